@@ -1,0 +1,40 @@
+# How everything is compiled: standard, warnings, sanitizers, and a build tree that is laid out like the installed one.
+option(KILN_WERROR "Warnings are errors" OFF)
+option(KILN_TESTS "Build the tests and examples" ON)
+option(KILN_BENCHMARKS "Build the benchmarks" ON)
+option(KILN_FUZZ "Build only the fuzz targets (needs Clang)" OFF)
+set(KILN_SANITIZE "" CACHE STRING "Value of -fsanitize=, empty for none")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+find_program(KILN_CCACHE ccache)
+if(KILN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # The sloppiness is what ccache needs to keep objects made with a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${KILN_CCACHE})
+endif()
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual -Wundef
+                    -fno-semantic-interposition)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT KILN_FUZZ)
+  # Needed where a precompiled header meets ccache; harmless elsewhere.
+  add_compile_options(-fpch-preprocess)
+endif()
+if(KILN_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(KILN_SANITIZE)
+  add_compile_options(-fsanitize=${KILN_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${KILN_SANITIZE})
+  if(KILN_SANITIZE MATCHES undefined)
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+set(KILN_PLUGIN_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/kiln/plugins)
+set(KILN_LIBEXEC_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/libexec/kiln)

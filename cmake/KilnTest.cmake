@@ -1,0 +1,26 @@
+# kiln_add_test(NAME SOURCES… [LIBRARIES…] [DEPENDS…]): one Catch2 binary that is one CTest test. Inner headers of core are visible.
+if(KILN_TESTS AND NOT KILN_FUZZ)
+  add_library(kiln_catch OBJECT ${CMAKE_CURRENT_LIST_DIR}/catch_precompiled.cpp)
+  target_link_libraries(kiln_catch PUBLIC Catch2::Catch2WithMain)
+  target_precompile_headers(kiln_catch PUBLIC <catch2/catch.hpp>)
+endif()
+
+function(kiln_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LIBRARIES;DEPENDS")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE kiln_core Catch2::Catch2WithMain ${arg_LIBRARIES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/core ${PROJECT_SOURCE_DIR}/tests)
+  target_precompile_headers(${name} REUSE_FROM kiln_catch)
+  target_compile_definitions(${name} PRIVATE
+    KILN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KILN_BINARY_DIR="${PROJECT_BINARY_DIR}"
+    KILN_PLUGIN_DIR="${KILN_PLUGIN_OUTPUT_DIRECTORY}")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  if(arg_DEPENDS)
+    add_dependencies(${name} ${arg_DEPENDS})
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+endfunction()

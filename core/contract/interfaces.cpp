@@ -1,0 +1,34 @@
+// The out-of-line destructors of the interfaces: one vtable and one typeinfo each, here, for every plugin.
+#include <kiln/device.hpp>
+#include <kiln/device_selector.hpp>
+#include <kiln/executor.hpp>
+#include <kiln/kernel_generator.hpp>
+#include <kiln/program_cache.hpp>
+
+#include <unistd.h>
+
+namespace kiln {
+
+Buffer::~Buffer() = default;
+Program::~Program() = default;
+ReclaimDomain::~ReclaimDomain() = default;
+Device::~Device() = default;
+Driver::~Driver() = default;
+ProgramCache::~ProgramCache() = default;
+Executor::~Executor() = default;
+DeviceSelector::~DeviceSelector() = default;
+KernelGenerator::~KernelGenerator() = default;
+
+UniqueFd::~UniqueFd() {
+  if (fd_ >= 0) close(fd_);
+}
+
+UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) close(fd_);
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+}  // namespace kiln

@@ -1,0 +1,82 @@
+#include <kiln/kernel.hpp>
+
+namespace kiln {
+namespace {
+
+Status check_access(const KernelPlan& plan, const Binding& binding, Access access) {
+  if (binding.source == BindingSource::tensor) {
+    const TensorDecl& tensor = plan.tensors[binding.index];
+    const bool writes = access != Access::read;
+    const bool may_write = tensor.role == TensorRole::output || tensor.role == TensorRole::inout;
+    if (writes && !may_write) return internal_error("writes tensor " + tensor.name + ", which is read-only");
+  }
+  if (binding.source == BindingSource::prepared && access != Access::read) {
+    return internal_error("writes packed constant " + std::to_string(binding.index));
+  }
+  return {};
+}
+
+Status check_binding(const KernelPlan& plan, const Binding& binding) {
+  std::size_t size = 0;
+  switch (binding.source) {
+    case BindingSource::tensor: size = plan.tensors.size(); break;
+    case BindingSource::scratch: size = plan.scratch.size(); break;
+    case BindingSource::prepared: size = plan.prepared.size(); break;
+    case BindingSource::invalid: return internal_error("a binding has no source");
+  }
+  if (binding.index < size) return {};
+  return internal_error("a binding has index " + std::to_string(binding.index) + " of " + std::to_string(size));
+}
+
+Status check_pass(const KernelPlan& plan, const Pass& pass) {
+  if (pass.source.dialect == Dialect::invalid) return internal_error("has no dialect");
+  if (pass.bindings.size() != pass.source.bindings.size()) {
+    return internal_error("binds " + std::to_string(pass.bindings.size()) + " of " +
+                          std::to_string(pass.source.bindings.size()) + " declared bindings");
+  }
+  for (const std::uint32_t groups : pass.grid) {
+    if (groups == 0) return internal_error("has an empty grid");
+  }
+  for (const Binding& binding : pass.bindings) {
+    if (Status status = check_binding(plan, binding); !status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status validate(const KernelPlan& plan) {
+  const std::string who = "plan " + plan.variant;
+  if (plan.passes.empty()) return internal_error(who + ": has no pass");
+  if (plan.prepare.size() != plan.prepared.size()) {
+    return internal_error(who + ": " + std::to_string(plan.prepare.size()) + " prepare passes for " +
+                          std::to_string(plan.prepared.size()) + " packed constants");
+  }
+  for (std::size_t i = 0; i < plan.passes.size(); ++i) {
+    const Pass& pass = plan.passes[i];
+    const std::string where = who + ": pass " + std::to_string(i);
+    if (Status status = check_pass(plan, pass); !status.ok()) return status.within(where);
+    for (std::size_t b = 0; b < pass.bindings.size(); ++b) {
+      if (Status status = check_access(plan, pass.bindings[b], pass.source.bindings[b]); !status.ok()) {
+        return status.within(where);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < plan.prepare.size(); ++i) {
+    const Pass& pass = plan.prepare[i];
+    const std::string where = who + ": prepare pass " + std::to_string(i);
+    if (plan.prepared[i].tensor >= plan.tensors.size() ||
+        plan.tensors[plan.prepared[i].tensor].role != TensorRole::constant) {
+      return internal_error(where + ": does not pack a constant");
+    }
+    if (Status status = check_pass(plan, pass); !status.ok()) return status.within(where);
+    for (const Binding& binding : pass.bindings) {
+      const bool its_constant = binding.source == BindingSource::tensor && binding.index == plan.prepared[i].tensor;
+      const bool its_packed_form = binding.source == BindingSource::prepared && binding.index == i;
+      if (!its_constant && !its_packed_form) return internal_error(where + ": binds more than its constant and packed form");
+    }
+  }
+  return {};
+}
+
+}  // namespace kiln

@@ -1,0 +1,213 @@
+#include <kiln/kernel.hpp>
+
+#include <limits>
+
+namespace kiln {
+namespace {
+
+// Large enough for every published network, small enough that no product below leaves 64 bits.
+constexpr std::int64_t most_extent = 1 << 20;
+constexpr std::int64_t most_elements = std::int64_t{1} << 36;
+
+Status out_of_range(std::string_view field, std::int64_t value, std::int64_t least, std::int64_t most) {
+  return invalid_argument(std::string(field) + " = " + std::to_string(value) + ": expected " + std::to_string(least) +
+                          " to " + std::to_string(most));
+}
+
+Status check_elements(std::string_view tensor, const Shape& shape) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) {
+    if (__builtin_mul_overflow(elements, extent, &elements) || elements > most_elements) {
+      return invalid_argument(std::string(tensor) + " " + to_string(shape) + ": more than 2^36 elements");
+    }
+  }
+  return {};
+}
+
+Status check_dtype(DType dtype) {
+  if (dtype == DType::f32) return {};
+  return unsupported("dtype " + std::string(to_string(dtype)) + ": expected f32");
+}
+
+Status check(const Conv2dSpec& spec) {
+  const struct {
+    std::string_view name;
+    std::int64_t value, least;
+  } fields[] = {{"n", spec.n, 1},
+                {"c", spec.c, 1},
+                {"h", spec.h, 1},
+                {"w", spec.w, 1},
+                {"k", spec.k, 1},
+                {"r", spec.r, 1},
+                {"s", spec.s, 1},
+                {"stride (y)", spec.stride_y, 1},
+                {"stride (x)", spec.stride_x, 1},
+                {"pad (y)", spec.pad_y, 0},
+                {"pad (x)", spec.pad_x, 0},
+                {"dilation (y)", spec.dilation_y, 1},
+                {"dilation (x)", spec.dilation_x, 1},
+                {"groups", spec.groups, 1}};
+  for (const auto& field : fields) {
+    if (field.value < field.least || field.value > most_extent) {
+      return out_of_range(field.name, field.value, field.least, most_extent);
+    }
+  }
+  if (spec.c % spec.groups != 0 || spec.k % spec.groups != 0) {
+    return invalid_argument("groups = " + std::to_string(spec.groups) + ": expected a divisor of c = " +
+                            std::to_string(spec.c) + " and of k = " + std::to_string(spec.k));
+  }
+  const auto reach = [](std::int64_t taps, std::int64_t dilation) { return dilation * (taps - 1) + 1; };
+  if (spec.h + 2 * spec.pad_y < reach(spec.r, spec.dilation_y)) {
+    return invalid_argument("kernel height " + std::to_string(reach(spec.r, spec.dilation_y)) +
+                            " (r with dilation): larger than the padded input height " +
+                            std::to_string(spec.h + 2 * spec.pad_y));
+  }
+  if (spec.w + 2 * spec.pad_x < reach(spec.s, spec.dilation_x)) {
+    return invalid_argument("kernel width " + std::to_string(reach(spec.s, spec.dilation_x)) +
+                            " (s with dilation): larger than the padded input width " +
+                            std::to_string(spec.w + 2 * spec.pad_x));
+  }
+  if (const Status status = check_elements("input", {spec.n, spec.c, spec.h, spec.w}); !status.ok()) return status;
+  if (const Status status = check_elements("weights", {spec.k, spec.c / spec.groups, spec.r, spec.s}); !status.ok()) {
+    return status;
+  }
+  if (const Status status = check_elements("output", {spec.n, spec.k, spec.out_h(), spec.out_w()}); !status.ok()) {
+    return status;
+  }
+  if (spec.bias == Bias::invalid || spec.activation == Activation::invalid || spec.accuracy == Accuracy::invalid) {
+    return invalid_argument("conv2d: bias, activation and accuracy must be set");
+  }
+  return check_dtype(spec.dtype);
+}
+
+Status check(const GemmSpec& spec) {
+  const struct {
+    std::string_view name;
+    std::int64_t value;
+  } fields[] = {{"m", spec.m}, {"n", spec.n}, {"k", spec.k}};
+  for (const auto& field : fields) {
+    if (field.value < 1 || field.value > most_extent) return out_of_range(field.name, field.value, 1, most_extent);
+  }
+  if (const Status status = check_elements("a", {spec.m, spec.k}); !status.ok()) return status;
+  if (const Status status = check_elements("b", {spec.k, spec.n}); !status.ok()) return status;
+  if (const Status status = check_elements("c", {spec.m, spec.n}); !status.ok()) return status;
+  if (spec.bias == Bias::invalid || spec.activation == Activation::invalid) {
+    return invalid_argument("gemm: bias and activation must be set");
+  }
+  return check_dtype(spec.dtype);
+}
+
+Status check(const UserKernelSpec& spec) {
+  const std::string who = "kernel " + spec.path;
+  if (spec.text.empty()) return invalid_argument(who + ": its source is empty");
+  if (spec.dialect != Dialect::glsl && spec.dialect != Dialect::opencl_c) {
+    return invalid_argument(who + ": dialect " + std::string(to_string(spec.dialect)) + ": expected glsl or opencl_c");
+  }
+  for (std::size_t axis = 0; axis < spec.grid.size(); ++axis) {
+    if (spec.grid[axis] == 0) {
+      return invalid_argument(who + ": grid[" + std::to_string(axis) + "] = 0: expected at least one workgroup");
+    }
+  }
+  for (std::size_t i = 0; i < spec.bindings.size(); ++i) {
+    const UserKernelSpec::Binding& binding = spec.bindings[i];
+    if (binding.access != Access::read && binding.access != Access::read_write) {
+      return invalid_argument(who + ": binding " + std::to_string(i) + ": expected input or inout");
+    }
+    if (binding.bytes == 0) return invalid_argument(who + ": binding " + std::to_string(i) + ": is empty");
+  }
+  return {};
+}
+
+constexpr std::uint64_t float_bytes = sizeof(float);
+
+std::uint64_t bytes_of(std::int64_t elements) { return static_cast<std::uint64_t>(elements) * float_bytes; }
+
+}  // namespace
+
+std::int64_t Conv2dSpec::out_h() const noexcept { return (h + 2 * pad_y - dilation_y * (r - 1) - 1) / stride_y + 1; }
+std::int64_t Conv2dSpec::out_w() const noexcept { return (w + 2 * pad_x - dilation_x * (s - 1) - 1) / stride_x + 1; }
+
+Status validate(const KernelSpec& spec) {
+  return std::visit([](const auto& held) { return check(held); }, spec).within(operation(spec));
+}
+
+std::string_view operation(const KernelSpec& spec) noexcept {
+  constexpr std::string_view names[] = {"conv2d", "gemm", "kernel"};
+  return names[spec.index()];
+}
+
+double flops(const KernelSpec& spec) noexcept {
+  if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
+    return 2.0 * static_cast<double>(conv->n) * static_cast<double>(conv->k) * static_cast<double>(conv->out_h()) *
+           static_cast<double>(conv->out_w()) * static_cast<double>(conv->c / conv->groups) *
+           static_cast<double>(conv->r) * static_cast<double>(conv->s);
+  }
+  if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
+    return 2.0 * static_cast<double>(gemm->m) * static_cast<double>(gemm->n) * static_cast<double>(gemm->k);
+  }
+  return 0;
+}
+
+double bytes_moved(const KernelSpec& spec) noexcept {
+  double bytes = 0;
+  for (const TensorDecl& tensor : tensors_of(spec)) {
+    bytes += static_cast<double>(tensor.bytes) * (tensor.role == TensorRole::inout ? 2 : 1);
+  }
+  return bytes;
+}
+
+std::string canonical_text(const KernelSpec& spec) {
+  std::string text(operation(spec));
+  const auto number = [&text](std::string_view name, std::int64_t value) {
+    text.append(" ").append(name).append("=").append(std::to_string(value));
+  };
+  const auto word = [&text](std::string_view name, std::string_view value) {
+    text.append(" ").append(name).append("=").append(value);
+  };
+  if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
+    number("n", conv->n), number("c", conv->c), number("h", conv->h), number("w", conv->w);
+    number("k", conv->k), number("r", conv->r), number("s", conv->s);
+    number("stride_y", conv->stride_y), number("stride_x", conv->stride_x);
+    number("pad_y", conv->pad_y), number("pad_x", conv->pad_x);
+    number("dilation_y", conv->dilation_y), number("dilation_x", conv->dilation_x);
+    number("groups", conv->groups);
+    word("dtype", to_string(conv->dtype)), word("layout", "nchw");
+    number("bias", conv->bias == Bias::per_channel), word("activation", to_string(conv->activation));
+    word("accuracy", to_string(conv->accuracy));
+  } else if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
+    number("m", gemm->m), number("n", gemm->n), number("k", gemm->k), word("dtype", to_string(gemm->dtype));
+    number("bias", gemm->bias == Bias::per_channel), word("activation", to_string(gemm->activation));
+  } else if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
+    word("dialect", to_string(kernel->dialect)), word("source", sha256(kernel->text).hex()), word("entry", kernel->entry);
+    for (const Define& define : kernel->constants) word(define.name, sha256(define.text).hex());
+    for (const auto& binding : kernel->bindings) {
+      number(binding.access == Access::read ? "input" : "inout", static_cast<std::int64_t>(binding.bytes));
+    }
+    for (const std::uint32_t groups : kernel->grid) number("grid", groups);
+  }
+  return text;
+}
+
+std::vector<TensorDecl> tensors_of(const KernelSpec& spec) {
+  std::vector<TensorDecl> tensors;
+  if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
+    tensors.push_back({"input", TensorRole::input, bytes_of(conv->n * conv->c * conv->h * conv->w)});
+    tensors.push_back({"weights", TensorRole::constant, bytes_of(conv->k * (conv->c / conv->groups) * conv->r * conv->s)});
+    if (conv->bias == Bias::per_channel) tensors.push_back({"bias", TensorRole::constant, bytes_of(conv->k)});
+    tensors.push_back({"output", TensorRole::output, bytes_of(conv->n * conv->k * conv->out_h() * conv->out_w())});
+  } else if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
+    tensors.push_back({"a", TensorRole::input, bytes_of(gemm->m * gemm->k)});
+    tensors.push_back({"b", TensorRole::constant, bytes_of(gemm->k * gemm->n)});
+    if (gemm->bias == Bias::per_channel) tensors.push_back({"bias", TensorRole::constant, bytes_of(gemm->n)});
+    tensors.push_back({"c", TensorRole::output, bytes_of(gemm->m * gemm->n)});
+  } else if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
+    for (std::size_t i = 0; i < kernel->bindings.size(); ++i) {
+      const UserKernelSpec::Binding& binding = kernel->bindings[i];
+      tensors.push_back({"binding " + std::to_string(i),
+                         binding.access == Access::read ? TensorRole::input : TensorRole::inout, binding.bytes});
+    }
+  }
+  return tensors;
+}
+
+}  // namespace kiln

@@ -1,0 +1,134 @@
+// Config: everything a user may choose, typed, with the origin of each value; ConfigKey: how a key is described.
+//
+// Thread-safety: values. Ownership: values. Read by config/reader (core); this header only gives the shapes.
+// Order of precedence: defaults < file < environment < command line.
+#pragma once
+
+#include <kiln/kernel.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace kiln {
+
+struct ConfigPlace {  // where a value stands; line 0: not in a file
+  std::string file;
+  std::uint32_t line = 0;
+  std::uint32_t column = 0;
+};
+
+enum class OriginKind : std::uint8_t { invalid = 0, built_in, file, environment, command_line };
+
+struct ConfigOrigin {
+  OriginKind kind = OriginKind::built_in;
+  std::string detail;  // "configs/default.toml:12:1", "KILN_CACHE_DIR", "--set cache.policy"; empty for built_in
+};
+
+enum class ConfigType : std::uint8_t { invalid = 0, boolean, integer, number, text, text_list };
+using ConfigValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>>;
+
+// One key that a plugin publishes for its [plugin.NAME] section.
+struct ConfigKey {
+  std::string name;
+  ConfigType type = ConfigType::invalid;
+  ConfigValue fallback;
+  std::string help;
+  std::optional<double> least, most;   // for integer and number
+  std::vector<std::string> allowed;    // for text; empty: anything
+};
+
+// A checked [plugin.NAME] section with defaults filled in: key → value.
+using PluginSettings = std::map<std::string, ConfigValue>;
+
+// A [plugin.NAME] section as it was read, before the plugin's keys are known.
+struct RawSetting {
+  ConfigValue value;
+  ConfigOrigin origin;
+  ConfigPlace place;
+};
+using RawPluginSection = std::map<std::string, RawSetting>;
+
+struct PluginsConfig {
+  std::vector<std::string> load{"cpu", "opengl", "dynamic_shaders", "amdgpu_pm4"};
+  std::vector<std::string> required{"cpu"};
+  std::vector<std::filesystem::path> path;  // searched first to last; set by --plugin-path or KILN_PLUGIN_PATH
+};
+
+enum class Fallback : std::uint8_t { invalid = 0, report, never };
+
+struct DeviceConfig {
+  std::string prefer = "auto";
+  Fallback fallback = Fallback::report;
+};
+
+struct CacheConfig {
+  std::string name = "tiered";
+  std::filesystem::path directory;  // "~" expanded; empty: the default of command-line.md
+  std::uint64_t max_programs = 100;
+  std::uint64_t max_memory = 50ull << 20;  // bytes
+  std::uint64_t max_disk = 1ull << 30;     // bytes
+  std::string policy = "lru";
+  bool auto_save = true;
+  std::string compression = "zstd";  // "none"
+  bool read_only = false;
+};
+
+struct ExecutorConfig {
+  std::string name = "ring";
+  std::uint32_t in_flight = 3;  // 1 to 16
+  std::chrono::nanoseconds timeout = std::chrono::seconds(10);
+};
+
+struct SelectorConfig {
+  std::string name = "learning";
+  std::string policy = "thompson";
+  double ema_alpha = 0.1;
+  double exploration = 0.02;
+};
+
+struct GeneratorConfig {
+  std::string name = "dynamic_shaders";
+};
+
+struct KernelBindingConfig {
+  Access access = Access::invalid;  // read ("input") or read_write ("inout")
+  std::string file;                 // .npy
+};
+
+// One job of a file, as written: tables already expanded to a job a row. File names are relative to `base`.
+struct JobConfig {
+  std::string name;
+  std::string op;                              // "conv2d", "gemm", "kernel"
+  std::variant<Conv2dSpec, GemmSpec> spec;     // for conv2d and gemm
+  std::string input, weights, bias, output;    // path, "random:SEED" or a PNG; empty: none
+  bool verify = false;
+  std::string device;                          // an id; empty: the selector's choice
+  // op = "kernel":
+  std::string source;
+  std::vector<Define> constants;
+  std::vector<KernelBindingConfig> bindings;
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::string expect;                          // .npy; empty: verified is null
+  std::filesystem::path base;
+  ConfigPlace place;
+};
+
+struct Config {
+  PluginsConfig plugins;
+  DeviceConfig device;
+  CacheConfig cache;
+  ExecutorConfig executor;
+  SelectorConfig selector;
+  GeneratorConfig generator;
+  std::vector<JobConfig> jobs;
+  std::map<std::string, RawPluginSection> plugin;  // by plugin name
+  std::map<std::string, ConfigOrigin> origins;     // dotted key → origin, every key of every fixed section
+};
+
+}  // namespace kiln

@@ -1,0 +1,50 @@
+// Digest: 256 bits that stand for content (SHA-256), and KeyEncoder, the one canonical encoding that is digested.
+//
+// Thread-safety: values. Ownership: an encoder owns the material it has collected.
+// The encoding of a field is: u32 length of name, name, u64 length of value, value; all little endian. No two field lists
+// share an encoding, so "ab"+"c" can never stand for "a"+"bc".
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace kiln {
+
+struct Digest {
+  std::array<std::uint8_t, 32> bytes{};
+
+  auto operator<=>(const Digest&) const = default;
+
+  // 64 lower-case hexadecimal digits.
+  std::string hex() const;
+  static std::optional<Digest> from_hex(std::string_view hex) noexcept;
+};
+
+// SHA-256 (FIPS 180-4) of the bytes.
+Digest sha256(std::span<const std::byte> bytes) noexcept;
+Digest sha256(std::string_view text) noexcept;
+
+struct DigestHash {
+  // The digest is uniformly distributed already: its first eight bytes are the hash.
+  std::size_t operator()(const Digest& digest) const noexcept;
+};
+
+class KeyEncoder {
+ public:
+  void field(std::string_view name, std::string_view value);
+  void field(std::string_view name, std::uint64_t value);  // eight bytes, little endian
+
+  const std::string& material() const noexcept { return material_; }
+  Digest digest() const noexcept;
+
+ private:
+  std::string material_;
+};
+
+}  // namespace kiln

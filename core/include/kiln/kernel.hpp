@@ -1,0 +1,159 @@
+// KernelSpec (what to compute), KernelSource (how, for one pass) and KernelPlan (ordered passes bound to tensors).
+//
+// Thread-safety: values. Ownership: all own their contents; a plan refers to tensors by index only.
+// Shapes follow the usual convolution formula: out = (in + 2*pad - dilation*(kernel-1) - 1) / stride + 1, rounded down.
+// Tensors are fp32, NCHW; weights are [k, c/groups, r, s]; bias is [k].
+#pragma once
+
+#include <kiln/status.hpp>
+#include <kiln/tensor.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace kiln {
+
+enum class Activation : std::uint8_t { invalid = 0, none, relu };
+enum class Bias : std::uint8_t { invalid = 0, none, per_channel };
+// direct: rounding of a plain sum of products. winograd: the larger error of Winograd's transforms is allowed too.
+enum class Accuracy : std::uint8_t { invalid = 0, direct, winograd };
+
+std::string_view to_string(Activation activation) noexcept;
+std::string_view to_string(Accuracy accuracy) noexcept;
+
+struct Conv2dSpec {
+  std::int64_t n = 1, c = 0, h = 0, w = 0;  // input
+  std::int64_t k = 0, r = 0, s = 0;         // output channels, kernel height, kernel width
+  std::int64_t stride_y = 1, stride_x = 1;
+  std::int64_t pad_y = 0, pad_x = 0;  // symmetric
+  std::int64_t dilation_y = 1, dilation_x = 1;
+  std::int64_t groups = 1;
+  DType dtype = DType::f32;
+  Bias bias = Bias::none;
+  Activation activation = Activation::none;
+  Accuracy accuracy = Accuracy::direct;
+
+  std::int64_t out_h() const noexcept;
+  std::int64_t out_w() const noexcept;
+  bool operator==(const Conv2dSpec&) const = default;
+};
+
+// C[m, n] = A[m, k] · B[k, n] (+ bias[n]) ; B and the bias are Constants.
+struct GemmSpec {
+  std::int64_t m = 0, n = 0, k = 0;
+  DType dtype = DType::f32;
+  Bias bias = Bias::none;
+  Activation activation = Activation::none;
+
+  bool operator==(const GemmSpec&) const = default;
+};
+
+enum class Dialect : std::uint8_t { invalid = 0, glsl, opencl_c, library, code_object };
+enum class Access : std::uint8_t { invalid = 0, read, write, read_write };
+
+std::string_view to_string(Dialect dialect) noexcept;
+
+struct Define {  // becomes "#define name text" in front of a source
+  std::string name;
+  std::string text;
+  bool operator==(const Define&) const = default;
+};
+
+// The user's own kernel: binding i is tensor i.
+struct UserKernelSpec {
+  struct Binding {
+    Access access = Access::invalid;  // read or read_write
+    std::uint64_t bytes = 0;
+    bool operator==(const Binding&) const = default;
+  };
+  std::string path;  // a label for messages; not part of what is computed
+  std::string text;
+  Dialect dialect = Dialect::invalid;  // glsl or opencl_c
+  std::string entry = "main";
+  std::vector<Define> constants;
+  std::vector<Binding> bindings;
+  std::array<std::uint32_t, 3> grid{1, 1, 1};  // workgroups
+
+  bool operator==(const UserKernelSpec&) const = default;
+};
+
+using KernelSpec = std::variant<Conv2dSpec, GemmSpec, UserKernelSpec>;
+
+// invalid_argument that names the field, its value and what was expected.
+Status validate(const KernelSpec& spec);
+
+std::string_view operation(const KernelSpec& spec) noexcept;  // "conv2d", "gemm", "kernel"
+// Direct floating-point operations (a multiply-add counts two); 0 for a user's kernel.
+double flops(const KernelSpec& spec) noexcept;
+// Bytes that must be read and written at least once; for a user's kernel, those of its bindings.
+double bytes_moved(const KernelSpec& spec) noexcept;
+// One line that determines the computation: "conv2d n=1 c=3 …". Equal text, equal result.
+std::string canonical_text(const KernelSpec& spec);
+
+enum class TensorRole : std::uint8_t { invalid = 0, input, output, inout, constant };
+
+struct TensorDecl {
+  std::string name;
+  TensorRole role = TensorRole::invalid;
+  std::uint64_t bytes = 0;
+  bool operator==(const TensorDecl&) const = default;
+};
+
+// The tensors of a spec in the order in which requests pass them:
+// conv2d: input, weights, [bias], output · gemm: a, b, [bias], c · kernel: its bindings.
+std::vector<TensorDecl> tensors_of(const KernelSpec& spec);
+
+// How one pass is computed. Deterministic: the same spec, device and variant give the same bytes. Everything here but
+// `spec` is part of the program's key (`text` stands for the spec where the dialect is library).
+struct KernelSource {
+  Dialect dialect = Dialect::invalid;
+  std::string text;
+  std::string entry = "main";
+  std::vector<Define> constants;
+  std::vector<Access> bindings;                     // one per binding, in order
+  std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // lanes; zeros: the text declares it
+  std::optional<KernelSpec> spec;                   // library only: what to compute; text is canonical_text(*spec)
+};
+
+enum class BindingSource : std::uint8_t { invalid = 0, tensor, scratch, prepared };
+
+struct Binding {
+  BindingSource source = BindingSource::invalid;
+  std::uint32_t index = 0;  // into the plan's tensors, scratch or prepared
+};
+
+struct Pass {
+  KernelSource source;
+  std::vector<Binding> bindings;               // as many as source.bindings
+  std::array<std::uint32_t, 3> grid{1, 1, 1};  // workgroups; a launch parameter, not part of the program
+};
+
+struct ScratchDecl {  // lives for one job; contents undefined at its start
+  std::string name;
+  std::uint64_t bytes = 0;
+};
+
+struct PreparedDecl {  // a packed form of one Constant, kept per (digest, layout, device)
+  std::uint32_t tensor = 0;  // index of the tensor, whose role is constant
+  std::string layout;        // names the packing: part of the key of the packed form
+  std::uint64_t bytes = 0;
+};
+
+struct KernelPlan {
+  std::string variant;  // "direct/plain": family and choice, for reports and feedback
+  std::vector<TensorDecl> tensors;
+  std::vector<ScratchDecl> scratch;
+  std::vector<PreparedDecl> prepared;
+  std::vector<Pass> prepare;  // prepare[i] fills prepared[i]; binds its constant and that packed form only
+  std::vector<Pass> passes;   // in order; each sees what the ones before wrote
+};
+
+// Every index in range, every access allowed by its role, prepare and prepared of one length, grids positive.
+Status validate(const KernelPlan& plan);
+
+}  // namespace kiln

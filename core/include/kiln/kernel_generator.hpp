@@ -1,0 +1,37 @@
+// KernelGenerator: from a spec and a device's facts to a plan: sources, launch geometry, packing.
+//
+// Thread-safety: every method from any thread. Ownership: plans are values.
+// Deterministic: the same spec, device facts and choice of variant give the same bytes.
+#pragma once
+
+#include <kiln/device.hpp>
+#include <kiln/kernel.hpp>
+#include <kiln/measurement.hpp>
+
+#include <span>
+#include <string_view>
+
+namespace kiln {
+
+class KernelGenerator {
+ public:
+  KernelGenerator() = default;
+  KernelGenerator(const KernelGenerator&) = delete;
+  KernelGenerator& operator=(const KernelGenerator&) = delete;
+  virtual ~KernelGenerator();
+
+  virtual std::span<const Dialect> dialects() const noexcept = 0;
+  // REQUIRES: validate(spec).ok(), and `dialect` is one of dialects() and of device.dialects. unsupported: this spec cannot
+  // be written in that dialect for that device, with the reason.
+  virtual Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept = 0;
+  virtual void record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
+                      const Measurement& measurement) noexcept = 0;
+};
+
+struct GeneratorContext {
+  Log log;
+  std::filesystem::path cache_directory;  // where a tuning database may persist
+  PluginSettings settings;
+};
+
+}  // namespace kiln

@@ -1,0 +1,83 @@
+// Program (built and loadable), ProgramBinary (its serialized bytes), ProgramKey (its identity), and the two ways to hold
+// one: ProgramHandle pins across threads and through a submission until its fence; Guard pins within a scope on one thread.
+//
+// Thread-safety: keys and binaries are values; a handle may be copied and dropped on any thread; a Guard stays on the
+// thread that made it. Ownership: the cache and the handles own a program together; a Program keeps alive what it needs of
+// its device, and the Device object outlives every handle.
+#pragma once
+
+#include <kiln/digest.hpp>
+#include <kiln/kernel.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+struct DeviceInfo;
+
+class Program {
+ public:
+  Program() = default;
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  virtual ~Program();  // may run on any thread
+
+  // Bytes this program holds in memory: what the memory tier charges. An estimate where the driver does not tell.
+  virtual std::uint64_t charge() const noexcept = 0;
+};
+
+struct ProgramBinary {
+  std::string format;  // the device's own tag, compared before the bytes are used: "gl:875f"
+  std::vector<std::byte> bytes;
+};
+
+// Identity by content. `material` is the canonical encoding that is stored with the entry and compared on every hit.
+struct ProgramKey {
+  Digest digest;
+  std::string material;
+  std::string label;  // for people; not part of the identity
+};
+
+// Source, constants, workgroup, device identity, driver identity and cache schema, encoded and digested.
+ProgramKey key_of(const KernelSource& source, const DeviceInfo& device, std::string label);
+
+class ProgramHandle {
+ public:
+  ProgramHandle() noexcept = default;
+  explicit ProgramHandle(std::shared_ptr<const Program> program) noexcept : program_(std::move(program)) {}
+
+  const Program* get() const noexcept { return program_.get(); }
+  const Program& operator*() const noexcept { return *program_; }
+  explicit operator bool() const noexcept { return program_ != nullptr; }
+
+ private:
+  std::shared_ptr<const Program> program_;
+};
+
+// What a Guard holds: entered on construction by the cache, left by the Guard's destructor.
+class ReclaimDomain {
+ public:
+  ReclaimDomain() = default;
+  ReclaimDomain(const ReclaimDomain&) = delete;
+  ReclaimDomain& operator=(const ReclaimDomain&) = delete;
+  virtual ~ReclaimDomain();
+  virtual void leave(std::uint64_t ticket) noexcept = 0;
+};
+
+class Guard {
+ public:
+  Guard(ReclaimDomain& domain, std::uint64_t ticket) noexcept : domain_(domain), ticket_(ticket) {}
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+  ~Guard() { domain_.leave(ticket_); }
+
+ private:
+  ReclaimDomain& domain_;
+  std::uint64_t ticket_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,77 @@
+// ProgramCache: from a key to a program: memory, then disk, then one build.
+//
+// Thread-safety: every method from any thread. Ownership: the cache owns programs together with the handles given out; it
+// dies before the devices its programs belong to. A failing tier is a counted miss, never an error of the caller's: only a
+// build that failed is.
+#pragma once
+
+#include <kiln/device.hpp>
+#include <kiln/program.hpp>
+#include <kiln/status.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace kiln {
+
+struct Acquired {
+  ProgramHandle program;
+  Tier tier = Tier::invalid;
+  std::uint64_t build_ns = 0;  // this call's: compiling, or reading and loading; 0 for a memory hit
+};
+
+struct RejectedCounts {
+  std::uint64_t corrupt = 0;         // checksum or length
+  std::uint64_t tampered = 0;        // checksum right, authentication wrong
+  std::uint64_t foreign = 0;         // another user's key
+  std::uint64_t driver_changed = 0;  // held for this device under another driver identity
+  std::uint64_t refused = 0;         // by the driver
+  std::uint64_t quarantined = 0;
+};
+
+struct CacheStats {
+  std::uint64_t memory_hits = 0;
+  std::uint64_t disk_hits = 0;
+  std::uint64_t misses = 0;
+  std::uint64_t evictions = 0;
+  RejectedCounts rejected;
+  std::uint64_t programs_in_memory = 0;
+  std::uint64_t bytes_in_memory = 0;
+  std::uint64_t bytes_on_disk = 0;
+  double saved_ms = 0;  // recorded build times of hits, less what the hits cost
+};
+
+class ProgramCache {
+ public:
+  ProgramCache() = default;
+  ProgramCache(const ProgramCache&) = delete;
+  ProgramCache& operator=(const ProgramCache&) = delete;
+  virtual ~ProgramCache();
+
+  // The program for the key, made at most once at a time however many threads ask. `source` and `device` belong to `key`.
+  // A failed build answers every waiter and is not kept.
+  virtual Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept = 0;
+
+  // Memory tier only, for hot loops: nullptr where the program is not there. The pointer is valid while the guard lives.
+  virtual Guard enter() noexcept = 0;
+  virtual const Program* find(const Digest& digest, const Guard& guard) noexcept = 0;
+
+  // What a program did after it was acquired: first-dispatch time and rate go into its metadata.
+  virtual void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept = 0;
+
+  // Publishes what auto_save = false held back. Answers how many entries were written.
+  virtual Result<std::uint64_t> persist() noexcept = 0;
+  virtual CacheStats stats() const noexcept = 0;
+};
+
+// What a cache is given when its factory is called.
+struct CacheContext {
+  Log log;
+  CacheConfig config;  // directory already expanded and absolute
+};
+
+}  // namespace kiln

@@ -1,0 +1,84 @@
+// Runtime: the one orchestrator. It alone knows all the parts: spec → selector → generator → keys → cache → executor.
+//
+// Thread-safety: run() from any thread. Ownership: the Runtime owns the devices, the cache, the executor, the selector and
+// the generators; the Registry that it is given outlives it.
+#pragma once
+
+#include <kiln/config.hpp>
+#include <kiln/executor.hpp>
+#include <kiln/log.hpp>
+#include <kiln/program_cache.hpp>
+#include <kiln/registry.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kiln {
+
+struct RunRequest {
+  std::string name;  // a label
+  KernelSpec spec;
+  std::vector<TensorArgument> tensors;  // in the order of tensors_of(spec)
+  std::string device;                   // an id; empty: [device] prefer, then the selector
+  std::uint32_t repeat = 1;             // runs; the device is selected once for all of them
+  bool verify = false;                  // compare with the reference, outside the clock
+  std::vector<std::shared_ptr<const HostTensor>> expected;  // user kernels: the reference, one per inout; empty: none
+  std::optional<std::chrono::nanoseconds> timeout;          // a run; absent: [executor] timeout
+};
+
+struct RunReport {
+  std::string name;
+  std::string op;
+  Status status;
+  DeviceInfo device;  // id empty where none was reached
+  std::string variant;
+  std::string selected_because;
+  std::vector<std::string> keys;  // hexadecimal digests, one per pass
+  Tier tier = Tier::invalid;      // of the first acquisition, the slowest among the passes
+  std::uint64_t build_ns = 0;
+  std::uint32_t runs = 0;         // finished
+  Measurement median;             // field by field over the runs
+  std::uint64_t wall_min_ns = 0;
+  std::uint64_t wall_max_ns = 0;
+  std::uint64_t first_output_ns = 0;  // now_ns() when the first output lay in host memory, verification not counted
+  double flops = 0;                   // direct; 0 where unknown
+  std::optional<bool> verified;       // nullopt: not compared
+  double max_rel_error = 0;           // max |out − ref| ÷ Σ|w·x|
+  double error_bound = 0;
+  std::vector<std::string> notes;     // devices set aside, fallbacks: nothing happens in silence
+};
+
+class Runtime {
+ public:
+  // Opens nothing heavy: a device is opened when it is first chosen. not_found: a name chosen in the configuration is not
+  // registered, with what is.
+  static Result<std::unique_ptr<Runtime>> create(const Config& config, const Registry& registry, Log log);
+
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  ~Runtime();
+
+  // Always answers a report; what failed is in its status. unavailable: no device could serve.
+  RunReport run(const RunRequest& request);
+
+  std::vector<DeviceInfo> devices();
+  CacheStats cache_stats() const;
+  const WorkCounters& counters() const noexcept;
+  Result<std::uint64_t> persist();
+
+ private:
+  struct Parts;
+  explicit Runtime(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+// Environment variables that make the drivers keep their own caches inside Kiln's folder and follow the configuration:
+// name and value. A host sets them before any thread or plugin exists; libraries never call setenv.
+std::vector<std::pair<std::string, std::string>> driver_environment(const Config& config);
+
+}  // namespace kiln

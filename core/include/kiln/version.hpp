@@ -1,0 +1,8 @@
+// The version of Kiln, as `kiln --version` prints it.
+#pragma once
+
+namespace kiln {
+
+inline constexpr const char* version = "0.1.0";
+
+}  // namespace kiln

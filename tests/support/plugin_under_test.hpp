@@ -1,0 +1,34 @@
+// The plugin that a test binary is about: loaded from the build tree, registered, and its first device opened on demand.
+// Thread-safety: none; tests use it from one thread. Ownership: everything lives until the process ends its main().
+#pragma once
+
+#include <kiln/plugin.hpp>
+#include <kiln/registry.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace kiln::support {
+
+class PluginUnderTest {
+ public:
+  // REQUIRES: KILN_PLUGIN_DIR holds NAME.so; throws std::runtime_error with the dlerror text otherwise.
+  explicit PluginUnderTest(std::string name, PluginSettings settings = {});
+  ~PluginUnderTest();
+
+  Registry& registry() noexcept { return registry_; }
+  WorkCounters& counters() noexcept { return counters_; }
+  Driver& driver();                                     // the plugin's first driver
+  std::shared_ptr<Device> open(const std::string& id);  // throws with the status text
+
+ private:
+  std::string name_;
+  PluginSettings settings_;
+  std::filesystem::path cache_directory_;
+  WorkCounters counters_;
+  Registry registry_;
+  std::unique_ptr<Driver> driver_;
+};
+
+}  // namespace kiln::support
