@@ -4,16 +4,26 @@ namespace kiln {
 
 std::string_view to_string(StatusCode code) noexcept {
   switch (code) {
-    case StatusCode::ok: return "ok";
-    case StatusCode::invalid_argument: return "invalid_argument";
-    case StatusCode::not_found: return "not_found";
-    case StatusCode::unsupported: return "unsupported";
-    case StatusCode::unavailable: return "unavailable";
-    case StatusCode::corrupt: return "corrupt";
-    case StatusCode::io: return "io";
-    case StatusCode::timeout: return "timeout";
-    case StatusCode::device_lost: return "device_lost";
-    case StatusCode::internal: return "internal";
+    case StatusCode::ok:
+      return "ok";
+    case StatusCode::invalid_argument:
+      return "invalid_argument";
+    case StatusCode::not_found:
+      return "not_found";
+    case StatusCode::unsupported:
+      return "unsupported";
+    case StatusCode::unavailable:
+      return "unavailable";
+    case StatusCode::corrupt:
+      return "corrupt";
+    case StatusCode::io:
+      return "io";
+    case StatusCode::timeout:
+      return "timeout";
+    case StatusCode::device_lost:
+      return "device_lost";
+    case StatusCode::internal:
+      return "internal";
   }
   return "invalid";
 }

@@ -19,10 +19,17 @@ Status check_access(const KernelPlan& plan, const Binding& binding, Access acces
 Status check_binding(const KernelPlan& plan, const Binding& binding) {
   std::size_t size = 0;
   switch (binding.source) {
-    case BindingSource::tensor: size = plan.tensors.size(); break;
-    case BindingSource::scratch: size = plan.scratch.size(); break;
-    case BindingSource::prepared: size = plan.prepared.size(); break;
-    case BindingSource::invalid: return internal_error("a binding has no source");
+    case BindingSource::tensor:
+      size = plan.tensors.size();
+      break;
+    case BindingSource::scratch:
+      size = plan.scratch.size();
+      break;
+    case BindingSource::prepared:
+      size = plan.prepared.size();
+      break;
+    case BindingSource::invalid:
+      return internal_error("a binding has no source");
   }
   if (binding.index < size) return {};
   return internal_error("a binding has index " + std::to_string(binding.index) + " of " + std::to_string(size));
@@ -73,7 +80,8 @@ Status validate(const KernelPlan& plan) {
     for (const Binding& binding : pass.bindings) {
       const bool its_constant = binding.source == BindingSource::tensor && binding.index == plan.prepared[i].tensor;
       const bool its_packed_form = binding.source == BindingSource::prepared && binding.index == i;
-      if (!its_constant && !its_packed_form) return internal_error(where + ": binds more than its constant and packed form");
+      if (!its_constant && !its_packed_form)
+        return internal_error(where + ": binds more than its constant and packed form");
     }
   }
   return {};

@@ -178,7 +178,8 @@ std::string canonical_text(const KernelSpec& spec) {
     number("m", gemm->m), number("n", gemm->n), number("k", gemm->k), word("dtype", to_string(gemm->dtype));
     number("bias", gemm->bias == Bias::per_channel), word("activation", to_string(gemm->activation));
   } else if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
-    word("dialect", to_string(kernel->dialect)), word("source", sha256(kernel->text).hex()), word("entry", kernel->entry);
+    word("dialect", to_string(kernel->dialect)), word("source", sha256(kernel->text).hex()),
+        word("entry", kernel->entry);
     for (const Define& define : kernel->constants) word(define.name, sha256(define.text).hex());
     for (const auto& binding : kernel->bindings) {
       number(binding.access == Access::read ? "input" : "inout", static_cast<std::int64_t>(binding.bytes));
@@ -192,7 +193,8 @@ std::vector<TensorDecl> tensors_of(const KernelSpec& spec) {
   std::vector<TensorDecl> tensors;
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
     tensors.push_back({"input", TensorRole::input, bytes_of(conv->n * conv->c * conv->h * conv->w)});
-    tensors.push_back({"weights", TensorRole::constant, bytes_of(conv->k * (conv->c / conv->groups) * conv->r * conv->s)});
+    tensors.push_back(
+        {"weights", TensorRole::constant, bytes_of(conv->k * (conv->c / conv->groups) * conv->r * conv->s)});
     if (conv->bias == Bias::per_channel) tensors.push_back({"bias", TensorRole::constant, bytes_of(conv->k)});
     tensors.push_back({"output", TensorRole::output, bytes_of(conv->n * conv->k * conv->out_h() * conv->out_w())});
   } else if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {

@@ -8,63 +8,90 @@ namespace kiln {
 
 std::string_view to_string(DType dtype) noexcept {
   switch (dtype) {
-    case DType::f32: return "f32";
-    case DType::f64: return "f64";
-    case DType::i32: return "i32";
-    case DType::u32: return "u32";
-    case DType::u8: return "u8";
-    case DType::invalid: break;
+    case DType::f32:
+      return "f32";
+    case DType::f64:
+      return "f64";
+    case DType::i32:
+      return "i32";
+    case DType::u32:
+      return "u32";
+    case DType::u8:
+      return "u8";
+    case DType::invalid:
+      break;
   }
   return "invalid";
 }
 
 std::string_view to_string(Activation activation) noexcept {
   switch (activation) {
-    case Activation::none: return "none";
-    case Activation::relu: return "relu";
-    case Activation::invalid: break;
+    case Activation::none:
+      return "none";
+    case Activation::relu:
+      return "relu";
+    case Activation::invalid:
+      break;
   }
   return "invalid";
 }
 
 std::string_view to_string(Accuracy accuracy) noexcept {
   switch (accuracy) {
-    case Accuracy::direct: return "direct";
-    case Accuracy::winograd: return "winograd";
-    case Accuracy::invalid: break;
+    case Accuracy::direct:
+      return "direct";
+    case Accuracy::winograd:
+      return "winograd";
+    case Accuracy::invalid:
+      break;
   }
   return "invalid";
 }
 
 std::string_view to_string(Dialect dialect) noexcept {
   switch (dialect) {
-    case Dialect::glsl: return "glsl";
-    case Dialect::opencl_c: return "opencl_c";
-    case Dialect::library: return "library";
-    case Dialect::code_object: return "code_object";
-    case Dialect::invalid: break;
+    case Dialect::glsl:
+      return "glsl";
+    case Dialect::opencl_c:
+      return "opencl_c";
+    case Dialect::library:
+      return "library";
+    case Dialect::code_object:
+      return "code_object";
+    case Dialect::invalid:
+      break;
   }
   return "invalid";
 }
 
 std::string_view to_string(DeviceKind kind) noexcept {
   switch (kind) {
-    case DeviceKind::cpu: return "cpu";
-    case DeviceKind::gpu: return "gpu";
-    case DeviceKind::software: return "software";
-    case DeviceKind::simulated: return "simulated";
-    case DeviceKind::invalid: break;
+    case DeviceKind::cpu:
+      return "cpu";
+    case DeviceKind::gpu:
+      return "gpu";
+    case DeviceKind::software:
+      return "software";
+    case DeviceKind::simulated:
+      return "simulated";
+    case DeviceKind::invalid:
+      break;
   }
   return "invalid";
 }
 
 std::string_view to_string(Tier tier) noexcept {
   switch (tier) {
-    case Tier::built: return "built";
-    case Tier::disk: return "disk";
-    case Tier::library: return "library";
-    case Tier::memory: return "memory";
-    case Tier::invalid: break;
+    case Tier::built:
+      return "built";
+    case Tier::disk:
+      return "disk";
+    case Tier::library:
+      return "library";
+    case Tier::memory:
+      return "memory";
+    case Tier::invalid:
+      break;
   }
   return "invalid";
 }

@@ -13,12 +13,16 @@ constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
 
 std::uint32_t size_of(DType dtype) noexcept {
   switch (dtype) {
-    case DType::f64: return 8;
+    case DType::f64:
+      return 8;
     case DType::f32:
     case DType::i32:
-    case DType::u32: return 4;
-    case DType::u8: return 1;
-    case DType::invalid: break;
+    case DType::u32:
+      return 4;
+    case DType::u8:
+      return 1;
+    case DType::invalid:
+      break;
   }
   return 0;
 }

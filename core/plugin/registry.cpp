@@ -31,7 +31,8 @@ std::string names(const std::map<std::string, Entry>& of) {
 }
 
 template <class Factory>
-Result<Factory> find(const std::map<std::string, Registered<Factory>>& in, std::string_view what, std::string_view name) {
+Result<Factory> find(const std::map<std::string, Registered<Factory>>& in, std::string_view what,
+                     std::string_view name) {
   const auto at = in.find(std::string(name));
   if (at != in.end()) return at->second.make;
   return not_found(std::string(what) + " '" + std::string(name) + "': not registered; there is " + names(in));

@@ -1,5 +1,6 @@
-// The plugin that a test binary is about: loaded from the build tree, registered, and its first device opened on demand.
-// Thread-safety: none; tests use it from one thread. Ownership: everything lives until the process ends its main().
+// The plugin that a test binary is about: loaded from the build tree, registered, and its first device opened on
+// demand. Thread-safety: none; tests use it from one thread. Ownership: everything lives until the process ends its
+// main().
 #pragma once
 
 #include <kiln/plugin.hpp>

@@ -35,7 +35,8 @@ enum class BufferUsage : std::uint8_t {
   upload,    // written by the host for each job, read by programs
   readback,  // written by programs, read by the host
   storage,   // scratch and packed forms: programs only, as a rule
-  constant,  // written once by the host before its first dispatch, then read-only: a device may keep packed forms with it
+  constant,  // written once by the host before its first dispatch, then read-only: a device may keep packed forms with
+             // it
 };
 
 struct BufferDesc {

@@ -39,8 +39,8 @@ struct ConfigKey {
   ConfigType type = ConfigType::invalid;
   ConfigValue fallback;
   std::string help;
-  std::optional<double> least, most;   // for integer and number
-  std::vector<std::string> allowed;    // for text; empty: anything
+  std::optional<double> least, most;  // for integer and number
+  std::vector<std::string> allowed;   // for text; empty: anything
 };
 
 // A checked [plugin.NAME] section with defaults filled in: key → value.
@@ -104,17 +104,17 @@ struct KernelBindingConfig {
 // One job of a file, as written: tables already expanded to a job a row. File names are relative to `base`.
 struct JobConfig {
   std::string name;
-  std::string op;                              // "conv2d", "gemm", "kernel"
-  std::variant<Conv2dSpec, GemmSpec> spec;     // for conv2d and gemm
-  std::string input, weights, bias, output;    // path, "random:SEED" or a PNG; empty: none
+  std::string op;                            // "conv2d", "gemm", "kernel"
+  std::variant<Conv2dSpec, GemmSpec> spec;   // for conv2d and gemm
+  std::string input, weights, bias, output;  // path, "random:SEED" or a PNG; empty: none
   bool verify = false;
-  std::string device;                          // an id; empty: the selector's choice
+  std::string device;  // an id; empty: the selector's choice
   // op = "kernel":
   std::string source;
   std::vector<Define> constants;
   std::vector<KernelBindingConfig> bindings;
   std::array<std::uint32_t, 3> grid{1, 1, 1};
-  std::string expect;                          // .npy; empty: verified is null
+  std::string expect;  // .npy; empty: verified is null
   std::filesystem::path base;
   ConfigPlace place;
 };

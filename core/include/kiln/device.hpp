@@ -1,7 +1,7 @@
 // Driver (the plugin's side of one API) and Device (one place where programs run: a codec and a queue).
 //
-// Thread-safety: every method of both may be called from any thread. A device that is bound to threads of its own (OpenGL)
-// marshals. Ownership: a Driver outlives its Devices; a Device outlives its buffers, programs and dispatches.
+// Thread-safety: every method of both may be called from any thread. A device that is bound to threads of its own
+// (OpenGL) marshals. Ownership: a Driver outlives its Devices; a Device outlives its buffers, programs and dispatches.
 // Enumerating is cheap and promises nothing; open() is where it may fail.
 #pragma once
 
@@ -54,7 +54,8 @@ struct DeviceInfo {
   std::uint64_t max_buffer_bytes = 0;  // 0: unknown
   // The physical roof where it can be derived from queried facts, else 0: a measured rate above it is rejected.
   double roof_gflops = 0;
-  std::string driver_cache = "none";  // "adopted", "not adopted", "none": whether the driver's own cache lies in Kiln's folder
+  std::string driver_cache =
+      "none";  // "adopted", "not adopted", "none": whether the driver's own cache lies in Kiln's folder
 };
 
 struct PassLaunch {
@@ -100,9 +101,9 @@ class Device {
 // What a driver is given when its plugin's factory is called.
 struct DriverContext {
   Log log;
-  WorkCounters* counters = nullptr;         // outlives the driver
-  std::filesystem::path cache_directory;    // Kiln's cache folder; may not exist
-  PluginSettings settings;                  // the checked [plugin.NAME] section, defaults filled in
+  WorkCounters* counters = nullptr;       // outlives the driver
+  std::filesystem::path cache_directory;  // Kiln's cache folder; may not exist
+  PluginSettings settings;                // the checked [plugin.NAME] section, defaults filled in
 };
 
 class Driver {

@@ -1,8 +1,8 @@
 // Digest: 256 bits that stand for content (SHA-256), and KeyEncoder, the one canonical encoding that is digested.
 //
 // Thread-safety: values. Ownership: an encoder owns the material it has collected.
-// The encoding of a field is: u32 length of name, name, u64 length of value, value; all little endian. No two field lists
-// share an encoding, so "ab"+"c" can never stand for "a"+"bc".
+// The encoding of a field is: u32 length of name, name, u64 length of value, value; all little endian. No two field
+// lists share an encoding, so "ab"+"c" can never stand for "a"+"bc".
 #pragma once
 
 #include <array>

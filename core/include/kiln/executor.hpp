@@ -1,8 +1,8 @@
-// Executor: runs plans on devices asynchronously: bounded slots in flight, one submit thread a device, results that cannot
-// be lost.
+// Executor: runs plans on devices asynchronously: bounded slots in flight, one submit thread a device, results that
+// cannot be lost.
 //
-// Thread-safety: every method from any thread. Ownership: a submission keeps its programs pinned and its tensors alive until
-// its fence, also when nobody waits or a wait timed out. The executor dies before the devices it submits to.
+// Thread-safety: every method from any thread. Ownership: a submission keeps its programs pinned and its tensors alive
+// until its fence, also when nobody waits or a wait timed out. The executor dies before the devices it submits to.
 #pragma once
 
 #include <kiln/clock.hpp>
@@ -19,8 +19,8 @@ namespace kiln {
 
 // One tensor of a request: exactly one of the two is set, as the tensor's role asks.
 struct TensorArgument {
-  std::shared_ptr<HostTensor> host;           // input, output, inout
-  std::shared_ptr<const Constant> constant;   // constant
+  std::shared_ptr<HostTensor> host;          // input, output, inout
+  std::shared_ptr<const Constant> constant;  // constant
 };
 
 struct Submission {
@@ -47,8 +47,8 @@ class Executor {
 
   // Blocks while all slots of the device are taken; timeout where none came free before the deadline.
   virtual Result<Fence> submit(Submission submission) noexcept = 0;
-  // Outputs are in host memory when this answers a Measurement. timeout: the job goes on, its slot stays busy, and it may
-  // be waited for again. A finished result stays until it is taken here, once; a second taking is not_found.
+  // Outputs are in host memory when this answers a Measurement. timeout: the job goes on, its slot stays busy, and it
+  // may be waited for again. A finished result stays until it is taken here, once; a second taking is not_found.
   virtual Result<Measurement> wait(Fence fence, Deadline deadline) noexcept = 0;
   // Nanoseconds of work queued for the device, by recent jobs: what a new one would wait.
   virtual std::uint64_t backlog_ns(const Device& device) const noexcept = 0;

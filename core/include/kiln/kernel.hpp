@@ -138,7 +138,7 @@ struct ScratchDecl {  // lives for one job; contents undefined at its start
   std::uint64_t bytes = 0;
 };
 
-struct PreparedDecl {  // a packed form of one Constant, kept per (digest, layout, device)
+struct PreparedDecl {        // a packed form of one Constant, kept per (digest, layout, device)
   std::uint32_t tensor = 0;  // index of the tensor, whose role is constant
   std::string layout;        // names the packing: part of the key of the packed form
   std::uint64_t bytes = 0;

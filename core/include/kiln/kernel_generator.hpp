@@ -21,8 +21,8 @@ class KernelGenerator {
   virtual ~KernelGenerator();
 
   virtual std::span<const Dialect> dialects() const noexcept = 0;
-  // REQUIRES: validate(spec).ok(), and `dialect` is one of dialects() and of device.dialects. unsupported: this spec cannot
-  // be written in that dialect for that device, with the reason.
+  // REQUIRES: validate(spec).ok(), and `dialect` is one of dialects() and of device.dialects. unsupported: this spec
+  // cannot be written in that dialect for that device, with the reason.
   virtual Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept = 0;
   virtual void record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
                       const Measurement& measurement) noexcept = 0;

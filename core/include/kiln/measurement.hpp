@@ -1,8 +1,9 @@
-// Measurement: where the time of one job went; WorkCounters: how often a device did work that a cache should have saved.
+// Measurement: where the time of one job went; WorkCounters: how often a device did work that a cache should have
+// saved.
 //
-// One definition of time: every figure is wall time of the steady clock but device_ns, which is the device's own timestamp
-// difference over the passes (0 where the device has none). wall runs from the request to the output in host memory.
-// Thread-safety: Measurement is a value; WorkCounters may be bumped and read from any thread.
+// One definition of time: every figure is wall time of the steady clock but device_ns, which is the device's own
+// timestamp difference over the passes (0 where the device has none). wall runs from the request to the output in host
+// memory. Thread-safety: Measurement is a value; WorkCounters may be bumped and read from any thread.
 #pragma once
 
 #include <atomic>
@@ -19,21 +20,22 @@ enum class Tier : std::uint8_t { invalid = 0, built, disk, library, memory };
 std::string_view to_string(Tier tier) noexcept;
 
 struct Measurement {
-  std::uint64_t queue_ns = 0;     // waited for a slot and for the submit thread
-  std::uint64_t build_ns = 0;     // acquiring programs and preparing constants
+  std::uint64_t queue_ns = 0;  // waited for a slot and for the submit thread
+  std::uint64_t build_ns = 0;  // acquiring programs and preparing constants
   std::uint64_t upload_ns = 0;
   std::uint64_t device_ns = 0;
   std::uint64_t readback_ns = 0;
   std::uint64_t wall_ns = 0;
-  Tier tier = Tier::invalid;      // the slowest among the passes
-  bool first_run = false;         // the first of its program in this process: not learned from
-  bool prepared = false;          // a Constant was packed for it
+  Tier tier = Tier::invalid;  // the slowest among the passes
+  bool first_run = false;     // the first of its program in this process: not learned from
+  bool prepared = false;      // a Constant was packed for it
   std::string variant;
-  std::optional<bool> verified;   // nullopt: not compared
+  std::optional<bool> verified;  // nullopt: not compared
 };
 
 struct WorkCounters {
-  std::atomic<std::uint64_t> builds{0};    // driver compilations whose product the device can serialize; counted at the call
+  std::atomic<std::uint64_t> builds{
+      0};  // driver compilations whose product the device can serialize; counted at the call
   std::atomic<std::uint64_t> loads{0};     // binaries handed to the driver
   std::atomic<std::uint64_t> prepared{0};  // library primitives and packed constants made inside the process
 };

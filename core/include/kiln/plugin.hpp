@@ -34,9 +34,9 @@ inline constexpr std::uint32_t plugin_abi = 1;
 #else
 #define KILN_SANITIZER_ "none"
 #endif
-#define KILN_BUILD_FINGERPRINT                                                                              \
-  KILN_COMPILER_ " cxxabi=" KILN_STRINGIZE(__GXX_ABI_VERSION) " stdlib=" KILN_STRINGIZE(_GLIBCXX_USE_CXX11_ABI) \
-      " std=" KILN_STRINGIZE(__cplusplus) " sanitizer=" KILN_SANITIZER_
+#define KILN_BUILD_FINGERPRINT                                                           \
+  KILN_COMPILER_ " cxxabi=" KILN_STRINGIZE(__GXX_ABI_VERSION) " stdlib=" KILN_STRINGIZE( \
+      _GLIBCXX_USE_CXX11_ABI) " std=" KILN_STRINGIZE(__cplusplus) " sanitizer=" KILN_SANITIZER_
 
 inline constexpr const char* build_fingerprint = KILN_BUILD_FINGERPRINT;
 
@@ -76,8 +76,12 @@ inline constexpr const char* plugin_entry_symbol = "kiln_plugin_entry";
 
 }  // namespace kiln
 
-#define KILN_PLUGIN(plugin_name, plugin_version, register_function)                                                      \
-  extern "C" __attribute__((visibility("default"), used)) const ::kiln::PluginEntry kiln_plugin_entry = {                \
-      {::kiln::plugin_abi, KILN_BUILD_FINGERPRINT, plugin_name, plugin_version}, register_function};                     \
-  __attribute__((section(".note.kiln"), used, aligned(4))) static const ::kiln::PluginElfNote kiln_plugin_elf_note = {   \
-      5, sizeof(::kiln::PluginNote), 1, "Kiln", {::kiln::plugin_abi, KILN_BUILD_FINGERPRINT, plugin_name, plugin_version}}
+#define KILN_PLUGIN(plugin_name, plugin_version, register_function)                                                    \
+  extern "C" __attribute__((visibility("default"), used)) const ::kiln::PluginEntry kiln_plugin_entry = {              \
+      {::kiln::plugin_abi, KILN_BUILD_FINGERPRINT, plugin_name, plugin_version}, register_function};                   \
+  __attribute__((section(".note.kiln"), used, aligned(4))) static const ::kiln::PluginElfNote kiln_plugin_elf_note = { \
+      5,                                                                                                               \
+      sizeof(::kiln::PluginNote),                                                                                      \
+      1,                                                                                                               \
+      "Kiln",                                                                                                          \
+      {::kiln::plugin_abi, KILN_BUILD_FINGERPRINT, plugin_name, plugin_version}}

@@ -1,9 +1,10 @@
-// Program (built and loadable), ProgramBinary (its serialized bytes), ProgramKey (its identity), and the two ways to hold
-// one: ProgramHandle pins across threads and through a submission until its fence; Guard pins within a scope on one thread.
+// Program (built and loadable), ProgramBinary (its serialized bytes), ProgramKey (its identity), and the two ways to
+// hold one: ProgramHandle pins across threads and through a submission until its fence; Guard pins within a scope on
+// one thread.
 //
 // Thread-safety: keys and binaries are values; a handle may be copied and dropped on any thread; a Guard stays on the
-// thread that made it. Ownership: the cache and the handles own a program together; a Program keeps alive what it needs of
-// its device, and the Device object outlives every handle.
+// thread that made it. Ownership: the cache and the handles own a program together; a Program keeps alive what it needs
+// of its device, and the Device object outlives every handle.
 #pragma once
 
 #include <kiln/digest.hpp>

@@ -1,8 +1,8 @@
 // ProgramCache: from a key to a program: memory, then disk, then one build.
 //
-// Thread-safety: every method from any thread. Ownership: the cache owns programs together with the handles given out; it
-// dies before the devices its programs belong to. A failing tier is a counted miss, never an error of the caller's: only a
-// build that failed is.
+// Thread-safety: every method from any thread. Ownership: the cache owns programs together with the handles given out;
+// it dies before the devices its programs belong to. A failing tier is a counted miss, never an error of the caller's:
+// only a build that failed is.
 #pragma once
 
 #include <kiln/device.hpp>
@@ -52,11 +52,12 @@ class ProgramCache {
   ProgramCache& operator=(const ProgramCache&) = delete;
   virtual ~ProgramCache();
 
-  // The program for the key, made at most once at a time however many threads ask. `source` and `device` belong to `key`.
-  // A failed build answers every waiter and is not kept.
+  // The program for the key, made at most once at a time however many threads ask. `source` and `device` belong to
+  // `key`. A failed build answers every waiter and is not kept.
   virtual Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept = 0;
 
-  // Memory tier only, for hot loops: nullptr where the program is not there. The pointer is valid while the guard lives.
+  // Memory tier only, for hot loops: nullptr where the program is not there. The pointer is valid while the guard
+  // lives.
   virtual Guard enter() noexcept = 0;
   virtual const Program* find(const Digest& digest, const Guard& guard) noexcept = 0;
 

@@ -1,8 +1,8 @@
 // Registry: what plugins and core brought, by interface and name.
 //
 // Thread-safety: add_* while loading, from one thread; lookups from any thread once loading is over.
-// Ownership: the Registry owns the factories; what they make must die before the Registry, which outlives everything made by
-// a plugin. Libraries stay loaded until exit.
+// Ownership: the Registry owns the factories; what they make must die before the Registry, which outlives everything
+// made by a plugin. Libraries stay loaded until exit.
 #pragma once
 
 #include <kiln/config.hpp>
@@ -49,7 +49,8 @@ class Registry {
   Status add_selector(std::string_view plugin, std::string_view name, SelectorFactory make);
   // dialects: those the generator writes; where [generator] name does not write a device's dialect, the generator
   // registered for it serves.
-  Status add_generator(std::string_view plugin, std::string_view name, std::vector<Dialect> dialects, GeneratorFactory make);
+  Status add_generator(std::string_view plugin, std::string_view name, std::vector<Dialect> dialects,
+                       GeneratorFactory make);
   // The keys of [plugin.NAME], NAME being the plugin's.
   Status add_config_keys(std::string_view plugin, std::vector<ConfigKey> keys);
 
@@ -63,8 +64,8 @@ class Registry {
   // The generators that shall serve, preferred first: `name`, then the others by name.
   Result<std::vector<const RegisteredGenerator*>> generators(std::string_view name) const;
 
-  // Takes over what `other` holds, or nothing: invalid_argument names both plugins of the first duplicate. The loader lets
-  // each plugin register into a registry of its own, so that one that fails half-way leaves nothing behind.
+  // Takes over what `other` holds, or nothing: invalid_argument names both plugins of the first duplicate. The loader
+  // lets each plugin register into a registry of its own, so that one that fails half-way leaves nothing behind.
   Status merge(Registry other);
 
  private:

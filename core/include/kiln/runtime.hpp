@@ -1,7 +1,7 @@
 // Runtime: the one orchestrator. It alone knows all the parts: spec → selector → generator → keys → cache → executor.
 //
-// Thread-safety: run() from any thread. Ownership: the Runtime owns the devices, the cache, the executor, the selector and
-// the generators; the Registry that it is given outlives it.
+// Thread-safety: run() from any thread. Ownership: the Runtime owns the devices, the cache, the executor, the selector
+// and the generators; the Registry that it is given outlives it.
 #pragma once
 
 #include <kiln/config.hpp>
@@ -10,6 +10,7 @@
 #include <kiln/program_cache.hpp>
 #include <kiln/registry.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -23,12 +24,13 @@ namespace kiln {
 struct RunRequest {
   std::string name;  // a label
   KernelSpec spec;
-  std::vector<TensorArgument> tensors;  // in the order of tensors_of(spec)
-  std::string device;                   // an id; empty: [device] prefer, then the selector
-  std::uint32_t repeat = 1;             // runs; the device is selected once for all of them
-  bool verify = false;                  // compare with the reference, outside the clock
+  std::vector<TensorArgument> tensors;                      // in the order of tensors_of(spec)
+  std::string device;                                       // an id; empty: [device] prefer, then the selector
+  std::uint32_t repeat = 1;                                 // runs; the device is selected once for all of them
+  bool verify = false;                                      // compare with the reference, outside the clock
   std::vector<std::shared_ptr<const HostTensor>> expected;  // user kernels: the reference, one per inout; empty: none
   std::optional<std::chrono::nanoseconds> timeout;          // a run; absent: [executor] timeout
+  const std::atomic<bool>* stop = nullptr;                  // true: end between waits, with status unavailable
 };
 
 struct RunReport {
@@ -41,8 +43,8 @@ struct RunReport {
   std::vector<std::string> keys;  // hexadecimal digests, one per pass
   Tier tier = Tier::invalid;      // of the first acquisition, the slowest among the passes
   std::uint64_t build_ns = 0;
-  std::uint32_t runs = 0;         // finished
-  Measurement median;             // field by field over the runs
+  std::uint32_t runs = 0;  // finished
+  Measurement median;      // field by field over the runs
   std::uint64_t wall_min_ns = 0;
   std::uint64_t wall_max_ns = 0;
   std::uint64_t first_output_ns = 0;  // now_ns() when the first output lay in host memory, verification not counted
@@ -50,13 +52,13 @@ struct RunReport {
   std::optional<bool> verified;       // nullopt: not compared
   double max_rel_error = 0;           // max |out − ref| ÷ Σ|w·x|
   double error_bound = 0;
-  std::vector<std::string> notes;     // devices set aside, fallbacks: nothing happens in silence
+  std::vector<std::string> notes;  // devices set aside, fallbacks: nothing happens in silence
 };
 
 class Runtime {
  public:
-  // Opens nothing heavy: a device is opened when it is first chosen. not_found: a name chosen in the configuration is not
-  // registered, with what is.
+  // Opens nothing heavy: a device is opened when it is first chosen. not_found: a name chosen in the configuration is
+  // not registered, with what is.
   static Result<std::unique_ptr<Runtime>> create(const Config& config, const Registry& registry, Log log);
 
   Runtime(const Runtime&) = delete;
@@ -66,7 +68,13 @@ class Runtime {
   // Always answers a report; what failed is in its status. unavailable: no device could serve.
   RunReport run(const RunRequest& request);
 
+  // Every device of every driver: asks drivers that were not asked before, which loads their libraries.
   std::vector<DeviceInfo> devices();
+  // The devices met so far, without loading anything.
+  std::vector<DeviceInfo> known_devices() const;
+  // Opens a device ahead of its first job, or every usable one for "auto"; what fails is kept for the report of the
+  // job.
+  void open_ahead(std::string_view device);
   CacheStats cache_stats() const;
   const WorkCounters& counters() const noexcept;
   Result<std::uint64_t> persist();
@@ -76,6 +84,10 @@ class Runtime {
   explicit Runtime(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
 };
+
+// What core brings under the plugin name "core": the cache `tiered`, the executor `ring`, the selectors `fixed` and
+// `learning`. Called before plugins register, so that a clash names the plugin as the second.
+Status register_core(Registry& registry);
 
 // Environment variables that make the drivers keep their own caches inside Kiln's folder and follow the configuration:
 // name and value. A host sets them before any thread or plugin exists; libraries never call setenv.

@@ -1,8 +1,8 @@
 // HostTensor: a dense tensor in host memory; Constant: one that never changes again, with its digest.
 //
 // Thread-safety: a HostTensor has no lock: while a submitted job refers to it only the job may write it. A Constant is
-// immutable and may be shared between threads. Ownership: both are held by shared_ptr, and a job keeps its own reference
-// until its fence, so memory outlives work that timed out. Data is row-major (C order) and 64-byte aligned.
+// immutable and may be shared between threads. Ownership: both are held by shared_ptr, and a job keeps its own
+// reference until its fence, so memory outlives work that timed out. Data is row-major (C order) and 64-byte aligned.
 #pragma once
 
 #include <kiln/digest.hpp>
