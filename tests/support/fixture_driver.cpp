@@ -1,0 +1,73 @@
+#include "support/fixture_driver.hpp"
+
+namespace kiln::support {
+namespace {
+
+template <class T>
+T setting(const DriverContext& context, const char* name, T otherwise) {
+  const auto at = context.settings.find(name);
+  if (at == context.settings.end()) return otherwise;
+  const T* value = std::get_if<T>(&at->second);
+  return value != nullptr ? *value : otherwise;
+}
+
+ConfigKey integer(const char* name, std::int64_t fallback, double most, const char* help) {
+  return {name, ConfigType::integer, fallback, help, 0, most, {}};
+}
+
+ConfigKey boolean(const char* name, bool fallback, const char* help) {
+  return {name, ConfigType::boolean, fallback, help, {}, {}, {}};
+}
+
+}  // namespace
+
+std::vector<ConfigKey> fixture_config_keys() {
+  return {
+      integer("devices", 1, 16, "how many devices there are"),
+      integer("build_ms", 0, 60000, "how long a build takes"),
+      integer("run_ms", 0, 60000, "how long a submission takes"),
+      boolean("fail_build", false, "every build fails"),
+      boolean("refuse_load", false, "every stored binary is refused"),
+      boolean("serializes", true, "programs can be stored"),
+      integer("fail_at", 0, 1e9, "the submission that fails, counted from 1; 0: none"),
+      integer("lose_at", 0, 1e9, "the submission that loses the device, counted from 1; 0: none"),
+      boolean("hang", false, "submissions never finish"),
+  };
+}
+
+FixtureDriver::FixtureDriver(std::vector<FixtureOptions> devices) : devices_(std::move(devices)) {}
+
+FixtureDriver::FixtureDriver(const DriverContext& context) {
+  const auto devices = setting<std::int64_t>(context, "devices", 1);
+  for (std::int64_t i = 0; i < devices; ++i) {
+    FixtureOptions options;
+    options.info = fixture_info("fixture:" + std::to_string(i));
+    options.info.serializes = setting(context, "serializes", true);
+    options.build_time = std::chrono::milliseconds(setting<std::int64_t>(context, "build_ms", 0));
+    options.run_time = std::chrono::milliseconds(setting<std::int64_t>(context, "run_ms", 0));
+    options.counters = context.counters;
+    options.controls->fail_build = setting(context, "fail_build", false);
+    options.controls->refuse_load = setting(context, "refuse_load", false);
+    options.controls->fail_at = static_cast<std::uint64_t>(setting<std::int64_t>(context, "fail_at", 0));
+    options.controls->lose_at = static_cast<std::uint64_t>(setting<std::int64_t>(context, "lose_at", 0));
+    if (setting(context, "hang", false)) options.controls->run.close();
+    devices_.push_back(std::move(options));
+  }
+}
+
+std::vector<DeviceInfo> FixtureDriver::enumerate() noexcept {
+  std::vector<DeviceInfo> infos;
+  for (const FixtureOptions& device : devices_) infos.push_back(device.info);
+  return infos;
+}
+
+Result<std::unique_ptr<Device>> FixtureDriver::open(std::string_view id) noexcept {
+  for (const FixtureOptions& device : devices_) {
+    if (device.info.id != id) continue;
+    if (!device.info.usable) return unavailable(device.info.id + ": " + device.info.why_not);
+    return std::unique_ptr<Device>(new FixtureDevice(device));
+  }
+  return not_found("device '" + std::string(id) + "': the fixture driver has no such device");
+}
+
+}  // namespace kiln::support
