@@ -1,10 +1,11 @@
 // Config: everything a user may choose, typed, with the origin of each value; ConfigKey: how a key is described.
 //
-// Thread-safety: values. Ownership: values. Read by config/reader (core); this header only gives the shapes.
+// Thread-safety: values. Ownership: values. kiln/config_reader.hpp reads it; this header only gives the shapes.
 // Order of precedence: defaults < file < environment < command line.
 #pragma once
 
 #include <kiln/kernel.hpp>
+#include <kiln/log.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -69,7 +70,7 @@ struct DeviceConfig {
 
 struct CacheConfig {
   std::string name = "tiered";
-  std::filesystem::path directory;  // "~" expanded; empty: the default of command-line.md
+  std::filesystem::path directory;  // "~" expanded and absolute once read
   std::uint64_t max_programs = 100;
   std::uint64_t max_memory = 50ull << 20;  // bytes
   std::uint64_t max_disk = 1ull << 30;     // bytes
@@ -77,6 +78,7 @@ struct CacheConfig {
   bool auto_save = true;
   std::string compression = "zstd";  // "none"
   bool read_only = false;
+  std::filesystem::path key_file;    // what stored bytes are authenticated with; never inside `directory`
 };
 
 struct ExecutorConfig {
@@ -90,6 +92,7 @@ struct SelectorConfig {
   std::string policy = "thompson";
   double ema_alpha = 0.1;
   double exploration = 0.02;
+  bool serve_while_building = true;  // a job that names no device is served elsewhere while its best device still builds
 };
 
 struct GeneratorConfig {
@@ -101,7 +104,8 @@ struct KernelBindingConfig {
   std::string file;                 // .npy
 };
 
-// One job of a file, as written: tables already expanded to a job a row. File names are relative to `base`.
+// One job of a file, as written: tables already expanded to a job a row. Names of files that are read are relative to
+// `base`; `output` is relative to the working directory.
 struct JobConfig {
   std::string name;
   std::string op;                            // "conv2d", "gemm", "kernel"
@@ -126,9 +130,11 @@ struct Config {
   ExecutorConfig executor;
   SelectorConfig selector;
   GeneratorConfig generator;
+  LogLevel log_level = LogLevel::warning;
   std::vector<JobConfig> jobs;
   std::map<std::string, RawPluginSection> plugin;  // by plugin name
   std::map<std::string, ConfigOrigin> origins;     // dotted key → origin, every key of every fixed section
+  std::map<std::string, ConfigPlace> plugin_places;  // of the [plugin.NAME] sections, empty ones too
 };
 
 }  // namespace kiln

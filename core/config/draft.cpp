@@ -1,0 +1,128 @@
+#include "config/draft.hpp"
+
+#include "config/text/nearest_word.hpp"
+#include "config/text/toml_text.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+namespace kiln::config {
+namespace {
+
+Result<ConfigValue> with_paths_expanded(ConfigValue value, const KeyEntry& key, const Draft& draft,
+                                        const std::filesystem::path& base) {
+  if (key.rule.kind == ValueKind::path) {
+    Result<std::string> path = expanded_path(std::get<std::string>(value), draft, base);
+    if (!path) return path.error();
+    return ConfigValue(std::move(*path));
+  }
+  if (key.rule.kind == ValueKind::path_list) {
+    auto& list = std::get<std::vector<std::string>>(value);
+    std::erase(list, std::string());  // "a::b": an empty part would mean the working directory
+    for (std::string& item : list) {
+      Result<std::string> path = expanded_path(item, draft, base);
+      if (!path) return path.error();
+      item = std::move(*path);
+    }
+  }
+  return value;
+}
+
+}  // namespace
+
+ConfigOrigin FileContext::origin(TextPosition at) const {
+  return {OriginKind::file, name + ":" + std::to_string(at.line) + ":" + std::to_string(at.column)};
+}
+
+void assign(Draft& draft, const KeyEntry& key, const TomlNode& value, const ValueSource& source) {
+  Result<ConfigValue> result = checked(value, key.rule);
+  if (result) result = with_paths_expanded(std::move(*result), key, draft, source.base);
+  if (!result) return draft.problem(source.place, std::string(key.name) + ": " + result.error().message);
+  key.set(draft.config, *result);
+  draft.config.origins[std::string(key.name)] = source.origin;
+}
+
+void assign_plugin(Draft& draft, const std::string& plugin, const std::string& key, const TomlNode& value,
+                   const ValueSource& source) {
+  const std::optional<ConfigValue> plain = plain_value(value);
+  if (!plain) {
+    return draft.problem(source.place, "plugin." + plugin + "." + key + ": found " + describe(value) +
+                                           ", expected a boolean, a number, a text or an array of texts");
+  }
+  draft.config.plugin[plugin][key] = {*plain, source.origin, source.place};
+  draft.config.plugin_places.try_emplace(plugin, source.place);
+}
+
+std::string_view nearest_key(std::string_view dotted) {
+  const std::size_t dot = dotted.find('.');
+  const std::string_view section = dot == std::string_view::npos ? std::string_view{} : dotted.substr(0, dot);
+  const std::string_view name = dot == std::string_view::npos ? dotted : dotted.substr(dot + 1);
+  std::string_view best;
+  std::size_t least = std::string_view::npos;
+  for (const KeyEntry& key : key_table()) {
+    const bool at_home = section_of(key) == section;
+    std::size_t distance = edit_distance(name, name_in_section(key));
+    // A stranger must match nearly as written to be more likely than a neighbour.
+    if (!at_home) distance = 2 * distance + 2 + (section.empty() ? 0 : edit_distance(section, section_of(key)) / 4);
+    if (distance < least) least = distance, best = key.name;
+  }
+  return best;
+}
+
+Result<std::string> expanded_path(const std::string& text, const Draft& draft, const std::filesystem::path& base) {
+  std::filesystem::path path(text);
+  if (text.starts_with('~')) {
+    if (text.size() > 1 && text[1] != '/') {
+      return invalid_argument("found " + toml_text(text) + ", expected \"~/\" or a path that starts otherwise");
+    }
+    const auto home = draft.environment.find("HOME");
+    if (home == draft.environment.end()) {
+      return invalid_argument("found " + toml_text(text) + ", expected HOME to be set, which \"~\" stands for");
+    }
+    path = std::filesystem::path(home->second);
+    if (text.size() > 2) path /= text.substr(2);
+  } else if (path.is_relative()) {
+    path = base / path;
+  }
+  std::error_code error;
+  path = std::filesystem::absolute(path, error);
+  if (error) return invalid_argument("found " + toml_text(text) + ": no working directory: " + error.message());
+  path = path.lexically_normal();
+  if (!path.has_filename() && path != path.root_path()) path = path.parent_path();  // "folder/" names the folder
+  return path.string();
+}
+
+void sort_problems(std::vector<ConfigProblem>& problems, const std::string& first_file) {
+  std::vector<ConfigProblem> unique;
+  for (ConfigProblem& problem : problems) {
+    if (std::find(unique.begin(), unique.end(), problem) == unique.end()) unique.push_back(std::move(problem));
+  }
+  const auto order = [&first_file](const ConfigProblem& problem) {
+    const ConfigPlace& place = problem.place;
+    // What is not inside a file keeps the order in which it was met: environment, then command line.
+    if (place.line == 0) return std::tuple(2, std::string(), std::uint32_t{0}, std::uint32_t{0});
+    return std::tuple(place.file == first_file ? 0 : 1, place.file, place.line, place.column);
+  };
+  std::stable_sort(unique.begin(), unique.end(),
+                   [&](const ConfigProblem& a, const ConfigProblem& b) { return order(a) < order(b); });
+  problems = std::move(unique);
+}
+
+}  // namespace kiln::config
+
+namespace kiln {
+
+std::string ConfigProblem::text() const {
+  std::string out = place.file;
+  if (place.line != 0) out += ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
+  return out.empty() ? message : out + ": " + message;
+}
+
+bool ConfigProblem::operator==(const ConfigProblem& other) const {
+  return place.file == other.place.file && place.line == other.place.line && place.column == other.place.column &&
+         message == other.message;
+}
+
+}  // namespace kiln

@@ -1,0 +1,60 @@
+// Draft: a Config in the making and the problems met so far; what every part of the reader writes into.
+//
+// Thread-safety: none; one reading, one thread. Ownership: owns both.
+#pragma once
+
+#include <kiln/config_reader.hpp>
+
+#include "config/key_table.hpp"
+#include "config/text/toml_document.hpp"
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kiln::config {
+
+// Where a value came from: what a message and an origin say, and where its relative paths start.
+struct ValueSource {
+  ConfigPlace place;
+  ConfigOrigin origin;
+  std::filesystem::path base;  // empty: the working directory
+};
+
+struct Draft {
+  Config config;
+  std::vector<ConfigProblem> problems;
+  std::map<std::string, ConfigPlace> job_names;
+  std::map<std::string, std::string> environment;  // without empty values
+
+  void problem(const ConfigPlace& place, std::string message) { problems.push_back({place, std::move(message)}); }
+};
+
+struct FileContext {
+  std::string name;            // as messages show it
+  std::filesystem::path base;  // its folder
+
+  ConfigPlace place(TextPosition at) const { return {name, at.line, at.column}; }
+  ConfigOrigin origin(TextPosition at) const;  // "name:line:column"
+  ValueSource source(TextPosition at) const { return {place(at), origin(at), base}; }
+};
+
+// Checks the value, expands paths, stores it with its origin; or adds the problem.
+void assign(Draft& draft, const KeyEntry& key, const TomlNode& value, const ValueSource& source);
+
+// Stores a value of [plugin.NAME], whose keys are not known yet; a problem where its type is none that plugins can
+// have.
+void assign_plugin(Draft& draft, const std::string& plugin, const std::string& key, const TomlNode& value,
+                   const ValueSource& source);
+
+// "cache.policy" for "cache.polcy"; the same name in another section wins over a distant one in this.
+std::string_view nearest_key(std::string_view dotted);
+
+// "~" and "~/…" by HOME; then absolute, from `base`.
+Result<std::string> expanded_path(const std::string& text, const Draft& draft, const std::filesystem::path& base);
+
+// Places inside files first, `first_file` before the others, each problem once.
+void sort_problems(std::vector<ConfigProblem>& problems, const std::string& first_file);
+
+}  // namespace kiln::config

@@ -1,0 +1,197 @@
+#include "config/jobs/job_keys.hpp"
+
+#include "config/jobs/kernel_keys.hpp"
+#include "config/text/toml_text.hpp"
+
+#include <charconv>
+
+namespace kiln::config {
+namespace {
+
+constexpr std::uint8_t conv2d = 1, gemm = 2, kernel = 4, table = 8;
+constexpr std::uint8_t numeric = conv2d | gemm | table;
+constexpr std::uint8_t every = numeric | kernel;
+
+constexpr double most_extent = 1 << 20;
+constexpr ValueRule extent{ValueKind::integer, 1, most_extent};
+constexpr ValueRule padding{ValueKind::integer, 0, most_extent};
+constexpr ValueRule text{ValueKind::text};
+constexpr ValueRule boolean{ValueKind::boolean};
+constexpr ValueRule own{};  // the entry's read() judges
+
+constexpr std::string_view ops[] = {"conv2d", "gemm", "kernel"};
+constexpr std::string_view activations[] = {"none", "relu"};
+constexpr std::string_view accuracies[] = {"direct", "winograd"};
+constexpr ValueRule word(std::span<const std::string_view> allowed) {
+  ValueRule rule{ValueKind::text};
+  rule.allowed = allowed;
+  return rule;
+}
+
+template <std::string JobConfig::*member>
+Status set_text(JobDraft& draft, const ConfigValue& value) {
+  draft.job.*member = std::get<std::string>(value);
+  return {};
+}
+
+// A path, or "random:" and a seed.
+template <std::string JobConfig::*member>
+Status set_tensor(JobDraft& draft, const ConfigValue& value) {
+  const std::string& from = std::get<std::string>(value);
+  constexpr std::string_view random = "random:";
+  if (from.starts_with(random)) {
+    const std::string_view digits = std::string_view(from).substr(random.size());
+    std::uint64_t seed = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
+    if (error != std::errc() || end != digits.data() + digits.size()) {
+      return invalid_argument("found " + toml_text(from) + ", expected \"random:SEED\" with a seed from 0 to 2^64 - 1");
+    }
+  }
+  draft.job.*member = from;
+  return {};
+}
+
+Status set_bias(JobDraft& draft, const ConfigValue& value) {
+  draft.conv.bias = draft.gemm.bias = Bias::per_channel;
+  return set_tensor<&JobConfig::bias>(draft, value);
+}
+
+template <std::int64_t Conv2dSpec::*member>
+Status set_conv(JobDraft& draft, const ConfigValue& value) {
+  draft.conv.*member = std::get<std::int64_t>(value);
+  return {};
+}
+template <std::int64_t GemmSpec::*member>
+Status set_gemm(JobDraft& draft, const ConfigValue& value) {
+  draft.gemm.*member = std::get<std::int64_t>(value);
+  return {};
+}
+template <std::int64_t Conv2dSpec::*in_conv, std::int64_t GemmSpec::*in_gemm>
+Status set_both(JobDraft& draft, const ConfigValue& value) {
+  draft.conv.*in_conv = draft.gemm.*in_gemm = std::get<std::int64_t>(value);
+  return {};
+}
+
+Status set_activation(JobDraft& draft, const ConfigValue& value) {
+  draft.conv.activation = draft.gemm.activation =
+      std::get<std::string>(value) == "relu" ? Activation::relu : Activation::none;
+  return {};
+}
+Status set_accuracy(JobDraft& draft, const ConfigValue& value) {
+  draft.conv.accuracy = std::get<std::string>(value) == "winograd" ? Accuracy::winograd : Accuracy::direct;
+  return {};
+}
+Status set_verify(JobDraft& draft, const ConfigValue& value) {
+  draft.job.verify = std::get<bool>(value);
+  return {};
+}
+
+void read_table_name(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report) {
+  const Result<ConfigValue> value = checked(member.value, text);
+  if (!value) return report.problem(member.value.at, std::string(key.name) + ": " + value.error().message);
+  draft.table = std::get<std::string>(*value);
+  draft.table_at = member.value.at;
+}
+
+// A number for both axes, or [y, x].
+template <std::int64_t Conv2dSpec::*y, std::int64_t Conv2dSpec::*x, bool from_zero>
+void read_pair(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report) {
+  const ValueRule& rule = from_zero ? padding : extent;
+  const TomlNode& node = member.value;
+  const bool pair = node.kind == TomlKind::array && node.items.size() == 2;
+  if (!pair && node.kind != TomlKind::integer) {
+    const std::string found =
+        node.kind == TomlKind::array ? "an array of " + std::to_string(node.items.size()) : describe(node);
+    return report.problem(node.at, std::string(key.name) + ": found " + found + ", expected " + expected_text(rule) +
+                                       ", or two of them: [y, x]");
+  }
+  const TomlNode& first = pair ? node.items[0] : node;
+  const TomlNode& second = pair ? node.items[1] : node;
+  for (const auto& [item, target] : {std::pair(&first, y), std::pair(&second, x)}) {
+    const Result<ConfigValue> value = checked(*item, rule);
+    if (value) {
+      draft.conv.*target = std::get<std::int64_t>(*value);
+    } else {
+      report.problem(item->at, std::string(key.name) + ": " + value.error().message);
+      if (!pair) return;
+    }
+  }
+}
+
+using C = Conv2dSpec;
+using G = GemmSpec;
+
+constexpr JobKeyEntry entries[] = {
+    {"name", every, every & ~table, text, "", "A label, once in a file. A table's jobs are called \"name/row\".",
+     set_text<&JobConfig::name>, nullptr},
+    {"op", every, every & ~table, word(ops), "", "What is computed.", set_text<&JobConfig::op>, nullptr},
+    {"table", table, table, own, "",
+     "A .csv file beside this one, with the columns name, n, c, h, w, k, r, s, stride, pad, groups: one conv2d job a "
+     "row.",
+     nullptr, read_table_name},
+
+    {"n", conv2d | gemm, gemm, extent, "1", "conv2d: pictures in the batch. gemm: columns of the result.",
+     set_both<&C::n, &G::n>, nullptr},
+    {"c", conv2d, conv2d, extent, "", "Input channels.", set_conv<&C::c>, nullptr},
+    {"h", conv2d, conv2d, extent, "", "Input height.", set_conv<&C::h>, nullptr},
+    {"w", conv2d, conv2d, extent, "", "Input width.", set_conv<&C::w>, nullptr},
+    {"k", conv2d | gemm, conv2d | gemm, extent, "", "conv2d: output channels. gemm: the length that is summed over.",
+     set_both<&C::k, &G::k>, nullptr},
+    {"r", conv2d, conv2d, extent, "", "Kernel height.", set_conv<&C::r>, nullptr},
+    {"s", conv2d, conv2d, extent, "", "Kernel width.", set_conv<&C::s>, nullptr},
+    {"m", gemm, gemm, extent, "", "Rows of the result.", set_gemm<&G::m>, nullptr},
+    {"stride", conv2d, 0, own, "1", "Steps of the kernel; a number, or [y, x].", nullptr,
+     read_pair<&C::stride_y, &C::stride_x, false>},
+    {"pad", conv2d, 0, own, "0", "Zeros around the input; a number, or [y, x].", nullptr,
+     read_pair<&C::pad_y, &C::pad_x, true>},
+    {"dilation", conv2d, 0, own, "1", "Distance between the kernel's taps; a number, or [y, x].", nullptr,
+     read_pair<&C::dilation_y, &C::dilation_x, false>},
+    {"groups", conv2d, 0, extent, "1", "Groups of channels that do not mix; groups = c is depthwise.",
+     set_conv<&C::groups>, nullptr},
+    {"activation", numeric, 0, word(activations), "\"none\"", "What is applied to each output.", set_activation,
+     nullptr},
+    {"accuracy", conv2d | table, 0, word(accuracies), "\"direct\"",
+     "\"winograd\" allows the larger error of Winograd's transforms.", set_accuracy, nullptr},
+
+    {"input", numeric, numeric, text, "",
+     "A .npy file or a PNG beside this file, or \"random:SEED\". gemm: the matrix A.", set_tensor<&JobConfig::input>,
+     nullptr},
+    {"weights", numeric, numeric, text, "", "Likewise, [k, c/groups, r, s]. gemm: the matrix B.",
+     set_tensor<&JobConfig::weights>, nullptr},
+    {"bias", numeric, 0, text, "", "Likewise, [k] (gemm: [n]). Left out: no bias.", set_bias, nullptr},
+    {"output", numeric, 0, text, "",
+     "Where the result goes, relative to the working directory: .npy or .png. Left out: nowhere.",
+     set_text<&JobConfig::output>, nullptr},
+    {"verify", every, 0, boolean, "false", "Whether the whole output is compared with an independent reference.",
+     set_verify, nullptr},
+    {"device", every, 0, text, "", "The id of the device to use. Left out: [device] prefer decides.",
+     set_text<&JobConfig::device>, nullptr},
+
+    {"source", kernel, kernel, text, "", "The kernel's own text: GLSL (.comp) or OpenCL C (.cl), beside this file.",
+     set_text<&JobConfig::source>, nullptr},
+    {"constants", kernel, 0, own, "", "A table of names and values; each becomes a #define.", nullptr, read_constants},
+    {"bindings", kernel, kernel, own, "",
+     "An array of { input = FILE } (read) and { inout = FILE } (read, and written back), in the order of the bindings.",
+     nullptr, read_bindings},
+    {"grid", kernel, kernel, own, "", "Workgroups: one, two or three numbers.", nullptr, read_grid},
+    {"expect", kernel, 0, text, "", "The .npy file that `verify` compares with.", set_text<&JobConfig::expect>,
+     nullptr},
+};
+
+}  // namespace
+
+std::span<const JobKeyEntry> job_key_table() noexcept { return entries; }
+
+const JobKeyEntry* find_job_key(std::string_view name) noexcept {
+  for (const JobKeyEntry& key : entries) {
+    if (key.name == name) return &key;
+  }
+  return nullptr;
+}
+
+bool has_form(std::uint8_t forms, JobForm form) noexcept { return (forms & static_cast<std::uint8_t>(form)) != 0; }
+
+ValueRule extent_rule() noexcept { return extent; }
+ValueRule padding_rule() noexcept { return padding; }
+
+}  // namespace kiln::config

@@ -1,0 +1,170 @@
+#include "config/jobs/job_reader.hpp"
+
+#include "config/jobs/job_keys.hpp"
+#include "config/jobs/job_table.hpp"
+#include "config/text/nearest_word.hpp"
+#include "config/text/text_file.hpp"
+#include "config/text/toml_text.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kiln::config {
+namespace {
+
+const TomlMember* find_member(const TomlNode& table, std::string_view key) {
+  const auto found = std::find_if(table.members.begin(), table.members.end(),
+                                  [&](const TomlMember& member) { return member.key == key; });
+  return found == table.members.end() ? nullptr : &*found;
+}
+
+// invalid where neither `table` nor a known `op` says it: only what no form could have is reported then.
+JobForm form_of(const TomlNode& job) {
+  if (find_member(job, "table") != nullptr) return JobForm::table;
+  const TomlMember* op = find_member(job, "op");
+  if (op == nullptr || op->value.kind != TomlKind::text) return JobForm::invalid;
+  if (op->value.text == "conv2d") return JobForm::conv2d;
+  if (op->value.text == "gemm") return JobForm::gemm;
+  return op->value.text == "kernel" ? JobForm::kernel : JobForm::invalid;
+}
+
+std::string_view form_text(JobForm form) {
+  switch (form) {
+    case JobForm::conv2d:
+      return "a job with op = \"conv2d\"";
+    case JobForm::gemm:
+      return "a job with op = \"gemm\"";
+    case JobForm::kernel:
+      return "a job with op = \"kernel\"";
+    case JobForm::table:
+      return "a job with a table";
+    case JobForm::invalid:
+      break;
+  }
+  return "a job";
+}
+
+std::string nearest_job_key(std::string_view name, JobForm form) {
+  std::vector<std::string_view> names;
+  for (const JobKeyEntry& key : job_key_table()) {
+    if (form == JobForm::invalid || has_form(key.used_by, form)) names.push_back(key.name);
+  }
+  return std::string(nearest_word(name, names));
+}
+
+void read_member(JobDraft& draft, const TomlMember& member, JobForm form, JobReport& report) {
+  const JobKeyEntry* key = find_job_key(member.key);
+  if (key == nullptr) {
+    return report.problem(member.at, member.key + ": unknown key; nearest: " + nearest_job_key(member.key, form));
+  }
+  if (form != JobForm::invalid && !has_form(key->used_by, form)) {
+    return report.problem(member.at, member.key + ": found in " + std::string(form_text(form)) +
+                                         ", which has no such key; nearest: " + nearest_job_key(member.key, form));
+  }
+  if (key->read != nullptr) return key->read(draft, *key, member, report);
+  const Result<ConfigValue> value = checked(member.value, key->rule);
+  const Status status = value ? key->set(draft, *value) : value.error();
+  if (!status.ok()) report.problem(member.value.at, member.key + ": " + status.message);
+}
+
+void report_missing(const TomlNode& job, JobForm form, JobReport& report) {
+  if (form == JobForm::invalid) {
+    if (find_member(job, "name") == nullptr) report.problem(job.at, "missing key name");
+    if (find_member(job, "op") == nullptr) {
+      report.problem(job.at, "missing key op, one of conv2d, gemm, kernel; or table, a file of jobs");
+    }
+    return;
+  }
+  std::string missing;
+  std::size_t count = 0;
+  for (const JobKeyEntry& key : job_key_table()) {
+    if (!has_form(key.required_by, form) || find_member(job, key.name) != nullptr) continue;
+    missing += (count++ == 0 ? "" : ", ") + std::string(key.name);
+  }
+  if (count != 0) {
+    report.problem(job.at, (count == 1 ? "missing key " : "missing keys ") + missing + ": " +
+                               std::string(form_text(form)) + " needs " + (count == 1 ? "it" : "them"));
+  }
+}
+
+void register_name(Draft& draft, const std::string& name, const ConfigPlace& place) {
+  const auto [first, fresh] = draft.job_names.try_emplace(name, place);
+  if (fresh) return;
+  const ConfigPlace& other = first->second;
+  draft.problem(place, "job " + toml_text(name) + ": the name is used twice, first at " + other.file + ":" +
+                           std::to_string(other.line) + ":" + std::to_string(other.column));
+}
+
+// Where there is a bias or an activation, each row has it.
+void expand_table(Draft& draft, const JobDraft& job, const FileContext& file, JobReport& report) {
+  const std::filesystem::path path = file.base / job.table;
+  const Result<std::string> text = read_text_file(path, FileKinds::regular);
+  if (!text) return report.problem(job.table_at, "table: " + path.string() + ": " + text.error().message);
+  JobTable table = parse_job_table(*text, path.string());
+  for (ConfigProblem& problem : table.problems) draft.problems.push_back(std::move(problem));
+  for (JobTableRow& row : table.rows) {
+    JobConfig expanded = job.job;
+    expanded.name = job.job.name.empty() ? row.name : job.job.name + "/" + row.name;
+    expanded.op = "conv2d";
+    expanded.place = row.place;
+    row.spec.bias = job.conv.bias;
+    row.spec.activation = job.conv.activation;
+    row.spec.accuracy = job.conv.accuracy;
+    register_name(draft, expanded.name, row.place);
+    if (const Status status = validate(KernelSpec(row.spec)); !status.ok()) {
+      draft.problem(row.place, "job " + toml_text(expanded.name) + ": " + status.message);
+      continue;
+    }
+    expanded.spec = row.spec;
+    draft.config.jobs.push_back(std::move(expanded));
+  }
+}
+
+void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileContext& file) {
+  const TomlMember* name = find_member(node, "name");
+  const bool named = name != nullptr && name->value.kind == TomlKind::text && !name->value.text.empty();
+  const JobForm form = form_of(node);
+  JobReport report(draft, file, "job " + (named ? toml_text(name->value.text) : std::to_string(index + 1)));
+  JobDraft job;
+  job.job.base = file.base;
+  job.job.place = file.place(node.at);
+  for (const TomlMember& member : node.members) read_member(job, member, form, report);
+  report_missing(node, form, report);
+  if (form == JobForm::table && !job.job.op.empty() && job.job.op != "conv2d") {
+    report.problem(find_member(node, "op")->value.at,
+                   "op: found " + toml_text(job.job.op) + ", expected conv2d: a table's rows are");
+  }
+  if (named && form != JobForm::table) register_name(draft, name->value.text, file.place(name->value.at));
+  if (report.problems() != 0) return;
+  if (form == JobForm::table) return expand_table(draft, job, file, report);
+  if (form == JobForm::conv2d) job.job.spec = job.conv;
+  if (form == JobForm::gemm) job.job.spec = job.gemm;
+  if (form != JobForm::kernel) {
+    const KernelSpec spec = form == JobForm::conv2d ? KernelSpec(job.conv) : KernelSpec(job.gemm);
+    if (const Status status = validate(spec); !status.ok()) return report.problem(node.at, status.message);
+  }
+  draft.config.jobs.push_back(std::move(job.job));
+}
+
+}  // namespace
+
+void read_jobs(Draft& draft, const TomlMember& jobs, const FileContext& file) {
+  const TomlNode& list = jobs.value;
+  if (list.kind != TomlKind::array) {
+    const std::string found = list.kind == TomlKind::table ? "the section [job]" : describe(list);
+    return draft.problem(file.place(jobs.at), "job: found " + found + ", expected [[job]]: one a job");
+  }
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    const TomlNode& job = list.items[i];
+    if (job.kind == TomlKind::table) {
+      read_job(draft, job, i, file);
+    } else {
+      draft.problem(file.place(job.at),
+                    "job " + std::to_string(i + 1) + ": found " + describe(job) + ", expected [[job]]");
+    }
+  }
+}
+
+}  // namespace kiln::config

@@ -1,0 +1,219 @@
+#include "config/key_table.hpp"
+
+#include <array>
+#include <utility>
+
+namespace kiln::config {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+template <class T>
+T as(const ConfigValue& value) {
+  if constexpr (std::is_same_v<T, std::chrono::nanoseconds>) {
+    return std::chrono::nanoseconds(std::get<std::int64_t>(value));
+  } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    return static_cast<T>(std::get<std::int64_t>(value));
+  } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
+    return std::filesystem::path(std::get<std::string>(value));
+  } else {
+    return std::get<T>(value);
+  }
+}
+
+template <class T>
+ConfigValue value_of(const T& member) {
+  if constexpr (std::is_same_v<T, std::chrono::nanoseconds>) {
+    return ConfigValue(static_cast<std::int64_t>(member.count()));
+  } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    return ConfigValue(static_cast<std::int64_t>(member));
+  } else if constexpr (std::is_same_v<T, std::filesystem::path>) {
+    return ConfigValue(member.string());
+  } else {
+    return ConfigValue(member);
+  }
+}
+
+// The setter and the getter of config.*section.*member.
+template <auto section, auto member>
+void set(Config& config, const ConfigValue& value) {
+  auto& target = config.*section.*member;
+  target = as<std::remove_reference_t<decltype(target)>>(value);
+}
+template <auto section, auto member>
+ConfigValue get(const Config& config) {
+  return value_of(config.*section.*member);
+}
+
+void set_fallback(Config& config, const ConfigValue& value) {
+  config.device.fallback = as<std::string>(value) == "never" ? Fallback::never : Fallback::report;
+}
+ConfigValue get_fallback(const Config& config) {
+  return std::string(config.device.fallback == Fallback::never ? "never" : "report");
+}
+
+constexpr std::array levels{LogLevel::debug, LogLevel::info, LogLevel::warning, LogLevel::error, LogLevel::off};
+
+void set_log_level(Config& config, const ConfigValue& value) {
+  for (const LogLevel level : levels) {
+    if (to_string(level) == as<std::string>(value)) config.log_level = level;
+  }
+}
+ConfigValue get_log_level(const Config& config) { return std::string(to_string(config.log_level)); }
+
+void set_plugin_path(Config& config, const ConfigValue& value) {
+  config.plugins.path.clear();
+  for (const std::string& folder : as<Texts>(value)) config.plugins.path.emplace_back(folder);
+}
+ConfigValue get_plugin_path(const Config& config) {
+  Texts folders;
+  for (const std::filesystem::path& folder : config.plugins.path) folders.push_back(folder.string());
+  return folders;
+}
+
+constexpr std::string_view fallback_words[] = {"report", "never"};
+constexpr std::string_view cache_policies[] = {"lru", "sieve", "s3fifo", "wtinylfu", "cost"};
+constexpr std::string_view compressions[] = {"zstd", "none"};
+constexpr std::string_view selector_policies[] = {"ema", "epsilon", "ucb", "thompson"};
+constexpr std::string_view level_words[] = {"debug", "info", "warning", "error", "off"};
+
+constexpr double most_bytes = 1125899906842624.0;           // 1024 TiB
+constexpr double most_wait = 365.0 * 86'400'000'000'000.0;  // a year in nanoseconds
+
+constexpr ValueRule boolean{ValueKind::boolean};
+constexpr ValueRule text{ValueKind::text};
+constexpr ValueRule texts{ValueKind::text_list};
+constexpr ValueRule path{ValueKind::path};
+constexpr ValueRule paths{ValueKind::path_list};
+constexpr ValueRule size{ValueKind::size, 0, most_bytes};
+constexpr ValueRule integer(double least, double most) { return {ValueKind::integer, least, most}; }
+constexpr ValueRule number(double least, double most) { return {ValueKind::number, least, most}; }
+constexpr ValueRule word(std::span<const std::string_view> allowed) {
+  ValueRule rule{ValueKind::text};
+  rule.allowed = allowed;
+  return rule;
+}
+
+constexpr SectionEntry sections[] = {
+    {"plugins", "Which plugins are loaded."},
+    {"device", "Where jobs run."},
+    {"cache", "The persistent cache of built programs."},
+    {"executor", "How work is submitted and waited for."},
+    {"selector", "How a device is chosen for a job that names none."},
+    {"generator", "Who writes the source of kernels."},
+    {"log", "What is said on standard error."},
+};
+
+constexpr auto plugins = &Config::plugins;
+constexpr auto device = &Config::device;
+constexpr auto cache = &Config::cache;
+constexpr auto executor = &Config::executor;
+constexpr auto selector = &Config::selector;
+constexpr auto generator = &Config::generator;
+
+constexpr KeyEntry keys[] = {
+    {"plugins.load", texts,
+     "Plugins to load, by name, in this order. One that cannot be loaded is reported and left out.",
+     set<plugins, &PluginsConfig::load>, get<plugins, &PluginsConfig::load>},
+    {"plugins.required", texts, "Plugins without which nothing is started: one of them missing is an error.",
+     set<plugins, &PluginsConfig::required>, get<plugins, &PluginsConfig::required>},
+    {"plugins.path", paths,
+     "Folders that are searched for plugins before the installed one, first to last. Given by --plugin-path or "
+     "KILN_PLUGIN_PATH, never in a file: a file from elsewhere shall not say which code is loaded.",
+     set_plugin_path, get_plugin_path, KeyPlace::outside_file, "[]"},
+
+    {"device.prefer", text,
+     "The device for jobs that name none: \"auto\" leaves it to the selector; or an id such as \"cpu\" or "
+     "\"opengl:0\".",
+     set<device, &DeviceConfig::prefer>, get<device, &DeviceConfig::prefer>},
+    {"device.fallback", word(fallback_words),
+     "What happens when a device is unavailable or lost: \"report\" goes on with another one and says so; \"never\" "
+     "makes "
+     "it an error.",
+     set_fallback, get_fallback},
+
+    {"cache.name", text, "The cache that serves, by the name under which it is registered.",
+     set<cache, &CacheConfig::name>, get<cache, &CacheConfig::name>},
+    {"cache.directory", path,
+     "Folder of everything that is kept but the key: programs, the driver's own cache, what the selector learned, "
+     "tuning "
+     "results, plugin verdicts. Default: $XDG_CACHE_HOME/kiln, else ~/.cache/kiln. In a file, a relative path starts "
+     "at "
+     "the file's folder.",
+     set<cache, &CacheConfig::directory>, get<cache, &CacheConfig::directory>, KeyPlace::anywhere, "\"~/.cache/kiln\""},
+    {"cache.max_programs", integer(0, 1'000'000), "Programs kept in memory at most; 0 keeps none.",
+     set<cache, &CacheConfig::max_programs>, get<cache, &CacheConfig::max_programs>},
+    {"cache.max_memory", size, "Memory that kept programs may take, by their own estimate.",
+     set<cache, &CacheConfig::max_memory>, get<cache, &CacheConfig::max_memory>},
+    {"cache.max_disk", size, "Disk space that the folder may take, the driver's own cache counted in.",
+     set<cache, &CacheConfig::max_disk>, get<cache, &CacheConfig::max_disk>},
+    {"cache.policy", word(cache_policies), "Which program leaves memory first when room is needed.",
+     set<cache, &CacheConfig::policy>, get<cache, &CacheConfig::policy>},
+    {"cache.auto_save", boolean,
+     "Whether a built program is written to disk at once; with false, `kiln cache persist` writes what was held back.",
+     set<cache, &CacheConfig::auto_save>, get<cache, &CacheConfig::auto_save>},
+    {"cache.compression", word(compressions), "How programs are packed on disk.", set<cache, &CacheConfig::compression>,
+     get<cache, &CacheConfig::compression>},
+    {"cache.read_only", boolean, "With true the folder is read and never written.", set<cache, &CacheConfig::read_only>,
+     get<cache, &CacheConfig::read_only>},
+    {"cache.key_file", path,
+     "File of the secret key that authenticates what is stored; it is made when it is first needed. Default: "
+     "$XDG_STATE_HOME/kiln/key, else ~/.local/state/kiln/key.",
+     set<cache, &CacheConfig::key_file>, get<cache, &CacheConfig::key_file>, KeyPlace::anywhere,
+     "\"~/.local/state/kiln/key\""},
+
+    {"executor.name", text, "The executor that serves, by the name under which it is registered.",
+     set<executor, &ExecutorConfig::name>, get<executor, &ExecutorConfig::name>},
+    {"executor.in_flight", integer(1, 16), "Jobs that a device may have submitted and unfinished at one time.",
+     set<executor, &ExecutorConfig::in_flight>, get<executor, &ExecutorConfig::in_flight>},
+    {"executor.timeout", ValueRule{ValueKind::duration, 1, most_wait},
+     "How long one run of a job may take before it counts as failed. Units: ns, us, ms, s, min, h, d.",
+     set<executor, &ExecutorConfig::timeout>, get<executor, &ExecutorConfig::timeout>},
+
+    {"selector.name", text,
+     "The selector that serves, by the name under which it is registered: \"learning\" or \"fixed\".",
+     set<selector, &SelectorConfig::name>, get<selector, &SelectorConfig::name>},
+    {"selector.policy", word(selector_policies),
+     "How the learning selector weighs looking against using what it knows.", set<selector, &SelectorConfig::policy>,
+     get<selector, &SelectorConfig::policy>},
+    {"selector.ema_alpha", number(0.001, 1), "Weight of the newest measurement in a moving average.",
+     set<selector, &SelectorConfig::ema_alpha>, get<selector, &SelectorConfig::ema_alpha>},
+    {"selector.exploration", number(0, 1), "Share of time that may be spent on looking.",
+     set<selector, &SelectorConfig::exploration>, get<selector, &SelectorConfig::exploration>},
+    {"selector.serve_while_building", boolean,
+     "Whether a job may be served by another device while its best one still builds the program. It does not apply to "
+     "a "
+     "job whose device is named.",
+     set<selector, &SelectorConfig::serve_while_building>, get<selector, &SelectorConfig::serve_while_building>},
+
+    {"generator.name", text,
+     "The generator that serves the dialects it writes, by the name under which it is registered; for another dialect "
+     "the "
+     "generator registered for it serves.",
+     set<generator, &GeneratorConfig::name>, get<generator, &GeneratorConfig::name>},
+
+    {"log.level", word(level_words), "The least important messages that are shown. Also set by --log or KILN_LOG.",
+     set_log_level, get_log_level},
+};
+
+}  // namespace
+
+std::span<const KeyEntry> key_table() noexcept { return keys; }
+std::span<const SectionEntry> section_table() noexcept { return sections; }
+
+std::string_view section_of(const KeyEntry& key) noexcept { return key.name.substr(0, key.name.find('.')); }
+std::string_view name_in_section(const KeyEntry& key) noexcept { return key.name.substr(key.name.find('.') + 1); }
+
+const KeyEntry* find_key(std::string_view dotted) noexcept {
+  for (const KeyEntry& key : keys) {
+    if (key.name == dotted) return &key;
+  }
+  return nullptr;
+}
+
+std::string default_of(const KeyEntry& key) {
+  if (!key.default_text.empty()) return std::string(key.default_text);
+  return print(key.get(Config{}), key.rule);
+}
+
+}  // namespace kiln::config

@@ -1,0 +1,104 @@
+#include <kiln/config_reader.hpp>
+
+#include "config/jobs/job_keys.hpp"
+#include "config/key_table.hpp"
+
+#include <string_view>
+
+namespace kiln {
+namespace {
+
+using config::JobForm;
+using config::JobKeyEntry;
+using config::KeyEntry;
+
+constexpr std::size_t most_columns = 100;
+
+// The words of the text as comment lines that begin with `indent`.
+void comment(std::string& out, std::string_view text, std::string_view indent = "# ") {
+  std::string line(indent);
+  bool fresh = true;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!fresh && line.size() + 1 + word.size() > most_columns) {
+      out += line + "\n";
+      line = indent;
+      fresh = true;
+    }
+    line += (fresh ? "" : " ") + std::string(word);
+    fresh = false;
+  }
+  out += line + "\n";
+}
+
+// Words and ranges, where the type alone does not say them.
+std::string accepted(const config::ValueRule& rule) {
+  std::string text = config::expected_text(rule);
+  text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text + ".";
+}
+
+void write_section(std::string& out, const config::SectionEntry& section) {
+  out += "\n";
+  comment(out, section.help);
+  out += "[" + std::string(section.name) + "]\n";
+  for (const KeyEntry& key : config::key_table()) {
+    if (config::section_of(key) != section.name) continue;
+    out += "\n";
+    comment(out, key.help);
+    comment(out, accepted(key.rule));
+    // Written out, such a value would hide what the environment says, or be refused in a file.
+    const bool hidden = !key.default_text.empty();
+    out += (hidden ? "# " : "") + std::string(config::name_in_section(key)) + " = " + config::default_of(key) + "\n";
+  }
+}
+
+std::string forms_text(std::uint8_t forms) {
+  constexpr std::pair<JobForm, std::string_view> names[] = {
+      {JobForm::conv2d, "conv2d"}, {JobForm::gemm, "gemm"}, {JobForm::kernel, "kernel"}, {JobForm::table, "table"}};
+  std::string text;
+  for (const auto& [form, name] : names) {
+    if (config::has_form(forms, form)) text += (text.empty() ? "" : ", ") + std::string(name);
+  }
+  return text;
+}
+
+void write_job_key(std::string& out, const JobKeyEntry& key) {
+  const auto optional = static_cast<std::uint8_t>(key.used_by & ~key.required_by);
+  std::string text;
+  if (key.required_by != 0) text += "Needed by " + forms_text(key.required_by) + ".";
+  if (optional != 0) text += (text.empty() ? "" : " ") + std::string("May stand in ") + forms_text(optional) + ".";
+  if (!key.default_text.empty()) text += " Default: " + std::string(key.default_text) + ".";
+  if (key.rule.kind != config::ValueKind::invalid && !key.rule.allowed.empty()) text += " " + accepted(key.rule);
+  out += "#\n# " + std::string(key.name) + "\n";
+  comment(out, key.help, "#     ");
+  comment(out, text, "#     ");
+}
+
+}  // namespace
+
+std::string default_config_text() {
+  std::string out;
+  comment(
+      out,
+      "Kiln's configuration, complete: every key of every section with its meaning and its default. A key or section "
+      "that is left out has the value shown here. Above this file stand the environment (KILN_CACHE_DIR, "
+      "KILN_PLUGIN_PATH, KILN_KEY_FILE, KILN_LOG) and, above that, the command line (--set key=value).");
+  for (const config::SectionEntry& section : config::section_table()) write_section(out, section);
+  out += "\n";
+  comment(out,
+          "[plugin.NAME] sections hold the keys that a plugin publishes; `kiln config show` lists them. An unknown key "
+          "there is an error as everywhere.");
+  out += "\n";
+  comment(
+      out,
+      "[[job]] starts a job; there may be any number. Its op is conv2d, gemm or kernel, or it names a table of conv2d "
+      "jobs. Tensors are NCHW, fp32; weights are [k, c/groups, r, s]. Names of files that are read are relative to the "
+      "folder of this file. The keys:");
+  for (const JobKeyEntry& key : config::job_key_table()) write_job_key(out, key);
+  return out;
+}
+
+}  // namespace kiln

@@ -1,0 +1,154 @@
+#include <kiln/config_reader.hpp>
+
+#include "config/key_table.hpp"
+#include "config/text/toml_text.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <set>
+#include <utility>
+
+namespace kiln {
+namespace {
+
+using config::KeyEntry;
+using config::toml_text;
+
+struct ShownValue {
+  std::string key;
+  ConfigValue value;  // sizes and durations as texts in their units
+  ConfigOrigin origin;
+};
+
+std::string_view kind_text(OriginKind kind) {
+  switch (kind) {
+    case OriginKind::file:
+      return "file";
+    case OriginKind::environment:
+      return "environment";
+    case OriginKind::command_line:
+      return "command_line";
+    case OriginKind::built_in:
+    case OriginKind::invalid:
+      break;
+  }
+  return "default";
+}
+
+std::string origin_text(const ConfigOrigin& origin) {
+  return origin.detail.empty() ? std::string(kind_text(origin.kind)) : origin.detail;
+}
+
+ConfigValue in_units(const Config& config, const KeyEntry& key) {
+  ConfigValue value = key.get(config);
+  const bool quantity = key.rule.kind == config::ValueKind::size || key.rule.kind == config::ValueKind::duration;
+  if (!quantity) return value;
+  const std::string text = config::print(value, key.rule);  // quoted
+  return text.substr(1, text.size() - 2);
+}
+
+void add_plugin_values(const Config& config, const std::map<std::string, std::vector<ConfigKey>>& keys,
+                       std::vector<ShownValue>& values) {
+  std::set<std::string> plugins;
+  for (const auto& entry : keys) plugins.insert(entry.first);
+  for (const auto& entry : config.plugin) plugins.insert(entry.first);
+  for (const std::string& plugin : plugins) {
+    // What was written stands as it was written; what the plugin published and nobody wrote has its default.
+    std::map<std::string, ShownValue> shown;
+    if (const auto published = keys.find(plugin); published != keys.end()) {
+      for (const ConfigKey& key : published->second) shown[key.name] = {"", key.fallback, ConfigOrigin{}};
+    }
+    if (const auto section = config.plugin.find(plugin); section != config.plugin.end()) {
+      for (const auto& [name, setting] : section->second) shown[name] = {"", setting.value, setting.origin};
+    }
+    for (auto& [name, value] : shown) {
+      value.key = "plugin." + plugin + "." + name;
+      values.push_back(std::move(value));
+    }
+  }
+}
+
+std::vector<ShownValue> shown_values(const Config& config, const std::map<std::string, std::vector<ConfigKey>>& keys) {
+  std::vector<ShownValue> values;
+  for (const KeyEntry& key : config::key_table()) {
+    const auto origin = config.origins.find(std::string(key.name));
+    values.push_back({std::string(key.name), in_units(config, key),
+                      origin == config.origins.end() ? ConfigOrigin{} : origin->second});
+  }
+  add_plugin_values(config, keys, values);
+  return values;
+}
+
+std::string place_text(const ConfigPlace& place) {
+  return place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
+}
+
+// What a job says beside its shape, as name and value in the order of the documentation.
+std::vector<std::pair<std::string, ConfigValue>> job_values(const JobConfig& job) {
+  std::vector<std::pair<std::string, ConfigValue>> values;
+  const auto add = [&values](const char* name, const std::string& value) {
+    if (!value.empty()) values.emplace_back(name, value);
+  };
+  add("input", job.input), add("weights", job.weights), add("bias", job.bias), add("output", job.output);
+  add("source", job.source);
+  for (const Define& constant : job.constants) values.emplace_back("constants." + constant.name, constant.text);
+  for (std::size_t i = 0; i < job.bindings.size(); ++i) {
+    const bool read = job.bindings[i].access == Access::read;
+    values.emplace_back("bindings[" + std::to_string(i) + (read ? "].input" : "].inout"), job.bindings[i].file);
+  }
+  add("expect", job.expect), add("device", job.device);
+  values.emplace_back("verify", job.verify);
+  return values;
+}
+
+// What is computed, on one line.
+std::string computation(const JobConfig& job) {
+  if (job.op == "kernel") {
+    std::string text = "kernel grid=";
+    for (const std::uint32_t groups : job.grid) text += (text.back() == '=' ? "" : "x") + std::to_string(groups);
+    return text;
+  }
+  return std::visit([](const auto& spec) { return canonical_text(KernelSpec(spec)); }, job.spec);
+}
+
+}  // namespace
+
+std::string show_config(const Config& config, const std::map<std::string, std::vector<ConfigKey>>& keys) {
+  std::string out;
+  for (const ShownValue& shown : shown_values(config, keys)) {
+    out += "(" + origin_text(shown.origin) + ") " + shown.key + " = " + config::print(shown.value) + "\n";
+  }
+  for (const JobConfig& job : config.jobs) {
+    out += "(" + place_text(job.place) + ") job " + toml_text(job.name) + " = " + computation(job);
+    for (const auto& [name, value] : job_values(job)) out += " " + name + "=" + config::print(value);
+    out += "\n";
+  }
+  return out;
+}
+
+std::string show_config_json(const Config& config, const std::map<std::string, std::vector<ConfigKey>>& keys) {
+  using nlohmann::ordered_json;
+  const auto to_json = [](const ConfigValue& value) {
+    return std::visit([](const auto& held) { return ordered_json(held); }, value);
+  };
+  ordered_json values = ordered_json::array();
+  for (const ShownValue& shown : shown_values(config, keys)) {
+    values.push_back(
+        {{"key", shown.key},
+         {"value", to_json(shown.value)},
+         {"origin", kind_text(shown.origin.kind)},
+         {"detail", shown.origin.detail.empty() ? ordered_json(nullptr) : ordered_json(shown.origin.detail)}});
+  }
+  ordered_json jobs = ordered_json::array();
+  for (const JobConfig& job : config.jobs) {
+    ordered_json entry{{"name", job.name}, {"op", job.op}, {"computation", computation(job)}};
+    for (const auto& [name, value] : job_values(job)) entry[name] = to_json(value);
+    entry["place"] = place_text(job.place);
+    jobs.push_back(std::move(entry));
+  }
+  const ordered_json whole{{"schema", 1}, {"values", std::move(values)}, {"jobs", std::move(jobs)}};
+  // Paths from the environment may be anything: what is no UTF-8 is replaced, not refused.
+  return whole.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace kiln

@@ -1,0 +1,42 @@
+#include "config/text/nearest_word.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace kiln::config {
+namespace {
+
+constexpr std::size_t most_compared = 128;
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view from, std::string_view to) {
+  from = from.substr(0, most_compared);
+  to = to.substr(0, most_compared);
+  // Three rows of the usual table: a swap of neighbours looks two rows up.
+  std::vector<std::size_t> above_that(to.size() + 1), above(to.size() + 1), row(to.size() + 1);
+  for (std::size_t j = 0; j <= to.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= from.size(); ++i) {
+    std::swap(above_that, above);
+    std::swap(above, row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= to.size(); ++j) {
+      const bool same = from[i - 1] == to[j - 1];
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (same ? 0u : 1u)});
+      if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1]) {
+        row[j] = std::min(row[j], above_that[j - 2] + 1);
+      }
+    }
+  }
+  return row[to.size()];
+}
+
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {
+  const auto nearest = std::min_element(
+      candidates.begin(), candidates.end(),
+      [&](std::string_view a, std::string_view b) { return edit_distance(word, a) < edit_distance(word, b); });
+  return nearest == candidates.end() ? std::string_view{} : *nearest;
+}
+
+}  // namespace kiln::config

@@ -1,0 +1,48 @@
+#include "config/text/text_file.hpp"
+
+#include <kiln/buffer.hpp>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace kiln::config {
+namespace {
+
+Status refused(int error) {
+  if (error == ENOENT || error == ENOTDIR) return not_found("no such file");
+  return io_error("cannot be read: " + std::generic_category().message(error));
+}
+
+}  // namespace
+
+Result<std::string> read_text_file(const std::filesystem::path& path, FileKinds kinds) {
+  const int wait = kinds == FileKinds::regular ? O_NONBLOCK : 0;  // opening a pipe would wait for its writer
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | wait));
+  if (!file) return refused(errno);
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return refused(errno);
+  if (S_ISDIR(info.st_mode)) return invalid_argument("found a folder, expected a file");
+  if (kinds == FileKinds::regular && !S_ISREG(info.st_mode)) {
+    return invalid_argument("found a pipe or a device, expected a regular file");
+  }
+
+  std::string text;
+  std::array<char, 1u << 16u> block;
+  for (;;) {
+    const ssize_t got = ::read(file.get(), block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return refused(errno);
+    if (got == 0) return text;
+    text.append(block.data(), static_cast<std::size_t>(got));
+    if (text.size() > most_text_bytes) {
+      return invalid_argument("found more than " + std::to_string(most_text_bytes) + " bytes, expected at most those");
+    }
+  }
+}
+
+}  // namespace kiln::config
