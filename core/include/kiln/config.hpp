@@ -77,6 +77,7 @@ struct CacheConfig {
   bool auto_save = true;
   std::string compression = "zstd";  // "none"
   bool read_only = false;
+  std::filesystem::path key_file;    // what stored bytes are authenticated with; never inside `directory`
 };
 
 struct ExecutorConfig {
