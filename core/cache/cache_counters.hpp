@@ -1,0 +1,40 @@
+// CacheCounters: what a cache counted, apart from what its tiers know themselves.
+//
+// Thread-safety: any thread counts and reads. Ownership: a value of the cache; its tiers borrow it.
+#pragma once
+
+#include "cache/format/rejection.hpp"
+
+#include <kiln/program_cache.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace kiln {
+
+struct CacheCounters {
+  std::atomic<std::uint64_t> memory_hits{0};
+  std::atomic<std::uint64_t> disk_hits{0};
+  std::atomic<std::uint64_t> misses{0};
+  std::atomic<std::int64_t> saved_ns{0};  // negative where hits cost more than the builds they replaced
+  std::array<std::atomic<std::uint64_t>, rejection_kinds> rejections{};
+
+  void reject(Rejection reason) noexcept {
+    rejections[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);
+  }
+
+  void hit(std::atomic<std::uint64_t>& hits, std::uint64_t build_ns, std::uint64_t cost_ns) noexcept {
+    hits.fetch_add(1, std::memory_order_relaxed);
+    saved_ns.fetch_add(static_cast<std::int64_t>(build_ns) - static_cast<std::int64_t>(cost_ns),
+                       std::memory_order_relaxed);
+  }
+
+  RejectedCounts rejected() const noexcept {
+    const auto count = [&](Rejection reason) { return rejections[static_cast<std::size_t>(reason)].load(); };
+    return {count(Rejection::corrupt),        count(Rejection::tampered), count(Rejection::foreign),
+            count(Rejection::driver_changed), count(Rejection::refused),  count(Rejection::quarantined)};
+  }
+};
+
+}  // namespace kiln

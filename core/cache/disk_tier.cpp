@@ -1,0 +1,207 @@
+#include "cache/disk_tier.hpp"
+
+#include "cache/folder/survey.hpp"
+
+#include <utility>
+
+namespace kiln {
+namespace {
+
+constexpr std::string_view component = "cache";
+
+// What the first dispatch took, without waiting and moving data.
+std::uint64_t dispatch_ns(const Measurement& m) noexcept {
+  const std::uint64_t rest = m.queue_ns + m.build_ns + m.upload_ns + m.readback_ns;
+  return m.wall_ns > rest ? m.wall_ns - rest : m.device_ns;
+}
+
+std::string name_of(const ProgramKey& key) { return "program '" + key.label + "' (" + key.digest.hex() + ")"; }
+
+}  // namespace
+
+DiskTier::DiskTier(Log log, const CacheConfig& config, CacheCounters& counters)
+    : log_(log), config_(config), counters_(counters) {}
+
+DiskTier::~DiskTier() {
+  if (config_.auto_save && !config_.read_only) ledger_.flush();
+}
+
+DiskTier::Root* DiskTier::open() {
+  const std::lock_guard lock(mutex_);
+  if (root_ == nullptr && !unusable_) {
+    Result<std::unique_ptr<Root>> root = open_root();
+    if (root) {
+      root_ = std::move(*root);
+    } else {
+      unusable_ = root.error();
+      say_once(unusable_->message);
+    }
+  }
+  return root_.get();
+}
+
+Result<std::unique_ptr<DiskTier::Root>> DiskTier::open_root() const {
+  if (config_.directory.empty()) return unavailable("no cache folder is configured");
+  if (config_.key_file.empty()) return unavailable("no key file is configured");
+  Result<UniqueFd> folder = open_folder(config_.directory, config_.read_only ? Create::no : Create::yes);
+  if (!folder) return folder.error();
+  if (!*folder) return not_found("folder " + config_.directory.string() + ": does not exist");
+  const Result<SecretKey> secret =
+      read_secret_key(config_.key_file, config_.read_only ? IfMissing::fail : IfMissing::create);
+  if (!secret) return secret.error();
+  const int fd = folder->get();
+  return std::unique_ptr<Root>(new Root{std::move(*folder), EntryKey(*secret), {fd, config_.max_disk}, {}});
+}
+
+DeviceFolder& DiskTier::folder_of(Root& root, const Device& device) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<DeviceFolder>& folder = root.devices[&device];
+  if (folder == nullptr) folder = std::make_unique<DeviceFolder>(root.folder.get(), device.info());
+  return *folder;
+}
+
+std::optional<StoredProgram> DiskTier::find(const ProgramKey& key, const Device& device) {
+  Root* root = open();
+  if (root == nullptr) return std::nullopt;
+  DeviceFolder& folder = folder_of(*root, device);
+  const FileContents file = folder.read(key.digest, StoredFile::program, EntryLimits{}.file());
+  switch (file.state) {
+    case FileState::read:
+      break;
+    case FileState::absent:
+      if (folder.held_under_another_driver(key)) counters_.reject(Rejection::driver_changed);
+      return std::nullopt;
+    case FileState::foreign:
+      return reject(*root, folder, key, Rejection::foreign, file.why);
+    case FileState::misplaced:
+      return reject(*root, folder, key, Rejection::tampered, file.why);
+    case FileState::too_large:
+      return reject(*root, folder, key, Rejection::corrupt, file.why);
+    case FileState::unreadable:
+    case FileState::invalid:
+      say_once(file.why);
+      return std::nullopt;
+  }
+  const DecodedEntry decoded = decode_entry(file.bytes, root->key);
+  if (decoded.rejection != Rejection::none) return reject(*root, folder, key, decoded.rejection, decoded.why);
+  if (decoded.entry.material != key.material) {
+    return reject(*root, folder, key, Rejection::tampered, "it holds the program of another key");
+  }
+  Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry);
+  if (!payload) return reject(*root, folder, key, Rejection::corrupt, payload.error().message);
+  ledger_.note(key.digest, folder, key.label, decoded.entry.build_ns);
+  return StoredProgram{{std::string(decoded.entry.format), std::move(*payload)}, decoded.entry.build_ns};
+}
+
+std::optional<StoredProgram> DiskTier::reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason,
+                                              const std::string& why) {
+  counters_.reject(reason);
+  if (log_.wants(LogLevel::info)) {
+    log_.write(LogLevel::info, component,
+               name_of(key) + " in folder " + folder.name() + ": " + std::string(to_string(reason)) + ": " + why);
+  }
+  if (!config_.read_only) root.bound.removed(folder.remove(key.digest));
+  return std::nullopt;
+}
+
+void DiskTier::refuse(const ProgramKey& key, const Device& device, const Status& status) {
+  if (Root* root = open()) reject(*root, folder_of(*root, device), key, Rejection::refused, status.message);
+}
+
+void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns) {
+  Root* root = config_.read_only ? nullptr : open();
+  if (root == nullptr) return;
+  EntryView entry;
+  entry.format = binary.format;
+  entry.material = key.material;
+  entry.stored = binary.bytes;
+  entry.compression = config_.compression == "none" ? Compression::none : Compression::zstd;
+  entry.build_ns = build_ns;
+  Result<std::vector<std::byte>> bytes = encode_entry(entry, root->key);
+  if (!bytes) return say_once(name_of(key) + ": " + bytes.error().message);
+  if (bytes->size() > config_.max_disk) {
+    return say_once(name_of(key) + ": has " + std::to_string(bytes->size()) + " bytes, expected at most max_disk, " +
+                    std::to_string(config_.max_disk));
+  }
+  HeldBack whole{&folder_of(*root, device), key.label, build_ns, std::move(*bytes)};
+  if (!config_.auto_save) return hold_back(key.digest, std::move(whole));
+  if (const Status status = publish(*root, key.digest, whole); !status.ok()) say_once(status.message);
+}
+
+Status DiskTier::publish(Root& root, const Digest& digest, const HeldBack& entry) {
+  if (Status status = entry.folder->write(digest, StoredFile::program, entry.bytes); !status.ok()) return status;
+  ledger_.note(digest, *entry.folder, entry.label, entry.build_ns);
+  ledger_.flush(digest);
+  const std::size_t pruned = root.bound.published(entry.bytes.size());
+  if (pruned != 0 && log_.wants(LogLevel::info)) {
+    log_.write(LogLevel::info, component, std::to_string(pruned) + " programs were removed from disk: over max_disk");
+  }
+  return {};
+}
+
+void DiskTier::hold_back(const Digest& digest, HeldBack entry) {
+  const std::lock_guard lock(mutex_);
+  if (bytes_held_back_ + entry.bytes.size() > config_.max_disk) {
+    return say_once("more is held back than max_disk allows: persist() will not write all");
+  }
+  const std::uint64_t bytes = entry.bytes.size();
+  if (held_back_.try_emplace(digest, std::move(entry)).second) bytes_held_back_ += bytes;
+}
+
+void DiskTier::record(const Digest& digest, const Measurement& measurement, double gflops) {
+  if (measurement.first_run) {
+    ledger_.dispatched_first(digest, dispatch_ns(measurement));
+  } else if (gflops > 0) {
+    ledger_.rate(digest, gflops);
+  }
+}
+
+void DiskTier::used(const UseCounts& uses) {
+  for (const auto& [digest, times] : uses) ledger_.used(digest, times);
+}
+
+Result<std::uint64_t> DiskTier::persist() {
+  std::map<Digest, HeldBack> waiting;
+  Root* root = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (unusable_) return unusable_->within("nothing can be persisted");
+    root = root_.get();
+    waiting.swap(held_back_);
+    bytes_held_back_ = 0;
+  }
+  if (root == nullptr || config_.read_only) return std::uint64_t{0};
+  std::uint64_t written = 0;
+  Status failure;
+  for (auto& [digest, entry] : waiting) {
+    if (Status status = publish(*root, digest, entry); status.ok()) {
+      ++written;
+    } else {
+      failure = std::move(status);
+      hold_back(digest, std::move(entry));
+    }
+  }
+  ledger_.flush();
+  if (failure.ok()) return written;
+  return failure.within(std::to_string(written) + " of " + std::to_string(waiting.size()) + " programs persisted");
+}
+
+std::uint64_t DiskTier::bytes() {
+  Root* root = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (unusable_ || config_.directory.empty()) return 0;
+    root = root_.get();
+  }
+  if (root != nullptr) return root->bound.bytes();
+  // Not opened yet: asking must leave no trace, so nothing is made here.
+  const Result<UniqueFd> folder = open_folder(config_.directory, Create::no);
+  return folder && *folder ? survey(folder->get(), Sweep::no).bytes : 0;
+}
+
+void DiskTier::say_once(const std::string& why) {
+  if (said_.exchange(true)) return;
+  log_.write(LogLevel::warning, component, "programs are kept in memory only where the disk fails: " + why);
+}
+
+}  // namespace kiln

@@ -1,0 +1,89 @@
+// DiskTier: programs kept across processes, below one folder, each authenticated before a byte of it is believed.
+//
+// It never fails its user: whatever is wrong with the folder, the key or an entry is a miss, counted with its reason,
+// and said once. Opened at first use, without a walk. Thread-safety: every method from any thread. Ownership: owns its
+// descriptors and what is held back; borrows the counters and, by address, the devices, which outlive it.
+#pragma once
+
+#include "cache/cache_counters.hpp"
+#include "cache/folder/device_folder.hpp"
+#include "cache/folder/disk_bound.hpp"
+#include "cache/format/entry_format.hpp"
+#include "cache/memory_tier.hpp"
+#include "cache/meta_ledger.hpp"
+
+#include <kiln/config.hpp>
+#include <kiln/log.hpp>
+#include <kiln/program_cache.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace kiln {
+
+struct StoredProgram {
+  ProgramBinary binary;
+  std::uint64_t build_ns = 0;  // what its build cost, when it was built
+};
+
+class DiskTier {
+ public:
+  DiskTier(Log log, const CacheConfig& config, CacheCounters& counters);
+  ~DiskTier();  // writes the .meta files where [cache] auto_save says so
+
+  // Authenticated, and the key material compared; nullopt counts why, where there was something.
+  std::optional<StoredProgram> find(const ProgramKey& key, const Device& device);
+  // The driver refused what find() answered: counted and removed.
+  void refuse(const ProgramKey& key, const Device& device, const Status& status);
+  // Publishes, or holds back until persist() where auto_save is false.
+  void store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns);
+
+  void record(const Digest& digest, const Measurement& measurement, double gflops);
+  void used(const UseCounts& uses);
+  // Entries written of those held back. Those that could not be written stay held back, and the answer says why.
+  Result<std::uint64_t> persist();
+  std::uint64_t bytes();
+
+ private:
+  struct Root {
+    UniqueFd folder;
+    EntryKey key;
+    DiskBound bound;
+    std::unordered_map<const Device*, std::unique_ptr<DeviceFolder>> devices;  // guarded by mutex_
+  };
+  struct HeldBack {
+    DeviceFolder* folder = nullptr;
+    std::string label;
+    std::uint64_t build_ns = 0;
+    std::vector<std::byte> bytes;
+  };
+
+  Root* open();  // nullptr: memory only
+  Result<std::unique_ptr<Root>> open_root() const;
+  DeviceFolder& folder_of(Root& root, const Device& device);
+  std::optional<StoredProgram> reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason,
+                                      const std::string& why);
+  Status publish(Root& root, const Digest& digest, const HeldBack& entry);
+  void hold_back(const Digest& digest, HeldBack entry);
+  void say_once(const std::string& why);
+
+  const Log log_;
+  const CacheConfig config_;
+  CacheCounters& counters_;
+  MetaLedger ledger_;
+  std::mutex mutex_;
+  std::unique_ptr<Root> root_;
+  std::optional<Status> unusable_;  // why there is no root, once opening it was tried
+  std::map<Digest, HeldBack> held_back_;
+  std::uint64_t bytes_held_back_ = 0;
+  std::atomic<bool> said_{false};
+};
+
+}  // namespace kiln

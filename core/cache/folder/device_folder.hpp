@@ -1,0 +1,60 @@
+// DeviceFolder: the files of one device under one driver: manifest.json, hh/DIGEST.bin, hh/DIGEST.meta.
+//
+// Thread-safety: every method from any thread. Ownership: owns its descriptor, borrows the root's. Nothing is made
+// before the first write, so a cache that is only read leaves no trace.
+#pragma once
+
+#include "cache/folder/open_folder.hpp"
+#include "cache/folder/read_file.hpp"
+
+#include <kiln/buffer.hpp>
+#include <kiln/device.hpp>
+#include <kiln/program.hpp>
+#include <kiln/status.hpp>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kiln {
+
+enum class StoredFile : std::uint8_t { invalid = 0, program, meta };
+
+class DeviceFolder {
+ public:
+  DeviceFolder(int root, const DeviceInfo& device);
+
+  const std::string& name() const noexcept { return name_; }
+
+  FileContents read(const Digest& digest, StoredFile file, std::uint64_t most_bytes);
+  // Replaces what has the name, at one moment.
+  Status write(const Digest& digest, StoredFile file, std::span<const std::byte> bytes);
+  // Both files of an entry. A link of that name is removed, never what it points at. Answers the bytes that went.
+  std::uint64_t remove(const Digest& digest);
+
+  // Whether the program that the key means is held for the same device under another driver identity.
+  bool held_under_another_driver(const ProgramKey& key);
+
+ private:
+  struct OtherDriver {  // the same device's folder under another driver identity
+    std::string name;
+    std::string driver_fields;
+  };
+
+  // A copy of the descriptor's number, valid as long as this object; -1: there is no folder yet.
+  Result<int> open(Create create);
+  Result<UniqueFd> open_subfolder_of(const Digest& digest, Create create);
+  const std::vector<OtherDriver>& other_drivers();
+
+  const int root_;
+  const std::string name_;
+  const std::string manifest_;
+  std::mutex mutex_;
+  UniqueFd folder_;                                        // empty: not there yet
+  std::optional<std::vector<OtherDriver>> other_drivers_;  // nullopt: not looked for yet
+};
+
+}  // namespace kiln

@@ -1,0 +1,34 @@
+// Opening folders so that nobody else can have a hand in them: by descriptor, never through a symbolic link, owned by
+// this user and writable by nobody else.
+//
+// Thread-safety: pure calls of the operating system. Ownership: the answered descriptor is the caller's.
+// "Absent" is an empty descriptor; every Status names the folder and both sides of a mismatch.
+#pragma once
+
+#include <kiln/buffer.hpp>
+#include <kiln/status.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln {
+
+enum class Create : std::uint8_t { invalid = 0, no, yes };
+
+// `path` is absolute. Links above its last part are followed. yes: it and its parents are made (0700) where they are
+// missing.
+Result<UniqueFd> open_folder(const std::filesystem::path& path, Create create);
+
+// The folder `name` in `parent`. `who` is what a message calls it.
+Result<UniqueFd> open_subfolder(int parent, const std::string& name, const std::string& who, Create create);
+
+// What is in the folder, without "." and ".."; empty where it cannot be read.
+std::vector<std::string> names_in(int folder);
+
+// io_error with the system's text for `error`, an errno.
+Status system_error(std::string_view who, std::string_view what, int error);
+
+}  // namespace kiln

@@ -1,0 +1,102 @@
+#include "cache/folder/survey.hpp"
+
+#include "cache/folder/new_file.hpp"
+#include "cache/folder/open_folder.hpp"
+#include "cache/format/manifest.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <map>
+#include <optional>
+
+namespace kiln {
+namespace {
+
+constexpr std::size_t digest_digits = 64;
+constexpr std::size_t most_pruned = 4096;
+constexpr std::time_t stale_after_s = 600;
+
+bool is_subfolder_name(std::string_view name) noexcept {
+  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return name.size() == 2 && hex(name[0]) && hex(name[1]);
+}
+
+std::optional<Digest> digest_of_file(std::string_view name) noexcept {
+  if (name.size() < digest_digits) return std::nullopt;
+  const std::string_view suffix = name.substr(digest_digits);
+  if (suffix != ".bin" && suffix != ".meta") return std::nullopt;
+  return Digest::from_hex(name.substr(0, digest_digits));
+}
+
+void sweep_if_stale(int folder, const std::string& name, const struct stat& at) {
+  if (std::time(nullptr) - at.st_mtime > stale_after_s) unlinkat(folder, name.c_str(), 0);
+}
+
+void survey_subfolder(int folder, std::size_t index, Sweep sweep, Survey& found) {
+  std::map<Digest, StoredEntry> entries;
+  for (const std::string& name : names_in(folder)) {
+    struct stat at {};
+    if (fstatat(folder, name.c_str(), &at, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(at.st_mode)) continue;
+    found.bytes += static_cast<std::uint64_t>(at.st_size);
+    if (const auto digest = digest_of_file(name)) {
+      StoredEntry& entry = entries[*digest];
+      entry.folder = index;
+      entry.digest = *digest;
+      entry.bytes += static_cast<std::uint64_t>(at.st_size);
+      entry.last_used = std::max<std::int64_t>(entry.last_used, at.st_mtime);
+    } else if (sweep == Sweep::yes && NewFile::is_temporary(name)) {
+      sweep_if_stale(folder, name, at);
+    }
+  }
+  for (const auto& [digest, entry] : entries) found.entries.push_back(entry);
+}
+
+UniqueFd subfolder(int parent, const std::string& name) {
+  return open_subfolder(parent, name, name, Create::no).value_or(UniqueFd());
+}
+
+}  // namespace
+
+Survey survey(int root, Sweep sweep) {
+  Survey found;
+  for (const std::string& name : names_in(root)) {
+    if (!is_device_folder_name(name)) continue;
+    const UniqueFd device = subfolder(root, name);
+    if (!device) continue;
+    found.folders.push_back(name);
+    for (const std::string& inner : names_in(device.get())) {
+      if (!is_subfolder_name(inner)) continue;
+      if (const UniqueFd folder = subfolder(device.get(), inner)) {
+        survey_subfolder(folder.get(), found.folders.size() - 1, sweep, found);
+      }
+    }
+  }
+  return found;
+}
+
+std::size_t prune(int root, Survey& found, std::uint64_t bytes) {
+  std::ranges::sort(found.entries, {}, &StoredEntry::last_used);
+  std::size_t removed = 0;
+  for (const StoredEntry& entry : found.entries) {
+    if (found.bytes <= bytes || removed == most_pruned) break;
+    const UniqueFd device = subfolder(root, found.folders[entry.folder]);
+    const UniqueFd folder = device ? subfolder(device.get(), subfolder_of(entry.digest)) : UniqueFd();
+    if (!folder) continue;
+    const bool program = unlinkat(folder.get(), file_name_of(entry.digest, ".bin").c_str(), 0) == 0;
+    const bool meta = unlinkat(folder.get(), file_name_of(entry.digest, ".meta").c_str(), 0) == 0;
+    if (!program && !meta) continue;
+    found.bytes -= std::min(found.bytes, entry.bytes);
+    ++removed;
+  }
+  return removed;
+}
+
+std::string subfolder_of(const Digest& digest) { return digest.hex().substr(0, 2); }
+
+std::string file_name_of(const Digest& digest, std::string_view suffix) { return digest.hex().append(suffix); }
+
+}  // namespace kiln

@@ -1,0 +1,43 @@
+// survey: a walk over everything stored below a cache folder, for its bounds and its figures. Never on the way of a
+// hit.
+//
+// Thread-safety: pure calls of the operating system; other processes may add and remove meanwhile. Ownership: values.
+#pragma once
+
+#include <kiln/digest.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln {
+
+// What lies in the folders of a device: DEVICE/hh/DIGEST.bin and DEVICE/hh/DIGEST.meta.
+struct StoredEntry {
+  std::size_t folder = 0;  // into Survey::folders
+  Digest digest;
+  std::uint64_t bytes = 0;     // of both files
+  std::int64_t last_used = 0;  // seconds since 1970: the later modification of the two
+};
+
+struct Survey {
+  std::vector<std::string> folders;
+  std::vector<StoredEntry> entries;
+  std::uint64_t bytes = 0;
+};
+
+enum class Sweep : std::uint8_t { invalid = 0, no, yes };
+
+// yes: temporary files older than ten minutes, which a killed process left, are removed on the way.
+Survey survey(int root, Sweep sweep);
+
+// Removes least recently used entries until at most `bytes` are left; answers how many were removed. At most 4096 go in
+// one call: the rest waits for the next.
+std::size_t prune(int root, Survey& found, std::uint64_t bytes);
+
+std::string subfolder_of(const Digest& digest);                           // "hh"
+std::string file_name_of(const Digest& digest, std::string_view suffix);  // "DIGEST.bin"
+
+}  // namespace kiln

@@ -1,0 +1,53 @@
+#include "cache/format/entry_meta.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace kiln {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int meta_schema = 1;
+
+void take(const Json& object, const char* name, std::string& to) {
+  if (const auto at = object.find(name); at != object.end() && at->is_string()) to = at->get<std::string>();
+}
+
+void take(const Json& object, const char* name, double& to) {
+  if (const auto at = object.find(name); at != object.end() && at->is_number()) to = at->get<double>();
+}
+
+}  // namespace
+
+std::string encode_meta(const EntryMeta& meta) {
+  Json object;
+  object["schema"] = meta_schema;
+  object["key"] = meta.key;
+  object["label"] = meta.label;
+  object["build_ms"] = meta.build_ms;
+  object["first_dispatch_ms"] = meta.first_dispatch_ms;
+  object["gflops"] = meta.gflops;
+  object["times_used"] = meta.times_used;
+  object["last_used"] = meta.last_used;
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::optional<EntryMeta> decode_meta(std::string_view json) {
+  const Json object = Json::parse(json, nullptr, false);
+  if (!object.is_object()) return std::nullopt;
+  EntryMeta meta;
+  take(object, "key", meta.key);
+  take(object, "label", meta.label);
+  take(object, "build_ms", meta.build_ms);
+  take(object, "first_dispatch_ms", meta.first_dispatch_ms);
+  take(object, "gflops", meta.gflops);
+  if (const auto at = object.find("times_used"); at != object.end() && at->is_number_unsigned()) {
+    meta.times_used = at->get<std::uint64_t>();
+  }
+  if (const auto at = object.find("last_used"); at != object.end() && at->is_number_integer()) {
+    meta.last_used = at->get<std::int64_t>();
+  }
+  return meta;
+}
+
+}  // namespace kiln

@@ -1,0 +1,113 @@
+#include "cache/meta_ledger.hpp"
+
+#include <chrono>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kiln {
+namespace {
+
+constexpr std::size_t most_lines = 65536;
+constexpr std::uint64_t most_meta_bytes = 64 << 10;
+constexpr double ns_per_ms = 1e6;
+
+std::int64_t seconds_since_1970() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(since).count();
+}
+
+EntryMeta stored_meta(DeviceFolder& folder, const Digest& digest) {
+  const FileContents file = folder.read(digest, StoredFile::meta, most_meta_bytes);
+  if (file.state != FileState::read) return {};
+  return decode_meta({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()}).value_or(EntryMeta{});
+}
+
+void merge(EntryMeta& into, const EntryMeta& news) {
+  into.key = news.key;
+  into.label = news.label;
+  if (news.build_ms > 0) into.build_ms = news.build_ms;
+  if (news.first_dispatch_ms > 0) into.first_dispatch_ms = news.first_dispatch_ms;
+  if (news.gflops > 0) into.gflops = news.gflops;
+  into.times_used += news.times_used;
+  if (news.last_used > 0) into.last_used = news.last_used;
+}
+
+}  // namespace
+
+MetaLedger::Line* MetaLedger::line(const Digest& digest) {
+  const auto at = lines_.find(digest);
+  return at == lines_.end() ? nullptr : &at->second;
+}
+
+void MetaLedger::note(const Digest& digest, DeviceFolder& folder, const std::string& label, std::uint64_t build_ns) {
+  const std::lock_guard lock(mutex_);
+  if (lines_.size() >= most_lines && !lines_.contains(digest)) return;
+  Line& noted = lines_[digest];
+  noted.folder = &folder;
+  noted.news.key = digest.hex();
+  noted.news.label = label;
+  if (build_ns != 0) noted.news.build_ms = static_cast<double>(build_ns) / ns_per_ms;
+  noted.changed = true;
+}
+
+void MetaLedger::used(const Digest& digest, std::uint64_t times) {
+  const std::lock_guard lock(mutex_);
+  if (Line* noted = line(digest)) {
+    noted->news.times_used += times;
+    noted->news.last_used = seconds_since_1970();
+    noted->changed = true;
+  }
+}
+
+void MetaLedger::dispatched_first(const Digest& digest, std::uint64_t took_ns) {
+  const std::lock_guard lock(mutex_);
+  if (Line* noted = line(digest)) {
+    noted->news.first_dispatch_ms = static_cast<double>(took_ns) / ns_per_ms;
+    noted->changed = true;
+  }
+}
+
+void MetaLedger::rate(const Digest& digest, double gflops) {
+  const std::lock_guard lock(mutex_);
+  if (Line* noted = line(digest)) {
+    noted->news.gflops = gflops;
+    noted->changed = true;
+  }
+}
+
+std::optional<MetaLedger::Line> MetaLedger::take(Line& line) {
+  if (!std::exchange(line.changed, false)) return std::nullopt;
+  Line news = line;
+  line.news.times_used = 0;
+  return news;
+}
+
+void MetaLedger::write(const Digest& digest, const Line& news) {
+  EntryMeta meta = stored_meta(*news.folder, digest);
+  merge(meta, news.news);
+  const std::string text = encode_meta(meta);
+  static_cast<void>(news.folder->write(digest, StoredFile::meta, std::as_bytes(std::span(text))));
+}
+
+void MetaLedger::flush(const Digest& digest) {
+  std::optional<Line> news;
+  {
+    const std::lock_guard lock(mutex_);
+    if (Line* noted = line(digest)) news = take(*noted);
+  }
+  if (news) write(digest, *news);
+}
+
+void MetaLedger::flush() {
+  std::vector<std::pair<Digest, Line>> changed;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [digest, noted] : lines_) {
+      if (auto news = take(noted)) changed.emplace_back(digest, std::move(*news));
+    }
+  }
+  for (const auto& [digest, news] : changed) write(digest, news);
+}
+
+}  // namespace kiln

@@ -1,0 +1,51 @@
+// MetaLedger: what is to be written into the .meta files of stored programs, gathered in memory until somebody flushes
+// it.
+//
+// Thread-safety: every method from any thread. Ownership: borrows the folders. Bounded: beyond 65,536 programs new ones
+// are not noted.
+#pragma once
+
+#include "cache/folder/device_folder.hpp"
+#include "cache/format/entry_meta.hpp"
+
+#include <kiln/digest.hpp>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+namespace kiln {
+
+class MetaLedger {
+ public:
+  // A program became known here: it was stored in the folder, or found there. build_ns 0: recorded already.
+  void note(const Digest& digest, DeviceFolder& folder, const std::string& label, std::uint64_t build_ns);
+  // For programs that were noted; others are passed over.
+  void used(const Digest& digest, std::uint64_t times);
+  void dispatched_first(const Digest& digest, std::uint64_t took_ns);
+  void rate(const Digest& digest, double gflops);
+
+  // Merges what is new, of one program or of all, into the files. Losing one loses no program: failures are passed
+  // over.
+  void flush(const Digest& digest);
+  void flush();
+
+ private:
+  struct Line {
+    DeviceFolder* folder = nullptr;
+    EntryMeta news;  // times_used counts those since the last flush
+    bool changed = false;
+  };
+
+  Line* line(const Digest& digest);
+  // What is new, taken out of the line; nullopt where nothing is. REQUIRES: the lock is held.
+  static std::optional<Line> take(Line& line);
+  static void write(const Digest& digest, const Line& news);
+
+  std::mutex mutex_;
+  std::unordered_map<Digest, Line, DigestHash> lines_;
+};
+
+}  // namespace kiln
