@@ -1,0 +1,40 @@
+// BufferPool: the device buffers of one slot, made on demand and used again by later jobs.
+//
+// Thread-safety: none; one thread at a time. Ownership: owns the buffers; must die before their device.
+// A program may ask for the length of what is bound to it, so a tensor's buffer has exactly the tensor's size; only
+// scratch may be larger than asked for.
+#pragma once
+
+#include <kiln/device.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kiln::executor {
+
+class BufferPool {
+ public:
+  enum class Fit : std::uint8_t { invalid = 0, exact, at_least };
+
+  // A buffer that is nobody else's until recycle(). Its contents are undefined.
+  Result<Buffer*> take(Device& device, BufferUsage usage, std::uint64_t bytes, Fit fit);
+
+  // The job is over: all buffers may be taken again. Those of this job are kept, of the others a bounded number of the
+  // most recently used, so that a job that is repeated allocates nothing.
+  void recycle() noexcept;
+  void clear() noexcept { entries_.clear(); }
+
+ private:
+  struct Entry {
+    std::unique_ptr<Buffer> buffer;
+    BufferUsage usage = BufferUsage::invalid;
+    std::uint64_t last_job = 0;
+    bool taken = false;
+  };
+
+  std::vector<Entry> entries_;
+  std::uint64_t job_ = 1;
+};
+
+}  // namespace kiln::executor

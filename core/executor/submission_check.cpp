@@ -1,0 +1,63 @@
+#include "executor/submission_check.hpp"
+
+#include <string>
+
+namespace kiln::executor {
+namespace {
+
+Status check_count(std::string_view what, std::size_t given, std::size_t expected) {
+  if (given == expected) return {};
+  return invalid_argument(std::to_string(given) + " " + std::string(what) + " given, expected " +
+                          std::to_string(expected));
+}
+
+Status check_programs(std::string_view what, const std::vector<ProgramHandle>& programs, std::size_t expected) {
+  if (Status status = check_count(what, programs.size(), expected); !status.ok()) return status;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    if (!programs[i]) return invalid_argument(std::string(what) + ": number " + std::to_string(i) + " is empty");
+  }
+  return {};
+}
+
+Status check_tensor(const TensorDecl& declared, const TensorArgument& given) {
+  const bool wants_constant = declared.role == TensorRole::constant;
+  const std::string who = "tensor " + declared.name;
+  if (given.host != nullptr && given.constant != nullptr) {
+    return invalid_argument(who + ": given as a tensor and as a Constant, expected one of them");
+  }
+  if (wants_constant ? given.constant == nullptr : given.host == nullptr) {
+    const std::string found = given.host != nullptr ? "a tensor" : given.constant != nullptr ? "a Constant" : "nothing";
+    return invalid_argument(who + ": " + found + " given, expected " + (wants_constant ? "a Constant" : "a tensor"));
+  }
+  const std::size_t bytes = wants_constant ? given.constant->tensor().bytes().size() : given.host->bytes().size();
+  if (bytes == declared.bytes) return {};
+  return invalid_argument(who + ": " + std::to_string(bytes) + " bytes given, expected " +
+                          std::to_string(declared.bytes));
+}
+
+Status check_against_plan(const Submission& submission) {
+  const KernelPlan& plan = *submission.plan;
+  if (Status status = check_programs("programs", submission.programs, plan.passes.size()); !status.ok()) return status;
+  if (Status status = check_programs("prepare programs", submission.prepare_programs, plan.prepare.size());
+      !status.ok()) {
+    return status;
+  }
+  if (Status status = check_count("tensors", submission.tensors.size(), plan.tensors.size()); !status.ok())
+    return status;
+  for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+    if (Status status = check_tensor(plan.tensors[i], submission.tensors[i]); !status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check(const Submission& submission) {
+  if (submission.device == nullptr) return invalid_argument("submission: has no device");
+  if (submission.plan == nullptr) return invalid_argument("submission: has no plan");
+  if (Status status = validate(*submission.plan); !status.ok()) return status;
+  Status status = check_against_plan(submission);
+  return status.ok() ? status : status.within("plan " + submission.plan->variant);
+}
+
+}  // namespace kiln::executor

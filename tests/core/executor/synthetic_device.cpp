@@ -1,0 +1,228 @@
+#include "core/executor/synthetic_device.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+namespace kiln::test {
+namespace {
+
+constexpr std::chrono::seconds patience{20};  // of a test that has gone wrong
+
+}  // namespace
+
+class SyntheticBuffer final : public Buffer {
+ public:
+  SyntheticBuffer(SyntheticDevice& device, const BufferDesc& desc)
+      : device_(device), usage_(desc.usage), own_(desc.host.empty() ? desc.bytes : 0) {
+    memory_ = desc.host.empty() ? std::span(own_) : desc.host;
+    // Whoever reads what nobody wrote shall see it.
+    if (desc.host.empty()) std::fill(own_.begin(), own_.end(), std::byte{0x7f});
+    device_.count_buffer(usage_, +1);
+  }
+  ~SyntheticBuffer() override { device_.count_buffer(usage_, -1); }
+
+  std::uint64_t bytes() const noexcept override { return memory_.size(); }
+  Status write(std::uint64_t offset, std::span<const std::byte> from) noexcept override {
+    if (offset + from.size() > memory_.size()) return invalid_argument("write leaves the buffer");
+    std::memcpy(memory_.data() + offset, from.data(), from.size());
+    return {};
+  }
+  Status read(std::uint64_t offset, std::span<std::byte> to) noexcept override {
+    if (offset + to.size() > memory_.size()) return invalid_argument("read leaves the buffer");
+    std::memcpy(to.data(), memory_.data() + offset, to.size());
+    return {};
+  }
+  std::span<std::byte> mapped() noexcept override {
+    return device_.memory_ == Memory::plain ? std::span<std::byte>() : memory_;
+  }
+  Result<UniqueFd> export_fd() noexcept override { return unsupported("synthetic buffer: export"); }
+
+  std::span<float> floats() noexcept {
+    return {reinterpret_cast<float*>(memory_.data()), memory_.size() / sizeof(float)};
+  }
+
+ private:
+  SyntheticDevice& device_;
+  BufferUsage usage_;
+  std::vector<std::byte> own_;
+  std::span<std::byte> memory_;
+};
+
+SyntheticDevice::SyntheticDevice(Memory memory, std::string id) : memory_(memory) {
+  info_.id = std::move(id);
+  info_.kind = DeviceKind::simulated;
+  info_.usable = true;
+  info_.wraps_host_memory = memory == Memory::wrapped;
+  worker_ = std::thread([this] { serve(); });
+}
+
+SyntheticDevice::~SyntheticDevice() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  worker_.join();
+}
+
+void SyntheticDevice::serve() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stopping_ || (!lost_ && !queue_.empty() && allowance_ > 0); });
+    if (stopping_) return;
+    const Work work = std::move(queue_.front());
+    queue_.pop_front();
+    if (allowance_ != UINT64_MAX) --allowance_;
+    lock.unlock();
+    for (const auto& [program, buffers] : work.passes) {
+      Memories memories;
+      for (Buffer* buffer : buffers) memories.push_back(static_cast<SyntheticBuffer*>(buffer)->floats());
+      program->run(memories);
+    }
+    lock.lock();
+    done_.insert(work.value);
+    worked_ = work.value;
+    changed_.notify_all();
+  }
+}
+
+Result<std::unique_ptr<Buffer>> SyntheticDevice::create_buffer(const BufferDesc& desc) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (lost_) return device_lost("lost by the test");
+    if (no_buffers_) return *no_buffers_;
+  }
+  if (!desc.host.empty() && memory_ != Memory::wrapped) return unsupported("host memory is not wrapped");
+  return std::unique_ptr<Buffer>(std::make_unique<SyntheticBuffer>(*this, desc));
+}
+
+Result<std::unique_ptr<Program>> SyntheticDevice::build(const KernelSource&) noexcept { return unsupported("build"); }
+Result<std::unique_ptr<Program>> SyntheticDevice::load(const KernelSource&, const ProgramBinary&) noexcept {
+  return unsupported("load");
+}
+Result<ProgramBinary> SyntheticDevice::serialize(const Program&) noexcept { return unsupported("serialize"); }
+
+Result<std::uint64_t> SyntheticDevice::submit(const Dispatch& dispatch) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (lost_) return device_lost("lost by the test");
+  if (const auto at = refused_.find(last_ + 1); at != refused_.end()) {
+    const Status status = at->second;
+    refused_.erase(at);
+    return status;
+  }
+  Work work{++last_, {}};
+  for (const PassLaunch& pass : dispatch.passes) {
+    work.passes.emplace_back(static_cast<const SyntheticProgram*>(pass.program),
+                             std::vector<Buffer*>(pass.bindings.begin(), pass.bindings.end()));
+  }
+  queue_.push_back(std::move(work));
+  most_in_device_ = std::max(most_in_device_, ++in_device_);
+  changed_.notify_all();
+  return last_;
+}
+
+Result<FenceResult> SyntheticDevice::wait(std::uint64_t value, Deadline deadline) noexcept {
+  std::unique_lock lock(mutex_);
+  const auto over = [&] { return lost_ || done_.contains(value); };
+  if (deadline.at == Deadline::never().at) {
+    changed_.wait(lock, over);
+  } else if (!changed_.wait_until(lock, deadline.at, over)) {
+    return timed_out("still running");
+  }
+  if (lost_) return device_lost("lost by the test");
+  done_.erase(value);
+  --in_device_;
+  if (const auto at = failing_.find(value); at != failing_.end()) return at->second;
+  return FenceResult{1000 + value};
+}
+
+void SyntheticDevice::hold() {
+  const std::lock_guard lock(mutex_);
+  allowance_ = 0;
+}
+
+void SyntheticDevice::allow(std::uint64_t dispatches) {
+  const std::lock_guard lock(mutex_);
+  allowance_ += dispatches;
+  changed_.notify_all();
+}
+
+void SyntheticDevice::release() {
+  const std::lock_guard lock(mutex_);
+  allowance_ = UINT64_MAX;
+  changed_.notify_all();
+}
+
+void SyntheticDevice::fail(std::uint64_t value, Status status) {
+  const std::lock_guard lock(mutex_);
+  failing_[value] = std::move(status);
+}
+
+void SyntheticDevice::refuse(std::uint64_t value, Status status) {
+  const std::lock_guard lock(mutex_);
+  refused_[value] = std::move(status);
+}
+
+void SyntheticDevice::refuse_buffers(std::optional<Status> status) {
+  const std::lock_guard lock(mutex_);
+  no_buffers_ = std::move(status);
+}
+
+void SyntheticDevice::lose() {
+  const std::lock_guard lock(mutex_);
+  lost_ = true;
+  changed_.notify_all();
+}
+
+void SyntheticDevice::await_submitted(std::uint64_t value) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, patience, [&] { return last_ >= value; })) {
+    throw std::runtime_error("the dispatch was not submitted");
+  }
+}
+
+void SyntheticDevice::await_buffers(BufferUsage usage, std::size_t alive) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, patience, [&] { return alive_[usage] == alive; })) {
+    throw std::runtime_error("the buffers did not come or go");
+  }
+}
+
+void SyntheticDevice::await_idle() {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, patience, [&] { return worked_ == last_; })) {
+    throw std::runtime_error("the device did not finish");
+  }
+}
+
+std::uint64_t SyntheticDevice::submitted() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+std::size_t SyntheticDevice::most_in_device() const {
+  const std::lock_guard lock(mutex_);
+  return most_in_device_;
+}
+
+std::size_t SyntheticDevice::buffers_alive(BufferUsage usage) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = alive_.find(usage);
+  return at == alive_.end() ? 0 : at->second;
+}
+
+std::size_t SyntheticDevice::buffers_made(BufferUsage usage) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = made_.find(usage);
+  return at == made_.end() ? 0 : at->second;
+}
+
+void SyntheticDevice::count_buffer(BufferUsage usage, int change) {
+  const std::lock_guard lock(mutex_);
+  alive_[usage] += static_cast<std::size_t>(change);
+  if (change > 0) ++made_[usage];
+  changed_.notify_all();
+}
+
+}  // namespace kiln::test

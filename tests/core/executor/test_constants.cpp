@@ -1,0 +1,119 @@
+#include "core/executor/jobs.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+void run(Executor& executor, const Job& job) {
+  const auto measured = executor.wait(executor.submit(job.submission).value(), Deadline::never());
+  REQUIRE(measured);
+}
+
+}  // namespace
+
+TEST_CASE("executor: a Constant goes to the device once, by content", "[executor]") {
+  const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
+  const auto device = std::make_shared<SyntheticDevice>(memory);
+  const auto executor = ring(3);
+  const auto weights = constant_of({2, 3});
+  const auto same = constant_of({2, 3});
+  const auto other = constant_of({5, 7});
+  for (int i = 0; i < 5; ++i) {
+    const Job job = weigh(device, {1, 10}, weights);
+    run(*executor, job);
+    CHECK(values_of(*job.output) == std::vector<float>{2, 30});
+  }
+  CHECK(device->buffers_made(BufferUsage::constant) == 1);
+  run(*executor, weigh(device, {1, 10}, same));
+  CHECK(device->buffers_made(BufferUsage::constant) == 1);
+  const Job job = weigh(device, {1, 10}, other);
+  run(*executor, job);
+  CHECK(values_of(*job.output) == std::vector<float>{5, 70});
+  CHECK(device->buffers_made(BufferUsage::constant) == 2);
+}
+
+TEST_CASE("executor: a Constant leaves the device when its last holder has gone", "[executor]") {
+  const auto memory = GENERATE(Memory::plain, Memory::wrapped);
+  const auto device = std::make_shared<SyntheticDevice>(memory);
+  const auto executor = ring(2);
+  auto weights = constant_of({2, 3});
+  auto twin = constant_of({2, 3});
+  const auto kept = constant_of({4, 4});
+  run(*executor, weigh(device, {1, 1}, weights));
+  run(*executor, weigh(device, {1, 1}, twin));
+  run(*executor, weigh(device, {1, 1}, kept));
+  device->await_buffers(BufferUsage::constant, 2);
+  weights.reset();
+  const Job job = weigh(device, {1, 1}, twin);
+  run(*executor, job);  // the twin still holds the content, also where the buffer wrapped the first one's memory
+  CHECK(values_of(*job.output) == std::vector<float>{2, 3});
+  CHECK(device->buffers_made(BufferUsage::constant) == 2);
+}
+
+TEST_CASE("executor: an idle queue lets Constants go by itself", "[executor]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  {
+    const auto packings = std::make_shared<std::atomic<int>>(0);
+    const auto weights = constant_of({2, 3});
+    run(*executor, weigh_packed(device, {1, 1}, weights, packings));
+    CHECK(device->buffers_alive(BufferUsage::constant) == 1);
+    CHECK(device->buffers_alive(BufferUsage::storage) == 1);
+  }
+  device->await_buffers(BufferUsage::constant, 0);
+  device->await_buffers(BufferUsage::storage, 0);  // the packed form went with it
+}
+
+TEST_CASE("executor: a Constant is packed once for each content, layout and way of packing", "[executor]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  WorkCounters counters;
+  const auto executor = ring(3, std::chrono::seconds(10), &counters);
+  const auto packings = std::make_shared<std::atomic<int>>(0);
+  const auto weights = constant_of({2, 3, 4});
+
+  const Job first = weigh_packed(device, {1, 10, 100}, weights, packings);
+  const auto measured = executor->wait(executor->submit(first.submission).value(), Deadline::never());
+  REQUIRE(measured);
+  CHECK(measured->prepared);
+  CHECK(measured->build_ns > 0);
+  CHECK(values_of(*first.output) == std::vector<float>{2, 30, 400});
+
+  for (int i = 0; i < 4; ++i) {
+    // A plan of its own each time: what counts is what it says.
+    const Job job = weigh_packed(device, {1, 1, static_cast<float>(i)}, weights, packings);
+    const auto again = executor->wait(executor->submit(job.submission).value(), Deadline::never());
+    REQUIRE(again);
+    CHECK_FALSE(again->prepared);
+    CHECK(values_of(*job.output) == std::vector<float>{2, 3, 4 * static_cast<float>(i)});
+  }
+  CHECK(*packings == 1);
+  CHECK(counters.prepared == 1);
+
+  run(*executor, weigh_packed(device, {1, 1, 1}, weights, packings, "another layout"));
+  CHECK(*packings == 2);
+  run(*executor, weigh_packed(device, {1, 1, 1}, weights, packings, "reversed", "another packer"));
+  CHECK(*packings == 3);
+  run(*executor, weigh_packed(device, {1, 1, 1}, constant_of({9, 9, 9}), packings));
+  CHECK(*packings == 4);
+  CHECK(counters.prepared == 4);
+}
+
+TEST_CASE("executor: a packing that failed is not kept", "[executor]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  WorkCounters counters;
+  const auto executor = ring(2, std::chrono::seconds(10), &counters);
+  const auto packings = std::make_shared<std::atomic<int>>(0);
+  const auto weights = constant_of({2, 3});
+  device->fail(1, internal_error("packing faulted"));
+  const Job job = weigh_packed(device, {1, 1}, weights, packings);
+  const auto failed = executor->wait(executor->submit(job.submission).value(), Deadline::never());
+  REQUIRE_FALSE(failed);
+  CHECK_THAT(failed.error().message, Catch::Contains("packed constant reversed") && Catch::Contains("packing faulted"));
+  CHECK(counters.prepared == 0);
+  run(*executor, job);
+  CHECK(*packings == 2);
+  CHECK(values_of(*job.output) == std::vector<float>{2, 3});
+}
