@@ -22,10 +22,11 @@ DeviceInfo info_of(const HostFacts& facts) {
   return info;
 }
 
-std::int64_t integer(const PluginSettings& settings, const std::string& key, std::int64_t otherwise) {
+template <class T>
+T setting(const PluginSettings& settings, const std::string& key, T otherwise) {
   const auto at = settings.find(key);
   if (at == settings.end()) return otherwise;
-  const auto* value = std::get_if<std::int64_t>(&at->second);
+  const auto* value = std::get_if<T>(&at->second);
   return value == nullptr ? otherwise : *value;
 }
 
@@ -47,7 +48,14 @@ std::vector<ConfigKey> CpuDriver::config_keys() {
       "milliseconds that a program's first run may spend on timing memory layouts; 0: none, take the likely best";
   tuning.least = 0;
   tuning.most = 10000;
-  return {threads, tuning};
+  ConfigKey layout;
+  layout.name = "layout";
+  layout.type = ConfigType::text;
+  layout.fallback = std::string("auto");
+  layout.help =
+      "memory layout in which convolutions run, where oneDNN has it for their shape; auto: the fastest, by timing";
+  layout.allowed = {"auto", "nChw16c", "nChw8c", "nhwc", "nchw", "product"};
+  return {threads, tuning, layout};
 }
 
 std::vector<DeviceInfo> CpuDriver::enumerate() noexcept { return {info_of(read_host_facts())}; }
@@ -59,9 +67,10 @@ Result<std::unique_ptr<Device>> CpuDriver::open(std::string_view id) noexcept {
   const HostFacts facts = read_host_facts();
   OpenRequest request;
   request.info = info_of(facts);
-  request.threads = static_cast<int>(integer(context_.settings, "threads", 0));
+  request.threads = static_cast<int>(setting(context_.settings, "threads", std::int64_t{0}));
   if (request.threads == 0) request.threads = facts.cores;
-  request.tuning = std::chrono::milliseconds(integer(context_.settings, "tuning_ms", 30));
+  request.tuning = std::chrono::milliseconds(setting(context_.settings, "tuning_ms", std::int64_t{30}));
+  request.layout = setting(context_.settings, "layout", std::string("auto"));
   request.log = context_.log;
   request.counters = context_.counters;
   return open_onednn(request);

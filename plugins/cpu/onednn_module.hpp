@@ -14,6 +14,7 @@ struct OpenRequest {
   DeviceInfo info;                     // as enumerated; the device adds the library's identity
   int threads = 1;                     // REQUIRES: positive
   std::chrono::nanoseconds tuning{0};  // a program's first run may spend on timing layouts
+  std::string layout;                  // "auto", or the one in which convolutions run where it exists for their shape
   Log log;
   WorkCounters* counters = nullptr;  // may be null
 };

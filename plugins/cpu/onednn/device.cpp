@@ -22,6 +22,7 @@ CpuDevice::CpuDevice(const OpenRequest& request)
     : info_(request.info),
       threads_(request.threads),
       tuning_(request.tuning),
+      layout_(request.layout),
       log_(request.log),
       counters_(request.counters),
       engine_(dnnl::engine::kind::cpu, 0),
@@ -39,7 +40,7 @@ Result<std::unique_ptr<Buffer>> CpuDevice::create_buffer(const BufferDesc& desc)
 
 Result<std::unique_ptr<Program>> CpuDevice::build(const KernelSource& source) noexcept try {
   const OmpThreads threads(threads_);  // oneDNN splits the work when it makes a primitive
-  auto program = LibraryProgram::create(source, engine_);
+  auto program = LibraryProgram::create(source, engine_, layout_);
   if (program && counters_ != nullptr) counters_->prepared.fetch_add(1, std::memory_order_relaxed);
   return program;
 } catch (...) {

@@ -32,6 +32,7 @@ class CpuDevice final : public Device {
   DeviceInfo info_;
   int threads_;
   std::chrono::nanoseconds tuning_;
+  std::string layout_;
   Log log_;
   WorkCounters* counters_;
   dnnl::engine engine_;

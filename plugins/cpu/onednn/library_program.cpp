@@ -40,7 +40,8 @@ std::string in_words(const std::vector<Pipeline>& candidates, const Choice& choi
 
 }  // namespace
 
-Result<std::unique_ptr<Program>> LibraryProgram::create(const KernelSource& source, const dnnl::engine& engine) {
+Result<std::unique_ptr<Program>> LibraryProgram::create(const KernelSource& source, const dnnl::engine& engine,
+                                                        std::string_view layout) {
   if (source.dialect != Dialect::library) {
     return unsupported("program: dialect " + std::string(to_string(source.dialect)) +
                        ": device 'cpu' runs library calls only");
@@ -55,9 +56,9 @@ Result<std::unique_ptr<Program>> LibraryProgram::create(const KernelSource& sour
   if (const std::string text = canonical_text(spec); source.text != text) {
     return invalid_argument("program: text '" + source.text + "' is not that of its spec, '" + text + "'");
   }
-  std::vector<Pipeline> candidates = std::holds_alternative<Conv2dSpec>(spec)
-                                         ? conv2d_pipelines(std::get<Conv2dSpec>(spec), engine)
-                                         : gemm_pipelines(std::get<GemmSpec>(spec), engine);
+  const auto* conv = std::get_if<Conv2dSpec>(&spec);
+  std::vector<Pipeline> candidates =
+      conv != nullptr ? conv2d_pipelines(*conv, engine, layout) : gemm_pipelines(std::get<GemmSpec>(spec), engine);
   return std::unique_ptr<Program>(new LibraryProgram(spec, std::move(candidates)));
 }
 

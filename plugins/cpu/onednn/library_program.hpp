@@ -36,7 +36,9 @@ class LibraryProgram final : public Program {
  public:
   // invalid_argument or unsupported where the source is not a library's. Throws dnnl::error where oneDNN refuses the
   // spec.
-  static Result<std::unique_ptr<Program>> create(const KernelSource& source, const dnnl::engine& engine);
+  // layout: as in OpenRequest.
+  static Result<std::unique_ptr<Program>> create(const KernelSource& source, const dnnl::engine& engine,
+                                                 std::string_view layout);
 
   // An estimate: oneDNN does not tell the size of its generated code.
   std::uint64_t charge() const noexcept override { return std::uint64_t{128} << 10; }

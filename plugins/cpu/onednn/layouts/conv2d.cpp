@@ -31,6 +31,8 @@ constexpr Way direct_ways[] = {{"nChw16c", Tag::nChw16c, Tag::nChw16c, 1},
                                {"nchw", Tag::nchw, Tag::nchw, 1},
                                {"any", Tag::any, Tag::any, 2},
                                {"nChw8c", Tag::nChw8c, Tag::nChw8c, 1}};
+constexpr Way compact_ways[] = {direct_ways[0], direct_ways[2]};
+constexpr std::string_view any_layout = "auto";
 constexpr Way winograd_ways[] = {{"winograd", Tag::any, Tag::any, 2}};
 
 Desc input_of(const Conv2dSpec& spec) { return Desc({spec.n, spec.c, spec.h, spec.w}, f32, Tag::nchw); }
@@ -60,10 +62,12 @@ Desc pixels_read(const Conv2dSpec& spec) {
 
 class Collector {
  public:
-  Collector(const dnnl::engine& engine, std::vector<Pipeline>& into) : engine_(engine), into_(into) {}
+  Collector(const dnnl::engine& engine, std::vector<Pipeline>& into, std::string_view layout)
+      : engine_(engine), into_(into), layout_(layout) {}
 
   // Every implementation of the way that is not known yet. `lies`: how the input lies in the caller's memory.
   void convolutions(const Conv2dSpec& spec, const Desc& lies, const Way& way, dnnl::algorithm algorithm) {
+    if (!is_wanted(way.layout)) return;
     try {
       const dnnl::convolution_forward::desc asked(
           dnnl::prop_kind::forward_inference, algorithm, Desc({spec.n, spec.c, spec.h, spec.w}, f32, way.input),
@@ -83,6 +87,7 @@ class Collector {
 
   // A pointwise convolution without strides is a product of matrices that lie in NCHW as they are needed.
   void product(const Conv2dSpec& spec, const Desc& lies) {
+    if (!is_wanted("product")) return;
     const std::int64_t pixels = spec.h * spec.w;
     const bool one = spec.n == 1;  // the library has better code for two dimensions than for a batch of one
     const Desc a = one ? Desc({spec.k, spec.c}, f32, Tag::ab) : Desc({1, spec.k, spec.c}, f32, Tag::abc);
@@ -125,6 +130,7 @@ class Collector {
     Desc lies, input, output, weights;
   };
 
+  bool is_wanted(std::string_view layout) const { return layout_ == any_layout || layout_ == layout; }
   static bool is_reference(std::string_view implementation) { return implementation.starts_with("ref"); }
 
   bool is_new(const Described& described, const Desc& lies) {
@@ -165,15 +171,16 @@ class Collector {
 
   const dnnl::engine& engine_;
   std::vector<Pipeline>& into_;
+  std::string_view layout_;
   std::vector<Known> known_;
   bool references_allowed_ = false;
 };
 
 }  // namespace
 
-std::vector<Pipeline> conv2d_pipelines(const Conv2dSpec& spec, const dnnl::engine& engine) {
+std::vector<Pipeline> conv2d_pipelines(const Conv2dSpec& spec, const dnnl::engine& engine, std::string_view layout) {
   std::vector<Pipeline> pipelines;
-  Collector collector(engine, pipelines);
+  Collector collector(engine, pipelines, layout);
   const Desc lies = input_of(spec);
   if (spec.accuracy == Accuracy::winograd) {
     for (const Way& way : winograd_ways) {
@@ -182,13 +189,14 @@ std::vector<Pipeline> conv2d_pipelines(const Conv2dSpec& spec, const dnnl::engin
   }
   if (is_pointwise(spec) && (spec.stride_y != 1 || spec.stride_x != 1)) {
     const Conv2dSpec compact = without_stride(spec);
-    for (const Way& way : {direct_ways[0], direct_ways[2]}) {
+    for (const Way& way : compact_ways) {
       collector.convolutions(compact, pixels_read(spec), way, dnnl::algorithm::convolution_direct);
     }
     if (spec.groups == 1) collector.product(compact, pixels_read(spec));
   }
   for (const Way& way : direct_ways) collector.convolutions(spec, lies, way, dnnl::algorithm::convolution_direct);
   if (is_pointwise(spec) && spec.groups == 1 && spec.stride_y == 1 && spec.stride_x == 1) collector.product(spec, lies);
+  if (pipelines.empty() && layout != any_layout) return conv2d_pipelines(spec, engine, any_layout);
   if (pipelines.empty()) {
     collector.allow_reference();
     collector.convolutions(spec, lies, {"nchw", Tag::nchw, Tag::nchw, 1}, dnnl::algorithm::convolution_direct);
