@@ -1,0 +1,79 @@
+#include "driver.hpp"
+
+#include "host_facts.hpp"
+#include "onednn_module.hpp"
+
+namespace kiln::cpu {
+namespace {
+
+constexpr std::string_view device_id = "cpu";
+
+DeviceInfo info_of(const HostFacts& facts) {
+  DeviceInfo info;
+  info.id = device_id;
+  info.kind = DeviceKind::cpu;
+  info.name = facts.model + " (" + std::to_string(facts.cores) + (facts.cores == 1 ? " core)" : " cores)");
+  info.driver = "oneDNN";
+  info.usable = true;
+  info.device_identity = {{"model", facts.model}, {"instructions", facts.instructions}};
+  info.dialects = {Dialect::library};
+  info.shared_resource = "host-cores";
+  info.wraps_host_memory = true;
+  return info;
+}
+
+template <class T>
+T setting(const PluginSettings& settings, const std::string& key, T otherwise) {
+  const auto at = settings.find(key);
+  if (at == settings.end()) return otherwise;
+  const auto* value = std::get_if<T>(&at->second);
+  return value == nullptr ? otherwise : *value;
+}
+
+}  // namespace
+
+std::vector<ConfigKey> CpuDriver::config_keys() {
+  ConfigKey threads;
+  threads.name = "threads";
+  threads.type = ConfigType::integer;
+  threads.fallback = std::int64_t{0};
+  threads.help = "threads that work on one job; 0: as many as the process may use cores";
+  threads.least = 0;
+  threads.most = 4096;
+  ConfigKey tuning;
+  tuning.name = "tuning_ms";
+  tuning.type = ConfigType::integer;
+  tuning.fallback = std::int64_t{30};
+  tuning.help =
+      "milliseconds that a program's first run may spend on timing memory layouts; 0: none, take the likely best";
+  tuning.least = 0;
+  tuning.most = 10000;
+  ConfigKey layout;
+  layout.name = "layout";
+  layout.type = ConfigType::text;
+  layout.fallback = std::string("auto");
+  layout.help =
+      "memory layout in which convolutions run, where oneDNN has it for their shape; auto: the fastest, by timing";
+  layout.allowed = {"auto", "nChw16c", "nChw8c", "nhwc", "nchw", "product"};
+  return {threads, tuning, layout};
+}
+
+std::vector<DeviceInfo> CpuDriver::enumerate() noexcept { return {info_of(read_host_facts())}; }
+
+Result<std::unique_ptr<Device>> CpuDriver::open(std::string_view id) noexcept {
+  if (id != device_id) {
+    return not_found("device '" + std::string(id) + "': the cpu driver has only '" + std::string(device_id) + "'");
+  }
+  const HostFacts facts = read_host_facts();
+  OpenRequest request;
+  request.info = info_of(facts);
+  request.threads = static_cast<int>(setting(context_.settings, "threads", std::int64_t{0}));
+  if (request.threads == 0) request.threads = facts.cores;
+  request.tuning = std::chrono::milliseconds(setting(context_.settings, "tuning_ms", std::int64_t{30}));
+  request.layout = setting(context_.settings, "layout", std::string("auto"));
+  request.log = context_.log;
+  request.counters = context_.counters;
+  return open_onednn(request);
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,99 @@
+#include "onednn/device.hpp"
+
+#include "onednn/failure.hpp"
+#include "onednn/host_buffer.hpp"
+#include "onednn/omp_threads.hpp"
+
+#include <utility>
+
+namespace kiln::cpu {
+namespace {
+
+const LibraryProgram& library_program(const Program& program) { return static_cast<const LibraryProgram&>(program); }
+
+std::string version_text() {
+  const dnnl_version_t& version = *dnnl_version();
+  return std::to_string(version.major) + "." + std::to_string(version.minor) + "." + std::to_string(version.patch);
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(const OpenRequest& request)
+    : info_(request.info),
+      threads_(request.threads),
+      tuning_(request.tuning),
+      layout_(request.layout),
+      log_(request.log),
+      counters_(request.counters),
+      engine_(dnnl::engine::kind::cpu, 0),
+      stream_(engine_) {
+  info_.driver = "oneDNN " + version_text();
+  info_.driver_identity = {{"library", "oneDNN"},
+                           {"version", version_text()},
+                           {"revision", dnnl_version()->hash},
+                           {"threads", std::to_string(threads_)}};
+}
+
+Result<std::unique_ptr<Buffer>> CpuDevice::create_buffer(const BufferDesc& desc) noexcept {
+  return HostBuffer::create(desc);
+}
+
+Result<std::unique_ptr<Program>> CpuDevice::build(const KernelSource& source) noexcept try {
+  const OmpThreads threads(threads_);  // oneDNN splits the work when it makes a primitive
+  auto program = LibraryProgram::create(source, engine_, layout_);
+  if (program && counters_ != nullptr) counters_->prepared.fetch_add(1, std::memory_order_relaxed);
+  return program;
+} catch (...) {
+  return current_failure(source.text);
+}
+
+Result<std::unique_ptr<Program>> CpuDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept {
+  return unsupported(source.text + ": a stored program of format '" + binary.format +
+                     "': device 'cpu' prepares its programs in the process and stores none");
+}
+
+Result<ProgramBinary> CpuDevice::serialize(const Program& program) noexcept {
+  return unsupported(library_program(program).what() +
+                     ": device 'cpu' prepares its programs in the process and stores none");
+}
+
+Result<std::uint64_t> CpuDevice::submit(const Dispatch& dispatch) noexcept {
+  if (dispatch.passes.empty()) return invalid_argument("dispatch: it has no passes");
+  for (const PassLaunch& pass : dispatch.passes) {
+    if (pass.program == nullptr) return invalid_argument("dispatch: a pass has no program");
+    if (Status status = library_program(*pass.program).check(pass.bindings); !status.ok()) return status;
+  }
+  const OmpThreads threads(threads_);
+  const std::lock_guard running(queue_);
+  Result<FenceResult> result = run(dispatch);
+  const std::lock_guard lock(results_mutex_);
+  results_.emplace(++last_value_, std::move(result));
+  return last_value_;
+}
+
+// REQUIRES: queue_ is held.
+Result<FenceResult> CpuDevice::run(const Dispatch& dispatch) {
+  const Resources resources{stream_, workspace_, tuning_, counters_, log_};
+  std::chrono::nanoseconds ran{0};
+  for (const PassLaunch& pass : dispatch.passes) {
+    const LibraryProgram& program = library_program(*pass.program);
+    try {
+      ran += program.run(pass.bindings, resources);
+    } catch (...) {
+      return current_failure(program.what());
+    }
+  }
+  return FenceResult{static_cast<std::uint64_t>(ran.count())};
+}
+
+Result<FenceResult> CpuDevice::wait(std::uint64_t value, Deadline) noexcept {
+  const std::lock_guard lock(results_mutex_);
+  auto taken = results_.extract(value);
+  if (taken.empty()) {
+    return not_found("device 'cpu': value " + std::to_string(value) + " of its timeline: " +
+                     (value == 0 || value > last_value_ ? "never submitted" : "its result was taken already"));
+  }
+  return std::move(taken.mapped());
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,93 @@
+#include "onednn/host_buffer.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace kiln::cpu {
+namespace {
+
+constexpr std::uint64_t alignment = 64;
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 40;
+
+Status check_wrapped(const BufferDesc& desc) {
+  if (desc.host.size() != desc.bytes) {
+    return invalid_argument("buffer of host memory: " + std::to_string(desc.host.size()) + " bytes given, " +
+                            std::to_string(desc.bytes) + " bytes asked for");
+  }
+  const std::uint64_t beyond = reinterpret_cast<std::uintptr_t>(desc.host.data()) % alignment;
+  if (beyond == 0) return {};
+  return invalid_argument("buffer of host memory: its address lies " + std::to_string(beyond) +
+                          " bytes beyond a multiple of " + std::to_string(alignment));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Buffer>> HostBuffer::create(const BufferDesc& desc) {
+  if (desc.usage == BufferUsage::invalid) return invalid_argument("buffer: its usage is not set");
+  if (desc.import_fd >= 0) {
+    return unsupported("buffer: import of descriptor " + std::to_string(desc.import_fd) +
+                       ": device 'cpu' shares no memory with other devices");
+  }
+  if (desc.bytes == 0 || desc.bytes > most_bytes) {
+    return invalid_argument("buffer of " + std::to_string(desc.bytes) + " bytes: expected 1 to 2^40");
+  }
+  if (desc.host.data() != nullptr) {
+    if (Status status = check_wrapped(desc); !status.ok()) return status;
+    return std::unique_ptr<Buffer>(new HostBuffer(desc.host, Holds::caller_memory, desc.usage));
+  }
+  const std::uint64_t padded = (desc.bytes + alignment - 1) / alignment * alignment;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, padded));
+  if (memory == nullptr) return unavailable("buffer of " + std::to_string(desc.bytes) + " bytes: no memory");
+  return std::unique_ptr<Buffer>(new HostBuffer({memory, desc.bytes}, Holds::own_memory, desc.usage));
+}
+
+HostBuffer::HostBuffer(std::span<std::byte> memory, Holds holds, BufferUsage usage) noexcept
+    : memory_(memory), holds_(holds), usage_(usage) {}
+
+HostBuffer::~HostBuffer() {
+  if (holds_ == Holds::own_memory) std::free(memory_.data());
+}
+
+Status HostBuffer::check_range(std::string_view access, std::uint64_t offset, std::uint64_t bytes) const {
+  if (offset <= memory_.size() && bytes <= memory_.size() - offset) return {};
+  return invalid_argument("buffer of " + std::to_string(memory_.size()) + " bytes: " + std::string(access) + " of " +
+                          std::to_string(bytes) + " bytes at offset " + std::to_string(offset) + " leaves it");
+}
+
+Status HostBuffer::write(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+  if (Status status = check_range("write", offset, from.size()); !status.ok()) return status;
+  if (!from.empty()) std::memcpy(memory_.data() + offset, from.data(), from.size());
+  const std::lock_guard lock(mutex_);
+  packed_.clear();  // they are forms of what was there before
+  return {};
+}
+
+Status HostBuffer::read(std::uint64_t offset, std::span<std::byte> to) noexcept {
+  if (Status status = check_range("read", offset, to.size()); !status.ok()) return status;
+  if (!to.empty()) std::memcpy(to.data(), memory_.data() + offset, to.size());
+  return {};
+}
+
+Result<UniqueFd> HostBuffer::export_fd() noexcept {
+  return unsupported("buffer of " + std::to_string(memory_.size()) +
+                     " bytes: export: device 'cpu' shares no memory with other devices");
+}
+
+dnnl::memory HostBuffer::packed(const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, Keep keep,
+                                dnnl::stream& stream, WorkCounters* counters) {
+  const std::lock_guard lock(mutex_);
+  for (const PackedForm& form : packed_) {
+    if (form.wanted == wanted && form.given == given) return form.memory;
+  }
+  const dnnl::engine engine = stream.get_engine();
+  dnnl::memory from(given, engine, memory_.data());
+  dnnl::memory to(wanted, engine);
+  dnnl::reorder(from, to).execute(stream, from, to);
+  stream.wait();
+  if (counters != nullptr) counters->prepared.fetch_add(1, std::memory_order_relaxed);
+  if (keep == Keep::yes && usage_ == BufferUsage::constant) packed_.push_back({given, wanted, to});
+  return to;
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,52 @@
+// HostBuffer: aligned host memory, its own or the caller's, and the packed forms of the constant that it holds.
+//
+// Thread-safety: as kiln::Buffer; packed() is called by the device while it holds its queue. Ownership: owns its memory
+// unless it wraps the caller's; owns its packed forms, which live as long as the buffer, or until it is written to.
+#pragma once
+
+#include <kiln/buffer.hpp>
+#include <kiln/measurement.hpp>
+
+#include <memory>
+#include <mutex>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <vector>
+
+namespace kiln::cpu {
+
+class HostBuffer final : public Buffer {
+ public:
+  static Result<std::unique_ptr<Buffer>> create(const BufferDesc& desc);
+  ~HostBuffer() override;
+
+  std::uint64_t bytes() const noexcept override { return memory_.size(); }
+  Status write(std::uint64_t offset, std::span<const std::byte> from) noexcept override;
+  Status read(std::uint64_t offset, std::span<std::byte> to) noexcept override;
+  std::span<std::byte> mapped() noexcept override { return memory_; }
+  Result<UniqueFd> export_fd() noexcept override;
+
+  enum class Keep : std::uint8_t { invalid = 0, yes, no };
+  // The contents, seen as `given`, in the layout `wanted`: the kept form where there is one, else packed now, which is
+  // counted. Keep::yes keeps it with a buffer whose usage is constant; any other is packed anew at each call. Throws
+  // dnnl::error.
+  dnnl::memory packed(const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, Keep keep,
+                      dnnl::stream& stream, WorkCounters* counters);
+
+ private:
+  enum class Holds : std::uint8_t { invalid = 0, own_memory, caller_memory };
+  struct PackedForm {
+    dnnl::memory::desc given, wanted;
+    dnnl::memory memory;
+  };
+
+  HostBuffer(std::span<std::byte> memory, Holds holds, BufferUsage usage) noexcept;
+  Status check_range(std::string_view access, std::uint64_t offset, std::uint64_t bytes) const;
+
+  std::span<std::byte> memory_;
+  Holds holds_;
+  BufferUsage usage_;
+  std::mutex mutex_;  // guards packed_
+  std::vector<PackedForm> packed_;
+};
+
+}  // namespace kiln::cpu

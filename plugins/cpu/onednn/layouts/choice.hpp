@@ -1,0 +1,26 @@
+// Choosing among pipelines by timing them on the tensors at hand.
+//
+// Thread-safety: any thread; the caller keeps others off the pipelines.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace kiln::cpu {
+
+struct Choice {
+  static constexpr std::uint64_t not_timed = std::numeric_limits<std::uint64_t>::max();
+  std::size_t fastest = 0;
+  std::vector<std::uint64_t> least_ns;  // by candidate
+};
+
+// run(i) runs candidate i once and answers how many nanoseconds that took. Candidates are timed in turns, so that a
+// disturbance meets all of them; one that falls clearly behind leaves. No turn starts after `budget`; at least the
+// first candidate is run. REQUIRES: candidates is positive.
+Choice choose_fastest(std::size_t candidates, std::chrono::nanoseconds budget,
+                      const std::function<std::uint64_t(std::size_t)>& run);
+
+}  // namespace kiln::cpu
