@@ -3,6 +3,7 @@ if(KILN_TESTS AND NOT KILN_FUZZ)
   add_library(kiln_catch OBJECT ${CMAKE_CURRENT_LIST_DIR}/catch_precompiled.cpp)
   target_link_libraries(kiln_catch PUBLIC Catch2::Catch2WithMain)
   target_precompile_headers(kiln_catch PUBLIC <catch2/catch.hpp>)
+  target_compile_options(kiln_catch PRIVATE -fPIE)  # as the executables that reuse the precompiled header
 endif()
 
 function(kiln_add_test name)
