@@ -1,0 +1,119 @@
+#include "dynamic_shaders/families/direct_plain.hpp"
+
+#include "dynamic_shaders/lane_map.hpp"
+#include "dynamic_shaders/limits.hpp"
+#include "dynamic_shaders/text.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+// The channels of a group that one pass adds up.
+struct Part {
+  std::int64_t first = 0, last = 0;  // half open
+  bool begins = false;               // from nothing; else from what the pass before left in the output
+  bool ends = false;                 // adds the bias, applies the activation
+};
+
+bool has_bias(const Conv2dSpec& spec) { return spec.bias == Bias::per_channel; }
+
+void write_bindings(Text& text, const Conv2dSpec& spec, const Part& part) {
+  int binding = 0;
+  text.line("layout(std430, binding = ", binding++, ") readonly restrict buffer X { float x[]; };");
+  text.line("layout(std430, binding = ", binding++, ") readonly restrict buffer Weights { float weights[]; };");
+  if (has_bias(spec) && part.ends) {
+    text.line("layout(std430, binding = ", binding++, ") readonly restrict buffer BiasValues { float bias[]; };");
+  }
+  text.line("layout(std430, binding = ", binding, ") ", part.begins ? "writeonly " : "",
+            "restrict buffer Y { float y[]; };");
+}
+
+// The taps of one channel, of which `plane` is the first element and `taps` the weights. Without padding every tap is
+// inside; with it a row outside is left before its taps are looked at.
+void write_taps(Text& text, const Conv2dSpec& spec) {
+  text.open("for (int r = 0; r < ", spec.r, "; ++r)");
+  text.line("int iy = top + r * ", spec.dilation_y, ";");
+  if (spec.pad_y > 0) text.line("if (iy < 0 || iy >= ", spec.h, ") continue;");
+  text.line("int line = plane + iy * ", spec.w, ";");
+  text.open("for (int s = 0; s < ", spec.s, "; ++s)");
+  text.line("int ix = left + s * ", spec.dilation_x, ";");
+  if (spec.pad_x > 0) text.line("if (ix < 0 || ix >= ", spec.w, ") continue;");
+  text.line("sum += x[line + ix] * weights[taps + r * ", spec.s, " + s];");
+  text.close();
+  text.close();
+}
+
+std::string source_text(const Conv2dSpec& spec, const LaneMap& map, const Part& part) {
+  const std::int64_t group_c = spec.c / spec.groups, group_k = spec.k / spec.groups;
+  Text text;
+  text.line("#version 430");
+  text.line("// direct/plain: column is a pixel of the result's plane, row its channel, layer the image.");
+  text.line("layout(local_size_x = ", map.workgroup[0], ", local_size_y = ", map.workgroup[1], ") in;");
+  write_bindings(text, spec, part);
+  text.blank();
+  text.open("void main()");
+  text.lines(map.decoding());
+  text.line("int top = column / ", spec.out_w(), " * ", spec.stride_y, " - ", spec.pad_y, ";");
+  text.line("int left = column % ", spec.out_w(), " * ", spec.stride_x, " - ", spec.pad_x, ";");
+  text.line("int at = (layer * ", spec.k, " + row) * ", spec.out_h() * spec.out_w(), " + column;");
+  if (spec.groups == 1) {
+    text.line("int first = layer * ", spec.c, ";");
+  } else {
+    text.line("int first = layer * ", spec.c, " + row / ", group_k, " * ", group_c, ";");
+  }
+  text.line("float sum = ", part.begins ? "0.0" : "y[at]", ";");
+  text.open("for (int c = ", part.first, "; c < ", part.last, "; ++c)");
+  text.line("int plane = (first + c) * ", spec.h * spec.w, ";");
+  text.line("int taps = (row * ", group_c, " + c) * ", spec.r * spec.s, ";");
+  write_taps(text, spec);
+  text.close();
+  if (part.ends && has_bias(spec)) text.line("sum += bias[row];");
+  if (part.ends && spec.activation == Activation::relu) text.line("sum = max(sum, 0.0);");
+  text.line("y[at] = sum;");
+  text.close();
+  return text.take();
+}
+
+Pass make_pass(const Conv2dSpec& spec, const LaneMap& map, const Part& part) {
+  const std::uint32_t output = has_bias(spec) ? 3 : 2;
+  Pass pass;
+  pass.source.dialect = Dialect::glsl;
+  pass.source.text = source_text(spec, map, part);
+  pass.source.workgroup = map.workgroup;
+  pass.grid = map.grid;
+  const auto bind = [&pass](std::uint32_t tensor, Access access) {
+    pass.source.bindings.push_back(access);
+    pass.bindings.push_back({BindingSource::tensor, tensor});
+  };
+  bind(0, Access::read);
+  bind(1, Access::read);
+  if (has_bias(spec) && part.ends) bind(2, Access::read);
+  bind(output, part.begins ? Access::write : Access::read_write);
+  return pass;
+}
+
+}  // namespace
+
+Result<KernelPlan> direct_plain(const Conv2dSpec& spec, const DeviceInfo& device) {
+  KernelPlan plan;
+  plan.variant = "direct/plain";
+  plan.tensors = tensors_of(spec);
+  if (Status status = check_limits(plan.tensors, device); !status.ok()) return status;
+  const auto map = map_lanes({static_cast<std::uint32_t>(spec.out_h() * spec.out_w()),
+                              static_cast<std::uint32_t>(spec.k), static_cast<std::uint32_t>(spec.n)},
+                             device);
+  if (!map) return map.error();
+
+  const std::int64_t channels = spec.c / spec.groups;
+  const std::int64_t passes = passes_for(channels, 1 + spec.r * (1 + spec.s));
+  if (passes == 0) {
+    return unsupported("kernel of " + std::to_string(spec.r) + " x " + std::to_string(spec.s) +
+                       " taps: direct/plain takes at most " + std::to_string(most_iterations) + " rounds a channel");
+  }
+  for (std::int64_t i = 0; i < passes; ++i) {
+    const Part part{i * channels / passes, (i + 1) * channels / passes, i == 0, i + 1 == passes};
+    plan.passes.push_back(make_pass(spec, *map, part));
+  }
+  return plan;
+}
+
+}  // namespace kiln::dynamic_shaders

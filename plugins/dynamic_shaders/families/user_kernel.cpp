@@ -1,0 +1,117 @@
+#include "dynamic_shaders/families/user_kernel.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "dynamic_shaders/limits.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+// The text with every comment replaced by one space, as GLSL's preprocessor sees it.
+std::string without_comments(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::string_view rest = text.substr(i);
+    if (rest.starts_with("//")) {
+      i += std::min(rest.find('\n'), rest.size());
+      plain += ' ';
+    } else if (rest.starts_with("/*")) {
+      const std::size_t end = rest.find("*/", 2);
+      i += end == std::string_view::npos ? rest.size() : end + 2;
+      plain += ' ';
+    } else {
+      plain += text[i++];
+    }
+  }
+  return plain;
+}
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool is_identifier(std::string_view name) {
+  return !name.empty() && is_letter(name.front()) &&
+         std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c); });
+}
+
+// "#version" after nothing but blanks, "#" and "version" may stand apart.
+bool begins_with_version(std::string_view plain) {
+  const auto skip = [&plain](std::string_view blanks) {
+    plain.remove_prefix(std::min(plain.find_first_not_of(blanks), plain.size()));
+  };
+  skip(" \t\r\n\v\f");
+  if (!plain.starts_with('#')) return false;
+  plain.remove_prefix(1);
+  skip(" \t");
+  return plain.starts_with("version");
+}
+
+Status check_constant(const Define& constant) {
+  if (!is_identifier(constant.name) || constant.name.starts_with("gl_") || constant.name.starts_with("GL_") ||
+      constant.name.find("__") != std::string::npos) {
+    return invalid_argument("constant '" + constant.name +
+                            "': expected a name of letters, digits and single underscores that GLSL has not reserved");
+  }
+  if (constant.text.find_first_of("\n\r\\") != std::string::npos) {
+    return invalid_argument("constant " + constant.name + ": its text must be one line without a backslash");
+  }
+  return {};
+}
+
+Status check_text(const UserKernelSpec& spec) {
+  const std::string plain = without_comments(spec.text);
+  if (!begins_with_version(plain)) {
+    return invalid_argument("does not begin with a #version line, expected \"#version 430\" or later");
+  }
+  if (plain.find("local_size_") == std::string::npos) {
+    return invalid_argument("declares no local size, expected \"layout(local_size_x = ...) in;\"");
+  }
+  if (spec.entry != "main") return invalid_argument("entry '" + spec.entry + "', expected 'main'");
+  for (const Define& constant : spec.constants) {
+    if (Status status = check_constant(constant); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status check_grid(const UserKernelSpec& spec, const DeviceInfo& device) {
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (spec.grid[axis] <= device.max_grid[axis]) continue;
+    return unsupported("grid[" + std::to_string(axis) + "] = " + std::to_string(spec.grid[axis]) + ", device " +
+                       device.id + " takes " + std::to_string(device.max_grid[axis]));
+  }
+  return {};
+}
+
+Status check(const UserKernelSpec& spec, const DeviceInfo& device, const KernelPlan& plan) {
+  if (spec.dialect != Dialect::glsl) {
+    return unsupported("written in " + std::string(to_string(spec.dialect)) + ", expected glsl for device " +
+                       device.id);
+  }
+  if (Status status = check_text(spec); !status.ok()) return status;
+  if (Status status = check_limits(plan.tensors, device); !status.ok()) return status;
+  return check_grid(spec, device);
+}
+
+}  // namespace
+
+Result<KernelPlan> user_kernel(const UserKernelSpec& spec, const DeviceInfo& device) {
+  KernelPlan plan;
+  plan.variant = "user";
+  plan.tensors = tensors_of(spec);
+  if (Status status = check(spec, device, plan); !status.ok()) return status.within("kernel " + spec.path);
+  Pass& pass = plan.passes.emplace_back();
+  pass.source.dialect = spec.dialect;
+  pass.source.text = spec.text;
+  pass.source.entry = spec.entry;
+  pass.source.constants = spec.constants;
+  pass.grid = spec.grid;
+  for (std::size_t i = 0; i < spec.bindings.size(); ++i) {
+    pass.source.bindings.push_back(spec.bindings[i].access);
+    pass.bindings.push_back({BindingSource::tensor, static_cast<std::uint32_t>(i)});
+  }
+  return plan;
+}
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,96 @@
+#include "dynamic_shaders/lane_map.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "dynamic_shaders/text.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+// A wave of every GPU that OpenGL 4.3 runs on divides it; llvmpipe is indifferent from 8 to 256.
+constexpr std::uint32_t wanted_lanes = 64;
+
+std::uint32_t divide_up(std::uint32_t a, std::uint32_t b) { return a / b + (a % b != 0); }
+
+// The least power of two that covers `extent`, within `most`.
+std::uint32_t lanes_for(std::uint32_t extent, std::uint32_t most) {
+  return std::min(std::bit_ceil(std::min(extent, wanted_lanes)), std::bit_floor(std::max(most, 1u)));
+}
+
+bool fits(const LaneMap::Triple& grid, const LaneMap::Triple& most) {
+  return grid[0] <= most[0] && grid[1] <= most[1] && grid[2] <= most[2];
+}
+
+// The flattest grid that holds `groups`, with as few to spare as its shape allows; absent: none does.
+std::optional<LaneMap::Triple> fold(std::uint64_t groups, const LaneMap::Triple& most) {
+  const auto divide = [](std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; };
+  const std::uint64_t z = divide(groups, std::uint64_t{most[0]} * most[1]);
+  const std::uint64_t y = divide(divide(groups, z), most[0]);
+  const std::uint64_t x = divide(groups, z * y);
+  if (z > most[2]) return std::nullopt;
+  return LaneMap::Triple{static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y), static_cast<std::uint32_t>(z)};
+}
+
+}  // namespace
+
+std::optional<LaneMap::Item> LaneMap::item(const Triple& group, const Triple& lane) const noexcept {
+  std::uint32_t tile_x = group[0], tile_y = group[1], layer = group[2];
+  if (folded) {
+    const std::uint64_t tile = (std::uint64_t{group[2]} * grid[1] + group[1]) * grid[0] + group[0];
+    if (tile >= std::uint64_t{tiles[0]} * tiles[1] * tiles[2]) return std::nullopt;
+    tile_x = static_cast<std::uint32_t>(tile % tiles[0]);
+    tile_y = static_cast<std::uint32_t>(tile / tiles[0] % tiles[1]);
+    layer = static_cast<std::uint32_t>(tile / tiles[0] / tiles[1]);
+  }
+  const Item item{tile_x * workgroup[0] + lane[0], tile_y * workgroup[1] + lane[1], layer};
+  if (item.column >= box[0] || item.row >= box[1]) return std::nullopt;
+  return item;
+}
+
+std::string LaneMap::decoding() const {
+  Text text(1);
+  if (folded) {
+    text.line("uint tile = (gl_WorkGroupID.z * ", grid[1], "u + gl_WorkGroupID.y) * ", grid[0],
+              "u + gl_WorkGroupID.x;");
+    text.line("if (tile >= ", std::uint64_t{tiles[0]} * tiles[1] * tiles[2], "u) return;");
+    text.line("int column = int(tile % ", tiles[0], "u * ", workgroup[0], "u + gl_LocalInvocationID.x);");
+    text.line("int row = int(tile / ", tiles[0], "u % ", tiles[1], "u * ", workgroup[1],
+              "u + gl_LocalInvocationID.y);");
+    text.line("int layer = int(tile / ", tiles[0], "u / ", tiles[1], "u);");
+  } else {
+    text.line("int column = int(gl_GlobalInvocationID.x);");
+    text.line("int row = int(gl_GlobalInvocationID.y);");
+    text.line("int layer = int(gl_GlobalInvocationID.z);");
+  }
+  if (box[0] % workgroup[0] != 0) text.line("if (column >= ", box[0], ") return;");
+  if (box[1] % workgroup[1] != 0) text.line("if (row >= ", box[1], ") return;");
+  return text.take();
+}
+
+Result<LaneMap> map_lanes(const LaneMap::Triple& box, const DeviceInfo& device) {
+  LaneMap map;
+  map.box = box;
+  map.workgroup[0] = lanes_for(box[0], std::min(device.max_workgroup[0], device.max_workgroup_lanes));
+  map.workgroup[1] = lanes_for(box[1], std::min({device.max_workgroup[1], device.max_workgroup_lanes / map.workgroup[0],
+                                                 wanted_lanes / map.workgroup[0]}));
+  for (std::size_t axis = 0; axis < 3; ++axis) map.tiles[axis] = divide_up(box[axis], map.workgroup[axis]);
+  map.grid = map.tiles;
+  if (fits(map.grid, device.max_grid)) return map;
+
+  const std::uint64_t plane = std::uint64_t{map.tiles[0]} * map.tiles[1];  // below 2^62
+  // The tile's number must stay within GLSL's 32 bits, also for those the fold adds.
+  if (plane <= (1u << 31) && plane * map.tiles[2] <= (1u << 31)) {
+    if (const auto grid = fold(plane * map.tiles[2], device.max_grid)) {
+      map.folded = true;
+      map.grid = *grid;
+      return map;
+    }
+  }
+  return unsupported("device " + device.id + ": " + std::to_string(map.tiles[0]) + " x " +
+                     std::to_string(map.tiles[1]) + " x " + std::to_string(map.tiles[2]) +
+                     " workgroups are needed, its grid takes " + std::to_string(device.max_grid[0]) + " x " +
+                     std::to_string(device.max_grid[1]) + " x " + std::to_string(device.max_grid[2]));
+}
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,42 @@
+// LaneMap: which output element each lane of a launch computes. One description gives the launch geometry, the GLSL
+// that decodes a lane, and the same decoding in C++ for tests.
+//
+// Outputs stand in a box of columns x rows x layers (conv2d: pixels of a plane, channels, images; gemm: n, m, 1). A
+// workgroup covers a tile of columns x rows of one layer. The grid is the box of tiles where the device's grid is large
+// enough; else the tiles are numbered, column by column, and folded into a grid that is.
+// Thread-safety: values. Ownership: values.
+#pragma once
+
+#include <kiln/device.hpp>
+#include <kiln/status.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace kiln::dynamic_shaders {
+
+struct LaneMap {
+  using Triple = std::array<std::uint32_t, 3>;
+
+  Triple box{1, 1, 1};        // outputs: columns, rows, layers
+  Triple workgroup{1, 1, 1};  // lanes; one layer
+  Triple tiles{1, 1, 1};      // workgroups that cover the box
+  Triple grid{1, 1, 1};       // what is launched
+  bool folded = false;        // the grid is not the box of tiles
+
+  struct Item {
+    std::uint32_t column = 0, row = 0, layer = 0;
+  };
+  // The output of one lane; absent where the lane has none.
+  std::optional<Item> item(const Triple& group, const Triple& lane) const noexcept;
+
+  // GLSL statements that set `int column, row, layer`, and return where the lane has no output.
+  std::string decoding() const;
+};
+
+// unsupported: no grid of the device holds as many workgroups. REQUIRES: every extent is 1 to 2^31 - 1.
+Result<LaneMap> map_lanes(const LaneMap::Triple& box, const DeviceInfo& device);
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,33 @@
+#include "dynamic_shaders/limits.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+constexpr std::uint64_t most_indexed = (std::uint64_t{1} << 31) - 1;  // elements that an int reaches
+
+}  // namespace
+
+Status check_limits(const std::vector<TensorDecl>& tensors, const DeviceInfo& device) {
+  if (tensors.size() > device.max_bindings) {
+    return unsupported("device " + device.id + ": " + std::to_string(tensors.size()) + " bindings, it takes " +
+                       std::to_string(device.max_bindings));
+  }
+  for (const TensorDecl& tensor : tensors) {
+    if (device.max_buffer_bytes != 0 && tensor.bytes > device.max_buffer_bytes) {
+      return unsupported("device " + device.id + ": tensor " + tensor.name + " has " + std::to_string(tensor.bytes) +
+                         " bytes, its buffers take " + std::to_string(device.max_buffer_bytes));
+    }
+    if (tensor.bytes / sizeof(float) > most_indexed) {
+      return unsupported("tensor " + tensor.name + ": " + std::to_string(tensor.bytes / sizeof(float)) +
+                         " elements, an index of GLSL reaches " + std::to_string(most_indexed));
+    }
+  }
+  return {};
+}
+
+std::int64_t passes_for(std::int64_t terms, std::int64_t iterations) noexcept {
+  const std::int64_t terms_per_pass = most_iterations / iterations;
+  return terms_per_pass == 0 ? 0 : (terms + terms_per_pass - 1) / terms_per_pass;
+}
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,57 @@
+#include <catch2/catch.hpp>
+
+#include "conformance/checks.hpp"
+#include "conformance/plan_runner.hpp"
+#include "conformance/reference.hpp"
+#include "conformance/selftest/host_device.hpp"
+
+namespace kiln::conformance {
+namespace {
+
+struct Host {
+  WorkCounters counters;
+  Subject subject;
+
+  Host() {
+    subject.device = std::make_shared<HostDevice>(counters);
+    subject.counters = &counters;
+    subject.generator = std::make_shared<HostGenerator>();
+    subject.dialect = Dialect::library;
+  }
+};
+
+struct Seen {
+  std::string damage, difference;
+};
+
+Seen seen_with(Fault fault, Memory memory) {
+  WorkCounters counters;
+  HostDevice device(counters, fault);
+  const KernelPlan plan = plan_for(small_conv());
+  auto tensors = random_tensors(plan.tensors, 71);
+  const PlanOutcome outcome = run_plan(device, plan, tensors, memory);
+  REQUIRE(outcome.status.ok());
+  // What the input was, the runner was told; it is the given one that the result is judged by.
+  return {outcome.damage, first_difference(expected_of(small_conv(), tensors), tensors.back())};
+}
+
+}  // namespace
+
+Subject& subject() {
+  static Host host;
+  return host.subject;
+}
+
+TEST_CASE("the plan runner sees planted faults") {
+  for (const Memory memory : {Memory::devices, Memory::hosts}) {
+    const Seen none = seen_with(Fault::none, memory);
+    CHECK(none.damage == "");
+    CHECK(none.difference == "");
+    CHECK_THAT(seen_with(Fault::skips_last_element, memory).difference, Catch::Contains("nan"));
+    CHECK_THAT(seen_with(Fault::writes_behind_output, memory).damage, Catch::Contains("behind output"));
+    CHECK_THAT(seen_with(Fault::writes_input, memory).damage, Catch::Contains("input, which is read-only"));
+    CHECK_THAT(seen_with(Fault::rounds_badly, memory).difference, Catch::StartsWith("element "));
+  }
+}
+
+}  // namespace kiln::conformance

@@ -1,0 +1,124 @@
+#include <catch2/catch.hpp>
+
+#include "dynamic_shaders/generator.hpp"
+#include "dynamic_shaders/sample_specs.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+constexpr const char* saxpy = R"(// y = A * x + y
+#version 430
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) buffer Y { float y[]; };
+void main() { uint i = gl_GlobalInvocationID.x; y[i] = A * x[i] + y[i]; }
+)";
+
+UserKernelSpec saxpy_spec() {
+  UserKernelSpec spec;
+  spec.path = "saxpy.comp";
+  spec.text = saxpy;
+  spec.dialect = Dialect::glsl;
+  spec.constants = {{"A", "2.5"}, {"_n", "(1 + 2)"}};
+  spec.bindings = {{Access::read, 4096}, {Access::read_write, 4096}};
+  spec.grid = {16, 2, 3};
+  return spec;
+}
+
+Status refusal_of(const UserKernelSpec& spec, const DeviceInfo& device = sample_device()) {
+  const auto plan = Generator().generate(spec, device, Dialect::glsl);
+  REQUIRE_FALSE(plan.has_value());
+  CHECK_THAT(plan.error().message, Catch::StartsWith("kernel saxpy.comp: "));
+  return plan.error();
+}
+
+bool accepts(const std::string& text) {
+  UserKernelSpec spec = saxpy_spec();
+  spec.text = text;
+  return Generator().generate(spec, sample_device(), Dialect::glsl).has_value();
+}
+
+}  // namespace
+
+TEST_CASE("dynamic_shaders: the user's kernel is handed through") {
+  const UserKernelSpec spec = saxpy_spec();
+  const auto plan = Generator().generate(spec, sample_device(), Dialect::glsl);
+  REQUIRE(plan.has_value());
+  REQUIRE(validate(*plan).ok());
+  CHECK(plan->variant == "user");
+  CHECK(plan->tensors == tensors_of(spec));
+  REQUIRE(plan->passes.size() == 1);
+  const Pass& pass = plan->passes.front();
+  CHECK(pass.source.text == saxpy);
+  CHECK(pass.source.constants == spec.constants);
+  CHECK(pass.source.bindings == std::vector<Access>{Access::read, Access::read_write});
+  CHECK(pass.source.workgroup == std::array<std::uint32_t, 3>{0, 0, 0});
+  CHECK(pass.grid == spec.grid);
+  REQUIRE(pass.bindings.size() == 2);
+  CHECK(pass.bindings[1].source == BindingSource::tensor);
+  CHECK(pass.bindings[1].index == 1);
+}
+
+TEST_CASE("dynamic_shaders: a user's kernel must begin with its version") {
+  const std::string rest = "\nlayout(local_size_x = 1) in; void main() {}\n";
+  CHECK(accepts("#version 430" + rest));
+  CHECK(accepts("\n /* a\n comment */ // another\n\t# version 450 core" + rest));
+  for (const std::string text : {"", "// #version 430\n", "/* #version 430 */", "/* never closed",
+                                 "precision highp float;\n#version 430", "#define A 1\n#version 430"}) {
+    INFO(text);
+    CHECK_FALSE(accepts(text + rest));
+  }
+  UserKernelSpec spec = saxpy_spec();
+  spec.text = rest;
+  CHECK(refusal_of(spec).code == StatusCode::invalid_argument);
+  CHECK_THAT(refusal_of(spec).message, Catch::Contains("#version 430"));
+}
+
+TEST_CASE("dynamic_shaders: a user's kernel must declare its local size") {
+  CHECK(accepts("#version 430\nlayout(local_size_y = 4) in; void main() {}"));
+  CHECK_FALSE(accepts("#version 430\n// layout(local_size_x = 1) in;\nvoid main() {}"));
+  UserKernelSpec spec = saxpy_spec();
+  spec.text = "#version 430\nvoid main() {}\n";
+  CHECK(refusal_of(spec).code == StatusCode::invalid_argument);
+  CHECK_THAT(refusal_of(spec).message, Catch::Contains("local_size_x"));
+}
+
+TEST_CASE("dynamic_shaders: a user's kernel in another dialect is refused by name") {
+  UserKernelSpec spec = saxpy_spec();
+  spec.dialect = Dialect::opencl_c;
+  CHECK(refusal_of(spec).code == StatusCode::unsupported);
+  CHECK_THAT(refusal_of(spec).message, Catch::Contains("opencl_c") && Catch::Contains("glsl"));
+}
+
+TEST_CASE("dynamic_shaders: a constant must be a macro that GLSL allows") {
+  for (const char* name : {"", "2A", "A B", "gl_A", "GL_A", "A__B", "A(x)", "A\n#undef A"}) {
+    UserKernelSpec spec = saxpy_spec();
+    spec.constants = {{name, "1"}};
+    INFO("name '" << name << "'");
+    CHECK(refusal_of(spec).code == StatusCode::invalid_argument);
+  }
+  for (const char* text : {"1\n#undef A", "1 \\", "1\r2"}) {
+    UserKernelSpec spec = saxpy_spec();
+    spec.constants = {{"A", text}};
+    INFO("text '" << text << "'");
+    CHECK(refusal_of(spec).code == StatusCode::invalid_argument);
+  }
+}
+
+TEST_CASE("dynamic_shaders: a user's kernel must fit the device") {
+  UserKernelSpec spec = saxpy_spec();
+  spec.grid = {1, 65536, 1};
+  CHECK(refusal_of(spec).code == StatusCode::unsupported);
+  CHECK_THAT(refusal_of(spec).message, Catch::Contains("grid[1] = 65536") && Catch::Contains("65535"));
+
+  spec = saxpy_spec();
+  spec.bindings.resize(9, {Access::read, 4});
+  CHECK_THAT(refusal_of(spec).message, Catch::Contains("9 bindings, it takes 8"));
+
+  spec = saxpy_spec();
+  spec.entry = "saxpy";
+  CHECK(refusal_of(spec).code == StatusCode::invalid_argument);
+  CHECK_THAT(refusal_of(spec).message, Catch::Contains("'saxpy', expected 'main'"));
+}
+
+}  // namespace kiln::dynamic_shaders
