@@ -1,0 +1,146 @@
+#include "device.hpp"
+
+#include "gl/driver_cache.hpp"
+#include "objects/codec.hpp"
+#include "objects/source_text.hpp"
+
+namespace kiln::opengl {
+namespace {
+
+Transfer transfer_of(Mapping mapping, DeviceKind kind, const Gl& gl) noexcept {
+  if (mapping == Mapping::never || gl.BufferStorage == nullptr) return Transfer::copied;
+  if (mapping == Mapping::always) return Transfer::mapped;
+  if (mapping == Mapping::staging) return Transfer::staged;
+  return kind == DeviceKind::software ? Transfer::mapped : Transfer::staged;
+}
+
+std::string tell_driver_cache(const ContextGroup& group, bool keeps_programs, const DriverContext& context) {
+  if (!group.display().mesa || !keeps_programs) return "none";  // without binary formats Mesa's cache is switched off
+  Adoption adoption = mesa_cache_adoption(context.cache_directory);
+  if (!adoption.reason.empty()) {
+    context.log.write(LogLevel::info, "opengl", group.id() + ": driver cache not adopted: " + adoption.reason);
+  }
+  return adoption.word;
+}
+
+}  // namespace
+
+GlDevice::GlDevice(std::shared_ptr<ContextGroup> group, Facts facts, Transfer transfer, WorkCounters& counters)
+    : group_(std::move(group)),
+      info_(std::move(facts.info)),
+      binary_formats_(std::move(facts.binary_formats)),
+      transfer_(transfer),
+      counters_(counters),
+      staging_(std::make_shared<SharedStaging>()),
+      queue_(*group_) {}
+
+GlDevice::~GlDevice() {
+  group_->execution().call([this] { staging_->staging.reset(); });
+}
+
+Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> api, const EglDevice& device,
+                                                 std::string id, const Settings& settings,
+                                                 const DriverContext& context) {
+  auto group = ContextGroup::open(std::move(api), device, std::move(id), settings.debug, context.log);
+  if (!group) return group.error();
+  ContextGroup& opened = **group;
+  auto facts = opened.execution().call([&] { return read_facts(opened); });
+  if (!facts) return facts.error();
+  facts->info.driver_cache = tell_driver_cache(opened, facts->info.serializes, context);
+  const Transfer transfer = transfer_of(settings.persistent_mapping, facts->info.kind, opened.gl());
+  return std::unique_ptr<GlDevice>(
+      new GlDevice(std::move(group).value(), std::move(facts).value(), transfer, *context.counters));
+}
+
+Result<std::unique_ptr<Buffer>> GlDevice::create_buffer(const BufferDesc& desc) noexcept {
+  if (!desc.host.empty()) return unsupported(info_.id + ": host memory cannot be wrapped as a buffer");
+  if (desc.import_fd >= 0) return unsupported(info_.id + ": memory cannot be imported by file descriptor");
+  if (desc.usage == BufferUsage::invalid) return invalid_argument(info_.id + ": a buffer without a usage");
+  if (desc.bytes == 0) return invalid_argument(info_.id + ": a buffer of 0 bytes, expected at least 1");
+  if (desc.bytes > info_.max_buffer_bytes) {
+    return invalid_argument(info_.id + ": a buffer of " + std::to_string(desc.bytes) + " bytes, the most is " +
+                            std::to_string(info_.max_buffer_bytes));
+  }
+  if (Status lost = group_->alive(); !lost.ok()) return lost;
+  return GlBuffer::create(group_, staging_, transfer_, desc);
+}
+
+Result<std::unique_ptr<Program>> GlDevice::build(const KernelSource& source) noexcept {
+  if (Status lost = group_->alive(); !lost.ok()) return lost;
+  auto text = assemble(source);
+  if (!text) return text.error().within(info_.id);
+  if (source.bindings.size() > info_.max_bindings) {
+    return invalid_argument(info_.id + ": " + std::to_string(source.bindings.size()) + " bindings, the most is " +
+                            std::to_string(info_.max_bindings));
+  }
+  auto thread = group_->building();
+  if (!thread) return thread.error();
+  auto& counter = info_.serializes ? counters_.builds : counters_.prepared;
+  return (*thread)->call([&] { return build_program(group_, source, *text, counter); });
+}
+
+Result<std::unique_ptr<Program>> GlDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept {
+  if (Status lost = group_->alive(); !lost.ok()) return lost;
+  auto thread = group_->building();
+  if (!thread) return thread.error();
+  return (*thread)->call([&] { return load_program(group_, source, binary, binary_formats_, counters_.loads); });
+}
+
+Result<ProgramBinary> GlDevice::serialize(const Program& program) noexcept {
+  if (Status lost = group_->alive(); !lost.ok()) return lost;
+  if (!info_.serializes) return unsupported(info_.id + ": the driver has no program binary format");
+  const auto& ours = static_cast<const GlProgram&>(program);
+  if (&ours.group() != group_.get()) return invalid_argument(info_.id + ": the program belongs to another device");
+  auto thread = group_->building();
+  if (!thread) return thread.error();
+  return (*thread)->call([&] { return serialize_program(*group_, ours); });
+}
+
+Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) const {
+  const std::string where = info_.id + ": pass " + std::to_string(index);
+  if (launch.program == nullptr) return invalid_argument(where + " has no program");
+  const auto& program = static_cast<const GlProgram&>(*launch.program);
+  if (&program.group() != group_.get()) return invalid_argument(where + ": its program belongs to another device");
+  if (launch.bindings.size() != program.bindings()) {
+    return invalid_argument(where + ": " + std::to_string(launch.bindings.size()) + " buffers, expected " +
+                            std::to_string(program.bindings()));
+  }
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (launch.grid[axis] >= 1 && launch.grid[axis] <= info_.max_grid[axis]) continue;
+    return invalid_argument(where + ": grid " + "xyz"[axis] + " = " + std::to_string(launch.grid[axis]) +
+                            ", expected 1 to " + std::to_string(info_.max_grid[axis]));
+  }
+  BoundPass pass{program.name(), {}, launch.grid};
+  pass.buffers.reserve(launch.bindings.size());
+  for (Buffer* each : launch.bindings) {
+    if (each == nullptr)
+      return invalid_argument(where + ": binding " + std::to_string(pass.buffers.size()) + " is empty");
+    const auto& buffer = static_cast<const GlBuffer&>(*each);
+    if (&buffer.group() != group_.get()) return invalid_argument(where + ": a buffer belongs to another device");
+    pass.buffers.push_back({buffer.name(), static_cast<GLsizeiptr>(buffer.bytes())});
+  }
+  return pass;
+}
+
+Result<std::uint64_t> GlDevice::submit(const Dispatch& dispatch) noexcept {
+  if (Status lost = group_->alive(); !lost.ok()) return lost;
+  if (dispatch.passes.empty()) return invalid_argument(info_.id + ": a dispatch without passes");
+  std::vector<BoundPass> passes;
+  passes.reserve(dispatch.passes.size());
+  for (const PassLaunch& launch : dispatch.passes) {
+    auto pass = bind(passes.size(), launch);
+    if (!pass) return pass.error();
+    passes.push_back(std::move(pass).value());
+  }
+  return queue_.submit(std::move(passes));
+}
+
+Result<FenceResult> GlDevice::wait(std::uint64_t value, Deadline deadline) noexcept {
+  auto result = queue_.wait(value, deadline);
+  if (!result && result.error().code != StatusCode::device_lost) {
+    return Status(result.error()).within(info_.id);
+  }
+  return result;
+}
+
+}  // namespace kiln::opengl

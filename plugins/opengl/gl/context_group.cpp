@@ -1,0 +1,101 @@
+#include "gl/context_group.hpp"
+
+#include <cstring>
+
+namespace kiln::opengl {
+namespace {
+
+GLADapiproc find_function(void* api, const char* name) {
+  return reinterpret_cast<GLADapiproc>(static_cast<const EglApi*>(api)->get_proc_address(name));
+}
+
+LogLevel level_of(GLenum severity) noexcept {
+  switch (severity) {
+    case GL_DEBUG_SEVERITY_HIGH:
+      return LogLevel::error;
+    case GL_DEBUG_SEVERITY_MEDIUM:
+      return LogLevel::warning;
+    case GL_DEBUG_SEVERITY_LOW:
+      return LogLevel::info;
+    default:
+      return LogLevel::debug;
+  }
+}
+
+void GLAD_API_PTR on_debug_message(GLenum, GLenum, GLuint, GLenum severity, GLsizei length, const GLchar* message,
+                                   const void* user) {
+  const std::size_t bytes = length < 0 ? std::strlen(message) : static_cast<std::size_t>(length);
+  static_cast<const ContextGroup*>(user)->log().write(level_of(severity), "opengl", {message, bytes});
+}
+
+}  // namespace
+
+ContextGroup::ContextGroup(std::string id, Log log) : id_(std::move(id)), log_(log) {}
+
+ContextGroup::~ContextGroup() {
+  if (building_ != nullptr) building_->call([this] { building_context_.reset(); });
+  execution_.call([this] { execution_context_.reset(); });
+}
+
+Result<std::shared_ptr<ContextGroup>> ContextGroup::open(std::shared_ptr<const EglApi> api, const EglDevice& device,
+                                                         std::string id, DebugOutput debug, Log log) {
+  auto group = std::make_shared<ContextGroup>(std::move(id), log);
+  Status status = group->execution_.call([&] { return group->start_execution(std::move(api), device, debug); });
+  if (!status.ok()) return status;
+  return group;
+}
+
+Status ContextGroup::start_execution(std::shared_ptr<const EglApi> api, const EglDevice& device, DebugOutput debug) {
+  auto display = open_display(*api, device);
+  if (!display) return display.error();
+  display_ = *display;
+  auto context = EglContext::create(api, display_.handle, debug);
+  if (!context) return context.error();
+  execution_context_ = std::move(context).value();
+  const int version = gladLoadGLContextUserPtr(&gl_, find_function, const_cast<EglApi*>(api.get()));
+  if (version < GLAD_MAKE_VERSION(4, 3)) {
+    return unavailable("OpenGL " + std::to_string(GLAD_VERSION_MAJOR(version)) + "." +
+                       std::to_string(GLAD_VERSION_MINOR(version)) + ", expected 4.3 or newer");
+  }
+  debug_ = debug;
+  listen();
+  return {};
+}
+
+void ContextGroup::listen() {
+  if (debug_ != DebugOutput::on) return;
+  gl_.Enable(GL_DEBUG_OUTPUT);
+  gl_.DebugMessageCallback(on_debug_message, this);
+}
+
+Result<ContextThread*> ContextGroup::building() {
+  const std::lock_guard lock(building_mutex_);
+  if (building_context_ != nullptr) return building_.get();
+  if (building_ == nullptr) building_ = std::make_unique<ContextThread>();
+  auto context = building_->call([this] { return EglContext::create_shared(*execution_context_); });
+  if (!context) return context.error().within(id_ + ": the context for building");
+  building_context_ = std::move(context).value();
+  building_->post([this] { listen(); });
+  return building_.get();
+}
+
+Status ContextGroup::alive() const {
+  const GLenum reset = reset_.load(std::memory_order_relaxed);
+  if (reset == GL_NO_ERROR) return {};
+  return device_lost(id_ + ": the OpenGL context was lost (" + reset_name(reset) + "); open the device again");
+}
+
+Status ContextGroup::check(std::string_view doing) {
+  Status status = take_errors(gl_, doing);
+  GLenum reset = gl_.GetGraphicsResetStatus != nullptr ? gl_.GetGraphicsResetStatus() : GL_NO_ERROR;
+  if (reset == GL_NO_ERROR && status.code == StatusCode::device_lost) reset = GL_UNKNOWN_CONTEXT_RESET;
+  if (reset != GL_NO_ERROR) {
+    // The first reason stays: some drivers answer GL_NO_ERROR again once the reset is over.
+    GLenum none = GL_NO_ERROR;
+    if (reset_.compare_exchange_strong(none, reset)) log_.write(LogLevel::error, "opengl", alive().message);
+  }
+  if (Status lost = alive(); !lost.ok()) return lost;
+  return status.within(id_);
+}
+
+}  // namespace kiln::opengl

@@ -1,0 +1,63 @@
+// ContextGroup: the OpenGL contexts of one device: one that runs dispatches, and one that builds and loads programs, so
+// that a compilation never holds up a dispatch. They share programs and buffers. (Where a driver generates machine code
+// at the first dispatch, as llvmpipe does, that part is still paid by the context that dispatches.)
+//
+// Thread-safety: every method from any thread unless it says otherwise. Ownership: shared by the device and its
+// programs: whoever goes last ends the threads, so it is never held by a closure on them.
+#pragma once
+
+#include "egl/egl_context.hpp"
+#include "gl/context_thread.hpp"
+#include "gl/gl_error.hpp"
+
+#include <kiln/log.hpp>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace kiln::opengl {
+
+class ContextGroup {
+ public:
+  // Opens the display and the first context on its new thread. id: the device's, for messages.
+  static Result<std::shared_ptr<ContextGroup>> open(std::shared_ptr<const EglApi> api, const EglDevice& device,
+                                                    std::string id, DebugOutput debug, Log log);
+  explicit ContextGroup(std::string id, Log log);
+  ContextGroup(const ContextGroup&) = delete;
+  ContextGroup& operator=(const ContextGroup&) = delete;
+  ~ContextGroup();
+
+  const std::string& id() const noexcept { return id_; }
+  const EglDisplay& display() const noexcept { return display_; }
+  const Gl& gl() const noexcept { return gl_; }
+  Log log() const noexcept { return log_; }
+
+  ContextThread& execution() noexcept { return execution_; }
+  // Starts the second thread and its context at first use.
+  Result<ContextThread*> building();
+
+  // device_lost once the context was lost, until the device is opened again.
+  Status alive() const;
+  // On a context's thread: the errors since the last check, and whether the context was reset.
+  Status check(std::string_view doing);
+
+ private:
+  Status start_execution(std::shared_ptr<const EglApi> api, const EglDevice& device, DebugOutput debug);
+  void listen();  // on a context's thread: its debug messages go to the log, where that was asked for
+
+  std::string id_;
+  Log log_;
+  EglDisplay display_;
+  Gl gl_{};
+  DebugOutput debug_ = DebugOutput::off;
+  std::atomic<GLenum> reset_{GL_NO_ERROR};
+  std::unique_ptr<EglContext> execution_context_;  // touched on its thread, and read to make its sibling
+  std::unique_ptr<EglContext> building_context_;
+  std::mutex building_mutex_;
+  ContextThread execution_;
+  std::unique_ptr<ContextThread> building_;
+};
+
+}  // namespace kiln::opengl

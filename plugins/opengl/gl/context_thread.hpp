@@ -1,0 +1,67 @@
+// ContextThread: the one thread on which an OpenGL context is current. Others hand it closures.
+//
+// Thread-safety: post() and call() from any thread, also from the thread itself. Ownership: closures are destroyed on
+// the context's thread; what was posted before the destructor still runs. A closure never owns the ContextThread.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+namespace kiln::opengl {
+
+class ContextThread {
+ public:
+  using Task = std::function<void()>;
+  enum class Pump : bool { idle, busy };
+  // What the thread does between tasks while work is in flight. patient: nothing else waits, it may block for a slice.
+  using PumpTask = std::function<Pump(bool patient)>;
+
+  ContextThread();
+  ContextThread(const ContextThread&) = delete;
+  ContextThread& operator=(const ContextThread&) = delete;
+  ~ContextThread();
+
+  // Runs after everything posted before. Blocks while `most_waiting` tasks wait, but never on the thread itself.
+  void post(Task task);
+
+  // Runs the function on the thread and answers what it answers.
+  template <class Function>
+  std::invoke_result_t<Function&> call(Function function) {
+    using Answer = std::invoke_result_t<Function&>;
+    if (on_this_thread()) return function();
+    if constexpr (std::is_void_v<Answer>) {
+      wait_for([&function] { function(); });
+    } else {
+      std::optional<Answer> answer;
+      wait_for([&] { answer.emplace(function()); });
+      return std::move(*answer);
+    }
+  }
+
+  // On the thread itself; it is first called after the task that set it.
+  void set_pump(PumpTask pump) { pump_ = std::move(pump); }
+  bool on_this_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
+
+ private:
+  static constexpr std::size_t most_waiting = 256;
+
+  void run();
+  void wait_for(const std::function<void()>& task);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  // tasks_ grew, or stopping_
+  std::condition_variable shrank_;   // tasks_ shrank
+  std::deque<Task> tasks_;
+  bool stopping_ = false;
+  PumpTask pump_;       // touched on the thread only
+  std::thread thread_;  // last: it starts when everything else is there
+};
+
+}  // namespace kiln::opengl

@@ -1,0 +1,23 @@
+// What an open context tells about its device: names, limits, and the identity that goes into program keys.
+//
+// Thread-safety: runs on a context's thread. Ownership: values.
+#pragma once
+
+#include "gl/context_group.hpp"
+
+#include <kiln/device.hpp>
+
+#include <vector>
+
+namespace kiln::opengl {
+
+struct Facts {
+  DeviceInfo info;                     // everything but driver_cache
+  std::vector<GLenum> binary_formats;  // what glProgramBinary takes; empty: this driver keeps nothing
+};
+
+// Builds one trivial program, the canary: whether its binary has bytes decides DeviceInfo::serializes, and Mesa's own
+// SHA-1 of the driver stands in the header of that binary. It is not counted as a build.
+Result<Facts> read_facts(ContextGroup& group);
+
+}  // namespace kiln::opengl

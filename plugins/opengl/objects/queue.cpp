@@ -1,0 +1,137 @@
+#include "objects/queue.hpp"
+
+#include <string>
+
+namespace kiln::opengl {
+namespace {
+
+// How long the context's thread sleeps in the driver while work is in flight and nothing else waits: a bound on how
+// long a new closure waits, short beside the work that it would queue behind.
+constexpr GLuint64 slice_ns = 500'000;
+
+}  // namespace
+
+GlQueue::GlQueue(ContextGroup& group) : group_(group) {
+  group_.execution().call([this] { group_.execution().set_pump([this](bool patient) { return pump(patient); }); });
+}
+
+GlQueue::~GlQueue() {
+  group_.execution().call([this] {
+    group_.execution().set_pump({});
+    const Gl& gl = group_.gl();
+    for (const InFlight& work : in_flight_) {
+      gl.DeleteSync(work.fence);
+      spare_stamps_.push_back(work.stamps);
+    }
+    for (const Stamps& stamps : spare_stamps_) {
+      const GLuint names[] = {stamps.begin, stamps.end};
+      gl.DeleteQueries(2, names);
+    }
+  });
+}
+
+std::uint64_t GlQueue::submit(std::vector<BoundPass> passes) {
+  const std::lock_guard lock(submit_mutex_);
+  const std::uint64_t value = timeline_.begin();
+  group_.execution().post([this, value, work = std::move(passes)] { issue(value, work); });
+  return value;
+}
+
+Result<FenceResult> GlQueue::wait(std::uint64_t value, Deadline deadline) { return timeline_.wait(value, deadline); }
+
+void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
+  if (Status lost = group_.alive(); !lost.ok()) {
+    timeline_.complete(value, std::move(lost));
+    return;
+  }
+  const Gl& gl = group_.gl();
+  const Stamps stamps = take_stamps();
+  gl.QueryCounter(stamps.begin, GL_TIMESTAMP);
+  for (const BoundPass& pass : passes) run(pass);
+  gl.QueryCounter(stamps.end, GL_TIMESTAMP);
+  // Reads through a mapping and copies that follow see what the passes wrote once the fence is passed.
+  gl.MemoryBarrier(GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT | GL_BUFFER_UPDATE_BARRIER_BIT);
+  const GLsync fence = gl.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
+  gl.Flush();  // a wait's own flush bit is not honoured by every driver
+  Status status = group_.check("submission " + std::to_string(value));
+  if (status.ok() && fence == nullptr) status = internal_error(group_.id() + ": glFenceSync answers no fence");
+  if (!status.ok()) {
+    if (fence != nullptr) gl.DeleteSync(fence);
+    spare_stamps_.push_back(stamps);
+    timeline_.complete(value, std::move(status));
+    return;
+  }
+  in_flight_.push_back({value, fence, stamps});
+}
+
+void GlQueue::run(const BoundPass& pass) {
+  const Gl& gl = group_.gl();
+  gl.UseProgram(pass.program);
+  GLuint index = 0;
+  for (const BoundBuffer& buffer : pass.buffers) {
+    gl.BindBufferRange(GL_SHADER_STORAGE_BUFFER, index++, buffer.name, 0, buffer.bytes);
+  }
+  // A kernel that reaches beyond its bindings must not find the buffers of the one before.
+  for (; index < bound_; ++index) gl.BindBufferBase(GL_SHADER_STORAGE_BUFFER, index, 0);
+  bound_ = pass.buffers.size();
+  gl.DispatchCompute(pass.grid[0], pass.grid[1], pass.grid[2]);
+  gl.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT);
+}
+
+ContextThread::Pump GlQueue::pump(bool patient) {
+  const Gl& gl = group_.gl();
+  while (!in_flight_.empty()) {
+    switch (gl.ClientWaitSync(in_flight_.front().fence, GL_SYNC_FLUSH_COMMANDS_BIT, patient ? slice_ns : 0)) {
+      case GL_ALREADY_SIGNALED:
+      case GL_CONDITION_SATISFIED: {
+        const FenceResult result = read_stamps(in_flight_.front().stamps);
+        Status status = group_.check("submission " + std::to_string(in_flight_.front().value));
+        retire(status.ok() ? Result<FenceResult>(result) : Result<FenceResult>(std::move(status)));
+        break;
+      }
+      case GL_TIMEOUT_EXPIRED: {
+        // A device that hangs never signals: the reset status is what tells.
+        Status status = patient ? group_.check("waiting for a fence") : ok_status();
+        if (status.ok()) return ContextThread::Pump::busy;
+        retire(std::move(status));
+        break;
+      }
+      default: {  // GL_WAIT_FAILED
+        Status status = group_.check("glClientWaitSync");
+        retire(status.ok() ? internal_error(group_.id() + ": glClientWaitSync failed without an error")
+                           : std::move(status));
+        break;
+      }
+    }
+  }
+  return ContextThread::Pump::idle;
+}
+
+void GlQueue::retire(Result<FenceResult> result) {
+  const InFlight work = in_flight_.front();
+  in_flight_.pop_front();
+  group_.gl().DeleteSync(work.fence);
+  spare_stamps_.push_back(work.stamps);
+  timeline_.complete(work.value, std::move(result));
+}
+
+GlQueue::Stamps GlQueue::take_stamps() {
+  if (!spare_stamps_.empty()) {
+    const Stamps stamps = spare_stamps_.back();
+    spare_stamps_.pop_back();
+    return stamps;
+  }
+  GLuint names[2] = {0, 0};
+  group_.gl().GenQueries(2, names);
+  return {names[0], names[1]};
+}
+
+FenceResult GlQueue::read_stamps(const Stamps& stamps) const {
+  GLuint64 begin = 0;
+  GLuint64 end = 0;
+  group_.gl().GetQueryObjectui64v(stamps.begin, GL_QUERY_RESULT, &begin);
+  group_.gl().GetQueryObjectui64v(stamps.end, GL_QUERY_RESULT, &end);
+  return {end > begin ? end - begin : 0};
+}
+
+}  // namespace kiln::opengl

@@ -1,0 +1,68 @@
+// GlQueue: dispatches in order on the context that runs them, each with a fence and a pair of timestamps.
+//
+// Thread-safety: submit() and wait() from any thread. Ownership: borrows the group, which outlives it; it is destroyed
+// on any thread but the group's. Fences are watched by the context's own thread, in short slices between other
+// closures, so a waiting caller holds nothing up. On llvmpipe the dispatch call itself takes as long as the work: that,
+// too, is the context's thread and never the caller's.
+#pragma once
+
+#include "gl/context_group.hpp"
+#include "objects/timeline.hpp"
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace kiln::opengl {
+
+struct BoundBuffer {
+  GLuint name = 0;
+  GLsizeiptr bytes = 0;
+};
+
+struct BoundPass {
+  GLuint program = 0;
+  std::vector<BoundBuffer> buffers;  // by binding index
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+};
+
+class GlQueue {
+ public:
+  explicit GlQueue(ContextGroup& group);
+  GlQueue(const GlQueue&) = delete;
+  GlQueue& operator=(const GlQueue&) = delete;
+  ~GlQueue();
+
+  std::uint64_t submit(std::vector<BoundPass> passes);
+  Result<FenceResult> wait(std::uint64_t value, Deadline deadline);
+
+ private:
+  struct Stamps {
+    GLuint begin = 0;
+    GLuint end = 0;
+  };
+  struct InFlight {
+    std::uint64_t value = 0;
+    GLsync fence = nullptr;
+    Stamps stamps;
+  };
+
+  // On the context's thread.
+  void issue(std::uint64_t value, const std::vector<BoundPass>& passes);
+  void run(const BoundPass& pass);
+  ContextThread::Pump pump(bool patient);
+  void retire(Result<FenceResult> result);
+  Stamps take_stamps();
+  FenceResult read_stamps(const Stamps& stamps) const;
+
+  ContextGroup& group_;
+  Timeline timeline_;
+  std::mutex submit_mutex_;  // values are posted in the order in which they are given
+  std::deque<InFlight> in_flight_;
+  std::vector<Stamps> spare_stamps_;
+  std::size_t bound_ = 0;  // binding indices in use by the pass before
+};
+
+}  // namespace kiln::opengl
