@@ -1,1 +1,15 @@
-# The installed tree: headers, CMake package (kiln::core), pkg-config file. Targets install themselves where they are made.
+# The installed tree: headers, CMake package (kiln::core, kiln_add_plugin), pkg-config file, configurations. Relocatable:
+# nothing in it names the prefix. Programs and plugins install themselves where they are made.
+include(CMakePackageConfigHelpers)
+set(KILN_PLUGIN_INSTALL_DIR lib/kiln/plugins)
+install(TARGETS kiln_core EXPORT kiln LIBRARY DESTINATION lib)
+install(DIRECTORY core/include/kiln DESTINATION include)
+install(EXPORT kiln DESTINATION lib/cmake/kiln NAMESPACE kiln:: FILE kilnTargets.cmake)
+configure_package_config_file(cmake/kilnConfig.cmake.in ${PROJECT_BINARY_DIR}/kilnConfig.cmake
+  INSTALL_DESTINATION lib/cmake/kiln PATH_VARS KILN_PLUGIN_INSTALL_DIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+configure_file(cmake/kiln.pc.in ${PROJECT_BINARY_DIR}/kiln.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/kilnConfig.cmake ${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake cmake/KilnPlugin.cmake
+  DESTINATION lib/cmake/kiln)
+install(FILES ${PROJECT_BINARY_DIR}/kiln.pc DESTINATION lib/pkgconfig)
+install(DIRECTORY configs/ DESTINATION share/kiln/configs)
