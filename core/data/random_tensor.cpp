@@ -1,0 +1,59 @@
+#include "data/random_tensor.hpp"
+
+#include <charconv>
+#include <span>
+#include <string>
+
+namespace kiln::data {
+namespace {
+
+std::uint64_t mix(std::uint64_t bits) noexcept {
+  bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9u;
+  bits = (bits ^ bits >> 27) * 0x94D049BB133111EBu;
+  return bits ^ bits >> 31;
+}
+
+template <class T, class Convert>
+void fill(std::span<T> to, std::uint64_t seed, Convert convert) {
+  std::uint64_t state = mix(seed);
+  for (T& element : to) element = convert(mix(state += 0x9E3779B97F4A7C15u));
+}
+
+}  // namespace
+
+void fill_random(HostTensor& tensor, std::uint64_t seed) {
+  switch (tensor.dtype()) {
+    case DType::f32:
+      fill(tensor.as<float>(), seed,
+           [](std::uint64_t bits) { return static_cast<float>(bits >> 40) * 0x1p-23f - 1.0f; });
+      break;
+    case DType::f64:
+      fill(tensor.as<double>(), seed,
+           [](std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-52 - 1.0; });
+      break;
+    case DType::i32:
+      fill(tensor.as<std::int32_t>(), seed, [](std::uint64_t bits) { return static_cast<std::int32_t>(bits >> 32); });
+      break;
+    case DType::u32:
+      fill(tensor.as<std::uint32_t>(), seed, [](std::uint64_t bits) { return static_cast<std::uint32_t>(bits >> 32); });
+      break;
+    case DType::u8:
+      fill(tensor.as<std::uint8_t>(), seed, [](std::uint64_t bits) { return static_cast<std::uint8_t>(bits >> 56); });
+      break;
+    case DType::invalid:
+      break;  // no HostTensor is made with it
+  }
+}
+
+std::optional<Result<std::uint64_t>> parse_random(std::string_view source) {
+  constexpr std::string_view scheme = "random:";
+  if (!source.starts_with(scheme)) return std::nullopt;
+  const std::string_view digits = source.substr(scheme.size());
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
+  if (error == std::errc() && end == digits.data() + digits.size()) return Result<std::uint64_t>(seed);
+  return Result<std::uint64_t>(invalid_argument("found \"" + std::string(source) +
+                                                "\", expected random:SEED with SEED from 0 to 18446744073709551615"));
+}
+
+}  // namespace kiln::data

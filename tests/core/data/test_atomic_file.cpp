@@ -1,0 +1,139 @@
+#include "base/atomic_file.hpp"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <fstream>
+#include <utility>
+
+#include "core/data/scratch_folder.hpp"
+
+using kiln::AtomicFile;
+using kiln::StatusCode;
+using kiln::test::bytes_of;
+using kiln::test::contents_of;
+using kiln::test::ScratchFolder;
+using kiln::test::write_contents;
+
+TEST_CASE("AtomicFile: a file appears at commit and not before", "[atomic_file]") {
+  const ScratchFolder folder;
+  auto file = AtomicFile::create(folder / "out");
+  REQUIRE(file);
+  REQUIRE(file->write(bytes_of("one ")).ok());
+  REQUIRE(file->write(bytes_of("two")).ok());
+  CHECK_FALSE(std::filesystem::exists(folder / "out"));
+  REQUIRE(file->commit().ok());
+  CHECK(contents_of(folder / "out") == "one two");
+  CHECK(folder.entries() == 1);
+  CHECK(file->write(bytes_of("late")).code == StatusCode::internal);
+  CHECK(file->commit().code == StatusCode::internal);
+}
+
+TEST_CASE("AtomicFile: what is not committed leaves the old file and nothing else", "[atomic_file]") {
+  const ScratchFolder folder;
+  write_contents(folder / "out", "old");
+  {
+    auto file = AtomicFile::create(folder / "out");
+    REQUIRE(file);
+    REQUIRE(file->write(bytes_of("new")).ok());
+    CHECK(folder.entries() == 2);
+    auto moved = *std::move(file);
+    CHECK(folder.entries() == 2);
+  }
+  CHECK(contents_of(folder / "out") == "old");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("AtomicFile: assignment discards what the target held", "[atomic_file]") {
+  const ScratchFolder folder;
+  auto first = AtomicFile::create(folder / "first");
+  auto second = AtomicFile::create(folder / "second");
+  REQUIRE(first);
+  REQUIRE(second);
+  *first = *std::move(second);
+  CHECK(folder.entries() == 1);
+  REQUIRE(first->commit().ok());
+  CHECK(std::filesystem::exists(folder / "second"));
+  CHECK_FALSE(std::filesystem::exists(folder / "first"));
+}
+
+TEST_CASE("AtomicFile: the mode is narrowed by the umask", "[atomic_file]") {
+  const ScratchFolder folder;
+  const mode_t before = ::umask(027);
+  auto file = AtomicFile::create(folder / "out");
+  ::umask(before);
+  REQUIRE(file);
+  REQUIRE(file->commit().ok());
+  struct stat found {};
+  REQUIRE(::stat((folder / "out").c_str(), &found) == 0);
+  CHECK((found.st_mode & 0777) == 0640);
+}
+
+TEST_CASE("AtomicFile: a name of 255 bytes and a symbolic link are replaced", "[atomic_file]") {
+  const ScratchFolder folder;
+  const std::string name(255, 'n');
+  auto longest = AtomicFile::create(folder / name);
+  REQUIRE(longest);
+  REQUIRE(longest->commit().ok());
+  CHECK(std::filesystem::exists(folder / name));
+
+  write_contents(folder / "target", "kept");
+  std::filesystem::create_symlink(folder / "target", folder / "link");
+  auto link = AtomicFile::create(folder / "link");
+  REQUIRE(link);
+  REQUIRE(link->write(bytes_of("new")).ok());
+  REQUIRE(link->commit().ok());
+  CHECK(contents_of(folder / "target") == "kept");
+  CHECK(contents_of(folder / "link") == "new");
+  CHECK_FALSE(std::filesystem::is_symlink(folder / "link"));
+}
+
+TEST_CASE("AtomicFile: errors name the path and the system's reason", "[atomic_file]") {
+  const ScratchFolder folder;
+  const auto missing = AtomicFile::create(folder / "no" / "such" / "out");
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().code == StatusCode::not_found);
+  CHECK_THAT(missing.error().message, Catch::Contains((folder / "no").string()) && Catch::Contains("No such file"));
+
+  const auto onto_folder = AtomicFile::create(folder.path());
+  REQUIRE_FALSE(onto_folder);
+  CHECK(onto_folder.error().code == StatusCode::invalid_argument);
+
+  REQUIRE(::mkfifo((folder / "fifo").c_str(), 0600) == 0);
+  const auto onto_fifo = AtomicFile::create(folder / "fifo");
+  REQUIRE_FALSE(onto_fifo);
+  CHECK(onto_fifo.error().code == StatusCode::invalid_argument);
+  CHECK_THAT(onto_fifo.error().message, Catch::Contains("regular file"));
+
+  const auto nameless = AtomicFile::create(folder.path() / "");
+  REQUIRE_FALSE(nameless);
+  CHECK(nameless.error().code == StatusCode::invalid_argument);
+}
+
+TEST_CASE("AtomicFile: a write that the system refuses leaves the old file", "[atomic_file]") {
+  const ScratchFolder folder;
+  write_contents(folder / "out", "old");
+  // A limit on file sizes refuses for every user, root too; in a child, since it holds for the whole process.
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{4096, 4096};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(2);
+    auto file = AtomicFile::create(folder / "out");
+    if (!file) ::_exit(3);
+    const auto status = file->write(bytes_of(std::string(10000, 'x')));
+    if (status.code != StatusCode::io || status.message.find("File too large") == std::string::npos) ::_exit(4);
+    ::_exit(file->commit().ok() ? 5 : 0);
+  }
+  int state = 0;
+  REQUIRE(::waitpid(child, &state, 0) == child);
+  REQUIRE(WIFEXITED(state));
+  CHECK(WEXITSTATUS(state) == 0);
+  CHECK(contents_of(folder / "out") == "old");
+  CHECK(folder.entries() == 1);
+}

@@ -1,0 +1,223 @@
+#include "data/png.hpp"
+
+#include <png.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <csetjmp>
+#include <limits>
+
+#include "core/data/scratch_folder.hpp"
+#include "data/random_tensor.hpp"
+
+using namespace kiln;
+using kiln::test::bytes_of;
+using kiln::test::contents_of;
+using kiln::test::ScratchFolder;
+using kiln::test::write_contents;
+
+namespace {
+
+struct Picture {
+  int colour = PNG_COLOR_TYPE_GRAY;
+  int depth = 8;
+  std::uint32_t width = 0, height = 0;
+  int interlace = PNG_INTERLACE_NONE;
+  std::vector<std::string> rows;
+  std::vector<png_color> palette;
+  std::vector<png_byte> palette_alpha;
+};
+
+void append(png_structp png, png_bytep bytes, std::size_t count) {
+  static_cast<std::string*>(png_get_io_ptr(png))->append(reinterpret_cast<const char*>(bytes), count);
+}
+
+// Pictures of every kind, through libpng itself: what Kiln writes is 8-bit grey or RGB only.
+std::string encoded(Picture picture) {
+  std::string file;
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  png_set_write_fn(png, &file, append, nullptr);
+  png_set_IHDR(png, info, picture.width, picture.height, picture.depth, picture.colour, picture.interlace,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  if (!picture.palette.empty()) {
+    png_set_PLTE(png, info, picture.palette.data(), static_cast<int>(picture.palette.size()));
+  }
+  if (!picture.palette_alpha.empty()) {
+    png_set_tRNS(png, info, picture.palette_alpha.data(), static_cast<int>(picture.palette_alpha.size()), nullptr);
+  }
+  std::vector<png_bytep> rows;
+  for (std::string& row : picture.rows) rows.push_back(reinterpret_cast<png_bytep>(row.data()));
+  png_set_rows(png, info, rows.data());
+  png_write_png(png, info, PNG_TRANSFORM_IDENTITY, nullptr);
+  png_destroy_write_struct(&png, &info);
+  return file;
+}
+
+std::vector<float> values_of(const std::string& file, const Shape& shape) {
+  const auto tensor = data::parse_png(bytes_of(file), "x.png");
+  if (!tensor) FAIL(tensor.error().text());
+  CHECK((*tensor)->shape() == shape);
+  return {(*tensor)->as<float>().begin(), (*tensor)->as<float>().end()};
+}
+
+Status failure_of(const std::string& file) {
+  const auto tensor = data::parse_png(bytes_of(file), "x.png");
+  if (tensor) return {};
+  CHECK_THAT(tensor.error().message, Catch::StartsWith("file x.png: "));
+  return tensor.error();
+}
+
+std::uint32_t crc_of(const std::string& bytes) {
+  std::uint32_t crc = ~0u;
+  for (const char byte : bytes) {
+    crc ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0u);
+  }
+  return ~crc;
+}
+
+std::string big_endian(std::uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
+}
+
+// The same file with another size in its header, the checksum made right again.
+std::string with_size(std::string file, std::uint32_t width, std::uint32_t height) {
+  file.replace(16, 8, big_endian(width) + big_endian(height));
+  file.replace(29, 4, big_endian(crc_of(file.substr(12, 17))));
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("png: grey and RGB, 8 and 16 bits", "[png]") {
+  CHECK(values_of(encoded({PNG_COLOR_TYPE_GRAY, 8, 2, 2, 0, {std::string("\x00\xFF", 2), "\x33\x66"}, {}, {}}),
+                  {1, 1, 2, 2}) == std::vector<float>{0, 1, 51.f / 255, 102.f / 255});
+  CHECK(values_of(encoded({PNG_COLOR_TYPE_RGB, 8, 2, 1, 0, {"\x01\x02\x03\x04\x05\x06"}, {}, {}}), {1, 3, 1, 2}) ==
+        std::vector<float>{1.f / 255, 4.f / 255, 2.f / 255, 5.f / 255, 3.f / 255, 6.f / 255});
+  CHECK(values_of(encoded({PNG_COLOR_TYPE_GRAY, 16, 3, 1, 0, {std::string("\x00\x01\x12\x34\xFF\xFF", 6)}, {}, {}}),
+                  {1, 1, 1, 3}) == std::vector<float>{1.f / 65535, 0x1234 / 65535.f, 1});
+  CHECK(values_of(encoded({PNG_COLOR_TYPE_RGB, 16, 1, 1, 0, {std::string("\x80\x00\x40\x00\x20\x00", 6)}, {}, {}}),
+                  {1, 3, 1, 1}) == std::vector<float>{32768 / 65535.f, 16384 / 65535.f, 8192 / 65535.f});
+}
+
+TEST_CASE("png: greys below 8 bits are widened to the whole range", "[png]") {
+  CHECK(values_of(encoded({PNG_COLOR_TYPE_GRAY, 1, 8, 1, 0, {"\xA5"}, {}, {}}), {1, 1, 1, 8}) ==
+        std::vector<float>{1, 0, 1, 0, 0, 1, 0, 1});
+  CHECK(values_of(encoded({PNG_COLOR_TYPE_GRAY, 4, 2, 1, 0, {"\xF3"}, {}, {}}), {1, 1, 1, 2}) ==
+        std::vector<float>{1, 51.f / 255});
+}
+
+TEST_CASE("png: a palette gives RGB", "[png]") {
+  const std::vector<png_color> palette{{255, 0, 0}, {0, 51, 102}};
+  CHECK(values_of(encoded({PNG_COLOR_TYPE_PALETTE, 8, 2, 1, 0, {std::string("\x01\x00", 2)}, palette, {}}),
+                  {1, 3, 1, 2}) == std::vector<float>{0, 1, 51.f / 255, 0, 102.f / 255, 0});
+  CHECK(values_of(encoded({PNG_COLOR_TYPE_PALETTE, 8, 2, 1, 0, {std::string("\x01\x00", 2)}, palette, {255, 51}}),
+                  {1, 3, 1, 2}) ==
+        std::vector<float>{0, 1, 51.f / 255 * (51.f / 255), 0, 102.f / 255 * (51.f / 255), 0});
+}
+
+TEST_CASE("png: alpha is composited over black", "[png]") {
+  CHECK(
+      values_of(
+          encoded({PNG_COLOR_TYPE_RGB_ALPHA, 8, 2, 1, 0, {std::string("\xFF\x66\x33\xFF\xFF\x66\x33\x00", 8)}, {}, {}}),
+          {1, 3, 1, 2}) == std::vector<float>{1, 0, 102.f / 255, 0, 51.f / 255, 0});
+  CHECK(values_of(encoded({PNG_COLOR_TYPE_GRAY_ALPHA, 16, 1, 1, 0, {"\xFF\xFF\x80\x01"}, {}, {}}), {1, 1, 1, 1}) ==
+        std::vector<float>{32769 / 65535.f});
+}
+
+TEST_CASE("png: interlaced is the same picture", "[png]") {
+  Picture picture{PNG_COLOR_TYPE_GRAY, 8, 19, 13, PNG_INTERLACE_NONE, {}, {}, {}};
+  for (int y = 0; y < 13; ++y) {
+    std::string row;
+    for (int x = 0; x < 19; ++x) row += static_cast<char>(x * 7 + y * 19);
+    picture.rows.push_back(row);
+  }
+  const auto plain = values_of(encoded(picture), {1, 1, 13, 19});
+  picture.interlace = PNG_INTERLACE_ADAM7;
+  CHECK(values_of(encoded(picture), {1, 1, 13, 19}) == plain);
+}
+
+TEST_CASE("png: what is written is read back to half a step", "[png]") {
+  const ScratchFolder folder;
+  for (const std::int64_t channels : {1, 3}) {
+    auto tensor = HostTensor::create(DType::f32, {1, channels, 31, 45});
+    REQUIRE(tensor);
+    data::fill_random(**tensor, 3);
+    for (float& value : (*tensor)->as<float>()) value = value * 0.5f + 0.5f;
+    REQUIRE(data::write_png(folder / "t.png", **tensor).ok());
+    const auto back = data::read_png(folder / "t.png");
+    REQUIRE(back);
+    REQUIRE((*back)->shape() == (*tensor)->shape());
+    float worst = 0;
+    for (std::size_t i = 0; i < (*back)->as<float>().size(); ++i) {
+      worst = std::max(worst, std::abs((*back)->as<float>()[i] - (*tensor)->as<float>()[i]));
+    }
+    CHECK(worst <= 0.5f / 255 + 1e-6f);
+    CHECK(folder.entries() == 1);
+  }
+}
+
+TEST_CASE("png: values outside 0..1 are clamped", "[png]") {
+  const ScratchFolder folder;
+  auto tensor = HostTensor::create(DType::f32, {1, 1, 1, 6});
+  REQUIRE(tensor);
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  const float values[] = {-3, 7, inf, -inf, std::numeric_limits<float>::quiet_NaN(), 0.5f};
+  std::copy(std::begin(values), std::end(values), (*tensor)->as<float>().begin());
+  REQUIRE(data::write_png(folder / "t.png", **tensor).ok());
+  CHECK(values_of(contents_of(folder / "t.png"), {1, 1, 1, 6}) == std::vector<float>{0, 1, 1, 0, 0, 128.f / 255});
+}
+
+TEST_CASE("png: a tensor that is no picture is not written", "[png]") {
+  const ScratchFolder folder;
+  for (const Shape& shape :
+       {Shape{3, 4, 4}, Shape{2, 3, 4, 4}, Shape{1, 2, 4, 4}, Shape{1, 3, 0, 4}, Shape{1, 1, 1, 16385}}) {
+    const auto tensor = HostTensor::create(DType::f32, shape);
+    REQUIRE(tensor);
+    const Status status = data::write_png(folder / "t.png", **tensor);
+    CHECK(status.code == StatusCode::invalid_argument);
+    CHECK_THAT(status.message,
+               Catch::Contains("t.png") && Catch::Contains(to_string(shape)) && Catch::Contains("[1, 1 or 3, H, W]"));
+  }
+  const auto integers = HostTensor::create(DType::u8, {1, 1, 2, 2});
+  CHECK(data::write_png(folder / "t.png", **integers).code == StatusCode::invalid_argument);
+  CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("png: files that are not PNG, or are cut or changed anywhere", "[png]") {
+  CHECK_THAT(failure_of("GIF89a and so on").message, Catch::Contains("PNG"));
+  CHECK(failure_of("").code == StatusCode::corrupt);
+  const std::string whole = encoded({PNG_COLOR_TYPE_RGB, 8, 3, 2, 0, {"abcdefghi", "jklmnopqr"}, {}, {}});
+  REQUIRE(failure_of(whole).ok());
+  for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
+    INFO("cut at " << bytes);
+    CHECK(failure_of(whole.substr(0, bytes)).code == StatusCode::corrupt);
+  }
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    INFO("changed at " << at);
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ 0x10);
+    CHECK(failure_of(changed).code == StatusCode::corrupt);
+  }
+  CHECK(failure_of(whole + "more").ok());
+}
+
+TEST_CASE("png: sizes beyond the limit or beyond what the file can hold", "[png]") {
+  const std::string whole = encoded({PNG_COLOR_TYPE_GRAY, 8, 1, 1, 0, {"a"}, {}, {}});
+  CHECK(failure_of(with_size(whole, 1, 1)).ok());
+  CHECK(failure_of(with_size(whole, 16385, 1)).code == StatusCode::corrupt);
+  CHECK(failure_of(with_size(whole, 1, 1 << 20)).code == StatusCode::corrupt);
+  const Status bomb = failure_of(with_size(whole, 16384, 16384));
+  CHECK(bomb.code == StatusCode::corrupt);
+  CHECK_THAT(bomb.message, Catch::Contains("16384 x 16384") && Catch::Contains("expected at least"));
+}
+
+TEST_CASE("png: a missing file is named", "[png]") {
+  const ScratchFolder folder;
+  const auto none = data::read_png(folder / "none.png");
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == StatusCode::not_found);
+  CHECK_THAT(none.error().message, Catch::Contains("none.png"));
+}

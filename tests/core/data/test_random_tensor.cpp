@@ -1,0 +1,80 @@
+#include "data/random_tensor.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <numeric>
+
+using namespace kiln;
+
+namespace {
+
+std::shared_ptr<HostTensor> filled(DType dtype, Shape shape, std::uint64_t seed) {
+  auto tensor = HostTensor::create(dtype, std::move(shape));
+  REQUIRE(tensor);
+  data::fill_random(**tensor, seed);
+  return *tensor;
+}
+
+// SplitMix64 written a second time, from the paper.
+std::uint64_t splitmix(std::uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+}  // namespace
+
+TEST_CASE("random: elements are those of the documented generator", "[random]") {
+  const auto floats = filled(DType::f32, {4}, 42);
+  const auto doubles = filled(DType::f64, {4}, 42);
+  const auto bytes = filled(DType::u8, {4}, 42);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    const std::uint64_t bits = splitmix(splitmix(42) + (i + 1) * 0x9e3779b97f4a7c15ull);
+    CHECK(floats->as<float>()[i] == static_cast<float>(static_cast<double>(bits >> 40) / 8388608.0 - 1.0));
+    CHECK(doubles->as<double>()[i] == static_cast<double>(bits >> 11) / 4503599627370496.0 - 1.0);
+    CHECK(bytes->as<std::uint8_t>()[i] == bits >> 56);
+  }
+}
+
+TEST_CASE("random: uniform in [-1, 1), different for each seed, independent of the shape", "[random]") {
+  const auto tensor = filled(DType::f32, {100, 1000}, 1);
+  const auto values = tensor->as<float>();
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  CHECK(*least >= -1.0f);
+  CHECK(*least < -0.999f);
+  CHECK(*most < 1.0f);
+  CHECK(*most > 0.999f);
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / 100000;
+  CHECK(std::abs(mean) < 0.01);  // five standard deviations
+  const double square = std::inner_product(values.begin(), values.end(), values.begin(), 0.0) / 100000;
+  CHECK(square == Approx(1.0 / 3).margin(0.005));
+
+  const auto other = filled(DType::f32, {100000}, 2);
+  const auto flat = filled(DType::f32, {100000}, 1);
+  CHECK(std::equal(values.begin(), values.end(), flat->as<float>().begin()));
+  int equal = 0;
+  for (std::size_t i = 0; i < 100000; ++i) equal += values[i] == other->as<float>()[i];
+  CHECK(equal < 10);
+}
+
+TEST_CASE("random: the source's text", "[random]") {
+  CHECK_FALSE(data::parse_random("input.npy"));
+  CHECK_FALSE(data::parse_random("random.npy"));
+  const auto good = data::parse_random("random:42");
+  REQUIRE(good);
+  REQUIRE(*good);
+  CHECK(**good == 42);
+  const auto most = data::parse_random("random:18446744073709551615");
+  REQUIRE(most);
+  REQUIRE(*most);
+  CHECK(**most == ~std::uint64_t{0});
+  for (const char* bad :
+       {"random:", "random:x", "random:-1", "random:1.5", "random: 1", "random:18446744073709551616", "random:1 "}) {
+    INFO(bad);
+    const auto seed = data::parse_random(bad);
+    REQUIRE(seed);
+    REQUIRE_FALSE(*seed);
+    CHECK(seed->error().code == StatusCode::invalid_argument);
+    CHECK_THAT(seed->error().message, Catch::Contains(bad) && Catch::Contains("random:SEED"));
+  }
+}
