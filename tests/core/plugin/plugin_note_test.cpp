@@ -156,6 +156,19 @@ TEST_CASE("note: damaged bytes never take the reader out of the file") {
   }
 }
 
+TEST_CASE("note: the kept corpus has the answers that its names say") {
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(KILN_SOURCE_DIR "/tests/corpus/plugin_note")) {
+    const std::string name = entry.path().filename().string();
+    INFO(name);
+    const std::string file = read_file(entry.path());
+    const auto note = parse_plugin_note(bytes_of(file));
+    CHECK(note.has_value() == name.starts_with("readable-"));
+    ++files;
+  }
+  CHECK(files >= 10);
+}
+
 TEST_CASE("note: the first field that differs is named") {
   const PluginNote note = plain_note().note;
   CHECK(compare_notes(note, note).ok());
