@@ -1,0 +1,34 @@
+// Verdict: what became of a plugin in kiln-probe, and the one line in which the probe tells it.
+//
+// The line, on the probe's standard output: "kiln-probe 1 ok" or "kiln-probe 1 failed CODE MESSAGE", CODE being a
+// StatusCode's name. A probe that crashes or hangs says nothing: the loader sees that by itself. Thread-safety: values.
+#pragma once
+
+#include <kiln/status.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kiln {
+
+enum class VerdictKind : std::uint8_t { invalid = 0, ok, failed, crashed, hung };
+
+std::string_view to_string(VerdictKind kind) noexcept;
+std::optional<VerdictKind> verdict_kind_of(std::string_view name) noexcept;
+std::optional<StatusCode> status_code_of(std::string_view name) noexcept;
+
+struct Verdict {
+  VerdictKind kind = VerdictKind::invalid;
+  Status status;  // ok where kind is ok
+
+  // Whether it stays true while the file stays the same. A failure that the world around the file may cure (a library
+  // that is missing, a machine that is busy) does not.
+  bool lasting() const noexcept;
+};
+
+std::string to_line(const Status& outcome);
+std::optional<Verdict> verdict_of_line(std::string_view line);
+
+}  // namespace kiln

@@ -1,0 +1,186 @@
+#include "plugin/probe/verdict_store.hpp"
+
+#include <kiln/buffer.hpp>
+#include <kiln/plugin.hpp>
+#include <kiln/version.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace kiln {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::uint64_t schema = 1;
+constexpr std::size_t most_entries = 256;
+constexpr std::size_t most_file_bytes = 1 << 20;
+
+// Nothing where there is no file that this user alone wrote.
+std::optional<std::string> read_own_file(const fs::path& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat info {};
+  if (!fd || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  if (info.st_uid != geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return std::nullopt;
+  if (static_cast<std::uint64_t>(info.st_size) > most_file_bytes) return std::nullopt;
+  std::string text(static_cast<std::size_t>(info.st_size), '\0');
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const ssize_t count = read(fd.get(), text.data() + at, text.size() - at);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return std::nullopt;
+    at += static_cast<std::size_t>(count);
+  }
+  return text;
+}
+
+// 0, or the errno of what failed; `path` holds the whole text or what it held before.
+int replace_file(const fs::path& path, const std::string& text) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  std::string temporary = path.string() + ".XXXXXX";
+  const UniqueFd fd(mkostemp(temporary.data(), O_CLOEXEC));
+  if (!fd) return errno;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const ssize_t count = write(fd.get(), text.data() + at, text.size() - at);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      const int why = count < 0 ? errno : EIO;
+      unlink(temporary.c_str());
+      return why;
+    }
+    at += static_cast<std::size_t>(count);
+  }
+  if (rename(temporary.c_str(), path.c_str()) == 0) return 0;
+  const int why = errno;
+  unlink(temporary.c_str());
+  return why;
+}
+
+template <class T>
+bool take(const json& from, const char* name, T& to) {
+  const auto at = from.find(name);
+  if (at == from.end()) return false;
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (!at->is_string()) return false;
+  } else if constexpr (std::is_unsigned_v<T>) {
+    if (!at->is_number_unsigned()) return false;
+  } else {
+    if (!at->is_number_integer()) return false;
+  }
+  to = at->get<T>();
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::vector<VerdictStore::Entry>> VerdictStore::parse(const std::string& text) {
+  const json whole = json::parse(text, nullptr, false);
+  std::uint64_t found_schema = 0;
+  if (!whole.is_object() || !take(whole, "schema", found_schema) || found_schema != schema) return std::nullopt;
+  const auto list = whole.find("verdicts");
+  if (list == whole.end() || !list->is_array() || list->size() > most_entries) return std::nullopt;
+  std::vector<Entry> entries;
+  for (const json& item : *list) {
+    Entry entry;
+    std::string verdict, code;
+    if (!item.is_object() || !take(item, "path", entry.path) || !take(item, "host", entry.host) ||
+        !take(item, "device", entry.identity.device) || !take(item, "inode", entry.identity.inode) ||
+        !take(item, "size", entry.identity.size) || !take(item, "mtime_ns", entry.identity.mtime_ns) ||
+        !take(item, "verdict", verdict) || !take(item, "code", code) ||
+        !take(item, "message", entry.verdict.status.message)) {
+      return std::nullopt;
+    }
+    const auto kind = verdict_kind_of(verdict);
+    if (!kind) return std::nullopt;
+    entry.verdict.kind = *kind;
+    if (*kind != VerdictKind::ok) {
+      const auto status = status_code_of(code);
+      if (!status) return std::nullopt;
+      entry.verdict.status.code = *status;
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+std::string VerdictStore::text() const {
+  json list = json::array();
+  for (const Entry& entry : entries_) {
+    list.push_back({{"path", entry.path},
+                    {"host", entry.host},
+                    {"device", entry.identity.device},
+                    {"inode", entry.identity.inode},
+                    {"size", entry.identity.size},
+                    {"mtime_ns", entry.identity.mtime_ns},
+                    {"verdict", to_string(entry.verdict.kind)},
+                    {"code", to_string(entry.verdict.status.code)},
+                    {"message", entry.verdict.status.message}});
+  }
+  // A name that is not UTF-8 is written with replacements and so never found again: such a plugin is probed each time.
+  return json{{"schema", schema}, {"verdicts", list}}.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+VerdictStore::VerdictStore(fs::path file, std::string host, Log log)
+    : file_(std::move(file)), host_(std::move(host)), log_(log) {
+  if (file_.empty()) return;
+  const auto text = read_own_file(file_);
+  if (!text) return;
+  if (auto entries = parse(*text)) {
+    entries_ = *std::move(entries);
+  } else {
+    log_.write(LogLevel::info, "plugin",
+               "verdicts " + file_.string() + ": damaged or of another version: written anew");
+  }
+}
+
+std::optional<Verdict> VerdictStore::find(const fs::path& plugin, const FileIdentity& identity) const {
+  for (const Entry& entry : entries_) {
+    if (entry.identity == identity && entry.path == plugin.string() && entry.host == host_) return entry.verdict;
+  }
+  return std::nullopt;
+}
+
+void VerdictStore::put(const fs::path& plugin, const FileIdentity& identity, const Verdict& verdict) {
+  if (file_.empty()) return;
+  const auto erased =
+      std::erase_if(entries_, [&](const Entry& e) { return e.path == plugin.string() && e.host == host_; });
+  changed_ = changed_ || erased > 0 || verdict.lasting();
+  if (!verdict.lasting()) return;
+  if (entries_.size() >= most_entries) entries_.erase(entries_.begin());
+  entries_.push_back({plugin.string(), host_, identity, verdict});
+}
+
+void VerdictStore::save() {
+  if (file_.empty() || !changed_) return;
+  changed_ = false;
+  const int error = replace_file(file_, text());
+  if (error == 0) return;
+  log_.write(LogLevel::warning, "plugin",
+             "verdicts " + file_.string() +
+                 ": cannot be written, so each start tries every plugin in kiln-probe: " + std::strerror(error));
+}
+
+std::string host_identity() {
+  std::string identity = std::string(version) + " " + build_fingerprint;
+  struct stat info {};
+  if (stat(core_file().c_str(), &info) == 0) {
+    for (const std::uint64_t number :
+         {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
+          static_cast<std::uint64_t>(info.st_size), static_cast<std::uint64_t>(info.st_mtim.tv_sec),
+          static_cast<std::uint64_t>(info.st_mtim.tv_nsec)}) {
+      identity += " " + std::to_string(number);
+    }
+  }
+  return identity;
+}
+
+}  // namespace kiln

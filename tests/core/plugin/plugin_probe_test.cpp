@@ -1,0 +1,148 @@
+// What kiln-probe is for: plugins that crash, hang or misbehave, and verdicts that are remembered.
+#include <catch2/catch.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "core/plugin/plugin_folder.hpp"
+#include "plugin/probe/probe_process.hpp"
+
+using namespace kiln;
+using namespace kiln::test;
+using namespace std::chrono_literals;
+using Catch::Contains;
+
+namespace {
+
+PluginReport load_twice(PluginFolder& folder, const std::string& name) {
+  const PluginReport first = folder.load_one(name);
+  CHECK(first.trial == PluginTrial::probed);
+  const PluginReport second = folder.load_one(name);
+  CHECK(second.trial == PluginTrial::remembered);
+  CHECK(second.loaded == first.loaded);
+  CHECK(second.why_not.text() == first.why_not.text());
+  return second;
+}
+
+void set_mtime(const std::filesystem::path& path, long nanoseconds) {
+  const timespec times[2] = {{1'000'000'000, 0}, {1'000'000'000, nanoseconds}};
+  REQUIRE(utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("probe: a good plugin is tried once") {
+  PluginFolder folder({"good", "fixture"});
+  for (const char* name : {"good", "fixture"}) CHECK(load_twice(folder, name).loaded);
+}
+
+TEST_CASE("probe: one that aborts in a static constructor stays blocked, and no core is left") {
+  PluginFolder folder({"aborts", "good"});
+  const auto here = std::filesystem::current_path();
+  std::filesystem::current_path(folder.root());
+  const PluginReport report = load_twice(folder, "aborts");
+  std::filesystem::current_path(here);
+  CHECK(report.why_not.code == StatusCode::unsupported);
+  CHECK_THAT(report.why_not.message,
+             Contains("crashed with SIGABRT when kiln-probe tried it: blocked until its file changes"));
+  CHECK(folder.load_one("good").loaded);
+  for (const auto& entry : std::filesystem::directory_iterator(folder.root())) {
+    CHECK_THAT(entry.path().filename().string(), !Contains("core"));
+  }
+}
+
+TEST_CASE("probe: a blocked plugin is tried again when its file changes") {
+  PluginFolder folder({"aborts", "good"});
+  set_mtime(folder.file("aborts"), 1);
+  load_twice(folder, "aborts");
+  SECTION("its time, by a nanosecond") {
+    set_mtime(folder.file("aborts"), 2);
+    CHECK(folder.load_one("aborts").trial == PluginTrial::probed);
+  }
+  SECTION("its inode, with the same time") {
+    std::filesystem::copy_file(folder.file("aborts"), folder.root() / "copy");
+    std::filesystem::rename(folder.root() / "copy", folder.file("aborts"));
+    set_mtime(folder.file("aborts"), 1);
+    CHECK(folder.load_one("aborts").trial == PluginTrial::probed);
+  }
+  SECTION("its contents, for the better") {
+    write_file(folder.file("aborts"), "no longer a plugin");
+    CHECK(folder.load_one("aborts").why_not.code == StatusCode::corrupt);
+  }
+}
+
+TEST_CASE("probe: one that never returns is killed at the deadline and stays blocked") {
+  PluginFolder folder({"hangs"});
+  folder.options.probe_timeout = 300ms;
+  const PluginReport report = load_twice(folder, "hangs");
+  CHECK(report.why_not.code == StatusCode::timeout);
+  CHECK_THAT(report.why_not.message, Contains("did not finish registering within 300 ms"));
+  CHECK_THAT(report.why_not.message, Contains("blocked until its file changes"));
+}
+
+TEST_CASE("probe: one that ends the process is no success, whatever it writes") {
+  PluginFolder folder({"exits"});
+  const PluginReport report = load_twice(folder, "exits");
+  CHECK(report.why_not.code == StatusCode::unsupported);
+  CHECK_THAT(report.why_not.message, Contains("ended the process with status 0 when kiln-probe tried it"));
+}
+
+TEST_CASE("probe: one that aborts while the process exits") {
+  PluginFolder folder({"aborts_at_exit"});
+  CHECK_THAT(load_twice(folder, "aborts_at_exit").why_not.message,
+             Contains("crashed with SIGABRT while the process was exiting"));
+}
+
+TEST_CASE("probe: one that closes descriptors that are not its own") {
+  PluginFolder folder({"closes_descriptors"});
+  CHECK_THAT(load_twice(folder, "closes_descriptors").why_not.message,
+             Contains("closed file descriptors that are not its own"));
+}
+
+TEST_CASE("probe: what a plugin writes is not taken for an answer") {
+  PluginFolder folder({"talks"});
+  const auto verdict = probe_plugin(PluginLoader::default_probe(), folder.file("talks"), 60s);
+  REQUIRE(verdict);
+  INFO(verdict->status.text());
+  CHECK(verdict->kind == VerdictKind::ok);
+}
+
+TEST_CASE("probe: failures that lie in the file are remembered, those of its surroundings are not") {
+  PluginFolder folder({"throws", "differs", "no_symbol", "refuses", "missing_library", "undefined_symbol"});
+  for (const char* name : {"throws", "differs", "no_symbol", "refuses"}) load_twice(folder, name);
+  for (const char* name : {"missing_library", "undefined_symbol"}) {
+    CHECK(folder.load_one(name).trial == PluginTrial::probed);
+    CHECK(folder.load_one(name).trial == PluginTrial::probed);
+  }
+}
+
+TEST_CASE("probe: without kiln-probe an unknown plugin is not loaded, a known one is") {
+  PluginFolder folder({"good", "fixture"});
+  CHECK(folder.load_one("good").loaded);
+  folder.options.probe = folder.root() / "no-such-probe";
+  CHECK(folder.load_one("good").trial == PluginTrial::remembered);
+  const PluginReport report = folder.load_one("fixture");
+  CHECK(report.why_not.code == StatusCode::unavailable);
+  CHECK_THAT(report.why_not.message, Contains((folder.root() / "no-such-probe").string() + " cannot be started"));
+}
+
+TEST_CASE("probe: a program that is no kiln-probe is not believed") {
+  PluginFolder folder({"good"});
+  folder.options.probe = "/bin/true";
+  CHECK_FALSE(folder.load_one("good").loaded);
+}
+
+TEST_CASE("probe: an application that ignores SIGCHLD gets its answer too") {
+  PluginFolder folder({"good", "aborts"});
+  void (*before)(int) = std::signal(SIGCHLD, SIG_IGN);
+  const PluginReport good = folder.load_one("good");
+  const PluginReport aborts = folder.load_one("aborts");
+  std::signal(SIGCHLD, before);
+  INFO(good.why_not.text());
+  CHECK(good.loaded);
+  CHECK_FALSE(aborts.loaded);
+  CHECK_THAT(aborts.why_not.message, Contains("ended without an answer"));
+}

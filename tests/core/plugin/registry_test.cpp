@@ -1,0 +1,61 @@
+// The registry: names are taken once, a merge takes all or nothing.
+#include <catch2/catch.hpp>
+
+#include <kiln/registry.hpp>
+
+using namespace kiln;
+using Catch::Contains;
+
+namespace {
+
+Result<std::unique_ptr<Driver>> no_driver(const DriverContext&) { return unavailable("none"); }
+Result<std::unique_ptr<ProgramCache>> no_cache(const CacheContext&) { return unavailable("none"); }
+Result<std::unique_ptr<KernelGenerator>> no_generator(const GeneratorContext&) { return unavailable("none"); }
+
+}  // namespace
+
+TEST_CASE("registry: the first keeps a name, the message names both") {
+  Registry registry;
+  CHECK(registry.add_cache("core", "tiered", no_cache).ok());
+  const Status status = registry.add_cache("mine", "tiered", no_cache);
+  CHECK(status.code == StatusCode::invalid_argument);
+  CHECK(status.message == "cache 'tiered' of plugin 'mine': already registered by plugin 'core'");
+}
+
+TEST_CASE("registry: an unknown name is told with those there are") {
+  Registry registry;
+  CHECK_THAT(registry.cache("tiered").error().message, Contains("cache 'tiered': not registered; there is nothing"));
+  CHECK(registry.add_cache("core", "tiered", no_cache).ok());
+  CHECK_THAT(registry.cache("other").error().message, Contains("there is 'tiered'"));
+  CHECK(registry.cache("other").error().code == StatusCode::not_found);
+}
+
+TEST_CASE("registry: a merge takes all or nothing") {
+  Registry registry, other;
+  CHECK(registry.add_driver("a", "gpu", no_driver).ok());
+  CHECK(other.add_cache("b", "new", no_cache).ok());
+  CHECK(other.add_driver("b", "gpu", no_driver).ok());
+  const Status status = registry.merge(std::move(other));
+  CHECK(status.message == "driver 'gpu' of plugin 'b': already registered by plugin 'a'");
+  CHECK_FALSE(registry.cache("new"));
+  CHECK(registry.drivers().at("gpu").plugin == "a");
+}
+
+TEST_CASE("registry: configuration keys are published once") {
+  Registry registry, other;
+  CHECK(registry.add_config_keys("a", {}).ok());
+  CHECK(registry.add_config_keys("a", {}).code == StatusCode::invalid_argument);
+  CHECK(other.add_config_keys("a", {}).ok());
+  CHECK(registry.merge(std::move(other)).code == StatusCode::invalid_argument);
+}
+
+TEST_CASE("registry: the chosen generator comes first, the others by name") {
+  Registry registry;
+  for (const char* name : {"c", "a", "b"}) CHECK(registry.add_generator(name, name, {}, no_generator).ok());
+  const auto order = registry.generators("b");
+  REQUIRE(order);
+  REQUIRE(order->size() == 3);
+  CHECK((*order)[0]->plugin == "b");
+  CHECK((*order)[1]->plugin == "a");
+  CHECK((*order)[2]->plugin == "c");
+}
