@@ -40,7 +40,8 @@ Status GlDriver::open(Entry& entry) {
   if (api_ == nullptr) return unavailable(entry.info.why_not);
   auto device = GlDevice::open(api_, entry.device, entry.info.id, settings_, context_);
   if (!device) {
-    entry.info = unusable(entry.info.id, entry.device.kind, device.error().message);
+    entry.info.usable = false;
+    entry.info.why_not = device.error().message;
     return device.error();
   }
   entry.kept = std::move(device).value();

@@ -100,7 +100,8 @@ Result<Facts> read_facts(ContextGroup& group) {
   info.device_identity = {{"vendor", text_of(gl, GL_VENDOR)}, {"renderer", info.name}};
   info.driver_identity = {{"gl", version}, {"glsl", text_of(gl, GL_SHADING_LANGUAGE_VERSION)}};
   for (const char* setting : code_settings) {
-    if (const char* value = std::getenv(setting)) info.driver_identity.emplace_back(setting, value);
+    if (const char* value = std::getenv(setting); value != nullptr && *value != 0)
+      info.driver_identity.emplace_back(setting, value);
   }
 
   const std::vector<std::byte> canary = canary_binary(gl);

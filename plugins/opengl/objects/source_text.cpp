@@ -48,7 +48,7 @@ std::size_t version_end(std::string_view text) noexcept {
 
 Result<std::string> assemble(const KernelSource& source) {
   if (source.dialect != Dialect::glsl) {
-    return invalid_argument("dialect " + std::string(to_string(source.dialect)) + ", expected glsl");
+    return unsupported("dialect " + std::string(to_string(source.dialect)) + ", expected glsl");
   }
   if (source.entry != "main") return invalid_argument("entry '" + source.entry + "': GLSL starts at 'main'");
   const std::string_view text = source.text;

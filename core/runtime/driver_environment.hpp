@@ -1,0 +1,38 @@
+// The environment that makes Mesa keep its cache in Kiln's folder: kiln::driver_environment, with everything it looks
+// at passed in.
+//
+// Thread-safety: free functions over their arguments. Ownership: values. Nothing is created: the folder that is named
+// is made (with mode 0700) by the host that applies the list, before EGL starts; Mesa makes only a missing last
+// component, and would do so with a wider mode.
+//
+// The folder is <cache.directory>/driver/<digest>/, where the digest covers the build-ids of the driver's files, the
+// settings that change the code it generates but not its own cache keys (LP_*, GALLIVM_*, GALLIUM_*), and the
+// processor's features.
+#pragma once
+
+#include <kiln/config.hpp>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kiln {
+
+struct DriverSurroundings {
+  std::map<std::string, std::string> variables;        // of the process
+  std::vector<std::filesystem::path> library_folders;  // where the distribution keeps libraries; drivers in their dri/
+};
+
+// Those of this process and this distribution.
+DriverSurroundings surroundings_of_process();
+
+struct DriverEnvironment {
+  std::vector<std::pair<std::string, std::string>> set;  // what the host shall set
+  std::vector<std::string> kept;                         // what the user has set already: it wins, and is reported
+};
+
+DriverEnvironment driver_environment(const Config& config, const DriverSurroundings& surroundings);
+
+}  // namespace kiln

@@ -1,0 +1,184 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "opengl/support/child.hpp"
+#include "opengl/support/kernels.hpp"
+#include "opengl/support/simulated_node.hpp"
+#include "opengl/support/wrapping_egl.hpp"
+
+namespace kiln::support {
+namespace {
+
+PluginSettings with_library(const std::string& library) { return {{"egl_library", library}}; }
+
+std::string mapped_files() {
+  std::ostringstream text;
+  text << std::ifstream("/proc/self/maps").rdbuf();
+  return text.str();
+}
+
+// A file that stands for a render node, gone at the end.
+class NodeFile {
+ public:
+  explicit NodeFile(const std::string& name)
+      : path_(std::filesystem::temp_directory_path() / (name + "-" + std::to_string(getpid()))) {
+    std::ofstream(path_) << "";
+  }
+  NodeFile(const NodeFile&) = delete;
+  NodeFile& operator=(const NodeFile&) = delete;
+  ~NodeFile() { std::filesystem::remove(path_); }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+TEST_CASE("opengl: devices are enumerated with names, limits and identity", "[opengl][driver]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  const std::vector<DeviceInfo> infos = gl.plugin().driver().enumerate();
+  for (std::size_t i = 0; i < infos.size(); ++i) CHECK(infos[i].id == "opengl:" + std::to_string(i));
+  const DeviceInfo& info = infos.front();
+  CHECK_FALSE(info.name.empty());
+  CHECK_FALSE(info.driver.empty());
+  CHECK((info.kind == DeviceKind::gpu || info.kind == DeviceKind::software || info.kind == DeviceKind::simulated));
+  CHECK((info.shared_resource == "host-cores") == (info.kind != DeviceKind::gpu));
+  CHECK(info.max_bindings >= 8);
+  CHECK(info.max_workgroup_lanes >= 128);
+  CHECK(info.max_buffer_bytes >= (std::uint64_t{1} << 24));
+}
+
+TEST_CASE("opengl: what enumerating opened is handed out, then a new one is opened", "[opengl][driver]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  Driver& driver = gl.plugin().driver();
+  const auto first = driver.open("opengl:0");
+  const auto second = driver.open("opengl:0");
+  REQUIRE((first && second));
+  CHECK(first->get() != second->get());
+  CHECK((*first)->info().driver_identity == (*second)->info().driver_identity);
+  const auto none = driver.open("opengl:77");
+  REQUIRE_FALSE(none.has_value());
+  CHECK(none.error().code == StatusCode::not_found);
+  CHECK_THAT(none.error().message, Catch::Contains("opengl:77") && Catch::Contains("opengl:0"));
+}
+
+TEST_CASE("opengl: neither EGL nor LLVM is loaded before the first use", "[opengl][driver]") {
+  const ChildResult child = run_child("[.fresh]");
+  INFO(child.output);
+  CHECK(child.status == 0);
+}
+
+TEST_CASE("opengl: child: a fresh process", "[.fresh]") {
+  PluginUnderTest plugin("opengl");
+  Driver& driver = plugin.driver();
+  const std::string before = mapped_files();
+  CHECK(before.find("libEGL") == std::string::npos);
+  CHECK(before.find("libLLVM") == std::string::npos);
+  const DeviceInfo info = driver.enumerate().front();
+  CHECK((mapped_files().find("libEGL") != std::string::npos) == info.usable);
+}
+
+TEST_CASE("opengl: without EGL there is one unusable entry with the linker's words", "[opengl][driver]") {
+  PluginUnderTest plugin("opengl", with_library("libkiln-no-such-egl.so.1"));
+  const std::vector<DeviceInfo> infos = plugin.driver().enumerate();
+  REQUIRE(infos.size() == 1);
+  CHECK(infos[0].id == "opengl:0");
+  CHECK_FALSE(infos[0].usable);
+  CHECK_THAT(infos[0].why_not, Catch::Contains("libkiln-no-such-egl.so.1"));
+  const auto device = plugin.driver().open("opengl:0");
+  REQUIRE_FALSE(device.has_value());
+  CHECK(device.error().code == StatusCode::unavailable);
+  CHECK_THAT(device.error().message, Catch::Contains("libkiln-no-such-egl.so.1"));
+}
+
+TEST_CASE("opengl: a library that is no EGL is unusable and says so", "[opengl][driver]") {
+  PluginUnderTest plugin("opengl", with_library("libc.so.6"));
+  const DeviceInfo info = plugin.driver().enumerate().front();
+  CHECK_FALSE(info.usable);
+  CHECK_THAT(info.why_not, Catch::Contains("eglGetProcAddress"));
+}
+
+TEST_CASE("opengl: an EGL that lists nothing is unusable and says so", "[opengl][driver]") {
+  egl_switches().hide_platforms = true;
+  PluginUnderTest plugin("opengl", with_library(KILN_WRAPPING_EGL));
+  const std::vector<DeviceInfo> infos = plugin.driver().enumerate();
+  egl_switches().hide_platforms = false;
+  REQUIRE(infos.size() == 1);
+  CHECK_FALSE(infos[0].usable);
+  CHECK_THAT(infos[0].why_not, Catch::Contains("lists no device"));
+}
+
+TEST_CASE("opengl: hardware comes before simulated before software; what does not open says why", "[opengl][driver]") {
+  REQUIRE(simulated_nodes_present());
+  OpenGl real;
+  if (!real.usable()) return;
+  const DeviceInfo genuine = real.device().info();
+  const NodeFile simulated(simulated_node_mark);
+  const NodeFile hardware("kiln-plain-node");
+  egl_switches().extra_nodes[0] = simulated.path();
+  egl_switches().extra_nodes[1] = hardware.path();
+  PluginUnderTest plugin("opengl", with_library(KILN_WRAPPING_EGL));
+  const std::vector<DeviceInfo> infos = plugin.driver().enumerate();
+  for (std::string& node : egl_switches().extra_nodes) node.clear();
+  if (genuine.kind != DeviceKind::software) {
+    WARN("skipped: this machine has devices of its own in the order");
+    return;
+  }
+  REQUIRE(infos.size() == 3);
+  CHECK(infos[0].kind == DeviceKind::gpu);
+  CHECK_THAT(infos[0].name, Catch::Contains(hardware.path()));
+  CHECK(infos[1].kind == DeviceKind::simulated);
+  CHECK(infos[2].kind == DeviceKind::software);
+  CHECK(infos[2].name == genuine.name);
+  CHECK(infos[2].usable);
+  for (const int i : {0, 1}) {
+    CHECK_FALSE(infos[static_cast<std::size_t>(i)].usable);
+    CHECK_THAT(infos[static_cast<std::size_t>(i)].why_not, Catch::Contains("eglGetPlatformDisplay"));
+  }
+}
+
+TEST_CASE("opengl: without device enumeration the surfaceless platform serves", "[opengl][driver]") {
+  OpenGl real;
+  if (!real.usable()) return;
+  egl_switches().hide_devices = true;
+  OpenGl gl(with_library(KILN_WRAPPING_EGL));
+  const bool usable = gl.usable();
+  egl_switches().hide_devices = false;
+  REQUIRE(usable);
+  CHECK(gl.device().info().name == real.device().info().name);
+  CHECK(gl.device().info().kind == real.device().info().kind);
+}
+
+TEST_CASE("opengl: a driver that refuses robustness still gives a context", "[opengl][driver]") {
+  OpenGl real;
+  if (!real.usable()) return;
+  egl_switches().refuse_robustness = true;
+  const int before = egl_switches().robust_contexts_refused;
+  OpenGl gl(with_library(KILN_WRAPPING_EGL));
+  CHECK(gl.usable());
+  egl_switches().refuse_robustness = false;
+  CHECK(egl_switches().robust_contexts_refused == before + 2);  // robust access and loss on reset, then loss on reset
+}
+
+TEST_CASE("opengl: settings that cannot be are refused by name", "[opengl][driver]") {
+  PluginUnderTest plugin("opengl");
+  WorkCounters counters;
+  const auto& make = plugin.registry().drivers().at("opengl").make;
+  const auto width = make({{}, &counters, {}, {{"vector_width", std::int64_t{96}}}});
+  REQUIRE_FALSE(width.has_value());
+  CHECK(width.error().code == StatusCode::invalid_argument);
+  CHECK_THAT(width.error().message, Catch::Contains("vector_width") && Catch::Contains("96"));
+  const auto mapping = make({{}, &counters, {}, {{"persistent_mapping", std::string("often")}}});
+  REQUIRE_FALSE(mapping.has_value());
+  CHECK_THAT(mapping.error().message, Catch::Contains("persistent_mapping") && Catch::Contains("often"));
+}
+
+}  // namespace kiln::support

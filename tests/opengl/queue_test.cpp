@@ -1,0 +1,204 @@
+#include <catch2/catch.hpp>
+#include <numeric>
+#include <thread>
+
+#include "opengl/support/kernels.hpp"
+#include "opengl/support/wrapping_egl.hpp"
+
+namespace kiln::support {
+namespace {
+
+constexpr std::size_t count = 4096;
+
+std::vector<float> ramp() {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 0.0f);
+  return values;
+}
+
+PluginSettings wrapped() { return {{"egl_library", std::string(KILN_WRAPPING_EGL)}}; }
+
+}  // namespace
+
+TEST_CASE("opengl: saxpy is right and its device time is told", "[opengl][queue]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const auto program = build(device, saxpy());
+  const auto x = buffer_of(device, ramp());
+  const auto y = buffer_of(device, std::vector<float>(count, 1.0f), BufferUsage::readback);
+  const auto fence = run(device, *program, {x.get(), y.get()}, {count / 64, 1, 1});
+  INFO((fence ? std::string() : fence.error().text()));
+  REQUIRE(fence.has_value());
+  CHECK(fence->device_ns > 0);
+  std::vector<float> expected = ramp();
+  for (float& value : expected) value = 2.5f * value + 1.0f;
+  CHECK(contents(*y) == expected);
+  CHECK(contents(*x) == ramp());
+}
+
+TEST_CASE("opengl: a pass sees what the pass before wrote", "[opengl][queue]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const auto square = build(device, square_into_scratch());
+  const auto add = build(device, add_neighbour());
+  const auto in = buffer_of(device, ramp());
+  const auto scratch = buffer_of(device, std::vector<float>(count, -1.0f), BufferUsage::storage);
+  const auto out = buffer_of(device, std::vector<float>(count, -1.0f), BufferUsage::readback);
+  Buffer* const first[] = {in.get(), scratch.get()};
+  Buffer* const second[] = {scratch.get(), out.get()};
+  const PassLaunch passes[] = {{square.get(), first, {count / 64, 1, 1}}, {add.get(), second, {count / 64, 1, 1}}};
+  const auto value = device.submit({passes});
+  REQUIRE(value.has_value());
+  REQUIRE(device.wait(*value, Deadline::never()).has_value());
+  std::vector<float> expected(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto a = static_cast<float>(i), b = static_cast<float>(i ^ 1);
+    expected[i] = a * a + b * b;
+  }
+  CHECK(contents(*out) == expected);
+}
+
+TEST_CASE("opengl: a deadline that passes is a timeout, and the work can be waited for again", "[opengl][queue]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const auto program = build(device, spin(20000));  // tens of milliseconds at the least
+  const auto y = buffer_of(device, {1.0f}, BufferUsage::readback);
+  Buffer* const bindings[] = {y.get()};
+  const PassLaunch launch{program.get(), bindings, {1, 1, 1}};
+  const auto value = device.submit({std::span(&launch, 1)});
+  REQUIRE(value.has_value());
+  const auto early = device.wait(*value, Deadline::after(std::chrono::nanoseconds(1)));
+  REQUIRE_FALSE(early.has_value());
+  CHECK(early.error().code == StatusCode::timeout);
+  CHECK_THAT(early.error().message, Catch::Contains("opengl:0") && Catch::Contains(std::to_string(*value)));
+  const auto later = device.wait(*value, Deadline::never());
+  INFO((later ? std::string() : later.error().text()));
+  REQUIRE(later.has_value());
+  CHECK(contents(*y)[0] == Approx(1.2807764));  // the fixed point of v = sqrt(v/2 + 1)
+}
+
+TEST_CASE("opengl: while a fence is not passed other calls are served", "[opengl][queue]") {
+  OpenGl gl(wrapped());
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const auto program = build(device, saxpy());
+  const auto x = buffer_of(device, ramp());
+  const auto y = buffer_of(device, ramp());
+  Buffer* const bindings[] = {x.get(), y.get()};
+  const PassLaunch launch{program.get(), bindings, {count / 64, 1, 1}};
+  egl_switches().waits_to_expire = 1 << 30;
+  const auto value = device.submit({std::span(&launch, 1)});
+  REQUIRE(value.has_value());
+  const auto early = device.wait(*value, Deadline::after(std::chrono::milliseconds(5)));
+  const bool timed_out = !early.has_value() && early.error().code == StatusCode::timeout;
+  const auto meanwhile = device.create_buffer({64, BufferUsage::storage, {}, -1});
+  const bool served = meanwhile.has_value();
+  egl_switches().waits_to_expire = 0;
+  CHECK(timed_out);
+  CHECK(served);
+  CHECK(device.wait(*value, Deadline::never()).has_value());
+}
+
+TEST_CASE("opengl: a wait that the driver fails is a typed error of that value alone", "[opengl][queue]") {
+  OpenGl gl(wrapped());
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const auto program = build(device, saxpy());
+  const auto x = buffer_of(device, ramp());
+  const auto y = buffer_of(device, ramp());
+  egl_switches().waits_to_fail = 1;
+  const auto failed = run(device, *program, {x.get(), y.get()}, {1, 1, 1});
+  REQUIRE_FALSE(failed.has_value());
+  CHECK(failed.error().code == StatusCode::internal);
+  CHECK_THAT(failed.error().message, Catch::Contains("glClientWaitSync"));
+  CHECK(run(device, *program, {x.get(), y.get()}, {1, 1, 1}).has_value());
+}
+
+TEST_CASE("opengl: many threads build, submit and wait at once", "[opengl][queue]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  constexpr std::size_t thread_count = 8;
+  std::vector<std::string> faults(thread_count);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < thread_count; ++t) {
+    threads.emplace_back([&device, &fault = faults[t], t] {
+      KernelSource source = saxpy();
+      source.constants = {{"A", std::to_string(t) + ".0"}};
+      auto program = device.build(source);
+      auto x = device.create_buffer({256 * sizeof(float), BufferUsage::upload, {}, -1});
+      auto y = device.create_buffer({256 * sizeof(float), BufferUsage::readback, {}, -1});
+      if (!program || !x || !y) {
+        fault = "not made";
+        return;
+      }
+      const std::vector<float> ones(256, 1.0f);
+      fault += (*x)->write(0, std::as_bytes(std::span(ones))).message;
+      fault += (*y)->write(0, std::as_bytes(std::span(ones))).message;
+      std::vector<std::uint64_t> values;
+      Buffer* const bindings[] = {x->get(), y->get()};
+      const PassLaunch launch{program->get(), bindings, {4, 1, 1}};
+      for (int i = 0; i < 5; ++i) {
+        auto value = device.submit({std::span(&launch, 1)});
+        if (value) values.push_back(*value);
+      }
+      for (const std::uint64_t value : values) {
+        if (auto fence = device.wait(value, Deadline::never()); !fence) fault += fence.error().text();
+      }
+      std::vector<float> out(256);
+      fault += (*y)->read(0, std::as_writable_bytes(std::span(out))).message;
+      if (out != std::vector<float>(256, 1.0f + 5.0f * static_cast<float>(t))) fault += "wrong values";
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& fault : faults) CHECK(fault == "");
+}
+
+TEST_CASE("opengl: a grid beyond the limit names the axis, what was found and the limit", "[opengl][queue]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const auto program = build(device, saxpy());
+  const auto x = buffer_of(device, ramp());
+  const auto y = buffer_of(device, ramp());
+  const auto limits = device.info().max_grid;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (limits[axis] == ~std::uint32_t{0}) continue;
+    for (const std::uint32_t wrong : {limits[axis] + 1, std::uint32_t{0}}) {
+      std::array<std::uint32_t, 3> grid{1, 1, 1};
+      grid[axis] = wrong;
+      const auto value = run(device, *program, {x.get(), y.get()}, grid);
+      REQUIRE_FALSE(value.has_value());
+      CHECK(value.error().code == StatusCode::invalid_argument);
+      CHECK_THAT(value.error().message,
+                 Catch::Contains(std::string("grid ") + "xyz"[axis] + " = " + std::to_string(wrong)) &&
+                     Catch::Contains(std::to_string(limits[axis])));
+    }
+  }
+}
+
+TEST_CASE("opengl: what a dispatch lacks is named", "[opengl][queue]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const auto program = build(device, saxpy());
+  const auto x = buffer_of(device, ramp());
+  const auto y = buffer_of(device, ramp());
+  CHECK(device.submit({}).error().code == StatusCode::invalid_argument);
+  const auto missing = run(device, *program, {x.get()}, {1, 1, 1});
+  REQUIRE_FALSE(missing.has_value());
+  CHECK_THAT(missing.error().message, Catch::Contains("1 buffers, expected 2"));
+  const auto empty = run(device, *program, {x.get(), nullptr}, {1, 1, 1});
+  REQUIRE_FALSE(empty.has_value());
+  CHECK_THAT(empty.error().message, Catch::Contains("binding 1 is empty"));
+  auto other = gl.plugin().open("opengl:0");
+  const auto foreign = build(*other, saxpy());
+  const auto mixed = run(device, *foreign, {x.get(), y.get()}, {1, 1, 1});
+  REQUIRE_FALSE(mixed.has_value());
+  CHECK_THAT(mixed.error().message, Catch::Contains("another device"));
+}
+
+}  // namespace kiln::support

@@ -1,0 +1,123 @@
+#include "opengl/support/wrapping_egl.hpp"
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <map>
+
+// The few declarations of EGL and OpenGL that are wrapped, by their documented types and values.
+namespace {
+
+using Function = void (*)();
+constexpr int egl_extensions = 0x3055;
+constexpr int egl_render_node = 0x3377;
+constexpr int robust_access = 0x31B2;
+constexpr int reset_strategy = 0x31BD;
+constexpr int egl_none = 0x3038;
+constexpr unsigned timeout_expired = 0x911B;
+constexpr unsigned wait_failed = 0x911D;
+
+kiln::support::EglSwitches switches;
+int fake_devices[2];  // their addresses are the handles
+
+Function real(const char* name) {
+  static void* const library = dlopen("libEGL.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return nullptr;
+  static const auto get = reinterpret_cast<Function (*)(const char*)>(dlsym(library, "eglGetProcAddress"));
+  return get(name);
+}
+
+template <class Signature>
+Signature* real_as(const char* name) {
+  return reinterpret_cast<Signature*>(real(name));
+}
+
+bool take_one(std::atomic<int>& left) {
+  int now = left.load();
+  while (now > 0) {
+    if (left.compare_exchange_weak(now, now - 1)) return true;
+  }
+  return false;
+}
+
+int fake_index(const void* device) {
+  for (int i = 0; i < 2; ++i) {
+    if (device == &fake_devices[i]) return i;
+  }
+  return -1;
+}
+
+unsigned get_reset_status() {
+  const unsigned told = switches.reset_status;
+  return told != 0 ? told : real_as<unsigned()>("glGetGraphicsResetStatus")();
+}
+
+unsigned client_wait_sync(void* sync, unsigned flags, unsigned long timeout) {
+  if (take_one(switches.waits_to_expire)) return timeout_expired;
+  if (take_one(switches.waits_to_fail)) return wait_failed;
+  return real_as<unsigned(void*, unsigned, unsigned long)>("glClientWaitSync")(sync, flags, timeout);
+}
+
+void* create_context(void* display, void* config, void* share, const int* attributes) {
+  for (const int* each = attributes; switches.refuse_robustness && *each != egl_none; each += 2) {
+    if (*each != robust_access && *each != reset_strategy) continue;
+    ++switches.robust_contexts_refused;
+    return nullptr;
+  }
+  return real_as<void*(void*, void*, void*, const int*)>("eglCreateContext")(display, config, share, attributes);
+}
+
+const char* query_string(void* display, int name) {
+  if (display == nullptr && name == egl_extensions) {
+    if (switches.hide_platforms) return "EGL_EXT_platform_base";
+    if (switches.hide_devices) return "EGL_EXT_platform_base EGL_MESA_platform_surfaceless";
+  }
+  return real_as<const char*(void*, int)>("eglQueryString")(display, name);
+}
+
+unsigned query_devices(int most, void** devices, int* count) {
+  if (real_as<unsigned(int, void**, int*)>("eglQueryDevicesEXT")(most, devices, count) == 0) return 0;
+  for (int i = 0; i < 2; ++i) {
+    if (switches.extra_nodes[i].empty()) continue;
+    if (devices != nullptr && *count < most) devices[*count] = &fake_devices[i];
+    ++*count;
+  }
+  return 1;
+}
+
+const char* query_device_string(void* device, int name) {
+  const int fake = fake_index(device);
+  if (fake < 0) return real_as<const char*(void*, int)>("eglQueryDeviceStringEXT")(device, name);
+  if (name == egl_extensions) return "EGL_EXT_device_drm EGL_EXT_device_drm_render_node";
+  return name == egl_render_node ? switches.extra_nodes[fake].c_str() : nullptr;
+}
+
+void* get_platform_display(unsigned platform, void* device, const int* attributes) {
+  if (fake_index(device) >= 0) return nullptr;
+  return real_as<void*(unsigned, void*, const int*)>("eglGetPlatformDisplayEXT")(platform, device, attributes);
+}
+
+template <class Signature>
+Function wrapper(Signature* function) {
+  return reinterpret_cast<Function>(function);
+}
+
+}  // namespace
+
+namespace kiln::support {
+EglSwitches& egl_switches() noexcept { return switches; }
+}  // namespace kiln::support
+
+extern "C" Function eglGetProcAddress(const char* name) {
+  static const std::map<std::string, Function> wrapped{
+      {"glGetGraphicsResetStatus", wrapper(get_reset_status)},
+      {"glClientWaitSync", wrapper(client_wait_sync)},
+      {"eglCreateContext", wrapper(create_context)},
+      {"eglQueryString", wrapper(query_string)},
+      {"eglQueryDevicesEXT", wrapper(query_devices)},
+      {"eglQueryDeviceStringEXT", wrapper(query_device_string)},
+      {"eglGetPlatformDisplayEXT", wrapper(get_platform_display)},
+  };
+  const auto at = wrapped.find(name);
+  return at != wrapped.end() ? at->second : real(name);
+}

@@ -1,0 +1,24 @@
+// A libEGL around the machine's own: what a test cannot make the real one do (lose a context, refuse robustness, list
+// other devices, keep a fence waiting) it does as told, and everything else goes through. Thread-safety: the switches
+// are atomic. Named to the plugin by [plugin.opengl] egl_library.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+namespace kiln::support {
+
+struct EglSwitches {
+  std::atomic<unsigned> reset_status{0};        // what glGetGraphicsResetStatus answers; 0: none
+  std::atomic<int> waits_to_expire{0};          // so many glClientWaitSync answer GL_TIMEOUT_EXPIRED
+  std::atomic<int> waits_to_fail{0};            // so many answer GL_WAIT_FAILED
+  std::atomic<int> robust_contexts_refused{0};  // counted: attributes of robustness make eglCreateContext fail
+  std::atomic<bool> refuse_robustness{false};
+  std::atomic<bool> hide_devices{false};    // no EGL_EXT_device_*: only the surfaceless platform is left
+  std::atomic<bool> hide_platforms{false};  // no platform at all
+  std::string extra_nodes[2];               // not empty: a listed device with this render node, which cannot be opened
+};
+
+EglSwitches& egl_switches() noexcept;
+
+}  // namespace kiln::support
