@@ -22,13 +22,18 @@ bool is_output(const TensorDecl& tensor) { return tensor.role == TensorRole::out
 
 OpenedCpu::OpenedCpu(PluginSettings settings) : plugin("cpu", std::move(settings)) {
   plugin.driver().enumerate();
-  mapped_before_open = is_mapped("libdnnl") || is_mapped("libgomp");
+  onednn_preceded_open();
   device = plugin.open("cpu");
   auto generators = plugin.registry().generators("library");
   if (!generators) throw std::runtime_error(generators.error().text());
   auto made = generators->front()->make({});
   if (!made) throw std::runtime_error(made.error().text());
   generator = std::move(made).value();
+}
+
+bool onednn_preceded_open() {
+  static const bool preceded = is_mapped("libdnnl") || is_mapped("libgomp");
+  return preceded;
 }
 
 OpenedCpu& shared_cpu() {

@@ -20,10 +20,12 @@ struct OpenedCpu {
   explicit OpenedCpu(PluginSettings settings = {});
 
   support::PluginUnderTest plugin;
-  bool mapped_before_open = false;  // oneDNN was in the process's memory after enumerate()
   std::shared_ptr<Device> device;
   std::shared_ptr<KernelGenerator> generator;
 };
+
+// Whether oneDNN was in the process's memory when the first of all had enumerated and not yet opened its device.
+bool onednn_preceded_open();
 
 // With default settings.
 OpenedCpu& shared_cpu();

@@ -55,6 +55,12 @@ Conv2dSpec without_stride(Conv2dSpec spec) {
   return spec;
 }
 
+// The library refuses a view whose last step would reach into the next row or plane.
+bool has_pixels_view(const Conv2dSpec& spec) {
+  return is_pointwise(spec) && (spec.stride_y != 1 || spec.stride_x != 1) && spec.out_h() * spec.stride_y <= spec.h &&
+         spec.out_w() * spec.stride_x <= spec.w;
+}
+
 Desc pixels_read(const Conv2dSpec& spec) {
   return Desc({spec.n, spec.c, spec.out_h(), spec.out_w()}, f32,
               dnnl::memory::dims{spec.c * spec.h * spec.w, spec.h * spec.w, spec.stride_y * spec.w, spec.stride_x});
@@ -187,7 +193,7 @@ std::vector<Pipeline> conv2d_pipelines(const Conv2dSpec& spec, const dnnl::engin
       collector.convolutions(spec, lies, way, dnnl::algorithm::convolution_winograd);
     }
   }
-  if (is_pointwise(spec) && (spec.stride_y != 1 || spec.stride_x != 1)) {
+  if (has_pixels_view(spec)) {
     const Conv2dSpec compact = without_stride(spec);
     for (const Way& way : compact_ways) {
       collector.convolutions(compact, pixels_read(spec), way, dnnl::algorithm::convolution_direct);
