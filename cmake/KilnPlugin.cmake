@@ -5,7 +5,10 @@ function(kiln_add_plugin name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL" "" "SOURCES;LIBRARIES")
   add_library(kiln_plugin_${name} MODULE ${arg_SOURCES})
   target_link_libraries(kiln_plugin_${name} PRIVATE kiln::core ${arg_LIBRARIES})
-  target_link_options(kiln_plugin_${name} PRIVATE -Wl,--no-undefined -Wl,--exclude-libs,ALL)
+  # Hidden visibility does not reach what the standard library's own headers mark as visible: the linker's script does.
+  set(exports ${CMAKE_CURRENT_BINARY_DIR}/kiln_plugin.map)
+  file(CONFIGURE OUTPUT ${exports} CONTENT "{ global: kiln_plugin_entry; local: *; };\n")
+  target_link_options(kiln_plugin_${name} PRIVATE -Wl,--no-undefined -Wl,--version-script=${exports})
   set_target_properties(kiln_plugin_${name} PROPERTIES
     PREFIX "" OUTPUT_NAME ${name}
     CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON
