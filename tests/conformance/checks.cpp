@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 
 namespace kiln::conformance {
 
@@ -47,12 +48,17 @@ std::vector<float> random_values(std::uint64_t seed, std::uint64_t count) {
   return values;
 }
 
-std::vector<std::vector<float>> random_tensors(const std::vector<TensorDecl>& decls, std::uint64_t seed) {
+std::vector<std::vector<float>> random_tensors(const std::vector<TensorDecl>& decls, std::uint64_t seed,
+                                               Values values) {
   std::vector<std::vector<float>> tensors;
   for (const TensorDecl& decl : decls) {
     const std::uint64_t count = decl.bytes / sizeof(float);
-    tensors.push_back(decl.role == TensorRole::output ? std::vector<float>(count)
-                                                      : random_values(seed + tensors.size(), count));
+    std::vector<float>& tensor = tensors.emplace_back(count);
+    if (decl.role == TensorRole::output) continue;
+    tensor = random_values(seed * 8 + tensors.size(), count);
+    if (values == Values::integers) {
+      for (float& value : tensor) value = std::floor(value * 4.5F + 0.5F);
+    }
   }
   return tensors;
 }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,8 +29,14 @@ Conv2dSpec small_conv();
 // Values of [-1, 1), the same for the same seed.
 std::vector<float> random_values(std::uint64_t seed, std::uint64_t count);
 
-// The tensors of a plan: inputs and constants random from the seed, outputs empty of meaning (zeros).
-std::vector<std::vector<float>> random_tensors(const std::vector<TensorDecl>& decls, std::uint64_t seed);
+// What a check computes with. fractions: values of [-1, 1), whose sums round, so results are judged by the derived
+// bound; in a long sum that bound is wider than a term. integers: of [-4, 4], whose sums are exact in fp32 below 2^20
+// terms, so that one term too few or too many is seen in a sum of any length.
+enum class Values : std::uint8_t { fractions, integers };
+
+// The tensors of a plan: inputs and constants from the seed, outputs empty of meaning (zeros).
+std::vector<std::vector<float>> random_tensors(const std::vector<TensorDecl>& decls, std::uint64_t seed,
+                                               Values values = Values::fractions);
 
 // "invalid_argument" is among "invalid_argument unsupported".
 bool is_one_of(const Status& status, std::initializer_list<StatusCode> codes);

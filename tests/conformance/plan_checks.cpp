@@ -21,9 +21,12 @@ void check_spec(const KernelSpec& spec, std::uint64_t seed) {
   const KernelPlan plan = plan_for(spec);
   for (const Memory memory : {Memory::devices, Memory::hosts}) {
     if (memory == Memory::hosts && !subject().device->info().wraps_host_memory) continue;
-    auto tensors = random_tensors(plan.tensors, seed);
-    check_runs(plan, tensors, memory);
-    CHECK(first_difference(expected_of(spec, tensors), tensors.back()) == "");
+    auto fractions = random_tensors(plan.tensors, seed);
+    check_runs(plan, fractions, memory);
+    CHECK(first_difference(expected_of(spec, fractions), fractions.back()) == "");
+    auto integers = random_tensors(plan.tensors, seed, Values::integers);
+    check_runs(plan, integers, memory);
+    CHECK(first_difference(exactly(expected_of(spec, integers)), integers.back()) == "");
   }
 }
 
@@ -90,6 +93,38 @@ TEST_CASE("conformance: a generated matrix product is right", "[conformance][pla
   check_spec(gemm(17, 33, 65, Bias::none, Activation::none), 58);
   check_spec(gemm(70, 3, 129, Bias::per_channel, Activation::none), 59);
   check_spec(gemm(5, 64, 7, Bias::per_channel, Activation::relu), 60);
+}
+
+TEST_CASE("conformance: a plan made for a smaller device is right too", "[conformance][plan]") {
+  if (!present()) return;
+  // A generator that heeds these limits folds its launches; one that has no launch to shape does as always.
+  DeviceInfo small = subject().device->info();
+  small.max_grid = {5, 3, 40};
+  small.max_workgroup = {8, 2, 1};
+  small.max_workgroup_lanes = 16;
+  Conv2dSpec spec = small_conv();
+  spec.k = 11, spec.bias = Bias::per_channel;
+  auto plan = subject().generator->generate(spec, small, subject().dialect);
+  REQUIRE(plan.has_value());
+  for (const Pass& pass : plan->passes) {
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      CHECK(pass.grid[axis] <= small.max_grid[axis]);
+      CHECK(pass.source.workgroup[axis] <= small.max_workgroup[axis]);
+    }
+  }
+  auto tensors = random_tensors(plan->tensors, 64);
+  check_runs(*plan, tensors);
+  CHECK(first_difference(expected_of(spec, tensors), tensors.back()) == "");
+}
+
+TEST_CASE("conformance: long sums are right", "[conformance][plan]") {
+  if (!present()) return;
+  // More terms than a software rasterizer lets a loop, or all loops of a lane together, go round.
+  check_spec(gemm(2, 3, 150000, Bias::per_channel, Activation::none), 65);
+  Conv2dSpec spec;
+  spec.c = 70000, spec.h = 2, spec.w = 3, spec.k = 2, spec.r = 1, spec.s = 1;
+  spec.bias = Bias::per_channel, spec.activation = Activation::relu;
+  check_spec(spec, 66);
 }
 
 TEST_CASE("conformance: two convolutions through scratch are one plan", "[conformance][plan]") {

@@ -25,6 +25,9 @@ Expected expected_gemm(const GemmSpec& spec, std::span<const float> a, std::span
 // From the tensors of a spec, in their order; the last is the output and is not read.
 Expected expected_of(const KernelSpec& spec, const std::vector<std::vector<float>>& tensors);
 
+// The same with bounds of nothing: for values whose sums are exact in fp32.
+Expected exactly(Expected expected);
+
 // The first element outside its bound (NaN always is), in words; empty: none.
 std::string first_difference(const Expected& expected, std::span<const float> actual);
 
