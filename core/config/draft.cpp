@@ -37,6 +37,7 @@ ConfigOrigin FileContext::origin(TextPosition at) const {
 }
 
 void assign(Draft& draft, const KeyEntry& key, const TomlNode& value, const ValueSource& source) {
+  draft.attempted.emplace(key.name);
   Result<ConfigValue> result = checked(value, key.rule);
   if (result) result = with_paths_expanded(std::move(*result), key, draft, source.base);
   if (!result) return draft.problem(source.place, std::string(key.name) + ": " + result.error().message);
@@ -48,7 +49,8 @@ void assign_plugin(Draft& draft, const std::string& plugin, const std::string& k
                    const ValueSource& source) {
   const std::optional<ConfigValue> plain = plain_value(value);
   if (!plain) {
-    return draft.problem(source.place, "plugin." + plugin + "." + key + ": found " + describe(value) +
+    return draft.problem(source.place, "plugin." + toml_key(plugin) + "." + toml_key(key) + ": found " +
+                                           describe(value) +
                                            ", expected a boolean, a number, a text or an array of texts");
   }
   draft.config.plugin[plugin][key] = {*plain, source.origin, source.place};

@@ -9,7 +9,9 @@
 #include "config/text/toml_document.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,7 @@ struct Draft {
   std::vector<ConfigProblem> problems;
   std::map<std::string, ConfigPlace> job_names;
   std::map<std::string, std::string> environment;  // without empty values
+  std::set<std::string, std::less<>> attempted;    // keys that somebody gave a value, be it a wrong one
 
   void problem(const ConfigPlace& place, std::string message) { problems.push_back({place, std::move(message)}); }
 };

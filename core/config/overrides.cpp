@@ -1,5 +1,7 @@
 #include "config/overrides.hpp"
 
+#include "config/text/toml_text.hpp"
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -71,16 +73,17 @@ TomlNode fitted(TomlNode value, std::string_view typed, ValueKind kind) {
 }
 
 void apply_set(Draft& draft, const std::string& argument) {
-  const ConfigPlace place{"--set " + argument};
+  const ConfigPlace place{"--set " + one_line(argument)};
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos || equals == 0) {
     return draft.problem(place, "found no key and value, expected key=value");
   }
   const std::string key_name = argument.substr(0, equals);
+  const std::string shown = one_line(key_name);
   const std::string_view typed = std::string_view(argument).substr(equals + 1);
   auto parsed = parse_value(typed);
   if (const auto* failure = std::get_if<TomlFailure>(&parsed)) {
-    return draft.problem(place, key_name + ": not valid TOML: " + failure->message);
+    return draft.problem(place, shown + ": not valid TOML: " + failure->message);
   }
   TomlNode& value = std::get<TomlNode>(parsed);
   const ValueSource source{place, {OriginKind::command_line, "--set " + key_name}, {}};
@@ -92,14 +95,14 @@ void apply_set(Draft& draft, const std::string& argument) {
     const std::size_t dot = key_name.find('.', plugin.size());
     const bool whole = dot != std::string::npos && dot > plugin.size() && dot + 1 < key_name.size() &&
                        key_name.find('.', dot + 1) == std::string::npos;
-    if (!whole) return draft.problem(place, key_name + ": expected plugin.NAME.KEY");
+    if (!whole) return draft.problem(place, shown + ": expected plugin.NAME.KEY");
     return assign_plugin(draft, key_name.substr(plugin.size(), dot - plugin.size()), key_name.substr(dot + 1), value,
                          source);
   }
   if (key_name == "job" || key_name.starts_with("job.")) {
-    return draft.problem(place, key_name + ": jobs are written in a file, expected a key of another section");
+    return draft.problem(place, shown + ": jobs are written in a file, expected a key of another section");
   }
-  draft.problem(place, key_name + ": unknown key; nearest: " + std::string(nearest_key(key_name)));
+  draft.problem(place, shown + ": unknown key; nearest: " + std::string(nearest_key(key_name)));
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include <kiln/config_reader.hpp>
 
 #include "config/text/nearest_word.hpp"
+#include "config/text/toml_text.hpp"
 #include "config/value_rule.hpp"
 
 #include <algorithm>
 #include <string_view>
+#include <tuple>
 
 namespace kiln {
 namespace {
@@ -23,7 +25,8 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
 ConfigProblem unknown_plugin(const Config& config, const std::string& plugin) {
   const auto place = config.plugin_places.find(plugin);
   const std::vector<std::string_view> loaded(config.plugins.load.begin(), config.plugins.load.end());
-  std::string message = "[plugin." + plugin + "]: found a section of a plugin that is not in plugins.load";
+  std::string message =
+      "[plugin." + config::toml_key(plugin) + "]: found a section of a plugin that is not in plugins.load";
   message += loaded.empty() ? ", which is empty" : "; nearest: [" + nearest(plugin, loaded, "plugin.") + "]";
   return {place == config.plugin_places.end() ? ConfigPlace{} : place->second, std::move(message)};
 }
@@ -33,7 +36,7 @@ void check_section(const std::string& plugin, const RawPluginSection& section, c
   std::vector<std::string_view> names;
   for (const ConfigKey& key : keys) names.push_back(key.name);
   for (const auto& [name, setting] : section) {
-    const std::string dotted = "plugin." + plugin + "." + name;
+    const std::string dotted = "plugin." + config::toml_key(plugin) + "." + config::toml_key(name);
     const auto key = std::find_if(keys.begin(), keys.end(), [&](const ConfigKey& each) { return each.name == name; });
     if (key == keys.end()) {
       std::string message = dotted + ": unknown key";

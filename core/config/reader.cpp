@@ -32,10 +32,7 @@ void read_text(Draft& draft, std::string_view text, const std::string& name) {
 void default_path(Draft& draft, std::string_view key_name, const std::string& variable, const std::string& below_home,
                   const std::string& leaf) {
   const KeyEntry& key = *find_key(key_name);
-  if (draft.config.origins[std::string(key_name)].kind != OriginKind::built_in) return;
-  for (const ConfigProblem& problem : draft.problems) {
-    if (problem.message.starts_with(std::string(key_name) + ": ")) return;  // somebody tried to set it
-  }
+  if (draft.attempted.contains(key_name)) return;
   const auto below = [&leaf](const std::filesystem::path& folder) {
     const std::filesystem::path ours = folder / "kiln";
     return ConfigValue((leaf.empty() ? ours : ours / leaf).lexically_normal().string());

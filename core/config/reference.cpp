@@ -3,6 +3,8 @@
 #include "config/jobs/job_keys.hpp"
 #include "config/key_table.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <string_view>
 
 namespace kiln {
@@ -33,8 +35,10 @@ void comment(std::string& out, std::string_view text, std::string_view indent = 
   out += line + "\n";
 }
 
-// Words and ranges, where the type alone does not say them.
+// Words, ranges and units; empty where the default shows all there is to know.
 std::string accepted(const config::ValueRule& rule) {
+  const bool says_more = !rule.allowed.empty() || std::isfinite(rule.least) || std::isfinite(rule.most);
+  if (!says_more) return "";
   std::string text = config::expected_text(rule);
   text[0] = static_cast<char>(text[0] - 'a' + 'A');
   return text + ".";
@@ -48,7 +52,7 @@ void write_section(std::string& out, const config::SectionEntry& section) {
     if (config::section_of(key) != section.name) continue;
     out += "\n";
     comment(out, key.help);
-    comment(out, accepted(key.rule));
+    if (const std::string words = accepted(key.rule); !words.empty()) comment(out, words);
     // Written out, such a value would hide what the environment says, or be refused in a file.
     const bool hidden = !key.default_text.empty();
     out += (hidden ? "# " : "") + std::string(config::name_in_section(key)) + " = " + config::default_of(key) + "\n";

@@ -2,6 +2,7 @@
 
 #include "config/jobs/job_reader.hpp"
 #include "config/text/nearest_word.hpp"
+#include "config/text/toml_text.hpp"
 
 #include <string_view>
 #include <vector>
@@ -18,7 +19,8 @@ void read_fixed_section(Draft& draft, const TomlMember& section, const FileConte
     const std::string dotted = section.key + "." + member.key;
     const KeyEntry* key = find_key(dotted);
     if (key == nullptr) {
-      draft.problem(file.place(member.at), dotted + ": unknown key; nearest: " + std::string(nearest_key(dotted)));
+      draft.problem(file.place(member.at), section.key + "." + toml_key(member.key) +
+                                               ": unknown key; nearest: " + std::string(nearest_key(dotted)));
     } else if (key->place == KeyPlace::outside_file) {
       draft.problem(file.place(member.at),
                     dotted + ": found in a file, expected on the command line or in the environment only");
@@ -38,8 +40,8 @@ void read_plugin_sections(Draft& draft, const TomlMember& plugins, const FileCon
   }
   for (const TomlMember& section : plugins.value.members) {
     if (section.value.kind != TomlKind::table) {
-      draft.problem(file.place(section.at), "plugin." + section.key + ": found " + describe(section.value) +
-                                                ", expected a section: [plugin." + section.key + "]");
+      draft.problem(file.place(section.at), "plugin." + toml_key(section.key) + ": found " + describe(section.value) +
+                                                ", expected a section: [plugin." + toml_key(section.key) + "]");
       continue;
     }
     draft.config.plugin[section.key];
@@ -59,10 +61,10 @@ void report_unknown(Draft& draft, const TomlMember& member, const FileContext& f
     const std::string shown = nearest == "job"      ? "[[job]]"
                               : nearest == "plugin" ? "[plugin.NAME]"
                                                     : "[" + std::string(nearest) + "]";
-    return draft.problem(file.place(member.at), "[" + member.key + "]: unknown section; nearest: " + shown);
+    return draft.problem(file.place(member.at), "[" + toml_key(member.key) + "]: unknown section; nearest: " + shown);
   }
-  draft.problem(file.place(member.at),
-                member.key + ": unknown key outside the sections; nearest: " + std::string(nearest_key(member.key)));
+  draft.problem(file.place(member.at), toml_key(member.key) + ": unknown key outside the sections; nearest: " +
+                                           std::string(nearest_key(member.key)));
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ void add_plugin_values(const Config& config, const std::map<std::string, std::ve
       for (const auto& [name, setting] : section->second) shown[name] = {"", setting.value, setting.origin};
     }
     for (auto& [name, value] : shown) {
-      value.key = "plugin." + plugin + "." + name;
+      value.key = "plugin." + config::toml_key(plugin) + "." + config::toml_key(name);
       values.push_back(std::move(value));
     }
   }

@@ -125,9 +125,9 @@ std::string expected_text(const ValueRule& rule) {
     case ValueKind::text_list:
       return "an array of texts";
     case ValueKind::size:
-      return "a size such as \"50 MiB\"" + range_text(rule, size_text);
+      return "a size such as \"50 MiB\"," + range_text(rule, size_text);
     case ValueKind::duration:
-      return "a duration such as \"10 s\"" + range_text(rule, duration_text);
+      return "a duration such as \"10 s\"," + range_text(rule, duration_text);
     case ValueKind::path:
       return "a path";
     case ValueKind::path_list:

@@ -7,6 +7,7 @@
 #include "config/text/toml_text.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -57,7 +58,8 @@ std::string nearest_job_key(std::string_view name, JobForm form) {
 void read_member(JobDraft& draft, const TomlMember& member, JobForm form, JobReport& report) {
   const JobKeyEntry* key = find_job_key(member.key);
   if (key == nullptr) {
-    return report.problem(member.at, member.key + ": unknown key; nearest: " + nearest_job_key(member.key, form));
+    return report.problem(member.at,
+                          toml_key(member.key) + ": unknown key; nearest: " + nearest_job_key(member.key, form));
   }
   if (form != JobForm::invalid && !has_form(key->used_by, form)) {
     return report.problem(member.at, member.key + ": found in " + std::string(form_text(form)) +
@@ -89,15 +91,26 @@ void report_missing(const TomlNode& job, JobForm form, JobReport& report) {
   }
 }
 
-void register_name(Draft& draft, const std::string& name, const ConfigPlace& place) {
+// Where the name was used before, if it was.
+std::optional<ConfigPlace> register_name(Draft& draft, const std::string& name, const ConfigPlace& place) {
   const auto [first, fresh] = draft.job_names.try_emplace(name, place);
-  if (fresh) return;
-  const ConfigPlace& other = first->second;
-  draft.problem(place, "job " + toml_text(name) + ": the name is used twice, first at " + other.file + ":" +
-                           std::to_string(other.line) + ":" + std::to_string(other.column));
+  return fresh ? std::nullopt : std::optional(first->second);
 }
 
-// Where there is a bias or an activation, each row has it.
+std::string used_twice(const std::string& name, const ConfigPlace& first) {
+  return "the name " + toml_text(name) + " is used twice, first at " + first.file + ":" + std::to_string(first.line) +
+         ":" + std::to_string(first.column);
+}
+
+// In one table, the row is at fault; between a table and other jobs, the job that names the table is.
+void register_row(Draft& draft, const std::string& name, const ConfigPlace& row, const JobDraft& job,
+                  JobReport& report) {
+  const std::optional<ConfigPlace> first = register_name(draft, name, row);
+  if (!first) return;
+  if (first->file == row.file && first->line != row.line) return draft.problem(row, used_twice(name, *first));
+  report.problem(job.table_at, "table: " + used_twice(name, *first) + "; expected a job name of its own");
+}
+
 void expand_table(Draft& draft, const JobDraft& job, const FileContext& file, JobReport& report) {
   const std::filesystem::path path = file.base / job.table;
   const Result<std::string> text = read_text_file(path, FileKinds::regular);
@@ -112,7 +125,7 @@ void expand_table(Draft& draft, const JobDraft& job, const FileContext& file, Jo
     row.spec.bias = job.conv.bias;
     row.spec.activation = job.conv.activation;
     row.spec.accuracy = job.conv.accuracy;
-    register_name(draft, expanded.name, row.place);
+    register_row(draft, expanded.name, row.place, job, report);
     if (const Status status = validate(KernelSpec(row.spec)); !status.ok()) {
       draft.problem(row.place, "job " + toml_text(expanded.name) + ": " + status.message);
       continue;
@@ -136,7 +149,10 @@ void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileC
     report.problem(find_member(node, "op")->value.at,
                    "op: found " + toml_text(job.job.op) + ", expected conv2d: a table's rows are");
   }
-  if (named && form != JobForm::table) register_name(draft, name->value.text, file.place(name->value.at));
+  if (named && form != JobForm::table) {
+    const std::optional<ConfigPlace> first = register_name(draft, name->value.text, file.place(name->value.at));
+    if (first) report.problem(name->value.at, used_twice(name->value.text, *first));
+  }
   if (report.problems() != 0) return;
   if (form == JobForm::table) return expand_table(draft, job, file, report);
   if (form == JobForm::conv2d) job.job.spec = job.conv;

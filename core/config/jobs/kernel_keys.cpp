@@ -84,8 +84,8 @@ void read_bindings(JobDraft& draft, const JobKeyEntry&, const TomlMember& member
     for (const TomlMember& key : item.members) {
       if (key.key != "input" && key.key != "inout") {
         constexpr std::array<std::string_view, 2> known{"input", "inout"};
-        report.problem(key.at,
-                       who + "." + key.key + ": unknown key; nearest: " + std::string(nearest_word(key.key, known)));
+        report.problem(key.at, who + "." + toml_key(key.key) +
+                                   ": unknown key; nearest: " + std::string(nearest_word(key.key, known)));
         ++accesses;  // most likely a misspelt access: told once is enough
         continue;
       }

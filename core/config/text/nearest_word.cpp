@@ -33,10 +33,14 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
 }
 
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates) {
-  const auto nearest = std::min_element(
-      candidates.begin(), candidates.end(),
-      [&](std::string_view a, std::string_view b) { return edit_distance(word, a) < edit_distance(word, b); });
-  return nearest == candidates.end() ? std::string_view{} : *nearest;
+  std::string_view best;
+  std::pair<std::size_t, std::size_t> least;  // distance, then letters that do not agree from the start
+  for (const std::string_view candidate : candidates) {
+    const auto agree = std::mismatch(word.begin(), word.end(), candidate.begin(), candidate.end()).first;
+    const auto apart = std::pair(edit_distance(word, candidate), static_cast<std::size_t>(word.end() - agree));
+    if (best.empty() || apart < least) best = candidate, least = apart;
+  }
+  return best;
 }
 
 }  // namespace kiln::config

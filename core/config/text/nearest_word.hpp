@@ -13,7 +13,7 @@ namespace kiln::config {
 // to their first 128 bytes.
 std::size_t edit_distance(std::string_view from, std::string_view to);
 
-// The candidate with the least distance, the first of several; empty where there is no candidate.
+// The candidate with the least distance; of several, the one that begins most alike. Empty where there is no candidate.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace kiln::config

@@ -1,5 +1,7 @@
 #include "config/text/toml_document.hpp"
 
+#include "config/text/toml_text.hpp"
+
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
 #define TOML_ENABLE_FORMATTERS 1
@@ -102,7 +104,7 @@ std::variant<TomlNode, TomlFailure> parse_toml(std::string_view text) {
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
-    return TomlFailure{position(error.source().begin), std::string(error.description())};
+    return TomlFailure{position(error.source().begin), one_line(error.description())};
   }
   return convert(parsed.table());
 }

@@ -1,0 +1,186 @@
+// Every key of every section and every form of a job, as typed values.
+#include "core/config/config_fixture.hpp"
+
+#include "config/jobs/job_keys.hpp"
+#include "config/key_table.hpp"
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+Config every_key() {
+  ConfigSources sources = at_home();
+  sources.file = source_dir() / "tests/golden/config/good/every_key.toml";
+  ConfigReading reading = read_config(sources);
+  CHECK(texts(reading.problems) == std::vector<std::string>{});
+  return std::move(reading.config);
+}
+
+const JobConfig& job(const Config& config, const std::string& name) {
+  for (const JobConfig& each : config.jobs) {
+    if (each.name == name) return each;
+  }
+  FAIL("no job " + name);
+  return config.jobs.front();
+}
+
+}  // namespace
+
+TEST_CASE("config: every_key.toml sets every key of the fixed sections away from its default", "[config]") {
+  const Config config = every_key();
+  const Config plain = read_valid("");
+  for (const config::KeyEntry& key : config::key_table()) {
+    if (key.place == config::KeyPlace::outside_file) continue;
+    INFO(key.name);
+    CHECK(config.origins.at(std::string(key.name)).kind == OriginKind::file);
+    CHECK(config::print(key.get(config)) != config::print(key.get(plain)));
+  }
+}
+
+TEST_CASE("config: every_key.toml uses every key of a job", "[config]") {
+  const std::string text = file_text(source_dir() / "tests/golden/config/good/every_key.toml");
+  for (const config::JobKeyEntry& key : config::job_key_table()) {
+    INFO(key.name);
+    CHECK(text.find("\n" + std::string(key.name) + " = ") != std::string::npos);
+  }
+}
+
+TEST_CASE("config: the fixed sections as typed values", "[config]") {
+  const Config config = every_key();
+  CHECK(config.plugins.load == std::vector<std::string>{"cpu", "mine"});
+  CHECK(config.plugins.required == std::vector<std::string>{});
+  CHECK(config.device.prefer == "opengl:1");
+  CHECK(config.device.fallback == Fallback::never);
+  CHECK(config.cache.name == "mine");
+  CHECK(config.cache.directory == "/home/person/kiln-cache");
+  CHECK(config.cache.max_programs == 0);
+  CHECK(config.cache.max_memory == 500ull << 20);
+  CHECK(config.cache.max_disk == 4096);
+  CHECK(config.cache.policy == "wtinylfu");
+  CHECK_FALSE(config.cache.auto_save);
+  CHECK(config.cache.compression == "none");
+  CHECK(config.cache.read_only);
+  CHECK(config.cache.key_file == source_dir() / "tests/golden/config/good/keys/key");
+  CHECK(config.executor.name == "serial");
+  CHECK(config.executor.in_flight == 16);
+  CHECK(config.executor.timeout == std::chrono::milliseconds(1500));
+  CHECK(config.selector.name == "fixed");
+  CHECK(config.selector.policy == "ucb");
+  CHECK(config.selector.ema_alpha == 1.0);
+  CHECK(config.selector.exploration == 0.0);
+  CHECK_FALSE(config.selector.serve_while_building);
+  CHECK(config.generator.name == "other");
+  CHECK(config.log_level == LogLevel::debug);
+  const RawPluginSection& section = config.plugin.at("mine");
+  CHECK(std::get<bool>(section.at("flag").value));
+  CHECK(std::get<std::int64_t>(section.at("count").value) == 3);
+  CHECK(std::get<double>(section.at("share").value) == 0.5);
+  CHECK(std::get<std::string>(section.at("word").value) == "x");
+  CHECK(std::get<std::vector<std::string>>(section.at("list").value) == std::vector<std::string>{"a", "b"});
+  CHECK(section.at("flag").place.line > 0);
+  CHECK(section.at("flag").origin.kind == OriginKind::file);
+}
+
+TEST_CASE("config: words of every kind are known", "[config]") {
+  for (const char* policy : {"lru", "sieve", "s3fifo", "wtinylfu", "cost"}) {
+    CHECK(read_valid("[cache]\npolicy = \"" + std::string(policy) + "\"\n").cache.policy == policy);
+  }
+  for (const char* policy : {"ema", "epsilon", "ucb", "thompson"}) {
+    CHECK(read_valid("[selector]\npolicy = \"" + std::string(policy) + "\"\n").selector.policy == policy);
+  }
+  const std::pair<const char*, LogLevel> levels[] = {{"debug", LogLevel::debug},
+                                                     {"info", LogLevel::info},
+                                                     {"warning", LogLevel::warning},
+                                                     {"error", LogLevel::error},
+                                                     {"off", LogLevel::off}};
+  for (const auto& [word, level] : levels) {
+    CHECK(read_valid("[log]\nlevel = \"" + std::string(word) + "\"\n").log_level == level);
+  }
+}
+
+TEST_CASE("config: sizes as texts and as integers", "[config]") {
+  CHECK(read_valid("[cache]\nmax_disk = 1073741824\n").cache.max_disk == 1ull << 30);
+  CHECK(read_valid("[cache]\nmax_disk = \"500MiB\"\n").cache.max_disk == 500ull << 20);
+  CHECK(read_valid("[cache]\nmax_disk = \"4096\"\n").cache.max_disk == 4096);
+  CHECK(read_valid("[cache]\nmax_disk = 0\n").cache.max_disk == 0);
+}
+
+TEST_CASE("config: a conv2d job with every key", "[config]") {
+  const Config config = every_key();
+  const JobConfig& layer = job(config, "layer");
+  Conv2dSpec expected;
+  expected.n = 2, expected.c = 4, expected.h = 9, expected.w = 11, expected.k = 8, expected.r = 3, expected.s = 2;
+  expected.stride_y = 2, expected.stride_x = 1;
+  expected.pad_y = 1, expected.pad_x = 0;
+  expected.dilation_y = expected.dilation_x = 2;
+  expected.groups = 2;
+  expected.bias = Bias::per_channel;
+  expected.activation = Activation::relu;
+  expected.accuracy = Accuracy::winograd;
+  CHECK(std::get<Conv2dSpec>(layer.spec) == expected);
+  CHECK(layer.op == "conv2d");
+  CHECK(layer.input == "in.npy");
+  CHECK(layer.weights == "random:18446744073709551615");
+  CHECK(layer.bias == "bias.npy");
+  CHECK(layer.output == "out.npy");
+  CHECK(layer.device == "cpu");
+  CHECK(layer.verify);
+  CHECK(layer.base == source_dir() / "tests/golden/config/good");
+  CHECK(layer.place.line > 0);
+}
+
+TEST_CASE("config: a conv2d job with what it needs has the documented defaults", "[config]") {
+  const Config config = read_valid(
+      "[[job]]\nname = \"a\"\nop = \"conv2d\"\nc = 8\nh = 7\nw = 6\nk = 5\nr = 3\ns = 2\ninput = \"random:0\"\n"
+      "weights = \"photo.png\"\n");
+  REQUIRE(config.jobs.size() == 1);
+  Conv2dSpec expected;
+  expected.c = 8, expected.h = 7, expected.w = 6, expected.k = 5, expected.r = 3, expected.s = 2;
+  CHECK(std::get<Conv2dSpec>(config.jobs[0].spec) == expected);
+  CHECK_FALSE(config.jobs[0].verify);
+  CHECK(config.jobs[0].output.empty());
+  CHECK(config.jobs[0].bias.empty());
+  CHECK(config.jobs[0].device.empty());
+}
+
+TEST_CASE("config: a gemm job", "[config]") {
+  const Config config = every_key();
+  const JobConfig& product = job(config, "product");
+  GemmSpec expected;
+  expected.m = 5, expected.n = 6, expected.k = 7;
+  expected.activation = Activation::relu;
+  CHECK(std::get<GemmSpec>(product.spec) == expected);
+  CHECK(product.op == "gemm");
+  const Config biased = read_valid(
+      "[[job]]\nname = \"g\"\nop = \"gemm\"\nm = 1\nn = 2\nk = 3\ninput = \"a.npy\"\nweights = \"b.npy\"\nbias = "
+      "\"c.npy\"\n");
+  CHECK(std::get<GemmSpec>(biased.jobs.at(0).spec).bias == Bias::per_channel);
+}
+
+TEST_CASE("config: a user's kernel", "[config]") {
+  const Config config = every_key();
+  const JobConfig& mine = job(config, "mine");
+  CHECK(mine.op == "kernel");
+  CHECK(mine.source == "saxpy.comp");
+  const std::vector<Define> constants{{"A", "2.5"},   {"TWO", "2.0"},   {"BIG", "1e+30"}, {"TAPS", "7"},
+                                      {"LESS", "-3"}, {"FAST", "true"}, {"TYPE", "vec4"}, {"NOTHING", ""}};
+  CHECK(mine.constants == constants);
+  REQUIRE(mine.bindings.size() == 2);
+  CHECK(mine.bindings[0].access == Access::read);
+  CHECK(mine.bindings[0].file == "x.npy");
+  CHECK(mine.bindings[1].access == Access::read_write);
+  CHECK(mine.bindings[1].file == "y.npy");
+  CHECK(mine.grid == std::array<std::uint32_t, 3>{1024, 2, 1});
+  CHECK(mine.expect == "z.npy");
+  CHECK(mine.verify);
+  CHECK(mine.device == "opengl:0");
+}
+
+TEST_CASE("config: the jobs of a table stand where the table does", "[config]") {
+  const Config config = every_key();
+  REQUIRE(config.jobs.size() == 5);
+  CHECK(config.jobs[2].name == "mine");
+  CHECK(config.jobs[3].name == "rows/one");
+  CHECK(config.jobs[4].name == "rows/two");
+}

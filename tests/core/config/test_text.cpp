@@ -1,0 +1,99 @@
+// Units, nearest words and TOML's syntax for values.
+#include "core/config/config_fixture.hpp"
+
+#include "config/text/nearest_word.hpp"
+#include "config/text/toml_text.hpp"
+#include "config/text/units.hpp"
+
+#include <array>
+#include <limits>
+
+using namespace kiln;
+using namespace kiln::config;
+
+TEST_CASE("config::text: sizes", "[config]") {
+  CHECK(parse_size("50 MiB").value() == 50ull << 20);
+  CHECK(parse_size("500MiB").value() == 500ull << 20);
+  CHECK(parse_size("1 GiB").value() == 1ull << 30);
+  CHECK(parse_size("4096").value() == 4096);
+  CHECK(parse_size(" 7 B ").value() == 7);
+  CHECK(parse_size("0").value() == 0);
+  CHECK(parse_size("3 KiB").value() == 3072);
+  CHECK(parse_size("2 TiB").value() == 2ull << 40);
+  for (const char* bad : {"", " ", "MiB", "-1", "-1 MiB", "1.5 GiB", "5 MB", "5 mib", "5 MiB MiB", "0x10", "+5",
+                          "5 Mi B", "9223372036854775808", "9000000000 GiB"}) {
+    INFO(bad);
+    CHECK(parse_size(bad).error().code == StatusCode::invalid_argument);
+  }
+  CHECK(parse_size("9223372036854775807 B").value() == 9223372036854775807ull);
+  CHECK(parse_size("5 MB").error().message ==
+        "found \"5 MB\", expected a size such as \"50 MiB\" (units: B, KiB, MiB, GiB, TiB); nearest unit: MiB");
+}
+
+TEST_CASE("config::text: durations", "[config]") {
+  using namespace std::chrono_literals;
+  CHECK(parse_duration("10 s").value() == 10s);
+  CHECK(parse_duration("250 ms").value() == 250ms);
+  CHECK(parse_duration("30d").value() == 24h * 30);
+  CHECK(parse_duration("5 min").value() == 5min);
+  CHECK(parse_duration("2h").value() == 2h);
+  CHECK(parse_duration("7 us").value() == 7us);
+  CHECK(parse_duration("9ns").value() == 9ns);
+  for (const char* bad : {"", "10", "s", "-1 s", "1.5 s", "10 S", "10 sec", "1 s 2 ms", "99999999999 d"}) {
+    INFO(bad);
+    CHECK(parse_duration(bad).error().code == StatusCode::invalid_argument);
+  }
+}
+
+TEST_CASE("config::text: quantities are printed with the largest unit that divides them, and read back", "[config]") {
+  CHECK(print_size(0) == "0 B");
+  CHECK(print_size(50 << 20) == "50 MiB");
+  CHECK(print_size((1 << 20) + 1) == "1048577 B");
+  CHECK(print_duration(10'000'000'000) == "10 s");
+  CHECK(print_duration(90'000'000'000) == "90 s");
+  CHECK(print_duration(120'000'000'000) == "2 min");
+  CHECK(print_duration(1) == "1 ns");
+  for (const std::int64_t value :
+       {std::int64_t{1}, std::int64_t{1023}, std::int64_t{3} << 30, std::int64_t{86'400'000'000'000}}) {
+    CHECK(parse_size(print_size(value)).value() == static_cast<std::uint64_t>(value));
+    CHECK(parse_duration(print_duration(value)).value().count() == value);
+  }
+}
+
+TEST_CASE("config::text: edit distance", "[config]") {
+  CHECK(edit_distance("", "") == 0);
+  CHECK(edit_distance("", "abc") == 3);
+  CHECK(edit_distance("abc", "") == 3);
+  CHECK(edit_distance("policy", "polcy") == 1);
+  CHECK(edit_distance("policy", "poilcy") == 1);  // a swap of neighbours is one step
+  CHECK(edit_distance("kitten", "sitting") == 3);
+  CHECK(edit_distance("lru", "LRU") == 3);
+}
+
+TEST_CASE("config::text: the nearest word", "[config]") {
+  constexpr std::array<std::string_view, 5> words{"lru", "sieve", "s3fifo", "wtinylfu", "cost"};
+  CHECK(nearest_word("lruu", words) == "lru");
+  CHECK(nearest_word("fifo", words) == "s3fifo");
+  CHECK(nearest_word("cots", words) == "cost");
+  CHECK(nearest_word("x", std::span<const std::string_view>{}).empty());
+  constexpr std::array<std::string_view, 2> units{"B", "MiB"};
+  CHECK(nearest_word("MB", units) == "MiB");  // both one step away: the one that begins alike
+}
+
+TEST_CASE("config::text: values in TOML's syntax", "[config]") {
+  CHECK(toml_text("a \"b\" \\ c") == R"("a \"b\" \\ c")");
+  CHECK(toml_text("one\ntwo\t\r\x01\x7F") == R"("one\ntwo\t\r\u0001\u007F")");
+  CHECK(toml_text("größer") == "\"größer\"");
+  CHECK(toml_key("max_disk-2") == "max_disk-2");
+  CHECK(toml_key("a b") == "\"a b\"");
+  CHECK(toml_key("") == "\"\"");
+  CHECK(one_line("a\nb \"c\"") == "a\\nb \"c\"");
+  CHECK(print_number(2.5) == "2.5");
+  CHECK(print_number(2) == "2.0");
+  CHECK(print_number(-0.0) == "-0.0");
+  CHECK(print_number(1e30) == "1e+30");
+  CHECK(print_number(0.1) == "0.1");
+  CHECK(print_number(std::numeric_limits<double>::infinity()) == "inf");
+  CHECK(print_number(-std::numeric_limits<double>::infinity()) == "-inf");
+  CHECK(print_number(std::numeric_limits<double>::quiet_NaN()) == "nan");
+}
