@@ -37,7 +37,8 @@ void check_section(const std::string& plugin, const RawPluginSection& section, c
   for (const ConfigKey& key : keys) names.push_back(key.name);
   for (const auto& [name, setting] : section) {
     const std::string dotted = "plugin." + config::toml_key(plugin) + "." + config::toml_key(name);
-    const auto key = std::find_if(keys.begin(), keys.end(), [&](const ConfigKey& each) { return each.name == name; });
+    const auto key =
+        std::find_if(keys.begin(), keys.end(), [&name = name](const ConfigKey& each) { return each.name == name; });
     if (key == keys.end()) {
       std::string message = dotted + ": unknown key";
       message +=
