@@ -1,0 +1,42 @@
+// Is an output right? Compares it with a reference, element by element, under an error bound derived beforehand.
+//
+// Thread-safety: pure functions. Ownership: everything is borrowed for the call.
+// conv2d and gemm: an output's error is relative to its Σ |w*x| (+ |bias|), 0/0 being 0 and anything else over 0
+// infinite; what underflow alone explains is not counted. Bounds: reference/rounding.hpp, and where a Winograd
+// algorithm is allowed reference/winograd_allowance.hpp, which is looser at some outputs than at others. Activation
+// cannot widen an error.
+#pragma once
+
+#include <kiln/kernel.hpp>
+#include <kiln/status.hpp>
+#include <kiln/tensor.hpp>
+
+#include <cstdint>
+#include <span>
+
+namespace kiln::reference {
+
+struct Comparison {
+  double max_rel_error = 0;  // infinite where an output is not finite
+  double error_bound = 0;    // the largest relative error that any output is allowed
+  bool within = false;       // every output is finite and within its own bound
+  std::int64_t worst_index =
+      0;  // of the first output that is not finite, else of the one nearest to or furthest past its bound
+  std::int64_t not_finite = 0;  // NaN or infinite, as an output is that was never written over its poison
+};
+
+// Each answers invalid_argument where a tensor's size is not the spec's, unsupported where no bound exists (2^24
+// products or more in an output), unavailable where memory is short. bias is null where spec.bias is none. threads 0:
+// one a core.
+Result<Comparison> compare_conv2d(const Conv2dSpec& spec, const HostTensor& input, const HostTensor& weights,
+                                  const HostTensor* bias, std::span<const float> output, unsigned threads = 0);
+Result<Comparison> compare_gemm(const GemmSpec& spec, const HostTensor& a, const HostTensor& b, const HostTensor* bias,
+                                std::span<const float> output, unsigned threads = 0);
+
+// For a user's kernel, whose operations are unknown. Integers are equal or wrong (max_rel_error is |difference| /
+// max(1, |expected|), error_bound 0). Floating point: relative to max(|expected|, mean |expected| over the tensor), so
+// that cancellation near zero is measured by the tensor's scale; the bound is 2 gamma_1024: both sides may each have
+// gone through 1024 rounded operations in a row. invalid_argument where dtype or shape differ.
+Result<Comparison> compare_tensors(const HostTensor& actual, const HostTensor& expected);
+
+}  // namespace kiln::reference

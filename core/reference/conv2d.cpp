@@ -1,0 +1,167 @@
+#include "reference/conv2d.hpp"
+
+#include "reference/dot_rows.hpp"
+#include "reference/parallel_for.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace kiln::reference {
+namespace {
+
+constexpr std::int64_t lanes = dot_lanes;
+constexpr std::int64_t rows_at_once = dot_rows_at_once;
+constexpr double worth_a_thread = 1e6;  // multiply-adds: below, starting a thread costs more than it saves
+
+// Input rows as doubles, padded in x, and for a stride in x split by phase, so that the elements that neighbouring
+// outputs need for one kernel column lie side by side.
+struct RowLayout {
+  std::vector<std::int64_t> phase;   // one a slot: the residue of x (padding included) modulo stride_x that it holds
+  std::vector<std::int64_t> offset;  // one a kernel column: where its elements start in a row
+  std::int64_t slot = 0;             // elements a slot
+  std::int64_t row = 0;              // elements a row: all slots
+
+  explicit RowLayout(const Conv2dSpec& spec) {
+    const std::int64_t width = (spec.out_w() + lanes - 1) / lanes * lanes;
+    slot = width + (spec.s - 1) * spec.dilation_x / spec.stride_x;
+    for (std::int64_t s = 0; s < spec.s; ++s) {
+      const std::int64_t x = s * spec.dilation_x;
+      const auto found = std::find(phase.begin(), phase.end(), x % spec.stride_x);
+      offset.push_back((found - phase.begin()) * slot + x / spec.stride_x);
+      if (found == phase.end()) phase.push_back(x % spec.stride_x);
+    }
+    row = slot * static_cast<std::int64_t>(phase.size());
+  }
+
+  void fill(const Conv2dSpec& spec, const float* from, double* to) const {
+    for (const std::int64_t residue : phase) {
+      for (std::int64_t i = 0; i < slot; ++i) {
+        const std::int64_t x = i * spec.stride_x + residue - spec.pad_x;
+        *to++ = x >= 0 && x < spec.w ? static_cast<double>(from[x]) : 0.0;
+      }
+    }
+  }
+};
+
+// The part of an image's work that one task does: up to rows_at_once output channels of one group.
+struct ChannelBlock {
+  std::int64_t group, first, count;
+};
+
+std::vector<ChannelBlock> blocks_of(const Conv2dSpec& spec) {
+  std::vector<ChannelBlock> blocks;
+  const std::int64_t in_group = spec.k / spec.groups;
+  for (std::int64_t group = 0; group < spec.groups; ++group) {
+    for (std::int64_t at = 0; at < in_group; at += rows_at_once) {
+      blocks.push_back({group, group * in_group + at, std::min(rows_at_once, in_group - at)});
+    }
+  }
+  return blocks;
+}
+
+class ImageConvolution {
+ public:
+  ImageConvolution(const Conv2dSpec& spec, std::span<const float> weights, std::span<const float> bias)
+      : spec_(spec), weights_(weights), bias_(bias), layout_(spec), channels_(spec.c / spec.groups) {
+    for (std::int64_t r = 0; r < spec.r; ++r) {
+      for (std::int64_t c = 0; c < channels_; ++c) {
+        for (std::int64_t s = 0; s < spec.s; ++s) {
+          offsets_.push_back((r * spec.dilation_y * spec.c + c) * layout_.row +
+                             layout_.offset[static_cast<std::size_t>(s)]);
+        }
+      }
+    }
+    planes_.resize(static_cast<std::size_t>(spec.c * spec.h * layout_.row));
+  }
+
+  // One input channel of the image.
+  void load(const float* image, std::int64_t c) {
+    for (std::int64_t y = 0; y < spec_.h; ++y) {
+      layout_.fill(spec_, image + (c * spec_.h + y) * spec_.w, planes_.data() + (y * spec_.c + c) * layout_.row);
+    }
+  }
+
+  // The outputs of one block; `value` and `magnitude` are those of the image.
+  void run(const ChannelBlock& block, double* value, double* magnitude) const {
+    const std::vector<double> packed = pack(block);
+    const std::int64_t width = (spec_.out_w() + lanes - 1) / lanes * lanes;
+    std::vector<double> sums(static_cast<std::size_t>(2 * rows_at_once * width));
+    const std::int64_t taps_a_row = channels_ * spec_.s;
+    for (std::int64_t y = 0; y < spec_.out_h(); ++y) {
+      const std::int64_t top = y * spec_.stride_y - spec_.pad_y;
+      std::int64_t first = 0, end = spec_.r;
+      while (first < end && top + first * spec_.dilation_y < 0) ++first;
+      while (end > first && top + (end - 1) * spec_.dilation_y >= spec_.h) --end;
+      DotRows work;
+      work.planes = planes_.data();
+      work.origin = (top * spec_.c + block.group * channels_) * layout_.row;
+      work.offsets = offsets_.data() + first * taps_a_row;
+      work.weights = packed.data() + first * taps_a_row * rows_at_once;
+      work.taps = static_cast<std::size_t>((end - first) * taps_a_row);
+      work.blocks = static_cast<std::size_t>(width / lanes);
+      work.sums = sums.data();
+      work.magnitudes = sums.data() + rows_at_once * width;
+      dot_rows(work);
+      for (std::int64_t j = 0; j < block.count; ++j) {
+        const std::int64_t to = ((block.first + j) * spec_.out_h() + y) * spec_.out_w();
+        store(block.first + j, work.sums + j * width, work.magnitudes + j * width, value + to, magnitude + to);
+      }
+    }
+  }
+
+ private:
+  std::vector<double> pack(const ChannelBlock& block) const {
+    std::vector<double> packed(offsets_.size() * dot_rows_at_once, 0.0);
+    for (std::int64_t j = 0; j < block.count; ++j) {
+      double* to = packed.data() + j;
+      for (std::int64_t r = 0; r < spec_.r; ++r) {
+        for (std::int64_t c = 0; c < channels_; ++c) {
+          const float* from = weights_.data() + (((block.first + j) * channels_ + c) * spec_.r + r) * spec_.s;
+          for (std::int64_t s = 0; s < spec_.s; ++s, to += rows_at_once) *to = static_cast<double>(from[s]);
+        }
+      }
+    }
+    return packed;
+  }
+
+  void store(std::int64_t k, const double* sum, const double* absolute, double* value, double* magnitude) const {
+    const double bias = bias_.empty() ? 0.0 : static_cast<double>(bias_[static_cast<std::size_t>(k)]);
+    for (std::int64_t x = 0; x < spec_.out_w(); ++x) {
+      const double whole = bias_.empty() ? sum[x] : sum[x] + bias;
+      value[x] = spec_.activation == Activation::relu && whole < 0 ? 0.0 : whole;
+      magnitude[x] = absolute[x] + std::abs(bias);
+    }
+  }
+
+  const Conv2dSpec& spec_;
+  std::span<const float> weights_, bias_;
+  RowLayout layout_;
+  std::int64_t channels_;              // of one group
+  std::vector<std::int64_t> offsets_;  // one a tap, kernel row outermost: the rows inside the input are a run of them
+  std::vector<double> planes_;         // [y][channel][row]: what one output row reads lies together
+};
+
+}  // namespace
+
+Reference conv2d(const Conv2dSpec& spec, std::span<const float> input, std::span<const float> weights,
+                 std::span<const float> bias, unsigned threads) {
+  const std::int64_t outputs = spec.k * spec.out_h() * spec.out_w();  // of one image
+  Reference reference;
+  reference.value.resize(static_cast<std::size_t>(spec.n * outputs));
+  reference.magnitude.resize(reference.value.size());
+  ImageConvolution image(spec, weights, bias);
+  const std::vector<ChannelBlock> blocks = blocks_of(spec);
+  if (flops(spec) / 2 / static_cast<double>(spec.n) < worth_a_thread) threads = 1;
+  for (std::int64_t n = 0; n < spec.n; ++n) {
+    const float* const from = input.data() + n * spec.c * spec.h * spec.w;
+    double* const value = reference.value.data() + n * outputs;
+    double* const magnitude = reference.magnitude.data() + n * outputs;
+    parallel_for(spec.c, threads, [&](std::int64_t c) { image.load(from, c); });
+    parallel_for(static_cast<std::int64_t>(blocks.size()), threads,
+                 [&](std::int64_t i) { image.run(blocks[static_cast<std::size_t>(i)], value, magnitude); });
+  }
+  return reference;
+}
+
+}  // namespace kiln::reference

@@ -1,0 +1,194 @@
+#include "reference/compare.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "core/reference/naive.hpp"
+#include "reference/conv2d.hpp"
+#include "reference/rounding.hpp"
+#include "support/conv_cases.hpp"
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+Conv2dSpec layer() {
+  Conv2dSpec spec;
+  spec.c = 8, spec.h = 9, spec.w = 11, spec.k = 6, spec.r = 3, spec.s = 3, spec.pad_y = 1, spec.pad_x = 1;
+  return spec;
+}
+
+reference::Comparison verdict_of(const Conv2dSpec& spec, const ConvTensors& tensors, const std::vector<float>& output) {
+  const auto verdict = reference::compare_conv2d(spec, *tensors.input, *tensors.weights, tensors.bias.get(), output);
+  if (!verdict) FAIL(verdict.error().text());
+  return *verdict;
+}
+
+std::vector<float> single_of(const Conv2dSpec& spec, const ConvTensors& tensors) {
+  return naive_sums<float>(spec, *tensors.input, *tensors.weights, tensors.bias.get(), Order::by_channel, false);
+}
+
+}  // namespace
+
+TEST_CASE("rounding: gamma as Higham defines it", "[reference]") {
+  CHECK(reference::gamma(1, 0x1p-24) == Approx(5.9604648e-8).epsilon(1e-6));
+  CHECK(reference::gamma(1000, 0x1p-24) == Approx(1000.0 / ((1 << 24) - 1000)).epsilon(1e-12));
+  CHECK(std::isinf(reference::gamma(1 << 24, 0x1p-24)));
+  CHECK(reference::roundings_of_sum(9, false) == 10);
+  CHECK(reference::roundings_of_sum(9, true) == 11);
+}
+
+TEST_CASE("compare conv2d: plain fp32 sums are within the bound, and near to it by less than the bound",
+          "[reference]") {
+  std::uint64_t seed = 100;
+  for (const Conv2dSpec& spec : support::random_cases(150, 21, 40000)) {
+    INFO(canonical_text(spec));
+    const ConvTensors tensors = tensors_for(spec, ++seed, Values::uniform);
+    const auto verdict = verdict_of(spec, tensors, single_of(spec, tensors));
+    CHECK(verdict.within);
+    CHECK(verdict.max_rel_error <= verdict.error_bound);
+    CHECK(verdict.not_finite == 0);
+  }
+}
+
+TEST_CASE("compare conv2d: the reported error is max |out - ref| over the sum of |w*x|", "[reference]") {
+  const Conv2dSpec spec = layer();
+  const ConvTensors tensors = tensors_for(spec, 1, Values::integers);
+  const Naive exact = naive_conv2d(spec, *tensors.input, *tensors.weights, nullptr, Order::by_row);
+  std::vector<float> output(exact.value.begin(), exact.value.end());
+  CHECK(verdict_of(spec, tensors, output).max_rel_error == 0);
+  output[123] += 2;
+  output[45] -= 1;
+  const auto verdict = verdict_of(spec, tensors, output);
+  CHECK_FALSE(verdict.within);
+  CHECK(verdict.max_rel_error == Approx(std::max(2 / exact.magnitude[123], 1 / exact.magnitude[45])).epsilon(1e-12));
+  CHECK(verdict.worst_index == (2 / exact.magnitude[123] > 1 / exact.magnitude[45] ? 123 : 45));
+  CHECK(verdict.error_bound == Approx(reference::direct_bound(72, false)).epsilon(1e-12));
+}
+
+TEST_CASE("compare conv2d: common faults are not within", "[reference]") {
+  Conv2dSpec spec = layer();
+  spec.bias = Bias::per_channel;
+  spec.activation = Activation::relu;
+  const ConvTensors tensors = tensors_for(spec, 2, Values::uniform);
+  const std::vector<float> good = single_of(spec, tensors);
+  REQUIRE(verdict_of(spec, tensors, good).within);
+
+  SECTION("nothing was computed") {
+    CHECK_FALSE(verdict_of(spec, tensors, std::vector<float>(good.size(), 0.0f)).within);
+  }
+  SECTION("the bias is missing") {
+    Conv2dSpec other = spec;
+    other.bias = Bias::none;
+    CHECK_FALSE(verdict_of(spec, tensors,
+                           naive_sums<float>(other, *tensors.input, *tensors.weights, nullptr, Order::by_row, false))
+                    .within);
+  }
+  SECTION("the activation is missing") {
+    Conv2dSpec other = spec;
+    other.activation = Activation::none;
+    CHECK_FALSE(verdict_of(spec, tensors, single_of(other, tensors)).within);
+  }
+  SECTION("one tap of one output is missing") {
+    auto fewer = tensor_of({spec.k, spec.c, 3, 3}, 7, Values::uniform);  // seed of the weights above
+    REQUIRE(fewer->as<float>()[40] == tensors.weights->as<float>()[40]);
+    fewer->as<float>()[40] = 0;
+    auto damaged = good;
+    const auto without = naive_sums<float>(spec, *tensors.input, *fewer, tensors.bias.get(), Order::by_channel, false);
+    std::size_t at = 0;
+    while (good[at] == 0 || without[at] == good[at]) ++at;
+    damaged[at] = without[at];
+    const auto verdict = verdict_of(spec, tensors, damaged);
+    CHECK_FALSE(verdict.within);
+    CHECK(verdict.worst_index == static_cast<std::int64_t>(at));
+  }
+  SECTION("two rows are exchanged") {
+    auto damaged = good;
+    std::swap_ranges(damaged.begin(), damaged.begin() + 11, damaged.begin() + 11);
+    CHECK_FALSE(verdict_of(spec, tensors, damaged).within);
+  }
+  SECTION("outputs that were never written keep their poison") {
+    auto damaged = good;
+    damaged[200] = not_a_number;
+    damaged[300] = std::numeric_limits<float>::infinity();
+    const auto verdict = verdict_of(spec, tensors, damaged);
+    CHECK_FALSE(verdict.within);
+    CHECK(verdict.not_finite == 2);
+    CHECK(verdict.worst_index == 200);
+    CHECK(std::isinf(verdict.max_rel_error));
+  }
+}
+
+TEST_CASE("compare conv2d: zero over zero is no error, anything over zero is infinite", "[reference]") {
+  Conv2dSpec spec;
+  spec.c = 1, spec.h = 1, spec.w = 4, spec.k = 1, spec.r = 1, spec.s = 1;
+  ConvTensors tensors = tensors_for(spec, 1, Values::integers);
+  for (float& value : tensors.weights->as<float>()) value = 0;
+  CHECK(verdict_of(spec, tensors, {0, -0.0f, 0, 0}).within);
+  const auto verdict = verdict_of(spec, tensors, {0, 0, 1e-30f, 0});
+  CHECK_FALSE(verdict.within);
+  CHECK(std::isinf(verdict.max_rel_error));
+  CHECK(verdict.worst_index == 2);
+}
+
+TEST_CASE("compare conv2d: products that underflow may be flushed to zero", "[reference]") {
+  Conv2dSpec spec;
+  spec.c = 1, spec.h = 1, spec.w = 1, spec.k = 1, spec.r = 1, spec.s = 1;
+  ConvTensors tensors = tensors_for(spec, 1, Values::uniform);
+  tensors.input->as<float>()[0] = 1e-20f;
+  tensors.weights->as<float>()[0] = 1e-20f;
+  CHECK(verdict_of(spec, tensors, {0}).within);
+  CHECK_FALSE(verdict_of(spec, tensors, {1e-30f}).within);
+}
+
+TEST_CASE("compare conv2d: a reference that is not finite vouches for nothing", "[reference]") {
+  Conv2dSpec spec;
+  spec.c = 1, spec.h = 1, spec.w = 2, spec.k = 1, spec.r = 1, spec.s = 1;
+  ConvTensors tensors = tensors_for(spec, 1, Values::uniform);
+  for (const float value : {not_a_number, std::numeric_limits<float>::infinity()}) {
+    tensors.input->as<float>()[1] = value;
+    const auto verdict =
+        verdict_of(spec, tensors, {tensors.input->as<float>()[0] * tensors.weights->as<float>()[0], 1});
+    CHECK_FALSE(verdict.within);
+    CHECK(verdict.worst_index == 1);
+    CHECK(std::isinf(verdict.max_rel_error));
+  }
+}
+
+TEST_CASE("compare conv2d: sizes that are not the spec's are errors that name both", "[reference]") {
+  Conv2dSpec spec = layer();
+  const ConvTensors tensors = tensors_for(spec, 1, Values::uniform);
+  const std::vector<float> output(static_cast<std::size_t>(spec.k * 99));
+  const auto message = [&](const auto& verdict) {
+    REQUIRE_FALSE(verdict);
+    CHECK(verdict.error().code == StatusCode::invalid_argument);
+    return verdict.error().message;
+  };
+  CHECK_THAT(message(reference::compare_conv2d(spec, *tensors.weights, *tensors.weights, nullptr, output)),
+             Catch::Contains("input: 432 elements, expected 792"));
+  CHECK_THAT(message(reference::compare_conv2d(spec, *tensors.input, *tensors.input, nullptr, output)),
+             Catch::Contains("weights: 792 elements, expected 432"));
+  CHECK_THAT(
+      message(reference::compare_conv2d(spec, *tensors.input, *tensors.weights, nullptr, std::span(output).first(3))),
+      Catch::Contains("output: 3 elements, expected 594"));
+  CHECK_THAT(message(reference::compare_conv2d(spec, *tensors.input, *tensors.weights, tensors.weights.get(), output)),
+             Catch::Contains("3 inputs and constants, expected 2"));
+  spec.stride_x = 0;
+  CHECK_THAT(message(reference::compare_conv2d(spec, *tensors.input, *tensors.weights, nullptr, output)),
+             Catch::Contains("stride"));
+}
+
+TEST_CASE("compare conv2d: no verdict where no bound exists", "[reference]") {
+  Conv2dSpec spec;
+  spec.c = 1, spec.h = 4096, spec.w = 4096, spec.k = 1, spec.r = 4096, spec.s = 4096;
+  const ConvTensors tensors = tensors_for(spec, 1, Values::uniform);
+  const float output[] = {0};
+  const auto verdict = reference::compare_conv2d(spec, *tensors.input, *tensors.weights, nullptr, output);
+  REQUIRE_FALSE(verdict);
+  CHECK(verdict.error().code == StatusCode::unsupported);
+  CHECK_THAT(verdict.error().message, Catch::Contains("16777216"));
+}
