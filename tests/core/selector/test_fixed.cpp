@@ -59,6 +59,6 @@ TEST_CASE("selector learning: the user's preference comes before what was learne
   context.device.prefer = "slow";
   const auto selector = selector_of("learning", context);
   for (int i = 0; i < 20; ++i) {
-    CHECK(fleet.serve(*selector, conv(8, 8), [](std::size_t i) { return i == 0 ? 100.0 : 1.0; }) == 0);
+    CHECK(fleet.serve(*selector, conv(8, 8), [](std::size_t d) { return d == 0 ? 100.0 : 1.0; }) == 0);
   }
 }
