@@ -77,11 +77,16 @@ Status validate(const KernelPlan& plan) {
       return internal_error(where + ": does not pack a constant");
     }
     if (Status status = check_pass(plan, pass); !status.ok()) return status.within(where);
-    for (const Binding& binding : pass.bindings) {
+    for (std::size_t b = 0; b < pass.bindings.size(); ++b) {
+      const Binding& binding = pass.bindings[b];
       const bool its_constant = binding.source == BindingSource::tensor && binding.index == plan.prepared[i].tensor;
       const bool its_packed_form = binding.source == BindingSource::prepared && binding.index == i;
-      if (!its_constant && !its_packed_form)
+      if (!its_constant && !its_packed_form) {
         return internal_error(where + ": binds more than its constant and packed form");
+      }
+      if (its_constant && pass.source.bindings[b] != Access::read) {
+        return internal_error(where + ": writes its constant");
+      }
     }
   }
   return {};

@@ -1,0 +1,40 @@
+#include "selector/fixed_selector.hpp"
+
+namespace kiln {
+namespace selector {
+namespace {
+
+constexpr const char* no_preference = "auto";
+
+}  // namespace
+
+std::optional<Result<Choice>> by_preference(const DeviceConfig& device, std::span<const Candidate> candidates) {
+  if (candidates.empty()) return unavailable("no device can serve: there is no candidate");
+  if (device.prefer == no_preference) return std::nullopt;
+  std::string ids;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const std::string& id = candidates[i].device->id;
+    if (id == device.prefer) return Choice{i, "[device] prefer = \"" + id + "\""};
+    ids += (ids.empty() ? "" : ", ") + id;
+  }
+  if (device.fallback == Fallback::report) return std::nullopt;
+  return unavailable("[device] prefer = \"" + device.prefer + "\" with fallback = \"never\": found " + ids);
+}
+
+std::string missed_preference(const DeviceConfig& device) {
+  if (device.prefer == no_preference) return {};
+  return "[device] prefer = \"" + device.prefer + "\" cannot serve; ";
+}
+
+}  // namespace selector
+
+Result<Choice> FixedSelector::select(const KernelSpec&, std::span<const Candidate> candidates) noexcept {
+  if (auto decided = selector::by_preference(device_, candidates)) return *std::move(decided);
+  return Choice{0, selector::missed_preference(device_) + candidates[0].device->id + ": the first of " +
+                       std::to_string(candidates.size()) + (candidates.size() == 1 ? " candidate" : " candidates") +
+                       " (selector fixed)"};
+}
+
+void FixedSelector::record(const KernelSpec&, const DeviceInfo&, const Measurement&) noexcept {}
+
+}  // namespace kiln

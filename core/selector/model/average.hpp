@@ -1,0 +1,21 @@
+// Average: an exponentially weighted mean and variance, with the count of what went in.
+//
+// Thread-safety: a value. The first samples count alike, so that one early sample does not weigh for ever.
+#pragma once
+
+#include <cstdint>
+
+namespace kiln::selector {
+
+struct Average {
+  double mean = 0;
+  double variance = 0;
+  std::uint64_t count = 0;
+
+  // alpha: the weight of the newest sample once there are more than 1 ÷ alpha.
+  void add(double value, double alpha) noexcept;
+  // The spread of the mean itself. `guess`: the standard deviation to assume where there are too few samples to know.
+  double mean_deviation(double alpha, double guess) const noexcept;
+};
+
+}  // namespace kiln::selector

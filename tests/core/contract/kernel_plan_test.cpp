@@ -1,0 +1,98 @@
+#include <kiln/kernel.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+using namespace kiln;
+
+namespace {
+
+Pass pass_of(std::vector<Access> access, std::vector<Binding> bindings) {
+  Pass pass;
+  pass.source.dialect = Dialect::glsl;
+  pass.source.bindings = std::move(access);
+  pass.bindings = std::move(bindings);
+  return pass;
+}
+
+constexpr Binding tensor(std::uint32_t index) { return {BindingSource::tensor, index}; }
+constexpr Binding scratch(std::uint32_t index) { return {BindingSource::scratch, index}; }
+constexpr Binding prepared(std::uint32_t index) { return {BindingSource::prepared, index}; }
+
+// Every kind of thing a plan can hold: two passes by way of scratch, weights in a packed form.
+KernelPlan plan() {
+  KernelPlan plan;
+  plan.variant = "test/whole";
+  plan.tensors = {{"x", TensorRole::input, 64}, {"w", TensorRole::constant, 16}, {"y", TensorRole::output, 64}};
+  plan.scratch = {{"s", 64}};
+  plan.prepared = {{1, "packed", 16}};
+  plan.prepare = {pass_of({Access::read, Access::write}, {tensor(1), prepared(0)})};
+  plan.passes = {pass_of({Access::read, Access::read, Access::write}, {tensor(0), prepared(0), scratch(0)}),
+                 pass_of({Access::read, Access::write}, {scratch(0), tensor(2)})};
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("kernel plan: a whole one is valid", "[contract]") {
+  CHECK(validate(plan()).ok());
+  KernelPlan inout = plan();
+  inout.tensors[2].role = TensorRole::inout;
+  inout.passes[1].source.bindings[1] = Access::read_write;
+  CHECK(validate(inout).ok());
+}
+
+TEST_CASE("kernel plan: what contradicts itself is told by plan, pass and cause", "[contract]") {
+  struct Case {
+    std::string what;
+    std::function<void(KernelPlan&)> change;
+    std::vector<std::string> words;
+  };
+  const std::vector<Case> cases = {
+      {"no pass", [](KernelPlan& p) { p.passes.clear(); }, {"has no pass"}},
+      {"tensor index", [](KernelPlan& p) { p.passes[0].bindings[0] = tensor(3); }, {"pass 0", "index 3 of 3"}},
+      {"scratch index", [](KernelPlan& p) { p.passes[1].bindings[0] = scratch(1); }, {"pass 1", "index 1 of 1"}},
+      {"prepared index", [](KernelPlan& p) { p.passes[0].bindings[1] = prepared(9); }, {"pass 0", "index 9 of 1"}},
+      {"binding without source", [](KernelPlan& p) { p.passes[0].bindings[0] = {}; }, {"pass 0", "no source"}},
+      {"too few bindings", [](KernelPlan& p) { p.passes[0].bindings.pop_back(); }, {"pass 0", "binds 2 of 3"}},
+      {"no dialect", [](KernelPlan& p) { p.passes[1].source.dialect = Dialect::invalid; }, {"pass 1", "no dialect"}},
+      {"empty grid", [](KernelPlan& p) { p.passes[1].grid[2] = 0; }, {"pass 1", "empty grid"}},
+      {"writes an input",
+       [](KernelPlan& p) { p.passes[0].source.bindings[0] = Access::read_write; },
+       {"writes tensor x"}},
+      {"writes a constant", [](KernelPlan& p) { p.passes[1].bindings[1] = tensor(1); }, {"writes tensor w"}},
+      {"writes a packed form",
+       [](KernelPlan& p) { p.passes[0].source.bindings[1] = Access::write; },
+       {"packed constant 0"}},
+      {"prepare without prepared", [](KernelPlan& p) { p.prepared.clear(); }, {"1 prepare passes for 0"}},
+      {"packs an input",
+       [](KernelPlan& p) { p.prepared[0].tensor = 0; },
+       {"prepare pass 0", "does not pack a constant"}},
+      {"packs nothing",
+       [](KernelPlan& p) { p.prepared[0].tensor = 7; },
+       {"prepare pass 0", "does not pack a constant"}},
+      {"prepare binds an input",
+       [](KernelPlan& p) { p.prepare[0].bindings[0] = tensor(0); },
+       {"prepare pass 0", "binds more"}},
+      {"prepare binds scratch",
+       [](KernelPlan& p) { p.prepare[0].bindings[1] = scratch(0); },
+       {"prepare pass 0", "binds more"}},
+      {"prepare writes its constant",
+       [](KernelPlan& p) { p.prepare[0].source.bindings[0] = Access::read_write; },
+       {"prepare pass 0", "writes its constant"}},
+      {"prepare with an empty grid",
+       [](KernelPlan& p) { p.prepare[0].grid[0] = 0; },
+       {"prepare pass 0", "empty grid"}}};
+  for (const Case& test : cases) {
+    CAPTURE(test.what);
+    KernelPlan wrong = plan();
+    test.change(wrong);
+    const Status status = validate(wrong);
+    CHECK(status.code == StatusCode::internal);
+    CHECK_THAT(status.message, Catch::StartsWith("plan test/whole: "));
+    for (const std::string& word : test.words) CHECK_THAT(status.message, Catch::Contains(word));
+  }
+}

@@ -1,0 +1,182 @@
+#include <kiln/kernel.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <functional>
+#include <set>
+#include <vector>
+
+using namespace kiln;
+
+namespace {
+
+Conv2dSpec conv() {
+  Conv2dSpec spec;
+  spec.n = 2, spec.c = 4, spec.h = 9, spec.w = 11;
+  spec.k = 8, spec.r = 3, spec.s = 3;
+  return spec;
+}
+
+UserKernelSpec kernel() {
+  UserKernelSpec spec;
+  spec.path = "saxpy.comp";
+  spec.text = "void main() {}";
+  spec.dialect = Dialect::glsl;
+  spec.constants = {{"A", "2.5"}};
+  spec.bindings = {{Access::read, 64}, {Access::read_write, 128}};
+  spec.grid = {4, 1, 1};
+  return spec;
+}
+
+template <class Spec>
+void check_refused(Spec spec, const std::function<void(Spec&)>& change, const std::vector<std::string>& words,
+                   StatusCode code = StatusCode::invalid_argument) {
+  REQUIRE(validate(KernelSpec(spec)).ok());
+  change(spec);
+  const Status status = validate(KernelSpec(spec));
+  INFO(status.text());
+  CHECK(status.code == code);
+  for (const std::string& word : words) CHECK_THAT(status.message, Catch::Contains(word));
+}
+
+// Each change must give another text.
+template <class Spec>
+void check_distinct(const Spec& spec, const std::vector<std::function<void(Spec&)>>& changes) {
+  std::set<std::string> texts{canonical_text(spec)};
+  for (const auto& change : changes) {
+    Spec changed = spec;
+    change(changed);
+    texts.insert(canonical_text(changed));
+  }
+  CHECK(texts.size() == changes.size() + 1);
+}
+
+}  // namespace
+
+TEST_CASE("conv2d spec: output sizes by the usual formula", "[contract]") {
+  Conv2dSpec spec = conv();
+  CHECK(spec.out_h() == 7);
+  CHECK(spec.out_w() == 9);
+  spec.pad_y = spec.pad_x = 1;
+  spec.stride_y = 2, spec.stride_x = 3;
+  CHECK(spec.out_h() == 5);
+  CHECK(spec.out_w() == 4);
+  spec.dilation_y = spec.dilation_x = 2;
+  CHECK(spec.out_h() == 4);
+  CHECK(spec.out_w() == 3);
+}
+
+TEST_CASE("conv2d spec: a wrong field is named with its value and what was expected", "[contract]") {
+  using Spec = Conv2dSpec;
+  check_refused<Spec>(conv(), [](Spec& s) { s.n = 0; }, {"conv2d", "n = 0", "expected 1 to"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.c = -3; }, {"c = -3"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.h = 0; }, {"h = 0"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.w = std::int64_t{1} << 40; }, {"w = 1099511627776", "1048576"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.k = 0; }, {"k = 0"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.r = 0; }, {"r = 0"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.s = 0; }, {"s = 0"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.stride_y = 0; }, {"stride (y) = 0"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.stride_x = 0; }, {"stride (x) = 0"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.pad_y = -1; }, {"pad (y) = -1", "expected 0 to"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.pad_x = -1; }, {"pad (x) = -1"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.dilation_y = 0; }, {"dilation (y) = 0"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.dilation_x = 0; }, {"dilation (x) = 0"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.groups = 3; }, {"groups = 3", "c = 4", "k = 8"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.groups = 8; }, {"groups = 8", "c = 4"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.r = 10; }, {"kernel height 10", "input height 9"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.dilation_x = 6; }, {"kernel width 13", "input width 11"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.n = s.c = s.k = 1 << 20; }, {"input [1048576, 1048576, 9, 11]", "2^36"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.bias = Bias::invalid; }, {"bias"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.activation = Activation::invalid; }, {"activation"});
+  check_refused<Spec>(conv(), [](Spec& s) { s.accuracy = Accuracy::invalid; }, {"accuracy"});
+  check_refused<Spec>(
+      conv(), [](Spec& s) { s.dtype = DType::f64; }, {"f64", "expected f32"}, StatusCode::unsupported);
+}
+
+TEST_CASE("gemm spec: a wrong field is named with its value and what was expected", "[contract]") {
+  using Spec = GemmSpec;
+  const Spec good{3, 4, 5};
+  check_refused<Spec>(good, [](Spec& s) { s.m = 0; }, {"gemm", "m = 0", "expected 1 to"});
+  check_refused<Spec>(good, [](Spec& s) { s.n = -1; }, {"n = -1"});
+  check_refused<Spec>(good, [](Spec& s) { s.k = 2 << 20; }, {"k = 2097152"});
+  check_refused<Spec>(good, [](Spec& s) { s.m = s.k = 1 << 20; }, {"a [1048576, 1048576]", "2^36"});
+  check_refused<Spec>(good, [](Spec& s) { s.bias = Bias::invalid; }, {"bias"});
+  check_refused<Spec>(
+      good, [](Spec& s) { s.dtype = DType::i32; }, {"i32"}, StatusCode::unsupported);
+}
+
+TEST_CASE("user kernel spec: a wrong field is named with the file", "[contract]") {
+  using Spec = UserKernelSpec;
+  check_refused<Spec>(kernel(), [](Spec& s) { s.text.clear(); }, {"saxpy.comp", "source is empty"});
+  check_refused<Spec>(kernel(), [](Spec& s) { s.dialect = Dialect::library; }, {"dialect library", "glsl or opencl_c"});
+  check_refused<Spec>(kernel(), [](Spec& s) { s.grid[1] = 0; }, {"grid[1] = 0"});
+  check_refused<Spec>(kernel(), [](Spec& s) { s.bindings[1].access = Access::write; }, {"binding 1", "input or inout"});
+  check_refused<Spec>(kernel(), [](Spec& s) { s.bindings[0].bytes = 0; }, {"binding 0", "empty"});
+}
+
+TEST_CASE("spec: FLOPs count a multiply-add as two", "[contract]") {
+  CHECK(flops(conv()) == 2.0 * 2 * 8 * 7 * 9 * 4 * 3 * 3);
+  Conv2dSpec grouped = conv();
+  grouped.groups = 4;
+  CHECK(flops(grouped) == flops(conv()) / 4);
+  CHECK(flops(GemmSpec{3, 4, 5}) == 120);
+  CHECK(flops(kernel()) == 0);
+}
+
+TEST_CASE("spec: tensors stand in the order of requests, with role and size", "[contract]") {
+  Conv2dSpec spec = conv();
+  spec.groups = 2;
+  CHECK(tensors_of(spec) == std::vector<TensorDecl>{{"input", TensorRole::input, 2 * 4 * 9 * 11 * 4},
+                                                    {"weights", TensorRole::constant, 8 * 2 * 3 * 3 * 4},
+                                                    {"output", TensorRole::output, 2 * 8 * 7 * 9 * 4}});
+  spec.bias = Bias::per_channel;
+  REQUIRE(tensors_of(spec).size() == 4);
+  CHECK(tensors_of(spec)[2] == TensorDecl{"bias", TensorRole::constant, 8 * 4});
+  const GemmSpec gemm{3, 4, 5, DType::f32, Bias::per_channel};
+  CHECK(tensors_of(gemm) == std::vector<TensorDecl>{{"a", TensorRole::input, 60},
+                                                    {"b", TensorRole::constant, 80},
+                                                    {"bias", TensorRole::constant, 16},
+                                                    {"c", TensorRole::output, 48}});
+  CHECK(tensors_of(kernel()) ==
+        std::vector<TensorDecl>{{"binding 0", TensorRole::input, 64}, {"binding 1", TensorRole::inout, 128}});
+  CHECK(bytes_moved(gemm) == 60 + 80 + 16 + 48);
+  CHECK(bytes_moved(kernel()) == 64 + 2 * 128);  // inout is read and written
+}
+
+TEST_CASE("spec: canonical text is what the documentation shows", "[contract]") {
+  CHECK(canonical_text(conv()) ==
+        "conv2d n=2 c=4 h=9 w=11 k=8 r=3 s=3 stride_y=1 stride_x=1 pad_y=0 pad_x=0 dilation_y=1 dilation_x=1 groups=1 "
+        "dtype=f32 layout=nchw bias=0 activation=none accuracy=direct");
+  CHECK(canonical_text(GemmSpec{3, 4, 5}) == "gemm m=3 n=4 k=5 dtype=f32 bias=0 activation=none");
+}
+
+TEST_CASE("spec: what changes the result changes the canonical text", "[contract]") {
+  check_distinct<Conv2dSpec>(
+      conv(), {[](auto& s) { s.n = 3; }, [](auto& s) { s.c = 8; }, [](auto& s) { s.h = 10; }, [](auto& s) { s.w = 12; },
+               [](auto& s) { s.k = 4; }, [](auto& s) { s.r = 1; }, [](auto& s) { s.s = 1; },
+               [](auto& s) { s.stride_y = 2; }, [](auto& s) { s.stride_x = 2; }, [](auto& s) { s.pad_y = 1; },
+               [](auto& s) { s.pad_x = 1; }, [](auto& s) { s.dilation_y = 2; }, [](auto& s) { s.dilation_x = 2; },
+               [](auto& s) { s.groups = 2; }, [](auto& s) { s.bias = Bias::per_channel; },
+               [](auto& s) { s.activation = Activation::relu; }, [](auto& s) { s.accuracy = Accuracy::winograd; }});
+  check_distinct<GemmSpec>(
+      {3, 4, 5}, {[](auto& s) { s.m = 4; }, [](auto& s) { s.n = 5; }, [](auto& s) { s.k = 6; },
+                  [](auto& s) { s.bias = Bias::per_channel; }, [](auto& s) { s.activation = Activation::relu; }});
+  check_distinct<UserKernelSpec>(
+      kernel(), {[](auto& s) { s.text += " "; }, [](auto& s) { s.dialect = Dialect::opencl_c; },
+                 [](auto& s) { s.entry = "other"; }, [](auto& s) { s.constants[0].text = "3"; },
+                 [](auto& s) { s.constants[0].name = "B"; }, [](auto& s) { s.bindings[0].access = Access::read_write; },
+                 [](auto& s) { s.bindings[0].bytes = 32; }, [](auto& s) { s.grid[2] = 2; }});
+}
+
+TEST_CASE("spec: a kernel's path is a label, not part of the text", "[contract]") {
+  UserKernelSpec moved = kernel();
+  moved.path = "elsewhere.comp";
+  CHECK(canonical_text(moved) == canonical_text(kernel()));
+}
+
+TEST_CASE("spec: a kernel's texts cannot pass for other fields", "[contract]") {
+  UserKernelSpec one = kernel(), other = kernel();
+  one.constants = {{"A", "1 B=2"}};
+  other.constants = {{"A", "1"}, {"B", "2"}};
+  CHECK(canonical_text(one) != canonical_text(other));
+}
