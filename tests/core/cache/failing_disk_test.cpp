@@ -159,7 +159,7 @@ TEST_CASE("cache::failing_disk: a full disk, and room again") {
   check(in_child([&]() -> std::string {
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         mount("none", place.config.directory.c_str(), "tmpfs", 0, "size=64k,mode=0700") != 0) {
-      return std::string(skip) + "this user may not mount a small filesystem";
+      return "skip: this user may not mount a small filesystem";
     }
     SyntheticDevice device;
     if (!acquire(*place.open(), "stored before", device)) return "could not be stored at first";
