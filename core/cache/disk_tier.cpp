@@ -131,8 +131,7 @@ void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramB
 Status DiskTier::publish(Root& root, const Digest& digest, const HeldBack& entry) {
   if (Status status = entry.folder->write(digest, StoredFile::program, entry.bytes); !status.ok()) return status;
   ledger_.note(digest, *entry.folder, entry.label, entry.build_ns);
-  ledger_.flush(digest);
-  const std::size_t pruned = root.bound.published(entry.bytes.size());
+  const std::size_t pruned = root.bound.published(entry.bytes.size() + ledger_.flush(digest));
   if (pruned != 0 && log_.wants(LogLevel::info)) {
     log_.write(LogLevel::info, component, std::to_string(pruned) + " programs were removed from disk: over max_disk");
   }

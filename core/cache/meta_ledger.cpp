@@ -83,23 +83,23 @@ std::optional<MetaLedger::Line> MetaLedger::take(Line& line) {
   return news;
 }
 
-void MetaLedger::write(const Digest& digest, const Line& news) {
+std::uint64_t MetaLedger::write(const Digest& digest, const Line& news) {
   EntryMeta meta = stored_meta(*news.folder, digest);
   merge(meta, news.news);
   const std::string text = encode_meta(meta);
-  static_cast<void>(news.folder->write(digest, StoredFile::meta, std::as_bytes(std::span(text))));
+  return news.folder->write(digest, StoredFile::meta, std::as_bytes(std::span(text))).ok() ? text.size() : 0;
 }
 
-void MetaLedger::flush(const Digest& digest) {
+std::uint64_t MetaLedger::flush(const Digest& digest) {
   std::optional<Line> news;
   {
     const std::lock_guard lock(mutex_);
     if (Line* noted = line(digest)) news = take(*noted);
   }
-  if (news) write(digest, *news);
+  return news ? write(digest, *news) : 0;
 }
 
-void MetaLedger::flush() {
+std::uint64_t MetaLedger::flush() {
   std::vector<std::pair<Digest, Line>> changed;
   {
     const std::lock_guard lock(mutex_);
@@ -107,7 +107,9 @@ void MetaLedger::flush() {
       if (auto news = take(noted)) changed.emplace_back(digest, std::move(*news));
     }
   }
-  for (const auto& [digest, news] : changed) write(digest, news);
+  std::uint64_t bytes = 0;
+  for (const auto& [digest, news] : changed) bytes += write(digest, news);
+  return bytes;
 }
 
 }  // namespace kiln

@@ -27,10 +27,10 @@ class MetaLedger {
   void dispatched_first(const Digest& digest, std::uint64_t took_ns);
   void rate(const Digest& digest, double gflops);
 
-  // Merges what is new, of one program or of all, into the files. Losing one loses no program: failures are passed
-  // over.
-  void flush(const Digest& digest);
-  void flush();
+  // Merges what is new, of one program or of all, into the files; answers the bytes written. Losing a file loses no
+  // program, so failures are passed over.
+  std::uint64_t flush(const Digest& digest);
+  std::uint64_t flush();
 
  private:
   struct Line {
@@ -42,7 +42,7 @@ class MetaLedger {
   Line* line(const Digest& digest);
   // What is new, taken out of the line; nullopt where nothing is. REQUIRES: the lock is held.
   static std::optional<Line> take(Line& line);
-  static void write(const Digest& digest, const Line& news);
+  static std::uint64_t write(const Digest& digest, const Line& news);
 
   std::mutex mutex_;
   std::unordered_map<Digest, Line, DigestHash> lines_;

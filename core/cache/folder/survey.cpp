@@ -32,6 +32,10 @@ std::optional<Digest> digest_of_file(std::string_view name) noexcept {
   return Digest::from_hex(name.substr(0, digest_digits));
 }
 
+std::int64_t modified_ns(const struct stat& at) noexcept {
+  return std::int64_t{at.st_mtim.tv_sec} * 1'000'000'000 + at.st_mtim.tv_nsec;
+}
+
 void sweep_if_stale(int folder, const std::string& name, const struct stat& at) {
   if (std::time(nullptr) - at.st_mtime > stale_after_s) unlinkat(folder, name.c_str(), 0);
 }
@@ -47,7 +51,7 @@ void survey_subfolder(int folder, std::size_t index, Sweep sweep, Survey& found)
       entry.folder = index;
       entry.digest = *digest;
       entry.bytes += static_cast<std::uint64_t>(at.st_size);
-      entry.last_used = std::max<std::int64_t>(entry.last_used, at.st_mtime);
+      entry.last_used_ns = std::max(entry.last_used_ns, modified_ns(at));
     } else if (sweep == Sweep::yes && NewFile::is_temporary(name)) {
       sweep_if_stale(folder, name, at);
     }
@@ -79,7 +83,7 @@ Survey survey(int root, Sweep sweep) {
 }
 
 std::size_t prune(int root, Survey& found, std::uint64_t bytes) {
-  std::ranges::sort(found.entries, {}, &StoredEntry::last_used);
+  std::ranges::sort(found.entries, {}, &StoredEntry::last_used_ns);
   std::size_t removed = 0;
   for (const StoredEntry& entry : found.entries) {
     if (found.bytes <= bytes || removed == most_pruned) break;

@@ -18,8 +18,8 @@ namespace kiln {
 struct StoredEntry {
   std::size_t folder = 0;  // into Survey::folders
   Digest digest;
-  std::uint64_t bytes = 0;     // of both files
-  std::int64_t last_used = 0;  // seconds since 1970: the later modification of the two
+  std::uint64_t bytes = 0;        // of both files
+  std::int64_t last_used_ns = 0;  // since 1970: the later modification of the two
 };
 
 struct Survey {

@@ -1,0 +1,135 @@
+// HMAC and checksum against published vectors; the key file against everything that makes it worthless.
+#include "base/checksum.hpp"
+#include "base/hmac.hpp"
+#include "base/secret_key.hpp"
+#include "core/cache/workplace.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <latch>
+#include <thread>
+
+namespace kiln::test {
+namespace {
+
+std::string hmac_hex(std::string_view key, std::string_view text) {
+  return HmacSha256(std::as_bytes(std::span(key))).of(std::as_bytes(std::span(text))).hex();
+}
+
+std::span<const std::byte> bytes_of(const SecretKey& key) { return key.bytes; }
+
+bool same(const SecretKey& a, const SecretKey& b) { return a.bytes == b.bytes; }
+
+TEST_CASE("base::hmac: the vectors of RFC 4231") {
+  CHECK(hmac_hex(std::string(20, '\x0b'), "Hi There") ==
+        "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+  CHECK(hmac_hex("Jefe", "what do ya want for nothing?") ==
+        "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  CHECK(hmac_hex(std::string(20, '\xaa'), std::string(50, '\xdd')) ==
+        "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe");
+  CHECK(hmac_hex(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First") ==
+        "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+TEST_CASE("base::checksum: XXH3-128 of nothing, and one bit makes another") {
+  const auto hex = [](const Checksum& sum) {
+    Digest digest;
+    std::memcpy(digest.bytes.data(), sum.data(), sum.size());
+    return digest.hex().substr(0, 32);
+  };
+  CHECK(hex(xxh3_128({})) == "99aa06d3014798d86001c324468d497f");
+  CHECK(xxh3_128(std::as_bytes(std::span("a", 1))) != xxh3_128(std::as_bytes(std::span("c", 1))));
+}
+
+TEST_CASE("base::secret_key: made once, for its user alone, and read again") {
+  TemporaryFolder temporary;
+  const auto path = temporary.path() / "new" / "folders" / "key";
+  REQUIRE(read_secret_key(path, IfMissing::fail).error().code == StatusCode::io);
+  const auto first = read_secret_key(path, IfMissing::create);
+  REQUIRE(first);
+  CHECK(same(*first, *read_secret_key(path, IfMissing::fail)));
+  CHECK(same(*first, *read_secret_key(path, IfMissing::create)));
+  CHECK_FALSE(same(*first, *read_secret_key(temporary.path() / "other", IfMissing::create)));
+  CHECK_FALSE(same(*first, SecretKey{}));
+  CHECK(bytes_of(*first).size() == 32);
+  struct stat at {};
+  REQUIRE(stat(path.c_str(), &at) == 0);
+  CHECK((at.st_mode & 07777) == 0600);
+  REQUIRE(stat(path.parent_path().c_str(), &at) == 0);
+  CHECK((at.st_mode & 07777) == 0700);
+  CHECK(std::distance(std::filesystem::directory_iterator(path.parent_path()), {}) == 1);  // no temporary file is left
+}
+
+TEST_CASE("base::secret_key: a missing file is told apart from a missing folder") {
+  TemporaryFolder temporary;
+  const auto missing = read_secret_key(temporary.path() / "key", IfMissing::fail);
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().code == StatusCode::not_found);
+  CHECK(read_secret_key("key", IfMissing::create).error().code == StatusCode::invalid_argument);
+}
+
+TEST_CASE("base::secret_key: a key that others could have, or could have put there, is refused with both sides") {
+  TemporaryFolder temporary;
+  const auto path = temporary.path() / "key";
+  REQUIRE(read_secret_key(path, IfMissing::create));
+  const auto refusal = [&] {
+    const auto key = read_secret_key(path, IfMissing::create);
+    REQUIRE_FALSE(key);
+    return key.error().message;
+  };
+  SECTION("readable by others") {
+    REQUIRE(chmod(path.c_str(), 0644) == 0);
+    CHECK(refusal().ends_with("has mode 0644, expected 0600"));
+  }
+  SECTION("of another size") {
+    std::filesystem::resize_file(path, 31);
+    CHECK(refusal().ends_with("has 31 bytes, expected 32"));
+  }
+  SECTION("a symbolic link") {
+    std::filesystem::rename(path, temporary.path() / "real");
+    std::filesystem::create_symlink("real", path);
+    CHECK(refusal().ends_with("is a symbolic link, expected a file"));
+  }
+  SECTION("not a file") {
+    std::filesystem::remove(path);
+    std::filesystem::create_directory(path);
+    CHECK(refusal().ends_with("is not a regular file"));
+  }
+  SECTION("in a folder where others may exchange it") {
+    REQUIRE(chmod(temporary.path().c_str(), 0777) == 0);
+    CHECK(refusal().ends_with("expected one that only its owner can write"));
+    REQUIRE(chmod(temporary.path().c_str(), 0700) == 0);
+  }
+  SECTION("of another user") {
+    if (geteuid() != 0) {
+      WARN("skipped: giving a file away takes root");
+      return;
+    }
+    REQUIRE(chown(path.c_str(), 12345, 12345) == 0);
+    CHECK(refusal().ends_with("belongs to user 12345, expected 0"));
+  }
+}
+
+TEST_CASE("base::secret_key: many that create it at once end with one key") {
+  TemporaryFolder temporary;
+  const auto path = temporary.path() / "key";
+  constexpr int threads = 8;
+  std::latch start(threads);
+  std::vector<SecretKey> keys(threads);
+  std::vector<std::thread> running;
+  for (int i = 0; i < threads; ++i) {
+    running.emplace_back([&, i] {
+      start.arrive_and_wait();
+      if (auto key = read_secret_key(path, IfMissing::create)) keys[static_cast<std::size_t>(i)] = *key;
+    });
+  }
+  for (std::thread& thread : running) thread.join();
+  for (const SecretKey& key : keys) CHECK(same(key, keys.front()));
+  CHECK_FALSE(same(keys.front(), SecretKey{}));
+}
+
+}  // namespace
+}  // namespace kiln::test

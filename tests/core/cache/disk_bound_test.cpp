@@ -1,0 +1,134 @@
+// The bound on disk, the walk that keeps it, and what it sweeps on the way.
+#include "cache/folder/new_file.hpp"
+#include "cache/folder/open_folder.hpp"
+#include "cache/folder/survey.hpp"
+#include "core/cache/workplace.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace kiln::test {
+namespace {
+
+constexpr std::uint64_t bound = 40'000;
+
+// 800 bytes that no other program has.
+std::string program_text(int number) { return std::string(800, 'x') + std::to_string(number); }
+
+void set_age(const std::filesystem::path& path, std::chrono::seconds age) {
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - age);
+}
+
+std::uint64_t bytes_below(const Workplace& place) {
+  std::uint64_t bytes = 0;
+  for (const char* extension : {".bin", ".meta"}) {
+    for (const auto& path : place.files(extension)) bytes += std::filesystem::file_size(path);
+  }
+  return bytes;
+}
+
+struct Bounded : Workplace {
+  SyntheticDevice device;
+  Bounded() {
+    config.max_disk = bound;
+    config.max_programs = 0;
+    config.compression = "none";
+  }
+};
+
+TEST_CASE("cache::disk_bound: the disk never holds more than its bound, whatever is published") {
+  Bounded place;
+  const auto cache = place.open();
+  for (int i = 0; i < 120; ++i) {
+    REQUIRE(acquire(*cache, program_text(i), place.device));
+    if (bytes_below(place) > bound) FAIL("after program " << i << ": " << bytes_below(place) << " bytes");
+  }
+  CHECK(bytes_below(place) > bound / 2);
+  CHECK(cache->stats().bytes_on_disk == bytes_below(place));
+}
+
+TEST_CASE("cache::disk_bound: the least recently used go first, program and .meta together") {
+  Bounded place;
+  const auto cache = place.open();
+  for (int i = 0; i < 10; ++i) REQUIRE(acquire(*cache, program_text(i), place.device));
+  for (const char* extension : {".bin", ".meta"}) {
+    for (const auto& path : place.files(extension)) set_age(path, std::chrono::hours(2));
+  }
+  const std::string kept = key_for(program_text(3), place.device).digest.hex();
+  for (const auto& path : place.files(".meta")) {
+    if (path.stem() == kept) set_age(path, std::chrono::seconds(0));  // used since: as a flush leaves it
+  }
+  int i = 10;
+  while (place.files(".bin").size() > static_cast<std::size_t>(i) - 1)
+    REQUIRE(acquire(*cache, program_text(++i), place.device));
+  CHECK(place.files(".bin").size() == place.files(".meta").size());
+  const int builds = place.device.builds;
+  CHECK(acquire(*cache, program_text(3), place.device)->tier == Tier::disk);
+  CHECK(acquire(*cache, program_text(i), place.device)->tier == Tier::disk);
+  CHECK(place.device.builds == builds);
+}
+
+TEST_CASE("cache::disk_bound: what another process wrote is seen before long") {
+  Bounded place;
+  const auto one = place.open();
+  const auto other = place.open();  // as another process: neither knows what the other writes
+  for (int i = 0; i < 100; ++i) {
+    REQUIRE(acquire(i % 2 == 0 ? *one : *other, program_text(i), place.device));
+    if (bytes_below(place) > bound + bound / 4) FAIL("after program " << i << ": " << bytes_below(place) << " bytes");
+  }
+  SUCCEED();
+}
+
+TEST_CASE("cache::disk_bound: a program larger than the bound is not stored, and said once") {
+  Bounded place;
+  const auto cache = place.open();
+  const std::string large(bound, 'x');
+  CHECK(acquire(*cache, large + "1", place.device)->tier == Tier::built);
+  CHECK(acquire(*cache, large + "2", place.device)->tier == Tier::built);
+  CHECK(place.files(".bin").empty());
+  REQUIRE(place.log.warnings().size() == 1);
+  CHECK(place.log.warnings().front().ends_with("expected at most max_disk, 40000"));
+}
+
+TEST_CASE("cache::disk_bound: opening and hitting walk nothing: a file that is no entry costs nothing and stays") {
+  Bounded place;
+  REQUIRE(acquire(*place.open(), "one", place.device));
+  const auto folder = place.files(".bin").at(0).parent_path();
+  overwrite(folder / ".1-0.tmp", {});
+  set_age(folder / ".1-0.tmp", std::chrono::hours(1));
+  overwrite(folder / "a person's notes", {});
+  {
+    const auto cache = place.open();
+    CHECK(acquire(*cache, "one", place.device)->tier == Tier::disk);
+    CHECK(std::filesystem::exists(folder / ".1-0.tmp"));  // a walk would have swept it
+    overwrite(folder / ".2-0.tmp", {});
+    REQUIRE(acquire(*cache, "two", place.device));  // the first publication walks
+  }
+  CHECK_FALSE(std::filesystem::exists(folder / ".1-0.tmp"));
+  CHECK(std::filesystem::exists(folder / ".2-0.tmp"));  // too young to be a dead process's
+  CHECK(std::filesystem::exists(folder / "a person's notes"));
+}
+
+TEST_CASE("cache::survey: only folders of devices are walked, and links are not followed") {
+  Bounded place;
+  REQUIRE(acquire(*place.open(), "one", place.device));
+  const auto device_folder = place.files(".bin").at(0).parent_path().parent_path();
+  std::filesystem::create_directories(place.config.directory / "driver" / "ab");
+  overwrite(place.config.directory / "driver" / "ab" / "large.bin", std::vector<std::byte>(10000));
+  std::filesystem::create_symlink(
+      device_folder, place.config.directory / ("link" + std::string("-0123456789abcdef") + "-0123456789abcdef"));
+  const auto root = open_folder(place.config.directory, Create::no);
+  REQUIRE(root);
+  Survey found = survey(root->get(), Sweep::no);
+  CHECK(found.folders == std::vector<std::string>{device_folder.filename().string()});
+  CHECK(found.entries.size() == 1);
+  CHECK(found.bytes == bytes_below(place));
+  CHECK(prune(root->get(), found, 0) == 1);
+  CHECK(bytes_below(place) == 0 + 0);
+  CHECK(found.bytes == 0);
+}
+
+}  // namespace
+}  // namespace kiln::test

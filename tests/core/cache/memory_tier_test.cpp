@@ -1,0 +1,172 @@
+// MemoryTier: both bounds, what is pinned, what a guard sees, and whose program it is.
+#include "cache/memory_tier.hpp"
+#include "core/cache/synthetic_device.hpp"
+
+#include <rapidcheck.h>
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <thread>
+
+namespace kiln::test {
+namespace {
+
+Digest digest_of(int number) { return sha256(std::to_string(number)); }
+
+struct Fixture {
+  std::atomic<int> live{0};
+  SyntheticDevice device;
+
+  HeldProgram made(int number, std::uint64_t charge = 1) {
+    return {std::make_shared<SyntheticProgram>(std::to_string(number), charge, live), 7};
+  }
+};
+
+TEST_CASE("cache::memory_tier: the least recently used goes first, by count") {
+  Fixture f;
+  MemoryTier tier({3, 1000});
+  for (int i = 0; i < 3; ++i) REQUIRE(tier.insert(digest_of(i), f.device, f.made(i)));
+  REQUIRE(tier.get(digest_of(0), f.device));  // now 1 is the oldest
+  REQUIRE(tier.insert(digest_of(3), f.device, f.made(3)));
+  CHECK_FALSE(tier.get(digest_of(1), f.device));
+  CHECK(tier.get(digest_of(0), f.device));
+  CHECK(tier.get(digest_of(2), f.device));
+  CHECK(tier.get(digest_of(3), f.device)->build_ns == 7);
+  CHECK(tier.figures().programs == 3);
+  CHECK(tier.figures().evictions == 1);
+  CHECK(f.live == 3);
+}
+
+TEST_CASE("cache::memory_tier: bytes bound it too, and one large program may cost several") {
+  Fixture f;
+  MemoryTier tier({100, 10});
+  for (int i = 0; i < 5; ++i) REQUIRE(tier.insert(digest_of(i), f.device, f.made(i, 2)));
+  CHECK(tier.figures().bytes == 10);
+  REQUIRE(tier.insert(digest_of(5), f.device, f.made(5, 5)));
+  CHECK(tier.figures().evictions == 3);
+  CHECK(tier.figures().bytes == 9);
+  CHECK_FALSE(tier.insert(digest_of(6), f.device, f.made(6, 11)));  // larger than the whole: nobody had to go for it
+  CHECK(tier.figures().programs == 3);
+}
+
+TEST_CASE("cache::memory_tier: what is pinned stays, and beyond capacity a program is not taken in") {
+  Fixture f;
+  MemoryTier tier({2, 1000});
+  REQUIRE(tier.insert(digest_of(0), f.device, f.made(0)));
+  REQUIRE(tier.insert(digest_of(1), f.device, f.made(1)));
+  auto pin0 = tier.get(digest_of(0), f.device);
+  auto pin1 = tier.get(digest_of(1), f.device);
+  CHECK_FALSE(tier.insert(digest_of(2), f.device, f.made(2)));
+  CHECK(tier.figures().evictions == 0);
+  pin0.reset();
+  CHECK(tier.insert(digest_of(2), f.device, f.made(2)));
+  CHECK_FALSE(tier.get(digest_of(0), f.device));
+  CHECK(tier.get(digest_of(1), f.device));
+}
+
+TEST_CASE("cache::memory_tier: a capacity of nothing keeps nothing") {
+  Fixture f;
+  MemoryTier none({0, 1000});
+  CHECK_FALSE(none.insert(digest_of(0), f.device, f.made(0)));
+  MemoryTier no_bytes({10, 0});
+  CHECK_FALSE(no_bytes.insert(digest_of(0), f.device, f.made(0)));
+  CHECK(no_bytes.insert(digest_of(1), f.device, f.made(1, 0)));
+  CHECK(f.live == 1);
+}
+
+TEST_CASE("cache::memory_tier: a program is no answer for another device, and gives way to that device's own") {
+  Fixture f;
+  SyntheticDevice twin;
+  MemoryTier tier({10, 1000});
+  REQUIRE(tier.insert(digest_of(0), f.device, f.made(0)));
+  CHECK_FALSE(tier.get(digest_of(0), twin));
+  REQUIRE(tier.insert(digest_of(0), twin, f.made(0)));
+  CHECK(tier.get(digest_of(0), twin));
+  CHECK_FALSE(tier.get(digest_of(0), f.device));
+  CHECK(tier.figures().programs == 1);
+}
+
+TEST_CASE("cache::memory_tier: a guard keeps a found program through its eviction") {
+  Fixture f;
+  MemoryTier tier({1, 1000});
+  REQUIRE(tier.insert(digest_of(0), f.device, f.made(0)));
+  {
+    const Guard guard = tier.enter();
+    const Program* found = tier.find(digest_of(0), guard).program;
+    REQUIRE(found != nullptr);
+    CHECK(tier.find(digest_of(9), guard).program == nullptr);
+    REQUIRE(tier.insert(digest_of(1), f.device, f.made(1)));
+    CHECK(tier.find(digest_of(0), guard).program == nullptr);
+    CHECK(static_cast<const SyntheticProgram*>(found)->text() == "0");
+    CHECK(f.live == 2);
+  }
+  CHECK(f.live == 1);
+}
+
+TEST_CASE("cache::memory_tier: uses are told once, also of what was evicted") {
+  Fixture f;
+  MemoryTier tier({1, 1000});
+  REQUIRE(tier.insert(digest_of(0), f.device, f.made(0)));
+  REQUIRE(tier.get(digest_of(0), f.device));
+  REQUIRE(tier.insert(digest_of(1), f.device, f.made(1)));
+  auto uses = tier.take_uses();
+  std::ranges::sort(uses, {}, &UseCounts::value_type::second);
+  CHECK(uses == UseCounts{{digest_of(1), 1}, {digest_of(0), 2}});
+  CHECK(tier.take_uses().empty());
+}
+
+TEST_CASE("cache::memory_tier: it answers as a list that is searched from its front") {
+  CHECK(rc::check([](const std::vector<std::pair<std::uint8_t, std::uint8_t>>& steps) {
+    Fixture f;
+    MemoryTier tier({4, 20});
+    std::vector<std::pair<int, std::uint64_t>> model;  // number and charge, most recent first
+    for (const auto& [wish, size] : steps) {
+      const int number = wish % 8;
+      const std::uint64_t charge = size % 9;
+      const auto at = std::ranges::find(model, number, &std::pair<int, std::uint64_t>::first);
+      RC_ASSERT(tier.get(digest_of(number), f.device).has_value() == (at != model.end()));
+      if (at != model.end()) {
+        std::rotate(model.begin(), at, at + 1);
+        continue;
+      }
+      RC_ASSERT(tier.insert(digest_of(number), f.device, f.made(number, charge)));
+      const auto bytes = [&] {
+        std::uint64_t sum = 0;
+        for (const auto& entry : model) sum += entry.second;
+        return sum;
+      };
+      while (model.size() >= 4 || bytes() + charge > 20) model.pop_back();
+      model.insert(model.begin(), {number, charge});
+      RC_ASSERT(tier.figures().programs == model.size());
+      RC_ASSERT(tier.figures().bytes == bytes());
+    }
+  }));
+}
+
+TEST_CASE("cache::memory_tier: many threads, a storm of evictions, and every pointer under a guard is alive") {
+  Fixture f;
+  MemoryTier tier({4, 1000});
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 2000; ++i) {
+        const int number = (i * 7 + t * 3) % 16;
+        tier.insert(digest_of(number), f.device, f.made(number));
+        const auto held = tier.get(digest_of((i + t) % 16), f.device);
+        const Guard guard = tier.enter();
+        const Program* found = tier.find(digest_of(number), guard).program;
+        const auto* program = static_cast<const SyntheticProgram*>(found);
+        if (program != nullptr && program->text() != std::to_string(number)) ++wrong;
+        if (held && held->program->charge() != 1) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(tier.figures().programs <= 4);
+  CHECK(f.live == static_cast<int>(tier.figures().programs));
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,118 @@
+// What is written for people and tools: .meta files, manifests, and the time that hits saved.
+#include "cache/format/entry_meta.hpp"
+#include "core/cache/workplace.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <thread>
+
+namespace kiln::test {
+namespace {
+
+nlohmann::json json_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return nlohmann::json::parse(file);
+}
+
+TEST_CASE("cache::entry_meta: what was written is read; what is no meta is nothing; a false member costs itself only") {
+  const EntryMeta meta{"ab", "a \"label\" with \xff no text", 1.5, 2.5, 30.25, 7, 1700000000};
+  const auto read = decode_meta(encode_meta(meta));
+  REQUIRE(read);
+  CHECK(read->key == "ab");
+  CHECK(read->label.starts_with("a \"label\" with "));
+  CHECK(read->build_ms == 1.5);
+  CHECK(read->first_dispatch_ms == 2.5);
+  CHECK(read->gflops == 30.25);
+  CHECK(read->times_used == 7);
+  CHECK(read->last_used == 1700000000);
+  CHECK_FALSE(decode_meta(""));
+  CHECK_FALSE(decode_meta("[]"));
+  CHECK(decode_meta(R"({"label": 3, "times_used": -1, "gflops": 2})")->gflops == 2);
+  CHECK(decode_meta(R"({"label": 3, "times_used": -1})")->times_used == 0);
+}
+
+TEST_CASE("cache::stored_facts: the .meta beside a program says what it is and what it did, over several processes") {
+  Workplace place;
+  SyntheticDevice device;
+  Measurement first_run;
+  first_run.first_run = true;
+  first_run.wall_ns = 10'000'000;
+  first_run.queue_ns = first_run.upload_ns = first_run.readback_ns = first_run.build_ns = 1'000'000;
+  {
+    const auto cache = place.open();
+    const auto key = key_for("one", device);
+    REQUIRE(acquire(*cache, "one", device));
+    REQUIRE(acquire(*cache, "one", device));
+    cache->record(key, first_run, 3.0);  // a first run's rate is not the program's
+    cache->record(key, Measurement{}, 42.5);
+    cache->record(key_for("unknown", device), Measurement{}, 1.0);
+    const auto meta = json_of(place.files(".meta").at(0));  // at once, though the rest waits
+    CHECK(meta["label"] == "the label of one");
+    CHECK(meta["key"] == key.digest.hex());
+    CHECK(meta["build_ms"] > 0.0);
+    CHECK(meta["gflops"] == 0.0);
+  }
+  auto meta = json_of(place.files(".meta").at(0));
+  CHECK(meta["first_dispatch_ms"] == 6.0);
+  CHECK(meta["gflops"] == 42.5);
+  CHECK(meta["times_used"] == 2);
+  CHECK(meta["last_used"] > 1'600'000'000);
+  {
+    const auto cache = place.open();
+    REQUIRE(acquire(*cache, "one", device));
+    REQUIRE(cache->persist());
+    CHECK(json_of(place.files(".meta").at(0))["times_used"] == 3);
+  }
+  meta = json_of(place.files(".meta").at(0));
+  CHECK(meta["times_used"] == 3);
+  CHECK(meta["first_dispatch_ms"] == 6.0);
+}
+
+TEST_CASE("cache::stored_facts: the manifest says in words whose folder it is") {
+  Workplace place;
+  SyntheticDevice device;
+  REQUIRE(acquire(*place.open(), "one", device));
+  REQUIRE(place.files(".json").size() == 1);
+  const auto manifest = json_of(place.files(".json").front());
+  CHECK(manifest["device"] == "Synthetic (test, 1 lane)");
+  CHECK(manifest["driver"] == "Synthetic 1.0");
+  CHECK(manifest["kind"] == "software");
+  CHECK(manifest["driver_identity"][0] == nlohmann::json::array({"version", "1.0"}));
+}
+
+TEST_CASE("cache::stored_facts: files and folders are their owner's alone") {
+  Workplace place;
+  SyntheticDevice device;
+  REQUIRE(acquire(*place.open(), "one", device));
+  using std::filesystem::perms;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(place.config.directory)) {
+    CAPTURE(entry.path().string());
+    const perms expected = entry.is_directory() ? perms::owner_all : perms::owner_read | perms::owner_write;
+    CHECK((entry.status().permissions() & perms::mask) == expected);
+  }
+  CHECK((std::filesystem::status(place.config.directory).permissions() & perms::mask) == perms::owner_all);
+}
+
+TEST_CASE("cache::stored_facts: saved time is the recorded build's less what the hit cost, also in a later process") {
+  Workplace place;
+  SyntheticDevice device;
+  device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
+  {
+    const auto cache = place.open();
+    const auto built = acquire(*cache, "one", device);
+    CHECK(built->build_ns >= 50'000'000);
+    CHECK(cache->stats().saved_ms == 0);
+  }
+  const auto cache = place.open();
+  const auto hit = acquire(*cache, "one", device);
+  REQUIRE(hit->tier == Tier::disk);
+  const double after_one = cache->stats().saved_ms;
+  CHECK(after_one <= 50.0 + 1000.0);
+  REQUIRE(acquire(*cache, "one", device));
+  CHECK(cache->stats().saved_ms > after_one);
+}
+
+}  // namespace
+}  // namespace kiln::test

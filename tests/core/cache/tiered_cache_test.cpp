@@ -1,0 +1,255 @@
+// TieredCache: which tier answers, exactly counted; one build however many ask; and what the configuration changes.
+#include "cache/tiered_cache.hpp"
+#include "core/cache/rendezvous.hpp"
+#include "core/cache/workplace.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <latch>
+#include <thread>
+
+namespace kiln::test {
+namespace {
+
+TEST_CASE("cache::tiered_cache: built, then from memory; in a second cache from disk, then from memory") {
+  Workplace place;
+  SyntheticDevice device;
+  {
+    const auto cache = place.open();
+    const auto first = acquire(*cache, "one", device);
+    REQUIRE(first);
+    CHECK(first->tier == Tier::built);
+    CHECK(text_of(*first) == "one");
+    const auto again = acquire(*cache, "one", device);
+    CHECK(again->tier == Tier::memory);
+    CHECK(again->build_ns == 0);
+    CHECK(again->program.get() == first->program.get());
+    const CacheStats stats = cache->stats();
+    CHECK(stats.misses == 1);
+    CHECK(stats.memory_hits == 1);
+    CHECK(stats.disk_hits == 0);
+    CHECK(stats.programs_in_memory == 1);
+    CHECK(stats.bytes_in_memory == 100);
+    CHECK(stats.bytes_on_disk > 0);
+  }
+  CHECK(device.builds == 1);
+  const auto cache = place.open();
+  const auto stored = acquire(*cache, "one", device);
+  REQUIRE(stored);
+  CHECK(stored->tier == Tier::disk);
+  CHECK(stored->build_ns > 0);
+  CHECK(text_of(*stored) == "one");
+  CHECK(acquire(*cache, "one", device)->tier == Tier::memory);
+  CHECK(cache->stats().disk_hits == 1);
+  CHECK(cache->stats().memory_hits == 1);
+  CHECK(cache->stats().misses == 0);
+  CHECK(device.builds == 1);
+  CHECK(device.loads == 1);
+  CHECK(device.false_bytes == 0);
+  CHECK(place.log.warnings().empty());
+}
+
+TEST_CASE("cache::tiered_cache: 64 threads, one key: exactly one build") {
+  Workplace place;
+  SyntheticDevice device;
+  const auto cache = place.open();
+  constexpr int threads = 64;
+  std::latch started(threads);
+  device.on_build = [&](const KernelSource&) { started.wait(); };  // builds while the others are asking
+  std::atomic<int> built{0}, right{0};
+  std::vector<std::thread> running;
+  for (int i = 0; i < threads; ++i) {
+    running.emplace_back([&] {
+      started.count_down();
+      const auto got = acquire(*cache, "one", device);
+      if (got && text_of(*got) == "one") ++right;
+      if (got && got->tier == Tier::built) ++built;
+    });
+  }
+  for (std::thread& thread : running) thread.join();
+  CHECK(right == threads);
+  CHECK(built == 1);
+  CHECK(device.builds == 1);
+  CHECK(cache->stats().misses == 1);
+  CHECK(cache->stats().memory_hits == threads - 1);
+}
+
+TEST_CASE("cache::tiered_cache: distinct keys are built at one time") {
+  Workplace place;
+  SyntheticDevice device;
+  const auto cache = place.open();
+  Rendezvous both(2);
+  std::atomic<int> met{0};
+  device.on_build = [&](const KernelSource&) { met += both.meet() ? 1 : 0; };
+  std::thread other([&] { static_cast<void>(acquire(*cache, "one", device)); });
+  static_cast<void>(acquire(*cache, "two", device));
+  other.join();
+  CHECK(met == 2);
+  CHECK(device.builds == 2);
+}
+
+TEST_CASE("cache::tiered_cache: a failed build answers all who wait, and the next one tries again") {
+  Workplace place;
+  SyntheticDevice device;
+  const auto cache = place.open();
+  device.fail_builds = true;
+  const auto failed = acquire(*cache, "nonsense", device);
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().text() == "invalid_argument: synthetic: line 1: what is 'nonsense'?");
+  CHECK_FALSE(acquire(*cache, "nonsense", device));
+  CHECK(device.builds == 2);
+  CHECK(cache->stats().misses == 2);
+  CHECK(place.files(".bin").empty());
+  device.fail_builds = false;
+  CHECK(acquire(*cache, "nonsense", device)->tier == Tier::built);
+}
+
+TEST_CASE("cache::tiered_cache: handles outlive eviction, and what is pinned beyond capacity is served uncached") {
+  Workplace place;
+  place.config.max_programs = 1;
+  SyntheticDevice device;
+  const auto cache = place.open();
+  auto first = acquire(*cache, "one", device);
+  const auto second = acquire(*cache, "two", device);
+  REQUIRE(second);
+  CHECK(text_of(*second) == "two");
+  CHECK(acquire(*cache, "one", device)->tier == Tier::memory);
+  CHECK(acquire(*cache, "two", device)->tier == Tier::disk);  // never an error, and not built again
+  CHECK(cache->stats().programs_in_memory == 1);
+  first = internal_error("let go");
+  CHECK(acquire(*cache, "two", device)->tier == Tier::disk);
+  CHECK(cache->stats().evictions == 1);
+  CHECK(acquire(*cache, "two", device)->tier == Tier::memory);
+  CHECK(device.builds == 2);
+}
+
+TEST_CASE("cache::tiered_cache: find() sees the memory tier only, and its pointer outlives an eviction") {
+  Workplace place;
+  place.config.max_programs = 1;
+  SyntheticDevice device;
+  const auto cache = place.open();
+  const Digest one = key_for("one", device).digest;
+  {
+    const Guard guard = cache->enter();
+    CHECK(cache->find(one, guard) == nullptr);
+  }
+  REQUIRE(acquire(*cache, "one", device));
+  const Guard guard = cache->enter();
+  const Program* found = cache->find(one, guard);
+  REQUIRE(found != nullptr);
+  CHECK(cache->stats().memory_hits == 1);
+  REQUIRE(acquire(*cache, "two", device));
+  CHECK(cache->find(one, guard) == nullptr);
+  CHECK(static_cast<const SyntheticProgram*>(found)->text() == "one");
+  CHECK(device.live == 2);
+}
+
+TEST_CASE("cache::tiered_cache: a device that serializes nothing is served by the memory tier alone") {
+  Workplace place;
+  SyntheticDevice device;
+  device.facts().serializes = false;
+  {
+    const auto cache = place.open();
+    CHECK(acquire(*cache, "one", device)->tier == Tier::library);
+    CHECK(acquire(*cache, "one", device)->tier == Tier::memory);
+    CHECK(cache->stats().misses == 1);
+    CHECK(cache->stats().memory_hits == 1);
+    CHECK(cache->stats().bytes_on_disk == 0);
+  }
+  CHECK_FALSE(std::filesystem::exists(place.config.directory));  // no trace, no key
+  CHECK_FALSE(std::filesystem::exists(place.config.key_file));
+  CHECK(acquire(*place.open(), "one", device)->tier == Tier::library);
+}
+
+TEST_CASE("cache::tiered_cache: two devices of one identity share the disk and never a program") {
+  Workplace place;
+  SyntheticDevice device, twin;
+  const auto cache = place.open();
+  const auto first = acquire(*cache, "one", device);
+  const auto second = acquire(*cache, "one", twin);
+  CHECK(second->tier == Tier::disk);
+  CHECK(first->program.get() != second->program.get());
+  CHECK(twin.builds == 0);
+}
+
+TEST_CASE("cache::tiered_cache: with auto_save off nothing is written before persist(), which says how much it wrote") {
+  Workplace place;
+  place.config.auto_save = false;
+  SyntheticDevice device;
+  {
+    const auto cache = place.open();
+    REQUIRE(acquire(*cache, "one", device));
+    REQUIRE(acquire(*cache, "two", device));
+    CHECK(place.files(".bin").empty());
+  }
+  CHECK(place.files(".bin").empty());
+  const auto cache = place.open();
+  CHECK(acquire(*cache, "one", device)->tier == Tier::built);
+  CHECK(*cache->persist() == 1);
+  CHECK(*cache->persist() == 0);
+  CHECK(place.files(".bin").size() == 1);
+  CHECK(acquire(*place.open(), "one", device)->tier == Tier::disk);
+}
+
+TEST_CASE("cache::tiered_cache: a cache that was never used persists nothing and makes nothing") {
+  Workplace place;
+  const auto cache = place.open();
+  CHECK(*cache->persist() == 0);
+  CHECK(cache->stats().bytes_on_disk == 0);
+  CHECK_FALSE(std::filesystem::exists(place.config.directory));
+}
+
+TEST_CASE("cache::tiered_cache: read_only reads and never writes") {
+  Workplace place;
+  SyntheticDevice device;
+  place.config.read_only = true;
+  CHECK(acquire(*place.open(), "one", device)->tier == Tier::built);
+  CHECK_FALSE(std::filesystem::exists(place.config.directory));
+  CHECK_FALSE(std::filesystem::exists(place.config.key_file));
+
+  place.config.read_only = false;
+  REQUIRE(acquire(*place.open(), "one", device));
+  place.config.read_only = true;
+  const auto file = place.files(".bin").at(0);
+  const auto meta = contents(place.files(".meta").at(0));
+  {
+    const auto cache = place.open();
+    CHECK(acquire(*cache, "one", device)->tier == Tier::disk);
+    CHECK(acquire(*cache, "two", device)->tier == Tier::built);
+  }
+  CHECK(place.files(".bin").size() == 1);
+  CHECK(contents(place.files(".meta").at(0)) == meta);
+  overwrite(file, {});
+  const auto cache = place.open();
+  CHECK(acquire(*cache, "one", device)->tier == Tier::built);
+  CHECK(cache->stats().rejected.corrupt == 1);
+  CHECK(contents(file).empty());  // not even what is corrupt is removed
+}
+
+TEST_CASE("cache::tiered_cache: a folder with blanks and letters beyond ASCII is a folder") {
+  Workplace place;
+  place.config.directory = place.temporary.path() / "mein Ordner — 漢字" / "cache ";
+  place.config.compression = "none";
+  SyntheticDevice device;
+  REQUIRE(acquire(*place.open(), "one", device));
+  CHECK(acquire(*place.open(), "one", device)->tier == Tier::disk);
+  CHECK(place.files(".bin").size() == 1);
+}
+
+TEST_CASE("cache::tiered_cache: a policy or a compression that is not there is refused with what there is") {
+  Workplace place;
+  Registry registry;
+  REQUIRE(register_tiered_cache(registry).ok());
+  CHECK_FALSE(register_tiered_cache(registry).ok());
+  const CacheFactory make = *registry.cache("tiered");
+  CHECK(make({{}, place.config}));
+  place.config.policy = "sieve";
+  CHECK(make({{}, place.config}).error().text() == "unsupported: cache 'tiered': policy 'sieve': there is 'lru'");
+  place.config.policy = "lru";
+  place.config.compression = "brotli";
+  CHECK(make({{}, place.config}).error().text() ==
+        "unsupported: cache 'tiered': compression 'brotli': there is 'zstd', 'none'");
+}
+
+}  // namespace
+}  // namespace kiln::test

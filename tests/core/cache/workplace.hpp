@@ -1,0 +1,113 @@
+// Workplace: a temporary folder with a cache, its key file and its log, for one test; and small words for requests.
+//
+// Thread-safety: none but that of the cache. Ownership: removes its folder.
+#pragma once
+
+#include "cache/tiered_cache.hpp"
+#include "core/cache/synthetic_device.hpp"
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace kiln::test {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "kiln-cache-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder " + name);
+    path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_all, ignored);
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+class CollectedLog final : public LogSink {
+ public:
+  void write(LogLevel level, std::string_view, std::string_view message) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (level >= LogLevel::warning) warnings_.emplace_back(message);
+  }
+  std::vector<std::string> warnings() const {
+    const std::lock_guard lock(mutex_);
+    return warnings_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> warnings_;
+};
+
+struct Workplace {
+  TemporaryFolder temporary;
+  CollectedLog log;
+  CacheConfig config;
+
+  Workplace() {
+    config.directory = temporary.path() / "cache";
+    config.key_file = temporary.path() / "state" / "key";
+  }
+
+  std::unique_ptr<TieredCache> open() {
+    return std::make_unique<TieredCache>(CacheContext{{&log, LogLevel::info}, config});
+  }
+
+  std::vector<std::filesystem::path> files(const std::string& extension) const {
+    std::vector<std::filesystem::path> found;
+    if (!std::filesystem::exists(config.directory)) return found;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(config.directory)) {
+      if (entry.is_regular_file() && entry.path().extension() == extension) found.push_back(entry.path());
+    }
+    return found;
+  }
+};
+
+inline KernelSource source_of(std::string text) {
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text = std::move(text);
+  return source;
+}
+
+inline ProgramKey key_for(const std::string& text, const SyntheticDevice& device) {
+  return key_of(source_of(text), device.info(), "the label of " + text);
+}
+
+inline Result<Acquired> acquire(ProgramCache& cache, const std::string& text, SyntheticDevice& device) {
+  return cache.get_or_build(key_for(text, device), source_of(text), device);
+}
+
+inline std::string text_of(const Acquired& acquired) {
+  return static_cast<const SyntheticProgram&>(*acquired.program).text();
+}
+
+inline std::vector<std::byte> contents(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+inline void overwrite(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!file.flush()) throw std::runtime_error("cannot write " + path.string());
+}
+
+}  // namespace kiln::test
