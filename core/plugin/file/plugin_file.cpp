@@ -57,6 +57,12 @@ Status check_folder(const fs::path& folder) {
 
 Result<PluginFile> PluginFile::open(const fs::path& path) {
   if (Status status = check_folder(path.parent_path()); !status.ok()) return status;
+  // Where the name is a link, whoever may change the folder it leads to could change the plugin.
+  std::error_code error;
+  const fs::path target = fs::canonical(path, error);
+  if (!error && target.parent_path() != path.parent_path()) {
+    if (Status status = check_folder(target.parent_path()); !status.ok()) return status;
+  }
   // Not blocking: a pipe in the place of a plugin must not stop the host before it is seen to be one.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return system_status("file", path, errno);

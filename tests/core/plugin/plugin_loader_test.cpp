@@ -221,6 +221,35 @@ TEST_CASE("plugin: the default places follow libkiln_core.so") {
   CHECK(std::filesystem::exists(PluginLoader::default_probe()));
 }
 
+TEST_CASE("plugin: loading what is shipped opens no heavy library") {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(KILN_PLUGIN_DIR)) {
+    if (entry.path().extension() == ".so") names.push_back(entry.path().stem().string());
+  }
+  REQUIRE_FALSE(names.empty());
+  PluginFolder folder;
+  folder.options.path = {KILN_PLUGIN_DIR};
+  for (const PluginReport& report : folder.load(names)) {
+    INFO(report.why_not.text());
+    CHECK(report.loaded);
+  }
+  const std::string maps = read_file("/proc/self/maps");
+  CHECK_THAT(maps, Contains(".so"));
+  for (const char* heavy : {"libEGL", "libGL", "libLLVM", "libdnnl", "libgomp", "libclang", "libgallium"}) {
+    CHECK_THAT(maps, !Contains(heavy));
+  }
+}
+
+TEST_CASE("plugin: its code stays after the loader and the registry are gone") {
+  std::unique_ptr<Driver> driver;
+  {
+    PluginFolder folder({"fixture"});
+    REQUIRE(folder.load({"fixture"})[0].loaded);
+    driver = folder.registry.drivers().at("fixture").make({}).value();
+  }
+  CHECK(driver->enumerate().at(0).id == "fixture:0");
+}
+
 TEST_CASE("plugin: loading into a process with threads") {
   PluginFolder folder({"good", "fixture"});
   std::jthread busy([](const std::stop_token& stop) {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -32,7 +33,83 @@ void set_mtime(const std::filesystem::path& path, long nanoseconds) {
   REQUIRE(utimensat(AT_FDCWD, path.c_str(), times, 0) == 0);
 }
 
+struct Ended {
+  int status = -1;
+  std::string output;
+};
+
+// kiln-probe by hand, as a person calls it: its standard output is a file.
+Ended run_probe(const std::vector<std::string>& arguments, const std::filesystem::path& output) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const int fd = open(output.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+    dup2(fd, STDOUT_FILENO);
+    dup2(fd, STDERR_FILENO);
+    const std::string probe = PluginLoader::default_probe().string();
+    std::vector<char*> argv{const_cast<char*>(probe.c_str())};
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    execv(probe.c_str(), argv.data());
+    _exit(127);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(output)};
+}
+
+// A process that has ended may stay as a zombie where nobody reaps it.
+bool ended(pid_t pid) {
+  const std::string line = read_file("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t name_end = line.rfind(')');
+  return name_end == std::string::npos || line.substr(name_end, 3) == ") Z" || line.substr(name_end, 3) == ") X";
+}
+
 }  // namespace
+
+TEST_CASE("probe: called by hand it answers one line") {
+  PluginFolder folder({"good", "throws"});
+  const auto output = folder.root() / "output";
+  const Ended good = run_probe({"load", folder.file("good").string()}, output);
+  CHECK(good.status == 0);
+  CHECK(good.output == "kiln-probe 1 ok\n");
+  const Ended throws = run_probe({"load", folder.file("throws").string()}, output);
+  CHECK(throws.status == 3);
+  CHECK(throws.output == "kiln-probe 1 failed internal it threw while registering: the fixture's own words\n");
+  const Ended usage = run_probe({"nonsense"}, output);
+  CHECK(usage.status == 2);
+  CHECK(usage.output == "usage: kiln-probe load PATH\n");
+}
+
+TEST_CASE("probe: it dies with its parent") {
+  PluginFolder folder({"hangs"});
+  int told[2];
+  REQUIRE(pipe(told) == 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    // Only this process reads the probe's answer, as in the loader.
+    int answer[2];
+    if (pipe(answer) != 0) _exit(1);
+    const pid_t probe = fork();
+    if (probe == 0) {
+      dup2(answer[1], STDOUT_FILENO);
+      closefrom(3);
+      execl(PluginLoader::default_probe().c_str(), "kiln-probe", "load", folder.file("hangs").c_str(), nullptr);
+      _exit(127);
+    }
+    if (write(told[1], &probe, sizeof probe) != sizeof probe) _exit(1);
+    while (true) pause();
+  }
+  pid_t probe = 0;
+  REQUIRE(read(told[0], &probe, sizeof probe) == sizeof probe);
+  close(told[0]);
+  close(told[1]);
+  CHECK_FALSE(ended(probe));
+  kill(parent, SIGKILL);
+  REQUIRE(waitpid(parent, nullptr, 0) == parent);
+  const Deadline deadline = Deadline::after(60s);
+  while (!ended(probe) && !deadline.passed()) usleep(1000);
+  CHECK(ended(probe));
+}
 
 TEST_CASE("probe: a good plugin is tried once") {
   PluginFolder folder({"good", "fixture"});

@@ -70,6 +70,17 @@ TEST_CASE("trust: a link that leads nowhere is told") {
   CHECK_THAT(status.message, Contains("file " + folder.file("link").string() + ": No such file or directory"));
 }
 
+TEST_CASE("trust: a link into a world-writable folder is refused, into another is not") {
+  PluginFolder target({"good"});
+  PluginFolder folder;
+  std::filesystem::create_symlink(target.file("good"), folder.file("good"));
+  CHECK(folder.load_one("good").loaded);
+  chmod(target.plugins().c_str(), 0777);
+  const Status status = folder.load_one("good").why_not;
+  CHECK(status.code == StatusCode::unsupported);
+  CHECK_THAT(status.message, Contains("folder " + target.plugins().string() + ": writable by everyone"));
+}
+
 TEST_CASE("trust: the current directory is never searched") {
   PluginFolder folder({"good"});
   const auto here = std::filesystem::current_path();
