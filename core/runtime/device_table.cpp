@@ -1,0 +1,119 @@
+#include "runtime/device_table.hpp"
+
+#include <kiln/config_reader.hpp>
+
+namespace kiln {
+
+DeviceTable::DeviceTable(const Config& config, const Registry& registry, Log log, WorkCounters& counters)
+    : config_(config), registry_(registry), log_(log), counters_(counters) {
+  for (const auto& [name, registered] : registry.drivers()) {
+    OneDriver& driver = drivers_[name];
+    driver.plugin = registered.plugin;
+    driver.make = registered.make;
+  }
+}
+
+DeviceTable::OneDriver* DeviceTable::driver_named(std::string_view id) {
+  const auto at = drivers_.find(id.substr(0, id.find(':')));
+  return at == drivers_.end() ? nullptr : &at->second;
+}
+
+std::vector<DeviceInfo> DeviceTable::enumerate(const std::string& name, OneDriver& driver) {
+  const std::lock_guard lock(driver.mutex);
+  if (!driver.asked) {
+    driver.asked = true;
+    const auto keys = registry_.config_keys().find(driver.plugin);
+    PluginSettings settings;
+    if (keys != registry_.config_keys().end()) settings = plugin_settings(config_, driver.plugin, keys->second);
+    auto made = driver.make({log_, &counters_, config_.cache.directory, std::move(settings)});
+    if (made) {
+      driver.driver = std::move(made).value();
+      driver.devices = driver.driver->enumerate();
+    } else {
+      DeviceInfo absent;
+      absent.id = name;
+      absent.why_not = made.error().message;
+      driver.devices.push_back(std::move(absent));
+    }
+  }
+  std::vector<DeviceInfo> answer;
+  const std::lock_guard known_lock(known_mutex_);
+  for (const DeviceInfo& device : driver.devices) {
+    answer.push_back(known_.try_emplace(device.id, device).first->second);
+  }
+  return answer;
+}
+
+std::vector<DeviceInfo> DeviceTable::enumerate_for(std::string_view id) {
+  OneDriver* driver = driver_named(id);
+  if (driver == nullptr) return enumerate_all();
+  return enumerate(std::string(id.substr(0, id.find(':'))), *driver);
+}
+
+std::vector<DeviceInfo> DeviceTable::enumerate_all() {
+  std::vector<DeviceInfo> all;
+  for (auto& [name, driver] : drivers_) {
+    for (DeviceInfo& device : enumerate(name, driver)) all.push_back(std::move(device));
+  }
+  return all;
+}
+
+std::vector<DeviceInfo> DeviceTable::known() const {
+  const std::lock_guard lock(known_mutex_);
+  std::vector<DeviceInfo> all;
+  for (const auto& entry : known_) all.push_back(entry.second);
+  return all;
+}
+
+bool DeviceTable::is_open(std::string_view id) const {
+  const auto at = drivers_.find(id.substr(0, id.find(':')));
+  if (at == drivers_.end()) return false;
+  const std::lock_guard lock(at->second.mutex);
+  return at->second.open.contains(id);
+}
+
+Result<std::shared_ptr<Device>> DeviceTable::open(std::string_view id) {
+  for (const DeviceInfo& device : enumerate_for(id)) {
+    if (device.id == id && !device.usable) return unavailable("device " + device.id + ": " + device.why_not);
+  }
+  for (auto& [name, driver] : drivers_) {
+    const std::lock_guard lock(driver.mutex);
+    if (driver.driver == nullptr) continue;
+    if (const auto at = driver.open.find(id); at != driver.open.end()) return at->second;
+    const bool owns = [&] {
+      for (const DeviceInfo& device : driver.devices) {
+        if (device.id == id) return true;
+      }
+      return false;
+    }();
+    if (!owns) continue;
+    auto opened = driver.driver->open(id);
+    if (!opened) {
+      const std::lock_guard known_lock(known_mutex_);
+      DeviceInfo& known = known_[std::string(id)];
+      known.usable = false;
+      known.why_not = opened.error().message;
+      return std::move(opened).error().within("device " + std::string(id));
+    }
+    std::shared_ptr<Device> device = std::move(opened).value();
+    driver.open.emplace(std::string(id), device);
+    const std::lock_guard known_lock(known_mutex_);
+    known_[std::string(id)] = device->info();
+    return device;
+  }
+  std::string there;
+  for (const DeviceInfo& device : known()) there += (there.empty() ? "" : ", ") + device.id;
+  return not_found("device '" + std::string(id) + "': there is " + (there.empty() ? "none" : there));
+}
+
+void DeviceTable::set_aside(std::string_view id, const Status& why) {
+  {
+    const std::lock_guard known_lock(known_mutex_);
+    DeviceInfo& known = known_[std::string(id)];
+    known.usable = false;
+    known.why_not = why.message;
+  }
+  log_.write(LogLevel::warning, "runtime", "device " + std::string(id) + " set aside: " + why.message);
+}
+
+}  // namespace kiln

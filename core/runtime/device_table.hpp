@@ -1,0 +1,59 @@
+// DeviceTable: the drivers and the devices they have, enumerated and opened on demand, and those set aside with the
+// reason.
+//
+// Thread-safety: every method from any thread; opening two different devices does not wait for one another's driver.
+// Ownership: owns drivers and (shared with running jobs) devices.
+#pragma once
+
+#include <kiln/config.hpp>
+#include <kiln/device.hpp>
+#include <kiln/registry.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln {
+
+class DeviceTable {
+ public:
+  DeviceTable(const Config& config, const Registry& registry, Log log, WorkCounters& counters);
+
+  // Devices of the driver that an id belongs to ("opengl:0" → driver "opengl"), or of all drivers where none has that
+  // name.
+  std::vector<DeviceInfo> enumerate_for(std::string_view id);
+  std::vector<DeviceInfo> enumerate_all();
+  std::vector<DeviceInfo> known() const;
+
+  // The device, opened at the first call. Once a device was set aside it answers why.
+  Result<std::shared_ptr<Device>> open(std::string_view id);
+  bool is_open(std::string_view id) const;
+  void set_aside(std::string_view id, const Status& why);
+
+ private:
+  struct OneDriver {
+    std::string plugin;
+    DriverFactory make;
+    mutable std::mutex mutex;  // guards the fields below, and serialises enumerate() and open() of this driver
+    bool asked = false;
+    std::unique_ptr<Driver> driver;
+    std::vector<DeviceInfo> devices;
+    std::map<std::string, std::shared_ptr<Device>, std::less<>> open;
+  };
+
+  std::vector<DeviceInfo> enumerate(const std::string& name, OneDriver& driver);
+  OneDriver* driver_named(std::string_view id);
+
+  const Config& config_;
+  const Registry& registry_;
+  Log log_;
+  WorkCounters& counters_;
+  std::map<std::string, OneDriver, std::less<>> drivers_;  // fixed after construction
+  mutable std::mutex known_mutex_;
+  std::map<std::string, DeviceInfo, std::less<>> known_;  // by id
+};
+
+}  // namespace kiln

@@ -1,0 +1,27 @@
+// RunStatistics: the measurements of one job's runs, and their median field by field.
+//
+// Thread-safety: none; one job's own. Ownership: values.
+#pragma once
+
+#include <kiln/measurement.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace kiln {
+
+class RunStatistics {
+ public:
+  void add(const Measurement& measurement) { runs_.push_back(measurement); }
+
+  // REQUIRES: at least one run was added. Of an even number of runs, the lower of the two in the middle: a time that
+  // was measured, not a mean of two.
+  Measurement median() const;
+  std::uint64_t wall_min_ns() const;
+  std::uint64_t wall_max_ns() const;
+
+ private:
+  std::vector<Measurement> runs_;
+};
+
+}  // namespace kiln

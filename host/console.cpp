@@ -1,0 +1,66 @@
+#include "console.hpp"
+
+#include "base/atomic_file.hpp"
+
+#include <unistd.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+
+namespace kiln::host {
+
+bool colour_on_stdout() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  if (no_colour != nullptr && *no_colour != '\0') return false;
+  const char* terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) == 1 && (terminal == nullptr || std::strcmp(terminal, "dumb") != 0);
+}
+
+bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
+
+void ConsoleLog::write(LogLevel level, std::string_view component, std::string_view message) noexcept {
+  const std::string_view word = to_string(level);
+  const std::lock_guard lock(mutex_);
+  std::fprintf(stderr, "kiln: %.*s: %.*s: %.*s\n", static_cast<int>(word.size()), word.data(),
+               static_cast<int>(component.size()), component.data(), static_cast<int>(message.size()), message.data());
+}
+
+void complain(std::string_view message) {
+  std::fprintf(stderr, "kiln: %.*s\n", static_cast<int>(message.size()), message.data());
+}
+
+Status emit(std::string_view text, const std::optional<std::filesystem::path>& file) {
+  if (!file) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+      return io_error(std::string("standard output: ") + std::strerror(errno));
+    }
+    return {};
+  }
+  auto atomic = AtomicFile::create(*file);
+  if (!atomic) return std::move(atomic).error();
+  if (Status status = atomic->write(std::as_bytes(std::span(text.data(), text.size()))); !status.ok()) return status;
+  return atomic->commit();
+}
+
+ProgressLine::ProgressLine(Progress progress)
+    : mode_(progress == Progress::plain                               ? Mode::lines
+            : progress == Progress::automatic && stderr_is_terminal() ? Mode::redrawn
+                                                                      : Mode::silent) {}
+
+ProgressLine::~ProgressLine() {
+  if (drawn_) std::fputs("\r\033[K", stderr);
+}
+
+void ProgressLine::show(std::string_view text) {
+  if (mode_ == Mode::silent) return;
+  if (mode_ == Mode::lines) {
+    complain(text);
+    return;
+  }
+  std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(text.size()), text.data());
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+}  // namespace kiln::host

@@ -1,0 +1,56 @@
+// The `kiln` command: parses, hands over to a verb, and leaves with its exit status.
+#include "exit_status.hpp"
+#include "options.hpp"
+#include "verbs/verbs.hpp"
+
+#include <kiln/clock.hpp>
+#include <kiln/version.hpp>
+
+#include <unistd.h>
+#include <csignal>
+#include <cstdio>
+
+namespace {
+
+int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
+  using namespace kiln::host;
+  switch (options.verb) {
+    case Verb::help:
+      return emit(options.help_text, options.output).ok() ? exit_done : exit_job_failed;
+    case Verb::version:
+      return emit("kiln " + std::string(kiln::version) + "\n", options.output).ok() ? exit_done : exit_job_failed;
+    case Verb::run:
+      return run(options, started_ns);
+    case Verb::devices:
+      return devices(options);
+    case Verb::plugins:
+      return plugins(options);
+    case Verb::config_check:
+      return config_check(options);
+    case Verb::config_show:
+      return config_show(options);
+    case Verb::invalid:
+      break;
+  }
+  return exit_usage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::uint64_t started_ns = kiln::now_ns();
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, told like any other
+  auto options = kiln::host::parse_options(argc, argv);
+  if (!options) {
+    kiln::host::complain(options.error().message);
+    return kiln::host::exit_usage;
+  }
+  const int status = dispatch(*options, started_ns);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  // Everything of ours is flushed and destroyed; the exit handlers of the drivers' compilers cost milliseconds and save
+  // nothing. Sanitizer builds leave by the normal way, so that leaks are seen.
+  std::fflush(nullptr);
+  _exit(status);
+#endif
+  return status;
+}

@@ -1,0 +1,36 @@
+// Options: the command line, parsed. The verbs and their names are a contract.
+//
+// Thread-safety: values.
+#pragma once
+
+#include "console.hpp"
+
+#include <kiln/config_reader.hpp>
+#include <kiln/status.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kiln::host {
+
+enum class Verb { invalid = 0, help, version, run, devices, plugins, config_check, config_show };
+
+struct Options {
+  Verb verb = Verb::invalid;
+  std::string help_text;  // for Verb::help
+  ConfigSources sources;
+  std::string device;  // --device; empty: as configured
+  bool verify = false;
+  std::optional<std::uint32_t> repeat;
+  bool json = false;
+  std::optional<std::filesystem::path> output;
+  Progress progress = Progress::automatic;
+};
+
+// invalid_argument: a usage error, to be shown with status 2. Reads the environment of the process.
+Result<Options> parse_options(int argc, char** argv);
+
+}  // namespace kiln::host

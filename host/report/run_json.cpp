@@ -1,0 +1,96 @@
+#include "report/run_report.hpp"
+
+#include <kiln/version.hpp>
+
+#include <nlohmann/json.hpp>
+
+namespace kiln::host {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double ms(std::uint64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json job_json(const JobOutcome& job) {
+  const RunReport& report = job.report;
+  const bool ran = report.runs > 0;
+  Json json;
+  json["name"] = report.name;
+  json["op"] = report.op;
+  json["status"] = report.status.ok() ? "ok" : std::string(to_string(report.status.code));
+  json["error"] = text_or_null(report.status.message);
+  json["device"] = report.device.id.empty() ? Json(nullptr)
+                                            : Json{{"id", report.device.id},
+                                                   {"kind", to_string(report.device.kind)},
+                                                   {"name", report.device.name},
+                                                   {"driver", report.device.driver}};
+  json["variant"] = text_or_null(report.variant);
+  json["selected_because"] = text_or_null(report.selected_because);
+  json["program"] = {{"keys", report.keys},
+                     {"tier", report.tier == Tier::invalid ? Json(nullptr) : Json(to_string(report.tier))},
+                     {"build_ms", ms(report.build_ns)}};
+  json["runs"] = report.runs;
+  json["ms"] = {{"queue", ms(report.median.queue_ns)},      {"upload", ms(report.median.upload_ns)},
+                {"device", ms(report.median.device_ns)},    {"readback", ms(report.median.readback_ns)},
+                {"wall_median", ms(report.median.wall_ns)}, {"wall_min", ms(report.wall_min_ns)},
+                {"wall_max", ms(report.wall_max_ns)},       {"first_result", job.first_result_ms}};
+  json["gflops"] = gflops(report.flops, report.median.wall_ns);
+  json["gflops_device"] = gflops(report.flops, report.median.device_ns);
+  json["verified"] = report.verified ? Json(*report.verified) : Json(nullptr);
+  json["max_rel_error"] = report.verified ? Json(report.max_rel_error) : Json(nullptr);
+  json["error_bound"] = report.verified ? Json(report.error_bound) : Json(nullptr);
+  json["output"] = ran && report.status.ok() ? text_or_null(job.output) : Json(nullptr);
+  json["notes"] = report.notes;
+  return json;
+}
+
+}  // namespace
+
+double gflops(double flops, std::uint64_t ns) { return ns == 0 ? 0 : flops / static_cast<double>(ns); }
+
+std::string driver_cache_of(const std::vector<JobOutcome>& jobs) {
+  for (const JobOutcome& job : jobs) {
+    const std::string& state = job.report.device.driver_cache;
+    if (!job.report.device.id.empty() && state != "none") return state;
+  }
+  return "none";
+}
+
+std::string run_json(const RunOutcome& outcome) {
+  Json json;
+  json["schema"] = 1;
+  json["kiln"] = version;
+  json["jobs"] = Json::array();
+  for (const JobOutcome& job : outcome.jobs) json["jobs"].push_back(job_json(job));
+  const RejectedCounts& rejected = outcome.cache.rejected;
+  json["cache"] = {{"memory_hits", outcome.cache.memory_hits},
+                   {"disk_hits", outcome.cache.disk_hits},
+                   {"misses", outcome.cache.misses},
+                   {"builds", outcome.builds},
+                   {"prepared", outcome.prepared},
+                   {"driver_cache", driver_cache_of(outcome.jobs)},
+                   {"rejected",
+                    {{"corrupt", rejected.corrupt},
+                     {"tampered", rejected.tampered},
+                     {"foreign", rejected.foreign},
+                     {"driver_changed", rejected.driver_changed},
+                     {"refused", rejected.refused},
+                     {"quarantined", rejected.quarantined}}},
+                   {"bytes_on_disk", outcome.cache.bytes_on_disk},
+                   {"saved_ms", outcome.cache.saved_ms}};
+  json["devices"] = Json::array();
+  for (const DeviceInfo& device : outcome.devices) {
+    json["devices"].push_back(
+        {{"id", device.id}, {"usable", device.usable}, {"why_not", text_or_null(device.why_not)}});
+  }
+  json["plugins"] = Json::array();
+  for (const PluginReport& plugin : outcome.plugins) {
+    json["plugins"].push_back(
+        {{"name", plugin.name}, {"loaded", plugin.loaded}, {"why_not", text_or_null(plugin.why_not.message)}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace kiln::host

@@ -1,0 +1,39 @@
+// What `kiln run` has to tell when its jobs are over, as a table for people and as the JSON of the contract.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <kiln/plugin_loader.hpp>
+#include <kiln/runtime.hpp>
+
+#include <string>
+#include <vector>
+
+namespace kiln::host {
+
+struct JobOutcome {
+  RunReport report;
+  double first_result_ms = 0;  // 0 where there was none
+  std::string output;          // file; empty: none
+};
+
+struct RunOutcome {
+  std::vector<JobOutcome> jobs;
+  CacheStats cache;
+  std::uint64_t builds = 0;
+  std::uint64_t prepared = 0;
+  std::vector<DeviceInfo> devices;
+  std::vector<PluginReport> plugins;
+};
+
+enum class Colour { invalid = 0, no, yes };
+
+std::string run_json(const RunOutcome& outcome);
+std::string run_table(const RunOutcome& outcome, Colour colour);
+
+// Direct FLOPs over a time, in GFLOP/s; 0 where either is unknown.
+double gflops(double flops, std::uint64_t ns);
+// How the driver's own cache stands, by the devices that were used.
+std::string driver_cache_of(const std::vector<JobOutcome>& jobs);
+
+}  // namespace kiln::host

@@ -1,0 +1,62 @@
+#include "report/run_report.hpp"
+#include "report/text_table.hpp"
+
+#include <cstdio>
+
+namespace kiln::host {
+namespace {
+
+std::string ms_text(std::uint64_t ns) { return short_number(static_cast<double>(ns) / 1e6); }
+
+std::string verified_text(const RunReport& report) {
+  if (!report.verified) return "–";
+  return *report.verified ? "yes" : "NO";
+}
+
+std::string painted(const std::string& text, const char* code, Colour colour) {
+  return colour == Colour::yes ? "\033[" + std::string(code) + "m" + text + "\033[0m" : text;
+}
+
+}  // namespace
+
+std::string run_table(const RunOutcome& outcome, Colour colour) {
+  TextTable table({{"job", Align::left},
+                   {"device", Align::left},
+                   {"tier", Align::left},
+                   {"build ms", Align::right},
+                   {"first ms", Align::right},
+                   {"run ms", Align::right},
+                   {"GFLOP/s", Align::right},
+                   {"verified", Align::left},
+                   {"error/bound", Align::left}});
+  std::string below;
+  for (const JobOutcome& job : outcome.jobs) {
+    const RunReport& report = job.report;
+    const bool ok = report.status.ok();
+    const double rate = gflops(report.flops, report.median.wall_ns);
+    char error[48] = "";
+    if (report.verified) std::snprintf(error, sizeof error, "%.1e/%.1e", report.max_rel_error, report.error_bound);
+    table.add({report.name, report.device.id.empty() ? "–" : report.device.id,
+               report.tier == Tier::invalid ? "–" : std::string(to_string(report.tier)),
+               ok ? ms_text(report.build_ns) : "–", ok ? short_number(job.first_result_ms) : "–",
+               ok ? ms_text(report.median.wall_ns) : "–", ok && rate > 0 ? short_number(rate) : "–",
+               verified_text(report), error});
+    if (!ok) {
+      below += painted("failed", "31", colour) + "  " + report.name + ": " + report.status.message + "\n";
+    } else {
+      for (const std::string& note : report.notes) below += "note    " + report.name + ": " + note + "\n";
+    }
+  }
+  std::string text = table.text() + below;
+  const CacheStats& cache = outcome.cache;
+  char line[256];
+  std::snprintf(
+      line, sizeof line,
+      "programs: %llu built, %llu from disk, %llu from memory, %llu prepared · driver's cache: %s · saved %.0f ms\n",
+      static_cast<unsigned long long>(outcome.builds), static_cast<unsigned long long>(cache.disk_hits),
+      static_cast<unsigned long long>(cache.memory_hits), static_cast<unsigned long long>(outcome.prepared),
+      driver_cache_of(outcome.jobs).c_str(), cache.saved_ms);
+  return text + line;
+}
+
+}  // namespace kiln::host

@@ -1,0 +1,49 @@
+// Session: what the verbs share: configuration read, driver environment set, plugins loaded, runtime made.
+//
+// Thread-safety: main thread only. Ownership: owns the registry, the loader and the runtime, and destroys the runtime
+// first.
+#pragma once
+
+#include "console.hpp"
+#include "options.hpp"
+
+#include <kiln/plugin_loader.hpp>
+#include <kiln/runtime.hpp>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace kiln::host {
+
+class Session {
+ public:
+  explicit Session(const Options& options) : options_(options) {}
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Each answers the exit status to end with after having complained, or nullopt to go on. In this order:
+  std::optional<int> read();             // the configuration; sets the environment that drivers read
+  std::optional<int> load_plugins();     // sections of plugins are checked against their keys
+  std::optional<int> require_plugins();  // those that the configuration calls required
+  std::optional<int> create_runtime();
+
+  const Options& options() const noexcept { return options_; }
+  const Config& config() const noexcept { return config_; }
+  Registry& registry() noexcept { return registry_; }
+  Runtime& runtime() noexcept { return *runtime_; }
+  const std::vector<PluginReport>& plugins() const noexcept { return plugins_; }
+
+ private:
+  const Options& options_;
+  ConsoleLog sink_;
+  Log log_;
+  Config config_;
+  Registry registry_;
+  PluginLoader loader_;
+  std::vector<PluginReport> plugins_;
+  std::unique_ptr<Runtime> runtime_;
+};
+
+}  // namespace kiln::host

@@ -1,0 +1,57 @@
+#include "exit_status.hpp"
+#include "report/text_table.hpp"
+#include "session.hpp"
+#include "verbs/verbs.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace kiln::host {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string devices_json(const std::vector<DeviceInfo>& devices) {
+  Json json{{"devices", Json::array()}};
+  for (const DeviceInfo& device : devices) {
+    json["devices"].push_back({{"id", device.id},
+                               {"kind", to_string(device.kind)},
+                               {"name", device.name},
+                               {"driver", device.driver},
+                               {"usable", device.usable},
+                               {"why_not", device.why_not.empty() ? Json(nullptr) : Json(device.why_not)}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string devices_table(const std::vector<DeviceInfo>& devices) {
+  TextTable table({{"device", Align::left},
+                   {"kind", Align::left},
+                   {"name", Align::left},
+                   {"driver", Align::left},
+                   {"usable", Align::left}});
+  for (const DeviceInfo& device : devices) {
+    table.add({device.id, std::string(to_string(device.kind)), device.name, device.driver,
+               device.usable ? "yes" : "no: " + device.why_not});
+  }
+  return table.text();
+}
+
+}  // namespace
+
+int devices(const Options& options) {
+  Session session(options);
+  for (const auto step : {&Session::read, &Session::load_plugins, &Session::create_runtime}) {
+    if (const auto end = (session.*step)()) return *end;
+  }
+  const std::vector<DeviceInfo> found = session.runtime().devices();
+  if (Status status = emit(options.json ? devices_json(found) : devices_table(found), options.output); !status.ok()) {
+    complain(status.message);
+    return exit_job_failed;
+  }
+  for (const DeviceInfo& device : found) {
+    if (device.usable) return exit_done;
+  }
+  return exit_no_device;
+}
+
+}  // namespace kiln::host

@@ -1,0 +1,51 @@
+#include "exit_status.hpp"
+#include "report/text_table.hpp"
+#include "session.hpp"
+#include "verbs/verbs.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace kiln::host {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string plugins_json(const std::vector<PluginReport>& plugins) {
+  Json json{{"plugins", Json::array()}};
+  for (const PluginReport& plugin : plugins) {
+    json["plugins"].push_back({{"name", plugin.name},
+                               {"path", plugin.path.string()},
+                               {"version", plugin.version},
+                               {"loaded", plugin.loaded},
+                               {"why_not", plugin.loaded ? Json(nullptr) : Json(plugin.why_not.message)}});
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string plugins_table(const std::vector<PluginReport>& plugins) {
+  TextTable table({{"plugin", Align::left}, {"version", Align::left}, {"loaded", Align::left}, {"file", Align::left}});
+  std::string below;
+  for (const PluginReport& plugin : plugins) {
+    table.add({plugin.name, plugin.version.empty() ? "–" : plugin.version, plugin.loaded ? "yes" : "no",
+               plugin.path.empty() ? "–" : plugin.path.string()});
+    if (!plugin.loaded) below += plugin.name + ": " + plugin.why_not.text() + "\n";
+  }
+  return table.text() + below;
+}
+
+}  // namespace
+
+int plugins(const Options& options) {
+  Session session(options);
+  for (const auto step : {&Session::read, &Session::load_plugins}) {
+    if (const auto end = (session.*step)()) return *end;
+  }
+  const std::string text = options.json ? plugins_json(session.plugins()) : plugins_table(session.plugins());
+  if (Status status = emit(text, options.output); !status.ok()) {
+    complain(status.message);
+    return exit_job_failed;
+  }
+  return exit_done;
+}
+
+}  // namespace kiln::host

@@ -1,0 +1,123 @@
+#include "exit_status.hpp"
+#include "interrupt.hpp"
+#include "report/run_report.hpp"
+#include "session.hpp"
+#include "verbs/job_request.hpp"
+#include "verbs/verbs.hpp"
+
+#include <kiln/clock.hpp>
+
+#include <thread>
+
+namespace kiln::host {
+namespace {
+
+double ms_between(std::uint64_t from, std::uint64_t to) { return static_cast<double>(to - from) / 1e6; }
+
+// Opens the device of the first job while its inputs are read: loading a driver takes longer than reading them.
+class DeviceOpener {
+ public:
+  DeviceOpener(Runtime& runtime, std::string device)
+      : thread_([&runtime, id = std::move(device)] { runtime.open_ahead(id); }) {}
+  ~DeviceOpener() { thread_.join(); }
+
+ private:
+  std::thread thread_;
+};
+
+std::string first_device(const Options& options, const Config& config) {
+  if (!options.device.empty()) return options.device;
+  if (!config.jobs.empty() && !config.jobs.front().device.empty()) return config.jobs.front().device;
+  return config.device.prefer;
+}
+
+RunReport failed(const JobConfig& job, Status status) {
+  RunReport report;
+  report.name = job.name;
+  report.op = job.op;
+  report.status = std::move(status);
+  return report;
+}
+
+// setup_ns: from the start of main to the first job. A first result counts that and this job's own time only.
+JobOutcome run_job(const JobConfig& job, const Options& options, Runtime& runtime, std::uint64_t setup_ns) {
+  const std::uint64_t begun = now_ns();
+  auto request = make_request(job);
+  if (!request) return {failed(job, std::move(request).error()), 0, {}};
+  if (!options.device.empty()) request->device = options.device;
+  request->verify = request->verify || options.verify;
+  request->repeat = options.repeat.value_or(1);
+  request->stop = &interrupted();
+  JobOutcome outcome{runtime.run(*request), 0, {}};
+  if (outcome.report.first_output_ns != 0) {
+    outcome.first_result_ms = static_cast<double>(setup_ns) / 1e6 + ms_between(begun, outcome.report.first_output_ns);
+  }
+  if (!outcome.report.status.ok()) return outcome;
+  if (Status status = store_outputs(job, *request); !status.ok()) {
+    outcome.report.status = std::move(status);
+  } else {
+    outcome.output = job.output;
+  }
+  return outcome;
+}
+
+int exit_status_of(const std::vector<JobOutcome>& jobs) {
+  int status = exit_done;
+  for (const JobOutcome& job : jobs) {
+    if (job.report.status.ok()) continue;
+    const bool no_device = job.report.status.code == StatusCode::unavailable && job.report.device.id.empty();
+    status = std::max<int>(status, no_device ? exit_no_device : exit_job_failed);
+  }
+  return status;
+}
+
+}  // namespace
+
+int run(const Options& options, std::uint64_t started_ns) {
+  Session session(options);
+  for (const auto step :
+       {&Session::read, &Session::load_plugins, &Session::require_plugins, &Session::create_runtime}) {
+    if (const auto end = (session.*step)()) return *end;
+  }
+  const std::vector<JobConfig>& jobs = session.config().jobs;
+  if (jobs.empty()) {
+    complain(options.sources.file.value_or("the configuration").string() + ": no [[job]]: nothing to run");
+    return exit_usage;
+  }
+  install_interrupt_handlers();
+
+  RunOutcome outcome;
+  {
+    const DeviceOpener opener(session.runtime(), first_device(options, session.config()));
+    ProgressLine progress(options.progress);
+    const std::uint64_t setup_ns = now_ns() - started_ns;
+    for (std::size_t i = 0; i < jobs.size() && !interrupted(); ++i) {
+      progress.show("job " + std::to_string(i + 1) + " of " + std::to_string(jobs.size()) + ": " + jobs[i].name);
+      outcome.jobs.push_back(run_job(jobs[i], options, session.runtime(), setup_ns));
+    }
+  }
+  if (interrupted()) {
+    complain("interrupted: " + std::to_string(outcome.jobs.size()) + " of " + std::to_string(jobs.size()) +
+             " jobs were begun");
+    end_by_signal();  // every file is whole or untouched; what is in flight has nobody to wait for it
+  }
+  if (session.config().cache.auto_save) {
+    // Metadata that was held back from the hot path; a failure costs nobody a result and was logged by the cache.
+    (void)session.runtime().persist();
+  }
+  outcome.cache = session.runtime().cache_stats();
+  outcome.builds = session.runtime().counters().builds.load();
+  outcome.prepared = session.runtime().counters().prepared.load();
+  outcome.devices = session.runtime().known_devices();
+  outcome.plugins = session.plugins();
+  const std::string text = options.json
+                               ? run_json(outcome)
+                               : run_table(outcome, colour_on_stdout() && !options.output ? Colour::yes : Colour::no);
+  if (Status status = emit(text, options.output); !status.ok()) {
+    complain(status.message);
+    return exit_job_failed;
+  }
+  return exit_status_of(outcome.jobs);
+}
+
+}  // namespace kiln::host

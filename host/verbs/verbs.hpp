@@ -1,0 +1,19 @@
+// The verbs of `kiln`: each takes the parsed options and answers the exit status.
+//
+// Thread-safety: main thread only.
+#pragma once
+
+#include "options.hpp"
+
+#include <cstdint>
+
+namespace kiln::host {
+
+// started_ns: now_ns() at the start of main, from which first results are counted.
+int run(const Options& options, std::uint64_t started_ns);
+int devices(const Options& options);
+int plugins(const Options& options);
+int config_check(const Options& options);
+int config_show(const Options& options);
+
+}  // namespace kiln::host

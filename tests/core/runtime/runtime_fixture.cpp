@@ -1,0 +1,114 @@
+#include "core/runtime/runtime_fixture.hpp"
+
+#include <stdlib.h>
+
+#include <stdexcept>
+
+namespace kiln::test {
+namespace {
+
+// Hands every spec through as one pass of the dialect `library`, which the fixture device runs.
+class Forwarder final : public KernelGenerator {
+ public:
+  std::span<const Dialect> dialects() const noexcept override { return dialects_; }
+  Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo&, Dialect) noexcept override {
+    KernelPlan plan;
+    plan.variant = "forwarded";
+    plan.tensors = tensors_of(spec);
+    Pass pass;
+    pass.source.dialect = Dialect::library;
+    pass.source.text = canonical_text(spec);
+    pass.source.spec = spec;
+    for (std::uint32_t i = 0; i < plan.tensors.size(); ++i) {
+      const TensorRole role = plan.tensors[i].role;
+      pass.source.bindings.push_back(role == TensorRole::output  ? Access::write
+                                     : role == TensorRole::inout ? Access::read_write
+                                                                 : Access::read);
+      pass.bindings.push_back({BindingSource::tensor, i});
+    }
+    plan.passes.push_back(std::move(pass));
+    return plan;
+  }
+  void record(const KernelSpec&, const DeviceInfo&, std::string_view, const Measurement&) noexcept override {}
+
+ private:
+  Dialect dialects_[1] = {Dialect::library};
+};
+
+class OneDeviceDriver final : public Driver {
+ public:
+  explicit OneDeviceDriver(const support::FixtureOptions& options) : options_(options) {}
+  std::vector<DeviceInfo> enumerate() noexcept override { return {options_.info}; }
+  Result<std::unique_ptr<Device>> open(std::string_view) noexcept override {
+    return std::unique_ptr<Device>(std::make_unique<support::FixtureDevice>(options_));
+  }
+
+ private:
+  support::FixtureOptions options_;
+};
+
+std::shared_ptr<HostTensor> filled(Shape shape) {
+  auto tensor = HostTensor::create(DType::f32, std::move(shape)).value();
+  std::uint32_t state = 12345;
+  for (float& value : tensor->as<float>()) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<float>(state >> 8) / static_cast<float>(1 << 23) - 1.0f;
+  }
+  return tensor;
+}
+
+}  // namespace
+
+RuntimeFixture::RuntimeFixture() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "kiln-runtime-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  folder_ = pattern;
+  config.cache.directory = folder_ / "cache";
+  config.cache.key_file = folder_ / "key";
+  config.generator.name = "forwarder";
+  if (!register_core(registry).ok()) throw std::runtime_error("register_core");
+  (void)registry.add_generator("test", "forwarder", {Dialect::library}, [](const GeneratorContext&) {
+    return Result<std::unique_ptr<KernelGenerator>>(std::make_unique<Forwarder>());
+  });
+  for (const std::string name : {"alpha", "beta"}) {
+    support::FixtureOptions options;
+    options.info = support::fixture_info(name);
+    options.info.dialects = {Dialect::library};
+    options_.emplace(name, options);
+    (void)registry.add_driver("test", name, [this, name](const DriverContext& context) {
+      support::FixtureOptions now = options_.at(name);
+      now.counters = context.counters;
+      return Result<std::unique_ptr<Driver>>(std::make_unique<OneDeviceDriver>(now));
+    });
+  }
+}
+
+RuntimeFixture::~RuntimeFixture() {
+  runtime_.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+Runtime& RuntimeFixture::runtime() {
+  if (runtime_ == nullptr) {
+    auto made = Runtime::create(config, registry, {});
+    if (!made) throw std::runtime_error(made.error().text());
+    runtime_ = std::move(made).value();
+  }
+  return *runtime_;
+}
+
+RunRequest small_conv2d() {
+  Conv2dSpec spec;
+  spec.c = 4, spec.h = 6, spec.w = 6, spec.k = 3, spec.r = 3, spec.s = 3, spec.pad_y = 1, spec.pad_x = 1;
+  RunRequest request;
+  request.name = "small";
+  request.spec = spec;
+  request.verify = true;
+  request.tensors = {{filled({1, 4, 6, 6}), nullptr},
+                     {nullptr, Constant::create(filled({3, 4, 3, 3}))},
+                     {filled({1, 3, 6, 6}), nullptr}};
+  return request;
+}
+
+}  // namespace kiln::test

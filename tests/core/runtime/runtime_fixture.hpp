@@ -1,0 +1,41 @@
+// RuntimeFixture: a Runtime over two fixture devices, "alpha" and "beta", which the test can make fail.
+// Thread-safety: none. Ownership: owns everything; its cache folder goes with it.
+#pragma once
+
+#include "support/fixture_device.hpp"
+
+#include <kiln/runtime.hpp>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace kiln::test {
+
+class RuntimeFixture {
+ public:
+  RuntimeFixture();
+  ~RuntimeFixture();
+  RuntimeFixture(const RuntimeFixture&) = delete;
+  RuntimeFixture& operator=(const RuntimeFixture&) = delete;
+
+  // Makes the runtime from `config`; throws with the message where it cannot.
+  Runtime& runtime();
+  void restart() { runtime_.reset(); }  // as a new process would: the cache folder stays
+  support::FixtureControls& controls(const std::string& device) { return *options_.at(device).controls; }
+  support::FixtureOptions& options(const std::string& device) { return options_.at(device); }
+
+  Config config;
+  Registry registry;
+
+ private:
+  std::filesystem::path folder_;
+  std::map<std::string, support::FixtureOptions> options_;
+  std::unique_ptr<Runtime> runtime_;
+};
+
+// conv2d 1x4x6x6 → 3, 3x3, pad 1, with random-like contents and verification.
+RunRequest small_conv2d();
+
+}  // namespace kiln::test

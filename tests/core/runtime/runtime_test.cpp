@@ -1,0 +1,194 @@
+#include "core/runtime/runtime_fixture.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <thread>
+
+using namespace kiln;
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+TEST_CASE("runtime: a request is built once, then found in memory, and by a second runtime on disk") {
+  RuntimeFixture fixture;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  const RunReport first = fixture.runtime().run(request);
+  REQUIRE(first.status.text() == "ok");
+  CHECK(first.tier == Tier::built);
+  CHECK(first.verified == true);
+  CHECK(first.max_rel_error <= first.error_bound);
+  CHECK(first.keys.size() == 1);
+  CHECK(fixture.runtime().counters().builds == 1);
+
+  CHECK(fixture.runtime().run(request).tier == Tier::memory);
+  CHECK(fixture.runtime().counters().builds == 1);
+
+  fixture.restart();
+  const RunReport again = fixture.runtime().run(request);
+  CHECK(again.tier == Tier::disk);
+  CHECK(again.keys == first.keys);
+  CHECK(fixture.runtime().counters().builds == 0);
+  CHECK(fixture.runtime().cache_stats().disk_hits == 1);
+}
+
+TEST_CASE("runtime: a device that is unavailable is named, and another serves") {
+  RuntimeFixture fixture;
+  fixture.options("alpha").info.usable = false;
+  fixture.options("alpha").info.why_not = "unplugged by the test";
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  CHECK(report.device.id == "beta");
+  REQUIRE(report.notes.size() == 1);
+  CHECK_THAT(report.notes[0], Contains("alpha") && Contains("unplugged by the test"));
+}
+
+TEST_CASE("runtime: fallback = never makes it an error") {
+  RuntimeFixture fixture;
+  fixture.config.device.fallback = Fallback::never;
+  fixture.options("alpha").info.usable = false;
+  fixture.options("alpha").info.why_not = "unplugged by the test";
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  const RunReport report = fixture.runtime().run(request);
+  CHECK(report.status.code == StatusCode::unavailable);
+  CHECK_THAT(report.status.message, Contains("unplugged by the test") && Contains("never"));
+  CHECK(report.runs == 0);
+}
+
+TEST_CASE("runtime: a device lost under a job is set aside, said so, and the job ends elsewhere") {
+  RuntimeFixture fixture;
+  fixture.controls("alpha").lose_at = 2;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  CHECK(fixture.runtime().run(request).device.id == "alpha");
+  const RunReport lost = fixture.runtime().run(request);
+  REQUIRE(lost.status.text() == "ok");
+  CHECK(lost.device.id == "beta");
+  CHECK(lost.verified == true);
+  CHECK(lost.notes.size() == 1);
+  for (const DeviceInfo& device : fixture.runtime().known_devices()) CHECK(device.usable == (device.id == "beta"));
+  const RunReport after = fixture.runtime().run(request);
+  CHECK(after.device.id == "beta");
+}
+
+TEST_CASE("runtime: no device at all is unavailable, with every reason") {
+  RuntimeFixture fixture;
+  for (const char* name : {"alpha", "beta"}) {
+    fixture.options(name).info.usable = false;
+    fixture.options(name).info.why_not = std::string("no ") + name;
+  }
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  const RunReport report = fixture.runtime().run(request);
+  CHECK(report.status.code == StatusCode::unavailable);
+  CHECK(report.device.id.empty());
+  CHECK_THAT(report.status.message, Contains("no alpha"));
+}
+
+TEST_CASE("runtime: a build that fails is the job's failure, not the device's") {
+  RuntimeFixture fixture;
+  fixture.controls("alpha").fail_build = true;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  const RunReport report = fixture.runtime().run(request);
+  CHECK(report.status.code == StatusCode::invalid_argument);
+  CHECK(report.device.id == "alpha");
+  fixture.controls("alpha").fail_build = false;
+  CHECK(fixture.runtime().run(request).status.ok());
+}
+
+TEST_CASE("runtime: requests that do not fit their spec are told both sides") {
+  RuntimeFixture fixture;
+  RunRequest request = small_conv2d();
+  request.tensors.pop_back();
+  CHECK_THAT(fixture.runtime().run(request).status.message, Contains("2 tensors given, expected 3"));
+  request = small_conv2d();
+  request.tensors[2].host = HostTensor::create(DType::f32, {1, 3, 6, 5}).value();
+  CHECK_THAT(fixture.runtime().run(request).status.message, Contains("360 bytes, expected 432"));
+  request = small_conv2d();
+  std::get<Conv2dSpec>(request.spec).groups = 3;
+  CHECK_THAT(fixture.runtime().run(request).status.message, Contains("groups = 3"));
+}
+
+TEST_CASE("runtime: repeated runs are counted and lie between their extremes") {
+  RuntimeFixture fixture;
+  RunRequest request = small_conv2d();
+  request.repeat = 7;
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  CHECK(report.runs == 7);
+  CHECK(report.wall_min_ns <= report.median.wall_ns);
+  CHECK(report.median.wall_ns <= report.wall_max_ns);
+  CHECK(report.wall_min_ns > 0);
+  CHECK_FALSE(report.selected_because.empty());
+}
+
+TEST_CASE("runtime: a rate above the device's roof is an error, never a figure") {
+  RuntimeFixture fixture;
+  fixture.options("alpha").info.roof_gflops = 1e-9;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  const RunReport report = fixture.runtime().run(request);
+  CHECK(report.status.code == StatusCode::internal);
+  CHECK_THAT(report.status.message, Contains("roof"));
+}
+
+TEST_CASE("runtime: a job over its deadline is a timeout, and the next one is served") {
+  RuntimeFixture fixture;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  request.timeout = std::chrono::milliseconds(20);
+  fixture.controls("alpha").run.close();
+  const RunReport late = fixture.runtime().run(request);
+  CHECK(late.status.code == StatusCode::timeout);
+  fixture.controls("alpha").run.open();
+  RunRequest next = small_conv2d();
+  next.device = "alpha";
+  CHECK(fixture.runtime().run(next).status.text() == "ok");
+}
+
+TEST_CASE("runtime: a stop flag ends a job between waits") {
+  RuntimeFixture fixture;
+  std::atomic<bool> stop{false};
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  request.stop = &stop;
+  fixture.controls("alpha").run.close();
+  std::jthread stopper([&] {
+    (void)fixture.controls("alpha").run.await_waiting(1, Deadline::after(std::chrono::seconds(30)));
+    stop = true;
+  });
+  const RunReport report = fixture.runtime().run(request);
+  CHECK(report.status.code == StatusCode::unavailable);
+  CHECK_THAT(report.status.message, Contains("stopped"));
+  fixture.controls("alpha").run.open();
+}
+
+TEST_CASE("runtime: many threads run at once and all are verified") {
+  RuntimeFixture fixture;
+  (void)fixture.runtime();
+  std::atomic<int> good{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&fixture, &good, i] {
+        RunRequest request = small_conv2d();
+        request.device = i % 2 == 0 ? "alpha" : "beta";
+        for (int run = 0; run < 10; ++run) good += fixture.runtime().run(request).verified == true ? 1 : 0;
+      });
+    }
+  }
+  CHECK(good == 80);
+  CHECK(fixture.runtime().counters().builds <= 2);
+}
+
+TEST_CASE("runtime: names that are not registered are told with those that are") {
+  RuntimeFixture fixture;
+  fixture.config.cache.name = "granite";
+  const auto made = Runtime::create(fixture.config, fixture.registry, {});
+  REQUIRE_FALSE(made);
+  CHECK(made.error().code == StatusCode::not_found);
+  CHECK_THAT(made.error().message, Contains("'granite'") && Contains("'tiered'"));
+}

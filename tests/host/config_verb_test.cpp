@@ -1,0 +1,47 @@
+#include "host/kiln_process.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+TEST_CASE("config check tells every error at once with its place") {
+  const TemporaryFolder folder;
+  const auto file =
+      folder.write("bad.toml", "[cache]\npolcy = \"lru\"\nmax_programs = \"many\"\n[executor]\nin_flight = 99\n");
+  const Finished finished = run_kiln({"config", "check", file, "--cache-dir", folder / "cache"});
+  CHECK(finished.status == 2);
+  CHECK_THAT(finished.err, Contains("bad.toml:2:1") && Contains("polcy") && Contains("policy"));
+  CHECK_THAT(finished.err, Contains("bad.toml:3:"));
+  CHECK_THAT(finished.err, Contains("bad.toml:5:"));
+}
+
+TEST_CASE("config check knows the keys that plugins publish") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("bad.toml", "[plugin.opengl]\nvector_widht = 512\n");
+  const Finished finished = run_kiln({"config", "check", file, "--cache-dir", folder / "cache"});
+  CHECK(finished.status == 2);
+  CHECK_THAT(finished.err, Contains("bad.toml:2:1") && Contains("vector_widht") && Contains("vector_width"));
+}
+
+TEST_CASE("every shipped configuration is valid") {
+  const TemporaryFolder folder;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(KILN_SOURCE_DIR) + "/configs")) {
+    if (entry.path().extension() != ".toml") continue;
+    const Finished finished = run_kiln({"config", "check", entry.path(), "--cache-dir", folder / "cache"});
+    INFO(entry.path() << "\n" << finished.err);
+    CHECK(finished.status == 0);
+    CHECK_THAT(finished.out, Contains("valid"));
+  }
+}
+
+TEST_CASE("config show names the origin of each value") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("some.toml", "[cache]\nmax_programs = 7\n");
+  const Finished finished = run_kiln({"config", "show", file, "--set", "executor.in_flight=2"},
+                                     {.environment = {{"KILN_CACHE_DIR", folder / "cache"}}});
+  CHECK(finished.status == 0);
+  CHECK_THAT(finished.out, Contains("some.toml:2:1") && Contains("cache.max_programs = 7"));
+  CHECK_THAT(finished.out, Contains("KILN_CACHE_DIR"));
+  CHECK_THAT(finished.out, Contains("--set"));
+}

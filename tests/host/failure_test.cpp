@@ -1,0 +1,158 @@
+#include "host/kiln_process.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <unistd.h>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr const char* layer = R"(
+[[job]]
+name = "layer"
+op = "conv2d"
+c = 8
+h = 40
+w = 40
+k = 32
+r = 3
+s = 3
+pad = 1
+input = "random:1"
+weights = "random:2"
+verify = true
+)";
+
+const std::vector<std::string> as_nobody = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
+
+}  // namespace
+
+TEST_CASE("EGL hidden: the CPU serves and the report says so") {
+  const TemporaryFolder folder;
+  const auto file =
+      folder.write("l.toml", std::string(layer) + "[plugin.opengl]\negl_library = \"libEGL-hidden.so\"\n");
+  const Finished finished = run_kiln({"run", file, "--json", "--device", "opengl:0", "--cache-dir", folder / "cache"});
+  INFO(finished.err << finished.out);
+  CHECK(finished.status == 0);
+  const auto job = finished.json()["jobs"][0];
+  CHECK(job["device"]["id"] == "cpu");
+  CHECK(job["verified"] == true);
+  CHECK_THAT(job["notes"].dump(), Contains("libEGL-hidden.so"));
+}
+
+TEST_CASE("EGL hidden and fallback forbidden: status 3 and one clear message") {
+  const TemporaryFolder folder;
+  const auto file =
+      folder.write("l.toml", std::string(layer) + "[plugin.opengl]\negl_library = \"libEGL-hidden.so\"\n");
+  const Finished finished = run_kiln(
+      {"run", file, "--device", "opengl:0", "--set", "device.fallback=never", "--cache-dir", folder / "cache"});
+  CHECK(finished.status == 3);
+  CHECK_THAT(finished.out, Contains("libEGL-hidden.so") && Contains("fallback"));
+}
+
+TEST_CASE("no plugin folder: status 3, naming the required plugin and the folder") {
+  const TemporaryFolder folder;
+  const Finished finished = run_kiln(
+      {"run", folder.write("l.toml", layer), "--cache-dir", folder / "cache", "--plugin-path", folder / "nowhere"});
+  CHECK(finished.status == 3);
+  CHECK_THAT(finished.err, Contains("cpu") && Contains("nowhere"));
+  CHECK(finished.out.empty());
+}
+
+TEST_CASE("a missing input is that job's failure alone; nothing is written") {
+  const TemporaryFolder folder;
+  std::string two = layer;
+  two.replace(two.find("random:1"), 8, "absent.npy");
+  const auto file = folder.write(
+      "l.toml", two + "output = \"never.npy\"\n" + std::string(layer).replace(8, 14, "\nname = \"other\""));
+  const Finished finished =
+      run_kiln({"run", file, "--json", "--device", "cpu", "--cache-dir", folder / "cache"}, {.folder = folder.path()});
+  INFO(finished.err << finished.out);
+  CHECK(finished.status == 1);
+  const auto jobs = finished.json()["jobs"];
+  CHECK_THAT(jobs[0]["error"].get<std::string>(), Contains("absent.npy"));
+  CHECK(jobs[1]["status"] == "ok");
+  CHECK_FALSE(std::filesystem::exists(folder / "never.npy"));
+}
+
+TEST_CASE("a wrong key stops before anything runs") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("l.toml", std::string(layer) + "stirde = 2\n");
+  const Finished finished = run_kiln({"run", file, "--cache-dir", folder / "cache"});
+  CHECK(finished.status == 2);
+  CHECK_THAT(finished.err, Contains("stirde") && Contains("stride"));
+  CHECK_FALSE(std::filesystem::exists(folder / "cache"));
+}
+
+TEST_CASE("an input of the wrong shape names file, found and expected") {
+  const TemporaryFolder folder;
+  std::string png = layer;
+  png.replace(png.find("random:1"), 8, std::string(KILN_SOURCE_DIR) + "/configs/quickstart/photo.png");
+  const Finished finished =
+      run_kiln({"run", folder.write("l.toml", png), "--json", "--device", "cpu", "--cache-dir", folder / "cache"});
+  CHECK(finished.status == 1);
+  CHECK_THAT(finished.json()["jobs"][0]["error"].get<std::string>(),
+             Contains("photo.png") && Contains("[1, 3, 384, 512]") && Contains("[1, 8, 40, 40]"));
+}
+
+TEST_CASE("a read-only cache folder costs nobody a result") {
+  if (geteuid() != 0) {
+    WARN("skipped: needs root to become another user");
+    return;
+  }
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "cache");
+  std::filesystem::permissions(folder / "cache", std::filesystem::perms(0555));
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+  const auto file = folder.write("l.toml", layer);
+  // The test is only worth something where a plain write there fails.
+  const Finished plain = run_process({"touch", folder / "cache/file"}, {.folder = {}, .before = as_nobody});
+  REQUIRE(plain.status != 0);
+  for (const char* device : {"cpu", "opengl:0"}) {
+    const Finished finished =
+        run_kiln({"run", file, "--json", "--device", device, "--cache-dir", folder / "cache"},
+                 {.environment = {{"HOME", folder / "no-home"}, {"XDG_STATE_HOME", folder / "no-state"}},
+                  .folder = "/",
+                  .before = as_nobody});
+    INFO(device << finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    CHECK(finished.json()["jobs"][0]["verified"] == true);
+  }
+  CHECK(std::filesystem::is_empty(folder / "cache"));
+}
+
+TEST_CASE("a full disk fails the job that writes, and leaves no half-written file") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("l.toml", std::string(layer) + "output = \"out.npy\"\n");
+  const Finished finished = run_kiln({"run", file, "--json", "--device", "cpu", "--cache-dir", folder / "cache"},
+                                     {.folder = folder.path(), .most_file_bytes = 16384});
+  INFO(finished.err << finished.out);
+  CHECK(finished.status == 1);
+  const auto job = finished.json()["jobs"][0];
+  CHECK_THAT(job["error"].get<std::string>(), Contains("out.npy"));
+  CHECK(job["output"].is_null());
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    CHECK_THAT(entry.path().filename().string(), !Contains("out.npy"));
+  }
+}
+
+TEST_CASE("a full disk under the cache costs nobody a result") {
+  const TemporaryFolder folder;
+  const Finished finished = run_kiln(
+      {"run", folder.write("l.toml", layer), "--json", "--device", "opengl:0", "--cache-dir", folder / "cache"},
+      {.folder = {}, .most_file_bytes = 1});
+  INFO(finished.err << finished.out);
+  // Standard output is a pipe: the limit on file sizes does not touch it.
+  CHECK(finished.status == 0);
+  CHECK(finished.json()["jobs"][0]["verified"] == true);
+}
+
+TEST_CASE("a device that does not exist is named with those that do") {
+  const TemporaryFolder folder;
+  const Finished finished = run_kiln({"run", folder.write("l.toml", layer), "--device", "opengl:7", "--set",
+                                      "device.fallback=never", "--cache-dir", folder / "cache"});
+  CHECK(finished.status == 3);
+  CHECK_THAT(finished.out, Contains("opengl:7") && Contains("cpu"));
+}

@@ -1,0 +1,40 @@
+#include "host/kiln_process.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <csignal>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+TEST_CASE("Ctrl-C ends the run by the signal, with nothing half-written") {
+  const TemporaryFolder folder;
+  // About a minute of work where nothing interrupts it.
+  const auto file = folder.write("long.toml", R"(
+[[job]]
+name = "long"
+op = "conv2d"
+n = 4
+c = 64
+h = 112
+w = 112
+k = 64
+r = 3
+s = 3
+pad = 1
+input = "random:1"
+weights = "random:2"
+output = "out.npy"
+)");
+  ProcessOptions options;
+  options.folder = folder.path();
+  options.interrupt_when = "job 1 of 1";
+  const Finished finished = run_kiln(
+      {"run", file, "--device", "opengl:0", "--repeat", "100", "--progress", "plain", "--cache-dir", folder / "cache"},
+      options);
+  CHECK(finished.status == -SIGINT);
+  CHECK_THAT(finished.err, Contains("interrupted"));
+  CHECK_FALSE(std::filesystem::exists(folder / "out.npy"));
+  const Finished next = run_kiln({"plugins", "--cache-dir", folder / "cache"});
+  CHECK(next.status == 0);
+}

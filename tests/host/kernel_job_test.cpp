@@ -1,0 +1,97 @@
+#include "host/kiln_process.hpp"
+
+#include "data/npy.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr const char* saxpy = R"(#version 430
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) buffer Y { float y[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < uint(COUNT)) y[i] = A * x[i] + y[i]; }
+)";
+
+constexpr const char* job = R"(
+[[job]]
+name = "mine"
+op = "kernel"
+source = "saxpy.comp"
+constants = { A = 2.5, COUNT = 1000 }
+bindings = [ { input = "x.npy" }, { inout = "y.npy" } ]
+grid = [16, 1, 1]
+expect = "z.npy"
+verify = true
+)";
+
+void write(const std::filesystem::path& path, float scale, float shift) {
+  auto tensor = kiln::HostTensor::create(kiln::DType::f32, {1000}).value();
+  float next = 0;
+  for (float& value : tensor->as<float>()) value = scale * next++ + shift;
+  REQUIRE(kiln::data::write_npy(path, *tensor).ok());
+}
+
+}  // namespace
+
+TEST_CASE("a user's own kernel runs, is verified, written back, and built once") {
+  const TemporaryFolder folder;
+  folder.write("saxpy.comp", saxpy);
+  const auto file = folder.write("job.toml", job);
+  for (int process = 0; process < 2; ++process) {
+    write(folder / "x.npy", 1, 0);
+    write(folder / "y.npy", 3, 1);
+    write(folder / "z.npy", 5.5, 1);
+    const Finished finished = run_kiln({"run", file, "--json", "--repeat", "3", "--cache-dir", folder / "cache"});
+    INFO(finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    const auto json = finished.json();
+    CHECK(json["jobs"][0]["verified"] == true);
+    CHECK(json["jobs"][0]["device"]["id"] == "opengl:0");
+    CHECK(json["cache"]["builds"] == (process == 0 ? 1 : 0));
+    const auto written = kiln::data::read_npy(folder / "y.npy");
+    REQUIRE(written);
+    CHECK((*written)->as<float>()[999] == 5.5f * 999 + 1);
+  }
+}
+
+TEST_CASE("a wrong expectation fails the job and leaves the file as it was") {
+  const TemporaryFolder folder;
+  folder.write("saxpy.comp", saxpy);
+  write(folder / "x.npy", 1, 0);
+  write(folder / "y.npy", 3, 1);
+  write(folder / "z.npy", 5.5, 2);
+  const Finished finished = run_kiln({"run", folder.write("job.toml", job), "--json", "--cache-dir", folder / "cache"});
+  CHECK(finished.status == 1);
+  CHECK(finished.json()["jobs"][0]["verified"] == false);
+  CHECK((*kiln::data::read_npy(folder / "y.npy"))->as<float>()[999] == 3.0f * 999 + 1);
+}
+
+TEST_CASE("a compile error is told whole, with the user's own line") {
+  const TemporaryFolder folder;
+  std::string broken = saxpy;
+  broken.replace(broken.find("y[i] = A"), 8, "y[i] = B");
+  folder.write("saxpy.comp", broken);
+  write(folder / "x.npy", 1, 0);
+  write(folder / "y.npy", 3, 1);
+  write(folder / "z.npy", 5.5, 1);
+  const Finished finished = run_kiln({"run", folder.write("job.toml", job), "--json", "--cache-dir", folder / "cache"});
+  CHECK(finished.status == 1);
+  CHECK_THAT(finished.json()["jobs"][0]["error"].get<std::string>(), Contains("5") && Contains("B"));
+}
+
+TEST_CASE("OpenCL C has no device here: status 3, saying so") {
+  const TemporaryFolder folder;
+  folder.write("saxpy.cl", "kernel void main_() {}\n");
+  write(folder / "x.npy", 1, 0);
+  write(folder / "y.npy", 3, 1);
+  write(folder / "z.npy", 5.5, 1);
+  std::string cl = job;
+  cl.replace(cl.find("saxpy.comp"), 10, "saxpy.cl");
+  const Finished finished = run_kiln({"run", folder.write("job.toml", cl), "--json", "--cache-dir", folder / "cache"});
+  CHECK(finished.status == 3);
+  CHECK_THAT(finished.json()["jobs"][0]["error"].get<std::string>(), Contains("opencl_c"));
+}

@@ -1,0 +1,121 @@
+#include "host/kiln_process.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr const char* tiny = R"(
+[[job]]
+name = "tiny"
+op = "conv2d"
+c = 3
+h = 32
+w = 32
+k = 16
+r = 3
+s = 3
+pad = 1
+input = "random:1"
+weights = "random:2"
+verify = true
+)";
+
+Finished run_tiny(const TemporaryFolder& folder, const std::string& device, std::vector<std::string> more = {}) {
+  std::vector<std::string> words = {
+      "run", folder.write("tiny.toml", tiny), "--json", "--device", device, "--cache-dir", folder / "cache"};
+  words.insert(words.end(), more.begin(), more.end());
+  return run_kiln(words);
+}
+
+}  // namespace
+
+TEST_CASE("a convolution on OpenGL is built once: the second process builds nothing") {
+  const TemporaryFolder folder;
+  const Finished first = run_tiny(folder, "opengl:0");
+  INFO(first.err);
+  REQUIRE(first.status == 0);
+  const auto cold = first.json();
+  CHECK(cold["schema"] == 1);
+  CHECK(cold["cache"]["builds"] == 1);
+  CHECK(cold["cache"]["driver_cache"] == "adopted");
+  CHECK(cold["jobs"][0]["program"]["tier"] == "built");
+  CHECK(cold["jobs"][0]["verified"] == true);
+
+  const Finished second = run_tiny(folder, "opengl:0");
+  REQUIRE(second.status == 0);
+  const auto warm = second.json();
+  CHECK(warm["cache"]["builds"] == 0);
+  CHECK(warm["cache"]["disk_hits"] == 1);
+  CHECK(warm["jobs"][0]["program"]["tier"] == "disk");
+  CHECK(warm["jobs"][0]["program"]["keys"] == cold["jobs"][0]["program"]["keys"]);
+  CHECK(warm["jobs"][0]["verified"] == true);
+  CHECK(warm["jobs"][0]["max_rel_error"] <= warm["jobs"][0]["error_bound"]);
+}
+
+TEST_CASE("a convolution on the CPU is prepared by the library and never a build") {
+  const TemporaryFolder folder;
+  const Finished finished = run_tiny(folder, "cpu", {"--repeat", "5"});
+  INFO(finished.err);
+  REQUIRE(finished.status == 0);
+  const auto json = finished.json();
+  CHECK(json["cache"]["builds"] == 0);
+  CHECK(json["cache"]["prepared"] >= 1);
+  CHECK(json["jobs"][0]["program"]["tier"] == "library");
+  CHECK(json["jobs"][0]["runs"] == 5);
+  CHECK(json["jobs"][0]["device"]["kind"] == "cpu");
+  CHECK(json["jobs"][0]["verified"] == true);
+  const auto& ms = json["jobs"][0]["ms"];
+  CHECK(ms["wall_min"] <= ms["wall_median"]);
+  CHECK(ms["wall_median"] <= ms["wall_max"]);
+  CHECK(ms["first_result"] > 0);
+}
+
+TEST_CASE("what was not compared is null, never true") {
+  const TemporaryFolder folder;
+  const auto file =
+      folder.write("plain.toml", std::string(tiny).replace(std::string(tiny).find("verify = true"), 13, ""));
+  const auto json = run_kiln({"run", file, "--json", "--device", "cpu", "--cache-dir", folder / "cache"}).json();
+  CHECK(json["jobs"][0]["verified"].is_null());
+  const auto verified =
+      run_kiln({"run", file, "--json", "--device", "cpu", "--verify", "--cache-dir", folder / "cache"}).json();
+  CHECK(verified["jobs"][0]["verified"] == true);
+}
+
+TEST_CASE("the selector chooses where nobody asks, and says why") {
+  const TemporaryFolder folder;
+  const Finished finished = run_tiny(folder, "auto", {"--repeat", "3"});
+  INFO(finished.err);
+  REQUIRE(finished.status == 0);
+  CHECK(finished.json()["jobs"][0]["selected_because"].get<std::string>().size() > 3);
+}
+
+TEST_CASE("outputs are written where the job says, in a folder with spaces") {
+  const TemporaryFolder folder("with some spaces");
+  const auto file = folder.write("tiny.toml", std::string(tiny) + "output = \"result of it.npy\"\n");
+  const Finished finished = run_kiln({"run", file, "--json", "--device", "cpu", "--cache-dir", folder / "my cache"},
+                                     {.folder = folder.path()});
+  INFO(finished.err);
+  REQUIRE(finished.status == 0);
+  CHECK(finished.json()["jobs"][0]["output"] == "result of it.npy");
+  CHECK(std::filesystem::file_size(folder / "result of it.npy") > 16u * 32 * 32 * 4);
+}
+
+TEST_CASE("the table tells device, tier and verdict") {
+  const TemporaryFolder folder;
+  const Finished finished =
+      run_kiln({"run", folder.write("tiny.toml", tiny), "--device", "cpu", "--cache-dir", folder / "cache"});
+  CHECK(finished.status == 0);
+  CHECK_THAT(finished.out, Contains("tiny") && Contains("cpu") && Contains("library") && Contains("yes"));
+  CHECK(finished.out.find('\033') == std::string::npos);
+}
+
+TEST_CASE("--output writes the result to a file") {
+  const TemporaryFolder folder;
+  const Finished finished = run_tiny(folder, "cpu", {"--output", folder / "result.json"});
+  CHECK(finished.status == 0);
+  CHECK(finished.out.empty());
+  CHECK(std::filesystem::file_size(folder / "result.json") > 200);
+}
