@@ -188,6 +188,17 @@ TEST_CASE("npy: from a file as from memory, also past the largest header", "[npy
   CHECK((*tensor)->as<float>()[0] == 0.0f);
 }
 
+TEST_CASE("npy: the fuzzer's seeds are what they are called", "[npy]") {
+  int tensors = 0;
+  for (const auto& file : std::filesystem::directory_iterator(KILN_SOURCE_DIR "/tests/corpus/npy")) {
+    INFO(file.path());
+    const std::string name = file.path().stem().string();
+    CHECK(data::read_npy(file.path()).has_value() == (name != "record" && name != "huge" && name != "short"));
+    ++tensors;
+  }
+  CHECK(tensors >= 10);
+}
+
 TEST_CASE("npy: what is not a regular file is refused at once", "[npy]") {
   const ScratchFolder folder;
   const auto none = data::read_npy(folder / "none.npy");

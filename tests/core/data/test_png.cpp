@@ -214,6 +214,17 @@ TEST_CASE("png: sizes beyond the limit or beyond what the file can hold", "[png]
   CHECK_THAT(bomb.message, Catch::Contains("16384 x 16384") && Catch::Contains("expected at least"));
 }
 
+TEST_CASE("png: the fuzzer's seeds are what they are called", "[png]") {
+  int pictures = 0;
+  for (const auto& file : std::filesystem::directory_iterator(KILN_SOURCE_DIR "/tests/corpus/png")) {
+    INFO(file.path());
+    const auto tensor = data::read_png(file.path());
+    CHECK(tensor.has_value() == (file.path().filename() != "bomb.png"));
+    ++pictures;
+  }
+  CHECK(pictures >= 12);
+}
+
 TEST_CASE("png: a missing file is named", "[png]") {
   const ScratchFolder folder;
   const auto none = data::read_png(folder / "none.png");
