@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 
 #include "opengl/support/child.hpp"
@@ -166,6 +167,35 @@ TEST_CASE("opengl: a driver that refuses robustness still gives a context", "[op
   CHECK(gl.usable());
   egl_switches().refuse_robustness = false;
   CHECK(egl_switches().robust_contexts_refused == before + 2);  // robust access and loss on reset, then loss on reset
+}
+
+TEST_CASE("opengl: the log says what the driver says, and what a setting cannot do", "[opengl][driver]") {
+  struct Lines : LogSink {
+    void write(LogLevel, std::string_view component, std::string_view message) noexcept override {
+      const std::lock_guard lock(mutex);
+      text += std::string(component) + ": " + std::string(message) + "\n";
+    }
+    std::mutex mutex;
+    std::string text;
+  } lines;
+  OpenGl gl;
+  if (!gl.usable()) return;
+  WorkCounters counters;
+  const auto& make = gl.plugin().registry().drivers().at("opengl").make;
+  auto driver =
+      make({{&lines, LogLevel::debug}, &counters, {}, {{"debug", true}, {"vector_width", std::int64_t{256}}}});
+  REQUIRE(driver.has_value());
+  CHECK_THAT(lines.text,
+             Catch::Contains("vector_width = 256 has no effect") && Catch::Contains("LP_NATIVE_VECTOR_WIDTH"));
+  auto device = (*driver)->open("opengl:0");
+  REQUIRE(device.has_value());
+  if ((*device)->info().driver_cache == "not adopted")
+    CHECK_THAT(lines.text, Catch::Contains("driver cache not adopted"));
+  KernelSource broken = saxpy();
+  broken.text = "void main() { undeclared_for_the_log = 1; }\n";
+  CHECK_FALSE((*device)->build(broken).has_value());
+  device->reset();  // the context's thread is done: nobody writes
+  if (gl.device().info().driver.starts_with("Mesa")) CHECK_THAT(lines.text, Catch::Contains("undeclared_for_the_log"));
 }
 
 TEST_CASE("opengl: settings that cannot be are refused by name", "[opengl][driver]") {

@@ -102,6 +102,41 @@ TEST_CASE("opengl: while a fence is not passed other calls are served", "[opengl
   CHECK(device.wait(*value, Deadline::never()).has_value());
 }
 
+TEST_CASE("opengl: programs are built and loaded while the dispatching context is busy", "[opengl][queue]") {
+  OpenGl gl(wrapped());
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const auto program = build(device, saxpy());
+  const auto x = buffer_of(device, ramp());
+  const auto y = buffer_of(device, std::vector<float>(count, 0.0f));
+  Buffer* const bindings[] = {x.get(), y.get()};
+  PassLaunch launch{program.get(), bindings, {count / 64, 1, 1}};
+  egl_switches().hold_waits = true;
+  const auto held = device.submit({std::span(&launch, 1)});
+  KernelSource other = saxpy();
+  other.constants[0].text = "3.0";
+  const auto built = device.build(other);
+  bool loads = !device.info().serializes;
+  if (built && !loads) {
+    const auto binary = device.serialize(**built);
+    loads = binary && device.load(other, *binary).has_value();
+  }
+  const bool still_held = !device.wait(held ? *held : 0, Deadline::after(std::chrono::nanoseconds(1))).has_value();
+  egl_switches().hold_waits = false;
+  REQUIRE(held.has_value());
+  REQUIRE(built.has_value());
+  CHECK(loads);
+  CHECK(still_held);
+  REQUIRE(device.wait(*held, Deadline::never()).has_value());
+  launch.program = built->get();  // made on the other context, run on this one
+  const auto next = device.submit({std::span(&launch, 1)});
+  REQUIRE(next.has_value());
+  REQUIRE(device.wait(*next, Deadline::never()).has_value());
+  std::vector<float> expected = ramp();
+  for (float& value : expected) value = 3.0f * value + 2.5f * value;
+  CHECK(contents(*y) == expected);
+}
+
 TEST_CASE("opengl: a wait that the driver fails is a typed error of that value alone", "[opengl][queue]") {
   OpenGl gl(wrapped());
   if (!gl.usable()) return;
@@ -178,6 +213,30 @@ TEST_CASE("opengl: a grid beyond the limit names the axis, what was found and th
                      Catch::Contains(std::to_string(limits[axis])));
     }
   }
+}
+
+TEST_CASE("opengl: a kernel that reaches beyond its bindings harms nothing", "[opengl][queue]") {
+  OpenGl gl;
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  KernelSource source = saxpy();
+  source.text =
+      "layout(local_size_x = 64) in;\n"
+      "layout(std430, binding = 0) buffer X { float x[]; };\n"
+      "layout(std430, binding = 1) buffer Y { float y[]; };\n"
+      "void main() { uint i = gl_GlobalInvocationID.x; x[i] = 7.0; y[i] = 7.0; }\n";
+  source.bindings = {Access::read_write};  // one; the text writes a second
+  const auto beyond = build(device, source);
+  const auto two = build(device, saxpy());
+  const std::vector<float> ones(100, 1.0f);
+  const auto before = buffer_of(device, ones);
+  const auto x = buffer_of(device, ones);
+  const auto after = buffer_of(device, ones);
+  REQUIRE(run(device, *two, {before.get(), after.get()}, {2, 1, 1}).has_value());  // `after` lies at binding 1
+  REQUIRE(run(device, *beyond, {x.get()}, {64, 1, 1}).has_value());                // 4096 lanes over 100 floats
+  CHECK(contents(*x) == std::vector<float>(100, 7.0f));
+  CHECK(contents(*before) == ones);
+  CHECK(contents(*after) == std::vector<float>(100, 3.5f));
 }
 
 TEST_CASE("opengl: what a dispatch lacks is named", "[opengl][queue]") {

@@ -16,6 +16,7 @@ struct Owned {
     } else {
       subject.absent = info.id + ": " + info.why_not;
     }
+    subject.driver = &opengl.driver();
     subject.counters = &opengl.counters();
     subject.dialect = Dialect::glsl;
 #ifdef KILN_HAS_GENERATOR

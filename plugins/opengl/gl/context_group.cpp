@@ -69,6 +69,7 @@ void ContextGroup::listen() {
 }
 
 Result<ContextThread*> ContextGroup::building() {
+  if (!dispatched_.load(std::memory_order_relaxed)) return &execution_;
   const std::lock_guard lock(building_mutex_);
   if (building_context_ != nullptr) return building_.get();
   if (building_ == nullptr) building_ = std::make_unique<ContextThread>();

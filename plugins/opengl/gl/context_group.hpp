@@ -35,8 +35,10 @@ class ContextGroup {
   Log log() const noexcept { return log_; }
 
   ContextThread& execution() noexcept { return execution_; }
-  // Starts the second thread and its context at first use.
+  // Where programs are built and loaded. The second context costs milliseconds and is not made before there is
+  // something to hold up: until the first dispatch this is execution().
   Result<ContextThread*> building();
+  void note_dispatch() noexcept { dispatched_.store(true, std::memory_order_relaxed); }
 
   // device_lost once the context was lost, until the device is opened again.
   Status alive() const;
@@ -53,6 +55,7 @@ class ContextGroup {
   Gl gl_{};
   DebugOutput debug_ = DebugOutput::off;
   std::atomic<GLenum> reset_{GL_NO_ERROR};
+  std::atomic<bool> dispatched_{false};
   std::unique_ptr<EglContext> execution_context_;  // touched on its thread, and read to make its sibling
   std::unique_ptr<EglContext> building_context_;
   std::mutex building_mutex_;

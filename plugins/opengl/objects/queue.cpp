@@ -31,6 +31,7 @@ GlQueue::~GlQueue() {
 }
 
 std::uint64_t GlQueue::submit(std::vector<BoundPass> passes) {
+  group_.note_dispatch();
   const std::lock_guard lock(submit_mutex_);
   const std::uint64_t value = timeline_.begin();
   group_.execution().post([this, value, work = std::move(passes)] { issue(value, work); });

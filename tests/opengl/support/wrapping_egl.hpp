@@ -11,6 +11,7 @@ namespace kiln::support {
 struct EglSwitches {
   std::atomic<unsigned> reset_status{0};        // what glGetGraphicsResetStatus answers; 0: none
   std::atomic<int> waits_to_expire{0};          // so many glClientWaitSync answer GL_TIMEOUT_EXPIRED
+  std::atomic<bool> hold_waits{false};          // glClientWaitSync does not return while this is true (20 s at most)
   std::atomic<int> waits_to_fail{0};            // so many answer GL_WAIT_FAILED
   std::atomic<int> robust_contexts_refused{0};  // counted: attributes of robustness make eglCreateContext fail
   std::atomic<bool> refuse_robustness{false};
