@@ -26,7 +26,7 @@ TEST_CASE("config check knows the keys that plugins publish") {
 
 TEST_CASE("every shipped configuration is valid") {
   const TemporaryFolder folder;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(KILN_SOURCE_DIR) + "/configs")) {
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(KILN_SOURCE_DIR) / "configs")) {
     if (entry.path().extension() != ".toml") continue;
     const Finished finished = run_kiln({"config", "check", entry.path(), "--cache-dir", folder / "cache"});
     INFO(entry.path() << "\n" << finished.err);

@@ -48,6 +48,8 @@ TEST_CASE("usage errors end with 2 and name what was given and what is expected"
 }
 
 TEST_CASE("a closed standard output is an error that is told") {
-  const Finished finished = run_process({"sh", "-c", std::string(KILN_BINARY_DIR) + "/bin/kiln --help >/dev/full"});
+  std::string command = KILN_BINARY_DIR;
+  command += "/bin/kiln --help >/dev/full";
+  const Finished finished = run_process({"sh", "-c", command});
   CHECK(finished.status != 0);
 }
