@@ -97,20 +97,6 @@ std::string verb_help(const VerbHelp& verb) {
   return text.str();
 }
 
-std::map<std::string, std::string> process_environment() {
-  std::map<std::string, std::string> environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const std::size_t equals = text.find('=');
-    if (equals == std::string_view::npos) continue;
-    const std::string_view name = text.substr(0, equals);
-    if (name == "HOME" || name.starts_with("XDG_") || name.starts_with("KILN_")) {
-      environment.emplace(name, text.substr(equals + 1));
-    }
-  }
-  return environment;
-}
-
 // The verb that the leading words name, and how many of them it takes; null where none does.
 const VerbHelp* verb_of(const std::vector<std::string>& words, std::size_t& taken) {
   for (const VerbHelp& verb : verbs) {
@@ -182,7 +168,7 @@ Result<Options> parse_options(int argc, char** argv) {
     return invalid_argument("kiln " + std::string(verb->name) + ": unexpected argument '" + words[taken + 1] +
                             "' after '" + words[taken] + "'");
   }
-  options.sources.environment = process_environment();
+  options.sources.environment = configuration_environment(environ);
   if (words.size() == taken + 1) options.sources.file = words[taken];
   const bool needs_file = verb->verb == Verb::run || verb->verb == Verb::config_check;
   if (needs_file && !options.sources.file && !options.sources.environment.contains("KILN_CONFIG")) {
@@ -192,7 +178,7 @@ Result<Options> parse_options(int argc, char** argv) {
   if (given.count("set") != 0) options.sources.set = given["set"].as<std::vector<std::string>>();
   options.sources.cache_directory = text_of(given, "cache-dir");
   options.sources.plugin_path = text_of(given, "plugin-path");
-  if (const auto level = text_of(given, "log")) options.sources.environment["KILN_LOG"] = *level;
+  options.sources.log_level = text_of(given, "log");
   options.device = text_of(given, "device").value_or("");
   options.verify = given["verify"].as<bool>();
   options.json = given["json"].as<bool>();

@@ -50,9 +50,17 @@ std::optional<int> Session::load_plugins() {
   if (!config_.cache.read_only) options.verdict_file = config_.cache.directory / "probe_verdicts.json";
   options.log = log_;
   plugins_ = loader_.load(config_.plugins.load, config_.plugins.required, registry_, options);
-  const auto problems = check_plugin_sections(config_, registry_.config_keys());
+  const auto problems = check_plugin_sections(config_, plugin_keys());
   if (!problems.empty()) return complain_of(problems);
   return std::nullopt;
+}
+
+std::map<std::string, std::vector<ConfigKey>> Session::plugin_keys() const {
+  auto keys = registry_.config_keys();
+  for (const PluginReport& plugin : plugins_) {
+    if (plugin.loaded) keys.try_emplace(plugin.name);
+  }
+  return keys;
 }
 
 std::optional<int> Session::require_plugins() {

@@ -10,8 +10,10 @@
 #include <kiln/plugin_loader.hpp>
 #include <kiln/runtime.hpp>
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace kiln::host {
@@ -33,6 +35,8 @@ class Session {
   const Config& config() const noexcept { return config_; }
   Registry& registry() noexcept { return registry_; }
   Runtime& runtime() noexcept { return *runtime_; }
+  // The keys that loaded plugins published; a loaded plugin without keys stands with none.
+  std::map<std::string, std::vector<ConfigKey>> plugin_keys() const;
   const std::vector<PluginReport>& plugins() const noexcept { return plugins_; }
 
  private:

@@ -27,7 +27,7 @@ int config_check(const Options& options) {
   if (options.json) return emit_or_complain("{\"problems\": []}\n", options);
   std::string text = file + ": valid, " + std::to_string(jobs) + (jobs == 1 ? " job\n" : " jobs\n");
   for (const auto& [plugin, section] : session.config().plugin) {
-    if (section.empty() || session.registry().config_keys().contains(plugin)) continue;
+    if (section.empty() || session.plugin_keys().contains(plugin)) continue;
     text += file + ": [plugin." + plugin + "] was not checked: the plugin could not be loaded\n";
   }
   return emit_or_complain(text, options);
@@ -38,7 +38,7 @@ int config_show(const Options& options) {
   for (const auto step : {&Session::read, &Session::load_plugins}) {
     if (const auto end = (session.*step)()) return *end;
   }
-  const auto& keys = session.registry().config_keys();
+  const auto keys = session.plugin_keys();
   return emit_or_complain(options.json ? show_config_json(session.config(), keys) : show_config(session.config(), keys),
                           options);
 }

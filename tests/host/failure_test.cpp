@@ -63,10 +63,11 @@ TEST_CASE("no plugin folder: status 3, naming the required plugin and the folder
 
 TEST_CASE("a missing input is that job's failure alone; nothing is written") {
   const TemporaryFolder folder;
-  std::string two = layer;
-  two.replace(two.find("random:1"), 8, "absent.npy");
-  const auto file = folder.write(
-      "l.toml", two + "output = \"never.npy\"\n" + std::string(layer).replace(8, 14, "\nname = \"other\""));
+  std::string broken = layer;
+  broken.replace(broken.find("random:1"), 8, "absent.npy");
+  std::string good = layer;
+  good.replace(good.find("\"layer\""), 7, "\"other\"");
+  const auto file = folder.write("l.toml", broken + "output = \"never.npy\"\n" + good);
   const Finished finished =
       run_kiln({"run", file, "--json", "--device", "cpu", "--cache-dir", folder / "cache"}, {.folder = folder.path()});
   INFO(finished.err << finished.out);

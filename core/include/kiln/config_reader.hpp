@@ -40,6 +40,10 @@ struct ConfigSources {
   std::optional<std::string> log_level;        // --log
 };
 
+// The variables of an environment (`environ`, as execve passes it) that a configuration depends on, for
+// ConfigSources::environment.
+std::map<std::string, std::string> configuration_environment(const char* const* environment);
+
 struct ConfigReading {
   Config config;
   std::vector<ConfigProblem> problems;  // sorted by place; empty: the config is valid
