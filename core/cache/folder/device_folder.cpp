@@ -32,19 +32,20 @@ DeviceFolder::DeviceFolder(int root, const DeviceInfo& device)
 
 Result<int> DeviceFolder::open(Create create) {
   const std::lock_guard lock(mutex_);
-  if (folder_) return folder_.get();
-  Result<UniqueFd> folder = open_subfolder(root_, name_, "folder " + name_, create);
-  if (!folder) return folder.error();
-  if (!*folder) return -1;
-  if (create == Create::yes) {
-    struct stat at {};
-    if (fstatat(folder->get(), manifest_name, &at, AT_SYMLINK_NOFOLLOW) != 0) {
-      const Status status = write_file(folder->get(), manifest_name, std::as_bytes(std::span(manifest_)));
-      if (!status.ok()) return status.within("folder " + name_);
-    }
+  if (!folder_) {
+    Result<UniqueFd> folder = open_subfolder(root_, name_, "folder " + name_, create);
+    if (!folder) return folder.error();
+    if (!*folder) return -1;
+    folder_ = std::move(*folder);
   }
-  folder_ = std::move(*folder);
+  if (create == Create::yes && !manifest_seen_) write_manifest();
   return folder_.get();
+}
+
+void DeviceFolder::write_manifest() {
+  struct stat at {};
+  manifest_seen_ = fstatat(folder_.get(), manifest_name, &at, AT_SYMLINK_NOFOLLOW) == 0 ||
+                   write_file(folder_.get(), manifest_name, std::as_bytes(std::span(manifest_))).ok();
 }
 
 Result<UniqueFd> DeviceFolder::open_subfolder_of(const Digest& digest, Create create) {

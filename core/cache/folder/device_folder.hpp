@@ -48,11 +48,14 @@ class DeviceFolder {
   Result<int> open(Create create);
   Result<UniqueFd> open_subfolder_of(const Digest& digest, Create create);
   const std::vector<OtherDriver>& other_drivers();
+  // Where there is none. Failing costs no program, so the next write tries again. REQUIRES: mutex_ is held.
+  void write_manifest();
 
   const int root_;
   const std::string name_;
   const std::string manifest_;
   std::mutex mutex_;
+  bool manifest_seen_ = false;
   UniqueFd folder_;                                        // empty: not there yet
   std::optional<std::vector<OtherDriver>> other_drivers_;  // nullopt: not looked for yet
 };

@@ -124,9 +124,9 @@ TEST_CASE("cache::survey: only folders of devices are walked, and links are not 
   Survey found = survey(root->get(), Sweep::no);
   CHECK(found.folders == std::vector<std::string>{device_folder.filename().string()});
   CHECK(found.entries.size() == 1);
-  CHECK(found.bytes == bytes_below(place));
+  CHECK(found.bytes == bytes_below(place) - 10000);  // the driver's own cache is not Kiln's programs
   CHECK(prune(root->get(), found, 0) == 1);
-  CHECK(bytes_below(place) == 0 + 0);
+  CHECK(bytes_below(place) == 10000);
   CHECK(found.bytes == 0);
 }
 
