@@ -1,5 +1,6 @@
 #include "config/text/toml_document.hpp"
 
+#include "config/text/toml_guard.hpp"
 #include "config/text/toml_text.hpp"
 
 #define TOML_EXCEPTIONS 0
@@ -11,49 +12,10 @@
 #include <algorithm>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 namespace kiln::config {
 namespace {
-
-constexpr std::uint32_t most_key_parts = 16;
-
-// Where a key of too many parts ends being acceptable. Such a key builds a chain of tables whose depth nothing else
-// bounds. Strings and comments are stepped over; what is not valid TOML is left for the parser to judge.
-std::optional<TextPosition> overlong_key(std::string_view text) {
-  TextPosition at{1, 1};
-  std::uint32_t dots = 0;
-  std::string_view quote;  // what ends the string that we are in
-  bool comment = false;
-  for (std::size_t i = 0; i < text.size(); ++i, ++at.column) {
-    const char c = text[i];
-    if (c == '\n') {
-      at = {at.line + 1, 0};
-      dots = 0;
-      comment = false;
-      if (quote.size() == 1) quote = {};
-    } else if (comment) {
-      continue;
-    } else if (!quote.empty()) {
-      if (c == '\\' && quote[0] == '"' && i + 1 < text.size() && text[i + 1] != '\n') {
-        ++i, ++at.column;
-      } else if (text.substr(i).starts_with(quote)) {
-        i += quote.size() - 1, at.column += static_cast<std::uint32_t>(quote.size() - 1);
-        quote = {};
-      }
-    } else if (c == '"' || c == '\'') {
-      const std::string_view triple = c == '"' ? "\"\"\"" : "'''";
-      quote = text.substr(i).starts_with(triple) ? triple : triple.substr(0, 1);
-      i += quote.size() - 1, at.column += static_cast<std::uint32_t>(quote.size() - 1);
-    } else if (c == '#') {
-      comment = true;
-    } else if (c == '.') {
-      if (++dots >= most_key_parts) return at;
-    } else if (c == '=' || c == ',' || c == '[' || c == ']' || c == '{' || c == '}') {
-      dots = 0;
-    }
-  }
-  return std::nullopt;
-}
 
 TextPosition position(const toml::source_position& from) { return {from.line, from.column}; }
 
@@ -98,9 +60,7 @@ TomlNode convert(const toml::node& node) {
 }  // namespace
 
 std::variant<TomlNode, TomlFailure> parse_toml(std::string_view text) {
-  if (const auto at = overlong_key(text)) {
-    return TomlFailure{*at, "a key of more than " + std::to_string(most_key_parts) + " parts"};
-  }
+  if (std::optional<TomlFailure> unsafe = unsafe_toml(text)) return *std::move(unsafe);
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();

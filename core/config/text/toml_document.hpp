@@ -44,8 +44,8 @@ struct TomlFailure {
   std::string message;
 };
 
-// Never throws. A key of more than 16 parts, and arrays or inline tables more than 32 deep, are failures: the tree is
-// walked by recursion.
+// What toml_guard.hpp refuses, and arrays or inline tables more than 32 deep, are failures: the tree is walked by
+// recursion.
 std::variant<TomlNode, TomlFailure> parse_toml(std::string_view text);
 
 }  // namespace kiln::config

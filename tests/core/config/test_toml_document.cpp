@@ -79,3 +79,19 @@ TEST_CASE("config::toml: dots inside texts and comments are no key's parts", "[c
   CHECK(parsed("a = [" + repeated("1.5, ", 40) + "]\n").members[0].value.items.size() == 40);
   CHECK(parsed("\"" + dots + "\" = \"\\\"" + dots + "\"\n").members.size() == 1);
 }
+
+TEST_CASE("config::toml: characters beyond ASCII stand in quotes and comments only", "[config]") {
+  CHECK(parsed("\xEF\xBB\xBF# größer\na = \"größer\" # ѕ\nb = 'ѕ'\n\"ѕ\" = 1\n").members.size() == 3);
+  CHECK(parsed("a = '''ѕ'''''\n").members[0].value.text == "ѕ''");
+  CHECK(parsed("a = \"\"\"ѕ\\\"ѕ\"\"\"\"\n").members[0].value.text == "ѕ\"ѕ\"");
+  for (const char* text :
+       {"ѕ = 1", "a = ѕ", "a = 1 ѕ", "a.ѕ = 1", "[ѕ]", "a = '''x'''' ѕ", "a = [1, ѕ]", "a\xC2\xA0= 1"}) {
+    INFO(text);
+    CHECK(refused(text).message == "found a character beyond ASCII, expected it inside quotes or a comment only");
+  }
+  CHECK(refused("a = \"ö\" ö").at == TextPosition{1, 9});
+  CHECK(refused("a = \"\"\"x \\\n  ѕ\"\"\"").at == TextPosition{2, 3});
+  CHECK(refused("a = \"\"\"x \\ѕ\"\"\"").at == TextPosition{1, 11});
+  CHECK(parsed("a = \"\"\"x \\\n  yѕ\"\"\"").members[0].value.text == "x yѕ");
+  CHECK(parsed("a = \"\"\"x \\\n  \\u0455\"\"\"").members[0].value.text == "x ѕ");
+}
