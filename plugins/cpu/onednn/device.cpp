@@ -39,8 +39,7 @@ Result<std::unique_ptr<Buffer>> CpuDevice::create_buffer(const BufferDesc& desc)
 }
 
 Result<std::unique_ptr<Program>> CpuDevice::build(const KernelSource& source) noexcept try {
-  const OmpThreads threads(threads_);  // oneDNN splits the work when it makes a primitive
-  auto program = LibraryProgram::create(source, engine_, layout_);
+  auto program = LibraryProgram::create(source, engine_, threads_, layout_);
   if (program && counters_ != nullptr) counters_->prepared.fetch_add(1, std::memory_order_relaxed);
   return program;
 } catch (...) {
@@ -73,7 +72,7 @@ Result<std::uint64_t> CpuDevice::submit(const Dispatch& dispatch) noexcept {
 
 // REQUIRES: queue_ is held.
 Result<FenceResult> CpuDevice::run(const Dispatch& dispatch) {
-  const Resources resources{stream_, workspace_, tuning_, counters_, log_};
+  const Resources resources{threads_, stream_, workspace_, tuning_, counters_, log_};
   std::chrono::nanoseconds ran{0};
   for (const PassLaunch& pass : dispatch.passes) {
     const LibraryProgram& program = library_program(*pass.program);

@@ -74,19 +74,19 @@ Result<UniqueFd> HostBuffer::export_fd() noexcept {
                      " bytes: export: device 'cpu' shares no memory with other devices");
 }
 
-dnnl::memory HostBuffer::packed(const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, Keep keep,
-                                dnnl::stream& stream, WorkCounters* counters) {
+dnnl::memory HostBuffer::packed(const Pipeline::Constant& constant, Keep keep, dnnl::stream& stream,
+                                WorkCounters* counters) {
   const std::lock_guard lock(mutex_);
   for (const PackedForm& form : packed_) {
-    if (form.wanted == wanted && form.given == given) return form.memory;
+    if (form.constant == constant) return form.memory;
   }
   const dnnl::engine engine = stream.get_engine();
-  dnnl::memory from(given, engine, memory_.data());
-  dnnl::memory to(wanted, engine);
+  dnnl::memory from(constant.given, engine, memory_.data() + constant.offset);
+  dnnl::memory to(constant.wanted, engine);
   dnnl::reorder(from, to).execute(stream, from, to);
   stream.wait();
   if (counters != nullptr) counters->prepared.fetch_add(1, std::memory_order_relaxed);
-  if (keep == Keep::yes && usage_ == BufferUsage::constant) packed_.push_back({given, wanted, to});
+  if (keep == Keep::yes && usage_ == BufferUsage::constant) packed_.push_back({constant, to});
   return to;
 }
 

@@ -4,6 +4,8 @@
 // unless it wraps the caller's; owns its packed forms, which live as long as the buffer, or until it is written to.
 #pragma once
 
+#include "onednn/layouts/pipeline.hpp"
+
 #include <kiln/buffer.hpp>
 #include <kiln/measurement.hpp>
 
@@ -26,16 +28,15 @@ class HostBuffer final : public Buffer {
   Result<UniqueFd> export_fd() noexcept override;
 
   enum class Keep : std::uint8_t { invalid = 0, yes, no };
-  // The contents, seen as `given`, in the layout `wanted`: the kept form where there is one, else packed now, which is
-  // counted. Keep::yes keeps it with a buffer whose usage is constant; any other is packed anew at each call. Throws
+  // The constant in the layout that is wanted: the kept form where there is one, else packed now, which is counted.
+  // Keep::yes keeps it with a buffer whose usage is constant; any other is packed anew at each call. Throws
   // dnnl::error.
-  dnnl::memory packed(const dnnl::memory::desc& given, const dnnl::memory::desc& wanted, Keep keep,
-                      dnnl::stream& stream, WorkCounters* counters);
+  dnnl::memory packed(const Pipeline::Constant& constant, Keep keep, dnnl::stream& stream, WorkCounters* counters);
 
  private:
   enum class Holds : std::uint8_t { invalid = 0, own_memory, caller_memory };
   struct PackedForm {
-    dnnl::memory::desc given, wanted;
+    Pipeline::Constant constant;
     dnnl::memory memory;
   };
 

@@ -27,7 +27,7 @@ std::string milliseconds(std::uint64_t ns) {
   return text;
 }
 
-std::string in_words(const std::vector<Pipeline>& candidates, const Choice& choice) {
+std::string in_words(const std::vector<Candidate>& candidates, const Choice& choice) {
   std::string text = candidates[choice.fastest].layout();
   const char* before = " of ";
   for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -41,7 +41,7 @@ std::string in_words(const std::vector<Pipeline>& candidates, const Choice& choi
 }  // namespace
 
 Result<std::unique_ptr<Program>> LibraryProgram::create(const KernelSource& source, const dnnl::engine& engine,
-                                                        std::string_view layout) {
+                                                        int threads, std::string_view layout) {
   if (source.dialect != Dialect::library) {
     return unsupported("program: dialect " + std::string(to_string(source.dialect)) +
                        ": device 'cpu' runs library calls only");
@@ -57,12 +57,12 @@ Result<std::unique_ptr<Program>> LibraryProgram::create(const KernelSource& sour
     return invalid_argument("program: text '" + source.text + "' is not that of its spec, '" + text + "'");
   }
   const auto* conv = std::get_if<Conv2dSpec>(&spec);
-  std::vector<Pipeline> candidates =
-      conv != nullptr ? conv2d_pipelines(*conv, engine, layout) : gemm_pipelines(std::get<GemmSpec>(spec), engine);
+  std::vector<Candidate> candidates = conv != nullptr ? conv2d_candidates(*conv, engine, threads, layout)
+                                                      : gemm_candidates(std::get<GemmSpec>(spec), engine, threads);
   return std::unique_ptr<Program>(new LibraryProgram(spec, std::move(candidates)));
 }
 
-LibraryProgram::LibraryProgram(const KernelSpec& spec, std::vector<Pipeline> candidates)
+LibraryProgram::LibraryProgram(const KernelSpec& spec, std::vector<Candidate> candidates)
     : what_(canonical_text(spec)), tensors_(tensors_of(spec)), candidates_(std::move(candidates)) {}
 
 Status LibraryProgram::check(std::span<Buffer* const> bindings) const {
@@ -83,48 +83,58 @@ Status LibraryProgram::check(std::span<Buffer* const> bindings) const {
 
 std::chrono::nanoseconds LibraryProgram::run(std::span<Buffer* const> bindings, const Resources& resources) const {
   if (candidates_.size() > 1) choose(bindings, resources);
-  Pipeline& pipeline = candidates_.front();
-  if (pipeline.constant_given() == pipeline.constant_wanted()) return run(pipeline, {}, bindings, resources);
-  const dnnl::memory packed = host_buffer(bindings[constant_at])
-                                  .packed(pipeline.constant_given(), pipeline.constant_wanted(), HostBuffer::Keep::yes,
-                                          resources.stream, resources.counters);
-  return run(pipeline, packed, bindings, resources);
+  Candidate& candidate = candidates_.front();
+  return run(candidate, constants_of(candidate, bindings, HostBuffer::Keep::yes, resources), bindings, resources);
 }
 
 void LibraryProgram::choose(std::span<Buffer* const> bindings, const Resources& resources) const {
   Choice choice;
   if (resources.tuning.count() > 0) {
-    std::vector<dnnl::memory> packed(candidates_.size());
+    std::vector<Constants> constants(candidates_.size());
     choice = choose_fastest(candidates_.size(), resources.tuning, [&](std::size_t i) {
-      Pipeline& pipeline = candidates_[i];
-      if (!packed[i] && pipeline.constant_given() != pipeline.constant_wanted()) {
-        packed[i] = host_buffer(bindings[constant_at])
-                        .packed(pipeline.constant_given(), pipeline.constant_wanted(), HostBuffer::Keep::no,
-                                resources.stream, resources.counters);
-      }
-      return static_cast<std::uint64_t>(run(pipeline, packed[i], bindings, resources).count());
+      Candidate& candidate = candidates_[i];
+      if (constants[i].at.empty()) constants[i] = constants_of(candidate, bindings, HostBuffer::Keep::no, resources);
+      return static_cast<std::uint64_t>(run(candidate, constants[i], bindings, resources).count());
     });
     if (resources.log.wants(LogLevel::info)) {
       resources.log.write(LogLevel::info, "cpu", what_ + ": chosen " + in_words(candidates_, choice));
     }
   }
-  Pipeline fastest = std::move(candidates_[choice.fastest]);
+  Candidate fastest = std::move(candidates_[choice.fastest]);
   candidates_.clear();
   candidates_.push_back(std::move(fastest));
 }
 
-std::chrono::nanoseconds LibraryProgram::run(Pipeline& pipeline, const dnnl::memory& constant,
+LibraryProgram::Constants LibraryProgram::constants_of(const Candidate& candidate, std::span<Buffer* const> bindings,
+                                                       HostBuffer::Keep keep, const Resources& resources) const {
+  HostBuffer& buffer = host_buffer(bindings[constant_at]);
+  Constants constants;
+  const Pipeline::Constant* before = nullptr;
+  for (const Pipeline& tile : candidate.tiles()) {
+    const Pipeline::Constant& constant = tile.constant();
+    if (before != nullptr && *before == constant) {  // tiles of rows share their weights
+      constants.at.push_back(constants.at.back());
+    } else if (constant.given == constant.wanted) {
+      constants.at.push_back(address_of(&buffer) + constant.offset);
+    } else {
+      constants.held.push_back(buffer.packed(constant, keep, resources.stream, resources.counters));
+      constants.at.push_back(static_cast<std::byte*>(constants.held.back().get_data_handle()));
+    }
+    before = &constant;
+  }
+  return constants;
+}
+
+std::chrono::nanoseconds LibraryProgram::run(Candidate& candidate, const Constants& constants,
                                              std::span<Buffer* const> bindings, const Resources& resources) const {
   Addresses addresses{};
   const auto at = [&addresses](Place place) -> std::byte*& { return addresses[static_cast<std::size_t>(place)]; };
   at(Place::input) = address_of(bindings[input_at]);
-  at(Place::constant) =
-      constant ? static_cast<std::byte*>(constant.get_data_handle()) : address_of(bindings[constant_at]);
   if (bindings.size() == 4) at(Place::bias) = address_of(bindings[bias_at]);
   at(Place::output) = address_of(bindings.back());
-  at(Place::workspace) = resources.workspace.at_least(pipeline.workspace_bytes());
+  at(Place::workspace) = resources.workspace.at_least(candidate.workspace_bytes(resources.threads));
   const std::uint64_t begun = now_ns();
-  pipeline.run(resources.stream, addresses);
+  candidate.run(resources.threads, resources.stream, addresses, constants.at);
   return std::chrono::nanoseconds(now_ns() - begun);
 }
 

@@ -1,14 +1,14 @@
-// LibraryProgram: a spec that oneDNN computes: the pipelines that could, until its first run has chosen the fastest of
+// LibraryProgram: a spec that oneDNN computes: the candidates that could, until its first run has chosen the fastest of
 // them.
 //
 // Thread-safety: run() is called by the device while it holds its queue; the rest is immutable. Ownership: owns its
 // primitives; packed constants stay with their buffers.
-// Which pipeline serves is found by timing on the caller's tensors, so the last bits of a result may differ between
+// Which candidate serves is found by timing on the caller's tensors, so the last bits of a result may differ between
 // processes, within the bound of the spec's accuracy.
 #pragma once
 
 #include "onednn/host_buffer.hpp"
-#include "onednn/layouts/pipeline.hpp"
+#include "onednn/layouts/candidate.hpp"
 #include "onednn/workspace.hpp"
 
 #include <kiln/kernel.hpp>
@@ -25,6 +25,7 @@ namespace kiln::cpu {
 
 // What the device lends to a program for a run.
 struct Resources {
+  int threads = 1;
   dnnl::stream& stream;
   Workspace& workspace;
   std::chrono::nanoseconds tuning{0};
@@ -36,8 +37,8 @@ class LibraryProgram final : public Program {
  public:
   // invalid_argument or unsupported where the source is not a library's. Throws dnnl::error where oneDNN refuses the
   // spec.
-  // layout: as in OpenRequest.
-  static Result<std::unique_ptr<Program>> create(const KernelSource& source, const dnnl::engine& engine,
+  // threads, layout: as in OpenRequest.
+  static Result<std::unique_ptr<Program>> create(const KernelSource& source, const dnnl::engine& engine, int threads,
                                                  std::string_view layout);
 
   // An estimate: oneDNN does not tell the size of its generated code.
@@ -51,14 +52,21 @@ class LibraryProgram final : public Program {
   std::chrono::nanoseconds run(std::span<Buffer* const> bindings, const Resources& resources) const;
 
  private:
-  LibraryProgram(const KernelSpec& spec, std::vector<Pipeline> candidates);
+  struct Constants {
+    std::vector<std::byte*> at;      // by tile
+    std::vector<dnnl::memory> held;  // the packed forms among them
+  };
+
+  LibraryProgram(const KernelSpec& spec, std::vector<Candidate> candidates);
   void choose(std::span<Buffer* const> bindings, const Resources& resources) const;
-  std::chrono::nanoseconds run(Pipeline& pipeline, const dnnl::memory& constant, std::span<Buffer* const> bindings,
+  Constants constants_of(const Candidate& candidate, std::span<Buffer* const> bindings, HostBuffer::Keep keep,
+                         const Resources& resources) const;
+  std::chrono::nanoseconds run(Candidate& candidate, const Constants& constants, std::span<Buffer* const> bindings,
                                const Resources& resources) const;
 
   std::string what_;  // the canonical text, for messages
   std::vector<TensorDecl> tensors_;
-  mutable std::vector<Pipeline> candidates_;  // one once it is chosen
+  mutable std::vector<Candidate> candidates_;  // one once it is chosen
 };
 
 }  // namespace kiln::cpu

@@ -1,214 +1,173 @@
 #include "onednn/layouts/conv2d.hpp"
 
-#include "onednn/layouts/epilogue.hpp"
+#include "onednn/layouts/primitives.hpp"
+#include "onednn/omp_threads.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <string_view>
+#include <functional>
+#include <set>
 
 namespace kiln::cpu {
 namespace {
 
-using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
-using Described = dnnl::convolution_forward::primitive_desc;
-constexpr auto f32 = dnnl::memory::data_type::f32;
-
-// What to ask oneDNN for: the layouts between which the convolution itself runs, and how many of the implementations
-// that it offers there are worth trying.
-struct Way {
-  std::string_view layout;
-  Tag input, output;
-  int implementations;
-};
+using Maker = std::function<std::optional<Made>(const Part&)>;
 
 // oneDNN's own first choice (`any`) looks at the convolution alone; the cost of reaching a layout from NCHW and back is
 // not in it: a channels-last layout costs twice what blocks of 16 do. So the layouts are asked for one by one. A
 // convolution that reads NCHW itself exists for few input channels.
-constexpr Way direct_ways[] = {{"nChw16c", Tag::nChw16c, Tag::nChw16c, 1},
-                               {"nchw>nChw16c", Tag::nchw, Tag::nChw16c, 1},
-                               {"nhwc", Tag::nhwc, Tag::nhwc, 2},
-                               {"nchw", Tag::nchw, Tag::nchw, 1},
-                               {"any", Tag::any, Tag::any, 2},
-                               {"nChw8c", Tag::nChw8c, Tag::nChw8c, 1}};
-constexpr Way compact_ways[] = {direct_ways[0], direct_ways[2]};
-constexpr std::string_view any_layout = "auto";
-constexpr Way winograd_ways[] = {{"winograd", Tag::any, Tag::any, 2}};
+constexpr Way blocked{"nChw16c", Tag::nChw16c, Tag::nChw16c};
+constexpr Way blocking{"nchw>nChw16c", Tag::nchw, Tag::nChw16c};
+constexpr Way channels_last{"nhwc", Tag::nhwc, Tag::nhwc};
+constexpr Way whole_ways[] = {
+    blocked, blocking, channels_last, {"nhwc", Tag::nhwc, Tag::nhwc, 1}, {"nchw", Tag::nchw, Tag::nchw}};
+// For processors whose vectors are shorter than a block of 16.
+constexpr Way narrow_ways[] = {
+    {"any", Tag::any, Tag::any}, {"any", Tag::any, Tag::any, 1}, {"nChw8c", Tag::nChw8c, Tag::nChw8c}};
+constexpr Way winograd_ways[] = {{"winograd", Tag::any, Tag::any, 0, dnnl::algorithm::convolution_winograd}};
 
-Desc input_of(const Conv2dSpec& spec) { return Desc({spec.n, spec.c, spec.h, spec.w}, f32, Tag::nchw); }
-Desc output_of(const Conv2dSpec& spec, Tag tag) { return Desc({spec.n, spec.k, spec.out_h(), spec.out_w()}, f32, tag); }
+constexpr std::int64_t block = 16;      // channels that a tile's boundary keeps together
+constexpr std::int64_t least_rows = 3;  // in a tile: its neighbours' rows are read twice
 
-Desc weights_of(const Conv2dSpec& spec, Tag plain, Tag grouped) {
-  if (spec.groups == 1) return Desc({spec.k, spec.c, spec.r, spec.s}, f32, plain);
-  return Desc({spec.groups, spec.k / spec.groups, spec.c / spec.groups, spec.r, spec.s}, f32, grouped);
+bool is_plain_product(const Conv2dSpec& spec) {
+  return spec.groups == 1 && spec.r == 1 && spec.s == 1 && spec.pad_y == 0 && spec.pad_x == 0 && spec.stride_y == 1 &&
+         spec.stride_x == 1;
 }
 
-Desc bias_of(const Conv2dSpec& spec) { return spec.bias == Bias::none ? Desc() : Desc({spec.k}, f32, Tag::a); }
-
-bool is_pointwise(const Conv2dSpec& spec) { return spec.r == 1 && spec.s == 1 && spec.pad_y == 0 && spec.pad_x == 0; }
-
-// A pointwise convolution with strides reads only some pixels: seen with strides, they are the input of one without.
-Conv2dSpec without_stride(Conv2dSpec spec) {
-  spec.h = spec.out_h();
-  spec.w = spec.out_w();
-  spec.stride_y = spec.stride_x = 1;
-  return spec;
-}
-
-// The library refuses a view whose last step would reach into the next row or plane.
-bool has_pixels_view(const Conv2dSpec& spec) {
-  return is_pointwise(spec) && (spec.stride_y != 1 || spec.stride_x != 1) && spec.out_h() * spec.stride_y <= spec.h &&
-         spec.out_w() * spec.stride_x <= spec.w;
-}
-
-Desc pixels_read(const Conv2dSpec& spec) {
-  return Desc({spec.n, spec.c, spec.out_h(), spec.out_w()}, f32,
-              dnnl::memory::dims{spec.c * spec.h * spec.w, spec.h * spec.w, spec.stride_y * spec.w, spec.stride_x});
+// `count` ranges that share `extent`, their boundaries at multiples of `unit`; fewer where there are not enough units.
+std::vector<Range> split(std::int64_t extent, std::int64_t count, std::int64_t unit) {
+  const std::int64_t units = (extent + unit - 1) / unit;
+  count = std::min(count, units);
+  std::vector<Range> ranges;
+  for (std::int64_t i = 0; i < count; ++i) {
+    ranges.push_back({units * i / count * unit, std::min(units * (i + 1) / count * unit, extent)});
+  }
+  return ranges;
 }
 
 class Collector {
  public:
-  Collector(const dnnl::engine& engine, std::vector<Pipeline>& into, std::string_view layout)
-      : engine_(engine), into_(into), layout_(layout) {}
+  Collector(const Conv2dSpec& spec, const dnnl::engine& engine, int threads, std::string_view layout)
+      : spec_(spec), engine_(engine), threads_(threads), layout_(layout) {}
 
-  // Every implementation of the way that is not known yet. `lies`: how the input lies in the caller's memory.
-  void convolutions(const Conv2dSpec& spec, const Desc& lies, const Way& way, dnnl::algorithm algorithm) {
+  void add_whole(const Way& way) {
     if (!is_wanted(way.layout)) return;
-    try {
-      const dnnl::convolution_forward::desc asked(
-          dnnl::prop_kind::forward_inference, algorithm, Desc({spec.n, spec.c, spec.h, spec.w}, f32, way.input),
-          weights_of(spec, Tag::any, Tag::any), bias_of(spec), output_of(spec, way.output),
-          {spec.stride_y, spec.stride_x}, {spec.dilation_y - 1, spec.dilation_x - 1}, {spec.pad_y, spec.pad_x},
-          {spec.pad_y, spec.pad_x});
-      Described described(asked, attributes_of(spec.activation), engine_, true);
-      for (int i = 0; described && i < way.implementations; ++i) {
-        if (is_new(described, lies)) into_.push_back(convolution(spec, lies, described, way.layout));
-        if (!described.next_impl()) break;
-      }
-    } catch (const dnnl::error& error) {
-      // Not every layout exists for every shape, and an implementation may refuse late: the way is not there.
-      if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments) throw;
-    }
+    add_whole(way.layout, Pixels::all, [&](const Part& part) { return convolution(part, way, engine_); });
   }
 
-  // A pointwise convolution without strides is a product of matrices that lie in NCHW as they are needed.
-  void product(const Conv2dSpec& spec, const Desc& lies) {
+  void add_tiled(const Way& way, Pixels pixels) {
+    if (!is_wanted(way.layout)) return;
+    add_tiled(way.layout, pixels, [&](const Part& part) { return convolution(part, way, engine_); });
+  }
+
+  void add_product(Pixels pixels) {
     if (!is_wanted("product")) return;
-    const std::int64_t pixels = spec.h * spec.w;
-    const bool one = spec.n == 1;  // the library has better code for two dimensions than for a batch of one
-    const Desc a = one ? Desc({spec.k, spec.c}, f32, Tag::ab) : Desc({1, spec.k, spec.c}, f32, Tag::abc);
-    const Desc b = one ? Desc({spec.c, pixels}, f32, Tag::ab) : Desc({spec.n, spec.c, pixels}, f32, Tag::abc);
-    const Desc c = one ? Desc({spec.k, pixels}, f32, Tag::ab) : Desc({spec.n, spec.k, pixels}, f32, Tag::abc);
-    // Its bias runs along the rows, which the library adds as a second operand of the same shape but for extents of
-    // one.
-    const Desc bias = spec.bias == Bias::none ? Desc()
-                      : one                   ? Desc({spec.k, 1}, f32, Tag::ab)
-                                              : Desc({1, spec.k, 1}, f32, Tag::abc);
-    dnnl::post_ops operations;
-    if (spec.bias != Bias::none) operations.append_binary(dnnl::algorithm::binary_add, bias);
-    append_activation(operations, spec.activation);
-    const dnnl::matmul::primitive_desc described({a, b, c}, attributes_with(operations), engine_, true);
-    if (!described || is_reference(described.impl_info_str())) return;
-    Pipeline pipeline(std::string("product ") + described.impl_info_str());
-    pipeline.set_constant(a, a);
-    Pipeline::Operand source{DNNL_ARG_WEIGHTS, Place::input, b};
-    if (lies != input_of(spec)) {
-      source = pipeline.reserve(b);
-      Pipeline::Operand gathered = source;
-      gathered.desc = input_of(spec);
-      pipeline.add_reorder(engine_, {DNNL_ARG_FROM, Place::input, lies}, gathered);
-      source.argument = DNNL_ARG_WEIGHTS;
-    }
-    pipeline.add(dnnl::matmul(described), engine_, described.scratchpad_desc(),
-                 {{DNNL_ARG_SRC, Place::constant, a},
-                  source,
-                  {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, Place::bias, bias},
-                  {DNNL_ARG_DST, Place::output, c}});
-    into_.push_back(std::move(pipeline));
+    const Maker make = [&](const Part& part) { return product(part, engine_); };
+    add_tiled("product", pixels, make);
+    add_whole("product", pixels, make);
   }
 
-  // The library's plain loops, up to a hundred times slower: only where there is nothing else.
+  // oneDNN's plain loops: only where there is nothing else.
   void allow_reference() noexcept { references_allowed_ = true; }
 
+  // Whether there is code for vectors of a whole block among the candidates.
+  bool has_wide() const {
+    return std::ranges::any_of(names_,
+                               [](const std::string& name) { return name.find("avx512") != std::string::npos; });
+  }
+  bool empty() const noexcept { return candidates_.empty(); }
+  std::vector<Candidate> take() noexcept { return std::move(candidates_); }
+
  private:
-  struct Known {
-    std::string implementation;
-    Desc lies, input, output, weights;
-  };
+  bool is_wanted(std::string_view layout) const { return layout_ == "auto" || layout_ == layout; }
 
-  bool is_wanted(std::string_view layout) const { return layout_ == any_layout || layout_ == layout; }
-  static bool is_reference(std::string_view implementation) { return implementation.starts_with("ref"); }
-
-  bool is_new(const Described& described, const Desc& lies) {
-    if (!references_allowed_ && is_reference(described.impl_info_str())) return false;
-    const Known found{described.impl_info_str(), lies, described.src_desc(), described.dst_desc(),
-                      described.weights_desc()};
-    const bool known = std::any_of(known_.begin(), known_.end(), [&](const Known& other) {
-      return other.implementation == found.implementation && other.lies == found.lies && other.input == found.input &&
-             other.output == found.output && other.weights == found.weights;
-    });
-    if (!known) known_.push_back(found);
-    return !known;
+  void add_whole(std::string_view layout, Pixels pixels, const Maker& make) {
+    const OmpThreads threads(threads_);
+    const auto part = part_of(spec_, all_rows(spec_), all_channels(spec_), pixels);
+    add(layout, {*part}, make);
   }
 
-  Pipeline convolution(const Conv2dSpec& spec, const Desc& lies, const Described& described, std::string_view layout) {
-    Pipeline pipeline(std::string(layout) + (spec.stride_y == 1 && lies != input_of(spec) ? " of pixels read " : " ") +
-                      described.impl_info_str());
-    pipeline.set_constant(weights_of(spec, Tag::oihw, Tag::goihw), described.weights_desc());
-    Pipeline::Operand source{0, Place::input, lies};
-    if (described.src_desc() != lies) {
-      const Pipeline::Operand reordered = pipeline.reserve(described.src_desc());
-      pipeline.add_reorder(engine_, source, reordered);
-      source = reordered;
+  // More tiles than threads, where there is enough work: a thread that is held up leaves some to the others.
+  void add_tiled(std::string_view layout, Pixels pixels, const Maker& make) {
+    if (threads_ == 1) return;
+    const OmpThreads one(1);  // a tile is computed by one thread
+    for (const std::int64_t tiles_a_thread : {2, 1, 4}) {
+      const std::int64_t tiles = tiles_a_thread * threads_;
+      if (spec_.out_h() / tiles < least_rows) continue;
+      add(layout, parts(split(spec_.out_h(), tiles, 1), {all_channels(spec_)}, pixels), make);
     }
-    const Desc plain = output_of(spec, Tag::nchw);
-    Pipeline::Operand result{0, Place::output, plain};
-    if (described.dst_desc() != plain) result = pipeline.reserve(described.dst_desc());
-    source.argument = DNNL_ARG_SRC;
-    result.argument = DNNL_ARG_DST;
-    pipeline.add(dnnl::convolution_forward(described), engine_, described.scratchpad_desc(),
-                 {source,
-                  {DNNL_ARG_WEIGHTS, Place::constant, described.weights_desc()},
-                  {DNNL_ARG_BIAS, Place::bias, bias_of(spec)},
-                  result});
-    if (result.place != Place::output) pipeline.add_reorder(engine_, result, {0, Place::output, plain});
-    return pipeline;
+    for (const std::int64_t tiles_a_thread : {1, 2}) {
+      const auto channels = split(spec_.k, tiles_a_thread * threads_, block);
+      if (spec_.groups != 1 || static_cast<std::int64_t>(channels.size()) < tiles_a_thread * threads_) continue;
+      add(layout, parts({all_rows(spec_)}, channels, pixels), make);
+    }
   }
 
+  // Empty where a part reads padding alone.
+  std::vector<Part> parts(const std::vector<Range>& rows, const std::vector<Range>& channels, Pixels pixels) const {
+    std::vector<Part> all;
+    for (const Range& some_rows : rows) {
+      for (const Range& some_channels : channels) {
+        auto part = part_of(spec_, some_rows, some_channels, pixels);
+        if (!part) return {};
+        all.push_back(std::move(*part));
+      }
+    }
+    return all;
+  }
+
+  void add(std::string_view layout, const std::vector<Part>& of, const Maker& make) {
+    std::vector<Pipeline> tiles;
+    std::string name;
+    for (const Part& part : of) {
+      auto made = make(part);
+      if (!made || (is_reference(*made) && !references_allowed_)) return;
+      if (tiles.empty()) name = std::string(layout) + " " + made->implementation;
+      tiles.push_back(std::move(made->pipeline));
+    }
+    if (tiles.empty()) return;
+    if (tiles.size() > 1) {
+      name += ", " + std::to_string(tiles.size()) + (of[0].spec.k == spec_.k ? " tiles of rows" : " tiles of channels");
+    }
+    if (names_.insert(name).second) candidates_.emplace_back(name, std::move(tiles));
+  }
+
+  const Conv2dSpec& spec_;
   const dnnl::engine& engine_;
-  std::vector<Pipeline>& into_;
+  int threads_;
   std::string_view layout_;
-  std::vector<Known> known_;
+  std::vector<Candidate> candidates_;
+  std::set<std::string> names_;
   bool references_allowed_ = false;
 };
 
 }  // namespace
 
-std::vector<Pipeline> conv2d_pipelines(const Conv2dSpec& spec, const dnnl::engine& engine, std::string_view layout) {
-  std::vector<Pipeline> pipelines;
-  Collector collector(engine, pipelines, layout);
-  const Desc lies = input_of(spec);
+std::vector<Candidate> conv2d_candidates(const Conv2dSpec& spec, const dnnl::engine& engine, int threads,
+                                         std::string_view layout) {
+  Collector collector(spec, engine, threads, layout);
   if (spec.accuracy == Accuracy::winograd) {
-    for (const Way& way : winograd_ways) {
-      collector.convolutions(spec, lies, way, dnnl::algorithm::convolution_winograd);
-    }
+    for (const Way& way : winograd_ways) collector.add_whole(way);
   }
   if (has_pixels_view(spec)) {
-    const Conv2dSpec compact = without_stride(spec);
-    for (const Way& way : compact_ways) {
-      collector.convolutions(compact, pixels_read(spec), way, dnnl::algorithm::convolution_direct);
-    }
-    if (spec.groups == 1) collector.product(compact, pixels_read(spec));
+    collector.add_tiled(blocked, Pixels::read);
+    if (spec.groups == 1) collector.add_product(Pixels::read);
+  } else {
+    collector.add_tiled(blocked, Pixels::all);
+    collector.add_tiled(blocking, Pixels::all);
   }
-  for (const Way& way : direct_ways) collector.convolutions(spec, lies, way, dnnl::algorithm::convolution_direct);
-  if (is_pointwise(spec) && spec.groups == 1 && spec.stride_y == 1 && spec.stride_x == 1) collector.product(spec, lies);
-  if (pipelines.empty() && layout != any_layout) return conv2d_pipelines(spec, engine, any_layout);
-  if (pipelines.empty()) {
+  if (is_plain_product(spec)) collector.add_product(Pixels::all);
+  for (const Way& way : whole_ways) collector.add_whole(way);
+  if (layout != "auto" || !collector.has_wide()) {
+    for (const Way& way : narrow_ways) collector.add_whole(way);
+  }
+  if (collector.empty() && layout != "auto") return conv2d_candidates(spec, engine, threads, "auto");
+  if (collector.empty()) {
     collector.allow_reference();
-    collector.convolutions(spec, lies, {"nchw", Tag::nchw, Tag::nchw, 1}, dnnl::algorithm::convolution_direct);
+    collector.add_whole({"nchw", Tag::nchw, Tag::nchw});
   }
-  if (pipelines.empty()) throw dnnl::error(dnnl_unimplemented, "no implementation of this conv2d");
-  return pipelines;
+  if (collector.empty()) throw dnnl::error(dnnl_unimplemented, "no implementation of this conv2d");
+  return collector.take();
 }
 
 }  // namespace kiln::cpu

@@ -1,9 +1,9 @@
 // The ways in which oneDNN can compute a conv2d from NCHW to NCHW, likely best first.
 //
-// Thread-safety: any thread. Ownership: the caller owns the pipelines.
+// Thread-safety: any thread. Ownership: the caller owns the candidates.
 #pragma once
 
-#include "onednn/layouts/pipeline.hpp"
+#include "onednn/layouts/candidate.hpp"
 
 #include <string_view>
 #include <vector>
@@ -11,8 +11,9 @@
 namespace kiln::cpu {
 
 // Not empty: throws dnnl::error where oneDNN has no implementation at all. Winograd's are among them only where the
-// spec's accuracy allows it. REQUIRES: validate(spec).ok(). Threads: as OpenMP is set on the calling thread.
-// layout: "auto" for all; another name restricts them to that layout where there is one in it.
-std::vector<Pipeline> conv2d_pipelines(const Conv2dSpec& spec, const dnnl::engine& engine, std::string_view layout);
+// spec's accuracy allows it. layout: "auto" for all; another name restricts them to that layout where it exists for the
+// spec. REQUIRES: validate(spec).ok(); threads is positive.
+std::vector<Candidate> conv2d_candidates(const Conv2dSpec& spec, const dnnl::engine& engine, int threads,
+                                         std::string_view layout);
 
 }  // namespace kiln::cpu

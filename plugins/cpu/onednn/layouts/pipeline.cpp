@@ -37,11 +37,6 @@ void Pipeline::add_reorder(const dnnl::engine& engine, Operand from, Operand to)
   add(dnnl::reorder(described), engine, described.scratchpad_desc(), {std::move(from), std::move(to)});
 }
 
-void Pipeline::set_constant(dnnl::memory::desc given, dnnl::memory::desc wanted) {
-  given_ = std::move(given);
-  wanted_ = std::move(wanted);
-}
-
 void Pipeline::run(dnnl::stream& stream, const Addresses& addresses) {
   for (Step& step : steps_) {
     for (Bound& bound : step.bound) {

@@ -1,7 +1,7 @@
-// Pipeline: one way to compute a spec: oneDNN primitives in order, with the places of their operands.
+// Pipeline: oneDNN primitives in order, with the places of their operands: a way to compute a spec, or a part of it.
 //
-// Thread-safety: none; a device runs one pipeline at a time. Ownership: owns its primitives; addresses are given with
-// each run. A pipeline knows the layout in which it wants its constant; packing it is the caller's.
+// Thread-safety: one thread at a time runs it; distinct pipelines are independent. Ownership: owns its primitives;
+// addresses are given with each run. It knows the layout in which it wants its constant; packing it is the caller's.
 #pragma once
 
 #include <kiln/kernel.hpp>
@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <string>
 #include <vector>
 
 namespace kiln::cpu {
@@ -28,7 +27,14 @@ class Pipeline {
     std::uint64_t offset = 0;  // bytes from the place's address
   };
 
-  explicit Pipeline(std::string layout) : layout_(std::move(layout)) {}
+  // The constant as the pipeline wants it: `given` says how it lies, from `offset` bytes on. Equal: as it lies.
+  struct Constant {
+    dnnl::memory::desc given, wanted;
+    std::uint64_t offset = 0;
+    bool operator==(const Constant& other) const {
+      return offset == other.offset && given == other.given && wanted == other.wanted;
+    }
+  };
 
   // Room for a tensor within the workspace: an operand without its argument.
   Operand reserve(const dnnl::memory::desc& desc);
@@ -36,14 +42,12 @@ class Pipeline {
   void add(const dnnl::primitive& primitive, const dnnl::engine& engine, const dnnl::memory::desc& scratchpad,
            std::vector<Operand> operands);
   void add_reorder(const dnnl::engine& engine, Operand from, Operand to);
-  void set_constant(dnnl::memory::desc given, dnnl::memory::desc wanted);
+  void set_constant(Constant constant) { constant_ = std::move(constant); }
 
-  const std::string& layout() const noexcept { return layout_; }  // "blocked", "plain": for people
-  const dnnl::memory::desc& constant_given() const noexcept { return given_; }
-  const dnnl::memory::desc& constant_wanted() const noexcept { return wanted_; }
+  const Constant& constant() const noexcept { return constant_; }
   std::uint64_t workspace_bytes() const noexcept { return workspace_bytes_; }
 
-  // Runs the primitives on the calling thread and returns when their results are in memory. Throws dnnl::error.
+  // Runs the primitives and returns when their results are in memory. Throws dnnl::error.
   void run(dnnl::stream& stream, const Addresses& addresses);
 
  private:
@@ -58,9 +62,8 @@ class Pipeline {
     std::vector<dnnl_exec_arg_t> arguments;  // refers to the memories in `bound`
   };
 
-  std::string layout_;
   std::vector<Step> steps_;
-  dnnl::memory::desc given_, wanted_;
+  Constant constant_;
   std::uint64_t workspace_bytes_ = 0;
 };
 

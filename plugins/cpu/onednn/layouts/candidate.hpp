@@ -1,0 +1,36 @@
+// Candidate: one way to compute a whole spec: a pipeline that oneDNN itself spreads over the threads, or tiles, each of
+// which one thread computes from the caller's input to the caller's output.
+//
+// Thread-safety: one run at a time. Ownership: owns its pipelines.
+// Tiles meet once, at the end, where the primitives of a single pipeline meet after each of them: what a tile reorders
+// stays in its core's cache, and on a busy machine each meeting can cost a slice of the scheduler's time.
+#pragma once
+
+#include "onednn/layouts/pipeline.hpp"
+
+#include <string>
+#include <vector>
+
+namespace kiln::cpu {
+
+class Candidate {
+ public:
+  // REQUIRES: tiles is not empty; where there are several, each was made for one thread.
+  Candidate(std::string layout, std::vector<Pipeline> tiles) : layout_(std::move(layout)), tiles_(std::move(tiles)) {}
+
+  const std::string& layout() const noexcept { return layout_; }  // "nChw16c jit:avx512_core, 4 tiles": for people
+  const std::vector<Pipeline>& tiles() const noexcept { return tiles_; }
+  std::uint64_t workspace_bytes(int threads) const noexcept;
+
+  // constants: one per tile, as that tile wants it. The rest of `addresses` is common; its workspace has
+  // workspace_bytes(threads). Throws dnnl::error.
+  void run(int threads, dnnl::stream& stream, const Addresses& addresses, const std::vector<std::byte*>& constants);
+
+ private:
+  std::uint64_t tile_bytes() const noexcept;
+
+  std::string layout_;
+  std::vector<Pipeline> tiles_;
+};
+
+}  // namespace kiln::cpu
