@@ -7,7 +7,6 @@
 namespace kiln::selector {
 namespace {
 
-constexpr double hopeless = 10;  // times the best
 constexpr double clearly_slower = 2;
 
 // The least cost that rests on runs; infinite where there is none.

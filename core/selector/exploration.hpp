@@ -16,6 +16,7 @@ namespace kiln::selector {
 class Exploration {
  public:
   static constexpr std::uint32_t most_looks = 3;
+  static constexpr double hopeless = 10;  // times the best
 
   // share: of the time spent in jobs, what may be spent on hopeless candidates.
   explicit Exploration(double share) : share_(share) {}

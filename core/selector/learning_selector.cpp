@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <limits>
 
 namespace kiln {
 namespace {
@@ -83,10 +84,15 @@ Choice LearningSelector::choose(const selector::ShapeBucket& bucket, std::span<c
                        std::to_string(selector::Exploration::most_looks) + "; " + selector::text_of(prospects, *look)};
   }
 
+  double least_ns = std::numeric_limits<double>::infinity();
+  for (const Prospect& prospect : prospects) least_ns = std::min(least_ns, prospect.cost_ns());
   std::vector<selector::Option> options;
   std::vector<std::size_t> candidate_of;
   for (std::size_t i = 0; i < prospects.size(); ++i) {
     if (!prospects[i].run.known()) continue;
+    // A guess that bad is no reason for a gamble: whether it is tried is for the looks to say.
+    const bool hopeless = prospects[i].cost_ns() > selector::Exploration::hopeless * least_ns;
+    if (hopeless && prospects[i].run.evidence != selector::Evidence::own) continue;
     options.push_back(
         {prospects[i].fixed_ns(), prospects[i].run.log_ns, prospects[i].run.log_deviation, prospects[i].run.runs});
     candidate_of.push_back(i);

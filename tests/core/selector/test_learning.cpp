@@ -152,12 +152,15 @@ TEST_CASE("selector learning: right after few visits, with noise, for most seeds
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937_64 random(seed);
     std::lognormal_distribution<double> noise(0, 0.1);
-    std::uniform_real_distribution<double> time(1, 20);
+    // Each device has a speed of its own, and each shape suits each device differently.
+    std::lognormal_distribution<double> speed(0, 0.7), suits(0, 0.5);
+    const double slowness[] = {speed(random), speed(random), speed(random)};
     const Fleet fleet({device_of("a"), device_of("b"), device_of("c")});
     const auto selector = learning();
     for (std::int64_t bucket = 0; bucket < 8; ++bucket) {
       const KernelSpec spec = conv(16, std::int64_t{8} << bucket);
-      double truth[] = {time(random), time(random), time(random)};
+      double truth[3];
+      for (std::size_t d = 0; d < 3; ++d) truth[d] = flops(spec) / 1e8 * slowness[d] * suits(random);
       const std::size_t best = static_cast<std::size_t>(std::min_element(truth, truth + 3) - truth);
       for (int visit = 0; visit < 24; ++visit) {
         const std::size_t chosen =
