@@ -1,5 +1,5 @@
 // quickstart_sheet INPUTS OUTPUTS: sets the quickstart's pictures side by side in OUTPUTS/sheet.png. Rows are the
-// filters, columns the input (INPUTS/photo.png) and each device's result (OUTPUTS/photo.FILTER.DEVICE.png), at half
+// filters, columns the input (INPUTS/photo.png) and each device's result (OUTPUTS/FILTER.DEVICE.png), at half
 // their size. A result that is not there is left dark and captioned so; with no result at all nothing is written, and
 // the exit status is 1.
 #include <kiln/tensor.hpp>
@@ -126,7 +126,7 @@ int compose(const std::filesystem::path& inputs, const std::filesystem::path& ou
     for (std::int64_t column = 1; column < columns; ++column) {
       const std::string device(devices[static_cast<std::size_t>(column - 1)]);
       const std::int64_t left = margin + column * step_x;
-      const auto picture = kiln::data::read_png(outputs / ("photo." + filter + "." + device + ".png"));
+      const auto picture = kiln::data::read_png(outputs / (filter + "." + device + ".png"));
       if (picture && (*picture)->shape()[2] / 2 <= cell_height && (*picture)->shape()[3] / 2 <= cell_width) {
         write(**sheet, top + 5, left, filter + " " + device);
         paste_half(**sheet, top + caption_height, left, **picture);
@@ -140,7 +140,7 @@ int compose(const std::filesystem::path& inputs, const std::filesystem::path& ou
       std::fprintf(stderr, "quickstart_sheet: %s: left dark\n", picture.error().message.c_str());
     }
   }
-  if (found == 0) return failed("folder " + outputs.string() + ": no photo.FILTER.DEVICE.png in it");
+  if (found == 0) return failed("folder " + outputs.string() + ": no FILTER.DEVICE.png in it");
   const kiln::Status status = kiln::data::write_png(outputs / "sheet.png", **sheet);
   return status.ok() ? 0 : failed(status.message);
 }

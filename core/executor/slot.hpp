@@ -63,6 +63,7 @@ class Slot {
   std::uint64_t entered_ns_ = 0;
   std::uint64_t started_ns_ = 0;
   std::uint64_t packed_ = 0;
+  std::uint64_t beside_clock_ns_ = 0;  // bringing a poison to the device: part of verification, not of the job
   Measurement measurement_;
 
   BufferPool pool_;

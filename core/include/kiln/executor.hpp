@@ -30,7 +30,8 @@ struct Submission {
   std::vector<ProgramHandle> prepare_programs;  // one per prepare pass
   std::vector<TensorArgument> tensors;          // one per tensor of the plan
   Deadline deadline;                            // of the whole job; passing it makes wait() answer timeout
-  bool upload_outputs = false;  // what lies in the outputs goes to the device first: how a poison reaches device memory
+  // What lies in the outputs goes to the device first: how a poison reaches device memory. Its time is in no figure.
+  bool upload_outputs = false;
 };
 
 // A value on the timeline of one device's queue in this executor. Value 0 is never submitted.
