@@ -1,6 +1,5 @@
-// The plainest convolution and matrix product there are, in double precision, with the error bound that any order of
-// fp32 summation keeps: |out - ref| <= gamma(terms + 1) * (sum |w * x| + |bias|), gamma(n) = n * u / (1 - n * u), u =
-// 2^-24.
+// What the outputs of a spec must be, and how far off each may be: core's double-precision reference and its derived
+// bound.
 //
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
@@ -18,11 +17,7 @@ struct Expected {
   std::vector<double> bounds;  // the largest difference allowed, per element
 };
 
-Expected expected_conv2d(const Conv2dSpec& spec, std::span<const float> input, std::span<const float> weights,
-                         std::span<const float> bias);
-Expected expected_gemm(const GemmSpec& spec, std::span<const float> a, std::span<const float> b,
-                       std::span<const float> bias);
-// From the tensors of a spec, in their order; the last is the output and is not read.
+// From the tensors of a conv2d (accuracy direct) or gemm, in their order; the last is the output and is not read.
 Expected expected_of(const KernelSpec& spec, const std::vector<std::vector<float>>& tensors);
 
 // The same with bounds of nothing: for values whose sums are exact in fp32.

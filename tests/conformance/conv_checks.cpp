@@ -1,0 +1,67 @@
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <string_view>
+
+#include "conformance/checks.hpp"
+#include "conformance/plan_runner.hpp"
+#include "conformance/reference.hpp"
+#include "conformance/shape_budget.hpp"
+#include "support/conv_cases.hpp"
+
+namespace kiln::conformance {
+namespace {
+
+// A software rasterizer computes some 10^9 multiply-adds a second: the short form of these checks takes it seconds.
+constexpr double short_budget = 8e6;
+constexpr std::size_t random_shapes = 300;
+constexpr std::int64_t random_budget = 1 << 20;
+
+bool long_form() {
+  const char* chosen = std::getenv("KILN_TEST_LONG");
+  return chosen != nullptr && std::string_view(chosen) == "1";
+}
+
+void check_values(const Conv2dSpec& spec, const KernelPlan& plan, std::uint64_t seed, Values values, Memory memory) {
+  auto tensors = random_tensors(plan.tensors, seed, values);
+  const PlanOutcome outcome = run_plan(*subject().device, plan, tensors, memory);
+  CHECK(outcome.status.text() == "ok");
+  CHECK(outcome.damage == "");
+  if (!outcome.status.ok()) return;
+  const Expected expected = expected_of(spec, tensors);
+  CHECK(first_difference(values == Values::integers ? exactly(expected) : expected, tensors.back()) == "");
+}
+
+// On memory of both kinds in turn, where the device has both.
+Memory memory_for(std::uint64_t seed) {
+  return subject().device->info().wraps_host_memory && seed % 2 == 1 ? Memory::hosts : Memory::devices;
+}
+
+}  // namespace
+
+TEST_CASE("conformance: every layer of the workload tables is right", "[conformance][conv]") {
+  if (!present()) return;
+  std::uint64_t seed = 1000;
+  for (const char* table : {"mobilenet_v2", "prior_system", "resnet50", "vgg16"}) {
+    for (const support::NamedConv& layer : support::workload_cases(table)) {
+      Conv2dSpec spec = long_form() ? layer.spec : within_budget(layer.spec, short_budget);
+      if (++seed % 3 == 0) spec.bias = Bias::per_channel, spec.activation = Activation::relu;
+      INFO(table << " " << layer.name << ": " << canonical_text(spec));
+      const KernelPlan plan = plan_for(spec);
+      check_values(spec, plan, seed, Values::fractions, memory_for(seed));
+      check_values(spec, plan, seed, Values::integers, memory_for(seed));
+    }
+  }
+}
+
+TEST_CASE("conformance: random shapes are right", "[conformance][conv]") {
+  if (!present()) return;
+  std::uint64_t seed = 2000;
+  for (const Conv2dSpec& spec : support::random_cases(random_shapes, 20, random_budget)) {
+    INFO("shape " << ++seed - 2000 << ": " << canonical_text(spec));
+    const KernelPlan plan = plan_for(spec);
+    check_values(spec, plan, seed, Values::fractions, memory_for(seed));
+    if (seed % 4 == 0) check_values(spec, plan, seed, Values::integers, memory_for(seed / 4));
+  }
+}
+
+}  // namespace kiln::conformance
