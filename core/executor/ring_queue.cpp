@@ -23,7 +23,6 @@ constexpr microseconds least_slice{200};
 constexpr milliseconds most_slice{5};
 
 constexpr std::chrono::seconds sweep_interval{1};  // of Constants that went while the queue was idle
-constexpr double run_alpha = 0.2;
 
 std::chrono::nanoseconds spin_of(const Device& device, std::chrono::nanoseconds spin) {
   const bool worth_it = device.info().wraps_host_memory && std::thread::hardware_concurrency() > 1;
@@ -104,7 +103,7 @@ bool RingQueue::serves(const Device& device) const {
 }
 
 std::uint64_t RingQueue::backlog_ns() const noexcept {
-  return in_flight_.load(std::memory_order_relaxed) * run_ns_.load(std::memory_order_relaxed);
+  return in_flight_.load(std::memory_order_relaxed) * run_average_.ns();
 }
 
 void RingQueue::request_stop() {
@@ -238,7 +237,8 @@ void RingQueue::finish(Slot& slot, const FenceResult& result) {
   if (slot.failure.ok()) slot.failure = slot.readback();
   Result<Measurement> outcome =
       slot.failure.ok() ? Result<Measurement>(slot.measured(result)) : Result<Measurement>(slot.failure.within(name_));
-  learn_run_time(slot);
+  run_average_.add(slot.started_ns(), now_ns(),
+                   slot.failure.ok() ? RunAverage::Outcome::finished : RunAverage::Outcome::failed);
   const std::uint64_t value = slot.value();
   slot.release();
   {
@@ -248,18 +248,6 @@ void RingQueue::finish(Slot& slot, const FenceResult& result) {
   }
   slot_free_.notify_one();
   timeline_.finish(value, std::move(outcome));
-}
-
-void RingQueue::learn_run_time(const Slot& slot) {
-  const std::uint64_t now = now_ns();
-  if (slot.failure.ok()) {
-    // Its share of the queue's time: jobs overlap, so it counts from the end of the one before.
-    const double run = static_cast<double>(now - std::max(slot.started_ns(), last_finish_ns_));
-    const double old = static_cast<double>(run_ns_.load(std::memory_order_relaxed));
-    run_ns_.store(static_cast<std::uint64_t>(old == 0 ? run : old + run_alpha * (run - old)),
-                  std::memory_order_relaxed);
-  }
-  last_finish_ns_ = now;
 }
 
 void RingQueue::lose(const Status& cause) {

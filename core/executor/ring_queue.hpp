@@ -10,6 +10,7 @@
 #pragma once
 
 #include "executor/constant_store.hpp"
+#include "executor/run_average.hpp"
 #include "executor/slot.hpp"
 #include "executor/timeline.hpp"
 
@@ -57,7 +58,6 @@ class RingQueue {
   Status run_to_end(const Dispatch& dispatch);
   bool finish_oldest(Deadline patience);
   void finish(Slot& slot, const FenceResult& result);
-  void learn_run_time(const Slot& slot);
   void lose(const Status& cause);
   void count_packed(std::uint64_t packed);
   void leave();
@@ -72,7 +72,6 @@ class RingQueue {
   // Of the submit thread alone.
   std::optional<ConstantStore> constants_;
   std::deque<Slot*> running_;  // begun, oldest first
-  std::uint64_t last_finish_ns_ = 0;
 
   // Shared, under mutex_.
   mutable std::mutex mutex_;
@@ -90,7 +89,7 @@ class RingQueue {
 
   std::atomic<std::size_t> pending_count_{0};
   std::atomic<std::size_t> in_flight_{0};
-  std::atomic<std::uint64_t> run_ns_{0};  // moving average
+  RunAverage run_average_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> abandoned_{false};
   std::thread thread_;
