@@ -1,6 +1,6 @@
 // kiln-probe: the child in which a plugin that was not seen before is loaded for the first time.
 //
-// Usage: kiln-probe load PATH. Answers one line (plugin/probe/verdict.hpp) on its standard output and leaves by a
+// Usage: kiln-probe load PATH. Answers one line (plugin/probe/probe_verdict.hpp) on its standard output and leaves by a
 // normal exit, so that a plugin that crashes while the process exits is seen too. The plugin gets neither standard
 // input nor output.
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "plugin/file/plugin_file.hpp"
 #include "plugin/loaded_plugin.hpp"
 #include "plugin/probe/probe_process.hpp"
-#include "plugin/probe/verdict.hpp"
+#include "plugin/probe/probe_verdict.hpp"
 
 namespace {
 

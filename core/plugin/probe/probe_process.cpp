@@ -124,7 +124,7 @@ std::string signal_name(int number) {
   return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(number);
 }
 
-Verdict crashed(std::string how) {
+ProbeVerdict crashed(std::string how) {
   return {VerdictKind::crashed,
           unsupported("it " + std::move(how) + " when kiln-probe tried it: blocked until its file changes")};
 }
@@ -134,7 +134,7 @@ bool from_outside(int number) noexcept {
   return number == SIGKILL || number == SIGTERM || number == SIGINT || number == SIGHUP;
 }
 
-Result<Verdict> judge(std::optional<int> status, const std::string& answer) {
+Result<ProbeVerdict> judge(std::optional<int> status, const std::string& answer) {
   const auto told = verdict_of_line(answer);
   if (!status) return told ? *told : crashed("ended without an answer");
   if (WIFSIGNALED(*status)) {
@@ -153,8 +153,8 @@ Result<Verdict> judge(std::optional<int> status, const std::string& answer) {
 
 }  // namespace
 
-Result<Verdict> probe_plugin(const std::filesystem::path& probe, const std::filesystem::path& plugin,
-                             std::chrono::nanoseconds timeout) {
+Result<ProbeVerdict> probe_plugin(const std::filesystem::path& probe, const std::filesystem::path& plugin,
+                                  std::chrono::nanoseconds timeout) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     return unavailable(std::string("kiln-probe: no pipe to it: ") + std::strerror(errno));
@@ -177,8 +177,8 @@ Result<Verdict> probe_plugin(const std::filesystem::path& probe, const std::file
     if (deadline.passed()) {
       child.kill_and_reap();
       const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
-      return Verdict{VerdictKind::hung, timed_out("it did not finish registering within " + std::to_string(ms) +
-                                                  " ms when kiln-probe tried it: blocked until its file changes")};
+      return ProbeVerdict{VerdictKind::hung, timed_out("it did not finish registering within " + std::to_string(ms) +
+                                                       " ms when kiln-probe tried it: blocked until its file changes")};
     }
     wait_a_little(from_child.get(), open, deadline);
     if (open) open = take_answer(from_child.get(), answer);

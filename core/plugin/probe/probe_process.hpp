@@ -6,7 +6,7 @@
 
 #include <kiln/status.hpp>
 
-#include "plugin/probe/verdict.hpp"
+#include "plugin/probe/probe_verdict.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -19,7 +19,7 @@ inline constexpr int probe_exit_failed = 3;
 inline constexpr int probe_exit_channel_lost = 4;  // the plugin closed descriptors that are not its own
 
 // unavailable: the probe itself could not be started or watched, so nothing is known of the plugin.
-Result<Verdict> probe_plugin(const std::filesystem::path& probe, const std::filesystem::path& plugin,
-                             std::chrono::nanoseconds timeout);
+Result<ProbeVerdict> probe_plugin(const std::filesystem::path& probe, const std::filesystem::path& plugin,
+                                  std::chrono::nanoseconds timeout);
 
 }  // namespace kiln

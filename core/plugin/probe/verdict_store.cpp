@@ -142,14 +142,14 @@ VerdictStore::VerdictStore(fs::path file, std::string host, Log log)
   }
 }
 
-std::optional<Verdict> VerdictStore::find(const fs::path& plugin, const FileIdentity& identity) const {
+std::optional<ProbeVerdict> VerdictStore::find(const fs::path& plugin, const FileIdentity& identity) const {
   for (const Entry& entry : entries_) {
     if (entry.identity == identity && entry.path == plugin.string() && entry.host == host_) return entry.verdict;
   }
   return std::nullopt;
 }
 
-void VerdictStore::put(const fs::path& plugin, const FileIdentity& identity, const Verdict& verdict) {
+void VerdictStore::put(const fs::path& plugin, const FileIdentity& identity, const ProbeVerdict& verdict) {
   if (file_.empty()) return;
   const auto erased =
       std::erase_if(entries_, [&](const Entry& e) { return e.path == plugin.string() && e.host == host_; });

@@ -11,7 +11,7 @@
 #include <kiln/log.hpp>
 
 #include "plugin/file/plugin_file.hpp"
-#include "plugin/probe/verdict.hpp"
+#include "plugin/probe/probe_verdict.hpp"
 
 #include <filesystem>
 #include <optional>
@@ -25,9 +25,9 @@ class VerdictStore {
   // An empty `file` remembers nothing. `host`: see host_identity().
   VerdictStore(std::filesystem::path file, std::string host, Log log);
 
-  std::optional<Verdict> find(const std::filesystem::path& plugin, const FileIdentity& identity) const;
+  std::optional<ProbeVerdict> find(const std::filesystem::path& plugin, const FileIdentity& identity) const;
   // Forgets a verdict that is not lasting().
-  void put(const std::filesystem::path& plugin, const FileIdentity& identity, const Verdict& verdict);
+  void put(const std::filesystem::path& plugin, const FileIdentity& identity, const ProbeVerdict& verdict);
   // Writes the file where something changed.
   void save();
 
@@ -35,7 +35,7 @@ class VerdictStore {
   struct Entry {
     std::string path, host;
     FileIdentity identity;
-    Verdict verdict;
+    ProbeVerdict verdict;
   };
 
   static std::optional<std::vector<Entry>> parse(const std::string& text);

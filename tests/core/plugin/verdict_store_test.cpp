@@ -40,7 +40,7 @@ int as_ordinary_user(const std::filesystem::path& folder, const std::function<in
   return WEXITSTATUS(status);
 }
 
-Verdict crashed() { return {VerdictKind::crashed, unsupported("it crashed")}; }
+ProbeVerdict crashed() { return {VerdictKind::crashed, unsupported("it crashed")}; }
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-#include "plugin/probe/verdict.hpp"
+#include "plugin/probe/probe_verdict.hpp"
 
 #include <algorithm>
 
@@ -46,7 +46,7 @@ std::optional<StatusCode> status_code_of(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-bool Verdict::lasting() const noexcept {
+bool ProbeVerdict::lasting() const noexcept {
   return kind != VerdictKind::failed || (status.code != StatusCode::unavailable && status.code != StatusCode::io &&
                                          status.code != StatusCode::timeout && status.code != StatusCode::not_found);
 }
@@ -59,16 +59,16 @@ std::string to_line(const Status& outcome) {
   return line + "\n";
 }
 
-std::optional<Verdict> verdict_of_line(std::string_view line) {
+std::optional<ProbeVerdict> verdict_of_line(std::string_view line) {
   if (!line.ends_with('\n')) return std::nullopt;
   line.remove_suffix(1);
-  if (line == ok_line) return Verdict{VerdictKind::ok, {}};
+  if (line == ok_line) return ProbeVerdict{VerdictKind::ok, {}};
   if (!line.starts_with(failed_line)) return std::nullopt;
   line.remove_prefix(failed_line.size());
   const auto code = status_code_of(line.substr(0, line.find(' ')));
   if (!code) return std::nullopt;
   const std::size_t message = line.find(' ');
-  return Verdict{VerdictKind::failed, {*code, std::string(message == line.npos ? "" : line.substr(message + 1))}};
+  return ProbeVerdict{VerdictKind::failed, {*code, std::string(message == line.npos ? "" : line.substr(message + 1))}};
 }
 
 }  // namespace kiln

@@ -1,4 +1,4 @@
-// Verdict: what became of a plugin in kiln-probe, and the one line in which the probe tells it.
+// ProbeVerdict: what became of a plugin in kiln-probe, and the one line in which the probe tells it.
 //
 // The line, on the probe's standard output: "kiln-probe 1 ok" or "kiln-probe 1 failed CODE MESSAGE", CODE being a
 // StatusCode's name. A probe that crashes or hangs says nothing: the loader sees that by itself. Thread-safety: values.
@@ -19,7 +19,7 @@ std::string_view to_string(VerdictKind kind) noexcept;
 std::optional<VerdictKind> verdict_kind_of(std::string_view name) noexcept;
 std::optional<StatusCode> status_code_of(std::string_view name) noexcept;
 
-struct Verdict {
+struct ProbeVerdict {
   VerdictKind kind = VerdictKind::invalid;
   Status status;  // ok where kind is ok
 
@@ -29,6 +29,6 @@ struct Verdict {
 };
 
 std::string to_line(const Status& outcome);
-std::optional<Verdict> verdict_of_line(std::string_view line);
+std::optional<ProbeVerdict> verdict_of_line(std::string_view line);
 
 }  // namespace kiln
