@@ -1,12 +1,14 @@
 // cpu_conv: Kiln's cpu device against the best direct call of oneDNN, layer by layer, in one run on one thread.
 //
 // usage: cpu_conv [TABLE.csv] [PAIRS]
-// Kiln: submit() and wait() on buffers that wrap NCHW host memory, weights resident and packed. Peer: the same convolution by
-// direct oneDNN calls, weights packed beforehand, from NCHW to NCHW with the reorders that its layout needs; of the layouts
-// below it takes, per layer, the one with the least median of its own. The two run in turns, and the order within a pair
-// alternates. A ratio is peer time ÷ Kiln time of one pair: above 1, Kiln is faster. Both outputs are poisoned first and
-// compared with a double-precision sum outside the clock.
+// Kiln: submit() and wait() on buffers that wrap NCHW host memory, weights resident and packed. Peer: the same
+// convolution by direct oneDNN calls, weights packed beforehand, from NCHW to NCHW with the reorders that its layout
+// needs; of the layouts below it takes, per layer, the one with the least median of its own. The two run in turns, and
+// the order within a pair alternates. A ratio is peer time ÷ Kiln time of one pair: above 1, Kiln is faster. Both
+// outputs are poisoned first and compared with the double-precision reference outside the clock.
 #include <kiln/plugin.hpp>
+
+#include "reference/compare.hpp"
 
 #include <dlfcn.h>
 #include <omp.h>
@@ -85,43 +87,11 @@ struct Problem {
   Tensor input, weights, kiln_output, peer_output;
 };
 
-// max |out − ref| ÷ Σ|w·x| over all outputs, the sums in double precision; NaN where an output is.
-double worst_error(const Problem& problem, std::span<const float> output) {
-  const Conv2dSpec& spec = problem.spec;
-  const std::int64_t channels = spec.c / spec.groups;
-  const std::int64_t features = spec.k / spec.groups;
-  double worst = 0;
-  std::size_t at = 0;
-  for (std::int64_t n = 0; n < spec.n; ++n) {
-    for (std::int64_t k = 0; k < spec.k; ++k) {
-      for (std::int64_t y = 0; y < spec.out_h(); ++y) {
-        for (std::int64_t x = 0; x < spec.out_w(); ++x, ++at) {
-          double sum = 0;
-          double magnitude = 0;
-          for (std::int64_t c = 0; c < channels; ++c) {
-            const std::int64_t plane = (n * spec.c + k / features * channels + c) * spec.h;
-            for (std::int64_t r = 0; r < spec.r; ++r) {
-              const std::int64_t row = y * spec.stride_y + r - spec.pad_y;
-              if (row < 0 || row >= spec.h) continue;
-              for (std::int64_t s = 0; s < spec.s; ++s) {
-                const std::int64_t column = x * spec.stride_x + s - spec.pad_x;
-                if (column < 0 || column >= spec.w) continue;
-                const double product =
-                    static_cast<double>(
-                        problem.weights.values[static_cast<std::size_t>(((k * channels + c) * spec.r + r) * spec.s + s)]) *
-                    static_cast<double>(problem.input.values[static_cast<std::size_t>((plane + row) * spec.w + column)]);
-                sum += product;
-                magnitude += std::fabs(product);
-              }
-            }
-          }
-          const double error = std::fabs(static_cast<double>(output[at]) - sum) / std::max(magnitude, 1e-30);
-          if (!(error <= worst)) worst = error;
-        }
-      }
-    }
-  }
-  return worst;
+bool is_right(const Problem& problem, const Tensor& output) {
+  const auto compared =
+      kiln::reference::compare_conv2d(problem.spec, *problem.input.held, *problem.weights.held, nullptr, output.values);
+  if (!compared) throw std::runtime_error(compared.error().text());
+  return compared->within;
 }
 
 double milliseconds_since(std::uint64_t begun) { return static_cast<double>(kiln::now_ns() - begun) / 1e6; }
@@ -143,11 +113,15 @@ class DirectCall {
         grouped ? dnnl::memory::dims{spec.groups, spec.k / spec.groups, spec.c / spec.groups, spec.r, spec.s}
                 : dnnl::memory::dims{spec.k, spec.c, spec.r, spec.s};
     try {
-      const dnnl::convolution_forward::primitive_desc described(
-          {dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, {in, f32, tag},
-           {weights, f32, Tag::any}, {out, f32, tag}, {spec.stride_y, spec.stride_x}, {spec.pad_y, spec.pad_x},
-           {spec.pad_y, spec.pad_x}},
-          engine, true);
+      const dnnl::convolution_forward::primitive_desc described({dnnl::prop_kind::forward_inference,
+                                                                 dnnl::algorithm::convolution_direct,
+                                                                 {in, f32, tag},
+                                                                 {weights, f32, Tag::any},
+                                                                 {out, f32, tag},
+                                                                 {spec.stride_y, spec.stride_x},
+                                                                 {spec.pad_y, spec.pad_x},
+                                                                 {spec.pad_y, spec.pad_x}},
+                                                                engine, true);
       if (!described) return std::nullopt;
       DirectCall call(engine);
       call.name_ = described.impl_info_str();
@@ -337,11 +311,7 @@ int compare(const std::string& table, int pairs) {
     notes.last.clear();
     ours.run();
     const Row row = measure(ours, peer, pairs);
-    const double bound = std::numeric_limits<float>::epsilon() *
-                         static_cast<double>(layer.spec.c / layer.spec.groups * layer.spec.r * layer.spec.s);
-    const double kiln_error = worst_error(problem, problem.kiln_output.values);
-    const double peer_error = worst_error(problem, problem.peer_output.values);
-    const bool verified = kiln_error <= bound && peer_error <= bound;
+    const bool verified = is_right(problem, problem.kiln_output) && is_right(problem, problem.peer_output);
     right = right && verified;
     logs += std::log(row.ratio);
     least = std::min(least, row.ratio);

@@ -54,7 +54,7 @@ std::vector<ConfigKey> CpuDriver::config_keys() {
   layout.fallback = std::string("auto");
   layout.help =
       "memory layout in which convolutions run, where oneDNN has it for their shape; auto: the fastest, by timing";
-  layout.allowed = {"auto", "nChw16c", "nChw8c", "nhwc", "nchw", "product"};
+  layout.allowed = {"auto", "nChw16c", "nchw>nChw16c", "nChw8c", "nhwc", "nchw", "product"};
   return {threads, tuning, layout};
 }
 

@@ -1,10 +1,7 @@
 #include <catch2/catch.hpp>
 
-#include <fstream>
-#include <random>
-#include <sstream>
-
 #include "cpu/cpu_under_test.hpp"
+#include "support/conv_cases.hpp"
 
 namespace kiln::cpu_test {
 namespace {
@@ -25,37 +22,56 @@ Conv2dSpec conv(std::int64_t c, std::int64_t extent, std::int64_t k, std::int64_
   return spec;
 }
 
-Conv2dSpec random_conv(std::mt19937& random) {
-  const auto one_to = [&](std::int64_t most) { return std::uniform_int_distribution<std::int64_t>(1, most)(random); };
-  Conv2dSpec spec;
-  spec.n = one_to(3);
-  spec.groups = one_to(4) == 1 ? one_to(17) : 1;
-  const bool depthwise = spec.groups > 1 && one_to(2) == 1;
-  spec.c = spec.groups * (depthwise ? 1 : one_to(19));
-  spec.k = spec.groups * (depthwise ? one_to(2) : one_to(21));
-  spec.r = one_to(5), spec.s = one_to(5);
-  spec.dilation_y = one_to(4) == 1 ? one_to(3) : 1;
-  spec.dilation_x = one_to(4) == 1 ? one_to(3) : 1;
-  spec.stride_y = one_to(3), spec.stride_x = one_to(3);
-  spec.pad_y = one_to(4) - 1, spec.pad_x = one_to(4) - 1;
-  spec.h = spec.dilation_y * (spec.r - 1) + one_to(17);
-  spec.w = spec.dilation_x * (spec.s - 1) + one_to(17);
-  spec.bias = one_to(2) == 1 ? Bias::per_channel : Bias::none;
-  spec.activation = one_to(2) == 1 ? Activation::relu : Activation::none;
-  return spec;
+void check_random_cases(const PluginSettings& settings, std::size_t count, std::uint64_t seed) {
+  const OpenedCpu cpu(settings);
+  std::uint64_t at = 0;
+  for (const Conv2dSpec& spec : support::random_cases(count, seed, 400000)) {
+    INFO("shape " << at);
+    check_right(*cpu.device, spec, at++);
+  }
 }
 
 }  // namespace
 
-TEST_CASE("random convolutions are right, whichever layout they run in") {
-  for (const std::string layout : {"auto", "nChw16c", "nhwc", "nchw"}) {
-    const OpenedCpu cpu({{"layout", layout}, {"tuning_ms", std::int64_t{1}}});
-    std::mt19937 random(7);
-    for (std::uint64_t i = 0; i < 300; ++i) {
-      INFO("layout " << layout << ", shape " << i);
-      check_right(*cpu.device, random_conv(random), i);
-    }
+TEST_CASE("every layer of the workload tables is right") {
+  const OpenedCpu cpu({{"tuning_ms", std::int64_t{5}}});
+  const std::string table = GENERATE("resnet50", "mobilenet_v2", "vgg16", "prior_system");
+  const auto layers = support::workload_cases(table);
+  REQUIRE(layers.size() >= 4);
+  for (const support::NamedConv& layer : layers) {
+    INFO(table << ", layer " << layer.name);
+    check_right(*cpu.device, layer.spec, 3);
   }
+}
+
+TEST_CASE("random convolutions are right by the layout that timing chooses") {
+  check_random_cases({{"tuning_ms", std::int64_t{1}}}, 300, 1);
+}
+
+TEST_CASE("random convolutions are right in every layout") {
+  const std::string layout = GENERATE("nChw16c", "nchw>nChw16c", "nhwc", "nchw", "nChw8c", "product");
+  INFO("layout " << layout);
+  check_random_cases({{"layout", layout}, {"tuning_ms", std::int64_t{0}}, {"threads", std::int64_t{1}}}, 100, 2);
+}
+
+TEST_CASE("random convolutions are right in tiles") {
+  const std::int64_t threads = GENERATE(2, 3);
+  check_random_cases({{"tuning_ms", std::int64_t{0}}, {"threads", threads}}, 100, 3);
+}
+
+TEST_CASE("tiles of channels are right, where there are too few rows for tiles of rows") {
+  const OpenedCpu cpu({{"tuning_ms", std::int64_t{0}}, {"threads", std::int64_t{2}}});
+  Conv2dSpec spec = conv(24, 5, 75, 3);  // the last block of channels is not full
+  spec.bias = Bias::per_channel;
+  check_right(*cpu.device, spec, 1);
+  spec.n = 2;
+  check_right(*cpu.device, spec, 2);
+  spec.r = spec.s = 1;
+  spec.pad_y = spec.pad_x = 0;
+  check_right(*cpu.device, spec, 3);
+  spec.h = spec.w = 10;
+  spec.stride_y = spec.stride_x = 2;
+  check_right(*cpu.device, spec, 4);
 }
 
 TEST_CASE("bias, relu, groups, depthwise, dilation and pointwise strides") {

@@ -66,6 +66,7 @@ class Job {
  private:
   Device& device_;
   KernelSpec spec_;
+  std::vector<std::shared_ptr<HostTensor>> inputs_;  // what the device is given, kept apart from it
   std::vector<GuardedTensor> tensors_;
   std::unique_ptr<Program> program_;
   std::vector<std::unique_ptr<Buffer>> buffers_;

@@ -12,6 +12,7 @@ Subject& subject() {
     made.device = opened.device;
     made.counters = &opened.plugin.counters();
     made.generator = opened.generator;
+    made.driver = &opened.plugin.driver();
     made.dialect = Dialect::library;
     return made;
   }();
