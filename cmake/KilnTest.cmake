@@ -6,6 +6,10 @@ if(KILN_TESTS AND NOT KILN_FUZZ)
   target_compile_options(kiln_catch PRIVATE -fPIE)  # as the executables that reuse the precompiled header
 endif()
 
+set(KILN_SANITIZER_ENVIRONMENT
+  "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/lsan.supp:print_suppressions=0"
+  "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/support/tsan.supp")
+
 function(kiln_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LIBRARIES;DEPENDS")
   if(NOT arg_TIMEOUT)
@@ -23,5 +27,6 @@ function(kiln_add_test name)
     add_dependencies(${name} ${arg_DEPENDS})
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+  # Drivers and their libraries are not built with a sanitizer: what is theirs, and only that, stands in the two files.
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${KILN_SANITIZER_ENVIRONMENT}")
 endfunction()
