@@ -2,6 +2,8 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(Boost 1.74 REQUIRED)                             # Boost.DLL: headers only
+# Static: of libcrypto only SHA-256 is used, and binding the shared one would be a third of the start of every command.
+set(OPENSSL_USE_STATIC_LIBS TRUE)
 find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto)
 find_package(PNG REQUIRED)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)

@@ -47,9 +47,12 @@ std::optional<Digest> Digest::from_hex(std::string_view hex) noexcept {
 }
 
 Digest sha256(std::span<const std::byte> bytes) noexcept {
-  // The one-shot form: it allocates nothing and loads no OpenSSL configuration at start-up.
+  // The plain functions: OpenSSL's one-shot form looks its algorithm up in the providers and so drags all of them in.
   Digest digest;
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.bytes.data());
+  SHA256_CTX state;
+  SHA256_Init(&state);
+  SHA256_Update(&state, bytes.data(), bytes.size());
+  SHA256_Final(digest.bytes.data(), &state);
   return digest;
 }
 
