@@ -44,7 +44,7 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
   auto group = ContextGroup::open(std::move(api), device, std::move(id), settings.debug, context.log);
   if (!group) return group.error();
   ContextGroup& opened = **group;
-  auto facts = opened.execution().call([&] { return read_facts(opened); });
+  auto facts = opened.execution().call([&] { return read_facts(opened, context.notes); });
   if (!facts) return facts.error();
   facts->info.driver_cache = tell_driver_cache(opened, facts->info.serializes, context);
   const Transfer transfer = transfer_of(settings.persistent_mapping, facts->info.kind, opened.gl());

@@ -83,7 +83,7 @@ TEST_CASE("opengl: the driver's cache is adopted where the environment puts it i
 TEST_CASE("opengl: child: where the driver's cache lies", "[.driver_cache]") {
   PluginUnderTest plugin("opengl");
   WorkCounters counters;
-  auto driver = plugin.registry().drivers().at("opengl").make({{}, &counters, std::getenv("KILN_TEST_CACHE"), {}});
+  auto driver = plugin.registry().drivers().at("opengl").make({{}, &counters, std::getenv("KILN_TEST_CACHE"), nullptr, {}});
   REQUIRE(driver.has_value());
   auto device = (*driver)->open("opengl:0");
   REQUIRE(device.has_value());

@@ -8,6 +8,7 @@
 #include <kiln/buffer.hpp>
 #include <kiln/clock.hpp>
 #include <kiln/config.hpp>
+#include <kiln/driver_notes.hpp>
 #include <kiln/kernel.hpp>
 #include <kiln/log.hpp>
 #include <kiln/measurement.hpp>
@@ -103,6 +104,7 @@ struct DriverContext {
   Log log;
   WorkCounters* counters = nullptr;       // outlives the driver
   std::filesystem::path cache_directory;  // Kiln's cache folder; may not exist
+  DriverNotes* notes = nullptr;           // outlives the driver; null: nothing is kept
   PluginSettings settings;                // the checked [plugin.NAME] section, defaults filled in
 };
 
