@@ -65,7 +65,8 @@ class EvictionPolicy {
 };
 
 // "lru", "sieve", "s3fifo", "wtinylfu", "cost". unsupported: there is no policy of that name; with those that there
-// are.
-Result<std::unique_ptr<EvictionPolicy>> make_eviction_policy(std::string_view name);
+// are. least_weight: what an entry takes of the room at the least, in bytes. Where programs are bounded too it is the
+// bound in bytes ÷ the bound in programs, so that one measure stands for both.
+Result<std::unique_ptr<EvictionPolicy>> make_eviction_policy(std::string_view name, std::uint64_t least_weight = 0);
 
 }  // namespace kiln
