@@ -9,12 +9,6 @@ namespace {
 
 constexpr std::string_view component = "cache";
 
-// What the first dispatch took, without waiting and moving data.
-std::uint64_t dispatch_ns(const Measurement& m) noexcept {
-  const std::uint64_t rest = m.queue_ns + m.build_ns + m.upload_ns + m.readback_ns;
-  return m.wall_ns > rest ? m.wall_ns - rest : m.device_ns;
-}
-
 std::string name_of(const ProgramKey& key) { return "program '" + key.label + "' (" + key.digest.hex() + ")"; }
 
 }  // namespace

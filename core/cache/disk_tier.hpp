@@ -9,7 +9,7 @@
 #include "cache/folder/device_folder.hpp"
 #include "cache/folder/disk_bound.hpp"
 #include "cache/format/entry_format.hpp"
-#include "cache/memory_tier.hpp"
+#include "cache/memory/memory_tier.hpp"
 #include "cache/meta_ledger.hpp"
 
 #include <kiln/config.hpp>

@@ -21,16 +21,18 @@ Status not_among(std::string_view key, const std::string& asked, std::string_vie
 
 Result<std::unique_ptr<ProgramCache>> TieredCache::create(const CacheContext& context) {
   const CacheConfig& config = context.config;
-  if (config.policy != "lru") return not_among("policy", config.policy, "'lru'");
+  const std::uint64_t least_weight = config.max_programs == 0 ? 0 : config.max_memory / config.max_programs;
+  auto policy = make_eviction_policy(config.policy, least_weight);
+  if (!policy) return std::move(policy).error().within("cache 'tiered'");
   if (config.compression != "zstd" && config.compression != "none") {
     return not_among("compression", config.compression, "'zstd', 'none'");
   }
-  return std::unique_ptr<ProgramCache>(std::make_unique<TieredCache>(context));
+  return std::unique_ptr<ProgramCache>(std::make_unique<TieredCache>(context, std::move(*policy)));
 }
 
-TieredCache::TieredCache(const CacheContext& context)
+TieredCache::TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy)
     : log_(context.log),
-      memory_({context.config.max_programs, context.config.max_memory}),
+      memory_({context.config.max_programs, context.config.max_memory}, std::move(policy)),
       disk_(context.log, context.config, counters_) {}
 
 TieredCache::~TieredCache() { disk_.used(memory_.take_uses()); }
@@ -44,11 +46,8 @@ Result<Acquired> TieredCache::get_or_build(const ProgramKey& key, const KernelSo
 }
 
 Result<Acquired> TieredCache::acquire(const Request& request) {
+  if (auto held = from_memory(request)) return std::move(held->acquired);
   const std::uint64_t start = now_ns();
-  if (auto held = from_memory(request)) {
-    counters_.hit(counters_.memory_hits, held->recorded_build_ns, now_ns() - start);
-    return std::move(held->acquired);
-  }
   auto landing = flights_.run({request.key.digest, &request.device}, [&]() -> Result<Flown> {
     if (auto held = from_memory(request)) return std::move(*held);  // landed since it was missed
     if (auto stored = from_disk(request)) return std::move(*stored);
@@ -62,7 +61,8 @@ Result<Acquired> TieredCache::acquire(const Request& request) {
   if (!landing.own) flown.acquired = {std::move(flown.acquired.program), Tier::memory, 0};  // made by another's call
   switch (flown.acquired.tier) {
     case Tier::memory:
-      counters_.hit(counters_.memory_hits, flown.recorded_build_ns, now_ns() - start);
+      // The tier has counted those that it answered.
+      if (!landing.own) counters_.hit(counters_.shared_flights, flown.recorded_build_ns, now_ns() - start);
       break;
     case Tier::disk:
       counters_.hit(counters_.disk_hits, flown.recorded_build_ns, now_ns() - start);
@@ -118,14 +118,12 @@ TieredCache::Flown TieredCache::keep(const Request& request, std::unique_ptr<Pro
   return {{ProgramHandle(std::move(shared)), tier, took_ns}, build_ns};
 }
 
-const Program* TieredCache::find(const Digest& digest, const Guard& guard) noexcept {
-  const GuardedProgram found = memory_.find(digest, guard);
-  // A probe costs less than the clock that would time it.
-  if (found.program != nullptr) counters_.hit(counters_.memory_hits, found.build_ns, 0);
-  return found.program;
+const Program* TieredCache::find(const Digest& digest, const Device& device, const Guard& guard) noexcept {
+  return memory_.find(digest, device, guard);
 }
 
 void TieredCache::record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept {
+  if (measurement.first_run) memory_.add_cost(key.digest, dispatch_ns(measurement));
   disk_.record(key.digest, measurement, gflops);
 }
 
@@ -141,7 +139,7 @@ Result<std::uint64_t> TieredCache::persist() noexcept {
 CacheStats TieredCache::stats() const noexcept {
   const MemoryFigures memory = memory_.figures();
   CacheStats stats;
-  stats.memory_hits = counters_.memory_hits.load();
+  stats.memory_hits = memory.hits + counters_.shared_flights.load();
   stats.disk_hits = counters_.disk_hits.load();
   stats.misses = counters_.misses.load();
   stats.evictions = memory.evictions;
@@ -149,7 +147,7 @@ CacheStats TieredCache::stats() const noexcept {
   stats.programs_in_memory = memory.programs;
   stats.bytes_in_memory = memory.bytes;
   stats.bytes_on_disk = disk_.bytes();
-  stats.saved_ms = static_cast<double>(counters_.saved_ns.load()) / ns_per_ms;
+  stats.saved_ms = (static_cast<double>(memory.saved_ns) + static_cast<double>(counters_.saved_ns.load())) / ns_per_ms;
   return stats;
 }
 

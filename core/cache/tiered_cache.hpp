@@ -6,7 +6,7 @@
 
 #include "cache/cache_counters.hpp"
 #include "cache/disk_tier.hpp"
-#include "cache/memory_tier.hpp"
+#include "cache/memory/memory_tier.hpp"
 #include "cache/single_flight.hpp"
 
 #include <kiln/program_cache.hpp>
@@ -23,12 +23,12 @@ class TieredCache final : public ProgramCache {
   // unsupported: a policy or compression that this cache does not have, with those it has.
   static Result<std::unique_ptr<ProgramCache>> create(const CacheContext& context);
 
-  explicit TieredCache(const CacheContext& context);
+  TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy);
   ~TieredCache() override;
 
   Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept override;
   Guard enter() noexcept override { return memory_.enter(); }
-  const Program* find(const Digest& digest, const Guard& guard) noexcept override;
+  const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override;
   void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept override;
   Result<std::uint64_t> persist() noexcept override;
   CacheStats stats() const noexcept override;

@@ -12,7 +12,6 @@ namespace kiln {
 
 Buffer::~Buffer() = default;
 Program::~Program() = default;
-ReclaimDomain::~ReclaimDomain() = default;
 Device::~Device() = default;
 Driver::~Driver() = default;
 DriverNotes::~DriverNotes() = default;

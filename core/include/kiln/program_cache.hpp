@@ -57,9 +57,9 @@ class ProgramCache {
   virtual Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept = 0;
 
   // Memory tier only, for hot loops: nullptr where the program is not there. The pointer is valid while the guard
-  // lives.
+  // lives. Neither takes a lock.
   virtual Guard enter() noexcept = 0;
-  virtual const Program* find(const Digest& digest, const Guard& guard) noexcept = 0;
+  virtual const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept = 0;
 
   // What a program did after it was acquired: first-dispatch time and rate go into its metadata.
   virtual void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept = 0;

@@ -64,8 +64,10 @@ struct Workplace {
     config.key_file = temporary.path() / "state" / "key";
   }
 
-  std::unique_ptr<TieredCache> open() {
-    return std::make_unique<TieredCache>(CacheContext{{&log, LogLevel::info}, config});
+  std::unique_ptr<ProgramCache> open() {
+    auto cache = TieredCache::create({{&log, LogLevel::info}, config});
+    if (!cache) throw std::runtime_error(cache.error().text());
+    return std::move(cache).value();
   }
 
   std::vector<std::filesystem::path> files(const std::string& extension) const {
