@@ -74,16 +74,18 @@ class MemoryTier {
   UseCounts take_uses();
 
  private:
-  struct Entry {
+  struct alignas(64) Entry {
+    // What find() looks at fills one line of memory.
     Digest digest;
     const Device* device = nullptr;
-    std::shared_ptr<const Program> program;
-    std::uint64_t charge = 0;
+    const Program* program_address = nullptr;
     std::atomic<std::uint64_t> build_ns{0};  // and the first dispatch, once it is known
-    // Written by readers, at most once an epoch each.
-    std::atomic<std::uint32_t> stamp{0};
+    std::atomic<std::uint32_t> stamp{0};     // these two are written by readers, at most once an epoch each
     std::atomic<std::uint32_t> uses{0};
+
+    std::shared_ptr<const Program> program;
     // The writer's.
+    std::uint64_t charge = 0;
     EntryId id = no_entry;
     std::uint32_t uses_told = 0;   // to the policy
     std::uint32_t uses_taken = 0;  // by take_uses()

@@ -20,18 +20,14 @@ class SlotsOfThread {
 
 namespace {
 
-// The slot that this thread asked for last. Constant-initialised and of the initial-exec model: one load, no call.
-struct Last {
-  const ReaderSlots* slots;
-  ReaderSlot* slot;
-};
-[[gnu::tls_model("initial-exec")]] thread_local constinit Last last{nullptr, nullptr};
 thread_local SlotsOfThread of_this_thread;
 
 }  // namespace
 
+[[gnu::tls_model("initial-exec")]] thread_local constinit ReaderSlots::Last ReaderSlots::last_{nullptr, nullptr};
+
 SlotsOfThread::~SlotsOfThread() {
-  last = {nullptr, nullptr};
+  ReaderSlots::last_ = {nullptr, nullptr};
   for (const Held& held : held_) held.owned->taken.store(false, std::memory_order_release);
 }
 
@@ -55,10 +51,9 @@ ReaderSlots::~ReaderSlots() {
   }
 }
 
-ReaderSlot& ReaderSlots::mine(const std::shared_ptr<ReaderSlots>& slots) {
-  if (last.slots == slots.get()) return *last.slot;
+ReaderSlot& ReaderSlots::look_for_mine(const std::shared_ptr<ReaderSlots>& slots) {
   ReaderSlot& slot = of_this_thread.in(slots);
-  last = {slots.get(), &slot};
+  last_ = {slots.get(), &slot};
   return slot;
 }
 

@@ -22,7 +22,11 @@ class ReaderSlots {
   ~ReaderSlots();
 
   // The calling thread's slot.
-  static ReaderSlot& mine(const std::shared_ptr<ReaderSlots>& slots);
+  static ReaderSlot& mine(const std::shared_ptr<ReaderSlots>& slots) {
+    if (last_.slots == slots.get()) [[likely]]
+      return *last_.slot;
+    return look_for_mine(slots);
+  }
 
   // Every slot there ever was. What a thread counted stays in its slot after it.
   template <class Visit>
@@ -44,6 +48,15 @@ class ReaderSlots {
     std::atomic<Block*> next{nullptr};
   };
 
+  // The slot that the calling thread asked for last. Constant-initialised and of the initial-exec model: one load, no
+  // call.
+  struct Last {
+    const ReaderSlots* slots;
+    ReaderSlot* slot;
+  };
+  [[gnu::tls_model("initial-exec")]] static thread_local constinit Last last_;
+
+  static ReaderSlot& look_for_mine(const std::shared_ptr<ReaderSlots>& slots);
   Owned& take();
 
   Block first_;
