@@ -1,5 +1,7 @@
 #include "cache/disk_tier.hpp"
 
+#include "base/privilege.hpp"
+#include "cache/folder/key_file_place.hpp"
 #include "cache/folder/survey.hpp"
 
 #include <utility>
@@ -53,8 +55,12 @@ DiskTier::Root* DiskTier::open() {
 }
 
 Result<std::unique_ptr<DiskTier::Root>> DiskTier::open_root() const {
+  if (has_borrowed_rights()) {
+    return unavailable("this process has rights that its user has not (setuid, setgid or capabilities)");
+  }
   if (config_.directory.empty()) return unavailable("no cache folder is configured");
   if (config_.key_file.empty()) return unavailable("no key file is configured");
+  if (Status status = check_key_file_place(config_); !status.ok()) return status;
   Result<UniqueFd> folder = open_folder(config_.directory, config_.read_only ? Create::no : Create::yes);
   if (!folder) return folder.error();
   if (!*folder) return not_found("folder " + config_.directory.string() + ": does not exist");

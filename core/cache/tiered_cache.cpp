@@ -1,5 +1,7 @@
 #include "cache/tiered_cache.hpp"
 
+#include "cache/folder/key_file_place.hpp"
+
 #include <kiln/clock.hpp>
 
 #include <new>
@@ -24,6 +26,7 @@ Result<std::unique_ptr<ProgramCache>> TieredCache::create(const CacheContext& co
   if (config.compression != "zstd" && config.compression != "none") {
     return not_among("compression", config.compression, "'zstd', 'none'");
   }
+  if (Status status = check_key_file_place(config); !status.ok()) return status.within("cache 'tiered'");
   return std::unique_ptr<ProgramCache>(std::make_unique<TieredCache>(context));
 }
 
@@ -92,9 +95,16 @@ Result<std::optional<TieredCache::Flown>> TieredCache::make(const Request& reque
     return std::optional(std::move(*flown));
   };
   if (auto held = from_memory(request)) return held;  // landed since it was missed
-  if (!request.device.info().serializes) return made(build(request));
+  const bool serializes = request.device.info().serializes;
   Lookup found;
-  if (auto stored = from_disk(request, found)) return stored;
+  if (serializes) {
+    if (auto stored = from_disk(request, found)) return stored;
+  }
+  if (auto failure = failed_builds_.find({request.key.digest, &request.device})) {
+    counters_.negative_hits.fetch_add(1, std::memory_order_relaxed);
+    return std::move(*failure);
+  }
+  if (!serializes) return made(build(request));
   const Turn turn = disk_.take_turn(request.key, request.device, found, if_elsewhere);
   if (turn.whose == Whose::elsewhere) return std::optional<Flown>();
   if (turn.whose == Whose::published) {
@@ -128,7 +138,10 @@ std::optional<TieredCache::Flown> TieredCache::from_disk(const Request& request,
 Result<TieredCache::Flown> TieredCache::build(const Request& request) {
   const std::uint64_t start = now_ns();
   Result<std::unique_ptr<Program>> program = request.device.build(request.source);
-  if (!program) return program.error();
+  if (!program) {
+    failed_builds_.remember({request.key.digest, &request.device}, program.error());
+    return program.error();
+  }
   const std::uint64_t build_ns = now_ns() - start;
   if (!request.device.info().serializes) return keep(request, std::move(*program), Tier::library, build_ns, build_ns);
   if (const Result<ProgramBinary> binary = request.device.serialize(**program)) {

@@ -7,6 +7,7 @@
 
 #include "cache/cache_counters.hpp"
 #include "cache/disk_tier.hpp"
+#include "cache/failed_builds.hpp"
 #include "cache/memory_tier.hpp"
 #include "cache/program_place.hpp"
 #include "cache/single_flight.hpp"
@@ -22,7 +23,8 @@ namespace kiln {
 
 class TieredCache final : public ProgramCache {
  public:
-  // unsupported: a policy or compression that this cache does not have, with those it has.
+  // unsupported: a policy or compression that this cache does not have, with those it has. invalid_argument: a key file
+  // inside the cache folder.
   static Result<std::unique_ptr<ProgramCache>> create(const CacheContext& context);
 
   explicit TieredCache(const CacheContext& context, ProcessSharing sharing = {});
@@ -64,6 +66,7 @@ class TieredCache final : public ProgramCache {
   CacheCounters counters_;
   MemoryTier memory_;
   mutable DiskTier disk_;  // its figures are surveyed when they are asked for
+  FailedBuilds failed_builds_;
   Flight flights_;
 };
 

@@ -61,7 +61,8 @@ class ProgramCache {
   virtual ~ProgramCache();
 
   // The program for the key, made at most once at a time however many threads ask. `source` and `device` belong to
-  // `key`. A failed build answers every waiter and is not kept.
+  // `key`. A failed build answers every waiter and is not kept as a program; what the compiler refused may be remembered
+  // and answered again without asking it.
   virtual Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept = 0;
 
   // Memory tier only, for hot loops: nullptr where the program is not there. The pointer is valid while the guard
