@@ -83,6 +83,7 @@ Result<std::unique_ptr<Program>> GlDevice::build(const KernelSource& source) noe
   return builder->thread().call([&] {
     auto program = build_program(group_, source, *text, counter);
     if (program && generate) dispatch_nothing(group_->gl(), static_cast<const GlProgram&>(**program).name());
+    if (builder->apart()) group_->gl().Finish();  // another context uses it next, after everything here has been done
     return program;
   });
 }
@@ -91,7 +92,11 @@ Result<std::unique_ptr<Program>> GlDevice::load(const KernelSource& source, cons
   if (Status lost = group_->alive(); !lost.ok()) return lost;
   auto builder = group_->building();
   if (!builder) return builder.error();
-  return builder->thread().call([&] { return load_program(group_, source, binary, binary_formats_, counters_.loads); });
+  return builder->thread().call([&] {
+    auto program = load_program(group_, source, binary, binary_formats_, counters_.loads);
+    if (builder->apart()) group_->gl().Finish();
+    return program;
+  });
 }
 
 Result<ProgramBinary> GlDevice::serialize(const Program& program) noexcept {

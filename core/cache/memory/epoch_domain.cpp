@@ -1,6 +1,7 @@
 #include "cache/memory/epoch_domain.hpp"
 
 #include <linux/membarrier.h>
+#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,20 +18,37 @@ constexpr bool exchange_orders = true;
 constexpr bool exchange_orders = false;
 #endif
 
-bool register_membarrier() noexcept {
-  return !exchange_orders && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
-
 }  // namespace
 
-EpochDomain::EpochDomain() : interrupts_(register_membarrier()) {}
+EpochDomain::EpochDomain() {
+  if (__libc_single_threaded != 0) prefer_cheap_guards();  // alone, it is granted at once
+}
+
+EpochDomain::~EpochDomain() {
+  if (asking_.joinable()) asking_.join();
+}
+
+void EpochDomain::register_with_kernel() noexcept {
+  if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0) interrupts_ = true;
+}
+
+void EpochDomain::prefer_cheap_guards() {
+  if (exchange_orders) return;
+  std::call_once(asked_, [this] {
+    if (__libc_single_threaded != 0) {
+      register_with_kernel();
+    } else {
+      asking_ = std::thread([this] { register_with_kernel(); });
+    }
+  });
+}
 
 Guard EpochDomain::enter() noexcept {
   ReaderSlot& slot = ReaderSlots::mine(slots_);
   if (slot.guards++ == 0) {
     // Acquired: who reads an epoch sees everything that was taken out before it began.
     const std::uint64_t epoch = epoch_.load(std::memory_order_acquire);
-    if (interrupts_) {
+    if (interrupts_.load(std::memory_order_seq_cst)) {
       slot.epoch.store(epoch, std::memory_order_relaxed);
       std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler's part; the reclaimer does the processor's
     } else {
@@ -38,10 +56,6 @@ Guard EpochDomain::enter() noexcept {
     }
   }
   return Guard(slot);
-}
-
-void EpochDomain::order_readers() const noexcept {
-  if (interrupts_) syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
 void EpochDomain::retire(std::shared_ptr<const void> object) noexcept {
@@ -57,7 +71,10 @@ void EpochDomain::reclaim() noexcept {
   if (waiting() == 0) return;
   std::vector<std::shared_ptr<const void>> dead;  // destroyed after the lock is gone
   const std::lock_guard lock(mutex_);
-  order_readers();
+  // Whoever tells by a plain store has seen that this is so, and this is looked at later than what was retired.
+  if (interrupts_.load(std::memory_order_seq_cst)) {
+    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  }
   std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
   slots_->each([&](const ReaderSlot& slot) {
     const std::uint64_t epoch = slot.epoch.load(std::memory_order_seq_cst);

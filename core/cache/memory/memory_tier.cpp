@@ -8,7 +8,8 @@
 namespace kiln {
 namespace {
 
-constexpr std::size_t most_use_counts = 65536;  // of evicted programs, until somebody takes them
+constexpr std::uint64_t worth_cheap_guards = 32;  // programs held: a process that comes so far is no short one
+constexpr std::size_t most_use_counts = 65536;    // of evicted programs, until somebody takes them
 
 // As find() must not change a count that another thread changes, a slot's own counts are no read-modify-writes.
 void add(std::atomic<std::uint64_t>& count, std::uint64_t more) noexcept {
@@ -112,6 +113,7 @@ bool MemoryTier::insert(const Digest& digest, const Device& device, HeldProgram 
   }
   if (auto cells = table_.insert(hash_of(digest), *entry)) domain_.retire(std::move(cells));
   use_epoch_.fetch_add(1, std::memory_order_relaxed);
+  if (held_ == worth_cheap_guards) domain_.prefer_cheap_guards();
   return true;
 }
 
