@@ -1,6 +1,8 @@
 #include "cache/disk_tier.hpp"
 
+#include "cache/driver_cache/driver_folders.hpp"
 #include "cache/folder/survey.hpp"
+#include "cache/history/totals.hpp"
 
 #include <utility>
 
@@ -69,7 +71,12 @@ std::optional<StoredProgram> DiskTier::find(const ProgramKey& key, const Device&
     case FileState::read:
       break;
     case FileState::absent:
-      if (folder.held_under_another_driver(key)) counters_.reject(Rejection::driver_changed);
+      if (folder.held_under_another_driver(key)) {
+        counters_.reject(Rejection::driver_changed);
+        note_miss(key, Rejection::driver_changed, "held for this device under another driver");
+      } else {
+        note_miss(key, Rejection::none, {});
+      }
       return std::nullopt;
     case FileState::foreign:
       return reject(*root, folder, key, Rejection::foreign, file.why);
@@ -96,12 +103,17 @@ std::optional<StoredProgram> DiskTier::find(const ProgramKey& key, const Device&
 std::optional<StoredProgram> DiskTier::reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason,
                                               const std::string& why) {
   counters_.reject(reason);
+  note_miss(key, reason, why);
   if (log_.wants(LogLevel::info)) {
     log_.write(LogLevel::info, component,
                name_of(key) + " in folder " + folder.name() + ": " + std::string(to_string(reason)) + ": " + why);
   }
   if (!config_.read_only) root.bound.removed(folder.remove(key.digest));
   return std::nullopt;
+}
+
+void DiskTier::note_miss(const ProgramKey& key, Rejection reason, const std::string& why) {
+  if (config_.auto_save && !config_.read_only) missed_.note(key, reason, why);
 }
 
 void DiskTier::refuse(const ProgramKey& key, const Device& device, const Status& status) {
@@ -196,6 +208,20 @@ std::uint64_t DiskTier::bytes() {
   // Not opened yet: asking must leave no trace, so nothing is made here.
   const Result<UniqueFd> folder = open_folder(config_.directory, Create::no);
   return folder && *folder ? survey(folder->get(), Sweep::no).bytes : 0;
+}
+
+void DiskTier::leave_history(const CacheStats& counts) noexcept try {
+  if (config_.read_only || config_.directory.empty()) return;
+  const Result<UniqueFd> folder = open_folder(config_.directory, Create::no);
+  if (!folder || !*folder) return;
+  add_to_totals(folder->get(), counts);
+  missed_.save(folder->get());
+  const std::lock_guard lock(mutex_);
+  if (root_ == nullptr) return;
+  for (const auto& [device, stored] : root_->devices) {
+    if (device->info().driver_cache == "adopted") note_driver_folder(folder->get(), stored->name());
+  }
+} catch (const std::exception&) {  // out of memory: history is what can be done without
 }
 
 void DiskTier::say_once(const std::string& why) {

@@ -33,7 +33,10 @@ TieredCache::TieredCache(const CacheContext& context)
       memory_({context.config.max_programs, context.config.max_memory}),
       disk_(context.log, context.config, counters_) {}
 
-TieredCache::~TieredCache() { disk_.used(memory_.take_uses()); }
+TieredCache::~TieredCache() {
+  disk_.used(memory_.take_uses());
+  disk_.leave_history(counts());
+}
 
 Result<Acquired> TieredCache::get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept {
   try {
@@ -54,6 +57,7 @@ Result<Acquired> TieredCache::acquire(const Request& request) {
     if (auto stored = from_disk(request)) return std::move(*stored);
     return build(request);
   });
+  if (!landing.own) counters_.waits.fetch_add(1);
   if (!landing.result) {
     counters_.misses.fetch_add(1);
     return landing.result.error();
@@ -95,6 +99,7 @@ std::optional<TieredCache::Flown> TieredCache::from_disk(const Request& request)
 }
 
 Result<TieredCache::Flown> TieredCache::build(const Request& request) {
+  (request.device.info().serializes ? counters_.builds : counters_.prepared).fetch_add(1);
   const std::uint64_t start = now_ns();
   Result<std::unique_ptr<Program>> program = request.device.build(request.source);
   if (!program) return program.error();
@@ -139,16 +144,24 @@ Result<std::uint64_t> TieredCache::persist() noexcept {
 }
 
 CacheStats TieredCache::stats() const noexcept {
+  CacheStats stats = counts();
+  stats.bytes_on_disk = disk_.bytes();
+  return stats;
+}
+
+CacheStats TieredCache::counts() const noexcept {
   const MemoryFigures memory = memory_.figures();
   CacheStats stats;
   stats.memory_hits = counters_.memory_hits.load();
   stats.disk_hits = counters_.disk_hits.load();
   stats.misses = counters_.misses.load();
+  stats.builds = counters_.builds.load();
+  stats.prepared = counters_.prepared.load();
+  stats.waits = counters_.waits.load();
   stats.evictions = memory.evictions;
   stats.rejected = counters_.rejected();
   stats.programs_in_memory = memory.programs;
   stats.bytes_in_memory = memory.bytes;
-  stats.bytes_on_disk = disk_.bytes();
   stats.saved_ms = static_cast<double>(counters_.saved_ns.load()) / ns_per_ms;
   return stats;
 }

@@ -52,6 +52,7 @@ class TieredCache final : public ProgramCache {
     Device& device;
   };
 
+  CacheStats counts() const noexcept;  // stats() but for what a walk of the disk would tell
   Result<Acquired> acquire(const Request& request);
   std::optional<Flown> from_memory(const Request& request);
   std::optional<Flown> from_disk(const Request& request);

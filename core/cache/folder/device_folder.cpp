@@ -10,15 +10,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace kiln {
 namespace {
 
 constexpr std::uint64_t most_manifest_bytes = 64 << 10;
 constexpr std::size_t most_other_drivers = 32;
-constexpr const char* manifest_name = "manifest.json";
 
 std::string file_name(const Digest& digest, StoredFile file) {
   return file_name_of(digest, file == StoredFile::program ? ".bin" : ".meta");
+}
+
+// Somebody cleared the cache while this process has it open.
+bool is_removed(int folder) noexcept {
+  struct stat at {};
+  return fstat(folder, &at) == 0 && at.st_nlink == 0;
 }
 
 std::string text_of(const std::vector<std::byte>& bytes) {
@@ -32,11 +39,18 @@ DeviceFolder::DeviceFolder(int root, const DeviceInfo& device)
 
 Result<int> DeviceFolder::open(Create create) {
   const std::lock_guard lock(mutex_);
-  if (!folder_) {
+  const bool removed = create == Create::yes && folder_ && is_removed(folder_.get());
+  if (!folder_ || removed) {
     Result<UniqueFd> folder = open_subfolder(root_, name_, "folder " + name_, create);
     if (!folder) return folder.error();
     if (!*folder) return -1;
-    folder_ = std::move(*folder);
+    manifest_seen_ = false;
+    // In place: other threads may be using the number.
+    if (!removed) {
+      folder_ = std::move(*folder);
+    } else if (dup3(folder->get(), folder_.get(), O_CLOEXEC) < 0) {
+      return system_error("folder " + name_, "cannot be opened again", errno);
+    }
   }
   if (create == Create::yes && !manifest_seen_) write_manifest();
   return folder_.get();
