@@ -30,6 +30,18 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return config_check(options);
     case Verb::config_show:
       return config_show(options);
+    case Verb::cache_stats:
+      return cache_stats(options);
+    case Verb::cache_list:
+      return cache_list(options);
+    case Verb::cache_inspect:
+      return cache_inspect(options);
+    case Verb::cache_verify:
+      return cache_verify(options);
+    case Verb::cache_prune:
+      return cache_prune(options);
+    case Verb::cache_clear:
+      return cache_clear(options);
     case Verb::invalid:
       break;
   }

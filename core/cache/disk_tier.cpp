@@ -1,9 +1,11 @@
 #include "cache/disk_tier.hpp"
 
 #include "base/privilege.hpp"
+#include "cache/driver_cache/driver_folders.hpp"
 #include "cache/folder/key_file_place.hpp"
 #include "cache/folder/survey.hpp"
 #include "cache/format/key_material.hpp"
+#include "cache/history/totals.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -138,19 +140,28 @@ Turn DiskTier::take_turn(const ProgramKey& key, const Device& device, const Look
 void DiskTier::count_why_absent(DeviceFolder& folder, const ProgramKey& key) {
   if (folder.holds(key.digest, StoredFile::quarantined)) {
     counters_.reject(Rejection::quarantined);
+    note_miss(key, Rejection::quarantined, "a process died loading it");
   } else if (folder.held_under_another_driver(key)) {
     counters_.reject(Rejection::driver_changed);
+    note_miss(key, Rejection::driver_changed, "held for this device under another driver");
+  } else {
+    note_miss(key, Rejection::none, {});
   }
 }
 
 void DiskTier::reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason,
                       const std::string& why) {
   counters_.reject(reason);
+  note_miss(key, reason, why);
   if (log_.wants(LogLevel::info)) {
     log_.write(LogLevel::info, component,
                name_of(key) + " in folder " + folder.name() + ": " + std::string(to_string(reason)) + ": " + why);
   }
   if (!config_.read_only) root.bound.removed(folder.remove(key.digest));
+}
+
+void DiskTier::note_miss(const ProgramKey& key, Rejection reason, const std::string& why) {
+  if (config_.auto_save && !config_.read_only) missed_.note(key, reason, why);
 }
 
 void DiskTier::refuse(const ProgramKey& key, const Device& device, const Status& status) {
@@ -287,6 +298,20 @@ std::uint64_t DiskTier::bytes() {
   // Not opened yet: asking must leave no trace, so nothing is made here.
   const Result<UniqueFd> folder = open_folder(config_.directory, Create::no);
   return folder && *folder ? survey(folder->get(), Sweep::no).bytes : 0;
+}
+
+void DiskTier::leave_history(const CacheStats& counts) noexcept try {
+  if (config_.read_only || config_.directory.empty()) return;
+  const Result<UniqueFd> folder = open_folder(config_.directory, Create::no);
+  if (!folder || !*folder) return;
+  add_to_totals(folder->get(), counts);
+  missed_.save(folder->get());
+  const std::lock_guard lock(mutex_);
+  if (root_ == nullptr) return;
+  for (const auto& [device, stored] : root_->devices) {
+    if (device->info().driver_cache == "adopted") note_driver_folder(folder->get(), stored->name());
+  }
+} catch (const std::exception&) {  // out of memory: history is what can be done without
 }
 
 void DiskTier::say_once(const std::string& why) {

@@ -37,7 +37,10 @@ TieredCache::TieredCache(const CacheContext& context, std::unique_ptr<EvictionPo
       memory_({context.config.max_programs, context.config.max_memory}, std::move(policy)),
       disk_(context.log, context.config, counters_, std::move(sharing)) {}
 
-TieredCache::~TieredCache() { disk_.used(memory_.take_uses()); }
+TieredCache::~TieredCache() {
+  disk_.used(memory_.take_uses());
+  disk_.leave_history(counts());
+}
 
 Result<Acquired> TieredCache::get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept {
   try {
@@ -68,6 +71,7 @@ Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfE
     landing = if_elsewhere == IfElsewhere::wait ? flights_.run(place, work) : flights_.try_run(place, work);
     // What others flew may have landed with nothing, because they would not wait.
   } while (if_elsewhere == IfElsewhere::wait && landing->result && !landing->result->has_value());
+  if (landing && !landing->own) counters_.waits.fetch_add(1);
   if (!landing || (landing->result && !landing->result->has_value())) return std::optional<Acquired>();
   if (!landing->result) {
     counters_.misses.fetch_add(1);
@@ -136,6 +140,7 @@ std::optional<TieredCache::Flown> TieredCache::from_disk(const Request& request,
 }
 
 Result<TieredCache::Flown> TieredCache::build(const Request& request) {
+  (request.device.info().serializes ? counters_.builds : counters_.prepared).fetch_add(1);
   const std::uint64_t start = now_ns();
   Result<std::unique_ptr<Program>> program = request.device.build(request.source);
   if (!program) {
@@ -189,16 +194,24 @@ Result<std::uint64_t> TieredCache::persist() noexcept {
 }
 
 CacheStats TieredCache::stats() const noexcept {
+  CacheStats stats = counts();
+  stats.bytes_on_disk = disk_.bytes();
+  return stats;
+}
+
+CacheStats TieredCache::counts() const noexcept {
   const MemoryFigures memory = memory_.figures();
   CacheStats stats;
   stats.memory_hits = memory.hits + counters_.shared_flights.load();
   stats.disk_hits = counters_.disk_hits.load();
   stats.misses = counters_.misses.load();
+  stats.builds = counters_.builds.load();
+  stats.prepared = counters_.prepared.load();
+  stats.waits = counters_.waits.load();
   stats.evictions = memory.evictions;
   stats.rejected = counters_.rejected();
   stats.programs_in_memory = memory.programs;
   stats.bytes_in_memory = memory.bytes;
-  stats.bytes_on_disk = disk_.bytes();
   stats.saved_ms = (static_cast<double>(memory.saved_ns) + static_cast<double>(counters_.saved_ns.load())) / ns_per_ms;
   stats.lease_waits = counters_.lease_waits.load();
   stats.lease_wait_ns = counters_.lease_wait_ns.load();

@@ -54,6 +54,7 @@ class TieredCache final : public ProgramCache {
 
   using Flight = SingleFlight<ProgramPlace, std::optional<Flown>, ProgramPlaceHash>;  // nullopt: made elsewhere
 
+  CacheStats counts() const noexcept;  // stats() but for what a walk of the disk would tell
   Result<std::optional<Acquired>> acquire(const Request& request, IfElsewhere if_elsewhere);
   Result<std::optional<Flown>> make(const Request& request, IfElsewhere if_elsewhere);
   std::optional<Flown> from_memory(const Request& request);

@@ -79,12 +79,21 @@ struct Workplace {
   }
 
   std::vector<std::filesystem::path> files(const std::string& extension) const {
-    std::vector<std::filesystem::path> found;
-    if (!std::filesystem::exists(config.directory)) return found;
+    return found([&](const std::filesystem::path& path) { return path.extension() == extension; });
+  }
+  std::vector<std::filesystem::path> named(const std::string& name) const {
+    return found([&](const std::filesystem::path& path) { return path.filename() == name; });
+  }
+
+ private:
+  template <class Wanted>
+  std::vector<std::filesystem::path> found(const Wanted& wanted) const {
+    std::vector<std::filesystem::path> paths;
+    if (!std::filesystem::exists(config.directory)) return paths;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(config.directory)) {
-      if (entry.is_regular_file() && entry.path().extension() == extension) found.push_back(entry.path());
+      if (entry.is_regular_file() && wanted(entry.path())) paths.push_back(entry.path());
     }
-    return found;
+    return paths;
   }
 };
 
