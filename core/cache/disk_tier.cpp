@@ -308,8 +308,8 @@ void DiskTier::leave_history(const CacheStats& counts) noexcept try {
   missed_.save(folder->get());
   const std::lock_guard lock(mutex_);
   if (root_ == nullptr) return;
-  for (const auto& [device, stored] : root_->devices) {
-    if (device->info().driver_cache == "adopted") note_driver_folder(folder->get(), stored->name());
+  for (const auto& [device, shelf] : root_->shelves) {
+    if (device->info().driver_cache == "adopted") note_driver_folder(folder->get(), shelf->folder.name());
   }
 } catch (const std::exception&) {  // out of memory: history is what can be done without
 }
