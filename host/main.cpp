@@ -4,6 +4,7 @@
 #include "verbs/verbs.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/runtime.hpp>
 #include <kiln/version.hpp>
 
 #include <unistd.h>
@@ -29,6 +30,18 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return config_check(options);
     case Verb::config_show:
       return config_show(options);
+    case Verb::cache_stats:
+      return cache_stats(options);
+    case Verb::cache_list:
+      return cache_list(options);
+    case Verb::cache_inspect:
+      return cache_inspect(options);
+    case Verb::cache_verify:
+      return cache_verify(options);
+    case Verb::cache_prune:
+      return cache_prune(options);
+    case Verb::cache_clear:
+      return cache_clear(options);
     case Verb::invalid:
       break;
   }
@@ -39,6 +52,7 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
 
 int main(int argc, char** argv) {
   const std::uint64_t started_ns = kiln::now_ns();
+  kiln::prefer_one_heap();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, told like any other
   auto options = kiln::host::parse_options(argc, argv);
   if (!options) {

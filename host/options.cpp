@@ -1,7 +1,10 @@
 #include "options.hpp"
 
+#include "verb_table.hpp"
+
 #include <boost/program_options.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
@@ -12,46 +15,16 @@ namespace {
 
 namespace po = boost::program_options;
 
-struct VerbHelp {
-  std::string_view name;  // as typed
-  Verb verb;
-  std::string_view arguments;
-  std::string_view summary;
-  std::string_view description;
-};
-
-constexpr VerbHelp verbs[] = {
-    {"run", Verb::run, "CONFIG", "run the jobs of a TOML file",
-     "Runs every [[job]] of CONFIG through selector, generator, program cache and executor, and prints a table: "
-     "device, "
-     "the tier that\nanswered (built, disk, library, memory), build time, time to the first result, median run time, "
-     "GFLOP/s, and whether the full\noutput was compared with an independent reference (verify = true, or "
-     "--verify).\n\n"
-     "A program that was built once is found again by every later run: its tier is then `disk`, and `builds` is 0.\n"
-     "Where a device cannot serve, the report says so and another one serves; [device] fallback = \"never\" makes that "
-     "an "
-     "error.\n\n"
-     "Exit status: 0 done · 1 a job failed · 2 usage or configuration · 3 no device could serve."},
-    {"devices", Verb::devices, "[CONFIG]", "list the devices there are",
-     "Lists every device of every plugin that could be loaded, usable or not, and why not. Loads the libraries of the "
-     "drivers."},
-    {"plugins", Verb::plugins, "[CONFIG]", "list the plugins and why one was not loaded",
-     "Loads the plugins that the configuration names and tells of each the file, the version, and the exact reason "
-     "where it "
-     "was refused.\nNo device library is loaded. A file that was never seen is first tried in a child process; the "
-     "verdict is "
-     "remembered until the\nfile changes."},
-    {"config check", Verb::config_check, "CONFIG", "check a configuration file",
-     "Tells every error at once, each with file:line:column, what was found, what was expected, and the nearest valid "
-     "key.\n"
-     "Sections [plugin.NAME] are checked against the keys that the plugin publishes.\n\nExit status: 0 valid · 2 not."},
-    {"config show", Verb::config_show, "[CONFIG]", "show every value with its origin",
-     "Prints one line a key: (origin) key = value. Order of precedence: defaults < file < environment < command line."},
-};
-
-po::options_description common_options() {
-  po::options_description options("Options", 110, 60);
+// Every option there is; verbs take some of them.
+po::options_description all_options() {
+  po::options_description options;
   auto add = options.add_options();
+  add("max-age", po::value<std::string>()->value_name("AGE"), "what was not used for longer goes: 30d, 12h, 90 min");
+  add("max-size", po::value<std::string>()->value_name("SIZE"), "what was used least recently goes: 500MiB, 2 GiB");
+  add("dry-run", po::bool_switch(), "say what would go, and remove nothing");
+  add("remove", po::bool_switch(), "remove what is not sound");
+  add("all", po::bool_switch(), "statistics, the selector's model and the verdicts on plugins too");
+  add("prometheus", po::bool_switch(), "Prometheus text exposition format");
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
       "set a key over the file, as cache.policy=lru; may be repeated");
   add("device", po::value<std::string>()->value_name("ID"), "the device for every job: cpu, opengl:0, amdgpu:0");
@@ -69,52 +42,98 @@ po::options_description common_options() {
   return options;
 }
 
+// "a b" holds "a".
+bool holds_word(std::string_view words, std::string_view word) {
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (words.substr(0, end) == word) return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
+}
+
+std::string options_text(std::string_view title, std::string_view names) {
+  po::options_description chosen(std::string(title), 110, 60);
+  const po::options_description all = all_options();
+  for (const auto& option : all.options()) {
+    if (holds_word(names, option->long_name())) chosen.add(option);
+  }
+  std::ostringstream text;
+  text << chosen;
+  return text.str();
+}
+
 std::string environment_help() {
   return "Environment: KILN_CACHE_DIR, KILN_PLUGIN_PATH, KILN_CONFIG, KILN_LOG, KILN_KEY_FILE, NO_COLOR.\n"
          "Order: defaults < file < environment < command line.\n";
 }
 
-std::string overall_help() {
-  std::ostringstream text;
-  text << "kiln: build a GPU program once, keep it, run it for ever\n\nUsage: kiln VERB [ARGUMENTS] "
-          "[OPTIONS]\n\nVerbs:\n";
-  for (const VerbHelp& verb : verbs) {
-    std::string left = "  " + std::string(verb.name) + " " + std::string(verb.arguments);
-    left.resize(std::max<std::size_t>(left.size() + 2, 26), ' ');
-    text << left << verb.summary << "\n";
+std::vector<VerbHelp> all_verbs() {
+  std::vector<VerbHelp> all(job_verbs().begin(), job_verbs().end());
+  all.insert(all.end(), cache_verbs().begin(), cache_verbs().end());
+  return all;
+}
+
+std::string verb_lines(std::string_view group) {
+  std::string lines;
+  for (const VerbHelp& verb : all_verbs()) {
+    if (!verb.name.starts_with(group)) continue;
+    std::string left = "  " + std::string(verb.name) + " " + std::string(verb.argument_name);
+    left.resize(std::max<std::size_t>(left.size() + 2, 30), ' ');
+    lines += left + std::string(verb.summary) + "\n";
   }
-  text << "\n" << common_options() << "\n" << environment_help() << "\n`kiln VERB --help` tells more of a verb.\n";
-  return text.str();
+  return lines;
+}
+
+std::string overall_help() {
+  return "kiln: build a GPU program once, keep it, run it for ever\n\nUsage: kiln VERB [ARGUMENTS] "
+         "[OPTIONS]\n\nVerbs:\n" +
+         verb_lines("") + "\n" + options_text("Options", job_verbs().front().common_options) + "\n" +
+         environment_help() + "\n`kiln VERB --help` tells more of a verb.\n";
+}
+
+// Of the verbs that begin with one word: "cache".
+std::string group_help(const std::string& group) {
+  return "Usage: kiln " + group + " VERB [ARGUMENTS] [OPTIONS]\n\nVerbs:\n" + verb_lines(group + " ") + "\n`kiln " +
+         group + " VERB --help` tells more of a verb.\n";
 }
 
 std::string verb_help(const VerbHelp& verb) {
-  std::ostringstream text;
-  text << "kiln " << verb.name << " — " << verb.summary << "\n\nUsage: kiln " << verb.name << " " << verb.arguments
-       << " [OPTIONS]\n\n"
-       << verb.description << "\n\n"
-       << common_options() << "\n"
-       << environment_help();
-  return text.str();
+  const std::string name(verb.name);
+  std::string text = "kiln " + name + " — " + std::string(verb.summary) + "\n\nUsage: kiln " + name;
+  if (!verb.argument_name.empty()) text += " " + std::string(verb.argument_name);
+  text += " [OPTIONS]\n\n" + std::string(verb.description) + "\n\n";
+  if (!verb.own_options.empty()) text += options_text("Options of this verb", verb.own_options) + "\n";
+  return text + options_text("Options", verb.common_options) + "\n" + environment_help();
 }
 
-// The verb that the leading words name, and how many of them it takes; null where none does.
-const VerbHelp* verb_of(const std::vector<std::string>& words, std::size_t& taken) {
-  for (const VerbHelp& verb : verbs) {
+// The verb that the leading words name, and how many of them it takes.
+std::optional<VerbHelp> verb_of(const std::vector<std::string>& words, std::size_t& taken) {
+  for (const VerbHelp& verb : all_verbs()) {
     std::istringstream parts{std::string(verb.name)};
     std::size_t matched = 0;
     bool all = true;
     for (std::string part; all && parts >> part; ++matched) all = matched < words.size() && words[matched] == part;
     if (all) {
       taken = matched;
-      return &verb;
+      return verb;
     }
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-std::string verb_names() {
+bool is_group(const std::string& word) {
+  const auto all = all_verbs();
+  return std::ranges::any_of(all, [&](const VerbHelp& verb) { return verb.name.starts_with(word + " "); });
+}
+
+// Of the verbs that begin with the word, or of all where none does.
+std::string verb_names(const std::string& word) {
   std::string names;
-  for (const VerbHelp& verb : verbs) names += (names.empty() ? "" : ", ") + std::string(verb.name);
+  for (const VerbHelp& verb : all_verbs()) {
+    if (is_group(word) && !verb.name.starts_with(word + " ")) continue;
+    names += (names.empty() ? "" : ", ") + std::string(verb.name);
+  }
   return names;
 }
 
@@ -123,13 +142,70 @@ std::optional<std::string> text_of(const po::variables_map& given, const char* n
   return given[name].as<std::string>();
 }
 
+Status no_such_verb(const std::vector<std::string>& words) {
+  if (words.empty()) return invalid_argument("no verb: expected one of " + verb_names("") + "; see kiln --help");
+  const std::string typed = is_group(words[0]) && words.size() > 1 ? words[0] + " " + words[1] : words[0];
+  return invalid_argument("verb '" + typed + "': expected one of " + verb_names(words[0]) + "; see kiln --help");
+}
+
+// What was given and the verb does not take.
+Status check_options(const VerbHelp& verb, const po::variables_map& given) {
+  for (const auto& [name, value] : given) {
+    if (name == "words" || value.defaulted()) continue;
+    if (holds_word(verb.common_options, name) || holds_word(verb.own_options, name)) continue;
+    std::string takes = verb.own_options.empty() ? "" : std::string(verb.own_options) + " ";
+    takes += verb.common_options;
+    return invalid_argument("kiln " + std::string(verb.name) + ": takes no --" + name + ": expected among " + takes);
+  }
+  return {};
+}
+
+Status take_argument(const VerbHelp& verb, const std::vector<std::string>& words, std::size_t taken, Options& options) {
+  const std::string who = "kiln " + std::string(verb.name);
+  const std::size_t most = verb.argument == Argument::none ? 0 : 1;
+  if (words.size() > taken + most) {
+    const std::string after = words[taken + most - 1];
+    return invalid_argument(who + ": unexpected argument '" + words[taken + most] + "' after '" + after + "'");
+  }
+  const bool missing = words.size() == taken;
+  const std::string usage = "; usage: " + who + " " + std::string(verb.argument_name);
+  if (verb.argument == Argument::subject) {
+    if (missing || words[taken].empty()) return invalid_argument(who + ": nothing named" + usage);
+    options.subject = words[taken];
+    return {};
+  }
+  if (!missing) options.sources.file = words[taken];
+  if (missing && verb.argument == Argument::config && !options.sources.environment.contains("KILN_CONFIG")) {
+    return invalid_argument(who + ": no configuration file given" + usage);
+  }
+  return {};
+}
+
+Status take_cache_options(const po::variables_map& given, CacheOptions& cache) {
+  if (const auto age = text_of(given, "max-age")) {
+    const auto parsed = parse_duration(*age);
+    if (!parsed) return parsed.error().within("--max-age");
+    cache.max_age = *parsed;
+  }
+  if (const auto size = text_of(given, "max-size")) {
+    const auto parsed = parse_size(*size);
+    if (!parsed) return parsed.error().within("--max-size");
+    cache.max_size = *parsed;
+  }
+  cache.all = given["all"].as<bool>();
+  cache.dry_run = given["dry-run"].as<bool>();
+  cache.remove = given["remove"].as<bool>();
+  cache.prometheus = given["prometheus"].as<bool>();
+  return {};
+}
+
 }  // namespace
 
 Result<Options> parse_options(int argc, char** argv) {
   po::options_description hidden;
   hidden.add_options()("words", po::value<std::vector<std::string>>());
   po::options_description all;
-  all.add(common_options()).add(hidden);
+  all.add(all_options()).add(hidden);
   po::positional_options_description positional;
   positional.add("words", -1);
   po::variables_map given;
@@ -148,33 +224,24 @@ Result<Options> parse_options(int argc, char** argv) {
   std::vector<std::string> words;
   if (given.count("words") != 0) words = given["words"].as<std::vector<std::string>>();
   std::size_t taken = 0;
-  const VerbHelp* verb = verb_of(words, taken);
+  const auto verb = verb_of(words, taken);
   if (given["version"].as<bool>()) {
     options.verb = Verb::version;
     return options;
   }
   if (given["help"].as<bool>() || (words.size() == 1 && words[0] == "help")) {
     options.verb = Verb::help;
-    options.help_text = verb != nullptr ? verb_help(*verb) : overall_help();
+    options.help_text = verb                                   ? verb_help(*verb)
+                        : !words.empty() && is_group(words[0]) ? group_help(words[0])
+                                                               : overall_help();
     return options;
   }
-  if (words.empty()) return invalid_argument("no verb: expected one of " + verb_names() + "; see kiln --help");
-  if (verb == nullptr) {
-    return invalid_argument("verb '" + words[0] + (words[0] == "config" && words.size() > 1 ? " " + words[1] : "") +
-                            "': expected one of " + verb_names() + "; see kiln --help");
-  }
+  if (!verb) return no_such_verb(words);
   options.verb = verb->verb;
-  if (words.size() > taken + 1) {
-    return invalid_argument("kiln " + std::string(verb->name) + ": unexpected argument '" + words[taken + 1] +
-                            "' after '" + words[taken] + "'");
-  }
+  if (Status status = check_options(*verb, given); !status.ok()) return status;
   options.sources.environment = configuration_environment(environ);
-  if (words.size() == taken + 1) options.sources.file = words[taken];
-  const bool needs_file = verb->verb == Verb::run || verb->verb == Verb::config_check;
-  if (needs_file && !options.sources.file && !options.sources.environment.contains("KILN_CONFIG")) {
-    return invalid_argument("kiln " + std::string(verb->name) + ": no configuration file given; usage: kiln " +
-                            std::string(verb->name) + " " + std::string(verb->arguments));
-  }
+  if (Status status = take_argument(*verb, words, taken, options); !status.ok()) return status;
+  if (Status status = take_cache_options(given, options.cache); !status.ok()) return status;
   if (given.count("set") != 0) options.sources.set = given["set"].as<std::vector<std::string>>();
   options.sources.cache_directory = text_of(given, "cache-dir");
   options.sources.plugin_path = text_of(given, "plugin-path");

@@ -8,6 +8,7 @@
 #include <kiln/config_reader.hpp>
 #include <kiln/status.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -16,12 +17,38 @@
 
 namespace kiln::host {
 
-enum class Verb { invalid = 0, help, version, run, devices, plugins, config_check, config_show };
+enum class Verb {
+  invalid = 0,
+  help,
+  version,
+  run,
+  devices,
+  plugins,
+  config_check,
+  config_show,
+  cache_stats,
+  cache_list,
+  cache_inspect,
+  cache_verify,
+  cache_prune,
+  cache_clear,
+};
+
+struct CacheOptions {  // each for some of the cache verbs
+  std::optional<std::chrono::nanoseconds> max_age;
+  std::optional<std::uint64_t> max_size;
+  bool all = false;
+  bool dry_run = false;
+  bool remove = false;
+  bool prometheus = false;
+};
 
 struct Options {
   Verb verb = Verb::invalid;
   std::string help_text;  // for Verb::help
   ConfigSources sources;
+  std::string subject;  // what a cache verb is about: a label or a key, a file
+  CacheOptions cache;
   std::string device;  // --device; empty: as configured
   bool verify = false;
   std::optional<std::uint32_t> repeat;

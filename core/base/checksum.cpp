@@ -1,5 +1,6 @@
 #include "base/checksum.hpp"
 
+#define XXH_INLINE_ALL  // from the header alone: no library to bind at start
 #include <xxhash.h>
 
 #include <cstring>

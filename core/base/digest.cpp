@@ -58,12 +58,6 @@ Digest sha256(std::span<const std::byte> bytes) noexcept {
 
 Digest sha256(std::string_view text) noexcept { return sha256(std::as_bytes(std::span(text.data(), text.size()))); }
 
-std::size_t DigestHash::operator()(const Digest& digest) const noexcept {
-  std::size_t hash;
-  std::memcpy(&hash, digest.bytes.data(), sizeof hash);
-  return hash;
-}
-
 void KeyEncoder::field(std::string_view name, std::string_view value) {
   append_little_endian(material_, static_cast<std::uint32_t>(name.size()));
   material_ += name;

@@ -14,9 +14,12 @@
 namespace kiln {
 
 struct CacheCounters {
-  std::atomic<std::uint64_t> memory_hits{0};
+  std::atomic<std::uint64_t> shared_flights{0};  // answered by a build or a load that another thread was at
   std::atomic<std::uint64_t> disk_hits{0};
   std::atomic<std::uint64_t> misses{0};
+  std::atomic<std::uint64_t> builds{0};
+  std::atomic<std::uint64_t> prepared{0};
+  std::atomic<std::uint64_t> waits{0};
   std::atomic<std::int64_t> saved_ns{0};  // negative where hits cost more than the builds they replaced
   std::array<std::atomic<std::uint64_t>, rejection_kinds> rejections{};
   std::atomic<std::uint64_t> lease_waits{0};

@@ -1,21 +1,20 @@
 #include "cache/disk_tier.hpp"
 
 #include "base/privilege.hpp"
+#include "cache/driver_cache/driver_folders.hpp"
 #include "cache/folder/key_file_place.hpp"
 #include "cache/folder/survey.hpp"
+#include "cache/format/key_material.hpp"
+#include "cache/history/totals.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace kiln {
 namespace {
 
 constexpr std::string_view component = "cache";
-
-// What the first dispatch took, without waiting and moving data.
-std::uint64_t dispatch_ns(const Measurement& m) noexcept {
-  const std::uint64_t rest = m.queue_ns + m.build_ns + m.upload_ns + m.readback_ns;
-  return m.wall_ns > rest ? m.wall_ns - rest : m.device_ns;
-}
 
 std::string name_of(const ProgramKey& key) { return "program '" + key.label + "' (" + key.digest.hex() + ")"; }
 
@@ -141,19 +140,28 @@ Turn DiskTier::take_turn(const ProgramKey& key, const Device& device, const Look
 void DiskTier::count_why_absent(DeviceFolder& folder, const ProgramKey& key) {
   if (folder.holds(key.digest, StoredFile::quarantined)) {
     counters_.reject(Rejection::quarantined);
+    note_miss(key, Rejection::quarantined, "a process died loading it");
   } else if (folder.held_under_another_driver(key)) {
     counters_.reject(Rejection::driver_changed);
+    note_miss(key, Rejection::driver_changed, "held for this device under another driver");
+  } else {
+    note_miss(key, Rejection::none, {});
   }
 }
 
 void DiskTier::reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason,
                       const std::string& why) {
   counters_.reject(reason);
+  note_miss(key, reason, why);
   if (log_.wants(LogLevel::info)) {
     log_.write(LogLevel::info, component,
                name_of(key) + " in folder " + folder.name() + ": " + std::string(to_string(reason)) + ": " + why);
   }
   if (!config_.read_only) root.bound.removed(folder.remove(key.digest));
+}
+
+void DiskTier::note_miss(const ProgramKey& key, Rejection reason, const std::string& why) {
+  if (config_.auto_save && !config_.read_only) missed_.note(key, reason, why);
 }
 
 void DiskTier::refuse(const ProgramKey& key, const Device& device, const Status& status) {
@@ -214,6 +222,33 @@ void DiskTier::hold_back(const Digest& digest, HeldBack entry) {
   if (held_back_.try_emplace(digest, std::move(entry)).second) bytes_held_back_ += bytes;
 }
 
+std::vector<KeptProgram> DiskTier::kept(const Device& device, std::size_t most) {
+  Root* root = open();
+  if (root == nullptr) return {};
+  DeviceFolder& folder = shelf_of(*root, device).folder;
+  std::vector<std::pair<double, Digest>> ranked;
+  for (const Digest& digest : folder.digests()) {
+    const EntryMeta meta = stored_meta(folder, digest);
+    const double uses = static_cast<double>(std::max<std::uint64_t>(meta.times_used, 1));
+    ranked.emplace_back((meta.build_ms + meta.first_dispatch_ms) * uses, digest);
+  }
+  std::sort(ranked.begin(), ranked.end(), std::greater<>());
+  std::vector<KeptProgram> programs;
+  for (const auto& [expected_ms, digest] : ranked) {
+    if (programs.size() >= most) break;
+    const FileContents file = folder.read(digest, StoredFile::program, EntryLimits{}.file());
+    if (file.state != FileState::read) continue;
+    const DecodedEntry decoded = decode_entry(file.bytes, root->key);
+    if (decoded.rejection != Rejection::none) continue;
+    auto source = source_of(decoded.entry.material);
+    if (!source) continue;
+    ProgramKey key{digest, std::string(decoded.entry.material), stored_meta(folder, digest).label};
+    if (sha256(key.material) != digest) continue;
+    programs.push_back({std::move(key), std::move(*source), expected_ms});
+  }
+  return programs;
+}
+
 void DiskTier::record(const Digest& digest, const Measurement& measurement, double gflops) {
   if (measurement.first_run) {
     ledger_.dispatched_first(digest, dispatch_ns(measurement));
@@ -263,6 +298,20 @@ std::uint64_t DiskTier::bytes() {
   // Not opened yet: asking must leave no trace, so nothing is made here.
   const Result<UniqueFd> folder = open_folder(config_.directory, Create::no);
   return folder && *folder ? survey(folder->get(), Sweep::no).bytes : 0;
+}
+
+void DiskTier::leave_history(const CacheStats& counts) noexcept try {
+  if (config_.read_only || config_.directory.empty()) return;
+  const Result<UniqueFd> folder = open_folder(config_.directory, Create::no);
+  if (!folder || !*folder) return;
+  add_to_totals(folder->get(), counts);
+  missed_.save(folder->get());
+  const std::lock_guard lock(mutex_);
+  if (root_ == nullptr) return;
+  for (const auto& [device, stored] : root_->devices) {
+    if (device->info().driver_cache == "adopted") note_driver_folder(folder->get(), stored->name());
+  }
+} catch (const std::exception&) {  // out of memory: history is what can be done without
 }
 
 void DiskTier::say_once(const std::string& why) {

@@ -11,7 +11,8 @@
 #include "cache/folder/device_folder.hpp"
 #include "cache/folder/disk_bound.hpp"
 #include "cache/format/entry_format.hpp"
-#include "cache/memory_tier.hpp"
+#include "cache/history/missed_keys.hpp"
+#include "cache/memory/memory_tier.hpp"
 #include "cache/meta_ledger.hpp"
 #include "cache/process/process_table.hpp"
 #include "cache/process/turn.hpp"
@@ -59,11 +60,17 @@ class DiskTier {
   // Publishes, or holds back until persist() where auto_save is false.
   void store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns);
 
+  // Those first that are expected to spare most. What is wrong with an entry is told when it is asked for: here it is
+  // left out.
+  std::vector<KeptProgram> kept(const Device& device, std::size_t most);
+
   void record(const Digest& digest, const Measurement& measurement, double gflops);
   void used(const UseCounts& uses);
   // Entries written of those held back. Those that could not be written stay held back, and the answer says why.
   Result<std::uint64_t> persist();
   std::uint64_t bytes();
+  // For people and tools, when the cache is closed: what this process counted, and which driver's cache served whom.
+  void leave_history(const CacheStats& counts) noexcept;
 
  private:
   struct Shelf {  // of one device
@@ -94,6 +101,7 @@ class DiskTier {
   // Whether a process died loading exactly these bytes, not long ago.
   bool is_quarantined(Root& root, DeviceFolder& folder, const Digest& digest, const ProgramBinary& binary);
   Status publish(Root& root, const Digest& digest, const HeldBack& entry);
+  void note_miss(const ProgramKey& key, Rejection reason, const std::string& why);
   void hold_back(const Digest& digest, HeldBack entry);
   void say_once(const std::string& why);
 
@@ -102,6 +110,7 @@ class DiskTier {
   const ProcessSharing sharing_;
   CacheCounters& counters_;
   MetaLedger ledger_;
+  MissedKeys missed_;  // where they are to be saved
   std::mutex mutex_;
   std::unique_ptr<Root> root_;
   std::optional<Status> unusable_;  // why there is no root, once opening it was tried

@@ -20,22 +20,27 @@ Status not_among(std::string_view key, const std::string& asked, std::string_vie
 
 }  // namespace
 
-Result<std::unique_ptr<ProgramCache>> TieredCache::create(const CacheContext& context) {
+Result<std::unique_ptr<TieredCache>> TieredCache::create(const CacheContext& context, ProcessSharing sharing) {
   const CacheConfig& config = context.config;
-  if (config.policy != "lru") return not_among("policy", config.policy, "'lru'");
+  const std::uint64_t least_weight = config.max_programs == 0 ? 0 : config.max_memory / config.max_programs;
+  auto policy = make_eviction_policy(config.policy, least_weight);
+  if (!policy) return std::move(policy).error().within("cache 'tiered'");
   if (config.compression != "zstd" && config.compression != "none") {
     return not_among("compression", config.compression, "'zstd', 'none'");
   }
   if (Status status = check_key_file_place(config); !status.ok()) return status.within("cache 'tiered'");
-  return std::unique_ptr<ProgramCache>(std::make_unique<TieredCache>(context));
+  return std::make_unique<TieredCache>(context, std::move(*policy), std::move(sharing));
 }
 
-TieredCache::TieredCache(const CacheContext& context, ProcessSharing sharing)
+TieredCache::TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy, ProcessSharing sharing)
     : log_(context.log),
-      memory_({context.config.max_programs, context.config.max_memory}),
+      memory_({context.config.max_programs, context.config.max_memory}, std::move(policy)),
       disk_(context.log, context.config, counters_, std::move(sharing)) {}
 
-TieredCache::~TieredCache() { disk_.used(memory_.take_uses()); }
+TieredCache::~TieredCache() {
+  disk_.used(memory_.take_uses());
+  disk_.leave_history(counts());
+}
 
 Result<Acquired> TieredCache::get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept {
   try {
@@ -57,11 +62,8 @@ Result<std::optional<Acquired>> TieredCache::try_get_or_build(const ProgramKey& 
 }
 
 Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfElsewhere if_elsewhere) {
+  if (auto held = from_memory(request)) return std::optional(std::move(held->acquired));
   const std::uint64_t start = now_ns();
-  if (auto held = from_memory(request)) {
-    counters_.hit(counters_.memory_hits, held->recorded_build_ns, now_ns() - start);
-    return std::optional(std::move(held->acquired));
-  }
   const ProgramPlace place{request.key.digest, &request.device};
   const auto work = [&] { return make(request, if_elsewhere); };
   std::optional<Flight::Landing> landing;
@@ -69,6 +71,7 @@ Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfE
     landing = if_elsewhere == IfElsewhere::wait ? flights_.run(place, work) : flights_.try_run(place, work);
     // What others flew may have landed with nothing, because they would not wait.
   } while (if_elsewhere == IfElsewhere::wait && landing->result && !landing->result->has_value());
+  if (landing && !landing->own) counters_.waits.fetch_add(1);
   if (!landing || (landing->result && !landing->result->has_value())) return std::optional<Acquired>();
   if (!landing->result) {
     counters_.misses.fetch_add(1);
@@ -78,7 +81,8 @@ Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfE
   if (!landing->own) flown.acquired = {std::move(flown.acquired.program), Tier::memory, 0};  // made by another's call
   switch (flown.acquired.tier) {
     case Tier::memory:
-      counters_.hit(counters_.memory_hits, flown.recorded_build_ns, now_ns() - start);
+      // The tier has counted those that it answered.
+      if (!landing->own) counters_.hit(counters_.shared_flights, flown.recorded_build_ns, now_ns() - start);
       break;
     case Tier::disk:
       counters_.hit(counters_.disk_hits, flown.recorded_build_ns, now_ns() - start);
@@ -136,6 +140,7 @@ std::optional<TieredCache::Flown> TieredCache::from_disk(const Request& request,
 }
 
 Result<TieredCache::Flown> TieredCache::build(const Request& request) {
+  (request.device.info().serializes ? counters_.builds : counters_.prepared).fetch_add(1);
   const std::uint64_t start = now_ns();
   Result<std::unique_ptr<Program>> program = request.device.build(request.source);
   if (!program) {
@@ -162,14 +167,20 @@ TieredCache::Flown TieredCache::keep(const Request& request, std::unique_ptr<Pro
   return {{ProgramHandle(std::move(shared)), tier, took_ns}, build_ns};
 }
 
-const Program* TieredCache::find(const Digest& digest, const Guard& guard) noexcept {
-  const GuardedProgram found = memory_.find(digest, guard);
-  // A probe costs less than the clock that would time it.
-  if (found.program != nullptr) counters_.hit(counters_.memory_hits, found.build_ns, 0);
-  return found.program;
+const Program* TieredCache::find(const Digest& digest, const Device& device, const Guard& guard) noexcept {
+  return memory_.find(digest, device, guard);
+}
+
+std::vector<KeptProgram> TieredCache::kept(const Device& device, std::size_t most) noexcept {
+  try {
+    return disk_.kept(device, most);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
 }
 
 void TieredCache::record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept {
+  if (measurement.first_run) memory_.add_cost(key.digest, dispatch_ns(measurement));
   disk_.record(key.digest, measurement, gflops);
 }
 
@@ -183,17 +194,25 @@ Result<std::uint64_t> TieredCache::persist() noexcept {
 }
 
 CacheStats TieredCache::stats() const noexcept {
+  CacheStats stats = counts();
+  stats.bytes_on_disk = disk_.bytes();
+  return stats;
+}
+
+CacheStats TieredCache::counts() const noexcept {
   const MemoryFigures memory = memory_.figures();
   CacheStats stats;
-  stats.memory_hits = counters_.memory_hits.load();
+  stats.memory_hits = memory.hits + counters_.shared_flights.load();
   stats.disk_hits = counters_.disk_hits.load();
   stats.misses = counters_.misses.load();
+  stats.builds = counters_.builds.load();
+  stats.prepared = counters_.prepared.load();
+  stats.waits = counters_.waits.load();
   stats.evictions = memory.evictions;
   stats.rejected = counters_.rejected();
   stats.programs_in_memory = memory.programs;
   stats.bytes_in_memory = memory.bytes;
-  stats.bytes_on_disk = disk_.bytes();
-  stats.saved_ms = static_cast<double>(counters_.saved_ns.load()) / ns_per_ms;
+  stats.saved_ms = (static_cast<double>(memory.saved_ns) + static_cast<double>(counters_.saved_ns.load())) / ns_per_ms;
   stats.lease_waits = counters_.lease_waits.load();
   stats.lease_wait_ns = counters_.lease_wait_ns.load();
   stats.lease_takeovers = counters_.lease_takeovers.load();
@@ -202,6 +221,12 @@ CacheStats TieredCache::stats() const noexcept {
   return stats;
 }
 
-Status register_tiered_cache(Registry& registry) { return registry.add_cache("core", "tiered", &TieredCache::create); }
+Status register_tiered_cache(Registry& registry) {
+  return registry.add_cache("core", "tiered", [](const CacheContext& context) -> Result<std::unique_ptr<ProgramCache>> {
+    auto cache = TieredCache::create(context);
+    if (!cache) return std::move(cache).error();
+    return std::unique_ptr<ProgramCache>(std::move(*cache));
+  });
+}
 
 }  // namespace kiln

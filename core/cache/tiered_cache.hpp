@@ -8,7 +8,7 @@
 #include "cache/cache_counters.hpp"
 #include "cache/disk_tier.hpp"
 #include "cache/failed_builds.hpp"
-#include "cache/memory_tier.hpp"
+#include "cache/memory/memory_tier.hpp"
 #include "cache/program_place.hpp"
 #include "cache/single_flight.hpp"
 
@@ -25,9 +25,9 @@ class TieredCache final : public ProgramCache {
  public:
   // unsupported: a policy or compression that this cache does not have, with those it has. invalid_argument: a key file
   // inside the cache folder.
-  static Result<std::unique_ptr<ProgramCache>> create(const CacheContext& context);
+  static Result<std::unique_ptr<TieredCache>> create(const CacheContext& context, ProcessSharing sharing = {});
 
-  explicit TieredCache(const CacheContext& context, ProcessSharing sharing = {});
+  TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy, ProcessSharing sharing);
   ~TieredCache() override;
 
   Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept override;
@@ -35,7 +35,8 @@ class TieredCache final : public ProgramCache {
   Result<std::optional<Acquired>> try_get_or_build(const ProgramKey& key, const KernelSource& source,
                                                    Device& device) noexcept;
   Guard enter() noexcept override { return memory_.enter(); }
-  const Program* find(const Digest& digest, const Guard& guard) noexcept override;
+  const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override;
+  std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept override;
   void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept override;
   Result<std::uint64_t> persist() noexcept override;
   CacheStats stats() const noexcept override;
@@ -53,6 +54,7 @@ class TieredCache final : public ProgramCache {
 
   using Flight = SingleFlight<ProgramPlace, std::optional<Flown>, ProgramPlaceHash>;  // nullopt: made elsewhere
 
+  CacheStats counts() const noexcept;  // stats() but for what a walk of the disk would tell
   Result<std::optional<Acquired>> acquire(const Request& request, IfElsewhere if_elsewhere);
   Result<std::optional<Flown>> make(const Request& request, IfElsewhere if_elsewhere);
   std::optional<Flown> from_memory(const Request& request);

@@ -1,6 +1,7 @@
 // The out-of-line destructors of the interfaces: one vtable and one typeinfo each, here, for every plugin.
 #include <kiln/device.hpp>
 #include <kiln/device_selector.hpp>
+#include <kiln/driver_notes.hpp>
 #include <kiln/executor.hpp>
 #include <kiln/kernel_generator.hpp>
 #include <kiln/program_cache.hpp>
@@ -11,9 +12,9 @@ namespace kiln {
 
 Buffer::~Buffer() = default;
 Program::~Program() = default;
-ReclaimDomain::~ReclaimDomain() = default;
 Device::~Device() = default;
 Driver::~Driver() = default;
+DriverNotes::~DriverNotes() = default;
 ProgramCache::~ProgramCache() = default;
 Executor::~Executor() = default;
 DeviceSelector::~DeviceSelector() = default;

@@ -25,7 +25,8 @@ std::vector<DeviceInfo> DeviceTable::enumerate(const std::string& name, OneDrive
     const auto keys = registry_.config_keys().find(driver.plugin);
     PluginSettings settings;
     if (keys != registry_.config_keys().end()) settings = plugin_settings(config_, driver.plugin, keys->second);
-    auto made = driver.make({log_, &counters_, config_.cache.directory, std::move(settings)});
+    driver.notes = std::make_unique<NoteStore>(config_.cache, name);
+    auto made = driver.make({log_, &counters_, config_.cache.directory, driver.notes.get(), std::move(settings)});
     if (made) {
       driver.driver = std::move(made).value();
       driver.devices = driver.driver->enumerate();

@@ -5,6 +5,8 @@
 // Ownership: owns drivers and (shared with running jobs) devices.
 #pragma once
 
+#include "runtime/note_store.hpp"
+
 #include <kiln/config.hpp>
 #include <kiln/device.hpp>
 #include <kiln/registry.hpp>
@@ -39,6 +41,7 @@ class DeviceTable {
     DriverFactory make;
     mutable std::mutex mutex;  // guards the fields below, and serialises enumerate() and open() of this driver
     bool asked = false;
+    std::unique_ptr<NoteStore> notes;
     std::unique_ptr<Driver> driver;
     std::vector<DeviceInfo> devices;
     std::map<std::string, std::shared_ptr<Device>, std::less<>> open;

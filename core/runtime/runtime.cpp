@@ -1,8 +1,10 @@
 #include <kiln/runtime.hpp>
 
 #include "runtime/device_table.hpp"
+#include "runtime/plan_memo.hpp"
 #include "runtime/run_statistics.hpp"
 #include "runtime/verification.hpp"
+#include "runtime/warming.hpp"
 
 #include <kiln/config_reader.hpp>
 
@@ -75,7 +77,6 @@ double roof_of(const KernelSpec& spec, const DeviceInfo& device) {
 }
 
 struct PlannedPrograms {
-  std::vector<ProgramKey> keys;  // of the passes
   std::vector<ProgramHandle> passes;
   std::vector<ProgramHandle> prepare;
   Tier tier = Tier::memory;
@@ -90,7 +91,7 @@ struct OneGenerator {
 struct Service {  // what serves one request on one device
   std::shared_ptr<Device> device;
   KernelGenerator* generator = nullptr;
-  std::shared_ptr<const KernelPlan> plan;
+  std::shared_ptr<const KeyedPlan> keyed;
   PlannedPrograms programs;
 };
 
@@ -106,6 +107,7 @@ struct Runtime::Parts {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<DeviceSelector> selector;
   std::vector<OneGenerator> generators;  // preferred first
+  PlanMemo memo;
   std::mutex warm_mutex;
   std::set<std::string> warm;  // "device|variant-independent spec" that ran in this process
 
@@ -116,7 +118,9 @@ struct Runtime::Parts {
   Result<std::vector<DeviceInfo>> candidates(const RunRequest& request, const std::set<std::string>& refused,
                                              RunReport& report);
   Result<std::string> choose(const RunRequest& request, const std::set<std::string>& refused, RunReport& report);
-  Result<PlannedPrograms> acquire(const RunRequest& request, const KernelPlan& plan, Device& device);
+  Result<std::shared_ptr<const KeyedPlan>> plan(const RunRequest& request, const Device& device,
+                                                KernelGenerator& generator, Dialect dialect);
+  Result<PlannedPrograms> acquire(const KeyedPlan& keyed, Device& device);
   Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);
   Result<Measurement> run_once(const RunRequest& request, const Service& service, bool poisoned);
   Status run_all(const RunRequest& request, const Service& service, RunReport& report);
@@ -266,24 +270,37 @@ Result<std::string> Runtime::Parts::choose(const RunRequest& request, const std:
   return offered[choice->candidate].device->id;
 }
 
-Result<PlannedPrograms> Runtime::Parts::acquire(const RunRequest& request, const KernelPlan& plan, Device& device) {
+Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::plan(const RunRequest& request, const Device& device,
+                                                              KernelGenerator& generator, Dialect dialect) {
+  const std::uint64_t revision = generator.revision();
+  // The memo owns it as long as the runtime lives: a pointer that owns nothing is enough.
+  if (const KeyedPlan* known = memo.find(request.spec, device, revision))
+    return std::shared_ptr<const KeyedPlan>(std::shared_ptr<const KeyedPlan>(), known);
+  auto plan = generator.generate(request.spec, device.info(), dialect);
+  if (!plan) return std::move(plan).error();
+  if (Status status = validate(*plan); !status.ok()) return status;
+  KeyedPlan keyed{std::make_shared<const KernelPlan>(std::move(*plan)), {}, {}};
+  const std::string label = request.name + "/" + keyed.plan->variant;
+  for (const Pass& pass : keyed.plan->prepare) keyed.prepare.push_back(key_of(pass.source, device.info(), label));
+  for (const Pass& pass : keyed.plan->passes) keyed.passes.push_back(key_of(pass.source, device.info(), label));
+  return memo.keep(request.spec, device, revision, std::move(keyed));
+}
+
+Result<PlannedPrograms> Runtime::Parts::acquire(const KeyedPlan& keyed, Device& device) {
   PlannedPrograms programs;
-  const auto add = [&](const Pass& pass, std::vector<ProgramHandle>& to) -> Status {
-    ProgramKey key = key_of(pass.source, device.info(), request.name + "/" + plan.variant);
-    auto acquired = cache->get_or_build(key, pass.source, device);
-    if (!acquired) return std::move(acquired).error();
-    to.push_back(acquired->program);
-    programs.tier = std::min(programs.tier, acquired->tier);  // Tier is ordered from the slowest
-    programs.build_ns += acquired->build_ns;
-    if (&to == &programs.passes) programs.keys.push_back(std::move(key));
+  const auto add = [&](const std::vector<Pass>& passes, const std::vector<ProgramKey>& keys,
+                       std::vector<ProgramHandle>& to) -> Status {
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      auto acquired = cache->get_or_build(keys[i], passes[i].source, device);
+      if (!acquired) return std::move(acquired).error();
+      to.push_back(acquired->program);
+      programs.tier = std::min(programs.tier, acquired->tier);  // Tier is ordered from the slowest
+      programs.build_ns += acquired->build_ns;
+    }
     return {};
   };
-  for (const Pass& pass : plan.prepare) {
-    if (Status status = add(pass, programs.prepare); !status.ok()) return status;
-  }
-  for (const Pass& pass : plan.passes) {
-    if (Status status = add(pass, programs.passes); !status.ok()) return status;
-  }
+  if (Status status = add(keyed.plan->prepare, keyed.prepare, programs.prepare); !status.ok()) return status;
+  if (Status status = add(keyed.plan->passes, keyed.passes, programs.passes); !status.ok()) return status;
   return programs;
 }
 
@@ -293,23 +310,22 @@ Result<Service> Runtime::Parts::prepare(const RunRequest& request, const std::st
   report.device = (*device)->info();
   const auto [generator, dialect] = generator_for(report.device);
   if (generator == nullptr) return unsupported("device " + id + ": no generator writes its dialect");
-  auto plan = generator->generate(request.spec, report.device, dialect);
-  if (!plan) return std::move(plan).error();
-  if (Status status = validate(*plan); !status.ok()) return status;
-  report.variant = plan->variant;
-  auto programs = acquire(request, *plan, **device);
+  auto keyed = plan(request, **device, *generator, dialect);
+  if (!keyed) return std::move(keyed).error();
+  report.variant = (*keyed)->plan->variant;
+  auto programs = acquire(**keyed, **device);
   if (!programs) return std::move(programs).error();
   report.tier = programs->tier;
   report.build_ns = programs->build_ns;
   report.keys.clear();
-  for (const ProgramKey& key : programs->keys) report.keys.push_back(key.digest.hex());
-  return Service{*device, generator, std::make_shared<const KernelPlan>(std::move(*plan)), std::move(*programs)};
+  for (const ProgramKey& key : (*keyed)->passes) report.keys.push_back(key.digest.hex());
+  return Service{*device, generator, std::move(*keyed), std::move(*programs)};
 }
 
 Result<Measurement> Runtime::Parts::run_once(const RunRequest& request, const Service& service, bool poisoned) {
   const Deadline deadline = Deadline::after(request.timeout.value_or(config.executor.timeout));
-  auto fence = executor->submit(
-      {service.device, service.plan, service.programs.passes, service.programs.prepare, request.tensors, deadline, poisoned});
+  auto fence = executor->submit({service.device, service.keyed->plan, service.programs.passes, service.programs.prepare,
+                                 request.tensors, deadline, poisoned});
   if (!fence) return std::move(fence).error();
   for (;;) {
     const Deadline slice = Deadline{std::min(deadline.at, Deadline::after(stop_poll).at)};
@@ -357,7 +373,7 @@ Status Runtime::Parts::run_all(const RunRequest& request, const Service& service
     return internal_error("measured " + std::to_string(fastest) + " GFLOP/s on " + report.device.id +
                           ", whose roof is " + std::to_string(roof) + ": the time is invalid");
   }
-  for (const ProgramKey& key : service.programs.keys) cache->record(key, report.median, rate(report.median.wall_ns));
+  for (const ProgramKey& key : service.keyed->passes) cache->record(key, report.median, rate(report.median.wall_ns));
   return {};
 }
 
@@ -378,7 +394,7 @@ Status Runtime::Parts::compare(const RunRequest& request, RunReport& report) {
 
 void Runtime::Parts::learn(const RunRequest& request, const Service& service, const Measurement& measurement) {
   selector->record(request.spec, service.device->info(), measurement);
-  service.generator->record(request.spec, service.device->info(), service.plan->variant, measurement);
+  service.generator->record(request.spec, service.device->info(), service.keyed->plan->variant, measurement);
 }
 
 bool Runtime::Parts::is_warm(const RunRequest& request, const std::string& device, bool now_warm) {
@@ -399,6 +415,12 @@ void Runtime::open_ahead(std::string_view device) {
   } else {
     (void)parts_->devices.open(device);
   }
+}
+
+Result<WarmReport> Runtime::warm(const WarmRequest& request) {
+  auto device = parts_->devices.open(request.device);
+  if (!device) return std::move(device).error();
+  return warm_device(**device, *parts_->cache, request);
 }
 
 CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }

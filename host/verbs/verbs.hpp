@@ -15,5 +15,11 @@ int devices(const Options& options);
 int plugins(const Options& options);
 int config_check(const Options& options);
 int config_show(const Options& options);
+int cache_stats(const Options& options);
+int cache_list(const Options& options);
+int cache_inspect(const Options& options);
+int cache_verify(const Options& options);
+int cache_prune(const Options& options);
+int cache_clear(const Options& options);
 
 }  // namespace kiln::host

@@ -43,9 +43,10 @@ std::vector<ConfigKey> CpuDriver::config_keys() {
   ConfigKey tuning;
   tuning.name = "tuning_ms";
   tuning.type = ConfigType::integer;
-  tuning.fallback = std::int64_t{30};
+  tuning.fallback = std::int64_t{60};
   tuning.help =
-      "milliseconds that a program's first run may spend on timing memory layouts; 0: none, take the likely best";
+      "milliseconds of computing that a program's first run may spend on timing memory layouts; 0: take the likely "
+      "best";
   tuning.least = 0;
   tuning.most = 10000;
   ConfigKey layout;
@@ -69,7 +70,7 @@ Result<std::unique_ptr<Device>> CpuDriver::open(std::string_view id) noexcept {
   request.info = info_of(facts);
   request.threads = static_cast<int>(setting(context_.settings, "threads", std::int64_t{0}));
   if (request.threads == 0) request.threads = facts.cores;
-  request.tuning = std::chrono::milliseconds(setting(context_.settings, "tuning_ms", std::int64_t{30}));
+  request.tuning = std::chrono::milliseconds(setting(context_.settings, "tuning_ms", std::int64_t{60}));
   request.layout = setting(context_.settings, "layout", std::string("auto"));
   request.log = context_.log;
   request.counters = context_.counters;

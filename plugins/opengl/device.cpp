@@ -2,6 +2,7 @@
 
 #include "gl/driver_cache.hpp"
 #include "objects/codec.hpp"
+#include "objects/dispatch_nothing.hpp"
 #include "objects/source_text.hpp"
 
 namespace kiln::opengl {
@@ -44,7 +45,7 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
   auto group = ContextGroup::open(std::move(api), device, std::move(id), settings.debug, context.log);
   if (!group) return group.error();
   ContextGroup& opened = **group;
-  auto facts = opened.execution().call([&] { return read_facts(opened); });
+  auto facts = opened.execution().call([&] { return read_facts(opened, context.notes); });
   if (!facts) return facts.error();
   facts->info.driver_cache = tell_driver_cache(opened, facts->info.serializes, context);
   const Transfer transfer = transfer_of(settings.persistent_mapping, facts->info.kind, opened.gl());
@@ -73,17 +74,29 @@ Result<std::unique_ptr<Program>> GlDevice::build(const KernelSource& source) noe
     return invalid_argument(info_.id + ": " + std::to_string(source.bindings.size()) + " bindings, the most is " +
                             std::to_string(info_.max_bindings));
   }
-  auto thread = group_->building();
-  if (!thread) return thread.error();
+  auto builder = group_->building();
+  if (!builder) return builder.error();
   auto& counter = info_.serializes ? counters_.builds : counters_.prepared;
-  return (*thread)->call([&] { return build_program(group_, source, *text, counter); });
+  // In a context apart, the first dispatch is made here too: what the driver generates for it goes into its own cache,
+  // and the context that dispatches finds it there instead of standing still for it.
+  const bool generate = builder->apart() && info_.driver_cache == "adopted";
+  return builder->thread().call([&] {
+    auto program = build_program(group_, source, *text, counter);
+    if (program && generate) dispatch_nothing(group_->gl(), static_cast<const GlProgram&>(**program).name());
+    if (builder->apart()) group_->gl().Finish();  // another context uses it next, after everything here has been done
+    return program;
+  });
 }
 
 Result<std::unique_ptr<Program>> GlDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept {
   if (Status lost = group_->alive(); !lost.ok()) return lost;
-  auto thread = group_->building();
-  if (!thread) return thread.error();
-  return (*thread)->call([&] { return load_program(group_, source, binary, binary_formats_, counters_.loads); });
+  auto builder = group_->building();
+  if (!builder) return builder.error();
+  return builder->thread().call([&] {
+    auto program = load_program(group_, source, binary, binary_formats_, counters_.loads);
+    if (builder->apart()) group_->gl().Finish();
+    return program;
+  });
 }
 
 Result<ProgramBinary> GlDevice::serialize(const Program& program) noexcept {
@@ -91,9 +104,9 @@ Result<ProgramBinary> GlDevice::serialize(const Program& program) noexcept {
   if (!info_.serializes) return unsupported(info_.id + ": the driver has no program binary format");
   const auto& ours = static_cast<const GlProgram&>(program);
   if (&ours.group() != group_.get()) return invalid_argument(info_.id + ": the program belongs to another device");
-  auto thread = group_->building();
-  if (!thread) return thread.error();
-  return (*thread)->call([&] { return serialize_program(*group_, ours); });
+  auto builder = group_->building();
+  if (!builder) return builder.error();
+  return builder->thread().call([&] { return serialize_program(*group_, ours); });
 }
 
 Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) const {
@@ -101,10 +114,11 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
   if (launch.program == nullptr) return invalid_argument(where + " has no program");
   const auto& program = static_cast<const GlProgram&>(*launch.program);
   if (&program.group() != group_.get()) return invalid_argument(where + ": its program belongs to another device");
-  if (launch.bindings.size() != program.bindings()) {
+  if (launch.grid != PassLaunch::nothing && launch.bindings.size() != program.bindings()) {
     return invalid_argument(where + ": " + std::to_string(launch.bindings.size()) + " buffers, expected " +
                             std::to_string(program.bindings()));
   }
+  if (launch.grid == PassLaunch::nothing) return BoundPass{program.name(), {}, launch.grid};
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (launch.grid[axis] >= 1 && launch.grid[axis] <= info_.max_grid[axis]) continue;
     return invalid_argument(where + ": grid " + "xyz"[axis] + " = " + std::to_string(launch.grid[axis]) +

@@ -21,7 +21,7 @@ void GlDriver::list() {
   if (!entries_.empty()) return;
   auto api = EglApi::open(settings_.egl_library);
   if (!api) {
-    entries_.push_back({{}, unusable("opengl:0", {}, api.error().message), nullptr});
+    entries_.emplace_back().info = unusable("opengl:0", {}, api.error().message);
     return;
   }
   api_ = std::move(api).value();
@@ -31,7 +31,7 @@ void GlDriver::list() {
     entries_.push_back({std::move(device), std::move(info), nullptr});
   }
   if (entries_.empty()) {
-    entries_.push_back({{}, unusable("opengl:0", {}, settings_.egl_library + " lists no device"), nullptr});
+    entries_.emplace_back().info = unusable("opengl:0", {}, settings_.egl_library + " lists no device");
     api_ = nullptr;
   }
 }

@@ -6,4 +6,4 @@ kiln_add_fuzzer(config
     config/text/nearest_word.cpp config/text/text_file.cpp config/text/toml_document.cpp config/text/toml_guard.cpp config/text/toml_text.cpp
     config/text/units.cpp
     contract/interfaces.cpp contract/kernel_spec.cpp contract/names.cpp contract/tensor.cpp
-  LIBRARIES OpenSSL::Crypto PkgConfig::xxhash nlohmann_json::nlohmann_json)
+  LIBRARIES OpenSSL::Crypto nlohmann_json::nlohmann_json)

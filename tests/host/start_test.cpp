@@ -12,7 +12,8 @@ TEST_CASE("commands that need no device load no driver, no compiler and no libra
       {"--help"},
       {"--version"},
       {"config", "check", file.string(), "--cache-dir", folder / "cache"},
-      {"plugins", "--cache-dir", folder / "cache"}};
+      {"plugins", "--cache-dir", folder / "cache"},
+      {"cache", "stats", "--cache-dir", folder / "cache"}};
   for (const auto& command : commands) {
     run_kiln(command);  // verdicts are remembered after the first
     // The dynamic loader's own account of every file that it opens.

@@ -183,7 +183,7 @@ TEST_CASE("opengl: the log says what the driver says, and what a setting cannot 
   WorkCounters counters;
   const auto& make = gl.plugin().registry().drivers().at("opengl").make;
   auto driver =
-      make({{&lines, LogLevel::debug}, &counters, {}, {{"debug", true}, {"vector_width", std::int64_t{256}}}});
+      make({{&lines, LogLevel::debug}, &counters, {}, nullptr, {{"debug", true}, {"vector_width", std::int64_t{256}}}});
   REQUIRE(driver.has_value());
   CHECK_THAT(lines.text,
              Catch::Contains("vector_width = 256 has no effect") && Catch::Contains("LP_NATIVE_VECTOR_WIDTH"));
@@ -202,11 +202,11 @@ TEST_CASE("opengl: settings that cannot be are refused by name", "[opengl][drive
   PluginUnderTest plugin("opengl");
   WorkCounters counters;
   const auto& make = plugin.registry().drivers().at("opengl").make;
-  const auto width = make({{}, &counters, {}, {{"vector_width", std::int64_t{96}}}});
+  const auto width = make({{}, &counters, {}, nullptr, {{"vector_width", std::int64_t{96}}}});
   REQUIRE_FALSE(width.has_value());
   CHECK(width.error().code == StatusCode::invalid_argument);
   CHECK_THAT(width.error().message, Catch::Contains("vector_width") && Catch::Contains("96"));
-  const auto mapping = make({{}, &counters, {}, {{"persistent_mapping", std::string("often")}}});
+  const auto mapping = make({{}, &counters, {}, nullptr, {{"persistent_mapping", std::string("often")}}});
   REQUIRE_FALSE(mapping.has_value());
   CHECK_THAT(mapping.error().message, Catch::Contains("persistent_mapping") && Catch::Contains("often"));
 }

@@ -20,6 +20,8 @@ class PluginUnderTest {
 
   Registry& registry() noexcept { return registry_; }
   WorkCounters& counters() noexcept { return counters_; }
+  // Lends the driver notes; before its first use.
+  void lend(DriverNotes& notes) noexcept { notes_ = &notes; }
   Driver& driver();                                     // the plugin's first driver
   std::shared_ptr<Device> open(const std::string& id);  // throws with the status text
 
@@ -28,6 +30,7 @@ class PluginUnderTest {
   PluginSettings settings_;
   std::filesystem::path cache_directory_;
   WorkCounters counters_;
+  DriverNotes* notes_ = nullptr;
   Registry registry_;
   std::unique_ptr<Driver> driver_;
 };

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <ctime>
 
 namespace kiln {
@@ -17,7 +18,6 @@ namespace {
 
 constexpr std::uint64_t most_manifest_bytes = 64 << 10;
 constexpr std::size_t most_other_drivers = 32;
-constexpr const char* manifest_name = "manifest.json";
 
 std::string file_name(const Digest& digest, StoredFile file) {
   switch (file) {
@@ -28,6 +28,12 @@ std::string file_name(const Digest& digest, StoredFile file) {
     default:
       return file_name_of(digest, ".meta");
   }
+}
+
+// Somebody cleared the cache while this process has it open.
+bool is_removed(int folder) noexcept {
+  struct stat at {};
+  return fstat(folder, &at) == 0 && at.st_nlink == 0;
 }
 
 std::string text_of(const std::vector<std::byte>& bytes) {
@@ -41,11 +47,18 @@ DeviceFolder::DeviceFolder(int root, const DeviceInfo& device)
 
 Result<int> DeviceFolder::open(Create create) {
   const std::lock_guard lock(mutex_);
-  if (!folder_) {
+  const bool removed = create == Create::yes && folder_ && is_removed(folder_.get());
+  if (!folder_ || removed) {
     Result<UniqueFd> folder = open_subfolder(root_, name_, "folder " + name_, create);
     if (!folder) return folder.error();
     if (!*folder) return -1;
-    folder_ = std::move(*folder);
+    manifest_seen_ = false;
+    // In place: other threads may be using the number.
+    if (!removed) {
+      folder_ = std::move(*folder);
+    } else if (dup3(folder->get(), folder_.get(), O_CLOEXEC) < 0) {
+      return system_error("folder " + name_, "cannot be opened again", errno);
+    }
   }
   if (create == Create::yes && !manifest_seen_) write_manifest();
   return folder_.get();
@@ -126,6 +139,23 @@ void DeviceFolder::end_quarantine(const Digest& digest) {
 bool DeviceFolder::quarantine_lasts(const Digest& digest) {
   const auto aside = look_at(digest, StoredFile::quarantined);
   return aside && std::time(nullptr) - aside->st_mtime < quarantine_s;
+}
+
+std::vector<Digest> DeviceFolder::digests() {
+  std::vector<Digest> found;
+  const Result<int> folder = open(Create::no);
+  if (!folder || *folder < 0) return found;
+  constexpr std::string_view suffix = ".bin";
+  for (const std::string& part : names_in(*folder)) {
+    const Result<UniqueFd> subfolder = open_subfolder(*folder, part, "folder " + name_ + "/" + part, Create::no);
+    if (!subfolder || !*subfolder) continue;
+    for (const std::string& name : names_in(subfolder->get())) {
+      if (!name.ends_with(suffix)) continue;
+      const auto digest = Digest::from_hex(std::string_view(name).substr(0, name.size() - suffix.size()));
+      if (digest && subfolder_of(*digest) == part) found.push_back(*digest);
+    }
+  }
+  return found;
 }
 
 bool DeviceFolder::held_under_another_driver(const ProgramKey& key) {

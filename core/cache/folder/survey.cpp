@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <map>
 #include <optional>
@@ -20,11 +21,6 @@ namespace {
 constexpr std::size_t digest_digits = 64;
 constexpr std::size_t most_pruned = 4096;
 constexpr std::time_t stale_after_s = 600;
-
-bool is_subfolder_name(std::string_view name) noexcept {
-  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  return name.size() == 2 && hex(name[0]) && hex(name[1]);
-}
 
 std::optional<Digest> digest_of_file(std::string_view name) noexcept {
   if (name.size() < digest_digits) return std::nullopt;
@@ -53,6 +49,7 @@ void survey_subfolder(int folder, std::size_t index, Sweep sweep, Survey& found)
       entry.digest = *digest;
       entry.bytes += static_cast<std::uint64_t>(at.st_size);
       entry.last_used_ns = std::max(entry.last_used_ns, modified_ns(at));
+      entry.program = entry.program || name.ends_with(".bin");
     } else if (sweep == Sweep::yes) {
       sweep_if_stale(folder, name, at);
     }
@@ -99,6 +96,25 @@ std::size_t prune(int root, Survey& found, std::uint64_t bytes) {
   }
   return removed;
 }
+
+Status remove_entry(int root, const std::string& folder, const Digest& digest) {
+  const UniqueFd device = subfolder(root, folder);
+  const UniqueFd inner = device ? subfolder(device.get(), subfolder_of(digest)) : UniqueFd();
+  if (!inner) return {};
+  for (const char* suffix : {".bin", ".meta"}) {
+    const std::string name = file_name_of(digest, suffix);
+    if (unlinkat(inner.get(), name.c_str(), 0) == 0 || errno == ENOENT) continue;
+    return system_error("file " + folder + "/" + name, "cannot be removed", errno);
+  }
+  return {};
+}
+
+bool is_subfolder_name(std::string_view name) noexcept {
+  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return name.size() == 2 && hex(name[0]) && hex(name[1]);
+}
+
+bool is_stored_file_name(std::string_view name) noexcept { return digest_of_file(name).has_value(); }
 
 std::string subfolder_of(const Digest& digest) { return digest.hex().substr(0, 2); }
 

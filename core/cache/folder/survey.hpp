@@ -5,6 +5,7 @@
 #pragma once
 
 #include <kiln/digest.hpp>
+#include <kiln/status.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,7 @@ struct StoredEntry {
   Digest digest;
   std::uint64_t bytes = 0;        // of both files
   std::int64_t last_used_ns = 0;  // since 1970: the later modification of the two
+  bool program = false;           // the .bin is there: otherwise it is a .meta that lost its program
 };
 
 struct Survey {
@@ -41,6 +43,11 @@ Survey survey(int root, Sweep sweep);
 // one call: the rest waits for the next.
 std::size_t prune(int root, Survey& found, std::uint64_t bytes);
 
+// Both files of an entry; answers what could not be removed. A file that is gone already is no failure.
+Status remove_entry(int root, const std::string& folder, const Digest& digest);
+
+bool is_subfolder_name(std::string_view name) noexcept;                   // "hh"
+bool is_stored_file_name(std::string_view name) noexcept;                 // "DIGEST.bin", "DIGEST.meta"
 std::string subfolder_of(const Digest& digest);                           // "hh"
 std::string file_name_of(const Digest& digest, std::string_view suffix);  // "DIGEST.bin"
 

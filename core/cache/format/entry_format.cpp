@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::string_view magic = "KILNPROG";
 constexpr int zstd_level = 1;
+constexpr std::size_t key_id_at = 16;
 
 void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
@@ -67,6 +68,19 @@ std::string fault_of(const Header& header, std::span<const std::byte> bytes, con
   return {};
 }
 
+// REQUIRES: fault_of() found none.
+EntryView view_of(const Header& header, std::span<const std::byte> bytes) {
+  const auto body = bytes.subspan(entry_header_bytes, bytes.size() - entry_header_bytes - entry_trailer_bytes);
+  EntryView entry;
+  entry.format = text_of(body.first(header.format_bytes));
+  entry.material = text_of(body.subspan(header.format_bytes, header.material_bytes));
+  entry.stored = body.subspan(std::size_t{header.format_bytes} + header.material_bytes);
+  entry.compression = static_cast<Compression>(header.compression);
+  entry.inflated_bytes = header.inflated_bytes;
+  entry.build_ns = header.build_ns;
+  return entry;
+}
+
 }  // namespace
 
 EntryKey::EntryKey(const SecretKey& secret) noexcept : hmac(secret.bytes) {
@@ -105,6 +119,17 @@ Result<std::vector<std::byte>> encode_entry(const EntryView& entry, const EntryK
   return bytes;
 }
 
+std::optional<EntryView> view_entry(std::span<const std::byte> bytes, const EntryLimits& limits) {
+  if (bytes.size() < entry_header_bytes + entry_trailer_bytes) return std::nullopt;
+  const Header header = read_header(bytes);
+  if (!fault_of(header, bytes, limits).empty()) return std::nullopt;
+  return view_of(header, bytes);
+}
+
+std::span<const std::byte> key_id_of_entry(std::span<const std::byte> bytes) noexcept {
+  return bytes.subspan(key_id_at, sizeof EntryKey::id);
+}
+
 DecodedEntry decode_entry(std::span<const std::byte> bytes, const EntryKey& key, const EntryLimits& limits) {
   const auto rejected = [](Rejection why, std::string text) { return DecodedEntry{why, std::move(text), {}}; };
   if (bytes.size() < entry_header_bytes + entry_trailer_bytes) {
@@ -120,22 +145,14 @@ DecodedEntry decode_entry(std::span<const std::byte> bytes, const EntryKey& key,
   if (!std::ranges::equal(xxh3_128(summed_part), signed_part.last(sizeof(Checksum)))) {
     return rejected(Rejection::corrupt, "its checksum is not that of its bytes");
   }
-  if (!std::ranges::equal(bytes.subspan(16, key.id.size()), key.id)) {
+  if (!std::ranges::equal(key_id_of_entry(bytes), key.id)) {
     return rejected(Rejection::foreign, "it was signed with another key than this user's");
   }
   const Digest signature = key.hmac.of(signed_part);
   if (!equal_in_constant_time(std::as_bytes(std::span(signature.bytes)), bytes.last(sizeof(Digest)))) {
     return rejected(Rejection::tampered, "its checksum is right and its signature is not");
   }
-  const auto body = summed_part.subspan(entry_header_bytes);
-  DecodedEntry decoded;
-  decoded.entry.format = text_of(body.first(header.format_bytes));
-  decoded.entry.material = text_of(body.subspan(header.format_bytes, header.material_bytes));
-  decoded.entry.stored = body.subspan(std::size_t{header.format_bytes} + header.material_bytes);
-  decoded.entry.compression = static_cast<Compression>(header.compression);
-  decoded.entry.inflated_bytes = header.inflated_bytes;
-  decoded.entry.build_ns = header.build_ns;
-  return decoded;
+  return {Rejection::none, {}, view_of(header, bytes)};
 }
 
 Result<std::vector<std::byte>> inflate_payload(const EntryView& entry) {

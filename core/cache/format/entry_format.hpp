@@ -20,6 +20,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,6 +68,11 @@ struct DecodedEntry {
   std::string why;  // both sides of the mismatch; empty where nothing was rejected
   EntryView entry;  // set where nothing was rejected
 };
+
+// What the bytes say of themselves, believed by nobody: for people and tools. nullopt where the lengths do not fit.
+std::optional<EntryView> view_entry(std::span<const std::byte> bytes, const EntryLimits& limits = {});
+// The id of the key that the entry says it was signed with. REQUIRES: view_entry() answered.
+std::span<const std::byte> key_id_of_entry(std::span<const std::byte> bytes) noexcept;
 
 // Order: lengths, checksum (corrupt), id of the key (foreign), authentication (tampered). Nothing is inflated here.
 DecodedEntry decode_entry(std::span<const std::byte> bytes, const EntryKey& key, const EntryLimits& limits = {});

@@ -124,4 +124,14 @@ std::optional<std::string> driver_fields_of_manifest(std::string_view json) {
   return from_hex(fields->get_ref<const std::string&>());
 }
 
+ManifestWords words_of_manifest(std::string_view json) {
+  const Json manifest = Json::parse(json, nullptr, false);
+  const auto word = [&](const char* name) {
+    if (!manifest.is_object()) return std::string();
+    const auto at = manifest.find(name);
+    return at != manifest.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  return {word("device"), word("kind"), word("driver")};
+}
+
 }  // namespace kiln

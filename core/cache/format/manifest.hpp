@@ -13,6 +13,8 @@
 
 namespace kiln {
 
+inline constexpr const char* manifest_name = "manifest.json";
+
 // WORDS-DEVICE-DRIVER: up to 40 characters of [a-z0-9_-], then 16 hexadecimal digits of each identity's digest.
 std::string device_folder_name(const DeviceInfo& device);
 bool is_device_folder_name(std::string_view name) noexcept;
@@ -22,5 +24,10 @@ bool differ_in_driver_only(std::string_view name, std::string_view other) noexce
 std::string encode_manifest(const DeviceInfo& device);
 // The driver's fields as key_material.hpp encodes them; nullopt where the text is no manifest.
 std::optional<std::string> driver_fields_of_manifest(std::string_view json);
+
+struct ManifestWords {  // for people; empty where the manifest does not say it
+  std::string device, kind, driver;
+};
+ManifestWords words_of_manifest(std::string_view json);
 
 }  // namespace kiln

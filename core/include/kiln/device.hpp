@@ -8,6 +8,7 @@
 #include <kiln/buffer.hpp>
 #include <kiln/clock.hpp>
 #include <kiln/config.hpp>
+#include <kiln/driver_notes.hpp>
 #include <kiln/kernel.hpp>
 #include <kiln/log.hpp>
 #include <kiln/measurement.hpp>
@@ -59,6 +60,10 @@ struct DeviceInfo {
 };
 
 struct PassLaunch {
+  // As grid: nothing is computed and nothing needs to be bound, but the device does what it leaves until a program's
+  // first dispatch, such as generating machine code.
+  static constexpr std::array<std::uint32_t, 3> nothing{0, 0, 0};
+
   const Program* program = nullptr;
   std::span<Buffer* const> bindings;
   std::array<std::uint32_t, 3> grid{1, 1, 1};
@@ -103,6 +108,7 @@ struct DriverContext {
   Log log;
   WorkCounters* counters = nullptr;       // outlives the driver
   std::filesystem::path cache_directory;  // Kiln's cache folder; may not exist
+  DriverNotes* notes = nullptr;           // outlives the driver; null: nothing is kept
   PluginSettings settings;                // the checked [plugin.NAME] section, defaults filled in
 };
 

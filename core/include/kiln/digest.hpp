@@ -9,6 +9,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,7 +33,11 @@ Digest sha256(std::string_view text) noexcept;
 
 struct DigestHash {
   // The digest is uniformly distributed already: its first eight bytes are the hash.
-  std::size_t operator()(const Digest& digest) const noexcept;
+  std::size_t operator()(const Digest& digest) const noexcept {
+    std::size_t hash;
+    std::memcpy(&hash, digest.bytes.data(), sizeof hash);
+    return hash;
+  }
 };
 
 class KeyEncoder {

@@ -24,6 +24,8 @@ class KernelGenerator {
   // REQUIRES: validate(spec).ok(), and `dialect` is one of dialects() and of device.dialects. unsupported: this spec
   // cannot be written in that dialect for that device, with the reason.
   virtual Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept = 0;
+  // Rises whenever generate() may answer otherwise than before: plans made under another revision are not used again.
+  virtual std::uint64_t revision() const noexcept { return 0; }
   virtual void record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
                       const Measurement& measurement) noexcept = 0;
 };

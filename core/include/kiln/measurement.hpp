@@ -33,6 +33,12 @@ struct Measurement {
   std::optional<bool> verified;  // nullopt: not compared
 };
 
+// What a dispatch took, without waiting and moving data.
+inline std::uint64_t dispatch_ns(const Measurement& m) noexcept {
+  const std::uint64_t rest = m.queue_ns + m.build_ns + m.upload_ns + m.readback_ns;
+  return m.wall_ns > rest ? m.wall_ns - rest : m.device_ns;
+}
+
 struct WorkCounters {
   std::atomic<std::uint64_t> builds{
       0};  // driver compilations whose product the device can serialize; counted at the call

@@ -10,6 +10,7 @@
 #include <kiln/digest.hpp>
 #include <kiln/kernel.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -59,26 +60,31 @@ class ProgramHandle {
   std::shared_ptr<const Program> program_;
 };
 
-// What a Guard holds: entered on construction by the cache, left by the Guard's destructor.
-class ReclaimDomain {
- public:
-  ReclaimDomain() = default;
-  ReclaimDomain(const ReclaimDomain&) = delete;
-  ReclaimDomain& operator=(const ReclaimDomain&) = delete;
-  virtual ~ReclaimDomain();
-  virtual void leave(std::uint64_t ticket) noexcept = 0;
+// One thread's line of memory in one cache: the epoch in which it reads, and what it counts without sharing a line with
+// another thread. Only that thread writes it.
+struct alignas(64) ReaderSlot {
+  std::atomic<std::uint64_t> epoch{0};  // 0: the thread holds no Guard
+  std::atomic<std::uint64_t> hits{0};
+  std::atomic<std::uint64_t> saved_ns{0};
+  std::uint32_t guards = 0;
 };
 
+// A scope in which what a cache's find() answered stays alive. REQUIRES: it ends on the thread that made it. The
+// outermost of a thread's guards holds back what other threads evict: keep it short.
 class Guard {
  public:
-  Guard(ReclaimDomain& domain, std::uint64_t ticket) noexcept : domain_(domain), ticket_(ticket) {}
+  // REQUIRES: the slot is this thread's, its guards are counted with this one, and its epoch is told.
+  explicit Guard(ReaderSlot& slot) noexcept : slot_(slot) {}
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
-  ~Guard() { domain_.leave(ticket_); }
+  ~Guard() {
+    if (--slot_.guards == 0) slot_.epoch.store(0, std::memory_order_release);
+  }
+
+  ReaderSlot& slot() const noexcept { return slot_; }
 
  private:
-  ReclaimDomain& domain_;
-  std::uint64_t ticket_;
+  ReaderSlot& slot_;
 };
 
 }  // namespace kiln

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kiln {
 
@@ -37,7 +38,10 @@ struct CacheStats {
   std::uint64_t memory_hits = 0;
   std::uint64_t disk_hits = 0;
   std::uint64_t misses = 0;
-  std::uint64_t evictions = 0;
+  std::uint64_t builds = 0;     // begun, of programs that the device can serialize
+  std::uint64_t prepared = 0;   // begun, of others: they last as long as the process
+  std::uint64_t waits = 0;      // for a build or a load that another thread had begun
+  std::uint64_t evictions = 0;  // from memory
   RejectedCounts rejected;
   std::uint64_t programs_in_memory = 0;
   std::uint64_t bytes_in_memory = 0;
@@ -53,6 +57,13 @@ struct CacheStats {
   std::uint64_t negative_hits = 0;
 };
 
+// A program that lies on disk, with what is needed to ask for it.
+struct KeptProgram {
+  ProgramKey key;
+  KernelSource source;
+  double expected_ms = 0;  // its build and first dispatch, times how often it was used
+};
+
 class ProgramCache {
  public:
   ProgramCache() = default;
@@ -66,9 +77,12 @@ class ProgramCache {
   virtual Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept = 0;
 
   // Memory tier only, for hot loops: nullptr where the program is not there. The pointer is valid while the guard
-  // lives.
+  // lives. Neither takes a lock.
   virtual Guard enter() noexcept = 0;
-  virtual const Program* find(const Digest& digest, const Guard& guard) noexcept = 0;
+  virtual const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept = 0;
+
+  // Programs kept on disk for the device, those first that are expected to spare most; at most `most`. A walk.
+  virtual std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept = 0;
 
   // What a program did after it was acquired: first-dispatch time and rate go into its metadata.
   virtual void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept = 0;

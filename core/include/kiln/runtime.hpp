@@ -12,7 +12,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +57,24 @@ struct RunReport {
   std::vector<std::string> notes;  // devices set aside, fallbacks: nothing happens in silence
 };
 
+struct WarmRequest {
+  std::string device;           // an id
+  std::size_t most = SIZE_MAX;  // programs; those first that are expected to spare most
+  std::function<void(std::size_t done, std::size_t of)> progress;
+  const std::atomic<bool>* stop = nullptr;  // true: end between two programs
+};
+
+struct WarmReport {
+  std::size_t found = 0;   // on disk, at most as many as were asked for
+  std::size_t linked = 0;  // programs that can be dispatched
+  std::size_t ready = 0;   // programs that have been: nothing is left to generate
+  std::size_t built = 0;   // of the linked: their entry was refused
+  std::size_t failed = 0;
+  Status first_failure;
+  std::uint64_t link_ns = 0;   // reading, authenticating, loading
+  std::uint64_t ready_ns = 0;  // first dispatches
+};
+
 class Runtime {
  public:
   // Opens nothing heavy: a device is opened when it is first chosen. not_found: a name chosen in the configuration is
@@ -75,6 +95,9 @@ class Runtime {
   // Opens a device ahead of its first job, or every usable one for "auto"; what fails is kept for the report of the
   // job.
   void open_ahead(std::string_view device);
+  // Takes programs that lie on disk into memory and dispatches each once, over nothing. Where [cache] max_programs or
+  // max_memory does not hold them all, those that came first may leave again.
+  Result<WarmReport> warm(const WarmRequest& request);
   CacheStats cache_stats() const;
   const WorkCounters& counters() const noexcept;
   Result<std::uint64_t> persist();
@@ -88,6 +111,11 @@ class Runtime {
 // What core brings under the plugin name "core": the cache `tiered`, the executor `ring`, the selectors `fixed` and
 // `learning`. Called before plugins register, so that a clash names the plugin as the second.
 Status register_core(Registry& registry);
+
+// Asks the C library for one heap that grows in large steps. Drivers allocate on threads of their own, whose heaps
+// otherwise grow page by page, which was most of the time that loading a program binary took. For the main() of a
+// program whose process is Kiln's, before there are threads; libraries never call it.
+void prefer_one_heap() noexcept;
 
 // Environment variables that make the drivers keep their own caches inside Kiln's folder and follow the configuration:
 // name and value. A host sets them before any thread or plugin exists; libraries never call setenv.

@@ -31,8 +31,8 @@ std::string in_words(const std::vector<Candidate>& candidates, const Choice& cho
   std::string text = candidates[choice.fastest].layout();
   const char* before = " of ";
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const bool timed = choice.least_ns[i] != Choice::not_timed;
-    text += before + candidates[i].layout() + " " + (timed ? milliseconds(choice.least_ns[i]) : "not timed");
+    const bool timed = choice.typical_ns[i] != Choice::not_timed;
+    text += before + candidates[i].layout() + " " + (timed ? milliseconds(choice.typical_ns[i]) : "not timed");
     before = ", ";
   }
   return text;

@@ -1,6 +1,34 @@
 #include "gl/context_thread.hpp"
 
+#include <kiln/clock.hpp>
+
 namespace kiln::opengl {
+namespace {
+
+// About what waking a thread costs: looking longer would only take a core from others.
+constexpr std::uint64_t look_ns = 60'000;
+
+void relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+template <class Done>
+void look_for(const Done& done) {
+  if (std::thread::hardware_concurrency() < 2) return;
+  const std::uint64_t end = now_ns() + look_ns;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (done()) return;
+      relax();
+    }
+  } while (now_ns() < end);
+}
+
+}  // namespace
 
 ContextThread::ContextThread() : thread_([this] { run(); }) {}
 
@@ -18,6 +46,7 @@ void ContextThread::post(Task task) {
     std::unique_lock lock(mutex_);
     if (!on_this_thread()) shrank_.wait(lock, [this] { return tasks_.size() < most_waiting; });
     tasks_.push_back(std::move(task));
+    posted_.fetch_add(1, std::memory_order_release);
   }
   changed_.notify_one();
 }
@@ -25,27 +54,31 @@ void ContextThread::post(Task task) {
 void ContextThread::wait_for(const std::function<void()>& task) {
   std::mutex mutex;
   std::condition_variable done_changed;
-  bool done = false;
+  std::atomic<bool> done{false};
   post([&] {
     task();
     const std::lock_guard lock(mutex);  // held while notifying: the waiter's frame may be gone right after
-    done = true;
+    done.store(true, std::memory_order_release);
     done_changed.notify_one();
   });
+  look_for([&] { return done.load(std::memory_order_acquire); });
   std::unique_lock lock(mutex);
-  done_changed.wait(lock, [&done] { return done; });
+  done_changed.wait(lock, [&done] { return done.load(std::memory_order_relaxed); });
 }
 
 void ContextThread::run() {
   Pump state = Pump::idle;
+  std::size_t taken = 0;
   for (;;) {
     Task task;
+    if (state == Pump::idle) look_for([&] { return posted_.load(std::memory_order_acquire) != taken; });
     {
       std::unique_lock lock(mutex_);
       if (state == Pump::idle) changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
       if (!tasks_.empty()) {
         task = std::move(tasks_.front());
         tasks_.pop_front();
+        ++taken;
         shrank_.notify_one();
       } else if (stopping_) {
         return;

@@ -1,9 +1,12 @@
 // ContextThread: the one thread on which an OpenGL context is current. Others hand it closures.
 //
-// Thread-safety: post() and call() from any thread, also from the thread itself. Ownership: closures are destroyed on
-// the context's thread; what was posted before the destructor still runs. A closure never owns the ContextThread.
+// Both sides look for one another for some microseconds before they sleep: waking a sleeping thread takes longer than
+// most of what is asked for here. Thread-safety: post() and call() from any thread, also from the thread itself.
+// Ownership: closures are destroyed on the context's thread; what was posted before the destructor still runs. A
+// closure never owns the ContextThread.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -55,6 +58,7 @@ class ContextThread {
   void run();
   void wait_for(const std::function<void()>& task);
 
+  std::atomic<std::size_t> posted_{0};  // tasks so far; changed under mutex_, watched without it
   std::mutex mutex_;
   std::condition_variable changed_;  // tasks_ grew, or stopping_
   std::condition_variable shrank_;   // tasks_ shrank

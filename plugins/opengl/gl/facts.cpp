@@ -1,5 +1,7 @@
 #include "gl/facts.hpp"
 
+#include "gl/canary.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -11,12 +13,6 @@ namespace {
 constexpr GLenum mesa_binary_format = 0x875f;  // GL_PROGRAM_BINARY_FORMAT_MESA
 constexpr std::size_t mesa_digest_offset = 4;  // after the header's internal format
 constexpr std::size_t mesa_digest_bytes = 20;
-
-constexpr const char* canary_text =
-    "#version 430 core\n"
-    "layout(local_size_x = 1) in;\n"
-    "layout(std430, binding = 0) buffer Data { uint value; };\n"
-    "void main() { value = 1u; }\n";
 
 // Settings of Mesa's software rasterizer that change its code but not its version, and stand in no string it answers.
 constexpr const char* code_settings[] = {
@@ -44,29 +40,6 @@ std::array<std::uint32_t, 3> three_of(const Gl& gl, GLenum name) {
   return values;
 }
 
-std::vector<std::byte> canary_binary(const Gl& gl) {
-  const GLuint shader = gl.CreateShader(GL_COMPUTE_SHADER);
-  gl.ShaderSource(shader, 1, &canary_text, nullptr);
-  gl.CompileShader(shader);
-  const GLuint program = gl.CreateProgram();
-  gl.ProgramParameteri(program, GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL_TRUE);
-  gl.AttachShader(program, shader);
-  gl.LinkProgram(program);
-  GLint linked = GL_FALSE;
-  gl.GetProgramiv(program, GL_LINK_STATUS, &linked);
-  GLint length = 0;
-  if (linked == GL_TRUE) gl.GetProgramiv(program, GL_PROGRAM_BINARY_LENGTH, &length);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(std::max(length, 0)));
-  GLenum format = 0;
-  GLsizei written = 0;
-  if (length > 0) gl.GetProgramBinary(program, length, &written, &format, bytes.data());
-  bytes.resize(static_cast<std::size_t>(std::max(written, 0)));
-  gl.DeleteProgram(program);
-  gl.DeleteShader(shader);
-  if (format != mesa_binary_format && !bytes.empty()) bytes.resize(1);  // foreign: that it has bytes is all we read
-  return bytes;
-}
-
 std::string hexadecimal(std::span<const std::byte> bytes) {
   std::string text;
   for (const std::byte byte : bytes) {
@@ -86,9 +59,13 @@ std::string driver_words(const std::string& version) {
   return word == std::string::npos ? version : version.substr(word);
 }
 
+// "llvmpipe" out of "llvmpipe (LLVM 15.0.6, 256 bits)": in its parentheses Mesa tells versions (of LLVM, of the
+// kernel), which are no part of what the device is.
+std::string device_words(const std::string& renderer) { return renderer.substr(0, renderer.find(" (")); }
+
 }  // namespace
 
-Result<Facts> read_facts(ContextGroup& group) {
+Result<Facts> read_facts(ContextGroup& group, DriverNotes* notes) {
   const Gl& gl = group.gl();
   Facts facts;
   DeviceInfo& info = facts.info;
@@ -97,23 +74,28 @@ Result<Facts> read_facts(ContextGroup& group) {
   info.kind = group.display().kind;
   info.name = text_of(gl, GL_RENDERER);
   info.driver = driver_words(version);
-  info.device_identity = {{"vendor", text_of(gl, GL_VENDOR)}, {"renderer", info.name}};
+  info.device_identity = {{"vendor", text_of(gl, GL_VENDOR)},
+                          {"renderer", group.display().mesa ? device_words(info.name) : info.name}};
   info.driver_identity = {{"gl", version}, {"glsl", text_of(gl, GL_SHADING_LANGUAGE_VERSION)}};
   for (const char* setting : code_settings) {
     if (const char* value = std::getenv(setting); value != nullptr && *value != 0)
       info.driver_identity.emplace_back(setting, value);
   }
 
-  const std::vector<std::byte> canary = canary_binary(gl);
-  if (const GLint formats = integer_of(gl, GL_NUM_PROGRAM_BINARY_FORMATS); formats > 0 && !canary.empty()) {
+  if (const GLint formats = integer_of(gl, GL_NUM_PROGRAM_BINARY_FORMATS); formats > 0) {
     std::vector<GLint> values(static_cast<std::size_t>(formats));
     gl.GetIntegerv(GL_PROGRAM_BINARY_FORMATS, values.data());
     facts.binary_formats.assign(values.begin(), values.end());
   }
+  const Canary canary =
+      read_canary(gl, facts.binary_formats, text_of(gl, GL_VENDOR) + "; " + info.name + "; " + version, notes);
+  if (canary.binary.empty()) facts.binary_formats.clear();  // formats that no program comes in
   info.serializes = !facts.binary_formats.empty();
-  if (canary.size() >= mesa_digest_offset + mesa_digest_bytes) {
-    info.driver_identity.emplace_back("mesa_sha1",
-                                      hexadecimal(std::span(canary).subspan(mesa_digest_offset, mesa_digest_bytes)));
+  if (canary.format == mesa_binary_format && canary.binary.size() >= mesa_digest_offset + mesa_digest_bytes) {
+    info.driver_identity.emplace_back(
+        "mesa_sha1", hexadecimal(std::span(canary.binary).subspan(mesa_digest_offset, mesa_digest_bytes)));
+  } else {
+    info.driver_identity.emplace_back("renderer", info.name);
   }
 
   info.dialects = {Dialect::glsl};

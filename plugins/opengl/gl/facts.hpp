@@ -16,8 +16,8 @@ struct Facts {
   std::vector<GLenum> binary_formats;  // what glProgramBinary takes; empty: this driver keeps nothing
 };
 
-// Builds one trivial program, the canary: whether its binary has bytes decides DeviceInfo::serializes, and Mesa's own
-// SHA-1 of the driver stands in the header of that binary. It is not counted as a build.
-Result<Facts> read_facts(ContextGroup& group);
+// By way of the canary: whether its binary has bytes decides DeviceInfo::serializes, and Mesa's own SHA-1 of the driver
+// stands in the header of that binary. It is not counted as a build. `notes` may be null.
+Result<Facts> read_facts(ContextGroup& group, DriverNotes* notes);
 
 }  // namespace kiln::opengl

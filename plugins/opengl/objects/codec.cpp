@@ -71,8 +71,6 @@ Status check_workgroup(const Gl& gl, GLuint program, const KernelSource& source)
 
 std::unique_ptr<Program> finish(const std::shared_ptr<ContextGroup>& group, ProgramName& name,
                                 const KernelSource& source, std::uint64_t binary_bytes) {
-  // Another context of the group uses it next: by the rules of shared objects, after everything here has been done.
-  group->gl().Finish();
   // An estimate: what a driver keeps (intermediate form and machine code) is about twice its binary; where it tells no
   // size, the source stands in for it.
   const std::uint64_t charge = 4096 + 2 * (binary_bytes != 0 ? binary_bytes : source.text.size());

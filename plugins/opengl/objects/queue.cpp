@@ -1,5 +1,10 @@
 #include "objects/queue.hpp"
 
+#include "objects/dispatch_nothing.hpp"
+
+#include <kiln/clock.hpp>
+#include <kiln/device.hpp>
+
 #include <string>
 
 namespace kiln::opengl {
@@ -21,7 +26,7 @@ GlQueue::~GlQueue() {
     const Gl& gl = group_.gl();
     for (const InFlight& work : in_flight_) {
       gl.DeleteSync(work.fence);
-      spare_stamps_.push_back(work.stamps);
+      if (work.stamps) spare_stamps_.push_back(*work.stamps);
     }
     for (const Stamps& stamps : spare_stamps_) {
       const GLuint names[] = {stamps.begin, stamps.end};
@@ -46,10 +51,13 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
     return;
   }
   const Gl& gl = group_.gl();
-  const Stamps stamps = take_stamps();
-  gl.QueryCounter(stamps.begin, GL_TIMESTAMP);
+  std::optional<Stamps> stamps;
+  if (synchrony_.wants_stamps()) stamps = take_stamps();
+  if (stamps) gl.QueryCounter(stamps->begin, GL_TIMESTAMP);
+  const std::uint64_t begun = now_ns();
   for (const BoundPass& pass : passes) run(pass);
-  gl.QueryCounter(stamps.end, GL_TIMESTAMP);
+  const std::uint64_t host_ns = now_ns() - begun;
+  if (stamps) gl.QueryCounter(stamps->end, GL_TIMESTAMP);
   // Reads through a mapping and copies that follow see what the passes wrote once the fence is passed.
   gl.MemoryBarrier(GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT | GL_BUFFER_UPDATE_BARRIER_BIT);
   const GLsync fence = gl.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
@@ -58,15 +66,16 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
   if (status.ok() && fence == nullptr) status = internal_error(group_.id() + ": glFenceSync answers no fence");
   if (!status.ok()) {
     if (fence != nullptr) gl.DeleteSync(fence);
-    spare_stamps_.push_back(stamps);
+    if (stamps) spare_stamps_.push_back(*stamps);
     timeline_.complete(value, std::move(status));
     return;
   }
-  in_flight_.push_back({value, fence, stamps});
+  in_flight_.push_back({value, fence, stamps, host_ns});
 }
 
 void GlQueue::run(const BoundPass& pass) {
   const Gl& gl = group_.gl();
+  if (pass.grid == PassLaunch::nothing) return dispatch_nothing(gl, pass.program);
   gl.UseProgram(pass.program);
   GLuint index = 0;
   for (const BoundBuffer& buffer : pass.buffers) {
@@ -85,7 +94,7 @@ ContextThread::Pump GlQueue::pump(bool patient) {
     switch (gl.ClientWaitSync(in_flight_.front().fence, GL_SYNC_FLUSH_COMMANDS_BIT, patient ? slice_ns : 0)) {
       case GL_ALREADY_SIGNALED:
       case GL_CONDITION_SATISFIED: {
-        const FenceResult result = read_stamps(in_flight_.front().stamps);
+        const FenceResult result = time_of(in_flight_.front());
         Status status = group_.check("submission " + std::to_string(in_flight_.front().value));
         retire(status.ok() ? Result<FenceResult>(result) : Result<FenceResult>(std::move(status)));
         break;
@@ -112,7 +121,7 @@ void GlQueue::retire(Result<FenceResult> result) {
   const InFlight work = in_flight_.front();
   in_flight_.pop_front();
   group_.gl().DeleteSync(work.fence);
-  spare_stamps_.push_back(work.stamps);
+  if (work.stamps) spare_stamps_.push_back(*work.stamps);
   timeline_.complete(work.value, std::move(result));
 }
 
@@ -127,12 +136,15 @@ GlQueue::Stamps GlQueue::take_stamps() {
   return {names[0], names[1]};
 }
 
-FenceResult GlQueue::read_stamps(const Stamps& stamps) const {
+FenceResult GlQueue::time_of(const InFlight& work) {
+  if (!work.stamps) return {work.host_ns};
   GLuint64 begin = 0;
   GLuint64 end = 0;
-  group_.gl().GetQueryObjectui64v(stamps.begin, GL_QUERY_RESULT, &begin);
-  group_.gl().GetQueryObjectui64v(stamps.end, GL_QUERY_RESULT, &end);
-  return {end > begin ? end - begin : 0};
+  group_.gl().GetQueryObjectui64v(work.stamps->begin, GL_QUERY_RESULT, &begin);
+  group_.gl().GetQueryObjectui64v(work.stamps->end, GL_QUERY_RESULT, &end);
+  const std::uint64_t device_ns = end > begin ? end - begin : 0;
+  synchrony_.compare(device_ns, work.host_ns);
+  return {device_ns};
 }
 
 }  // namespace kiln::opengl

@@ -7,12 +7,14 @@
 #pragma once
 
 #include "gl/context_group.hpp"
+#include "objects/synchrony.hpp"
 #include "objects/timeline.hpp"
 
 #include <array>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace kiln::opengl {
@@ -46,7 +48,8 @@ class GlQueue {
   struct InFlight {
     std::uint64_t value = 0;
     GLsync fence = nullptr;
-    Stamps stamps;
+    std::optional<Stamps> stamps;  // absent: host_ns stands for the device's time
+    std::uint64_t host_ns = 0;
   };
 
   // On the context's thread.
@@ -55,13 +58,14 @@ class GlQueue {
   ContextThread::Pump pump(bool patient);
   void retire(Result<FenceResult> result);
   Stamps take_stamps();
-  FenceResult read_stamps(const Stamps& stamps) const;
+  FenceResult time_of(const InFlight& work);
 
   ContextGroup& group_;
   Timeline timeline_;
   std::mutex submit_mutex_;  // values are posted in the order in which they are given
   std::deque<InFlight> in_flight_;
   std::vector<Stamps> spare_stamps_;
+  Synchrony synchrony_;
   std::size_t bound_ = 0;  // binding indices in use by the pass before
 };
 

@@ -1,5 +1,6 @@
 // EpochDomain: what a guard may still see stays; what none can see goes at once.
-#include "cache/epoch_domain.hpp"
+#include "cache/memory/epoch_domain.hpp"
+#include "core/cache/rendezvous.hpp"
 #include "core/cache/synthetic_device.hpp"
 
 #include <catch2/catch.hpp>
@@ -27,7 +28,8 @@ TEST_CASE("cache::epoch_domain: without a guard a retired program dies at once")
   CHECK(domain.waiting() == 0);
 }
 
-TEST_CASE("cache::epoch_domain: a guard keeps what was retired after it entered, and its end lets it go") {
+TEST_CASE(
+    "cache::epoch_domain: a guard keeps what was retired after it entered, and after it the next call lets it go") {
   std::atomic<int> live{0};
   EpochDomain domain;
   {
@@ -41,22 +43,62 @@ TEST_CASE("cache::epoch_domain: a guard keeps what was retired after it entered,
     CHECK(live == 3);
     CHECK(domain.waiting() == 3);
   }
+  domain.reclaim();
   CHECK(live == 0);
   CHECK(domain.waiting() == 0);
 }
 
-TEST_CASE("cache::epoch_domain: guards that overlap without a gap do not keep everything for ever") {
+TEST_CASE("cache::epoch_domain: of guards that overlap on one thread the last to end decides") {
   std::atomic<int> live{0};
   EpochDomain domain;
-  auto guard = heap_guard(domain);
-  for (int i = 0; i < 100; ++i) {
-    domain.retire(program(live));
-    auto next = heap_guard(domain);  // enters before the one before it leaves
-    guard = std::move(next);
-    CHECK(live <= 3);
-  }
-  guard.reset();
+  auto first = heap_guard(domain);
+  auto second = heap_guard(domain);
+  domain.retire(program(live));
+  first.reset();
+  domain.reclaim();
+  CHECK(live == 1);
+  second.reset();
+  domain.reclaim();
   CHECK(live == 0);
+}
+
+TEST_CASE(
+    "cache::epoch_domain: a guard of another thread that entered before holds back, one that entered after does not") {
+  std::atomic<int> live{0};
+  EpochDomain domain;
+  Rendezvous entered(2);
+  Rendezvous leave(2);
+  std::thread before([&] {
+    const Guard guard = domain.enter();
+    (void)entered.meet();
+    (void)leave.meet();
+  });
+  REQUIRE(entered.meet());
+  domain.retire(program(live));
+  {
+    const Guard after = domain.enter();
+    domain.reclaim();
+    CHECK(live == 1);
+    (void)leave.meet();
+    before.join();
+    domain.reclaim();
+    CHECK(live == 0);
+  }
+}
+
+TEST_CASE("cache::epoch_domain: slots of ended threads serve later ones, and threads outlive domains") {
+  EpochDomain domain;
+  for (int i = 0; i < 100; ++i) {
+    std::thread([&] { const Guard guard = domain.enter(); }).join();
+  }
+  int slots = 0;
+  domain.slots().each([&](const ReaderSlot&) { ++slots; });
+  CHECK(slots == 16);
+  for (int i = 0; i < 100; ++i) {
+    EpochDomain brief;
+    const Guard guard = brief.enter();
+    CHECK(guard.slot().guards == 1);
+  }
 }
 
 TEST_CASE("cache::epoch_domain: readers on many threads never see a program that is gone") {
@@ -90,6 +132,7 @@ TEST_CASE("cache::epoch_domain: readers on many threads never see a program that
   }
   stop = true;
   for (std::thread& reader : readers) reader.join();
+  domain.reclaim();
   CHECK(wrong == 0);
   CHECK(live == 1);
 }

@@ -1,15 +1,18 @@
 // MemoryTier: both bounds, what is pinned, what a guard sees, and whose program it is.
-#include "cache/memory_tier.hpp"
+#include "cache/memory/memory_tier.hpp"
 #include "core/cache/synthetic_device.hpp"
 
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <map>
 #include <thread>
 
 namespace kiln::test {
 namespace {
+
+std::unique_ptr<EvictionPolicy> lru() { return std::move(make_eviction_policy("lru").value()); }
 
 Digest digest_of(int number) { return sha256(std::to_string(number)); }
 
@@ -24,7 +27,7 @@ struct Fixture {
 
 TEST_CASE("cache::memory_tier: the least recently used goes first, by count") {
   Fixture f;
-  MemoryTier tier({3, 1000});
+  MemoryTier tier({3, 1000}, lru());
   for (int i = 0; i < 3; ++i) REQUIRE(tier.insert(digest_of(i), f.device, f.made(i)));
   REQUIRE(tier.get(digest_of(0), f.device));  // now 1 is the oldest
   REQUIRE(tier.insert(digest_of(3), f.device, f.made(3)));
@@ -39,7 +42,7 @@ TEST_CASE("cache::memory_tier: the least recently used goes first, by count") {
 
 TEST_CASE("cache::memory_tier: bytes bound it too, and one large program may cost several") {
   Fixture f;
-  MemoryTier tier({100, 10});
+  MemoryTier tier({100, 10}, lru());
   for (int i = 0; i < 5; ++i) REQUIRE(tier.insert(digest_of(i), f.device, f.made(i, 2)));
   CHECK(tier.figures().bytes == 10);
   REQUIRE(tier.insert(digest_of(5), f.device, f.made(5, 5)));
@@ -51,7 +54,7 @@ TEST_CASE("cache::memory_tier: bytes bound it too, and one large program may cos
 
 TEST_CASE("cache::memory_tier: what is pinned stays, and beyond capacity a program is not taken in") {
   Fixture f;
-  MemoryTier tier({2, 1000});
+  MemoryTier tier({2, 1000}, lru());
   REQUIRE(tier.insert(digest_of(0), f.device, f.made(0)));
   REQUIRE(tier.insert(digest_of(1), f.device, f.made(1)));
   auto pin0 = tier.get(digest_of(0), f.device);
@@ -66,46 +69,47 @@ TEST_CASE("cache::memory_tier: what is pinned stays, and beyond capacity a progr
 
 TEST_CASE("cache::memory_tier: a capacity of nothing keeps nothing") {
   Fixture f;
-  MemoryTier none({0, 1000});
+  MemoryTier none({0, 1000}, lru());
   CHECK_FALSE(none.insert(digest_of(0), f.device, f.made(0)));
-  MemoryTier no_bytes({10, 0});
+  MemoryTier no_bytes({10, 0}, lru());
   CHECK_FALSE(no_bytes.insert(digest_of(0), f.device, f.made(0)));
   CHECK(no_bytes.insert(digest_of(1), f.device, f.made(1, 0)));
   CHECK(f.live == 1);
 }
 
-TEST_CASE("cache::memory_tier: a program is no answer for another device, and gives way to that device's own") {
+TEST_CASE("cache::memory_tier: a program is no answer for another device, which has its own") {
   Fixture f;
   SyntheticDevice twin;
-  MemoryTier tier({10, 1000});
+  MemoryTier tier({10, 1000}, lru());
   REQUIRE(tier.insert(digest_of(0), f.device, f.made(0)));
   CHECK_FALSE(tier.get(digest_of(0), twin));
   REQUIRE(tier.insert(digest_of(0), twin, f.made(0)));
   CHECK(tier.get(digest_of(0), twin));
-  CHECK_FALSE(tier.get(digest_of(0), f.device));
-  CHECK(tier.figures().programs == 1);
+  CHECK(tier.get(digest_of(0), f.device));
+  CHECK(tier.figures().programs == 2);
 }
 
 TEST_CASE("cache::memory_tier: a guard keeps a found program through its eviction") {
   Fixture f;
-  MemoryTier tier({1, 1000});
+  MemoryTier tier({1, 1000}, lru());
   REQUIRE(tier.insert(digest_of(0), f.device, f.made(0)));
   {
     const Guard guard = tier.enter();
-    const Program* found = tier.find(digest_of(0), guard).program;
+    const Program* found = tier.find(digest_of(0), f.device, guard);
     REQUIRE(found != nullptr);
-    CHECK(tier.find(digest_of(9), guard).program == nullptr);
+    CHECK(tier.find(digest_of(9), f.device, guard) == nullptr);
     REQUIRE(tier.insert(digest_of(1), f.device, f.made(1)));
-    CHECK(tier.find(digest_of(0), guard).program == nullptr);
+    CHECK(tier.find(digest_of(0), f.device, guard) == nullptr);
     CHECK(static_cast<const SyntheticProgram*>(found)->text() == "0");
     CHECK(f.live == 2);
   }
+  CHECK_FALSE(tier.get(digest_of(0), f.device));  // a miss frees what guards held back
   CHECK(f.live == 1);
 }
 
 TEST_CASE("cache::memory_tier: uses are told once, also of what was evicted") {
   Fixture f;
-  MemoryTier tier({1, 1000});
+  MemoryTier tier({1, 1000}, lru());
   REQUIRE(tier.insert(digest_of(0), f.device, f.made(0)));
   REQUIRE(tier.get(digest_of(0), f.device));
   REQUIRE(tier.insert(digest_of(1), f.device, f.made(1)));
@@ -115,37 +119,55 @@ TEST_CASE("cache::memory_tier: uses are told once, also of what was evicted") {
   CHECK(tier.take_uses().empty());
 }
 
-TEST_CASE("cache::memory_tier: it answers as a list that is searched from its front") {
+TEST_CASE("cache::memory_tier: lru gives up nothing that was used in a later epoch than what it keeps") {
   CHECK(rc::check([](const std::vector<std::pair<std::uint8_t, std::uint8_t>>& steps) {
+    struct Seen {
+      std::uint64_t epoch;  // of its last use: insertions before it
+      std::uint64_t charge;
+    };
     Fixture f;
-    MemoryTier tier({4, 20});
-    std::vector<std::pair<int, std::uint64_t>> model;  // number and charge, most recent first
+    MemoryTier tier({4, 20}, lru());
+    std::map<int, Seen> model;
+    std::uint64_t epoch = 0;
     for (const auto& [wish, size] : steps) {
       const int number = wish % 8;
-      const std::uint64_t charge = size % 9;
-      const auto at = std::ranges::find(model, number, &std::pair<int, std::uint64_t>::first);
-      RC_ASSERT(tier.get(digest_of(number), f.device).has_value() == (at != model.end()));
-      if (at != model.end()) {
-        std::rotate(model.begin(), at, at + 1);
+      const bool held = tier.get(digest_of(number), f.device).has_value();
+      RC_ASSERT(held == model.contains(number));
+      if (held) {
+        model[number].epoch = epoch;
         continue;
       }
+      const std::uint64_t charge = size % 9;
       RC_ASSERT(tier.insert(digest_of(number), f.device, f.made(number, charge)));
-      const auto bytes = [&] {
-        std::uint64_t sum = 0;
-        for (const auto& entry : model) sum += entry.second;
-        return sum;
-      };
-      while (model.size() >= 4 || bytes() + charge > 20) model.pop_back();
-      model.insert(model.begin(), {number, charge});
-      RC_ASSERT(tier.figures().programs == model.size());
-      RC_ASSERT(tier.figures().bytes == bytes());
+      const MemoryFigures figures = tier.figures();
+      std::uint64_t latest_gone = 0, earliest_kept = epoch, bytes = charge;
+      bool some_gone = false;
+      std::erase_if(model, [&](const auto& each) {
+        const Guard guard = tier.enter();
+        // Looked for without a use: the tier's own find would be one.
+        const bool kept = std::ranges::count(tier.held(), digest_of(each.first)) == 1;
+        if (kept) {
+          earliest_kept = std::min(earliest_kept, each.second.epoch);
+          bytes += each.second.charge;
+        } else {
+          latest_gone = std::max(latest_gone, each.second.epoch);
+          some_gone = true;
+        }
+        return !kept;
+      });
+      if (some_gone) RC_ASSERT(latest_gone <= earliest_kept);
+      model[number] = {++epoch, charge};
+      RC_ASSERT(figures.programs == model.size());
+      RC_ASSERT(figures.bytes == bytes);
+      RC_ASSERT(figures.programs <= 4u);
+      RC_ASSERT(figures.bytes <= 20u);
     }
   }));
 }
 
 TEST_CASE("cache::memory_tier: many threads, a storm of evictions, and every pointer under a guard is alive") {
   Fixture f;
-  MemoryTier tier({4, 1000});
+  MemoryTier tier({4, 1000}, lru());
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
@@ -155,7 +177,7 @@ TEST_CASE("cache::memory_tier: many threads, a storm of evictions, and every poi
         tier.insert(digest_of(number), f.device, f.made(number));
         const auto held = tier.get(digest_of((i + t) % 16), f.device);
         const Guard guard = tier.enter();
-        const Program* found = tier.find(digest_of(number), guard).program;
+        const Program* found = tier.find(digest_of(number), f.device, guard);
         const auto* program = static_cast<const SyntheticProgram*>(found);
         if (program != nullptr && program->text() != std::to_string(number)) ++wrong;
         if (held && held->program->charge() != 1) ++wrong;

@@ -88,7 +88,7 @@ TEST_CASE("cache::processes: several that start on nothing end with one key and 
   for (int program = 0; program < 20; ++program) {
     CHECK(acquire(*cache, std::to_string(program), device)->tier == Tier::disk);
   }
-  CHECK(place.files(".json").size() == 1);
+  CHECK(place.named("manifest.json").size() == 1);
 }
 
 }  // namespace

@@ -74,8 +74,8 @@ TEST_CASE("cache::stored_facts: the manifest says in words whose folder it is") 
   Workplace place;
   SyntheticDevice device;
   REQUIRE(acquire(*place.open(), "one", device));
-  REQUIRE(place.files(".json").size() == 1);
-  const auto manifest = json_of(place.files(".json").front());
+  REQUIRE(place.named("manifest.json").size() == 1);
+  const auto manifest = json_of(place.named("manifest.json").front());
   CHECK(manifest["device"] == "Synthetic (test, 1 lane)");
   CHECK(manifest["driver"] == "Synthetic 1.0");
   CHECK(manifest["kind"] == "software");

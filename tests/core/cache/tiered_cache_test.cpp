@@ -178,15 +178,15 @@ TEST_CASE("cache::tiered_cache: find() sees the memory tier only, and its pointe
   const Digest one = key_for("one", device).digest;
   {
     const Guard guard = cache->enter();
-    CHECK(cache->find(one, guard) == nullptr);
+    CHECK(cache->find(one, device, guard) == nullptr);
   }
   REQUIRE(acquire(*cache, "one", device));
   const Guard guard = cache->enter();
-  const Program* found = cache->find(one, guard);
+  const Program* found = cache->find(one, device, guard);
   REQUIRE(found != nullptr);
   CHECK(cache->stats().memory_hits == 1);
   REQUIRE(acquire(*cache, "two", device));
-  CHECK(cache->find(one, guard) == nullptr);
+  CHECK(cache->find(one, device, guard) == nullptr);
   CHECK(static_cast<const SyntheticProgram*>(found)->text() == "one");
   CHECK(device.live == 2);
 }
@@ -290,8 +290,14 @@ TEST_CASE("cache::tiered_cache: a policy or a compression that is not there is r
   CHECK_FALSE(register_tiered_cache(registry).ok());
   const CacheFactory make = *registry.cache("tiered");
   CHECK(make({{}, place.config}));
-  place.config.policy = "sieve";
-  CHECK(make({{}, place.config}).error().text() == "unsupported: cache 'tiered': policy 'sieve': there is 'lru'");
+  place.config.policy = "mru";
+  const std::string refusal = make({{}, place.config}).error().text();
+  CHECK(refusal.find("'mru'") != std::string::npos);
+  for (const char* known : {"lru", "sieve", "s3fifo", "wtinylfu", "cost"}) {
+    CHECK(refusal.find(known) != std::string::npos);
+    place.config.policy = known;
+    CHECK(make({{}, place.config}));
+  }
   place.config.policy = "lru";
   place.config.compression = "brotli";
   CHECK(make({{}, place.config}).error().text() ==
@@ -316,7 +322,8 @@ TEST_CASE("cache::tiered_cache: a key file inside the cache folder is refused, a
   CHECK(TieredCache::create({{}, place.config}));
   place.config.key_file = folder / "key";
   SyntheticDevice device;  // made without create(): memory only
-  CHECK(acquire(*place.open(), "one", device)->tier == Tier::built);
+  TieredCache unchecked({{&place.log, LogLevel::info}, place.config}, std::move(*make_eviction_policy("lru")), {});
+  CHECK(acquire(unchecked, "one", device)->tier == Tier::built);
   CHECK(place.files(".bin").empty());
   CHECK(place.log.said("lies in the cache folder") == 1);
 }

@@ -79,17 +79,28 @@ struct Workplace {
     config.key_file = temporary.path() / "state" / "key";
   }
 
-  std::unique_ptr<TieredCache> open() {
-    return std::make_unique<TieredCache>(CacheContext{{&log, LogLevel::info}, config});
+  std::unique_ptr<TieredCache> open(ProcessSharing sharing = {}) {
+    auto cache = TieredCache::create({{&log, LogLevel::info}, config}, std::move(sharing));
+    if (!cache) throw std::runtime_error(cache.error().text());
+    return std::move(cache).value();
   }
 
   std::vector<std::filesystem::path> files(const std::string& extension) const {
-    std::vector<std::filesystem::path> found;
-    if (!std::filesystem::exists(config.directory)) return found;
+    return found([&](const std::filesystem::path& path) { return path.extension() == extension; });
+  }
+  std::vector<std::filesystem::path> named(const std::string& name) const {
+    return found([&](const std::filesystem::path& path) { return path.filename() == name; });
+  }
+
+ private:
+  template <class Wanted>
+  std::vector<std::filesystem::path> found(const Wanted& wanted) const {
+    std::vector<std::filesystem::path> paths;
+    if (!std::filesystem::exists(config.directory)) return paths;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(config.directory)) {
-      if (entry.is_regular_file() && entry.path().extension() == extension) found.push_back(entry.path());
+      if (entry.is_regular_file() && wanted(entry.path())) paths.push_back(entry.path());
     }
-    return found;
+    return paths;
   }
 };
 

@@ -88,15 +88,14 @@ TEST_CASE("program handle: pins, by copies too", "[contract]") {
   CHECK(watched.expired());
 }
 
-TEST_CASE("guard: leaves its domain with its ticket", "[contract]") {
-  struct Domain final : ReclaimDomain {
-    void leave(std::uint64_t ticket) noexcept override { left.push_back(ticket); }
-    std::vector<std::uint64_t> left;
-  } domain;
+TEST_CASE("guard: the last one of a thread to end takes back the epoch that its slot tells", "[contract]") {
+  ReaderSlot slot;
+  slot.epoch = 7;
   {
-    const Guard outer(domain, 7);
-    { const Guard inner(domain, 9); }
-    CHECK(domain.left == std::vector<std::uint64_t>{9});
+    slot.guards = 2;
+    const Guard outer(slot);
+    { const Guard inner(slot); }
+    CHECK(slot.epoch == 7);
   }
-  CHECK(domain.left == std::vector<std::uint64_t>{9, 7});
+  CHECK(slot.epoch == 0);
 }

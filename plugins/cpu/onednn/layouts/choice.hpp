@@ -14,12 +14,13 @@ namespace kiln::cpu {
 struct Choice {
   static constexpr std::uint64_t not_timed = std::numeric_limits<std::uint64_t>::max();
   std::size_t fastest = 0;
-  std::vector<std::uint64_t> least_ns;  // by candidate
+  std::vector<std::uint64_t> typical_ns;  // by candidate: the lower median of its times
 };
 
 // run(i) runs candidate i once and answers how many nanoseconds that took. Candidates are timed in turns, so that a
-// disturbance meets all of them; one that falls clearly behind leaves. No turn starts after `budget`; at least the
-// first candidate is run. REQUIRES: candidates is positive.
+// disturbance meets all of them; one that falls clearly behind leaves. No turn starts once the runs have taken
+// `budget`, except that the first turn, in which everybody runs once, may take twice that. At least the first candidate
+// is run. REQUIRES: candidates is positive.
 Choice choose_fastest(std::size_t candidates, std::chrono::nanoseconds budget,
                       const std::function<std::uint64_t(std::size_t)>& run);
 

@@ -115,7 +115,8 @@ TEST_CASE("cache::build_all: eight processes, 100 programs: each is built once")
         ++*builds;
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
       };
-      TieredCache cache({{&place.log, LogLevel::info}, place.config}, {std::chrono::hours(1)});
+      const auto opened = place.open({std::chrono::hours(1)});
+      TieredCache& cache = *opened;
       const Wanted wanted(100, device);
       std::string fault = fault_of(build_all(cache, wanted.requests, i % 2 == 0 ? 1 : 2));
       if (fault.empty() && cache.stats().lease_timeouts != 0) fault = "did not wait";

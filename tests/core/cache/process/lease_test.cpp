@@ -21,7 +21,7 @@ constexpr FilesystemMagic nfs = 0x6969;
 constexpr std::chrono::hours for_ever{1};
 
 std::unique_ptr<TieredCache> open(Workplace& place, ProcessSharing sharing) {
-  return std::make_unique<TieredCache>(CacheContext{{&place.log, LogLevel::info}, place.config}, std::move(sharing));
+  return place.open(std::move(sharing));
 }
 
 // A cache with its own device, as another process has them: its descriptors are its own.

@@ -1,0 +1,265 @@
+// What a memory hit costs, in nanoseconds of wall time for each lookup over all threads, beside the locked caches that
+// a user would write: 1,000 programs, keys drawn by Zipf's law, on 1 to 32 threads.
+//
+//   cache_hits [--benchmark_filter=…] [--benchmark_repetitions=5]
+//
+// find: under one Guard for 256 lookups · find_guarded: a Guard for each · handle: get_or_build into a ProgramHandle ·
+// job: the same as find, from a conv2d spec by way of the plan memo. Every lookup's answer is compared.
+#include "cache/tiered_cache.hpp"
+#include "runtime/plan_memo.hpp"
+
+#include "core/cache/synthetic_device.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cmath>
+#include <list>
+#include <random>
+#include <shared_mutex>
+#include <thread>
+#include <unordered_map>
+
+#if __has_include(<tbb/concurrent_hash_map.h>)
+#include <tbb/concurrent_hash_map.h>
+#define KILN_HAS_TBB 1
+#endif
+
+namespace {
+
+using namespace kiln;
+
+constexpr std::size_t programs = 1000;
+constexpr std::size_t draws = 1 << 14;
+
+Conv2dSpec spec_of(std::size_t number) {
+  Conv2dSpec spec;
+  spec.c = static_cast<std::int64_t>(number) + 1;
+  spec.h = spec.w = 28;
+  spec.k = 64;
+  spec.r = spec.s = 3;
+  return spec;
+}
+
+// Which program each lookup asks for: Zipf's law with exponent 1.
+const std::vector<std::uint16_t>& order_of(int thread) {
+  static const auto orders = [] {
+    std::vector<double> weights;
+    for (std::size_t i = 1; i <= programs; ++i) weights.push_back(1.0 / static_cast<double>(i));
+    std::vector<std::vector<std::uint16_t>> all(32);
+    for (std::size_t t = 0; t < all.size(); ++t) {
+      std::mt19937_64 random(t + 1);
+      std::discrete_distribution<std::uint16_t> zipf(weights.begin(), weights.end());
+      for (std::size_t i = 0; i < draws; ++i) all[t].push_back(zipf(random));
+    }
+    return all;
+  }();
+  return orders[static_cast<std::size_t>(thread) % orders.size()];
+}
+
+// The cache under test, filled; made once, before any thread measures.
+struct Filled {
+  test::SyntheticDevice device;
+  std::unique_ptr<ProgramCache> cache;
+  PlanMemo memo;
+  std::vector<ProgramKey> keys;
+  std::vector<KernelSource> sources;
+  std::vector<Conv2dSpec> specs;
+  std::vector<const Program*> expected;
+
+  Filled() {
+    CacheContext context;
+    context.config.max_programs = 2 * programs;
+    context.config.max_memory = 1u << 30;
+    cache = std::move(TieredCache::create(context).value());
+    for (std::size_t i = 0; i < programs; ++i) {
+      KernelSource source;
+      source.dialect = Dialect::glsl;
+      source.text = "program " + std::to_string(i);
+      source.entry = "main";
+      keys.push_back(key_of(source, device.info(), "bench"));
+      specs.push_back(spec_of(i));
+      memo.keep(specs.back(), device, 0, {std::make_shared<const KernelPlan>(), {}, {keys.back()}});
+      expected.push_back(cache->get_or_build(keys.back(), source, device)->program.get());
+      sources.push_back(std::move(source));
+    }
+  }
+};
+
+Filled& filled() {
+  static Filled all;
+  return all;
+}
+
+void count(benchmark::State& state, bool right) {
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(draws));
+  if (!right) state.SkipWithError("a lookup was answered with another program");
+}
+
+// Runs `lookup(number) -> const Program*` over this thread's draws.
+template <class Lookup>
+void each_draw(benchmark::State& state, const Lookup& lookup) {
+  const Filled& all = filled();
+  const auto& order = order_of(state.thread_index());
+  bool right = true;
+  for ([[maybe_unused]] auto turn : state) {
+    for (const std::uint16_t number : order) right &= lookup(number) == all.expected[number];
+  }
+  count(state, right);
+}
+
+void find(benchmark::State& state) {
+  Filled& all = filled();
+  const auto& order = order_of(state.thread_index());
+  bool right = true;
+  for ([[maybe_unused]] auto turn : state) {
+    for (std::size_t at = 0; at < draws; at += 256) {
+      const Guard guard = all.cache->enter();
+      for (std::size_t i = at; i < at + 256; ++i) {
+        right &= all.cache->find(all.keys[order[i]].digest, all.device, guard) == all.expected[order[i]];
+      }
+    }
+  }
+  count(state, right);
+}
+
+void find_guarded(benchmark::State& state) {
+  Filled& all = filled();
+  each_draw(state, [&](std::uint16_t number) {
+    const Guard guard = all.cache->enter();
+    return all.cache->find(all.keys[number].digest, all.device, guard);
+  });
+}
+
+void handle(benchmark::State& state) {
+  Filled& all = filled();
+  each_draw(state, [&](std::uint16_t number) {
+    const auto acquired = all.cache->get_or_build(all.keys[number], all.sources[number], all.device);
+    return acquired->program.get();
+  });
+}
+
+void job(benchmark::State& state) {
+  Filled& all = filled();
+  each_draw(state, [&](std::uint16_t number) {
+    const KeyedPlan* keyed = all.memo.find(all.specs[number], all.device, 0);
+    const Guard guard = all.cache->enter();
+    return all.cache->find(keyed->passes.front().digest, all.device, guard);
+  });
+}
+
+// The peers: what a user would write around the same programs, keyed by the same digests, answering shared pointers'
+// targets under their locks.
+class LockedLru {
+ public:
+  void put(const Digest& key, const Program* program) {
+    order_.push_front({key, program});
+    table_[key] = order_.begin();
+  }
+  const Program* get(const Digest& key) {
+    const std::lock_guard lock(mutex_);
+    const auto at = table_.find(key);
+    if (at == table_.end()) return nullptr;
+    order_.splice(order_.begin(), order_, at->second);
+    return at->second->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::list<std::pair<Digest, const Program*>> order_;
+  std::unordered_map<Digest, std::list<std::pair<Digest, const Program*>>::iterator, DigestHash> table_;
+};
+
+class ShardedClock {
+ public:
+  void put(const Digest& key, const Program* program) { shard_of(key).table[key] = {program, false}; }
+  const Program* get(const Digest& key) {
+    Shard& shard = shard_of(key);
+    const std::lock_guard lock(shard.mutex);
+    const auto at = shard.table.find(key);
+    if (at == shard.table.end()) return nullptr;
+    at->second.used = true;
+    return at->second.program;
+  }
+
+ private:
+  struct Held {
+    const Program* program;
+    bool used;
+  };
+  struct alignas(64) Shard {
+    std::mutex mutex;
+    std::unordered_map<Digest, Held, DigestHash> table;
+  };
+  Shard& shard_of(const Digest& key) { return shards_[(DigestHash{}(key) >> 32) % 16]; }
+  std::array<Shard, 16> shards_;
+};
+
+class SharedMutexMap {
+ public:
+  void put(const Digest& key, const Program* program) { table_[key] = program; }
+  const Program* get(const Digest& key) {
+    const std::shared_lock lock(mutex_);
+    const auto at = table_.find(key);
+    return at == table_.end() ? nullptr : at->second;
+  }
+
+ private:
+  std::shared_mutex mutex_;
+  std::unordered_map<Digest, const Program*, DigestHash> table_;
+};
+
+#ifdef KILN_HAS_TBB
+class TbbMap {
+ public:
+  void put(const Digest& key, const Program* program) { table_.insert({key, program}); }
+  const Program* get(const Digest& key) {
+    Table::const_accessor at;
+    return table_.find(at, key) ? at->second : nullptr;
+  }
+
+ private:
+  struct Compare {
+    static std::size_t hash(const Digest& key) { return DigestHash{}(key); }
+    static bool equal(const Digest& a, const Digest& b) { return a == b; }
+  };
+  using Table = tbb::concurrent_hash_map<Digest, const Program*, Compare>;
+  Table table_;
+};
+#endif
+
+template <class Cache>
+void peer(benchmark::State& state) {
+  static Cache& cache = [&]() -> Cache& {
+    static Cache made;
+    for (std::size_t i = 0; i < programs; ++i) made.put(filled().keys[i].digest, filled().expected[i]);
+    return made;
+  }();
+  each_draw(state, [&](std::uint16_t number) { return cache.get(filled().keys[number].digest); });
+}
+
+void threads(benchmark::internal::Benchmark* bench) {
+  for (const int count : {1, 2, 8, 32}) bench->Threads(count);
+  bench->UseRealTime();
+}
+
+BENCHMARK(find)->Apply(threads);
+BENCHMARK(find_guarded)->Apply(threads);
+BENCHMARK(handle)->Apply(threads);
+BENCHMARK(job)->Apply(threads);
+BENCHMARK_TEMPLATE(peer, LockedLru)->Apply(threads);
+BENCHMARK_TEMPLATE(peer, ShardedClock)->Apply(threads);
+BENCHMARK_TEMPLATE(peer, SharedMutexMap)->Apply(threads);
+#ifdef KILN_HAS_TBB
+BENCHMARK_TEMPLATE(peer, TbbMap)->Apply(threads);
+#endif
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  filled();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

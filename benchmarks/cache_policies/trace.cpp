@@ -1,0 +1,116 @@
+#include "cache_policies/trace.hpp"
+
+#include <charconv>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+
+namespace kiln::bench {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::optional<std::uint64_t> number(const std::string& word) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc{} || end != word.data() + word.size()) return std::nullopt;
+  return value;
+}
+
+struct Reading {
+  Trace trace;
+  std::map<std::string, std::vector<std::uint32_t>> passes;
+
+  // Why the line cannot be read; empty where it was.
+  std::string line(const Words& words) {
+    if (words[0] == "key") return key(words);
+    if (words[0] == "pass") return pass(words);
+    if (words[0] == "run") return run(words);
+    return "'" + words[0] + "': expected key, pass or run";
+  }
+
+  std::string key(const Words& words) {
+    if (words.size() != 4) return "expected 'key NAME BYTES BUILD_NS'";
+    const auto bytes = number(words[2]);
+    const auto build_ns = number(words[3]);
+    if (!bytes || *bytes == 0 || !build_ns) return "'" + words[2] + "', '" + words[3] + "': expected two numbers";
+    trace.programs.push_back({words[1], *bytes, *build_ns});
+    return {};
+  }
+
+  std::string pass(const Words& words) {
+    if (words.size() < 3) return "expected 'pass NAME KEY...'";
+    std::vector<std::uint32_t> keys;
+    for (std::size_t i = 2; i < words.size(); ++i) {
+      const auto key = number(words[i]);
+      if (!key || *key >= trace.programs.size()) {
+        return "'" + words[i] + "': expected the number of a key above, of which there are " +
+               std::to_string(trace.programs.size());
+      }
+      keys.push_back(static_cast<std::uint32_t>(*key));
+    }
+    if (!passes.try_emplace(words[1], keys).second) return "pass '" + words[1] + "' was given before";
+    return {};
+  }
+
+  std::string run(const Words& words) {
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const auto found = passes.find(words[i]);
+      if (found == passes.end()) return "'" + words[i] + "': no pass of that name above";
+      trace.requests.insert(trace.requests.end(), found->second.begin(), found->second.end());
+    }
+    return {};
+  }
+};
+
+std::vector<std::uint64_t> request_counts(const Trace& trace) {
+  std::vector<std::uint64_t> counts(trace.programs.size());
+  for (const std::uint32_t request : trace.requests) ++counts[request];
+  return counts;
+}
+
+}  // namespace
+
+Result<Trace> read_trace(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream) return not_found("trace '" + file.string() + "' cannot be opened");
+  Reading reading;
+  reading.trace.name = file.stem().string();
+  std::string text;
+  for (int line = 1; std::getline(stream, text); ++line) {
+    std::istringstream parts(text.substr(0, text.find('#')));
+    Words words;
+    for (std::string word; parts >> word;) words.push_back(word);
+    if (words.empty()) continue;
+    if (const std::string why = reading.line(words); !why.empty()) {
+      return invalid_argument(file.string() + ":" + std::to_string(line) + ": " + why);
+    }
+  }
+  if (stream.bad()) return io_error("trace '" + file.string() + "' cannot be read to its end");
+  if (reading.trace.requests.empty()) return invalid_argument(file.string() + ": there is no 'run' line with a pass");
+  return std::move(reading.trace);
+}
+
+std::uint64_t working_set_bytes(const Trace& trace) {
+  const auto counts = request_counts(trace);
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) bytes += counts[i] > 1 ? trace.programs[i].bytes : 0;
+  return bytes;
+}
+
+std::uint64_t possible_ns(const Trace& trace) {
+  const auto counts = request_counts(trace);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    sum += counts[i] > 1 ? (counts[i] - 1) * trace.programs[i].build_ns : 0;
+  return sum;
+}
+
+std::uint64_t possible_hits(const Trace& trace) {
+  std::uint64_t hits = 0;
+  for (const std::uint64_t count : request_counts(trace)) hits += count > 1 ? count - 1 : 0;
+  return hits;
+}
+
+}  // namespace kiln::bench

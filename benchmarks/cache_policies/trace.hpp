@@ -1,0 +1,41 @@
+// Trace: which programs a run asked for, in order, and what each is: bytes in memory, and what building it cost.
+//
+// Thread-safety: values. Ownership: values. The text form, one thing a line, '#' begins a comment:
+//   key NAME BYTES BUILD_NS       a program; numbered from 0 in the order of these lines
+//   pass NAME KEY...              a sequence of programs, by number
+//   run PASS...                   the passes that were run, by name; any number of such lines, one after another
+#pragma once
+
+#include <kiln/status.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace kiln::bench {
+
+struct TracedProgram {
+  std::string name;
+  std::uint64_t bytes = 0;
+  std::uint64_t build_ns = 0;
+};
+
+struct Trace {
+  std::string name;
+  std::vector<TracedProgram> programs;
+  std::vector<std::uint32_t> requests;  // indices into programs
+};
+
+// not_found, io; invalid_argument with file:line.
+Result<Trace> read_trace(const std::filesystem::path& file);
+
+// The bytes of all programs that are asked for twice or more: what a cache that forgets nothing would hold with profit.
+std::uint64_t working_set_bytes(const Trace& trace);
+
+// Build time that a cache without a bound saves: of every request but each program's first.
+std::uint64_t possible_ns(const Trace& trace);
+// Requests that such a cache answers.
+std::uint64_t possible_hits(const Trace& trace);
+
+}  // namespace kiln::bench

@@ -1,0 +1,48 @@
+// CacheRoot: a cache folder opened from outside, with the area of programs that wait for persist.
+//
+// Thread-safety: any thread. Ownership: owns its descriptors. Nothing is made by opening it.
+#pragma once
+
+#include "cache/folder/read_file.hpp"
+#include "cache/folder/survey.hpp"
+
+#include <kiln/buffer.hpp>
+#include <kiln/cache_admin.hpp>
+
+#include <optional>
+#include <string>
+
+namespace kiln {
+
+inline constexpr const char* pending_name = "pending";
+
+enum class Area : std::uint8_t { invalid = 0, stored, pending };
+
+class CacheRoot {
+ public:
+  // Both areas absent where there is no folder yet.
+  static Result<CacheRoot> open(const CacheConfig& cache);
+  // The same for who is going to change something: invalid_argument where [cache] read_only says no.
+  static Result<CacheRoot> open_to_write(const CacheConfig& cache);
+
+  bool exists() const noexcept { return static_cast<bool>(stored_); }
+  // -1: it is not there.
+  int of(Area area) const noexcept { return area == Area::stored ? stored_.get() : pending_.get(); }
+
+  Survey survey(Area area, Sweep sweep = Sweep::no) const;
+  FileContents read_program(Area area, const std::string& folder, const Digest& digest) const;
+  // The label and figures of an entry, as far as its .meta tells.
+  CachedProgram describe(Area area, const std::string& folder, const StoredEntry& entry) const;
+  CacheDevice device(Area area, const std::string& folder) const;
+
+ private:
+  FileContents read(Area area, const std::string& folder, const Digest& digest, const char* suffix,
+                    std::uint64_t most_bytes) const;
+
+  UniqueFd stored_;
+  UniqueFd pending_;
+};
+
+inline constexpr Area areas[] = {Area::stored, Area::pending};
+
+}  // namespace kiln

@@ -1,0 +1,119 @@
+#include <kiln/cache_admin.hpp>
+
+#include <charconv>
+#include <initializer_list>
+#include <utility>
+
+namespace kiln {
+namespace {
+
+using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+
+constexpr double ms_per_s = 1e3;
+
+std::string number(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 12).ptr;
+  return {text, end};
+}
+
+std::string escaped(std::string_view value) {
+  std::string text;
+  for (const char c : value) {
+    if (c == '\\' || c == '"') text += '\\';
+    if (c == '\n') {
+      text += "\\n";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+class Exposition {
+ public:
+  void metric(std::string_view name, std::string_view type, std::string_view help) {
+    name_ = name;
+    text_ += "# HELP " + name_ + " " + std::string(help) + "\n# TYPE " + name_ + " " + std::string(type) + "\n";
+  }
+  void sample(Labels labels, const std::string& value) {
+    text_ += name_;
+    char before = '{';
+    for (const auto& [label, content] : labels) {
+      text_ += before + std::string(label) + "=\"" + escaped(content) + "\"";
+      before = ',';
+    }
+    text_ += (labels.size() == 0 ? " " : "} ") + value + "\n";
+  }
+  void sample(Labels labels, std::uint64_t value) { sample(labels, std::to_string(value)); }
+  // A metric of one sample.
+  void single(std::string_view name, std::string_view type, std::string_view help, const std::string& value) {
+    metric(name, type, help);
+    sample({}, value);
+  }
+  void single(std::string_view name, std::string_view type, std::string_view help, std::uint64_t value) {
+    single(name, type, help, std::to_string(value));
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string name_;
+  std::string text_;
+};
+
+void add_counts(Exposition& to, const CacheTotals& totals) {
+  const CacheStats& counts = totals.counts;
+  to.metric("kiln_cache_hits_total", "counter", "Programs found, by the tier that had them.");
+  to.sample({{"tier", "memory"}}, counts.memory_hits);
+  to.sample({{"tier", "disk"}}, counts.disk_hits);
+  to.single("kiln_cache_misses_total", "counter", "Programs that no tier had.", counts.misses);
+  to.single("kiln_cache_builds_total", "counter", "Builds begun, of programs that can be stored.", counts.builds);
+  to.single("kiln_cache_prepared_total", "counter", "Programs made that last as long as their process.",
+            counts.prepared);
+  to.metric("kiln_cache_rejections_total", "counter", "Stored programs that were not used, by the reason.");
+  const std::pair<const char*, std::uint64_t> reasons[] = {
+      {"corrupt", counts.rejected.corrupt}, {"tampered", counts.rejected.tampered},
+      {"foreign", counts.rejected.foreign}, {"driver_changed", counts.rejected.driver_changed},
+      {"refused", counts.rejected.refused}, {"quarantined", counts.rejected.quarantined},
+  };
+  for (const auto& [reason, count] : reasons) to.sample({{"reason", reason}}, count);
+  to.metric("kiln_cache_evictions_total", "counter", "Programs that had to go, by the tier that they left.");
+  to.sample({{"tier", "memory"}}, counts.evictions);
+  to.single("kiln_cache_waits_total", "counter", "Requests that waited for work another thread had begun.",
+            counts.waits);
+  to.single("kiln_cache_saved_seconds", "gauge",
+            "Recorded build time of what was found, less the time that finding it took.",
+            number(counts.saved_ms / ms_per_s));
+  to.single("kiln_cache_processes_total", "counter", "Processes that used the cache and ended in order.",
+            totals.processes);
+  to.single("kiln_cache_updated_timestamp_seconds", "gauge", "When the last of them ended; 0: none did.",
+            std::to_string(totals.updated_s));
+}
+
+void add_stored(Exposition& to, const CacheInventory& inventory) {
+  to.metric("kiln_cache_programs", "gauge", "Programs stored, by device and driver.");
+  for (const CacheDevice& one : inventory.devices) {
+    to.sample({{"device", one.device}, {"driver", one.driver}, {"folder", one.folder}}, one.programs);
+  }
+  to.metric("kiln_cache_program_bytes", "gauge", "What stored programs take on disk, by device and driver.");
+  for (const CacheDevice& one : inventory.devices) {
+    to.sample({{"device", one.device}, {"driver", one.driver}, {"folder", one.folder}}, one.bytes);
+  }
+  to.single("kiln_cache_pending_programs", "gauge", "Programs that wait for persist.", inventory.programs_pending);
+  to.single("kiln_cache_pending_bytes", "gauge", "What programs that wait for persist take on disk.", inventory.bytes_pending);
+  to.metric("kiln_cache_driver_cache_bytes", "gauge", "What the drivers' own caches take on disk.");
+  for (const DriverCacheFolder& one : inventory.driver_caches) to.sample({{"folder", one.name}}, one.bytes);
+}
+
+}  // namespace
+
+std::string cache_prometheus(const CacheTotals& totals, const CacheInventory& inventory, const CacheConfig& cache) {
+  Exposition exposition;
+  add_counts(exposition, totals);
+  add_stored(exposition, inventory);
+  exposition.single("kiln_cache_limit_bytes", "gauge", "The bound on stored programs: [cache] max_disk.",
+                    cache.max_disk);
+  return exposition.take();
+}
+
+}  // namespace kiln

@@ -1,0 +1,35 @@
+// From what a person typed to stored programs: a label, a key, or the first digits of a key.
+//
+// Thread-safety: reads files, from any thread. Ownership: values.
+#pragma once
+
+#include "cache/admin/cache_root.hpp"
+
+#include <kiln/status.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln {
+
+struct SelectedProgram {
+  Area area = Area::invalid;
+  std::string folder;
+  StoredEntry entry;
+  CachedProgram description;
+};
+
+// Whether the text is a key or the beginning of one: 4 to 64 hexadecimal digits.
+bool may_be_key(std::string_view which) noexcept;
+
+// Whether the text is the label, or its parts before some '/': "layer" is a label of "layer/direct/plain".
+bool is_label_of(std::string_view which, std::string_view label) noexcept;
+
+// Every program that has the label, and every one whose key begins so. Empty: there is none.
+std::vector<SelectedProgram> select_programs(const CacheRoot& root, std::string_view which);
+
+// "3 programs: 1a2b3c4d5e6f (label, folder), …": for a message.
+std::string list_of(const std::vector<SelectedProgram>& programs);
+
+}  // namespace kiln

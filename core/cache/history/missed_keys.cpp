@@ -1,0 +1,115 @@
+#include "cache/history/missed_keys.hpp"
+
+#include "cache/folder/new_file.hpp"
+#include "cache/folder/read_file.hpp"
+#include "cache/format/key_material.hpp"
+#include "cache/format/little_endian.hpp"
+#include "cache/history/brief_lock.hpp"
+#include "cache/history/totals.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <optional>
+#include <set>
+
+namespace kiln {
+namespace {
+
+constexpr std::uint64_t missed_schema = 1;
+constexpr std::size_t most_keys = 64;
+constexpr std::size_t most_material = 1 << 20;
+constexpr std::size_t most_together = 4 << 20;
+constexpr std::uint64_t most_file_bytes = 8 << 20;
+constexpr std::size_t most_words = 4096;  // of a label or a reason
+constexpr std::chrono::milliseconds patience{20};
+
+constexpr std::size_t fields_of_a_key = 5;
+
+std::optional<std::uint64_t> integer(const KeyField& field, std::string_view name) {
+  if (field.name != name || field.value.size() != sizeof(std::uint64_t)) return std::nullopt;
+  return read_little_endian<std::uint64_t>(std::as_bytes(std::span(field.value)), 0);
+}
+
+std::optional<MissedKey> key_of_fields(std::span<const KeyField> fields) {
+  const auto missed = integer(fields[0], "missed");
+  const auto reason = integer(fields[2], "reason");
+  if (!missed || fields[1].name != "label" || !reason || *reason >= rejection_kinds || fields[3].name != "why" ||
+      fields[4].name != "material") {
+    return std::nullopt;
+  }
+  return MissedKey{std::string(fields[1].value), std::string(fields[4].value), static_cast<Rejection>(*reason),
+                   std::string(fields[3].value), static_cast<std::int64_t>(*missed)};
+}
+
+// The newest that fit the bounds, one for each key, oldest first.
+std::vector<MissedKey> newest(std::vector<MissedKey> keys) {
+  std::vector<MissedKey> kept;
+  std::set<Digest> seen;
+  std::size_t bytes = 0;
+  for (auto key = keys.rbegin(); key != keys.rend() && kept.size() < most_keys; ++key) {
+    bytes += key->material.size();
+    if (bytes > most_together) break;
+    if (seen.insert(key->digest()).second) kept.push_back(std::move(*key));
+  }
+  std::ranges::reverse(kept);
+  return kept;
+}
+
+}  // namespace
+
+void MissedKeys::note(const ProgramKey& key, Rejection reason, std::string why) {
+  if (key.material.size() > most_material) return;
+  MissedKey missed{key.label.substr(0, most_words), key.material, reason, std::move(why), std::time(nullptr)};
+  missed.why.resize(std::min(missed.why.size(), most_words));
+  const std::lock_guard lock(mutex_);
+  missed_.push_back(std::move(missed));
+  if (missed_.size() > most_keys) missed_.pop_front();
+}
+
+void MissedKeys::save(int root) {
+  std::vector<MissedKey> own;
+  {
+    const std::lock_guard lock(mutex_);
+    own.assign(std::make_move_iterator(missed_.begin()), std::make_move_iterator(missed_.end()));
+    missed_.clear();
+  }
+  if (own.empty()) return;
+  const auto held = BriefLock::take(root, history_lock_name, patience);
+  if (!held) return;
+  std::vector<MissedKey> all = read_missed_keys(root);
+  all.insert(all.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+  const std::string bytes = encode_missed_keys(newest(std::move(all)));
+  static_cast<void>(write_file(root, missed_keys_name, std::as_bytes(std::span(bytes))));
+}
+
+std::vector<MissedKey> read_missed_keys(int root) {
+  const FileContents file = read_file(root, missed_keys_name, most_file_bytes);
+  return decode_missed_keys({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()});
+}
+
+std::string encode_missed_keys(const std::vector<MissedKey>& keys) {
+  KeyEncoder encoder;
+  encoder.field("schema", missed_schema);
+  for (const MissedKey& key : keys) {
+    encoder.field("missed", static_cast<std::uint64_t>(key.missed_s));
+    encoder.field("label", key.label);
+    encoder.field("reason", static_cast<std::uint64_t>(key.reason));
+    encoder.field("why", key.why);
+    encoder.field("material", key.material);
+  }
+  return encoder.material();
+}
+
+std::vector<MissedKey> decode_missed_keys(std::string_view bytes) {
+  const auto fields = decode_key_material(bytes);
+  if (!fields || fields->empty() || integer(fields->front(), "schema") != missed_schema) return {};
+  std::vector<MissedKey> keys;
+  for (std::size_t at = 1; at + fields_of_a_key <= fields->size(); at += fields_of_a_key) {
+    auto key = key_of_fields(std::span(*fields).subspan(at, fields_of_a_key));
+    if (!key) return {};
+    keys.push_back(std::move(*key));
+  }
+  return keys;
+}
+
+}  // namespace kiln

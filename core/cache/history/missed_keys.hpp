@@ -1,0 +1,53 @@
+// MissedKeys: the newest keys that were asked for and not found, kept so that another process can explain why: the file
+// `missed_keys` at the root of a cache.
+//
+// Thread-safety: note() from any thread; files are merged under the lock of the totals. Ownership: values. Bounded: 64
+// keys of at most 1 MiB each, 4 MiB together. Not authenticated, and read by nobody but explain.
+#pragma once
+
+#include "cache/format/rejection.hpp"
+
+#include <kiln/program.hpp>
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln {
+
+inline constexpr const char* missed_keys_name = "missed_keys";
+
+struct MissedKey {
+  std::string label;
+  std::string material;
+  Rejection reason = Rejection::none;  // none: nothing was stored under the key
+  std::string why;
+  std::int64_t missed_s = 0;  // since 1970
+
+  Digest digest() const noexcept { return sha256(material); }
+};
+
+class MissedKeys {
+ public:
+  void note(const ProgramKey& key, Rejection reason, std::string why);
+  // Merges them into the file in the folder `root`; the newest stay, one for each key. Lost where the lock is not to be
+  // had within 20 ms.
+  void save(int root);
+
+ private:
+  std::mutex mutex_;
+  std::deque<MissedKey> missed_;  // oldest first
+};
+
+// Oldest first. Empty where there is no file, or one of another kind.
+std::vector<MissedKey> read_missed_keys(int root);
+
+// The bytes of the file: "schema" and then for each key "missed", "label", "reason", "why", "material", encoded as key
+// material is.
+std::string encode_missed_keys(const std::vector<MissedKey>& keys);
+std::vector<MissedKey> decode_missed_keys(std::string_view bytes);
+
+}  // namespace kiln

@@ -1,0 +1,90 @@
+#include "cache/memory/epoch_domain.hpp"
+
+#include <linux/membarrier.h>
+#include <sys/single_threaded.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <limits>
+#include <vector>
+
+namespace kiln {
+namespace {
+
+// The thread sanitizer knows no fences: there a reader's telling is an exchange, which is one.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool exchange_orders = true;
+#else
+constexpr bool exchange_orders = false;
+#endif
+
+}  // namespace
+
+EpochDomain::EpochDomain() {
+  if (__libc_single_threaded != 0) prefer_cheap_guards();  // alone, it is granted at once
+}
+
+EpochDomain::~EpochDomain() {
+  if (asking_.joinable()) asking_.join();
+}
+
+void EpochDomain::register_with_kernel() noexcept {
+  if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0) interrupts_ = true;
+}
+
+void EpochDomain::prefer_cheap_guards() {
+  if (exchange_orders) return;
+  std::call_once(asked_, [this] {
+    if (__libc_single_threaded != 0) {
+      register_with_kernel();
+    } else {
+      asking_ = std::thread([this] { register_with_kernel(); });
+    }
+  });
+}
+
+Guard EpochDomain::enter() noexcept {
+  ReaderSlot& slot = ReaderSlots::mine(slots_);
+  if (slot.guards++ == 0) {
+    // Acquired: who reads an epoch sees everything that was taken out before it began.
+    const std::uint64_t epoch = epoch_.load(std::memory_order_acquire);
+    if (interrupts_.load(std::memory_order_seq_cst)) {
+      slot.epoch.store(epoch, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);  // the compiler's part; the reclaimer does the processor's
+    } else {
+      slot.epoch.exchange(epoch, std::memory_order_seq_cst);
+    }
+  }
+  return Guard(slot);
+}
+
+void EpochDomain::retire(std::shared_ptr<const void> object) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    retired_.push_back({epoch_.fetch_add(1, std::memory_order_seq_cst) + 1, std::move(object)});
+    waiting_.store(retired_.size(), std::memory_order_relaxed);
+  }
+  reclaim();
+}
+
+void EpochDomain::reclaim() noexcept {
+  if (waiting() == 0) return;
+  std::vector<std::shared_ptr<const void>> dead;  // destroyed after the lock is gone
+  const std::lock_guard lock(mutex_);
+  // Whoever tells by a plain store has seen that this is so, and this is looked at later than what was retired.
+  if (interrupts_.load(std::memory_order_seq_cst)) {
+    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+  }
+  std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
+  slots_->each([&](const ReaderSlot& slot) {
+    const std::uint64_t epoch = slot.epoch.load(std::memory_order_seq_cst);
+    if (epoch != 0 && epoch < oldest) oldest = epoch;
+  });
+  while (!retired_.empty() && retired_.front().epoch <= oldest) {
+    dead.push_back(std::move(retired_.front().object));
+    retired_.pop_front();
+  }
+  waiting_.store(retired_.size(), std::memory_order_relaxed);
+}
+
+}  // namespace kiln

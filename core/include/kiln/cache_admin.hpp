@@ -1,0 +1,155 @@
+// Cache administration: what lies in a program cache, whether it is sound, and what may go, seen from outside a job.
+//
+// No device and no plugin is opened, nothing waits for a running job, and no running job for this: what goes away under
+// a job is a miss to it. What is listed is not trusted; verify_cache() tells what is authentic. Every call takes the
+// configuration's [cache] section; where there is no folder yet it makes none, and answers what an empty one would.
+// unavailable: the folder is not this user's alone. invalid_argument: [cache] read_only forbids what was asked.
+// Thread-safety: pure calls of the operating system, from any thread. Ownership: values.
+#pragma once
+
+#include <kiln/config.hpp>
+#include <kiln/digest.hpp>
+#include <kiln/program_cache.hpp>
+#include <kiln/status.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kiln {
+
+// Whether there is a folder at [cache] directory.
+Result<bool> cache_exists(const CacheConfig& cache);
+
+// --- what is stored
+
+struct CachedProgram {
+  Digest key;
+  std::string folder;       // of its device and driver: CacheDevice::folder
+  std::string label;        // from its .meta; empty: not known
+  std::uint64_t bytes = 0;  // on disk, the .meta included
+  double build_ms = 0;      // this and what follows, from its .meta; 0: not known
+  double first_dispatch_ms = 0;
+  double gflops = 0;
+  std::uint64_t times_used = 0;
+  std::int64_t last_used_s = 0;  // since 1970; by the times of its files
+  bool pending = false;          // waits for persist
+};
+
+struct CacheDevice {
+  std::string folder;
+  std::string device, kind, driver;  // in words, from its manifest; empty: not known
+  std::uint64_t programs = 0, bytes = 0;
+};
+
+struct DriverCacheFolder {  // one of the driver's own caches
+  std::string name;         // 64 hexadecimal digits
+  std::uint64_t files = 0, bytes = 0;
+  std::int64_t last_used_s = 0;      // since 1970
+  std::vector<std::string> devices;  // folders of devices that were served with it
+  bool orphaned = false;             // none of those is left
+};
+
+struct CacheInventory {
+  std::vector<CacheDevice> devices;
+  std::vector<CachedProgram> programs;  // by label, then key; those that are pending last. Empty with Detail::figures
+  std::vector<DriverCacheFolder> driver_caches;
+  std::uint64_t programs_stored = 0, bytes_stored = 0;
+  std::uint64_t programs_pending = 0, bytes_pending = 0;
+  std::uint64_t driver_cache_bytes = 0;
+};
+
+enum class Detail : std::uint8_t { invalid = 0, figures, programs };
+
+Result<CacheInventory> cache_inventory(const CacheConfig& cache, Detail detail);
+
+// --- one program
+
+struct KeyFieldText {
+  std::string name;
+  std::string text;  // integers and words as they are; bytes that are no text in hexadecimal
+};
+
+struct ProgramInspection {
+  CachedProgram program;
+  CacheDevice device;
+  std::string path;
+  std::string verdict;  // "authentic", a word of RejectedCounts, or "not checked"
+  std::string why;      // empty where authentic
+  // From the header; believed no more than the verdict allows. 0 where it cannot be read.
+  std::uint32_t schema = 0;
+  std::string compression, format, signed_by;
+  std::uint64_t material_bytes = 0, stored_bytes = 0, inflated_bytes = 0;
+  double build_ms = 0;
+  std::vector<KeyFieldText> fields;  // of the key, in their order
+};
+
+// `which` is a label or its parts before some '/', a key, or at least four leading digits of a key. not_found and
+// invalid_argument (it stands for several) name what there is.
+Result<ProgramInspection> inspect_program(const CacheConfig& cache, std::string_view which);
+
+// --- all programs
+
+struct BadEntry {
+  Digest key;
+  std::string folder, label;
+  std::string reason;  // a word of RejectedCounts
+  std::string why;
+  bool removed = false;
+};
+
+struct CacheVerdict {
+  std::uint64_t entries = 0, ok = 0;  // stored and pending
+  RejectedCounts rejected;
+  std::vector<BadEntry> bad;
+  Status removal;  // the first failure to remove one
+};
+
+enum class BadEntries : std::uint8_t { invalid = 0, keep, remove };
+
+// Reads and authenticates everything. Fails where the key cannot be read and there is something to authenticate.
+Result<CacheVerdict> verify_cache(const CacheConfig& cache, BadEntries bad);
+
+// --- what may go
+
+struct PruneLimits {
+  std::optional<std::chrono::nanoseconds> max_age;  // what was not used for longer goes
+  std::optional<std::uint64_t> max_bytes;           // then what was used least recently, until so much is left
+};
+
+struct CacheRemoval {
+  std::uint64_t programs = 0, pending = 0, driver_caches = 0, bytes = 0;
+  std::uint64_t programs_left = 0, bytes_left = 0;  // bytes_left: programs, pending ones and driver's caches
+  Status failure;                                   // the first thing that could not be removed
+};
+
+enum class Removal : std::uint8_t { invalid = 0, pretend, perform };
+
+// Programs, pending programs and the drivers' own caches by age and by size. A cache of a driver that no device folder
+// has any more, unused for a day, goes first.
+Result<CacheRemoval> prune_cache(const CacheConfig& cache, const PruneLimits& limits, Removal removal);
+
+enum class ClearScope : std::uint8_t { invalid = 0, programs, everything };
+
+// Removes what Kiln made and nothing else: programs, their .meta files and manifests, pending ones, the drivers'
+// caches, what was missed. everything: statistics, the selector's model and the verdicts on plugins too. Never a key.
+Result<CacheRemoval> clear_cache(const CacheConfig& cache, ClearScope scope);
+
+// --- statistics over processes
+
+struct CacheTotals {
+  CacheStats counts;                        // what lies in memory or on disk is not among it
+  std::uint64_t processes = 0;              // that used the cache and could add their counts
+  std::int64_t since_s = 0, updated_s = 0;  // since 1970; 0: never
+};
+
+Result<CacheTotals> cache_totals(const CacheConfig& cache);
+
+// Prometheus text exposition format, version 0.0.4.
+std::string cache_prometheus(const CacheTotals& totals, const CacheInventory& inventory, const CacheConfig& cache);
+
+}  // namespace kiln

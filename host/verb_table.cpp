@@ -1,0 +1,47 @@
+#include "verb_table.hpp"
+
+namespace kiln::host {
+namespace {
+
+constexpr std::string_view common =
+    "set device verify repeat json output plugin-path cache-dir log progress help version";
+
+constexpr VerbHelp verbs[] = {
+    {"run", Verb::run, Argument::config, "CONFIG", "run the jobs of a TOML file",
+     "Runs every [[job]] of CONFIG through selector, generator, program cache and executor, and prints a table: "
+     "device, "
+     "the tier that\nanswered (built, disk, library, memory), build time, time to the first result, median run time, "
+     "GFLOP/s, and whether the full\noutput was compared with an independent reference (verify = true, or "
+     "--verify).\n\n"
+     "A program that was built once is found again by every later run: its tier is then `disk`, and `builds` is 0.\n"
+     "Where a device cannot serve, the report says so and another one serves; [device] fallback = \"never\" makes that "
+     "an "
+     "error.\n\n"
+     "Exit status: 0 done · 1 a job failed · 2 usage or configuration · 3 no device could serve.",
+     common},
+    {"devices", Verb::devices, Argument::config_or_none, "[CONFIG]", "list the devices there are",
+     "Lists every device of every plugin that could be loaded, usable or not, and why not. Loads the libraries of the "
+     "drivers.",
+     common},
+    {"plugins", Verb::plugins, Argument::config_or_none, "[CONFIG]", "list the plugins and why one was not loaded",
+     "Loads the plugins that the configuration names and tells of each the file, the version, and the exact reason "
+     "where it "
+     "was refused.\nNo device library is loaded. A file that was never seen is first tried in a child process; the "
+     "verdict is "
+     "remembered until the\nfile changes.",
+     common},
+    {"config check", Verb::config_check, Argument::config, "CONFIG", "check a configuration file",
+     "Tells every error at once, each with file:line:column, what was found, what was expected, and the nearest valid "
+     "key.\n"
+     "Sections [plugin.NAME] are checked against the keys that the plugin publishes.\n\nExit status: 0 valid · 2 not.",
+     common},
+    {"config show", Verb::config_show, Argument::config_or_none, "[CONFIG]", "show every value with its origin",
+     "Prints one line a key: (origin) key = value. Order of precedence: defaults < file < environment < command line.",
+     common},
+};
+
+}  // namespace
+
+std::span<const VerbHelp> job_verbs() noexcept { return verbs; }
+
+}  // namespace kiln::host

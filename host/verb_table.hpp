@@ -1,0 +1,31 @@
+// The verbs as people see them: names, arguments, help, and the options that each takes.
+//
+// Thread-safety: constants. Ownership: everything is static text.
+#pragma once
+
+#include "options.hpp"
+
+#include <span>
+#include <string_view>
+
+namespace kiln::host {
+
+enum class Argument { invalid = 0, none, config, config_or_none, subject };  // subject: what the verb is about
+
+struct VerbHelp {
+  std::string_view name;  // as typed
+  Verb verb;
+  Argument argument;
+  std::string_view argument_name;  // in the usage line; empty: none
+  std::string_view summary;
+  std::string_view description;
+  // Long names with spaces between; no others are taken.
+  std::string_view common_options;
+  std::string_view own_options = {};
+};
+
+// In the order of the overall help.
+std::span<const VerbHelp> job_verbs() noexcept;
+std::span<const VerbHelp> cache_verbs() noexcept;
+
+}  // namespace kiln::host

@@ -1,0 +1,65 @@
+// The verbs of `kiln cache` as people see them.
+#include "verb_table.hpp"
+
+namespace kiln::host {
+namespace {
+
+constexpr std::string_view common = "set json output cache-dir log help version";
+
+constexpr VerbHelp verbs[] = {
+    {"cache stats", Verb::cache_stats, Argument::none, "", "what the cache holds, and what it was good for",
+     R"(Prints what is stored for each device and driver, what the drivers' own caches take, and what all processes that used the
+cache counted together: programs found in memory and on disk, not found, built, rejected and why, and the build time that was
+saved. A process adds its counts when it ends; one that was killed, or found others at it for longer than 20 ms, does not.
+
+With --prometheus, the same as text for a Prometheus scraper or its textfile collector. Neither a plugin nor a driver is loaded.
+
+Exit status: 0 done, also where there is no cache yet · 1 the folder cannot be used · 2 usage or configuration.)",
+     common, "prometheus"},
+    {"cache list", Verb::cache_list, Argument::none, "", "the programs that are stored",
+     R"(Prints a line a program: its label, the first digits of its key, its size, what building it and its first dispatch took, its
+measured rate, how often and when it was used last. Programs marked `pending` were built with [cache] auto_save = false and
+wait for `kiln cache persist`. What is listed is not trusted: `kiln cache verify` tells whether it is sound.
+
+Exit status: 0 done, also where there is no cache yet · 1 the folder cannot be used · 2 usage or configuration.)",
+     common},
+    {"cache inspect", Verb::cache_inspect, Argument::subject, "LABEL|KEY", "everything about one stored program",
+     R"(LABEL|KEY is a program's label or the beginning of it before a `/`, its key, or at least the first four digits of its key, as
+`kiln cache list` prints them. Prints where it lies, whether it is authentic, what its header says, what it did, and the fields of its key: source, constants,
+workgroup, device, driver. Long texts are cut; --json has them whole.
+
+Exit status: 0 done · 1 there is no such program · 2 usage, or what was named stands for several.)",
+     common},
+    {"cache verify", Verb::cache_verify, Argument::none, "", "read and authenticate every stored program",
+     R"(Reads every program as a job would: lengths, checksum, the key that signed it, its signature, its name, its payload. Tells of
+each that is not sound what is wrong: corrupt, tampered, or foreign. Removes nothing unless --remove is given; a job that meets
+a bad one counts it, removes it and builds the program anew by itself.
+
+Exit status: 0 all are sound · 1 some are not, or nothing could be checked · 2 usage or configuration.)",
+     common, "remove"},
+    {"cache prune", Verb::cache_prune, Argument::none, "", "remove what is old or too much",
+     R"(Removes what was not used for longer than --max-age, then what was used least recently until at most --max-size is left.
+Counted are programs, pending ones, and the drivers' own caches, each of which goes as a whole. The cache of a driver that no
+stored program belongs to any more goes first. Without either option the bound is [cache] max_disk.
+
+    kiln cache prune --max-age 30d --max-size 500MiB
+    kiln cache prune --max-age 7d --dry-run
+
+A job that runs meanwhile misses what went and builds it again; nothing else happens to it.
+
+Exit status: 0 done · 1 something could not be removed · 2 usage or configuration.)",
+     common, "max-age max-size dry-run"},
+    {"cache clear", Verb::cache_clear, Argument::none, "", "remove every program",
+     R"(Removes, without asking, what Kiln stored below the cache folder: programs, pending ones, the drivers' own caches, and what was
+noted of missed keys. Statistics, what the selector learned and the verdicts on plugins stay; with --all they go too. The keys
+that sign programs and bundles lie elsewhere and always stay, and so does every file that Kiln did not make.
+
+Exit status: 0 done · 1 something could not be removed · 2 usage or configuration.)",
+     common, "all"},
+};
+
+}  // namespace
+
+std::span<const VerbHelp> cache_verbs() noexcept { return verbs; }
+
+}  // namespace kiln::host

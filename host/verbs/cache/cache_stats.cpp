@@ -1,0 +1,114 @@
+#include "exit_status.hpp"
+#include "report/human.hpp"
+#include "report/text_table.hpp"
+#include "verbs/cache/cache_verb.hpp"
+#include "verbs/verbs.hpp"
+
+#include <algorithm>
+
+namespace kiln::host {
+namespace {
+
+Json stats_json(const CacheConfig& cache, const CacheTotals& totals, const CacheInventory& stored, bool exists) {
+  const CacheStats& counts = totals.counts;
+  Json json{{"schema", 1}, {"directory", cache.directory.string()}, {"exists", exists}};
+  json["memory_hits"] = counts.memory_hits;
+  json["disk_hits"] = counts.disk_hits;
+  json["misses"] = counts.misses;
+  json["builds"] = counts.builds;
+  json["prepared"] = counts.prepared;
+  json["driver_cache"] = stored.driver_caches.empty() ? "none" : "adopted";
+  json["rejected"] = rejected_json(counts.rejected);
+  json["bytes_on_disk"] = stored.bytes_stored;
+  json["saved_ms"] = counts.saved_ms;
+  json["waits"] = counts.waits;
+  json["evictions"] = counts.evictions;
+  json["processes"] = totals.processes;
+  json["since"] = totals.since_s;
+  json["updated"] = totals.updated_s;
+  json["max_disk"] = cache.max_disk;
+  json["programs"] = stored.programs_stored;
+  json["pending"] = {{"programs", stored.programs_pending}, {"bytes", stored.bytes_pending}};
+  json["devices"] = Json::array();
+  for (const CacheDevice& one : stored.devices) {
+    json["devices"].push_back({{"folder", one.folder},
+                               {"device", one.device},
+                               {"kind", one.kind},
+                               {"driver", one.driver},
+                               {"programs", one.programs},
+                               {"bytes", one.bytes}});
+  }
+  json["driver_cache_bytes"] = stored.driver_cache_bytes;
+  json["driver_caches"] = Json::array();
+  for (const DriverCacheFolder& one : stored.driver_caches) {
+    json["driver_caches"].push_back({{"name", one.name},
+                                     {"files", one.files},
+                                     {"bytes", one.bytes},
+                                     {"last_used", one.last_used_s},
+                                     {"devices", one.devices},
+                                     {"orphaned", one.orphaned}});
+  }
+  return json;
+}
+
+std::string stored_table(const CacheInventory& stored) {
+  TextTable table({{"stored", Align::left}, {"programs", Align::right}, {"size", Align::right}});
+  for (const CacheDevice& device : stored.devices) {
+    table.add({words_of(device), std::to_string(device.programs), human_size(device.bytes)});
+  }
+  if (stored.programs_pending != 0) {
+    table.add(
+        {"waiting for kiln cache persist", std::to_string(stored.programs_pending), human_size(stored.bytes_pending)});
+  }
+  const auto orphans = static_cast<std::uint64_t>(
+      std::ranges::count_if(stored.driver_caches, [](const DriverCacheFolder& one) { return one.orphaned; }));
+  std::string drivers = "the drivers' own caches";
+  if (orphans != 0) drivers += " (" + std::to_string(orphans) + " of a driver that is gone)";
+  if (!stored.driver_caches.empty()) table.add({drivers, "–", human_size(stored.driver_cache_bytes)});
+  return table.text();
+}
+
+std::string counts_table(const CacheTotals& totals) {
+  const CacheStats& counts = totals.counts;
+  const std::string title = totals.processes == 0 ? "no process has used it"
+                                                  : std::to_string(totals.processes) +
+                                                        (totals.processes == 1 ? " process" : " processes") +
+                                                        " since " + human_date(totals.since_s);
+  TextTable table({{title, Align::left}, {"", Align::right}});
+  const auto add = [&](const char* what, const std::string& figure) { table.add({what, figure}); };
+  add("found in memory", std::to_string(counts.memory_hits));
+  add("found on disk", std::to_string(counts.disk_hits));
+  add("not found", std::to_string(counts.misses));
+  add("built", std::to_string(counts.builds));
+  add("prepared (lasts as long as its process)", std::to_string(counts.prepared));
+  add("waited for another thread", std::to_string(counts.waits));
+  add("evicted from memory", std::to_string(counts.evictions));
+  add("build time saved", human_ms(counts.saved_ms));
+  const std::string rejected = rejected_text(counts.rejected);
+  add("rejected", rejected.empty() ? "0" : rejected);
+  return table.text();
+}
+
+std::string stats_text(const CacheConfig& cache, const CacheTotals& totals, const CacheInventory& stored) {
+  std::string text = visible(cache.directory.string()) + ", at most " + human_size(cache.max_disk) + " of programs\n\n";
+  text += stored.devices.empty() && stored.driver_caches.empty() ? "nothing is stored\n" : stored_table(stored);
+  return text + "\n" + counts_table(totals);
+}
+
+}  // namespace
+
+int cache_stats(const Options& options) {
+  CacheConfig cache;
+  if (const auto end = read_cache_config(options, cache)) return *end;
+  const auto exists = cache_exists(cache);
+  if (!exists) return complain_of(exists.error());
+  const auto stored = cache_inventory(cache, Detail::figures);
+  if (!stored) return complain_of(stored.error());
+  const auto totals = cache_totals(cache);
+  if (!totals) return complain_of(totals.error());
+  if (options.cache.prometheus) return finish(cache_prometheus(*totals, *stored, cache), options, exit_done);
+  if (options.json) return finish_json(stats_json(cache, *totals, *stored, *exists), options, exit_done);
+  return finish(*exists ? stats_text(cache, *totals, *stored) : no_cache_yet(cache), options, exit_done);
+}
+
+}  // namespace kiln::host

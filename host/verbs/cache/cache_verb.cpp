@@ -1,0 +1,60 @@
+#include "verbs/cache/cache_verb.hpp"
+
+#include "console.hpp"
+#include "exit_status.hpp"
+#include "report/human.hpp"
+
+#include <kiln/config_reader.hpp>
+
+namespace kiln::host {
+
+std::optional<int> read_cache_config(const Options& options, CacheConfig& cache) {
+  ConfigReading reading = read_config(options.sources);
+  for (const ConfigProblem& problem : reading.problems) complain(problem.text());
+  if (!reading.problems.empty()) return exit_usage;
+  cache = std::move(reading.config.cache);
+  return std::nullopt;
+}
+
+int complain_of(const Status& status) {
+  complain(visible(status.message));
+  return status.code == StatusCode::invalid_argument ? exit_usage : exit_job_failed;
+}
+
+int finish(const std::string& text, const Options& options, int status) {
+  const Status written = emit(text, options.output);
+  return written.ok() ? status : complain_of(written);
+}
+
+int finish_json(const Json& json, const Options& options, int status) {
+  return finish(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", options, status);
+}
+
+std::string no_cache_yet(const CacheConfig& cache) {
+  return "there is no cache at " + visible(cache.directory.string()) + " yet\n";
+}
+
+Json rejected_json(const RejectedCounts& rejected) {
+  return {{"corrupt", rejected.corrupt}, {"tampered", rejected.tampered},
+          {"foreign", rejected.foreign}, {"driver_changed", rejected.driver_changed},
+          {"refused", rejected.refused}, {"quarantined", rejected.quarantined}};
+}
+
+std::string rejected_text(const RejectedCounts& rejected) {
+  std::string text;
+  const Json counts = rejected_json(rejected);
+  for (const auto& [reason, count] : counts.items()) {
+    if (count == 0) continue;
+    text += (text.empty() ? "" : ", ") + count.dump() + " " + reason;
+  }
+  return text;
+}
+
+std::string words_of(const CacheDevice& device) {
+  if (device.device.empty()) return visible(device.folder);
+  return visible(device.driver.empty() ? device.device : device.device + ", " + device.driver);
+}
+
+std::string short_key(const Digest& key) { return key.hex().substr(0, 12); }
+
+}  // namespace kiln::host

@@ -1,0 +1,41 @@
+// What the verbs of `kiln cache` share. None of them loads a plugin or a driver but `import`, which says so.
+//
+// Thread-safety: main thread only.
+#pragma once
+
+#include "options.hpp"
+
+#include <kiln/cache_admin.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
+
+namespace kiln::host {
+
+using Json = nlohmann::ordered_json;
+
+// The exit status to end with after having complained, or nullopt to go on.
+std::optional<int> read_cache_config(const Options& options, CacheConfig& cache);
+
+// Complains, and answers the exit status that fits: 2 where what was asked for is wrong, else 1.
+int complain_of(const Status& status);
+
+// The result to standard output or --output; `status` where that worked.
+int finish(const std::string& text, const Options& options, int status);
+int finish_json(const Json& json, const Options& options, int status);
+
+// "there is no cache at DIR yet\n"
+std::string no_cache_yet(const CacheConfig& cache);
+
+Json rejected_json(const RejectedCounts& rejected);
+// "2 corrupt, 1 refused"; empty where nothing was rejected.
+std::string rejected_text(const RejectedCounts& rejected);
+
+// The words for a device folder: "llvmpipe (…), Mesa 22.3.6", or the folder's name.
+std::string words_of(const CacheDevice& device);
+// The first digits of a key, as tables show it; long enough to be typed back.
+std::string short_key(const Digest& key);
+
+}  // namespace kiln::host

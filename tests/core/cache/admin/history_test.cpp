@@ -1,0 +1,200 @@
+// cache_stats.json and missed_keys: added up over processes, never in anybody's way.
+#include "cache/folder/open_folder.hpp"
+#include "cache/history/brief_lock.hpp"
+#include "cache/history/missed_keys.hpp"
+#include "cache/history/totals.hpp"
+#include "core/cache/in_child.hpp"
+#include "core/cache/workplace.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <thread>
+
+namespace kiln::test {
+namespace {
+
+CacheStats some_counts() {
+  CacheStats counts;
+  counts.memory_hits = 1;
+  counts.disk_hits = 2;
+  counts.misses = 3;
+  counts.builds = 4;
+  counts.prepared = 5;
+  counts.waits = 6;
+  counts.evictions = 7;
+  counts.rejected = {8, 9, 10, 11, 12, 13};
+  counts.saved_ms = 1.5;
+  return counts;
+}
+
+TEST_CASE("cache::totals: every count is added up, and what a newer version wrote stays") {
+  const std::string once = totals_with("", some_counts(), 100);
+  std::string marked = once;
+  marked.insert(marked.find('{') + 1, "\"of a newer version\": [1, 2],");
+  const std::string twice = totals_with(marked, some_counts(), 200);
+  CHECK(nlohmann::json::parse(twice)["of a newer version"] == nlohmann::json::array({1, 2}));
+  const CacheTotals totals = totals_of(twice);
+  CHECK(totals.processes == 2);
+  CHECK(totals.since_s == 100);
+  CHECK(totals.updated_s == 200);
+  CHECK(totals.counts.memory_hits == 2);
+  CHECK(totals.counts.disk_hits == 4);
+  CHECK(totals.counts.misses == 6);
+  CHECK(totals.counts.builds == 8);
+  CHECK(totals.counts.prepared == 10);
+  CHECK(totals.counts.waits == 12);
+  CHECK(totals.counts.evictions == 14);
+  CHECK(totals.counts.rejected.corrupt == 16);
+  CHECK(totals.counts.rejected.tampered == 18);
+  CHECK(totals.counts.rejected.foreign == 20);
+  CHECK(totals.counts.rejected.driver_changed == 22);
+  CHECK(totals.counts.rejected.refused == 24);
+  CHECK(totals.counts.rejected.quarantined == 26);
+  CHECK(totals.counts.saved_ms == 3.0);
+}
+
+TEST_CASE("cache::totals: what is damaged is begun anew, member by member") {
+  for (const char* text : {"", "{", "[]", "3", R"({"schema": 2, "misses": 7})", R"({"misses": 7})"}) {
+    CAPTURE(text);
+    CHECK(totals_of(text).counts.misses == 0);
+    CHECK(totals_of(totals_with(text, some_counts(), 1)).counts.misses == 3);
+  }
+  const char* odd = R"({"schema": 1, "misses": -1, "builds": 5, "rejected": 3, "saved_ms": "x", "since": {}})";
+  const CacheTotals totals = totals_of(totals_with(odd, some_counts(), 9));
+  CHECK(totals.counts.misses == 3);
+  CHECK(totals.counts.builds == 9);
+  CHECK(totals.counts.rejected.corrupt == 8);
+  CHECK(totals.since_s == 9);
+}
+
+TEST_CASE("cache::totals: a cache adds its counts when it is closed, and one that was not used leaves no trace") {
+  Workplace place;
+  SyntheticDevice device;
+  REQUIRE(acquire(*place.open(), "one", device));
+  static_cast<void>(place.open());
+  {
+    const auto cache = place.open();
+    REQUIRE(acquire(*cache, "one", device));
+    REQUIRE(acquire(*cache, "one", device));
+  }
+  const auto totals = cache_totals(place.config);
+  CHECK(totals->processes == 2);
+  CHECK(totals->counts.misses == 1);
+  CHECK(totals->counts.builds == 1);
+  CHECK(totals->counts.disk_hits == 1);
+  CHECK(totals->counts.memory_hits == 1);
+  place.config.read_only = true;
+  REQUIRE(acquire(*place.open(), "one", device));
+  CHECK(cache_totals(place.config)->processes == 2);
+}
+
+TEST_CASE("cache::totals: processes that end at one time lose no count that they could add in time") {
+  Workplace place;
+  SyntheticDevice device;
+  REQUIRE(acquire(*place.open(), "one", device));
+  const auto root = open_folder(place.config.directory, Create::no);
+  std::vector<std::unique_ptr<Child>> children;
+  for (int i = 0; i < 4; ++i) {
+    children.push_back(std::make_unique<Child>([&]() -> std::string {
+      for (int j = 0; j < 10; ++j) add_to_totals(root->get(), some_counts());
+      return {};
+    }));
+  }
+  for (auto& child : children) CHECK(child->wait().said == "");
+  const CacheTotals totals = read_totals(root->get());
+  // An update may be lost to the bound on waiting, never half of one.
+  CHECK(totals.processes > 1);
+  CHECK(totals.counts.misses == 1 + 3 * (totals.processes - 1));
+  CHECK(totals.counts.builds == 1 + 4 * (totals.processes - 1));
+  CHECK(place.files(".tmp").empty());
+}
+
+TEST_CASE("cache::totals: a lock that somebody holds is waited for no longer than its bound") {
+  Workplace place;
+  SyntheticDevice device;
+  REQUIRE(acquire(*place.open(), "one", device));
+  const auto root = open_folder(place.config.directory, Create::no);
+  auto held = BriefLock::take(root->get(), history_lock_name, std::chrono::milliseconds(0));
+  REQUIRE(held);
+  CHECK_FALSE(BriefLock::take(root->get(), history_lock_name, std::chrono::milliseconds(2)));
+  REQUIRE(acquire(*place.open(), "two", device));  // closes while the lock is held
+  CHECK(cache_totals(place.config)->processes == 1);
+  CHECK(place.log.warnings().empty());
+  held.reset();
+  CHECK(BriefLock::take(root->get(), history_lock_name, std::chrono::milliseconds(0)));
+  REQUIRE(acquire(*place.open(), "two", device));
+  CHECK(cache_totals(place.config)->processes == 2);
+}
+
+std::vector<std::string> labels_of(const std::vector<MissedKey>& keys) {
+  std::vector<std::string> labels;
+  for (const MissedKey& key : keys) labels.push_back(key.label);
+  return labels;
+}
+
+std::vector<MissedKey> missed_in(const Workplace& place) {
+  return read_missed_keys(open_folder(place.config.directory, Create::no)->get());
+}
+
+TEST_CASE("cache::missed_keys: a process leaves what it missed, with the reason; the newest of a key counts") {
+  Workplace place;
+  SyntheticDevice device;
+  for (const char* text : {"one", "two", "one"}) REQUIRE(acquire(*place.open(), text, device));
+  CHECK(labels_of(missed_in(place)) == std::vector<std::string>{"the label of one", "the label of two"});
+  CHECK(missed_in(place)[0].material == key_for("one", device).material);
+  CHECK(missed_in(place)[0].reason == Rejection::none);
+  CHECK(missed_in(place)[0].missed_s > 1'600'000'000);
+  overwrite(place.named(key_for("one", device).digest.hex() + ".bin").at(0), {});
+  REQUIRE(acquire(*place.open(), "one", device));
+  const auto keys = missed_in(place);
+  CHECK(labels_of(keys) == std::vector<std::string>{"the label of two", "the label of one"});
+  CHECK(keys[1].reason == Rejection::corrupt);
+  CHECK_FALSE(keys[1].why.empty());
+}
+
+TEST_CASE("cache::missed_keys: not where nothing may be saved, and never more than 64") {
+  Workplace place;
+  SyntheticDevice device;
+  place.config.auto_save = false;
+  REQUIRE(acquire(*place.open(), "one", device));
+  CHECK(missed_in(place).empty());
+  place.config.auto_save = true;
+  for (int process = 0; process < 2; ++process) {
+    const auto cache = place.open();
+    for (int i = 0; i < 70; ++i) REQUIRE(acquire(*cache, std::to_string(100 * process + i), device));
+  }
+  const auto keys = missed_in(place);
+  REQUIRE(keys.size() == 64);
+  CHECK(keys.front().label == "the label of 106");
+  CHECK(keys.back().label == "the label of 169");
+}
+
+TEST_CASE("cache::missed_keys: what was encoded is read, what is none is nothing, long ones are left out") {
+  const std::vector<MissedKey> keys = {{"a", std::string("\0m", 2), Rejection::refused, "because", 5},
+                                       {"", "", {}, "", 0}};
+  const std::string bytes = encode_missed_keys(keys);
+  const auto read = decode_missed_keys(bytes);
+  REQUIRE(read.size() == 2);
+  CHECK(read[0].label == "a");
+  CHECK(read[0].material == keys[0].material);
+  CHECK(read[0].reason == Rejection::refused);
+  CHECK(read[0].why == "because");
+  CHECK(read[0].missed_s == 5);
+  for (std::size_t size = 0; size < bytes.size(); ++size) CHECK(decode_missed_keys(bytes.substr(0, size)).size() < 2);
+  CHECK(decode_missed_keys("no file of ours").empty());
+
+  Workplace place;
+  MissedKeys missed;
+  missed.note({{}, std::string((1 << 20) + 1, 'x'), "too long"}, Rejection::none, {});
+  for (int i = 0; i < 6; ++i)
+    missed.note({{}, std::string(1 << 20, static_cast<char>('a' + i)), "long"}, Rejection::none, {});
+  std::filesystem::create_directory(place.config.directory);
+  std::filesystem::permissions(place.config.directory, std::filesystem::perms::owner_all);
+  missed.save(open_folder(place.config.directory, Create::no)->get());
+  CHECK(labels_of(missed_in(place)) == std::vector<std::string>(4, "long"));
+}
+
+}  // namespace
+}  // namespace kiln::test

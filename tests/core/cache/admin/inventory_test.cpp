@@ -1,0 +1,189 @@
+// What is listed of a cache, what is told of one program, and what is told of a cache that is not there.
+#include "cache/format/entry_meta.hpp"
+#include "core/cache/workplace.hpp"
+
+#include <kiln/cache_admin.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <chrono>
+
+namespace kiln::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+std::string label_of(const std::string& text) { return "the label of " + text; }
+
+std::string field_text(const ProgramInspection& one, const std::string& name) {
+  const auto at = std::ranges::find(one.fields, name, &KeyFieldText::name);
+  return at == one.fields.end() ? "absent" : at->text;
+}
+
+TEST_CASE("cache::inventory: where there is no folder everything is empty, and nothing is made") {
+  Workplace place;
+  CHECK_FALSE(*cache_exists(place.config));
+  CHECK(cache_inventory(place.config, Detail::programs)->programs.empty());
+  CHECK(verify_cache(place.config, BadEntries::remove)->entries == 0);
+  CHECK(prune_cache(place.config, {std::chrono::nanoseconds(0), 0}, Removal::perform)->programs == 0);
+  CHECK(clear_cache(place.config, ClearScope::everything)->programs == 0);
+  CHECK(cache_totals(place.config)->processes == 0);
+  CHECK(inspect_program(place.config, "one").error().code == StatusCode::not_found);
+  CHECK_FALSE(std::filesystem::exists(place.config.directory));
+  CHECK_FALSE(std::filesystem::exists(place.config.key_file));
+}
+
+TEST_CASE("cache::inventory: programs with their labels and figures, by label, under the words of their device") {
+  Workplace place;
+  SyntheticDevice device, newer;
+  newer.facts().driver_identity.front().second = "2.0";
+  newer.facts().driver = "Synthetic 2.0";
+  {
+    const auto cache = place.open();
+    REQUIRE(acquire(*cache, "two", device));
+    REQUIRE(acquire(*cache, "one", device));
+    REQUIRE(acquire(*cache, "one", device));
+    REQUIRE(acquire(*cache, "one", newer));
+  }
+  const auto stored = cache_inventory(place.config, Detail::programs);
+  REQUIRE(stored);
+  REQUIRE(stored->programs.size() == 3);
+  CHECK(stored->programs[0].label == label_of("one"));
+  CHECK(stored->programs[2].label == label_of("two"));
+  CHECK(stored->programs[2].key == key_for("two", device).digest);
+  CHECK(stored->programs[0].build_ms > 0);
+  CHECK(stored->programs[0].times_used + stored->programs[1].times_used == 3);
+  CHECK(stored->programs_stored == 3);
+  REQUIRE(stored->devices.size() == 2);
+  CHECK(stored->devices[0].device == "Synthetic (test, 1 lane)");
+  CHECK(stored->devices[0].kind == "software");
+  CHECK(stored->devices[0].programs + stored->devices[1].programs == 3);
+  CHECK(stored->devices[0].driver != stored->devices[1].driver);
+  std::uint64_t bytes = 0;
+  for (const char* extension : {".bin", ".meta"}) {
+    for (const auto& path : place.files(extension)) bytes += std::filesystem::file_size(path);
+  }
+  CHECK(stored->bytes_stored == bytes);
+  const auto figures = cache_inventory(place.config, Detail::figures);
+  CHECK(figures->programs.empty());
+  CHECK(figures->bytes_stored == bytes);
+}
+
+TEST_CASE(
+    "cache::inventory: a lost .meta costs the label, a lost program is none, and strangers' files are not listed") {
+  Workplace place;
+  SyntheticDevice device;
+  for (const char* text : {"one", "two"}) REQUIRE(acquire(*place.open(), text, device));
+  const auto folder = place.files(".bin").front().parent_path();
+  const auto keyless = place.files(".bin").front();
+  std::filesystem::remove(std::filesystem::path(keyless).replace_extension(".meta"));
+  std::filesystem::remove(place.files(".bin").back());
+  overwrite(folder / "notes.bin", {});
+  overwrite(place.config.directory / "a person's notes", {});
+  const auto stored = cache_inventory(place.config, Detail::programs);
+  REQUIRE(stored->programs.size() == 1);
+  CHECK(stored->programs[0].label.empty());
+  CHECK(stored->programs[0].key.hex() == keyless.stem());
+  CHECK(stored->programs_stored == 1);
+}
+
+TEST_CASE("cache::inspection: a program by its label, its key, or the beginning of either") {
+  Workplace place;
+  SyntheticDevice device;
+  const KernelSource source = [] {
+    KernelSource made = source_of("void main() {}\n");
+    made.constants = {{"TILE", "16"}};
+    made.bindings = {Access::read, Access::read_write};
+    made.workgroup = {64, 2, 1};
+    return made;
+  }();
+  const ProgramKey key = key_of(source, device.info(), "layer/direct/plain");
+  REQUIRE(place.open()->get_or_build(key, source, device));
+  const std::string hex = key.digest.hex();
+  for (const std::string& which : {hex, hex.substr(0, 4), std::string("layer/direct/plain"), std::string("layer")}) {
+    CAPTURE(which);
+    const auto one = inspect_program(place.config, which);
+    REQUIRE(one);
+    CHECK(one->program.key == key.digest);
+    CHECK(one->program.label == "layer/direct/plain");
+    CHECK(one->verdict == "authentic");
+    CHECK(one->path == place.files(".bin").at(0).string());
+    CHECK(one->schema == 1);
+    CHECK(one->format == "synthetic:1");
+    CHECK(one->signed_by.size() == 32);
+    CHECK(one->material_bytes == key.material.size());
+    CHECK(one->build_ms > 0);
+    CHECK(field_text(*one, "dialect") == "glsl");
+    CHECK(field_text(*one, "source") == "void main() {}\n");
+    CHECK(field_text(*one, "constant.TILE") == "16");
+    CHECK(field_text(*one, "binding") == "read");
+    CHECK(field_text(*one, "workgroup") == "64");
+    CHECK(field_text(*one, "driver.version") == "1.0");
+    CHECK(field_text(*one, "driver.sha") == "00ff807a");  // no text
+  }
+  for (const std::string& which : {hex.substr(0, 3), std::string("lay"), std::string("layer/"), std::string()}) {
+    CAPTURE(which);
+    CHECK(inspect_program(place.config, which).error().code == StatusCode::not_found);
+  }
+}
+
+TEST_CASE("cache::inspection: what stands for several is refused with their keys") {
+  Workplace place;
+  SyntheticDevice device, newer;
+  newer.facts().driver_identity.front().second = "2.0";
+  REQUIRE(acquire(*place.open(), "one", device));
+  REQUIRE(acquire(*place.open(), "one", newer));
+  const auto refused = inspect_program(place.config, label_of("one"));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == StatusCode::invalid_argument);
+  CHECK_THAT(refused.error().message, Contains("stands for 2 programs"));
+  for (const SyntheticDevice* one : {&device, &newer}) {
+    CHECK_THAT(refused.error().message, Contains(key_for("one", *one).digest.hex().substr(0, 12)));
+  }
+}
+
+TEST_CASE("cache::inspection: the verdict of one that was altered, and of one that cannot be checked") {
+  Workplace place;
+  SyntheticDevice device;
+  REQUIRE(acquire(*place.open(), "one", device));
+  const auto file = place.files(".bin").at(0);
+  const auto good = contents(file);
+  auto bad = good;
+  bad.back() ^= std::byte{1};
+  overwrite(file, bad);
+  const auto tampered = inspect_program(place.config, label_of("one"));
+  CHECK(tampered->verdict == "tampered");
+  CHECK_FALSE(tampered->why.empty());
+  CHECK(field_text(*tampered, "source") == "one");  // still told, not believed
+  overwrite(file, std::span(good).first(40));
+  const auto cut = inspect_program(place.config, label_of("one"));
+  CHECK(cut->verdict == "corrupt");
+  CHECK(cut->schema == 0);
+  CHECK(cut->fields.empty());
+  overwrite(file, good);
+  std::filesystem::remove(place.config.key_file);
+  const auto unchecked = inspect_program(place.config, label_of("one"));
+  CHECK(unchecked->verdict == "not checked");
+  CHECK_THAT(unchecked->why, Contains("does not exist"));
+  CHECK_FALSE(std::filesystem::exists(place.config.key_file));
+}
+
+TEST_CASE("cache::inventory: a folder that is not this user's alone is refused in words") {
+  Workplace place;
+  place.config.directory = "/usr";
+  const auto refused = cache_inventory(place.config, Detail::figures);
+  if (geteuid() != 0) {
+    REQUIRE_FALSE(refused);
+    CHECK_THAT(refused.error().message, Contains("folder /usr: belongs to user 0"));
+  }
+  place.config.directory = place.temporary.path() / "open";
+  std::filesystem::create_directory(place.config.directory);
+  std::filesystem::permissions(place.config.directory, std::filesystem::perms::all);
+  CHECK_THAT(cache_inventory(place.config, Detail::figures).error().message, Contains("has mode 0777"));
+  place.config.directory.clear();
+  CHECK(cache_exists(place.config).error().code == StatusCode::invalid_argument);
+}
+
+}  // namespace
+}  // namespace kiln::test

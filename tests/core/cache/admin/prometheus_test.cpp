@@ -1,0 +1,58 @@
+// The text for Prometheus: a golden file, and values that would break a line if they were not escaped.
+#include <kiln/cache_admin.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
+#include <iterator>
+
+namespace kiln::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+std::string golden(const std::string& name) {
+  std::ifstream file(std::string(KILN_SOURCE_DIR) + "/tests/golden/cache/" + name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+TEST_CASE("cache::prometheus: every figure under its name, with its unit") {
+  CacheTotals totals;
+  totals.counts.memory_hits = 12;
+  totals.counts.disk_hits = 3;
+  totals.counts.misses = 4;
+  totals.counts.builds = 5;
+  totals.counts.prepared = 6;
+  totals.counts.waits = 7;
+  totals.counts.evictions = 8;
+  totals.counts.rejected = {1, 2, 3, 4, 5, 6};
+  totals.counts.saved_ms = 12'317.476;
+  totals.processes = 9;
+  totals.updated_s = 1'795'296'053;
+  CacheInventory stored;
+  stored.devices = {{"a-1", "llvmpipe (LLVM 15.0.6)", "software", "Mesa 22.3.6", 10, 12345},
+                    {"b-2", "", "", "", 1, 99}};
+  stored.driver_caches = {{std::string(64, 'a'), 3, 4096, 0, {}, false}};
+  stored.programs_pending = 2;
+  stored.bytes_pending = 77;
+  CacheConfig cache;
+  const std::string text = cache_prometheus(totals, stored, cache);
+  CHECK(text == golden("stats.prom"));
+}
+
+TEST_CASE("cache::prometheus: quotes, backslashes and line ends in a device's name stay inside their value") {
+  CacheInventory stored;
+  stored.devices = {{"f", "a \"quoted\" \\ name\nof two lines", "", "", 1, 1}};
+  const std::string text = cache_prometheus({}, stored, {});
+  CHECK_THAT(text, Contains(R"(device="a \"quoted\" \\ name\nof two lines")"));
+  CHECK_THAT(text, Contains("kiln_cache_saved_seconds 0\n"));
+}
+
+TEST_CASE("cache::prometheus: time lost is a gauge below zero") {
+  CacheTotals totals;
+  totals.counts.saved_ms = -250;
+  CHECK_THAT(cache_prometheus(totals, {}, {}), Contains("kiln_cache_saved_seconds -0.25\n"));
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,104 @@
+// PlanMemo: it answers for exactly the spec, the device and the revision that were kept.
+#include "runtime/plan_memo.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <atomic>
+#include <thread>
+
+#include "core/cache/synthetic_device.hpp"
+
+namespace kiln {
+namespace {
+
+KeyedPlan plan_named(const std::string& variant) {
+  KernelPlan plan;
+  plan.variant = variant;
+  return {std::make_shared<const KernelPlan>(std::move(plan)), {}, {}};
+}
+
+Conv2dSpec layer(std::int64_t channels) {
+  Conv2dSpec spec;
+  spec.c = channels;
+  spec.h = spec.w = 28;
+  spec.k = 16;
+  spec.r = spec.s = 3;
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("runtime::PlanMemo: spec, device and revision each tell plans apart", "[runtime][memo]") {
+  PlanMemo memo;
+  const test::SyntheticDevice device;
+  const test::SyntheticDevice twin;
+  memo.keep(layer(8), device, 1, plan_named("eight"));
+  REQUIRE(memo.find(layer(8), device, 1) != nullptr);
+  CHECK(memo.find(layer(8), device, 1)->plan->variant == "eight");
+  CHECK(memo.find(layer(9), device, 1) == nullptr);
+  CHECK(memo.find(layer(8), twin, 1) == nullptr);
+  CHECK(memo.find(layer(8), device, 2) == nullptr);
+  CHECK(memo.find(GemmSpec{}, device, 1) == nullptr);
+}
+
+TEST_CASE("runtime::PlanMemo: every field of a spec reaches its hash", "[runtime][memo]") {
+  const Conv2dSpec base = layer(8);
+  const auto hash = spec_hash(base);
+  std::int64_t Conv2dSpec::*const numbers[] = {&Conv2dSpec::n,          &Conv2dSpec::c,        &Conv2dSpec::h,
+                                               &Conv2dSpec::w,          &Conv2dSpec::k,        &Conv2dSpec::r,
+                                               &Conv2dSpec::s,          &Conv2dSpec::pad_y,    &Conv2dSpec::pad_x,
+                                               &Conv2dSpec::stride_y,   &Conv2dSpec::stride_x, &Conv2dSpec::dilation_y,
+                                               &Conv2dSpec::dilation_x, &Conv2dSpec::groups};
+  for (const auto number : numbers) {
+    Conv2dSpec other = base;
+    other.*number += 1;
+    CHECK(spec_hash(other) != hash);
+  }
+  Conv2dSpec biased = base;
+  biased.bias = Bias::per_channel;
+  CHECK(spec_hash(biased) != hash);
+  Conv2dSpec active = base;
+  active.activation = Activation::relu;
+  CHECK(spec_hash(active) != hash);
+  Conv2dSpec loose = base;
+  loose.accuracy = Accuracy::winograd;
+  CHECK(spec_hash(loose) != hash);
+  CHECK(spec_hash(UserKernelSpec{}) == std::nullopt);
+}
+
+TEST_CASE("runtime::PlanMemo: a user's own kernel is not remembered, and what is full stays as it is",
+          "[runtime][memo]") {
+  PlanMemo memo;
+  const test::SyntheticDevice device;
+  CHECK(memo.keep(UserKernelSpec{}, device, 0, plan_named("mine"))->plan->variant == "mine");
+  CHECK(memo.find(UserKernelSpec{}, device, 0) == nullptr);
+  for (std::int64_t c = 1; c <= 5000; ++c) memo.keep(layer(c), device, 0, plan_named(std::to_string(c)));
+  CHECK(memo.find(layer(4096), device, 0)->plan->variant == "4096");
+  CHECK(memo.find(layer(4097), device, 0) == nullptr);
+  CHECK(memo.find(layer(1), device, 0)->plan->variant == "1");
+}
+
+TEST_CASE("runtime::PlanMemo: readers beside a writer see whole plans or none", "[runtime][memo]") {
+  PlanMemo memo;
+  const test::SyntheticDevice device;
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 3; ++t) {
+    readers.emplace_back([&] {
+      while (!stop) {
+        for (std::int64_t c = 1; c <= 2000; c += 37) {
+          const KeyedPlan* found = memo.find(layer(c), device, 0);
+          if (found != nullptr && found->plan->variant != std::to_string(c)) ++wrong;
+        }
+      }
+    });
+  }
+  for (std::int64_t c = 1; c <= 2000; ++c) memo.keep(layer(c), device, 0, plan_named(std::to_string(c)));
+  stop = true;
+  for (std::thread& reader : readers) reader.join();
+  CHECK(wrong == 0);
+  CHECK(memo.find(layer(2000), device, 0) != nullptr);
+}
+
+}  // namespace kiln
