@@ -37,13 +37,40 @@ struct Stored : Workplace {
   }
 };
 
-TEST_CASE("cache::damaged_entry: each one-bit flip of a stored entry is refused, counted and rebuilt") {
+TEST_CASE("cache::damaged_entry: each one-bit flip and each truncation of a stored entry is refused and counted") {
   Stored s;
+  const auto key = key_for("one", s.device);
+  CacheCounters counters;
+  DiskTier tier({}, s.config, counters);
   std::uint64_t flips = 0;
   for (std::size_t at = 0; at < s.good.size(); ++at) {
-    // In the body every bit is like its neighbour: one of eight is flipped there, all in the header and the trailer.
-    const bool body = at >= entry_header_bytes && at < s.good.size() - entry_trailer_bytes;
-    for (std::size_t bit = body ? at % 8 : 0; bit < 8; bit += body ? 8 : 1, ++flips) {
+    for (unsigned bit = 0; bit < 8; ++bit, ++flips) {
+      auto bytes = s.good;
+      bytes[at] ^= static_cast<std::byte>(1u << bit);
+      overwrite(s.file, bytes);
+      if (tier.find(key, s.device).stored) FAIL("byte " << at << ", bit " << bit);
+    }
+  }
+  RejectedCounts rejected = counters.rejected();
+  CHECK(rejected.tampered == 8 * sizeof(Digest));
+  CHECK(rejected.corrupt == flips - rejected.tampered);
+  for (std::size_t size = 0; size < s.good.size(); ++size) {
+    overwrite(s.file, std::span(s.good).first(size));
+    if (tier.find(key, s.device).stored) FAIL(size << " bytes");
+  }
+  rejected = counters.rejected();
+  CHECK(rejected.corrupt == flips - rejected.tampered + s.good.size());
+  CHECK(rejected.foreign + rejected.refused + rejected.driver_changed + rejected.quarantined == 0);
+  overwrite(s.file, s.good);
+  CHECK(tier.find(key, s.device).stored);
+}
+
+TEST_CASE("cache::damaged_entry: a one-bit flip of a stored entry is refused, counted and rebuilt") {
+  Stored s;
+  std::uint64_t flips = 0;
+  // In the short form one bit of each byte.
+  for (std::size_t at = 0; at < s.good.size(); ++at) {
+    for (std::size_t bit = is_long() ? 0 : at % 8; bit < 8; bit += is_long() ? 1 : 8, ++flips) {
       auto bytes = s.good;
       bytes[at] ^= static_cast<std::byte>(1u << bit);
       overwrite(s.file, bytes);
@@ -51,7 +78,7 @@ TEST_CASE("cache::damaged_entry: each one-bit flip of a stored entry is refused,
     }
   }
   const RejectedCounts rejected = s.cache->stats().rejected;
-  CHECK(rejected.tampered == 8 * sizeof(Digest));
+  CHECK(rejected.tampered == (is_long() ? 8 : 1) * sizeof(Digest));
   CHECK(rejected.corrupt == flips - rejected.tampered);
   CHECK(rejected.foreign + rejected.refused + rejected.driver_changed + rejected.quarantined == 0);
 }

@@ -53,6 +53,7 @@ class SyntheticDevice final : public Device {
   std::function<void(const KernelSource&)> on_load;   // likewise, where the bytes' own checksum is right
   std::uint32_t build_number = 0;                     // another number makes other bytes of the same text
   std::atomic<bool> fail_builds{false};
+  std::function<bool(const std::string&)> refuses;  // sources that do not compile
   std::atomic<StatusCode> load_answers{StatusCode::ok};
   std::uint64_t charge = 100;
   std::atomic<int> builds{0}, loads{0}, live{0}, dispatched_nothing{0};
@@ -77,7 +78,8 @@ class SyntheticDevice final : public Device {
   Result<std::unique_ptr<Program>> build(const KernelSource& source) noexcept override {
     ++builds;
     if (on_build) on_build(source);
-    if (fail_builds) return Status{fails_with, "synthetic: line 1: what is '" + source.text + "'?"};
+    if (fail_builds || (refuses && refuses(source.text)))
+      return Status{fails_with, "synthetic: line 1: what is '" + source.text + "'?"};
     return program(source.text);
   }
   Result<std::unique_ptr<Program>> load(const KernelSource& source, const ProgramBinary& binary) noexcept override {

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -17,6 +18,12 @@
 #include <vector>
 
 namespace kiln::test {
+
+// Whether the long forms are asked for: KILN_TEST_LONG=1.
+inline bool is_long() {
+  const char* value = std::getenv("KILN_TEST_LONG");
+  return value != nullptr && *value == '1';
+}
 
 class TemporaryFolder {
  public:
