@@ -19,6 +19,11 @@ struct CacheCounters {
   std::atomic<std::uint64_t> misses{0};
   std::atomic<std::int64_t> saved_ns{0};  // negative where hits cost more than the builds they replaced
   std::array<std::atomic<std::uint64_t>, rejection_kinds> rejections{};
+  std::atomic<std::uint64_t> lease_waits{0};
+  std::atomic<std::uint64_t> lease_wait_ns{0};
+  std::atomic<std::uint64_t> lease_takeovers{0};
+  std::atomic<std::uint64_t> lease_timeouts{0};
+  std::atomic<std::uint64_t> negative_hits{0};
 
   void reject(Rejection reason) noexcept {
     rejections[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);

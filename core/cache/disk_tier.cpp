@@ -1,5 +1,7 @@
 #include "cache/disk_tier.hpp"
 
+#include "base/privilege.hpp"
+#include "cache/folder/key_file_place.hpp"
 #include "cache/folder/survey.hpp"
 
 #include <utility>
@@ -13,8 +15,20 @@ std::string name_of(const ProgramKey& key) { return "program '" + key.label + "'
 
 }  // namespace
 
-DiskTier::DiskTier(Log log, const CacheConfig& config, CacheCounters& counters)
-    : log_(log), config_(config), counters_(counters) {}
+DiskTier::Shelf::Shelf(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log)
+    : folder(root, device), processes(folder, sharing, log, [this, log](const ProcessMark& mark) {
+        if (!folder.quarantine(mark.digest, mark.since_s)) return;
+        log.write(LogLevel::warning, component,
+                  "program " + mark.digest.hex() + " in folder " + folder.name() +
+                      ": a process died while its driver loaded it: it is set aside and built anew");
+      }) {}
+
+DiskTier::DiskTier(Log log, const CacheConfig& config, CacheCounters& counters, ProcessSharing sharing)
+    : log_(log),
+      config_(config),
+      sharing_(std::move(sharing)),
+      counters_(counters),
+      publishes_(config.auto_save && !config.read_only) {}
 
 DiskTier::~DiskTier() {
   if (config_.auto_save && !config_.read_only) ledger_.flush();
@@ -35,8 +49,12 @@ DiskTier::Root* DiskTier::open() {
 }
 
 Result<std::unique_ptr<DiskTier::Root>> DiskTier::open_root() const {
+  if (has_borrowed_rights()) {
+    return unavailable("this process has rights that its user has not (setuid, setgid or capabilities)");
+  }
   if (config_.directory.empty()) return unavailable("no cache folder is configured");
   if (config_.key_file.empty()) return unavailable("no key file is configured");
+  if (Status status = check_key_file_place(config_); !status.ok()) return status;
   Result<UniqueFd> folder = open_folder(config_.directory, config_.read_only ? Create::no : Create::yes);
   if (!folder) return folder.error();
   if (!*folder) return not_found("folder " + config_.directory.string() + ": does not exist");
@@ -47,59 +65,93 @@ Result<std::unique_ptr<DiskTier::Root>> DiskTier::open_root() const {
   return std::unique_ptr<Root>(new Root{std::move(*folder), EntryKey(*secret), {fd, config_.max_disk}, {}});
 }
 
-DeviceFolder& DiskTier::folder_of(Root& root, const Device& device) {
+DiskTier::Shelf& DiskTier::shelf_of(Root& root, const Device& device) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<DeviceFolder>& folder = root.devices[&device];
-  if (folder == nullptr) folder = std::make_unique<DeviceFolder>(root.folder.get(), device.info());
-  return *folder;
+  std::unique_ptr<Shelf>& shelf = root.shelves[&device];
+  if (shelf == nullptr) shelf = std::make_unique<Shelf>(root.folder.get(), device.info(), sharing_, log_);
+  return *shelf;
 }
 
-std::optional<StoredProgram> DiskTier::find(const ProgramKey& key, const Device& device) {
+Lookup DiskTier::find(const ProgramKey& key, const Device& device) {
   Root* root = open();
-  if (root == nullptr) return std::nullopt;
-  DeviceFolder& folder = folder_of(*root, device);
+  if (root == nullptr) return {};
+  Shelf& shelf = shelf_of(*root, device);
+  if (!config_.read_only) shelf.processes.attend();
+  DeviceFolder& folder = shelf.folder;
   const FileContents file = folder.read(key.digest, StoredFile::program, EntryLimits{}.file());
+  const auto rejected = [&](Rejection reason, const std::string& why) {
+    reject(*root, folder, key, reason, why);
+    return Lookup{std::nullopt, true, file.modified_ns};
+  };
   switch (file.state) {
     case FileState::read:
       break;
     case FileState::absent:
-      if (folder.held_under_another_driver(key)) counters_.reject(Rejection::driver_changed);
-      return std::nullopt;
+      return {};
     case FileState::foreign:
-      return reject(*root, folder, key, Rejection::foreign, file.why);
+      return rejected(Rejection::foreign, file.why);
     case FileState::misplaced:
-      return reject(*root, folder, key, Rejection::tampered, file.why);
+      return rejected(Rejection::tampered, file.why);
     case FileState::too_large:
-      return reject(*root, folder, key, Rejection::corrupt, file.why);
+      return rejected(Rejection::corrupt, file.why);
     case FileState::unreadable:
     case FileState::invalid:
       say_once(file.why);
-      return std::nullopt;
+      return {};
   }
   const DecodedEntry decoded = decode_entry(file.bytes, root->key);
-  if (decoded.rejection != Rejection::none) return reject(*root, folder, key, decoded.rejection, decoded.why);
+  if (decoded.rejection != Rejection::none) return rejected(decoded.rejection, decoded.why);
   if (decoded.entry.material != key.material) {
-    return reject(*root, folder, key, Rejection::tampered, "it holds the program of another key");
+    return rejected(Rejection::tampered, "it holds the program of another key");
   }
   Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry);
-  if (!payload) return reject(*root, folder, key, Rejection::corrupt, payload.error().message);
+  if (!payload) return rejected(Rejection::corrupt, payload.error().message);
   ledger_.note(key.digest, folder, key.label, decoded.entry.build_ns);
-  return StoredProgram{{std::string(decoded.entry.format), std::move(*payload)}, decoded.entry.build_ns};
+  return {StoredProgram{{std::string(decoded.entry.format), std::move(*payload)}, decoded.entry.build_ns}, false,
+          file.modified_ns};
 }
 
-std::optional<StoredProgram> DiskTier::reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason,
-                                              const std::string& why) {
+Mark DiskTier::loading(const ProgramKey& key, const Device& device) {
+  Root* root = config_.read_only ? nullptr : open();
+  return root == nullptr ? Mark() : shelf_of(*root, device).processes.loading(key.digest);
+}
+
+Turn DiskTier::take_turn(const ProgramKey& key, const Device& device, const Lookup& found, IfElsewhere if_elsewhere) {
+  Root* root = open();
+  if (root == nullptr) return {};
+  Shelf& shelf = shelf_of(*root, device);
+  Turn turn;
+  if (publishes_) {
+    const std::function<bool()> published = [&] {
+      const auto written_ns = shelf.folder.last_written_ns(key.digest, StoredFile::program);
+      return written_ns && *written_ns != found.modified_ns;
+    };
+    turn = kiln::take_turn(shelf.processes, {key.digest, if_elsewhere, sharing_.patience, published}, counters_);
+  }
+  if (turn.whose == Whose::ours && !found.rejected) count_why_absent(shelf.folder, key);
+  return turn;
+}
+
+void DiskTier::count_why_absent(DeviceFolder& folder, const ProgramKey& key) {
+  if (folder.holds(key.digest, StoredFile::quarantined)) {
+    counters_.reject(Rejection::quarantined);
+  } else if (folder.held_under_another_driver(key)) {
+    counters_.reject(Rejection::driver_changed);
+  }
+}
+
+void DiskTier::reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason,
+                      const std::string& why) {
   counters_.reject(reason);
   if (log_.wants(LogLevel::info)) {
     log_.write(LogLevel::info, component,
                name_of(key) + " in folder " + folder.name() + ": " + std::string(to_string(reason)) + ": " + why);
   }
   if (!config_.read_only) root.bound.removed(folder.remove(key.digest));
-  return std::nullopt;
 }
 
 void DiskTier::refuse(const ProgramKey& key, const Device& device, const Status& status) {
-  if (Root* root = open()) reject(*root, folder_of(*root, device), key, Rejection::refused, status.message);
+  if (Root* root = open()) reject(*root, shelf_of(*root, device).folder, key, Rejection::refused, status.message);
 }
 
 void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns) {
@@ -117,13 +169,28 @@ void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramB
     return say_once(name_of(key) + ": has " + std::to_string(bytes->size()) + " bytes, expected at most max_disk, " +
                     std::to_string(config_.max_disk));
   }
-  HeldBack whole{&folder_of(*root, device), key.label, build_ns, std::move(*bytes)};
+  DeviceFolder& folder = shelf_of(*root, device).folder;
+  if (is_quarantined(*root, folder, key.digest, binary)) return;
+  HeldBack whole{&folder, key.label, build_ns, std::move(*bytes)};
   if (!config_.auto_save) return hold_back(key.digest, std::move(whole));
-  if (const Status status = publish(*root, key.digest, whole); !status.ok()) say_once(status.message);
+  if (const Status status = publish(*root, key.digest, whole); !status.ok()) {
+    publishes_ = false;
+    say_once(status.message);
+  }
+}
+
+bool DiskTier::is_quarantined(Root& root, DeviceFolder& folder, const Digest& digest, const ProgramBinary& binary) {
+  if (!folder.quarantine_lasts(digest)) return false;
+  const FileContents file = folder.read(digest, StoredFile::quarantined, EntryLimits{}.file());
+  const DecodedEntry decoded = decode_entry(file.bytes, root.key);
+  if (decoded.rejection != Rejection::none || decoded.entry.format != binary.format) return false;
+  const Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry);
+  return payload && *payload == binary.bytes;
 }
 
 Status DiskTier::publish(Root& root, const Digest& digest, const HeldBack& entry) {
   if (Status status = entry.folder->write(digest, StoredFile::program, entry.bytes); !status.ok()) return status;
+  if (entry.folder->holds(digest, StoredFile::quarantined)) entry.folder->end_quarantine(digest);
   ledger_.note(digest, *entry.folder, entry.label, entry.build_ns);
   const std::size_t pruned = root.bound.published(entry.bytes.size() + ledger_.flush(digest));
   if (pruned != 0 && log_.wants(LogLevel::info)) {

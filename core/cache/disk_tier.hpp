@@ -1,8 +1,10 @@
 // DiskTier: programs kept across processes, below one folder, each authenticated before a byte of it is believed.
 //
 // It never fails its user: whatever is wrong with the folder, the key or an entry is a miss, counted with its reason,
-// and said once. Opened at first use, without a walk. Thread-safety: every method from any thread. Ownership: owns its
-// descriptors and what is held back; borrows the counters and, by address, the devices, which outlive it.
+// and said once. Opened at first use, without a walk. Processes that share the folder share the work: take_turn() says
+// who builds; loading() lets the next process know what this one died of. Thread-safety: every method from any thread.
+// Ownership: owns its descriptors and what is held back; borrows the counters and, by address, the devices, which
+// outlive it. REQUIRES: outlives the turns and marks that it gave out.
 #pragma once
 
 #include "cache/cache_counters.hpp"
@@ -11,6 +13,8 @@
 #include "cache/format/entry_format.hpp"
 #include "cache/memory/memory_tier.hpp"
 #include "cache/meta_ledger.hpp"
+#include "cache/process/process_table.hpp"
+#include "cache/process/turn.hpp"
 
 #include <kiln/config.hpp>
 #include <kiln/log.hpp>
@@ -33,13 +37,23 @@ struct StoredProgram {
   std::uint64_t build_ns = 0;  // what its build cost, when it was built
 };
 
+struct Lookup {
+  std::optional<StoredProgram> stored;
+  bool rejected = false;         // there was something, and why it was not handed over is counted
+  std::int64_t modified_ns = 0;  // of what there was: tells it from what is published later
+};
+
 class DiskTier {
  public:
-  DiskTier(Log log, const CacheConfig& config, CacheCounters& counters);
+  DiskTier(Log log, const CacheConfig& config, CacheCounters& counters, ProcessSharing sharing = {});
   ~DiskTier();  // writes the .meta files where [cache] auto_save says so
 
-  // Authenticated, and the key material compared; nullopt counts why, where there was something.
-  std::optional<StoredProgram> find(const ProgramKey& key, const Device& device);
+  // Authenticated, and the key material compared.
+  Lookup find(const ProgramKey& key, const Device& device);
+  // To be held while the driver is given what find() answered.
+  Mark loading(const ProgramKey& key, const Device& device);
+  // After find() answered nothing: who builds. Where it is this process, counts why there was nothing.
+  Turn take_turn(const ProgramKey& key, const Device& device, const Lookup& found, IfElsewhere if_elsewhere);
   // The driver refused what find() answered: counted and removed.
   void refuse(const ProgramKey& key, const Device& device, const Status& status);
   // Publishes, or holds back until persist() where auto_save is false.
@@ -52,11 +66,17 @@ class DiskTier {
   std::uint64_t bytes();
 
  private:
+  struct Shelf {  // of one device
+    DeviceFolder folder;
+    ProcessTable processes;
+
+    Shelf(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log);
+  };
   struct Root {
     UniqueFd folder;
     EntryKey key;
     DiskBound bound;
-    std::unordered_map<const Device*, std::unique_ptr<DeviceFolder>> devices;  // guarded by mutex_
+    std::unordered_map<const Device*, std::unique_ptr<Shelf>> shelves;  // guarded by mutex_
   };
   struct HeldBack {
     DeviceFolder* folder = nullptr;
@@ -67,15 +87,19 @@ class DiskTier {
 
   Root* open();  // nullptr: memory only
   Result<std::unique_ptr<Root>> open_root() const;
-  DeviceFolder& folder_of(Root& root, const Device& device);
-  std::optional<StoredProgram> reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason,
-                                      const std::string& why);
+  Shelf& shelf_of(Root& root, const Device& device);
+  // Counted and removed.
+  void reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason, const std::string& why);
+  void count_why_absent(DeviceFolder& folder, const ProgramKey& key);
+  // Whether a process died loading exactly these bytes, not long ago.
+  bool is_quarantined(Root& root, DeviceFolder& folder, const Digest& digest, const ProgramBinary& binary);
   Status publish(Root& root, const Digest& digest, const HeldBack& entry);
   void hold_back(const Digest& digest, HeldBack entry);
   void say_once(const std::string& why);
 
   const Log log_;
   const CacheConfig config_;
+  const ProcessSharing sharing_;
   CacheCounters& counters_;
   MetaLedger ledger_;
   std::mutex mutex_;
@@ -84,6 +108,7 @@ class DiskTier {
   std::map<Digest, HeldBack> held_back_;
   std::uint64_t bytes_held_back_ = 0;
   std::atomic<bool> said_{false};
+  std::atomic<bool> publishes_;  // false: nobody gains by waiting for what this process builds
 };
 
 }  // namespace kiln

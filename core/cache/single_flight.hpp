@@ -40,12 +40,18 @@ class SingleFlight {
         return {*flight->result, false};
       }
     }
-    Result<Value> result = guarded(work);
-    const std::lock_guard lock(mutex_);
-    flights_.erase(key);
-    flight->result.emplace(std::move(result));
-    flight->landed.notify_all();
-    return {*flight->result, true};
+    return fly(key, *flight, work);
+  }
+
+  // nullopt, at once, where somebody does the work already.
+  template <class Work>
+  std::optional<Landing> try_run(const Key& key, Work&& work) {
+    auto flight = std::make_shared<Flight>();
+    {
+      const std::lock_guard lock(mutex_);
+      if (!flights_.try_emplace(key, flight).second) return std::nullopt;
+    }
+    return fly(key, *flight, work);
   }
 
   // Callers that wait for the answer to the key at this moment.
@@ -61,6 +67,16 @@ class SingleFlight {
     std::optional<Result<Value>> result;
     std::size_t waiting = 0;
   };
+
+  template <class Work>
+  Landing fly(const Key& key, Flight& flight, Work& work) {
+    Result<Value> result = guarded(work);
+    const std::lock_guard lock(mutex_);
+    flights_.erase(key);
+    flight.result.emplace(std::move(result));
+    flight.landed.notify_all();
+    return {*flight.result, true};
+  }
 
   template <class Work>
   static Result<Value> guarded(Work& work) {

@@ -1,8 +1,9 @@
 #include "cache/tiered_cache.hpp"
 
+#include "cache/folder/key_file_place.hpp"
+
 #include <kiln/clock.hpp>
 
-#include <functional>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -19,7 +20,7 @@ Status not_among(std::string_view key, const std::string& asked, std::string_vie
 
 }  // namespace
 
-Result<std::unique_ptr<ProgramCache>> TieredCache::create(const CacheContext& context) {
+Result<std::unique_ptr<TieredCache>> TieredCache::create(const CacheContext& context, ProcessSharing sharing) {
   const CacheConfig& config = context.config;
   const std::uint64_t least_weight = config.max_programs == 0 ? 0 : config.max_memory / config.max_programs;
   auto policy = make_eviction_policy(config.policy, least_weight);
@@ -27,42 +28,57 @@ Result<std::unique_ptr<ProgramCache>> TieredCache::create(const CacheContext& co
   if (config.compression != "zstd" && config.compression != "none") {
     return not_among("compression", config.compression, "'zstd', 'none'");
   }
-  return std::unique_ptr<ProgramCache>(std::make_unique<TieredCache>(context, std::move(*policy)));
+  if (Status status = check_key_file_place(config); !status.ok()) return status.within("cache 'tiered'");
+  return std::make_unique<TieredCache>(context, std::move(*policy), std::move(sharing));
 }
 
-TieredCache::TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy)
+TieredCache::TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy, ProcessSharing sharing)
     : log_(context.log),
       memory_({context.config.max_programs, context.config.max_memory}, std::move(policy)),
-      disk_(context.log, context.config, counters_) {}
+      disk_(context.log, context.config, counters_, std::move(sharing)) {}
 
 TieredCache::~TieredCache() { disk_.used(memory_.take_uses()); }
 
 Result<Acquired> TieredCache::get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept {
   try {
-    return acquire({key, source, device});
+    Result<std::optional<Acquired>> acquired = acquire({key, source, device}, IfElsewhere::wait);
+    if (!acquired) return std::move(acquired).error();
+    return std::move(**acquired);
   } catch (const std::bad_alloc&) {
     return unavailable("out of memory");
   }
 }
 
-Result<Acquired> TieredCache::acquire(const Request& request) {
-  if (auto held = from_memory(request)) return std::move(held->acquired);
-  const std::uint64_t start = now_ns();
-  auto landing = flights_.run({request.key.digest, &request.device}, [&]() -> Result<Flown> {
-    if (auto held = from_memory(request)) return std::move(*held);  // landed since it was missed
-    if (auto stored = from_disk(request)) return std::move(*stored);
-    return build(request);
-  });
-  if (!landing.result) {
-    counters_.misses.fetch_add(1);
-    return landing.result.error();
+Result<std::optional<Acquired>> TieredCache::try_get_or_build(const ProgramKey& key, const KernelSource& source,
+                                                              Device& device) noexcept {
+  try {
+    return acquire({key, source, device}, IfElsewhere::leave);
+  } catch (const std::bad_alloc&) {
+    return unavailable("out of memory");
   }
-  Flown& flown = *landing.result;
-  if (!landing.own) flown.acquired = {std::move(flown.acquired.program), Tier::memory, 0};  // made by another's call
+}
+
+Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfElsewhere if_elsewhere) {
+  if (auto held = from_memory(request)) return std::optional(std::move(held->acquired));
+  const std::uint64_t start = now_ns();
+  const ProgramPlace place{request.key.digest, &request.device};
+  const auto work = [&] { return make(request, if_elsewhere); };
+  std::optional<Flight::Landing> landing;
+  do {
+    landing = if_elsewhere == IfElsewhere::wait ? flights_.run(place, work) : flights_.try_run(place, work);
+    // What others flew may have landed with nothing, because they would not wait.
+  } while (if_elsewhere == IfElsewhere::wait && landing->result && !landing->result->has_value());
+  if (!landing || (landing->result && !landing->result->has_value())) return std::optional<Acquired>();
+  if (!landing->result) {
+    counters_.misses.fetch_add(1);
+    return landing->result.error();
+  }
+  Flown& flown = **landing->result;
+  if (!landing->own) flown.acquired = {std::move(flown.acquired.program), Tier::memory, 0};  // made by another's call
   switch (flown.acquired.tier) {
     case Tier::memory:
       // The tier has counted those that it answered.
-      if (!landing.own) counters_.hit(counters_.shared_flights, flown.recorded_build_ns, now_ns() - start);
+      if (!landing->own) counters_.hit(counters_.shared_flights, flown.recorded_build_ns, now_ns() - start);
       break;
     case Tier::disk:
       counters_.hit(counters_.disk_hits, flown.recorded_build_ns, now_ns() - start);
@@ -70,7 +86,31 @@ Result<Acquired> TieredCache::acquire(const Request& request) {
     default:
       counters_.misses.fetch_add(1);
   }
-  return std::move(flown.acquired);
+  return std::optional(std::move(flown.acquired));
+}
+
+Result<std::optional<TieredCache::Flown>> TieredCache::make(const Request& request, IfElsewhere if_elsewhere) {
+  const auto made = [](Result<Flown> flown) -> Result<std::optional<Flown>> {
+    if (!flown) return std::move(flown).error();
+    return std::optional(std::move(*flown));
+  };
+  if (auto held = from_memory(request)) return held;  // landed since it was missed
+  const bool serializes = request.device.info().serializes;
+  Lookup found;
+  if (serializes) {
+    if (auto stored = from_disk(request, found)) return stored;
+  }
+  if (auto failure = failed_builds_.find({request.key.digest, &request.device})) {
+    counters_.negative_hits.fetch_add(1, std::memory_order_relaxed);
+    return std::move(*failure);
+  }
+  if (!serializes) return made(build(request));
+  const Turn turn = disk_.take_turn(request.key, request.device, found, if_elsewhere);
+  if (turn.whose == Whose::elsewhere) return std::optional<Flown>();
+  if (turn.whose == Whose::published) {
+    if (auto stored = from_disk(request, found)) return stored;
+  }
+  return made(build(request));
 }
 
 std::optional<TieredCache::Flown> TieredCache::from_memory(const Request& request) {
@@ -79,14 +119,15 @@ std::optional<TieredCache::Flown> TieredCache::from_memory(const Request& reques
   return Flown{{ProgramHandle(std::move(held->program)), Tier::memory, 0}, held->build_ns};
 }
 
-std::optional<TieredCache::Flown> TieredCache::from_disk(const Request& request) {
-  if (!request.device.info().serializes) return std::nullopt;
+std::optional<TieredCache::Flown> TieredCache::from_disk(const Request& request, Lookup& found) {
   const std::uint64_t start = now_ns();
-  const auto stored = disk_.find(request.key, request.device);
-  if (!stored) return std::nullopt;
-  Result<std::unique_ptr<Program>> program = request.device.load(request.source, stored->binary);
-  if (program) return keep(request, std::move(*program), Tier::disk, stored->build_ns, now_ns() - start);
+  found = disk_.find(request.key, request.device);
+  if (!found.stored) return std::nullopt;
+  const Mark mark = disk_.loading(request.key, request.device);
+  Result<std::unique_ptr<Program>> program = request.device.load(request.source, found.stored->binary);
+  if (program) return keep(request, std::move(*program), Tier::disk, found.stored->build_ns, now_ns() - start);
   const StatusCode code = program.error().code;
+  found.rejected = true;
   // Anything else says nothing about the entry: a lost device answers the build in the same words.
   if (code == StatusCode::corrupt || code == StatusCode::unsupported) {
     disk_.refuse(request.key, request.device, program.error());
@@ -97,7 +138,10 @@ std::optional<TieredCache::Flown> TieredCache::from_disk(const Request& request)
 Result<TieredCache::Flown> TieredCache::build(const Request& request) {
   const std::uint64_t start = now_ns();
   Result<std::unique_ptr<Program>> program = request.device.build(request.source);
-  if (!program) return program.error();
+  if (!program) {
+    failed_builds_.remember({request.key.digest, &request.device}, program.error());
+    return program.error();
+  }
   const std::uint64_t build_ns = now_ns() - start;
   if (!request.device.info().serializes) return keep(request, std::move(*program), Tier::library, build_ns, build_ns);
   if (const Result<ProgramBinary> binary = request.device.serialize(**program)) {
@@ -148,13 +192,20 @@ CacheStats TieredCache::stats() const noexcept {
   stats.bytes_in_memory = memory.bytes;
   stats.bytes_on_disk = disk_.bytes();
   stats.saved_ms = (static_cast<double>(memory.saved_ns) + static_cast<double>(counters_.saved_ns.load())) / ns_per_ms;
+  stats.lease_waits = counters_.lease_waits.load();
+  stats.lease_wait_ns = counters_.lease_wait_ns.load();
+  stats.lease_takeovers = counters_.lease_takeovers.load();
+  stats.lease_timeouts = counters_.lease_timeouts.load();
+  stats.negative_hits = counters_.negative_hits.load();
   return stats;
 }
 
-std::size_t TieredCache::PlaceHash::operator()(const Place& place) const noexcept {
-  return DigestHash{}(place.digest) ^ std::hash<const Device*>{}(place.device);
+Status register_tiered_cache(Registry& registry) {
+  return registry.add_cache("core", "tiered", [](const CacheContext& context) -> Result<std::unique_ptr<ProgramCache>> {
+    auto cache = TieredCache::create(context);
+    if (!cache) return std::move(cache).error();
+    return std::unique_ptr<ProgramCache>(std::move(*cache));
+  });
 }
-
-Status register_tiered_cache(Registry& registry) { return registry.add_cache("core", "tiered", &TieredCache::create); }
 
 }  // namespace kiln

@@ -1,12 +1,15 @@
 // TieredCache: memory, else disk, else one build. The cache that core brings, registered as "tiered".
 //
-// Thread-safety: every method from any thread; distinct keys are loaded and built in parallel. Ownership: as
-// ProgramCache. A device whose programs cannot be serialized is served by the memory tier alone.
+// Thread-safety: every method from any thread; distinct keys are loaded and built in parallel. A build is one among
+// processes too, where they share a folder: the others wait for it, for a bounded time. Ownership: as ProgramCache. A
+// device whose programs cannot be serialized is served by the memory tier alone.
 #pragma once
 
 #include "cache/cache_counters.hpp"
 #include "cache/disk_tier.hpp"
+#include "cache/failed_builds.hpp"
 #include "cache/memory/memory_tier.hpp"
+#include "cache/program_place.hpp"
 #include "cache/single_flight.hpp"
 
 #include <kiln/program_cache.hpp>
@@ -20,13 +23,17 @@ namespace kiln {
 
 class TieredCache final : public ProgramCache {
  public:
-  // unsupported: a policy or compression that this cache does not have, with those it has.
-  static Result<std::unique_ptr<ProgramCache>> create(const CacheContext& context);
+  // unsupported: a policy or compression that this cache does not have, with those it has. invalid_argument: a key file
+  // inside the cache folder.
+  static Result<std::unique_ptr<TieredCache>> create(const CacheContext& context, ProcessSharing sharing = {});
 
-  TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy);
+  TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy, ProcessSharing sharing);
   ~TieredCache() override;
 
   Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept override;
+  // The same without waiting for others: nullopt where another thread or process is making the program now.
+  Result<std::optional<Acquired>> try_get_or_build(const ProgramKey& key, const KernelSource& source,
+                                                   Device& device) noexcept;
   Guard enter() noexcept override { return memory_.enter(); }
   const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override;
   void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept override;
@@ -34,14 +41,6 @@ class TieredCache final : public ProgramCache {
   CacheStats stats() const noexcept override;
 
  private:
-  struct Place {  // a program belongs to one device, also where another has the same identity
-    Digest digest;
-    const Device* device = nullptr;
-    bool operator==(const Place&) const = default;
-  };
-  struct PlaceHash {
-    std::size_t operator()(const Place& place) const noexcept;
-  };
   struct Flown {
     Acquired acquired;
     std::uint64_t recorded_build_ns = 0;
@@ -52,9 +51,13 @@ class TieredCache final : public ProgramCache {
     Device& device;
   };
 
-  Result<Acquired> acquire(const Request& request);
+  using Flight = SingleFlight<ProgramPlace, std::optional<Flown>, ProgramPlaceHash>;  // nullopt: made elsewhere
+
+  Result<std::optional<Acquired>> acquire(const Request& request, IfElsewhere if_elsewhere);
+  Result<std::optional<Flown>> make(const Request& request, IfElsewhere if_elsewhere);
   std::optional<Flown> from_memory(const Request& request);
-  std::optional<Flown> from_disk(const Request& request);
+  // Says in `found` what the disk had.
+  std::optional<Flown> from_disk(const Request& request, Lookup& found);
   Result<Flown> build(const Request& request);
   Flown keep(const Request& request, std::unique_ptr<Program> program, Tier tier, std::uint64_t build_ns,
              std::uint64_t took_ns);
@@ -63,7 +66,8 @@ class TieredCache final : public ProgramCache {
   CacheCounters counters_;
   MemoryTier memory_;
   mutable DiskTier disk_;  // its figures are surveyed when they are asked for
-  SingleFlight<Place, Flown, PlaceHash> flights_;
+  FailedBuilds failed_builds_;
+  Flight flights_;
 };
 
 // Adds "tiered" in the name of "core".

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <ctime>
+
 namespace kiln {
 namespace {
 
@@ -18,7 +20,14 @@ constexpr std::size_t most_other_drivers = 32;
 constexpr const char* manifest_name = "manifest.json";
 
 std::string file_name(const Digest& digest, StoredFile file) {
-  return file_name_of(digest, file == StoredFile::program ? ".bin" : ".meta");
+  switch (file) {
+    case StoredFile::program:
+      return file_name_of(digest, ".bin");
+    case StoredFile::quarantined:
+      return file_name_of(digest, quarantined_suffix);
+    default:
+      return file_name_of(digest, ".meta");
+  }
 }
 
 std::string text_of(const std::vector<std::byte>& bytes) {
@@ -80,6 +89,43 @@ std::uint64_t DeviceFolder::remove(const Digest& digest) {
     if (unlinkat(folder->get(), name.c_str(), 0) == 0) bytes += static_cast<std::uint64_t>(at.st_size);
   }
   return bytes;
+}
+
+std::optional<struct stat> DeviceFolder::look_at(const Digest& digest, StoredFile file) {
+  const Result<int> folder = open(Create::no);
+  if (!folder || *folder < 0) return std::nullopt;
+  const std::string path = subfolder_of(digest) + "/" + file_name(digest, file);
+  struct stat at {};
+  if (fstatat(*folder, path.c_str(), &at, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(at.st_mode)) return std::nullopt;
+  return at;
+}
+
+std::optional<std::int64_t> DeviceFolder::last_written_ns(const Digest& digest, StoredFile file) {
+  const auto at = look_at(digest, file);
+  return at ? std::optional(modified_ns(*at)) : std::nullopt;
+}
+
+bool DeviceFolder::quarantine(const Digest& digest, std::int64_t written_by_s) {
+  const auto stored = look_at(digest, StoredFile::program);
+  if (!stored || stored->st_mtime > written_by_s) return false;
+  const Result<UniqueFd> folder = open_subfolder_of(digest, Create::no);
+  if (!folder || !*folder) return false;
+  const std::string aside = file_name(digest, StoredFile::quarantined);
+  if (renameat(folder->get(), file_name(digest, StoredFile::program).c_str(), folder->get(), aside.c_str()) != 0) {
+    return false;
+  }
+  utimensat(folder->get(), aside.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);  // it begins now
+  return true;
+}
+
+void DeviceFolder::end_quarantine(const Digest& digest) {
+  const Result<UniqueFd> folder = open_subfolder_of(digest, Create::no);
+  if (folder && *folder) unlinkat(folder->get(), file_name(digest, StoredFile::quarantined).c_str(), 0);
+}
+
+bool DeviceFolder::quarantine_lasts(const Digest& digest) {
+  const auto aside = look_at(digest, StoredFile::quarantined);
+  return aside && std::time(nullptr) - aside->st_mtime < quarantine_s;
 }
 
 bool DeviceFolder::held_under_another_driver(const ProgramKey& key) {

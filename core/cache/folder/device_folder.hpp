@@ -1,7 +1,8 @@
-// DeviceFolder: the files of one device under one driver: manifest.json, hh/DIGEST.bin, hh/DIGEST.meta.
+// DeviceFolder: the files of one device under one driver: manifest.json, hh/DIGEST.bin, hh/DIGEST.meta, and what was
+// set aside, hh/DIGEST.quarantined.
 //
-// Thread-safety: every method from any thread. Ownership: owns its descriptor, borrows the root's. Nothing is made
-// before the first write, so a cache that is only read leaves no trace.
+// Thread-safety: every method from any thread. Ownership: owns its descriptor, borrows the root's. No folder is
+// made before the first write.
 #pragma once
 
 #include "cache/folder/open_folder.hpp"
@@ -12,6 +13,8 @@
 #include <kiln/program.hpp>
 #include <kiln/status.hpp>
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -21,7 +24,7 @@
 
 namespace kiln {
 
-enum class StoredFile : std::uint8_t { invalid = 0, program, meta };
+enum class StoredFile : std::uint8_t { invalid = 0, program, meta, quarantined };
 
 class DeviceFolder {
  public:
@@ -34,9 +37,20 @@ class DeviceFolder {
   Status write(const Digest& digest, StoredFile file, std::span<const std::byte> bytes);
   // Both files of an entry. A link of that name is removed, never what it points at. Answers the bytes that went.
   std::uint64_t remove(const Digest& digest);
+  bool holds(const Digest& digest, StoredFile file) { return last_written_ns(digest, file).has_value(); }
+  std::optional<std::int64_t> last_written_ns(const Digest& digest, StoredFile file);  // since 1970
+
+  // Sets a stored program aside under another name, unless it was written after `written_by_s` (seconds since 1970).
+  bool quarantine(const Digest& digest, std::int64_t written_by_s);
+  void end_quarantine(const Digest& digest);
+  // Whether it began less than a week ago.
+  bool quarantine_lasts(const Digest& digest);
 
   // Whether the program that the key means is held for the same device under another driver identity.
   bool held_under_another_driver(const ProgramKey& key);
+
+  // A copy of the descriptor's number, valid as long as this object; -1: there is no folder yet.
+  Result<int> open(Create create);
 
  private:
   struct OtherDriver {  // the same device's folder under another driver identity
@@ -44,9 +58,9 @@ class DeviceFolder {
     std::string driver_fields;
   };
 
-  // A copy of the descriptor's number, valid as long as this object; -1: there is no folder yet.
-  Result<int> open(Create create);
   Result<UniqueFd> open_subfolder_of(const Digest& digest, Create create);
+  // What lstat says of a file of the digest's; nullopt where there is no regular file of that name.
+  std::optional<struct stat> look_at(const Digest& digest, StoredFile file);
   const std::vector<OtherDriver>& other_drivers();
   // Where there is none. Failing costs no program, so the next write tries again. REQUIRES: mutex_ is held.
   void write_manifest();

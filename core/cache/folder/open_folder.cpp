@@ -16,13 +16,16 @@ namespace {
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr mode_t ours_alone = 0700;
 
+Status check_owner(const struct stat& at, const std::string& who) {
+  if (at.st_uid == geteuid()) return {};
+  return unavailable(who + ": belongs to user " + std::to_string(at.st_uid) + ", expected " +
+                     std::to_string(geteuid()));
+}
+
 Status check_ours(int folder, const std::string& who) {
   struct stat at {};
   if (fstat(folder, &at) != 0) return system_error(who, "cannot be looked at", errno);
-  if (at.st_uid != geteuid()) {
-    return unavailable(who + ": belongs to user " + std::to_string(at.st_uid) + ", expected " +
-                       std::to_string(geteuid()));
-  }
+  if (Status status = check_owner(at, who); !status.ok()) return status;
   if ((at.st_mode & 022) != 0) {
     char mode[16];
     std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(at.st_mode & 07777));
@@ -84,6 +87,18 @@ Result<UniqueFd> open_folder(const std::filesystem::path& path, Create create) {
     }
   }
   return open_subfolder(AT_FDCWD, plain.string(), who, create);
+}
+
+Result<UniqueFd> open_shared_file(int folder, const std::string& name, const std::string& who, Create create) {
+  const int make = create == Create::yes ? O_CREAT : 0;
+  UniqueFd file(openat(folder, name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | make, 0600));
+  if (!file && errno == ENOENT && create != Create::yes) return UniqueFd();
+  if (!file) return system_error(who, "cannot be opened", errno);
+  struct stat at {};
+  if (fstat(file.get(), &at) != 0) return system_error(who, "cannot be looked at", errno);
+  if (!S_ISREG(at.st_mode)) return unavailable(who + ": is not a regular file");
+  if (Status status = check_owner(at, who); !status.ok()) return status;
+  return file;
 }
 
 std::vector<std::string> names_in(int folder) {

@@ -1,5 +1,5 @@
-// Opening folders so that nobody else can have a hand in them: by descriptor, never through a symbolic link, owned by
-// this user and writable by nobody else.
+// Opening folders, and files that processes share, so that nobody else can have a hand in them: by descriptor, never
+// through a symbolic link, owned by this user and writable by nobody else.
 //
 // Thread-safety: pure calls of the operating system. Ownership: the answered descriptor is the caller's.
 // "Absent" is an empty descriptor; every Status names the folder and both sides of a mismatch.
@@ -24,6 +24,10 @@ Result<UniqueFd> open_folder(const std::filesystem::path& path, Create create);
 
 // The folder `name` in `parent`. `who` is what a message calls it.
 Result<UniqueFd> open_subfolder(int parent, const std::string& name, const std::string& who, Create create);
+
+// A file of this user's in `folder`, for reading and writing by several processes. yes: an empty one is made (0600)
+// where it is missing.
+Result<UniqueFd> open_shared_file(int folder, const std::string& name, const std::string& who, Create create);
 
 // What is in the folder, without "." and ".."; empty where it cannot be read.
 std::vector<std::string> names_in(int folder);

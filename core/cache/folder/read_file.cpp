@@ -11,11 +11,15 @@
 namespace kiln {
 namespace {
 
-FileContents without_bytes(FileState state, std::string why) { return {state, {}, std::move(why)}; }
+FileContents without_bytes(FileState state, std::string why) { return {state, {}, std::move(why), 0}; }
 
 std::string text_of(int error) { return std::generic_category().message(error); }
 
 }  // namespace
+
+std::int64_t modified_ns(const struct stat& at) noexcept {
+  return std::int64_t{at.st_mtim.tv_sec} * 1'000'000'000 + at.st_mtim.tv_nsec;
+}
 
 FileContents read_file(int folder, const std::string& name, std::uint64_t most_bytes) {
   // O_NONBLOCK: a planted FIFO must not hang the reader.
@@ -35,10 +39,12 @@ FileContents read_file(int folder, const std::string& name, std::uint64_t most_b
   }
   const auto size = static_cast<std::uint64_t>(at.st_size);
   if (size > most_bytes) {
-    return without_bytes(FileState::too_large,
-                         "has " + std::to_string(size) + " bytes, expected at most " + std::to_string(most_bytes));
+    FileContents large = without_bytes(
+        FileState::too_large, "has " + std::to_string(size) + " bytes, expected at most " + std::to_string(most_bytes));
+    large.modified_ns = modified_ns(at);
+    return large;
   }
-  FileContents contents{FileState::read, std::vector<std::byte>(static_cast<std::size_t>(size)), {}};
+  FileContents contents{FileState::read, std::vector<std::byte>(static_cast<std::size_t>(size)), {}, modified_ns(at)};
   std::size_t done = 0;
   while (done < contents.bytes.size()) {
     const ssize_t got =

@@ -3,6 +3,8 @@
 // Thread-safety: pure calls of the operating system. Ownership: values.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -24,7 +26,11 @@ struct FileContents {
   FileState state = FileState::invalid;
   std::vector<std::byte> bytes;  // set where it was read
   std::string why;               // set where it is neither read nor absent
+  std::int64_t modified_ns = 0;  // since 1970; set where it could be looked at
 };
+
+// When it was last modified, since 1970.
+std::int64_t modified_ns(const struct stat& at) noexcept;
 
 FileContents read_file(int folder, const std::string& name, std::uint64_t most_bytes);
 

@@ -2,6 +2,7 @@
 
 #include "cache/folder/new_file.hpp"
 #include "cache/folder/open_folder.hpp"
+#include "cache/folder/read_file.hpp"
 #include "cache/format/manifest.hpp"
 
 #include <fcntl.h>
@@ -32,12 +33,12 @@ std::optional<Digest> digest_of_file(std::string_view name) noexcept {
   return Digest::from_hex(name.substr(0, digest_digits));
 }
 
-std::int64_t modified_ns(const struct stat& at) noexcept {
-  return std::int64_t{at.st_mtim.tv_sec} * 1'000'000'000 + at.st_mtim.tv_nsec;
-}
-
+// What is nobody's after some time: what a killed process was writing, and what is quarantined no more.
 void sweep_if_stale(int folder, const std::string& name, const struct stat& at) {
-  if (std::time(nullptr) - at.st_mtime > stale_after_s) unlinkat(folder, name.c_str(), 0);
+  const std::time_t age_s = std::time(nullptr) - at.st_mtime;
+  const bool stale = (NewFile::is_temporary(name) && age_s > stale_after_s) ||
+                     (name.ends_with(quarantined_suffix) && age_s > quarantine_s);
+  if (stale) unlinkat(folder, name.c_str(), 0);
 }
 
 void survey_subfolder(int folder, std::size_t index, Sweep sweep, Survey& found) {
@@ -52,7 +53,7 @@ void survey_subfolder(int folder, std::size_t index, Sweep sweep, Survey& found)
       entry.digest = *digest;
       entry.bytes += static_cast<std::uint64_t>(at.st_size);
       entry.last_used_ns = std::max(entry.last_used_ns, modified_ns(at));
-    } else if (sweep == Sweep::yes && NewFile::is_temporary(name)) {
+    } else if (sweep == Sweep::yes) {
       sweep_if_stale(folder, name, at);
     }
   }

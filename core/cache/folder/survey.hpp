@@ -14,6 +14,9 @@
 
 namespace kiln {
 
+inline constexpr std::string_view quarantined_suffix = ".quarantined";  // of a program that was set aside
+inline constexpr std::int64_t quarantine_s = 7 * 24 * 3600;             // from then on
+
 // What lies in the folders of a device: DEVICE/hh/DIGEST.bin and DEVICE/hh/DIGEST.meta.
 struct StoredEntry {
   std::size_t folder = 0;  // into Survey::folders
@@ -30,7 +33,8 @@ struct Survey {
 
 enum class Sweep : std::uint8_t { invalid = 0, no, yes };
 
-// yes: temporary files older than ten minutes, which a killed process left, are removed on the way.
+// yes: temporary files older than ten minutes, which a killed process left, and programs that were set aside more than
+// a week ago are removed on the way.
 Survey survey(int root, Sweep sweep);
 
 // Removes least recently used entries until at most `bytes` are left; answers how many were removed. At most 4096 go in

@@ -43,6 +43,14 @@ struct CacheStats {
   std::uint64_t bytes_in_memory = 0;
   std::uint64_t bytes_on_disk = 0;
   double saved_ms = 0;  // recorded build times of hits, less what the hits cost
+  // Of sharing the work with other processes: how often a program was waited for that another process was building, and
+  // for how long; how often that process stopped without having published it, and how often patience ended first.
+  std::uint64_t lease_waits = 0;
+  std::uint64_t lease_wait_ns = 0;
+  std::uint64_t lease_takeovers = 0;
+  std::uint64_t lease_timeouts = 0;
+  // Of the misses: those answered with the error of an earlier build, without asking the compiler again.
+  std::uint64_t negative_hits = 0;
 };
 
 class ProgramCache {
@@ -53,7 +61,8 @@ class ProgramCache {
   virtual ~ProgramCache();
 
   // The program for the key, made at most once at a time however many threads ask. `source` and `device` belong to
-  // `key`. A failed build answers every waiter and is not kept.
+  // `key`. A failed build answers every waiter and is not kept as a program; what the compiler refused may be remembered
+  // and answered again without asking it.
   virtual Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept = 0;
 
   // Memory tier only, for hot loops: nullptr where the program is not there. The pointer is valid while the guard

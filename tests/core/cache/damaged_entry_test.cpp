@@ -14,7 +14,7 @@ namespace {
 // A cache that keeps nothing in memory, holding the program "one", whose file is `file`.
 struct Stored : Workplace {
   SyntheticDevice device;
-  std::unique_ptr<ProgramCache> cache;
+  std::unique_ptr<TieredCache> cache;
   std::filesystem::path file;
   std::vector<std::byte> good;
 

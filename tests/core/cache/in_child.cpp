@@ -38,6 +38,8 @@ Child::Child(const std::function<std::string()>& work) {
   said_ = ends[0];
 }
 
+void Child::kill(int signal) { ::kill(pid_, signal); }
+
 ChildEnd Child::wait() {
   ChildEnd end;
   char buffer[4096];
@@ -54,7 +56,7 @@ ChildEnd Child::wait() {
 Child::~Child() {
   close(said_);
   if (pid_ < 0) return;
-  kill(pid_, SIGKILL);
+  ::kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
 }
 

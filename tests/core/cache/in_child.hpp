@@ -23,6 +23,7 @@ class Child {
   Child& operator=(const Child&) = delete;
   ~Child();
 
+  void kill(int signal);
   ChildEnd wait();
 
  private:

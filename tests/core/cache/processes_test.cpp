@@ -55,7 +55,7 @@ TEST_CASE("cache::processes: two that publish one key over and over: every reade
   DiskTier reader({&place.log, LogLevel::warning}, place.config, counters);
   int found = 0;
   for (int i = 0; i < 300 || found == 0; ++i) {
-    const auto stored = reader.find(key, device);
+    const auto stored = reader.find(key, device).stored;
     if (stored && stored->binary.bytes == binary.bytes) ++found;
   }
   CHECK(first.wait().said == "");

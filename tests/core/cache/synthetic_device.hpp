@@ -1,5 +1,6 @@
-// SyntheticDevice: a codec without a driver. A program is its source's text; a binary is the text behind a tag. It
-// counts, refuses and waits as told, and it knows whether bytes that it is given are bytes that it once made.
+// SyntheticDevice: a codec without a driver. A program is its source's text; a binary is a tag, a checksum such as
+// drivers have (CRC-32), the number of the build and the text. It counts, refuses, waits, lies and dies as told, and it
+// knows whether bytes that it is given are bytes that it once made.
 //
 // Thread-safety: as Device; what is told to it is set before it is used. Ownership: a test's.
 #pragma once
@@ -9,6 +10,7 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,12 +49,26 @@ class SyntheticDevice final : public Device {
 
   DeviceInfo& facts() noexcept { return info_; }
 
-  std::function<void(const KernelSource&)> on_build;  // runs inside build(), on its thread
+  std::function<void(const KernelSource&)> on_build;  // runs inside build(), on its thread: may wait, hang or die
+  std::function<void(const KernelSource&)> on_load;   // likewise, where the bytes' own checksum is right
+  std::uint32_t build_number = 0;                     // another number makes other bytes of the same text
   std::atomic<bool> fail_builds{false};
   std::atomic<StatusCode> load_answers{StatusCode::ok};
   std::uint64_t charge = 100;
   std::atomic<int> builds{0}, loads{0}, live{0};
   std::atomic<int> false_bytes{0};  // load() was handed bytes that serialize() would not have made
+  std::atomic<StatusCode> fails_with{StatusCode::invalid_argument};  // where builds fail
+
+  // Makes the checksum inside a binary right, as somebody who alters one with care would.
+  static void repair_sum(std::span<std::byte> binary) {
+    if (binary.size() < sum_end) return;
+    std::uint32_t sum = ~0u;
+    for (const std::byte byte : binary.subspan(sum_end)) {
+      sum ^= static_cast<std::uint32_t>(byte);
+      for (int bit = 0; bit < 8; ++bit) sum = (sum >> 1) ^ (0xEDB88320u & (0u - (sum & 1)));
+    }
+    std::memcpy(binary.data() + sum_at, &sum, sizeof sum);
+  }
 
   const DeviceInfo& info() const noexcept override { return info_; }
   Result<std::unique_ptr<Buffer>> create_buffer(const BufferDesc&) noexcept override {
@@ -61,18 +77,20 @@ class SyntheticDevice final : public Device {
   Result<std::unique_ptr<Program>> build(const KernelSource& source) noexcept override {
     ++builds;
     if (on_build) on_build(source);
-    if (fail_builds) return invalid_argument("synthetic: line 1: what is '" + source.text + "'?");
+    if (fail_builds) return Status{fails_with, "synthetic: line 1: what is '" + source.text + "'?"};
     return program(source.text);
   }
   Result<std::unique_ptr<Program>> load(const KernelSource& source, const ProgramBinary& binary) noexcept override {
     ++loads;
-    if (binary.format != format || binary.bytes != bytes_of(source.text)) ++false_bytes;
+    if (binary.format != format || !is_mine(binary.bytes, source.text)) ++false_bytes;
+    if (!sum_is_right(binary.bytes)) return corrupt("synthetic: the binary's own checksum is wrong");
+    if (on_load) on_load(source);
     if (load_answers != StatusCode::ok) return Status{load_answers, "synthetic: told to refuse"};
     return program(source.text);
   }
   Result<ProgramBinary> serialize(const Program& made) noexcept override {
     if (!info_.serializes) return unsupported("synthetic device: keeps nothing");
-    return ProgramBinary{format, bytes_of(static_cast<const SyntheticProgram&>(made).text())};
+    return ProgramBinary{format, bytes_of(static_cast<const SyntheticProgram&>(made).text(), build_number)};
   }
   Result<std::uint64_t> submit(const Dispatch&) noexcept override {
     return unsupported("synthetic device: has no queue");
@@ -82,13 +100,27 @@ class SyntheticDevice final : public Device {
   }
 
  private:
-  static constexpr const char* format = "synthetic:1";
+  static constexpr const char* format = "synthetic:2";
+  static constexpr std::size_t sum_at = 4, sum_end = 8;
 
-  static std::vector<std::byte> bytes_of(const std::string& text) {
-    const std::string whole = "SYN1" + text;
-    std::vector<std::byte> bytes(whole.size());
-    std::memcpy(bytes.data(), whole.data(), whole.size());
+  static std::vector<std::byte> bytes_of(const std::string& text, std::uint32_t number) {
+    std::vector<std::byte> bytes(sum_end + sizeof number + text.size());
+    std::memcpy(bytes.data(), "SYN2", sum_at);
+    std::memcpy(bytes.data() + sum_end, &number, sizeof number);
+    std::memcpy(bytes.data() + sum_end + sizeof number, text.data(), text.size());
+    repair_sum(bytes);
     return bytes;
+  }
+  static bool is_mine(const std::vector<std::byte>& bytes, const std::string& text) {
+    std::uint32_t number = 0;
+    if (bytes.size() != sum_end + sizeof number + text.size()) return false;
+    std::memcpy(&number, bytes.data() + sum_end, sizeof number);
+    return bytes == bytes_of(text, number);
+  }
+  static bool sum_is_right(std::vector<std::byte> bytes) {
+    const auto before = bytes;
+    repair_sum(bytes);
+    return bytes == before;
   }
   std::unique_ptr<Program> program(const std::string& text) {
     return std::make_unique<SyntheticProgram>(text, charge, live);

@@ -1,5 +1,6 @@
 // TieredCache: which tier answers, exactly counted; one build however many ask; and what the configuration changes.
 #include "cache/tiered_cache.hpp"
+#include "cache/failed_builds.hpp"
 #include "core/cache/rendezvous.hpp"
 #include "core/cache/workplace.hpp"
 
@@ -88,20 +89,66 @@ TEST_CASE("cache::tiered_cache: distinct keys are built at one time") {
   CHECK(device.builds == 2);
 }
 
-TEST_CASE("cache::tiered_cache: a failed build answers all who wait, and the next one tries again") {
+TEST_CASE("cache::tiered_cache: a build that fails for the moment answers all who wait, and the next one tries again") {
   Workplace place;
   SyntheticDevice device;
   const auto cache = place.open();
   device.fail_builds = true;
+  device.fails_with =
+      GENERATE(StatusCode::unavailable, StatusCode::device_lost, StatusCode::timeout, StatusCode::internal);
+  const auto failed = acquire(*cache, "one", device);
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().code == device.fails_with);
+  CHECK_FALSE(acquire(*cache, "one", device));
+  CHECK(device.builds == 2);
+  CHECK(cache->stats().misses == 2);
+  CHECK(cache->stats().negative_hits == 0);
+  CHECK(place.files(".bin").empty());
+  device.fail_builds = false;
+  CHECK(acquire(*cache, "one", device)->tier == Tier::built);
+}
+
+TEST_CASE("cache::tiered_cache: what the compiler refuses is answered again without asking it, and never stored") {
+  Workplace place;
+  SyntheticDevice device, other;
+  device.facts().serializes = GENERATE(true, false);
+  const auto cache = place.open();
+  device.fail_builds = other.fail_builds = true;
   const auto failed = acquire(*cache, "nonsense", device);
   REQUIRE_FALSE(failed);
   CHECK(failed.error().text() == "invalid_argument: synthetic: line 1: what is 'nonsense'?");
-  CHECK_FALSE(acquire(*cache, "nonsense", device));
-  CHECK(device.builds == 2);
+  const auto again = acquire(*cache, "nonsense", device);
+  REQUIRE_FALSE(again);
+  CHECK(again.error().text() == failed.error().text());
+  CHECK(device.builds == 1);
   CHECK(cache->stats().misses == 2);
+  CHECK(cache->stats().negative_hits == 1);
+  CHECK_FALSE(acquire(*cache, "other nonsense", device));
+  CHECK(device.builds == 2);
+  CHECK_FALSE(acquire(*cache, "nonsense", other));  // another device may think otherwise
+  CHECK(other.builds == 1);
   CHECK(place.files(".bin").empty());
   device.fail_builds = false;
-  CHECK(acquire(*cache, "nonsense", device)->tier == Tier::built);
+  CHECK(acquire(*place.open(), "nonsense", device)->program);  // not beyond the process
+}
+
+TEST_CASE("cache::failed_builds: bounded, the oldest goes; failures of the moment are not kept") {
+  SyntheticDevice device;
+  FailedBuilds failures(2);
+  const auto place_of = [&](const char* text) { return ProgramPlace{sha256(text), &device}; };
+  failures.remember(place_of("one"), invalid_argument("first"));
+  failures.remember(place_of("one"), invalid_argument("again"));
+  failures.remember(place_of("two"), unsupported("second"));
+  for (const StatusCode code : {StatusCode::unavailable, StatusCode::device_lost, StatusCode::timeout, StatusCode::io,
+                                StatusCode::internal, StatusCode::corrupt, StatusCode::not_found}) {
+    failures.remember(place_of("moment"), {code, "not for long"});
+    CHECK_FALSE(failures.find(place_of("moment")));
+  }
+  CHECK(failures.find(place_of("one"))->message == "first");
+  failures.remember(place_of("three"), invalid_argument("third"));
+  CHECK_FALSE(failures.find(place_of("one")));
+  CHECK(failures.find(place_of("two"))->text() == "unsupported: second");
+  CHECK(failures.find(place_of("three")));
 }
 
 TEST_CASE("cache::tiered_cache: handles outlive eviction, and what is pinned beyond capacity is served uncached") {
@@ -203,7 +250,8 @@ TEST_CASE("cache::tiered_cache: read_only reads and never writes") {
   Workplace place;
   SyntheticDevice device;
   place.config.read_only = true;
-  CHECK(acquire(*place.open(), "one", device)->tier == Tier::built);
+  TieredCache unchecked({{}, place.config}, std::move(*make_eviction_policy("lru")), {});
+  CHECK(acquire(unchecked, "one", device)->tier == Tier::built);
   CHECK_FALSE(std::filesystem::exists(place.config.directory));
   CHECK_FALSE(std::filesystem::exists(place.config.key_file));
 
@@ -255,6 +303,30 @@ TEST_CASE("cache::tiered_cache: a policy or a compression that is not there is r
   place.config.compression = "brotli";
   CHECK(make({{}, place.config}).error().text() ==
         "unsupported: cache 'tiered': compression 'brotli': there is 'zstd', 'none'");
+}
+
+TEST_CASE("cache::tiered_cache: a key file inside the cache folder is refused, also where a link leads there") {
+  Workplace place;
+  const auto folder = place.config.directory;
+  std::filesystem::create_directories(folder / "deep");
+  std::filesystem::create_directory_symlink(folder / "deep", place.temporary.path() / "link");
+  for (const auto& inside : {folder / "key", folder / "deep" / ".." / "key", folder / "missing" / "key",
+                             place.temporary.path() / "link" / "key"}) {
+    place.config.key_file = inside;
+    const auto refused = TieredCache::create({{}, place.config});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().text() == "invalid_argument: cache 'tiered': key file " + inside.string() +
+                                        ": lies in the cache folder " + folder.string() +
+                                        ", expected a place outside of it");
+  }
+  place.config.key_file = folder.string() + "-key";
+  CHECK(TieredCache::create({{}, place.config}));
+  place.config.key_file = folder / "key";
+  SyntheticDevice device;  // made without create(): memory only
+  TieredCache unchecked({{}, place.config}, std::move(*make_eviction_policy("lru")), {});
+  CHECK(acquire(unchecked, "one", device)->tier == Tier::built);
+  CHECK(place.files(".bin").empty());
+  CHECK(place.log.said("lies in the cache folder") == 1);
 }
 
 }  // namespace

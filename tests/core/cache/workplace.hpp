@@ -43,6 +43,14 @@ class CollectedLog final : public LogSink {
   void write(LogLevel level, std::string_view, std::string_view message) noexcept override {
     const std::lock_guard lock(mutex_);
     if (level >= LogLevel::warning) warnings_.emplace_back(message);
+    messages_.emplace_back(message);
+  }
+  // How many messages, of whatever level, hold the words.
+  int said(std::string_view words) const {
+    const std::lock_guard lock(mutex_);
+    int count = 0;
+    for (const std::string& message : messages_) count += message.find(words) != std::string::npos;
+    return count;
   }
   std::vector<std::string> warnings() const {
     const std::lock_guard lock(mutex_);
@@ -51,7 +59,7 @@ class CollectedLog final : public LogSink {
 
  private:
   mutable std::mutex mutex_;
-  std::vector<std::string> warnings_;
+  std::vector<std::string> warnings_, messages_;
 };
 
 struct Workplace {
@@ -64,8 +72,8 @@ struct Workplace {
     config.key_file = temporary.path() / "state" / "key";
   }
 
-  std::unique_ptr<ProgramCache> open() {
-    auto cache = TieredCache::create({{&log, LogLevel::info}, config});
+  std::unique_ptr<TieredCache> open(ProcessSharing sharing = {}) {
+    auto cache = TieredCache::create({{&log, LogLevel::info}, config}, std::move(sharing));
     if (!cache) throw std::runtime_error(cache.error().text());
     return std::move(cache).value();
   }

@@ -1,0 +1,34 @@
+// FailedBuilds: what the compiler had to say about sources that it refuses, so that the same one is not asked again.
+//
+// Only failures that will come again are kept: what is wrong with the source (invalid_argument) or beyond the device
+// (unsupported). One that another moment may mend is not. Bounded: the oldest goes. Of this process only: nothing is
+// stored. Thread-safety: every method from any thread. Ownership: values.
+#pragma once
+
+#include "cache/program_place.hpp"
+
+#include <kiln/status.hpp>
+
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+namespace kiln {
+
+class FailedBuilds {
+ public:
+  explicit FailedBuilds(std::size_t most = 256) noexcept : most_(most) {}
+
+  std::optional<Status> find(const ProgramPlace& place) const;
+  void remember(const ProgramPlace& place, const Status& failure);
+
+ private:
+  const std::size_t most_;
+  mutable std::mutex mutex_;
+  std::unordered_map<ProgramPlace, Status, ProgramPlaceHash> failures_;
+  std::deque<ProgramPlace> order_;  // oldest first; the same as are in failures_
+};
+
+}  // namespace kiln

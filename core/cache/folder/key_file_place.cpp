@@ -1,0 +1,40 @@
+#include "cache/folder/key_file_place.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+namespace kiln {
+namespace {
+
+std::filesystem::path without_slash(const std::filesystem::path& path) {
+  const std::filesystem::path normal = path.lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
+bool lies_below(const std::filesystem::path& path, const std::filesystem::path& folder) {
+  const auto [in_folder, in_path] = std::ranges::mismatch(folder, path);
+  return in_folder == folder.end();
+}
+
+// Links followed as far as the path exists.
+std::filesystem::path resolved(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::weakly_canonical(path, error);
+  return without_slash(error ? path : real);
+}
+
+}  // namespace
+
+Status check_key_file_place(const CacheConfig& config) {
+  if (config.key_file.empty() || config.directory.empty()) return {};
+  // As written, too: a link inside the folder that leads out of it can be exchanged.
+  if (lies_below(without_slash(config.key_file), without_slash(config.directory)) ||
+      lies_below(resolved(config.key_file), resolved(config.directory))) {
+    return invalid_argument("key file " + config.key_file.string() + ": lies in the cache folder " +
+                            config.directory.string() + ", expected a place outside of it");
+  }
+  return {};
+}
+
+}  // namespace kiln

@@ -1,0 +1,15 @@
+// Where the signing key must not lie: below the folder whose entries it signs. Whoever copies, shares or mounts the
+// cache would hand the key over with it.
+//
+// Thread-safety: pure calls of the operating system. Ownership: values.
+#pragma once
+
+#include <kiln/config.hpp>
+#include <kiln/status.hpp>
+
+namespace kiln {
+
+// invalid_argument, naming both, where it does; also by way of links.
+Status check_key_file_place(const CacheConfig& config);
+
+}  // namespace kiln

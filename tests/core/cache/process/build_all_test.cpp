@@ -1,0 +1,137 @@
+// build_all: every request answered, in its place, and the work shared among threads and among processes.
+#include "cache/build_all.hpp"
+#include "core/cache/in_child.hpp"
+#include "core/cache/process/shared.hpp"
+#include "core/cache/rendezvous.hpp"
+#include "core/cache/workplace.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <atomic>
+#include <thread>
+
+namespace kiln::test {
+namespace {
+
+// Requests for `count` programs, with what they borrow.
+struct Wanted {
+  std::vector<KernelSource> sources;
+  std::vector<ProgramKey> keys;
+  std::vector<ProgramRequest> requests;
+
+  Wanted(int count, SyntheticDevice& device) {
+    for (int i = 0; i < count; ++i) {
+      sources.push_back(source_of("program " + std::to_string(i)));
+      keys.push_back(key_of(sources.back(), device.info(), "label"));
+    }
+    for (std::size_t i = 0; i < keys.size(); ++i) requests.push_back({&keys[i], &sources[i], &device});
+  }
+};
+
+// Empty where each answer is the program that was asked for.
+std::string fault_of(const std::vector<Result<Acquired>>& answers) {
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i]) return answers[i].error().text();
+    if (text_of(*answers[i]) != "program " + std::to_string(i)) return "answer " + std::to_string(i) + " is another's";
+  }
+  return {};
+}
+
+TEST_CASE("cache::build_all: built in the order asked for, answered in it, failures in their places") {
+  Workplace place;
+  SyntheticDevice device;
+  const auto cache = place.open();
+  std::vector<std::string> order;
+  device.on_build = [&](const KernelSource& source) {
+    order.push_back(source.text);
+    device.fail_builds = source.text == "program 1";
+  };
+  const Wanted wanted(3, device);
+  const auto answers = build_all(*cache, wanted.requests);
+  CHECK(order == std::vector<std::string>{"program 0", "program 1", "program 2"});
+  REQUIRE(answers.size() == 3);
+  CHECK(text_of(*answers[0]) == "program 0");
+  CHECK_FALSE(answers[1]);
+  CHECK(text_of(*answers[2]) == "program 2");
+  CHECK(build_all(*cache, {}).empty());
+}
+
+TEST_CASE("cache::build_all: its threads build at one time, each program once, also where one is asked for twice") {
+  Workplace place;
+  SyntheticDevice device;
+  const auto cache = place.open();
+  Rendezvous all(3);
+  std::atomic<int> met{0};
+  device.on_build = [&](const KernelSource&) {
+    if (device.builds <= 3) met += all.meet() ? 1 : 0;
+  };
+  const Wanted wanted(40, device);
+  std::vector<ProgramRequest> twice = wanted.requests;
+  twice.insert(twice.end(), wanted.requests.begin(), wanted.requests.end());
+  const auto answers = build_all(*cache, twice, 3);
+  CHECK(met == 3);
+  CHECK(device.builds == 40);
+  REQUIRE(answers.size() == 80);
+  CHECK(fault_of({answers.begin(), answers.begin() + 40}) == "");
+  CHECK(fault_of({answers.begin() + 40, answers.end()}) == "");
+}
+
+TEST_CASE("cache::build_all: two processes that start on nothing build at one time") {
+  Workplace place;
+  struct Both {
+    std::atomic<int> building{0}, most{0}, builds{0};
+  };
+  Shared<Both> both;
+  const auto build = [&]() -> std::string {
+    SyntheticDevice device;
+    device.on_build = [&](const KernelSource&) {
+      const int now = ++both->building;
+      int most = both->most;
+      while (most < now && !both->most.compare_exchange_weak(most, now)) continue;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      --both->building;
+      ++both->builds;
+    };
+    const auto cache = place.open();
+    const Wanted wanted(40, device);
+    return fault_of(build_all(*cache, wanted.requests));
+  };
+  Child first(build);
+  Child second(build);
+  CHECK(first.wait().said == "");
+  CHECK(second.wait().said == "");
+  CHECK(both->builds == 40);
+  CHECK(both->most == 2);
+}
+
+TEST_CASE("cache::build_all: eight processes, 100 programs: each is built once") {
+  Workplace place;
+  Shared<std::atomic<int>> builds;
+  std::vector<std::unique_ptr<Child>> children;
+  for (int i = 0; i < 8; ++i) {
+    children.push_back(std::make_unique<Child>([&, i]() -> std::string {
+      SyntheticDevice device;
+      device.on_build = [&](const KernelSource&) {
+        ++*builds;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      };
+      const auto opened = place.open({std::chrono::hours(1)});
+      TieredCache& cache = *opened;
+      const Wanted wanted(100, device);
+      std::string fault = fault_of(build_all(cache, wanted.requests, i % 2 == 0 ? 1 : 2));
+      if (fault.empty() && cache.stats().lease_timeouts != 0) fault = "did not wait";
+      return fault;
+    }));
+  }
+  for (auto& child : children) CHECK(child->wait().said == "");
+  CHECK(*builds == 100);
+  SyntheticDevice device;
+  const auto cache = place.open();
+  const Wanted wanted(100, device);
+  CHECK(fault_of(build_all(*cache, wanted.requests)) == "");
+  CHECK(device.builds == 0);
+  CHECK(place.log.warnings().empty());
+}
+
+}  // namespace
+}  // namespace kiln::test

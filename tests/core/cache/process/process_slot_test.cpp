@@ -1,0 +1,55 @@
+// The text of a slot: what is written is read; what is no such text is nothing.
+#include "cache/process/process_slot.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <string>
+
+namespace kiln::test {
+namespace {
+
+std::string text_of(const MarkText& text) { return {text.data(), text.size()}; }
+
+TEST_CASE("cache::process_slot: a slot names its process and its marks, in lines that people can read") {
+  const Digest one = sha256("one"), two = sha256("two");
+  std::string slot = encode_slot(1234, 1700000000);
+  REQUIRE(slot.size() == slot_bytes);
+  CHECK(slot.starts_with("process 1234 since 1700000000 "));
+  CHECK(pid_of_slot(slot) == 1234);
+  CHECK(marks_of_slot(slot).empty());
+  const std::string loading = text_of(encode_mark({Doing::loading, one, 1700000001}));
+  const std::string building = text_of(encode_mark({Doing::building, two, 5}));
+  CHECK(loading.starts_with("loading  " + one.hex() + " 1700000001 "));
+  CHECK(building.back() == '\n');
+  slot.replace(slot_header_bytes, mark_bytes, loading);
+  slot.replace(slot_bytes - mark_bytes, mark_bytes, building);
+  const auto marks = marks_of_slot(slot);
+  REQUIRE(marks.size() == 2);
+  CHECK(marks[0].doing == Doing::loading);
+  CHECK(marks[0].digest == one);
+  CHECK(marks[0].since_s == 1700000001);
+  CHECK(marks[1].doing == Doing::building);
+  CHECK(marks[1].digest == two);
+}
+
+TEST_CASE("cache::process_slot: nobody's slot, no mark, and what is cut off or altered") {
+  CHECK_FALSE(pid_of_slot(encode_slot(0, 0)));
+  CHECK_FALSE(pid_of_slot(""));
+  CHECK_FALSE(pid_of_slot(std::string(slot_bytes, '\0')));
+  CHECK_FALSE(decode_mark(text_of(no_mark())));
+  CHECK(marks_of_slot("").empty());
+  CHECK(marks_of_slot(std::string(slot_bytes, '\xff')).empty());
+  const std::string mark = text_of(encode_mark({Doing::loading, sha256("one"), 7}));
+  for (std::size_t size = 0; size < mark.size(); ++size) CHECK_FALSE(decode_mark(mark.substr(0, size)));
+  for (const std::size_t at : {0u, 8u, 9u, 72u, 74u}) {
+    std::string altered = mark;
+    altered[at] = '!';
+    CHECK_FALSE(decode_mark(altered));
+  }
+  std::string negative = mark;
+  negative.replace(74, 2, "-7");
+  CHECK_FALSE(decode_mark(negative));
+}
+
+}  // namespace
+}  // namespace kiln::test

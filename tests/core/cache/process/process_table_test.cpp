@@ -1,0 +1,117 @@
+// The file `processes`: slots are taken over, not added; whatever stands in it does no harm.
+#include "cache/process/process_table.hpp"
+#include "cache/process/process_slot.hpp"
+#include "core/cache/in_child.hpp"
+#include "core/cache/workplace.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <random>
+
+namespace kiln::test {
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  const auto bytes = contents(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+struct Folder : Workplace {
+  SyntheticDevice device;
+  std::filesystem::path table;
+
+  Folder() {
+    REQUIRE(acquire(*open(), "one", device));
+    table = files("").at(0);
+    REQUIRE(table.filename() == "processes");
+  }
+};
+
+TEST_CASE("cache::process_table: it says who is there, and forgets them when they leave") {
+  Folder folder;
+  {
+    const auto cache = folder.open();
+    REQUIRE(acquire(*cache, "one", folder.device));
+    CHECK(text_of(folder.table).starts_with("process " + std::to_string(getpid()) + " since "));
+    const auto other = folder.open();
+    REQUIRE(acquire(*other, "one", folder.device));
+    CHECK(text_of(folder.table).substr(slot_bytes).starts_with("process " + std::to_string(getpid()) + " since "));
+  }
+  CHECK(text_of(folder.table).find("process ") == std::string::npos);
+}
+
+TEST_CASE("cache::process_table: a hundred processes one after another, killed or not, leave one slot") {
+  Folder folder;
+  for (int i = 0; i < 100; ++i) {
+    in_child([&]() -> std::string {
+      const auto cache = folder.open();
+      if (!acquire(*cache, std::to_string(i % 10), folder.device)) return "was not served";
+      if (i % 2 == 0) kill(getpid(), SIGKILL);
+      return {};
+    });
+  }
+  CHECK(std::filesystem::file_size(folder.table) == slot_bytes);
+  const auto device_folder = folder.table.parent_path();
+  for (const auto& entry : std::filesystem::directory_iterator(device_folder)) {
+    if (entry.is_directory()) continue;
+    CHECK((entry.path().filename() == "processes" || entry.path().filename() == "manifest.json"));
+  }
+}
+
+TEST_CASE("cache::process_table: it says who builds what") {
+  Folder folder;
+  std::string during;
+  folder.device.on_build = [&](const KernelSource&) { during = text_of(folder.table); };
+  REQUIRE(acquire(*folder.open(), "two", folder.device));
+  CHECK(during.find("building " + key_for("two", folder.device).digest.hex()) != std::string::npos);
+}
+
+TEST_CASE("cache::process_table: whatever stands in it, programs are served") {
+  Folder folder;
+  std::mt19937 random(7);
+  for (int i = 0; i < 50; ++i) {
+    std::vector<std::byte> noise(random() % (3 * slot_bytes));
+    for (std::byte& byte : noise) byte = static_cast<std::byte>(random());
+    overwrite(folder.table, noise);
+    const auto cache = folder.open();
+    CHECK(acquire(*cache, "one", folder.device)->tier == Tier::disk);
+    CHECK(acquire(*cache, "new " + std::to_string(i), folder.device)->tier == Tier::built);
+  }
+  CHECK(folder.device.false_bytes == 0);
+  CHECK(folder.log.warnings().empty());
+}
+
+TEST_CASE("cache::process_table: marks of programs that are not there are passed over") {
+  Folder folder;
+  std::string slot = encode_slot(1, 1);
+  const MarkText mark = encode_mark({Doing::loading, sha256("nothing"), 2'000'000'000});
+  slot.replace(slot_header_bytes, mark_bytes, mark.data(), mark_bytes);
+  overwrite(folder.table, std::as_bytes(std::span(slot)));
+  CHECK(acquire(*folder.open(), "one", folder.device)->tier == Tier::disk);
+  CHECK(folder.log.warnings().empty());
+}
+
+TEST_CASE("cache::process_table: a link, a folder or a pipe in its place: no sharing, said, and programs are served") {
+  Folder folder;
+  std::filesystem::remove(folder.table);
+  const auto elsewhere = folder.temporary.path() / "elsewhere";
+  SECTION("a link") {
+    overwrite(elsewhere, {});
+    std::filesystem::create_symlink(elsewhere, folder.table);
+  }
+  SECTION("a folder") { std::filesystem::create_directory(folder.table); }
+  SECTION("a pipe") { REQUIRE(mkfifo(folder.table.c_str(), 0600) == 0); }
+  const auto cache = folder.open();
+  CHECK(acquire(*cache, "one", folder.device)->tier == Tier::disk);
+  CHECK(acquire(*cache, "two", folder.device)->tier == Tier::built);
+  CHECK(folder.log.warnings().empty());
+  CHECK(folder.log.said("each process builds for itself") == 1);
+  if (std::filesystem::exists(elsewhere)) CHECK(contents(elsewhere).empty());
+}
+
+}  // namespace
+}  // namespace kiln::test
