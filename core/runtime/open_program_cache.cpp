@@ -8,7 +8,9 @@ Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& conf
   if (config.name != "tiered") {
     return unsupported("cache '" + config.name + "': core has 'tiered'; others are a plugin's and need a Runtime");
   }
-  return TieredCache::create({log, config});
+  auto cache = TieredCache::create({log, config});
+  if (!cache) return cache.error();
+  return std::unique_ptr<ProgramCache>(std::move(cache).value());
 }
 
 Result<std::unique_ptr<ProgramCache>> open_program_cache(const ConfigSources& sources, Log log) {

@@ -25,7 +25,7 @@ class ProgramOfContext final : public Program {
 Result<std::unique_ptr<Program>> finish(const std::shared_ptr<AdoptedContext>& context, Result<LinkedProgram> linked) {
   if (!linked) return linked.error();
   const std::uint64_t charge = linked->charge();
-  return std::make_unique<ProgramOfContext>(context, linked->release(), charge);
+  return std::unique_ptr<Program>(std::make_unique<ProgramOfContext>(context, linked->release(), charge));
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ Result<std::unique_ptr<Program>> finish(const std::shared_ptr<ContextGroup>& gro
   // Another context of the group uses it next: by the rules of shared objects, after everything here has been done.
   group->gl().Finish();
   const std::uint64_t charge = linked->charge();
-  return std::make_unique<GlProgram>(group, linked->release(), source.bindings.size(), charge);
+  return std::unique_ptr<Program>(
+      std::make_unique<GlProgram>(group, linked->release(), source.bindings.size(), charge));
 }
 
 }  // namespace
