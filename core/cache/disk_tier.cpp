@@ -3,7 +3,10 @@
 #include "base/privilege.hpp"
 #include "cache/folder/key_file_place.hpp"
 #include "cache/folder/survey.hpp"
+#include "cache/format/key_material.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace kiln {
@@ -206,6 +209,33 @@ void DiskTier::hold_back(const Digest& digest, HeldBack entry) {
   }
   const std::uint64_t bytes = entry.bytes.size();
   if (held_back_.try_emplace(digest, std::move(entry)).second) bytes_held_back_ += bytes;
+}
+
+std::vector<KeptProgram> DiskTier::kept(const Device& device, std::size_t most) {
+  Root* root = open();
+  if (root == nullptr) return {};
+  DeviceFolder& folder = shelf_of(*root, device).folder;
+  std::vector<std::pair<double, Digest>> ranked;
+  for (const Digest& digest : folder.digests()) {
+    const EntryMeta meta = stored_meta(folder, digest);
+    const double uses = static_cast<double>(std::max<std::uint64_t>(meta.times_used, 1));
+    ranked.emplace_back((meta.build_ms + meta.first_dispatch_ms) * uses, digest);
+  }
+  std::sort(ranked.begin(), ranked.end(), std::greater<>());
+  std::vector<KeptProgram> programs;
+  for (const auto& [expected_ms, digest] : ranked) {
+    if (programs.size() >= most) break;
+    const FileContents file = folder.read(digest, StoredFile::program, EntryLimits{}.file());
+    if (file.state != FileState::read) continue;
+    const DecodedEntry decoded = decode_entry(file.bytes, root->key);
+    if (decoded.rejection != Rejection::none) continue;
+    auto source = source_of(decoded.entry.material);
+    if (!source) continue;
+    ProgramKey key{digest, std::string(decoded.entry.material), stored_meta(folder, digest).label};
+    if (sha256(key.material) != digest) continue;
+    programs.push_back({std::move(key), std::move(*source), expected_ms});
+  }
+  return programs;
 }
 
 void DiskTier::record(const Digest& digest, const Measurement& measurement, double gflops) {

@@ -59,6 +59,10 @@ class DiskTier {
   // Publishes, or holds back until persist() where auto_save is false.
   void store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns);
 
+  // Those first that are expected to spare most. What is wrong with an entry is told when it is asked for: here it is
+  // left out.
+  std::vector<KeptProgram> kept(const Device& device, std::size_t most);
+
   void record(const Digest& digest, const Measurement& measurement, double gflops);
   void used(const UseCounts& uses);
   // Entries written of those held back. Those that could not be written stay held back, and the answer says why.

@@ -17,12 +17,6 @@ std::int64_t seconds_since_1970() {
   return std::chrono::duration_cast<std::chrono::seconds>(since).count();
 }
 
-EntryMeta stored_meta(DeviceFolder& folder, const Digest& digest) {
-  const FileContents file = folder.read(digest, StoredFile::meta, most_meta_bytes);
-  if (file.state != FileState::read) return {};
-  return decode_meta({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()}).value_or(EntryMeta{});
-}
-
 void merge(EntryMeta& into, const EntryMeta& news) {
   into.key = news.key;
   into.label = news.label;
@@ -34,6 +28,12 @@ void merge(EntryMeta& into, const EntryMeta& news) {
 }
 
 }  // namespace
+
+EntryMeta stored_meta(DeviceFolder& folder, const Digest& digest) {
+  const FileContents file = folder.read(digest, StoredFile::meta, most_meta_bytes);
+  if (file.state != FileState::read) return {};
+  return decode_meta({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()}).value_or(EntryMeta{});
+}
 
 MetaLedger::Line* MetaLedger::line(const Digest& digest) {
   const auto at = lines_.find(digest);

@@ -18,6 +18,9 @@
 
 namespace kiln {
 
+// What the file says; empty where there is none that can be read.
+EntryMeta stored_meta(DeviceFolder& folder, const Digest& digest);
+
 class MetaLedger {
  public:
   // A program became known here: it was stored in the folder, or found there. build_ns 0: recorded already.

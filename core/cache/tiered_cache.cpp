@@ -166,6 +166,14 @@ const Program* TieredCache::find(const Digest& digest, const Device& device, con
   return memory_.find(digest, device, guard);
 }
 
+std::vector<KeptProgram> TieredCache::kept(const Device& device, std::size_t most) noexcept {
+  try {
+    return disk_.kept(device, most);
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+}
+
 void TieredCache::record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept {
   if (measurement.first_run) memory_.add_cost(key.digest, dispatch_ns(measurement));
   disk_.record(key.digest, measurement, gflops);

@@ -36,6 +36,7 @@ class TieredCache final : public ProgramCache {
                                                    Device& device) noexcept;
   Guard enter() noexcept override { return memory_.enter(); }
   const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override;
+  std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept override;
   void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept override;
   Result<std::uint64_t> persist() noexcept override;
   CacheStats stats() const noexcept override;

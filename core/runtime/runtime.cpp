@@ -4,6 +4,7 @@
 #include "runtime/plan_memo.hpp"
 #include "runtime/run_statistics.hpp"
 #include "runtime/verification.hpp"
+#include "runtime/warming.hpp"
 
 #include <kiln/config_reader.hpp>
 
@@ -414,6 +415,12 @@ void Runtime::open_ahead(std::string_view device) {
   } else {
     (void)parts_->devices.open(device);
   }
+}
+
+Result<WarmReport> Runtime::warm(const WarmRequest& request) {
+  auto device = parts_->devices.open(request.device);
+  if (!device) return std::move(device).error();
+  return warm_device(**device, *parts_->cache, request);
 }
 
 CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }

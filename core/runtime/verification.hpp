@@ -15,7 +15,8 @@ struct Verdict {
   double error_bound = 0;
 };
 
-// Fills every output tensor of the request with a pattern no kernel produces (NaN), so that what was not written is seen.
+// Fills every output tensor of the request with a pattern no kernel produces (NaN), so that what was not written is
+// seen.
 void poison_outputs(const RunRequest& request);
 
 // nullopt: there is nothing to compare with (a user's kernel without expected tensors). An error: no comparison was

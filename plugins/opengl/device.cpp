@@ -2,6 +2,7 @@
 
 #include "gl/driver_cache.hpp"
 #include "objects/codec.hpp"
+#include "objects/dispatch_nothing.hpp"
 #include "objects/source_text.hpp"
 
 namespace kiln::opengl {
@@ -73,17 +74,24 @@ Result<std::unique_ptr<Program>> GlDevice::build(const KernelSource& source) noe
     return invalid_argument(info_.id + ": " + std::to_string(source.bindings.size()) + " bindings, the most is " +
                             std::to_string(info_.max_bindings));
   }
-  auto thread = group_->building();
-  if (!thread) return thread.error();
+  auto builder = group_->building();
+  if (!builder) return builder.error();
   auto& counter = info_.serializes ? counters_.builds : counters_.prepared;
-  return (*thread)->call([&] { return build_program(group_, source, *text, counter); });
+  // In a context apart, the first dispatch is made here too: what the driver generates for it goes into its own cache,
+  // and the context that dispatches finds it there instead of standing still for it.
+  const bool generate = builder->apart() && info_.driver_cache == "adopted";
+  return builder->thread().call([&] {
+    auto program = build_program(group_, source, *text, counter);
+    if (program && generate) dispatch_nothing(group_->gl(), static_cast<const GlProgram&>(**program).name());
+    return program;
+  });
 }
 
 Result<std::unique_ptr<Program>> GlDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept {
   if (Status lost = group_->alive(); !lost.ok()) return lost;
-  auto thread = group_->building();
-  if (!thread) return thread.error();
-  return (*thread)->call([&] { return load_program(group_, source, binary, binary_formats_, counters_.loads); });
+  auto builder = group_->building();
+  if (!builder) return builder.error();
+  return builder->thread().call([&] { return load_program(group_, source, binary, binary_formats_, counters_.loads); });
 }
 
 Result<ProgramBinary> GlDevice::serialize(const Program& program) noexcept {
@@ -91,9 +99,9 @@ Result<ProgramBinary> GlDevice::serialize(const Program& program) noexcept {
   if (!info_.serializes) return unsupported(info_.id + ": the driver has no program binary format");
   const auto& ours = static_cast<const GlProgram&>(program);
   if (&ours.group() != group_.get()) return invalid_argument(info_.id + ": the program belongs to another device");
-  auto thread = group_->building();
-  if (!thread) return thread.error();
-  return (*thread)->call([&] { return serialize_program(*group_, ours); });
+  auto builder = group_->building();
+  if (!builder) return builder.error();
+  return builder->thread().call([&] { return serialize_program(*group_, ours); });
 }
 
 Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) const {
@@ -101,10 +109,11 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
   if (launch.program == nullptr) return invalid_argument(where + " has no program");
   const auto& program = static_cast<const GlProgram&>(*launch.program);
   if (&program.group() != group_.get()) return invalid_argument(where + ": its program belongs to another device");
-  if (launch.bindings.size() != program.bindings()) {
+  if (launch.grid != PassLaunch::nothing && launch.bindings.size() != program.bindings()) {
     return invalid_argument(where + ": " + std::to_string(launch.bindings.size()) + " buffers, expected " +
                             std::to_string(program.bindings()));
   }
+  if (launch.grid == PassLaunch::nothing) return BoundPass{program.name(), {}, launch.grid};
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (launch.grid[axis] >= 1 && launch.grid[axis] <= info_.max_grid[axis]) continue;
     return invalid_argument(where + ": grid " + "xyz"[axis] + " = " + std::to_string(launch.grid[axis]) +

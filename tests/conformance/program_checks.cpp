@@ -71,6 +71,20 @@ TEST_CASE("conformance: a program is built, charged and counted", "[conformance]
   if (subject().dialect == Dialect::library) CHECK(counters->prepared > prepared);
 }
 
+TEST_CASE("conformance: a dispatch over nothing needs no buffers, computes nothing and leaves the program usable",
+          "[conformance][program]") {
+  if (!present()) return;
+  const KernelPlan plan = plan_for(small_conv());
+  const auto program = build(plan.passes.front().source);
+  const PassLaunch launch{program.get(), {}, PassLaunch::nothing};
+  for (int i = 0; i < 2; ++i) {
+    const auto value = subject().device->submit({std::span(&launch, 1)});
+    REQUIRE(value.has_value());
+    CHECK(subject().device->wait(*value, Deadline::never()).has_value());
+  }
+  if (is_plain(plan)) check_computes(plan, *program);
+}
+
 TEST_CASE("conformance: a build that fails answers the compiler's log", "[conformance][program]") {
   if (!present()) return;
   if (!dialect_is_text()) {

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "opengl/support/child.hpp"
 #include "opengl/support/kernels.hpp"
@@ -37,6 +38,18 @@ class CacheFolder {
 std::size_t files_below(const fs::path& folder) {
   std::size_t files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) files += entry.is_regular_file() ? 1 : 0;
+  return files;
+}
+
+// The driver writes them on a thread of its own: the number counts once it has not changed for a while.
+std::size_t settled_files_below(const fs::path& folder) {
+  std::size_t files = files_below(folder);
+  for (int unchanged = 0; unchanged < 30;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const std::size_t now = files_below(folder);
+    unchanged = now == files ? unchanged + 1 : 0;
+    files = now;
+  }
   return files;
 }
 
@@ -83,7 +96,8 @@ TEST_CASE("opengl: the driver's cache is adopted where the environment puts it i
 TEST_CASE("opengl: child: where the driver's cache lies", "[.driver_cache]") {
   PluginUnderTest plugin("opengl");
   WorkCounters counters;
-  auto driver = plugin.registry().drivers().at("opengl").make({{}, &counters, std::getenv("KILN_TEST_CACHE"), nullptr, {}});
+  auto driver =
+      plugin.registry().drivers().at("opengl").make({{}, &counters, std::getenv("KILN_TEST_CACHE"), nullptr, {}});
   REQUIRE(driver.has_value());
   auto device = (*driver)->open("opengl:0");
   REQUIRE(device.has_value());
@@ -92,6 +106,19 @@ TEST_CASE("opengl: child: where the driver's cache lies", "[.driver_cache]") {
   const auto x = buffer_of(**device, std::vector<float>(64, 1.0f));
   const auto y = buffer_of(**device, std::vector<float>(64, 1.0f));
   CHECK(run(**device, *program, {x.get(), y.get()}, {1, 1, 1}).has_value());
+  if ((*device)->info().driver_cache != "adopted") return;
+  const fs::path folder = std::getenv("MESA_SHADER_CACHE_DIR");
+  // Something has been dispatched, so this one is built in a context apart, where its code is generated too: that and
+  // what linking keeps are two files.
+  const std::size_t before = settled_files_below(folder);
+  const auto apart = build(**device, square_into_scratch());
+  CHECK(settled_files_below(folder) == before + 2);
+  // So the context that dispatches has nothing left to generate.
+  const auto in = buffer_of(**device, std::vector<float>(64, 3.0f));
+  const auto out = buffer_of(**device, std::vector<float>(64, 0.0f));
+  CHECK(run(**device, *apart, {in.get(), out.get()}, {1, 1, 1}).has_value());
+  CHECK(contents(*out) == std::vector<float>(64, 9.0f));
+  CHECK(settled_files_below(folder) == before + 2);
 }
 
 TEST_CASE("opengl: a driver without binary formats keeps nothing and says so", "[.no_binaries]") {

@@ -125,6 +125,7 @@ Result<ProgramBinary> FixtureDevice::serialize(const Program& program) noexcept 
 Result<std::uint64_t> FixtureDevice::submit(const Dispatch& dispatch) noexcept {
   Work work{0, {}};
   for (const PassLaunch& pass : dispatch.passes) {
+    if (pass.grid == PassLaunch::nothing) continue;
     Launch launch{static_cast<const FixtureProgram*>(pass.program), {}};
     for (Buffer* buffer : pass.bindings) launch.bindings.push_back(static_cast<FixtureBuffer*>(buffer)->memory());
     work.launches.push_back(std::move(launch));

@@ -128,6 +128,23 @@ bool DeviceFolder::quarantine_lasts(const Digest& digest) {
   return aside && std::time(nullptr) - aside->st_mtime < quarantine_s;
 }
 
+std::vector<Digest> DeviceFolder::digests() {
+  std::vector<Digest> found;
+  const Result<int> folder = open(Create::no);
+  if (!folder || *folder < 0) return found;
+  constexpr std::string_view suffix = ".bin";
+  for (const std::string& part : names_in(*folder)) {
+    const Result<UniqueFd> subfolder = open_subfolder(*folder, part, "folder " + name_ + "/" + part, Create::no);
+    if (!subfolder || !*subfolder) continue;
+    for (const std::string& name : names_in(subfolder->get())) {
+      if (!name.ends_with(suffix)) continue;
+      const auto digest = Digest::from_hex(std::string_view(name).substr(0, name.size() - suffix.size()));
+      if (digest && subfolder_of(*digest) == part) found.push_back(*digest);
+    }
+  }
+  return found;
+}
+
 bool DeviceFolder::held_under_another_driver(const ProgramKey& key) {
   for (const OtherDriver& other : other_drivers()) {
     const auto material = with_driver(key.material, other.driver_fields);

@@ -46,6 +46,9 @@ class DeviceFolder {
   // Whether it began less than a week ago.
   bool quarantine_lasts(const Digest& digest);
 
+  // Of every program in the folder, by name alone. A walk.
+  std::vector<Digest> digests();
+
   // Whether the program that the key means is held for the same device under another driver identity.
   bool held_under_another_driver(const ProgramKey& key);
 

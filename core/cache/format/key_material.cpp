@@ -36,6 +36,39 @@ std::optional<std::vector<KeyField>> decode_key_material(std::string_view materi
   return fields;
 }
 
+std::optional<KernelSource> source_of(std::string_view material) {
+  const auto fields = decode_key_material(material);
+  if (!fields) return std::nullopt;
+  constexpr std::string_view constant_prefix = "constant.";
+  KernelSource source;
+  source.entry.clear();
+  std::size_t axis = 0;
+  for (const KeyField& field : *fields) {
+    const bool is_number = field.value.size() == sizeof(std::uint64_t);
+    const std::uint64_t number =
+        is_number ? read_little_endian<std::uint64_t>(std::as_bytes(std::span(field.value)), 0) : 0;
+    if (field.name == "dialect") {
+      for (const Dialect dialect : {Dialect::glsl, Dialect::opencl_c, Dialect::code_object}) {
+        if (field.value == to_string(dialect)) source.dialect = dialect;
+      }
+    } else if (field.name == "source") {
+      source.text = field.value;
+    } else if (field.name == "entry") {
+      source.entry = field.value;
+    } else if (field.name.starts_with(constant_prefix)) {
+      source.constants.push_back({std::string(field.name.substr(constant_prefix.size())), std::string(field.value)});
+    } else if (field.name == "binding") {
+      if (!is_number || number > static_cast<std::uint64_t>(Access::read_write)) return std::nullopt;
+      source.bindings.push_back(static_cast<Access>(number));
+    } else if (field.name == "workgroup") {
+      if (!is_number || axis == source.workgroup.size()) return std::nullopt;
+      source.workgroup[axis++] = static_cast<std::uint32_t>(number);
+    }
+  }
+  if (source.dialect == Dialect::invalid || axis != source.workgroup.size()) return std::nullopt;
+  return source;
+}
+
 std::string device_fields(const DeviceInfo& device) {
   KeyEncoder encoder;
   for (const auto& [name, value] : device.device_identity) encoder.field("device." + name, value);

@@ -21,6 +21,10 @@ struct KeyField {
 // nullopt where the bytes are no complete encoding, or hold more than 65,536 fields.
 std::optional<std::vector<KeyField>> decode_key_material(std::string_view material);
 
+// The source that key_of() took in; nullopt where the material is not one of its encodings. A library's spec is not in
+// it: its source is nullopt too.
+std::optional<KernelSource> source_of(std::string_view material);
+
 // The fields by which key_of() takes in a device and its driver: "device.NAME" and "driver.NAME".
 std::string device_fields(const DeviceInfo& device);
 std::string driver_fields(const DeviceInfo& device);

@@ -60,6 +60,10 @@ struct DeviceInfo {
 };
 
 struct PassLaunch {
+  // As grid: nothing is computed and nothing needs to be bound, but the device does what it leaves until a program's
+  // first dispatch, such as generating machine code.
+  static constexpr std::array<std::uint32_t, 3> nothing{0, 0, 0};
+
   const Program* program = nullptr;
   std::span<Buffer* const> bindings;
   std::array<std::uint32_t, 3> grid{1, 1, 1};

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kiln {
 
@@ -53,6 +54,13 @@ struct CacheStats {
   std::uint64_t negative_hits = 0;
 };
 
+// A program that lies on disk, with what is needed to ask for it.
+struct KeptProgram {
+  ProgramKey key;
+  KernelSource source;
+  double expected_ms = 0;  // its build and first dispatch, times how often it was used
+};
+
 class ProgramCache {
  public:
   ProgramCache() = default;
@@ -69,6 +77,9 @@ class ProgramCache {
   // lives. Neither takes a lock.
   virtual Guard enter() noexcept = 0;
   virtual const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept = 0;
+
+  // Programs kept on disk for the device, those first that are expected to spare most; at most `most`. A walk.
+  virtual std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept = 0;
 
   // What a program did after it was acquired: first-dispatch time and rate go into its metadata.
   virtual void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept = 0;

@@ -12,7 +12,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +57,24 @@ struct RunReport {
   std::vector<std::string> notes;  // devices set aside, fallbacks: nothing happens in silence
 };
 
+struct WarmRequest {
+  std::string device;           // an id
+  std::size_t most = SIZE_MAX;  // programs; those first that are expected to spare most
+  std::function<void(std::size_t done, std::size_t of)> progress;
+  const std::atomic<bool>* stop = nullptr;  // true: end between two programs
+};
+
+struct WarmReport {
+  std::size_t found = 0;   // on disk, at most as many as were asked for
+  std::size_t linked = 0;  // programs that can be dispatched
+  std::size_t ready = 0;   // programs that have been: nothing is left to generate
+  std::size_t built = 0;   // of the linked: their entry was refused
+  std::size_t failed = 0;
+  Status first_failure;
+  std::uint64_t link_ns = 0;   // reading, authenticating, loading
+  std::uint64_t ready_ns = 0;  // first dispatches
+};
+
 class Runtime {
  public:
   // Opens nothing heavy: a device is opened when it is first chosen. not_found: a name chosen in the configuration is
@@ -75,6 +95,9 @@ class Runtime {
   // Opens a device ahead of its first job, or every usable one for "auto"; what fails is kept for the report of the
   // job.
   void open_ahead(std::string_view device);
+  // Takes programs that lie on disk into memory and dispatches each once, over nothing. Where [cache] max_programs or
+  // max_memory does not hold them all, those that came first may leave again.
+  Result<WarmReport> warm(const WarmRequest& request);
   CacheStats cache_stats() const;
   const WorkCounters& counters() const noexcept;
   Result<std::uint64_t> persist();

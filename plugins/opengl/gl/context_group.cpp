@@ -30,10 +30,10 @@ void GLAD_API_PTR on_debug_message(GLenum, GLenum, GLuint, GLenum severity, GLsi
 
 }  // namespace
 
-ContextGroup::ContextGroup(std::string id, Log log) : id_(std::move(id)), log_(log) {}
+ContextGroup::ContextGroup(std::string id, Log log)
+    : id_(std::move(id)), log_(log), building_(std::thread::hardware_concurrency(), [this] { listen(); }) {}
 
 ContextGroup::~ContextGroup() {
-  if (building_ != nullptr) building_->call([this] { building_context_.reset(); });
   execution_.call([this] { execution_context_.reset(); });
 }
 
@@ -68,16 +68,13 @@ void ContextGroup::listen() {
   gl_.DebugMessageCallback(on_debug_message, this);
 }
 
-Result<ContextThread*> ContextGroup::building() {
-  if (!dispatched_.load(std::memory_order_relaxed)) return &execution_;
-  const std::lock_guard lock(building_mutex_);
-  if (building_context_ != nullptr) return building_.get();
-  if (building_ == nullptr) building_ = std::make_unique<ContextThread>();
-  auto context = building_->call([this] { return EglContext::create_shared(*execution_context_); });
-  if (!context) return context.error().within(id_ + ": the context for building");
-  building_context_ = std::move(context).value();
-  building_->post([this] { listen(); });
-  return building_.get();
+Result<ContextGroup::Builder> ContextGroup::building() {
+  if (!dispatched_.load(std::memory_order_relaxed) && !execution_builds_.exchange(true, std::memory_order_acquire)) {
+    return Builder(*this);
+  }
+  auto lease = building_.take(*execution_context_);
+  if (!lease) return lease.error().within(id_ + ": a context for building");
+  return Builder(std::move(lease).value());
 }
 
 Status ContextGroup::alive() const {

@@ -1,12 +1,12 @@
-// ContextGroup: the OpenGL contexts of one device: one that runs dispatches, and one that builds and loads programs, so
-// that a compilation never holds up a dispatch. They share programs and buffers. (Where a driver generates machine code
-// at the first dispatch, as llvmpipe does, that part is still paid by the context that dispatches.)
+// ContextGroup: the OpenGL contexts of one device: one that runs dispatches, and those that build and load programs, so
+// that a compilation holds up neither a dispatch nor another compilation. They share programs and buffers.
 //
 // Thread-safety: every method from any thread unless it says otherwise. Ownership: shared by the device and its
 // programs: whoever goes last ends the threads, so it is never held by a closure on them.
 #pragma once
 
 #include "egl/egl_context.hpp"
+#include "gl/building_contexts.hpp"
 #include "gl/context_thread.hpp"
 #include "gl/gl_error.hpp"
 
@@ -14,8 +14,9 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace kiln::opengl {
 
@@ -34,10 +35,29 @@ class ContextGroup {
   const Gl& gl() const noexcept { return gl_; }
   Log log() const noexcept { return log_; }
 
+  // Where one caller builds, loads or reads a program.
+  class Builder {
+   public:
+    explicit Builder(ContextGroup& group) noexcept : group_(&group) {}
+    explicit Builder(BuildingContexts::Lease lease) noexcept : lease_(std::move(lease)) {}
+    Builder(Builder&& other) noexcept : group_(std::exchange(other.group_, nullptr)), lease_(std::move(other.lease_)) {}
+    Builder& operator=(Builder&&) = delete;
+    ~Builder() {
+      if (group_ != nullptr) group_->execution_builds_.store(false, std::memory_order_release);
+    }
+    ContextThread& thread() const noexcept { return lease_ ? lease_->thread() : group_->execution_; }
+    // It is not the context that dispatches.
+    bool apart() const noexcept { return lease_.has_value(); }
+
+   private:
+    ContextGroup* group_ = nullptr;  // lends its execution context
+    std::optional<BuildingContexts::Lease> lease_;
+  };
+
   ContextThread& execution() noexcept { return execution_; }
-  // Where programs are built and loaded. The second context costs milliseconds and is not made before there is
-  // something to hold up: until the first dispatch this is execution().
-  Result<ContextThread*> building();
+  // Another context costs milliseconds and is not made before there is something to hold up: until the first dispatch
+  // one caller at a time is lent the execution context.
+  Result<Builder> building();
   void note_dispatch() noexcept { dispatched_.store(true, std::memory_order_relaxed); }
 
   // device_lost once the context was lost, until the device is opened again.
@@ -57,10 +77,9 @@ class ContextGroup {
   std::atomic<GLenum> reset_{GL_NO_ERROR};
   std::atomic<bool> dispatched_{false};
   std::unique_ptr<EglContext> execution_context_;  // touched on its thread, and read to make its sibling
-  std::unique_ptr<EglContext> building_context_;
-  std::mutex building_mutex_;
+  std::atomic<bool> execution_builds_{false};
   ContextThread execution_;
-  std::unique_ptr<ContextThread> building_;
+  BuildingContexts building_;
 };
 
 }  // namespace kiln::opengl

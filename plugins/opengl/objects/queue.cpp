@@ -1,5 +1,9 @@
 #include "objects/queue.hpp"
 
+#include "objects/dispatch_nothing.hpp"
+
+#include <kiln/device.hpp>
+
 #include <string>
 
 namespace kiln::opengl {
@@ -67,6 +71,7 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
 
 void GlQueue::run(const BoundPass& pass) {
   const Gl& gl = group_.gl();
+  if (pass.grid == PassLaunch::nothing) return dispatch_nothing(gl, pass.program);
   gl.UseProgram(pass.program);
   GLuint index = 0;
   for (const BoundBuffer& buffer : pass.buffers) {

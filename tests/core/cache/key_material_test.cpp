@@ -90,6 +90,29 @@ TEST_CASE("cache::manifest: the folder's name is short, plain, and tells device 
   CHECK(device_folder_name(device.info()).starts_with("device-"));
 }
 
+TEST_CASE("cache::key_material: a source read back makes the same key") {
+  SyntheticDevice device;
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text = std::string("void main() {}\n\0tail", 20);
+  source.entry = "start";
+  source.constants = {{"A", "2.5"}, {"B.C", ""}};
+  source.bindings = {Access::read, Access::read_write, Access::write};
+  source.workgroup = {64, 2, 1};
+  const ProgramKey key = key_of(source, device.info(), "label");
+  const auto read = kiln::source_of(key.material);
+  REQUIRE(read.has_value());
+  CHECK(read->constants == source.constants);
+  CHECK(key_of(*read, device.info(), "label").material == key.material);
+  CHECK(key_of(*read, device.info(), "label").digest == key.digest);
+  for (std::size_t length = 0; length < key.material.size(); ++length) {
+    const auto part = kiln::source_of(std::string_view(key.material).substr(0, length));
+    if (part) CHECK(part->workgroup == source.workgroup);  // whole up to the device's fields
+  }
+  source.dialect = Dialect::library;
+  CHECK_FALSE(kiln::source_of(key_of(source, device.info(), "label").material));
+}
+
 TEST_CASE("cache::manifest: it says the driver's identity exactly, and nothing else is one") {
   SyntheticDevice device;
   CHECK(driver_fields_of_manifest(encode_manifest(device.info())) == driver_fields(device.info()));

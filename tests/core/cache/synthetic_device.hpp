@@ -55,7 +55,7 @@ class SyntheticDevice final : public Device {
   std::atomic<bool> fail_builds{false};
   std::atomic<StatusCode> load_answers{StatusCode::ok};
   std::uint64_t charge = 100;
-  std::atomic<int> builds{0}, loads{0}, live{0};
+  std::atomic<int> builds{0}, loads{0}, live{0}, dispatched_nothing{0};
   std::atomic<int> false_bytes{0};  // load() was handed bytes that serialize() would not have made
   std::atomic<StatusCode> fails_with{StatusCode::invalid_argument};  // where builds fail
 
@@ -92,12 +92,14 @@ class SyntheticDevice final : public Device {
     if (!info_.serializes) return unsupported("synthetic device: keeps nothing");
     return ProgramBinary{format, bytes_of(static_cast<const SyntheticProgram&>(made).text(), build_number)};
   }
-  Result<std::uint64_t> submit(const Dispatch&) noexcept override {
-    return unsupported("synthetic device: has no queue");
+  // Its queue runs nothing, and that it does.
+  Result<std::uint64_t> submit(const Dispatch& dispatch) noexcept override {
+    for (const PassLaunch& pass : dispatch.passes) {
+      if (pass.grid != PassLaunch::nothing) return unsupported("synthetic device: its queue runs nothing");
+    }
+    return static_cast<std::uint64_t>(++dispatched_nothing);
   }
-  Result<FenceResult> wait(std::uint64_t, Deadline) noexcept override {
-    return unsupported("synthetic device: has no queue");
-  }
+  Result<FenceResult> wait(std::uint64_t, Deadline) noexcept override { return FenceResult{}; }
 
  private:
   static constexpr const char* format = "synthetic:2";

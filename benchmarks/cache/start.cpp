@@ -1,0 +1,337 @@
+// What a new process pays until each of 100 programs has been linked and dispatched once, in milliseconds:
+//
+//   cache_start [simple|large] [ROUNDS] [COUNT]
+//
+// cold: OpenGL directly, no cache of any kind · driver: OpenGL directly, from source, Mesa's own cache warm · kiln: the
+// same programs through Kiln's cache, its folder and the adopted driver cache warm. Each measurement is a process of
+// its own; driver and kiln run in turns, medians and quartiles are given. Every program's output is compared with that
+// of the cold run. EGL's start is the same on both sides and is told apart. kiln's own share is what its calls took
+// less what Device::load took.
+#include "cache/tiered_cache.hpp"
+#include "egl/egl_context.hpp"
+#include "egl/egl_devices.hpp"
+
+#include "cache/corpus.hpp"
+#include "support/plugin_under_test.hpp"
+
+#include <glad/gl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <kiln/clock.hpp>
+#include <kiln/runtime.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+
+namespace {
+
+using namespace kiln;
+namespace fs = std::filesystem;
+
+constexpr std::size_t floats = 4096;
+
+std::vector<float> input() {
+  std::vector<float> values(floats);
+  for (std::size_t i = 0; i < floats; ++i) values[i] = static_cast<float>(i % 97) / 97.0f - 0.5f;
+  return values;
+}
+
+// What a child tells: named figures, and a digest of all outputs.
+struct Told {
+  std::map<std::string, double> figures;
+  std::string outputs;
+};
+
+void tell(const Told& told) {
+  for (const auto& [name, value] : told.figures) std::printf("%s %.6f\n", name.c_str(), value);
+  std::printf("outputs %s\n", told.outputs.c_str());
+  std::fflush(stdout);
+}
+
+double ms(std::uint64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+double resident_mb() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t total = 0, resident = 0;
+  file >> total >> resident;
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
+}
+
+// OpenGL as an application uses it that compiles from source.
+Told direct(const std::vector<KernelSource>& sources) {
+  const std::uint64_t begun = now_ns();
+  auto api = opengl::EglApi::open("libEGL.so.1");
+  if (!api) throw std::runtime_error(api.error().text());
+  const auto devices = opengl::list_devices(**api);
+  auto display = opengl::open_display(**api, devices.front());
+  if (!display) throw std::runtime_error(display.error().text());
+  auto context = opengl::EglContext::create(*api, display->handle, opengl::DebugOutput::off);
+  if (!context) throw std::runtime_error(context.error().text());
+  GladGLContext gl{};
+  gladLoadGLContextUserPtr(
+      &gl,
+      [](void* from, const char* name) {
+        return reinterpret_cast<GLADapiproc>(static_cast<const opengl::EglApi*>(from)->get_proc_address(name));
+      },
+      const_cast<opengl::EglApi*>(api->get()));
+  const std::uint64_t started = now_ns();
+  std::vector<GLuint> programs;
+  for (const KernelSource& source : sources) {
+    const std::string text = "#version 430 core\n" + source.text;
+    const char* pointer = text.c_str();
+    const GLuint shader = gl.CreateShader(GL_COMPUTE_SHADER);
+    gl.ShaderSource(shader, 1, &pointer, nullptr);
+    gl.CompileShader(shader);
+    programs.push_back(gl.CreateProgram());
+    gl.AttachShader(programs.back(), shader);
+    gl.LinkProgram(programs.back());
+    GLint linked = GL_FALSE;
+    gl.GetProgramiv(programs.back(), GL_LINK_STATUS, &linked);
+    if (linked != GL_TRUE) throw std::runtime_error("a shader of the corpus does not link");
+    gl.DeleteShader(shader);
+  }
+  const std::uint64_t linked = now_ns();
+  const std::vector<float> in = input();
+  std::vector<float> out(floats);
+  GLuint buffers[2];
+  gl.GenBuffers(2, buffers);
+  for (GLuint i = 0; i < 2; ++i) {
+    gl.BindBufferBase(GL_SHADER_STORAGE_BUFFER, i, buffers[i]);
+    gl.BufferData(GL_SHADER_STORAGE_BUFFER, floats * sizeof(float), i == 0 ? in.data() : out.data(), GL_DYNAMIC_DRAW);
+  }
+  std::uint64_t dispatched = 0;
+  KeyEncoder outputs;
+  for (const GLuint program : programs) {
+    const std::uint64_t at = now_ns();
+    gl.UseProgram(program);
+    gl.DispatchCompute(1, 1, 1);
+    gl.Finish();
+    dispatched += now_ns() - at;
+    gl.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
+    gl.GetBufferSubData(GL_SHADER_STORAGE_BUFFER, 0, floats * sizeof(float), out.data());
+    outputs.field("output", std::string_view(reinterpret_cast<const char*>(out.data()), floats * sizeof(float)));
+  }
+  return {{{"egl", ms(started - begun)}, {"link", ms(linked - started)}, {"dispatch", ms(dispatched)}},
+          outputs.digest().hex()};
+}
+
+// Passes everything on, and times load().
+class TimedDevice final : public Device {
+ public:
+  explicit TimedDevice(Device& device) : device_(device) {}
+  std::uint64_t load_ns = 0;
+  const DeviceInfo& info() const noexcept override { return device_.info(); }
+  Result<std::unique_ptr<Buffer>> create_buffer(const BufferDesc& desc) noexcept override {
+    return device_.create_buffer(desc);
+  }
+  Result<std::unique_ptr<Program>> build(const KernelSource& source) noexcept override { return device_.build(source); }
+  Result<std::unique_ptr<Program>> load(const KernelSource& source, const ProgramBinary& binary) noexcept override {
+    const std::uint64_t at = now_ns();
+    auto program = device_.load(source, binary);
+    load_ns += now_ns() - at;
+    return program;
+  }
+  Result<ProgramBinary> serialize(const Program& program) noexcept override { return device_.serialize(program); }
+  Result<std::uint64_t> submit(const Dispatch& dispatch) noexcept override { return device_.submit(dispatch); }
+  Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept override {
+    return device_.wait(value, deadline);
+  }
+
+ private:
+  Device& device_;
+};
+
+template <class Value>
+Value need(Result<Value> result) {
+  if (!result) throw std::runtime_error(result.error().text());
+  return std::move(result).value();
+}
+
+CacheConfig cache_in(const fs::path& folder) {
+  CacheConfig config;
+  config.directory = folder / "cache";
+  config.key_file = folder / "key";
+  config.max_programs = 1000;
+  return config;
+}
+
+std::uint64_t dispatch(Device& device, const Program& program, std::span<Buffer* const> bound) {
+  const PassLaunch launch{&program, bound, {1, 1, 1}};
+  const std::uint64_t at = now_ns();
+  need(device.wait(need(device.submit({std::span(&launch, 1)})), Deadline::never()));
+  return now_ns() - at;
+}
+
+Told through_kiln(const std::vector<KernelSource>& sources, const fs::path& folder) {
+  const std::uint64_t begun = now_ns();
+  support::PluginUnderTest plugin("opengl");
+  const auto opened = plugin.open("opengl:0");
+  TimedDevice device(*opened);
+  const std::uint64_t started = now_ns();
+  const double resident_before = resident_mb();
+  const auto cache = need(TieredCache::create({{}, cache_in(folder)}));
+  std::vector<ProgramHandle> programs;
+  std::uint64_t built = 0;
+  for (const KernelSource& source : sources) {
+    const ProgramKey key = key_of(source, device.info(), "corpus");
+    auto acquired = need(cache->get_or_build(key, source, device));
+    built += acquired.tier == Tier::built ? 1 : 0;
+    programs.push_back(std::move(acquired.program));
+  }
+  const std::uint64_t linked = now_ns();
+  std::vector<float> in = input();
+  std::vector<float> out(floats);
+  const auto from = need(device.create_buffer({floats * sizeof(float), BufferUsage::upload, {}, -1}));
+  const auto to = need(device.create_buffer({floats * sizeof(float), BufferUsage::readback, {}, -1}));
+  Buffer* bound[] = {from.get(), to.get()};
+  if (Status status = from->write(0, std::as_bytes(std::span(in))); !status.ok())
+    throw std::runtime_error(status.text());
+  if (Status status = to->write(0, std::as_bytes(std::span(out))); !status.ok())
+    throw std::runtime_error(status.text());
+  std::uint64_t dispatched = 0;
+  KeyEncoder outputs;
+  for (const ProgramHandle& program : programs) {
+    dispatched += dispatch(device, *program, bound);
+    if (Status status = to->read(0, std::as_writable_bytes(std::span(out))); !status.ok())
+      throw std::runtime_error(status.text());
+    outputs.field("output", std::string_view(reinterpret_cast<const char*>(out.data()), floats * sizeof(float)));
+  }
+  Told told{{{"egl", ms(started - begun)},
+             {"link", ms(linked - started)},
+             {"dispatch", ms(dispatched)},
+             {"own", ms(linked - started - device.load_ns)},
+             {"built", static_cast<double>(built)},
+             {"resident_mb", resident_mb() - resident_before}},
+            outputs.digest().hex()};
+  // Two programs in turns against one alone: what a switch costs.
+  constexpr int turns = 2000;
+  std::uint64_t alone = 0, in_turns = 0;
+  for (int i = 0; i < turns; ++i) {
+    alone += dispatch(device, *programs[0], bound);
+    in_turns += dispatch(device, *programs[static_cast<std::size_t>(i) % programs.size()], bound);
+  }
+  told.figures["switch_us"] = (static_cast<double>(in_turns) - static_cast<double>(alone)) / turns / 1e3;
+  return told;
+}
+
+// Runs this program again as a child with an environment of its own.
+Told child(const std::string& arm, const std::string& kind, int count, const fs::path& folder,
+           const std::string& driver) {
+  std::vector<std::string> environment{"MESA_SHADER_CACHE_DIR=" + driver};
+  for (char** each = environ; *each != nullptr; ++each) {
+    if (std::strncmp(*each, "MESA_SHADER_CACHE", 17) != 0) environment.emplace_back(*each);
+  }
+  std::vector<char*> variables;
+  for (std::string& each : environment) variables.push_back(each.data());
+  variables.push_back(nullptr);
+  std::string self = fs::read_symlink("/proc/self/exe").string(), verb = "--child", a = arm, k = kind,
+              n = std::to_string(count), f = folder.string();
+  char* arguments[] = {self.data(), verb.data(), a.data(), k.data(), n.data(), f.data(), nullptr};
+  int ends[2];
+  if (pipe(ends) != 0) throw std::runtime_error("pipe");
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  posix_spawn_file_actions_addclose(&actions, ends[0]);
+  pid_t pid = 0;
+  if (posix_spawn(&pid, self.c_str(), &actions, nullptr, arguments, variables.data()) != 0)
+    throw std::runtime_error("posix_spawn");
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  std::string text;
+  char part[4096];
+  for (ssize_t got; (got = read(ends[0], part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(got));
+  close(ends[0]);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  if (status != 0) throw std::runtime_error("the child for '" + arm + "' failed");
+  Told told;
+  std::istringstream words(text);
+  for (std::string name; words >> name;) {
+    if (name == "outputs") {
+      words >> told.outputs;
+    } else {
+      words >> told.figures[name];
+    }
+  }
+  return told;
+}
+
+double quantile(std::vector<double> values, double at) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(at * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+void line(const char* what, const std::vector<double>& values) {
+  std::printf("%-34s median %9.2f   quartiles %9.2f to %9.2f\n", what, quantile(values, 0.5), quantile(values, 0.25),
+              quantile(values, 0.75));
+}
+
+int compare(const std::string& kind, int rounds, int count) {
+  std::string name = (fs::temp_directory_path() / "kiln-cache-start-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  const fs::path folder = name;
+  const std::string no_cache = "/proc/none", of_driver = folder / "driver", of_kiln = folder / "cache" / "driver";
+  fs::create_directories(of_kiln);
+  const Told cold = child("direct", kind, count, folder, no_cache);
+  child("direct", kind, count, folder, of_driver);
+  const Told first = child("kiln", kind, count, folder, of_kiln);
+  std::map<std::string, std::vector<double>> driver, ours;
+  std::vector<double> ratios, gains;
+  bool same = first.outputs == cold.outputs;
+  const auto total = [](const Told& told) { return told.figures.at("link") + told.figures.at("dispatch"); };
+  for (int round = 0; round < rounds; ++round) {
+    const Told theirs = child("direct", kind, count, folder, of_driver);
+    const Told mine = child("kiln", kind, count, folder, of_kiln);
+    same = same && theirs.outputs == cold.outputs && mine.outputs == cold.outputs && mine.figures.at("built") == 0;
+    for (const auto& [what, value] : theirs.figures) driver[what].push_back(value);
+    for (const auto& [what, value] : mine.figures) ours[what].push_back(value);
+    ratios.push_back(total(mine) / total(theirs));
+    gains.push_back(total(cold) / total(mine));
+  }
+  fs::remove_all(folder);
+  std::printf("%d %s programs, %d rounds; ms, link and first dispatch of all\n", count, kind.c_str(), rounds);
+  std::printf("%-34s %9.2f + %.2f\n", "cold: link + dispatch", cold.figures.at("link"), cold.figures.at("dispatch"));
+  std::printf("%-34s %9.2f + %.2f\n", "kiln, first process", first.figures.at("link"), first.figures.at("dispatch"));
+  line("driver's cache: link", driver["link"]);
+  line("driver's cache: dispatch", driver["dispatch"]);
+  line("kiln: link", ours["link"]);
+  line("kiln: dispatch", ours["dispatch"]);
+  line("kiln's own share", ours["own"]);
+  line("egl: direct", driver["egl"]);
+  line("egl: kiln, plugin and canary", ours["egl"]);
+  line("kiln / driver's cache", ratios);
+  line("cold / kiln", gains);
+  line("resident growth, MB", ours["resident_mb"]);
+  line("a switch, us", ours["switch_us"]);
+  std::printf("%s\n",
+              same ? "every output equal to the cold run's; nothing built" : "OUTPUTS DIFFER, or something was built");
+  return same ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.size() == 5 && words[0] == "--child") {
+    const auto sources = bench::corpus(words[2], std::stoi(words[3]));
+    tell(words[1] == "kiln" ? through_kiln(sources, words[4]) : direct(sources));
+    std::fflush(stdout);
+    _exit(0);
+  }
+  const std::string kind = words.empty() ? "simple" : words[0];
+  if (kind != "simple" && kind != "large") throw std::runtime_error("'" + kind + "': expected simple or large");
+  return compare(kind, words.size() > 1 ? std::stoi(words[1]) : 10, words.size() > 2 ? std::stoi(words[2]) : 100);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "cache_start: %s\n", error.what());
+  return 1;
+}

@@ -1,0 +1,51 @@
+#include "gl/building_contexts.hpp"
+
+#include <algorithm>
+
+namespace kiln::opengl {
+
+BuildingContexts::BuildingContexts(std::size_t most, std::function<void()> at_start)
+    : most_(std::max<std::size_t>(most, 1)), at_start_(std::move(at_start)) {}
+
+BuildingContexts::~BuildingContexts() {
+  for (const auto& one : all_) {
+    one->thread.call([&one] { one->context.reset(); });
+  }
+}
+
+Result<BuildingContexts::Lease> BuildingContexts::take(const EglContext& first) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    for (const auto& one : all_) {
+      if (!std::exchange(one->lent, true)) return Lease(this, one.get());
+    }
+    if (all_.size() < most_) break;
+    given_back_.wait(lock);
+  }
+  all_.push_back(std::make_unique<One>());
+  One& one = *all_.back();
+  one.lent = true;
+  lock.unlock();
+  auto context = one.thread.call([&first] { return EglContext::create_shared(first); });
+  if (context) {
+    one.context = std::move(context).value();
+    one.thread.post(at_start_);
+    return Lease(this, &one);
+  }
+  // Those that wait try for themselves: what made this one fail may be over.
+  std::unique_ptr<One> failed;
+  lock.lock();
+  const auto at = std::find_if(all_.begin(), all_.end(), [&one](const auto& each) { return each.get() == &one; });
+  failed = std::move(*at);
+  all_.erase(at);
+  given_back_.notify_all();
+  return context.error();
+}
+
+void BuildingContexts::give_back(One* one) {
+  const std::lock_guard lock(mutex_);
+  one->lent = false;
+  given_back_.notify_one();
+}
+
+}  // namespace kiln::opengl

@@ -1,0 +1,65 @@
+// BuildingContexts: contexts beside the one that dispatches, each on its own thread, in which programs are built,
+// loaded and read while dispatches go on, several at a time.
+//
+// Thread-safety: every method from any thread. Ownership: owns threads and contexts; a Lease borrows one of them, and
+// ends before them.
+#pragma once
+
+#include "egl/egl_context.hpp"
+#include "gl/context_thread.hpp"
+
+#include <kiln/status.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace kiln::opengl {
+
+class BuildingContexts {
+  struct One {
+    ContextThread thread;
+    std::unique_ptr<EglContext> context;  // touched on the thread
+    bool lent = false;
+  };
+
+ public:
+  // A context for one caller at a time.
+  class Lease {
+   public:
+    Lease(Lease&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)), one_(other.one_) {}
+    Lease& operator=(Lease&&) = delete;
+    ~Lease() {
+      if (owner_ != nullptr) owner_->give_back(one_);
+    }
+    ContextThread& thread() const noexcept { return one_->thread; }
+
+   private:
+    friend class BuildingContexts;
+    Lease(BuildingContexts* owner, One* one) noexcept : owner_(owner), one_(one) {}
+    BuildingContexts* owner_;
+    One* one_;
+  };
+
+  // at_start runs once on each context's thread.
+  BuildingContexts(std::size_t most, std::function<void()> at_start);
+  ~BuildingContexts();
+
+  // Waits while all are lent. The first calls make the contexts, each a sibling of `first`.
+  Result<Lease> take(const EglContext& first);
+
+ private:
+  void give_back(One* one);
+
+  const std::size_t most_;
+  const std::function<void()> at_start_;
+  std::mutex mutex_;
+  std::condition_variable given_back_;
+  std::vector<std::unique_ptr<One>> all_;
+};
+
+}  // namespace kiln::opengl
