@@ -106,6 +106,7 @@ class DiskTier {
   const ProcessSharing sharing_;
   CacheCounters& counters_;
   MetaLedger ledger_;
+  Inflaters inflaters_;
   std::mutex mutex_;
   std::unique_ptr<Root> root_;
   std::optional<Status> unusable_;  // why there is no root, once opening it was tried

@@ -31,9 +31,7 @@ Result<std::unique_ptr<Program>> finish(const std::shared_ptr<AdoptedContext>& c
 }  // namespace
 
 AdoptedDevice::AdoptedDevice(std::shared_ptr<AdoptedContext> context, Facts facts)
-    : context_(std::move(context)),
-      info_(std::move(facts.info)),
-      binary_formats_(std::move(facts.binary_formats)) {}
+    : context_(std::move(context)), info_(std::move(facts.info)), binary_formats_(std::move(facts.binary_formats)) {}
 
 Result<std::unique_ptr<Buffer>> AdoptedDevice::create_buffer(const BufferDesc&) noexcept {
   return unsupported(info_.id + ": create_buffer: buffers are the application's");

@@ -1,7 +1,7 @@
 // AdoptedDevice: the codec of an adopted context as a Device, for the cache to call.
 //
-// Thread-safety: info() from any thread; the codec on the adopting thread, and unavailable on another. Ownership: shares
-// the context's record with its programs.
+// Thread-safety: info() from any thread; the codec on the adopting thread, and unavailable on another. Ownership:
+// shares the context's record with its programs.
 #pragma once
 
 #include "adopt/adopted_context.hpp"

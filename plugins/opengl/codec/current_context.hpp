@@ -16,9 +16,9 @@ namespace kiln::opengl {
 
 struct CurrentContext {
   const Gl& gl;
-  std::string id;                                      // the device's, for messages
+  std::string id;  // the device's, for messages
   DeviceKind kind = DeviceKind::invalid;
-  bool mesa = false;                                   // Mesa's names carry versions in parentheses
+  bool mesa = false;                                    // Mesa's names carry versions in parentheses
   std::function<Status(std::string_view doing)> check;  // the errors since the last check
 };
 

@@ -85,7 +85,8 @@ TEST_CASE("adopted: the compiler's log reaches the caller, and nothing is kept o
   CHECK(application.program().tier() == Tier::built);
 }
 
-TEST_CASE("adopted: a program dropped on its thread goes at once, one dropped elsewhere at the next call", "[adopted]") {
+TEST_CASE("adopted: a program dropped on its thread goes at once, one dropped elsewhere at the next call",
+          "[adopted]") {
   Application application;
   if (!application.gl) return;
   AdoptedProgram program = application.program();

@@ -29,9 +29,7 @@ OwnContext::~OwnContext() {
 
 void OwnContext::make_current() const { eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, context_); }
 
-void OwnContext::make_none_current() const {
-  eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, EGL_NO_CONTEXT);
-}
+void OwnContext::make_none_current() const { eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, EGL_NO_CONTEXT); }
 
 Function find_gl(const char* name) { return eglGetProcAddress(name); }
 
