@@ -279,7 +279,7 @@ std::unique_ptr<kiln::Driver> load_driver(kiln::Registry& registry, kiln::Log lo
   if (const kiln::Status status = entry->register_fn(registry, {entry->note.name, log}); !status.ok()) {
     throw std::runtime_error(status.text());
   }
-  auto driver = registry.drivers().at("cpu").make({log, nullptr, {}, {}});
+  auto driver = registry.drivers().at("cpu").make({log, nullptr, {}, nullptr, {}});
   if (!driver) throw std::runtime_error(driver.error().text());
   return std::move(driver).value();
 }

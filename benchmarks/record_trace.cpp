@@ -115,7 +115,7 @@ int record(int rounds, const std::string& id) {
     if (!report.loaded) throw std::runtime_error("plugin '" + report.name + "': " + report.why_not.text());
   }
   WorkCounters counters;
-  const auto driver = need(registry.drivers().at("opengl").make({{}, &counters, {}, {}}), "opengl");
+  const auto driver = need(registry.drivers().at("opengl").make({{}, &counters, {}, nullptr, {}}), "opengl");
   const auto device = need(driver->open(id), id);
   const auto generators = need(registry.generators("dynamic_shaders"), "dynamic_shaders");
   const auto generator = need(generators.front()->make({}), "dynamic_shaders");

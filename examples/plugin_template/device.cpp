@@ -126,6 +126,7 @@ Result<std::uint64_t> TemplateDevice::submit(const Dispatch& dispatch) noexcept 
   const std::lock_guard lock(mutex_);
   Status status;
   for (const PassLaunch& pass : dispatch.passes) {
+    if (pass.grid == kiln::PassLaunch::nothing) continue;  // nothing is left until a first dispatch
     if (status.ok()) status = static_cast<const GemmProgram*>(pass.program)->run(pass.bindings);
   }
   done_[++last_] = std::move(status);

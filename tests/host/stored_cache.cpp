@@ -48,7 +48,9 @@ void StoredCache::build(const std::vector<std::string>& names, const std::string
     std::ofstream(key_file, std::ios::binary) << std::string(32, 'k');
     std::filesystem::permissions(key_file, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   }
-  TieredCache cache(CacheContext{{}, config});
+  const auto opened = TieredCache::create({{}, config});
+  if (!opened) throw std::runtime_error(opened.error().text());
+  TieredCache& cache = **opened;
   for (const std::string& name : names) {
     if (!cache.get_or_build(program_key(name, device), source_of(name), device)) throw std::runtime_error("not built");
   }

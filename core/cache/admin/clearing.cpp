@@ -6,6 +6,7 @@
 #include "cache/history/totals.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,6 +35,19 @@ void remove_root_file(int root, const char* name, CacheRemoval& outcome) {
   note(outcome, system_error(std::string("file ") + name, "cannot be removed", errno));
 }
 
+// What drivers keep for the next process.
+void clear_notes(int root, CacheRemoval& outcome) {
+  const Result<UniqueFd> folder = open_subfolder(root, "notes", "folder notes", Create::no);
+  if (!folder || !*folder) return;
+  for (const std::string& name : names_in(folder->get())) {
+    struct stat at {};
+    if (!name.ends_with(".note") || fstatat(folder->get(), name.c_str(), &at, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    remove_root_file(folder->get(), name.c_str(), outcome);
+    outcome.bytes += static_cast<std::uint64_t>(at.st_size);
+  }
+  unlinkat(root, "notes", AT_REMOVEDIR);  // stays where something else is in it
+}
+
 }  // namespace
 
 Result<CacheRemoval> clear_cache(const CacheConfig& cache, ClearScope scope) {
@@ -54,6 +68,7 @@ Result<CacheRemoval> clear_cache(const CacheConfig& cache, ClearScope scope) {
   }
   unlinkat(folder, driver_caches_name, AT_REMOVEDIR);
   remove_root_file(folder, missed_keys_name, outcome);
+  clear_notes(folder, outcome);
   if (scope == ClearScope::everything) {
     for (const char* name : learned_files) remove_root_file(folder, name, outcome);
   }

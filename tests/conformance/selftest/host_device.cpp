@@ -116,7 +116,7 @@ Result<std::uint64_t> HostDevice::submit(const Dispatch& dispatch) noexcept {
   const std::lock_guard lock(mutex_);
   Status status;
   for (const PassLaunch& launch : dispatch.passes) {
-    if (status.ok()) status = run(launch, fault_);
+    if (status.ok() && launch.grid != PassLaunch::nothing) status = run(launch, fault_);
   }
   finished_[++last_] = status;
   return last_;

@@ -49,7 +49,7 @@ struct Storm {
       switch (random() % 8) {
         case 0: {
           const Guard guard = cache->enter();
-          const Program* program = cache->find(key_for(text, device).digest, guard);
+          const Program* program = cache->find(key_for(text, device).digest, device, guard);
           if (program == nullptr) break;
           ++found;
           std::this_thread::yield();  // it may be evicted now
