@@ -147,7 +147,10 @@ constexpr KeyEntry keys[] = {
      set<cache, &CacheConfig::max_memory>, get<cache, &CacheConfig::max_memory>},
     {"cache.max_disk", size, "Disk space that the folder may take, the driver's own cache counted in.",
      set<cache, &CacheConfig::max_disk>, get<cache, &CacheConfig::max_disk>},
-    {"cache.policy", word(cache_policies), "Which program leaves memory first when room is needed.",
+    {"cache.policy", word(cache_policies),
+     "Which program leaves memory first when room is needed. lru: the least recently used. sieve, s3fifo, wtinylfu: "
+     "likewise, but programs that are used once do not push out those that are used again. cost: the one that saves "
+     "the least time for its room. See docs/cache-policies.md.",
      set<cache, &CacheConfig::policy>, get<cache, &CacheConfig::policy>},
     {"cache.auto_save", boolean,
      "Whether a built program is written to disk at once; with false, `kiln cache persist` writes what was held back.",

@@ -28,6 +28,7 @@ bool SievePolicy::choose(const RoomNeeded& needed, const Evictable& evictable, s
     if (hand_ == no_entry) hand_ = by_arrival_.oldest(0);
     const EntryId at = hand_;
     hand_ = by_arrival_.newer(at);
+    if (hand_ == needed.newcomer) hand_ = no_entry;  // the hand came to the end before the newcomer did
     Entry& entry = entries_[at];
     if (at == needed.newcomer || entry.chosen_in == choices_ || !evictable(at)) continue;
     if (entry.visited) {

@@ -44,6 +44,7 @@ std::uint64_t WTinyLfuPolicy::weight(EntryId id) const noexcept {
 }
 
 void WTinyLfuPolicy::move(EntryId id, EntryQueues::Queue to) noexcept {
+  if (id == first_candidate_) first_candidate_ = queues_.newer(id);
   weights_[queues_.queue_of(id)] -= weight(id);
   weights_[to] += weight(id);
   queues_.move_newest(to, id);
@@ -57,6 +58,7 @@ void WTinyLfuPolicy::inserted(EntryId id, const EntryFacts& facts) {
   sketch_.add(facts.key_hash, 1);
   queues_.push_newest(window, id);
   weights_[window] += weight(id);
+  shrink_window();
 }
 
 void WTinyLfuPolicy::used(EntryId id, std::uint32_t times) noexcept {
@@ -81,11 +83,13 @@ void WTinyLfuPolicy::updated(EntryId id, const EntryFacts& facts) noexcept {
 }
 
 void WTinyLfuPolicy::erased(EntryId id) noexcept {
+  if (id == first_candidate_) first_candidate_ = queues_.newer(id);
   weights_[queues_.queue_of(id)] -= weight(id);
   queues_.remove(id);
 }
 
-EntryId WTinyLfuPolicy::shrink_window() noexcept {
+void WTinyLfuPolicy::shrink_window() noexcept {
+  first_candidate_ = no_entry;
   EntryId first = no_entry;
   const std::uint64_t share = (weights_[window] + weights_[probation] + weights_[guarded]) / window_part;
   while (queues_.size(window) > 1 && weights_[window] > share) {
@@ -93,13 +97,13 @@ EntryId WTinyLfuPolicy::shrink_window() noexcept {
     move(id, probation);
     if (first == no_entry) first = id;
   }
-  return first;
+  first_candidate_ = first;
 }
 
 bool WTinyLfuPolicy::choose(const RoomNeeded& needed, const Evictable& evictable, std::vector<EntryId>& victims) {
   Room room(needed, victims);
   ++choices_;
-  const EntryId first_candidate = shrink_window();
+  const EntryId first_candidate = needed.newcomer != no_entry ? first_candidate_ : no_entry;
   EntryId candidate = first_candidate;
   const Evictable others = [&](EntryId id) { return id != needed.newcomer && evictable(id); };
   Walk walk(queues_, candidate, others);

@@ -39,14 +39,16 @@ class WTinyLfuPolicy final : public EvictionPolicy {
   std::uint32_t frequency(EntryId id) const noexcept { return sketch_.estimate(entries_[id].facts.key_hash); }
   void move(EntryId id, EntryQueues::Queue to) noexcept;
   void bound_guarded() noexcept;
-  // The first of those that the window gave up, now the newest of probation; no_entry: it gave up none.
-  EntryId shrink_window() noexcept;
+  void shrink_window() noexcept;
 
   const std::uint64_t least_weight_;
   EntryQueues queues_{3};
   std::array<std::uint64_t, 3> weights_{};
   std::vector<Entry> entries_;
   FrequencySketch sketch_;
+  // The oldest of those that the window gave up for the latest newcomer: it and what is newer in probation are the
+  // candidates. no_entry: there are none.
+  EntryId first_candidate_ = no_entry;
   std::uint64_t choices_ = 0;
 };
 
