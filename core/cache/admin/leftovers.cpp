@@ -4,6 +4,7 @@
 #include "cache/folder/open_folder.hpp"
 #include "cache/folder/survey.hpp"
 #include "cache/format/manifest.hpp"
+#include "cache/process/process_slot.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,7 +16,12 @@
 namespace kiln {
 namespace {
 
-bool is_ours(std::string_view name) { return is_stored_file_name(name) || NewFile::is_temporary(name); }
+bool is_ours(std::string_view name) {
+  return is_stored_file_name(name) || NewFile::is_temporary(name) || name.ends_with(quarantined_suffix);
+}
+
+// What says something about programs, and nothing where there are none.
+bool goes_with_the_last(std::string_view name) { return name == manifest_name || name == processes_name; }
 
 void clear_files(int folder, const std::string& who, Cleared& cleared) {
   for (const std::string& name : names_in(folder)) {
@@ -41,8 +47,8 @@ void remove_if_empty(int root, const std::string& device_folder) {
     if (is_subfolder_name(name)) unlinkat(folder->get(), name.c_str(), AT_REMOVEDIR);  // fails where it is not empty
   }
   const auto left = names_in(folder->get());
-  if (!std::ranges::all_of(left, [](const std::string& name) { return name == manifest_name; })) return;
-  unlinkat(folder->get(), manifest_name, 0);
+  if (!std::ranges::all_of(left, goes_with_the_last)) return;
+  for (const std::string& name : left) unlinkat(folder->get(), name.c_str(), 0);
   unlinkat(root, device_folder.c_str(), AT_REMOVEDIR);
 }
 

@@ -17,7 +17,6 @@
 namespace kiln {
 namespace {
 
-constexpr const char* file_name = "processes";
 constexpr std::uint64_t most_slots = 256;
 constexpr std::uint64_t slot_locks = 1ull << 62;
 constexpr std::uint32_t all_marks = (1u << marks_per_slot) - 1;
@@ -90,7 +89,8 @@ ProcessTable::State ProcessTable::open(Create create) {
   if (!locks_hold_on(*filesystem)) {
     return switch_off("it lies on " + name_of_filesystem(*filesystem) + ", whose locks cannot be trusted");
   }
-  Result<UniqueFd> file = open_shared_file(*folder, file_name, "file " + folder_.name() + "/" + file_name, create);
+  Result<UniqueFd> file =
+      open_shared_file(*folder, processes_name, "file " + folder_.name() + "/" + processes_name, create);
   if (!file) return switch_off(file.error().message);
   if (!*file) return State::unopened;
   file_ = std::move(*file);
