@@ -1,4 +1,4 @@
-# The installed tree: headers, CMake package (kiln::core, kiln_add_plugin), pkg-config file, configurations. Relocatable:
+# The installed tree: headers, CMake package (kiln::core, kiln::gl, kiln_add_plugin), pkg-config file, configurations. Relocatable:
 # nothing in it names the prefix. Programs and plugins install themselves where they are made.
 include(CMakePackageConfigHelpers)
 set(KILN_PLUGIN_INSTALL_DIR lib/kiln/plugins)

@@ -40,6 +40,8 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return cache_verify(options);
     case Verb::cache_prune:
       return cache_prune(options);
+    case Verb::cache_warm:
+      return cache_warm(options);
     case Verb::cache_clear:
       return cache_clear(options);
     case Verb::invalid:

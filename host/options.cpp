@@ -20,6 +20,7 @@ po::options_description all_options() {
   po::options_description options;
   auto add = options.add_options();
   add("max-age", po::value<std::string>()->value_name("AGE"), "what was not used for longer goes: 30d, 12h, 90 min");
+  add("top", po::value<std::uint32_t>()->value_name("K"), "only the first K programs");
   add("max-size", po::value<std::string>()->value_name("SIZE"), "what was used least recently goes: 500MiB, 2 GiB");
   add("dry-run", po::bool_switch(), "say what would go, and remove nothing");
   add("remove", po::bool_switch(), "remove what is not sound");
@@ -192,6 +193,7 @@ Status take_cache_options(const po::variables_map& given, CacheOptions& cache) {
     if (!parsed) return parsed.error().within("--max-size");
     cache.max_size = *parsed;
   }
+  if (given.count("top") != 0) cache.top = given["top"].as<std::uint32_t>();
   cache.all = given["all"].as<bool>();
   cache.dry_run = given["dry-run"].as<bool>();
   cache.remove = given["remove"].as<bool>();

@@ -32,11 +32,13 @@ enum class Verb {
   cache_verify,
   cache_prune,
   cache_clear,
+  cache_warm,
 };
 
 struct CacheOptions {  // each for some of the cache verbs
   std::optional<std::chrono::nanoseconds> max_age;
   std::optional<std::uint64_t> max_size;
+  std::optional<std::uint32_t> top;
   bool all = false;
   bool dry_run = false;
   bool remove = false;

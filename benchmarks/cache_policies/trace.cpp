@@ -27,7 +27,8 @@ struct Reading {
     if (words[0] == "key") return key(words);
     if (words[0] == "pass") return pass(words);
     if (words[0] == "run") return run(words);
-    return "'" + words[0] + "': expected key, pass or run";
+    if (words[0] == "ask") return keys(words, 1, trace.requests);
+    return "'" + words[0] + "': expected key, pass, run or ask";
   }
 
   std::string key(const Words& words) {
@@ -41,16 +42,22 @@ struct Reading {
 
   std::string pass(const Words& words) {
     if (words.size() < 3) return "expected 'pass NAME KEY...'";
-    std::vector<std::uint32_t> keys;
-    for (std::size_t i = 2; i < words.size(); ++i) {
+    std::vector<std::uint32_t> sequence;
+    if (std::string why = keys(words, 2, sequence); !why.empty()) return why;
+    if (!passes.try_emplace(words[1], std::move(sequence)).second) return "pass '" + words[1] + "' was given before";
+    return {};
+  }
+
+  // Appends the keys that the words from `first` on name by number.
+  std::string keys(const Words& words, std::size_t first, std::vector<std::uint32_t>& into) const {
+    for (std::size_t i = first; i < words.size(); ++i) {
       const auto key = number(words[i]);
       if (!key || *key >= trace.programs.size()) {
         return "'" + words[i] + "': expected the number of a key above, of which there are " +
                std::to_string(trace.programs.size());
       }
-      keys.push_back(static_cast<std::uint32_t>(*key));
+      into.push_back(static_cast<std::uint32_t>(*key));
     }
-    if (!passes.try_emplace(words[1], keys).second) return "pass '" + words[1] + "' was given before";
     return {};
   }
 
@@ -88,7 +95,7 @@ Result<Trace> read_trace(const std::filesystem::path& file) {
     }
   }
   if (stream.bad()) return io_error("trace '" + file.string() + "' cannot be read to its end");
-  if (reading.trace.requests.empty()) return invalid_argument(file.string() + ": there is no 'run' line with a pass");
+  if (reading.trace.requests.empty()) return invalid_argument(file.string() + ": nothing is run or asked for");
   return std::move(reading.trace);
 }
 

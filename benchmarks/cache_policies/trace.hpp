@@ -3,7 +3,9 @@
 // Thread-safety: values. Ownership: values. The text form, one thing a line, '#' begins a comment:
 //   key NAME BYTES BUILD_NS       a program; numbered from 0 in the order of these lines
 //   pass NAME KEY...              a sequence of programs, by number
-//   run PASS...                   the passes that were run, by name; any number of such lines, one after another
+//   run PASS...                   the passes that were run, by name
+//   ask KEY...                    programs that were asked for outside a pass
+// Lines of run and ask, any number of them, follow one another in time.
 #pragma once
 
 #include <kiln/status.hpp>

@@ -109,7 +109,7 @@ Lookup DiskTier::find(const ProgramKey& key, const Device& device) {
   if (decoded.entry.material != key.material) {
     return rejected(Rejection::tampered, "it holds the program of another key");
   }
-  Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry);
+  Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry, inflaters_);
   if (!payload) return rejected(Rejection::corrupt, payload.error().message);
   ledger_.note(key.digest, folder, key.label, decoded.entry.build_ns);
   return {StoredProgram{{std::string(decoded.entry.format), std::move(*payload)}, decoded.entry.build_ns}, false,
@@ -198,7 +198,7 @@ bool DiskTier::is_quarantined(Root& root, DeviceFolder& folder, const Digest& di
   const FileContents file = folder.read(digest, StoredFile::quarantined, EntryLimits{}.file());
   const DecodedEntry decoded = decode_entry(file.bytes, root.key);
   if (decoded.rejection != Rejection::none || decoded.entry.format != binary.format) return false;
-  const Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry);
+  const Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry, inflaters_);
   return payload && *payload == binary.bytes;
 }
 
@@ -308,8 +308,8 @@ void DiskTier::leave_history(const CacheStats& counts) noexcept try {
   missed_.save(folder->get());
   const std::lock_guard lock(mutex_);
   if (root_ == nullptr) return;
-  for (const auto& [device, stored] : root_->devices) {
-    if (device->info().driver_cache == "adopted") note_driver_folder(folder->get(), stored->name());
+  for (const auto& [device, shelf] : root_->shelves) {
+    if (device->info().driver_cache == "adopted") note_driver_folder(folder->get(), shelf->folder.name());
   }
 } catch (const std::exception&) {  // out of memory: history is what can be done without
 }

@@ -111,6 +111,7 @@ class DiskTier {
   CacheCounters& counters_;
   MetaLedger ledger_;
   MissedKeys missed_;  // where they are to be saved
+  Inflaters inflaters_;
   std::mutex mutex_;
   std::unique_ptr<Root> root_;
   std::optional<Status> unusable_;  // why there is no root, once opening it was tried

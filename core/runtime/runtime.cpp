@@ -120,6 +120,7 @@ struct Runtime::Parts {
   Result<std::string> choose(const RunRequest& request, const std::set<std::string>& refused, RunReport& report);
   Result<std::shared_ptr<const KeyedPlan>> plan(const RunRequest& request, const Device& device,
                                                 KernelGenerator& generator, Dialect dialect);
+  Result<std::vector<KeptProgram>> programs_of(const std::vector<WarmJob>& jobs, const Device& device);
   Result<PlannedPrograms> acquire(const KeyedPlan& keyed, Device& device);
   Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);
   Result<Measurement> run_once(const RunRequest& request, const Service& service, bool poisoned);
@@ -286,6 +287,29 @@ Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::plan(const RunRequest& 
   return memo.keep(request.spec, device, revision, std::move(keyed));
 }
 
+// Each once, in the order of the jobs.
+Result<std::vector<KeptProgram>> Runtime::Parts::programs_of(const std::vector<WarmJob>& jobs, const Device& device) {
+  std::vector<KeptProgram> programs;
+  std::set<Digest> seen;
+  const auto [generator, dialect] = generator_for(device.info());
+  if (generator == nullptr) return unsupported("device " + device.info().id + ": no generator writes its dialect");
+  for (const WarmJob& job : jobs) {
+    RunRequest request;
+    request.name = job.name;
+    request.spec = job.spec;
+    auto keyed = plan(request, device, *generator, dialect);
+    if (!keyed) return std::move(keyed).error().within("job '" + job.name + "'");
+    const auto add = [&](const std::vector<Pass>& passes, const std::vector<ProgramKey>& keys) {
+      for (std::size_t i = 0; i < passes.size(); ++i) {
+        if (seen.insert(keys[i].digest).second) programs.push_back({keys[i], passes[i].source, 0});
+      }
+    };
+    add((*keyed)->plan->prepare, (*keyed)->prepare);
+    add((*keyed)->plan->passes, (*keyed)->passes);
+  }
+  return programs;
+}
+
 Result<PlannedPrograms> Runtime::Parts::acquire(const KeyedPlan& keyed, Device& device) {
   PlannedPrograms programs;
   const auto add = [&](const std::vector<Pass>& passes, const std::vector<ProgramKey>& keys,
@@ -420,7 +444,13 @@ void Runtime::open_ahead(std::string_view device) {
 Result<WarmReport> Runtime::warm(const WarmRequest& request) {
   auto device = parts_->devices.open(request.device);
   if (!device) return std::move(device).error();
-  return warm_device(**device, *parts_->cache, request);
+  if (request.jobs.empty()) {
+    return warm_programs(parts_->cache->kept(**device, request.most), **device, *parts_->cache, request);
+  }
+  auto programs = parts_->programs_of(request.jobs, **device);
+  if (!programs) return std::move(programs).error();
+  if (programs->size() > request.most) programs->resize(request.most);
+  return warm_programs(*programs, **device, *parts_->cache, request);
 }
 
 CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }

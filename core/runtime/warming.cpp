@@ -16,17 +16,17 @@ Status dispatch_nothing(Device& device, const Program& program) {
 
 }  // namespace
 
-WarmReport warm_device(Device& device, ProgramCache& cache, const WarmRequest& request) {
+WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& device, ProgramCache& cache,
+                         const WarmRequest& request) {
   WarmReport report;
-  const std::vector<KeptProgram> kept = cache.kept(device, request.most);
-  report.found = kept.size();
+  report.found = programs.size();
   const auto fail = [&](const KeptProgram& program, const Status& status) {
     ++report.failed;
     if (report.first_failure.ok()) {
       report.first_failure = Status(status).within("program '" + program.key.label + "'");
     }
   };
-  for (const KeptProgram& program : kept) {
+  for (const KeptProgram& program : programs) {
     if (request.stop != nullptr && request.stop->load()) break;
     const std::uint64_t begun = now_ns();
     const auto acquired = cache.get_or_build(program.key, program.source, device);

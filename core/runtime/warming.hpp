@@ -1,5 +1,5 @@
-// warm: takes programs from disk into memory and makes each one's first dispatch, over nothing, so that no job pays for
-// either.
+// warm_programs: takes programs into memory, from disk as a rule, and makes each one's first dispatch, over nothing, so
+// that no job pays for either.
 //
 // Thread-safety: any thread, beside jobs. Ownership: borrows everything for the call.
 #pragma once
@@ -8,6 +8,7 @@
 
 namespace kiln {
 
-WarmReport warm_device(Device& device, ProgramCache& cache, const WarmRequest& request);
+WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& device, ProgramCache& cache,
+                         const WarmRequest& request);
 
 }  // namespace kiln

@@ -21,5 +21,6 @@ int cache_inspect(const Options& options);
 int cache_verify(const Options& options);
 int cache_prune(const Options& options);
 int cache_clear(const Options& options);
+int cache_warm(const Options& options);
 
 }  // namespace kiln::host

@@ -75,10 +75,16 @@ Result<UniqueFd> DeviceFolder::open_subfolder_of(const Digest& digest, Create cr
   if (!folder) return folder.error();
   if (*folder < 0) return UniqueFd();
   const std::string name = subfolder_of(digest);
-  return open_subfolder(*folder, name, "folder " + name_ + "/" + name, create);
+  Result<UniqueFd> subfolder = open_subfolder(*folder, name, "folder " + name_ + "/" + name, create);
+  if (subfolder && *subfolder) subfolder_checked_[digest.bytes[0]].store(true, std::memory_order_relaxed);
+  return subfolder;
 }
 
 FileContents DeviceFolder::read(const Digest& digest, StoredFile file, std::uint64_t most_bytes) {
+  if (subfolder_checked_[digest.bytes[0]].load(std::memory_order_relaxed)) {
+    const Result<int> whole = open(Create::no);
+    if (whole) return read_file(*whole, subfolder_of(digest) + "/" + file_name(digest, file), most_bytes);
+  }
   const Result<UniqueFd> folder = open_subfolder_of(digest, Create::no);
   if (!folder) return {FileState::unreadable, {}, folder.error().message};
   if (!*folder) return {FileState::absent, {}, {}};

@@ -14,7 +14,11 @@
 #include <kiln/status.hpp>
 
 #include <sys/stat.h>
+#include <array>
+#include <atomic>
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -73,6 +77,9 @@ class DeviceFolder {
   const std::string manifest_;
   std::mutex mutex_;
   bool manifest_seen_ = false;
+  // Seen to be a folder that only this user can write, by its number. Only this user can exchange it then, so reading
+  // goes through its name without looking at it again.
+  std::array<std::atomic<bool>, 256> subfolder_checked_{};
   UniqueFd folder_;                                        // empty: not there yet
   std::optional<std::vector<OtherDriver>> other_drivers_;  // nullopt: not looked for yet
 };

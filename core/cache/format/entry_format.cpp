@@ -155,7 +155,7 @@ DecodedEntry decode_entry(std::span<const std::byte> bytes, const EntryKey& key,
   return {Rejection::none, {}, view_of(header, bytes)};
 }
 
-Result<std::vector<std::byte>> inflate_payload(const EntryView& entry) {
+Result<std::vector<std::byte>> inflate_payload(const EntryView& entry, Inflaters& inflaters) {
   if (entry.compression == Compression::none) {
     if (entry.stored.size() != entry.inflated_bytes) {
       return corrupt(versus("payload bytes", entry.stored.size(), entry.inflated_bytes));
@@ -166,10 +166,15 @@ Result<std::vector<std::byte>> inflate_payload(const EntryView& entry) {
   const unsigned long long framed = ZSTD_getFrameContentSize(entry.stored.data(), entry.stored.size());
   if (framed != entry.inflated_bytes) return corrupt(versus("payload bytes", framed, entry.inflated_bytes));
   std::vector<std::byte> payload(static_cast<std::size_t>(entry.inflated_bytes));
-  const std::size_t size = ZSTD_decompress(payload.data(), payload.size(), entry.stored.data(), entry.stored.size());
+  const std::size_t size = inflaters.inflate(payload, entry.stored);
   if (ZSTD_isError(size) != 0) return corrupt(std::string("payload does not inflate: ") + ZSTD_getErrorName(size));
   if (size != payload.size()) return corrupt(versus("payload bytes", size, payload.size()));
   return payload;
+}
+
+Result<std::vector<std::byte>> inflate_payload(const EntryView& entry) {
+  Inflaters inflaters;
+  return inflate_payload(entry, inflaters);
 }
 
 }  // namespace kiln

@@ -13,6 +13,7 @@
 
 #include "base/hmac.hpp"
 #include "base/secret_key.hpp"
+#include "cache/format/inflaters.hpp"
 #include "cache/format/rejection.hpp"
 
 #include <kiln/status.hpp>
@@ -78,6 +79,7 @@ std::span<const std::byte> key_id_of_entry(std::span<const std::byte> bytes) noe
 DecodedEntry decode_entry(std::span<const std::byte> bytes, const EntryKey& key, const EntryLimits& limits = {});
 
 // The payload of an entry that decode_entry let pass. corrupt where it does not inflate to exactly what was declared.
-Result<std::vector<std::byte>> inflate_payload(const EntryView& entry);
+Result<std::vector<std::byte>> inflate_payload(const EntryView& entry, Inflaters& inflaters);
+Result<std::vector<std::byte>> inflate_payload(const EntryView& entry);  // for one payload
 
 }  // namespace kiln

@@ -1,20 +1,23 @@
-// CostPolicy: who saves the least time for the room that it takes leaves first: uses x saved_ns / weight, where the
-// count of uses decays by half with every so many uses told of the whole cache. Counts outlive the stay in memory, as
-// ghosts.
+// CostPolicy: who is expected to save the least time for the room and the time that it takes leaves first.
 //
-// Thread-safety and ownership: as EvictionPolicy. The newcomer is refused where those that would have to leave for it
-// save more together. O(log n) a call.
-// Invariants: order_ holds exactly the entries held, by rank; the logarithm of a count stands as if it had never
-// decayed and newer uses had grown instead, so that ranks do not change while nothing is used; at most eight ghosts for
-// each entry that was held at one time, and 1,024.
+// From the intervals at which a program was used before, here or before it left (ghosts), follows how many uses to
+// expect for each unit of time that it is kept (UseHistory::prospect); that, times saved_ns ÷ weight, is its worth. A
+// program that is used in bursts loses its worth soon after a burst, one that is used rarely and regularly keeps it.
+// Thread-safety and ownership: as EvictionPolicy. The newcomer is refused where one that would have to leave for it is
+// worth more. choose() looks at every entry, and where more than 1,024 are held at that many drawn at random.
+// Invariants: held_ holds exactly the entries held, entries_[id].place is the place there; at most eight ghosts for
+// each entry that was held at one time, or 256.
 #pragma once
 
 #include "cache/policy/eviction_policy.hpp"
 #include "cache/policy/parts/ghost_table.hpp"
+#include "cache/policy/parts/use_history.hpp"
 
-#include <set>
+#include <utility>
 
 namespace kiln {
+
+class Room;
 
 class CostPolicy final : public EvictionPolicy {
  public:
@@ -27,28 +30,29 @@ class CostPolicy final : public EvictionPolicy {
   bool choose(const RoomNeeded& needed, const Evictable& evictable, std::vector<EntryId>& victims) override;
 
  private:
-  struct Rank {
-    double log_worth = 0;  // binary logarithm of uses x saved_ns / weight
-    EntryId id = no_entry;
-    friend auto operator<=>(const Rank&, const Rank&) = default;
-  };
-  using Order = std::set<Rank>;
   struct Entry {
     EntryFacts facts;
-    double log_uses = 0;  // binary logarithm, grown by age_ of the latest use
-    Order::iterator place;
+    UseHistory history;
+    std::size_t place = 0;
+    std::uint32_t age_class = 0;  // to which `prospect` belongs
+    double prospect = -1;         // negative: to be worked out
   };
+  using Ranked = std::pair<double, EntryId>;  // by worth
 
-  void tell(double uses) noexcept;
-  double log_worth(const Entry& entry) const noexcept;
-  double saves(const Entry& entry) const noexcept;  // ns, decayed to this moment
-  void rank_again(EntryId id) noexcept;
+  double half_life() const noexcept;
+  double worth(EntryId id) noexcept;
+  void rank_all(const RoomNeeded& needed, const Evictable& evictable);
+  void rank_some(const RoomNeeded& needed, const Evictable& evictable);
+  // Of those ranked, least first, until there is room; answers whether the newcomer was admitted as far as they went.
+  bool take_least(const RoomNeeded& needed, Room& room);
 
   const std::uint64_t least_weight_;
-  Order order_;
   std::vector<Entry> entries_;
-  GhostTable ghosts_;
-  double age_ = 0;  // half-lives since the beginning
+  std::vector<EntryId> held_;
+  GhostTable<UseHistory> ghosts_;
+  std::vector<Ranked> ranked_;  // of one choose()
+  std::uint64_t now_ = 0;       // uses told
+  std::uint64_t draws_ = 0;
 };
 
 }  // namespace kiln

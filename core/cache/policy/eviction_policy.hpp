@@ -60,7 +60,8 @@ class EvictionPolicy {
   // Names entries whose leaving makes the room, each once, all evictable; `victims` is emptied first. Where the
   // newcomer is refused it is named, and others only as far as room is needed without it. false: all that is evictable
   // is named and does not suffice. Evicts nothing: the caller calls erased() for those that it lets go, of which it
-  // may spare any. REQUIRES: the newcomer, where there is one, was inserted; `evictable` answers true for it.
+  // may spare any. REQUIRES: the newcomer, where there is one, was inserted; `evictable` answers true for it. May throw
+  // std::bad_alloc, and has then named what is in `victims`.
   virtual bool choose(const RoomNeeded& needed, const Evictable& evictable, std::vector<EntryId>& victims) = 0;
 };
 

@@ -48,7 +48,7 @@ void S3FifoPolicy::erased(EntryId id) noexcept {
   const EntryQueues::Queue queue = queues_.queue_of(id);
   weights_[queue] -= weight(id);
   queues_.remove(id);
-  if (queue == small) ghosts_.note(entries_[id].facts.key_hash, 0);
+  if (queue == small) ghosts_.note(entries_[id].facts.key_hash, {});
 }
 
 bool S3FifoPolicy::choose(const RoomNeeded& needed, const Evictable& evictable, std::vector<EntryId>& victims) {

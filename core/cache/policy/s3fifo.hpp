@@ -40,7 +40,8 @@ class S3FifoPolicy final : public EvictionPolicy {
   EntryQueues queues_{2};
   std::array<std::uint64_t, 2> weights_{};
   std::vector<Entry> entries_;
-  GhostTable ghosts_;
+  struct Ghost {};
+  GhostTable<Ghost> ghosts_;
 };
 
 }  // namespace kiln

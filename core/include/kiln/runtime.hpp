@@ -57,7 +57,13 @@ struct RunReport {
   std::vector<std::string> notes;  // devices set aside, fallbacks: nothing happens in silence
 };
 
+struct WarmJob {
+  std::string name;  // a label
+  KernelSpec spec;
+};
+
 struct WarmRequest {
+  std::vector<WarmJob> jobs;    // their programs, which are built where they are missing; none: what lies on disk
   std::string device;           // an id
   std::size_t most = SIZE_MAX;  // programs; those first that are expected to spare most
   std::function<void(std::size_t done, std::size_t of)> progress;
@@ -65,10 +71,10 @@ struct WarmRequest {
 };
 
 struct WarmReport {
-  std::size_t found = 0;   // on disk, at most as many as were asked for
+  std::size_t found = 0;   // on disk or named by jobs, at most as many as were asked for
   std::size_t linked = 0;  // programs that can be dispatched
   std::size_t ready = 0;   // programs that have been: nothing is left to generate
-  std::size_t built = 0;   // of the linked: their entry was refused
+  std::size_t built = 0;   // of the linked: there was no entry, or it was refused
   std::size_t failed = 0;
   Status first_failure;
   std::uint64_t link_ns = 0;   // reading, authenticating, loading

@@ -49,6 +49,15 @@ A job that runs meanwhile misses what went and builds it again; nothing else hap
 
 Exit status: 0 done · 1 something could not be removed · 2 usage or configuration.)",
      common, "max-age max-size dry-run"},
+    {"cache warm", Verb::cache_warm, Argument::config_or_none, "[CONFIG]", "link and dispatch programs ahead of the jobs",
+     R"(Takes programs into memory and dispatches each once, over nothing, so that the drivers generate and keep their machine code:
+those of the jobs of CONFIG, which are built where they are missing; without jobs, what lies on disk, --top K of it, those first
+that are expected to spare most (build and first dispatch, times uses). Linked and ready are told apart: a driver may generate
+code only at the first dispatch. On every device that keeps programs, or on the one that --device names. Ctrl-C ends it between
+two programs; what is done is kept.
+
+Exit status: 0 done · 1 a program failed, or the device · 2 usage or configuration · 3 a required plugin is missing.)",
+     "set device json output plugin-path cache-dir log progress help version", "top"},
     {"cache clear", Verb::cache_clear, Argument::none, "", "remove every program",
      R"(Removes, without asking, what Kiln stored below the cache folder: programs, pending ones, the drivers' own caches, and what was
 noted of missed keys. Statistics, what the selector learned and the verdicts on plugins stay; with --all they go too. The keys

@@ -1,23 +1,16 @@
-// What an open context tells about its device: names, limits, and the identity that goes into program keys.
+// The facts of an opened device: what its first context tells.
 //
 // Thread-safety: runs on a context's thread. Ownership: values.
 #pragma once
 
+#include "codec/context_facts.hpp"
 #include "gl/context_group.hpp"
-
-#include <kiln/device.hpp>
-
-#include <vector>
 
 namespace kiln::opengl {
 
-struct Facts {
-  DeviceInfo info;                     // everything but driver_cache
-  std::vector<GLenum> binary_formats;  // what glProgramBinary takes; empty: this driver keeps nothing
-};
+// A thread's current context of the group, as the codec sees it; valid as long as the group.
+CurrentContext current_context(ContextGroup& group);
 
-// By way of the canary: whether its binary has bytes decides DeviceInfo::serializes, and Mesa's own SHA-1 of the driver
-// stands in the header of that binary. It is not counted as a build. `notes` may be null.
 Result<Facts> read_facts(ContextGroup& group, DriverNotes* notes);
 
 }  // namespace kiln::opengl

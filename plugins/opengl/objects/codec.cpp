@@ -1,166 +1,31 @@
 #include "objects/codec.hpp"
 
-#include <algorithm>
-#include <charconv>
-#include <cstdio>
-
 namespace kiln::opengl {
 namespace {
 
-// A name of an OpenGL object that is deleted unless it is released; on a context's thread.
-class ShaderName {
- public:
-  explicit ShaderName(const Gl& gl) : gl_(gl), name_(gl.CreateShader(GL_COMPUTE_SHADER)) {}
-  ShaderName(const ShaderName&) = delete;
-  ShaderName& operator=(const ShaderName&) = delete;
-  ~ShaderName() { gl_.DeleteShader(name_); }
-  GLuint get() const noexcept { return name_; }
-
- private:
-  const Gl& gl_;
-  GLuint name_;
-};
-
-class ProgramName {
- public:
-  explicit ProgramName(const Gl& gl) : gl_(gl), name_(gl.CreateProgram()) {}
-  ProgramName(const ProgramName&) = delete;
-  ProgramName& operator=(const ProgramName&) = delete;
-  ~ProgramName() {
-    if (name_ != 0) gl_.DeleteProgram(name_);
-  }
-  GLuint get() const noexcept { return name_; }
-  GLuint release() noexcept { return std::exchange(name_, 0); }
-
- private:
-  const Gl& gl_;
-  GLuint name_;
-};
-
-template <class Length, class Text>
-std::string whole_log(GLuint name, Length length_of, Text text_of) {
-  GLint length = 0;
-  length_of(name, GL_INFO_LOG_LENGTH, &length);  // with its terminating zero
-  if (length <= 1) return "(the driver gives no log)";
-  std::string log(static_cast<std::size_t>(length), '\0');
-  GLsizei written = 0;
-  text_of(name, length, &written, log.data());
-  log.resize(static_cast<std::size_t>(std::max(written, 0)));
-  return log;
-}
-
-std::string program_log(const Gl& gl, GLuint program) {
-  return whole_log(program, gl.GetProgramiv, gl.GetProgramInfoLog);
-}
-
-std::string sizes(const std::array<std::uint32_t, 3>& value) {
-  return std::to_string(value[0]) + "x" + std::to_string(value[1]) + "x" + std::to_string(value[2]);
-}
-
-// Where the source tells its workgroup, the text must declare the same one.
-Status check_workgroup(const Gl& gl, GLuint program, const KernelSource& source) {
-  constexpr std::array<std::uint32_t, 3> declared_by_text{0, 0, 0};
-  if (source.workgroup == declared_by_text) return {};
-  std::array<GLint, 3> found{};
-  gl.GetProgramiv(program, GL_COMPUTE_WORK_GROUP_SIZE, found.data());
-  const std::array<std::uint32_t, 3> size{static_cast<std::uint32_t>(found[0]), static_cast<std::uint32_t>(found[1]),
-                                          static_cast<std::uint32_t>(found[2])};
-  if (size == source.workgroup) return {};
-  return invalid_argument("the text declares a workgroup of " + sizes(size) + ", expected " + sizes(source.workgroup));
-}
-
-std::unique_ptr<Program> finish(const std::shared_ptr<ContextGroup>& group, ProgramName& name,
-                                const KernelSource& source, std::uint64_t binary_bytes) {
-  // An estimate: what a driver keeps (intermediate form and machine code) is about twice its binary; where it tells no
-  // size, the source stands in for it.
-  const std::uint64_t charge = 4096 + 2 * (binary_bytes != 0 ? binary_bytes : source.text.size());
-  return std::make_unique<GlProgram>(group, name.release(), source.bindings.size(), charge);
+Result<std::unique_ptr<Program>> finish(const std::shared_ptr<ContextGroup>& group, const KernelSource& source,
+                                        Result<LinkedProgram> linked) {
+  if (!linked) return linked.error();
+  const std::uint64_t charge = linked->charge();
+  return std::unique_ptr<Program>(
+      std::make_unique<GlProgram>(group, linked->release(), source.bindings.size(), charge));
 }
 
 }  // namespace
 
-std::string format_tag(GLenum format) {
-  char text[16];
-  std::snprintf(text, sizeof text, "gl:%04x", format);
-  return text;
-}
-
 Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<ContextGroup>& group, const KernelSource& source,
                                                const std::string& text, std::atomic<std::uint64_t>& counter) {
-  const Gl& gl = group->gl();
-  const ShaderName shader(gl);
-  ProgramName program(gl);
-  const char* pointer = text.c_str();
-  const GLint length = static_cast<GLint>(text.size());
-  gl.ShaderSource(shader.get(), 1, &pointer, &length);
-  counter.fetch_add(1, std::memory_order_relaxed);
-  gl.CompileShader(shader.get());
-  GLint compiled = GL_FALSE;
-  gl.GetShaderiv(shader.get(), GL_COMPILE_STATUS, &compiled);
-  if (Status status = group->check("compiling"); !status.ok()) return status;
-  if (compiled != GL_TRUE) {
-    return invalid_argument(group->id() +
-                            ": GLSL compiler: " + whole_log(shader.get(), gl.GetShaderiv, gl.GetShaderInfoLog));
-  }
-  gl.ProgramParameteri(program.get(), GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL_TRUE);
-  gl.AttachShader(program.get(), shader.get());
-  gl.LinkProgram(program.get());
-  gl.DetachShader(program.get(), shader.get());
-  GLint linked = GL_FALSE;
-  gl.GetProgramiv(program.get(), GL_LINK_STATUS, &linked);
-  if (Status status = group->check("linking"); !status.ok()) return status;
-  if (linked != GL_TRUE) return invalid_argument(group->id() + ": GLSL linker: " + program_log(gl, program.get()));
-  if (Status status = check_workgroup(gl, program.get(), source); !status.ok()) return status.within(group->id());
-  GLint bytes = 0;
-  gl.GetProgramiv(program.get(), GL_PROGRAM_BINARY_LENGTH, &bytes);
-  return finish(group, program, source, static_cast<std::uint64_t>(std::max(bytes, 0)));
+  return finish(group, source, build_program(current_context(*group), source, text, counter));
 }
 
 Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<ContextGroup>& group, const KernelSource& source,
                                               const ProgramBinary& binary, const std::vector<GLenum>& formats,
                                               std::atomic<std::uint64_t>& counter) {
-  const auto format =
-      std::find_if(formats.begin(), formats.end(), [&](GLenum known) { return format_tag(known) == binary.format; });
-  if (format == formats.end()) {
-    std::string known;
-    for (const GLenum each : formats) known += (known.empty() ? "" : ", ") + format_tag(each);
-    return unsupported(group->id() + ": program binary of format '" + binary.format + "', the driver takes " +
-                       (known.empty() ? "none" : known));
-  }
-  const std::string what =
-      group->id() + ": program binary of " + std::to_string(binary.bytes.size()) + " bytes, format " + binary.format;
-  if (binary.bytes.empty()) return corrupt(what + ": there are no bytes");
-  const Gl& gl = group->gl();
-  ProgramName program(gl);
-  gl.ProgramParameteri(program.get(), GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL_TRUE);
-  counter.fetch_add(1, std::memory_order_relaxed);
-  gl.ProgramBinary(program.get(), *format, binary.bytes.data(), static_cast<GLsizei>(binary.bytes.size()));
-  GLint linked = GL_FALSE;
-  gl.GetProgramiv(program.get(), GL_LINK_STATUS, &linked);
-  const Status status = group->check("loading a program binary");
-  if (status.code == StatusCode::device_lost) return status;
-  if (!status.ok()) return corrupt(what + ": the driver refused it: " + status.message);
-  if (linked != GL_TRUE) return corrupt(what + ": the driver refused it: " + program_log(gl, program.get()));
-  if (Status fits = check_workgroup(gl, program.get(), source); !fits.ok()) return corrupt(what + ": " + fits.message);
-  return finish(group, program, source, binary.bytes.size());
+  return finish(group, source, load_program(current_context(*group), source, binary, formats, counter));
 }
 
 Result<ProgramBinary> serialize_program(ContextGroup& group, const GlProgram& program) {
-  const Gl& gl = group.gl();
-  GLint length = 0;
-  gl.GetProgramiv(program.name(), GL_PROGRAM_BINARY_LENGTH, &length);
-  ProgramBinary binary;
-  GLenum format = 0;
-  GLsizei written = 0;
-  if (length > 0) {
-    binary.bytes.resize(static_cast<std::size_t>(length));
-    gl.GetProgramBinary(program.name(), length, &written, &format, binary.bytes.data());
-  }
-  if (Status status = group.check("reading a program binary"); !status.ok()) return status;
-  if (written <= 0) return unsupported(group.id() + ": the driver gives no binary of this program");
-  binary.bytes.resize(static_cast<std::size_t>(written));
-  binary.format = format_tag(format);
-  return binary;
+  return serialize_program(current_context(group), program.name());
 }
 
 }  // namespace kiln::opengl

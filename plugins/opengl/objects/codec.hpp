@@ -1,8 +1,10 @@
-// The codec of an OpenGL device: GLSL or a driver's binary to a program, and a program to a binary.
+// The codec of an opened device: what codec/program_codec makes in one of its contexts becomes a program of its share
+// group, usable in the others.
 //
 // Thread-safety: each function runs on a context's thread of the group. Ownership: programs are the caller's.
 #pragma once
 
+#include "codec/program_codec.hpp"
 #include "gl/facts.hpp"
 #include "objects/program.hpp"
 
@@ -14,21 +16,13 @@
 
 namespace kiln::opengl {
 
-// text: assembled from source. The error of a failed build is invalid_argument and holds the compiler's (or linker's)
-// whole log. The counter is bumped at the call into the compiler.
 Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<ContextGroup>& group, const KernelSource& source,
                                                const std::string& text, std::atomic<std::uint64_t>& counter);
 
-// "gl:875f".
-std::string format_tag(GLenum format);
-
-// unsupported: the format is none of `formats`. corrupt: the driver refused the bytes. LINK_STATUS is read straight
-// after glProgramBinary; linking again would throw the loaded program away.
 Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<ContextGroup>& group, const KernelSource& source,
                                               const ProgramBinary& binary, const std::vector<GLenum>& formats,
                                               std::atomic<std::uint64_t>& counter);
 
-// unsupported where the driver answers no bytes for it.
 Result<ProgramBinary> serialize_program(ContextGroup& group, const GlProgram& program);
 
 }  // namespace kiln::opengl

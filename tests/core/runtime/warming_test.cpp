@@ -26,7 +26,7 @@ TEST_CASE("runtime::warm: every kept program is linked from disk and made ready"
     told.push_back(done);
     CHECK(of == 3);
   };
-  const WarmReport report = warm_device(device, *cache, request);
+  const WarmReport report = warm_programs(cache->kept(device, request.most), device, *cache, request);
   CHECK(report.found == 3);
   CHECK(report.linked == 3);
   CHECK(report.ready == 3);
@@ -52,7 +52,7 @@ TEST_CASE("runtime::warm: those that spare most come first, and the rest stays w
   const auto cache = place.open();
   WarmRequest request;
   request.most = 1;
-  const WarmReport report = warm_device(device, *cache, request);
+  const WarmReport report = warm_programs(cache->kept(device, request.most), device, *cache, request);
   CHECK(report.found == 1);
   CHECK(report.linked == 1);
   CHECK(acquire(*cache, "two", device)->tier == Tier::memory);
@@ -71,7 +71,7 @@ TEST_CASE("runtime::warm: it ends when it is told to, and a damaged entry is lef
   std::atomic<bool> stop{false};
   request.stop = &stop;
   request.progress = [&](std::size_t, std::size_t) { stop = true; };
-  const WarmReport report = warm_device(device, *cache, request);
+  const WarmReport report = warm_programs(cache->kept(device, request.most), device, *cache, request);
   CHECK(report.found == 2);
   CHECK(report.linked == 1);
   CHECK(report.failed == 0);
@@ -81,7 +81,7 @@ TEST_CASE("runtime::warm: an empty cache is nothing to warm", "[runtime][warm]")
   Workplace place;
   SyntheticDevice device;
   const auto cache = place.open();
-  const WarmReport report = warm_device(device, *cache, {});
+  const WarmReport report = warm_programs(cache->kept(device, 10), device, *cache, {});
   CHECK(report.found == 0);
   CHECK(report.first_failure.ok());
 }

@@ -1,4 +1,4 @@
-#include "gl/canary.hpp"
+#include "codec/canary.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -4,7 +4,7 @@
 // back: a driver takes a binary only if it is the one that made it. Thread-safety: on a context's thread.
 #pragma once
 
-#include "gl/context_group.hpp"
+#include "gl/gl_error.hpp"
 
 #include <kiln/driver_notes.hpp>
 

@@ -1,0 +1,24 @@
+#include <kiln/open_program_cache.hpp>
+
+#include "cache/tiered_cache.hpp"
+
+namespace kiln {
+
+Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& config, Log log) {
+  if (config.name != "tiered") {
+    return unsupported("cache '" + config.name + "': core has 'tiered'; others are a plugin's and need a Runtime");
+  }
+  auto cache = TieredCache::create({log, config});
+  if (!cache) return cache.error();
+  return std::unique_ptr<ProgramCache>(std::move(cache).value());
+}
+
+Result<std::unique_ptr<ProgramCache>> open_program_cache(const ConfigSources& sources, Log log) {
+  const ConfigReading reading = read_config(sources);
+  if (reading.problems.empty()) return open_program_cache(reading.config.cache, log);
+  std::string all;
+  for (const ConfigProblem& problem : reading.problems) all += (all.empty() ? "" : "\n") + problem.text();
+  return invalid_argument(std::move(all));
+}
+
+}  // namespace kiln

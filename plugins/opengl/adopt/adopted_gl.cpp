@@ -1,0 +1,48 @@
+#include <kiln/adopted_gl.hpp>
+
+#include "adopt/adopted_device.hpp"
+
+namespace kiln {
+
+struct AdoptedGl::Parts {
+  std::shared_ptr<opengl::AdoptedContext> context;
+  opengl::AdoptedDevice device;
+};
+
+AdoptedGl::AdoptedGl(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+AdoptedGl::~AdoptedGl() {
+  static_cast<void>(parts_->context->enter());  // elsewhere nothing can be deleted, and the context ends it
+  parts_->context->close();
+}
+
+Result<std::unique_ptr<AdoptedGl>> AdoptedGl::adopt(FindGlFunction find, Log log, DriverNotes* notes) {
+  auto context = opengl::AdoptedContext::adopt(find, log);
+  if (!context) return context.error();
+  if (Status status = (*context)->enter(); !status.ok()) return status;
+  auto facts = opengl::read_facts((*context)->current(), notes);
+  if (!facts) return facts.error();
+  return std::unique_ptr<AdoptedGl>(
+      new AdoptedGl(std::unique_ptr<Parts>(new Parts{*context, {*context, std::move(*facts)}})));
+}
+
+Result<AdoptedProgram> AdoptedGl::program(ProgramCache& cache, std::string_view glsl, std::string_view label) {
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text = glsl;
+  return program(cache, source, label);
+}
+
+Result<AdoptedProgram> AdoptedGl::program(ProgramCache& cache, const KernelSource& source, std::string_view label) {
+  if (Status status = parts_->context->enter(); !status.ok()) return status;
+  auto acquired = cache.get_or_build(key_of(source, parts_->device.info(), std::string(label)), source, parts_->device);
+  if (!acquired) return acquired.error();
+  const std::uint32_t name = opengl::AdoptedDevice::name_of(*acquired->program);
+  return AdoptedProgram(name, std::move(*acquired));
+}
+
+Status AdoptedGl::delete_dropped() { return parts_->context->enter(); }
+
+Device& AdoptedGl::device() noexcept { return parts_->device; }
+
+}  // namespace kiln

@@ -1,0 +1,116 @@
+#include "codec/context_facts.hpp"
+
+#include "codec/canary.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace kiln::opengl {
+namespace {
+
+constexpr GLenum mesa_binary_format = 0x875f;  // GL_PROGRAM_BINARY_FORMAT_MESA
+constexpr std::size_t mesa_digest_offset = 4;  // after the header's internal format
+constexpr std::size_t mesa_digest_bytes = 20;
+
+// Settings of Mesa's software rasterizer that change its code but not its version, and stand in no string it answers.
+constexpr const char* code_settings[] = {
+    "GALLIUM_DRIVER", "GALLIVM_PERF", "LP_NATIVE_VECTOR_WIDTH", "LP_FORCE_SSE2", "GALLIUM_OVERRIDE_CPU_CAPS",
+    "GALLIUM_NOSSE"};
+
+std::string text_of(const Gl& gl, GLenum name) {
+  const GLubyte* text = gl.GetString(name);
+  return text == nullptr ? std::string() : std::string(reinterpret_cast<const char*>(text));
+}
+
+GLint integer_of(const Gl& gl, GLenum name) {
+  GLint value = 0;
+  gl.GetIntegerv(name, &value);
+  return value;
+}
+
+std::array<std::uint32_t, 3> three_of(const Gl& gl, GLenum name) {
+  std::array<std::uint32_t, 3> values{};
+  for (GLuint axis = 0; axis < 3; ++axis) {
+    GLint value = 0;
+    gl.GetIntegeri_v(name, axis, &value);
+    values[axis] = static_cast<std::uint32_t>(std::max(value, 0));
+  }
+  return values;
+}
+
+std::string hexadecimal(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned>(byte));
+    text += digits;
+  }
+  return text;
+}
+
+// "Mesa 22.3.6" out of "4.5 (Core Profile) Mesa 22.3.6"; the whole text where there is nothing behind the version.
+std::string driver_words(const std::string& version) {
+  std::size_t at = version.find(' ');
+  if (at != std::string::npos && at + 1 < version.size() && version[at + 1] == '(') at = version.find(") ", at);
+  if (at == std::string::npos) return version;
+  const std::size_t word = version.find_first_not_of(") ", at);
+  return word == std::string::npos ? version : version.substr(word);
+}
+
+// "llvmpipe" out of "llvmpipe (LLVM 15.0.6, 256 bits)": in its parentheses Mesa tells versions (of LLVM, of the
+// kernel), which are no part of what the device is.
+std::string device_words(const std::string& renderer) { return renderer.substr(0, renderer.find(" (")); }
+
+}  // namespace
+
+Result<Facts> read_facts(const CurrentContext& context, DriverNotes* notes) {
+  const Gl& gl = context.gl;
+  Facts facts;
+  DeviceInfo& info = facts.info;
+  const std::string version = text_of(gl, GL_VERSION);
+  info.id = context.id;
+  info.kind = context.kind;
+  info.name = text_of(gl, GL_RENDERER);
+  info.driver = driver_words(version);
+  info.device_identity = {{"vendor", text_of(gl, GL_VENDOR)},
+                          {"renderer", context.mesa ? device_words(info.name) : info.name}};
+  info.driver_identity = {{"gl", version}, {"glsl", text_of(gl, GL_SHADING_LANGUAGE_VERSION)}};
+  for (const char* setting : code_settings) {
+    if (const char* value = std::getenv(setting); value != nullptr && *value != 0)
+      info.driver_identity.emplace_back(setting, value);
+  }
+
+  if (const GLint formats = integer_of(gl, GL_NUM_PROGRAM_BINARY_FORMATS); formats > 0) {
+    std::vector<GLint> values(static_cast<std::size_t>(formats));
+    gl.GetIntegerv(GL_PROGRAM_BINARY_FORMATS, values.data());
+    facts.binary_formats.assign(values.begin(), values.end());
+  }
+  const Canary canary =
+      read_canary(gl, facts.binary_formats, text_of(gl, GL_VENDOR) + "; " + info.name + "; " + version, notes);
+  if (canary.binary.empty()) facts.binary_formats.clear();  // formats that no program comes in
+  info.serializes = !facts.binary_formats.empty();
+  if (canary.format == mesa_binary_format && canary.binary.size() >= mesa_digest_offset + mesa_digest_bytes) {
+    info.driver_identity.emplace_back(
+        "mesa_sha1", hexadecimal(std::span(canary.binary).subspan(mesa_digest_offset, mesa_digest_bytes)));
+  } else {
+    info.driver_identity.emplace_back("renderer", info.name);
+  }
+
+  info.dialects = {Dialect::glsl};
+  if (info.kind != DeviceKind::gpu) info.shared_resource = "host-cores";
+  info.max_grid = three_of(gl, GL_MAX_COMPUTE_WORK_GROUP_COUNT);
+  info.max_workgroup = three_of(gl, GL_MAX_COMPUTE_WORK_GROUP_SIZE);
+  info.max_workgroup_lanes = static_cast<std::uint32_t>(integer_of(gl, GL_MAX_COMPUTE_WORK_GROUP_INVOCATIONS));
+  info.max_bindings = static_cast<std::uint32_t>(std::min(integer_of(gl, GL_MAX_COMPUTE_SHADER_STORAGE_BLOCKS),
+                                                          integer_of(gl, GL_MAX_SHADER_STORAGE_BUFFER_BINDINGS)));
+  GLint64 block = 0;
+  gl.GetInteger64v(GL_MAX_SHADER_STORAGE_BLOCK_SIZE, &block);
+  info.max_buffer_bytes = static_cast<std::uint64_t>(std::max<GLint64>(block, 0));
+  if (Status status = context.check("reading the device's facts"); !status.ok()) return status;
+  info.usable = true;
+  return facts;
+}
+
+}  // namespace kiln::opengl

@@ -1,0 +1,58 @@
+// The codec of OpenGL: GLSL or a driver's binary to a linked program, and a program to a binary.
+//
+// Thread-safety: each function runs on the context's thread. Ownership: a LinkedProgram deletes its name unless it is
+// released; it borrows the context's table of functions.
+#pragma once
+
+#include "codec/current_context.hpp"
+
+#include <kiln/kernel.hpp>
+#include <kiln/program.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kiln::opengl {
+
+class LinkedProgram {
+ public:
+  explicit LinkedProgram(const Gl& gl) : gl_(&gl), name_(gl.CreateProgram()) {}
+  LinkedProgram(LinkedProgram&& other) noexcept
+      : gl_(other.gl_), name_(std::exchange(other.name_, 0)), charge_(other.charge_) {}
+  LinkedProgram& operator=(LinkedProgram&&) = delete;
+  ~LinkedProgram() {
+    if (name_ != 0) gl_->DeleteProgram(name_);
+  }
+
+  GLuint get() const noexcept { return name_; }
+  GLuint release() noexcept { return std::exchange(name_, 0); }
+  std::uint64_t charge() const noexcept { return charge_; }  // Program::charge()
+  void set_charge(std::uint64_t bytes) noexcept { charge_ = bytes; }
+
+ private:
+  const Gl* gl_;
+  GLuint name_;
+  std::uint64_t charge_ = 0;
+};
+
+// text: assembled from source. The error of a failed build is invalid_argument and holds the compiler's (or linker's)
+// whole log. The counter is bumped at the call into the compiler.
+Result<LinkedProgram> build_program(const CurrentContext& context, const KernelSource& source, const std::string& text,
+                                    std::atomic<std::uint64_t>& counter);
+
+// "gl:875f".
+std::string format_tag(GLenum format);
+
+// unsupported: the format is none of `formats`. corrupt: the driver refused the bytes. LINK_STATUS is read straight
+// after glProgramBinary; linking again would throw the loaded program away.
+Result<LinkedProgram> load_program(const CurrentContext& context, const KernelSource& source,
+                                   const ProgramBinary& binary, const std::vector<GLenum>& formats,
+                                   std::atomic<std::uint64_t>& counter);
+
+// unsupported where the driver answers no bytes for it.
+Result<ProgramBinary> serialize_program(const CurrentContext& context, GLuint program);
+
+}  // namespace kiln::opengl

@@ -1,0 +1,265 @@
+// kiln::gl: an application's own context, adopted.
+#include <kiln/adopted_gl.hpp>
+#include <kiln/open_program_cache.hpp>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "core/cache/workplace.hpp"
+#include "opengl/adopt/own_context.hpp"
+#include "support/plugin_under_test.hpp"
+
+namespace kiln::test {
+namespace {
+
+constexpr const char* doubling =
+    "#version 430 core\n"
+    "layout(local_size_x = 8) in;\n"
+    "layout(std430, binding = 0) buffer Data { uint data[]; };\n"
+    "void main() { data[gl_GlobalInvocationID.x] *= 2u; }\n";
+
+// One adopted context with a cache; the parts go in the order that their contracts ask for.
+struct Application {
+  Workplace workplace;
+  OwnContext context;
+  std::unique_ptr<AdoptedGl> gl;
+  std::unique_ptr<ProgramCache> cache;
+
+  Application() {
+    if (!context.usable()) return;  // no OpenGL here: nothing to say
+    auto adopted = AdoptedGl::adopt(find_gl, {&workplace.log, LogLevel::warning});
+    INFO((adopted ? std::string() : adopted.error().text()));
+    REQUIRE(adopted.has_value());
+    gl = std::move(adopted).value();
+    open_cache();
+  }
+  void open_cache() {
+    cache.reset();
+    auto opened = open_program_cache(workplace.config, {&workplace.log, LogLevel::warning});
+    REQUIRE(opened.has_value());
+    cache = std::move(opened).value();
+  }
+  AdoptedProgram program(std::string_view text = doubling) {
+    auto made = gl->program(*cache, text);
+    INFO((made ? std::string() : made.error().text()));
+    REQUIRE(made.has_value());
+    return std::move(made).value();
+  }
+};
+
+Status failure(const Result<AdoptedProgram>& result) { return result ? Status() : result.error(); }
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("adopted: built once, then from memory, then from disk", "[adopted]") {
+  Application application;
+  if (!application.gl) return;
+  const AdoptedProgram built = application.program();
+  CHECK(built.tier() == Tier::built);
+  CHECK(built.build_ns() > 0);
+  CHECK(is_linked(built.name()));
+  const AdoptedProgram held = application.program();
+  CHECK(held.tier() == Tier::memory);
+  CHECK(held.name() == built.name());
+  application.open_cache();
+  const AdoptedProgram stored = application.program();
+  CHECK(stored.tier() == Tier::disk);
+  CHECK(stored.name() != built.name());  // which is still held
+  CHECK(is_linked(stored.name()));
+  CHECK_FALSE(has_error());
+}
+
+TEST_CASE("adopted: the compiler's log reaches the caller, and nothing is kept of it", "[adopted]") {
+  Application application;
+  if (!application.gl) return;
+  const std::string text = std::string(doubling) + "this is no GLSL\n";
+  const Status status = failure(application.gl->program(*application.cache, text));
+  CHECK(status.code == StatusCode::invalid_argument);
+  CHECK(contains(status.message, "opengl:adopted: GLSL compiler: "));
+  CHECK(contains(status.message, "syntax error"));
+  CHECK(application.workplace.files(".bin").empty());
+  CHECK(application.program().tier() == Tier::built);
+}
+
+TEST_CASE("adopted: a program dropped on its thread goes at once, one dropped elsewhere at the next call",
+          "[adopted]") {
+  Application application;
+  if (!application.gl) return;
+  AdoptedProgram program = application.program();
+  const unsigned name = program.name();
+  application.open_cache();  // the first cache's own handle goes
+  CHECK(is_program(name));
+  SECTION("on its thread") {
+    program = {};
+    CHECK_FALSE(is_program(name));
+  }
+  SECTION("elsewhere") {
+    std::thread([dropped = std::move(program)]() mutable { dropped = {}; }).join();
+    CHECK(is_program(name));
+    CHECK(application.gl->delete_dropped().ok());
+    CHECK_FALSE(is_program(name));
+  }
+  SECTION("with another context current") {
+    const OwnContext other;
+    program = {};
+    CHECK_FALSE(application.gl->delete_dropped().ok());
+    application.context.make_current();
+    CHECK(is_program(name));
+    CHECK(application.gl->delete_dropped().ok());
+    CHECK_FALSE(is_program(name));
+  }
+  SECTION("after the adoption ended") {
+    application.cache.reset();
+    application.gl.reset();
+    CHECK(is_linked(name));
+    std::thread([dropped = std::move(program)]() mutable { dropped = {}; }).join();
+  }
+}
+
+TEST_CASE("adopted: another thread is answered unavailable, and the cache is not touched", "[adopted]") {
+  Application application;
+  if (!application.gl) return;
+  Status status;
+  Status deleting;
+  Result<std::unique_ptr<Program>> built = internal_error("not asked yet");
+  std::thread([&] {
+    status = failure(application.gl->program(*application.cache, doubling));
+    deleting = application.gl->delete_dropped();
+    built = application.gl->device().build(source_of(doubling));
+  }).join();
+  CHECK(status.code == StatusCode::unavailable);
+  CHECK(contains(status.message, "another thread than the one that adopted"));
+  CHECK(deleting.code == StatusCode::unavailable);
+  REQUIRE_FALSE(built.has_value());
+  CHECK(built.error().code == StatusCode::unavailable);
+  CHECK(application.cache->stats().misses == 0);
+  CHECK(application.program().tier() == Tier::built);
+}
+
+TEST_CASE("adopted: without its context current it is unavailable", "[adopted]") {
+  Application application;
+  if (!application.gl) return;
+  SECTION("none") {
+    application.context.make_none_current();
+    const Status status = failure(application.gl->program(*application.cache, doubling));
+    CHECK(status.code == StatusCode::unavailable);
+    CHECK(contains(status.message, "no context is current"));
+  }
+  SECTION("another") {
+    const OwnContext other;
+    const Status status = failure(application.gl->program(*application.cache, doubling));
+    CHECK(status.code == StatusCode::unavailable);
+    CHECK(contains(status.message, "another context is current"));
+  }
+  application.context.make_current();
+  CHECK(application.program().tier() == Tier::built);
+}
+
+TEST_CASE("adopted: what cannot be adopted says why", "[adopted]") {
+  if (!OwnContext().usable()) return;
+  const auto refused = [] {
+    auto adopted = AdoptedGl::adopt(find_gl);
+    return adopted ? Status() : adopted.error();
+  };
+  SECTION("no context") {
+    CHECK(refused().code == StatusCode::unavailable);
+    CHECK(contains(refused().message, "no OpenGL context is current on this thread"));
+  }
+  SECTION("no function") {
+    const auto adopted = AdoptedGl::adopt(nullptr);
+    REQUIRE_FALSE(adopted.has_value());
+    CHECK(adopted.error().code == StatusCode::invalid_argument);
+  }
+}
+
+TEST_CASE("adopted: an error that the application left behind is said, and is not taken for Kiln's", "[adopted]") {
+  Application application;
+  if (!application.gl) return;
+  cause_an_error();
+  CHECK(application.program().tier() == Tier::built);
+  const auto warnings = application.workplace.log.warnings();
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "an error of the application's"));
+  CHECK(contains(warnings[0], "GL_INVALID_ENUM"));
+}
+
+TEST_CASE("adopted: buffers and the queue are the application's", "[adopted]") {
+  Application application;
+  if (!application.gl) return;
+  Device& device = application.gl->device();
+  CHECK(device.create_buffer({}).error().code == StatusCode::unsupported);
+  CHECK(device.submit({}).error().code == StatusCode::unsupported);
+  CHECK(device.wait(1, {}).error().code == StatusCode::unsupported);
+}
+
+TEST_CASE("adopted: the plugin and an adopted context share their programs", "[adopted]") {
+  Application application;
+  if (!application.gl) return;
+  KernelSource source = source_of(doubling);
+  source.bindings = {Access::read_write};
+  source.workgroup = {8, 1, 1};
+  support::PluginUnderTest plugin("opengl");
+  for (const DeviceInfo& info : plugin.driver().enumerate()) {
+    if (!info.usable) continue;
+    const auto device = plugin.open(info.id);
+    if (device->info().device_identity != application.gl->device().info().device_identity) continue;  // another GPU
+    CHECK(device->info().driver_identity == application.gl->device().info().driver_identity);
+    application.open_cache();
+    const ProgramKey key = key_of(source, device->info(), "shared");
+    REQUIRE(application.cache->get_or_build(key, source, *device).has_value());
+    const auto ours = application.gl->program(*application.cache, source, "shared");
+    REQUIRE(ours.has_value());
+    CHECK(ours->tier() == Tier::disk);
+    CHECK(is_linked(ours->name()));
+    application.cache.reset();  // before the device
+    break;
+  }
+}
+
+TEST_CASE("adopted: a driver without program binaries serves, and nothing is kept", "[.no_binaries]") {
+  Application application;
+  if (!application.gl) return;
+  CHECK_FALSE(application.gl->device().info().serializes);
+  CHECK(application.program().tier() == Tier::library);  // made inside this process
+  CHECK(application.program().tier() == Tier::memory);
+  CHECK(application.workplace.files(".bin").empty());
+  application.open_cache();
+  CHECK(application.program().tier() == Tier::library);  // made inside this process
+}
+
+TEST_CASE("adopted: a context without compute programs says which version it has", "[.old_driver]") {
+  const OwnContext context;
+  if (!context.usable()) return;
+  const auto adopted = AdoptedGl::adopt(find_gl);
+  REQUIRE_FALSE(adopted.has_value());
+  CHECK(adopted.error().code == StatusCode::unsupported);
+  CHECK(contains(adopted.error().message, "3.3"));
+  CHECK(contains(adopted.error().message, "expected OpenGL 4.3 or newer"));
+}
+
+TEST_CASE("open_program_cache: what core does not have, and every problem of the sources", "[adopted]") {
+  CacheConfig config;
+  config.name = "elsewhere";
+  const auto named = open_program_cache(config);
+  REQUIRE_FALSE(named.has_value());
+  CHECK(named.error().code == StatusCode::unsupported);
+  CHECK(contains(named.error().message, "cache 'elsewhere'"));
+
+  const auto homeless = open_program_cache(ConfigSources{});
+  REQUIRE_FALSE(homeless.has_value());
+  CHECK(homeless.error().code == StatusCode::invalid_argument);
+  CHECK(contains(homeless.error().message, "cache.directory"));
+  CHECK(contains(homeless.error().message, "cache.key_file"));
+
+  TemporaryFolder home;
+  ConfigSources sources;
+  sources.environment = {{"HOME", home.path().string()}};
+  CHECK(open_program_cache(sources).has_value());
+  CHECK(std::filesystem::is_empty(home.path()));  // opened at first use
+}
+
+}  // namespace kiln::test

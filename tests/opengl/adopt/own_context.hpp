@@ -1,0 +1,36 @@
+// OwnContext: an OpenGL context without a window, made as an application makes its own.
+//
+// Thread-safety: one thread, where it is current from its construction on. Ownership: destroys its context; the display
+// is the process's.
+#pragma once
+
+#include <string>
+
+namespace kiln::test {
+
+class OwnContext {
+ public:
+  OwnContext();  // of the newest version there is
+  OwnContext(const OwnContext&) = delete;
+  OwnContext& operator=(const OwnContext&) = delete;
+  ~OwnContext();
+
+  bool usable() const noexcept { return context_ != nullptr; }
+  void make_current() const;
+  void make_none_current() const;
+
+ private:
+  void* display_ = nullptr;
+  void* context_ = nullptr;
+};
+
+using Function = void (*)();
+Function find_gl(const char* name);
+
+// By the context that is current.
+bool is_program(unsigned name);
+bool is_linked(unsigned name);
+void cause_an_error();  // as an application might leave one behind
+bool has_error();
+
+}  // namespace kiln::test
