@@ -20,7 +20,8 @@ Status not_among(std::string_view key, const std::string& asked, std::string_vie
 
 }  // namespace
 
-Result<std::unique_ptr<TieredCache>> TieredCache::create(const CacheContext& context, ProcessSharing sharing) {
+Result<std::unique_ptr<TieredCache>> TieredCache::create(const CacheContext& context, ProcessSharing sharing,
+                                                         MemorySources memory) {
   const CacheConfig& config = context.config;
   const std::uint64_t least_weight = config.max_programs == 0 ? 0 : config.max_memory / config.max_programs;
   auto policy = make_eviction_policy(config.policy, least_weight);
@@ -29,12 +30,15 @@ Result<std::unique_ptr<TieredCache>> TieredCache::create(const CacheContext& con
     return not_among("compression", config.compression, "'zstd', 'none'");
   }
   if (Status status = check_key_file_place(config); !status.ok()) return status.within("cache 'tiered'");
-  return std::make_unique<TieredCache>(context, std::move(*policy), std::move(sharing));
+  return std::make_unique<TieredCache>(context, std::move(*policy), std::move(sharing), std::move(memory));
 }
 
-TieredCache::TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy, ProcessSharing sharing)
+TieredCache::TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy, ProcessSharing sharing,
+                         MemorySources memory)
     : log_(context.log),
-      memory_({context.config.max_programs, context.config.max_memory}, std::move(policy)),
+      configured_{context.config.max_programs, context.config.max_memory},
+      pressure_(std::move(memory)),
+      memory_(configured_, std::move(policy)),
       disk_(context.log, context.config, counters_, std::move(sharing)) {}
 
 TieredCache::~TieredCache() {
@@ -161,10 +165,17 @@ Result<TieredCache::Flown> TieredCache::build(const Request& request) {
 TieredCache::Flown TieredCache::keep(const Request& request, std::unique_ptr<Program> program, Tier tier,
                                      std::uint64_t build_ns, std::uint64_t took_ns) {
   std::shared_ptr<const Program> shared = std::move(program);
+  heed_pressure();
   if (!memory_.insert(request.key.digest, request.device, {shared, build_ns})) {
     disk_.used({{request.key.digest, 1}});  // its user keeps it alone
   }
   return {{ProgramHandle(std::move(shared)), tier, took_ns}, build_ns};
+}
+
+void TieredCache::heed_pressure() {
+  const std::uint64_t now = now_ns();
+  if (!pressure_.is_due(now)) return;
+  memory_.set_bounds({configured_.programs, pressure_.bound(configured_.bytes, memory_.figures().bytes, now)});
 }
 
 const Program* TieredCache::find(const Digest& digest, const Device& device, const Guard& guard) noexcept {

@@ -9,6 +9,7 @@
 #include "cache/disk_tier.hpp"
 #include "cache/failed_builds.hpp"
 #include "cache/memory/memory_tier.hpp"
+#include "cache/pressure/memory_pressure.hpp"
 #include "cache/program_place.hpp"
 #include "cache/single_flight.hpp"
 
@@ -25,9 +26,11 @@ class TieredCache final : public ProgramCache {
  public:
   // unsupported: a policy or compression that this cache does not have, with those it has. invalid_argument: a key file
   // inside the cache folder.
-  static Result<std::unique_ptr<TieredCache>> create(const CacheContext& context, ProcessSharing sharing = {});
+  static Result<std::unique_ptr<TieredCache>> create(const CacheContext& context, ProcessSharing sharing = {},
+                                                     MemorySources memory = {});
 
-  TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy, ProcessSharing sharing);
+  TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy, ProcessSharing sharing,
+              MemorySources memory);
   ~TieredCache() override;
 
   Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept override;
@@ -63,9 +66,13 @@ class TieredCache final : public ProgramCache {
   Result<Flown> build(const Request& request);
   Flown keep(const Request& request, std::unique_ptr<Program> program, Tier tier, std::uint64_t build_ns,
              std::uint64_t took_ns);
+  // Where the system has no memory to spare, fewer programs stay.
+  void heed_pressure();
 
   const Log log_;
+  const MemoryBounds configured_;
   CacheCounters counters_;
+  MemoryPressure pressure_;
   MemoryTier memory_;
   mutable DiskTier disk_;  // its figures are surveyed when they are asked for
   FailedBuilds failed_builds_;

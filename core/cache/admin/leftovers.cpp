@@ -4,7 +4,7 @@
 #include "cache/folder/open_folder.hpp"
 #include "cache/folder/survey.hpp"
 #include "cache/format/manifest.hpp"
-#include "cache/process/process_table.hpp"
+#include "cache/process/process_slot.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,8 +16,11 @@
 namespace kiln {
 namespace {
 
-bool is_ours(std::string_view name) { return is_stored_file_name(name) || NewFile::is_temporary(name); }
+bool is_ours(std::string_view name) {
+  return is_stored_file_name(name) || NewFile::is_temporary(name) || name.ends_with(quarantined_suffix);
+}
 
+// What says something about programs, and nothing where there are none.
 void clear_files(int folder, const std::string& who, Cleared& cleared) {
   for (const std::string& name : names_in(folder)) {
     struct stat at {};
@@ -36,12 +39,12 @@ void clear_files(int folder, const std::string& who, Cleared& cleared) {
 // Unless a process that is alive has its slot in it: that one and those that come after it would no longer see one
 // another.
 void remove_process_table(int folder) {
-  const UniqueFd file(openat(folder, process_table_name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd file(openat(folder, processes_name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   if (!file) return;
   struct flock whole {};
   whole.l_type = F_WRLCK;
   whole.l_whence = SEEK_SET;
-  if (fcntl(file.get(), F_OFD_SETLK, &whole) == 0) unlinkat(folder, process_table_name, 0);
+  if (fcntl(file.get(), F_OFD_SETLK, &whole) == 0) unlinkat(folder, processes_name, 0);
 }
 
 }  // namespace
@@ -52,10 +55,10 @@ void remove_if_empty(int root, const std::string& device_folder) {
   for (const std::string& name : names_in(folder->get())) {
     if (is_subfolder_name(name)) unlinkat(folder->get(), name.c_str(), AT_REMOVEDIR);  // fails where it is not empty
   }
-  const auto goes_along = [](const std::string& name) { return name == manifest_name || name == process_table_name; };
+  const auto goes_along = [](const std::string& name) { return name == manifest_name || name == processes_name; };
   if (!std::ranges::all_of(names_in(folder->get()), goes_along)) return;
   remove_process_table(folder->get());
-  if (std::ranges::count(names_in(folder->get()), process_table_name) != 0) return;
+  if (std::ranges::count(names_in(folder->get()), processes_name) != 0) return;
   unlinkat(folder->get(), manifest_name, 0);
   unlinkat(root, device_folder.c_str(), AT_REMOVEDIR);
 }

@@ -10,7 +10,7 @@
 
 namespace kiln {
 
-// The folder with its manifest, where nothing but that is in it. Anything else in it keeps it.
+// The folder with its manifest and its file of processes, where nothing but these is in it. Anything else keeps it.
 void remove_if_empty(int root, const std::string& device_folder);
 
 struct Cleared {

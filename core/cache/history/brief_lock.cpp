@@ -1,5 +1,7 @@
 #include "cache/history/brief_lock.hpp"
 
+#include "cache/process/filesystem_kind.hpp"
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -16,6 +18,8 @@ constexpr std::chrono::milliseconds between_attempts{1};
 }  // namespace
 
 std::optional<BriefLock> BriefLock::take(int folder, const std::string& name, std::chrono::milliseconds most) {
+  const Result<FilesystemMagic> filesystem = filesystem_of(folder);
+  if (!filesystem || !locks_hold_on(*filesystem)) return std::nullopt;  // over a network a lock may also never answer
   UniqueFd file(openat(folder, name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   struct stat at {};
   if (!file || fstat(file.get(), &at) != 0 || !S_ISREG(at.st_mode) || at.st_uid != geteuid()) return std::nullopt;

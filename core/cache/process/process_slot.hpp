@@ -20,6 +20,7 @@
 
 namespace kiln {
 
+inline constexpr const char* processes_name = "processes";
 inline constexpr std::size_t slot_header_bytes = 128;
 inline constexpr std::size_t mark_bytes = 96;
 inline constexpr std::size_t marks_per_slot = 20;

@@ -90,7 +90,7 @@ ProcessTable::State ProcessTable::open(Create create) {
     return switch_off("it lies on " + name_of_filesystem(*filesystem) + ", whose locks cannot be trusted");
   }
   Result<UniqueFd> file =
-      open_shared_file(*folder, process_table_name, "file " + folder_.name() + "/" + process_table_name, create);
+      open_shared_file(*folder, processes_name, "file " + folder_.name() + "/" + processes_name, create);
   if (!file) return switch_off(file.error().message);
   if (!*file) return State::unopened;
   file_ = std::move(*file);

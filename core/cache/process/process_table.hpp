@@ -31,8 +31,6 @@
 
 namespace kiln {
 
-inline constexpr const char* process_table_name = "processes";  // in the device's folder
-
 // How a cache shares its work with other processes. Tests put other values in.
 struct ProcessSharing {
   // The longest wait for a program that another process builds. A build takes up to some seconds; a process that was
