@@ -20,7 +20,6 @@ bool is_ours(std::string_view name) {
   return is_stored_file_name(name) || NewFile::is_temporary(name) || name.ends_with(quarantined_suffix);
 }
 
-// What says something about programs, and nothing where there are none.
 void clear_files(int folder, const std::string& who, Cleared& cleared) {
   for (const std::string& name : names_in(folder)) {
     struct stat at {};

@@ -322,7 +322,7 @@ TEST_CASE("cache::tiered_cache: a key file inside the cache folder is refused, a
   CHECK(TieredCache::create({{}, place.config}));
   place.config.key_file = folder / "key";
   SyntheticDevice device;  // made without create(): memory only
-  TieredCache unchecked({{&place.log, LogLevel::info}, place.config}, std::move(*make_eviction_policy("lru")), {});
+  TieredCache unchecked({{&place.log, LogLevel::info}, place.config}, std::move(*make_eviction_policy("lru")), {}, {});
   CHECK(acquire(unchecked, "one", device)->tier == Tier::built);
   CHECK(place.files(".bin").empty());
   CHECK(place.log.said("lies in the cache folder") == 1);

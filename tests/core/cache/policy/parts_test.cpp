@@ -133,7 +133,7 @@ UseHistory regular(std::uint64_t interval, std::uint64_t& now) {
 
 TEST_CASE("cache::policy::use_history: who comes more often is expected more") {
   std::uint64_t now = 0;
-  double before = 1;
+  double before = 2;
   for (const std::uint64_t interval : {1, 4, 16, 64, 256}) {
     const double prospect = regular(interval, now).prospect(0, half_life);
     CHECK(prospect < before);
@@ -150,7 +150,7 @@ TEST_CASE("cache::policy::use_history: what is regular is awaited until it is la
   CHECK(history.prospect(history.age_class(now + 300), half_life) < fresh / 3);  // it did not come
 }
 
-TEST_CASE("cache::policy::use_history: any sequence gives a prospect between none and one use a unit of time") {
+TEST_CASE("cache::policy::use_history: any sequence gives a prospect, never below none nor above two a unit of time") {
   CHECK(rc::check([] {
     UseHistory history;
     std::uint64_t now = *rc::gen::inRange<std::uint64_t>(0, 1000);
