@@ -36,6 +36,7 @@ GlDevice::GlDevice(std::shared_ptr<ContextGroup> group, Facts facts, Transfer tr
       queue_(*group_) {}
 
 GlDevice::~GlDevice() {
+  if (info_.driver_cache == "adopted" && queue_.may_have_generated()) await_mesa_cache();
   group_->execution().call([this] { staging_->staging.reset(); });
 }
 

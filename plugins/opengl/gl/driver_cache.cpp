@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 namespace kiln::opengl {
 namespace {
@@ -67,6 +69,28 @@ Adoption mesa_cache_adoption(const std::filesystem::path& cache_directory) {
   std::string fault = folder_fault(folder);
   if (!fault.empty()) return {"not adopted", "MESA_SHADER_CACHE_DIR " + std::move(fault)};
   return {"adopted", {}};
+}
+
+void await_mesa_cache() {
+  const char* folder = std::getenv("MESA_SHADER_CACHE_DIR");
+  if (folder == nullptr) return;
+  const auto files = [folder] {
+    std::error_code error;
+    std::size_t count = 0;
+    for (std::filesystem::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+      ++count;
+    return count;
+  };
+  constexpr auto step = std::chrono::milliseconds(5);
+  constexpr int unchanged_steps = 10;
+  constexpr int most_steps = 60;
+  std::size_t before = files();
+  for (int steps = 0, unchanged = 0; steps < most_steps && unchanged < unchanged_steps; ++steps) {
+    std::this_thread::sleep_for(step);
+    const std::size_t now = files();
+    unchanged = now == before ? unchanged + 1 : 0;
+    before = now;
+  }
 }
 
 }  // namespace kiln::opengl

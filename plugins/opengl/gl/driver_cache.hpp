@@ -17,4 +17,8 @@ struct Adoption {
 // and no ancestor of it can be changed by another user.
 Adoption mesa_cache_adoption(const std::filesystem::path& cache_directory);
 
+// Mesa writes its cache on a thread of its own and drops what is not written when the process ends. Waits until the
+// folder that MESA_SHADER_CACHE_DIR names has not changed for 50 ms, 300 ms at most: the thread has the least priority.
+void await_mesa_cache();
+
 }  // namespace kiln::opengl

@@ -11,6 +11,7 @@
 #include "objects/timeline.hpp"
 
 #include <array>
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -39,6 +40,8 @@ class GlQueue {
 
   std::uint64_t submit(std::vector<BoundPass> passes);
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline);
+  // Whether a dispatch that ended not long ago took so long that the driver may have generated code in it.
+  bool may_have_generated() const noexcept;
 
  private:
   struct Stamps {
@@ -66,7 +69,8 @@ class GlQueue {
   std::deque<InFlight> in_flight_;
   std::vector<Stamps> spare_stamps_;
   Synchrony synchrony_;
-  std::size_t bound_ = 0;  // binding indices in use by the pass before
+  std::atomic<std::uint64_t> long_dispatch_ns_{0};  // when the last one ended; 0: none
+  std::size_t bound_ = 0;                           // binding indices in use by the pass before
 };
 
 }  // namespace kiln::opengl
