@@ -21,12 +21,15 @@ std::string name_of(const ProgramKey& key) { return "program '" + key.label + "'
 }  // namespace
 
 DiskTier::Shelf::Shelf(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log)
-    : folder(root, device), processes(folder, sharing, log, [this, log](const ProcessMark& mark) {
-        if (!folder.quarantine(mark.digest, mark.since_s)) return;
-        log.write(LogLevel::warning, component,
-                  "program " + mark.digest.hex() + " in folder " + folder.name() +
-                      ": a process died while its driver loaded it: it is set aside and built anew");
-      }) {}
+    : folder(root, device),
+      processes(folder, sharing, log,
+                [this, log](const ProcessMark& mark) {
+                  if (!folder.quarantine(mark.digest, mark.since_s)) return;
+                  log.write(LogLevel::warning, component,
+                            "program " + mark.digest.hex() + " in folder " + folder.name() +
+                                ": a process died while its driver loaded it: it is set aside and built anew");
+                }),
+      adopts_driver_cache(device.driver_cache == "adopted") {}
 
 DiskTier::DiskTier(Log log, const CacheConfig& config, CacheCounters& counters, ProcessSharing sharing)
     : log_(log),
@@ -309,7 +312,7 @@ void DiskTier::leave_history(const CacheStats& counts) noexcept try {
   const std::lock_guard lock(mutex_);
   if (root_ == nullptr) return;
   for (const auto& [device, shelf] : root_->shelves) {
-    if (device->info().driver_cache == "adopted") note_driver_folder(folder->get(), shelf->folder.name());
+    if (shelf->adopts_driver_cache) note_driver_folder(folder->get(), shelf->folder.name());
   }
 } catch (const std::exception&) {  // out of memory: history is what can be done without
 }

@@ -76,6 +76,7 @@ class DiskTier {
   struct Shelf {  // of one device
     DeviceFolder folder;
     ProcessTable processes;
+    const bool adopts_driver_cache;  // kept: history is left when the device may be gone
 
     Shelf(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log);
   };
