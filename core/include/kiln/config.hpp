@@ -83,7 +83,8 @@ struct CacheConfig {
 
 struct ExecutorConfig {
   std::string name = "ring";
-  std::uint32_t in_flight = 3;  // 1 to 16
+  std::uint32_t in_flight = 3;   // 1 to 16
+  bool adaptive_depth = false;   // of in_flight slots as many are used as the stages' measured times call for
   std::chrono::nanoseconds timeout = std::chrono::seconds(10);
 };
 
