@@ -221,9 +221,7 @@ bool RingQueue::await_work() {
     const auto apart = own(lane);
     return pipeline_.ready(lane) && (!apart || pipeline_.next_is_apart(lane) == *apart);
   };
-  const auto something = [&] {
-    return mine(Lane::upload) || mine(Lane::dispatch) || mine(Lane::retire) || ending();
-  };
+  const auto something = [&] { return mine(Lane::upload) || mine(Lane::dispatch) || mine(Lane::retire) || ending(); };
   {
     const std::lock_guard lock(pipeline_.mutex());
     if (something()) return !ending();

@@ -66,7 +66,7 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   const bool wraps_;
 
   std::condition_variable slot_free_;
-  std::condition_variable work_;                       // for the submit thread
+  std::condition_variable work_;                           // for the submit thread
   std::array<std::condition_variable, lane_count> apart_;  // for the others
   std::condition_variable ended_;
   // Under the pipeline's mutex.

@@ -17,7 +17,9 @@ void average(std::atomic<std::uint64_t>& usual, std::uint64_t unknown, std::uint
               std::memory_order_relaxed);
 }
 
-constexpr std::uint64_t between(std::uint64_t begin, std::uint64_t end) noexcept { return end > begin ? end - begin : 0; }
+constexpr std::uint64_t between(std::uint64_t begin, std::uint64_t end) noexcept {
+  return end > begin ? end - begin : 0;
+}
 
 Slot& slot_at(const Claim& claim, std::size_t i) noexcept { return *static_cast<Slot*>(claim.seats[i]); }
 
@@ -172,8 +174,7 @@ void SlotPipeline::read_back(Slot& slot, std::uint64_t device_since_ns, std::uin
   const std::uint64_t device_ns = slot.device_ns != 0 ? slot.device_ns : busy;
   average(device_ns_, unknown, device_ns / jobs);
   if (adaptive_) {
-    depth_.add({static_cast<double>(between(slot.at.begun, slot.at.uploaded)),
-                static_cast<double>(device_ns) / jobs,
+    depth_.add({static_cast<double>(between(slot.at.begun, slot.at.uploaded)), static_cast<double>(device_ns) / jobs,
                 static_cast<double>(between(slot.at.reading, slot.at.done))});
   }
 }
@@ -191,8 +192,7 @@ Result<Measurement> SlotPipeline::outcome_of(Slot& slot) {
 void SlotPipeline::learn(const Slot& slot) {
   const bool good = slot.failure.ok();
   if (!slot.cancelled && slot.at.done != 0) {
-    run_average_.add(slot.at.begun, slot.at.done,
-                     good ? RunAverage::Outcome::finished : RunAverage::Outcome::failed);
+    run_average_.add(slot.at.begun, slot.at.done, good ? RunAverage::Outcome::finished : RunAverage::Outcome::failed);
   }
   const bool counts = slot.packed != 0 && counters_ != nullptr;
   if (!counts && trace_ == nullptr) return;

@@ -53,8 +53,7 @@ std::uint64_t SlotPipeline::enter(Slot& slot, Job job, Deadline deadline, std::u
   const bool recorded = std::holds_alternative<std::shared_ptr<RecordedWork>>(job);
   std::visit([&](auto& what) { slot.accept(std::move(what)); }, job);
   const auto usual = [](const std::atomic<std::uint64_t>& ns) { return ns.load(std::memory_order_relaxed); };
-  slot.upload_apart =
-      takes_long(slot.work().upload_bytes(*device_), usual(upload_ns_), usual(upload_ns_) != unknown);
+  slot.upload_apart = takes_long(slot.work().upload_bytes(*device_), usual(upload_ns_), usual(upload_ns_) != unknown);
   slot.readback_apart =
       takes_long(slot.work().readback_bytes(*device_), usual(readback_ns_), usual(readback_ns_) != unknown);
   slot.small = !recorded && !slot.upload_apart && !slot.readback_apart && usual(device_ns_) < small_ns;

@@ -10,7 +10,7 @@ constexpr double alpha = 0.1;
 constexpr std::uint32_t settled = 4;  // jobs before the first decision
 
 // Slots beyond the steady need for each unit of relative deviation of one job's time: found on the simulated device.
-constexpr double margin = 6.0;
+constexpr double margin = 14.0;
 
 }  // namespace
 

@@ -31,9 +31,7 @@ Wake Ring::enter(Seat& seat) noexcept {
   return wake();
 }
 
-bool Ring::ready(Lane lane) const noexcept {
-  return held_[index_of(lane)].empty() && !queues_[index_of(lane)].empty();
-}
+bool Ring::ready(Lane lane) const noexcept { return held_[index_of(lane)].empty() && !queues_[index_of(lane)].empty(); }
 
 Claim Ring::claim(Lane lane) noexcept {
   Claim claim{lane, {}};
@@ -74,7 +72,7 @@ void Ring::put_back(Claim& claim) noexcept {
 
 Wake Ring::release(Seat& seat) noexcept {
   seat = Seat{};
-  free_.push_back(&seat);
+  free_.push_front(&seat);  // the next job finds its buffers, and slots beyond the depth never get any
   --taken_;
   return wake();
 }

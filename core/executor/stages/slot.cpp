@@ -62,8 +62,10 @@ void Slot::tell(TraceSink& trace, std::string_view device) const {
   // The device's own stamps are kept within what the host saw, so that spans of one lane never cross.
   const std::uint64_t told = at.device_begun != 0 ? at.device_begun : at.submitted;
   const std::uint64_t begun = std::clamp(told, at.submitting, std::max(at.submitting, at.finished));
-  const std::uint64_t ended = device_ns != 0 && at.device_begun != 0 ? std::min(begun + device_ns, at.finished) : at.finished;
-  const std::uint64_t last = std::max({at.done, at.finished, at.submitted, at.uploaded, at.built, at.begun, at.accepted});
+  const std::uint64_t ended =
+      device_ns != 0 && at.device_begun != 0 ? std::min(begun + device_ns, at.finished) : at.finished;
+  const std::uint64_t last =
+      std::max({at.done, at.finished, at.submitted, at.uploaded, at.built, at.begun, at.accepted});
   add(Stage::job, at.accepted, last);
   add(Stage::queue, at.accepted, at.begun);
   add(Stage::build, at.begun, at.built);

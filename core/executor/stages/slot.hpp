@@ -54,7 +54,7 @@ class Slot final : public Seat {
   std::uint64_t device_ns = 0;
   std::uint64_t packed = 0;  // Constants packed for this job
   std::uint32_t jobs_in_batch = 1;
-  bool upload_apart = false;    // long enough to be worth another thread
+  bool upload_apart = false;  // long enough to be worth another thread
   bool readback_apart = false;
 
  private:

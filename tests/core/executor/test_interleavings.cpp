@@ -1,6 +1,7 @@
-// Every order of events of three jobs in three slots, on the executor's own pipeline: its lanes, the device, submitters,
-// a canceller and a waiter take single steps; a lane that found nothing sleeps until the pipeline says that it has to
-// look again. Orders that lead to the same state are tried once. Each way to a state is walked from the beginning.
+// Every order of events of three jobs in three slots, on the executor's own pipeline: its lanes, the device,
+// submitters, a canceller and a waiter take single steps; a lane that found nothing sleeps until the pipeline says that
+// it has to look again. Orders that lead to the same state are tried once. Each way to a state is walked from the
+// beginning.
 #include "core/executor/jobs.hpp"
 
 #include "executor/slot_pipeline.hpp"
@@ -105,15 +106,22 @@ constexpr int job_count = 3;
 
 struct Scenario {
   std::uint32_t slots = 3;
-  int cancels = 0;      // this job, from 1, by somebody at any time; 0: nobody
-  int fails = 0;        // this job's upload, from 1
+  int cancels = 0;         // this job, from 1, by somebody at any time; 0: nobody
+  int fails = 0;           // this job's upload, from 1
   bool unordered = false;  // the one that fails
 };
 
 // One walk: the steps that actors can take, and what the promises say after each.
 class Walk {
  public:
-  enum Actor : int { submitter = 0, lanes, device = lanes + static_cast<int>(lane_count), waiter, canceller, actor_count };
+  enum Actor : int {
+    submitter = 0,
+    lanes,
+    device = lanes + static_cast<int>(lane_count),
+    waiter,
+    canceller,
+    actor_count
+  };
 
   explicit Walk(const Scenario& scenario) : scenario_(scenario), device_(std::make_shared<SteppedDevice>()) {
     ExecutorContext context;
@@ -136,8 +144,8 @@ class Walk {
       case device:
         return device_->can_work();
       case waiter:
-        return taken_ < job_count && pipeline_->timeline().state(static_cast<std::uint64_t>(taken_) + 1) ==
-                                         Timeline::State::finished;
+        return taken_ < job_count &&
+               pipeline_->timeline().state(static_cast<std::uint64_t>(taken_) + 1) == Timeline::State::finished;
       case canceller:
         return scenario_.cancels != 0 && !cancel_tried_ && submitted_ >= scenario_.cancels;
       default: {
@@ -170,7 +178,8 @@ class Walk {
 
   std::string state() const {
     std::ostringstream text;
-    text << submitted_ << submitter_awake_ << taken_ << cancel_tried_ << cancelled_ << device_->submitted() << device_->worked();
+    text << submitted_ << submitter_awake_ << taken_ << cancel_tried_ << cancelled_ << device_->submitted()
+         << device_->worked();
     for (std::size_t i = 0; i < lane_count; ++i) {
       text << '|' << awake_[i] << worked_[i];
       for (std::size_t s = 0; s < claims_[i].seats.size(); ++s) {

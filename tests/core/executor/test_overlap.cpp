@@ -40,7 +40,8 @@ TEST_CASE("overlap: three equal stages, depth 2 doubles and depth 3 triples the 
   CHECK(three.ns == 102'000'000);  // fill, drain, and a job a stage
 }
 
-TEST_CASE("overlap: a run is never shorter than its slowest stage, nor longer than all of them", "[executor][overlap]") {
+TEST_CASE("overlap: a run is never shorter than its slowest stage, nor longer than all of them",
+          "[executor][overlap]") {
   VirtualWorkload workload;
   workload.model = stages(2e5, 9e5, 4e5);
   workload.jobs = 50;

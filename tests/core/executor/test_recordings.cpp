@@ -85,8 +85,8 @@ TEST_CASE("recordings: what cannot be recorded or replayed is told", "[executor]
   const auto mixed = executor->record({add_one(device, {1}).submission, add_one(other, {1}).submission});
   REQUIRE_FALSE(mixed);
   CHECK(mixed.error().code == StatusCode::invalid_argument);
-  CHECK_THAT(mixed.error().message, Catch::Contains("submission 1") && Catch::Contains("other") &&
-                                        Catch::Contains("synthetic:0"));
+  CHECK_THAT(mixed.error().message,
+             Catch::Contains("submission 1") && Catch::Contains("other") && Catch::Contains("synthetic:0"));
   Submission wrong = add_one(device, {1}).submission;
   wrong.tensors.pop_back();
   CHECK_THAT(executor->record({wrong}).error().message, Catch::Contains("1 tensors given, expected 2"));
@@ -241,7 +241,8 @@ TEST_CASE("trace: every stage of every job is told, one after the other in its s
     CHECK(stages.size() == 7);
     const StageSpan& whole = stages.at(Stage::job);
     std::uint64_t last = whole.begin_ns;
-    for (const Stage stage : {Stage::queue, Stage::build, Stage::upload, Stage::submit, Stage::device, Stage::readback}) {
+    for (const Stage stage :
+         {Stage::queue, Stage::build, Stage::upload, Stage::submit, Stage::device, Stage::readback}) {
       const StageSpan& span = stages.at(stage);
       CHECK(span.begin_ns >= last);
       CHECK(span.end_ns <= whole.end_ns);

@@ -40,7 +40,8 @@ Planned plan_job(const std::shared_ptr<Device>& device, const std::shared_ptr<co
 }
 
 // Every lane that is idle begins what is its turn; answers whether any did.
-bool begin_all(SlotPipeline& pipeline, std::array<ScheduledLane, executor::lane_count>& lanes, support::SimClock& clock) {
+bool begin_all(SlotPipeline& pipeline, std::array<ScheduledLane, executor::lane_count>& lanes,
+               support::SimClock& clock) {
   bool any = false;
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     const auto lane = static_cast<Lane>(i);
@@ -67,8 +68,8 @@ bool begin_all(SlotPipeline& pipeline, std::array<ScheduledLane, executor::lane_
 
 VirtualRun run_virtually(const VirtualWorkload& workload, std::uint32_t in_flight, bool adaptive) {
   const auto clock = std::make_shared<support::SimClock>(support::Pace::stepped);
-  const auto device =
-      std::make_shared<support::SimDevice>(support::SimOptions{workload.model, support::sim_info(), true, false, nullptr}, clock);
+  const auto device = std::make_shared<support::SimDevice>(
+      support::SimOptions{workload.model, support::sim_info(), true, false, nullptr}, clock);
   KernelSource source;
   source.dialect = Dialect::glsl;
   source.text = "scale";
@@ -121,7 +122,8 @@ VirtualRun run_virtually(const VirtualWorkload& workload, std::uint32_t in_fligh
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const auto result = pipeline.timeline().wait(i + 1, {Clock::now()}, {});
     const auto values = jobs[i].output->as<float>();
-    const bool right = result && std::all_of(values.begin(), values.end(), [&](float v) { return v == 2 * jobs[i].input; });
+    const bool right =
+        result && std::all_of(values.begin(), values.end(), [&](float v) { return v == 2 * jobs[i].input; });
     run.failed += right ? 0 : 1;
   }
   const std::lock_guard lock(pipeline.mutex());

@@ -34,9 +34,7 @@ Status SimBuffer::read(std::uint64_t offset, std::span<std::byte> to) noexcept {
   return {};
 }
 
-std::span<std::byte> SimBuffer::mapped() noexcept {
-  return device_.options_.maps ? memory_ : std::span<std::byte>();
-}
+std::span<std::byte> SimBuffer::mapped() noexcept { return device_.options_.maps ? memory_ : std::span<std::byte>(); }
 
 Result<UniqueFd> SimBuffer::export_fd() noexcept {
   return unsupported(device_.info().id + ": its memory has no descriptor to export");

@@ -193,8 +193,8 @@ Result<std::uint64_t> SimDevice::submit(const Dispatch& dispatch) noexcept {
   if (is_lost_) return lost();
   const SimScript& script = options_.model.script;
   work.value = ++last_;
-  const bool slow = script.slow_from != 0 && last_ >= script.slow_from &&
-                    (script.slow_until == 0 || last_ < script.slow_until);
+  const bool slow =
+      script.slow_from != 0 && last_ >= script.slow_from && (script.slow_until == 0 || last_ < script.slow_until);
   work.begin_ns = std::max(clock_->now(), device_free_ns_);
   const bool hangs = device_free_ns_ == never || (script.hang_at != 0 && last_ == script.hang_at);
   work.end_ns = hangs ? never : work.begin_ns + rounded(cost * noise() * (slow ? script.slow_factor : 1));
@@ -222,7 +222,8 @@ Status SimDevice::run(const Work& work) {
     return lost();
   }
   if (script.fail_at != 0 && work.value == script.fail_at) {
-    return internal_error(options_.info.id + ": submission " + std::to_string(work.value) + " fails, as the script says");
+    return internal_error(options_.info.id + ": submission " + std::to_string(work.value) +
+                          " fails, as the script says");
   }
   if (!options_.computes) return {};
   for (const Work::Launch& launch : work.launches) {

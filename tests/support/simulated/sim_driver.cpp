@@ -23,7 +23,9 @@ class Settings {
 
   double number(const std::string& name, double otherwise) const { return get(name, otherwise); }
   bool boolean(const char* name, bool otherwise) const { return get(std::string(name), otherwise); }
-  std::string text(const char* name, std::string otherwise) const { return get(std::string(name), std::move(otherwise)); }
+  std::string text(const char* name, std::string otherwise) const {
+    return get(std::string(name), std::move(otherwise));
+  }
   std::vector<std::string> texts(const char* name) const { return get(std::string(name), std::vector<std::string>()); }
   std::uint64_t count(const char* name, std::int64_t otherwise) const {
     return static_cast<std::uint64_t>(get(std::string(name), otherwise));
@@ -51,11 +53,20 @@ StageCost times(StageCost cost, double factor) {
 }  // namespace
 
 std::vector<ConfigKey> sim_config_keys() {
-  ConfigKey clock{"clock", ConfigType::text, std::string("virtual"),
+  ConfigKey clock{"clock",
+                  ConfigType::text,
+                  std::string("virtual"),
                   "virtual: time passes at once, and only where a device works; real: what takes time is waited for",
-                  {},      {},               {"virtual", "real"}};
-  ConfigKey slower{"slower", ConfigType::text_list, std::vector<std::string>(),
-                   "how many times slower each device is than the costs say, in order; none: 1", {}, {}, {}};
+                  {},
+                  {},
+                  {"virtual", "real"}};
+  ConfigKey slower{"slower",
+                   ConfigType::text_list,
+                   std::vector<std::string>(),
+                   "how many times slower each device is than the costs say, in order; none: 1",
+                   {},
+                   {},
+                   {}};
   return {
       integer("devices", 1, 16, "how many devices there are"),
       slower,

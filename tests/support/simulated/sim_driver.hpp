@@ -1,5 +1,5 @@
-// SimDriver: the driver "simulated" of devices on one clock, told by a [plugin.simulated] section or by a test what they
-// cost and what shall go wrong.
+// SimDriver: the driver "simulated" of devices on one clock, told by a [plugin.simulated] section or by a test what
+// they cost and what shall go wrong.
 //
 // Thread-safety and ownership: as Driver.
 #pragma once

@@ -20,10 +20,10 @@ struct SimScript {
   std::uint64_t slow_from = 0;   // the submission from which on the device is slower, by slow_factor…
   std::uint64_t slow_until = 0;  // …and the first that is as before again
   double slow_factor = 3;
-  std::uint64_t hang_at = 0;     // it never ends, nor do those behind it
-  std::uint64_t lose_at = 0;     // the device is lost when this one runs
-  std::uint64_t fail_at = 0;     // it answers internal
-  std::uint64_t wrong_at = 0;    // one bit of the last buffer it binds is wrong
+  std::uint64_t hang_at = 0;       // it never ends, nor do those behind it
+  std::uint64_t lose_at = 0;       // the device is lost when this one runs
+  std::uint64_t fail_at = 0;       // it answers internal
+  std::uint64_t wrong_at = 0;      // one bit of the last buffer it binds is wrong
   std::uint64_t memory_bytes = 0;  // what buffers may take together; 0: anything
 };
 
