@@ -18,7 +18,7 @@ constexpr VerbHelp verbs[] = {
      "an "
      "error.\n\n"
      "Exit status: 0 done · 1 a job failed · 2 usage or configuration · 3 no device could serve.",
-     common},
+     common, "trace"},
     {"devices", Verb::devices, Argument::config_or_none, "[CONFIG]", "list the devices there are",
      "Lists every device of every plugin that could be loaded, usable or not, and why not. Loads the libraries of the "
      "drivers.",

@@ -78,6 +78,7 @@ VirtualRun run_virtually(const VirtualWorkload& workload, std::uint32_t in_fligh
   ExecutorContext context;
   context.config.in_flight = in_flight;
   context.config.adaptive_depth = adaptive;
+  context.trace = workload.trace;
   SlotPipeline pipeline(device, context);
 
   std::vector<Planned> jobs;

@@ -27,6 +27,7 @@ struct VirtualWorkload {
   std::size_t jobs = 100;
   // Of job i, as a factor on its sizes in bytes; absent: all the same.
   std::function<std::uint64_t(std::size_t)> bytes_of;
+  TraceSink* trace = nullptr;
 };
 
 // in_flight slots; adaptive: as many of them as the controller says.
