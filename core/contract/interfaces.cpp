@@ -19,6 +19,17 @@ ProgramCache::~ProgramCache() = default;
 Executor::~Executor() = default;
 DeviceSelector::~DeviceSelector() = default;
 KernelGenerator::~KernelGenerator() = default;
+VariantBench::~VariantBench() = default;
+
+Result<KernelPlan> KernelGenerator::generate_variant(const KernelSpec&, const DeviceInfo&, Dialect,
+                                                     std::string_view variant) noexcept {
+  return not_found("variant '" + std::string(variant) + "': this generator writes no variants");
+}
+
+Result<TuneOutcome> KernelGenerator::tune(const KernelSpec& spec, const DeviceInfo&, Dialect, VariantBench&,
+                                          const TuneOptions&) noexcept {
+  return unsupported(std::string(operation(spec)) + ": this generator has no variants to tune");
+}
 
 UniqueFd::~UniqueFd() {
   if (fd_ >= 0) close(fd_);

@@ -12,7 +12,8 @@ class Generator final : public KernelGenerator {
  public:
   std::span<const Dialect> dialects() const noexcept override;
   Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept override;
-  // One family serves each operation, so there is nothing that a measurement could change yet to another choice.
+  Result<KernelPlan> generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                      std::string_view variant) noexcept override;
   void record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
               const Measurement& measurement) noexcept override;
 };

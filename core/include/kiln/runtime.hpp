@@ -28,6 +28,7 @@ struct RunRequest {
   KernelSpec spec;
   std::vector<TensorArgument> tensors;                      // in the order of tensors_of(spec)
   std::string device;                                       // an id; empty: [device] prefer, then the selector
+  std::string variant;                                      // of the generator; empty: the one that it prefers
   std::uint32_t repeat = 1;                                 // runs; the device is selected once for all of them
   bool verify = false;                                      // compare with the reference, outside the clock
   std::vector<std::shared_ptr<const HostTensor>> expected;  // user kernels: the reference, one per inout; empty: none
