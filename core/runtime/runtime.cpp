@@ -465,6 +465,16 @@ Result<WarmReport> Runtime::warm(const WarmRequest& request) {
   return warm_programs(*programs, **device, *parts_->cache, request);
 }
 
+Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, VariantBench& bench,
+                                  const TuneOptions& options) {
+  if (Status status = validate(spec); !status.ok()) return status;
+  auto device = parts_->devices.open(std::string(id));
+  if (!device) return std::move(device).error();
+  const auto [generator, dialect] = parts_->generator_for((*device)->info());
+  if (generator == nullptr) return unsupported("device " + std::string(id) + ": no generator writes its dialect");
+  return generator->tune(spec, (*device)->info(), dialect, bench, options);
+}
+
 CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }
 const WorkCounters& Runtime::counters() const noexcept { return parts_->counters; }
 Result<std::uint64_t> Runtime::persist() { return parts_->cache->persist(); }

@@ -116,6 +116,29 @@ std::vector<Candidate> conv_space(const Conv2dSpec& spec, const DeviceInfo& devi
   return points;
 }
 
+std::optional<double> predicted_run(const Conv2dSpec& spec, const DeviceInfo& device, std::string_view variant) {
+  const MachineModel model = model_of(device);
+  const ConvShape shape = shape_of(spec);
+  if (variant == "direct/plain") return predict_plain(shape, model).run();
+  if (const auto choice = depthwise_of(variant)) {
+    if (!check(spec, *choice, device).ok()) return std::nullopt;
+    return predict_depthwise(spec, *choice, model).run();
+  }
+  const std::size_t colon = variant.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const std::string_view family = variant.substr(0, colon);
+  const auto blocking = blocking_of(variant.substr(colon + 1));
+  if (!blocking) return std::nullopt;
+  if (family == "direct/blocked") {
+    if (!check(shape, *blocking, device).ok()) return std::nullopt;
+    return predict(shape, *blocking, model).run();
+  }
+  if (family != "winograd/f2" && family != "winograd/f4") return std::nullopt;
+  const auto winograd = winograd_shape(spec, family.back() - '0');
+  if (!winograd || !check_winograd(spec, *winograd, *blocking, device).ok()) return std::nullopt;
+  return predict_winograd(spec, *winograd, *blocking, model).run();
+}
+
 std::string default_variant(const Conv2dSpec& spec, const DeviceInfo& device) {
   constexpr double runs = 100;
   const PredictedCost plain = predict_plain(shape_of(spec), model_of(device));

@@ -7,7 +7,9 @@
 #include <kiln/device.hpp>
 #include <kiln/kernel.hpp>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kiln::dynamic_shaders {
@@ -24,6 +26,9 @@ inline constexpr std::size_t most_candidates = 256;
 // Best first; direct/plain is always the last. Each point's plan compiles: what the device or its driver cannot do is
 // not among them.
 std::vector<Candidate> conv_space(const Conv2dSpec& spec, const DeviceInfo& device);
+
+// What the model expects a run of a variant to cost; absent: there is no such variant, or it does not fit.
+std::optional<double> predicted_run(const Conv2dSpec& spec, const DeviceInfo& device, std::string_view variant);
 
 // The variant for a shape of which nothing was measured: whose first hundred runs, building included, are expected to
 // be done soonest.
