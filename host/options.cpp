@@ -26,6 +26,9 @@ po::options_description all_options() {
   add("remove", po::bool_switch(), "remove what is not sound");
   add("all", po::bool_switch(), "statistics, the selector's model and the verdicts on plugins too");
   add("prometheus", po::bool_switch(), "Prometheus text exposition format");
+  add("budget", po::value<std::string>()->value_name("TIME"), "the time that a job may take: 30 s (default), 5 min");
+  add("exhaustive", po::bool_switch(), "every variant of the space, whatever it takes");
+  add("again", po::bool_switch(), "measure also what is known");
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
       "set a key over the file, as cache.policy=lru; may be repeated");
   add("device", po::value<std::string>()->value_name("ID"), "the device for every job: cpu, opengl:0, amdgpu:0");
@@ -203,6 +206,17 @@ Status take_cache_options(const po::variables_map& given, CacheOptions& cache) {
   return {};
 }
 
+Status take_tune_options(const po::variables_map& given, TuneChoices& tune) {
+  if (const auto budget = text_of(given, "budget")) {
+    const auto parsed = parse_duration(*budget);
+    if (!parsed) return parsed.error().within("--budget");
+    tune.budget = *parsed;
+  }
+  tune.exhaustive = given["exhaustive"].as<bool>();
+  tune.again = given["again"].as<bool>();
+  return {};
+}
+
 }  // namespace
 
 Result<Options> parse_options(int argc, char** argv) {
@@ -246,6 +260,7 @@ Result<Options> parse_options(int argc, char** argv) {
   options.sources.environment = configuration_environment(environ);
   if (Status status = take_argument(*verb, words, taken, options); !status.ok()) return status;
   if (Status status = take_cache_options(given, options.cache); !status.ok()) return status;
+  if (Status status = take_tune_options(given, options.tune); !status.ok()) return status;
   if (given.count("set") != 0) options.sources.set = given["set"].as<std::vector<std::string>>();
   options.sources.cache_directory = text_of(given, "cache-dir");
   options.sources.plugin_path = text_of(given, "plugin-path");

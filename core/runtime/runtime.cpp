@@ -120,6 +120,8 @@ struct Runtime::Parts {
   Result<std::string> choose(const RunRequest& request, const std::set<std::string>& refused, RunReport& report);
   Result<std::shared_ptr<const KeyedPlan>> plan(const RunRequest& request, const Device& device,
                                                 KernelGenerator& generator, Dialect dialect);
+  Result<std::shared_ptr<const KeyedPlan>> keyed_plan(const RunRequest& request, const Device& device,
+                                                      KernelGenerator& generator, Dialect dialect);
   Result<std::vector<KeptProgram>> programs_of(const std::vector<WarmJob>& jobs, const Device& device);
   Result<PlannedPrograms> acquire(const KeyedPlan& keyed, Device& device);
   Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);
@@ -275,17 +277,27 @@ Result<std::string> Runtime::Parts::choose(const RunRequest& request, const std:
 Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::plan(const RunRequest& request, const Device& device,
                                                               KernelGenerator& generator, Dialect dialect) {
   const std::uint64_t revision = generator.revision();
+  if (!request.variant.empty()) return keyed_plan(request, device, generator, dialect);
   // The memo owns it as long as the runtime lives: a pointer that owns nothing is enough.
   if (const KeyedPlan* known = memo.find(request.spec, device, revision))
     return std::shared_ptr<const KeyedPlan>(std::shared_ptr<const KeyedPlan>(), known);
-  auto plan = generator.generate(request.spec, device.info(), dialect);
+  auto keyed = keyed_plan(request, device, generator, dialect);
+  if (!keyed) return keyed;
+  return memo.keep(request.spec, device, revision, **keyed);
+}
+
+Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::keyed_plan(const RunRequest& request, const Device& device,
+                                                                    KernelGenerator& generator, Dialect dialect) {
+  auto plan = request.variant.empty()
+                  ? generator.generate(request.spec, device.info(), dialect)
+                  : generator.generate_variant(request.spec, device.info(), dialect, request.variant);
   if (!plan) return std::move(plan).error();
   if (Status status = validate(*plan); !status.ok()) return status;
   KeyedPlan keyed{std::make_shared<const KernelPlan>(std::move(*plan)), {}, {}};
   const std::string label = request.name + "/" + keyed.plan->variant;
   for (const Pass& pass : keyed.plan->prepare) keyed.prepare.push_back(key_of(pass.source, device.info(), label));
   for (const Pass& pass : keyed.plan->passes) keyed.passes.push_back(key_of(pass.source, device.info(), label));
-  return memo.keep(request.spec, device, revision, std::move(keyed));
+  return std::make_shared<const KeyedPlan>(std::move(keyed));
 }
 
 // Each once, in the order of the jobs.
@@ -452,6 +464,16 @@ Result<WarmReport> Runtime::warm(const WarmRequest& request) {
   if (!programs) return std::move(programs).error();
   if (programs->size() > request.most) programs->resize(request.most);
   return warm_programs(*programs, **device, *parts_->cache, request);
+}
+
+Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, VariantBench& bench,
+                                  const TuneOptions& options) {
+  if (Status status = validate(spec); !status.ok()) return status;
+  auto device = parts_->devices.open(std::string(id));
+  if (!device) return std::move(device).error();
+  const auto [generator, dialect] = parts_->generator_for((*device)->info());
+  if (generator == nullptr) return unsupported("device " + std::string(id) + ": no generator writes its dialect");
+  return generator->tune(spec, (*device)->info(), dialect, bench, options);
 }
 
 CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }
