@@ -76,6 +76,7 @@ std::string environment_help() {
 
 std::vector<VerbHelp> all_verbs() {
   std::vector<VerbHelp> all(job_verbs().begin(), job_verbs().end());
+  all.insert(all.end(), selector_verbs().begin(), selector_verbs().end());
   all.insert(all.end(), cache_verbs().begin(), cache_verbs().end());
   return all;
 }
@@ -175,7 +176,8 @@ Status take_argument(const VerbHelp& verb, const std::vector<std::string>& words
   }
   const bool missing = words.size() == taken;
   const std::string usage = "; usage: " + who + " " + std::string(verb.argument_name);
-  if (verb.argument == Argument::subject) {
+  if (verb.argument == Argument::subject || verb.argument == Argument::subject_or_none) {
+    if (missing && verb.argument == Argument::subject_or_none) return {};
     if (missing || words[taken].empty()) return invalid_argument(who + ": nothing named" + usage);
     options.subject = words[taken];
     return {};

@@ -10,7 +10,7 @@
 
 namespace kiln::host {
 
-enum class Argument { invalid = 0, none, config, config_or_none, subject };  // subject: what the verb is about
+enum class Argument { invalid = 0, none, config, config_or_none, subject, subject_or_none };  // subject: what it is about
 
 struct VerbHelp {
   std::string_view name;  // as typed
@@ -26,6 +26,7 @@ struct VerbHelp {
 
 // In the order of the overall help.
 std::span<const VerbHelp> job_verbs() noexcept;
+std::span<const VerbHelp> selector_verbs() noexcept;
 std::span<const VerbHelp> cache_verbs() noexcept;
 
 }  // namespace kiln::host
