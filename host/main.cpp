@@ -52,6 +52,8 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return cache_warm(options);
     case Verb::cache_clear:
       return cache_clear(options);
+    case Verb::tune:
+      return tune(options);
     case Verb::invalid:
       break;
   }

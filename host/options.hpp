@@ -37,6 +37,13 @@ enum class Verb {
   cache_prune,
   cache_clear,
   cache_warm,
+  tune,
+};
+
+struct TuneChoices {  // of `kiln tune`
+  std::optional<std::chrono::nanoseconds> budget;
+  bool exhaustive = false;
+  bool again = false;
 };
 
 struct CacheOptions {  // each for some of the cache verbs
@@ -55,11 +62,13 @@ struct Options {
   ConfigSources sources;
   std::string subject;  // what a cache verb is about: a label or a key, a file
   CacheOptions cache;
+  TuneChoices tune;
   std::string device;  // --device; empty: as configured
   bool verify = false;
   std::optional<std::uint32_t> repeat;
   bool json = false;
   std::optional<std::filesystem::path> output;
+  std::optional<std::filesystem::path> trace;  // --trace
   Progress progress = Progress::automatic;
 };
 

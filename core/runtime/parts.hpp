@@ -1,4 +1,5 @@
-// Runtime::Parts: what a Runtime is made of, and the steps of a request over it: choosing.cpp, preparing.cpp, runtime.cpp.
+// Runtime::Parts: what a Runtime is made of, and the steps of a request over it: choosing.cpp, preparing.cpp,
+// runtime.cpp.
 //
 // Thread-safety: every method from any thread. Ownership: owns everything but the registry.
 #pragma once
@@ -70,6 +71,8 @@ struct Runtime::Parts {
   void build_ahead(const RunRequest& request, const std::string& device);
   Result<std::shared_ptr<const KeyedPlan>> plan(const RunRequest& request, const Device& device,
                                                 KernelGenerator& generator, Dialect dialect);
+  Result<std::shared_ptr<const KeyedPlan>> keyed_plan(const RunRequest& request, const Device& device,
+                                                      KernelGenerator& generator, Dialect dialect);
   Result<std::vector<KeptProgram>> programs_of(const std::vector<WarmJob>& jobs, const Device& device);
   Result<PlannedPrograms> acquire(const KeyedPlan& keyed, Device& device);
   Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);

@@ -10,17 +10,27 @@ namespace kiln {
 Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::plan(const RunRequest& request, const Device& device,
                                                               KernelGenerator& generator, Dialect dialect) {
   const std::uint64_t revision = generator.revision();
+  if (!request.variant.empty()) return keyed_plan(request, device, generator, dialect);
   // The memo owns it as long as the runtime lives: a pointer that owns nothing is enough.
   if (const KeyedPlan* known = memo.find(request.spec, device, revision))
     return std::shared_ptr<const KeyedPlan>(std::shared_ptr<const KeyedPlan>(), known);
-  auto plan = generator.generate(request.spec, device.info(), dialect);
+  auto keyed = keyed_plan(request, device, generator, dialect);
+  if (!keyed) return keyed;
+  return memo.keep(request.spec, device, revision, **keyed);
+}
+
+Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::keyed_plan(const RunRequest& request, const Device& device,
+                                                                    KernelGenerator& generator, Dialect dialect) {
+  auto plan = request.variant.empty()
+                  ? generator.generate(request.spec, device.info(), dialect)
+                  : generator.generate_variant(request.spec, device.info(), dialect, request.variant);
   if (!plan) return std::move(plan).error();
   if (Status status = validate(*plan); !status.ok()) return status;
   KeyedPlan keyed{std::make_shared<const KernelPlan>(std::move(*plan)), {}, {}};
   const std::string label = request.name + "/" + keyed.plan->variant;
   for (const Pass& pass : keyed.plan->prepare) keyed.prepare.push_back(key_of(pass.source, device.info(), label));
   for (const Pass& pass : keyed.plan->passes) keyed.passes.push_back(key_of(pass.source, device.info(), label));
-  return memo.keep(request.spec, device, revision, std::move(keyed));
+  return std::make_shared<const KeyedPlan>(std::move(keyed));
 }
 
 // Each once, in the order of the jobs.

@@ -42,7 +42,8 @@ double roof_of(const KernelSpec& spec, const DeviceInfo& device) {
 Runtime::Runtime(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Runtime::~Runtime() = default;
 
-Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Registry& registry, Log log) {
+Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Registry& registry, Log log,
+                                                 TraceSink* trace) {
   auto parts = std::make_unique<Parts>(config, registry, log);
   auto make_cache = registry.cache(config.cache.name);
   if (!make_cache) return std::move(make_cache).error().within("[cache] name");
@@ -56,11 +57,11 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
   auto cache = make_cache.value()({log, config.cache});
   if (!cache) return std::move(cache).error().within("cache '" + config.cache.name + "'");
   parts->cache = std::move(cache).value();
-  auto executor = make_executor.value()({log, config.executor, &parts->counters});
+  auto executor = make_executor.value()({log, config.executor, &parts->counters, trace});
   if (!executor) return std::move(executor).error().within("executor '" + config.executor.name + "'");
   parts->executor = std::move(executor).value();
-  auto selector = make_selector.value()(
-      {log, config.selector, config.device, config.cache.directory, config.cache.read_only});
+  auto selector =
+      make_selector.value()({log, config.selector, config.device, config.cache.directory, config.cache.read_only});
   if (!selector) return std::move(selector).error().within("selector '" + config.selector.name + "'");
   parts->selector = std::move(selector).value();
   for (const RegisteredGenerator* registered : *chosen_generators) {
@@ -225,6 +226,16 @@ Result<WarmReport> Runtime::warm(const WarmRequest& request) {
   if (!programs) return std::move(programs).error();
   if (programs->size() > request.most) programs->resize(request.most);
   return warm_programs(*programs, **device, *parts_->cache, request);
+}
+
+Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, VariantBench& bench,
+                                  const TuneOptions& options) {
+  if (Status status = validate(spec); !status.ok()) return status;
+  auto device = parts_->devices.open(std::string(id));
+  if (!device) return std::move(device).error();
+  const auto [generator, dialect] = parts_->generator_for((*device)->info());
+  if (generator == nullptr) return unsupported("device " + std::string(id) + ": no generator writes its dialect");
+  return generator->tune(spec, (*device)->info(), dialect, bench, options);
 }
 
 CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }

@@ -11,6 +11,7 @@ namespace kiln::host {
 
 // started_ns: now_ns() at the start of main, from which first results are counted.
 int run(const Options& options, std::uint64_t started_ns);
+int tune(const Options& options);
 int devices(const Options& options);
 int plugins(const Options& options);
 int config_check(const Options& options);

@@ -16,6 +16,18 @@ Transfer transfer_of(Mapping mapping, DeviceKind kind, const Gl& gl) noexcept {
   return kind == DeviceKind::software ? Transfer::mapped : Transfer::staged;
 }
 
+Status check_views(const KernelSource& source, const DeviceInfo& info) {
+  for (std::size_t i = 0; i < source.views.size(); ++i) {
+    if (source.views[i] == View::storage) continue;
+    const std::uint32_t most = source.views[i] == View::image ? info.max_image_bindings : info.max_texel_bindings;
+    if (i < most) continue;
+    return invalid_argument("binding " + std::to_string(i) + " is viewed as " +
+                            std::string(to_string(source.views[i])) + ", the most such bindings are " +
+                            std::to_string(most));
+  }
+  return {};
+}
+
 std::string tell_driver_cache(const ContextGroup& group, bool keeps_programs, const DriverContext& context) {
   if (!group.display().mesa || !keeps_programs) return "none";  // without binary formats Mesa's cache is switched off
   Adoption adoption = mesa_cache_adoption(context.cache_directory);
@@ -78,6 +90,7 @@ Result<std::unique_ptr<Program>> GlDevice::build(const KernelSource& source) noe
     return invalid_argument(info_.id + ": " + std::to_string(source.bindings.size()) + " bindings, the most is " +
                             std::to_string(info_.max_bindings));
   }
+  if (Status status = check_views(source, info_); !status.ok()) return status.within(info_.id);
   auto builder = group_->building();
   if (!builder) return builder.error();
   auto& counter = info_.serializes ? counters_.builds : counters_.prepared;
@@ -133,9 +146,10 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
   for (Buffer* each : launch.bindings) {
     if (each == nullptr)
       return invalid_argument(where + ": binding " + std::to_string(pass.buffers.size()) + " is empty");
-    const auto& buffer = static_cast<const GlBuffer&>(*each);
+    auto& buffer = static_cast<GlBuffer&>(*each);
     if (&buffer.group() != group_.get()) return invalid_argument(where + ": a buffer belongs to another device");
-    pass.buffers.push_back({buffer.name(), static_cast<GLsizeiptr>(buffer.bytes())});
+    const View view = program.view(pass.buffers.size());
+    pass.buffers.push_back({buffer.name(), static_cast<GLsizeiptr>(buffer.bytes()), view, &buffer.texels()});
   }
   return pass;
 }

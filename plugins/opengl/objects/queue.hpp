@@ -8,6 +8,7 @@
 
 #include "gl/context_group.hpp"
 #include "objects/synchrony.hpp"
+#include "objects/texel_view.hpp"
 #include "objects/timeline.hpp"
 
 #include <array>
@@ -23,6 +24,8 @@ namespace kiln::opengl {
 struct BoundBuffer {
   GLuint name = 0;
   GLsizeiptr bytes = 0;
+  View view = View::storage;
+  TexelView* texels = nullptr;  // the buffer's, where the view is not storage
 };
 
 struct BoundPass {
