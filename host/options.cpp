@@ -36,6 +36,8 @@ po::options_description all_options() {
   add("repeat", po::value<std::int64_t>()->value_name("N"), "run each job N times (default 1)");
   add("json", po::bool_switch(), "machine-readable result");
   add("output", po::value<std::string>()->value_name("FILE"), "write the result to FILE instead of standard output");
+  add("trace", po::value<std::string>()->value_name("FILE"),
+      "write every stage of every job to FILE as Chrome trace events, which Perfetto opens");
   add("plugin-path", po::value<std::string>()->value_name("DIR"),
       "where plugins are looked for; several separated by ':'");
   add("cache-dir", po::value<std::string>()->value_name("DIR"), "the persistent cache's folder");
@@ -274,6 +276,7 @@ Result<Options> parse_options(int argc, char** argv) {
     options.repeat = static_cast<std::uint32_t>(repeat);
   }
   if (const auto file = text_of(given, "output")) options.output = *file;
+  if (const auto file = text_of(given, "trace")) options.trace = *file;
   const std::string progress = text_of(given, "progress").value_or("auto");
   if (progress == "auto")
     options.progress = Progress::automatic;

@@ -64,6 +64,7 @@ struct Options {
   std::optional<std::uint32_t> repeat;
   bool json = false;
   std::optional<std::filesystem::path> output;
+  std::optional<std::filesystem::path> trace;  // --trace
   Progress progress = Progress::automatic;
 };
 

@@ -18,7 +18,7 @@ constexpr VerbHelp verbs[] = {
      "an "
      "error.\n\n"
      "Exit status: 0 done · 1 a job failed · 2 usage or configuration · 3 no device could serve.",
-     common},
+     common, "trace"},
     {"tune", Verb::tune, Argument::config, "CONFIG", "measure kernel variants for the jobs of a file",
      "Measures variants of each job's kernel on each device that has a choice (or on --device ID), in a child process: "
      "what hangs,\ncrashes or computes wrongly is recorded and left out. Every variant's whole output is compared with "

@@ -3,6 +3,7 @@
 #include <kiln/kernel.hpp>
 #include <kiln/measurement.hpp>
 #include <kiln/tensor.hpp>
+#include <kiln/trace.hpp>
 
 namespace kiln {
 
@@ -105,6 +106,28 @@ std::string_view to_string(Tier tier) noexcept {
     case Tier::memory:
       return "memory";
     case Tier::invalid:
+      break;
+  }
+  return "invalid";
+}
+
+std::string_view to_string(Stage stage) noexcept {
+  switch (stage) {
+    case Stage::job:
+      return "job";
+    case Stage::queue:
+      return "queue";
+    case Stage::build:
+      return "build";
+    case Stage::upload:
+      return "upload";
+    case Stage::submit:
+      return "submit";
+    case Stage::device:
+      return "device";
+    case Stage::readback:
+      return "readback";
+    case Stage::invalid:
       break;
   }
   return "invalid";

@@ -135,7 +135,8 @@ struct Runtime::Parts {
 Runtime::Runtime(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Runtime::~Runtime() = default;
 
-Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Registry& registry, Log log) {
+Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Registry& registry, Log log,
+                                                 TraceSink* trace) {
   auto parts = std::make_unique<Parts>(config, registry, log);
   auto make_cache = registry.cache(config.cache.name);
   if (!make_cache) return std::move(make_cache).error().within("[cache] name");
@@ -149,7 +150,7 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
   auto cache = make_cache.value()({log, config.cache});
   if (!cache) return std::move(cache).error().within("cache '" + config.cache.name + "'");
   parts->cache = std::move(cache).value();
-  auto executor = make_executor.value()({log, config.executor, &parts->counters});
+  auto executor = make_executor.value()({log, config.executor, &parts->counters, trace});
   if (!executor) return std::move(executor).error().within("executor '" + config.executor.name + "'");
   parts->executor = std::move(executor).value();
   auto selector = make_selector.value()({log, config.selector, config.device, config.cache.directory});

@@ -82,6 +82,7 @@ struct Dispatch {
 
 struct FenceResult {
   std::uint64_t device_ns = 0;  // by the device's timestamps; 0 where it has none
+  std::uint64_t begun_ns = 0;   // when it began, by Device::clock_ns(); 0: unknown
 };
 
 class Device {
@@ -107,6 +108,9 @@ class Device {
   // timeout: the work may still be running, and a later wait for the same value is allowed. Each value's result may be
   // taken once; work that failed answers its Status here.
   virtual Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept = 0;
+
+  // The clock by which this device's jobs are timed: the host's steady clock, or that of a simulation.
+  virtual std::uint64_t clock_ns() const noexcept;
 };
 
 // What a driver is given when its plugin's factory is called.

@@ -87,7 +87,9 @@ class Runtime {
  public:
   // Opens nothing heavy: a device is opened when it is first chosen. not_found: a name chosen in the configuration is
   // not registered, with what is.
-  static Result<std::unique_ptr<Runtime>> create(const Config& config, const Registry& registry, Log log);
+  // trace: told every stage of every job; it outlives the Runtime. Null: nobody is.
+  static Result<std::unique_ptr<Runtime>> create(const Config& config, const Registry& registry, Log log,
+                                                 TraceSink* trace = nullptr);
 
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;

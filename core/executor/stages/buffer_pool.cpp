@@ -1,4 +1,4 @@
-#include "executor/buffer_pool.hpp"
+#include "executor/stages/buffer_pool.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "executor/constant_store.hpp"
+#include "executor/stages/constant_store.hpp"
 
 #include <algorithm>
 #include <cstring>
