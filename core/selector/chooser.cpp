@@ -10,6 +10,7 @@ namespace {
 // is taken where it stands.
 constexpr std::uint32_t most_waiting_jobs = 8;
 constexpr int propensity_draws = 64;
+constexpr std::size_t most_charged = 256;
 
 std::size_t soonest(std::span<const Prospect> prospects, std::size_t but_not) {
   std::size_t best = but_not;
@@ -104,6 +105,7 @@ std::size_t Chooser::drawn(const Decision& decision, std::uint32_t repeat, std::
 std::vector<double> Chooser::propensities(const Decision& decision, std::uint32_t repeat,
                                           std::mt19937_64& random) const {
   std::vector<double> shares(decision.options.size());
+  if (shares.empty()) return shares;
   for (int draw = 0; draw < propensity_draws; ++draw) {
     shares[drawn(decision, repeat, &random)] += 1.0 / propensity_draws;
   }
@@ -141,8 +143,21 @@ void Chooser::serve_while_building(const ShapeBucket& bucket, std::span<const Pr
   decision.candidate = server;
 }
 
+void Chooser::spend(const ShapeBucket& bucket, const DeviceInfo& device, double job_ns) {
+  exploration_.spend(job_ns);
+  const auto at = charged_.find(bucket.shape + "|" + device.id);
+  if (at == charged_.end()) return;
+  exploration_.charge(job_ns - at->second.run_ns);
+  if (--at->second.runs == 0) charged_.erase(at);
+}
+
 void Chooser::commit(const ShapeBucket& bucket, std::span<const Prospect> prospects, const Decision& decision) {
-  exploration_.charge(decision.charged_ns);
+  if (decision.charged_ns > 0) {
+    const Prospect& chosen = prospects[decision.candidate];
+    exploration_.charge(decision.charged_ns);
+    if (charged_.size() >= most_charged) charged_.clear();  // what never ended stays charged as expected
+    charged_[bucket.shape + "|" + chosen.device->id] = {decision.charged_ns / chosen.repeat, chosen.repeat};
+  }
   if (decision.ground != Ground::look) return;
   if (!decision.wanted_look) {
     ahead_.erase(prospects[decision.candidate].device->id);

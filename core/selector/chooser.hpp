@@ -43,7 +43,8 @@ class Chooser {
   Decision decide(const ShapeBucket& bucket, std::span<const Prospect> prospects, const JobTerms& terms,
                   std::mt19937_64* random) const;
   void commit(const ShapeBucket& bucket, std::span<const Prospect> prospects, const Decision& decision);
-  void spend(double job_ns) { exploration_.spend(job_ns); }
+  // A run that has ended. One that explored was charged by what it was expected to take: now by what it took.
+  void spend(const ShapeBucket& bucket, const DeviceInfo& device, double job_ns);
 
   // How likely each option was to be chosen, by drawing again; the budget's word included.
   std::vector<double> propensities(const Decision& decision, std::uint32_t repeat, std::mt19937_64& random) const;
@@ -64,10 +65,16 @@ class Chooser {
     std::uint32_t jobs = 0;  // that others served meanwhile
   };
 
+  struct Charged {
+    double run_ns = 0;
+    std::uint32_t runs = 0;  // that have not ended
+  };
+
   Exploration exploration_;
   std::unique_ptr<Policy> policy_;
   std::string policy_name_;
   std::map<std::string, Ahead> ahead_;  // by device
+  std::map<std::string, Charged> charged_;  // by bucket and device
 };
 
 }  // namespace kiln::selector

@@ -32,8 +32,9 @@ std::optional<Exploration::Look> Exploration::look_at(std::span<const Prospect> 
     if (std::isfinite(assumed_ns) && affords(assumed_ns)) return Look{candidate, assumed_ns};
     return std::nullopt;
   }
-  if (!allowed) return std::nullopt;
   const double cost_ns = prospect.cost_ns();
+  if (!allowed) return std::nullopt;
+  if (prospect.run.evidence == Evidence::own && cost_ns <= best_ns) return std::nullopt;  // it is chosen anyway
   const double deviation = std::hypot(prospect.run.log_deviation, best_deviation);
   if (prospect.hopeless(best_ns)) {
     const double job_ns = cost_ns * prospect.repeat;

@@ -186,7 +186,7 @@ void LearningSelector::record(const KernelSpec& spec, const DeviceInfo& device, 
       const std::lock_guard lock(mutex_);
       load_once();
       model_.settle_driver(bucket, device);
-      if (conditions.status.ok()) chooser_.spend(selector::service_ns(measurement));
+      if (conditions.status.ok()) chooser_.spend(bucket, device, selector::service_ns(measurement));
       if (conditions.status.ok() && conditions.build_ns > 0 && !conditions.contended) {
         const bool compiled = measurement.tier == Tier::built;
         model_.learn_build(bucket, device, compiled ? selector::build_shape : selector::load_shape,

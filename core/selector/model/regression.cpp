@@ -10,7 +10,7 @@ namespace kiln::selector {
 namespace {
 
 constexpr std::size_t terms = 3;  // start, FLOPs, bytes
-constexpr std::size_t enough_of_family = 3;
+constexpr std::size_t enough_of_family = 5;
 
 // Standard deviations of log time: of a fit's error before it is known, what an octave of distance adds, and what
 // another family adds.
@@ -133,7 +133,7 @@ std::optional<Prediction> predict(std::span<const RunPoint> all, double flops, d
                                             }),
                   flops);
   }
-  double squares = 0, correction = 0, weights = 0.5, nearest = std::numeric_limits<double>::max();
+  double squares = 0, correction = 0, weights = 1.5, nearest = std::numeric_limits<double>::max();
   bool any_of_family = false;
   for (const RunPoint& point : points) {
     const double off = point.log_ns - fitted->log_ns(point.flops, point.bytes);

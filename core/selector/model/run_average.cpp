@@ -14,6 +14,8 @@ constexpr double clip_cusum = 4;
 // time between false alarms grows as exp(2 · slack · threshold): 5e8 runs.
 constexpr double slack = 1;
 constexpr double threshold = 10;
+constexpr double suspicious_sum = 3;
+constexpr double suspicious_residual = 2.5;
 
 void follow(Excursion& side, double residual, double log_ns) noexcept {
   side.sum += residual - slack;
@@ -23,16 +25,20 @@ void follow(Excursion& side, double residual, double log_ns) noexcept {
   }
   side.total += log_ns;
   ++side.runs;
+  if (residual <= suspicious_residual) return;
+  side.far_total += log_ns;
+  ++side.far_runs;
 }
 
 }  // namespace
 
 Drift RunAverage::add(double value, double alpha) noexcept {
   double step = value - log_ns.mean;
+  double residual = 0;  // standardized
   Drift drift = Drift::none;
   if (log_ns.count >= enough_to_judge) {
     const double deviation = std::max(log_ns.deviation(guessed_deviation), least_deviation);
-    const double residual = std::clamp(step / deviation, -clip_cusum, clip_cusum);
+    residual = std::clamp(step / deviation, -clip_cusum, clip_cusum);
     follow(slower, residual, value);
     follow(faster, -residual, value);
     step = std::clamp(step, -clip_mean * deviation, clip_mean * deviation);
@@ -46,6 +52,8 @@ Drift RunAverage::add(double value, double alpha) noexcept {
     settle(drift == Drift::slower ? slower : faster);
     return drift;
   }
+  // What may be the beginning of a change is held back until it has shown itself as one, or as noise.
+  if (std::max(slower.sum, faster.sum) > suspicious_sum && std::abs(residual) > suspicious_residual) return drift;
   const double share = std::max(alpha, 1.0 / static_cast<double>(weight));
   log_ns.mean += share * step;
   // The spread is the device's, which few runs after an alarm do not know better than the many before.
@@ -55,11 +63,12 @@ Drift RunAverage::add(double value, double alpha) noexcept {
 }
 
 void RunAverage::settle(const Excursion& change) noexcept {
-  const double mean = change.total / change.runs;
+  const bool sudden = change.far_runs >= 2;
+  const double mean = sudden ? change.far_total / change.far_runs : change.total / change.runs;
   const double step = mean - log_ns.mean;
   widening = step * step / 4;
   log_ns.mean = mean;
-  weight = change.runs;
+  weight = sudden ? change.far_runs : change.runs;
   ++alarms;
   slower = faster = {};
 }

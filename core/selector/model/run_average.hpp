@@ -16,9 +16,11 @@ namespace kiln::selector {
 
 // One side of the CUSUM with the runs since it left zero: those that the change, if it is one, began with.
 struct Excursion {
-  double sum = 0;      // of standardized residuals beyond the slack
-  double total = 0;    // of raw log times
+  double sum = 0;    // of standardized residuals beyond the slack
+  double total = 0;  // of log times
   std::uint32_t runs = 0;
+  double far_total = 0;  // of those runs alone that noise does not explain
+  std::uint32_t far_runs = 0;
 };
 
 enum class Drift : std::uint8_t { invalid = 0, none, slower, faster };

@@ -83,12 +83,14 @@ VisitFigures visit(DeviceSelector& selector, const SimulatedWorld& world, std::s
       if (!choice) throw std::runtime_error(choice.error().text());
       const std::size_t chosen = choice->candidate;
       const double truth_ms = world.truth_ms[s][chosen];
-      selector.record(world.specs[s], world.devices[chosen], run_of(truth_ms * noisy(random)), {});
+      const double took_ms = truth_ms * noisy(random);
+      selector.record(world.specs[s], world.devices[chosen], run_of(took_ms), {});
+      figures.spent_ms += took_ms;
       const bool start_up = choice->because.find(" of at most ") != std::string::npos;
       const bool explores = choice->because.find("chosen to learn more") != std::string::npos ||
                             choice->because.find("paid for by the budget") != std::string::npos;
       if (start_up) figures.most_looks = std::max(figures.most_looks, ++looks[{s, chosen}]);
-      if (explores) figures.explored_ms += truth_ms;
+      if (explores) figures.explored_ms += took_ms;
       figures.total_ms += truth_ms;
       figures.oracle_ms += world.best_ms(s);
       if (turn < learning) continue;

@@ -39,11 +39,12 @@ struct VisitFigures {
   std::size_t fastest = 0;   // of them, the one with the least true time
   double total_ms = 0;       // true times of what was chosen
   double oracle_ms = 0;      // of what was best
-  double explored_ms = 0;    // spent by the selector on exploring beyond the looks that every bucket starts with
+  double spent_ms = 0;       // what the runs took, noise included
+  double explored_ms = 0;    // of that, on exploring beyond the looks that every bucket starts with
   std::size_t most_looks = 0;  // at one device for one bucket, of those that a bucket starts with
 
   double regret() const { return total_ms / oracle_ms - 1; }
-  double explored() const { return explored_ms / total_ms; }
+  double explored() const { return explored_ms / spent_ms; }
 };
 
 // Visits every bucket so often, in a random order, with log-normal noise of that standard deviation.

@@ -100,6 +100,7 @@ TEST_CASE("selector store: killed while it is written, by two writers, with dama
   std::array<std::uint64_t, 2> least{};
   const std::array<std::string, 2> devices{"first", "second"};
   int damaged = 0;
+  std::size_t unmended = 0;  // the damaged record stands there until the next save
   std::uint64_t saves = 0;
   for (int kill = 0; kill < kills; kill += 2) {
     CAPTURE(kill);
@@ -108,7 +109,8 @@ TEST_CASE("selector store: killed while it is written, by two writers, with dama
     const std::array<std::uint64_t, 2> told{first.kill(), second.kill()};
     const auto stored = read_model(file);
     REQUIRE(stored);
-    REQUIRE(stored->rejected.empty());
+    if (told[0] + told[1] > 0) unmended = 0;
+    REQUIRE(stored->rejected.size() <= unmended);
     for (std::size_t i = 0; i < 2; ++i) {
       saves += told[i] > least[i] ? told[i] - least[i] : 0;
       least[i] = std::max(least[i], told[i]);
@@ -117,6 +119,7 @@ TEST_CASE("selector store: killed while it is written, by two writers, with dama
     }
     if (kill % 10 == 8 && damage(file, devices[0])) {
       ++damaged;
+      unmended = 1;
       const auto left = read_model(file);
       REQUIRE(left->rejected.size() == 1);
       REQUIRE(left->rejected[0].validator == "checksum");

@@ -70,9 +70,9 @@ TEST_CASE("selector learning: a queue and a cold program are part of the cost", 
   cold.build_ns = 40'000'000;
   cold.tier = Tier::built;
   cold.first_run = true;
-  RunConditions built;
-  built.build_ns = 40'000'000;
-  selector->record(spec, fleet[0], cold, built);
+  RunConditions compiled;
+  compiled.build_ns = 40'000'000;
+  selector->record(spec, fleet[0], cold, compiled);
   for (int i = 0; i < 4; ++i) {
     selector->record(spec, fleet[0], run_of(2), {});
     selector->record(spec, fleet[1], run_of(5), {});

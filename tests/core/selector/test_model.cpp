@@ -62,7 +62,7 @@ TEST_CASE("selector model: estimates come from the bucket, other shapes, the roo
 
   model.learn_first(middle, device, 9e7);
   CHECK(model.estimate(middle, device).evidence == Evidence::first);
-  model.learn_run(middle, device, 8e6, 1e6, 0);
+  model.learn_run(middle, device, 8e6, 1e6);
   CHECK(model.estimate(middle, device).evidence == Evidence::own);
   CHECK(model.estimate(middle, device).runs == 1);
   CHECK(model.estimate(middle, device).transfer_ns == Approx(1e6));
@@ -83,7 +83,7 @@ TEST_CASE("selector model: what a program costs to get is known by where it come
   const ShapeBucket ran = bucket_of(conv(64, 56)), fresh = bucket_of(conv(64, 112));
   CHECK(model.build_ns(ran, device) == 0);
   model.learn_build(ran, device, build_shape, 2e8);
-  model.learn_build(ran, device, load_shape, 1e6, 0);
+  model.learn_build(ran, device, load_shape, 1e6);
   model.learn_run(ran, device, 1e6, 0);
   CHECK(model.build_ns(ran, device) == Approx(1e6));    // it ran before: it lies on disk
   CHECK(model.build_ns(fresh, device) == Approx(2e8));  // the compiler is to be asked

@@ -145,7 +145,8 @@ TEST_CASE("selector store: one bad record does not take the others with it, and 
   const auto file = folder.path() / "selector.model";
   const auto model = taught("good", 4);
   REQUIRE(ModelStore(folder.path(), {}).merge(model.arms(), {}));
-  auto [key, arm] = *model.arms().begin();
+  ArmKey key = model.arms().begin()->first;
+  Arm arm = model.arms().begin()->second;
   key.device = "bad";
   std::string line = line_of(key, arm), validator, expected, found;
   SECTION("an altered byte") {
@@ -229,8 +230,9 @@ TEST_CASE("selector store: two processes that learn at once lose nothing to each
 TEST_CASE("selector store: a reset takes one device or all", "[selector]") {
   const TemporaryFolder folder;
   ModelStore store(folder.path(), {});
-  auto arms = taught("a", 3).arms();
-  arms.merge(taught("b", 3).arms());
+  std::map<ArmKey, Arm> arms = taught("a", 3).arms();
+  const PerformanceModel other = taught("b", 3);
+  arms.insert(other.arms().begin(), other.arms().end());
   REQUIRE(store.merge(arms, {}));
   const auto one = reset_selector_model(folder.path(), "a");
   REQUIRE(one);
