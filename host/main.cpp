@@ -54,6 +54,14 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return cache_clear(options);
     case Verb::tune:
       return tune(options);
+    case Verb::cache_explain:
+      return cache_explain(options);
+    case Verb::cache_persist:
+      return cache_persist(options);
+    case Verb::cache_export:
+      return cache_export(options);
+    case Verb::cache_import:
+      return cache_import(options);
     case Verb::invalid:
       break;
   }

@@ -27,5 +27,9 @@ int cache_verify(const Options& options);
 int cache_prune(const Options& options);
 int cache_clear(const Options& options);
 int cache_warm(const Options& options);
+int cache_explain(const Options& options);
+int cache_persist(const Options& options);
+int cache_export(const Options& options);
+int cache_import(const Options& options);
 
 }  // namespace kiln::host
