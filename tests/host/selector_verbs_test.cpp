@@ -111,8 +111,8 @@ TEST_CASE("selector verbs: what a run learned is shown, explained, replayed and 
   CHECK(place.kiln({"selector", "replay", (place.folder / "cache").string()}).status == 0);
 
   const std::size_t arms = model["arms"].size();
-  const auto of_cpu = static_cast<std::size_t>(
-      std::count_if(model["arms"].begin(), model["arms"].end(), [](const auto& arm) { return arm["device"] == "cpu"; }));
+  const auto of_cpu = static_cast<std::size_t>(std::count_if(model["arms"].begin(), model["arms"].end(),
+                                                             [](const auto& arm) { return arm["device"] == "cpu"; }));
   const Finished one = place.kiln({"selector", "reset", "--device", "cpu", "--json"});
   REQUIRE(one.status == 0);
   CHECK(one.json()["removed"] == of_cpu);

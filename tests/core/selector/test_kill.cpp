@@ -2,7 +2,7 @@
 // answered for is never lost, and a damaged record costs itself alone.
 #include "core/selector/candidates.hpp"
 
-#include "selector/model/model_store.hpp"
+#include "selector/store/model_store.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
-#include "selector/model/model_store.hpp"
+#include "selector/store/model_store.hpp"
 
-#include "selector/model/model_lock.hpp"
-#include "selector/model/model_merge.hpp"
+#include "selector/store/model_lock.hpp"
+#include "selector/store/model_merge.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -45,8 +45,8 @@ std::optional<Result<std::string>> contents_of(const std::filesystem::path& file
   return text;
 }
 
-// The file appears complete or not at all. One name for what is not complete yet, since the lock keeps others away: what
-// a process that was killed leaves is written over by the next.
+// The file appears complete or not at all. One name for what is not complete yet, since the lock keeps others away:
+// what a process that was killed leaves is written over by the next.
 Status replace_file(const std::filesystem::path& file, const std::string& text) {
   const std::filesystem::path fresh = file.parent_path() / unfinished_model_file;
   const auto failure = [&](const char* what) {
@@ -83,8 +83,8 @@ Result<StoredModel> read_model(const std::filesystem::path& file) {
   stored.exists = true;
   std::string_view rest = contents->value();
   if (const std::string_view header = next_line(rest); header != model_header) {
-    stored.rejected.push_back(
-        {1, "header", std::string(model_header), std::string(header.substr(0, std::min<std::size_t>(header.size(), 80)))});
+    stored.rejected.push_back({1, "header", std::string(model_header),
+                               std::string(header.substr(0, std::min<std::size_t>(header.size(), 80)))});
     return stored;
   }
   for (std::size_t number = 2; !rest.empty(); ++number) {

@@ -7,8 +7,8 @@
 // Thread-safety: none; one thread at a time. Ownership: owns nothing but its path and the base of the next merge.
 #pragma once
 
-#include "selector/model/model_record.hpp"
 #include "selector/model/performance_model.hpp"
+#include "selector/store/model_record.hpp"
 
 #include <kiln/log.hpp>
 #include <kiln/selector_admin.hpp>
