@@ -27,10 +27,13 @@ TEST_CASE("opengl: saxpy is right and its device time is told", "[opengl][queue]
   const auto program = build(device, saxpy());
   const auto x = buffer_of(device, ramp());
   const auto y = buffer_of(device, std::vector<float>(count, 1.0f), BufferUsage::readback);
+  const std::uint64_t before = now_ns();
   const auto fence = run(device, *program, {x.get(), y.get()}, {count / 64, 1, 1});
   INFO((fence ? std::string() : fence.error().text()));
   REQUIRE(fence.has_value());
   CHECK(fence->device_ns > 0);
+  CHECK(fence->begun_ns >= before);  // on the host's clock
+  CHECK(fence->begun_ns <= now_ns());
   std::vector<float> expected = ramp();
   for (float& value : expected) value = 2.5f * value + 1.0f;
   CHECK(contents(*y) == expected);
