@@ -132,7 +132,7 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
       return invalid_argument(where + ": binding " + std::to_string(pass.buffers.size()) + " is empty");
     const auto& buffer = static_cast<const GlBuffer&>(*each);
     if (&buffer.group() != group_.get()) return invalid_argument(where + ": a buffer belongs to another device");
-    pass.buffers.push_back({buffer.name(), static_cast<GLsizeiptr>(buffer.bytes())});
+    pass.buffers.push_back({buffer.name(), static_cast<GLsizeiptr>(buffer.bytes()), buffer.shadow()});
   }
   return pass;
 }

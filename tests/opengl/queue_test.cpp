@@ -155,6 +155,23 @@ TEST_CASE("opengl: a wait that the driver fails is a typed error of that value a
   CHECK(run(device, *program, {x.get(), y.get()}, {1, 1, 1}).has_value());
 }
 
+TEST_CASE("opengl: both answers of a wait that succeeds end it", "[opengl][queue]") {
+  constexpr unsigned already_signaled = 0x911A, condition_satisfied = 0x911C;
+  OpenGl gl(wrapped());
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const auto program = build(device, saxpy());
+  const auto x = buffer_of(device, ramp());
+  const auto y = buffer_of(device, ramp());
+  for (const unsigned answer : {already_signaled, condition_satisfied}) {
+    egl_switches().success = answer;
+    const auto fence = run(device, *program, {x.get(), y.get()}, {count / 64, 1, 1});
+    egl_switches().success = 0;
+    INFO("answer " << answer << ": " << (fence ? std::string() : fence.error().text()));
+    CHECK(fence.has_value());
+  }
+}
+
 TEST_CASE("opengl: many threads build, submit and wait at once", "[opengl][queue]") {
   OpenGl gl;
   if (!gl.usable()) return;
