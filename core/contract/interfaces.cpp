@@ -21,6 +21,7 @@ ProgramCache::~ProgramCache() = default;
 Executor::~Executor() = default;
 DeviceSelector::~DeviceSelector() = default;
 KernelGenerator::~KernelGenerator() = default;
+VariantBench::~VariantBench() = default;
 Recording::~Recording() = default;
 TraceSink::~TraceSink() = default;
 
@@ -35,6 +36,16 @@ Result<std::shared_ptr<Recording>> Executor::record(std::vector<Submission>) noe
 }
 Result<Fence> Executor::replay(const std::shared_ptr<Recording>&, Deadline) noexcept {
   return unsupported("this executor replays nothing");
+}
+
+Result<KernelPlan> KernelGenerator::generate_variant(const KernelSpec&, const DeviceInfo&, Dialect,
+                                                     std::string_view variant) noexcept {
+  return not_found("variant '" + std::string(variant) + "': this generator writes no variants");
+}
+
+Result<TuneOutcome> KernelGenerator::tune(const KernelSpec& spec, const DeviceInfo&, Dialect, VariantBench&,
+                                          const TuneOptions&) noexcept {
+  return unsupported(std::string(operation(spec)) + ": this generator has no variants to tune");
 }
 
 UniqueFd::~UniqueFd() {

@@ -35,6 +35,21 @@ Status check_binding(const KernelPlan& plan, const Binding& binding) {
   return internal_error("a binding has index " + std::to_string(binding.index) + " of " + std::to_string(size));
 }
 
+Status check_views(const KernelSource& source) {
+  if (!source.views.empty() && source.views.size() != source.bindings.size()) {
+    return internal_error("has " + std::to_string(source.views.size()) + " views of " +
+                          std::to_string(source.bindings.size()) + " declared bindings");
+  }
+  for (std::size_t i = 0; i < source.views.size(); ++i) {
+    if (source.views[i] == View::invalid) return internal_error("binding " + std::to_string(i) + " has no view");
+    if (source.views[i] != View::storage && source.bindings[i] != Access::read) {
+      return internal_error("writes binding " + std::to_string(i) + " through its view as " +
+                            std::string(to_string(source.views[i])) + ", which only reads");
+    }
+  }
+  return {};
+}
+
 Status check_pass(const KernelPlan& plan, const Pass& pass) {
   if (pass.source.dialect == Dialect::invalid) return internal_error("has no dialect");
   if (pass.bindings.size() != pass.source.bindings.size()) {
@@ -47,7 +62,7 @@ Status check_pass(const KernelPlan& plan, const Pass& pass) {
   for (const Binding& binding : pass.bindings) {
     if (Status status = check_binding(plan, binding); !status.ok()) return status;
   }
-  return {};
+  return check_views(pass.source);
 }
 
 }  // namespace

@@ -49,6 +49,20 @@ std::string_view to_string(Accuracy accuracy) noexcept {
   return "invalid";
 }
 
+std::string_view to_string(View view) noexcept {
+  switch (view) {
+    case View::storage:
+      return "storage";
+    case View::texels:
+      return "texels";
+    case View::image:
+      return "image";
+    case View::invalid:
+      break;
+  }
+  return "invalid";
+}
+
 std::string_view to_string(Dialect dialect) noexcept {
   switch (dialect) {
     case Dialect::glsl:

@@ -41,8 +41,10 @@ GlBuffer::GlBuffer(std::shared_ptr<ContextGroup> group, std::shared_ptr<SharedSt
 
 GlBuffer::~GlBuffer() {
   // Deleting unmaps. The closure borrows the group: its thread runs everything posted before it ends.
-  group_->execution().post([group = group_.get(), name = name_, shadow = shadow_ ? shadow_->name : 0] {
-    const GLuint names[] = {name, shadow};  // 0 is ignored
+  const GLuint shadow = shadow_ != nullptr ? shadow_->name : 0;  // 0 is ignored
+  group_->execution().post([group = group_.get(), name = name_, shadow, texels = texels_]() mutable {
+    texels.drop(group->gl());
+    const GLuint names[] = {name, shadow};
     group->gl().DeleteBuffers(2, names);
   });
 }

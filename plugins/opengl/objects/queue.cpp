@@ -99,13 +99,17 @@ void GlQueue::run(const BoundPass& pass) {
   gl.UseProgram(pass.program);
   GLuint index = 0;
   for (const BoundBuffer& buffer : pass.buffers) {
-    gl.BindBufferRange(GL_SHADER_STORAGE_BUFFER, index++, buffer.name, 0, buffer.bytes);
+    if (buffer.view == View::storage) {
+      gl.BindBufferRange(GL_SHADER_STORAGE_BUFFER, index++, buffer.name, 0, buffer.bytes);
+    } else {
+      buffer.texels->bind(gl, index++, buffer.view, buffer.name, buffer.bytes);
+    }
   }
   // A kernel that reaches beyond its bindings must not find the buffers of the one before.
   for (; index < bound_; ++index) gl.BindBufferBase(GL_SHADER_STORAGE_BUFFER, index, 0);
   bound_ = pass.buffers.size();
   gl.DispatchCompute(pass.grid[0], pass.grid[1], pass.grid[2]);
-  gl.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT);
+  gl.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT | GL_TEXTURE_FETCH_BARRIER_BIT | GL_SHADER_IMAGE_ACCESS_BARRIER_BIT);
 }
 
 // What the host will read is on its way before the next dispatch begins.

@@ -9,6 +9,7 @@
 #include "gl/context_group.hpp"
 #include "objects/buffer.hpp"
 #include "objects/synchrony.hpp"
+#include "objects/texel_view.hpp"
 #include "objects/timeline.hpp"
 
 #include <array>
@@ -25,6 +26,8 @@ struct BoundBuffer {
   GLuint name = 0;
   GLsizeiptr bytes = 0;
   Shadow* shadow = nullptr;  // lives as long as the buffer, which outlives its dispatches
+  View view = View::storage;
+  TexelView* texels = nullptr;  // the buffer's, where the view is not storage
 };
 
 struct BoundPass {
