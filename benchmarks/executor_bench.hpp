@@ -1,12 +1,13 @@
-// What the executor's benchmarks share: plugins, plans and submissions for real devices.
+// What the executor's benchmarks share: a device of a plugin of this build, and plans of one pass.
 //
-// Thread-safety: none; a benchmark's main thread. Ownership: a Bench owns what it loaded.
+// Thread-safety: none; a benchmark's main thread. Ownership: as each type says.
 #pragma once
 
 #include "executor/ring_executor.hpp"
 
-#include <kiln/kernel_generator.hpp>
-#include <kiln/plugin_loader.hpp>
+#include <kiln/plugin.hpp>
+
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <memory>
@@ -22,71 +23,73 @@ T need(Result<T> result, const std::string& what) {
   return std::move(result).value();
 }
 
-// A spec, planned and built for one device, and what its submissions look like.
+// The plugin stays loaded; its device dies before it.
+class PluginDevice {
+ public:
+  PluginDevice(const std::string& plugin, const std::string& id) {
+    const std::string path = std::string(KILN_PLUGIN_DIR) + "/" + plugin + ".so";
+    void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) throw std::runtime_error(dlerror());
+    const auto* const entry = static_cast<const PluginEntry*>(dlsym(library, plugin_entry_symbol));
+    if (entry == nullptr) throw std::runtime_error(path + ": no " + plugin_entry_symbol);
+    if (const Status status = entry->register_fn(registry_, {entry->note.name, {}}); !status.ok()) {
+      throw std::runtime_error(status.text());
+    }
+    driver_ = need(registry_.drivers().at(plugin).make({{}, &counters_, {}, nullptr, {}}), plugin);
+    device_ = need(driver_->open(id), id);
+  }
+
+  const std::shared_ptr<Device>& device() const noexcept { return device_; }
+
+ private:
+  Registry registry_;
+  WorkCounters counters_;
+  std::unique_ptr<Driver> driver_;
+  std::shared_ptr<Device> device_;
+};
+
+// A plan of one pass that binds its tensors in order, with its program.
 struct Planned {
   std::shared_ptr<Device> device;
   std::shared_ptr<const KernelPlan> plan;
-  std::vector<ProgramHandle> programs, prepare;
+  ProgramHandle program;
 
   Submission submission(std::vector<TensorArgument> tensors) const {
     Submission made;
     made.device = device;
     made.plan = plan;
-    made.programs = programs;
-    made.prepare_programs = prepare;
+    made.programs = {program};
     made.tensors = std::move(tensors);
     return made;
   }
 };
 
-class Bench {
- public:
-  explicit Bench(const std::vector<std::string>& plugins) {
-    for (const PluginReport& report : loader_.load(plugins, plugins, registry_, {})) {
-      if (!report.loaded) throw std::runtime_error("plugin '" + report.name + "': " + report.why_not.text());
-    }
+inline Planned plan(const std::shared_ptr<Device>& device, std::vector<TensorDecl> tensors, KernelSource source,
+                    std::array<std::uint32_t, 3> grid) {
+  KernelPlan plan;
+  plan.variant = "benchmark";
+  plan.tensors = std::move(tensors);
+  Pass& pass = plan.passes.emplace_back();
+  for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+    const TensorRole role = plan.tensors[i].role;
+    source.bindings.push_back(role == TensorRole::output  ? Access::write
+                              : role == TensorRole::inout ? Access::read_write
+                                                          : Access::read);
+    pass.bindings.push_back({BindingSource::tensor, static_cast<std::uint32_t>(i)});
   }
+  pass.grid = grid;
+  pass.source = std::move(source);
+  const std::shared_ptr<const Program> program = need(device->build(pass.source), "program");
+  return {device, std::make_shared<const KernelPlan>(std::move(plan)), ProgramHandle(program)};
+}
 
-  std::shared_ptr<Device> open(const std::string& driver, const std::string& id, PluginSettings settings = {}) {
-    drivers_.push_back(
-        need(registry_.drivers().at(driver).make({{}, &counters_, {}, nullptr, std::move(settings)}), driver));
-    return need(drivers_.back()->open(id), id);
-  }
+inline std::unique_ptr<Executor> ring(std::uint32_t in_flight) {
+  ExecutorContext context;
+  context.config.in_flight = in_flight;
+  return need(RingExecutor::create(context), "ring");
+}
 
-  Planned plan(const std::shared_ptr<Device>& device, const KernelSpec& spec) {
-    for (const Dialect dialect : device->info().dialects) {
-      for (const RegisteredGenerator* one : need(registry_.generators(any_generator()), "generators")) {
-        if (std::find(one->dialects.begin(), one->dialects.end(), dialect) == one->dialects.end()) continue;
-        const auto generator = need(one->make({}), "generator");
-        Planned planned{device, nullptr, {}, {}};
-        auto plan = need(generator->generate(spec, device->info(), dialect), "plan");
-        for (const Pass& pass : plan.prepare) planned.prepare.push_back(build(*device, pass));
-        for (const Pass& pass : plan.passes) planned.programs.push_back(build(*device, pass));
-        planned.plan = std::make_shared<const KernelPlan>(std::move(plan));
-        return planned;
-      }
-    }
-    throw std::runtime_error(device->info().id + ": no generator writes its dialect");
-  }
-
-  std::unique_ptr<Executor> executor(std::uint32_t in_flight) {
-    ExecutorContext context;
-    context.config.in_flight = in_flight;
-    return need(RingExecutor::create(context), "ring");
-  }
-
- private:
-  static ProgramHandle build(Device& device, const Pass& pass) {
-    return ProgramHandle(std::shared_ptr<const Program>(need(device.build(pass.source), "program")));
-  }
-  std::string any_generator() const { return registry_.generators("dynamic_shaders") ? "dynamic_shaders" : "library"; }
-
-  Registry registry_;
-  PluginLoader loader_;
-  WorkCounters counters_;
-  std::vector<std::unique_ptr<Driver>> drivers_;
-};
-
+// A ramp that wraps around within [-1, 1].
 inline std::shared_ptr<HostTensor> tensor(Shape shape, float first, float step) {
   auto made = need(HostTensor::create(DType::f32, std::move(shape)), "tensor");
   float value = first;

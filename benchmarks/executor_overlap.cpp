@@ -13,6 +13,7 @@
 
 #include <spawn.h>
 #include <sys/wait.h>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -47,86 +48,109 @@ std::uint64_t steps_for(std::uint64_t ns) {
   return static_cast<std::uint64_t>(static_cast<double>(ns) / median(times) * probe);
 }
 
-struct ConvJob {
+struct FloatJob {
   Submission submission;
   std::shared_ptr<HostTensor> input, output;
 };
 
-Conv2dSpec conv(std::int64_t channels, std::int64_t pixels) {
-  Conv2dSpec spec;
-  spec.c = spec.k = channels;
-  spec.h = spec.w = pixels;
-  spec.r = spec.s = 3;
-  spec.pad_y = spec.pad_x = 1;
-  return spec;
+void poison(const std::vector<FloatJob>& jobs) {
+  for (const FloatJob& job : jobs) std::memset(job.output->bytes().data(), 0xff, job.output->bytes().size());
 }
 
-std::vector<ConvJob> conv_jobs(const Planned& planned, const Conv2dSpec& spec,
-                               const std::shared_ptr<const Constant>& weights, std::size_t count) {
-  std::vector<ConvJob> jobs;
+// y[i] = x[i] after so many steps v = v * 0.5 + x[i].
+KernelSource iterated(std::uint32_t steps) {
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text =
+      "layout(local_size_x = 64) in;\n"
+      "layout(std430, binding = 0) readonly buffer X { float x[]; };\n"
+      "layout(std430, binding = 1) writeonly buffer Y { float y[]; };\n"
+      "void main() {\n"
+      "  uint i = gl_GlobalInvocationID.x;\n"
+      "  float v = x[i];\n"
+      "  for (int n = 0; n < STEPS; ++n) v = v * 0.5 + x[i];\n"
+      "  y[i] = v;\n"
+      "}\n";
+  source.constants = {{"STEPS", std::to_string(steps)}};
+  source.workgroup = {64, 1, 1};
+  return source;
+}
+
+void check_iterated(const std::vector<FloatJob>& jobs, std::uint32_t steps, const char* what) {
+  for (const FloatJob& job : jobs) {
+    const auto x = job.input->as<float>();
+    const auto y = job.output->as<float>();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      double v = static_cast<double>(x[i]);
+      // The value settles: what more steps change lies below a float's last bit.
+      for (std::uint32_t n = 0; n < std::min(steps, 60u); ++n) v = v * 0.5 + static_cast<double>(x[i]);
+      if (!(std::abs(static_cast<double>(y[i]) - v) <= 4e-7 * std::max(std::abs(v), 1e-3))) {
+        throw std::runtime_error(std::string(what) + ": an output is wrong");
+      }
+    }
+  }
+}
+
+std::vector<FloatJob> float_jobs(const Planned& planned, std::int64_t floats, std::size_t count) {
+  std::vector<FloatJob> jobs;
   for (std::size_t i = 0; i < count; ++i) {
-    ConvJob job;
-    job.input = tensor({spec.n, spec.c, spec.h, spec.w}, -0.9f, 0.013f + 0.001f * static_cast<float>(i));
-    job.output = tensor({spec.n, spec.k, spec.out_h(), spec.out_w()}, 0, 0);
-    job.submission = planned.submission({{job.input, nullptr}, {nullptr, weights}, {job.output, nullptr}});
+    FloatJob job;
+    job.input = tensor({floats}, -0.9f, 0.013f + 0.0001f * static_cast<float>(i));
+    job.output = tensor({floats}, 0, 0);
+    job.submission = planned.submission({{job.input, nullptr}, {job.output, nullptr}});
     jobs.push_back(std::move(job));
   }
   return jobs;
 }
 
-void poison(const std::vector<ConvJob>& jobs) {
-  for (const ConvJob& job : jobs) std::memset(job.output->bytes().data(), 0xff, job.output->bytes().size());
+Planned plan_iterated(const std::shared_ptr<Device>& device, std::int64_t floats, std::uint32_t steps) {
+  const auto bytes = static_cast<std::uint64_t>(floats) * sizeof(float);
+  return plan(device, {{"x", TensorRole::input, bytes}, {"y", TensorRole::output, bytes}}, iterated(steps),
+              {static_cast<std::uint32_t>(floats / 64), 1, 1});
 }
 
-void check(const std::vector<ConvJob>& jobs, const Conv2dSpec& spec, const HostTensor& weights, const char* what) {
-  for (const ConvJob& job : jobs) {
-    const auto compared = need(
-        reference::compare_conv2d(spec, *job.input, weights, nullptr, std::as_const(*job.output).as<float>()), what);
-    if (!compared.within) throw std::runtime_error(std::string(what) + ": an output is wrong");
-  }
+Measurement run(Executor& executor, const Submission& submission) {
+  return need(executor.wait(need(executor.submit(submission), "submit"), Deadline::never()), "wait");
 }
 
 void run_overlap() {
   setenv("LP_NUM_THREADS", "1", 1);
-  Bench bench({"opengl", "dynamic_shaders"});
-  const auto device = bench.open("opengl", "opengl:0");
-  const Conv2dSpec spec = conv(32, 28);
-  const Planned planned = bench.plan(device, spec);
-  const auto weights = Constant::create(tensor({spec.k, spec.c, spec.r, spec.s}, -0.7f, 0.0311f));
-  const std::vector<ConvJob> jobs = conv_jobs(planned, spec, weights, 24);
-
-  const auto single = bench.executor(1);
-  const auto ring = bench.executor(3);
+  constexpr std::int64_t floats = 65536;
+  constexpr std::uint32_t steps = 2000;
+  const PluginDevice opengl("opengl", "opengl:0");
+  const Planned planned = plan_iterated(opengl.device(), floats, steps);
+  const std::vector<FloatJob> jobs = float_jobs(planned, floats, 24);
+  const auto single = ring(1);
+  const auto three = ring(3);
   std::vector<double> device_ns;
   for (int i = 0; i < 6; ++i) {
-    const auto measured =
-        need(single->wait(need(single->submit(jobs[0].submission), "submit"), Deadline::never()), "wait");
-    need(ring->wait(need(ring->submit(jobs[0].submission), "submit"), Deadline::never()), "wait");
+    const Measurement measured = run(*single, jobs[0].submission);
+    run(*three, jobs[0].submission);
     if (i > 1) device_ns.push_back(static_cast<double>(measured.device_ns));
   }
-  const std::uint64_t steps = steps_for(static_cast<std::uint64_t>(median(device_ns)));
-  std::printf("overlap: %s, dispatch %.2f ms, host stage likewise, %zu jobs\n", device->info().name.c_str(),
+  const std::uint64_t host_steps = steps_for(static_cast<std::uint64_t>(median(device_ns)));
+  std::printf("overlap: %s, dispatch %.2f ms, host stage likewise, %zu jobs\n", opengl.device()->info().name.c_str(),
               median(device_ns) / 1e6, jobs.size());
   std::vector<double> ratios;
   for (std::size_t round = 0; round < rounds; ++round) {
     poison(jobs);
     std::uint64_t begin = now_ns();
-    for (const ConvJob& job : jobs) {
-      sink = host_stage(steps);
-      need(single->wait(need(single->submit(job.submission), "submit"), Deadline::never()), "wait");
+    for (const FloatJob& job : jobs) {
+      sink = host_stage(host_steps);
+      run(*single, job.submission);
     }
     const double synchronous = static_cast<double>(now_ns() - begin);
-    check(jobs, spec, weights->tensor(), "synchronous");
+    check_iterated(jobs, steps, "synchronous");
     poison(jobs);
     std::vector<Fence> fences;
     begin = now_ns();
-    for (const ConvJob& job : jobs) {
-      sink = host_stage(steps);
-      fences.push_back(need(ring->submit(job.submission), "submit"));
+    for (const FloatJob& job : jobs) {
+      sink = host_stage(host_steps);
+      fences.push_back(need(three->submit(job.submission), "submit"));
     }
-    for (const Fence fence : fences) need(ring->wait(fence, Deadline::never()), "wait");
+    for (const Fence fence : fences) need(three->wait(fence, Deadline::never()), "wait");
     const double pipelined = static_cast<double>(now_ns() - begin);
-    check(jobs, spec, weights->tensor(), "pipelined");
+    check_iterated(jobs, steps, "pipelined");
     ratios.push_back(synchronous / pipelined);
     std::printf("  synchronous %.1f ms, three in flight %.1f ms: %.2fx\n", synchronous / 1e6, pipelined / 1e6,
                 ratios.back());
@@ -136,54 +160,32 @@ void run_overlap() {
 
 void run_tiny() {
   constexpr std::size_t count = 1000;
-  Bench bench({"opengl", "dynamic_shaders"});
-  const auto device = bench.open("opengl", "opengl:0");
-  UserKernelSpec spec;
-  spec.path = "saxpy";
-  spec.dialect = Dialect::glsl;
-  spec.text =
-      "layout(local_size_x = 64) in;\n"
-      "layout(std430, binding = 0) readonly buffer X { float x[]; };\n"
-      "layout(std430, binding = 1) buffer Y { float y[]; };\n"
-      "void main() { uint i = gl_GlobalInvocationID.x; y[i] = 2.5 * x[i] + 1.0; }\n";
-  spec.bindings = {{Access::read, 256}, {Access::read_write, 256}};
-  const Planned planned = bench.plan(device, spec);
-  std::vector<Submission> jobs;
-  for (std::size_t i = 0; i < count; ++i) {
-    jobs.push_back(planned.submission(
-        {{tensor({64}, static_cast<float>(i % 100) / 100, 0.001f), nullptr}, {tensor({64}, 0, 0), nullptr}}));
-  }
-  const auto executor = bench.executor(3);
-  const auto recording = need(executor->record(jobs), "record");
-  const auto check_all = [&](const char* what) {
-    for (const Submission& job : jobs) {
-      const auto x = job.tensors[0].host->as<float>();
-      const auto y = job.tensors[1].host->as<float>();
-      for (std::size_t i = 0; i < 64; ++i) {
-        if (std::abs(y[i] - (2.5f * x[i] + 1)) > 1e-5f)
-          throw std::runtime_error(std::string(what) + ": an output is wrong");
-      }
-      std::memset(job.tensors[1].host->bytes().data(), 0xff, 256);
-    }
-  };
+  const PluginDevice opengl("opengl", "opengl:0");
+  const Planned planned = plan_iterated(opengl.device(), 64, 2);
+  const std::vector<FloatJob> jobs = float_jobs(planned, 64, count);
+  const auto executor = ring(3);
+  std::vector<Submission> submissions;
+  for (const FloatJob& job : jobs) submissions.push_back(job.submission);
+  const auto recording = need(executor->record(submissions), "record");
   std::vector<double> ratios, naive, recorded;
   for (std::size_t round = 0; round <= rounds; ++round) {
+    poison(jobs);
     std::uint64_t begin = now_ns();
-    for (const Submission& job : jobs)
-      need(executor->wait(need(executor->submit(job), "submit"), Deadline::never()), "wait");
+    for (const FloatJob& job : jobs) run(*executor, job.submission);
     const double each = static_cast<double>(now_ns() - begin) / count;
-    check_all("naive");
+    check_iterated(jobs, 2, "naive");
+    poison(jobs);
     begin = now_ns();
     need(executor->wait(need(executor->replay(recording, Deadline::never()), "replay"), Deadline::never()), "wait");
     const double all = static_cast<double>(now_ns() - begin) / count;
-    check_all("recorded");
+    check_iterated(jobs, 2, "recorded");
     if (round == 0) continue;  // code is generated, and the recording bound
     naive.push_back(each);
     recorded.push_back(all);
     ratios.push_back(each / all);
   }
   std::printf("tiny: %zu dispatches on %s: naive %.2f us each, recorded %.2f us each, median ratio %.2fx\n", count,
-              device->info().name.c_str(), median(naive) / 1e3, median(recorded) / 1e3, median(ratios));
+              opengl.device()->info().name.c_str(), median(naive) / 1e3, median(recorded) / 1e3, median(ratios));
 }
 
 class BusyProcess {
@@ -203,20 +205,26 @@ class BusyProcess {
 };
 
 void run_busy(const char* self) {
-  Bench bench({"cpu"});
-  const auto device = bench.open("cpu", "cpu");
-  const Conv2dSpec spec = conv(64, 56);
-  const Planned planned = bench.plan(device, spec);
+  const PluginDevice cpu("cpu", "cpu");
+  Conv2dSpec spec;
+  spec.c = spec.k = 64;
+  spec.h = spec.w = 56;
+  spec.r = spec.s = 3;
+  spec.pad_y = spec.pad_x = 1;
+  KernelSource source;
+  source.dialect = Dialect::library;
+  source.spec = spec;
+  source.text = canonical_text(spec);
+  const Planned planned = plan(cpu.device(), tensors_of(spec), source, {1, 1, 1});
   const auto weights = Constant::create(tensor({spec.k, spec.c, spec.r, spec.s}, -0.7f, 0.0311f));
-  const std::vector<ConvJob> jobs = conv_jobs(planned, spec, weights, 1);
-  const auto executor = bench.executor(1);
+  FloatJob job;
+  job.input = tensor({spec.n, spec.c, spec.h, spec.w}, -0.9f, 0.013f);
+  job.output = tensor({spec.n, spec.k, spec.out_h(), spec.out_w()}, 0, 0);
+  job.submission = planned.submission({{job.input, nullptr}, {nullptr, weights}, {job.output, nullptr}});
+  const auto executor = ring(1);
   const auto median_of = [&](int runs) {
     std::vector<double> walls;
-    for (int i = 0; i < runs; ++i) {
-      walls.push_back(static_cast<double>(
-          need(executor->wait(need(executor->submit(jobs[0].submission), "submit"), Deadline::never()), "wait")
-              .wall_ns));
-    }
+    for (int i = 0; i < runs; ++i) walls.push_back(static_cast<double>(run(*executor, job.submission).wall_ns));
     return median(walls);
   };
   median_of(20);
@@ -230,7 +238,10 @@ void run_busy(const char* self) {
     }
     ratios.push_back(shared.back() / alone.back());
   }
-  check(jobs, spec, weights->tensor(), "busy");
+  const auto compared = need(
+      reference::compare_conv2d(spec, *job.input, weights->tensor(), nullptr, std::as_const(*job.output).as<float>()),
+      "reference");
+  if (!compared.within) throw std::runtime_error("busy: the output is wrong");
   const char* spin = std::getenv("GOMP_SPINCOUNT");
   std::printf(
       "busy: conv 64x56x56 3x3 on the cpu, GOMP_SPINCOUNT %s: alone %.2f ms, a core taken %.2f ms, median %.2fx\n",

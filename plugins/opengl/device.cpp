@@ -149,7 +149,8 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
     auto& buffer = static_cast<GlBuffer&>(*each);
     if (&buffer.group() != group_.get()) return invalid_argument(where + ": a buffer belongs to another device");
     const View view = program.view(pass.buffers.size());
-    pass.buffers.push_back({buffer.name(), static_cast<GLsizeiptr>(buffer.bytes()), view, &buffer.texels()});
+    const auto bytes = static_cast<GLsizeiptr>(buffer.bytes());
+    pass.buffers.push_back({buffer.name(), bytes, buffer.shadow(), view, &buffer.texels()});
   }
   return pass;
 }

@@ -27,10 +27,13 @@ TEST_CASE("opengl: saxpy is right and its device time is told", "[opengl][queue]
   const auto program = build(device, saxpy());
   const auto x = buffer_of(device, ramp());
   const auto y = buffer_of(device, std::vector<float>(count, 1.0f), BufferUsage::readback);
+  const std::uint64_t before = now_ns();
   const auto fence = run(device, *program, {x.get(), y.get()}, {count / 64, 1, 1});
   INFO((fence ? std::string() : fence.error().text()));
   REQUIRE(fence.has_value());
   CHECK(fence->device_ns > 0);
+  CHECK(fence->begun_ns >= before);  // on the host's clock
+  CHECK(fence->begun_ns <= now_ns());
   std::vector<float> expected = ramp();
   for (float& value : expected) value = 2.5f * value + 1.0f;
   CHECK(contents(*y) == expected);
@@ -150,6 +153,23 @@ TEST_CASE("opengl: a wait that the driver fails is a typed error of that value a
   CHECK(failed.error().code == StatusCode::internal);
   CHECK_THAT(failed.error().message, Catch::Contains("glClientWaitSync"));
   CHECK(run(device, *program, {x.get(), y.get()}, {1, 1, 1}).has_value());
+}
+
+TEST_CASE("opengl: both answers of a wait that succeeds end it", "[opengl][queue]") {
+  constexpr unsigned already_signaled = 0x911A, condition_satisfied = 0x911C;
+  OpenGl gl(wrapped());
+  if (!gl.usable()) return;
+  Device& device = gl.device();
+  const auto program = build(device, saxpy());
+  const auto x = buffer_of(device, ramp());
+  const auto y = buffer_of(device, ramp());
+  for (const unsigned answer : {already_signaled, condition_satisfied}) {
+    egl_switches().success = answer;
+    const auto fence = run(device, *program, {x.get(), y.get()}, {count / 64, 1, 1});
+    egl_switches().success = 0;
+    INFO("answer " << answer << ": " << (fence ? std::string() : fence.error().text()));
+    CHECK(fence.has_value());
+  }
 }
 
 TEST_CASE("opengl: many threads build, submit and wait at once", "[opengl][queue]") {

@@ -22,15 +22,30 @@ GLenum usage_hint(BufferUsage usage) noexcept {
 
 }  // namespace
 
+void copy_in(const Gl& gl, Shadow& shadow, GLuint buffer, GLsizeiptr bytes) {
+  if (!shadow.newer.exchange(false, std::memory_order_acquire)) return;
+  gl.BindBuffer(GL_COPY_READ_BUFFER, shadow.name);
+  gl.BindBuffer(GL_COPY_WRITE_BUFFER, buffer);
+  gl.CopyBufferSubData(GL_COPY_READ_BUFFER, GL_COPY_WRITE_BUFFER, 0, 0, bytes);
+}
+
+void copy_back(const Gl& gl, const Shadow& shadow, GLuint buffer, GLsizeiptr bytes) {
+  gl.BindBuffer(GL_COPY_READ_BUFFER, buffer);
+  gl.BindBuffer(GL_COPY_WRITE_BUFFER, shadow.name);
+  gl.CopyBufferSubData(GL_COPY_READ_BUFFER, GL_COPY_WRITE_BUFFER, 0, 0, bytes);
+}
+
 GlBuffer::GlBuffer(std::shared_ptr<ContextGroup> group, std::shared_ptr<SharedStaging> staging, Transfer transfer,
                    std::uint64_t bytes)
     : group_(std::move(group)), staging_(std::move(staging)), transfer_(transfer), bytes_(bytes) {}
 
 GlBuffer::~GlBuffer() {
   // Deleting unmaps. The closure borrows the group: its thread runs everything posted before it ends.
-  group_->execution().post([group = group_.get(), name = name_, texels = texels_]() mutable {
+  const GLuint shadow = shadow_ != nullptr ? shadow_->name : 0;  // 0 is ignored
+  group_->execution().post([group = group_.get(), name = name_, shadow, texels = texels_]() mutable {
     texels.drop(group->gl());
-    group->gl().DeleteBuffers(1, &name);
+    const GLuint names[] = {name, shadow};
+    group->gl().DeleteBuffers(2, names);
   });
 }
 
@@ -64,6 +79,25 @@ Status GlBuffer::make(BufferUsage usage) {
   if (transfer_ == Transfer::mapped && memory_ == nullptr) {
     return unavailable(group_->id() + ": " + doing + ": it cannot be mapped");
   }
+  const bool each_job = usage == BufferUsage::upload || usage == BufferUsage::readback;
+  return transfer_ == Transfer::staged && each_job ? make_shadow(usage, store) : ok_status();
+}
+
+// The two usages have flags of their own: what is only written may lie in memory that is slow to read.
+Status GlBuffer::make_shadow(BufferUsage usage, GLsizeiptr store) {
+  const Gl& gl = group_->gl();
+  const bool back = usage == BufferUsage::readback;
+  const GLbitfield access =
+      GL_MAP_WRITE_BIT | GL_MAP_PERSISTENT_BIT | GL_MAP_COHERENT_BIT | (back ? GL_MAP_READ_BIT : 0u);
+  shadow_ = std::make_unique<Shadow>();
+  shadow_->comes_back = back;
+  gl.GenBuffers(1, &shadow_->name);
+  gl.BindBuffer(GL_COPY_WRITE_BUFFER, shadow_->name);
+  gl.BufferStorage(GL_COPY_WRITE_BUFFER, store, nullptr, access | (back ? GL_CLIENT_STORAGE_BIT : 0u));
+  shadow_->memory = static_cast<std::byte*>(gl.MapBufferRange(GL_COPY_WRITE_BUFFER, 0, store, access));
+  const std::string doing = "making the staging memory of a buffer of " + std::to_string(bytes_) + " bytes";
+  if (Status status = group_->check(doing); !status.ok()) return status;
+  if (shadow_->memory == nullptr) return unavailable(group_->id() + ": " + doing + ": it cannot be mapped");
   return {};
 }
 
@@ -89,6 +123,11 @@ Status GlBuffer::write(std::uint64_t offset, std::span<const std::byte> from) no
     std::memcpy(memory_ + offset, from.data(), from.size());
     return {};
   }
+  if (shadow_ != nullptr) {
+    std::memcpy(shadow_->memory + offset, from.data(), from.size());
+    shadow_->newer.store(true, std::memory_order_release);
+    return {};
+  }
   return group_->execution().call([&]() -> Status {
     if (transfer_ == Transfer::staged) {
       auto area = staging();
@@ -109,8 +148,13 @@ Status GlBuffer::read(std::uint64_t offset, std::span<std::byte> to) noexcept {
     std::memcpy(to.data(), memory_ + offset, to.size());
     return {};
   }
+  if (shadow_ != nullptr && shadow_->comes_back) {
+    std::memcpy(to.data(), shadow_->memory + offset, to.size());
+    return {};
+  }
   return group_->execution().call([&]() -> Status {
     if (transfer_ == Transfer::staged) {
+      if (shadow_ != nullptr) copy_in(group_->gl(), *shadow_, name_, static_cast<GLsizeiptr>(bytes_));
       auto area = staging();
       return area ? (*area)->read(name_, offset, to) : area.error();
     }

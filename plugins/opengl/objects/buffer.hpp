@@ -11,6 +11,7 @@
 
 #include <kiln/buffer.hpp>
 
+#include <atomic>
 #include <memory>
 
 namespace kiln::opengl {
@@ -18,11 +19,13 @@ namespace kiln::opengl {
 // Measured on llvmpipe (Mesa 22.3.6, two cores, medians, microseconds for write / read): 4 MiB mapped 105 / 108, copied
 // 168 / 165, staged 440 / 380; 64 bytes 0.03 / 0.03, 50 / 50, 25 / 25, where the last two pay for a closure on the
 // context's thread. So a device that computes in host memory maps. Where memory is the device's own, a kernel would
-// reach a mapping over the bus at every access: there the bytes are staged.
+// reach a mapping over the bus at every access: there the bytes are staged. What a slot uploads or reads back for each
+// job has a staging area of its own (Shadow), so the host fills and empties it from any thread while another job is on
+// the device, and the device copies in the order of its queue.
 enum class Transfer : std::uint8_t {
   invalid = 0,
   mapped,  // the storage buffer itself is mapped for good: plain memory for both sides
-  staged,  // through Staging's persistent mappings
+  staged,  // through persistent mappings: a Shadow for upload and readback, Staging for the rest
   copied,  // glBufferSubData and glGetBufferSubData: there is no buffer storage, or the user asked for it
 };
 
@@ -30,6 +33,19 @@ enum class Transfer : std::uint8_t {
 struct SharedStaging {
   std::unique_ptr<Staging> staging;
 };
+
+// The host's side of a buffer that lies in the device's own memory, mapped for good. The queue copies it in before a
+// dispatch that binds the buffer, and back after it where the usage is readback.
+struct Shadow {
+  GLuint name = 0;
+  std::byte* memory = nullptr;
+  bool comes_back = false;
+  std::atomic<bool> newer{false};  // the host has written since it was copied in
+};
+
+// On the context's thread. copy_in does nothing where the device has what the host wrote last.
+void copy_in(const Gl& gl, Shadow& shadow, GLuint buffer, GLsizeiptr bytes);
+void copy_back(const Gl& gl, const Shadow& shadow, GLuint buffer, GLsizeiptr bytes);
 
 class GlBuffer final : public Buffer {
  public:
@@ -48,11 +64,13 @@ class GlBuffer final : public Buffer {
   GLuint name() const noexcept { return name_; }
   TexelView& texels() noexcept { return texels_; }
   const ContextGroup& group() const noexcept { return *group_; }
+  Shadow* shadow() const noexcept { return shadow_.get(); }
 
  private:
   GlBuffer(std::shared_ptr<ContextGroup> group, std::shared_ptr<SharedStaging> staging, Transfer transfer,
            std::uint64_t bytes);
   Status make(BufferUsage usage);  // on the context's thread
+  Status make_shadow(BufferUsage usage, GLsizeiptr store);
   Status in_range(std::string_view doing, std::uint64_t offset, std::size_t bytes) const;
   Result<Staging*> staging();  // on the context's thread
 
@@ -62,6 +80,7 @@ class GlBuffer final : public Buffer {
   std::uint64_t bytes_;
   GLuint name_ = 0;
   std::byte* memory_ = nullptr;
+  std::unique_ptr<Shadow> shadow_;
   TexelView texels_;  // touched on the context's thread
 };
 

@@ -5,6 +5,7 @@
 #include <kiln/clock.hpp>
 #include <kiln/device.hpp>
 
+#include <algorithm>
 #include <string>
 
 namespace kiln::opengl {
@@ -62,6 +63,11 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
     return;
   }
   const Gl& gl = group_.gl();
+  for (const BoundPass& pass : passes) {
+    for (const BoundBuffer& buffer : pass.buffers) {
+      if (buffer.shadow != nullptr) copy_in(gl, *buffer.shadow, buffer.name, buffer.bytes);
+    }
+  }
   std::optional<Stamps> stamps;
   if (synchrony_.wants_stamps()) stamps = take_stamps();
   if (stamps) gl.QueryCounter(stamps->begin, GL_TIMESTAMP);
@@ -71,6 +77,7 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
   const std::uint64_t host_ns = ended - begun;
   if (host_ns >= generation_ns) long_dispatch_ns_.store(ended, std::memory_order_relaxed);
   if (stamps) gl.QueryCounter(stamps->end, GL_TIMESTAMP);
+  copy_all_back(passes);
   // Reads through a mapping and copies that follow see what the passes wrote once the fence is passed.
   gl.MemoryBarrier(GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT | GL_BUFFER_UPDATE_BARRIER_BIT);
   const GLsync fence = gl.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
@@ -103,6 +110,26 @@ void GlQueue::run(const BoundPass& pass) {
   bound_ = pass.buffers.size();
   gl.DispatchCompute(pass.grid[0], pass.grid[1], pass.grid[2]);
   gl.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT | GL_TEXTURE_FETCH_BARRIER_BIT | GL_SHADER_IMAGE_ACCESS_BARRIER_BIT);
+}
+
+// What the host will read is on its way before the next dispatch begins.
+void GlQueue::copy_all_back(const std::vector<BoundPass>& passes) {
+  const Gl& gl = group_.gl();
+  bool barred = false;
+  for (std::size_t pass = 0; pass < passes.size(); ++pass) {
+    for (const BoundBuffer& buffer : passes[pass].buffers) {
+      if (buffer.shadow == nullptr || !buffer.shadow->comes_back) continue;
+      const auto later = std::any_of(passes.begin() + static_cast<std::ptrdiff_t>(pass) + 1, passes.end(),
+                                     [&](const BoundPass& other) {
+                                       return std::any_of(other.buffers.begin(), other.buffers.end(),
+                                                          [&](const BoundBuffer& b) { return b.name == buffer.name; });
+                                     });
+      if (later) continue;  // once, for the last pass that binds it
+      if (!barred) gl.MemoryBarrier(GL_BUFFER_UPDATE_BARRIER_BIT);
+      barred = true;
+      copy_back(gl, *buffer.shadow, buffer.name, buffer.bytes);
+    }
+  }
 }
 
 ContextThread::Pump GlQueue::pump(bool patient) {

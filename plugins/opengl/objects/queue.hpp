@@ -7,6 +7,7 @@
 #pragma once
 
 #include "gl/context_group.hpp"
+#include "objects/buffer.hpp"
 #include "objects/synchrony.hpp"
 #include "objects/texel_view.hpp"
 #include "objects/timeline.hpp"
@@ -24,6 +25,7 @@ namespace kiln::opengl {
 struct BoundBuffer {
   GLuint name = 0;
   GLsizeiptr bytes = 0;
+  Shadow* shadow = nullptr;  // lives as long as the buffer, which outlives its dispatches
   View view = View::storage;
   TexelView* texels = nullptr;  // the buffer's, where the view is not storage
 };
@@ -62,6 +64,7 @@ class GlQueue {
   // On the context's thread.
   void issue(std::uint64_t value, const std::vector<BoundPass>& passes);
   void run(const BoundPass& pass);
+  void copy_all_back(const std::vector<BoundPass>& passes);
   ContextThread::Pump pump(bool patient);
   void retire(Result<FenceResult> result);
   Stamps take_stamps();

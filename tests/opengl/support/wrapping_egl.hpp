@@ -9,10 +9,13 @@
 namespace kiln::support {
 
 struct EglSwitches {
-  std::atomic<unsigned> reset_status{0};        // what glGetGraphicsResetStatus answers; 0: none
-  std::atomic<int> waits_to_expire{0};          // so many glClientWaitSync answer GL_TIMEOUT_EXPIRED
-  std::atomic<bool> hold_waits{false};          // glClientWaitSync does not return while this is true (20 s at most)
-  std::atomic<int> waits_to_fail{0};            // so many answer GL_WAIT_FAILED
+  std::atomic<unsigned> reset_status{0};  // what glGetGraphicsResetStatus answers; 0: none
+  std::atomic<int> waits_to_expire{0};    // so many glClientWaitSync answer GL_TIMEOUT_EXPIRED
+  std::atomic<bool> hold_waits{false};    // glClientWaitSync does not return while this is true (20 s at most)
+  std::atomic<int> waits_to_fail{0};      // so many answer GL_WAIT_FAILED
+  // What a wait that succeeds answers instead of the driver's word: GL_ALREADY_SIGNALED or GL_CONDITION_SATISFIED; 0:
+  // the driver's own.
+  std::atomic<unsigned> success{0};
   std::atomic<int> robust_contexts_refused{0};  // counted: attributes of robustness make eglCreateContext fail
   std::atomic<bool> refuse_robustness{false};
   std::atomic<bool> hide_devices{false};    // no EGL_EXT_device_*: only the surfaceless platform is left
