@@ -48,6 +48,7 @@ class Search {
     if (stopped()) return unavailable("tuning was stopped; what was measured is kept");
     if (best_.empty()) return nothing_measured();
     decide();
+    if (outcome_.variant.empty()) return unavailable("no variant could be measured again: " + std::string(best_));
     return outcome_;
   }
 
