@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 #include <sstream>
 
 extern char** environ;
@@ -29,6 +30,9 @@ po::options_description all_options() {
   add("budget", po::value<std::string>()->value_name("TIME"), "the time that a job may take: 30 s (default), 5 min");
   add("exhaustive", po::bool_switch(), "every variant of the space, whatever it takes");
   add("again", po::bool_switch(), "measure also what is known");
+  add("show-key", po::bool_switch(), "print the public key that an importer shall trust, and write no file");
+  add("trust", po::value<std::string>()->value_name("KEY|FILE"),
+      "the public key to trust: 64 hexadecimal digits, or a file that begins with them");
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
       "set a key over the file, as cache.policy=lru; may be repeated");
   add("device", po::value<std::string>()->value_name("ID"), "the device for every job: cpu, opengl:0, amdgpu:0");
@@ -76,6 +80,7 @@ std::string environment_help() {
 
 std::vector<VerbHelp> all_verbs() {
   std::vector<VerbHelp> all(job_verbs().begin(), job_verbs().end());
+  all.insert(all.end(), selector_verbs().begin(), selector_verbs().end());
   all.insert(all.end(), cache_verbs().begin(), cache_verbs().end());
   return all;
 }
@@ -168,6 +173,16 @@ Status check_options(const VerbHelp& verb, const po::variables_map& given) {
 
 Status take_argument(const VerbHelp& verb, const std::vector<std::string>& words, std::size_t taken, Options& options) {
   const std::string who = "kiln " + std::string(verb.name);
+  if (verb.argument == Argument::subjects || verb.argument == Argument::file_and_subjects) {
+    for (const std::string& word : std::span(words).subspan(taken)) {
+      if (word.empty())
+        return invalid_argument(who + ": nothing named: ''; usage: " + who + " " + std::string(verb.argument_name));
+    }
+    const bool file = verb.argument == Argument::file_and_subjects && words.size() > taken;
+    if (file) options.subject = words[taken];
+    options.subjects.assign(words.begin() + static_cast<std::ptrdiff_t>(taken + (file ? 1 : 0)), words.end());
+    return {};
+  }
   const std::size_t most = verb.argument == Argument::none ? 0 : 1;
   if (words.size() > taken + most) {
     const std::string after = words[taken + most - 1];
@@ -175,7 +190,8 @@ Status take_argument(const VerbHelp& verb, const std::vector<std::string>& words
   }
   const bool missing = words.size() == taken;
   const std::string usage = "; usage: " + who + " " + std::string(verb.argument_name);
-  if (verb.argument == Argument::subject) {
+  if (verb.argument == Argument::subject || verb.argument == Argument::subject_or_none) {
+    if (missing && verb.argument == Argument::subject_or_none) return {};
     if (missing || words[taken].empty()) return invalid_argument(who + ": nothing named" + usage);
     options.subject = words[taken];
     return {};
@@ -203,6 +219,8 @@ Status take_cache_options(const po::variables_map& given, CacheOptions& cache) {
   cache.dry_run = given["dry-run"].as<bool>();
   cache.remove = given["remove"].as<bool>();
   cache.prometheus = given["prometheus"].as<bool>();
+  cache.show_key = given["show-key"].as<bool>();
+  cache.trust = text_of(given, "trust").value_or("");
   return {};
 }
 

@@ -26,6 +26,10 @@ enum class Verb {
   plugins,
   config_check,
   config_show,
+  selector_show,
+  selector_explain,
+  selector_reset,
+  selector_replay,
   cache_stats,
   cache_list,
   cache_inspect,
@@ -33,6 +37,10 @@ enum class Verb {
   cache_prune,
   cache_clear,
   cache_warm,
+  cache_explain,
+  cache_persist,
+  cache_export,
+  cache_import,
   tune,
 };
 
@@ -50,13 +58,16 @@ struct CacheOptions {  // each for some of the cache verbs
   bool dry_run = false;
   bool remove = false;
   bool prometheus = false;
+  bool show_key = false;
+  std::string trust;
 };
 
 struct Options {
   Verb verb = Verb::invalid;
   std::string help_text;  // for Verb::help
   ConfigSources sources;
-  std::string subject;  // what a cache verb is about: a label or a key, a file
+  std::string subject;                // what a cache verb is about: a label or a key, a file
+  std::vector<std::string> subjects;  // likewise, of those that take several: labels or keys
   CacheOptions cache;
   TuneChoices tune;
   std::string device;  // --device; empty: as configured

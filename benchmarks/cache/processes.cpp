@@ -3,6 +3,10 @@
 //
 //   cache_processes [synthetic|simple|large] [ROUNDS] [COUNT] [BUILD_MS]
 //
+// ROUNDS is 3. COUNT is 100, and 20 for large: a round of 100 large ones takes about a minute on two idle cores, for
+// each of its five measurements builds all of them at least once. What is being done, and how long it took, goes to
+// standard error.
+//
 // synthetic: a device whose builds burn BUILD_MS of processor time. simple, large: compute shaders through the OpenGL
 // plugin, the driver's own cache adopted and empty. Each measurement is made of new processes on a new folder, told
 // from the first one's start of work to the last one's end; starting EGL is left out. The arms run in turns, medians
@@ -275,7 +279,10 @@ int compare(const Job& job, int rounds) {
                         {"eight processes, a thread each", 8, 1, {}, {}, {}}};
   for (int round = 0; round < rounds; ++round) {
     for (Arm& arm : arms) {
+      std::fprintf(stderr, "round %d of %d: %-31s ", round + 1, rounds, arm.name);
+      std::fflush(stderr);
       const Measured measured = measure(job, arm.processes, arm.threads);
+      std::fprintf(stderr, "%9.1f ms, %d builds\n", measured.wall_ms, measured.builds);
       arm.wall_ms.push_back(measured.wall_ms);
       arm.to_one_thread.push_back(measured.wall_ms / arms[0].wall_ms.back());
       if (&arm != &arms[0]) arm.to_two_threads.push_back(measured.wall_ms / arms[1].wall_ms.back());
@@ -318,9 +325,16 @@ int main(int argc, char** argv) {
     }
     Job job;
     if (!words.empty()) job.kind = words[0];
-    if (words.size() > 2) job.count = std::stoi(words[2]);
+    if (job.kind != "synthetic" && job.kind != "simple" && job.kind != "large") {
+      throw std::runtime_error("'" + job.kind + "': expected synthetic, simple or large");
+    }
+    job.count = words.size() > 2 ? std::stoi(words[2]) : job.kind == "large" ? 20 : 100;
     if (words.size() > 3) job.build_ms = std::stoi(words[3]);
-    return compare(job, words.size() > 1 ? std::stoi(words[1]) : 3);
+    const int rounds = words.size() > 1 ? std::stoi(words[1]) : 3;
+    if (rounds < 1 || job.count < 1 || job.build_ms < 0) {
+      throw std::runtime_error("ROUNDS and COUNT: expected 1 or more; BUILD_MS: 0 or more");
+    }
+    return compare(job, rounds);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cache_processes: %s\n", error.what());
     return 1;

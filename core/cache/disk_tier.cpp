@@ -6,6 +6,7 @@
 #include "cache/folder/survey.hpp"
 #include "cache/format/key_material.hpp"
 #include "cache/history/totals.hpp"
+#include "cache/pending/publishing.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -70,7 +71,8 @@ Result<std::unique_ptr<DiskTier::Root>> DiskTier::open_root() const {
       read_secret_key(config_.key_file, config_.read_only ? IfMissing::fail : IfMissing::create);
   if (!secret) return secret.error();
   const int fd = folder->get();
-  return std::unique_ptr<Root>(new Root{std::move(*folder), EntryKey(*secret), {fd, config_.max_disk}, {}});
+  return std::unique_ptr<Root>(
+      new Root{std::move(*folder), EntryKey(*secret), {fd, config_.max_disk}, {fd, config_.max_disk}, {}});
 }
 
 DiskTier::Shelf& DiskTier::shelf_of(Root& root, const Device& device) {
@@ -188,12 +190,12 @@ void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramB
   }
   DeviceFolder& folder = shelf_of(*root, device).folder;
   if (is_quarantined(*root, folder, key.digest, binary)) return;
-  HeldBack whole{&folder, key.label, build_ns, std::move(*bytes)};
-  if (!config_.auto_save) return hold_back(key.digest, std::move(whole));
-  if (const Status status = publish(*root, key.digest, whole); !status.ok()) {
-    publishes_ = false;
-    say_once(status.message);
-  }
+  const Encoded whole{key.label, build_ns, std::move(*bytes)};
+  const Status status =
+      config_.auto_save ? publish(*root, folder, key.digest, whole) : set_aside(*root, device, key.digest, whole);
+  if (status.ok()) return;
+  publishes_ = false;
+  say_once(status.message);
 }
 
 bool DiskTier::is_quarantined(Root& root, DeviceFolder& folder, const Digest& digest, const ProgramBinary& binary) {
@@ -205,10 +207,10 @@ bool DiskTier::is_quarantined(Root& root, DeviceFolder& folder, const Digest& di
   return payload && *payload == binary.bytes;
 }
 
-Status DiskTier::publish(Root& root, const Digest& digest, const HeldBack& entry) {
-  if (Status status = entry.folder->write(digest, StoredFile::program, entry.bytes); !status.ok()) return status;
-  if (entry.folder->holds(digest, StoredFile::quarantined)) entry.folder->end_quarantine(digest);
-  ledger_.note(digest, *entry.folder, entry.label, entry.build_ns);
+Status DiskTier::publish(Root& root, DeviceFolder& folder, const Digest& digest, const Encoded& entry) {
+  if (Status status = folder.write(digest, StoredFile::program, entry.bytes); !status.ok()) return status;
+  if (folder.holds(digest, StoredFile::quarantined)) folder.end_quarantine(digest);
+  ledger_.note(digest, folder, entry.label, entry.build_ns);
   const std::size_t pruned = root.bound.published(entry.bytes.size() + ledger_.flush(digest));
   if (pruned != 0 && log_.wants(LogLevel::info)) {
     log_.write(LogLevel::info, component, std::to_string(pruned) + " programs were removed from disk: over max_disk");
@@ -216,13 +218,15 @@ Status DiskTier::publish(Root& root, const Digest& digest, const HeldBack& entry
   return {};
 }
 
-void DiskTier::hold_back(const Digest& digest, HeldBack entry) {
+Status DiskTier::set_aside(Root& root, const Device& device, const Digest& digest, const Encoded& entry) {
+  const Result<DeviceFolder*> pending = root.pending.keep(device.info(), digest, entry.bytes);
+  if (!pending) return pending.error();
+  ledger_.note(digest, **pending, entry.label, entry.build_ns);
+  ledger_.flush(digest);
+  DeviceFolder& folder = shelf_of(root, device).folder;
   const std::lock_guard lock(mutex_);
-  if (bytes_held_back_ + entry.bytes.size() > config_.max_disk) {
-    return say_once("more is held back than max_disk allows: persist() will not write all");
-  }
-  const std::uint64_t bytes = entry.bytes.size();
-  if (held_back_.try_emplace(digest, std::move(entry)).second) bytes_held_back_ += bytes;
+  set_aside_[digest] = {&folder, entry.label};
+  return {};
 }
 
 std::vector<KeptProgram> DiskTier::kept(const Device& device, std::size_t most) {
@@ -265,29 +269,41 @@ void DiskTier::used(const UseCounts& uses) {
 }
 
 Result<std::uint64_t> DiskTier::persist() {
-  std::map<Digest, HeldBack> waiting;
+  std::map<Digest, SetAside> waiting;
   Root* root = nullptr;
   {
     const std::lock_guard lock(mutex_);
     if (unusable_) return unusable_->within("nothing can be persisted");
     root = root_.get();
-    waiting.swap(held_back_);
-    bytes_held_back_ = 0;
+    waiting.swap(set_aside_);
   }
   if (root == nullptr || config_.read_only) return std::uint64_t{0};
-  std::uint64_t written = 0;
-  Status failure;
-  for (auto& [digest, entry] : waiting) {
-    if (Status status = publish(*root, digest, entry); status.ok()) {
-      ++written;
-    } else {
-      failure = std::move(status);
-      hold_back(digest, std::move(entry));
+  ledger_.flush();  // what is known of them goes with them
+  if (waiting.empty()) return std::uint64_t{0};
+  const Result<CacheRoot> folders = CacheRoot::open(config_);
+  std::uint64_t stored = 0;
+  Status failure = folders ? Status() : folders.error();
+  for (const auto& [digest, program] : waiting) {
+    Result<Published> published = folders ? publish_pending(*folders, program.folder->name(), digest, root->key)
+                                          : Result<Published>(folders.error());
+    if (!published) {
+      failure = published.error();
+      const std::lock_guard lock(mutex_);
+      set_aside_.emplace(digest, program);
+      continue;
     }
+    if (published->outcome == Publication::rejected) {
+      say_once("program " + digest.hex() + " in " + pending_name + ": " + published->why);
+      continue;
+    }
+    if (published->outcome == Publication::stored) {
+      ++stored;
+      root->bound.published(published->bytes);
+    }
+    ledger_.note(digest, *program.folder, program.label, 0);
   }
-  ledger_.flush();
-  if (failure.ok()) return written;
-  return failure.within(std::to_string(written) + " of " + std::to_string(waiting.size()) + " programs persisted");
+  if (failure.ok()) return stored;
+  return failure.within(std::to_string(stored) + " of " + std::to_string(waiting.size()) + " programs persisted");
 }
 
 std::uint64_t DiskTier::bytes() {

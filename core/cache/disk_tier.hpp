@@ -3,7 +3,7 @@
 // It never fails its user: whatever is wrong with the folder, the key or an entry is a miss, counted with its reason,
 // and said once. Opened at first use, without a walk. Processes that share the folder share the work: take_turn() says
 // who builds; loading() lets the next process know what this one died of. Thread-safety: every method from any thread.
-// Ownership: owns its descriptors and what is held back; borrows the counters and, by address, the devices, which
+// Ownership: owns its descriptors; borrows the counters and, by address, the devices, which
 // outlive it. REQUIRES: outlives the turns and marks that it gave out.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "cache/history/missed_keys.hpp"
 #include "cache/memory/memory_tier.hpp"
 #include "cache/meta_ledger.hpp"
+#include "cache/pending/pending_area.hpp"
 #include "cache/process/process_table.hpp"
 #include "cache/process/turn.hpp"
 
@@ -57,7 +58,7 @@ class DiskTier {
   Turn take_turn(const ProgramKey& key, const Device& device, const Lookup& found, IfElsewhere if_elsewhere);
   // The driver refused what find() answered: counted and removed.
   void refuse(const ProgramKey& key, const Device& device, const Status& status);
-  // Publishes, or holds back until persist() where auto_save is false.
+  // Publishes, or sets aside until persist() where auto_save is false.
   void store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns);
 
   // Those first that are expected to spare most. What is wrong with an entry is told when it is asked for: here it is
@@ -66,7 +67,7 @@ class DiskTier {
 
   void record(const Digest& digest, const Measurement& measurement, double gflops);
   void used(const UseCounts& uses);
-  // Entries written of those held back. Those that could not be written stay held back, and the answer says why.
+  // Programs stored of those that this cache set aside. Those that could not be stay there, and the answer says why.
   Result<std::uint64_t> persist();
   std::uint64_t bytes();
   // For people and tools, when the cache is closed: what this process counted, and which driver's cache served whom.
@@ -84,13 +85,17 @@ class DiskTier {
     UniqueFd folder;
     EntryKey key;
     DiskBound bound;
+    PendingArea pending;
     std::unordered_map<const Device*, std::unique_ptr<Shelf>> shelves;  // guarded by mutex_
   };
-  struct HeldBack {
-    DeviceFolder* folder = nullptr;
+  struct Encoded {
     std::string label;
     std::uint64_t build_ns = 0;
     std::vector<std::byte> bytes;
+  };
+  struct SetAside {
+    DeviceFolder* folder = nullptr;  // where it shall go
+    std::string label;
   };
 
   Root* open();  // nullptr: memory only
@@ -101,9 +106,9 @@ class DiskTier {
   void count_why_absent(DeviceFolder& folder, const ProgramKey& key);
   // Whether a process died loading exactly these bytes, not long ago.
   bool is_quarantined(Root& root, DeviceFolder& folder, const Digest& digest, const ProgramBinary& binary);
-  Status publish(Root& root, const Digest& digest, const HeldBack& entry);
+  Status publish(Root& root, DeviceFolder& folder, const Digest& digest, const Encoded& entry);
+  Status set_aside(Root& root, const Device& device, const Digest& digest, const Encoded& entry);
   void note_miss(const ProgramKey& key, Rejection reason, const std::string& why);
-  void hold_back(const Digest& digest, HeldBack entry);
   void say_once(const std::string& why);
 
   const Log log_;
@@ -115,9 +120,8 @@ class DiskTier {
   Inflaters inflaters_;
   std::mutex mutex_;
   std::unique_ptr<Root> root_;
-  std::optional<Status> unusable_;  // why there is no root, once opening it was tried
-  std::map<Digest, HeldBack> held_back_;
-  std::uint64_t bytes_held_back_ = 0;
+  std::optional<Status> unusable_;        // why there is no root, once opening it was tried
+  std::map<Digest, SetAside> set_aside_;  // guarded by mutex_
   std::atomic<bool> said_{false};
   std::atomic<bool> publishes_;  // false: nobody gains by waiting for what this process builds
 };

@@ -191,6 +191,11 @@ constexpr KeyEntry keys[] = {
      "a "
      "job whose device is named.",
      set<selector, &SelectorConfig::serve_while_building>, get<selector, &SelectorConfig::serve_while_building>},
+    {"selector.log", boolean,
+     "Whether decisions and their outcomes are recorded in the cache folder, for `kiln selector replay`.",
+     set<selector, &SelectorConfig::log>, get<selector, &SelectorConfig::log>},
+    {"selector.max_log", size, "Disk space that recorded decisions may take; the oldest go first.",
+     set<selector, &SelectorConfig::max_log>, get<selector, &SelectorConfig::max_log>},
 
     {"generator.name", text,
      "The generator that serves the dialects it writes, by the name under which it is registered; for another dialect "

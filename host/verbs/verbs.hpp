@@ -16,6 +16,10 @@ int devices(const Options& options);
 int plugins(const Options& options);
 int config_check(const Options& options);
 int config_show(const Options& options);
+int selector_show(const Options& options);
+int selector_explain(const Options& options);
+int selector_reset(const Options& options);
+int selector_replay(const Options& options);
 int cache_stats(const Options& options);
 int cache_list(const Options& options);
 int cache_inspect(const Options& options);
@@ -23,5 +27,9 @@ int cache_verify(const Options& options);
 int cache_prune(const Options& options);
 int cache_clear(const Options& options);
 int cache_warm(const Options& options);
+int cache_explain(const Options& options);
+int cache_persist(const Options& options);
+int cache_export(const Options& options);
+int cache_import(const Options& options);
 
 }  // namespace kiln::host

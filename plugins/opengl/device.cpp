@@ -1,5 +1,6 @@
 #include "device.hpp"
 
+#include "egl/drm_node.hpp"
 #include "gl/driver_cache.hpp"
 #include "objects/codec.hpp"
 #include "objects/dispatch_nothing.hpp"
@@ -60,6 +61,8 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
   ContextGroup& opened = **group;
   auto facts = opened.execution().call([&] { return read_facts(opened, context.notes); });
   if (!facts) return facts.error();
+  // A node that software serves says nothing of where the work is done.
+  if (facts->info.kind != DeviceKind::software) facts->info.physical_id = drm_physical_id(device.node);
   facts->info.driver_cache = tell_driver_cache(opened, facts->info.serializes, context);
   const Transfer transfer = transfer_of(settings.persistent_mapping, facts->info.kind, opened.gl());
   return std::unique_ptr<GlDevice>(

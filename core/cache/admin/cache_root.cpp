@@ -57,6 +57,11 @@ FileContents CacheRoot::read_program(Area area, const std::string& folder, const
   return read(area, folder, digest, ".bin", EntryLimits{}.file());
 }
 
+std::string CacheRoot::read_meta(Area area, const std::string& folder, const Digest& digest) const {
+  const FileContents file = read(area, folder, digest, ".meta", most_text_bytes);
+  return std::string(text_of(file));
+}
+
 CachedProgram CacheRoot::describe(Area area, const std::string& folder, const StoredEntry& entry) const {
   CachedProgram program;
   program.key = entry.digest;
@@ -64,8 +69,7 @@ CachedProgram CacheRoot::describe(Area area, const std::string& folder, const St
   program.bytes = entry.bytes;
   program.last_used_s = entry.last_used_ns / 1'000'000'000;
   program.pending = area == Area::pending;
-  const FileContents file = read(area, folder, entry.digest, ".meta", most_text_bytes);
-  if (const auto meta = decode_meta(text_of(file))) {
+  if (const auto meta = decode_meta(read_meta(area, folder, entry.digest))) {
     program.label = meta->label;
     program.build_ms = meta->build_ms;
     program.first_dispatch_ms = meta->first_dispatch_ms;

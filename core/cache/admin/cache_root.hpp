@@ -5,6 +5,7 @@
 
 #include "cache/folder/read_file.hpp"
 #include "cache/folder/survey.hpp"
+#include "cache/pending/pending_area.hpp"
 
 #include <kiln/buffer.hpp>
 #include <kiln/cache_admin.hpp>
@@ -13,8 +14,6 @@
 #include <string>
 
 namespace kiln {
-
-inline constexpr const char* pending_name = "pending";
 
 enum class Area : std::uint8_t { invalid = 0, stored, pending };
 
@@ -31,6 +30,8 @@ class CacheRoot {
 
   Survey survey(Area area, Sweep sweep = Sweep::no) const;
   FileContents read_program(Area area, const std::string& folder, const Digest& digest) const;
+  // The text of an entry's .meta; empty where there is none.
+  std::string read_meta(Area area, const std::string& folder, const Digest& digest) const;
   // The label and figures of an entry, as far as its .meta tells.
   CachedProgram describe(Area area, const std::string& folder, const StoredEntry& entry) const;
   CacheDevice device(Area area, const std::string& folder) const;

@@ -21,6 +21,11 @@ bool is_label_of(std::string_view which, std::string_view label) noexcept {
   return !which.empty() && label.starts_with(which) && (label.size() == which.size() || label[which.size()] == '/');
 }
 
+bool is_named(std::string_view which, const SelectedProgram& program) noexcept {
+  return is_label_of(which, program.description.label) ||
+         (may_be_key(which) && program.entry.digest.hex().starts_with(which));
+}
+
 std::vector<SelectedProgram> select_programs(const CacheRoot& root, std::string_view which) {
   std::vector<SelectedProgram> selected;
   for (const Area area : areas) {
@@ -28,10 +33,8 @@ std::vector<SelectedProgram> select_programs(const CacheRoot& root, std::string_
     for (const StoredEntry& entry : found.entries) {
       if (!entry.program) continue;
       const std::string& folder = found.folders[entry.folder];
-      CachedProgram description = root.describe(area, folder, entry);
-      const bool chosen =
-          is_label_of(which, description.label) || (may_be_key(which) && entry.digest.hex().starts_with(which));
-      if (chosen) selected.push_back({area, folder, entry, std::move(description)});
+      SelectedProgram program{area, folder, entry, root.describe(area, folder, entry)};
+      if (is_named(which, program)) selected.push_back(std::move(program));
     }
   }
   return selected;

@@ -26,6 +26,9 @@ bool may_be_key(std::string_view which) noexcept;
 // Whether the text is the label, or its parts before some '/': "layer" is a label of "layer/direct/plain".
 bool is_label_of(std::string_view which, std::string_view label) noexcept;
 
+// Whether `which` names the program: by its label, its key, or the beginning of either.
+bool is_named(std::string_view which, const SelectedProgram& program) noexcept;
+
 // Every program that has the label, and every one whose key begins so. Empty: there is none.
 std::vector<SelectedProgram> select_programs(const CacheRoot& root, std::string_view which);
 

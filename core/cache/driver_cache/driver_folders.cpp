@@ -117,6 +117,18 @@ Status remove_driver_folder(int root, const std::string& name) {
   return system_error(who, "cannot be removed", errno);
 }
 
+void note_served(int root, const std::string& name, const std::string& device_folder) {
+  const Result<UniqueFd> all = open_subfolder(root, driver_caches_name, driver_caches_name, Create::no);
+  if (!all || !*all) return;
+  const Result<UniqueFd> folder = open_subfolder(all->get(), name, name, Create::no);
+  if (!folder || !*folder) return;
+  futimens(folder->get(), nullptr);  // used now, also where the filesystem notes no reading
+  const Result<UniqueFd> devices = open_subfolder(folder->get(), served_devices_name, served_devices_name, Create::yes);
+  if (!devices || !*devices) return;
+  const UniqueFd note(
+      openat(devices->get(), device_folder.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+}
+
 void note_driver_folder(int root, const std::string& device_folder) {
   const char* told = std::getenv("MESA_SHADER_CACHE_DIR");
   if (told == nullptr) return;
@@ -125,12 +137,7 @@ void note_driver_folder(int root, const std::string& device_folder) {
   const Result<UniqueFd> all = open_subfolder(root, driver_caches_name, driver_caches_name, Create::no);
   if (!all || !*all) return;
   const Result<UniqueFd> folder = open_subfolder(all->get(), name, name, Create::no);
-  if (!folder || !*folder || !same_file(folder->get(), told)) return;
-  futimens(folder->get(), nullptr);  // used now, also where the filesystem notes no reading
-  const Result<UniqueFd> devices = open_subfolder(folder->get(), served_devices_name, served_devices_name, Create::yes);
-  if (!devices || !*devices) return;
-  const UniqueFd note(
-      openat(devices->get(), device_folder.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  if (folder && *folder && same_file(folder->get(), told)) note_served(root, name, device_folder);
 }
 
 }  // namespace kiln

@@ -30,6 +30,9 @@ std::vector<DriverFolder> driver_folders(int root);
 // With everything in it; answers the first thing that could not be removed.
 Status remove_driver_folder(int root, const std::string& name);
 
+// Notes that the device folder was served with the driver's cache of that name. Failing costs nothing but the note.
+void note_served(int root, const std::string& name, const std::string& device_folder);
+
 // The driver's cache that this process was told to use (MESA_SHADER_CACHE_DIR), where it lies below `root`: notes that
 // the device folder was served with it, now. Failing costs nothing but the note.
 void note_driver_folder(int root, const std::string& device_folder);

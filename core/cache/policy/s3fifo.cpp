@@ -74,6 +74,8 @@ bool S3FifoPolicy::choose(const RoomNeeded& needed, const Evictable& evictable, 
     move(id, main);
     if (at[main] == no_entry) at[main] = id;
   }
+  // By the definition room is made before the newcomer comes in: it stays the newest of its queue.
+  if (needed.newcomer != no_entry) queues_.move_newest(queues_.queue_of(needed.newcomer), needed.newcomer);
   if (!room.enough() && needed.newcomer != no_entry) {
     room.add(needed.newcomer, entries_[needed.newcomer].facts.charge);
   }

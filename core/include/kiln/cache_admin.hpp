@@ -8,13 +8,16 @@
 #pragma once
 
 #include <kiln/config.hpp>
+#include <kiln/device.hpp>
 #include <kiln/digest.hpp>
 #include <kiln/program_cache.hpp>
 #include <kiln/status.hpp>
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -92,7 +95,35 @@ struct ProgramInspection {
 // invalid_argument (it stands for several) name what there is.
 Result<ProgramInspection> inspect_program(const CacheConfig& cache, std::string_view which);
 
-// --- all programs
+// --- why one was not found
+
+struct KeyDifference {   // one field in which two keys differ
+  std::string name;      // as in KeyFieldText; of several with one name the first is "name", the others "name[1]", …
+  std::string asked;     // the whole text; of a source, the first line that differs
+  std::string stored;    // likewise
+  bool in_asked = true;  // false: this key has no such field
+  bool in_stored = true;
+  std::uint64_t line = 0;             // of a source: which, from 1; 0: no source
+  std::uint64_t lines_differing = 0;  // of a source: in all, line by line from either end
+};
+
+struct MissExplanation {
+  Digest key;
+  std::string label;
+  std::int64_t missed_s = 0;             // since 1970
+  std::string reason;                    // "absent", or a word of RejectedCounts
+  std::string why;                       // in words; may be empty
+  bool stored_now = false;               // built and stored since
+  std::optional<CachedProgram> nearest;  // of the programs that were stored by then; empty: there is none to compare
+  CacheDevice nearest_device;
+  std::vector<KeyDifference> differences;  // from the nearest one, in the order of the fields
+};
+
+// The latest misses first. `which` as for inspect_program(), of keys that were missed. not_found: no miss of that name
+// is remembered (the newest 64 are), with whether such a program is stored. invalid_argument: several keys begin so.
+Result<std::vector<MissExplanation>> explain_misses(const CacheConfig& cache, std::string_view which);
+
+// --- what waits
 
 struct BadEntry {
   Digest key;
@@ -101,6 +132,59 @@ struct BadEntry {
   std::string why;
   bool removed = false;
 };
+
+struct PersistOutcome {
+  std::uint64_t stored = 0, bytes = 0;
+  std::uint64_t already = 0;  // stored in the meantime by somebody else: taken off the list
+  std::uint64_t left = 0;     // still pending
+  std::vector<BadEntry> bad;  // not stored, and removed: they are not sound
+  std::uint64_t pruned = 0;   // stored programs that had to go: over max_disk
+  Status failure;             // the first thing that could not be done
+};
+
+// Stores what [cache] auto_save = false set aside: all of it, or what is named as for inspect_program(). Each is
+// authenticated again. not_found: nothing pending has that name.
+Result<PersistOutcome> persist_cache(const CacheConfig& cache, std::span<const std::string> which);
+
+// --- one file for another machine
+
+struct BundleExport {
+  std::uint64_t programs = 0, driver_caches = 0, driver_files = 0, bytes = 0;
+  std::string public_key;     // 64 hexadecimal digits, that an importer trusts
+  std::vector<BadEntry> bad;  // left out: not sound
+};
+
+// The public key that this user's bundles are signed with. The secret one is made where there is none yet: 0600, beside
+// key_file.
+Result<std::string> bundle_public_key(const CacheConfig& cache);
+
+// Writes the programs that are named as for inspect_program(), or all, and the drivers' own caches that served their
+// devices into one signed file, which appears whole or not at all. not_found: nothing has that name, or nothing is
+// stored.
+Result<BundleExport> export_cache(const CacheConfig& cache, const std::filesystem::path& file,
+                                  std::span<const std::string> which);
+
+struct ImportRequest {
+  std::filesystem::path file;
+  std::string trust;                // a public key of 64 hexadecimal digits, or the name of a file that holds one
+  std::vector<DeviceInfo> devices;  // of this machine, opened: what is for others is left out
+  std::string driver_cache;         // the name of the driver's cache that belongs to this machine's driver; empty: none
+};
+
+struct BundleImport {
+  std::uint64_t programs = 0, programs_already = 0, programs_of_others = 0, programs_quarantined = 0;
+  std::uint64_t driver_files = 0, driver_files_already = 0, driver_caches_of_others = 0;
+  std::uint64_t bytes = 0;           // written
+  std::uint64_t pruned = 0;          // stored programs that had to go: over max_disk
+  std::string driver_cache_why_not;  // empty where the driver's files were taken, or there are none
+};
+
+// Nothing is written before the whole file is authenticated. corrupt: not a whole bundle, not signed by the trusted
+// key, or altered. unsupported: made for other devices or drivers only, both named. Programs are signed anew with this
+// user's key. What is there already stays: an import that was cut off may be done again.
+Result<BundleImport> import_cache(const CacheConfig& cache, const ImportRequest& request);
+
+// --- all programs
 
 struct CacheVerdict {
   std::uint64_t entries = 0, ok = 0;  // stored and pending

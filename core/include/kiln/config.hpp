@@ -94,7 +94,9 @@ struct SelectorConfig {
   double ema_alpha = 0.1;
   double exploration = 0.02;
   bool serve_while_building =
-      true;  // a job that names no device is served elsewhere while its best device still builds
+      true;          // a job that names no device is served elsewhere while its best device still builds
+  bool log = false;  // decisions are recorded, for `kiln selector replay`
+  std::uint64_t max_log = 8ull << 20;  // bytes
 };
 
 struct GeneratorConfig {

@@ -45,6 +45,9 @@ struct DeviceInfo {
 
   std::vector<Dialect> dialects;  // best first
   std::string shared_resource;    // devices with the same text compete for it: "host-cores"; empty: none
+  // The same text: the same hardware, through whichever driver: "pci:0000:03:00.0", else "drm:" and the render node's
+  // path. Empty: not known, or no hardware of its own.
+  std::string physical_id;
   bool serializes = false;        // serialize() and load() can work
   bool wraps_host_memory = false;
   bool shares_memory = false;  // export_fd() and import_fd can work

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <kiln/config.hpp>
+#include <kiln/device_selector.hpp>
 #include <kiln/executor.hpp>
 #include <kiln/log.hpp>
 #include <kiln/program_cache.hpp>
@@ -97,6 +98,10 @@ class Runtime {
 
   // Always answers a report; what failed is in its status. unavailable: no device could serve.
   RunReport run(const RunRequest& request);
+
+  // The selector's numbers for a request, as they would decide now. Opens the devices, runs and counts nothing. The
+  // request's tensors are not looked at.
+  Result<Explanation> explain(const RunRequest& request);
 
   // Every device of every driver: asks drivers that were not asked before, which loads their libraries.
   std::vector<DeviceInfo> devices();

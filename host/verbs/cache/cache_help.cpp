@@ -30,6 +30,14 @@ workgroup, device, driver. Long texts are cut; --json has them whole.
 
 Exit status: 0 done · 1 there is no such program · 2 usage, or what was named stands for several.)",
      common},
+    {"cache explain", Verb::cache_explain, Argument::subject, "LABEL|KEY", "why a program was not found",
+     R"(Compares the key of a program that was not found with the nearest one that was stored by then, and names each field in which
+they differ, with both values: a driver's version, a constant, the line of the source. LABEL|KEY is as for `kiln cache inspect`,
+of the newest 64 keys that were missed; a process adds its own when it ends. Where the program was there and was rejected,
+that is the reason. Long values are cut; --json has them whole, of a source the first line that differs.
+
+Exit status: 0 done · 1 no such miss is remembered · 2 usage, or what was named stands for several.)",
+     common},
     {"cache verify", Verb::cache_verify, Argument::none, "", "read and authenticate every stored program",
      R"(Reads every program as a job would: lengths, checksum, the key that signed it, its signature, its name, its payload. Tells of
 each that is not sound what is wrong: corrupt, tampered, or foreign. Removes nothing unless --remove is given; a job that meets
@@ -49,7 +57,37 @@ A job that runs meanwhile misses what went and builds it again; nothing else hap
 
 Exit status: 0 done · 1 something could not be removed · 2 usage or configuration.)",
      common, "max-age max-size dry-run"},
-    {"cache warm", Verb::cache_warm, Argument::config_or_none, "[CONFIG]", "link and dispatch programs ahead of the jobs",
+    {"cache persist", Verb::cache_persist, Argument::subjects, "[LABEL|KEY...]",
+     "store what auto_save = false set aside",
+     R"(With [cache] auto_save = false what a job builds is set aside, where no later job finds it, for 30 days at most. This verb
+stores all of it, or what is named as for `kiln cache inspect`: each program is authenticated again and moves at one moment.
+Where that makes too much of it, the least recently used go, as ever. `kiln cache list` marks what waits as `pending`.
+
+Exit status: 0 done · 1 something was not sound or could not be stored, or nothing has that name · 2 usage or configuration.)",
+     common},
+    {"cache export", Verb::cache_export, Argument::file_and_subjects, "FILE [LABEL|KEY...]",
+     "one signed file for other machines",
+     R"(Writes the programs that are named as for `kiln cache inspect`, or all, and the drivers' own caches that served their devices
+into FILE, signed with this user's Ed25519 key, which lies beside [cache] key_file and is made when it is first needed. Prints
+the public key: who imports names it. What is not sound is left out and told. FILE appears whole or not at all.
+
+    kiln cache export programs.kiln
+    kiln cache export --show-key
+
+Exit status: 0 done · 1 something was left out, or it could not be written · 2 usage or configuration.)",
+     common, "show-key"},
+    {"cache import", Verb::cache_import, Argument::subject, "FILE", "take in what another machine exported",
+     R"(Takes the programs for the devices of this machine out of FILE, and the driver's own cache where it is for the same build of the
+driver, settings and processor. Nothing is written, and no driver is given a byte, before the whole file is authenticated by the
+key that --trust names: that key's owner can make drivers here run what he likes. Programs are signed anew with
+this user's key. What is here already stays, so an import that was cut off may be repeated. Opens the devices.
+
+    kiln cache import programs.kiln --trust 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+
+Exit status: 0 done · 1 refused, or for other devices · 2 usage or configuration · 3 a required plugin is missing.)",
+     "set device json output plugin-path cache-dir log help version", "trust"},
+    {"cache warm", Verb::cache_warm, Argument::config_or_none, "[CONFIG]",
+     "link and dispatch programs ahead of the jobs",
      R"(Takes programs into memory and dispatches each once, over nothing, so that the drivers generate and keep their machine code:
 those of the jobs of CONFIG, which are built where they are missing; without jobs, what lies on disk, --top K of it, those first
 that are expected to spare most (build and first dispatch, times uses). Linked and ready are told apart: a driver may generate

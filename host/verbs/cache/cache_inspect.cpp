@@ -10,8 +10,6 @@
 namespace kiln::host {
 namespace {
 
-constexpr std::size_t most_shown = 96;
-
 Json inspection_json(const ProgramInspection& one) {
   const CachedProgram& program = one.program;
   Json json{{"schema", 1}, {"key", program.key.hex()}, {"label", program.label}, {"path", one.path}};
@@ -36,17 +34,6 @@ Json inspection_json(const ProgramInspection& one) {
   json["fields"] = Json::array();
   for (const KeyFieldText& field : one.fields) json["fields"].push_back({{"name", field.name}, {"text", field.text}});
   return json;
-}
-
-// One line; a long or many-lined text by its beginning and its extent.
-std::string in_short(const std::string& text) {
-  const auto lines = std::count(text.begin(), text.end(), '\n') + (text.empty() || text.back() == '\n' ? 0 : 1);
-  if (text.size() <= most_shown && lines <= 1) return visible(text);
-  std::string begin = text.substr(0, std::min(text.find('\n'), most_shown));
-  while (!begin.empty() && (static_cast<unsigned char>(begin.back()) & 0xc0) == 0x80) begin.pop_back();
-  if (!begin.empty() && static_cast<unsigned char>(begin.back()) >= 0xc0) begin.pop_back();
-  return visible(begin) + " … (" + counted(static_cast<std::uint64_t>(lines), "line") + ", " + human_size(text.size()) +
-         ")";
 }
 
 std::string ms_or_unknown(double ms) { return ms > 0 ? human_ms(ms) : "not known"; }

@@ -6,6 +6,8 @@
 
 #include <kiln/config_reader.hpp>
 
+#include <algorithm>
+
 namespace kiln::host {
 
 std::optional<int> read_cache_config(const Options& options, CacheConfig& cache) {
@@ -40,6 +42,19 @@ Json rejected_json(const RejectedCounts& rejected) {
           {"refused", rejected.refused}, {"quarantined", rejected.quarantined}};
 }
 
+Json bad_json(const std::vector<BadEntry>& bad) {
+  Json json = Json::array();
+  for (const BadEntry& one : bad) {
+    json.push_back({{"key", one.key.hex()},
+                    {"label", one.label},
+                    {"folder", one.folder},
+                    {"reason", one.reason},
+                    {"why", one.why},
+                    {"removed", one.removed}});
+  }
+  return json;
+}
+
 std::string rejected_text(const RejectedCounts& rejected) {
   std::string text;
   const Json counts = rejected_json(rejected);
@@ -53,6 +68,16 @@ std::string rejected_text(const RejectedCounts& rejected) {
 std::string words_of(const CacheDevice& device) {
   if (device.device.empty()) return visible(device.folder);
   return visible(device.driver.empty() ? device.device : device.device + ", " + device.driver);
+}
+
+std::string in_short(const std::string& text, std::size_t most) {
+  const auto lines = std::count(text.begin(), text.end(), '\n') + (text.empty() || text.back() == '\n' ? 0 : 1);
+  if (text.size() <= most && lines <= 1) return visible(text);
+  std::string begin = text.substr(0, std::min(text.find('\n'), most));
+  while (!begin.empty() && (static_cast<unsigned char>(begin.back()) & 0xc0) == 0x80) begin.pop_back();
+  if (!begin.empty() && static_cast<unsigned char>(begin.back()) >= 0xc0) begin.pop_back();
+  return visible(begin) + " … (" + counted(static_cast<std::uint64_t>(lines), "line") + ", " + human_size(text.size()) +
+         ")";
 }
 
 std::string short_key(const Digest& key) { return key.hex().substr(0, 12); }

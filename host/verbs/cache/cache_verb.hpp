@@ -1,4 +1,4 @@
-// What the verbs of `kiln cache` share. None of them loads a plugin or a driver but `import`, which says so.
+// What the verbs of `kiln cache` share. None of them loads a plugin or a driver but `warm` and `import`, which say so.
 //
 // Thread-safety: main thread only.
 #pragma once
@@ -9,8 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kiln::host {
 
@@ -30,11 +32,14 @@ int finish_json(const Json& json, const Options& options, int status);
 std::string no_cache_yet(const CacheConfig& cache);
 
 Json rejected_json(const RejectedCounts& rejected);
+Json bad_json(const std::vector<BadEntry>& bad);
 // "2 corrupt, 1 refused"; empty where nothing was rejected.
 std::string rejected_text(const RejectedCounts& rejected);
 
 // The words for a device folder: "llvmpipe (…), Mesa 22.3.6", or the folder's name.
 std::string words_of(const CacheDevice& device);
+// One line; a long or many-lined text by its beginning and its extent.
+std::string in_short(const std::string& text, std::size_t most = 96);
 // The first digits of a key, as tables show it; long enough to be typed back.
 std::string short_key(const Digest& key);
 

@@ -11,15 +11,7 @@ namespace {
 Json verdict_json(const CacheVerdict& verdict) {
   Json json{{"schema", 1}, {"entries", verdict.entries}, {"ok", verdict.ok}};
   json["rejected"] = rejected_json(verdict.rejected);
-  json["bad"] = Json::array();
-  for (const BadEntry& one : verdict.bad) {
-    json["bad"].push_back({{"key", one.key.hex()},
-                           {"label", one.label},
-                           {"folder", one.folder},
-                           {"reason", one.reason},
-                           {"why", one.why},
-                           {"removed", one.removed}});
-  }
+  json["bad"] = bad_json(verdict.bad);
   return json;
 }
 

@@ -105,7 +105,7 @@ int cache_warm(const Options& options) {
     well = well && report.failed == 0;
   }
   if (interrupted()) end_by_signal();
-  (void)session.runtime().persist();
+  if (session.config().cache.auto_save) (void)session.runtime().persist();
   const int status = well ? exit_done : exit_job_failed;
   return options.json ? finish_json(warm_json(warmed), options, status) : finish(warm_text(warmed), options, status);
 }

@@ -1,0 +1,300 @@
+#include "cache/bundle/bundle_format.hpp"
+
+#include "cache/driver_cache/driver_folders.hpp"
+#include "cache/format/key_material.hpp"
+#include "cache/format/little_endian.hpp"
+#include "cache/format/manifest.hpp"
+
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+namespace kiln {
+namespace {
+
+constexpr std::string_view magic = "KILNBNDL";
+constexpr std::string_view signed_word = "kiln: bundle, schema 1\n";
+constexpr std::size_t record_header_bytes = 12;
+constexpr int zstd_level = 3;
+constexpr std::size_t longest_part = 255;
+
+enum RecordKind : std::uint32_t { device_record = 1, program_record, driver_cache_record, driver_file_record };
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+std::string versus(std::string_view what, std::uint64_t found, std::uint64_t expected) {
+  return std::string(what) + " " + std::to_string(found) + ", expected " + std::to_string(expected);
+}
+
+// What is signed: a digest instead of the file, so that it is read once, and a word, so that nothing else that this key
+// may ever sign can be taken for it.
+std::string message_of(std::span<const std::byte> signed_part) {
+  const Digest digest = sha256(signed_part);
+  return std::string(signed_word) + std::string(text_of(std::as_bytes(std::span(digest.bytes))));
+}
+
+// The fields of one record, taken in their order by their names.
+class Fields {
+ public:
+  explicit Fields(std::string_view bytes) : fields_(decode_key_material(bytes)) {}
+
+  std::string_view text(std::string_view name) {
+    if (!fields_ || at_ >= fields_->size() || (*fields_)[at_].name != name) return fail();
+    return (*fields_)[at_++].value;
+  }
+  std::uint64_t integer(std::string_view name) {
+    const std::string_view value = text(name);
+    if (value.size() == sizeof(std::uint64_t)) return read_little_endian<std::uint64_t>(bytes_of(value), 0);
+    fail();
+    return 0;
+  }
+  // All fields were there, and no others.
+  bool whole() const noexcept { return !failed_ && fields_ && at_ == fields_->size(); }
+
+ private:
+  std::string_view fail() {
+    failed_ = true;
+    return {};
+  }
+
+  std::optional<std::vector<KeyField>> fields_;
+  std::size_t at_ = 0;
+  bool failed_ = false;
+};
+
+bool take_device(Fields fields, const BundleLimits& limits, Bundle& into) {
+  const BundledDevice device{fields.text("folder"), fields.text("manifest")};
+  if (!fields.whole() || !is_device_folder_name(device.folder) || device.manifest.size() > limits.text) return false;
+  into.devices.push_back(device);
+  return true;
+}
+
+bool take_program(Fields fields, const BundleLimits& limits, Bundle& into) {
+  BundledProgram program;
+  program.folder = fields.text("folder");
+  const std::string_view key = fields.text("key");
+  program.entry.format = fields.text("format");
+  program.entry.material = fields.text("material");
+  program.entry.build_ns = fields.integer("build_ns");
+  const std::uint64_t compression = fields.integer("compression");
+  program.entry.inflated_bytes = fields.integer("inflated");
+  program.entry.stored = bytes_of(fields.text("payload"));
+  program.meta = fields.text("meta");
+  if (!fields.whole() || !is_device_folder_name(program.folder) || key.size() != sizeof(Digest) ||
+      (compression != 1 && compression != 2) || program.entry.format.size() > limits.entry.format ||
+      program.entry.material.size() > limits.entry.material || program.entry.stored.size() > limits.entry.payload ||
+      program.entry.inflated_bytes > limits.entry.payload || program.meta.size() > limits.text) {
+    return false;
+  }
+  std::memcpy(program.key.bytes.data(), key.data(), key.size());
+  program.entry.compression = static_cast<Compression>(compression);
+  // The name of a program is the digest of its key, in a bundle as everywhere.
+  if (sha256(program.entry.material) != program.key) return false;
+  into.programs.push_back(program);
+  return true;
+}
+
+bool take_driver_cache(Fields fields, const BundleLimits& limits, Bundle& into) {
+  const BundledDriverCache cache{fields.text("cache"), fields.text("devices")};
+  if (!fields.whole() || !is_driver_folder_name(cache.name) || cache.devices.size() > limits.text) return false;
+  into.driver_caches.push_back(cache);
+  return true;
+}
+
+bool take_driver_file(Fields fields, const BundleLimits& limits, Bundle& into) {
+  BundledDriverFile file;
+  file.cache = fields.text("cache");
+  file.path = fields.text("path");
+  file.inflated_bytes = fields.integer("bytes");
+  file.content = bytes_of(fields.text("content"));
+  if (!fields.whole() || !is_driver_folder_name(file.cache) || !is_safe_driver_path(file.path, limits) ||
+      file.inflated_bytes > limits.driver_file) {
+    return false;
+  }
+  into.driver_files.push_back(file);
+  return true;
+}
+
+bool take_record(std::uint32_t kind, std::string_view bytes, const BundleLimits& limits, Bundle& into) {
+  switch (kind) {
+    case device_record:
+      return take_device(Fields(bytes), limits, into);
+    case program_record:
+      return take_program(Fields(bytes), limits, into);
+    case driver_cache_record:
+      return take_driver_cache(Fields(bytes), limits, into);
+    case driver_file_record:
+      return take_driver_file(Fields(bytes), limits, into);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool is_safe_driver_path(std::string_view path, const BundleLimits& limits) noexcept {
+  if (path.empty() || path.size() > limits.path) return false;
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+           c == '-';
+  };
+  std::size_t parts = 0;
+  for (std::string_view rest = path;;) {
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    if (part.empty() || part.size() > longest_part || part.front() == '.' || !std::ranges::all_of(part, plain)) {
+      return false;
+    }
+    if (parts == 0 && part == served_devices_name) return false;
+    if (++parts > limits.parts) return false;
+    if (part.size() == rest.size()) return true;
+    rest.remove_prefix(part.size() + 1);
+  }
+}
+
+void BundleWriter::record(std::uint32_t kind, std::string_view fields) {
+  append_little_endian(body_, kind);
+  append_little_endian(body_, static_cast<std::uint64_t>(fields.size()));
+  append(body_, bytes_of(fields));
+  ++records_;
+}
+
+void BundleWriter::add(const BundledDevice& device) {
+  KeyEncoder fields;
+  fields.field("folder", device.folder);
+  fields.field("manifest", device.manifest);
+  record(device_record, fields.material());
+}
+
+void BundleWriter::add(const BundledProgram& program) {
+  KeyEncoder fields;
+  fields.field("folder", program.folder);
+  fields.field("key", text_of(std::as_bytes(std::span(program.key.bytes))));
+  fields.field("format", program.entry.format);
+  fields.field("material", program.entry.material);
+  fields.field("build_ns", program.entry.build_ns);
+  fields.field("compression", static_cast<std::uint64_t>(program.entry.compression));
+  fields.field("inflated", program.entry.inflated_bytes);
+  fields.field("payload", text_of(program.entry.stored));
+  fields.field("meta", program.meta);
+  record(program_record, fields.material());
+}
+
+void BundleWriter::add(const BundledDriverCache& cache) {
+  KeyEncoder fields;
+  fields.field("cache", cache.name);
+  fields.field("devices", cache.devices);
+  record(driver_cache_record, fields.material());
+}
+
+void BundleWriter::add(std::string_view cache, std::string_view path, std::span<const std::byte> content) {
+  std::string packed(ZSTD_compressBound(content.size()), '\0');
+  const std::size_t size = ZSTD_compress(packed.data(), packed.size(), content.data(), content.size(), zstd_level);
+  packed.resize(ZSTD_isError(size) != 0 ? 0 : size);
+  KeyEncoder fields;
+  fields.field("cache", cache);
+  fields.field("path", path);
+  fields.field("bytes", static_cast<std::uint64_t>(content.size()));
+  fields.field("content", packed);
+  record(driver_file_record, fields.material());
+}
+
+Result<std::vector<std::byte>> BundleWriter::finish(const SecretKey& secret, const BundleLimits& limits) && {
+  const std::uint64_t whole = bundle_header_bytes + body_.size() + bundle_trailer_bytes;
+  if (whole > limits.file || records_ > limits.records) {
+    return invalid_argument("bundle of " + std::to_string(whole) + " bytes and " + std::to_string(records_) +
+                            " records: expected at most " + std::to_string(limits.file) + " and " +
+                            std::to_string(limits.records) + ": name fewer programs");
+  }
+  const Result<BundlePublicKey> key = public_key_of(secret);
+  if (!key) return key.error();
+  std::vector<std::byte> bytes;
+  bytes.reserve(static_cast<std::size_t>(whole));
+  append(bytes, bytes_of(magic));
+  append_little_endian(bytes, bundle_schema);
+  append_little_endian(bytes, records_);
+  append(bytes, *key);
+  append_little_endian(bytes, static_cast<std::uint64_t>(body_.size()));
+  append(bytes, body_);
+  const std::string message = message_of(bytes);
+  const Result<BundleSignature> signature = sign_bundle(secret, bytes_of(message));
+  if (!signature) return signature.error();
+  append(bytes, *signature);
+  return bytes;
+}
+
+Result<Bundle> decode_bundle(std::span<const std::byte> bytes, const BundlePublicKey& trusted,
+                             const BundleLimits& limits) {
+  constexpr std::uint64_t least = bundle_header_bytes + bundle_trailer_bytes;
+  if (bytes.size() < magic.size() || text_of(bytes.first(magic.size())) != magic) {
+    return corrupt("is no bundle: its magic is not " + std::string(magic));
+  }
+  if (bytes.size() < least) return corrupt(versus("is truncated: bytes", bytes.size(), least) + " at least");
+  if (bytes.size() > limits.file) return corrupt(versus("bytes", bytes.size(), limits.file) + " at most");
+  const auto schema = read_little_endian<std::uint32_t>(bytes, 8);
+  if (schema != bundle_schema) return corrupt(versus("schema", schema, bundle_schema));
+  const auto records = read_little_endian<std::uint32_t>(bytes, 12);
+  const auto body_bytes = read_little_endian<std::uint64_t>(bytes, 48);
+  if (body_bytes > limits.file || least + body_bytes != bytes.size()) {
+    return corrupt(
+        versus("is truncated or altered: bytes", bytes.size(), body_bytes > limits.file ? least : least + body_bytes));
+  }
+  BundlePublicKey signer;
+  std::ranges::copy(bytes.subspan(16, signer.size()), signer.begin());
+  if (signer != trusted) {
+    return corrupt("is signed by key " + hex_of(signer) + ", expected the trusted key " + hex_of(trusted));
+  }
+  const auto signed_part = bytes.first(bytes.size() - bundle_trailer_bytes);
+  BundleSignature signature;
+  std::ranges::copy(bytes.last(bundle_trailer_bytes), signature.begin());
+  if (!is_signed_by(trusted, bytes_of(message_of(signed_part)), signature)) {
+    return corrupt("was altered, or was not signed by key " + hex_of(trusted) + ", which it names");
+  }
+  return decode_bundle_records(signed_part.subspan(bundle_header_bytes), records, limits);
+}
+
+Result<Bundle> decode_bundle_records(std::span<const std::byte> body, std::uint32_t records,
+                                     const BundleLimits& limits) {
+  if (records > limits.records) return corrupt(versus("records", records, limits.records) + " at most");
+  Bundle bundle;
+  std::uint32_t taken = 0;
+  for (; !body.empty(); ++taken) {
+    const std::string which = "record " + std::to_string(taken + 1) + " of " + std::to_string(records);
+    if (taken == records) return corrupt("bytes after its last record: " + std::to_string(body.size()));
+    if (body.size() < record_header_bytes) return corrupt(which + ": is cut off");
+    const auto kind = read_little_endian<std::uint32_t>(body, 0);
+    const auto size = read_little_endian<std::uint64_t>(body, 4);
+    body = body.subspan(record_header_bytes);
+    if (size > body.size()) return corrupt(which + ": " + versus("bytes", body.size(), size));
+    if (!take_record(kind, text_of(body.first(static_cast<std::size_t>(size))), limits, bundle)) {
+      return corrupt(which + ": is none that schema " + std::to_string(bundle_schema) + " allows (kind " +
+                     std::to_string(kind) + ")");
+    }
+    body = body.subspan(static_cast<std::size_t>(size));
+  }
+  if (taken != records) return corrupt(versus("records", taken, records));
+  return bundle;
+}
+
+Result<std::vector<std::byte>> inflate_driver_file(const BundledDriverFile& file) {
+  // The frame's own size is asked first, so that nothing is allocated for a declaration that cannot come true.
+  const unsigned long long framed = ZSTD_getFrameContentSize(file.content.data(), file.content.size());
+  const std::string who = "driver's file " + std::string(file.path);
+  if (framed != file.inflated_bytes) return corrupt(who + ": " + versus("bytes", framed, file.inflated_bytes));
+  std::vector<std::byte> content(static_cast<std::size_t>(file.inflated_bytes));
+  const std::size_t size = ZSTD_decompress(content.data(), content.size(), file.content.data(), file.content.size());
+  if (ZSTD_isError(size) != 0) return corrupt(who + ": does not inflate: " + ZSTD_getErrorName(size));
+  if (size != content.size()) return corrupt(who + ": " + versus("bytes", size, content.size()));
+  return content;
+}
+
+}  // namespace kiln

@@ -1,0 +1,253 @@
+#include "cache/admin/cache_root.hpp"
+#include "cache/admin/verdict.hpp"
+#include "cache/bundle/bundle_format.hpp"
+#include "cache/bundle/driver_files.hpp"
+#include "cache/driver_cache/driver_folders.hpp"
+#include "cache/folder/device_folder.hpp"
+#include "cache/folder/disk_bound.hpp"
+#include "cache/folder/key_file_place.hpp"
+#include "cache/folder/open_folder.hpp"
+#include "cache/format/entry_meta.hpp"
+#include "cache/format/key_material.hpp"
+#include "cache/format/manifest.hpp"
+
+#include "base/privilege.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <memory>
+
+namespace kiln {
+namespace {
+
+constexpr std::size_t shown_digits = 12;
+
+// A bundle comes from elsewhere: whoever owns it, what it holds is authenticated.
+Result<std::vector<std::byte>> read_bundle(const std::filesystem::path& path) {
+  const std::string who = "bundle " + path.string();
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file) {
+    return errno == ENOENT ? not_found(who + ": there is no such file") : system_error(who, "cannot be opened", errno);
+  }
+  struct stat at {};
+  if (fstat(file.get(), &at) != 0) return system_error(who, "cannot be looked at", errno);
+  if (!S_ISREG(at.st_mode)) return invalid_argument(who + ": is not a regular file");
+  const std::uint64_t most = BundleLimits{}.file;
+  if (static_cast<std::uint64_t>(at.st_size) > most) {
+    return corrupt(who + ": has " + std::to_string(at.st_size) + " bytes, expected at most " + std::to_string(most));
+  }
+  std::vector<std::byte> bytes(static_cast<std::size_t>(at.st_size));
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return system_error(who, "cannot be read", errno);
+    if (got == 0) break;  // became shorter meanwhile: decoding tells
+    done += static_cast<std::size_t>(got);
+  }
+  bytes.resize(done);
+  return bytes;
+}
+
+// The fields of a key by which device and driver are told, encoded as key_of() does.
+std::string identity_in(std::string_view material) {
+  const auto fields = decode_key_material(material);
+  KeyEncoder device, driver;
+  for (const KeyField& field : fields ? *fields : std::vector<KeyField>()) {
+    if (field.name.starts_with("device.")) device.field(field.name, field.value);
+    if (field.name.starts_with("driver.")) driver.field(field.name, field.value);
+  }
+  return device.material() + "|" + driver.material();
+}
+
+std::string identity_of(const DeviceInfo& device) { return device_fields(device) + "|" + driver_fields(device); }
+
+std::string here(const std::vector<DeviceInfo>& devices) {
+  std::string text;
+  for (const DeviceInfo& device : devices) {
+    if (!device.serializes) continue;
+    text += (text.empty() ? "" : "; ") + device.name + ", " + device.driver + " (" + device_folder_name(device) + ")";
+  }
+  return text.empty() ? "no device that keeps programs" : text;
+}
+
+std::string there(const Bundle& bundle) {
+  std::string text;
+  for (const BundledDevice& device : bundle.devices) {
+    const ManifestWords words = words_of_manifest(device.manifest);
+    text += (text.empty() ? "" : "; ") + (words.device.empty() ? "a device" : words.device + ", " + words.driver) +
+            " (" + std::string(device.folder) + ")";
+  }
+  return text.empty() ? "no device" : text;
+}
+
+class Import {
+ public:
+  Import(const CacheConfig& cache, const ImportRequest& request, const Bundle& bundle)
+      : cache_(cache), request_(request), bundle_(bundle) {}
+
+  // What of the bundle is for this machine, and whether there is room for it. Touches nothing.
+  Status choose() {
+    std::map<std::string, const DeviceInfo*> devices;
+    for (const DeviceInfo& device : request_.devices) devices.emplace(identity_of(device), &device);
+    std::uint64_t bytes = 0;
+    for (const BundledProgram& program : bundle_.programs) {
+      const auto device = devices.find(identity_in(program.entry.material));
+      if (device == devices.end()) {
+        ++outcome_.programs_of_others;
+        continue;
+      }
+      chosen_.emplace_back(&program, device->second);
+      bytes += entry_header_bytes + program.entry.format.size() + program.entry.material.size() +
+               program.entry.stored.size() + entry_trailer_bytes;
+    }
+    if (chosen_.empty()) {
+      return unsupported("made for " + there(bundle_) + "; here there is " + here(request_.devices));
+    }
+    if (bytes > cache_.max_disk) {
+      return unavailable("its programs take " + std::to_string(bytes) + " bytes, expected at most max_disk, " +
+                         std::to_string(cache_.max_disk));
+    }
+    choose_driver_cache();
+    return {};
+  }
+
+  Result<BundleImport> perform() {
+    if (Status status = open(); !status.ok()) return status;
+    for (const auto& [program, device] : chosen_) {
+      if (Status status = place(*program, *device); !status.ok()) return status;
+    }
+    if (driver_cache_) {
+      const auto placed = place_driver_files(root_.get(), request_.driver_cache, bundle_.driver_files);
+      if (!placed) return placed.error();
+      outcome_.driver_files = placed->placed;
+      outcome_.driver_files_already = placed->already;
+      outcome_.driver_cache_why_not = placed->why_not;
+      outcome_.bytes += placed->bytes;
+      for (const auto& [name, folder] : folders_) note_served(root_.get(), request_.driver_cache, name);
+    }
+    return std::move(outcome_);
+  }
+
+ private:
+  void choose_driver_cache() {
+    std::uint64_t bytes = 0;
+    std::string others;
+    for (const BundledDriverCache& cache : bundle_.driver_caches) {
+      if (cache.name == request_.driver_cache) {
+        driver_cache_ = true;
+      } else {
+        ++outcome_.driver_caches_of_others;
+        others += (others.empty() ? "" : ", ") + std::string(cache.name.substr(0, shown_digits));
+      }
+    }
+    for (const BundledDriverFile& file : bundle_.driver_files) {
+      if (file.cache == request_.driver_cache) bytes += file.inflated_bytes;
+    }
+    if (driver_cache_ && bytes > cache_.max_disk) {
+      driver_cache_ = false;
+      outcome_.driver_cache_why_not = "the driver's files take " + std::to_string(bytes) +
+                                      " bytes, expected at most max_disk, " + std::to_string(cache_.max_disk);
+    } else if (!driver_cache_ && !others.empty()) {
+      outcome_.driver_cache_why_not =
+          "the driver's files are for its cache " + others + ", here it is " +
+          (request_.driver_cache.empty() ? "not in Kiln's folder" : request_.driver_cache.substr(0, shown_digits)) +
+          ": another build of the driver, other settings or another processor";
+    }
+  }
+
+  Status open() {
+    Result<UniqueFd> folder = open_folder(cache_.directory, Create::yes);
+    if (!folder) return folder.error();
+    root_ = std::move(*folder);
+    const Result<SecretKey> secret = read_secret_key(cache_.key_file, IfMissing::create);
+    if (!secret) return secret.error();
+    key_ = std::make_unique<EntryKey>(*secret);
+    bound_ = std::make_unique<DiskBound>(root_.get(), cache_.max_disk);
+    return {};
+  }
+
+  DeviceFolder& folder_of(const DeviceInfo& device) {
+    auto& folder = folders_[device_folder_name(device)];
+    if (folder == nullptr) folder = std::make_unique<DeviceFolder>(root_.get(), device);
+    return *folder;
+  }
+
+  Status place(const BundledProgram& program, const DeviceInfo& device) {
+    const std::string who = "program " + program.key.hex();
+    DeviceFolder& folder = folder_of(device);
+    if (folder.quarantine_lasts(program.key)) {
+      ++outcome_.programs_quarantined;
+      return {};
+    }
+    const FileContents there = folder.read(program.key, StoredFile::program, EntryLimits{}.file());
+    if (there.state == FileState::read && judge(there, program.key, *key_).reason == Rejection::none) {
+      ++outcome_.programs_already;
+      return {};
+    }
+    const Result<std::vector<std::byte>> payload = inflate_payload(program.entry);
+    if (!payload) return payload.error().within(who);
+    EntryView entry = program.entry;
+    entry.stored = *payload;
+    entry.compression = cache_.compression == "none" ? Compression::none : Compression::zstd;
+    const Result<std::vector<std::byte>> bytes = encode_entry(entry, *key_);
+    if (!bytes) return bytes.error().within(who);
+    if (Status status = folder.write(program.key, StoredFile::program, *bytes); !status.ok()) return status;
+    const std::string meta = meta_of(program);
+    // Losing a .meta loses no program.
+    static_cast<void>(folder.write(program.key, StoredFile::meta, std::as_bytes(std::span(meta))));
+    ++outcome_.programs;
+    outcome_.bytes += bytes->size() + meta.size();
+    outcome_.pruned += bound_->published(bytes->size() + meta.size());
+    return {};
+  }
+
+  // Label and times stay; what was measured there as a rate is no fact here.
+  static std::string meta_of(const BundledProgram& program) {
+    EntryMeta meta = decode_meta(program.meta).value_or(EntryMeta{});
+    meta.key = program.key.hex();
+    meta.gflops = 0;
+    return encode_meta(meta);
+  }
+
+  const CacheConfig& cache_;
+  const ImportRequest& request_;
+  const Bundle& bundle_;
+  BundleImport outcome_;
+  std::vector<std::pair<const BundledProgram*, const DeviceInfo*>> chosen_;
+  bool driver_cache_ = false;
+  UniqueFd root_;
+  std::unique_ptr<EntryKey> key_;
+  std::unique_ptr<DiskBound> bound_;
+  std::map<std::string, std::unique_ptr<DeviceFolder>> folders_;
+};
+
+}  // namespace
+
+Result<BundleImport> import_cache(const CacheConfig& cache, const ImportRequest& request) {
+  const std::string who = "bundle " + request.file.string();
+  if (has_borrowed_rights()) {
+    return unavailable("this process has rights that its user has not (setuid, setgid or capabilities)");
+  }
+  const Result<CacheRoot> root = CacheRoot::open_to_write(cache);
+  if (!root) return root.error();
+  if (Status status = check_key_file_place(cache); !status.ok()) return status;
+  const Result<BundlePublicKey> trusted = read_trusted_key(request.trust);
+  if (!trusted) return trusted.error();
+  const Result<std::vector<std::byte>> bytes = read_bundle(request.file);
+  if (!bytes) return bytes.error();
+  const Result<Bundle> bundle = decode_bundle(*bytes, *trusted);
+  if (!bundle) return bundle.error().within(who);
+  Import import(cache, request, *bundle);
+  if (Status status = import.choose(); !status.ok()) return status.within(who);
+  Result<BundleImport> outcome = import.perform();
+  if (!outcome) return std::move(outcome).error().within(who);
+  return outcome;
+}
+
+}  // namespace kiln

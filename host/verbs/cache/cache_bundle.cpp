@@ -1,0 +1,135 @@
+// `kiln cache export` and `kiln cache import`: one signed file from machine to machine.
+#include "console.hpp"
+#include "exit_status.hpp"
+#include "report/human.hpp"
+#include "session.hpp"
+#include "verbs/cache/cache_verb.hpp"
+#include "verbs/verbs.hpp"
+
+#include <cstdlib>
+
+namespace kiln::host {
+namespace {
+
+Json export_json(const std::string& file, const BundleExport& made) {
+  Json json{{"schema", 1},
+            {"file", file},
+            {"programs", made.programs},
+            {"driver_caches", made.driver_caches},
+            {"driver_files", made.driver_files},
+            {"bytes", made.bytes},
+            {"public_key", made.public_key}};
+  json["bad"] = bad_json(made.bad);
+  return json;
+}
+
+std::string export_text(const std::string& file, const BundleExport& made) {
+  std::string text = visible(file) + ": " + counted(made.programs, "program") + ", " +
+                     counted(made.driver_files, "file") + " of drivers, " + human_size(made.bytes) + "\n";
+  if (!made.bad.empty()) text += std::to_string(made.bad.size()) + " not sound, left out\n";
+  return text + "signed with key " + made.public_key + "\n";
+}
+
+Json import_json(const std::string& file, const BundleImport& taken) {
+  return {
+      {"schema", 1},
+      {"file", file},
+      {"programs", taken.programs},
+      {"programs_already", taken.programs_already},
+      {"programs_of_others", taken.programs_of_others},
+      {"programs_quarantined", taken.programs_quarantined},
+      {"driver_files", taken.driver_files},
+      {"driver_files_already", taken.driver_files_already},
+      {"driver_caches_of_others", taken.driver_caches_of_others},
+      {"driver_cache_why_not", taken.driver_cache_why_not.empty() ? Json(nullptr) : Json(taken.driver_cache_why_not)},
+      {"bytes", taken.bytes},
+      {"pruned", taken.pruned}};
+}
+
+std::string import_text(const BundleImport& taken) {
+  std::string text = "took in " + counted(taken.programs, "program") + ", " + counted(taken.driver_files, "file") +
+                     " of the driver's, " + human_size(taken.bytes) + "\n";
+  if (taken.programs_already + taken.driver_files_already != 0) {
+    text += "here already: " + counted(taken.programs_already, "program") + ", " +
+            counted(taken.driver_files_already, "file") + " of the driver's\n";
+  }
+  if (taken.programs_of_others != 0) {
+    text += "left out: " + counted(taken.programs_of_others, "program") + " for other devices or drivers\n";
+  }
+  if (taken.programs_quarantined != 0) {
+    text += "left out: " + counted(taken.programs_quarantined, "program") + " that a process here died of\n";
+  }
+  if (!taken.driver_cache_why_not.empty()) text += visible(taken.driver_cache_why_not) + "\n";
+  if (taken.pruned != 0) text += counted(taken.pruned, "program") + " had to go: over max_disk\n";
+  return text;
+}
+
+// The driver's cache that this process's driver was told to use, where it lies in Kiln's folder.
+std::string driver_cache_here(const CacheConfig& cache) {
+  const char* told = std::getenv("MESA_SHADER_CACHE_DIR");
+  if (told == nullptr) return {};
+  const std::filesystem::path folder(told);
+  return folder.parent_path() == cache.directory / "driver" ? folder.filename().string() : std::string();
+}
+
+}  // namespace
+
+int cache_export(const Options& options) {
+  CacheConfig cache;
+  if (const auto end = read_cache_config(options, cache)) return *end;
+  if (options.cache.show_key) {
+    if (!options.subject.empty()) {
+      complain("kiln cache export --show-key: unexpected argument '" + options.subject + "': it writes no file");
+      return exit_usage;
+    }
+    const auto key = bundle_public_key(cache);
+    if (!key) return complain_of(key.error());
+    if (options.json) return finish_json({{"schema", 1}, {"public_key", *key}}, options, exit_done);
+    return finish(*key + "\n", options, exit_done);
+  }
+  if (options.subject.empty()) {
+    complain("kiln cache export: no file named; usage: kiln cache export FILE [LABEL|KEY...]");
+    return exit_usage;
+  }
+  const auto made = export_cache(cache, options.subject, options.subjects);
+  if (!made) return complain_of(made.error());
+  for (const BadEntry& bad : made->bad) {
+    complain(visible("program " + short_key(bad.key) + " (" + bad.label + "): " + bad.reason + ": " + bad.why));
+  }
+  const int status = made->bad.empty() ? exit_done : exit_job_failed;
+  return options.json ? finish_json(export_json(options.subject, *made), options, status)
+                      : finish(export_text(options.subject, *made), options, status);
+}
+
+int cache_import(const Options& options) {
+  if (options.cache.trust.empty()) {
+    complain(
+        "kiln cache import: no --trust: the public key whose owner may say what drivers here are given; `kiln cache "
+        "export --show-key` prints it there");
+    return exit_usage;
+  }
+  ImportRequest request;
+  CacheConfig cache;
+  request.file = options.subject;
+  request.trust = options.cache.trust;
+  {
+    // Closed before anything is placed: a driver shall find its own folder as it left it.
+    Session session(options);
+    for (const auto step :
+         {&Session::read, &Session::load_plugins, &Session::require_plugins, &Session::create_runtime}) {
+      if (const auto end = (session.*step)()) return *end;
+    }
+    cache = session.config().cache;
+    session.runtime().open_ahead(options.device.empty() ? session.config().device.prefer : options.device);
+    for (DeviceInfo& device : session.runtime().known_devices()) {
+      if (device.usable && device.serializes && !device.driver_identity.empty()) request.devices.push_back(std::move(device));
+    }
+  }
+  request.driver_cache = driver_cache_here(cache);
+  const auto taken = import_cache(cache, request);
+  if (!taken) return complain_of(taken.error());
+  return options.json ? finish_json(import_json(options.subject, *taken), options, exit_done)
+                      : finish(import_text(*taken), options, exit_done);
+}
+
+}  // namespace kiln::host

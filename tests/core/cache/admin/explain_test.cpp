@@ -1,0 +1,166 @@
+// Why a program was not found: the field that differs from the nearest stored key, named and shown from both sides.
+#include "cache/explain/key_difference.hpp"
+#include "core/cache/workplace.hpp"
+
+#include <kiln/cache_admin.hpp>
+
+#include <rapidcheck.h>
+#include <catch2/catch.hpp>
+
+#include <functional>
+
+namespace kiln::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+KernelSource base_source() {
+  KernelSource source = source_of("first line\nsecond line\nthird line\n");
+  source.entry = "main";
+  source.constants = {{"TILE", "16"}, {"UNROLL", "4"}};
+  source.bindings = {Access::read, Access::write};
+  source.workgroup = {64, 2, 1};
+  return source;
+}
+
+// Everything that a key takes in, changed one at a time, and what explain calls it.
+struct Change {
+  std::string field;
+  std::function<void(KernelSource&, DeviceInfo&)> make;
+};
+
+const std::vector<Change>& changes() {
+  static const std::vector<Change> all = {
+      {"source", [](auto& source, auto&) { source.text = "first line\nanother line\nthird line\n"; }},
+      {"entry", [](auto& source, auto&) { source.entry = "other"; }},
+      {"constant.TILE", [](auto& source, auto&) { source.constants[0].text = "8"; }},
+      {"constant.UNROLL", [](auto& source, auto&) { source.constants[1].text = "2"; }},
+      {"constant.NEW",
+       [](auto& source, auto&) {
+         source.constants.push_back({"NEW", "1"});
+       }},
+      {"binding", [](auto& source, auto&) { source.bindings[0] = Access::read_write; }},
+      {"binding[1]", [](auto& source, auto&) { source.bindings[1] = Access::read_write; }},
+      {"binding[2]", [](auto& source, auto&) { source.bindings.push_back(Access::read); }},
+      {"workgroup", [](auto& source, auto&) { source.workgroup[0] = 32; }},
+      {"workgroup[1]", [](auto& source, auto&) { source.workgroup[1] = 4; }},
+      {"workgroup[2]", [](auto& source, auto&) { source.workgroup[2] = 2; }},
+      {"device.vendor", [](auto&, auto& device) { device.device_identity[0].second = "Other"; }},
+      {"device.renderer", [](auto&, auto& device) { device.device_identity[1].second = "Other"; }},
+      {"driver.version", [](auto&, auto& device) { device.driver_identity[0].second = "2.0"; }},
+      {"driver.sha", [](auto&, auto& device) { device.driver_identity[1].second = "\x01\x02"; }},
+  };
+  return all;
+}
+
+TEST_CASE("cache::explain: a single field that changed is named, whichever it is and whatever else is stored") {
+  CHECK(rc::check([] {
+    const auto& change = changes()[*rc::gen::inRange<std::size_t>(0, changes().size())];
+    Workplace place;
+    SyntheticDevice before, after;
+    KernelSource source = base_source();
+    const auto others = *rc::gen::inRange(0, 4);
+    const auto stored = key_of(source, before.info(), "layer/direct");
+    {
+      const auto cache = place.open();
+      for (int i = 0; i < others; ++i) {  // other programs of the same shape, and of the same label
+        KernelSource other = source_of("quite\nanother\nprogram " + std::to_string(i) + "\n");
+        other.constants = {{"TILE", "16"}};
+        RC_ASSERT(cache->get_or_build(key_of(other, before.info(), "layer/direct"), other, before).has_value());
+      }
+      RC_ASSERT(cache->get_or_build(stored, source, before).has_value());
+    }
+    change.make(source, after.facts());
+    const auto asked = key_of(source, after.info(), "layer/direct");
+    RC_ASSERT(place.open()->get_or_build(asked, source, after).has_value());
+    const auto misses = explain_misses(place.config, asked.digest.hex());
+    RC_ASSERT(misses.has_value());
+    RC_ASSERT(misses->size() == 1u);
+    const MissExplanation& miss = misses->front();
+    RC_ASSERT(miss.stored_now);
+    RC_ASSERT(miss.nearest.has_value());
+    RC_ASSERT(miss.nearest->key == stored.digest);
+    RC_ASSERT(miss.differences.size() == 1u);
+    RC_ASSERT(miss.differences[0].name == change.field);
+    RC_ASSERT(miss.differences[0].asked != miss.differences[0].stored);
+  }));
+}
+
+TEST_CASE("cache::explain: both values, and of a source the first line that differs") {
+  SyntheticDevice device;
+  KernelSource one = base_source(), other = base_source();
+  other.text = "first line\nSECOND line\nthird line\nfourth line\n";
+  other.constants.pop_back();
+  other.constants[0].text = "8";
+  const auto compared =
+      compare_keys(key_of(other, device.info(), "").material, key_of(one, device.info(), "").material);
+  REQUIRE(compared);
+  REQUIRE(compared->differences.size() == 3);
+  const auto named = [&](const std::string& name) {
+    for (const KeyDifference& each : compared->differences) {
+      if (each.name == name) return each;
+    }
+    FAIL("no difference called " + name);
+    return KeyDifference{};
+  };
+  const KeyDifference text = named("source");
+  CHECK(text.line == 2);
+  CHECK(text.asked == "SECOND line");
+  CHECK(text.stored == "second line");
+  CHECK(text.lines_differing == 3);
+  CHECK(named("constant.TILE").asked == "8");
+  CHECK(named("constant.TILE").stored == "16");
+  CHECK(named("constant.TILE").line == 0);
+  CHECK_FALSE(named("constant.UNROLL").in_asked);
+  CHECK(named("constant.UNROLL").stored == "4");
+  CHECK(compared->distance.causes == 3);
+  CHECK_FALSE(compare_keys("none", key_of(one, device.info(), "").material));
+}
+
+TEST_CASE("cache::explain: a new driver is one cause, and its words are told") {
+  Workplace place;
+  SyntheticDevice before, after;
+  REQUIRE(acquire(*place.open(), "one", before));
+  REQUIRE(acquire(*place.open(), "two", before));
+  after.facts().driver_identity[0].second = "2.0";
+  after.facts().driver_identity[1].second = "another sha";
+  REQUIRE(acquire(*place.open(), "one", after));
+  const auto misses = explain_misses(place.config, "the label of one");
+  REQUIRE(misses);
+  REQUIRE(misses->size() == 2);  // latest first: the new driver's, then the very first
+  CHECK(misses->front().reason == "driver_changed");
+  CHECK(misses->front().nearest->key == key_for("one", before).digest);
+  REQUIRE(misses->front().differences.size() == 2);
+  CHECK(misses->front().differences[0].name == "driver.version");
+  CHECK(misses->front().differences[0].asked == "2.0");
+  CHECK(misses->front().differences[0].stored == "1.0");
+  CHECK(misses->front().nearest_device.driver == "Synthetic 1.0");
+  // Nothing was stored before the first program: what came later is not what it was compared with.
+  CHECK(misses->back().reason == "absent");
+  CHECK_FALSE(misses->back().nearest);
+  CHECK(misses->back().stored_now);
+}
+
+TEST_CASE("cache::explain: a program that was rejected says so, and one never missed is told from one unknown") {
+  Workplace place;
+  SyntheticDevice device;
+  REQUIRE(acquire(*place.open(), "one", device));
+  auto bytes = contents(place.files(".bin").at(0));
+  bytes[100] ^= std::byte{1};
+  overwrite(place.files(".bin").at(0), bytes);
+  REQUIRE(acquire(*place.open(), "one", device));
+  const auto misses = explain_misses(place.config, key_for("one", device).digest.hex().substr(0, 8));
+  REQUIRE(misses);
+  REQUIRE(misses->size() == 1);
+  CHECK(misses->front().reason == "corrupt");
+  CHECK_FALSE(misses->front().why.empty());
+  const auto unknown = explain_misses(place.config, "nobody");
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().code == StatusCode::not_found);
+  CHECK_THAT(unknown.error().message, Contains("'nobody'") && Contains("no such program is stored either"));
+  std::filesystem::remove(place.config.directory / "missed_keys");
+  CHECK_THAT(explain_misses(place.config, "the label of one").error().message, Contains("such a program is stored"));
+}
+
+}  // namespace
+}  // namespace kiln::test

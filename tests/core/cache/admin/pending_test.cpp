@@ -1,0 +1,231 @@
+// auto_save = false: what is built is set aside, signed, bounded, invisible to every lookup, and stored by persist.
+#include "cache/folder/open_folder.hpp"
+#include "cache/format/entry_meta.hpp"
+#include "cache/pending/pending_area.hpp"
+#include "core/cache/workplace.hpp"
+
+#include <kiln/cache_admin.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <chrono>
+
+namespace kiln::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+struct Waiting : Workplace {
+  SyntheticDevice device;
+  Waiting() { config.auto_save = false; }
+
+  void build(const std::vector<std::string>& texts) {
+    const auto cache = open();
+    for (const std::string& text : texts) REQUIRE(acquire(*cache, text, device));
+  }
+  Tier tier_of(const std::string& text) { return acquire(*open(), text, device)->tier; }
+  std::filesystem::path file_of(const std::string& text, const std::string& suffix = ".bin") {
+    const auto found = named(key_for(text, device).digest.hex() + suffix);
+    return found.size() == 1 ? found.front() : std::filesystem::path();
+  }
+};
+
+bool lies_pending(const std::filesystem::path& path) { return path.string().find("/pending/") != std::string::npos; }
+
+TEST_CASE("cache::pending: what is built is set aside whole, and no later process finds it") {
+  Waiting place;
+  place.build({"one", "two"});
+  CHECK(lies_pending(place.file_of("one")));
+  CHECK(lies_pending(place.file_of("one", ".meta")));
+  const auto stored = cache_inventory(place.config, Detail::programs);
+  CHECK(stored->programs_stored == 0);
+  CHECK(stored->bytes_stored == 0);
+  CHECK(stored->programs_pending == 2);
+  CHECK(stored->bytes_pending > 0);
+  REQUIRE(stored->programs.size() == 2);
+  CHECK(stored->programs[0].pending);
+  CHECK(stored->programs[0].label == "the label of one");
+  CHECK(verify_cache(place.config, BadEntries::keep)->ok == 2);
+  CHECK(place.tier_of("one") == Tier::built);
+  place.config.auto_save = true;
+  CHECK(place.tier_of("one") == Tier::built);
+  const auto again = cache_inventory(place.config, Detail::figures);
+  CHECK(again->programs_stored == 1);
+  CHECK(again->programs_pending == 2);
+}
+
+TEST_CASE("cache::pending: persist stores all of it, authentic and with its figures, and leaves nothing behind") {
+  Waiting place;
+  place.build({"one", "two"});
+  const auto outcome = persist_cache(place.config, {});
+  REQUIRE(outcome);
+  CHECK(outcome->failure.ok());
+  CHECK(outcome->stored == 2);
+  CHECK(outcome->left == 0);
+  CHECK(outcome->bytes > 0);
+  CHECK_FALSE(lies_pending(place.file_of("one")));
+  CHECK_FALSE(std::filesystem::exists(place.config.directory / "pending"));
+  CHECK(place.tier_of("one") == Tier::disk);
+  CHECK(place.tier_of("two") == Tier::disk);
+  const auto stored = cache_inventory(place.config, Detail::programs);
+  CHECK(stored->programs_stored == 2);
+  CHECK(stored->programs[0].label == "the label of one");
+  CHECK(stored->programs[0].build_ms > 0);
+  CHECK(stored->devices.at(0).device == "Synthetic (test, 1 lane)");  // the manifest went along
+  CHECK(persist_cache(place.config, {})->stored == 0);
+}
+
+TEST_CASE("cache::pending: persist of what is named, by its label or its key, and of what is not there") {
+  Waiting place;
+  place.build({"one", "two", "three"});
+  const std::vector<std::string> named = {"the label of two", key_for("three", place.device).digest.hex().substr(0, 6)};
+  const auto outcome = persist_cache(place.config, named);
+  CHECK(outcome->stored == 2);
+  CHECK(outcome->left == 1);
+  CHECK(lies_pending(place.file_of("one")));
+  CHECK_FALSE(lies_pending(place.file_of("two")));
+  const std::vector<std::string> wrong = {"the label of one", "nobody"};
+  const auto refused = persist_cache(place.config, wrong);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == StatusCode::not_found);
+  CHECK_THAT(refused.error().message, Contains("'nobody'") && Contains("the label of one"));
+  CHECK(lies_pending(place.file_of("one")));  // nothing was done
+}
+
+TEST_CASE("cache::pending: what is not sound is not stored") {
+  Waiting place;
+  place.build({"one", "two", "three", "four"});
+  auto damaged = contents(place.file_of("one"));
+  damaged[90] ^= std::byte{4};
+  overwrite(place.file_of("one"), damaged);
+  overwrite(place.file_of("two"), contents(place.file_of("three")));  // a good entry under another's name
+  const auto link = place.file_of("four");
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink(place.file_of("three"), link);
+  const auto outcome = persist_cache(place.config, {});
+  REQUIRE(outcome);
+  CHECK(outcome->stored == 1);
+  REQUIRE(outcome->bad.size() == 2);  // a link is no file of ours and is not listed
+  std::vector<std::string> reasons = {outcome->bad[0].reason, outcome->bad[1].reason};
+  std::ranges::sort(reasons);
+  CHECK(reasons == std::vector<std::string>{"corrupt", "tampered"});
+  CHECK(place.tier_of("one") == Tier::built);
+  CHECK(place.tier_of("three") == Tier::disk);
+}
+
+TEST_CASE("cache::pending: another user's key authenticates nothing of it") {
+  Waiting place;
+  place.build({"one"});
+  overwrite(place.config.key_file, std::vector<std::byte>(32, std::byte{9}));
+  const auto outcome = persist_cache(place.config, {});
+  REQUIRE(outcome);
+  CHECK(outcome->stored == 0);
+  REQUIRE(outcome->bad.size() == 1);
+  CHECK(outcome->bad[0].reason == "foreign");
+}
+
+TEST_CASE("cache::pending: what somebody stored in the meantime stays, and a bad one is replaced") {
+  Waiting place;
+  place.build({"one", "two"});
+  place.config.auto_save = true;
+  REQUIRE(acquire(*place.open(), "one", place.device));
+  REQUIRE(acquire(*place.open(), "two", place.device));
+  const auto stored = place.named(key_for("two", place.device).digest.hex() + ".bin");
+  for (const auto& path : stored) {
+    if (!lies_pending(path)) overwrite(path, std::vector<std::byte>(200));
+  }
+  const auto outcome = persist_cache(place.config, {});
+  CHECK(outcome->already == 1);
+  CHECK(outcome->stored == 1);
+  CHECK(outcome->left == 0);
+  CHECK(place.tier_of("two") == Tier::disk);
+}
+
+TEST_CASE("cache::pending: read_only stores nothing, and where there is no cache there is nothing to store") {
+  Waiting place;
+  CHECK(persist_cache(place.config, {})->stored == 0);
+  CHECK_FALSE(std::filesystem::exists(place.config.directory));
+  place.build({"one"});
+  place.config.read_only = true;
+  const auto refused = persist_cache(place.config, {});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == StatusCode::invalid_argument);
+  CHECK_THAT(refused.error().message, Contains("read_only"));
+  CHECK(lies_pending(place.file_of("one")));
+}
+
+TEST_CASE("cache::pending: bounded by max_disk while it waits, and when it is stored") {
+  Waiting place;
+  place.config.compression = "none";
+  place.config.max_disk = 20'000;
+  std::vector<std::string> texts;
+  for (int i = 0; i < 40; ++i) texts.push_back(std::string(1500, 'x') + std::to_string(i));
+  place.build(texts);
+  const auto waiting = cache_inventory(place.config, Detail::figures);
+  CHECK(waiting->programs_pending > 0);
+  CHECK(waiting->programs_pending < 12);
+  CHECK(waiting->bytes_pending <= place.config.max_disk + 4000);
+  place.config.max_disk = 8'000;
+  const auto outcome = persist_cache(place.config, {});
+  CHECK(outcome->stored == waiting->programs_pending);
+  CHECK(outcome->pruned > 0);
+  CHECK(cache_inventory(place.config, Detail::figures)->bytes_stored <= 8'000);
+}
+
+TEST_CASE("cache::pending: what waited for more than thirty days goes when the next process sets something aside") {
+  Waiting place;
+  place.build({"old", "young"});
+  for (const char* suffix : {".bin", ".meta"}) {
+    std::filesystem::last_write_time(place.file_of("old", suffix),
+                                     std::filesystem::file_time_type::clock::now() - std::chrono::hours(31 * 24));
+  }
+  place.build({"new"});
+  CHECK(place.file_of("old").empty());
+  CHECK_FALSE(place.file_of("young").empty());
+}
+
+TEST_CASE("cache::pending: a cache persists what it set aside itself, with what it learned since") {
+  Waiting place;
+  place.build({"of another process"});
+  const auto cache = place.open();
+  REQUIRE(acquire(*cache, "one", place.device));
+  Measurement first;
+  first.first_run = true;
+  first.device_ns = 3'000'000;
+  first.wall_ns = 3'000'000;
+  cache->record(key_for("one", place.device), first, 0);
+  CHECK(*cache->persist() == 1);
+  CHECK_FALSE(lies_pending(place.file_of("one")));
+  CHECK(lies_pending(place.file_of("of another process")));
+  const auto text = contents(place.file_of("one", ".meta"));
+  const auto meta = decode_meta({reinterpret_cast<const char*>(text.data()), text.size()});
+  REQUIRE(meta);
+  CHECK(meta->first_dispatch_ms > 0);
+  CHECK(meta->times_used == 1);
+}
+
+TEST_CASE("cache::pending: a process goes on setting aside after another one stored what there was") {
+  Waiting place;
+  const auto cache = place.open();
+  REQUIRE(acquire(*cache, "one", place.device));
+  CHECK(persist_cache(place.config, {})->stored == 1);
+  REQUIRE(acquire(*cache, "two", place.device));
+  CHECK(lies_pending(place.file_of("two")));
+  CHECK(place.log.warnings().empty());
+  CHECK(*cache->persist() == 1);  // the first is gone from there already
+  CHECK(place.tier_of("two") == Tier::disk);
+}
+
+TEST_CASE("cache::pending: prune and clear count and remove what waits") {
+  Waiting place;
+  place.build({"one", "two"});
+  const auto pruned = prune_cache(place.config, {std::nullopt, 0}, Removal::perform);
+  CHECK(pruned->pending == 2);
+  place.build({"one", "two"});
+  CHECK(clear_cache(place.config, ClearScope::programs)->pending == 2);
+  CHECK_FALSE(std::filesystem::exists(place.config.directory / "pending"));
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,254 @@
+// export and import: what one machine built another runs without building, and only what is for it.
+#include "core/cache/bundle/machines.hpp"
+
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+
+namespace kiln::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const std::string driver_a(64, 'a'), driver_b(64, 'b');
+const std::string mesa_file = "mesa_shader_cache/0f/" + std::string(38, '7');
+
+TEST_CASE("cache::bundle: a second machine runs what the first one built, and builds nothing") {
+  Machine first, second;
+  first.build({"one", "two", "three"});
+  const auto made = export_cache(first.config, first.bundle(), {});
+  REQUIRE(made);
+  CHECK(made->programs == 3);
+  CHECK(made->bad.empty());
+  CHECK(made->bytes == std::filesystem::file_size(first.bundle()));
+  CHECK(made->public_key == first.key());
+  CHECK(first.key() != second.key());
+
+  const auto taken = second.import(first.bundle(), made->public_key);
+  INFO((taken ? "" : taken.error().text()));
+  REQUIRE(taken);
+  CHECK(taken->programs == 3);
+  CHECK(taken->programs_already == 0);
+  CHECK(taken->programs_of_others == 0);
+  CHECK(verify_cache(second.config, BadEntries::keep)->ok == 3);  // signed anew, with the second machine's key
+  {
+    const auto cache = second.open();
+    for (const char* text : {"one", "two", "three"}) CHECK(acquire(*cache, text, second.device)->tier == Tier::disk);
+    CHECK(cache->stats().disk_hits == 3);
+    CHECK(cache->stats().builds == 0);
+  }
+  CHECK(second.device.builds == 0);
+  CHECK(second.device.false_bytes == 0);
+  const auto stored = cache_inventory(second.config, Detail::programs);
+  CHECK(stored->programs[0].label == "the label of one");
+  CHECK(stored->programs[0].build_ms > 0);
+  CHECK(stored->devices.at(0).driver == "Synthetic 1.0");
+}
+
+TEST_CASE("cache::bundle: importing again, or after an import that was cut off, takes what is missing and no more") {
+  Machine first, second;
+  first.build({"one", "two"});
+  first.keep_driver_file(driver_a, mesa_file, "code");
+  REQUIRE(export_cache(first.config, first.bundle(), {}));
+  REQUIRE(second.import(first.bundle(), first.key(), driver_a));
+  const auto again = second.import(first.bundle(), first.key(), driver_a);
+  CHECK(again->programs == 0);
+  CHECK(again->programs_already == 2);
+  CHECK(again->driver_files == 0);
+  CHECK(again->driver_files_already == 1);
+  CHECK(again->bytes == 0);
+  std::filesystem::remove(second.files(".bin").front());
+  std::filesystem::remove(second.driver_file(driver_a, mesa_file));
+  auto damaged = contents(second.files(".bin").front());
+  damaged.back() ^= std::byte{1};
+  overwrite(second.files(".bin").front(), damaged);
+  const auto rest = second.import(first.bundle(), first.key(), driver_a);
+  CHECK(rest->programs == 2);
+  CHECK(rest->driver_files == 1);
+  CHECK(verify_cache(second.config, BadEntries::keep)->ok == 2);
+}
+
+TEST_CASE("cache::bundle: what is named, by label or key, and nothing else; what is not sound is left out and told") {
+  Machine first, second;
+  first.build({"one", "two", "three"});
+  const std::vector<std::string> named = {"the label of one", key_for("two", first.device).digest.hex().substr(0, 8)};
+  CHECK(export_cache(first.config, first.bundle(), named)->programs == 2);
+  CHECK(second.import(first.bundle(), first.key())->programs == 2);
+  const std::vector<std::string> unknown = {"nobody"};
+  CHECK_THAT(export_cache(first.config, first.bundle(), unknown).error().message, Contains("'nobody'"));
+
+  auto damaged = contents(first.files(".bin").front());
+  damaged[70] ^= std::byte{1};
+  overwrite(first.files(".bin").front(), damaged);
+  const auto made = export_cache(first.config, first.bundle(), {});
+  CHECK(made->programs == 2);
+  REQUIRE(made->bad.size() == 1);
+  CHECK(made->bad[0].reason == "corrupt");
+  Machine none;
+  CHECK(export_cache(none.config, none.bundle(), {}).error().code == StatusCode::not_found);
+  CHECK_FALSE(std::filesystem::exists(none.bundle()));
+}
+
+TEST_CASE(
+    "cache::bundle: for another driver or device it is refused, with both named; of several, each takes its own") {
+  Machine first, second;
+  first.build({"one"});
+  REQUIRE(export_cache(first.config, first.bundle(), {}));
+  second.device.facts().driver_identity[0].second = "2.0";
+  second.device.facts().driver = "Synthetic 2.0";
+  const auto refused = second.import(first.bundle(), first.key());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == StatusCode::unsupported);
+  CHECK_THAT(refused.error().message, Contains("Synthetic 1.0") && Contains("Synthetic 2.0"));
+  CHECK(second.files(".bin").empty());
+  const auto nothing = import_cache(second.config, {first.bundle(), first.key(), {}, {}});
+  CHECK_THAT(nothing.error().message, Contains("no device that keeps programs"));
+  CHECK_FALSE(std::filesystem::exists(second.config.directory));
+
+  SyntheticDevice newer;
+  newer.facts().driver_identity[0].second = "2.0";
+  newer.facts().driver = "Synthetic 2.0";
+  REQUIRE(acquire(*first.open(), "one", newer));
+  REQUIRE(export_cache(first.config, first.bundle(), {}));
+  const auto taken = second.import(first.bundle(), first.key());
+  REQUIRE(taken);
+  CHECK(taken->programs == 1);
+  CHECK(taken->programs_of_others == 1);
+  CHECK(acquire(*second.open(), "one", second.device)->tier == Tier::disk);
+}
+
+TEST_CASE("cache::bundle: the driver's own cache goes along, to the same build of the driver and to no other") {
+  Machine first, same, other;
+  first.build({"one"});
+  first.keep_driver_file(driver_a, mesa_file, "machine code");
+  first.keep_driver_file(driver_a, "mesa_shader_cache/index", std::string(5000, '\0'));
+  first.keep_driver_file(driver_a, "mesa_shader_cache/.hidden", "left out");
+  std::filesystem::create_symlink("/etc/passwd", first.driver_file(driver_a, "mesa_shader_cache/link"));
+  const auto made = export_cache(first.config, first.bundle(), {});
+  CHECK(made->driver_caches == 1);
+  CHECK(made->driver_files == 2);
+
+  const auto taken = same.import(first.bundle(), first.key(), driver_a);
+  REQUIRE(taken);
+  CHECK(taken->driver_files == 2);
+  CHECK(taken->driver_cache_why_not.empty());
+  CHECK(text_in(same.driver_file(driver_a, mesa_file)) == "machine code");
+  struct stat at {};
+  REQUIRE(stat(same.driver_file(driver_a, mesa_file).c_str(), &at) == 0);
+  CHECK((at.st_mode & 07777) == 0600);
+  const auto stored = cache_inventory(same.config, Detail::figures);
+  REQUIRE(stored->driver_caches.size() == 1);
+  CHECK(stored->driver_caches[0].devices == std::vector<std::string>{device_folder_name(same.device.info())});
+
+  const auto elsewhere = other.import(first.bundle(), first.key(), driver_b);
+  REQUIRE(elsewhere);
+  CHECK(elsewhere->programs == 1);
+  CHECK(elsewhere->driver_files == 0);
+  CHECK(elsewhere->driver_caches_of_others == 1);
+  CHECK_THAT(elsewhere->driver_cache_why_not, Contains("aaaaaaaaaaaa") && Contains("bbbbbbbbbbbb"));
+  CHECK_FALSE(std::filesystem::exists(other.config.directory / "driver"));
+}
+
+TEST_CASE("cache::bundle: a driver's cache that is not a file an entry is placed only where the driver has none") {
+  Machine first, second;
+  first.build({"one"});
+  first.keep_driver_file(driver_a, "mesa_shader_cache_sf/foz_cache.foz", "all of it");
+  first.keep_driver_file(driver_a, "mesa_shader_cache_sf/foz_cache_idx.foz", "its index");
+  REQUIRE(export_cache(first.config, first.bundle(), {}));
+  second.build({"another"});
+  second.keep_driver_file(driver_a, "mesa_shader_cache_sf/foz_cache.foz", "own");
+  const auto taken = second.import(first.bundle(), first.key(), driver_a);
+  REQUIRE(taken);
+  CHECK(taken->programs == 1);
+  CHECK(taken->driver_files == 0);
+  CHECK_THAT(taken->driver_cache_why_not, Contains("cannot be merged"));
+  CHECK(text_in(second.driver_file(driver_a, "mesa_shader_cache_sf/foz_cache.foz")) == "own");
+  CHECK_FALSE(std::filesystem::exists(second.driver_file(driver_a, "mesa_shader_cache_sf/foz_cache_idx.foz")));
+}
+
+TEST_CASE("cache::bundle: read_only and max_disk hold for imports too") {
+  Machine first, second;
+  first.build({"one", "two"});
+  REQUIRE(export_cache(first.config, first.bundle(), {}));
+  second.config.read_only = true;
+  const auto refused = second.import(first.bundle(), first.key());
+  CHECK(refused.error().code == StatusCode::invalid_argument);
+  CHECK_THAT(refused.error().message, Contains("read_only"));
+  second.config.read_only = false;
+  second.config.max_disk = 600;
+  const auto large = second.import(first.bundle(), first.key());
+  CHECK(large.error().code == StatusCode::unavailable);
+  CHECK_THAT(large.error().message, Contains("max_disk, 600"));
+  CHECK_FALSE(std::filesystem::exists(second.config.directory));
+  // What is older gives way to what was imported.
+  second.config.max_disk = 6000;
+  second.config.compression = "none";
+  second.build({std::string(1500, 'x'), std::string(1500, 'y')});
+  const auto taken = second.import(first.bundle(), first.key());
+  REQUIRE(taken);
+  CHECK(taken->programs == 2);
+  CHECK(cache_inventory(second.config, Detail::figures)->bytes_stored <= 6000 + 2000);
+}
+
+TEST_CASE("cache::bundle: the key is made once, for this user alone, beside the other and never in the cache") {
+  Machine machine;
+  const auto key = bundle_public_key(machine.config);
+  REQUIRE(key);
+  CHECK(key->size() == 64);
+  CHECK(*bundle_public_key(machine.config) == *key);
+  const std::filesystem::path file = machine.config.key_file.string() + ".bundle";
+  struct stat at {};
+  REQUIRE(stat(file.c_str(), &at) == 0);
+  CHECK((at.st_mode & 07777) == 0600);
+  CHECK(at.st_size == 32);
+  chmod(file.c_str(), 0644);
+  CHECK_THAT(bundle_public_key(machine.config).error().message, Contains("0644") && Contains("0600"));
+  machine.config.key_file = machine.config.directory / "key";
+  CHECK_THAT(bundle_public_key(machine.config).error().message, Contains("lies in the cache folder"));
+}
+
+TEST_CASE("cache::bundle: the trusted key is 64 digits or a file that begins with them, and anything else is told") {
+  Machine machine;
+  const std::string key = machine.key();
+  CHECK(hex_of(*read_trusted_key(key)) == key);
+  const auto file = (machine.temporary.path() / "trusted").string();
+  for (const std::string& after : {std::string(), std::string("\n"), std::string(" of machine one\n")}) {
+    std::ofstream(file, std::ios::trunc) << key << after;
+    CHECK(hex_of(*read_trusted_key(file)) == key);
+  }
+  for (const std::string& text : {std::string(), std::string("0"), key.substr(1), key + "0"}) {
+    std::ofstream(file, std::ios::trunc) << text;
+    CHECK_THAT(read_trusted_key(file).error().message, Contains("64 hexadecimal digits"));
+  }
+  CHECK_THAT(read_trusted_key("nowhere").error().message, Contains("'nowhere'"));
+  CHECK_FALSE(read_trusted_key(""));
+}
+
+TEST_CASE("cache::bundle: Ed25519 as RFC 8032 has it") {
+  // Section 7.1, test 2: secret key, public key, message, signature.
+  const auto bytes = [](std::string_view hex) {
+    std::vector<std::byte> made;
+    for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+      made.push_back(static_cast<std::byte>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
+    }
+    return made;
+  };
+  SecretKey secret;
+  const auto seed = bytes("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb");
+  std::copy(seed.begin(), seed.end(), secret.bytes.begin());
+  const auto key = public_key_of(secret);
+  REQUIRE(key);
+  CHECK(hex_of(*key) == "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c");
+  const std::vector<std::byte> message = {std::byte{0x72}};
+  const auto signature = sign_bundle(secret, message);
+  REQUIRE(signature);
+  const auto expected = bytes(
+      "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
+      "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00");
+  CHECK(std::equal(signature->begin(), signature->end(), expected.begin(), expected.end()));
+  CHECK(is_signed_by(*key, message, *signature));
+  CHECK_FALSE(is_signed_by(*key, seed, *signature));
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,183 @@
+// kiln cache explain, persist, export and import as a person and as OpenGL meet them.
+#include "host/stored_cache.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr const char* tiny = R"(
+[[job]]
+name = "tiny"
+op = "conv2d"
+c = 3
+h = 32
+w = 32
+k = 16
+r = 3
+s = 3
+pad = 1
+input = "random:1"
+weights = "random:2"
+verify = true
+)";
+
+// A machine as far as Kiln can tell: a cache folder and a key of its own.
+struct Machine {
+  TemporaryFolder folder;
+  Finished kiln(std::vector<std::string> words, std::map<std::string, std::string> environment = {}) const {
+    words.insert(words.end(), {"--cache-dir", folder / "cache"});
+    environment.emplace("KILN_KEY_FILE", folder / "key of this machine");
+    return run_kiln(std::move(words), {.environment = std::move(environment)});
+  }
+  Finished run(std::vector<std::string> more = {}, std::map<std::string, std::string> environment = {}) const {
+    std::vector<std::string> words = {"run", folder.write("tiny.toml", tiny), "--json", "--device", "opengl:0"};
+    words.insert(words.end(), more.begin(), more.end());
+    return kiln(std::move(words), std::move(environment));
+  }
+};
+
+std::uint64_t files_of_drivers(const Machine& machine) {
+  const auto stats = machine.kiln({"cache", "stats", "--json"}).json();
+  return stats["driver_caches"].empty() ? 0 : stats["driver_caches"][0]["files"].get<std::uint64_t>();
+}
+
+}  // namespace
+
+TEST_CASE("kiln cache export and import: a second machine runs on OpenGL without a build") {
+  const Machine first, second;
+  const Finished cold = first.run();
+  INFO(cold.err);
+  REQUIRE(cold.status == 0);
+  REQUIRE(cold.json()["cache"]["builds"] == 1);
+  const std::string bundle = first.folder / "programs.kiln";
+  const Finished made = first.kiln({"cache", "export", bundle, "--json"});
+  INFO(made.err);
+  REQUIRE(made.status == 0);
+  CHECK(made.json()["programs"] == 1);
+  CHECK(made.json()["driver_files"].get<int>() > 0);
+  const std::string key = made.json()["public_key"];
+  CHECK(first.kiln({"cache", "export", "--show-key"}).out == key + "\n");
+  CHECK_THAT(first.kiln({"cache", "export", bundle}).out, Contains("1 program") && Contains("signed with key " + key));
+
+  const Finished distrusted =
+      second.kiln({"cache", "import", bundle, "--trust",
+                   second.kiln({"cache", "export", "--show-key", "--json"}).json()["public_key"]});
+  CHECK(distrusted.status == 1);
+  CHECK_THAT(distrusted.err, Contains("signed by key " + key) && Contains("expected the trusted key"));
+  CHECK(second.kiln({"cache", "list", "--json"}).json()["programs"].empty());
+
+  const Finished taken = second.kiln({"cache", "import", bundle, "--trust", key, "--json"});
+  INFO(taken.err);
+  REQUIRE(taken.status == 0);
+  CHECK(taken.json()["programs"] == 1);
+  CHECK(taken.json()["driver_files"].get<int>() > 0);
+  CHECK(taken.json()["driver_cache_why_not"].is_null());
+  const std::uint64_t imported = files_of_drivers(second);
+  const Finished warm = second.run();
+  INFO(warm.err);
+  REQUIRE(warm.status == 0);
+  CHECK(warm.json()["cache"]["builds"] == 0);
+  CHECK(warm.json()["cache"]["disk_hits"] == 1);
+  CHECK(warm.json()["jobs"][0]["program"]["tier"] == "disk");
+  CHECK(warm.json()["jobs"][0]["verified"] == true);
+  // The driver found its machine code too: it wrote none of its own.
+  CHECK(files_of_drivers(second) == imported);
+  CHECK_THAT(second.kiln({"cache", "import", bundle, "--trust", key}).out, Contains("here already: 1 program"));
+}
+
+TEST_CASE("kiln cache import: for another driver it is refused with both named, and nothing is placed") {
+  const Machine first, second;
+  REQUIRE(first.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "128"}}).status == 0);
+  const std::string bundle = first.folder / "programs.kiln";
+  const auto made = first.kiln({"cache", "export", bundle, "--json"}).json();
+  const Finished refused =
+      second.kiln({"cache", "import", bundle, "--trust", made["public_key"]}, {{"LP_NATIVE_VECTOR_WIDTH", "256"}});
+  CHECK(refused.status == 1);
+  CHECK_THAT(refused.err, Contains("made for llvmpipe") && Contains("128 bits") && Contains("256 bits"));
+  CHECK(second.kiln({"cache", "list", "--json"}).json()["programs"].empty());
+}
+
+TEST_CASE("kiln cache: auto_save = false sets aside, and persist stores") {
+  const Machine machine;
+  const std::vector<std::string> no_saving = {"--set", "cache.auto_save=false"};
+  REQUIRE(machine.run(no_saving).json()["cache"]["builds"] == 1);
+  CHECK(machine.run(no_saving).json()["cache"]["builds"] == 1);
+  CHECK_THAT(machine.kiln({"cache", "list"}).out, Contains("(pending)") && Contains("1 program pending"));
+  const auto stats = machine.kiln({"cache", "stats", "--json"}).json();
+  CHECK(stats["pending"]["programs"] == 1);
+  CHECK(stats["programs"] == 0);
+  CHECK(machine.kiln({"cache", "persist", "nobody"}).status == 1);
+  const Finished persisted = machine.kiln({"cache", "persist", "tiny"});
+  INFO(persisted.err);
+  CHECK(persisted.status == 0);
+  CHECK_THAT(persisted.out, Contains("stored 1 program, ") && Contains("; 0 pending"));
+  CHECK(machine.run(no_saving).json()["cache"]["builds"] == 0);
+  CHECK(machine.kiln({"cache", "persist"}).out == "nothing waits\n");
+  CHECK(machine.kiln({"cache", "persist", "--json"}).json()["stored"] == 0);
+}
+
+TEST_CASE("kiln cache explain: the field and both values, for people and for machines") {
+  const TemporaryFolder folder;
+  StoredCache cache(folder);
+  cache.build({"one"});
+  cache.build({"one"}, "2.0");
+  const Finished text = cache.kiln_cache({"explain", cache.key_of("one", "2.0").substr(0, 12)});
+  INFO(text.err);
+  CHECK(text.status == 0);
+  CHECK_THAT(text.out, Contains("layer one/direct") && Contains("driver_changed") && Contains("it is stored now"));
+  CHECK_THAT(text.out, Contains("driver.version") && Contains("2.0") && Contains("1.0"));
+  const auto json = cache.kiln_cache({"explain", "layer one", "--json"}).json();
+  REQUIRE(json["misses"].size() == 2);
+  CHECK(json["misses"][0]["reason"] == "driver_changed");
+  REQUIRE(json["misses"][0]["differences"].size() == 1);
+  CHECK(json["misses"][0]["differences"][0]["field"] == "driver.version");
+  CHECK(json["misses"][0]["differences"][0]["asked"] == "2.0");
+  CHECK(json["misses"][0]["differences"][0]["stored"] == "1.0");
+  CHECK(json["misses"][1]["nearest"].is_null());
+  const Finished unknown = cache.kiln_cache({"explain", "nobody"});
+  CHECK(unknown.status == 1);
+  CHECK_THAT(unknown.err, Contains("'nobody'") && Contains("no miss"));
+}
+
+// llvmpipe told to make other code is another driver as far as programs go; every program that was kept for the one is
+// counted, none is handed to the other, and the one's are still there.
+TEST_CASE("a driver whose identity changed finds every program driver_changed, and is handed none") {
+  const Machine machine;
+  REQUIRE(machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "256"}}).json()["cache"]["builds"] == 1);
+  const Finished changed = machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "128"}});
+  INFO(changed.err);
+  REQUIRE(changed.status == 0);
+  const auto cache = changed.json()["cache"];
+  CHECK(cache["rejected"]["driver_changed"] == 1);
+  CHECK(cache["disk_hits"] == 0);
+  CHECK(cache["builds"] == 1);
+  CHECK(changed.json()["jobs"][0]["verified"] == true);
+  const auto explained = machine.kiln({"cache", "explain", "tiny", "--json"}).json();
+  CHECK(explained["misses"][0]["reason"] == "driver_changed");
+  CHECK(explained["misses"][0]["differences"][0]["field"] == "driver.LP_NATIVE_VECTOR_WIDTH");
+  CHECK(machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "256"}}).json()["cache"]["disk_hits"] == 1);
+}
+
+// softpipe names another renderer, so to Kiln it is another device: nothing of llvmpipe's is held for it. Where it
+// offers no OpenGL 4.3 it is not usable at all, and says so.
+TEST_CASE("softpipe is handed nothing of llvmpipe's") {
+  const Machine machine;
+  REQUIRE(machine.run().json()["cache"]["builds"] == 1);
+  const Finished soft =
+      machine.run({"--set", "device.fallback=never"}, {{"GALLIUM_DRIVER", "softpipe"}, {"LIBGL_ALWAYS_SOFTWARE", "1"}});
+  INFO(soft.out + soft.err);
+  const auto json = soft.json();
+  CHECK(json["cache"]["disk_hits"] == 0);
+  CHECK(json["cache"]["memory_hits"] == 0);
+  if (soft.status == 0) {
+    CHECK(json["jobs"][0]["verified"] == true);
+  } else {
+    CHECK_THAT(json["jobs"][0]["error"].get<std::string>(), Contains("opengl:0"));
+  }
+  CHECK(machine.run().json()["cache"]["disk_hits"] == 1);
+}
