@@ -140,13 +140,14 @@ std::optional<double> predicted_run(const Conv2dSpec& spec, const DeviceInfo& de
 }
 
 std::string default_variant(const Conv2dSpec& spec, const DeviceInfo& device) {
-  constexpr double runs = 100;
+  constexpr double soon = 100, in_the_end = 1000;  // runs
   const PredictedCost plain = predict_plain(shape_of(spec), model_of(device));
   std::string best = "direct/plain";
-  double least = plain.run() * runs + plain.build;
+  const double pays = plain.run() * soon + plain.build;
+  double least = plain.run() * in_the_end + plain.build;
   for_each_point(spec, device, Search::likely, [&](const PredictedCost& cost, const auto& id) {
-    const double whole = cost.run() * runs + cost.build;
-    if (whole >= least) return;
+    const double whole = cost.run() * in_the_end + cost.build;
+    if (whole >= least || cost.run() * soon + cost.build >= pays) return;
     least = whole;
     best = id();
   });
