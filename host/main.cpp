@@ -30,6 +30,14 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return config_check(options);
     case Verb::config_show:
       return config_show(options);
+    case Verb::selector_show:
+      return selector_show(options);
+    case Verb::selector_explain:
+      return selector_explain(options);
+    case Verb::selector_reset:
+      return selector_reset(options);
+    case Verb::selector_replay:
+      return selector_replay(options);
     case Verb::cache_stats:
       return cache_stats(options);
     case Verb::cache_list:
@@ -44,6 +52,8 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return cache_warm(options);
     case Verb::cache_clear:
       return cache_clear(options);
+    case Verb::tune:
+      return tune(options);
     case Verb::cache_explain:
       return cache_explain(options);
     case Verb::cache_persist:

@@ -27,6 +27,9 @@ po::options_description all_options() {
   add("remove", po::bool_switch(), "remove what is not sound");
   add("all", po::bool_switch(), "statistics, the selector's model and the verdicts on plugins too");
   add("prometheus", po::bool_switch(), "Prometheus text exposition format");
+  add("budget", po::value<std::string>()->value_name("TIME"), "the time that a job may take: 30 s (default), 5 min");
+  add("exhaustive", po::bool_switch(), "every variant of the space, whatever it takes");
+  add("again", po::bool_switch(), "measure also what is known");
   add("show-key", po::bool_switch(), "print the public key that an importer shall trust, and write no file");
   add("trust", po::value<std::string>()->value_name("KEY|FILE"),
       "the public key to trust: 64 hexadecimal digits, or a file that begins with them");
@@ -37,6 +40,8 @@ po::options_description all_options() {
   add("repeat", po::value<std::int64_t>()->value_name("N"), "run each job N times (default 1)");
   add("json", po::bool_switch(), "machine-readable result");
   add("output", po::value<std::string>()->value_name("FILE"), "write the result to FILE instead of standard output");
+  add("trace", po::value<std::string>()->value_name("FILE"),
+      "write every stage of every job to FILE as Chrome trace events, which Perfetto opens");
   add("plugin-path", po::value<std::string>()->value_name("DIR"),
       "where plugins are looked for; several separated by ':'");
   add("cache-dir", po::value<std::string>()->value_name("DIR"), "the persistent cache's folder");
@@ -75,6 +80,7 @@ std::string environment_help() {
 
 std::vector<VerbHelp> all_verbs() {
   std::vector<VerbHelp> all(job_verbs().begin(), job_verbs().end());
+  all.insert(all.end(), selector_verbs().begin(), selector_verbs().end());
   all.insert(all.end(), cache_verbs().begin(), cache_verbs().end());
   return all;
 }
@@ -184,7 +190,8 @@ Status take_argument(const VerbHelp& verb, const std::vector<std::string>& words
   }
   const bool missing = words.size() == taken;
   const std::string usage = "; usage: " + who + " " + std::string(verb.argument_name);
-  if (verb.argument == Argument::subject) {
+  if (verb.argument == Argument::subject || verb.argument == Argument::subject_or_none) {
+    if (missing && verb.argument == Argument::subject_or_none) return {};
     if (missing || words[taken].empty()) return invalid_argument(who + ": nothing named" + usage);
     options.subject = words[taken];
     return {};
@@ -214,6 +221,17 @@ Status take_cache_options(const po::variables_map& given, CacheOptions& cache) {
   cache.prometheus = given["prometheus"].as<bool>();
   cache.show_key = given["show-key"].as<bool>();
   cache.trust = text_of(given, "trust").value_or("");
+  return {};
+}
+
+Status take_tune_options(const po::variables_map& given, TuneChoices& tune) {
+  if (const auto budget = text_of(given, "budget")) {
+    const auto parsed = parse_duration(*budget);
+    if (!parsed) return parsed.error().within("--budget");
+    tune.budget = *parsed;
+  }
+  tune.exhaustive = given["exhaustive"].as<bool>();
+  tune.again = given["again"].as<bool>();
   return {};
 }
 
@@ -260,6 +278,7 @@ Result<Options> parse_options(int argc, char** argv) {
   options.sources.environment = configuration_environment(environ);
   if (Status status = take_argument(*verb, words, taken, options); !status.ok()) return status;
   if (Status status = take_cache_options(given, options.cache); !status.ok()) return status;
+  if (Status status = take_tune_options(given, options.tune); !status.ok()) return status;
   if (given.count("set") != 0) options.sources.set = given["set"].as<std::vector<std::string>>();
   options.sources.cache_directory = text_of(given, "cache-dir");
   options.sources.plugin_path = text_of(given, "plugin-path");
@@ -275,6 +294,7 @@ Result<Options> parse_options(int argc, char** argv) {
     options.repeat = static_cast<std::uint32_t>(repeat);
   }
   if (const auto file = text_of(given, "output")) options.output = *file;
+  if (const auto file = text_of(given, "trace")) options.trace = *file;
   const std::string progress = text_of(given, "progress").value_or("auto");
   if (progress == "auto")
     options.progress = Progress::automatic;

@@ -26,6 +26,10 @@ enum class Verb {
   plugins,
   config_check,
   config_show,
+  selector_show,
+  selector_explain,
+  selector_reset,
+  selector_replay,
   cache_stats,
   cache_list,
   cache_inspect,
@@ -37,6 +41,13 @@ enum class Verb {
   cache_persist,
   cache_export,
   cache_import,
+  tune,
+};
+
+struct TuneChoices {  // of `kiln tune`
+  std::optional<std::chrono::nanoseconds> budget;
+  bool exhaustive = false;
+  bool again = false;
 };
 
 struct CacheOptions {  // each for some of the cache verbs
@@ -58,11 +69,13 @@ struct Options {
   std::string subject;                // what a cache verb is about: a label or a key, a file
   std::vector<std::string> subjects;  // likewise, of those that take several: labels or keys
   CacheOptions cache;
+  TuneChoices tune;
   std::string device;  // --device; empty: as configured
   bool verify = false;
   std::optional<std::uint32_t> repeat;
   bool json = false;
   std::optional<std::filesystem::path> output;
+  std::optional<std::filesystem::path> trace;  // --trace
   Progress progress = Progress::automatic;
 };
 

@@ -1,6 +1,7 @@
-// kiln-probe: the child in which a plugin that was not seen before is loaded for the first time.
+// kiln-probe: the child in which is done what may crash or hang: a plugin that was not seen before is loaded for the
+// first time, or variants of a kernel are run for `kiln tune`.
 //
-// Usage: kiln-probe load PATH. Answers one line (plugin/probe/probe_verdict.hpp) on its standard output and leaves by a
+// Usage: kiln-probe load PATH, or kiln-probe measure (tune/bench_protocol.hpp). load answers one line (plugin/probe/probe_verdict.hpp) on its standard output and leaves by a
 // normal exit, so that a plugin that crashes while the process exits is seen too. The plugin gets neither standard
 // input nor output.
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -20,6 +22,7 @@
 #include "plugin/loaded_plugin.hpp"
 #include "plugin/probe/probe_process.hpp"
 #include "plugin/probe/probe_verdict.hpp"
+#include "tune/bench_child.hpp"
 
 namespace {
 
@@ -74,11 +77,22 @@ kiln::Status load(const std::filesystem::path& path) {
   return plugin ? kiln::ok_status() : plugin.error();
 }
 
+int measure() {
+  leave_no_core();
+  if (die_with_parent()) return kiln::probe_exit_failed;
+  // What is read from standard input is taken before drivers can reach for it: the stream has a descriptor of its own.
+  const int input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+  const Channel channel;
+  std::ifstream lines("/proc/self/fd/" + std::to_string(input));
+  return kiln::host::bench_child(lines, [&channel](const std::string& line) { return channel.write(line); });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "measure") return measure();
   if (argc != 3 || std::string_view(argv[1]) != "load") {
-    std::fputs("usage: kiln-probe load PATH\n", stderr);
+    std::fputs("usage: kiln-probe load PATH | measure\n", stderr);
     return kiln::probe_exit_usage;
   }
   leave_no_core();

@@ -75,13 +75,18 @@ std::optional<int> Session::require_plugins() {
 }
 
 std::optional<int> Session::create_runtime() {
-  auto runtime = Runtime::create(config_, registry_, log_);
+  auto runtime = Runtime::create(config_, registry_, log_, options_.trace ? &trace_ : nullptr);
   if (!runtime) {
     complain(runtime.error().message);
     return exit_usage;
   }
   runtime_ = std::move(runtime).value();
   return std::nullopt;
+}
+
+Status Session::write_trace() const {
+  if (!options_.trace) return {};
+  return emit(trace_.json(), options_.trace).within("--trace");
 }
 
 }  // namespace kiln::host

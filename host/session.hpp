@@ -6,6 +6,7 @@
 
 #include "console.hpp"
 #include "options.hpp"
+#include "trace/chrome_trace.hpp"
 
 #include <kiln/plugin_loader.hpp>
 #include <kiln/runtime.hpp>
@@ -35,6 +36,8 @@ class Session {
   const Config& config() const noexcept { return config_; }
   Registry& registry() noexcept { return registry_; }
   Runtime& runtime() noexcept { return *runtime_; }
+  // What --trace asked for goes to its file; nothing where it did not.
+  Status write_trace() const;
   // The keys that loaded plugins published; a loaded plugin without keys stands with none.
   std::map<std::string, std::vector<ConfigKey>> plugin_keys() const;
   const std::vector<PluginReport>& plugins() const noexcept { return plugins_; }
@@ -47,6 +50,7 @@ class Session {
   Registry registry_;
   PluginLoader loader_;
   std::vector<PluginReport> plugins_;
+  ChromeTrace trace_;
   std::unique_ptr<Runtime> runtime_;
 };
 

@@ -18,7 +18,16 @@ constexpr VerbHelp verbs[] = {
      "an "
      "error.\n\n"
      "Exit status: 0 done · 1 a job failed · 2 usage or configuration · 3 no device could serve.",
-     common},
+     common, "trace"},
+    {"tune", Verb::tune, Argument::config, "CONFIG", "measure kernel variants for the jobs of a file",
+     "Measures variants of each job's kernel on each device that has a choice (or on --device ID), in a child process: "
+     "what hangs,\ncrashes or computes wrongly is recorded and left out. Every variant's whole output is compared with "
+     "the reference before its\ntime counts; what counts is wall time, NCHW in and out. The fastest meet in rounds; "
+     "the "
+     "one that served before stays where\nthe difference is within the noise. The winners serve every later run. What "
+     "was measured is kept at once: a run that is\nended goes on where it was.\n\n"
+     "Exit status: 0 done · 1 a job failed · 2 usage or configuration · 3 no device could serve.",
+     "set device json output plugin-path cache-dir log progress help version", "budget exhaustive again"},
     {"devices", Verb::devices, Argument::config_or_none, "[CONFIG]", "list the devices there are",
      "Lists every device of every plugin that could be loaded, usable or not, and why not. Loads the libraries of the "
      "drivers.",

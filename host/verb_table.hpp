@@ -11,7 +11,16 @@
 namespace kiln::host {
 
 // subject: what the verb is about; subjects: any number of them; file_and_subjects: a file and any number, or nothing.
-enum class Argument { invalid = 0, none, config, config_or_none, subject, subjects, file_and_subjects };
+enum class Argument {
+  invalid = 0,
+  none,
+  config,
+  config_or_none,
+  subject,
+  subject_or_none,
+  subjects,
+  file_and_subjects
+};
 
 struct VerbHelp {
   std::string_view name;  // as typed
@@ -27,6 +36,7 @@ struct VerbHelp {
 
 // In the order of the overall help.
 std::span<const VerbHelp> job_verbs() noexcept;
+std::span<const VerbHelp> selector_verbs() noexcept;
 std::span<const VerbHelp> cache_verbs() noexcept;
 
 }  // namespace kiln::host

@@ -1,7 +1,8 @@
 // What a memory hit costs, in nanoseconds of wall time for each lookup over all threads, beside the locked caches that
-// a user would write: 1,000 programs, keys drawn by Zipf's law, on 1 to 32 threads.
+// a user would write: as many programs as a cache holds by default, or as many as are asked for, keys drawn by Zipf's
+// law, on 1 to 32 threads.
 //
-//   cache_hits [--benchmark_filter=…] [--benchmark_repetitions=5]
+//   cache_hits [PROGRAMS] [--benchmark_filter=…] [--benchmark_repetitions=5]
 //
 // find: under one Guard for 256 lookups · find_guarded: a Guard for each · handle: get_or_build into a ProgramHandle ·
 // job: the same as find, from a conv2d spec by way of the plan memo. Every lookup's answer is compared.
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <list>
 #include <random>
 #include <shared_mutex>
@@ -29,7 +31,7 @@ namespace {
 
 using namespace kiln;
 
-constexpr std::size_t programs = 1000;
+std::size_t programs = CacheConfig{}.max_programs;  // set by main() before anything reads it
 constexpr std::size_t draws = 1 << 14;
 
 Conv2dSpec spec_of(std::size_t number) {
@@ -257,9 +259,13 @@ BENCHMARK_TEMPLATE(peer, TbbMap)->Apply(threads);
 }  // namespace
 
 int main(int argc, char** argv) {
-  filled();
   benchmark::Initialize(&argc, argv);
+  if (argc == 2 && std::strtoul(argv[1], nullptr, 10) > 0 && std::strtoul(argv[1], nullptr, 10) <= 65535) {
+    programs = std::strtoul(argv[1], nullptr, 10);
+    --argc;
+  }
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  filled();
   benchmark::RunSpecifiedBenchmarks();
   return 0;
 }

@@ -1,3 +1,5 @@
+// Two prepared SHA-256 states are kept, which only the older interface of OpenSSL can copy.
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/hmac.hpp"
 
 #include <openssl/crypto.h>

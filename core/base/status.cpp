@@ -22,6 +22,8 @@ std::string_view to_string(StatusCode code) noexcept {
       return "timeout";
     case StatusCode::device_lost:
       return "device_lost";
+    case StatusCode::cancelled:
+      return "cancelled";
     case StatusCode::internal:
       return "internal";
   }

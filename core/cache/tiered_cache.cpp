@@ -47,6 +47,10 @@ TieredCache::~TieredCache() {
 }
 
 Result<Acquired> TieredCache::get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept {
+  // The hot path: nothing but the memory tier and the handle.
+  if (auto held = memory_.get(key.digest, device)) {
+    return Acquired{ProgramHandle(std::move(held->program)), Tier::memory, 0};
+  }
   try {
     Result<std::optional<Acquired>> acquired = acquire({key, source, device}, IfElsewhere::wait);
     if (!acquired) return std::move(acquired).error();
@@ -58,6 +62,9 @@ Result<Acquired> TieredCache::get_or_build(const ProgramKey& key, const KernelSo
 
 Result<std::optional<Acquired>> TieredCache::try_get_or_build(const ProgramKey& key, const KernelSource& source,
                                                               Device& device) noexcept {
+  if (auto held = memory_.get(key.digest, device)) {
+    return std::optional(Acquired{ProgramHandle(std::move(held->program)), Tier::memory, 0});
+  }
   try {
     return acquire({key, source, device}, IfElsewhere::leave);
   } catch (const std::bad_alloc&) {
@@ -66,7 +73,6 @@ Result<std::optional<Acquired>> TieredCache::try_get_or_build(const ProgramKey& 
 }
 
 Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfElsewhere if_elsewhere) {
-  if (auto held = from_memory(request)) return std::optional(std::move(held->acquired));
   const std::uint64_t start = now_ns();
   const ProgramPlace place{request.key.digest, &request.device};
   const auto work = [&] { return make(request, if_elsewhere); };

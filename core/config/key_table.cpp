@@ -169,6 +169,9 @@ constexpr KeyEntry keys[] = {
      set<executor, &ExecutorConfig::name>, get<executor, &ExecutorConfig::name>},
     {"executor.in_flight", integer(1, 16), "Jobs that a device may have submitted and unfinished at one time.",
      set<executor, &ExecutorConfig::in_flight>, get<executor, &ExecutorConfig::in_flight>},
+    {"executor.adaptive_depth", boolean,
+     "Whether of in_flight slots only as many are used as keep the slowest stage busy, by the stages' measured times.",
+     set<executor, &ExecutorConfig::adaptive_depth>, get<executor, &ExecutorConfig::adaptive_depth>},
     {"executor.timeout", ValueRule{ValueKind::duration, 1, most_wait},
      "How long one run of a job may take before it counts as failed. Units: ns, us, ms, s, min, h, d.",
      set<executor, &ExecutorConfig::timeout>, get<executor, &ExecutorConfig::timeout>},
@@ -188,6 +191,11 @@ constexpr KeyEntry keys[] = {
      "a "
      "job whose device is named.",
      set<selector, &SelectorConfig::serve_while_building>, get<selector, &SelectorConfig::serve_while_building>},
+    {"selector.log", boolean,
+     "Whether decisions and their outcomes are recorded in the cache folder, for `kiln selector replay`.",
+     set<selector, &SelectorConfig::log>, get<selector, &SelectorConfig::log>},
+    {"selector.max_log", size, "Disk space that recorded decisions may take; the oldest go first.",
+     set<selector, &SelectorConfig::max_log>, get<selector, &SelectorConfig::max_log>},
 
     {"generator.name", text,
      "The generator that serves the dialects it writes, by the name under which it is registered; for another dialect "

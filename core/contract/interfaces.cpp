@@ -1,10 +1,12 @@
-// The out-of-line destructors of the interfaces: one vtable and one typeinfo each, here, for every plugin.
+// The out-of-line destructors of the interfaces: one vtable and one typeinfo each, here, for every plugin; and what an
+// implementation answers that leaves an optional method out.
 #include <kiln/device.hpp>
 #include <kiln/device_selector.hpp>
 #include <kiln/driver_notes.hpp>
 #include <kiln/executor.hpp>
 #include <kiln/kernel_generator.hpp>
 #include <kiln/program_cache.hpp>
+#include <kiln/trace.hpp>
 
 #include <unistd.h>
 
@@ -19,6 +21,32 @@ ProgramCache::~ProgramCache() = default;
 Executor::~Executor() = default;
 DeviceSelector::~DeviceSelector() = default;
 KernelGenerator::~KernelGenerator() = default;
+VariantBench::~VariantBench() = default;
+Recording::~Recording() = default;
+TraceSink::~TraceSink() = default;
+
+std::uint64_t Device::clock_ns() const noexcept { return now_ns(); }
+
+Status Executor::cancel(Fence) noexcept { return unsupported("this executor cannot cancel a job"); }
+Result<std::size_t> Executor::wait_any(std::span<const Fence>, Deadline) noexcept {
+  return unsupported("this executor cannot wait for any of several fences");
+}
+Result<std::shared_ptr<Recording>> Executor::record(std::vector<Submission>) noexcept {
+  return unsupported("this executor records nothing");
+}
+Result<Fence> Executor::replay(const std::shared_ptr<Recording>&, Deadline) noexcept {
+  return unsupported("this executor replays nothing");
+}
+
+Result<KernelPlan> KernelGenerator::generate_variant(const KernelSpec&, const DeviceInfo&, Dialect,
+                                                     std::string_view variant) noexcept {
+  return not_found("variant '" + std::string(variant) + "': this generator writes no variants");
+}
+
+Result<TuneOutcome> KernelGenerator::tune(const KernelSpec& spec, const DeviceInfo&, Dialect, VariantBench&,
+                                          const TuneOptions&) noexcept {
+  return unsupported(std::string(operation(spec)) + ": this generator has no variants to tune");
+}
 
 UniqueFd::~UniqueFd() {
   if (fd_ >= 0) close(fd_);

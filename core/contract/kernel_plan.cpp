@@ -35,6 +35,21 @@ Status check_binding(const KernelPlan& plan, const Binding& binding) {
   return internal_error("a binding has index " + std::to_string(binding.index) + " of " + std::to_string(size));
 }
 
+Status check_views(const KernelSource& source) {
+  if (!source.views.empty() && source.views.size() != source.bindings.size()) {
+    return internal_error("has " + std::to_string(source.views.size()) + " views of " +
+                          std::to_string(source.bindings.size()) + " declared bindings");
+  }
+  for (std::size_t i = 0; i < source.views.size(); ++i) {
+    if (source.views[i] == View::invalid) return internal_error("binding " + std::to_string(i) + " has no view");
+    if (source.views[i] != View::storage && source.bindings[i] != Access::read) {
+      return internal_error("writes binding " + std::to_string(i) + " through its view as " +
+                            std::string(to_string(source.views[i])) + ", which only reads");
+    }
+  }
+  return {};
+}
+
 Status check_pass(const KernelPlan& plan, const Pass& pass) {
   if (pass.source.dialect == Dialect::invalid) return internal_error("has no dialect");
   if (pass.bindings.size() != pass.source.bindings.size()) {
@@ -47,45 +62,47 @@ Status check_pass(const KernelPlan& plan, const Pass& pass) {
   for (const Binding& binding : pass.bindings) {
     if (Status status = check_binding(plan, binding); !status.ok()) return status;
   }
-  return {};
+  return check_views(pass.source);
 }
 
 }  // namespace
 
+// A right plan costs no allocation: words are put together only for a wrong one.
 Status validate(const KernelPlan& plan) {
-  const std::string who = "plan " + plan.variant;
-  if (plan.passes.empty()) return internal_error(who + ": has no pass");
+  const auto who = [&](const char* kind, std::size_t i) {
+    return "plan " + plan.variant + ": " + kind + " " + std::to_string(i);
+  };
+  if (plan.passes.empty()) return internal_error("plan " + plan.variant + ": has no pass");
   if (plan.prepare.size() != plan.prepared.size()) {
-    return internal_error(who + ": " + std::to_string(plan.prepare.size()) + " prepare passes for " +
+    return internal_error("plan " + plan.variant + ": " + std::to_string(plan.prepare.size()) + " prepare passes for " +
                           std::to_string(plan.prepared.size()) + " packed constants");
   }
   for (std::size_t i = 0; i < plan.passes.size(); ++i) {
     const Pass& pass = plan.passes[i];
-    const std::string where = who + ": pass " + std::to_string(i);
-    if (Status status = check_pass(plan, pass); !status.ok()) return status.within(where);
+    if (Status status = check_pass(plan, pass); !status.ok()) return status.within(who("pass", i));
     for (std::size_t b = 0; b < pass.bindings.size(); ++b) {
       if (Status status = check_access(plan, pass.bindings[b], pass.source.bindings[b]); !status.ok()) {
-        return status.within(where);
+        return status.within(who("pass", i));
       }
     }
   }
   for (std::size_t i = 0; i < plan.prepare.size(); ++i) {
     const Pass& pass = plan.prepare[i];
-    const std::string where = who + ": prepare pass " + std::to_string(i);
+    const auto where = [&] { return who("prepare pass", i); };
     if (plan.prepared[i].tensor >= plan.tensors.size() ||
         plan.tensors[plan.prepared[i].tensor].role != TensorRole::constant) {
-      return internal_error(where + ": does not pack a constant");
+      return internal_error(where() + ": does not pack a constant");
     }
-    if (Status status = check_pass(plan, pass); !status.ok()) return status.within(where);
+    if (Status status = check_pass(plan, pass); !status.ok()) return status.within(where());
     for (std::size_t b = 0; b < pass.bindings.size(); ++b) {
       const Binding& binding = pass.bindings[b];
       const bool its_constant = binding.source == BindingSource::tensor && binding.index == plan.prepared[i].tensor;
       const bool its_packed_form = binding.source == BindingSource::prepared && binding.index == i;
       if (!its_constant && !its_packed_form) {
-        return internal_error(where + ": binds more than its constant and packed form");
+        return internal_error(where() + ": binds more than its constant and packed form");
       }
       if (its_constant && pass.source.bindings[b] != Access::read) {
-        return internal_error(where + ": writes its constant");
+        return internal_error(where() + ": writes its constant");
       }
     }
   }

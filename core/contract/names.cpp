@@ -3,6 +3,7 @@
 #include <kiln/kernel.hpp>
 #include <kiln/measurement.hpp>
 #include <kiln/tensor.hpp>
+#include <kiln/trace.hpp>
 
 namespace kiln {
 
@@ -43,6 +44,20 @@ std::string_view to_string(Accuracy accuracy) noexcept {
     case Accuracy::winograd:
       return "winograd";
     case Accuracy::invalid:
+      break;
+  }
+  return "invalid";
+}
+
+std::string_view to_string(View view) noexcept {
+  switch (view) {
+    case View::storage:
+      return "storage";
+    case View::texels:
+      return "texels";
+    case View::image:
+      return "image";
+    case View::invalid:
       break;
   }
   return "invalid";
@@ -91,6 +106,28 @@ std::string_view to_string(Tier tier) noexcept {
     case Tier::memory:
       return "memory";
     case Tier::invalid:
+      break;
+  }
+  return "invalid";
+}
+
+std::string_view to_string(Stage stage) noexcept {
+  switch (stage) {
+    case Stage::job:
+      return "job";
+    case Stage::queue:
+      return "queue";
+    case Stage::build:
+      return "build";
+    case Stage::upload:
+      return "upload";
+    case Stage::submit:
+      return "submit";
+    case Stage::device:
+      return "device";
+    case Stage::readback:
+      return "readback";
+    case Stage::invalid:
       break;
   }
   return "invalid";

@@ -17,6 +17,7 @@ ProgramKey key_of(const KernelSource& source, const DeviceInfo& device, std::str
   encoder.field("entry", source.entry);
   for (const Define& define : source.constants) encoder.field("constant." + define.name, define.text);
   for (const Access access : source.bindings) encoder.field("binding", static_cast<std::uint64_t>(access));
+  for (const View view : source.views) encoder.field("view", static_cast<std::uint64_t>(view));
   for (const std::uint32_t lanes : source.workgroup) encoder.field("workgroup", lanes);
   for (const auto& [name, value] : device.device_identity) encoder.field("device." + name, value);
   for (const auto& [name, value] : device.driver_identity) encoder.field("driver." + name, value);

@@ -2,21 +2,22 @@
 
 #include "executor/submission_check.hpp"
 
+#include <algorithm>
 #include <exception>
+#include <mutex>
 #include <string>
 
 namespace kiln {
-namespace {
 
-constexpr std::uint32_t most_in_flight = 16;
-
-}  // namespace
+using executor::RecordedWork;
+using executor::RingQueue;
+using executor::Timeline;
 
 Result<std::unique_ptr<Executor>> RingExecutor::create(const ExecutorContext& context) {
   const std::uint32_t in_flight = context.config.in_flight;
-  if (in_flight < 1 || in_flight > most_in_flight) {
+  if (in_flight < 1 || in_flight > executor::most_in_flight) {
     return invalid_argument("[executor] in_flight = " + std::to_string(in_flight) + ": expected 1 to " +
-                            std::to_string(most_in_flight));
+                            std::to_string(executor::most_in_flight));
   }
   return std::unique_ptr<Executor>(new RingExecutor(context));
 }
@@ -32,23 +33,46 @@ RingExecutor::~RingExecutor() {
 }
 
 Result<RingExecutor::Found> RingExecutor::queue_of(const std::shared_ptr<Device>& device) {
-  const std::lock_guard lock(mutex_);
-  for (std::size_t i = 0; i < queues_.size(); ++i) {
-    if (queues_[i]->serves(device)) return Found{static_cast<std::uint32_t>(i + 1), queues_[i].get()};
+  const auto find = [&]() -> std::optional<Found> {
+    for (std::size_t i = 0; i < queues_.size(); ++i) {
+      if (queues_[i]->serves(device)) return Found{static_cast<std::uint32_t>(i + 1), queues_[i].get()};
+    }
+    return std::nullopt;
+  };
+  {
+    const std::shared_lock lock(mutex_);
+    if (const auto found = find()) return *found;
   }
-  auto started = executor::RingQueue::start(device, context_);
+  const std::lock_guard lock(mutex_);
+  if (const auto found = find()) return *found;
+  auto started = RingQueue::start(device, context_, bell_);
   if (!started) return std::move(started).error();
   queues_.push_back(std::move(started).value());
   return Found{static_cast<std::uint32_t>(queues_.size()), queues_.back().get()};
 }
 
+RingQueue* RingExecutor::queue_of(Fence fence) const {
+  const std::shared_lock lock(mutex_);
+  return fence.queue >= 1 && fence.queue <= queues_.size() ? queues_[fence.queue - 1].get() : nullptr;
+}
+
+namespace {
+
+Status no_such_queue(Fence fence) {
+  return not_found("fence of queue " + std::to_string(fence.queue) + ": there is no such queue");
+}
+
+}  // namespace
+
 Result<Fence> RingExecutor::submit(Submission submission) noexcept {
-  const std::uint64_t entered_ns = now_ns();
   try {
+    if (submission.device == nullptr) return invalid_argument("submission: has no device");
+    const std::uint64_t entered_ns = submission.device->clock_ns();
     if (Status status = executor::check(submission); !status.ok()) return status;
     const auto found = queue_of(submission.device);
     if (!found) return found.error();
-    const auto value = found->queue->submit(std::move(submission), entered_ns);
+    const Deadline deadline = submission.deadline;
+    const auto value = found->queue->submit(std::move(submission), deadline, entered_ns);
     if (!value) return value.error();
     return Fence{found->number, *value};
   } catch (const std::exception& error) {
@@ -57,17 +81,87 @@ Result<Fence> RingExecutor::submit(Submission submission) noexcept {
 }
 
 Result<Measurement> RingExecutor::wait(Fence fence, Deadline deadline) noexcept {
-  executor::RingQueue* queue = nullptr;
-  {
+  RingQueue* const queue = queue_of(fence);
+  return queue != nullptr ? queue->wait(fence.value, deadline) : no_such_queue(fence);
+}
+
+Status RingExecutor::cancel(Fence fence) noexcept {
+  RingQueue* const queue = queue_of(fence);
+  return queue != nullptr ? queue->cancel(fence.value) : no_such_queue(fence);
+}
+
+Result<std::size_t> RingExecutor::wait_any(std::span<const Fence> fences, Deadline deadline) noexcept {
+  std::optional<std::size_t> found;
+  bool hopeless = true;
+  const auto look = [&] {
+    hopeless = true;
+    for (std::size_t i = 0; i < fences.size(); ++i) {
+      RingQueue* const queue = queue_of(fences[i]);
+      const Timeline::State state = queue != nullptr ? queue->state(fences[i].value) : Timeline::State::gone;
+      if (state == Timeline::State::finished) {
+        found = i;
+        return true;
+      }
+      hopeless = hopeless && state == Timeline::State::gone;
+    }
+    return hopeless;
+  };
+  bell_->listen(deadline, look);
+  if (found) return *found;
+  const std::string who = std::to_string(fences.size()) + " fences";
+  if (hopeless) return not_found(who + ": none is in flight; their results were taken, or they were never submitted");
+  return timed_out(who + ": none finished by the deadline of the wait; the work goes on");
+}
+
+Result<std::shared_ptr<Recording>> RingExecutor::record(std::vector<Submission> submissions) noexcept {
+  try {
+    if (submissions.empty()) return invalid_argument("recording: no submissions given, expected at least one");
+    for (std::size_t i = 0; i < submissions.size(); ++i) {
+      const std::string where = "recording: submission " + std::to_string(i);
+      if (Status status = executor::check(submissions[i]); !status.ok()) return status.within(where);
+      if (submissions[i].device == submissions[0].device) continue;
+      return invalid_argument(where + ": is for device " + submissions[i].device->info().id + ", expected " +
+                              submissions[0].device->info().id + " as the first");
+    }
+    auto made = RecordedWork::create(std::move(submissions));
+    if (!made) return std::move(made).error().within("recording");
     const std::lock_guard lock(mutex_);
-    if (fence.queue >= 1 && fence.queue <= queues_.size()) queue = queues_[fence.queue - 1].get();
+    std::erase_if(recordings_, [](const auto& recording) { return recording.expired(); });
+    recordings_.push_back(*made);
+    return std::shared_ptr<Recording>(std::move(made).value());
+  } catch (const std::exception& error) {
+    return unavailable(std::string("recording: ") + error.what());
   }
-  if (queue == nullptr) return not_found("fence of queue " + std::to_string(fence.queue) + ": there is no such queue");
-  return queue->wait(fence.value, deadline);
+}
+
+Result<Fence> RingExecutor::replay(const std::shared_ptr<Recording>& recording, Deadline deadline) noexcept {
+  try {
+    if (recording == nullptr) return invalid_argument("replay: no recording given");
+    std::shared_ptr<RecordedWork> work;
+    {
+      const std::shared_lock lock(mutex_);
+      for (const auto& known : recordings_) {
+        if ((work = known.lock()) == recording) break;
+      }
+    }
+    if (work != recording) return invalid_argument("replay: the recording is another executor's");
+    const std::uint64_t entered_ns = work->device()->clock_ns();
+    const auto found = queue_of(work->device());
+    if (!found) return found.error();
+    if (!work->begin()) return invalid_argument("replay: the recording is in flight still: wait for its fence first");
+    const auto value = found->queue->submit(work, deadline, entered_ns);
+    if (!value) {
+      work->release();
+      return value.error();
+    }
+    return Fence{found->number, *value};
+  } catch (const std::exception& error) {
+    return unavailable(std::string("replay: ") + error.what());
+  }
 }
 
 std::uint64_t RingExecutor::backlog_ns(const Device& device) const noexcept {
-  const std::lock_guard lock(mutex_);
+  const std::shared_lock lock(mutex_);
   for (const auto& queue : queues_) {
     if (queue->serves(device)) return queue->backlog_ns();
   }

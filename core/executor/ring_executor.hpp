@@ -12,7 +12,7 @@
 #include <kiln/registry.hpp>
 
 #include <memory>
-#include <mutex>
+#include <shared_mutex>
 #include <vector>
 
 namespace kiln {
@@ -26,19 +26,27 @@ class RingExecutor final : public Executor {
   Result<Fence> submit(Submission submission) noexcept override;
   Result<Measurement> wait(Fence fence, Deadline deadline) noexcept override;
   std::uint64_t backlog_ns(const Device& device) const noexcept override;
+  Status cancel(Fence fence) noexcept override;
+  Result<std::size_t> wait_any(std::span<const Fence> fences, Deadline deadline) noexcept override;
+  Result<std::shared_ptr<Recording>> record(std::vector<Submission> submissions) noexcept override;
+  Result<Fence> replay(const std::shared_ptr<Recording>& recording, Deadline deadline) noexcept override;
 
  private:
-  explicit RingExecutor(const ExecutorContext& context) : context_(context) {}
+  explicit RingExecutor(const ExecutorContext& context)
+      : context_(context), bell_(std::make_shared<executor::CompletionBell>()) {}
 
   struct Found {
     std::uint32_t number;
     executor::RingQueue* queue;
   };
   Result<Found> queue_of(const std::shared_ptr<Device>& device);
+  executor::RingQueue* queue_of(Fence fence) const;
 
   const ExecutorContext context_;
-  mutable std::mutex mutex_;
+  const std::shared_ptr<executor::CompletionBell> bell_;
+  mutable std::shared_mutex mutex_;
   std::vector<std::shared_ptr<executor::RingQueue>> queues_;  // number n lies at n - 1
+  std::vector<std::weak_ptr<executor::RecordedWork>> recordings_;
 };
 
 // Registers "ring" in the name of "core".

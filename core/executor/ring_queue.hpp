@@ -1,98 +1,82 @@
-// RingQueue: one device's submit thread and its slots: uploads and submits the next job before it waits for the one
-// before, and finishes jobs in order.
+// RingQueue: one device's submit thread, and two more for the copies of large jobs, which serve the lanes of a
+// SlotPipeline: while one job is on the device the next is uploaded and the one before comes back.
 //
-// Thread-safety: every method from any thread; stop() once. Ownership: shared between the executor and the submit
-// thread. It keeps the device until it stops or the device is lost; the timeline with its results stays as long as the
-// queue.
+// The submit thread does everything itself for jobs whose copies are shorter than handing them over would be; the other
+// threads are started by the first job that is longer. Thread-safety: every method from any thread; stop() once.
+// Ownership: shared between the executor and the threads.
 //
-// Work that never ends: when stop() gives up on it, the thread is detached and sleeps for ever, and keeps the slots,
+// Work that never ends: when stop() gives up on it, the threads are detached and sleep for ever, and keep the slots,
 // tensors, programs and the device alive: memory that a device may still write is leaked, never freed.
 #pragma once
 
-#include "executor/constant_store.hpp"
-#include "executor/run_average.hpp"
-#include "executor/slot.hpp"
-#include "executor/timeline.hpp"
-
-#include <kiln/executor.hpp>
+#include "executor/completion_bell.hpp"
+#include "executor/slot_pipeline.hpp"
 
 #include <atomic>
 #include <condition_variable>
-#include <cstdint>
-#include <deque>
-#include <memory>
-#include <mutex>
-#include <optional>
+#include <functional>
 #include <thread>
-#include <vector>
 
 namespace kiln::executor {
 
-class RingQueue {
+class RingQueue : public std::enable_shared_from_this<RingQueue> {
  public:
   // unavailable: no thread could be started.
-  static Result<std::shared_ptr<RingQueue>> start(std::shared_ptr<Device> device, const ExecutorContext& context);
+  static Result<std::shared_ptr<RingQueue>> start(std::shared_ptr<Device> device, const ExecutorContext& context,
+                                                  std::shared_ptr<CompletionBell> bell);
 
-  // REQUIRES: check(submission).ok() and serves(submission.device).
-  Result<std::uint64_t> submit(Submission submission, std::uint64_t entered_ns);
+  // REQUIRES: what is submitted was checked, and is for this queue's device.
+  Result<std::uint64_t> submit(Job job, Deadline deadline, std::uint64_t entered_ns);
   Result<Measurement> wait(std::uint64_t value, Deadline deadline);
+  Status cancel(std::uint64_t value);
+  Timeline::State state(std::uint64_t value) { return pipeline_.timeline().state(value); }
+  Status gone(std::uint64_t value) { return pipeline_.timeline().gone(value); }
 
-  bool serves(const std::shared_ptr<Device>& device) const;
-  bool serves(const Device& device) const;
-  std::uint64_t backlog_ns() const noexcept;
+  bool serves(const std::shared_ptr<Device>& device) const { return pipeline_.serves(device); }
+  bool serves(const Device& device) const { return pipeline_.serves(device); }
+  std::uint64_t backlog_ns() const noexcept { return pipeline_.backlog_ns(); }
 
   void request_stop();
   // Whether everything in flight was finished before the deadline; false: it was abandoned. REQUIRES: request_stop()
   // first.
   bool stop(Deadline deadline);
 
-  const std::string& name() const noexcept { return name_; }
+  const std::string& name() const noexcept { return pipeline_.name(); }
 
  private:
-  RingQueue(std::shared_ptr<Device> device, const ExecutorContext& context);
+  RingQueue(std::shared_ptr<Device> device, const ExecutorContext& context, std::shared_ptr<CompletionBell> bell);
 
-  void serve();
+  Status start_thread(void (RingQueue::*serve)());
+  void serve_submit();
+  void serve_upload() { serve_apart(Lane::upload); }
+  void serve_retire() { serve_apart(Lane::retire); }
+  void serve_apart(Lane lane);
+  bool advance(Lane lane, std::optional<bool> apart);
+  std::optional<bool> own(Lane lane) const noexcept;
+  void start_apart(bool upload, bool retire);
+  bool await_device(std::uint64_t seen);
   bool await_work();
-  Slot* next_pending();
-  void begin(Slot& slot);
-  Status run_to_end(const Dispatch& dispatch);
-  bool finish_oldest(Deadline patience);
-  void finish(Slot& slot, const FenceResult& result);
-  void lose(const Status& cause);
-  void count_packed(std::uint64_t packed);
+  void tell(const Wake& wake);
   void leave();
-  void park_if_abandoned();
+  bool ending() const;  // REQUIRES: the pipeline's mutex is held
+  std::chrono::nanoseconds spin(std::chrono::nanoseconds longest) const noexcept;
 
-  const std::string name_;  // "the queue of device cpu"
-  const std::chrono::nanoseconds thread_spin_;
-  const std::chrono::nanoseconds waiter_spin_;
-  WorkCounters* const counters_;
-  Timeline timeline_;
+  SlotPipeline pipeline_;
+  const std::shared_ptr<CompletionBell> bell_;
+  const bool wraps_;
 
-  // Of the submit thread alone.
-  std::optional<ConstantStore> constants_;
-  std::deque<Slot*> running_;  // begun, oldest first
-
-  // Shared, under mutex_.
-  mutable std::mutex mutex_;
-  std::condition_variable work_;
   std::condition_variable slot_free_;
+  std::condition_variable work_;                           // for the submit thread
+  std::array<std::condition_variable, lane_count> apart_;  // for the others
   std::condition_variable ended_;
-  std::condition_variable never_;
-  std::shared_ptr<Device> device_;  // empty once the thread has ended
-  const std::weak_ptr<Device> identity_;
-  std::vector<std::unique_ptr<Slot>> slots_;
-  std::vector<Slot*> free_;
-  std::deque<Slot*> pending_;
-  Status refusal_;  // why no more jobs are taken
+  // Under the pipeline's mutex.
+  std::vector<std::thread> threads_;
+  std::size_t running_ = 0;
   bool has_ended_ = false;
 
-  std::atomic<std::size_t> pending_count_{0};
-  std::atomic<std::size_t> in_flight_{0};
-  RunAverage run_average_;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> abandoned_{false};
-  std::thread thread_;
+  std::atomic<std::uint64_t> news_{0};  // grows with whatever the submit thread has to look at
+  std::array<std::atomic<bool>, lane_count> has_thread_{};
 };
 
 }  // namespace kiln::executor

@@ -40,9 +40,19 @@ std::vector<DeviceInfo> DeviceTable::enumerate(const std::string& name, OneDrive
   std::vector<DeviceInfo> answer;
   const std::lock_guard known_lock(known_mutex_);
   for (const DeviceInfo& device : driver.devices) {
-    answer.push_back(known_.try_emplace(device.id, device).first->second);
+    answer.push_back(as_it_is(known_.try_emplace(device.id, device).first->second));
   }
   return answer;
+}
+
+DeviceInfo DeviceTable::as_it_is(const DeviceInfo& known) const {
+  DeviceInfo device = known;
+  if (!device.usable) return device;
+  if (auto why_not = aside_.why_not(device.id, Clock::now())) {
+    device.usable = false;
+    device.why_not = std::move(*why_not);
+  }
+  return device;
 }
 
 std::vector<DeviceInfo> DeviceTable::enumerate_for(std::string_view id) {
@@ -62,7 +72,7 @@ std::vector<DeviceInfo> DeviceTable::enumerate_all() {
 std::vector<DeviceInfo> DeviceTable::known() const {
   const std::lock_guard lock(known_mutex_);
   std::vector<DeviceInfo> all;
-  for (const auto& entry : known_) all.push_back(entry.second);
+  for (const auto& entry : known_) all.push_back(as_it_is(entry.second));
   return all;
 }
 
@@ -91,9 +101,13 @@ Result<std::shared_ptr<Device>> DeviceTable::open(std::string_view id) {
     auto opened = driver.driver->open(id);
     if (!opened) {
       const std::lock_guard known_lock(known_mutex_);
-      DeviceInfo& known = known_[std::string(id)];
-      known.usable = false;
-      known.why_not = opened.error().message;
+      if (opened.error().code == StatusCode::device_lost || opened.error().code == StatusCode::timeout) {
+        aside_.put(id, opened.error().message, Clock::now());
+      } else {
+        DeviceInfo& known = known_[std::string(id)];
+        known.usable = false;
+        known.why_not = opened.error().message;
+      }
       return std::move(opened).error().within("device " + std::string(id));
     }
     std::shared_ptr<Device> device = std::move(opened).value();
@@ -107,14 +121,57 @@ Result<std::shared_ptr<Device>> DeviceTable::open(std::string_view id) {
   return not_found("device '" + std::string(id) + "': there is " + (there.empty() ? "none" : there));
 }
 
-void DeviceTable::set_aside(std::string_view id, const Status& why) {
+std::string DeviceTable::set_aside(std::string_view id, const Status& why) {
+  std::vector<std::string> lost{std::string(id)};
+  std::chrono::nanoseconds pause{0};
   {
     const std::lock_guard known_lock(known_mutex_);
-    DeviceInfo& known = known_[std::string(id)];
-    known.usable = false;
-    known.why_not = why.message;
+    const Clock::time_point now = Clock::now();
+    pause = aside_.put(id, why.message, now);
+    const auto at = known_.find(id);
+    if (why.code == StatusCode::device_lost && at != known_.end() && !at->second.physical_id.empty()) {
+      for (const auto& [other, info] : known_) {
+        if (other == id || info.physical_id != at->second.physical_id) continue;
+        aside_.put(other, "it is the hardware of " + std::string(id) + ", which was lost: " + why.message, now);
+        lost.push_back(other);
+      }
+    }
   }
-  log_.write(LogLevel::warning, "runtime", "device " + std::string(id) + " set aside: " + why.message);
+  if (why.code == StatusCode::device_lost) {
+    for (const std::string& each : lost) close(each);
+  }
+  log_.write(LogLevel::warning, "runtime",
+             "device " + std::string(id) + " set aside for " + pause_text(pause) + ": " + why.message);
+  return pause_text(pause);
+}
+
+// It is opened anew the next time. Programs in the cache and jobs in flight belong to the one that was lost: it stays.
+void DeviceTable::close(std::string_view id) {
+  for (auto& [name, driver] : drivers_) {
+    const std::lock_guard lock(driver.mutex);
+    const auto at = driver.open.find(id);
+    if (at == driver.open.end()) continue;
+    driver.lost.push_back(std::move(at->second));
+    driver.open.erase(at);
+  }
+}
+
+bool DeviceTable::is_set_aside(std::string_view id) const {
+  const std::lock_guard known_lock(known_mutex_);
+  return aside_.why_not(id, Clock::now()).has_value();
+}
+
+void DeviceTable::failed(std::string_view id, const Status& why) {
+  {
+    const std::lock_guard known_lock(known_mutex_);
+    if (!aside_.failed(id)) return;
+  }
+  (void)set_aside(id, Status(why).within(std::to_string(SetAside::most_failures) + " jobs failed in a row, the last"));
+}
+
+void DeviceTable::served(std::string_view id) {
+  const std::lock_guard known_lock(known_mutex_);
+  aside_.served(id, Clock::now());
 }
 
 }  // namespace kiln

@@ -1,11 +1,12 @@
 // DeviceTable: the drivers and the devices they have, enumerated and opened on demand, and those set aside with the
-// reason.
+// reason: for a second at first, twice as long each time, at most five minutes; then they are opened again.
 //
 // Thread-safety: every method from any thread; opening two different devices does not wait for one another's driver.
 // Ownership: owns drivers and (shared with running jobs) devices.
 #pragma once
 
 #include "runtime/note_store.hpp"
+#include "runtime/set_aside.hpp"
 
 #include <kiln/config.hpp>
 #include <kiln/device.hpp>
@@ -30,10 +31,16 @@ class DeviceTable {
   std::vector<DeviceInfo> enumerate_all();
   std::vector<DeviceInfo> known() const;
 
-  // The device, opened at the first call. Once a device was set aside it answers why.
+  // The device, opened at the first call. While a device is set aside it answers why.
   Result<std::shared_ptr<Device>> open(std::string_view id);
   bool is_open(std::string_view id) const;
-  void set_aside(std::string_view id, const Status& why);
+  // Answers for how long, in words. One that was lost takes the same hardware under other names with it, and is opened
+  // anew when its time is over.
+  std::string set_aside(std::string_view id, const Status& why);
+  bool is_set_aside(std::string_view id) const;
+  // A job that went wrong there, or well: a device that fails again and again is set aside.
+  void failed(std::string_view id, const Status& why);
+  void served(std::string_view id);
 
  private:
   struct OneDriver {
@@ -45,10 +52,13 @@ class DeviceTable {
     std::unique_ptr<Driver> driver;
     std::vector<DeviceInfo> devices;
     std::map<std::string, std::shared_ptr<Device>, std::less<>> open;
+    std::vector<std::shared_ptr<Device>> lost;
   };
 
   std::vector<DeviceInfo> enumerate(const std::string& name, OneDriver& driver);
   OneDriver* driver_named(std::string_view id);
+  DeviceInfo as_it_is(const DeviceInfo& known) const;  // REQUIRES: known_mutex_
+  void close(std::string_view id);
 
   const Config& config_;
   const Registry& registry_;
@@ -57,6 +67,7 @@ class DeviceTable {
   std::map<std::string, OneDriver, std::less<>> drivers_;  // fixed after construction
   mutable std::mutex known_mutex_;
   std::map<std::string, DeviceInfo, std::less<>> known_;  // by id
+  SetAside aside_;
 };
 
 }  // namespace kiln

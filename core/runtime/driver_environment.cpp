@@ -148,6 +148,9 @@ DriverEnvironment driver_environment(const Config& config, const DriverSurroundi
   if (const auto threads = plugin_integer(config, "threads"); threads && *threads >= 0) {
     add("LP_NUM_THREADS", std::to_string(*threads));
   }
+  // oneDNN's OpenMP threads meet after each primitive and by default spin there for milliseconds, which on a core that
+  // another process has taken holds up everybody. With these, about 50 us, they spin briefly and then sleep.
+  if (!surroundings.variables.contains("OMP_WAIT_POLICY")) add("GOMP_SPINCOUNT", "1000");
   if (config.cache.directory.empty()) return environment;
   const fs::path folder = config.cache.directory / "driver" / folder_name(surroundings, environment.set);
   std::error_code ignored;

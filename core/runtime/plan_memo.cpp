@@ -19,12 +19,26 @@ static_assert(conv_bytes == 14 * sizeof(std::int64_t) + 4, "a field was added or
 constexpr std::size_t gemm_bytes = offsetof(GemmSpec, activation) + sizeof(GemmSpec::activation);
 static_assert(gemm_bytes == 3 * sizeof(std::int64_t) + 3, "a field was added or a gap has come in");
 
+std::uint64_t word(const void* bytes, std::size_t at) noexcept {
+  std::uint64_t value;
+  std::memcpy(&value, static_cast<const char*>(bytes) + at, sizeof value);
+  return value;
+}
+
+// As memcmp() == 0, in line: a call of it costs as much as the rest of a lookup. The last word may overlap the one
+// before it.
+template <std::size_t bytes>
+bool same_bytes(const void* a, const void* b) noexcept {
+  std::uint64_t differ = word(a, bytes - 8) ^ word(b, bytes - 8);
+  for (std::size_t at = 0; at + 8 <= bytes; at += 8) differ |= word(a, at) ^ word(b, at);
+  return differ == 0;
+}
+
 // As ==, without the detour by way of std::visit. REQUIRES: the specs have a hash.
 bool same(const KernelSpec& a, const KernelSpec& b) noexcept {
   if (a.index() != b.index()) return false;
-  if (const auto* conv = std::get_if<Conv2dSpec>(&a))
-    return std::memcmp(conv, std::get_if<Conv2dSpec>(&b), conv_bytes) == 0;
-  return std::memcmp(std::get_if<GemmSpec>(&a), std::get_if<GemmSpec>(&b), gemm_bytes) == 0;
+  if (const auto* conv = std::get_if<Conv2dSpec>(&a)) return same_bytes<conv_bytes>(conv, std::get_if<Conv2dSpec>(&b));
+  return same_bytes<gemm_bytes>(std::get_if<GemmSpec>(&a), std::get_if<GemmSpec>(&b));
 }
 
 std::uint64_t with_device(std::uint64_t hash, const Device& device) noexcept {
@@ -45,18 +59,20 @@ const KeyedPlan* PlanMemo::find(const KernelSpec& spec, const Device& device, st
   const Entry* entry = table_.find(with_device(*hash, device), [&](const Entry& each) {
     return each.device == &device && each.revision == revision && same(each.spec, spec);
   });
-  return entry == nullptr ? nullptr : entry->plan.get();
+  return entry == nullptr ? nullptr : &entry->plan;
 }
 
 std::shared_ptr<const KeyedPlan> PlanMemo::keep(const KernelSpec& spec, const Device& device, std::uint64_t revision,
                                                 KeyedPlan plan) {
-  auto kept = std::make_shared<const KeyedPlan>(std::move(plan));
   const auto hash = spec_hash(spec);
-  if (!hash) return kept;
+  if (!hash) return std::make_shared<const KeyedPlan>(std::move(plan));
+  const std::uint64_t hash_of_both = with_device(*hash, device);
+  const auto entry = std::make_shared<const Entry>(Entry{std::move(plan), &device, revision, hash_of_both, spec});
+  const std::shared_ptr<const KeyedPlan> kept(entry, &entry->plan);
   const std::lock_guard lock(mutex_);
   if (entries_.size() >= most_plans || find(spec, device, revision) != nullptr) return kept;
-  entries_.push_back(std::make_unique<Entry>(Entry{spec, &device, revision, kept}));
-  if (auto cells = table_.insert(with_device(*hash, device), *entries_.back())) outgrown_.push_back(std::move(cells));
+  entries_.push_back(entry);
+  if (auto cells = table_.insert(*entry)) outgrown_.push_back(std::move(cells));
   return kept;
 }
 

@@ -35,16 +35,19 @@ class PlanMemo {
                                         KeyedPlan plan);
 
  private:
-  struct Entry {
-    KernelSpec spec;
+  struct alignas(64) Entry {
+    KeyedPlan plan;  // in the entry's first line: what a finder goes on to
     const Device* device;
     std::uint64_t revision;
-    std::shared_ptr<const KeyedPlan> plan;
+    std::uint64_t hash_of_both;  // spec and device
+    KernelSpec spec;
+
+    std::uint64_t hash() const noexcept { return hash_of_both; }
   };
 
   mutable std::mutex mutex_;  // of keep()
-  ReadMostlyTable<Entry> table_{512};
-  std::vector<std::unique_ptr<Entry>> entries_;
+  ReadMostlyTable<const Entry> table_{512};
+  std::vector<std::shared_ptr<const Entry>> entries_;
   std::vector<std::shared_ptr<const void>> outgrown_;  // cells that readers may still look at
 };
 

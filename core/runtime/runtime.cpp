@@ -1,7 +1,7 @@
 #include <kiln/runtime.hpp>
 
-#include "runtime/device_table.hpp"
-#include "runtime/plan_memo.hpp"
+#include "runtime/parts.hpp"
+#include "runtime/request_tensors.hpp"
 #include "runtime/run_statistics.hpp"
 #include "runtime/verification.hpp"
 #include "runtime/warming.hpp"
@@ -9,7 +9,7 @@
 #include <kiln/config_reader.hpp>
 
 #include <algorithm>
-#include <cstring>
+#include <cstdio>
 #include <set>
 
 namespace kiln {
@@ -24,51 +24,12 @@ bool another_device_may_serve(const Status& status) {
          status.code == StatusCode::unsupported;
 }
 
-bool stop_requested(const RunRequest& request) { return request.stop != nullptr && request.stop->load(); }
-
-Status check_tensors(const RunRequest& request) {
-  const std::vector<TensorDecl> declared = tensors_of(request.spec);
-  if (declared.size() != request.tensors.size()) {
-    return invalid_argument(std::to_string(request.tensors.size()) + " tensors given, expected " +
-                            std::to_string(declared.size()));
-  }
-  for (std::size_t i = 0; i < declared.size(); ++i) {
-    const TensorArgument& given = request.tensors[i];
-    const bool constant = declared[i].role == TensorRole::constant;
-    if (constant ? given.constant == nullptr : given.host == nullptr) {
-      return invalid_argument("tensor " + declared[i].name + ": expected a " + (constant ? "Constant" : "host tensor"));
-    }
-    const std::size_t bytes = constant ? given.constant->tensor().bytes().size() : given.host->bytes().size();
-    if (bytes != declared[i].bytes) {
-      return invalid_argument("tensor " + declared[i].name + ": " + std::to_string(bytes) + " bytes, expected " +
-                              std::to_string(declared[i].bytes));
-    }
-  }
-  return {};
+// A job that went wrong on the device; again and again, and the device is set aside.
+bool is_the_devices_failure(const Status& status) {
+  return status.code == StatusCode::timeout || status.code == StatusCode::internal;
 }
 
-// The contents of a request's inout tensors before its first run, so that every run does the same work.
-class InoutSnapshot {
- public:
-  explicit InoutSnapshot(const RunRequest& request) : request_(request) {
-    const std::vector<TensorDecl> declared = tensors_of(request.spec);
-    for (std::size_t i = 0; i < declared.size(); ++i) {
-      if (declared[i].role != TensorRole::inout) continue;
-      const std::span<const std::byte> bytes = request.tensors[i].host->bytes();
-      saved_.emplace_back(i, std::vector<std::byte>(bytes.begin(), bytes.end()));
-    }
-  }
-
-  void restore() const {
-    for (const auto& [index, bytes] : saved_) {
-      std::memcpy(request_.tensors[index].host->bytes().data(), bytes.data(), bytes.size());
-    }
-  }
-
- private:
-  const RunRequest& request_;
-  std::vector<std::pair<std::size_t, std::vector<std::byte>>> saved_;
-};
+bool stop_requested(const RunRequest& request) { return request.stop != nullptr && request.stop->load(); }
 
 // How far a rate may pass the roof: Winograd's F(4,3) does a quarter of the direct multiplications.
 double roof_of(const KernelSpec& spec, const DeviceInfo& device) {
@@ -76,64 +37,13 @@ double roof_of(const KernelSpec& spec, const DeviceInfo& device) {
   return device.roof_gflops * (conv != nullptr && conv->accuracy == Accuracy::winograd ? 4.0 : 1.0);
 }
 
-struct PlannedPrograms {
-  std::vector<ProgramHandle> passes;
-  std::vector<ProgramHandle> prepare;
-  Tier tier = Tier::memory;
-  std::uint64_t build_ns = 0;
-};
-
-struct OneGenerator {
-  std::vector<Dialect> dialects;
-  std::unique_ptr<KernelGenerator> generator;
-};
-
-struct Service {  // what serves one request on one device
-  std::shared_ptr<Device> device;
-  KernelGenerator* generator = nullptr;
-  std::shared_ptr<const KeyedPlan> keyed;
-  PlannedPrograms programs;
-};
-
 }  // namespace
-
-struct Runtime::Parts {
-  // In order of construction; destroyed from the last to the first.
-  Config config;
-  Log log;
-  WorkCounters counters;
-  DeviceTable devices;
-  std::unique_ptr<ProgramCache> cache;
-  std::unique_ptr<Executor> executor;
-  std::unique_ptr<DeviceSelector> selector;
-  std::vector<OneGenerator> generators;  // preferred first
-  PlanMemo memo;
-  std::mutex warm_mutex;
-  std::set<std::string> warm;  // "device|variant-independent spec" that ran in this process
-
-  Parts(const Config& chosen, const Registry& registry, Log to)
-      : config(chosen), log(to), devices(config, registry, log, counters) {}
-
-  std::pair<KernelGenerator*, Dialect> generator_for(const DeviceInfo& device) const;
-  Result<std::vector<DeviceInfo>> candidates(const RunRequest& request, const std::set<std::string>& refused,
-                                             RunReport& report);
-  Result<std::string> choose(const RunRequest& request, const std::set<std::string>& refused, RunReport& report);
-  Result<std::shared_ptr<const KeyedPlan>> plan(const RunRequest& request, const Device& device,
-                                                KernelGenerator& generator, Dialect dialect);
-  Result<std::vector<KeptProgram>> programs_of(const std::vector<WarmJob>& jobs, const Device& device);
-  Result<PlannedPrograms> acquire(const KeyedPlan& keyed, Device& device);
-  Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);
-  Result<Measurement> run_once(const RunRequest& request, const Service& service, bool poisoned);
-  Status run_all(const RunRequest& request, const Service& service, RunReport& report);
-  Status compare(const RunRequest& request, RunReport& report);
-  void learn(const RunRequest& request, const Service& service, const Measurement& measurement);
-  bool is_warm(const RunRequest& request, const std::string& device, bool now_warm);
-};
 
 Runtime::Runtime(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Runtime::~Runtime() = default;
 
-Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Registry& registry, Log log) {
+Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Registry& registry, Log log,
+                                                 TraceSink* trace) {
   auto parts = std::make_unique<Parts>(config, registry, log);
   auto make_cache = registry.cache(config.cache.name);
   if (!make_cache) return std::move(make_cache).error().within("[cache] name");
@@ -147,10 +57,11 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
   auto cache = make_cache.value()({log, config.cache});
   if (!cache) return std::move(cache).error().within("cache '" + config.cache.name + "'");
   parts->cache = std::move(cache).value();
-  auto executor = make_executor.value()({log, config.executor, &parts->counters});
+  auto executor = make_executor.value()({log, config.executor, &parts->counters, trace});
   if (!executor) return std::move(executor).error().within("executor '" + config.executor.name + "'");
   parts->executor = std::move(executor).value();
-  auto selector = make_selector.value()({log, config.selector, config.device, config.cache.directory});
+  auto selector =
+      make_selector.value()({log, config.selector, config.device, config.cache.directory, config.cache.read_only});
   if (!selector) return std::move(selector).error().within("selector '" + config.selector.name + "'");
   parts->selector = std::move(selector).value();
   for (const RegisteredGenerator* registered : *chosen_generators) {
@@ -186,164 +97,24 @@ RunReport Runtime::run(const RunRequest& request) {
     }
     auto service = parts_->prepare(request, *device, report);
     Status status = service ? parts_->run_all(request, *service, report) : std::move(service).error();
+    if (status.ok()) parts_->devices.served(*device);
     if (status.ok() || !another_device_may_serve(status) || stop_requested(request)) {
+      if (is_the_devices_failure(status)) parts_->devices.failed(*device, status);
       report.status = std::move(status);
       return report;
     }
-    if (status.code != StatusCode::unsupported) parts_->devices.set_aside(*device, status);
+    std::string for_how_long;
+    if (status.code != StatusCode::unsupported) {
+      for_how_long = " (set aside for " + parts_->devices.set_aside(*device, status) + ")";
+    }
     if (parts_->config.device.fallback == Fallback::never) {
       report.status = status.within("fallback = \"never\"");
       return report;
     }
-    report.notes.push_back(*device + " cannot serve: " + status.message);
+    report.notes.push_back(*device + " cannot serve: " + status.message + for_how_long);
     report.device = {};
     refused.insert(*device);
   }
-}
-
-std::pair<KernelGenerator*, Dialect> Runtime::Parts::generator_for(const DeviceInfo& device) const {
-  for (const Dialect dialect : device.dialects) {
-    for (const OneGenerator& one : generators) {
-      if (std::find(one.dialects.begin(), one.dialects.end(), dialect) != one.dialects.end()) {
-        return {one.generator.get(), dialect};
-      }
-    }
-  }
-  return {nullptr, Dialect::invalid};
-}
-
-// The devices that may serve: the one that was asked for while it can, else all that are usable.
-Result<std::vector<DeviceInfo>> Runtime::Parts::candidates(const RunRequest& request,
-                                                           const std::set<std::string>& refused, RunReport& report) {
-  std::string wanted = request.device.empty() ? config.device.prefer : request.device;
-  if (wanted == "auto") wanted.clear();
-  if (!wanted.empty() && !refused.contains(wanted)) {
-    Status why;
-    for (const DeviceInfo& device : devices.enumerate_for(wanted)) {
-      if (device.id != wanted) continue;
-      if (device.usable) return std::vector<DeviceInfo>{device};
-      why = unavailable("device " + wanted + ": " + device.why_not);
-    }
-    if (why.ok()) {
-      std::string there;
-      for (const DeviceInfo& device : devices.enumerate_all()) there += (there.empty() ? "" : ", ") + device.id;
-      why = unavailable("device " + wanted + ": there is no such device; there is " + (there.empty() ? "none" : there));
-    }
-    if (config.device.fallback == Fallback::never) return why.within("fallback = \"never\"");
-    report.notes.push_back(why.message);
-  }
-  std::vector<DeviceInfo> usable;
-  for (DeviceInfo& device : devices.enumerate_all()) {
-    if (device.usable && !refused.contains(device.id) && device.id != wanted) usable.push_back(std::move(device));
-  }
-  return usable;
-}
-
-Result<std::string> Runtime::Parts::choose(const RunRequest& request, const std::set<std::string>& refused,
-                                           RunReport& report) {
-  auto able = candidates(request, refused, report);
-  if (!able) return std::move(able).error();
-  std::vector<Candidate> offered;
-  for (const DeviceInfo& device : *able) {
-    if (generator_for(device).first == nullptr) {
-      report.notes.push_back(device.id + " cannot serve: no generator writes its dialect");
-      continue;
-    }
-    std::uint64_t wait_ns = 0;
-    if (devices.is_open(device.id)) {
-      if (auto opened = devices.open(device.id)) wait_ns = executor->backlog_ns(**opened);
-    }
-    offered.push_back({&device, wait_ns, !is_warm(request, device.id, false)});
-  }
-  if (offered.empty()) {
-    std::string reasons;
-    for (const std::string& note : report.notes) reasons += (reasons.empty() ? "" : "; ") + note;
-    return unavailable("no device can serve" + (reasons.empty() ? ": there is none" : ": " + reasons));
-  }
-  if (offered.size() == 1) {
-    const bool asked = offered[0].device->id == request.device || offered[0].device->id == config.device.prefer;
-    report.selected_because = asked ? "asked for" : "the only device that can serve";
-    return offered[0].device->id;
-  }
-  auto choice = selector->select(request.spec, offered);
-  if (!choice) return std::move(choice).error();
-  report.selected_because = choice->because;
-  return offered[choice->candidate].device->id;
-}
-
-Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::plan(const RunRequest& request, const Device& device,
-                                                              KernelGenerator& generator, Dialect dialect) {
-  const std::uint64_t revision = generator.revision();
-  // The memo owns it as long as the runtime lives: a pointer that owns nothing is enough.
-  if (const KeyedPlan* known = memo.find(request.spec, device, revision))
-    return std::shared_ptr<const KeyedPlan>(std::shared_ptr<const KeyedPlan>(), known);
-  auto plan = generator.generate(request.spec, device.info(), dialect);
-  if (!plan) return std::move(plan).error();
-  if (Status status = validate(*plan); !status.ok()) return status;
-  KeyedPlan keyed{std::make_shared<const KernelPlan>(std::move(*plan)), {}, {}};
-  const std::string label = request.name + "/" + keyed.plan->variant;
-  for (const Pass& pass : keyed.plan->prepare) keyed.prepare.push_back(key_of(pass.source, device.info(), label));
-  for (const Pass& pass : keyed.plan->passes) keyed.passes.push_back(key_of(pass.source, device.info(), label));
-  return memo.keep(request.spec, device, revision, std::move(keyed));
-}
-
-// Each once, in the order of the jobs.
-Result<std::vector<KeptProgram>> Runtime::Parts::programs_of(const std::vector<WarmJob>& jobs, const Device& device) {
-  std::vector<KeptProgram> programs;
-  std::set<Digest> seen;
-  const auto [generator, dialect] = generator_for(device.info());
-  if (generator == nullptr) return unsupported("device " + device.info().id + ": no generator writes its dialect");
-  for (const WarmJob& job : jobs) {
-    RunRequest request;
-    request.name = job.name;
-    request.spec = job.spec;
-    auto keyed = plan(request, device, *generator, dialect);
-    if (!keyed) return std::move(keyed).error().within("job '" + job.name + "'");
-    const auto add = [&](const std::vector<Pass>& passes, const std::vector<ProgramKey>& keys) {
-      for (std::size_t i = 0; i < passes.size(); ++i) {
-        if (seen.insert(keys[i].digest).second) programs.push_back({keys[i], passes[i].source, 0});
-      }
-    };
-    add((*keyed)->plan->prepare, (*keyed)->prepare);
-    add((*keyed)->plan->passes, (*keyed)->passes);
-  }
-  return programs;
-}
-
-Result<PlannedPrograms> Runtime::Parts::acquire(const KeyedPlan& keyed, Device& device) {
-  PlannedPrograms programs;
-  const auto add = [&](const std::vector<Pass>& passes, const std::vector<ProgramKey>& keys,
-                       std::vector<ProgramHandle>& to) -> Status {
-    for (std::size_t i = 0; i < passes.size(); ++i) {
-      auto acquired = cache->get_or_build(keys[i], passes[i].source, device);
-      if (!acquired) return std::move(acquired).error();
-      to.push_back(acquired->program);
-      programs.tier = std::min(programs.tier, acquired->tier);  // Tier is ordered from the slowest
-      programs.build_ns += acquired->build_ns;
-    }
-    return {};
-  };
-  if (Status status = add(keyed.plan->prepare, keyed.prepare, programs.prepare); !status.ok()) return status;
-  if (Status status = add(keyed.plan->passes, keyed.passes, programs.passes); !status.ok()) return status;
-  return programs;
-}
-
-Result<Service> Runtime::Parts::prepare(const RunRequest& request, const std::string& id, RunReport& report) {
-  auto device = devices.open(id);
-  if (!device) return std::move(device).error();
-  report.device = (*device)->info();
-  const auto [generator, dialect] = generator_for(report.device);
-  if (generator == nullptr) return unsupported("device " + id + ": no generator writes its dialect");
-  auto keyed = plan(request, **device, *generator, dialect);
-  if (!keyed) return std::move(keyed).error();
-  report.variant = (*keyed)->plan->variant;
-  auto programs = acquire(**keyed, **device);
-  if (!programs) return std::move(programs).error();
-  report.tier = programs->tier;
-  report.build_ns = programs->build_ns;
-  report.keys.clear();
-  for (const ProgramKey& key : (*keyed)->passes) report.keys.push_back(key.digest.hex());
-  return Service{*device, generator, std::move(*keyed), std::move(*programs)};
 }
 
 Result<Measurement> Runtime::Parts::run_once(const RunRequest& request, const Service& service, bool poisoned) {
@@ -370,21 +141,28 @@ Status Runtime::Parts::run_all(const RunRequest& request, const Service& service
     const bool compared = request.verify && (run == 0 || run + 1 == runs);
     if (run != 0) snapshot.restore();
     if (compared) poison_outputs(request);
-    const bool ran_before = is_warm(request, report.device.id, true);
+    const bool ran_before = begins_to_run(request, report.device.id);
+    RunConditions conditions;
+    if (run == 0) conditions.build_ns = service.programs.build_ns;
+    const auto use = resources.begin(report.device, report.device.id);
     auto measurement = run_once(request, service, compared);
-    if (!measurement) return std::move(measurement).error();
+    conditions.contended = use.contended();
+    if (!measurement) {
+      conditions.status = measurement.error();
+      selector->record(request.spec, service.device->info(), {}, conditions);
+      return std::move(measurement).error();
+    }
     if (run == 0) {
       report.first_output_ns = now_ns();
       measurement->build_ns += service.programs.build_ns;
     }
     measurement->tier = service.programs.tier;
     measurement->first_run = !ran_before;
-    if (compared) {
-      if (Status status = compare(request, report); !status.ok()) return status;
-      measurement->verified = report.verified;
-    }
+    if (compared) conditions.status = compare(request, report);
+    if (compared) measurement->verified = report.verified;
+    learn(request, service, *measurement, conditions);
+    if (!conditions.status.ok()) return conditions.status;
     statistics.add(*measurement);
-    learn(request, service, *measurement);
     report.runs = run + 1;
   }
   report.median = statistics.median();
@@ -416,17 +194,14 @@ Status Runtime::Parts::compare(const RunRequest& request, RunReport& report) {
   return internal_error(report.device.id + ": " + text);
 }
 
-void Runtime::Parts::learn(const RunRequest& request, const Service& service, const Measurement& measurement) {
-  selector->record(request.spec, service.device->info(), measurement);
+void Runtime::Parts::learn(const RunRequest& request, const Service& service, const Measurement& measurement,
+                           const RunConditions& conditions) {
+  selector->record(request.spec, service.device->info(), measurement, conditions);
+  if (!conditions.status.ok()) return;
   service.generator->record(request.spec, service.device->info(), service.keyed->plan->variant, measurement);
 }
 
-bool Runtime::Parts::is_warm(const RunRequest& request, const std::string& device, bool now_warm) {
-  std::string which = device + "|" + canonical_text(request.spec);
-  const std::lock_guard lock(warm_mutex);
-  if (now_warm) return !warm.insert(std::move(which)).second;
-  return warm.contains(which);
-}
+Result<Explanation> Runtime::explain(const RunRequest& request) { return parts_->explain(request); }
 
 std::vector<DeviceInfo> Runtime::devices() { return parts_->devices.enumerate_all(); }
 std::vector<DeviceInfo> Runtime::known_devices() const { return parts_->devices.known(); }
@@ -451,6 +226,16 @@ Result<WarmReport> Runtime::warm(const WarmRequest& request) {
   if (!programs) return std::move(programs).error();
   if (programs->size() > request.most) programs->resize(request.most);
   return warm_programs(*programs, **device, *parts_->cache, request);
+}
+
+Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, VariantBench& bench,
+                                  const TuneOptions& options) {
+  if (Status status = validate(spec); !status.ok()) return status;
+  auto device = parts_->devices.open(std::string(id));
+  if (!device) return std::move(device).error();
+  const auto [generator, dialect] = parts_->generator_for((*device)->info());
+  if (generator == nullptr) return unsupported("device " + std::string(id) + ": no generator writes its dialect");
+  return generator->tune(spec, (*device)->info(), dialect, bench, options);
 }
 
 CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }

@@ -1,46 +1,69 @@
 #include "selector/exploration.hpp"
 
-#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <tuple>
 
 namespace kiln::selector {
 namespace {
 
-constexpr double clearly_slower = 2;
+constexpr double long_shot = 2.33;  // standard deviations: one chance in a hundred
 
-// The least cost that rests on runs; infinite where there is none.
-double best_of(std::span<const Prospect> prospects) {
-  double best = std::numeric_limits<double>::infinity();
-  for (const Prospect& prospect : prospects) {
-    if (prospect.run.evidence != Evidence::roof) best = std::min(best, prospect.cost_ns());
-  }
-  return best;
+double normal_cdf(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
+
+// E[max(0, best − X)] for a log-normal X: what a run that turns out cheaper saves.
+double expected_saving(double best, double log_mean, double deviation) {
+  if (deviation <= 0) return std::max(0.0, best - std::exp(log_mean));
+  const double d = (std::log(best) - log_mean) / deviation;
+  return best * normal_cdf(d) - std::exp(log_mean + deviation * deviation / 2) * normal_cdf(d - deviation);
 }
 
 }  // namespace
 
-bool Exploration::wants_look(const Prospect& prospect, double best_ns) const {
-  if (prospect.looks >= most_looks || prospect.run.runs >= most_looks) return false;
-  if (!prospect.run.known()) return true;
-  const double cost = prospect.cost_ns();
-  if (prospect.run.evidence == Evidence::own) return cost <= clearly_slower * best_ns;
-  if (cost <= hopeless * best_ns) return true;
-  // The device's own runs of shapes that scale soundly to this one settle it.
-  if (prospect.run.evidence == Evidence::near || prospect.run.evidence == Evidence::larger) return false;
-  return prospect.looks == 0 && explored_ns_ + cost <= share_ * worked_ns_;
+std::optional<Exploration::Look> Exploration::look_at(std::span<const Prospect> prospects, std::size_t candidate,
+                                                      double best_ns, double best_deviation) const {
+  const Prospect& prospect = prospects[candidate];
+  const bool allowed = prospect.looks < most_looks && prospect.run.runs < most_looks;
+  if (!prospect.run.known()) {
+    if (allowed) return Look{candidate, 0};
+    // Nothing came back from its looks that could be learned from. It may be tried again, at the expense of the budget;
+    // what it takes is not known, so it is charged as if it were hopeless.
+    const double assumed_ns = 10 * best_ns * prospect.repeat;
+    if (std::isfinite(assumed_ns) && affords(assumed_ns)) return Look{candidate, assumed_ns};
+    return std::nullopt;
+  }
+  const double cost_ns = prospect.cost_ns();
+  if (!allowed) return std::nullopt;
+  if (prospect.run.evidence == Evidence::own && cost_ns <= best_ns) return std::nullopt;  // it is chosen anyway
+  const double deviation = std::hypot(prospect.run.log_deviation, best_deviation);
+  if (prospect.hopeless(best_ns)) {
+    const double job_ns = cost_ns * prospect.repeat;
+    const bool may_win = std::log(cost_ns / best_ns) < long_shot * deviation;
+    if (prospect.looks == 0 && prospect.run.runs == 0 && may_win && affords(job_ns)) return Look{candidate, job_ns};
+    return std::nullopt;
+  }
+  const double saving = expected_saving(best_ns, std::log(cost_ns), deviation);
+  const double loss = std::max(0.0, cost_ns - best_ns);
+  if (saving * (horizon + prospect.repeat) <= loss * prospect.repeat) return std::nullopt;
+  return Look{candidate, 0};
 }
 
-std::optional<std::size_t> Exploration::next(std::span<const Prospect> prospects) {
+std::optional<Exploration::Look> Exploration::next(std::span<const Prospect> prospects) const {
   if (prospects.size() < 2) return std::nullopt;
-  const double best_ns = best_of(prospects);
-  std::optional<std::size_t> chosen;
-  const auto rank = [&](std::size_t i) { return std::tuple(prospects[i].looks, prospects[i].cost_ns()); };
-  for (std::size_t i = 0; i < prospects.size(); ++i) {
-    if (wants_look(prospects[i], best_ns) && (!chosen || rank(i) < rank(*chosen))) chosen = i;
+  const double best_ns = best_cost_ns(prospects);
+  double best_deviation = 0;
+  for (const Prospect& prospect : prospects) {
+    if (prospect.cost_ns() == best_ns && prospect.run.known()) best_deviation = prospect.run.log_deviation;
   }
-  if (chosen && prospects[*chosen].run.known() && prospects[*chosen].cost_ns() > hopeless * best_ns) {
-    explored_ns_ += prospects[*chosen].cost_ns();
+  std::optional<Look> chosen;
+  // Within the allowance first; then those with the fewest looks; of those what needs no compiler, then the cheapest.
+  const auto rank = [&](const Look& look) {
+    const Prospect& prospect = prospects[look.candidate];
+    return std::tuple(look.charged_ns > 0, prospect.looks, prospect.needs_compiler(), prospect.cost_ns());
+  };
+  for (std::size_t i = 0; i < prospects.size(); ++i) {
+    const auto look = look_at(prospects, i, best_ns, best_deviation);
+    if (look && (!chosen || rank(*look) < rank(*chosen))) chosen = look;
   }
   return chosen;
 }

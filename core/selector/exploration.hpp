@@ -1,8 +1,11 @@
-// Exploration: when a candidate is chosen to be looked at rather than because it is expected to be the cheapest.
+// Exploration: when a candidate is looked at rather than taken because it is expected to be the cheapest.
 //
-// At most three looks per bucket and device, and none at what is known to be slower. A candidate that is expected to be
-// ten times slower is tried once at most, out of the share of time that the configuration allows, and not at all where
-// runs of its own leave no doubt. Thread-safety: none; the selector locks. Ownership: values.
+// At the start of a bucket each candidate has an allowance of three looks. A look is taken where what it may save over
+// the runs that are likely to come outweighs what it costs (expected improvement of a log-normal belief), so that what
+// is clearly slower is looked at once, and what is predicted to be clearly slower not at all. Beyond the allowance, and
+// for a candidate that is predicted to be ten times slower, which is tried once at most, looking is paid for out of a
+// share of the time spent in jobs.
+// Thread-safety: none; the selector locks. Ownership: values.
 #pragma once
 
 #include "selector/prospect.hpp"
@@ -16,17 +19,29 @@ namespace kiln::selector {
 class Exploration {
  public:
   static constexpr std::uint32_t most_looks = 3;
-  static constexpr double hopeless = 10;  // times the best
+  static constexpr double horizon = 100;  // runs that a finding is taken to serve
 
-  // share: of the time spent in jobs, what may be spent on hopeless candidates.
+  // share: of the time spent in jobs, what may be spent on looking beyond the allowance.
   explicit Exploration(double share) : share_(share) {}
 
-  // The candidate to look at; nullopt: none needs it.
-  std::optional<std::size_t> next(std::span<const Prospect> prospects);
+  struct Look {
+    std::size_t candidate;
+    double charged_ns;  // to the budget; 0: within the allowance
+  };
+  // The candidate to look at; nullopt: none is worth it.
+  std::optional<Look> next(std::span<const Prospect> prospects) const;
+  // Whether the budget has room for a job of that length.
+  bool affords(double ns) const { return explored_ns_ + ns <= share_ * worked_ns_; }
+
+  void charge(double ns) { explored_ns_ += ns; }
   void spend(double job_ns) { worked_ns_ += job_ns; }
+  double explored_ns() const noexcept { return explored_ns_; }
+  double worked_ns() const noexcept { return worked_ns_; }
+  double share() const noexcept { return share_; }
 
  private:
-  bool wants_look(const Prospect& prospect, double best_ns) const;
+  std::optional<Look> look_at(std::span<const Prospect> prospects, std::size_t candidate, double best_ns,
+                              double best_deviation) const;
 
   double share_;
   double worked_ns_ = 0;

@@ -28,13 +28,25 @@ std::string missed_preference(const DeviceConfig& device) {
 
 }  // namespace selector
 
-Result<Choice> FixedSelector::select(const KernelSpec&, std::span<const Candidate> candidates) noexcept {
+Result<Choice> FixedSelector::select(const KernelSpec&, std::span<const Candidate> candidates,
+                                     const JobTerms&) noexcept {
   if (auto decided = selector::by_preference(device_, candidates)) return *std::move(decided);
   return Choice{0, selector::missed_preference(device_) + candidates[0].device->id + ": the first of " +
                        std::to_string(candidates.size()) + (candidates.size() == 1 ? " candidate" : " candidates") +
                        " (selector fixed)"};
 }
 
-void FixedSelector::record(const KernelSpec&, const DeviceInfo&, const Measurement&) noexcept {}
+Result<Explanation> FixedSelector::explain(const KernelSpec& spec, std::span<const Candidate> candidates,
+                                           const JobTerms& terms) noexcept {
+  auto choice = select(spec, candidates, terms);
+  if (!choice) return std::move(choice).error();
+  Explanation explanation;
+  explanation.bucket = "any";
+  explanation.words = {choice->because, "selector fixed measures nothing: it has no figures"};
+  explanation.choice = std::move(*choice);
+  return explanation;
+}
+
+void FixedSelector::record(const KernelSpec&, const DeviceInfo&, const Measurement&, const RunConditions&) noexcept {}
 
 }  // namespace kiln

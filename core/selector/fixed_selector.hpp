@@ -15,8 +15,12 @@ class FixedSelector final : public DeviceSelector {
   explicit FixedSelector(DeviceConfig device) : device_(std::move(device)) {}
 
   // unavailable also where the preferred device is no candidate and [device] fallback is "never".
-  Result<Choice> select(const KernelSpec& spec, std::span<const Candidate> candidates) noexcept override;
-  void record(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement) noexcept override;
+  Result<Choice> select(const KernelSpec& spec, std::span<const Candidate> candidates,
+                        const JobTerms& terms) noexcept override;
+  Result<Explanation> explain(const KernelSpec& spec, std::span<const Candidate> candidates,
+                              const JobTerms& terms) noexcept override;
+  void record(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
+              const RunConditions& conditions) noexcept override;
 
  private:
   const DeviceConfig device_;

@@ -5,24 +5,43 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <limits>
 
 namespace kiln {
 namespace {
 
+using selector::Decision;
+using selector::Ground;
 using selector::Prospect;
+using selector::ShapeBucket;
+using selector::Unfit;
 
-constexpr std::chrono::seconds save_interval{5};
+constexpr std::chrono::seconds save_interval{2};
+constexpr std::size_t most_buckets = 4096;
 
-// A Winograd transform does up to four times fewer operations than the direct FLOPs that rates are counted in: F(4, 3).
-double direct_rate_limit(const KernelSpec& spec, const DeviceInfo& device) {
-  const auto* conv = std::get_if<Conv2dSpec>(&spec);
-  return device.roof_gflops * (conv != nullptr && conv->accuracy == Accuracy::winograd ? 4 : 1);
-}
-
-std::string times(double figure) {
+std::string one_decimal(double figure) {
   std::string text = std::to_string(figure);
   return text.substr(0, text.find('.') + 2);
+}
+
+std::string percent(double share) { return one_decimal(100 * share) + " %"; }
+
+std::string factor(double log_deviation) { return "x" + one_decimal(std::exp(log_deviation)); }
+
+// "cpu: 0.48 ms = 0.46 ms run + 0.02 ms transfer (12 runs, within x1.1)"
+std::string statement(const Prospect& prospect) {
+  const CandidateCost cost = prospect.figures();
+  std::string words = cost.device + ": ";
+  if (!prospect.run.known()) return words + "not measured yet, and nothing lets expect a time";
+  words += selector::duration_text(cost.cost_ns) + " = " + selector::duration_text(cost.run_ns) + " run";
+  if (cost.transfer_ns > 0) words += " + " + selector::duration_text(cost.transfer_ns) + " transfer";
+  if (cost.queue_ns > 0) words += " + " + selector::duration_text(cost.queue_ns) + " queue";
+  if (cost.build_ns > 0) {
+    words += " + " + selector::duration_text(cost.build_ns) + " build ÷ " +
+             std::to_string(static_cast<std::uint64_t>(prospect.uses)) + " runs";
+  }
+  words += " (" + cost.evidence + ", within " + factor(cost.deviation);
+  if (prospect.looks > 0) words += ", looks " + std::to_string(prospect.looks);
+  return words + ")";
 }
 
 }  // namespace
@@ -36,111 +55,149 @@ Result<std::unique_ptr<DeviceSelector>> LearningSelector::create(const SelectorC
   if (!(config.exploration >= 0 && config.exploration <= 1)) {
     return invalid_argument("[selector] exploration = " + std::to_string(config.exploration) + ": expected 0 to 1");
   }
-  auto policy = selector::make_policy(config);
-  if (!policy) return std::move(policy).error();
-  return std::unique_ptr<DeviceSelector>(new LearningSelector(context, std::move(policy).value()));
+  auto chooser = selector::Chooser::create(config);
+  if (!chooser) return std::move(chooser).error();
+  return std::unique_ptr<DeviceSelector>(new LearningSelector(context, std::move(chooser).value()));
 }
 
-LearningSelector::LearningSelector(const SelectorContext& context, std::unique_ptr<selector::Policy> policy)
+LearningSelector::LearningSelector(const SelectorContext& context, selector::Chooser chooser)
     : context_(context),
       model_(context.config.ema_alpha),
-      exploration_(context.config.exploration),
-      policy_(std::move(policy)),
+      chooser_(std::move(chooser)),
+      decisions_(context.config.log && !context.read_only ? context.cache_directory : std::filesystem::path{},
+                 context.config.max_log, context.log),
       next_save_(Clock::now() + save_interval),
-      store_(context.cache_directory, context.log) {}
+      store_(context.cache_directory, context.log, context.read_only) {}
 
 LearningSelector::~LearningSelector() {
-  if (unsaved_) store_.save(model_.arms());
+  const std::lock_guard store_lock(store_mutex_);
+  std::unique_lock lock(mutex_);
+  if (unsaved_) save(lock);
 }
 
 void LearningSelector::load_once() {
   if (loaded_) return;
   loaded_ = true;
-  const std::lock_guard lock(store_mutex_);
-  store_.load(model_);
+  model_.replace(store_.load());
 }
 
-Result<Choice> LearningSelector::select(const KernelSpec& spec, std::span<const Candidate> candidates) noexcept {
+std::uint64_t LearningSelector::jobs_of(const ShapeBucket& bucket) const {
+  const auto at = jobs_.find(bucket.operation + bucket.shape);
+  return at == jobs_.end() ? 0 : at->second;
+}
+
+Result<Choice> LearningSelector::select(const KernelSpec& spec, std::span<const Candidate> candidates,
+                                        const JobTerms& terms) noexcept {
   try {
     if (auto decided = selector::by_preference(context_.device, candidates)) return *std::move(decided);
     const std::lock_guard lock(mutex_);
     load_once();
-    Choice choice = choose(selector::bucket_of(spec), candidates);
-    choice.because = selector::missed_preference(context_.device) + choice.because;
-    return choice;
+    const ShapeBucket bucket = selector::bucket_of(spec);
+    if (jobs_.size() >= most_buckets) jobs_.clear();
+    const std::uint64_t jobs = jobs_[bucket.operation + bucket.shape] += std::max(terms.repeat, 1u);
+    const std::vector<Prospect> prospects = selector::prospects_of(model_, bucket, candidates, terms, jobs);
+    const Decision decision = chooser_.decide(bucket, prospects, terms, &random_);
+    chooser_.commit(bucket, prospects, decision);
+    if (decision.ground == Ground::look) {
+      const std::size_t looked = decision.wanted_look.value_or(decision.candidate);
+      if (!decision.wanted_look) model_.count_look(bucket, *candidates[looked].device);
+      unsaved_ = true;
+    }
+    if (decisions_.enabled()) {
+      decisions_.decided(bucket, prospects, decision,
+                         chooser_.propensities(decision, prospects.front().repeat, propensity_random_));
+    }
+    return Choice{decision.candidate,
+                  selector::missed_preference(context_.device) + chooser_.because(prospects, decision),
+                  decision.build_ahead};
   } catch (const std::exception& error) {
     return internal_error(std::string("selector learning: ") + error.what());
   }
 }
 
-Choice LearningSelector::choose(const selector::ShapeBucket& bucket, std::span<const Candidate> candidates) {
-  const std::vector<Prospect> prospects = selector::prospects_of(model_, bucket, candidates);
-  if (prospects.size() == 1) return {0, "the only candidate; " + prospects[0].text()};
-
-  if (const auto look = exploration_.next(prospects)) {
-    model_.count_look(bucket, *candidates[*look].device);
-    unsaved_ = true;
-    return {*look, "look " + std::to_string(prospects[*look].looks + 1) + " of at most " +
-                       std::to_string(selector::Exploration::most_looks) + "; " + selector::text_of(prospects, *look)};
-  }
-
-  double least_ns = std::numeric_limits<double>::infinity();
-  for (const Prospect& prospect : prospects) least_ns = std::min(least_ns, prospect.cost_ns());
-  std::vector<selector::Option> options;
-  std::vector<std::size_t> candidate_of;
-  for (std::size_t i = 0; i < prospects.size(); ++i) {
-    if (!prospects[i].run.known()) continue;
-    // A guess that bad is no reason for a gamble: whether it is tried is for the looks to say.
-    const bool hopeless = prospects[i].cost_ns() > selector::Exploration::hopeless * least_ns;
-    if (hopeless && prospects[i].run.evidence != selector::Evidence::own) continue;
-    options.push_back(
-        {prospects[i].fixed_ns(), prospects[i].run.log_ns, prospects[i].run.log_deviation, prospects[i].run.runs});
-    candidate_of.push_back(i);
-  }
-  if (options.empty()) {
-    return {0, "nothing was learned from the looks at any candidate: the first; " + selector::text_of(prospects, 0)};
-  }
-  const std::size_t option = policy_->choose(options, random_);
-  const std::size_t chosen = candidate_of[option];
-  std::string because = selector::text_of(prospects, chosen);
-  if (option != selector::cheapest(options))
-    because += " (chosen to learn more: policy " + context_.config.policy + ")";
-  return {chosen, std::move(because)};
-}
-
-bool LearningSelector::is_steady(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
-                                 double run_ns) const {
-  if (measurement.first_run || measurement.prepared || measurement.verified == false || run_ns < 1) return false;
-  const double limit = direct_rate_limit(spec, device);
-  if (limit <= 0) return true;
-  const double device_ns = static_cast<double>(measurement.device_ns);
-  const double rate = flops(spec) / (device_ns > 0 ? std::min(device_ns, run_ns) : run_ns);
-  if (rate <= limit) return true;
-  context_.log.write(LogLevel::warning, "selector",
-                     "device " + device.id + ": " + times(rate) + " GFLOP/s measured, expected at most " +
-                         times(limit) + " (its roof): not learned from");
-  return false;
-}
-
-void LearningSelector::record(const KernelSpec& spec, const DeviceInfo& device,
-                              const Measurement& measurement) noexcept {
+Result<Explanation> LearningSelector::explain(const KernelSpec& spec, std::span<const Candidate> candidates,
+                                              const JobTerms& terms) noexcept {
   try {
-    // The wait in the queue is another job's time; the next choice adds that of its own moment.
-    const double run_ns = static_cast<double>(measurement.wall_ns) -
-                          static_cast<double>(std::min(measurement.queue_ns, measurement.wall_ns));
-    const selector::ShapeBucket bucket = selector::bucket_of(spec);
+    Explanation explanation;
+    const std::lock_guard lock(mutex_);
+    load_once();
+    if (candidates.empty()) return unavailable("no device can serve: there is no candidate");
+    const ShapeBucket bucket = selector::bucket_of(spec);
+    explanation.bucket = bucket.operation + " " + bucket.shape;
+    const std::uint64_t jobs = jobs_of(bucket) + std::max(terms.repeat, 1u);
+    const std::vector<Prospect> prospects = selector::prospects_of(model_, bucket, candidates, terms, jobs);
+    const Decision decision = chooser_.decide(bucket, prospects, terms, nullptr);
+    explanation.choice = {decision.candidate, chooser_.because(prospects, decision), decision.build_ahead};
+    if (auto decided = selector::by_preference(context_.device, candidates)) {
+      if (!*decided) return std::move(*decided).error();
+      explanation.choice = **decided;
+    }
+    const std::size_t chosen = explanation.choice.candidate;
+    explanation.words.push_back("would choose " + prospects[chosen].device->id + ": " + explanation.choice.because);
+    for (const Prospect& prospect : prospects) {
+      explanation.candidates.push_back(prospect.figures());
+      std::string words = statement(prospect);
+      const double ratio = prospect.cost_ns() / prospects[chosen].cost_ns();
+      if (&prospect != &prospects[chosen] && std::isfinite(ratio)) words += "; x" + one_decimal(ratio) + " of the chosen";
+      explanation.words.push_back(std::move(words));
+    }
+    const selector::Exploration& exploration = chooser_.exploration();
+    explanation.words.push_back(
+        "exploring may take " + percent(exploration.share()) + " of the time; of " +
+        selector::duration_text(exploration.worked_ns()) + " in this process it took " +
+        selector::duration_text(exploration.explored_ns()));
+    return explanation;
+  } catch (const std::exception& error) {
+    return internal_error(std::string("selector learning: ") + error.what());
+  }
+}
+
+void LearningSelector::log_unfit(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
+                                 Unfit unfit) const {
+  if (unfit != Unfit::above_roof) return;
+  const double ns = std::min(selector::service_ns(measurement), measurement.device_ns > 0
+                                                                    ? static_cast<double>(measurement.device_ns)
+                                                                    : selector::service_ns(measurement));
+  context_.log.write(LogLevel::warning, "selector",
+                     "device " + device.id + ": " + one_decimal(flops(spec) / ns) + " GFLOP/s measured, expected at most " +
+                         one_decimal(selector::rate_limit(spec, device)) + " (its roof): not learned from");
+}
+
+void LearningSelector::learn(const ShapeBucket& bucket, const DeviceInfo& device, const Measurement& measurement,
+                             Unfit unfit) {
+  const double run_ns = selector::service_ns(measurement);
+  if (unfit == Unfit::first_run) model_.learn_first(bucket, device, run_ns);
+  if (unfit != Unfit::fit) return;
+  const selector::Drift drift = model_.learn_run(
+      bucket, device, run_ns, static_cast<double>(measurement.upload_ns) + static_cast<double>(measurement.readback_ns));
+  if (drift == selector::Drift::none) return;
+  context_.log.write(LogLevel::info, "selector",
+                     "device " + device.id + ": " + bucket.operation + " " + bucket.shape + " has become " +
+                         (drift == selector::Drift::slower ? "slower" : "faster") + ": now " +
+                         selector::duration_text(std::exp(model_.estimate(bucket, device).log_ns)));
+}
+
+void LearningSelector::record(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
+                              const RunConditions& conditions) noexcept {
+  try {
+    const ShapeBucket bucket = selector::bucket_of(spec);
+    const Unfit unfit = selector::judge(spec, device, measurement, conditions);
     {
       const std::lock_guard lock(mutex_);
       load_once();
       model_.settle_driver(bucket, device);
-      exploration_.spend(run_ns);
-      const bool was_cold = measurement.tier != Tier::memory && measurement.tier != Tier::invalid;
-      if (was_cold && measurement.build_ns > 0) {
-        model_.learn_build(bucket, device, static_cast<double>(measurement.build_ns));
+      if (conditions.status.ok()) chooser_.spend(bucket, device, selector::service_ns(measurement));
+      if (conditions.status.ok() && conditions.build_ns > 0 && !conditions.contended) {
+        const bool compiled = measurement.tier == Tier::built;
+        model_.learn_build(bucket, device, compiled ? selector::build_shape : selector::load_shape,
+                           static_cast<double>(conditions.build_ns));
       }
-      if (is_steady(spec, device, measurement, run_ns)) model_.learn_run(bucket, device, run_ns);
+      learn(bucket, device, measurement, unfit);
+      if (unfit != Unfit::fit) ++unfit_[std::string(selector::to_string(unfit))];
+      if (decisions_.enabled()) decisions_.ended(bucket, device, selector::service_ns(measurement), unfit);
       unsaved_ = true;
     }
+    log_unfit(spec, device, measurement, unfit);
     save_now_and_then();
   } catch (const std::exception& error) {
     context_.log.write(LogLevel::warning, "selector", std::string("a measurement was not recorded: ") + error.what());
@@ -148,14 +205,30 @@ void LearningSelector::record(const KernelSpec& spec, const DeviceInfo& device,
 }
 
 void LearningSelector::save_now_and_then() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!unsaved_ || Clock::now() < next_save_) return;
+    next_save_ = Clock::now() + save_interval;
+  }
+  const std::unique_lock store_lock(store_mutex_, std::try_to_lock);
+  if (!store_lock) return;  // another thread is at it
   std::unique_lock lock(mutex_);
-  if (!unsaved_ || Clock::now() < next_save_) return;
-  next_save_ = Clock::now() + save_interval;
+  save(lock);
+}
+
+// What other processes learned comes in where this one learned nothing meanwhile: while the file is written, others
+// choose.
+void LearningSelector::save(std::unique_lock<std::mutex>& lock) {
   unsaved_ = false;
-  const std::map<selector::ArmKey, selector::Arm> arms = model_.arms();
-  const std::lock_guard store_lock(store_mutex_);
-  lock.unlock();  // others choose while this thread writes
-  store_.save(arms);
+  const std::map<selector::ArmKey, selector::Arm> mine = model_.arms();
+  const selector::UnfitCounts unfit = std::exchange(unfit_, {});
+  lock.unlock();
+  auto all = store_.merge(mine, unfit);
+  lock.lock();
+  if (!all) unsaved_ = true;
+  if (unsaved_) return;  // what is not in the file yet is merged the next time
+  store_.adopted(*all);
+  model_.replace(std::move(*all));
 }
 
 }  // namespace kiln

@@ -1,5 +1,6 @@
 #include "selector/prospect.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -7,33 +8,51 @@
 namespace kiln::selector {
 namespace {
 
-std::string duration(double ns) {
+std::string counted(std::uint64_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+// For those without runs of their own: by those that have some, where that is the surer word.
+void compare(std::vector<Prospect>& prospects, const PerformanceModel& model, const ShapeBucket& bucket) {
+  for (Prospect& prospect : prospects) {
+    if (prospect.run.evidence == Evidence::own || prospect.run.evidence == Evidence::first) continue;
+    for (const Prospect& other : prospects) {
+      if (other.run.evidence != Evidence::own && other.run.evidence != Evidence::first) continue;
+      const Estimate found = model.compared(bucket, *prospect.device, *other.device, other.run);
+      if (!found.known()) continue;
+      if (!prospect.run.known() || found.log_deviation < prospect.run.log_deviation) prospect.run = found;
+    }
+  }
+}
+
+}  // namespace
+
+std::string duration_text(double ns) {
+  if (!std::isfinite(ns)) return "unknown";
   const bool seconds = ns >= 999.5e6;
   char text[48];
   std::snprintf(text, sizeof text, "%.3g %s", ns / (seconds ? 1e9 : 1e6), seconds ? "s" : "ms");
   return text;
 }
 
-std::string evidence_of(const Estimate& run) {
+std::string evidence_text(const Estimate& run) {
   switch (run.evidence) {
     case Evidence::own:
-      return std::to_string(run.runs) + (run.runs == 1 ? " run" : " runs");
-    case Evidence::near:
-      return "from a shape of about this size";
-    case Evidence::larger:
-      return "from a larger shape";
-    case Evidence::guess:
-      return "guessed from other shapes";
+      return counted(run.runs, "run");
+    case Evidence::first:
+      return counted(run.runs, "first run") + ", no later one";
+    case Evidence::regression:
+      return run.shapes == 1 ? "scaled from another shape" : "by regression on " + counted(run.shapes, "other shape");
+    case Evidence::compared:
+      return "by how it compares on " + counted(run.shapes, "other shape");
     case Evidence::roof:
       return "at best, by its roof";
     case Evidence::nothing:
     case Evidence::invalid:
       break;
   }
-  return "";
+  return "not measured yet";
 }
-
-}  // namespace
 
 double Prospect::run_ns() const noexcept {
   return run.known() ? std::exp(run.log_ns) : std::numeric_limits<double>::infinity();
@@ -43,24 +62,58 @@ double Prospect::cost_ns() const noexcept { return fixed_ns() + run_ns(); }
 
 std::string Prospect::text() const {
   std::string words = device->id + ": ";
-  words += run.known() ? duration(run_ns()) + " expected (" + evidence_of(run) + ")" : "not measured yet";
-  if (queue_ns > 0) words += " + " + duration(queue_ns) + " queue";
-  if (build_ns > 0) words += " + " + duration(build_ns) + " build";
+  words += run.known() ? duration_text(run_ns()) + " expected (" + evidence_text(run) + ")" : "not measured yet";
+  if (queue_ns > 0) words += " + " + duration_text(queue_ns) + " queue";
+  if (build_ns > 0) {
+    words += " + " + duration_text(build_ns) + " build";
+    if (uses > 1) words += " shared by " + counted(static_cast<std::uint64_t>(uses), "run");
+  }
   return words;
 }
 
+CandidateCost Prospect::figures() const {
+  CandidateCost cost;
+  cost.device = device->id;
+  cost.evidence = evidence_text(run);
+  cost.runs = run.runs;
+  cost.looks = looks;
+  cost.cold = cold;
+  cost.queue_ns = queue_ns;
+  cost.transfer_ns = std::min(run.transfer_ns, run_ns());
+  cost.build_ns = build_ns;
+  cost.run_ns = run_ns() - cost.transfer_ns;
+  cost.cost_ns = cost_ns();
+  cost.deviation = run.known() ? run.log_deviation : std::numeric_limits<double>::infinity();
+  return cost;
+}
+
 std::vector<Prospect> prospects_of(const PerformanceModel& model, const ShapeBucket& bucket,
-                                   std::span<const Candidate> candidates) {
+                                   std::span<const Candidate> candidates, const JobTerms& terms, std::uint64_t jobs) {
   std::vector<Prospect> prospects;
+  prospects.reserve(candidates.size());
   for (const Candidate& candidate : candidates) {
     Prospect& prospect = prospects.emplace_back();
     prospect.device = candidate.device;
     prospect.run = model.estimate(bucket, *candidate.device);
     prospect.queue_ns = static_cast<double>(candidate.queue_wait_ns);
-    prospect.build_ns = candidate.cold ? model.build_ns(bucket, *candidate.device) : 0;
+    prospect.cold = candidate.cold;
+    if (candidate.cold) {
+      prospect.build_ns = model.build_ns(bucket, *candidate.device) + prospect.run.first_extra_ns;
+    }
+    prospect.repeat = std::max(terms.repeat, 1u);
+    prospect.uses = static_cast<double>(std::max<std::uint64_t>(jobs, prospect.repeat));
     prospect.looks = model.looks(bucket, *candidate.device);
   }
+  compare(prospects, model, bucket);
   return prospects;
+}
+
+double best_cost_ns(std::span<const Prospect> prospects) noexcept {
+  double best = std::numeric_limits<double>::infinity();
+  for (const Prospect& prospect : prospects) {
+    if (prospect.run.evidence != Evidence::roof) best = std::min(best, prospect.cost_ns());
+  }
+  return best;
 }
 
 std::string text_of(std::span<const Prospect> prospects, std::size_t chosen) {

@@ -96,6 +96,8 @@ int run(const Options& options, std::uint64_t started_ns) {
       outcome.jobs.push_back(run_job(jobs[i], options, session.runtime(), setup_ns));
     }
   }
+  const Status traced = session.write_trace();
+  if (!traced.ok()) complain(traced.message);
   if (interrupted()) {
     complain("interrupted: " + std::to_string(outcome.jobs.size()) + " of " + std::to_string(jobs.size()) +
              " jobs were begun");
@@ -117,7 +119,7 @@ int run(const Options& options, std::uint64_t started_ns) {
     complain(status.message);
     return exit_job_failed;
   }
-  return exit_status_of(outcome.jobs);
+  return traced.ok() ? exit_status_of(outcome.jobs) : exit_job_failed;
 }
 
 }  // namespace kiln::host

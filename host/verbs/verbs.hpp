@@ -11,10 +11,15 @@ namespace kiln::host {
 
 // started_ns: now_ns() at the start of main, from which first results are counted.
 int run(const Options& options, std::uint64_t started_ns);
+int tune(const Options& options);
 int devices(const Options& options);
 int plugins(const Options& options);
 int config_check(const Options& options);
 int config_show(const Options& options);
+int selector_show(const Options& options);
+int selector_explain(const Options& options);
+int selector_reset(const Options& options);
+int selector_replay(const Options& options);
 int cache_stats(const Options& options);
 int cache_list(const Options& options);
 int cache_inspect(const Options& options);

@@ -1,28 +1,167 @@
 #include "dynamic_shaders/generator.hpp"
 
+#include <kiln/program.hpp>
+
+#include <algorithm>
+#include <ctime>
+
+#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/direct_blocked.hpp"
 #include "dynamic_shaders/families/direct_plain.hpp"
 #include "dynamic_shaders/families/gemm_plain.hpp"
 #include "dynamic_shaders/families/user_kernel.hpp"
+#include "dynamic_shaders/families/winograd.hpp"
+#include "dynamic_shaders/space/conv_space.hpp"
+#include "dynamic_shaders/tuner/nearest.hpp"
+#include "dynamic_shaders/tuner/samples.hpp"
+#include "dynamic_shaders/tuner/tuner.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
 
 constexpr Dialect written[] = {Dialect::glsl};
+constexpr std::string_view blocked_family = "direct/blocked:";
+constexpr std::string_view winograd_family = "winograd/f";
+
+Status check_dialect(Dialect dialect) {
+  if (dialect == Dialect::glsl) return {};
+  return unsupported("dynamic_shaders: asked for dialect " + std::string(to_string(dialect)) + ", writes glsl");
+}
+
+Status unknown_variant(std::string_view op, std::string_view variant) {
+  return not_found(std::string(op) + ": there is no variant '" + std::string(variant) + "'");
+}
+
+Result<KernelPlan> conv_variant(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                std::string_view variant) {
+  if (variant == "direct/plain") return direct_plain(spec, device);
+  if (variant.starts_with(blocked_family)) {
+    const auto blocking = blocking_of(variant.substr(blocked_family.size()));
+    if (blocking) return direct_blocked(spec, *blocking, device, dialect);
+  }
+  if (const auto choice = depthwise_of(variant)) return depthwise(spec, *choice, device, dialect);
+  if (variant.starts_with(winograd_family) && variant.size() > winograd_family.size() + 2) {
+    const char m = variant[winograd_family.size()];
+    const auto blocking = blocking_of(variant.substr(winograd_family.size() + 2));
+    if (blocking && (m == '2' || m == '4')) return winograd(spec, m - '0', *blocking, device, dialect);
+  }
+  return unknown_variant("conv2d", variant);
+}
+
+constexpr double farthest = 4;         // doublings to a shape whose winner may serve
+constexpr double model_slack = 1.25;   // what the model may see against it
+constexpr std::uint32_t slow_runs = 8;
+constexpr double slow_factor = 1.5;
+
+std::string source_digest(const KernelPlan& plan, const DeviceInfo& device) {
+  std::string digest;
+  for (const Pass& pass : plan.passes) digest += key_of(pass.source, device, {}).digest.hex().substr(0, 16);
+  return digest;
+}
 
 }  // namespace
+
+Generator::Generator(const std::filesystem::path& cache_directory)
+    : database_(cache_directory.empty() ? std::filesystem::path() : cache_directory / "tuning.tsv") {}
 
 std::span<const Dialect> Generator::dialects() const noexcept { return written; }
 
 Result<KernelPlan> Generator::generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept {
-  if (dialect != Dialect::glsl) {
-    return unsupported("dynamic_shaders: asked for dialect " + std::string(to_string(dialect)) + ", writes glsl");
+  if (Status status = check_dialect(dialect); !status.ok()) return status;
+  if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
+    auto plan = conv_variant(*conv, device, dialect, choose(*conv, device));
+    // A grid or a buffer that the blocked form would need and the device has not: the plain one asks for the least.
+    return plan ? std::move(plan) : direct_plain(*conv, device);
   }
-  if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) return direct_plain(*conv, device);
   if (const auto* gemm = std::get_if<GemmSpec>(&spec)) return gemm_plain(*gemm, device);
   if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) return user_kernel(*kernel, device);
   return invalid_argument("dynamic_shaders: the spec holds nothing");
 }
 
-void Generator::record(const KernelSpec&, const DeviceInfo&, std::string_view, const Measurement&) noexcept {}
+Result<KernelPlan> Generator::generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                               std::string_view variant) noexcept {
+  if (Status status = check_dialect(dialect); !status.ok()) return status;
+  if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) return conv_variant(*conv, device, dialect, variant);
+  auto plan = generate(spec, device, dialect);
+  if (plan && plan->variant != variant) return unknown_variant(operation(spec), variant);
+  return plan;
+}
+
+std::string Generator::choose(const Conv2dSpec& spec, const DeviceInfo& device) {
+  const std::string machine = device_digest(device);
+  if (const auto winner = database_.winner(machine, canonical_text(spec))) {
+    if (conv_variant(spec, device, Dialect::glsl, winner->variant)) return winner->variant;
+  }
+  std::string choice = default_variant(spec, device);
+  double least = farthest;
+  const double allowed = model_slack * predicted_run(spec, device, choice).value_or(0);
+  for (const TuningRecord& winner : database_.winners(machine)) {
+    const auto shape = conv_of(winner.spec);
+    const auto apart = shape ? distance(spec, *shape) : std::nullopt;
+    if (!apart || *apart >= least) continue;
+    const auto predicted = predicted_run(spec, device, winner.variant);
+    if (!predicted || *predicted > allowed) continue;
+    least = *apart;
+    choice = winner.variant;
+  }
+  return choice;
+}
+
+// What was measured of the spec's variants with the sources that they have today.
+std::vector<TuningRecord> Generator::fresh_records(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect) {
+  std::vector<TuningRecord> fresh;
+  for (TuningRecord& record : database_.of(device_digest(device), canonical_text(spec))) {
+    const auto plan = conv_variant(spec, device, dialect, record.variant);
+    if (!plan) continue;
+    if (record.verdict != Verdict::rejected && record.source != source_digest(*plan, device)) continue;
+    fresh.push_back(std::move(record));
+  }
+  return fresh;
+}
+
+Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                    VariantBench& bench, const TuneOptions& options) noexcept {
+  if (Status status = check_dialect(dialect); !status.ok()) return status;
+  const auto* conv = std::get_if<Conv2dSpec>(&spec);
+  if (conv == nullptr) return unsupported(std::string(operation(spec)) + ": dynamic_shaders writes one variant of it");
+  TuneTask task;
+  task.candidates = conv_space(*conv, device);
+  task.incumbent = choose(*conv, device);
+  task.baseline = "direct/plain";
+  task.known = fresh_records(*conv, device, dialect);
+  task.form.device = device_digest(device);
+  task.form.spec = canonical_text(spec);
+  Status kept;
+  task.keep = [&](const TuningRecord& record) {
+    if (Status status = database_.put({record}); !status.ok() && kept.ok()) kept = std::move(status);
+  };
+  auto outcome = dynamic_shaders::tune(task, bench, options);
+  revision_.fetch_add(1, std::memory_order_acq_rel);
+  if (outcome && !kept.ok()) return kept;
+  return outcome;
+}
+
+void Generator::record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
+                       const Measurement& measurement) noexcept {
+  if (measurement.first_run || measurement.device_ns == 0 || !std::holds_alternative<Conv2dSpec>(spec)) return;
+  if (!database_.has_winners()) return;
+  const std::string machine = device_digest(device), text = canonical_text(spec);
+  auto winner = database_.winner(machine, text);
+  if (!winner || winner->variant != variant || winner->device_ns.empty()) return;
+  const double expected = static_cast<double>(interval_of(winner->device_ns).median);
+  const bool slow = expected > 0 && static_cast<double>(measurement.device_ns) > slow_factor * expected;
+  bool tell = false;
+  {
+    const std::lock_guard lock(drift_mutex_);
+    Drift& drift = drifts_[machine + text + std::string(variant)];
+    drift.slow = slow ? drift.slow + 1 : 0;
+    tell = drift.slow >= slow_runs && !drift.told;
+    drift.told = drift.told || tell;
+  }
+  if (!tell) return;
+  winner->why = "stale: " + std::to_string(slow_runs) + " runs in a row took " + std::to_string(measurement.device_ns) +
+                " ns and the like, when tuned " + std::to_string(interval_of(winner->device_ns).median);
+  (void)database_.put({*winner});  // a folder that cannot be written costs nobody a result
+}
 
 }  // namespace kiln::dynamic_shaders

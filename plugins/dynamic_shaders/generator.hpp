@@ -1,20 +1,52 @@
 // Generator: the kernel generator "dynamic_shaders": shader source from families of kernels, user kernels handed
 // through.
 //
-// Thread-safety: stateless, every method from any thread. Ownership: plans are values.
+// Which variant serves: the winner that tuning found for the shape; else that of the nearest shape, where the cost model
+// sees nothing against it; else the model's own choice.
+// Thread-safety: every method from any thread. Ownership: plans are values; owns its view of the tuning database.
 #pragma once
 
 #include <kiln/kernel_generator.hpp>
+
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "dynamic_shaders/tuner/tuning_database.hpp"
 
 namespace kiln::dynamic_shaders {
 
 class Generator final : public KernelGenerator {
  public:
+  // Empty: nothing that is tuned is kept beyond this process.
+  explicit Generator(const std::filesystem::path& cache_directory = {});
+
   std::span<const Dialect> dialects() const noexcept override;
   Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept override;
-  // One family serves each operation, so there is nothing that a measurement could change yet to another choice.
+  Result<KernelPlan> generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                      std::string_view variant) noexcept override;
+  Result<TuneOutcome> tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, VariantBench& bench,
+                           const TuneOptions& options) noexcept override;
+  std::uint64_t revision() const noexcept override { return revision_.load(std::memory_order_acquire); }
+  // Where a tuned winner takes half as long again as when it won, run after run, its record becomes stale: it still
+  // serves, and the next tuning measures it anew.
   void record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
               const Measurement& measurement) noexcept override;
+
+ private:
+  std::string choose(const Conv2dSpec& spec, const DeviceInfo& device);
+  std::vector<TuningRecord> fresh_records(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect);
+
+  struct Drift {
+    std::uint32_t slow = 0;  // runs in a row
+    bool told = false;
+  };
+  TuningDatabase database_;
+  std::atomic<std::uint64_t> revision_{0};
+  std::mutex drift_mutex_;
+  std::map<std::string, Drift> drifts_;  // by device, spec and variant
 };
 
 }  // namespace kiln::dynamic_shaders

@@ -48,20 +48,29 @@ std::optional<LaneMap::Item> LaneMap::item(const Triple& group, const Triple& la
   return item;
 }
 
-std::string LaneMap::decoding() const {
+std::string LaneMap::decoding(Dialect dialect) const {
   Text text(1);
+  const bool glsl = dialect == Dialect::glsl;
+  const auto number = [glsl](const char* of_glsl, const char* of_opencl, int axis) {
+    std::string name = glsl ? of_glsl : of_opencl;
+    name += glsl ? std::string(".") + "xyz"[axis] : "(" + std::to_string(axis) + ")";
+    return name;
+  };
+  const auto group = [&](int axis) { return number("gl_WorkGroupID", "(uint)get_group_id", axis); };
+  const auto lane = [&](int axis) { return number("gl_LocalInvocationID", "(uint)get_local_id", axis); };
+  const std::string to_int = glsl ? "int(" : "(int)(";
   if (folded) {
-    text.line("uint tile = (gl_WorkGroupID.z * ", grid[1], "u + gl_WorkGroupID.y) * ", grid[0],
-              "u + gl_WorkGroupID.x;");
+    text.line("uint tile = (", group(2), " * ", grid[1], "u + ", group(1), ") * ", grid[0], "u + ", group(0), ";");
     text.line("if (tile >= ", std::uint64_t{tiles[0]} * tiles[1] * tiles[2], "u) return;");
-    text.line("int column = int(tile % ", tiles[0], "u * ", workgroup[0], "u + gl_LocalInvocationID.x);");
-    text.line("int row = int(tile / ", tiles[0], "u % ", tiles[1], "u * ", workgroup[1],
-              "u + gl_LocalInvocationID.y);");
-    text.line("int layer = int(tile / ", tiles[0], "u / ", tiles[1], "u);");
+    text.line("int column = ", to_int, "tile % ", tiles[0], "u * ", workgroup[0], "u + ", lane(0), ");");
+    text.line("int row = ", to_int, "tile / ", tiles[0], "u % ", tiles[1], "u * ", workgroup[1], "u + ", lane(1),
+              ");");
+    text.line("int layer = ", to_int, "tile / ", tiles[0], "u / ", tiles[1], "u);");
   } else {
-    text.line("int column = int(gl_GlobalInvocationID.x);");
-    text.line("int row = int(gl_GlobalInvocationID.y);");
-    text.line("int layer = int(gl_GlobalInvocationID.z);");
+    const char* names[] = {"column", "row", "layer"};
+    for (int axis = 0; axis < 3; ++axis) {
+      text.line("int ", names[axis], " = ", to_int, number("gl_GlobalInvocationID", "get_global_id", axis), ");");
+    }
   }
   if (box[0] % workgroup[0] != 0) text.line("if (column >= ", box[0], ") return;");
   if (box[1] % workgroup[1] != 0) text.line("if (row >= ", box[1], ") return;");

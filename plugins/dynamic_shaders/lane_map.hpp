@@ -1,5 +1,5 @@
-// LaneMap: which output element each lane of a launch computes. One description gives the launch geometry, the GLSL
-// that decodes a lane, and the same decoding in C++ for tests.
+// LaneMap: which output element each lane of a launch computes. One description gives the launch geometry, the
+// statements that decode a lane, and the same decoding in C++ for tests.
 //
 // Outputs stand in a box of columns x rows x layers (conv2d: pixels of a plane, channels, images; gemm: n, m, 1). A
 // workgroup covers a tile of columns x rows of one layer. The grid is the box of tiles where the device's grid is large
@@ -32,8 +32,8 @@ struct LaneMap {
   // The output of one lane; absent where the lane has none.
   std::optional<Item> item(const Triple& group, const Triple& lane) const noexcept;
 
-  // GLSL statements that set `int column, row, layer`, and return where the lane has no output.
-  std::string decoding() const;
+  // Statements that set `int column, row, layer`, and return where the lane has no output.
+  std::string decoding(Dialect dialect = Dialect::glsl) const;
 };
 
 // unsupported: no grid of the device holds as many workgroups. REQUIRES: every extent is 1 to 2^31 - 1.

@@ -25,6 +25,18 @@ Status check_limits(const std::vector<TensorDecl>& tensors, const DeviceInfo& de
   return {};
 }
 
+Status check_grids(const KernelPlan& plan, const DeviceInfo& device) {
+  for (const Pass& pass : plan.passes) {
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (pass.grid[axis] <= device.max_grid[axis]) continue;
+      return unsupported("plan " + plan.variant + ": grid[" + std::to_string(axis) + "] = " +
+                         std::to_string(pass.grid[axis]) + ", device " + device.id + " takes " +
+                         std::to_string(device.max_grid[axis]));
+    }
+  }
+  return {};
+}
+
 std::int64_t passes_for(std::int64_t terms, std::int64_t iterations) noexcept {
   const std::int64_t terms_per_pass = most_iterations / iterations;
   return terms_per_pass == 0 ? 0 : (terms + terms_per_pass - 1) / terms_per_pass;

@@ -1,5 +1,6 @@
 #include "device.hpp"
 
+#include "egl/drm_node.hpp"
 #include "gl/driver_cache.hpp"
 #include "objects/codec.hpp"
 #include "objects/dispatch_nothing.hpp"
@@ -13,6 +14,18 @@ Transfer transfer_of(Mapping mapping, DeviceKind kind, const Gl& gl) noexcept {
   if (mapping == Mapping::always) return Transfer::mapped;
   if (mapping == Mapping::staging) return Transfer::staged;
   return kind == DeviceKind::software ? Transfer::mapped : Transfer::staged;
+}
+
+Status check_views(const KernelSource& source, const DeviceInfo& info) {
+  for (std::size_t i = 0; i < source.views.size(); ++i) {
+    if (source.views[i] == View::storage) continue;
+    const std::uint32_t most = source.views[i] == View::image ? info.max_image_bindings : info.max_texel_bindings;
+    if (i < most) continue;
+    return invalid_argument("binding " + std::to_string(i) + " is viewed as " +
+                            std::string(to_string(source.views[i])) + ", the most such bindings are " +
+                            std::to_string(most));
+  }
+  return {};
 }
 
 std::string tell_driver_cache(const ContextGroup& group, bool keeps_programs, const DriverContext& context) {
@@ -48,6 +61,8 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
   ContextGroup& opened = **group;
   auto facts = opened.execution().call([&] { return read_facts(opened, context.notes); });
   if (!facts) return facts.error();
+  // A node that software serves says nothing of where the work is done.
+  if (facts->info.kind != DeviceKind::software) facts->info.physical_id = drm_physical_id(device.node);
   facts->info.driver_cache = tell_driver_cache(opened, facts->info.serializes, context);
   const Transfer transfer = transfer_of(settings.persistent_mapping, facts->info.kind, opened.gl());
   return std::unique_ptr<GlDevice>(
@@ -75,6 +90,7 @@ Result<std::unique_ptr<Program>> GlDevice::build(const KernelSource& source) noe
     return invalid_argument(info_.id + ": " + std::to_string(source.bindings.size()) + " bindings, the most is " +
                             std::to_string(info_.max_bindings));
   }
+  if (Status status = check_views(source, info_); !status.ok()) return status.within(info_.id);
   auto builder = group_->building();
   if (!builder) return builder.error();
   auto& counter = info_.serializes ? counters_.builds : counters_.prepared;
@@ -130,9 +146,10 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
   for (Buffer* each : launch.bindings) {
     if (each == nullptr)
       return invalid_argument(where + ": binding " + std::to_string(pass.buffers.size()) + " is empty");
-    const auto& buffer = static_cast<const GlBuffer&>(*each);
+    auto& buffer = static_cast<GlBuffer&>(*each);
     if (&buffer.group() != group_.get()) return invalid_argument(where + ": a buffer belongs to another device");
-    pass.buffers.push_back({buffer.name(), static_cast<GLsizeiptr>(buffer.bytes())});
+    const View view = program.view(pass.buffers.size());
+    pass.buffers.push_back({buffer.name(), static_cast<GLsizeiptr>(buffer.bytes()), view, &buffer.texels()});
   }
   return pass;
 }

@@ -30,8 +30,8 @@ std::string contents_of(const std::string& path) {
   return text.str();
 }
 
-std::string source_of(const KernelSpec& spec) {
-  const auto plan = Generator().generate(spec, sample_device(), Dialect::glsl);
+std::string source_of(const KernelSpec& spec, std::string_view variant) {
+  const auto plan = Generator().generate_variant(spec, sample_device(), Dialect::glsl, variant);
   REQUIRE(plan.has_value());
   REQUIRE(plan->passes.size() == 1);
   return plan->passes.front().source.text;
@@ -50,9 +50,9 @@ TEST_CASE("dynamic_shaders: the same spec gives the same bytes, here and in anot
 
 TEST_CASE("dynamic_shaders: sources are those kept as golden") {
   const std::string folder = KILN_SOURCE_DIR "/tests/golden/glsl/";
-  CHECK(source_of(resnet_layer()) == contents_of(folder + "conv2d_resnet_layer.comp"));
-  CHECK(source_of(depthwise_layer()) == contents_of(folder + "conv2d_depthwise_layer.comp"));
-  CHECK(source_of(small_gemm()) == contents_of(folder + "gemm_small.comp"));
+  CHECK(source_of(resnet_layer(), "direct/plain") == contents_of(folder + "conv2d_resnet_layer.comp"));
+  CHECK(source_of(depthwise_layer(), "direct/plain") == contents_of(folder + "conv2d_depthwise_layer.comp"));
+  CHECK(source_of(small_gemm(), "gemm/plain") == contents_of(folder + "gemm_small.comp"));
 }
 
 }  // namespace kiln::dynamic_shaders

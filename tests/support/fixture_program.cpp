@@ -158,7 +158,7 @@ Result<std::unique_ptr<FixtureProgram>> FixtureProgram::compile(const KernelSour
   return program;
 }
 
-Status FixtureProgram::run(std::span<const std::span<std::byte>> bindings) const {
+Status FixtureProgram::check(std::span<const std::span<std::byte>> bindings) const {
   if (spec_) {
     const std::vector<TensorDecl> tensors = tensors_of(*spec_);
     if (bindings.size() != tensors.size()) {
@@ -166,22 +166,25 @@ Status FixtureProgram::run(std::span<const std::span<std::byte>> bindings) const
                               std::to_string(tensors.size()));
     }
     for (std::size_t i = 0; i < tensors.size(); ++i) {
-      if (bindings[i].size() < tensors[i].bytes) {
-        return invalid_argument(function_ + ": binding " + tensors[i].name + " has " +
-                                std::to_string(bindings[i].size()) + " bytes, expected " +
-                                std::to_string(tensors[i].bytes));
-      }
+      if (bindings[i].size() >= tensors[i].bytes) continue;
+      return invalid_argument(function_ + ": binding " + tensors[i].name + " has " +
+                              std::to_string(bindings[i].size()) + " bytes, expected " +
+                              std::to_string(tensors[i].bytes));
     }
-    if (const auto* conv2d = std::get_if<Conv2dSpec>(&*spec_)) run_conv2d(*conv2d, bindings);
-    if (const auto* gemm = std::get_if<GemmSpec>(&*spec_)) run_gemm(*gemm, bindings);
     return {};
   }
-  const Function* function = find_function(function_);
-  if (bindings.size() != function->bindings) {
-    return invalid_argument(function_ + ": " + std::to_string(bindings.size()) + " bindings, expected " +
-                            std::to_string(function->bindings));
-  }
-  return function->run(bindings, constants_);
+  const std::size_t expected = find_function(function_)->bindings;
+  if (bindings.size() == expected) return {};
+  return invalid_argument(function_ + ": " + std::to_string(bindings.size()) + " bindings, expected " +
+                          std::to_string(expected));
+}
+
+Status FixtureProgram::run(std::span<const std::span<std::byte>> bindings) const {
+  if (Status status = check(bindings); !status.ok()) return status;
+  if (!spec_) return find_function(function_)->run(bindings, constants_);
+  if (const auto* conv2d = std::get_if<Conv2dSpec>(&*spec_)) run_conv2d(*conv2d, bindings);
+  if (const auto* gemm = std::get_if<GemmSpec>(&*spec_)) run_gemm(*gemm, bindings);
+  return {};
 }
 
 }  // namespace kiln::support

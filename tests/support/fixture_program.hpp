@@ -33,6 +33,8 @@ class FixtureProgram final : public Program {
   // The bytes that FixtureDevice serializes: equal sources give equal bytes.
   const std::string& image() const noexcept { return image_; }
   // invalid_argument where the bindings do not fit the function.
+  Status check(std::span<const std::span<std::byte>> bindings) const;
+  // Checks, then runs.
   Status run(std::span<const std::span<std::byte>> bindings) const;
 
  private:

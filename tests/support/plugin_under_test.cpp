@@ -7,12 +7,14 @@
 
 namespace kiln::support {
 
-PluginUnderTest::PluginUnderTest(std::string name, PluginSettings settings)
+PluginUnderTest::PluginUnderTest(std::string name, PluginSettings settings,
+                                 const std::filesystem::path& folder_of_plugin)
     : name_(std::move(name)), settings_(std::move(settings)) {
   std::string folder = (std::filesystem::temp_directory_path() / "kiln-test-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder " + folder);
   cache_directory_ = folder;
-  const std::string path = std::string(KILN_PLUGIN_DIR) + "/" + name_ + ".so";
+  const std::filesystem::path plugins = folder_of_plugin.empty() ? KILN_PLUGIN_DIR : folder_of_plugin;
+  const std::string path = (plugins / (name_ + ".so")).string();
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays loaded: the contract's rule
   if (library == nullptr) throw std::runtime_error(dlerror());
   const auto* entry = static_cast<const PluginEntry*>(dlsym(library, plugin_entry_symbol));

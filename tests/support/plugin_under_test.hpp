@@ -14,8 +14,10 @@ namespace kiln::support {
 
 class PluginUnderTest {
  public:
-  // REQUIRES: KILN_PLUGIN_DIR holds NAME.so; throws std::runtime_error with the dlerror text otherwise.
-  explicit PluginUnderTest(std::string name, PluginSettings settings = {});
+  // REQUIRES: the folder, KILN_PLUGIN_DIR where none is given, holds NAME.so; throws std::runtime_error with the
+  // dlerror text otherwise.
+  explicit PluginUnderTest(std::string name, PluginSettings settings = {},
+                           const std::filesystem::path& folder_of_plugin = {});
   ~PluginUnderTest();
 
   Registry& registry() noexcept { return registry_; }

@@ -1,7 +1,6 @@
 #include "cache/memory/memory_tier.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <limits>
 
@@ -18,13 +17,17 @@ void add(std::atomic<std::uint64_t>& count, std::uint64_t more) noexcept {
 
 std::uint64_t hash_of(const Digest& digest) noexcept { return DigestHash{}(digest); }
 
+std::uint64_t word(const Digest& digest, std::size_t at) noexcept {
+  std::uint64_t value;
+  std::memcpy(&value, digest.bytes.data() + at * sizeof value, sizeof value);
+  return value;
+}
+
 // Word by word: a call of memcmp costs as much as the rest of a hit.
 bool same(const Digest& a, const Digest& b) noexcept {
-  std::array<std::uint64_t, 4> left, right;
-  static_assert(sizeof left == sizeof a.bytes);
-  std::memcpy(left.data(), a.bytes.data(), sizeof left);
-  std::memcpy(right.data(), b.bytes.data(), sizeof right);
-  return ((left[0] ^ right[0]) | (left[1] ^ right[1]) | (left[2] ^ right[2]) | (left[3] ^ right[3])) == 0;
+  static_assert(sizeof a.bytes == 4 * sizeof(std::uint64_t));
+  return ((word(a, 0) ^ word(b, 0)) | (word(a, 1) ^ word(b, 1)) | (word(a, 2) ^ word(b, 2)) |
+          (word(a, 3) ^ word(b, 3))) == 0;
 }
 
 }  // namespace
@@ -111,7 +114,7 @@ bool MemoryTier::insert(const Digest& digest, const Device& device, HeldProgram 
     for (const EntryId victim : victims) evict(victim);
     if (refused) return false;
   }
-  if (auto cells = table_.insert(hash_of(digest), *entry)) domain_.retire(std::move(cells));
+  if (auto cells = table_.insert(*entry)) domain_.retire(std::move(cells));
   use_epoch_.fetch_add(1, std::memory_order_relaxed);
   if (held_ == worth_cheap_guards) domain_.prefer_cheap_guards();
   return true;
@@ -175,7 +178,7 @@ void MemoryTier::tell_uses() {
 
 void MemoryTier::evict(EntryId id) {
   std::shared_ptr<Entry> entry = std::move(entries_[id]);
-  table_.erase(hash_of(entry->digest), *entry);
+  table_.erase(*entry);
   policy_->erased(id);
   if (uses_of_evicted_.size() < most_use_counts) note_uses(*entry, uses_of_evicted_);
   free_ids_.push_back(id);

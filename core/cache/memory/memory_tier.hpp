@@ -89,6 +89,8 @@ class MemoryTier {
     EntryId id = no_entry;
     std::uint32_t uses_told = 0;   // to the policy
     std::uint32_t uses_taken = 0;  // by take_uses()
+
+    std::uint64_t hash() const noexcept { return DigestHash{}(digest); }
   };
 
   Entry* look_up(const Digest& digest, const Device& device) const noexcept;

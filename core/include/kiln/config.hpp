@@ -78,12 +78,13 @@ struct CacheConfig {
   bool auto_save = true;
   std::string compression = "zstd";  // "none"
   bool read_only = false;
-  std::filesystem::path key_file;    // what stored bytes are authenticated with; never inside `directory`
+  std::filesystem::path key_file;  // what stored bytes are authenticated with; never inside `directory`
 };
 
 struct ExecutorConfig {
   std::string name = "ring";
   std::uint32_t in_flight = 3;  // 1 to 16
+  bool adaptive_depth = false;  // of in_flight slots as many are used as the stages' measured times call for
   std::chrono::nanoseconds timeout = std::chrono::seconds(10);
 };
 
@@ -92,7 +93,10 @@ struct SelectorConfig {
   std::string policy = "thompson";
   double ema_alpha = 0.1;
   double exploration = 0.02;
-  bool serve_while_building = true;  // a job that names no device is served elsewhere while its best device still builds
+  bool serve_while_building =
+      true;          // a job that names no device is served elsewhere while its best device still builds
+  bool log = false;  // decisions are recorded, for `kiln selector replay`
+  std::uint64_t max_log = 8ull << 20;  // bytes
 };
 
 struct GeneratorConfig {
@@ -132,8 +136,8 @@ struct Config {
   GeneratorConfig generator;
   LogLevel log_level = LogLevel::warning;
   std::vector<JobConfig> jobs;
-  std::map<std::string, RawPluginSection> plugin;  // by plugin name
-  std::map<std::string, ConfigOrigin> origins;     // dotted key → origin, every key of every fixed section
+  std::map<std::string, RawPluginSection> plugin;    // by plugin name
+  std::map<std::string, ConfigOrigin> origins;       // dotted key → origin, every key of every fixed section
   std::map<std::string, ConfigPlace> plugin_places;  // of the [plugin.NAME] sections, empty ones too
 };
 

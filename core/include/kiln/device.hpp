@@ -45,6 +45,9 @@ struct DeviceInfo {
 
   std::vector<Dialect> dialects;  // best first
   std::string shared_resource;    // devices with the same text compete for it: "host-cores"; empty: none
+  // The same text: the same hardware, through whichever driver: "pci:0000:03:00.0", else "drm:" and the render node's
+  // path. Empty: not known, or no hardware of its own.
+  std::string physical_id;
   bool serializes = false;        // serialize() and load() can work
   bool wraps_host_memory = false;
   bool shares_memory = false;  // export_fd() and import_fd can work
@@ -53,6 +56,12 @@ struct DeviceInfo {
   std::uint32_t max_workgroup_lanes = 1;
   std::uint32_t max_bindings = 8;
   std::uint64_t max_buffer_bytes = 0;  // 0: unknown
+  // Bindings with View::texels and View::image: 0 where programs cannot have them. Texels that one such binding holds.
+  std::uint32_t max_texel_bindings = 0;
+  std::uint32_t max_image_bindings = 0;
+  std::uint64_t max_view_texels = 0;
+  std::uint32_t max_shared_bytes = 0;  // of a workgroup; 0: unknown
+  std::uint32_t simd_lanes = 0;        // fp32 lanes that run in step; 0: unknown
   // The physical roof where it can be derived from queried facts, else 0: a measured rate above it is rejected.
   double roof_gflops = 0;
   std::string driver_cache =
@@ -76,6 +85,7 @@ struct Dispatch {
 
 struct FenceResult {
   std::uint64_t device_ns = 0;  // by the device's timestamps; 0 where it has none
+  std::uint64_t begun_ns = 0;   // when it began, by Device::clock_ns(); 0: unknown
 };
 
 class Device {
@@ -101,6 +111,9 @@ class Device {
   // timeout: the work may still be running, and a later wait for the same value is allowed. Each value's result may be
   // taken once; work that failed answers its Status here.
   virtual Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept = 0;
+
+  // The clock by which this device's jobs are timed: the host's steady clock, or that of a simulation.
+  virtual std::uint64_t clock_ns() const noexcept;
 };
 
 // What a driver is given when its plugin's factory is called.

@@ -10,9 +10,11 @@
 #include <kiln/measurement.hpp>
 #include <kiln/program.hpp>
 #include <kiln/tensor.hpp>
+#include <kiln/trace.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace kiln {
@@ -23,6 +25,10 @@ struct TensorArgument {
   std::shared_ptr<const Constant> constant;  // constant
 };
 
+// ordered: the job finishes after all that were submitted to its queue before it. unordered: one that ends without the
+// device, because it failed on the way there, finishes at once.
+enum class Completion : std::uint8_t { invalid = 0, ordered, unordered };
+
 struct Submission {
   std::shared_ptr<Device> device;
   std::shared_ptr<const KernelPlan> plan;
@@ -32,12 +38,26 @@ struct Submission {
   Deadline deadline;                            // of the whole job; passing it makes wait() answer timeout
   // What lies in the outputs goes to the device first: how a poison reaches device memory. Its time is in no figure.
   bool upload_outputs = false;
+  Completion completion = Completion::ordered;
 };
 
 // A value on the timeline of one device's queue in this executor. Value 0 is never submitted.
 struct Fence {
   std::uint32_t queue = 0;
   std::uint64_t value = 0;
+};
+
+// A sequence of submissions that was checked and bound to device memory of its own once, to be run again and again as
+// one job: every tensor that is read before it is written goes to the device, all passes run in order, and every tensor
+// that was written comes back. A tensor that one submission writes and a later one reads stays on the device between
+// them. Ownership: it keeps everything that its submissions hold, and their device.
+class Recording {
+ public:
+  Recording() = default;
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  virtual ~Recording();
+  virtual std::size_t jobs() const noexcept = 0;
 };
 
 class Executor {
@@ -54,12 +74,26 @@ class Executor {
   virtual Result<Measurement> wait(Fence fence, Deadline deadline) noexcept = 0;
   // Nanoseconds of work queued for the device, by recent jobs: what a new one would wait.
   virtual std::uint64_t backlog_ns(const Device& device) const noexcept = 0;
+
+  // ok: the job does not reach the device, and wait() answers cancelled. unavailable: it did already, and runs to its
+  // end. not_found: it is finished, or never was. An executor without cancellation answers unsupported.
+  virtual Status cancel(Fence fence) noexcept;
+  // The index of a fence whose job is finished and whose result is still to be taken. not_found: none of them can be
+  // any more. unsupported likewise.
+  virtual Result<std::size_t> wait_any(std::span<const Fence> fences, Deadline deadline) noexcept;
+
+  // Makes a Recording for replay() on this executor. invalid_argument: there are none, or they are for different
+  // devices. Deadlines and the order of completion are those of replay().
+  virtual Result<std::shared_ptr<Recording>> record(std::vector<Submission> submissions) noexcept;
+  // Submits all of it as one job with one fence. invalid_argument: it is in flight still, or is another executor's.
+  virtual Result<Fence> replay(const std::shared_ptr<Recording>& recording, Deadline deadline) noexcept;
 };
 
 struct ExecutorContext {
   Log log;
   ExecutorConfig config;
   WorkCounters* counters = nullptr;  // outlives the executor
+  TraceSink* trace = nullptr;        // outlives the executor; null: nothing is told
 };
 
 }  // namespace kiln

@@ -56,7 +56,12 @@ struct GemmSpec {
 enum class Dialect : std::uint8_t { invalid = 0, glsl, opencl_c, library, code_object };
 enum class Access : std::uint8_t { invalid = 0, read, write, read_write };
 
+// How a program reads a binding's bytes. texels, image: as an array of texels of four floats each, fetched through the
+// texture unit or the image unit; such a binding is read-only, and the program sees its bytes rounded up to a texel.
+enum class View : std::uint8_t { invalid = 0, storage, texels, image };
+
 std::string_view to_string(Dialect dialect) noexcept;
+std::string_view to_string(View view) noexcept;
 
 struct Define {  // becomes "#define name text" in front of a source
   std::string name;
@@ -116,6 +121,7 @@ struct KernelSource {
   std::string entry = "main";
   std::vector<Define> constants;
   std::vector<Access> bindings;                     // one per binding, in order
+  std::vector<View> views;                          // one per binding; empty: all are storage
   std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // lanes; zeros: the text declares it
   std::optional<KernelSpec> spec;                   // library only: what to compute; text is canonical_text(*spec)
 };
@@ -153,7 +159,8 @@ struct KernelPlan {
   std::vector<Pass> passes;   // in order; each sees what the ones before wrote
 };
 
-// Every index in range, every access allowed by its role, prepare and prepared of one length, grids positive.
+// Every index in range, every access allowed by its role and its view, prepare and prepared of one length, grids
+// positive.
 Status validate(const KernelPlan& plan);
 
 }  // namespace kiln

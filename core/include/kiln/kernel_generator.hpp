@@ -7,6 +7,7 @@
 #include <kiln/device.hpp>
 #include <kiln/kernel.hpp>
 #include <kiln/measurement.hpp>
+#include <kiln/tuning.hpp>
 
 #include <span>
 #include <string_view>
@@ -26,6 +27,14 @@ class KernelGenerator {
   virtual Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept = 0;
   // Rises whenever generate() may answer otherwise than before: plans made under another revision are not used again.
   virtual std::uint64_t revision() const noexcept { return 0; }
+  // The plan of one variant by its id, whether it is the preferred one or not. not_found: there is no such variant.
+  // unsupported: it does not fit the spec or the device.
+  virtual Result<KernelPlan> generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                              std::string_view variant) noexcept;
+  // Measures variants on the bench and keeps the winner, which generate() answers from then on. unsupported: this
+  // generator has nothing to choose from.
+  virtual Result<TuneOutcome> tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                   VariantBench& bench, const TuneOptions& options) noexcept;
   virtual void record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
                       const Measurement& measurement) noexcept = 0;
 };

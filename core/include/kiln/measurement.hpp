@@ -3,7 +3,8 @@
 //
 // One definition of time: every figure is wall time of the steady clock but device_ns, which is the device's own
 // timestamp difference over the passes (0 where the device has none). wall runs from the request to the output in host
-// memory. Thread-safety: Measurement is a value; WorkCounters may be bumped and read from any thread.
+// memory; of two jobs in flight at once each has its own, and they overlap. Thread-safety: Measurement is a value;
+// WorkCounters may be bumped and read from any thread.
 #pragma once
 
 #include <atomic>
@@ -20,13 +21,14 @@ enum class Tier : std::uint8_t { invalid = 0, built, disk, library, memory };
 std::string_view to_string(Tier tier) noexcept;
 
 struct Measurement {
-  std::uint64_t queue_ns = 0;  // waited for a slot and for the submit thread
+  std::uint64_t queue_ns = 0;  // waited for a slot, and for its turn to be uploaded and to be submitted
   std::uint64_t build_ns = 0;  // acquiring programs and preparing constants
   std::uint64_t upload_ns = 0;
   std::uint64_t device_ns = 0;
   std::uint64_t readback_ns = 0;
   std::uint64_t wall_ns = 0;
   Tier tier = Tier::invalid;  // the slowest among the passes
+  std::uint32_t batch = 1;    // jobs that went to the device as one: device_ns is that of all of them
   bool first_run = false;     // the first of its program in this process: not learned from
   bool prepared = false;      // a Constant was packed for it
   std::string variant;

@@ -14,8 +14,9 @@
 
 namespace kiln {
 
-// Raised with every change of a header in include/kiln that a plugin can see. 1: first.
-inline constexpr std::uint32_t plugin_abi = 1;
+// Raised with every change of a header in include/kiln that a plugin can see. 1: first. 2: executors cancel, record
+// and trace; devices tell their clock.
+inline constexpr std::uint32_t plugin_abi = 2;
 
 // What must agree between the host and a plugin for C++ to cross the line.
 #define KILN_STRINGIZE_(x) #x

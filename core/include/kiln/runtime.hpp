@@ -5,10 +5,12 @@
 #pragma once
 
 #include <kiln/config.hpp>
+#include <kiln/device_selector.hpp>
 #include <kiln/executor.hpp>
 #include <kiln/log.hpp>
 #include <kiln/program_cache.hpp>
 #include <kiln/registry.hpp>
+#include <kiln/tuning.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -28,6 +30,7 @@ struct RunRequest {
   KernelSpec spec;
   std::vector<TensorArgument> tensors;                      // in the order of tensors_of(spec)
   std::string device;                                       // an id; empty: [device] prefer, then the selector
+  std::string variant;                                      // of the generator; empty: the one that it prefers
   std::uint32_t repeat = 1;                                 // runs; the device is selected once for all of them
   bool verify = false;                                      // compare with the reference, outside the clock
   std::vector<std::shared_ptr<const HostTensor>> expected;  // user kernels: the reference, one per inout; empty: none
@@ -85,7 +88,9 @@ class Runtime {
  public:
   // Opens nothing heavy: a device is opened when it is first chosen. not_found: a name chosen in the configuration is
   // not registered, with what is.
-  static Result<std::unique_ptr<Runtime>> create(const Config& config, const Registry& registry, Log log);
+  // trace: told every stage of every job; it outlives the Runtime. Null: nobody is.
+  static Result<std::unique_ptr<Runtime>> create(const Config& config, const Registry& registry, Log log,
+                                                 TraceSink* trace = nullptr);
 
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -93,6 +98,10 @@ class Runtime {
 
   // Always answers a report; what failed is in its status. unavailable: no device could serve.
   RunReport run(const RunRequest& request);
+
+  // The selector's numbers for a request, as they would decide now. Opens the devices, runs and counts nothing. The
+  // request's tensors are not looked at.
+  Result<Explanation> explain(const RunRequest& request);
 
   // Every device of every driver: asks drivers that were not asked before, which loads their libraries.
   std::vector<DeviceInfo> devices();
@@ -104,6 +113,10 @@ class Runtime {
   // Takes programs that lie on disk into memory and dispatches each once, over nothing. Where [cache] max_programs or
   // max_memory does not hold them all, those that came first may leave again.
   Result<WarmReport> warm(const WarmRequest& request);
+  // Lets the device's generator measure its variants of a spec on the bench, which runs them apart from this process,
+  // and keep the winner.
+  Result<TuneOutcome> tune(const KernelSpec& spec, std::string_view device, VariantBench& bench,
+                           const TuneOptions& options);
   CacheStats cache_stats() const;
   const WorkCounters& counters() const noexcept;
   Result<std::uint64_t> persist();

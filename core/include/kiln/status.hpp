@@ -24,6 +24,7 @@ enum class StatusCode : std::uint8_t {
   io,                // the operating system refused
   timeout,           // the deadline passed; the work may still be running
   device_lost,       // the device is gone until it is opened again
+  cancelled,         // the caller took it back before it was done
   internal,          // a bug in Kiln
 };
 
@@ -52,6 +53,7 @@ inline Status corrupt(std::string message) { return {StatusCode::corrupt, std::m
 inline Status io_error(std::string message) { return {StatusCode::io, std::move(message)}; }
 inline Status timed_out(std::string message) { return {StatusCode::timeout, std::move(message)}; }
 inline Status device_lost(std::string message) { return {StatusCode::device_lost, std::move(message)}; }
+inline Status cancelled(std::string message) { return {StatusCode::cancelled, std::move(message)}; }
 inline Status internal_error(std::string message) { return {StatusCode::internal, std::move(message)}; }
 
 // A T, or the Status that says why there is none. REQUIRES: a Result is never made from an ok Status.

@@ -13,13 +13,19 @@ void Average::add(double value, double alpha) noexcept {
   variance = (1 - weight) * (variance + weight * step * step);
 }
 
-double Average::mean_deviation(double alpha, double guess) const noexcept {
-  if (count == 0) return guess;
+double Average::deviation(double guess) const noexcept {
   const double samples = static_cast<double>(count);
-  // The guess counts as one sample: a single run has no variance, which does not make it certain.
-  const double pooled = (variance * samples + guess * guess) / (samples + 1);
-  const double remembered = std::min(samples, (2 - alpha) / alpha);
-  return std::sqrt(pooled / remembered);
+  return std::sqrt((variance * samples + guess * guess) / (samples + 1));
+}
+
+Average merged(const Average& a, const Average& b) noexcept {
+  if (a.count == 0) return b;
+  if (b.count == 0) return a;
+  const double total = static_cast<double>(a.count) + static_cast<double>(b.count);
+  const double share = static_cast<double>(b.count) / total;
+  const double step = b.mean - a.mean;
+  return {a.mean + share * step, (1 - share) * a.variance + share * b.variance + share * (1 - share) * step * step,
+          a.count + b.count};
 }
 
 }  // namespace kiln::selector

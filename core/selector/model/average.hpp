@@ -14,8 +14,12 @@ struct Average {
 
   // alpha: the weight of the newest sample once there are more than 1 ÷ alpha.
   void add(double value, double alpha) noexcept;
-  // The spread of the mean itself. `guess`: the standard deviation to assume where there are too few samples to know.
-  double mean_deviation(double alpha, double guess) const noexcept;
+  // The spread of single samples. `guess`: the standard deviation to assume where there are too few samples to know;
+  // it counts as one sample.
+  double deviation(double guess) const noexcept;
 };
+
+// Two averages of one quantity, as if the samples of both had been seen by one.
+Average merged(const Average& a, const Average& b) noexcept;
 
 }  // namespace kiln::selector

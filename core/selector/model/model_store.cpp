@@ -1,29 +1,22 @@
 #include "selector/model/model_store.hpp"
 
 #include "base/atomic_file.hpp"
+#include "selector/model/model_lock.hpp"
+#include "selector/model/model_merge.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
-#include <cmath>
 #include <cstring>
-#include <exception>
-#include <limits>
-#include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 
 namespace kiln::selector {
 namespace {
 
-using nlohmann::json;
-
-constexpr int schema = 1;
 constexpr off_t most_bytes = 16 << 20;  // several times what the greatest model takes
-constexpr std::size_t most_text = 1024;
-constexpr double most_log = 60;  // natural logarithm of more nanoseconds, or FLOPs, than there are
 
 // nullopt: there is no such file.
 std::optional<Result<std::string>> contents_of(const std::filesystem::path& file) {
@@ -35,9 +28,9 @@ std::optional<Result<std::string>> contents_of(const std::filesystem::path& file
   if (!fd) return failure("cannot be opened");
   struct stat found {};
   if (::fstat(fd.get(), &found) != 0) return failure("cannot be looked at");
-  if (!S_ISREG(found.st_mode)) return corrupt("is not a regular file");
+  if (!S_ISREG(found.st_mode)) return io_error("is not a regular file");
   if (found.st_size > most_bytes) {
-    return corrupt(std::to_string(found.st_size) + " bytes, expected at most " + std::to_string(most_bytes));
+    return io_error(std::to_string(found.st_size) + " bytes, expected at most " + std::to_string(most_bytes));
   }
   std::string text(static_cast<std::size_t>(found.st_size), '\0');
   std::size_t read = 0;
@@ -52,107 +45,97 @@ std::optional<Result<std::string>> contents_of(const std::filesystem::path& file
   return text;
 }
 
-// These throw std::runtime_error, or what the JSON library throws, for a field that is missing or out of range.
-std::string text_in(const json& record, const char* name) {
-  auto text = record.at(name).get<std::string>();
-  if (text.size() <= most_text) return text;
-  throw std::runtime_error(std::string(name) + ": " + std::to_string(text.size()) + " bytes, expected at most " +
-                           std::to_string(most_text));
+std::string_view next_line(std::string_view& rest) {
+  const std::size_t end = std::min(rest.find('\n'), rest.size());
+  const std::string_view line = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return line;
 }
 
-double number_in(const json& record, const char* name, double least, double most) {
-  const double number = record.at(name).get<double>();
-  if (number >= least && number <= most) return number;
-  throw std::runtime_error(std::string(name) + ": " + std::to_string(number) + ", expected " + std::to_string(least) +
-                           " to " + std::to_string(most));
-}
+}  // namespace
 
-std::uint64_t count_in(const json& record, const char* name, std::uint64_t most) {
-  const json& field = record.at(name);
-  if (field.is_number_unsigned() && field.get<std::uint64_t>() <= most) return field.get<std::uint64_t>();
-  throw std::runtime_error(std::string(name) + ": " + field.dump() + ", expected a count up to " +
-                           std::to_string(most));
-}
-
-std::pair<ArmKey, Arm> arm_of(const json& record) {
-  ArmKey key{text_in(record, "operation"), text_in(record, "device"), text_in(record, "driver"),
-             text_in(record, "shape")};
-  Arm arm;
-  arm.log_ns.mean = number_in(record, "mean", 0, most_log);
-  arm.log_ns.variance = number_in(record, "variance", 0, most_log * most_log);
-  arm.log_ns.count = count_in(record, "count", std::uint64_t{1} << 53);
-  arm.log_flops = number_in(record, "log_flops", 0, most_log);
-  arm.looks = static_cast<std::uint32_t>(count_in(record, "looks", std::numeric_limits<std::uint32_t>::max()));
-  arm.used = count_in(record, "used", std::uint64_t{1} << 53);
-  return {std::move(key), arm};
-}
-
-json json_of(const ArmKey& key, const Arm& arm) {
-  return {{"operation", key.operation}, {"device", key.device},
-          {"driver", key.driver},       {"shape", key.shape},
-          {"mean", arm.log_ns.mean},    {"variance", arm.log_ns.variance},
-          {"count", arm.log_ns.count},  {"log_flops", arm.log_flops},
-          {"looks", arm.looks},         {"used", arm.used}};
-}
-
-Status write_file(const std::filesystem::path& file, const std::string& text) {
-  auto made = AtomicFile::create(file, 0600);
-  if (!made && made.error().code == StatusCode::not_found) {
-    std::error_code ignored;  // the second attempt says what is wrong
-    std::filesystem::create_directories(file.parent_path().parent_path(), ignored);
-    ::mkdir(file.parent_path().c_str(), 0700);
-    made = AtomicFile::create(file, 0600);
+Result<StoredModel> read_model(const std::filesystem::path& file) {
+  StoredModel stored;
+  const auto contents = contents_of(file);
+  if (!contents) return stored;
+  if (!*contents) return Status(contents->error()).within("file " + file.string());
+  stored.exists = true;
+  std::string_view rest = contents->value();
+  if (const std::string_view header = next_line(rest); header != model_header) {
+    stored.rejected.push_back(
+        {1, "header", std::string(model_header), std::string(header.substr(0, std::min<std::size_t>(header.size(), 80)))});
+    return stored;
   }
+  for (std::size_t number = 2; !rest.empty(); ++number) {
+    auto record = record_of(next_line(rest), number);
+    if (auto* arm = std::get_if<KeyedArm>(&record)) {
+      stored.arms.insert_or_assign(std::move(arm->first), arm->second);
+    } else if (auto* unfit = std::get_if<UnfitCounts>(&record)) {
+      stored.unfit = std::move(*unfit);
+    } else {
+      stored.rejected.push_back(std::move(std::get<RejectedRecord>(record)));
+    }
+  }
+  bound(stored.arms);
+  return stored;
+}
+
+Status write_model(const std::filesystem::path& file, const std::map<ArmKey, Arm>& arms, const UnfitCounts& unfit) {
+  std::string text = std::string(model_header) + "\n";
+  for (const auto& [key, arm] : arms) text += line_of(key, arm) + "\n";
+  if (!unfit.empty()) text += line_of(unfit) + "\n";
+  auto made = AtomicFile::create(file, 0600);
   if (!made) return made.error();
   if (Status status = made->write(std::as_bytes(std::span(text.data(), text.size()))); !status.ok()) return status;
   return made->commit();
 }
 
-}  // namespace
+ModelStore::ModelStore(const std::filesystem::path& folder, Log log, bool read_only)
+    : file_(folder.empty() ? folder : folder / model_file), log_(log), read_only_(read_only) {}
 
-ModelStore::ModelStore(const std::filesystem::path& folder, Log log)
-    : file_(folder.empty() ? folder : folder / "selector.json"), log_(log) {}
-
-void ModelStore::load(PerformanceModel& into) {
-  if (file_.empty()) return;
-  const auto ignored = [&](const std::string& why) {
-    log_.write(LogLevel::warning, "selector", "file " + file_.string() + ": ignored: " + why);
-  };
-  const auto read = contents_of(file_);
-  if (!read) return;
-  if (!*read) return ignored(read->error().message);
-  const json document = json::parse(read->value(), nullptr, false);
-  if (document.is_discarded() || !document.is_object()) return ignored("it is not a JSON object");
-  const json found = document.value("schema", json());
-  if (found != schema) return ignored("schema " + found.dump() + ", expected " + std::to_string(schema));
-  const json arms = document.value("arms", json());
-  if (!arms.is_array()) return ignored("it has no list of arms");
-
-  std::size_t left_out = 0;
-  std::string first;
-  for (const json& record : arms) {
-    try {
-      auto [key, arm] = arm_of(record);
-      into.restore(std::move(key), arm);
-    } catch (const std::exception& error) {
-      if (left_out++ == 0) first = error.what();
-    }
-  }
-  if (left_out != 0) {
-    log_.write(LogLevel::warning, "selector",
-               "file " + file_.string() + ": " + std::to_string(left_out) + " of " + std::to_string(arms.size()) +
-                   " records ignored, the first because of " + first);
-  }
+void ModelStore::tell(const StoredModel& stored) const {
+  if (stored.rejected.empty()) return;
+  log_.write(LogLevel::warning, "selector",
+             "file " + file_.string() + ": " + std::to_string(stored.rejected.size()) + " of " +
+                 std::to_string(stored.rejected.size() + stored.arms.size()) + " records ignored: " +
+                 stored.rejected.front().text() + (stored.rejected.size() > 1 ? "; and others" : ""));
 }
 
-void ModelStore::save(const std::map<ArmKey, Arm>& arms) {
-  if (file_.empty()) return;
-  json list = json::array();
-  for (const auto& [key, arm] : arms) list.push_back(json_of(key, arm));
-  // What a driver says of itself need not be UTF-8; a stray byte shall not cost the model.
-  const std::string text =
-      json{{"schema", schema}, {"arms", std::move(list)}}.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-  if (Status status = write_file(file_, text); !status.ok()) give_up(status);
+std::map<ArmKey, Arm> ModelStore::load() {
+  if (file_.empty()) return {};
+  auto stored = read_model(file_);
+  if (!stored) {
+    log_.write(LogLevel::warning, "selector", stored.error().message + ": ignored");
+    return {};
+  }
+  tell(*stored);
+  base_ = stored->arms;
+  return std::move(stored->arms);
+}
+
+std::optional<std::map<ArmKey, Arm>> ModelStore::merge(const std::map<ArmKey, Arm>& mine, const UnfitCounts& unfit) {
+  if (file_.empty() || read_only_) return std::nullopt;
+  for (const auto& [reason, count] : unfit) unfit_[reason] += count;
+  const auto lock = lock_model(file_.parent_path());
+  if (!lock) {
+    if (lock.error().code == StatusCode::unavailable) {
+      log_.write(LogLevel::info, "selector", "the model was not saved this time: " + lock.error().message);
+    } else {
+      give_up(lock.error());
+    }
+    return std::nullopt;
+  }
+  StoredModel stored;
+  if (auto read = read_model(file_)) stored = std::move(*read);  // what cannot be read is replaced
+  std::map<ArmKey, Arm> all = merged(stored.arms, base_, mine);
+  for (const auto& [reason, count] : unfit_) stored.unfit[reason] += count;
+  if (Status status = write_model(file_, all, stored.unfit); !status.ok()) {
+    give_up(status);
+    return std::nullopt;
+  }
+  unfit_.clear();
+  base_ = mine;
+  return all;
 }
 
 void ModelStore::give_up(const Status& status) {

@@ -1,35 +1,60 @@
-// ModelStore: the performance model on disk: <cache>/selector.json, readable by its owner alone.
+// ModelStore: the performance model on disk: <cache>/selector.model, readable by its owner alone (format:
+// model_record.hpp).
 //
-// Thread-safety: none; one thread at a time. Ownership: owns nothing but its path; a file appears complete or not at
-// all. A damaged file or record is left out with a log line that says why; a folder that cannot be written makes it
-// memory only, said once. Two processes may share a folder: the last one to write wins.
-//
-// Format, schema 1: {"schema": 1, "arms": [{"operation", "device", "driver", "shape": text,
-//   "mean", "variance": of the natural logarithm of nanoseconds, "count", "log_flops", "looks", "used"}]}
+// A file appears complete or not at all; several processes may write: each merges what it learned into what is there,
+// under a lock that a process which dies lets go of. A damaged record is left out with a log line that says which
+// validator refused it; a folder that cannot be written makes the model memory only, said once.
+// Thread-safety: none; one thread at a time. Ownership: owns nothing but its path and the base of the next merge.
 #pragma once
 
+#include "selector/model/model_record.hpp"
 #include "selector/model/performance_model.hpp"
 
 #include <kiln/log.hpp>
+#include <kiln/selector_admin.hpp>
 
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <vector>
 
 namespace kiln::selector {
+
+inline constexpr std::string_view model_file = "selector.model";
+inline constexpr std::string_view model_lock = "selector.lock";
+
+struct StoredModel {
+  bool exists = false;
+  std::map<ArmKey, Arm> arms;
+  UnfitCounts unfit;
+  std::vector<RejectedRecord> rejected;
+};
+
+// io where the file is there and cannot be read.
+Result<StoredModel> read_model(const std::filesystem::path& file);
+Status write_model(const std::filesystem::path& file, const std::map<ArmKey, Arm>& arms, const UnfitCounts& unfit);
 
 class ModelStore {
  public:
   // An empty folder: memory only.
-  ModelStore(const std::filesystem::path& folder, Log log);
+  ModelStore(const std::filesystem::path& folder, Log log, bool read_only = false);
 
-  void load(PerformanceModel& into);
-  void save(const std::map<ArmKey, Arm>& arms);
+  std::map<ArmKey, Arm> load();
+  // Brings what was learned since the last merge into the file, and answers what the file holds then; nullopt: nothing
+  // was written, and the next merge will bring it. `unfit`: counted since the last merge.
+  std::optional<std::map<ArmKey, Arm>> merge(const std::map<ArmKey, Arm>& mine, const UnfitCounts& unfit);
+  // The caller holds the answer of the last merge from now on.
+  void adopted(const std::map<ArmKey, Arm>& all) { base_ = all; }
 
  private:
   void give_up(const Status& status);
+  void tell(const StoredModel& stored) const;
 
   std::filesystem::path file_;  // empty: memory only
   Log log_;
+  bool read_only_;
+  std::map<ArmKey, Arm> base_;
+  UnfitCounts unfit_;  // not written yet
 };
 
 }  // namespace kiln::selector

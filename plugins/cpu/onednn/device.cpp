@@ -25,6 +25,7 @@ CpuDevice::CpuDevice(const OpenRequest& request)
       layout_(request.layout),
       log_(request.log),
       counters_(request.counters),
+      pool_(request.threads),
       engine_(dnnl::engine::kind::cpu, 0),
       stream_(engine_) {
   info_.driver = "oneDNN " + version_text();
@@ -73,7 +74,8 @@ Result<std::uint64_t> CpuDevice::submit(const Dispatch& dispatch) noexcept {
 
 // REQUIRES: queue_ is held.
 Result<FenceResult> CpuDevice::run(const Dispatch& dispatch) {
-  const Resources resources{threads_, stream_, workspace_, tuning_, counters_, log_};
+  const Resources resources{pool_, stream_, workspace_, tuning_, counters_, log_};
+  const std::uint64_t begun_ns = now_ns();
   std::chrono::nanoseconds ran{0};
   for (const PassLaunch& pass : dispatch.passes) {
     if (pass.grid == PassLaunch::nothing) continue;  // the library leaves nothing until a first dispatch
@@ -84,7 +86,7 @@ Result<FenceResult> CpuDevice::run(const Dispatch& dispatch) {
       return current_failure(program.what());
     }
   }
-  return FenceResult{static_cast<std::uint64_t>(ran.count())};
+  return FenceResult{static_cast<std::uint64_t>(ran.count()), begun_ns};
 }
 
 Result<FenceResult> CpuDevice::wait(std::uint64_t value, Deadline) noexcept {

@@ -2,7 +2,8 @@
 //
 // Thread-safety: every method from any thread; programs run one at a time, in the order of their timeline values.
 // Ownership: owns its queue's results and its workspace; buffers and programs are their holders', and die before it.
-// Each thread that submits gets an OpenMP team of its own (omp_threads.hpp): one submitting thread is fastest.
+// Tiles are shared out by a pool of its own; where a shape has none, oneDNN's own threads work: each thread that
+// submits gets an OpenMP team (omp_threads.hpp), so one submitting thread is fastest.
 #pragma once
 
 #include "onednn/library_program.hpp"
@@ -35,6 +36,7 @@ class CpuDevice final : public Device {
   std::string layout_;
   Log log_;
   WorkCounters* counters_;
+  WorkerPool pool_;
   dnnl::engine engine_;
 
   std::mutex queue_;  // guards the stream and the workspace; held while a dispatch runs

@@ -132,9 +132,9 @@ std::chrono::nanoseconds LibraryProgram::run(Candidate& candidate, const Constan
   at(Place::input) = address_of(bindings[input_at]);
   if (bindings.size() == 4) at(Place::bias) = address_of(bindings[bias_at]);
   at(Place::output) = address_of(bindings.back());
-  at(Place::workspace) = resources.workspace.at_least(candidate.workspace_bytes(resources.threads));
+  at(Place::workspace) = resources.workspace.at_least(candidate.workspace_bytes(resources.pool.threads()));
   const std::uint64_t begun = now_ns();
-  candidate.run(resources.threads, resources.stream, addresses, constants.at);
+  candidate.run(resources.pool, resources.stream, addresses, constants.at);
   return std::chrono::nanoseconds(now_ns() - begun);
 }
 

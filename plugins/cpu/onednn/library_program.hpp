@@ -25,7 +25,7 @@ namespace kiln::cpu {
 
 // What the device lends to a program for a run.
 struct Resources {
-  int threads = 1;
+  WorkerPool& pool;
   dnnl::stream& stream;
   Workspace& workspace;
   std::chrono::nanoseconds tuning{0};

@@ -3,6 +3,7 @@
 #include "codec/canary.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -63,6 +64,16 @@ std::string driver_words(const std::string& version) {
 // kernel), which are no part of what the device is.
 std::string device_words(const std::string& renderer) { return renderer.substr(0, renderer.find(" (")); }
 
+// A software rasterizer tells the width of its vectors: 8 out of "llvmpipe (LLVM 15.0.6, 256 bits)". 0: none told.
+std::uint32_t told_lanes(const std::string& renderer) {
+  const std::size_t bits = renderer.find(" bits)");
+  if (bits == std::string::npos) return 0;
+  const std::size_t before = renderer.find_last_not_of("0123456789", bits - 1);
+  std::uint32_t width = 0;
+  std::from_chars(renderer.data() + before + 1, renderer.data() + bits, width);
+  return width / 32;
+}
+
 }  // namespace
 
 Result<Facts> read_facts(const CurrentContext& context, DriverNotes* notes) {
@@ -105,6 +116,12 @@ Result<Facts> read_facts(const CurrentContext& context, DriverNotes* notes) {
   info.max_workgroup_lanes = static_cast<std::uint32_t>(integer_of(gl, GL_MAX_COMPUTE_WORK_GROUP_INVOCATIONS));
   info.max_bindings = static_cast<std::uint32_t>(std::min(integer_of(gl, GL_MAX_COMPUTE_SHADER_STORAGE_BLOCKS),
                                                           integer_of(gl, GL_MAX_SHADER_STORAGE_BUFFER_BINDINGS)));
+  const auto limit = [&gl](GLenum name) { return static_cast<std::uint32_t>(std::max(integer_of(gl, name), 0)); };
+  info.max_texel_bindings = limit(GL_MAX_COMPUTE_TEXTURE_IMAGE_UNITS);
+  info.max_image_bindings = std::min(limit(GL_MAX_COMPUTE_IMAGE_UNIFORMS), limit(GL_MAX_IMAGE_UNITS));
+  info.max_view_texels = limit(GL_MAX_TEXTURE_BUFFER_SIZE);
+  info.max_shared_bytes = limit(GL_MAX_COMPUTE_SHARED_MEMORY_SIZE);
+  info.simd_lanes = told_lanes(info.name);
   GLint64 block = 0;
   gl.GetInteger64v(GL_MAX_SHADER_STORAGE_BLOCK_SIZE, &block);
   info.max_buffer_bytes = static_cast<std::uint64_t>(std::max<GLint64>(block, 0));

@@ -28,7 +28,10 @@ GlBuffer::GlBuffer(std::shared_ptr<ContextGroup> group, std::shared_ptr<SharedSt
 
 GlBuffer::~GlBuffer() {
   // Deleting unmaps. The closure borrows the group: its thread runs everything posted before it ends.
-  group_->execution().post([group = group_.get(), name = name_] { group->gl().DeleteBuffers(1, &name); });
+  group_->execution().post([group = group_.get(), name = name_, texels = texels_]() mutable {
+    texels.drop(group->gl());
+    group->gl().DeleteBuffers(1, &name);
+  });
 }
 
 Result<std::unique_ptr<Buffer>> GlBuffer::create(const std::shared_ptr<ContextGroup>& group,

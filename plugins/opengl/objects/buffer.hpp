@@ -7,6 +7,7 @@
 
 #include "gl/context_group.hpp"
 #include "objects/staging.hpp"
+#include "objects/texel_view.hpp"
 
 #include <kiln/buffer.hpp>
 
@@ -45,6 +46,7 @@ class GlBuffer final : public Buffer {
   Result<UniqueFd> export_fd() noexcept override;
 
   GLuint name() const noexcept { return name_; }
+  TexelView& texels() noexcept { return texels_; }
   const ContextGroup& group() const noexcept { return *group_; }
 
  private:
@@ -60,6 +62,7 @@ class GlBuffer final : public Buffer {
   std::uint64_t bytes_;
   GLuint name_ = 0;
   std::byte* memory_ = nullptr;
+  TexelView texels_;  // touched on the context's thread
 };
 
 }  // namespace kiln::opengl

@@ -8,7 +8,7 @@ Result<std::unique_ptr<Program>> finish(const std::shared_ptr<ContextGroup>& gro
   if (!linked) return linked.error();
   const std::uint64_t charge = linked->charge();
   return std::unique_ptr<Program>(
-      std::make_unique<GlProgram>(group, linked->release(), source.bindings.size(), charge));
+      std::make_unique<GlProgram>(group, linked->release(), source.bindings.size(), source.views, charge));
 }
 
 }  // namespace

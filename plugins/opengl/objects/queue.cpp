@@ -18,6 +18,8 @@ constexpr GLuint64 slice_ns = 500'000;
 constexpr std::uint64_t generation_ns = 15'000'000;
 constexpr std::uint64_t not_long_ago_ns = 300'000'000;
 
+constexpr std::uint64_t realignment_ns = 1'000'000'000;  // of the device's clock with the host's
+
 }  // namespace
 
 GlQueue::GlQueue(ContextGroup& group) : group_(group) {
@@ -81,7 +83,7 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
     timeline_.complete(value, std::move(status));
     return;
   }
-  in_flight_.push_back({value, fence, stamps, host_ns});
+  in_flight_.push_back({value, fence, stamps, begun, host_ns});
 }
 
 void GlQueue::run(const BoundPass& pass) {
@@ -90,13 +92,17 @@ void GlQueue::run(const BoundPass& pass) {
   gl.UseProgram(pass.program);
   GLuint index = 0;
   for (const BoundBuffer& buffer : pass.buffers) {
-    gl.BindBufferRange(GL_SHADER_STORAGE_BUFFER, index++, buffer.name, 0, buffer.bytes);
+    if (buffer.view == View::storage) {
+      gl.BindBufferRange(GL_SHADER_STORAGE_BUFFER, index++, buffer.name, 0, buffer.bytes);
+    } else {
+      buffer.texels->bind(gl, index++, buffer.view, buffer.name, buffer.bytes);
+    }
   }
   // A kernel that reaches beyond its bindings must not find the buffers of the one before.
   for (; index < bound_; ++index) gl.BindBufferBase(GL_SHADER_STORAGE_BUFFER, index, 0);
   bound_ = pass.buffers.size();
   gl.DispatchCompute(pass.grid[0], pass.grid[1], pass.grid[2]);
-  gl.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT);
+  gl.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT | GL_TEXTURE_FETCH_BARRIER_BIT | GL_SHADER_IMAGE_ACCESS_BARRIER_BIT);
 }
 
 ContextThread::Pump GlQueue::pump(bool patient) {
@@ -148,14 +154,27 @@ GlQueue::Stamps GlQueue::take_stamps() {
 }
 
 FenceResult GlQueue::time_of(const InFlight& work) {
-  if (!work.stamps) return {work.host_ns};
+  if (!work.stamps) return {work.host_ns, work.begun_ns};
   GLuint64 begin = 0;
   GLuint64 end = 0;
   group_.gl().GetQueryObjectui64v(work.stamps->begin, GL_QUERY_RESULT, &begin);
   group_.gl().GetQueryObjectui64v(work.stamps->end, GL_QUERY_RESULT, &end);
   const std::uint64_t device_ns = end > begin ? end - begin : 0;
   synchrony_.compare(device_ns, work.host_ns);
-  return {device_ns};
+  return {device_ns, begin != 0 ? on_host_clock(begin) : 0};
+}
+
+// The two clocks may drift apart: they are compared anew every second.
+std::uint64_t GlQueue::on_host_clock(GLuint64 stamp) {
+  const std::uint64_t now = now_ns();
+  if (aligned_at_ns_ == 0 || now > aligned_at_ns_ + realignment_ns) {
+    GLint64 device_now = 0;
+    group_.gl().GetInteger64v(GL_TIMESTAMP, &device_now);
+    const std::uint64_t after = now_ns();
+    device_ahead_ns_ = device_now - static_cast<std::int64_t>(now + (after - now) / 2);
+    aligned_at_ns_ = now;
+  }
+  return static_cast<std::uint64_t>(static_cast<std::int64_t>(stamp) - device_ahead_ns_);
 }
 
 }  // namespace kiln::opengl

@@ -8,6 +8,7 @@
 
 #include "gl/context_group.hpp"
 #include "objects/synchrony.hpp"
+#include "objects/texel_view.hpp"
 #include "objects/timeline.hpp"
 
 #include <array>
@@ -23,6 +24,8 @@ namespace kiln::opengl {
 struct BoundBuffer {
   GLuint name = 0;
   GLsizeiptr bytes = 0;
+  View view = View::storage;
+  TexelView* texels = nullptr;  // the buffer's, where the view is not storage
 };
 
 struct BoundPass {
@@ -52,6 +55,7 @@ class GlQueue {
     std::uint64_t value = 0;
     GLsync fence = nullptr;
     std::optional<Stamps> stamps;  // absent: host_ns stands for the device's time
+    std::uint64_t begun_ns = 0;    // by the host's clock, as is host_ns
     std::uint64_t host_ns = 0;
   };
 
@@ -62,6 +66,7 @@ class GlQueue {
   void retire(Result<FenceResult> result);
   Stamps take_stamps();
   FenceResult time_of(const InFlight& work);
+  std::uint64_t on_host_clock(GLuint64 stamp);
 
   ContextGroup& group_;
   Timeline timeline_;
@@ -71,6 +76,8 @@ class GlQueue {
   Synchrony synchrony_;
   std::atomic<std::uint64_t> long_dispatch_ns_{0};  // when the last one ended; 0: none
   std::size_t bound_ = 0;                           // binding indices in use by the pass before
+  std::uint64_t aligned_at_ns_ = 0;                 // when the two clocks were last compared; 0: never
+  std::int64_t device_ahead_ns_ = 0;                // of the device's clock
 };
 
 }  // namespace kiln::opengl

@@ -64,6 +64,7 @@ TEST_CASE("config: the fixed sections as typed values", "[config]") {
   CHECK(config.cache.key_file == source_dir() / "tests/golden/config/good/keys/key");
   CHECK(config.executor.name == "serial");
   CHECK(config.executor.in_flight == 16);
+  CHECK(config.executor.adaptive_depth);
   CHECK(config.executor.timeout == std::chrono::milliseconds(1500));
   CHECK(config.selector.name == "fixed");
   CHECK(config.selector.policy == "ucb");

@@ -142,17 +142,21 @@ Job weigh_packed(const std::shared_ptr<Device>& device, const std::vector<float>
   return job;
 }
 
-std::unique_ptr<Executor> ring(std::uint32_t in_flight, std::chrono::nanoseconds timeout, WorkCounters* counters) {
+std::unique_ptr<Executor> ring(const ExecutorContext& context) {
   Registry registry;
   const Status status = register_ring_executor(registry);
   if (!status.ok()) throw std::runtime_error(status.text());
+  auto made = registry.executor("ring").value()(context);
+  if (!made) throw std::runtime_error(made.error().text());
+  return std::move(made).value();
+}
+
+std::unique_ptr<Executor> ring(std::uint32_t in_flight, std::chrono::nanoseconds timeout, WorkCounters* counters) {
   ExecutorContext context;
   context.config.in_flight = in_flight;
   context.config.timeout = timeout;
   context.counters = counters;
-  auto made = registry.executor("ring").value()(context);
-  if (!made) throw std::runtime_error(made.error().text());
-  return std::move(made).value();
+  return ring(context);
 }
 
 }  // namespace kiln::test

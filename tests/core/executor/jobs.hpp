@@ -42,5 +42,6 @@ Job weigh_packed(const std::shared_ptr<Device>& device, const std::vector<float>
 // The executor "ring" as the registry makes it.
 std::unique_ptr<Executor> ring(std::uint32_t in_flight, std::chrono::nanoseconds timeout = std::chrono::seconds(10),
                                WorkCounters* counters = nullptr);
+std::unique_ptr<Executor> ring(const ExecutorContext& context);
 
 }  // namespace kiln::test

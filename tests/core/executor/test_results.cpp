@@ -93,7 +93,7 @@ TEST_CASE("executor: a thousand jobs of eight threads lose nothing", "[executor]
   for (std::thread& caller : callers) caller.join();
   CHECK(right == threads * jobs_each);
   CHECK(wrong == 0);
-  CHECK(device->submitted() == threads * jobs_each);
+  CHECK(device->submitted() <= threads * jobs_each);  // small ones that wait together share a submission
   CHECK(device->most_in_device() <= in_flight);
 }
 

@@ -50,8 +50,8 @@ class Fleet {
   template <class Milliseconds>
   std::size_t serve(DeviceSelector& selector, const KernelSpec& spec, Milliseconds ms) const {
     const auto all = candidates();
-    const std::size_t chosen = selector.select(spec, all).value().candidate;
-    selector.record(spec, devices_[chosen], run_of(ms(chosen)));
+    const std::size_t chosen = selector.select(spec, all, {}).value().candidate;
+    selector.record(spec, devices_[chosen], run_of(ms(chosen)), {});
     return chosen;
   }
 

@@ -18,7 +18,7 @@ std::unique_ptr<DeviceSelector> fixed(const std::string& prefer, Fallback fallba
 TEST_CASE("selector fixed: auto is the first candidate, and says so", "[selector]") {
   const Fleet fleet({device_of("one"), device_of("two")});
   const auto all = fleet.candidates();
-  const auto choice = fixed("auto")->select(conv(8, 8), all);
+  const auto choice = fixed("auto")->select(conv(8, 8), all, {});
   REQUIRE(choice);
   CHECK(choice->candidate == 0);
   CHECK(choice->because == "one: the first of 2 candidates (selector fixed)");
@@ -27,7 +27,7 @@ TEST_CASE("selector fixed: auto is the first candidate, and says so", "[selector
 TEST_CASE("selector fixed: the preferred device is chosen by its id", "[selector]") {
   const Fleet fleet({device_of("one"), device_of("two")});
   const auto all = fleet.candidates();
-  const auto choice = fixed("two")->select(conv(8, 8), all);
+  const auto choice = fixed("two")->select(conv(8, 8), all, {});
   REQUIRE(choice);
   CHECK(choice->candidate == 1);
   CHECK_THAT(choice->because, Catch::Contains("prefer") && Catch::Contains("two"));
@@ -36,11 +36,11 @@ TEST_CASE("selector fixed: the preferred device is chosen by its id", "[selector
 TEST_CASE("selector fixed: a preferred device that is no candidate is reported, or an error", "[selector]") {
   const Fleet fleet({device_of("one"), device_of("two")});
   const auto all = fleet.candidates();
-  const auto other = fixed("three")->select(conv(8, 8), all);
+  const auto other = fixed("three")->select(conv(8, 8), all, {});
   REQUIRE(other);
   CHECK(other->candidate == 0);
   CHECK_THAT(other->because, Catch::Contains("\"three\" cannot serve") && Catch::Contains("one"));
-  const auto never = fixed("three", Fallback::never)->select(conv(8, 8), all);
+  const auto never = fixed("three", Fallback::never)->select(conv(8, 8), all, {});
   REQUIRE_FALSE(never);
   CHECK(never.error().code == StatusCode::unavailable);
   CHECK_THAT(never.error().message, Catch::Contains("three") && Catch::Contains("one, two"));
@@ -48,7 +48,7 @@ TEST_CASE("selector fixed: a preferred device that is no candidate is reported, 
 
 TEST_CASE("selectors: no candidate is unavailable", "[selector]") {
   const auto name = GENERATE("fixed", "learning");
-  const auto choice = selector_of(name)->select(conv(8, 8), {});
+  const auto choice = selector_of(name)->select(conv(8, 8), {}, {});
   REQUIRE_FALSE(choice);
   CHECK(choice.error().code == StatusCode::unavailable);
 }

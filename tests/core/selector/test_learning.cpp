@@ -2,9 +2,11 @@
 
 #include <catch2/catch.hpp>
 
+#include <kiln/selector_admin.hpp>
+
 #include <atomic>
 #include <cmath>
-#include <random>
+#include <map>
 #include <thread>
 
 using namespace kiln;
@@ -45,7 +47,7 @@ TEST_CASE("selector learning: names and kinds decide nothing, times do", "[selec
     const double truth[] = {1, 50};
     for (int i = 0; i < 8; ++i) fleet.serve(*selector, conv(64, 56), [&](std::size_t d) { return truth[d]; });
     const auto all = fleet.candidates();
-    const auto choice = selector->select(conv(64, 56), all);
+    const auto choice = selector->select(conv(64, 56), all, {});
     CHECK(choice->candidate == 0);
   }
 }
@@ -54,10 +56,10 @@ TEST_CASE("selector learning: the reason gives the numbers", "[selector]") {
   const Fleet fleet({device_of("cpu"), device_of("opengl:0")});
   const auto selector = learning("ema");
   const KernelSpec spec = conv(64, 56);
-  for (int i = 0; i < 12; ++i) selector->record(spec, fleet[0], run_of(0.48));
-  selector->record(spec, fleet[1], run_of(31));
+  for (int i = 0; i < 12; ++i) selector->record(spec, fleet[0], run_of(0.48), {});
+  selector->record(spec, fleet[1], run_of(31), {});
   const auto all = fleet.candidates();
-  CHECK(selector->select(spec, all)->because == "cpu: 0.48 ms expected (12 runs), opengl:0: 31 ms expected (1 run)");
+  CHECK(selector->select(spec, all, {})->because == "cpu: 0.48 ms expected (12 runs), opengl:0: 31 ms expected (1 run)");
 }
 
 TEST_CASE("selector learning: a queue and a cold program are part of the cost", "[selector]") {
@@ -68,20 +70,22 @@ TEST_CASE("selector learning: a queue and a cold program are part of the cost", 
   cold.build_ns = 40'000'000;
   cold.tier = Tier::built;
   cold.first_run = true;
-  selector->record(spec, fleet[0], cold);
+  RunConditions compiled;
+  compiled.build_ns = 40'000'000;
+  selector->record(spec, fleet[0], cold, compiled);
   for (int i = 0; i < 4; ++i) {
-    selector->record(spec, fleet[0], run_of(2));
-    selector->record(spec, fleet[1], run_of(5));
+    selector->record(spec, fleet[0], run_of(2), {});
+    selector->record(spec, fleet[1], run_of(5), {});
   }
   auto all = fleet.candidates();
-  CHECK(selector->select(spec, all)->candidate == 0);
+  CHECK(selector->select(spec, all, {})->candidate == 0);
   all[0].queue_wait_ns = 10'000'000;
-  const auto queued = selector->select(spec, all);
+  const auto queued = selector->select(spec, all, {});
   CHECK(queued->candidate == 1);
   CHECK_THAT(queued->because, Catch::Contains("10 ms queue"));
   all[0].queue_wait_ns = 0;
   all[0].cold = true;
-  const auto built = selector->select(spec, all);
+  const auto built = selector->select(spec, all, {});
   CHECK(built->candidate == 1);
   CHECK_THAT(built->because, Catch::Contains("40 ms build"));
 }
@@ -93,11 +97,11 @@ TEST_CASE("selector learning: the wait in the queue is not taken for the device'
   Measurement waited = run_of(102);
   waited.queue_ns = 100'000'000;
   for (int i = 0; i < 4; ++i) {
-    selector->record(spec, fleet[0], waited);
-    selector->record(spec, fleet[1], run_of(5));
+    selector->record(spec, fleet[0], waited, {});
+    selector->record(spec, fleet[1], run_of(5), {});
   }
   const auto all = fleet.candidates();
-  CHECK(selector->select(spec, all)->candidate == 0);
+  CHECK(selector->select(spec, all, {})->candidate == 0);
 }
 
 TEST_CASE("selector learning: what is not a fair run is not learned from", "[selector]") {
@@ -106,8 +110,8 @@ TEST_CASE("selector learning: what is not a fair run is not learned from", "[sel
   const auto selector = learning("ema", {&lines, LogLevel::warning});
   const KernelSpec spec = conv(64, 56);  // 0.23 GFLOP: 0.23 ms at the roof
   for (int i = 0; i < 5; ++i) {
-    selector->record(spec, fleet[0], run_of(2));
-    selector->record(spec, fleet[1], run_of(4));
+    selector->record(spec, fleet[0], run_of(2), {});
+    selector->record(spec, fleet[1], run_of(4), {});
   }
   Measurement unfair = run_of(0.5);
   SECTION("a first run") { unfair.first_run = true; }
@@ -117,10 +121,10 @@ TEST_CASE("selector learning: what is not a fair run is not learned from", "[sel
   SECTION("above the roof, by wall time") { unfair.wall_ns = 20'000; }
   SECTION("above the roof, by the device's own time") { unfair.device_ns = 20'000; }
   const bool above = unfair.wall_ns == 20'000 || unfair.device_ns != 0;
-  for (int i = 0; i < 50; ++i) selector->record(spec, fleet[1], unfair);
+  for (int i = 0; i < 50; ++i) selector->record(spec, fleet[1], unfair, {});
   const auto all = fleet.candidates();
-  CHECK(selector->select(spec, all)->candidate == 0);
-  CHECK_THAT(selector->select(spec, all)->because, Catch::Contains("two: 4 ms expected (5 runs)"));
+  CHECK(selector->select(spec, all, {})->candidate == 0);
+  CHECK_THAT(selector->select(spec, all, {})->because, Catch::Contains("two: 4 ms expected (5 runs)"));
   CHECK(lines.mention("its roof") == above);
 }
 
@@ -129,10 +133,10 @@ TEST_CASE("selector learning: Winograd's effective rate may pass the roof of pla
   const auto selector = learning("ema");
   Conv2dSpec spec = conv(64, 56);
   spec.accuracy = Accuracy::winograd;
-  for (int i = 0; i < 3; ++i) selector->record(spec, fleet[0], run_of(0.15));  // 1.5 times the roof
-  for (int i = 0; i < 3; ++i) selector->record(spec, fleet[1], run_of(0.9));
+  for (int i = 0; i < 3; ++i) selector->record(spec, fleet[0], run_of(0.15), {});  // 1.5 times the roof
+  for (int i = 0; i < 3; ++i) selector->record(spec, fleet[1], run_of(0.9), {});
   const auto all = fleet.candidates();
-  CHECK_THAT(selector->select(spec, all)->because, Catch::Contains("one: 0.15 ms expected (3 runs)"));
+  CHECK_THAT(selector->select(spec, all, {})->because, Catch::Contains("one: 0.15 ms expected (3 runs)"));
 }
 
 TEST_CASE("selector learning: a device that has become slow is left", "[selector]") {
@@ -147,31 +151,177 @@ TEST_CASE("selector learning: a device that has become slow is left", "[selector
   CHECK(jobs < 20);
 }
 
-TEST_CASE("selector learning: right after few visits, with noise, for most seeds", "[selector]") {
-  int right = 0, asked = 0;
-  for (unsigned seed = 0; seed < 20; ++seed) {
-    std::mt19937_64 random(seed);
-    std::lognormal_distribution<double> noise(0, 0.1);
-    // Each device has a speed of its own, and each shape suits each device differently.
-    std::lognormal_distribution<double> speed(0, 0.7), suits(0, 0.5);
-    const double slowness[] = {speed(random), speed(random), speed(random)};
-    const Fleet fleet({device_of("a"), device_of("b"), device_of("c")});
-    const auto selector = learning();
-    for (std::int64_t bucket = 0; bucket < 8; ++bucket) {
-      const KernelSpec spec = conv(16, std::int64_t{8} << bucket);
-      double truth[3];
-      for (std::size_t d = 0; d < 3; ++d) truth[d] = flops(spec) / 1e8 * slowness[d] * suits(random);
-      const std::size_t best = static_cast<std::size_t>(std::min_element(truth, truth + 3) - truth);
-      for (int visit = 0; visit < 24; ++visit) {
-        const std::size_t chosen =
-            fleet.serve(*selector, spec, [&](std::size_t d) { return truth[d] * noise(random); });
-        if (visit < 9) continue;  // three looks at each at most
-        ++asked;
-        right += truth[chosen] <= 1.15 * truth[best];  // as good as noise can tell
-      }
-    }
+TEST_CASE("selector learning: every reason for which a run is not learned from is counted", "[selector]") {
+  const TemporaryFolder folder;
+  const Fleet fleet({device_of("one", 1000), device_of("two")});
+  SelectorContext context;
+  context.cache_directory = folder.path();
+  {
+    const auto selector = selector_of("learning", context);
+    const auto record = [&](const Measurement& run, const RunConditions& conditions) {
+      selector->record(conv(64, 56), fleet[0], run, conditions);
+    };
+    RunConditions timeout, fault, beside;
+    timeout.status = timed_out("late");
+    fault.status = device_lost("gone");
+    beside.contended = true;
+    record({}, timeout);
+    record({}, fault);
+    record({}, fault);
+    record(run_of(2), beside);
+    Measurement first = run_of(2), wrong = run_of(2), packed = run_of(2);
+    first.first_run = true, wrong.verified = false, packed.prepared = true;
+    record(first, {});
+    record(wrong, {});
+    record(packed, {});
+    record(run_of(0.01), {});    // above the roof
+    record(run_of(0.0001), {});  // 100 ns: less than the clock tells apart
+    record(run_of(2), {});
   }
-  CHECK(right >= 0.95 * asked);
+  const auto model = read_selector_model(folder.path());
+  REQUIRE(model);
+  const std::map<std::string, std::uint64_t> expected{{"above_roof", 1}, {"contended", 1}, {"faulted", 2},
+                                                      {"first_run", 1},  {"prepared", 1},  {"timed_out", 1},
+                                                      {"too_short", 1},  {"wrong_result", 1}};
+  CHECK(model->not_learned == expected);
+  REQUIRE(model->arms.size() == 1);
+  CHECK(model->arms[0].runs == 1);
+  CHECK(model->arms[0].first_runs == 1);
+}
+
+TEST_CASE("selector learning: a process that runs each job once still learns", "[selector]") {
+  const TemporaryFolder folder;
+  const Fleet fleet({device_of("slow"), device_of("fast")});
+  SelectorContext context;
+  context.cache_directory = folder.path();
+  context.config.policy = "ema";
+  std::size_t last = 0;
+  for (int process = 0; process < 6; ++process) {
+    const auto selector = selector_of("learning", context);
+    auto all = fleet.candidates();
+    for (Candidate& candidate : all) candidate.cold = true;
+    const auto choice = selector->select(conv(64, 56), all, {});
+    last = choice->candidate;
+    Measurement first = run_of(last == 0 ? 20 : 5);
+    first.first_run = true;
+    selector->record(conv(64, 56), fleet[last], first, {});
+    if (process == 5) CHECK_THAT(choice->because, Catch::Contains("first run"));
+  }
+  CHECK(last == 1);
+}
+
+TEST_CASE("selector learning: a job with a deadline pays for no exploring", "[selector]") {
+  const Fleet fleet({device_of("known"), device_of("unknown")});
+  const auto selector = learning();
+  for (int i = 0; i < 4; ++i) selector->record(conv(64, 56), fleet[0], run_of(3), {});
+  const auto all = fleet.candidates();
+  JobTerms urgent;
+  urgent.has_deadline = true;
+  for (int i = 0; i < 50; ++i) {
+    const auto choice = selector->select(conv(64, 56), all, urgent);
+    CHECK(choice->candidate == 0);
+    CHECK_THAT(choice->because, Catch::Contains("deadline"));
+  }
+  CHECK(selector->select(conv(64, 56), all, {})->candidate == 1);  // without one it is looked at
+}
+
+TEST_CASE("selector learning: a build is shared by the runs that it is expected to serve", "[selector]") {
+  const Fleet fleet({device_of("steady"), device_of("built")});
+  const auto selector = learning("ema");
+  for (int i = 0; i < 4; ++i) {
+    selector->record(conv(64, 56), fleet[0], run_of(5), {});
+    selector->record(conv(64, 56), fleet[1], run_of(2), {});
+  }
+  Measurement run = run_of(2);
+  run.tier = Tier::built;
+  RunConditions built;
+  built.build_ns = 90'000'000;
+  selector->record(conv(64, 56), fleet[1], run, built);
+  auto all = fleet.candidates();
+  all[1].cold = true;
+  JobTerms many;
+  many.repeat = 100;
+  CHECK(selector->explain(conv(64, 56), all, {})->choice.candidate == 0);
+  CHECK(selector->explain(conv(64, 56), all, many)->choice.candidate == 1);
+  int before = 0;
+  while (selector->select(conv(64, 56), all, {})->candidate == 0 && before < 200) ++before;
+  CHECK(before >= 20);  // 90 ms ÷ 3 ms: as a skier who buys after having rented for the price
+  CHECK(before <= 40);
+}
+
+TEST_CASE("selector learning: another serves while the best one's program is built", "[selector]") {
+  DeviceInfo compiled = device_of("compiled");
+  compiled.serializes = true;
+  const Fleet fleet({device_of("at hand"), compiled});
+  const auto selector = learning("ema");
+  JobTerms terms;
+  terms.can_build_ahead = true;
+  auto all = fleet.candidates();
+  all[0].cold = all[1].cold = true;
+  SECTION("one that was never looked at") {
+    const auto first = selector->select(conv(64, 56), all, terms);  // what needs no compiler comes first
+    CHECK(first->candidate == 0);
+    CHECK_FALSE(first->build_ahead);
+    selector->record(conv(64, 56), fleet[0], run_of(5), {});
+    all[0].cold = false;
+    const auto second = selector->select(conv(64, 56), all, terms);
+    CHECK(second->candidate == 0);
+    CHECK(second->build_ahead == 1u);
+    CHECK_THAT(second->because, Catch::Contains("serves until the program of compiled is built"));
+    all[1].cold = false;
+    CHECK(selector->select(conv(64, 56), all, terms)->candidate == 1);
+  }
+  SECTION("one that is known to be the best") {
+    for (int i = 0; i < 4; ++i) {
+      selector->record(conv(64, 56), fleet[0], run_of(5), {});
+      selector->record(conv(64, 56), fleet[1], run_of(2), {});
+    }
+    Measurement run = run_of(2);
+    run.tier = Tier::built;
+    RunConditions built;
+    built.build_ns = 90'000'000;
+    selector->record(conv(64, 56), fleet[1], run, built);
+    all[0].cold = false;
+    const auto choice = selector->select(conv(64, 56), all, terms);
+    CHECK(choice->candidate == 0);
+    CHECK(choice->build_ahead == 1u);
+    all[1].cold = false;
+    CHECK(selector->select(conv(64, 56), all, terms)->candidate == 1);
+    all[1].cold = true;
+    terms.can_build_ahead = false;
+    CHECK_FALSE(selector->select(conv(64, 56), all, terms)->build_ahead);
+  }
+  SECTION("shapes that do not come back: the look is taken after all") {
+    selector->record(conv(64, 56), fleet[0], run_of(5), {});
+    int jobs = 0;
+    all[0].cold = false;
+    while (selector->select(conv(64, 56), all, terms)->candidate == 0 && jobs < 50) ++jobs;
+    CHECK(jobs == 8);
+  }
+}
+
+TEST_CASE("selector learning: explain gives the numbers and changes nothing", "[selector]") {
+  const Fleet fleet({device_of("cpu"), device_of("opengl:0")});
+  const auto selector = learning();
+  Measurement moved = run_of(0.5);
+  moved.upload_ns = 30'000, moved.readback_ns = 20'000;
+  for (int i = 0; i < 12; ++i) selector->record(conv(64, 56), fleet[0], moved, {});
+  const auto all = fleet.candidates();
+  const auto before = selector->explain(conv(64, 56), all, {});
+  REQUIRE(before);
+  for (int i = 0; i < 20; ++i) (void)selector->explain(conv(64, 56), all, {});
+  const auto after = selector->explain(conv(64, 56), all, {});
+  CHECK(after->words == before->words);
+  CHECK(before->choice.candidate == 1);
+  CHECK_THAT(before->choice.because, Catch::StartsWith("look 1 of at most 3"));
+  REQUIRE(before->candidates.size() == 2);
+  CHECK(before->candidates[0].transfer_ns == Approx(50'000));
+  CHECK(before->candidates[0].run_ns == Approx(450'000));
+  CHECK(before->candidates[0].cost_ns == Approx(500'000));
+  CHECK(before->candidates[0].evidence == "12 runs");
+  CHECK(before->candidates[1].evidence == "not measured yet");
+  CHECK(std::isinf(before->candidates[1].cost_ns));
+  CHECK_THAT(before->words.at(1), Catch::Contains("0.45 ms run + 0.05 ms transfer"));
 }
 
 TEST_CASE("selector learning: any thread may select and record", "[selector]") {

@@ -19,10 +19,10 @@ TEST_CASE("selector looks: every unknown candidate is looked at, and the reason 
   const Fleet fleet({device_of("one"), device_of("two"), device_of("three")});
   const auto selector = learning();
   const auto all = fleet.candidates();
-  const auto choice = selector->select(conv(64, 56), all);
+  const auto choice = selector->select(conv(64, 56), all, {});
   CHECK_THAT(choice->because, Catch::StartsWith("look 1 of at most 3; one: not measured yet"));
   std::vector<int> visits(3);
-  selector->record(conv(64, 56), fleet[0], run_of(4));
+  selector->record(conv(64, 56), fleet[0], run_of(4), {});
   for (int i = 0; i < 8; ++i) ++visits[fleet.serve(*selector, conv(64, 56), [](std::size_t) { return 4.0; })];
   for (const int count : visits) CHECK(count >= 1);
 }
@@ -33,9 +33,9 @@ TEST_CASE("selector looks: at most three where nothing comes back", "[selector]"
   int failed = 0;
   for (int i = 0; i < 50; ++i) {
     const auto all = fleet.candidates();
-    const std::size_t chosen = selector->select(conv(64, 56), all)->candidate;
+    const std::size_t chosen = selector->select(conv(64, 56), all, {})->candidate;
     failed += chosen == 1;
-    if (chosen == 0) selector->record(conv(64, 56), fleet[0], run_of(4));
+    if (chosen == 0) selector->record(conv(64, 56), fleet[0], run_of(4), {});
   }
   CHECK(failed == 3);
 }
@@ -44,8 +44,8 @@ TEST_CASE("selector looks: where no candidate answers, the first serves", "[sele
   const Fleet fleet({device_of("one"), device_of("two")});
   const auto selector = learning();
   const auto all = fleet.candidates();
-  for (int i = 0; i < 6; ++i) CHECK_THAT(selector->select(conv(64, 56), all)->because, Catch::StartsWith("look"));
-  const auto choice = selector->select(conv(64, 56), all);
+  for (int i = 0; i < 6; ++i) CHECK_THAT(selector->select(conv(64, 56), all, {})->because, Catch::StartsWith("look"));
+  const auto choice = selector->select(conv(64, 56), all, {});
   CHECK(choice->candidate == 0);
   CHECK_THAT(choice->because, Catch::Contains("nothing was learned"));
 }
@@ -99,10 +99,10 @@ TEST_CASE("selector looks: a roof gives a device its first expectation", "[selec
   const auto selector = learning();
   const KernelSpec spec = conv(64, 56);
   const auto all = fleet.candidates();
-  const auto choice = selector->select(spec, all);
+  const auto choice = selector->select(spec, all, {});
   CHECK(choice->candidate == 1);
   CHECK_THAT(choice->because, Catch::Contains("by its roof"));
-  selector->record(spec, fleet[1], run_of(0.5));
+  selector->record(spec, fleet[1], run_of(0.5), {});
   // At its roof "slow" would take 231 ms: hopeless, and no time was earned to try it.
   for (int i = 0; i < 10; ++i) CHECK(fleet.serve(*selector, spec, [](std::size_t) { return 0.5; }) == 1);
 }
@@ -119,6 +119,6 @@ TEST_CASE("selector looks: each user's kernel is learned by itself", "[selector]
     fleet.serve(*selector, second, [](std::size_t d) { return d == 0 ? 9.0 : 1.0; });
   }
   const auto all = fleet.candidates();
-  CHECK(selector->select(first, all)->candidate == 0);
-  CHECK(selector->select(second, all)->candidate == 1);
+  CHECK(selector->select(first, all, {})->candidate == 0);
+  CHECK(selector->select(second, all, {})->candidate == 1);
 }

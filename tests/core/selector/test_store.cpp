@@ -5,8 +5,9 @@
 #include <catch2/catch.hpp>
 
 #include <sys/stat.h>
-#include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -36,9 +37,20 @@ SelectorContext context_in(const std::filesystem::path& folder, Lines* lines = n
 void teach(const std::filesystem::path& folder, const Fleet& fleet, Lines* lines = nullptr) {
   const auto selector = selector_of("learning", context_in(folder, lines));
   for (int i = 0; i < 4; ++i) {
-    selector->record(conv(64, 56), fleet[0], run_of(9));
-    selector->record(conv(64, 56), fleet[1], run_of(3));
+    selector->record(conv(64, 56), fleet[0], run_of(9), {});
+    selector->record(conv(64, 56), fleet[1], run_of(3), {});
   }
+}
+
+PerformanceModel taught(const std::string& device, int runs, double ns = 1e6) {
+  PerformanceModel model(0.1);
+  for (int i = 0; i < runs; ++i) model.learn_run(bucket_of(conv(64, 56)), device_of(device), ns, 0);
+  return model;
+}
+
+const Arm& only_arm(const StoredModel& stored) {
+  REQUIRE(stored.arms.size() == 1);
+  return stored.arms.begin()->second;
 }
 
 }  // namespace
@@ -49,16 +61,16 @@ TEST_CASE("selector store: what was learned is there in the next process", "[sel
   const auto cache = folder.path() / "deep" / "cache";  // made on demand, for its owner alone
   teach(cache, fleet);
   struct stat found {};
-  REQUIRE(::stat((cache / "selector.json").c_str(), &found) == 0);
+  REQUIRE(::stat((cache / "selector.model").c_str(), &found) == 0);
   CHECK((found.st_mode & 0777) == 0600);
   REQUIRE(::stat(cache.c_str(), &found) == 0);
   CHECK((found.st_mode & 0077) == 0);
-  CHECK(std::distance(std::filesystem::directory_iterator(cache), {}) == 1);  // nothing temporary stays
+  CHECK(std::distance(std::filesystem::directory_iterator(cache), {}) == 2);  // the lock; nothing temporary stays
 
   Lines lines;
   const auto selector = selector_of("learning", context_in(cache, &lines));
   const auto all = fleet.candidates();
-  const auto choice = selector->select(conv(64, 56), all);
+  const auto choice = selector->select(conv(64, 56), all, {});
   CHECK(choice->candidate == 1);
   CHECK(choice->because == "fast: 3 ms expected (4 runs), slow: 9 ms expected (4 runs)");
   CHECK(lines.all.empty());
@@ -66,39 +78,45 @@ TEST_CASE("selector store: what was learned is there in the next process", "[sel
 
 TEST_CASE("selector store: every field of every arm survives", "[selector]") {
   const TemporaryFolder folder;
-  PerformanceModel model(0.1), again(0.1);
+  PerformanceModel model(0.1);
   const DeviceInfo device = device_of("d");
-  for (int i = 1; i < 5; ++i) model.learn_run(bucket_of(conv(64, 56)), device, 1e6 * i);
-  model.learn_build(bucket_of(conv(64, 56)), device, 5e7);
+  for (int i = 0; i < 9; ++i) model.learn_run(bucket_of(conv(64, 56)), device, i < 5 ? 1e6 + i : 9e6, 1e4);
+  model.learn_first(bucket_of(conv(64, 56)), device, 4e7);
+  model.learn_build(bucket_of(conv(64, 56)), device, build_shape, 5e7);
   model.count_look(bucket_of(conv(8, 8)), device);
   ModelStore store(folder.path(), {});
-  store.save(model.arms());
-  store.load(again);
-  REQUIRE(again.arms().size() == 3);
+  REQUIRE(store.merge(model.arms(), {{"contended", 3}}));
+  const auto read = read_model(folder.path() / "selector.model");
+  REQUIRE(read);
+  CHECK(read->unfit == UnfitCounts{{"contended", 3}});
+  REQUIRE(read->arms.size() == 3);
+  CHECK(model.arms().begin()->second.run.alarms + std::next(model.arms().begin())->second.run.alarms +
+            std::next(model.arms().begin(), 2)->second.run.alarms > 0);
   for (const auto& [key, arm] : model.arms()) {
-    const Arm& read = again.arms().at(key);
-    CHECK(read.log_ns.mean == arm.log_ns.mean);
-    CHECK(read.log_ns.variance == arm.log_ns.variance);
-    CHECK(read.log_ns.count == arm.log_ns.count);
-    CHECK(read.log_flops == arm.log_flops);
-    CHECK(read.looks == arm.looks);
-    CHECK(read.used == arm.used);
+    const Arm& again = read->arms.at(key);
+    CHECK(again.run.log_ns.mean == arm.run.log_ns.mean);
+    CHECK(again.run.log_ns.variance == arm.run.log_ns.variance);
+    CHECK(again.run.log_ns.count == arm.run.log_ns.count);
+    CHECK(again.run.weight == arm.run.weight);
+    CHECK(again.run.widening == arm.run.widening);
+    CHECK(again.run.alarms == arm.run.alarms);
+    CHECK(again.log_transfer.mean == arm.log_transfer.mean);
+    CHECK(again.log_first.count == arm.log_first.count);
+    CHECK(again.log_flops == arm.log_flops);
+    CHECK(again.log_bytes == arm.log_bytes);
+    CHECK(again.looks == arm.looks);
+    CHECK(again.used == arm.used);
   }
 }
 
-TEST_CASE("selector store: a damaged file is left out, with the reason", "[selector]") {
+TEST_CASE("selector store: a file that is no model is left out, with the reason", "[selector]") {
   const TemporaryFolder folder;
-  const auto file = folder.path() / "selector.json";
+  const auto file = folder.path() / "selector.model";
   const Fleet fleet({device_of("slow"), device_of("fast")});
   teach(folder.path(), fleet);
-  const std::string good = text_of_file(file);
   std::string why;
-  SECTION("cut short") { write_text(file, good.substr(0, good.size() / 2)), why = "not a JSON object"; }
-  SECTION("empty") { write_text(file, ""), why = "not a JSON object"; }
-  SECTION("not an object") { write_text(file, "[1, 2]"), why = "not a JSON object"; }
-  SECTION("of another schema") { write_text(file, R"({"schema": 2, "arms": []})"), why = "schema 2, expected 1"; }
-  SECTION("without a schema") { write_text(file, R"({"arms": []})"), why = "schema null, expected 1"; }
-  SECTION("without arms") { write_text(file, R"({"schema": 1, "arms": 3})"), why = "no list of arms"; }
+  SECTION("empty") { write_text(file, ""), why = "header: expected kiln selector model 2, found "; }
+  SECTION("of another schema") { write_text(file, "kiln selector model 1\n"), why = "found kiln selector model 1"; }
   SECTION("a folder") { std::filesystem::remove(file), std::filesystem::create_directory(file), why = "regular file"; }
   SECTION("a link") {
     std::filesystem::rename(file, folder.path() / "elsewhere");
@@ -114,55 +132,143 @@ TEST_CASE("selector store: a damaged file is left out, with the reason", "[selec
   {
     const auto selector = selector_of("learning", context_in(folder.path(), &lines));
     const auto all = fleet.candidates();
-    CHECK_THAT(selector->select(conv(64, 56), all)->because, Catch::StartsWith("look 1"));
+    CHECK_THAT(selector->select(conv(64, 56), all, {})->because, Catch::StartsWith("look 1"));
   }
   INFO(lines.all.at(0));
-  CHECK(lines.mention("selector.json: ignored: "));
+  CHECK(lines.mention("selector.model: "));
   CHECK(lines.mention(why));
 }
 
-TEST_CASE("selector store: one bad record does not take the others with it", "[selector]") {
+TEST_CASE("selector store: one bad record does not take the others with it, and says which validator refused it",
+          "[selector]") {
   const TemporaryFolder folder;
-  const auto file = folder.path() / "selector.json";
-  const Fleet fleet({device_of("slow"), device_of("fast"), device_of("bad")});
-  teach(folder.path(), fleet);
-  auto document = nlohmann::json::parse(text_of_file(file));
-  nlohmann::json bad = document["arms"][0];
-  bad["device"] = "bad";
-  std::string why;
-  SECTION("a mean out of range") { bad["mean"] = 1e9, why = "mean: 1000000000.000000, expected 0.000000 to 60"; }
-  SECTION("a mean that is no number") { bad["mean"] = "soon", why = "string"; }
-  SECTION("a missing field") { bad.erase("count"), why = "count"; }
-  SECTION("a negative count") { bad["count"] = -1, why = "count: -1, expected a count"; }
-  SECTION("a text without end") { bad["driver"] = std::string(5000, 'x'), why = "driver: 5000 bytes"; }
-  SECTION("not an object") { bad = 7, why = "number"; }
-  document["arms"].insert(document["arms"].begin(), bad);
-  write_text(file, document.dump());
+  const auto file = folder.path() / "selector.model";
+  const auto model = taught("good", 4);
+  REQUIRE(ModelStore(folder.path(), {}).merge(model.arms(), {}));
+  ArmKey key = model.arms().begin()->first;
+  Arm arm = model.arms().begin()->second;
+  key.device = "bad";
+  std::string line = line_of(key, arm), validator, expected, found;
+  SECTION("an altered byte") {
+    line[40] ^= 1;
+    validator = "checksum", expected = line.substr(0, 16);
+  }
+  SECTION("cut short") { line.resize(60), validator = "checksum", expected = line.substr(0, 16); }
+  SECTION("no frame") { line = "nonsense", validator = "frame", found = "nonsense"; }
+  SECTION("a mean out of range") {
+    arm.run.log_ns.mean = 1e9;
+    line = line_of(key, arm), validator = "field mean", expected = "a number from 0 to 60", found = "1000000000.0";
+  }
+  SECTION("a text without end") {
+    key.driver = std::string(5000, 'x');
+    line = line_of(key, arm), validator = "field driver", expected = "at most 1024 bytes", found = "5000 bytes";
+  }
+  std::ofstream(file, std::ios::app) << line << "\n";
+  std::ofstream(file, std::ios::app) << line_of({"gemm", "other", "", "thin"}, arm.run.log_ns.mean > 60 ? Arm{} : arm)
+                                     << "\n";
+  const auto read = read_selector_model(folder.path());
+  REQUIRE(read);
+  CHECK(read->arms.size() == 2);
+  REQUIRE(read->rejected.size() == 1);
+  CHECK(read->rejected[0].line == 3);
+  CHECK(read->rejected[0].validator == validator);
+  if (!expected.empty()) CHECK(read->rejected[0].expected == expected);
+  if (!found.empty()) CHECK(read->rejected[0].found == found);
+  CHECK_THAT(read->rejected[0].text(), Catch::StartsWith("line 3: " + validator + ": expected "));
   Lines lines;
-  const auto selector = selector_of("learning", context_in(folder.path(), &lines));
-  const auto all = fleet.candidates();
-  const std::string because = selector->select(conv(64, 56), all)->because;
-  CHECK_THAT(because, Catch::Contains("fast: 3 ms expected (4 runs)") && Catch::Contains("bad: not measured yet"));
-  INFO(lines.all.at(0));
-  CHECK(lines.mention("1 of 3 records ignored"));
-  CHECK(lines.mention(why));
+  (void)ModelStore(folder.path(), {&lines, LogLevel::info}).load();
+  CHECK(lines.mention("1 of 3 records ignored: line 3: " + validator));
+}
+
+TEST_CASE("selector store: two processes that learn at once lose nothing to each other", "[selector]") {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "selector.model";
+  ModelStore one(folder.path(), {}), two(folder.path(), {});
+  (void)one.load(), (void)two.load();
+  SECTION("of different devices") {
+    REQUIRE(one.merge(taught("a", 3).arms(), {{"contended", 1}}));
+    REQUIRE(two.merge(taught("b", 5).arms(), {{"contended", 2}}));
+    const auto read = read_model(file);
+    REQUIRE(read->arms.size() == 2);
+    CHECK(read->arms.begin()->second.run.log_ns.count == 3);
+    CHECK(std::next(read->arms.begin())->second.run.log_ns.count == 5);
+    CHECK(read->unfit.at("contended") == 3);
+  }
+  SECTION("of the same arm: means count by their runs") {
+    REQUIRE(one.merge(taught("a", 6, 1e6).arms(), {}));
+    REQUIRE(two.merge(taught("a", 2, 2e6).arms(), {}));
+    const Arm& arm = only_arm(*read_model(file));
+    CHECK(arm.run.log_ns.count == 8);
+    CHECK(std::exp(arm.run.log_ns.mean) == Approx(std::exp((6 * std::log(1e6) + 2 * std::log(2e6)) / 8)));
+  }
+  SECTION("what one brings is brought once") {
+    PerformanceModel model = taught("a", 3);
+    for (int i = 0; i < 5; ++i) {
+      auto all = one.merge(model.arms(), {});
+      REQUIRE(all);
+      one.adopted(*all);
+      model.replace(*all);
+    }
+    CHECK(only_arm(*read_model(file)).run.log_ns.count == 3);
+  }
+  SECTION("a reset by another process holds for what was there; what is learned after it comes") {
+    PerformanceModel model = taught("a", 3);
+    auto all = one.merge(model.arms(), {});
+    one.adopted(*all);
+    model.replace(*all);
+    const auto reset = reset_selector_model(folder.path(), "");
+    REQUIRE(reset);
+    CHECK(reset->removed == 1);
+    REQUIRE(one.merge(model.arms(), {}));
+    CHECK(read_model(file)->arms.empty());
+    model.learn_run(bucket_of(conv(64, 56)), device_of("a"), 1e6, 0);
+    REQUIRE(one.merge(model.arms(), {}));
+    CHECK(read_model(file)->arms.size() == 1);
+  }
+}
+
+TEST_CASE("selector store: a reset takes one device or all", "[selector]") {
+  const TemporaryFolder folder;
+  ModelStore store(folder.path(), {});
+  std::map<ArmKey, Arm> arms = taught("a", 3).arms();
+  const PerformanceModel other = taught("b", 3);
+  arms.insert(other.arms().begin(), other.arms().end());
+  REQUIRE(store.merge(arms, {}));
+  const auto one = reset_selector_model(folder.path(), "a");
+  REQUIRE(one);
+  CHECK(one->removed == 1);
+  CHECK(one->kept == 1);
+  CHECK(read_selector_model(folder.path())->arms.at(0).device == "b");
+  CHECK(reset_selector_model(folder.path(), "")->removed == 1);
+  CHECK(read_selector_model(folder.path())->arms.empty());
+  const TemporaryFolder empty;
+  CHECK(reset_selector_model(empty.path(), "")->removed == 0);
+  CHECK_FALSE(read_selector_model(empty.path())->exists);
 }
 
 TEST_CASE("selector store: what cannot be written stays in memory, said once", "[selector]") {
   const TemporaryFolder folder;
   write_text(folder.path() / "file", "in the way");
   const auto cache = folder.path() / "file" / "cache";  // below a file: no user may write there, root included
-  REQUIRE_FALSE(std::ofstream(cache / "plain").is_open());
   Lines lines;
   ModelStore store(cache, {&lines, LogLevel::info});
-  PerformanceModel model(0.1);
-  store.load(model);
-  store.save(model.arms());
-  store.save(model.arms());
-  INFO(lines.all.at(0));
-  CHECK(lines.mention("stays in memory"));
-  CHECK(std::count_if(lines.all.begin(), lines.all.end(),
-                      [](const auto& line) { return line.find("stays in memory") != std::string::npos; }) == 1);
+  const PerformanceModel model = taught("a", 1);
+  CHECK(store.load().empty());
+  CHECK_FALSE(store.merge(model.arms(), {}));
+  CHECK_FALSE(store.merge(model.arms(), {}));
+  CHECK(std::count_if(lines.all.begin(), lines.all.end(), [](const auto& line) {
+          return line.find("stays in memory") != std::string::npos;
+        }) == 1);
+}
+
+TEST_CASE("selector store: a read-only folder is read and not written", "[selector]") {
+  const TemporaryFolder folder;
+  REQUIRE(ModelStore(folder.path(), {}).merge(taught("a", 3).arms(), {}));
+  const std::string before = text_of_file(folder.path() / "selector.model");
+  ModelStore store(folder.path(), {}, true);
+  CHECK(store.load().size() == 1);
+  CHECK_FALSE(store.merge(taught("a", 9).arms(), {}));
+  CHECK(text_of_file(folder.path() / "selector.model") == before);
 }
 
 TEST_CASE("selector store: a driver's stray bytes do not cost the model", "[selector]") {
@@ -172,7 +278,7 @@ TEST_CASE("selector store: a driver's stray bytes do not cost the model", "[sele
   const Fleet fleet({odd, device_of("even")});
   teach(folder.path(), fleet);
   PerformanceModel model(0.1);
-  ModelStore(folder.path(), {}).load(model);
+  model.replace(ModelStore(folder.path(), {}).load());
   CHECK(model.estimate(bucket_of(conv(64, 56)), fleet[1]).runs == 4);
 }
 
@@ -181,5 +287,5 @@ TEST_CASE("selector store: no folder, no file", "[selector]") {
   const Fleet fleet({device_of("slow"), device_of("fast")});
   teach({}, fleet, &lines);
   CHECK(lines.all.empty());
-  CHECK_FALSE(std::filesystem::exists("selector.json"));
+  CHECK_FALSE(std::filesystem::exists("selector.model"));
 }

@@ -1,10 +1,6 @@
 #include "onednn/layouts/candidate.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
-#include <atomic>
-#include <exception>
 
 namespace kiln::cpu {
 namespace {
@@ -24,30 +20,17 @@ std::uint64_t Candidate::workspace_bytes(int threads) const noexcept {
   return tiles_.size() == 1 ? tile_bytes() : tile_bytes() * static_cast<std::uint64_t>(threads);
 }
 
-void Candidate::run(int threads, dnnl::stream& stream, const Addresses& addresses,
+void Candidate::run(WorkerPool& pool, dnnl::stream& stream, const Addresses& addresses,
                     const std::vector<std::byte*>& constants) {
-  const auto run_tile = [&](std::size_t tile, std::uint64_t thread) {
+  const auto run_tile = [&](std::size_t tile, std::size_t thread) {
     Addresses here = addresses;
     here[static_cast<std::size_t>(Place::constant)] = constants[tile];
     if (thread != 0) here[static_cast<std::size_t>(Place::workspace)] += thread * tile_bytes();
     tiles_[tile].run(stream, here);
   };
   if (tiles_.size() == 1) return run_tile(0, 0);
-  std::atomic<std::size_t> next{0};
-  std::atomic<bool> failed{false};
-  std::exception_ptr failure;
   // A thread that finds its core taken leaves its tiles to the others.
-#pragma omp parallel num_threads(threads)
-  {
-    try {
-      for (std::size_t tile = next.fetch_add(1); tile < tiles_.size() && !failed; tile = next.fetch_add(1)) {
-        run_tile(tile, static_cast<std::uint64_t>(omp_get_thread_num()));
-      }
-    } catch (...) {
-      if (!failed.exchange(true)) failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
+  pool.run(tiles_.size(), run_tile);
 }
 
 }  // namespace kiln::cpu

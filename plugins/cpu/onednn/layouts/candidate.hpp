@@ -7,6 +7,7 @@
 #pragma once
 
 #include "onednn/layouts/pipeline.hpp"
+#include "onednn/worker_pool.hpp"
 
 #include <string>
 #include <vector>
@@ -23,8 +24,9 @@ class Candidate {
   std::uint64_t workspace_bytes(int threads) const noexcept;
 
   // constants: one per tile, as that tile wants it. The rest of `addresses` is common; its workspace has
-  // workspace_bytes(threads). Throws dnnl::error.
-  void run(int threads, dnnl::stream& stream, const Addresses& addresses, const std::vector<std::byte*>& constants);
+  // workspace_bytes(pool.threads()). Throws dnnl::error.
+  void run(WorkerPool& pool, dnnl::stream& stream, const Addresses& addresses,
+           const std::vector<std::byte*>& constants);
 
  private:
   std::uint64_t tile_bytes() const noexcept;

@@ -1,0 +1,58 @@
+// Contender: one way to compute a convolution on an OpenGL device, ready to be timed: programs built, weights packed,
+// buffers filled.
+//
+// Thread-safety: one thread. Ownership: owns its buffers and programs; the device and the problem outlive it. Throws
+// std::runtime_error where the device refuses.
+#pragma once
+
+#include <kiln/device.hpp>
+#include <kiln/tensor.hpp>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kiln::benchmarks {
+
+struct Problem {
+  Problem(const Conv2dSpec& of, std::uint64_t seed);
+
+  Conv2dSpec spec;
+  std::shared_ptr<HostTensor> input, weights;
+};
+
+struct Times {
+  double device_ms = 0;  // of the last pass alone, on packed activations; by the device's clock
+  double wall_ms = 0;    // input in host memory to output in host memory, NCHW both, all passes
+};
+
+class Contender {
+ public:
+  Contender(Device& device, const Problem& problem, KernelPlan plan);
+
+  // Poisons the output, runs, and compares all of it with the double-precision reference.
+  bool is_right();
+  Times time();
+  const std::string& variant() const { return plan_.variant; }
+  double build_ms() const { return build_ms_; }  // compiling, and the first dispatch of every pass
+
+ private:
+  std::uint64_t dispatch(std::span<const PassLaunch> launches);
+  std::vector<PassLaunch> launches_of(const std::vector<Pass>& passes, std::vector<std::unique_ptr<Program>>& programs);
+
+  Device& device_;
+  const Problem& problem_;
+  KernelPlan plan_;
+  std::vector<std::unique_ptr<Buffer>> tensors_, scratch_, prepared_;
+  std::vector<std::unique_ptr<Program>> programs_;
+  std::vector<std::vector<Buffer*>> bound_;
+  std::vector<PassLaunch> launches_;
+  std::vector<float> output_;
+  double build_ms_ = 0;
+};
+
+// The same sum with every extent read from memory: one program for all shapes.
+KernelPlan shape_generic_plan(const Conv2dSpec& spec);
+
+}  // namespace kiln::benchmarks

@@ -1,0 +1,107 @@
+#include "executor/ring/ring.hpp"
+
+#include <algorithm>
+
+namespace kiln::executor {
+
+Ring::Ring(std::span<Seat* const> seats) : depth_(static_cast<std::uint32_t>(seats.size())) {
+  for (Seat* const seat : seats) free_.push_back(seat);
+}
+
+Wake Ring::wake() const noexcept {
+  Wake wake;
+  for (std::size_t lane = 0; lane < lane_count; ++lane) wake.lanes[lane] = ready(static_cast<Lane>(lane));
+  wake.submitter = taken_ < depth_;
+  return wake;
+}
+
+Wake Ring::set_depth(std::uint32_t depth) noexcept {
+  depth_ = depth;
+  return wake();
+}
+
+Seat* Ring::take_free() noexcept {
+  if (taken_ >= depth_ || free_.empty()) return nullptr;
+  ++taken_;
+  return free_.pop_front();
+}
+
+Wake Ring::enter(Seat& seat) noexcept {
+  queues_[index_of(Lane::upload)].push_back(&seat);
+  return wake();
+}
+
+bool Ring::ready(Lane lane) const noexcept { return held_[index_of(lane)].empty() && !queues_[index_of(lane)].empty(); }
+
+Claim Ring::claim(Lane lane) noexcept {
+  Claim claim{lane, {}};
+  if (!ready(lane)) return claim;
+  SeatQueue& queue = queues_[index_of(lane)];
+  Seat* const first = queue.pop_front();
+  claim.seats.push_back(first);
+  const auto goes_along = [&](const Seat& next) {
+    if (lane == Lane::retire) return first->batch != 0 && next.batch == first->batch;
+    return first->small && !first->over && next.small && !next.over;
+  };
+  while (!queue.empty() && goes_along(*queue.front())) claim.seats.push_back(queue.pop_front());
+  held_[index_of(lane)] = claim.seats;
+  return claim;
+}
+
+Wake Ring::pass_on(Claim& claim, SeatQueue& finished) noexcept {
+  held_[index_of(claim.lane)] = {};
+  while (!claim.seats.empty()) {
+    Seat* const seat = claim.seats.pop_front();
+    if (seat->cancelled) seat->over = true;
+    const bool leaves = claim.lane == Lane::retire || (seat->over && (seat->cancelled || !seat->ordered));
+    if (leaves) {
+      finished.push_back(seat);
+    } else {
+      queues_[index_of(claim.lane) + 1].push_back(seat);
+    }
+  }
+  return wake();
+}
+
+void Ring::put_back(Claim& claim) noexcept {
+  SeatQueue& queue = queues_[index_of(claim.lane)];
+  held_[index_of(claim.lane)] = {};
+  for (std::size_t i = claim.seats.size(); i > 0; --i) queue.push_front(claim.seats[i - 1]);
+  claim.seats = {};
+}
+
+Wake Ring::release(Seat& seat) noexcept {
+  seat = Seat{};
+  free_.push_front(&seat);  // the next job finds its buffers, and slots beyond the depth never get any
+  --taken_;
+  return wake();
+}
+
+Ring::Cancelled Ring::cancel(std::uint64_t value, Seat*& removed) noexcept {
+  for (const Lane lane : {Lane::upload, Lane::dispatch}) {
+    SeatQueue& queue = queues_[index_of(lane)];
+    for (std::size_t i = 0; i < queue.size(); ++i) {
+      if (queue[i]->value != value) continue;
+      removed = queue[i];
+      removed->over = removed->cancelled = true;
+      queue.remove(i);
+      return Cancelled::removed;
+    }
+  }
+  const SeatQueue& uploading = held_[index_of(Lane::upload)];
+  for (std::size_t i = 0; i < uploading.size(); ++i) {
+    if (uploading[i]->value != value) continue;
+    uploading[i]->cancelled = true;
+    return Cancelled::marked;
+  }
+  const SeatQueue* const beyond[] = {&held_[index_of(Lane::dispatch)], &queues_[index_of(Lane::retire)],
+                                     &held_[index_of(Lane::retire)]};
+  for (const SeatQueue* queue : beyond) {
+    for (std::size_t i = 0; i < queue->size(); ++i) {
+      if ((*queue)[i]->value == value) return Cancelled::too_late;
+    }
+  }
+  return Cancelled::absent;
+}
+
+}  // namespace kiln::executor

@@ -1,0 +1,49 @@
+// BoundPlan: the device buffers behind a plan's bindings, and how its Constants come to be among them.
+//
+// Thread-safety: none. Ownership: borrows the buffers.
+#pragma once
+
+#include "executor/stages/constant_store.hpp"
+
+#include <kiln/executor.hpp>
+
+#include <functional>
+#include <vector>
+
+namespace kiln::executor {
+
+// Runs a dispatch to its end before it answers.
+using RunToEnd = std::function<Status(const Dispatch&)>;
+
+constexpr bool is_uploaded(TensorRole role) noexcept { return role == TensorRole::input || role == TensorRole::inout; }
+constexpr bool is_read_back(TensorRole role) noexcept {
+  return role == TensorRole::output || role == TensorRole::inout;
+}
+// inout: both ways, so neither kind of staging memory fits.
+constexpr BufferUsage usage_of(TensorRole role) noexcept {
+  if (role == TensorRole::input) return BufferUsage::upload;
+  return role == TensorRole::output ? BufferUsage::readback : BufferUsage::storage;
+}
+
+Status copy_in(Buffer& to, std::span<const std::byte> from);
+Status copy_out(Buffer& from, std::span<std::byte> to);
+
+struct BoundPlan {
+  std::vector<Buffer*> tensors, scratch, prepared;
+
+  Buffer* of(const Binding& binding) const noexcept;
+  void clear() noexcept;
+};
+
+// Fills in the constants among bound.tensors, and bound.prepared with packed forms, made by `run` where they are not
+// there yet, which `packed` counts. REQUIRES: check(submission).ok().
+Status bind_constants(const Submission& submission, BoundPlan& bound, Device& device, ConstantStore& constants,
+                      const RunToEnd& run, std::uint64_t& packed);
+
+// Appends the buffers that each pass binds, pass after pass.
+void append_bindings(const std::vector<Pass>& passes, const BoundPlan& bound, std::vector<Buffer*>& to);
+// Appends a launch for each pass; takes its bindings off the front of `bindings`.
+void append_launches(const std::vector<Pass>& passes, const std::vector<ProgramHandle>& programs,
+                     std::span<Buffer* const>& bindings, std::vector<PassLaunch>& to);
+
+}  // namespace kiln::executor

@@ -1,0 +1,49 @@
+#include "executor/stages/buffer_pool.hpp"
+
+#include <algorithm>
+
+namespace kiln::executor {
+namespace {
+
+// What a slot keeps beside the buffers of its last job: enough for a network's alternating layers.
+constexpr std::size_t most_idle = 16;
+constexpr std::uint64_t most_idle_bytes = 64u << 20;
+
+}  // namespace
+
+Result<Buffer*> BufferPool::take(Device& device, BufferUsage usage, std::uint64_t bytes, Fit fit) {
+  Entry* best = nullptr;
+  for (Entry& entry : entries_) {
+    const std::uint64_t held = entry.buffer->bytes();
+    const bool fits = fit == Fit::exact ? held == bytes : held >= bytes;
+    if (entry.taken || entry.usage != usage || !fits) continue;
+    if (best == nullptr || held < best->buffer->bytes()) best = &entry;
+  }
+  if (best == nullptr) {
+    BufferDesc desc;
+    desc.bytes = bytes;
+    desc.usage = usage;
+    auto made = device.create_buffer(desc);
+    if (!made) return std::move(made).error();
+    best = &entries_.emplace_back(Entry{std::move(made).value(), usage, job_, false});
+  }
+  best->taken = true;
+  best->last_job = job_;
+  return best->buffer.get();
+}
+
+void BufferPool::recycle() noexcept {
+  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.last_job > b.last_job; });
+  std::size_t idle = 0;
+  std::uint64_t idle_bytes = 0;
+  const auto too_much = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    if (entry.last_job == job_) return false;
+    idle_bytes += entry.buffer->bytes();
+    return ++idle > most_idle || idle_bytes > most_idle_bytes;
+  });
+  entries_.erase(too_much, entries_.end());
+  for (Entry& entry : entries_) entry.taken = false;
+  ++job_;
+}
+
+}  // namespace kiln::executor

@@ -1,0 +1,61 @@
+// RecordedWork: a Recording: submissions bound to buffers of their own, each host tensor to one of them.
+//
+// Thread-safety: begin() from any thread; the rest as Work. Ownership: owns its buffers, keeps the device and all that
+// its submissions hold.
+#pragma once
+
+#include "executor/stages/work.hpp"
+
+#include <atomic>
+#include <memory>
+
+namespace kiln::executor {
+
+class RecordedWork final : public Recording, public Work {
+ public:
+  // REQUIRES: check(submission).ok() for each, there is at least one, and all are for one device.
+  static Result<std::shared_ptr<RecordedWork>> create(std::vector<Submission> submissions);
+
+  std::size_t jobs() const noexcept override { return submissions_.size(); }
+  const std::shared_ptr<Device>& device() const noexcept { return submissions_.front().device; }
+
+  // false: it is in flight already; else it counts as in flight until release().
+  bool begin() noexcept { return !in_flight_.exchange(true, std::memory_order_acq_rel); }
+
+  Status make_constants(Device& device, ConstantStore& constants, const RunToEnd& run, std::uint64_t& packed) override;
+  Status upload(Device& device, std::uint64_t& aside_ns) override;
+  std::span<const PassLaunch> launches() override { return launches_; }
+  Status readback() override;
+  void release() noexcept override { in_flight_.store(false, std::memory_order_release); }
+  std::string_view variant() const noexcept override { return variant_; }
+  std::uint64_t upload_bytes(const Device&) const noexcept override { return upload_bytes_; }
+  std::uint64_t readback_bytes(const Device&) const noexcept override { return readback_bytes_; }
+
+ private:
+  struct Tensor {
+    std::shared_ptr<HostTensor> host;
+    std::unique_ptr<Buffer> buffer;
+    bool read_first = false;  // by the first submission that names it
+    bool read = false;
+    bool written = false;
+    bool poisoned = false;
+  };
+
+  explicit RecordedWork(std::vector<Submission> submissions);
+  void collect();
+  Status make_buffers(Device& device);
+
+  std::vector<Submission> submissions_;
+  std::string variant_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::vector<std::size_t>> tensor_at_;  // by submission and tensor of its plan; constants: unused
+  std::vector<std::unique_ptr<Buffer>> scratch_;     // by index: submissions follow one another, so they share it
+  std::vector<BoundPlan> bound_;
+  std::vector<Buffer*> bindings_;
+  std::vector<PassLaunch> launches_;  // empty until the constants are bound
+  std::uint64_t upload_bytes_ = 0;
+  std::uint64_t readback_bytes_ = 0;
+  std::atomic<bool> in_flight_{false};
+};
+
+}  // namespace kiln::executor

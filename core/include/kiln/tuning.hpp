@@ -1,0 +1,73 @@
+// What a generator and whoever tunes it say to each other: a bench that runs one variant, what was asked, what came
+// out.
+//
+// Thread-safety: values; a VariantBench is used by one thread at a time. Ownership: the caller's.
+#pragma once
+
+#include <kiln/status.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln {
+
+// Of some runs of one variant. wall: from the request to the output in host memory; device: by the device's clock, 0
+// where it has none. The first run, which may have compiled, is not among them.
+struct VariantSamples {
+  std::vector<std::uint64_t> wall_ns;
+  std::vector<std::uint64_t> device_ns;
+  std::string source_digest;  // of the plan's sources
+  double max_rel_error = 0;   // of the whole output against the reference
+  double error_bound = 0;
+};
+
+// Runs variants of one spec on one device where they can do no harm: in a process of its own.
+class VariantBench {
+ public:
+  VariantBench() = default;
+  VariantBench(const VariantBench&) = delete;
+  VariantBench& operator=(const VariantBench&) = delete;
+  virtual ~VariantBench();
+
+  // The variant's output is compared with the reference before its first time counts. timeout: not done within
+  // `limit`; what hangs is ended. device_lost: it ended the process. corrupt: its output is wrong. Others: as build and
+  // run answer. After any of them the bench serves the next variant.
+  virtual Result<VariantSamples> measure(std::string_view variant, std::uint32_t runs,
+                                         std::chrono::nanoseconds limit) noexcept = 0;
+};
+
+struct TuneProgress {
+  std::size_t measured = 0, planned = 0;  // candidates
+  std::string best;
+  std::uint64_t best_ns = 0;
+  std::uint64_t left_ns = 0;  // expected
+};
+
+struct TuneOptions {
+  std::chrono::nanoseconds budget = std::chrono::seconds(30);  // of one spec
+  bool exhaustive = false;                                     // the whole space, whatever it costs
+  bool again = false;                                          // measure also what is known
+  std::function<void(const TuneProgress&)> progress;
+  const std::atomic<bool>* stop = nullptr;  // true: end between two measurements; what was measured is kept
+};
+
+struct TuneOutcome {
+  std::string variant;          // the winner
+  std::uint64_t wall_ns = 0;    // medians of its samples
+  std::uint64_t device_ns = 0;  // 0: the device has no clock
+  std::string baseline;         // the plain variant, measured in the same rounds
+  std::uint64_t baseline_wall_ns = 0;
+  std::uint64_t baseline_device_ns = 0;
+  std::size_t space = 0;       // variants that fit
+  std::size_t candidates = 0;  // measured now
+  std::size_t known = 0;       // taken from records
+  std::vector<std::string> rejected;  // "variant: why"
+};
+
+}  // namespace kiln

@@ -1,0 +1,165 @@
+// Which device serves a request: candidates, what they cost, what is built ahead.
+#include "runtime/parts.hpp"
+#include "runtime/warming.hpp"
+
+#include <algorithm>
+
+namespace kiln {
+namespace {
+
+std::string work_name(const RunRequest& request, const std::string& device) {
+  return device + "|" + canonical_text(request.spec);
+}
+
+}  // namespace
+
+std::pair<KernelGenerator*, Dialect> Runtime::Parts::generator_for(const DeviceInfo& device) const {
+  for (const Dialect dialect : device.dialects) {
+    for (const OneGenerator& one : generators) {
+      if (std::find(one.dialects.begin(), one.dialects.end(), dialect) != one.dialects.end()) {
+        return {one.generator.get(), dialect};
+      }
+    }
+  }
+  return {nullptr, Dialect::invalid};
+}
+
+// The devices that may serve: the one that was asked for while it can, else all that are usable.
+Result<std::vector<DeviceInfo>> Runtime::Parts::candidates(const RunRequest& request,
+                                                           const std::set<std::string>& refused, RunReport& report) {
+  std::string wanted = request.device.empty() ? config.device.prefer : request.device;
+  if (wanted == "auto") wanted.clear();
+  if (!wanted.empty() && !refused.contains(wanted)) {
+    Status why;
+    for (const DeviceInfo& device : devices.enumerate_for(wanted)) {
+      if (device.id != wanted) continue;
+      if (device.usable) return std::vector<DeviceInfo>{device};
+      why = unavailable("device " + wanted + ": " + device.why_not);
+    }
+    if (why.ok()) {
+      std::string there;
+      for (const DeviceInfo& device : devices.enumerate_all()) there += (there.empty() ? "" : ", ") + device.id;
+      why = unavailable("device " + wanted + ": there is no such device; there is " + (there.empty() ? "none" : there));
+    }
+    if (config.device.fallback == Fallback::never) return why.within("fallback = \"never\"");
+    report.notes.push_back(why.message);
+  }
+  std::vector<DeviceInfo> usable;
+  for (DeviceInfo& device : devices.enumerate_all()) {
+    if (refused.contains(device.id) || device.id == wanted) continue;
+    if (device.usable) {
+      usable.push_back(std::move(device));
+    } else if (devices.is_set_aside(device.id)) {
+      report.notes.push_back(device.id + ": " + device.why_not);
+    }
+  }
+  return usable;
+}
+
+// What waits for the device, and for others that compete with it.
+std::uint64_t Runtime::Parts::wait_ns(const DeviceInfo& device, const std::vector<DeviceInfo>& all) {
+  std::uint64_t wait_ns = 0;
+  for (const DeviceInfo& other : all) {
+    if (other.id != device.id && !share_a_resource(device, other)) continue;
+    if (!devices.is_open(other.id)) continue;
+    if (auto opened = devices.open(other.id)) wait_ns += executor->backlog_ns(**opened);
+  }
+  return wait_ns;
+}
+
+std::vector<Candidate> Runtime::Parts::offer(const RunRequest& request, const std::vector<DeviceInfo>& able,
+                                             RunReport& report) {
+  const std::vector<DeviceInfo> all = devices.known();
+  std::vector<Candidate> offered;
+  for (const DeviceInfo& device : able) {
+    if (generator_for(device).first == nullptr) {
+      report.notes.push_back(device.id + " cannot serve: no generator writes its dialect");
+      continue;
+    }
+    offered.push_back({&device, wait_ns(device, all), !is_ready(request, device.id)});
+  }
+  return offered;
+}
+
+JobTerms Runtime::Parts::terms_of(const RunRequest& request, const std::vector<Candidate>& offered) const {
+  JobTerms terms;
+  terms.repeat = std::max(request.repeat, 1u);
+  terms.has_deadline = request.timeout.has_value();
+  terms.can_build_ahead = config.selector.serve_while_building && request.device.empty();
+  const std::lock_guard lock(warm_mutex);
+  for (const Candidate& candidate : offered) {
+    // What failed once is tried where its error has somebody to hear it.
+    if (built_in_vain.contains(work_name(request, candidate.device->id))) terms.can_build_ahead = false;
+  }
+  return terms;
+}
+
+Result<std::string> Runtime::Parts::choose(const RunRequest& request, const std::set<std::string>& refused,
+                                           RunReport& report) {
+  auto able = candidates(request, refused, report);
+  if (!able) return std::move(able).error();
+  const std::vector<Candidate> offered = offer(request, *able, report);
+  if (offered.empty()) {
+    std::string reasons;
+    for (const std::string& note : report.notes) reasons += (reasons.empty() ? "" : "; ") + note;
+    return unavailable("no device can serve" + (reasons.empty() ? ": there is none" : ": " + reasons));
+  }
+  if (offered.size() == 1) {
+    const bool asked = offered[0].device->id == request.device || offered[0].device->id == config.device.prefer;
+    report.selected_because = asked ? "asked for" : "the only device that can serve";
+    return offered[0].device->id;
+  }
+  auto choice = selector->select(request.spec, offered, terms_of(request, offered));
+  if (!choice) return std::move(choice).error();
+  report.selected_because = choice->because;
+  if (choice->build_ahead) build_ahead(request, offered[*choice->build_ahead].device->id);
+  return offered[choice->candidate].device->id;
+}
+
+Result<Explanation> Runtime::Parts::explain(const RunRequest& request) {
+  if (Status status = validate(request.spec); !status.ok()) return status;
+  RunReport report;
+  auto able = candidates(request, {}, report);
+  if (!able) return std::move(able).error();
+  const std::vector<Candidate> offered = offer(request, *able, report);
+  if (offered.empty()) return unavailable("no device can serve");
+  auto explanation = selector->explain(request.spec, offered, terms_of(request, offered));
+  if (!explanation) return explanation;
+  for (std::string& note : report.notes) explanation->words.push_back(std::move(note));
+  return explanation;
+}
+
+// Programs linked and dispatched over nothing, so that the next job of that spec finds the device ready.
+void Runtime::Parts::build_ahead(const RunRequest& request, const std::string& id) {
+  const std::string name = work_name(request, id);
+  builder.ask(name, [this, name, id, job = WarmJob{request.name, request.spec}] {
+    const auto failed = [&](const Status& status) {
+      log.write(LogLevel::info, "runtime", "building ahead for " + id + ": " + status.message);
+      const std::lock_guard lock(warm_mutex);
+      built_in_vain.insert(name);
+    };
+    auto device = devices.open(id);
+    if (!device) return failed(device.error());
+    auto programs = programs_of({job}, **device);
+    if (!programs) return failed(programs.error());
+    const auto use = resources.begin((*device)->info(), id + ", building");
+    const WarmReport report = warm_programs(*programs, **device, *cache, {});
+    if (report.failed != 0) return failed(report.first_failure);
+    const std::lock_guard lock(warm_mutex);
+    ready.insert(name);
+  });
+}
+
+bool Runtime::Parts::begins_to_run(const RunRequest& request, const std::string& device) {
+  std::string name = work_name(request, device);
+  const std::lock_guard lock(warm_mutex);
+  ready.insert(name);
+  return !ran.insert(std::move(name)).second;
+}
+
+bool Runtime::Parts::is_ready(const RunRequest& request, const std::string& device) const {
+  const std::lock_guard lock(warm_mutex);
+  return ready.contains(work_name(request, device));
+}
+
+}  // namespace kiln

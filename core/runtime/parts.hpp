@@ -1,0 +1,89 @@
+// Runtime::Parts: what a Runtime is made of, and the steps of a request over it: choosing.cpp, preparing.cpp,
+// runtime.cpp.
+//
+// Thread-safety: every method from any thread. Ownership: owns everything but the registry.
+#pragma once
+
+#include "runtime/background_builder.hpp"
+#include "runtime/device_table.hpp"
+#include "runtime/plan_memo.hpp"
+#include "runtime/resource_use.hpp"
+
+#include <kiln/runtime.hpp>
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kiln {
+
+struct PlannedPrograms {
+  std::vector<ProgramHandle> passes;
+  std::vector<ProgramHandle> prepare;
+  Tier tier = Tier::memory;
+  std::uint64_t build_ns = 0;
+};
+
+struct OneGenerator {
+  std::vector<Dialect> dialects;
+  std::unique_ptr<KernelGenerator> generator;
+};
+
+struct Service {  // what serves one request on one device
+  std::shared_ptr<Device> device;
+  KernelGenerator* generator = nullptr;
+  std::shared_ptr<const KeyedPlan> keyed;
+  PlannedPrograms programs;
+};
+
+struct Runtime::Parts {
+  // In order of construction; destroyed from the last to the first.
+  Config config;
+  Log log;
+  WorkCounters counters;
+  DeviceTable devices;
+  std::unique_ptr<ProgramCache> cache;
+  std::unique_ptr<Executor> executor;
+  std::unique_ptr<DeviceSelector> selector;
+  std::vector<OneGenerator> generators;  // preferred first
+  PlanMemo memo;
+  ResourceUse resources;
+  mutable std::mutex warm_mutex;
+  std::set<std::string> ran;    // "device|spec" that ran in this process
+  std::set<std::string> ready;  // whose programs are in memory and were dispatched, over nothing or by a run
+  std::set<std::string> built_in_vain;
+  BackgroundBuilder builder;  // last: what it does needs the rest
+
+  Parts(const Config& chosen, const Registry& registry, Log to)
+      : config(chosen), log(to), devices(config, registry, log, counters) {}
+
+  std::pair<KernelGenerator*, Dialect> generator_for(const DeviceInfo& device) const;
+  Result<std::vector<DeviceInfo>> candidates(const RunRequest& request, const std::set<std::string>& refused,
+                                             RunReport& report);
+  Result<std::string> choose(const RunRequest& request, const std::set<std::string>& refused, RunReport& report);
+  Result<Explanation> explain(const RunRequest& request);
+  std::vector<Candidate> offer(const RunRequest& request, const std::vector<DeviceInfo>& able, RunReport& report);
+  std::uint64_t wait_ns(const DeviceInfo& device, const std::vector<DeviceInfo>& all);
+  JobTerms terms_of(const RunRequest& request, const std::vector<Candidate>& offered) const;
+  void build_ahead(const RunRequest& request, const std::string& device);
+  Result<std::shared_ptr<const KeyedPlan>> plan(const RunRequest& request, const Device& device,
+                                                KernelGenerator& generator, Dialect dialect);
+  Result<std::shared_ptr<const KeyedPlan>> keyed_plan(const RunRequest& request, const Device& device,
+                                                      KernelGenerator& generator, Dialect dialect);
+  Result<std::vector<KeptProgram>> programs_of(const std::vector<WarmJob>& jobs, const Device& device);
+  Result<PlannedPrograms> acquire(const KeyedPlan& keyed, Device& device);
+  Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);
+  Result<Measurement> run_once(const RunRequest& request, const Service& service, bool poisoned);
+  Status run_all(const RunRequest& request, const Service& service, RunReport& report);
+  Status compare(const RunRequest& request, RunReport& report);
+  void learn(const RunRequest& request, const Service& service, const Measurement& measurement,
+             const RunConditions& conditions);
+  // Whether it ran before in this process; it has now.
+  bool begins_to_run(const RunRequest& request, const std::string& device);
+  bool is_ready(const RunRequest& request, const std::string& device) const;
+};
+
+}  // namespace kiln

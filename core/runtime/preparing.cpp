@@ -1,0 +1,95 @@
+// From a request and its device to programs: plan, keys, cache.
+#include "runtime/parts.hpp"
+
+#include <kiln/digest.hpp>
+
+#include <algorithm>
+
+namespace kiln {
+
+Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::plan(const RunRequest& request, const Device& device,
+                                                              KernelGenerator& generator, Dialect dialect) {
+  const std::uint64_t revision = generator.revision();
+  if (!request.variant.empty()) return keyed_plan(request, device, generator, dialect);
+  // The memo owns it as long as the runtime lives: a pointer that owns nothing is enough.
+  if (const KeyedPlan* known = memo.find(request.spec, device, revision))
+    return std::shared_ptr<const KeyedPlan>(std::shared_ptr<const KeyedPlan>(), known);
+  auto keyed = keyed_plan(request, device, generator, dialect);
+  if (!keyed) return keyed;
+  return memo.keep(request.spec, device, revision, **keyed);
+}
+
+Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::keyed_plan(const RunRequest& request, const Device& device,
+                                                                    KernelGenerator& generator, Dialect dialect) {
+  auto plan = request.variant.empty()
+                  ? generator.generate(request.spec, device.info(), dialect)
+                  : generator.generate_variant(request.spec, device.info(), dialect, request.variant);
+  if (!plan) return std::move(plan).error();
+  if (Status status = validate(*plan); !status.ok()) return status;
+  KeyedPlan keyed{std::make_shared<const KernelPlan>(std::move(*plan)), {}, {}};
+  const std::string label = request.name + "/" + keyed.plan->variant;
+  for (const Pass& pass : keyed.plan->prepare) keyed.prepare.push_back(key_of(pass.source, device.info(), label));
+  for (const Pass& pass : keyed.plan->passes) keyed.passes.push_back(key_of(pass.source, device.info(), label));
+  return std::make_shared<const KeyedPlan>(std::move(keyed));
+}
+
+// Each once, in the order of the jobs.
+Result<std::vector<KeptProgram>> Runtime::Parts::programs_of(const std::vector<WarmJob>& jobs, const Device& device) {
+  std::vector<KeptProgram> programs;
+  std::set<Digest> seen;
+  const auto [generator, dialect] = generator_for(device.info());
+  if (generator == nullptr) return unsupported("device " + device.info().id + ": no generator writes its dialect");
+  for (const WarmJob& job : jobs) {
+    RunRequest request;
+    request.name = job.name;
+    request.spec = job.spec;
+    auto keyed = plan(request, device, *generator, dialect);
+    if (!keyed) return std::move(keyed).error().within("job '" + job.name + "'");
+    const auto add = [&](const std::vector<Pass>& passes, const std::vector<ProgramKey>& keys) {
+      for (std::size_t i = 0; i < passes.size(); ++i) {
+        if (seen.insert(keys[i].digest).second) programs.push_back({keys[i], passes[i].source, 0});
+      }
+    };
+    add((*keyed)->plan->prepare, (*keyed)->prepare);
+    add((*keyed)->plan->passes, (*keyed)->passes);
+  }
+  return programs;
+}
+
+Result<PlannedPrograms> Runtime::Parts::acquire(const KeyedPlan& keyed, Device& device) {
+  PlannedPrograms programs;
+  const auto add = [&](const std::vector<Pass>& passes, const std::vector<ProgramKey>& keys,
+                       std::vector<ProgramHandle>& to) -> Status {
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      auto acquired = cache->get_or_build(keys[i], passes[i].source, device);
+      if (!acquired) return std::move(acquired).error();
+      to.push_back(acquired->program);
+      programs.tier = std::min(programs.tier, acquired->tier);  // Tier is ordered from the slowest
+      programs.build_ns += acquired->build_ns;
+    }
+    return {};
+  };
+  if (Status status = add(keyed.plan->prepare, keyed.prepare, programs.prepare); !status.ok()) return status;
+  if (Status status = add(keyed.plan->passes, keyed.passes, programs.passes); !status.ok()) return status;
+  return programs;
+}
+
+Result<Service> Runtime::Parts::prepare(const RunRequest& request, const std::string& id, RunReport& report) {
+  auto device = devices.open(id);
+  if (!device) return std::move(device).error();
+  report.device = (*device)->info();
+  const auto [generator, dialect] = generator_for(report.device);
+  if (generator == nullptr) return unsupported("device " + id + ": no generator writes its dialect");
+  auto keyed = plan(request, **device, *generator, dialect);
+  if (!keyed) return std::move(keyed).error();
+  report.variant = (*keyed)->plan->variant;
+  auto programs = acquire(**keyed, **device);
+  if (!programs) return std::move(programs).error();
+  report.tier = programs->tier;
+  report.build_ns = programs->build_ns;
+  report.keys.clear();
+  for (const ProgramKey& key : (*keyed)->passes) report.keys.push_back(key.digest.hex());
+  return Service{*device, generator, std::move(*keyed), std::move(*programs)};
+}
+
+}  // namespace kiln

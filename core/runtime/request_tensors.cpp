@@ -1,0 +1,44 @@
+#include "runtime/request_tensors.hpp"
+
+#include <cstring>
+#include <span>
+
+namespace kiln {
+
+Status check_tensors(const RunRequest& request) {
+  const std::vector<TensorDecl> declared = tensors_of(request.spec);
+  if (declared.size() != request.tensors.size()) {
+    return invalid_argument(std::to_string(request.tensors.size()) + " tensors given, expected " +
+                            std::to_string(declared.size()));
+  }
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    const TensorArgument& given = request.tensors[i];
+    const bool constant = declared[i].role == TensorRole::constant;
+    if (constant ? given.constant == nullptr : given.host == nullptr) {
+      return invalid_argument("tensor " + declared[i].name + ": expected a " + (constant ? "Constant" : "host tensor"));
+    }
+    const std::size_t bytes = constant ? given.constant->tensor().bytes().size() : given.host->bytes().size();
+    if (bytes != declared[i].bytes) {
+      return invalid_argument("tensor " + declared[i].name + ": " + std::to_string(bytes) + " bytes, expected " +
+                              std::to_string(declared[i].bytes));
+    }
+  }
+  return {};
+}
+
+InoutSnapshot::InoutSnapshot(const RunRequest& request) : request_(request) {
+  const std::vector<TensorDecl> declared = tensors_of(request.spec);
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    if (declared[i].role != TensorRole::inout) continue;
+    const std::span<const std::byte> bytes = request.tensors[i].host->bytes();
+    saved_.emplace_back(i, std::vector<std::byte>(bytes.begin(), bytes.end()));
+  }
+}
+
+void InoutSnapshot::restore() const {
+  for (const auto& [index, bytes] : saved_) {
+    std::memcpy(request_.tensors[index].host->bytes().data(), bytes.data(), bytes.size());
+  }
+}
+
+}  // namespace kiln

@@ -1,0 +1,116 @@
+#include "tune/bench_child.hpp"
+
+#include <kiln/plugin_loader.hpp>
+#include <kiln/runtime.hpp>
+
+#include "data/tensor_source.hpp"
+#include "tune/bench_protocol.hpp"
+
+#include <charconv>
+#include <optional>
+
+namespace kiln::host {
+namespace {
+
+// The parts of a kiln process, without its command line.
+struct Bench {
+  Config config;
+  Registry registry;
+  PluginLoader loader;
+  std::unique_ptr<Runtime> runtime;
+  RunRequest request;
+};
+
+Result<TensorArgument> tensor_of(std::string_view source, const Shape& shape, bool constant) {
+  auto tensor = data::load_tensor(std::string(source), {}, DType::f32, shape, "tensor");
+  if (!tensor) return std::move(tensor).error();
+  if (constant) return TensorArgument{nullptr, Constant::create(std::move(tensor).value())};
+  return TensorArgument{std::move(tensor).value(), nullptr};
+}
+
+Status add_tensors(const Conv2dSpec& spec, RunRequest& request) {
+  const auto add = [&](std::string_view source, const Shape& shape, bool constant) -> Status {
+    auto tensor = tensor_of(source, shape, constant);
+    if (!tensor) return std::move(tensor).error();
+    request.tensors.push_back(std::move(*tensor));
+    return {};
+  };
+  if (Status status = add("random:1", {spec.n, spec.c, spec.h, spec.w}, false); !status.ok()) return status;
+  if (Status status = add("random:2", {spec.k, spec.c / spec.groups, spec.r, spec.s}, true); !status.ok()) return status;
+  if (spec.bias == Bias::per_channel) {
+    if (Status status = add("random:3", {spec.k}, true); !status.ok()) return status;
+  }
+  return add("random:4", {spec.n, spec.k, spec.out_h(), spec.out_w()}, false);
+}
+
+Status open(Bench& bench, const BenchSetup& setup) {
+  ConfigReading reading = read_config(setup.sources);
+  if (!reading.problems.empty()) return invalid_argument(reading.problems.front().text());
+  bench.config = std::move(reading.config);
+  bench.config.cache.read_only = true;  // programs of variants that lose are not kept
+  bench.config.device.fallback = Fallback::never;
+  if (Status status = register_core(bench.registry); !status.ok()) return status;
+  PluginLoaderOptions options;
+  options.path = bench.config.plugins.path.empty() ? PluginLoader::default_path() : bench.config.plugins.path;
+  options.verdict_file = bench.config.cache.directory / "probe_verdicts.json";
+  bench.loader.load(bench.config.plugins.load, {}, bench.registry, options);
+  auto runtime = Runtime::create(bench.config, bench.registry, {});
+  if (!runtime) return std::move(runtime).error();
+  bench.runtime = std::move(*runtime);
+  bench.request.name = "tune";
+  bench.request.spec = setup.spec;
+  bench.request.device = setup.device;
+  return add_tensors(setup.spec, bench.request);
+}
+
+Status status_of(const RunReport& report) {
+  if (report.verified && !*report.verified) return corrupt("wrong: " + report.status.message);
+  return report.status;
+}
+
+Result<VariantSamples> measure(Bench& bench, const std::string& variant, std::uint32_t runs) {
+  RunRequest& request = bench.request;
+  request.variant = variant;
+  request.verify = true;
+  RunReport report = bench.runtime->run(request);
+  if (Status status = status_of(report); !status.ok()) return status;
+  if (report.verified != true) return corrupt("its output could not be compared with the reference");
+  VariantSamples samples;
+  samples.max_rel_error = report.max_rel_error;
+  samples.error_bound = report.error_bound;
+  for (const std::string& key : report.keys) samples.source_digest += key.substr(0, 16);
+  request.verify = false;
+  for (std::uint32_t run = 0; run < runs; ++run) {
+    report = bench.runtime->run(request);
+    if (Status status = status_of(report); !status.ok()) return status;
+    samples.wall_ns.push_back(report.median.wall_ns);
+    samples.device_ns.push_back(report.median.device_ns);
+  }
+  return samples;
+}
+
+// "VARIANT\tRUNS".
+Result<VariantSamples> serve(Bench& bench, const std::string& line) {
+  const std::size_t tab = line.find('\t');
+  std::uint32_t runs = 0;
+  if (tab == std::string::npos) return invalid_argument("bench: '" + line + "', expected VARIANT and RUNS");
+  std::from_chars(line.data() + tab + 1, line.data() + line.size(), runs);
+  return measure(bench, line.substr(0, tab), runs);
+}
+
+}  // namespace
+
+int bench_child(std::istream& input, const std::function<bool(const std::string&)>& answer) {
+  std::string line;
+  if (!std::getline(input, line)) return 2;
+  const auto setup = setup_of(line);
+  std::optional<Bench> bench(std::in_place);
+  const Status opened = setup ? open(*bench, *setup) : setup.error();
+  while (std::getline(input, line)) {
+    const auto result = opened.ok() ? serve(*bench, line) : Result<VariantSamples>(opened);
+    if (!answer(to_line(result))) return 4;
+  }
+  return opened.ok() ? 0 : 3;
+}
+
+}  // namespace kiln::host

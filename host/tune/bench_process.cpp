@@ -1,0 +1,157 @@
+#include "tune/bench_process.hpp"
+
+#include <kiln/clock.hpp>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace kiln::host {
+namespace {
+
+constexpr std::size_t most_line_bytes = std::size_t{1} << 20;
+
+struct SpawnFiles {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  SpawnFiles() {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+  }
+  SpawnFiles(const SpawnFiles&) = delete;
+  SpawnFiles& operator=(const SpawnFiles&) = delete;
+  ~SpawnFiles() {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+};
+
+int spawn(pid_t& pid, const std::string& program, int input, int output) {
+  SpawnFiles files;
+  int error = 0;
+  const auto also = [&error](int result) { error = error != 0 ? error : result; };
+  also(posix_spawn_file_actions_adddup2(&files.actions, input, 0));
+  also(posix_spawn_file_actions_adddup2(&files.actions, output, 1));
+  also(posix_spawn_file_actions_addopen(&files.actions, 2, "/dev/null", O_WRONLY, 0));
+  also(posix_spawn_file_actions_addclosefrom_np(&files.actions, 3));
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  also(posix_spawnattr_setsigmask(&files.attributes, &none));
+  also(posix_spawnattr_setsigdefault(&files.attributes, &all));
+  also(posix_spawnattr_setpgroup(&files.attributes, 0));
+  also(posix_spawnattr_setflags(&files.attributes,
+                                POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP));
+  if (error != 0) return error;
+  std::string words[] = {program, "measure"};
+  char* argv[] = {words[0].data(), words[1].data(), nullptr};
+  return posix_spawn(&pid, program.c_str(), &files.actions, &files.attributes, argv, environ);
+}
+
+std::string end_of(int status) {
+  if (WIFSIGNALED(status)) {
+    const char* name = sigabbrev_np(WTERMSIG(status));
+    return std::string("ended by SIG") + (name != nullptr ? name : "?");
+  }
+  return "ended with status " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace
+
+BenchProcess::~BenchProcess() { stop(); }
+
+Status BenchProcess::start() {
+  int in[2], out[2];
+  if (pipe2(in, O_CLOEXEC) != 0) return unavailable(std::string("bench: no pipe: ") + std::strerror(errno));
+  const UniqueFd child_input(in[0]);
+  to_child_ = UniqueFd(in[1]);
+  if (pipe2(out, O_CLOEXEC) != 0) return unavailable(std::string("bench: no pipe: ") + std::strerror(errno));
+  from_child_ = UniqueFd(out[0]);
+  const UniqueFd child_output(out[1]);
+  heard_.clear();
+  if (const int error = spawn(pid_, probe_.string(), child_input.get(), child_output.get()); error != 0) {
+    pid_ = -1;
+    return unavailable("bench: " + probe_.string() + " cannot be started: " + std::strerror(error));
+  }
+  return say(to_line(setup_));
+}
+
+Status BenchProcess::say(const std::string& line) {
+  for (std::size_t sent = 0; sent < line.size();) {
+    const ssize_t count = write(to_child_.get(), line.data() + sent, line.size() - sent);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return unavailable(std::string("bench: the child does not listen: ") + std::strerror(errno));
+    sent += static_cast<std::size_t>(count);
+  }
+  return {};
+}
+
+Result<std::string> BenchProcess::hear(Deadline deadline) {
+  for (;;) {
+    if (const std::size_t end = heard_.find('\n'); end != std::string::npos) {
+      std::string line = heard_.substr(0, end);
+      heard_.erase(0, end + 1);
+      return line;
+    }
+    if (heard_.size() > most_line_bytes) return internal_error("bench: the child talks without end");
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()).count();
+    if (deadline.passed()) return timed_out("bench: no answer in time");
+    pollfd waited{from_child_.get(), POLLIN, 0};
+    if (poll(&waited, 1, static_cast<int>(std::clamp<std::int64_t>(left + 1, 1, 1000))) <= 0) continue;
+    char bytes[4096];
+    const ssize_t count = read(from_child_.get(), bytes, sizeof bytes);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return device_lost("bench: the process ended");
+    heard_.append(bytes, static_cast<std::size_t>(count));
+  }
+}
+
+std::string BenchProcess::stop() {
+  if (pid_ < 0) return "not started";
+  to_child_ = UniqueFd();
+  from_child_ = UniqueFd();
+  int status = 0;
+  pid_t answer = 0;
+  // A child that has closed its output is about to end by itself; one that hangs is not.
+  for (int look = 0; look < 20 && answer == 0; ++look) {
+    answer = waitpid(pid_, &status, WNOHANG);
+    if (answer == 0) usleep(5000);
+  }
+  const std::string how = answer == pid_ ? end_of(status) : "was ended";
+  kill(-pid_, SIGKILL);
+  if (answer != pid_) {
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  pid_ = -1;
+  return how;
+}
+
+Result<VariantSamples> BenchProcess::measure(std::string_view variant, std::uint32_t runs,
+                                             std::chrono::nanoseconds limit) noexcept {
+  if (pid_ < 0) {
+    if (Status status = start(); !status.ok()) return status;
+  }
+  const Deadline deadline = Deadline::after(limit);
+  Status said = say(std::string(variant) + "\t" + std::to_string(runs) + "\n");
+  auto line = said.ok() ? hear(deadline) : Result<std::string>(device_lost(said.message));
+  if (line) return answer_of(*line);
+  Status failure = std::move(line).error();
+  const std::string how = stop();
+  if (failure.code == StatusCode::device_lost) failure.message = "bench: the process " + how;
+  if (failure.code == StatusCode::timeout) {
+    failure.message = "bench: hung for " +
+                      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms";
+  }
+  return failure;
+}
+
+}  // namespace kiln::host

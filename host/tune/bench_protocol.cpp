@@ -1,0 +1,105 @@
+#include "tune/bench_protocol.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <array>
+
+namespace kiln::host {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::array numbers = {
+    &Conv2dSpec::n,          &Conv2dSpec::c,          &Conv2dSpec::h,     &Conv2dSpec::w,
+    &Conv2dSpec::k,          &Conv2dSpec::r,          &Conv2dSpec::s,     &Conv2dSpec::stride_y,
+    &Conv2dSpec::stride_x,   &Conv2dSpec::pad_y,      &Conv2dSpec::pad_x, &Conv2dSpec::dilation_y,
+    &Conv2dSpec::dilation_x, &Conv2dSpec::groups};
+
+Json or_null(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
+
+std::optional<std::string> optional_text(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
+}
+
+constexpr StatusCode codes[] = {StatusCode::invalid_argument, StatusCode::not_found, StatusCode::unsupported,
+                                StatusCode::unavailable,      StatusCode::corrupt,   StatusCode::io,
+                                StatusCode::timeout,          StatusCode::device_lost, StatusCode::internal};
+
+}  // namespace
+
+std::string to_line(const BenchSetup& setup) {
+  Json spec = Json::array();
+  for (const auto number : numbers) spec.push_back(setup.spec.*number);
+  for (const int word : {static_cast<int>(setup.spec.bias), static_cast<int>(setup.spec.activation),
+                         static_cast<int>(setup.spec.accuracy)}) {
+    spec.push_back(word);
+  }
+  const ConfigSources& sources = setup.sources;
+  const Json json = {{"file", sources.file ? Json(sources.file->string()) : Json(nullptr)},
+                     {"environment", sources.environment},
+                     {"set", sources.set},
+                     {"cache_directory", or_null(sources.cache_directory)},
+                     {"plugin_path", or_null(sources.plugin_path)},
+                     {"device", setup.device},
+                     {"spec", spec}};
+  return json.dump(-1, ' ', true) + "\n";
+}
+
+Result<BenchSetup> setup_of(std::string_view line) {
+  try {
+    const Json json = Json::parse(line);
+    BenchSetup setup;
+    if (const auto file = optional_text(json.at("file"))) setup.sources.file = *file;
+    setup.sources.environment = json.at("environment").get<std::map<std::string, std::string>>();
+    setup.sources.set = json.at("set").get<std::vector<std::string>>();
+    setup.sources.cache_directory = optional_text(json.at("cache_directory"));
+    setup.sources.plugin_path = optional_text(json.at("plugin_path"));
+    setup.device = json.at("device").get<std::string>();
+    const Json& spec = json.at("spec");
+    for (std::size_t i = 0; i < numbers.size(); ++i) setup.spec.*numbers[i] = spec.at(i).get<std::int64_t>();
+    setup.spec.bias = static_cast<Bias>(spec.at(numbers.size()).get<int>());
+    setup.spec.activation = static_cast<Activation>(spec.at(numbers.size() + 1).get<int>());
+    setup.spec.accuracy = static_cast<Accuracy>(spec.at(numbers.size() + 2).get<int>());
+    return setup;
+  } catch (const Json::exception& error) {
+    return invalid_argument(std::string("bench: the set-up cannot be read: ") + error.what());
+  }
+}
+
+std::string to_line(const Result<VariantSamples>& answer) {
+  Json json;
+  if (answer) {
+    json = {{"wall_ns", answer->wall_ns},
+            {"device_ns", answer->device_ns},
+            {"source", answer->source_digest},
+            {"max_rel_error", answer->max_rel_error},
+            {"error_bound", answer->error_bound}};
+  } else {
+    json = {{"code", to_string(answer.error().code)}, {"message", answer.error().message}};
+  }
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
+Result<VariantSamples> answer_of(std::string_view line) {
+  try {
+    const Json json = Json::parse(line);
+    if (json.contains("code")) {
+      const std::string word = json.at("code").get<std::string>();
+      for (const StatusCode code : codes) {
+        if (to_string(code) == word) return Status{code, json.at("message").get<std::string>()};
+      }
+      return internal_error("bench: answered the unknown status '" + word + "'");
+    }
+    VariantSamples samples;
+    samples.wall_ns = json.at("wall_ns").get<std::vector<std::uint64_t>>();
+    samples.device_ns = json.at("device_ns").get<std::vector<std::uint64_t>>();
+    samples.source_digest = json.at("source").get<std::string>();
+    samples.max_rel_error = json.at("max_rel_error").get<double>();
+    samples.error_bound = json.at("error_bound").get<double>();
+    return samples;
+  } catch (const Json::exception& error) {
+    return internal_error(std::string("bench: the answer cannot be read: ") + error.what());
+  }
+}
+
+}  // namespace kiln::host

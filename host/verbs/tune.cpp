@@ -1,0 +1,154 @@
+// `kiln tune`: measures the variants of each job's kernel in a child process; the winners persist.
+#include "exit_status.hpp"
+#include "interrupt.hpp"
+#include "report/human.hpp"
+#include "report/text_table.hpp"
+#include "session.hpp"
+#include "tune/bench_process.hpp"
+#include "verbs/job_request.hpp"
+#include "verbs/verbs.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+
+namespace kiln::host {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct TunedJob {
+  std::string name, device;
+  Status status;
+  double flops = 0;
+  TuneOutcome outcome;
+};
+
+double rate(double flops, std::uint64_t ns) { return ns == 0 ? 0.0 : flops / static_cast<double>(ns); }
+
+Json json_of(const std::vector<TunedJob>& jobs) {
+  Json list = Json::array();
+  for (const TunedJob& job : jobs) {
+    const TuneOutcome& outcome = job.outcome;
+    const bool ok = job.status.ok();
+    list.push_back({{"name", job.name},
+                    {"device", job.device},
+                    {"error", ok ? Json(nullptr) : Json(job.status.message)},
+                    {"variant", ok ? Json(outcome.variant) : Json(nullptr)},
+                    {"gflops", rate(job.flops, outcome.wall_ns)},
+                    {"gflops_device", rate(job.flops, outcome.device_ns)},
+                    {"baseline_gflops_device", rate(job.flops, outcome.baseline_device_ns)},
+                    {"baseline_gflops", rate(job.flops, outcome.baseline_wall_ns)},
+                    {"space", outcome.space},
+                    {"candidates", outcome.candidates},
+                    {"known", outcome.known},
+                    {"rejected", outcome.rejected}});
+  }
+  return {{"schema", 1}, {"jobs", list}};
+}
+
+std::string text_of(const std::vector<TunedJob>& jobs) {
+  std::string text;
+  for (const TunedJob& job : jobs) {
+    if (!job.status.ok()) {
+      text += visible(job.name + " on " + job.device + ": " + job.status.message) + "\n";
+      continue;
+    }
+    const TuneOutcome& o = job.outcome;
+    char line[320];
+    std::snprintf(line, sizeof line,
+                  " on %s: %.1f GFLOP/s NCHW to NCHW, %.1f on the device (plain: %.1f); %zu of %zu variants measured, "
+                  "%zu known, %zu rejected\n  ",
+                  job.device.c_str(), rate(job.flops, o.wall_ns), rate(job.flops, o.device_ns),
+                  rate(job.flops, o.baseline_device_ns), o.candidates, o.space, o.known, o.rejected.size());
+    text += visible(job.name) + line + o.variant + "\n";
+    for (const std::string& rejected : o.rejected) text += "  rejected " + visible(rejected) + "\n";
+  }
+  return text.empty() ? "no device has variants to choose from\n" : text;
+}
+
+std::string progress_text(const std::string& job, const TuneProgress& progress) {
+  char line[160];
+  std::snprintf(line, sizeof line, ": %zu of %zu, best %.3f ms, %.0f s left", progress.measured, progress.planned,
+                static_cast<double>(progress.best_ns) / 1e6, static_cast<double>(progress.left_ns) / 1e9);
+  return job + line;
+}
+
+TunedJob tune_job(const RunRequest& request, const std::string& device, Session& session, const Options& options,
+                  ProgressLine& progress) {
+  TunedJob tuned{request.name, device, {}, flops(request.spec), {}};
+  const auto* conv = std::get_if<Conv2dSpec>(&request.spec);
+  if (conv == nullptr) {
+    tuned.status = unsupported(std::string(operation(request.spec)) + ": only conv2d has variants");
+    return tuned;
+  }
+  ConfigSources sources = options.sources;
+  if (sources.file) sources.file = std::filesystem::absolute(*sources.file);
+  BenchProcess bench(PluginLoader::default_probe(), {sources, device, *conv});
+  TuneOptions how;
+  how.stop = &interrupted();
+  how.exhaustive = options.tune.exhaustive;
+  how.again = options.tune.again;
+  if (options.tune.budget) how.budget = *options.tune.budget;
+  how.progress = [&](const TuneProgress& at) { progress.show(progress_text(request.name, at)); };
+  auto outcome = session.runtime().tune(request.spec, device, bench, how);
+  if (!outcome) {
+    tuned.status = std::move(outcome).error();
+    return tuned;
+  }
+  tuned.outcome = std::move(*outcome);
+  // The winner's programs lie in the cache before anybody chooses it.
+  WarmRequest warm;
+  warm.jobs = {{request.name, request.spec}};
+  warm.device = device;
+  if (auto warmed = session.runtime().warm(warm); !warmed) tuned.status = std::move(warmed).error();
+  return tuned;
+}
+
+}  // namespace
+
+int tune(const Options& options) {
+  Session session(options);
+  for (const auto step :
+       {&Session::read, &Session::load_plugins, &Session::require_plugins, &Session::create_runtime}) {
+    if (const auto end = (session.*step)()) return *end;
+  }
+  install_interrupt_handlers();
+  const std::string asked = options.device.empty() ? session.config().device.prefer : options.device;
+  std::vector<TunedJob> tuned;
+  bool well = true, met = false;
+  {
+    ProgressLine progress(options.progress);
+    for (const DeviceInfo& device : session.runtime().devices()) {
+      if (asked == "auto" ? !device.usable || device.dialects == std::vector{Dialect::library} : device.id != asked) continue;
+      met = true;
+      for (const JobConfig& job : session.config().jobs) {
+        if (interrupted()) break;
+        auto request = make_request(job);
+        if (!request) {
+          complain(visible("job '" + job.name + "': " + request.error().message));
+          well = false;
+          continue;
+        }
+        tuned.push_back(tune_job(*request, device.id, session, options, progress));
+        // A job that has nothing to choose from is told, and no failure.
+        const Status& status = tuned.back().status;
+        well = well && (status.ok() || status.code == StatusCode::unsupported);
+      }
+    }
+  }
+  if (interrupted()) end_by_signal();  // every record is whole; the next run goes on from here
+  if (!met && asked != "auto") {
+    complain("device " + asked + ": there is no such device");
+    return exit_no_device;
+  }
+  (void)session.runtime().persist();
+  const std::string text = options.json ? json_of(tuned).dump(2) + "\n" : text_of(tuned);
+  if (Status status = emit(text, options.output); !status.ok()) {
+    complain(status.message);
+    return exit_job_failed;
+  }
+  return well ? exit_done : exit_job_failed;
+}
+
+}  // namespace kiln::host

@@ -1,0 +1,173 @@
+#include "dynamic_shaders/dialect/kernel_writer.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+constexpr std::string_view opencl_entry = "kiln_kernel";
+
+std::string block_name(std::string_view name) {  // of a storage block: unlike every variable
+  std::string block = "Of_";
+  block += name;
+  return block;
+}
+
+}  // namespace
+
+KernelWriter::KernelWriter(Dialect dialect, std::string title) : dialect_(dialect), title_(std::move(title)) {}
+
+void KernelWriter::bind(std::string_view name, Element element, Access access, Binding to, View view) {
+  if (dialect_ != Dialect::glsl) view = View::storage;
+  slots_.push_back({std::string(name), element, access, view});
+  bindings_.push_back(to);
+}
+
+const KernelWriter::Slot& KernelWriter::slot(std::string_view name) const {
+  for (const Slot& each : slots_) {
+    if (each.name == name) return each;
+  }
+  std::abort();  // a family names a binding that it did not declare: its text would be wrong on every device
+}
+
+std::string KernelWriter::load(std::string_view name, const std::string& index) const {
+  std::string text;
+  switch (slot(name).view) {
+    case View::texels:
+      text += "texelFetch(";
+      break;
+    case View::image:
+      text += "imageLoad(";
+      break;
+    default:
+      text += name;
+      text += '[';
+      text += index;
+      text += ']';
+      return text;
+  }
+  text += name;
+  text += ", ";
+  text += index;
+  text += ')';
+  return text;
+}
+
+std::string KernelWriter::store(std::string_view name, const std::string& index, const std::string& value) const {
+  std::string text(name);
+  text += '[';
+  text += index;
+  text += "] = ";
+  text += value;
+  text += ';';
+  return text;
+}
+
+std::string KernelWriter::vector_type() const { return dialect_ == Dialect::glsl ? "vec4" : "float4"; }
+
+std::string KernelWriter::vector(const std::string& x, const std::string& y, const std::string& z,
+                                 const std::string& w) const {
+  std::string text = dialect_ == Dialect::glsl ? "vec4(" : "(float4)(";
+  for (const std::string* part : {&x, &y, &z, &w}) {
+    if (part != &x) text += ", ";
+    text += *part;
+  }
+  text += ')';
+  return text;
+}
+
+std::string KernelWriter::splat(const std::string& value) const {
+  return (dialect_ == Dialect::glsl ? "vec4(" : "(float4)(") + value + ")";
+}
+
+std::string KernelWriter::maximum(const std::string& a, const std::string& b) const {
+  return (dialect_ == Dialect::glsl ? "max(" : "fmax(") + a + ", " + b + ")";
+}
+
+std::string KernelWriter::zero() const { return dialect_ == Dialect::glsl ? "0.0" : "0.0f"; }
+
+std::string KernelWriter::literal(double value) const {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  for (char& c : text) {
+    if (c == ',') c = '.';  // whatever the process's locale writes
+  }
+  std::string number = text;
+  if (number.find_first_of(".e") == std::string::npos) number += ".0";
+  return dialect_ == Dialect::glsl ? number : number + "f";
+}
+
+std::string KernelWriter::lane(int axis) const {
+  if (dialect_ == Dialect::glsl) return std::string("int(gl_LocalInvocationID.") + "xyz"[axis] + ")";
+  return "(int)get_local_id(" + std::to_string(axis) + ")";
+}
+
+std::string KernelWriter::group(int axis) const {
+  if (dialect_ == Dialect::glsl) return std::string("int(gl_WorkGroupID.") + "xyz"[axis] + ")";
+  return "(int)get_group_id(" + std::to_string(axis) + ")";
+}
+
+std::string KernelWriter::globally(int axis) const {
+  if (dialect_ == Dialect::glsl) return std::string("int(gl_GlobalInvocationID.") + "xyz"[axis] + ")";
+  return "(int)get_global_id(" + std::to_string(axis) + ")";
+}
+
+std::string KernelWriter::glsl_frame(const std::array<std::uint32_t, 3>& workgroup) const {
+  Text text;
+  text.line("#version 430");
+  text.line("// ", title_);
+  text.line("layout(local_size_x = ", workgroup[0], ", local_size_y = ", workgroup[1], ") in;");
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const Slot& slot = slots_[i];
+    if (slot.view == View::texels) {
+      text.line("layout(binding = ", i, ") uniform samplerBuffer ", slot.name, ";");
+    } else if (slot.view == View::image) {
+      text.line("layout(binding = ", i, ", rgba32f) readonly restrict uniform imageBuffer ", slot.name, ";");
+    } else {
+      text.line("layout(std430, binding = ", i, ") ", slot.access == Access::read ? "readonly " : "",
+                slot.access == Access::write ? "writeonly " : "", "restrict buffer ", block_name(slot.name), " { ",
+                slot.element == Element::vector ? "vec4 " : "float ", slot.name, "[]; };");
+    }
+  }
+  text.blank();
+  text.line("void main() {");
+  return text.take();
+}
+
+std::string KernelWriter::opencl_frame(const std::array<std::uint32_t, 3>& workgroup) const {
+  Text text;
+  text.line("// ", title_);
+  std::string arguments;
+  for (const Slot& slot : slots_) {
+    if (!arguments.empty()) arguments += ", ";
+    arguments += "__global ";
+    if (slot.access == Access::read) arguments += "const ";
+    arguments += slot.element == Element::vector ? "float4* restrict " : "float* restrict ";
+    arguments += slot.name;
+  }
+  text.line("__kernel __attribute__((reqd_work_group_size(", workgroup[0], ", ", workgroup[1], ", ", workgroup[2],
+            ")))");
+  text.line("void ", opencl_entry, "(", arguments, ") {");
+  return text.take();
+}
+
+Pass KernelWriter::take(const std::array<std::uint32_t, 3>& workgroup, const std::array<std::uint32_t, 3>& grid) {
+  Pass pass;
+  pass.source.dialect = dialect_;
+  pass.source.text = (dialect_ == Dialect::glsl ? glsl_frame(workgroup) : opencl_frame(workgroup)) + body_.take() + "}\n";
+  pass.source.entry = dialect_ == Dialect::glsl ? "main" : opencl_entry;
+  bool viewed = false;
+  for (const Slot& slot : slots_) {
+    pass.source.bindings.push_back(slot.access);
+    pass.source.views.push_back(slot.view);
+    viewed = viewed || slot.view != View::storage;
+  }
+  if (!viewed) pass.source.views.clear();
+  pass.source.workgroup = workgroup;
+  pass.bindings = std::move(bindings_);
+  pass.grid = grid;
+  return pass;
+}
+
+}  // namespace kiln::dynamic_shaders

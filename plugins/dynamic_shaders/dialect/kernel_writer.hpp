@@ -1,0 +1,67 @@
+// KernelWriter: one pass written in the dialect that was asked for: GLSL 4.30 or OpenCL C from the same calls.
+//
+// What both languages spell alike (arithmetic, int, float, loops, .x .y .z .w) is written as text by the families; what
+// they spell otherwise (bindings, loads, vectors, lane numbers, the frame) only here.
+// Thread-safety: none. Ownership: owns what it has collected until take().
+#pragma once
+
+#include <kiln/kernel.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dynamic_shaders/text.hpp"
+
+namespace kiln::dynamic_shaders {
+
+enum class Element : std::uint8_t { invalid = 0, scalar, vector };  // one float or four
+
+class KernelWriter {
+ public:
+  // REQUIRES: dialect is glsl or opencl_c. title: one line of comment.
+  KernelWriter(Dialect dialect, std::string title);
+
+  // Declares the next binding. A view other than storage has vectors and is read only; OpenCL C has none and falls back
+  // to memory.
+  void bind(std::string_view name, Element element, Access access, Binding to, View view = View::storage);
+
+  // Statements of the kernel's body.
+  Text& body() noexcept { return body_; }
+
+  // Expressions. The index counts elements of the binding.
+  std::string load(std::string_view name, const std::string& index) const;
+  std::string store(std::string_view name, const std::string& index, const std::string& value) const;  // a statement
+  std::string vector(const std::string& x, const std::string& y, const std::string& z, const std::string& w) const;
+  std::string splat(const std::string& value) const;
+  std::string maximum(const std::string& a, const std::string& b) const;  // of floats
+  std::string vector_type() const;
+  std::string zero() const;  // a float
+  std::string literal(double value) const;
+  std::string lane(int axis) const;   // within the workgroup, an int
+  std::string group(int axis) const;  // number of the workgroup, an int
+  std::string globally(int axis) const;
+
+  Pass take(const std::array<std::uint32_t, 3>& workgroup, const std::array<std::uint32_t, 3>& grid);
+
+ private:
+  struct Slot {
+    std::string name;
+    Element element = Element::invalid;
+    Access access = Access::invalid;
+    View view = View::invalid;
+  };
+  const Slot& slot(std::string_view name) const;
+  std::string glsl_frame(const std::array<std::uint32_t, 3>& workgroup) const;
+  std::string opencl_frame(const std::array<std::uint32_t, 3>& workgroup) const;
+
+  Dialect dialect_;
+  std::string title_;
+  std::vector<Slot> slots_;
+  std::vector<Binding> bindings_;
+  Text body_{1};
+};
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,32 @@
+// ConvShape: a convolution as the blocked families see it: groups apart, and a 1x1 kernel as a product of matrices.
+//
+// A 1x1 kernel without padding has no neighbours, so its output pixels stand in one row; a stride then only says which
+// input pixels are taken. Thread-safety: values. Ownership: values.
+#pragma once
+
+#include <kiln/kernel.hpp>
+
+#include <cstdint>
+
+namespace kiln::dynamic_shaders {
+
+struct ConvShape {
+  std::int64_t n = 1, groups = 1;
+  std::int64_t c = 0, k = 0;  // of one group
+  std::int64_t h = 0, w = 0;  // the input
+  std::int64_t r = 1, s = 1;
+  std::int64_t stride_y = 1, stride_x = 1, pad_y = 0, pad_x = 0, dilation_y = 1, dilation_x = 1;
+  std::int64_t out_h = 0, out_w = 0;
+  bool flat = false;                          // out_h is 1: pixels in one row
+  std::int64_t pick_y = 1, pick_x = 1;        // flat: the stride between the input pixels that are taken
+  std::int64_t source_h = 0, source_w = 0;    // the input as it lies in memory
+  std::int64_t source_out_w = 0;              // the output's row as it lies in memory
+  bool bias = false, relu = false;
+};
+
+ConvShape shape_of(const Conv2dSpec& spec) noexcept;
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) noexcept { return (a + b - 1) / b; }
+constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) noexcept { return divide_up(a, b) * b; }
+
+}  // namespace kiln::dynamic_shaders

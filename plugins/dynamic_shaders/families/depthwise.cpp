@@ -1,0 +1,131 @@
+#include "dynamic_shaders/families/depthwise.hpp"
+
+#include <charconv>
+
+#include "dynamic_shaders/families/conv_shape.hpp"
+#include "dynamic_shaders/families/depthwise_text.hpp"
+#include "dynamic_shaders/lane_map.hpp"
+#include "dynamic_shaders/limits.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+constexpr std::string_view planes_family = "depthwise/planes:planes=";
+constexpr std::string_view blocked_family = "depthwise/blocked:x=";
+constexpr std::int64_t most_plane_outputs = 256, most_plane_inputs = 1024;
+constexpr View views[] = {View::storage, View::texels, View::image};
+
+bool take_number(std::string_view& text, std::int64_t& to) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+bool take_word(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  return true;
+}
+
+Status does_not_fit(const std::string& what) { return unsupported("depthwise: " + what); }
+
+Status check_planes(const Conv2dSpec& spec, std::int64_t planes) {
+  const std::int64_t inputs = planes * spec.h * spec.w, outputs = planes * spec.out_h() * spec.out_w();
+  if (planes > 8 || spec.c % planes != 0) return does_not_fit("planes must divide the channels");
+  if (inputs % 4 != 0 || outputs % 4 != 0) return does_not_fit("a lane's planes must be whole texels");
+  if (inputs > most_plane_inputs || outputs > most_plane_outputs || outputs * spec.r * spec.s > most_unrolled_terms / 2) {
+    return does_not_fit("planes too large to be unrolled");
+  }
+  return {};
+}
+
+Status check_block(const Conv2dSpec& spec, const Depthwise& choice) {
+  if (choice.x < 4 || choice.x % 4 != 0 || choice.y < 1) return does_not_fit("x must be a multiple of 4");
+  if (spec.w % 4 != 0 || spec.out_w() % 4 != 0) return does_not_fit("rows must be whole texels");
+  if (choice.x * choice.y > 128 || choice.x * choice.y * spec.r * spec.s > most_unrolled_terms / 2) {
+    return does_not_fit("a block too large to be unrolled");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string depthwise_variant(const Depthwise& choice) {
+  std::string id(choice.planes != 0 ? planes_family : blocked_family);
+  if (choice.planes != 0) {
+    id += std::to_string(choice.planes);
+  } else {
+    id += std::to_string(choice.x);
+    id += ",y=";
+    id += std::to_string(choice.y);
+  }
+  id += ",view=";
+  id += to_string(choice.view);
+  return id;
+}
+
+std::optional<Depthwise> depthwise_of(std::string_view variant) {
+  Depthwise choice;
+  if (take_word(variant, planes_family)) {
+    if (!take_number(variant, choice.planes) || choice.planes < 1) return std::nullopt;
+  } else if (!take_word(variant, blocked_family) || !take_number(variant, choice.x) || !take_word(variant, ",y=") ||
+             !take_number(variant, choice.y)) {
+    return std::nullopt;
+  }
+  if (!take_word(variant, ",view=")) return std::nullopt;
+  for (const View view : views) {
+    if (variant == to_string(view)) choice.view = view;
+  }
+  if (choice.view == View::invalid) return std::nullopt;
+  return choice;
+}
+
+Status check(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device) {
+  if (spec.groups != spec.c || spec.k != spec.c) return does_not_fit("one output channel for each input channel");
+  Status fits = choice.planes != 0 ? check_planes(spec, choice.planes) : check_block(spec, choice);
+  if (!fits.ok()) return fits;
+  const auto texels = static_cast<std::uint64_t>(divide_up(spec.n * spec.c * spec.h * spec.w, 4));
+  if (choice.view == View::texels && (device.max_texel_bindings == 0 || texels > device.max_view_texels)) {
+    return does_not_fit("the device's texel buffers do not hold the input");
+  }
+  if (choice.view == View::image && (device.max_image_bindings == 0 || texels > device.max_view_texels)) {
+    return does_not_fit("the device's image buffers do not hold the input");
+  }
+  return {};
+}
+
+std::vector<Depthwise> depthwise_space(const Conv2dSpec& spec, const DeviceInfo& device) {
+  std::vector<Depthwise> space;
+  const auto consider = [&](Depthwise choice) {
+    for (const View view : views) {
+      choice.view = view;
+      if (check(spec, choice, device).ok()) space.push_back(choice);
+    }
+  };
+  if (spec.groups != spec.c || spec.k != spec.c) return space;
+  for (const std::int64_t planes : {1, 2, 4}) consider({planes, 0, 0, View::invalid});
+  for (const std::int64_t x : {4, 8, 12, 16, 28}) {
+    if (x > round_up(spec.out_w(), 4)) continue;
+    for (const std::int64_t y : {1, 2, 4, 7, 8}) {
+      if (y <= spec.out_h()) consider({0, x, y, View::invalid});
+    }
+  }
+  return space;
+}
+
+Result<KernelPlan> depthwise(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
+                             Dialect dialect) {
+  KernelPlan plan;
+  plan.variant = depthwise_variant(choice);
+  plan.tensors = tensors_of(spec);
+  if (Status status = check_limits(plan.tensors, device); !status.ok()) return status;
+  if (Status status = check(spec, choice, device); !status.ok()) return status;
+  auto pass = choice.planes != 0 ? depthwise_planes_pass(spec, choice, device, dialect)
+                                 : depthwise_blocked_pass(spec, choice, device, dialect);
+  if (!pass) return std::move(pass).error();
+  plan.passes.push_back(std::move(*pass));
+  return plan;
+}
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,202 @@
+#include "dynamic_shaders/families/depthwise_text.hpp"
+
+#include <set>
+
+#include "dynamic_shaders/dialect/kernel_writer.hpp"
+#include "dynamic_shaders/families/conv_shape.hpp"
+#include "dynamic_shaders/lane_map.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+std::string text_of(std::int64_t value) { return std::to_string(value); }
+std::uint32_t extent(std::int64_t value) { return static_cast<std::uint32_t>(value); }
+
+constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+bool has_bias(const Conv2dSpec& spec) { return spec.bias == Bias::per_channel; }
+
+void bind_tensors(KernelWriter& writer, const Conv2dSpec& spec, View view) {
+  writer.bind("x", Element::vector, Access::read, {BindingSource::tensor, 0}, view);
+  writer.bind("weights", Element::scalar, Access::read, {BindingSource::tensor, 1});
+  if (has_bias(spec)) writer.bind("bias", Element::scalar, Access::read, {BindingSource::tensor, 2});
+  writer.bind("y", Element::vector, Access::write, {BindingSource::tensor, has_bias(spec) ? 3u : 2u});
+}
+
+std::string finished(const KernelWriter& writer, const Conv2dSpec& spec, const std::string& value) {
+  return spec.activation == Activation::relu ? writer.maximum(value, writer.zero()) : value;
+}
+
+void write_weights(KernelWriter& writer, const Conv2dSpec& spec, const std::string& channel, std::int64_t plane) {
+  const std::int64_t taps = spec.r * spec.s;
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    writer.body().line("float w", plane, "_", tap, " = ",
+                       writer.load("weights", "(" + channel + ") * " + text_of(taps) + " + " + text_of(tap)), ";");
+  }
+  if (has_bias(spec)) writer.body().line("float bias", plane, " = ", writer.load("bias", channel), ";");
+}
+
+// Whole planes: every index is a number.
+class PlanesText {
+ public:
+  PlanesText(const Conv2dSpec& spec, const Depthwise& choice, KernelWriter& writer)
+      : spec_(spec), planes_(choice.planes), writer_(writer), text_(writer.body()) {}
+
+  void write() {
+    const std::int64_t outputs = spec_.out_h() * spec_.out_w();
+    text_.line("int channel = column * ", planes_, ";");
+    text_.line("int first_x = (layer * ", spec_.c / planes_, " + column) * ", planes_ * spec_.h * spec_.w / 4, ";");
+    text_.line("int first_y = (layer * ", spec_.c / planes_, " + column) * ", planes_ * outputs / 4, ";");
+    for (std::int64_t plane = 0; plane < planes_; ++plane) {
+      write_weights(writer_, spec_, "channel + " + text_of(plane), plane);
+    }
+    for (std::int64_t at = 0; at < planes_ * outputs; ++at) {
+      write_output(at / outputs, at % outputs / spec_.out_w(), at % outputs % spec_.out_w(), at);
+      if (at % 4 != 3) continue;
+      const std::string value = writer_.vector("y" + text_of(at - 3), "y" + text_of(at - 2), "y" + text_of(at - 1),
+                                               "y" + text_of(at));
+      text_.line(writer_.store("y", "first_y + " + text_of(at / 4), finished(writer_, spec_, value)));
+    }
+  }
+
+ private:
+  void write_output(std::int64_t plane, std::int64_t oy, std::int64_t ox, std::int64_t at) {
+    std::string sum;
+    for (std::int64_t r = 0; r < spec_.r; ++r) {
+      const std::int64_t iy = oy * spec_.stride_y + r * spec_.dilation_y - spec_.pad_y;
+      for (std::int64_t s = 0; s < spec_.s; ++s) {
+        const std::int64_t ix = ox * spec_.stride_x + s * spec_.dilation_x - spec_.pad_x;
+        if (iy < 0 || iy >= spec_.h || ix < 0 || ix >= spec_.w) continue;
+        const std::int64_t pixel = (plane * spec_.h + iy) * spec_.w + ix;
+        need(pixel / 4);
+        if (!sum.empty()) sum += " + ";
+        sum += "x" + text_of(pixel / 4) + "." + "xyzw"[pixel % 4] + " * w" + text_of(plane) + "_" +
+               text_of(r * spec_.s + s);
+      }
+    }
+    if (has_bias(spec_)) sum += (sum.empty() ? "bias" : " + bias") + text_of(plane);
+    text_.line("float y", at, " = ", sum.empty() ? writer_.zero() : sum, ";");
+  }
+
+  void need(std::int64_t texel) {
+    if (!loaded_.insert(texel).second) return;
+    text_.line(writer_.vector_type(), " x", texel, " = ", writer_.load("x", "first_x + " + text_of(texel)), ";");
+  }
+
+  const Conv2dSpec& spec_;
+  const std::int64_t planes_;
+  KernelWriter& writer_;
+  Text& text_;
+  std::set<std::int64_t> loaded_;
+};
+
+// A block of a plane, whose rows are whole texels: a texel is inside the input or outside it, never both.
+class BlockText {
+ public:
+  BlockText(const Conv2dSpec& spec, const Depthwise& choice, KernelWriter& writer)
+      : spec_(spec), choice_(choice), writer_(writer), text_(writer.body()) {}
+
+  void write() {
+    const std::int64_t blocks_x = divide_up(spec_.out_w(), choice_.x);
+    text_.line("int x0 = column % ", blocks_x, " * ", choice_.x, ";");
+    text_.line("int y0 = column / ", blocks_x, " * ", choice_.y, ";");
+    write_weights(writer_, spec_, "row", 0);
+    text_.line("int plane_x = (layer * ", spec_.c, " + row) * ", spec_.h * spec_.w / 4, ";");
+    text_.line("int plane_y = (layer * ", spec_.c, " + row) * ", spec_.out_h() * spec_.out_w() / 4, ";");
+    for (const std::int64_t texel : texels()) {
+      text_.line("int t", name(texel), " = x0 * ", spec_.stride_x, " / 4 + ", texel, ";");
+      text_.line("bool in", name(texel), " = t", name(texel), " >= 0 && t", name(texel), " < ", spec_.w / 4, ";");
+    }
+    for (std::int64_t y = 0; y < choice_.y; ++y) write_row(y);
+  }
+
+ private:
+  static std::string name(std::int64_t value) { return value < 0 ? "m" + text_of(-value) : text_of(value); }
+  std::int64_t column_of(std::int64_t x, std::int64_t s) const {
+    return x * spec_.stride_x + s * spec_.dilation_x - spec_.pad_x;
+  }
+  std::set<std::int64_t> texels() const {
+    std::set<std::int64_t> found;
+    for (std::int64_t x = 0; x < choice_.x; ++x) {
+      for (std::int64_t s = 0; s < spec_.s; ++s) found.insert(floor_divide(column_of(x, s), 4));
+    }
+    return found;
+  }
+
+  void need_row(std::int64_t row) {
+    if (!loaded_.insert(row).second) return;
+    text_.line("int iy", row, " = y0 * ", spec_.stride_y, " + ", row - spec_.pad_y, ";");
+    text_.line("bool within", row, " = iy", row, " >= 0 && iy", row, " < ", spec_.h, ";");
+    for (const std::int64_t texel : texels()) {
+      const std::string at = "plane_x + iy" + text_of(row) + " * " + text_of(spec_.w / 4) + " + t" + name(texel);
+      text_.line(writer_.vector_type(), " x", row, "_", name(texel), " = within", row, " && in", name(texel), " ? ",
+                 writer_.load("x", at), " : ", writer_.splat(writer_.zero()), ";");
+    }
+  }
+
+  void write_row(std::int64_t y) {
+    for (std::int64_t r = 0; r < spec_.r; ++r) need_row(y * spec_.stride_y + r * spec_.dilation_y);
+    for (std::int64_t x = 0; x < choice_.x; ++x) {
+      std::string sum;
+      for (std::int64_t r = 0; r < spec_.r; ++r) {
+        for (std::int64_t s = 0; s < spec_.s; ++s) {
+          const std::int64_t column = column_of(x, s), texel = floor_divide(column, 4);
+          if (!sum.empty()) sum += " + ";
+          sum += "x" + text_of(y * spec_.stride_y + r * spec_.dilation_y) + "_" + name(texel) + "." +
+                 "xyzw"[column - 4 * texel] + " * w0_" + text_of(r * spec_.s + s);
+        }
+      }
+      if (has_bias(spec_)) sum += " + bias0";
+      text_.line("float y", y, "_", x, " = ", sum, ";");
+      if (x % 4 == 3) write_store(y, x - 3);
+    }
+  }
+
+  void write_store(std::int64_t y, std::int64_t x) {
+    std::string guard;
+    if (y > 0 && spec_.out_h() % choice_.y != 0) guard = "y0 + " + text_of(y) + " < " + text_of(spec_.out_h());
+    if (x > 0 && spec_.out_w() % choice_.x != 0) {
+      if (!guard.empty()) guard += " && ";
+      guard += "x0 + " + text_of(x) + " < " + text_of(spec_.out_w());
+    }
+    std::string value[4];
+    for (std::int64_t i = 0; i < 4; ++i) value[i] = "y" + text_of(y) + "_" + text_of(x + i);
+    const std::string at = "plane_y + (y0 + " + text_of(y) + ") * " + text_of(spec_.out_w() / 4) + " + x0 / 4 + " +
+                           text_of(x / 4);
+    text_.line(guard.empty() ? std::string() : "if (" + guard + ") ",
+               writer_.store("y", at, finished(writer_, spec_, writer_.vector(value[0], value[1], value[2], value[3]))));
+  }
+
+  const Conv2dSpec& spec_;
+  const Depthwise& choice_;
+  KernelWriter& writer_;
+  Text& text_;
+  std::set<std::int64_t> loaded_;
+};
+
+}  // namespace
+
+Result<Pass> depthwise_planes_pass(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
+                                   Dialect dialect) {
+  const auto map = map_lanes({extent(spec.c / choice.planes), 1, extent(spec.n)}, device);
+  if (!map) return map.error();
+  KernelWriter writer(dialect, "depthwise/planes: whole planes a lane");
+  bind_tensors(writer, spec, choice.view);
+  writer.body().lines(map->decoding(dialect));
+  PlanesText(spec, choice, writer).write();
+  return writer.take(map->workgroup, map->grid);
+}
+
+Result<Pass> depthwise_blocked_pass(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
+                                    Dialect dialect) {
+  const std::int64_t blocks = divide_up(spec.out_w(), choice.x) * divide_up(spec.out_h(), choice.y);
+  const auto map = map_lanes({extent(blocks), extent(spec.c), extent(spec.n)}, device);
+  if (!map) return map.error();
+  KernelWriter writer(dialect, "depthwise/blocked: a block of a plane a lane");
+  bind_tensors(writer, spec, choice.view);
+  writer.body().lines(map->decoding(dialect));
+  BlockText(spec, choice, writer).write();
+  return writer.take(map->workgroup, map->grid);
+}
+
+}  // namespace kiln::dynamic_shaders

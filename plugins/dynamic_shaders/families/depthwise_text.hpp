@@ -1,0 +1,16 @@
+// The passes of the depthwise families as text.
+//
+// Thread-safety: pure functions. Ownership: values.
+#pragma once
+
+#include "dynamic_shaders/families/depthwise.hpp"
+
+namespace kiln::dynamic_shaders {
+
+// REQUIRES: check(spec, choice, device) is ok.
+Result<Pass> depthwise_planes_pass(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
+                                   Dialect dialect);
+Result<Pass> depthwise_blocked_pass(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
+                                    Dialect dialect);
+
+}  // namespace kiln::dynamic_shaders

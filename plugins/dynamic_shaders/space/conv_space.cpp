@@ -1,0 +1,156 @@
+#include "dynamic_shaders/space/conv_space.hpp"
+
+#include <algorithm>
+
+#include "dynamic_shaders/families/winograd.hpp"
+#include "dynamic_shaders/space/blocking.hpp"
+#include "dynamic_shaders/space/cost_model.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+struct Extent {
+  std::int64_t x, y;
+};
+
+// Blocks worth a look: those that fill the plane evenly, and a few that suit wide planes.
+std::vector<Extent> blocks_for(const ConvShape& shape) {
+  if (shape.out_h == 1) {
+    std::vector<Extent> blocks;
+    for (const std::int64_t x : {4, 8, 12, 16, 20, 24, 28, 32, 7, 14}) {
+      if (x < round_up(shape.out_w, 4) + 4) blocks.push_back({x, 1});
+    }
+    return blocks;
+  }
+  std::vector<Extent> blocks;
+  for (const std::int64_t x : {1, 2, 4, 6, 7, 8, 12, 14, 16, 28}) {
+    for (const std::int64_t y : {1, 2, 3, 4, 5, 7}) {
+      const std::int64_t size = x * y;
+      if (x > shape.out_w + 1 || y > shape.out_h || size > 56) continue;
+      if (size < 8 && (shape.out_w > 8 || shape.out_h > 8)) continue;
+      const std::int64_t covered = round_up(shape.out_w, x) * round_up(shape.out_h, y);
+      if (covered * 4 > shape.out_w * shape.out_h * 5 && shape.out_w * shape.out_h > 64) continue;
+      blocks.push_back({x, y});
+    }
+  }
+  return blocks;
+}
+
+std::vector<std::int64_t> workgroups_for(const ConvShape& shape, Lanes lanes, std::int64_t k) {
+  if (lanes == Lanes::places) return {16, 64};
+  const std::int64_t needed = divide_up(shape.k, k);
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t size : {8, 16, 32, 64}) {
+    if (size <= needed) sizes.push_back(size);
+  }
+  if (sizes.empty() || needed < 64) {
+    if (std::find(sizes.begin(), sizes.end(), needed) == sizes.end()) sizes.push_back(std::min<std::int64_t>(needed, 64));
+  }
+  return sizes;
+}
+
+enum class Search : std::uint8_t { invalid = 0, all, likely };  // likely: what a first choice looks at
+
+template <class Use>
+void for_each_blocking(const ConvShape& shape, const DeviceInfo& device, Search search, const Use& use) {
+  const bool all = search == Search::all;
+  const bool bordered = shape.pad_y != 0 || shape.pad_x != 0;
+  const View fetched = device.max_texel_bindings != 0 ? View::texels : View::storage;
+  const auto consider = [&](const Blocking& blocking) {
+    if (check(shape, blocking, device).ok()) use(blocking);
+  };
+  for (const Extent& block : blocks_for(shape)) {
+    for (const std::int64_t k : {4, 8}) {
+      for (const Lanes lanes : {Lanes::channels, Lanes::places}) {
+        for (const std::int64_t workgroup : workgroups_for(shape, lanes, k)) {
+          for (const Packing packing : {Packing::channels, Packing::pixels, Packing::plane}) {
+            for (const Rows rows : {Rows::looped, Rows::unrolled}) {
+              if (rows == Rows::unrolled && shape.r == 1) continue;
+              for (const View view : {View::storage, View::texels, View::image}) {
+                if (!all && view != fetched) continue;
+                consider({lanes, k, block.x, block.y, packing, view, rows, Border::padded, workgroup});
+                if (!all || !bordered) continue;
+                consider({lanes, k, block.x, block.y, packing, view, rows, Border::guarded, workgroup});
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+std::vector<Candidate> points_of(const Conv2dSpec& spec, const DeviceInfo& device, Search search) {
+  const ConvShape shape = shape_of(spec);
+  const MachineModel model = model_of(device);
+  std::vector<Candidate> points;
+  for_each_blocking(shape, device, search, [&](const Blocking& blocking) {
+    const PredictedCost cost = predict(shape, blocking, model);
+    points.push_back({"direct/blocked:" + to_text(blocking), cost.run(), cost.build});
+  });
+  for (const std::int64_t m : {4, 2}) {
+    const auto winograd = winograd_shape(spec, m);
+    if (!winograd || (m == 2 && search == Search::likely)) continue;
+    for_each_blocking(winograd->products, device, search, [&](const Blocking& blocking) {
+      if (blocking.packing != Packing::plane || !check_winograd(spec, *winograd, blocking, device).ok()) return;
+      const PredictedCost cost = predict_winograd(spec, *winograd, blocking, model);
+      points.push_back({"winograd/f" + std::to_string(m) + ":" + to_text(blocking), cost.run(), cost.build});
+    });
+  }
+  for (const Depthwise& choice : depthwise_space(spec, device)) {
+    const PredictedCost cost = predict_depthwise(spec, choice, model);
+    points.push_back({depthwise_variant(choice), cost.run(), cost.build});
+  }
+  return points;
+}
+
+}  // namespace
+
+std::vector<Candidate> conv_space(const Conv2dSpec& spec, const DeviceInfo& device) {
+  std::vector<Candidate> points = points_of(spec, device, Search::all);
+  std::stable_sort(points.begin(), points.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.predicted < b.predicted; });
+  if (points.size() >= most_candidates) points.resize(most_candidates - 1);
+  const PredictedCost plain = predict_plain(shape_of(spec), model_of(device));
+  points.push_back({"direct/plain", plain.run(), plain.build});
+  return points;
+}
+
+std::optional<double> predicted_run(const Conv2dSpec& spec, const DeviceInfo& device, std::string_view variant) {
+  const MachineModel model = model_of(device);
+  const ConvShape shape = shape_of(spec);
+  if (variant == "direct/plain") return predict_plain(shape, model).run();
+  if (const auto choice = depthwise_of(variant)) {
+    if (!check(spec, *choice, device).ok()) return std::nullopt;
+    return predict_depthwise(spec, *choice, model).run();
+  }
+  const std::size_t colon = variant.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const std::string_view family = variant.substr(0, colon);
+  const auto blocking = blocking_of(variant.substr(colon + 1));
+  if (!blocking) return std::nullopt;
+  if (family == "direct/blocked") {
+    if (!check(shape, *blocking, device).ok()) return std::nullopt;
+    return predict(shape, *blocking, model).run();
+  }
+  if (family != "winograd/f2" && family != "winograd/f4") return std::nullopt;
+  const auto winograd = winograd_shape(spec, family.back() - '0');
+  if (!winograd || !check_winograd(spec, *winograd, *blocking, device).ok()) return std::nullopt;
+  return predict_winograd(spec, *winograd, *blocking, model).run();
+}
+
+std::string default_variant(const Conv2dSpec& spec, const DeviceInfo& device) {
+  constexpr double runs = 100;
+  const PredictedCost plain = predict_plain(shape_of(spec), model_of(device));
+  std::string best = "direct/plain";
+  double least = plain.run() * runs + plain.build;
+  for (const Candidate& point : points_of(spec, device, Search::likely)) {
+    const double whole = point.predicted * runs + point.build;
+    if (whole >= least) continue;
+    least = whole;
+    best = point.variant;
+  }
+  return best;
+}
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,37 @@
+// The space of conv2d's variants: every point by its id, in the order in which the cost model expects them to serve,
+// without compiling any.
+//
+// Thread-safety: pure functions. Ownership: values.
+#pragma once
+
+#include <kiln/device.hpp>
+#include <kiln/kernel.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln::dynamic_shaders {
+
+struct Candidate {
+  std::string variant;
+  double predicted = 0;  // cycles of a run, comparable within one space
+  double build = 0;      // cycles
+};
+
+// Searched are the points that the model expects to be the best, at most so many of those that fit.
+inline constexpr std::size_t most_candidates = 256;
+
+// Best first; direct/plain is always the last. Each point's plan compiles: what the device or its driver cannot do is
+// not among them.
+std::vector<Candidate> conv_space(const Conv2dSpec& spec, const DeviceInfo& device);
+
+// What the model expects a run of a variant to cost; absent: there is no such variant, or it does not fit.
+std::optional<double> predicted_run(const Conv2dSpec& spec, const DeviceInfo& device, std::string_view variant);
+
+// The variant for a shape of which nothing was measured: whose first hundred runs, building included, are expected to
+// be done soonest.
+std::string default_variant(const Conv2dSpec& spec, const DeviceInfo& device);
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,155 @@
+#include "dynamic_shaders/space/cost_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+double number(std::int64_t value) noexcept { return static_cast<double>(value); }
+
+// How many different places along an axis the outputs of a block reach, in grains of so many.
+double different(std::int64_t outputs, std::int64_t stride, std::int64_t taps, std::int64_t dilation,
+                 std::int64_t grain) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t output = 0; output < outputs; ++output) {
+    for (std::int64_t tap = 0; tap < taps; ++tap) found.push_back((output * stride + tap * dilation) / grain);
+  }
+  std::sort(found.begin(), found.end());
+  return number(std::unique(found.begin(), found.end()) - found.begin());
+}
+
+double texels_of_row(const ConvShape& shape, const Blocking& b) {
+  return different(b.x, shape.stride_x, shape.s, shape.dilation_x, b.packing == Packing::channels ? 1 : 4);
+}
+
+double rows_of_block(const ConvShape& shape, const Blocking& b) {
+  if (b.rows == Rows::looped) return number(b.y * shape.r);
+  return different(b.y, shape.stride_y, shape.r, shape.dilation_y, 1);
+}
+
+double load_cost(View view, const MachineModel& model) noexcept {
+  if (view == View::texels) return model.texel_load;
+  return view == View::image ? model.image_load : model.storage_load;
+}
+
+// A device with fewer vectors than it wants leaves some of it idle.
+double idle(double vectors, const MachineModel& model) noexcept {
+  return std::max(1.0, model.wanted_vectors / std::max(vectors, 1.0));
+}
+
+}  // namespace
+
+MachineModel model_of(const DeviceInfo& device) noexcept {
+  MachineModel model;
+  if (device.kind != DeviceKind::software) {
+    model.lanes = device.simd_lanes != 0 ? device.simd_lanes : 32;
+    model.wanted_vectors = 2048;
+    return model;
+  }
+  const bool wide = device.simd_lanes >= 16;
+  model.lanes = device.simd_lanes != 0 ? device.simd_lanes : 8;
+  model.term = wide ? 0.9 : 0.85;
+  model.scalar_load = wide ? 52 : 24;
+  model.storage_load = wide ? 97 : 47;
+  model.texel_load = wide ? 51 : 17;
+  model.image_load = wide ? 24 : 15;
+  model.scalar_store = wide ? 40 : 62;
+  model.vector_store = wide ? 72 : 108;
+  model.accumulators = 128;
+  model.spill = 0.6;
+  model.body_terms = 2300;
+  model.overflow = 0.25;
+  model.dispatch = 4e4;
+  model.wanted_vectors = 16;
+  model.build = 2e8;
+  model.build_term = 1.4e6;
+  model.build_image = 2;
+  return model;
+}
+
+PredictedCost predict(const ConvShape& shape, const Blocking& b, const MachineModel& model) noexcept {
+  const BlockedExtents extents = extents_of(shape, b);
+  PredictedCost cost;
+  if (b.packing != Packing::plane) {
+    const double vectors = number(extents.activation_texels * shape.n) / model.lanes;
+    cost.pack = model.dispatch + vectors * idle(vectors, model) * (4 * model.scalar_load + model.vector_store);
+  }
+  const double places = number(extents.blocks_x * extents.blocks_y);
+  const double workgroup_vectors = std::ceil(number(b.workgroup) / model.lanes);
+  const double workgroups = b.lanes == Lanes::channels
+                                ? places * number(extents.k_lanes / b.workgroup)
+                                : number(divide_up(extents.blocks_x * extents.blocks_y, b.workgroup)) * number(extents.k_lanes);
+  const double vectors = workgroups * workgroup_vectors * number(shape.n * shape.groups);
+
+  const double outputs = number(b.k * b.x * b.y);
+  const double step_terms = outputs * number(extents.step_c * shape.r * shape.s);
+  const double body_terms = b.rows == Rows::looped ? step_terms / number(shape.r) : step_terms;
+  const double term = model.term + (outputs > model.accumulators ? model.spill : 0) +
+                      (body_terms > model.body_terms ? model.overflow : 0);
+  const double activation_loads = texels_of_row(shape, b) * rows_of_block(shape, b);
+  const double weight_loads = number(b.k / 4 * extents.step_c * shape.r * shape.s);
+  const double guard = b.border == Border::guarded ? 3 : 0;
+  const double step = (activation_loads + weight_loads) * load_cost(b.view, model) + activation_loads * guard +
+                      step_terms * term + 10;
+  const bool wide = (shape.out_w % 4 == 0 && b.x % 4 == 0) ||
+                    (b.x == shape.out_w && b.x * b.y % 4 == 0 && shape.out_h % b.y == 0 &&
+                     shape.out_h * shape.out_w % 4 == 0);
+  const double stores = wide ? outputs / 4 * model.vector_store : outputs * model.scalar_store;
+  cost.main = model.dispatch + vectors * idle(vectors, model) * (number(extents.steps) * step + stores);
+  cost.build = model.build * (b.packing == Packing::plane ? 2 : 3) +
+               body_terms * model.build_term * (b.view == View::image ? model.build_image : 1);
+  return cost;
+}
+
+PredictedCost predict_winograd(const Conv2dSpec& spec, const WinogradShape& shape, const Blocking& b,
+                               const MachineModel& model) noexcept {
+  PredictedCost cost = predict(shape.products, b, model);
+  const double points = number(shape.t * shape.t);
+  const bool texels = b.view != View::storage && shape.m == 4 && spec.pad_x == 1 && spec.w % 4 == 0;
+  const double load = load_cost(b.view, model);
+  const double loads = texels ? number(4 * 3 * shape.t) * load : 4 * points * model.scalar_load;
+  const double sums = 2 * points * number(shape.t) * 0.7 * 4 * model.term;  // a vector of four tiles each
+  const double in_vectors = number(shape.quads * spec.c * spec.n) / model.lanes;
+  const double out_vectors = number(shape.quads * spec.k * spec.n) / model.lanes;
+  const double outputs = number(4 * shape.m * shape.m);
+  const bool wide = shape.m == 4 && spec.out_w() % 4 == 0;
+  const double stores = wide ? outputs / 4 * model.vector_store : outputs * model.scalar_store;
+  cost.pack = 2 * model.dispatch + in_vectors * idle(in_vectors, model) * (loads + sums + points * model.vector_store) +
+              out_vectors * idle(out_vectors, model) * (points * load + sums + stores);
+  cost.build += 2 * model.build + points * 60 * model.build_term;
+  return cost;
+}
+
+PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice, const MachineModel& model) noexcept {
+  const bool planes = choice.planes != 0;
+  const std::int64_t out_h = spec.out_h(), out_w = spec.out_w();
+  const double outputs = number(planes ? choice.planes * out_h * out_w : choice.x * choice.y);
+  double texels = number(choice.planes * spec.h * spec.w) / 4;
+  if (!planes) {
+    texels = (different(choice.x, spec.stride_x, spec.s, spec.dilation_x, 4) + (spec.pad_x != 0 ? 1 : 0)) *
+             different(choice.y, spec.stride_y, spec.r, spec.dilation_y, 1);
+  }
+  const double weights = number((planes ? choice.planes : 1) * spec.r * spec.s) * model.scalar_load;
+  const double terms = outputs * number(spec.r * spec.s);
+  const double lanes = number(planes ? spec.c / choice.planes : spec.c * divide_up(out_w, choice.x) * divide_up(out_h, choice.y));
+  const double vectors = std::ceil(lanes / model.lanes) * number(spec.n);
+  PredictedCost cost;
+  cost.main = model.dispatch + vectors * idle(vectors, model) *
+                                   (texels * (load_cost(choice.view, model) + (planes ? 0 : 4)) + weights +
+                                    terms * model.term + outputs / 4 * model.vector_store);
+  cost.build = model.build + terms * model.build_term * (choice.view == View::image ? model.build_image : 1);
+  return cost;
+}
+
+PredictedCost predict_plain(const ConvShape& shape, const MachineModel& model) noexcept {
+  const double vectors = number(shape.n * shape.groups * shape.k * shape.out_h * shape.out_w) / model.lanes;
+  PredictedCost cost;
+  const double terms = number(shape.c * shape.r * shape.s) * (2 * model.scalar_load + model.term);
+  cost.main = model.dispatch + vectors * idle(vectors, model) * (terms + model.scalar_store);
+  cost.build = model.build;
+  return cost;
+}
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,52 @@
+// What a blocked convolution will cost, in cycles of one core or unit: to order candidates before any is built, and to
+// choose where nothing was measured.
+//
+// Loads and stores are counted per SIMD vector from the kernel's own structure; what one costs comes from the device's
+// facts. For devices that compute on the host the figures were measured on llvmpipe (docs/kernel-families.md); for
+// others they only say that memory is dearer than arithmetic and that registers end. Thread-safety: pure functions.
+// Ownership: values.
+#pragma once
+
+#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/winograd.hpp"
+#include "dynamic_shaders/space/blocking.hpp"
+
+namespace kiln::dynamic_shaders {
+
+struct MachineModel {
+  double lanes = 32;          // of a vector
+  double term = 1;            // a multiply and an add
+  double scalar_load = 8;     // of memory
+  double storage_load = 12;   // of four floats
+  double texel_load = 10;
+  double image_load = 10;
+  double scalar_store = 8;
+  double vector_store = 12;
+  double accumulators = 64;   // that a lane keeps without spilling
+  double spill = 0.5;         // what a term costs more beyond that
+  double body_terms = 1e9;    // terms of a loop's body that the instruction cache holds
+  double overflow = 0;        // what a term costs more beyond that
+  double dispatch = 2e4;      // a pass
+  double wanted_vectors = 1;  // in flight, to keep the device busy
+  double build = 1e8;         // a program
+  double build_term = 2e5;    // and each unrolled term of it
+  double build_image = 1;     // times, where it loads through the image unit
+};
+MachineModel model_of(const DeviceInfo& device) noexcept;
+
+struct PredictedCost {
+  double pack = 0;   // the pass that packs activations
+  double main = 0;
+  double build = 0;  // of all programs, once
+  double run() const noexcept { return pack + main; }
+};
+PredictedCost predict(const ConvShape& shape, const Blocking& blocking, const MachineModel& model) noexcept;
+// Of winograd/f2 and f4; `blocking` is of the products.
+PredictedCost predict_winograd(const Conv2dSpec& spec, const WinogradShape& shape, const Blocking& blocking,
+                               const MachineModel& model) noexcept;
+// Of depthwise/planes and depthwise/blocked.
+PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice, const MachineModel& model) noexcept;
+// Of direct/plain.
+PredictedCost predict_plain(const ConvShape& shape, const MachineModel& model) noexcept;
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,20 @@
+// How alike two convolutions are, for a shape of which nothing was measured: the winner of a shape near it may serve.
+//
+// Thread-safety: pure functions. Ownership: values.
+#pragma once
+
+#include <kiln/kernel.hpp>
+
+#include <optional>
+#include <string_view>
+
+namespace kiln::dynamic_shaders {
+
+// The convolution whose canonical_text this is; absent: it is none.
+std::optional<Conv2dSpec> conv_of(std::string_view canonical_text);
+
+// Sum of the doublings between their channels, filters and output pixels; absent: kernel, stride, dilation, grouping or
+// accuracy differ, so that nothing follows from one for the other.
+std::optional<double> distance(const Conv2dSpec& a, const Conv2dSpec& b);
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,34 @@
+// tune(): finds the fastest of a list of candidates by running as few of them as it can.
+//
+// Candidates come in the order in which the cost model expects them to serve. Each runs once; one that takes more than
+// twice the best so far is left there, the others run some more. Search ends at the first of: a quarter of the space, most
+// of the time, a candidate that the model puts at twice the best. The nearest to the best and the incumbent then meet in
+// rounds, in an order that rotates, so that a disturbance meets all of them; an incumbent whose interval overlaps the
+// best's stays. Thread-safety: one thread a bench. Ownership: everything is the caller's.
+#pragma once
+
+#include <kiln/tuning.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dynamic_shaders/space/conv_space.hpp"
+#include "dynamic_shaders/tuner/tuning_database.hpp"
+
+namespace kiln::dynamic_shaders {
+
+struct TuneTask {
+  std::vector<Candidate> candidates;  // best expected first
+  std::string incumbent;              // what serves now
+  std::string baseline;               // measured beside the winner, never left out
+  std::vector<TuningRecord> known;    // of these candidates, as their sources are today
+  TuningRecord form;                  // device and spec of the records to make
+  // Called for every record as soon as there is one: a killed run goes on where it was.
+  std::function<void(const TuningRecord&)> keep;
+};
+
+// unavailable: stopped, or no candidate could be measured, with the reasons.
+Result<TuneOutcome> tune(const TuneTask& task, VariantBench& bench, const TuneOptions& options);
+
+}  // namespace kiln::dynamic_shaders

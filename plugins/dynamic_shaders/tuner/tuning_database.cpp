@@ -1,0 +1,179 @@
+#include "dynamic_shaders/tuner/tuning_database.hpp"
+
+#include <kiln/buffer.hpp>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+constexpr std::string_view header = "kiln-tuning 1\n";
+constexpr off_t most_bytes = off_t{64} << 20;
+
+Status failed(const std::string& doing, const std::filesystem::path& file) {
+  return io_error("tuning database: " + doing + " " + file.string() + ": " + std::strerror(errno));
+}
+
+// The file's text; empty where there is none that a record could be in.
+std::string text_of(const std::filesystem::path& file) {
+  const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  struct stat facts {};
+  if (!fd || fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size > most_bytes) return {};
+  std::string text(static_cast<std::size_t>(facts.st_size), '\0');
+  std::size_t got = 0;
+  while (got < text.size()) {
+    const ssize_t count = ::read(fd.get(), text.data() + got, text.size() - got);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    got += static_cast<std::size_t>(count);
+  }
+  text.resize(got);
+  return text;
+}
+
+Status write_all(int fd, std::string_view text, const std::filesystem::path& file) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(fd, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return failed("writing", file);
+    text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+}  // namespace
+
+void TuningDatabase::take(std::string_view text) {
+  if (!text.starts_with(header)) {
+    damaged_ += text.empty() ? 0 : 1;
+    return;
+  }
+  text.remove_prefix(header.size());
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (auto record = record_of(line)) {
+      replace(*record);
+    } else {
+      ++damaged_;
+    }
+  }
+}
+
+void TuningDatabase::read() {
+  if (read_ || file_.empty()) return;
+  read_ = true;
+  take(text_of(file_));
+}
+
+void TuningDatabase::replace(const TuningRecord& record) {
+  std::vector<TuningRecord>& shape = records_[{record.device, record.spec}];
+  if (record.verdict == Verdict::winner) has_winners_.store(true, std::memory_order_relaxed);
+  for (TuningRecord& each : shape) {
+    if (record.verdict == Verdict::winner && each.verdict == Verdict::winner) each.verdict = Verdict::measured;
+  }
+  const auto at = std::find_if(shape.begin(), shape.end(),
+                               [&](const TuningRecord& each) { return each.variant == record.variant; });
+  if (at != shape.end()) {
+    *at = record;
+  } else {
+    shape.push_back(record);
+  }
+}
+
+std::vector<TuningRecord> TuningDatabase::of(std::string_view device, std::string_view spec) {
+  const std::lock_guard lock(mutex_);
+  read();
+  const auto at = records_.find({std::string(device), std::string(spec)});
+  return at == records_.end() ? std::vector<TuningRecord>() : at->second;
+}
+
+std::optional<TuningRecord> TuningDatabase::winner(std::string_view device, std::string_view spec) {
+  for (TuningRecord& record : of(device, spec)) {
+    if (record.verdict == Verdict::winner) return std::move(record);
+  }
+  return std::nullopt;
+}
+
+std::vector<TuningRecord> TuningDatabase::winners(std::string_view device) {
+  const std::lock_guard lock(mutex_);
+  read();
+  std::vector<TuningRecord> found;
+  for (const auto& [key, shape] : records_) {
+    if (key.first != device) continue;
+    for (const TuningRecord& record : shape) {
+      if (record.verdict == Verdict::winner) found.push_back(record);
+    }
+  }
+  return found;
+}
+
+std::size_t TuningDatabase::damaged() {
+  const std::lock_guard lock(mutex_);
+  read();
+  return damaged_;
+}
+
+void TuningDatabase::prune() {
+  std::size_t count = 0;
+  std::vector<std::pair<std::uint64_t, Key>> ages;  // of the newest record of a shape
+  for (const auto& [key, shape] : records_) {
+    count += shape.size();
+    std::uint64_t newest = 0;
+    for (const TuningRecord& record : shape) newest = std::max(newest, record.when);
+    ages.emplace_back(newest, key);
+  }
+  std::sort(ages.begin(), ages.end());
+  for (const auto& [age, key] : ages) {
+    if (count <= most_records) return;
+    count -= records_[key].size();
+    records_.erase(key);
+  }
+}
+
+Status TuningDatabase::write() const {
+  std::string text(header);
+  for (const auto& [key, shape] : records_) {
+    for (const TuningRecord& record : shape) text += to_line(record);
+  }
+  std::string name = file_.string() + ".XXXXXX";
+  const UniqueFd fd(mkostemp(name.data(), O_CLOEXEC));
+  if (!fd) return failed("making a file beside", file_);
+  Status status = write_all(fd.get(), text, name);
+  if (status.ok() && fsync(fd.get()) != 0) status = failed("keeping", name);
+  if (status.ok() && rename(name.c_str(), file_.c_str()) != 0) status = failed("renaming to", file_);
+  if (!status.ok()) unlink(name.c_str());
+  return status;
+}
+
+Status TuningDatabase::put(const std::vector<TuningRecord>& records) {
+  const std::lock_guard lock(mutex_);
+  read();
+  Status status;
+  UniqueFd turn;
+  if (!file_.empty()) {
+    std::error_code ignored;
+    std::filesystem::create_directories(file_.parent_path(), ignored);
+    const std::string beside = file_.string() + ".lock";
+    turn = UniqueFd(open(beside.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!turn || flock(turn.get(), LOCK_EX) != 0) {
+      status = failed("locking", beside);
+    } else {
+      damaged_ = 0;
+      take(text_of(file_));  // what other processes have added since
+    }
+  }
+  for (const TuningRecord& record : records) replace(record);
+  prune();
+  if (status.ok() && !file_.empty()) status = write();
+  return status;
+}
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,81 @@
+// TuningDatabase: what tuning measured, per device, shape and variant, in one file that processes share.
+//
+// Text, so that it can be read, compared and handed on: the first line is "kiln-tuning 1"; each further line is one
+// record, fields parted by tabs, the last field a checksum of the others. A line that is damaged, or of a newer form,
+// is left out and counted; it never costs the others. Writing reads the file again under a lock, replaces records of
+// the same (device, spec, variant), drops the oldest shapes beyond most_records, and renames a whole new file over the
+// old one.
+// Thread-safety: every method from any thread. Ownership: owns what it has read.
+#pragma once
+
+#include <kiln/device.hpp>
+#include <kiln/kernel.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln::dynamic_shaders {
+
+enum class Verdict : std::uint8_t { invalid = 0, measured, winner, rejected, stale };
+
+struct TuningRecord {
+  std::string device;  // device_digest()
+  std::string spec;    // canonical_text
+  std::string variant;
+  Verdict verdict = Verdict::invalid;
+  std::uint64_t when = 0;  // seconds since 1970
+  std::string source;      // digest of the plan's sources
+  double max_rel_error = 0, error_bound = 0;
+  std::vector<std::uint64_t> wall_ns, device_ns;
+  std::string why;  // rejected, stale: in words
+};
+
+// What two measurements must share to be comparable: identity of device and driver, and what changes its code.
+std::string device_digest(const DeviceInfo& device);
+
+std::string to_line(const TuningRecord& record);  // with its line end
+// Absent: damaged, or not of this form.
+std::optional<TuningRecord> record_of(std::string_view line);
+
+class TuningDatabase {
+ public:
+  static constexpr std::size_t most_records = 20'000;
+
+  // Empty: nothing is kept. The file is read at first use.
+  explicit TuningDatabase(std::filesystem::path file) : file_(std::move(file)) {}
+
+  std::vector<TuningRecord> of(std::string_view device, std::string_view spec);
+  std::optional<TuningRecord> winner(std::string_view device, std::string_view spec);
+  // All shapes' winners on a device.
+  std::vector<TuningRecord> winners(std::string_view device);
+  bool has_winners() const noexcept { return has_winners_.load(std::memory_order_relaxed); }  // of what was read so far
+  std::size_t damaged();
+
+  // Replaces what it has of the same device, spec and variant, in memory and in the file. A record that says winner
+  // makes the winner before it `measured`. io: the file could not be written; memory has the records all the same.
+  Status put(const std::vector<TuningRecord>& records);
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // device, spec
+  void read();                                      // REQUIRES: mutex_ held
+  void take(std::string_view text);
+  void replace(const TuningRecord& record);
+  void prune();
+  Status write() const;
+
+  const std::filesystem::path file_;
+  std::mutex mutex_;
+  bool read_ = false;
+  std::size_t damaged_ = 0;
+  std::atomic<bool> has_winners_{false};
+  std::map<Key, std::vector<TuningRecord>> records_;
+};
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,257 @@
+#include "core/executor/jobs.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <thread>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+constexpr std::chrono::milliseconds soon{5};
+
+class Spans final : public TraceSink {
+ public:
+  struct Told {
+    std::string device, label;
+    StageSpan span;
+  };
+  // What is borrowed is copied.
+  void add(const StageSpan& span) noexcept override {
+    const std::lock_guard lock(mutex_);
+    told_.push_back({std::string(span.device), std::string(span.label), span});
+  }
+  std::vector<Told> told() const {
+    const std::lock_guard lock(mutex_);
+    return told_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Told> told_;
+};
+
+}  // namespace
+
+TEST_CASE("recordings: a sequence is replayed as one job, with what its tensors hold then", "[executor][recording]") {
+  const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
+  const auto device = std::make_shared<SyntheticDevice>(memory);
+  const auto executor = ring(2);
+  const auto weights = constant_of({2, 3});
+  std::vector<Job> jobs{two_passes(device, {1, 2}), add_one(device, {5, 6}), weigh(device, {10, 10}, weights)};
+  std::vector<Submission> submissions;
+  for (const Job& job : jobs) submissions.push_back(job.submission);
+  const auto recorded = executor->record(submissions);
+  REQUIRE(recorded);
+  CHECK((*recorded)->jobs() == 3);
+  const auto inputs = jobs[0].submission.tensors[0].host->as<float>();
+  for (int round = 0; round < 3; ++round) {
+    inputs[0] = static_cast<float>(round);
+    const auto fence = executor->replay(*recorded, Deadline::never());
+    REQUIRE(fence);
+    const auto measured = executor->wait(*fence, Deadline::never());
+    REQUIRE(measured);
+    CHECK(measured->variant == "recording of 3");
+    CHECK(values_of(*jobs[0].output) == std::vector<float>{(static_cast<float>(round) + 1) * 2, 6});
+    CHECK(values_of(*jobs[1].output) == std::vector<float>{6, 7});
+    CHECK(values_of(*jobs[2].output) == std::vector<float>{20, 30});
+    CHECK(device->submitted() == static_cast<std::uint64_t>(round) + 1);  // all passes in one submission
+  }
+}
+
+TEST_CASE("recordings: what one submission writes and a later one reads stays on the device", "[executor][recording]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  Job first = add_one(device, {1, 2});
+  Job second = add_one(device, {0, 0});
+  second.submission.tensors[0].host = first.output;  // reads what the first writes
+  const auto recorded = executor->record({first.submission, second.submission});
+  REQUIRE(recorded);
+  CHECK(device->buffers_alive(BufferUsage::storage) == 1);  // the tensor between them
+  REQUIRE(executor->wait(executor->replay(*recorded, Deadline::never()).value(), Deadline::never()));
+  CHECK(values_of(*first.output) == std::vector<float>{2, 3});
+  CHECK(values_of(*second.output) == std::vector<float>{3, 4});
+}
+
+TEST_CASE("recordings: what cannot be recorded or replayed is told", "[executor][recording]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto other = std::make_shared<SyntheticDevice>(Memory::plain, "other");
+  const auto executor = ring(2);
+  CHECK(executor->record({}).error().code == StatusCode::invalid_argument);
+  const auto mixed = executor->record({add_one(device, {1}).submission, add_one(other, {1}).submission});
+  REQUIRE_FALSE(mixed);
+  CHECK(mixed.error().code == StatusCode::invalid_argument);
+  CHECK_THAT(mixed.error().message,
+             Catch::Contains("submission 1") && Catch::Contains("other") && Catch::Contains("synthetic:0"));
+  Submission wrong = add_one(device, {1}).submission;
+  wrong.tensors.pop_back();
+  CHECK_THAT(executor->record({wrong}).error().message, Catch::Contains("1 tensors given, expected 2"));
+  CHECK(executor->replay(nullptr, Deadline::never()).error().code == StatusCode::invalid_argument);
+
+  const auto recorded = executor->record({add_one(device, {1}).submission}).value();
+  const auto stranger = ring(2);
+  CHECK_THAT(stranger->replay(recorded, Deadline::never()).error().message, Catch::Contains("another executor's"));
+  device->hold();
+  const Fence fence = executor->replay(recorded, Deadline::never()).value();
+  CHECK_THAT(executor->replay(recorded, Deadline::never()).error().message, Catch::Contains("in flight still"));
+  device->release();
+  REQUIRE(executor->wait(fence, Deadline::never()));
+  CHECK(executor->wait(executor->replay(recorded, Deadline::never()).value(), Deadline::never()));
+}
+
+TEST_CASE("cancel: a job that has not reached the device answers cancelled at once, and its slot is free",
+          "[executor][cancel]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(3);
+  device->hold();
+  // A packing holds up the upload lane, so that the job behind it is still on its way.
+  const auto packings = std::make_shared<std::atomic<int>>(0);
+  const Job packed = weigh_packed(device, {1, 1}, constant_of({2, 3}), packings);
+  const Fence first = executor->submit(packed.submission).value();
+  device->await_submitted(1);
+  const Job behind = add_one(device, {1});
+  const Fence second = executor->submit(behind.submission).value();
+  REQUIRE(executor->cancel(second).ok());
+  const auto cancelled = executor->wait(second, Deadline::never());
+  REQUIRE_FALSE(cancelled);
+  CHECK(cancelled.error().code == StatusCode::cancelled);
+  CHECK(executor->cancel(second).code == StatusCode::not_found);
+  device->release();
+  REQUIRE(executor->wait(first, Deadline::never()));
+  CHECK(values_of(*behind.output) == std::vector<float>{-1});  // it never ran
+  CHECK(device->submitted() == 2);
+}
+
+TEST_CASE("cancel: a job on the device runs to its end", "[executor][cancel]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  device->hold();
+  const Job job = add_one(device, {1});
+  const Fence fence = executor->submit(job.submission).value();
+  device->await_submitted(1);
+  Status late;
+  do {
+    late = executor->cancel(fence);  // the submit thread may not have come back from the device's submit() yet
+  } while (late.ok());
+  CHECK(late.code == StatusCode::unavailable);
+  CHECK_THAT(late.message, Catch::Contains("on the device already"));
+  device->release();
+  REQUIRE(executor->wait(fence, Deadline::never()));
+  CHECK(values_of(*job.output) == std::vector<float>{2});
+  CHECK(executor->cancel({9, 1}).code == StatusCode::not_found);
+}
+
+TEST_CASE("wait_any: answers whichever is finished, of several queues", "[executor][wait_any]") {
+  const auto held = std::make_shared<SyntheticDevice>(Memory::plain, "held");
+  const auto free = std::make_shared<SyntheticDevice>(Memory::plain, "free");
+  const auto executor = ring(2);
+  held->hold();
+  const Fence slow = executor->submit(add_one(held, {1}).submission).value();
+  const Fence fast = executor->submit(add_one(free, {1}).submission).value();
+  const std::vector<Fence> both{slow, fast};
+  CHECK(executor->wait_any(both, Deadline::never()).value() == 1);
+  REQUIRE(executor->wait(fast, {Clock::now()}));
+  const auto none = executor->wait_any(both, Deadline::after(soon));
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == StatusCode::timeout);
+  std::thread releaser([&] { held->release(); });
+  CHECK(executor->wait_any(both, Deadline::never()).value() == 0);
+  releaser.join();
+  REQUIRE(executor->wait(slow, {Clock::now()}));
+  CHECK(executor->wait_any(both, Deadline::never()).error().code == StatusCode::not_found);
+  CHECK(executor->wait_any({}, Deadline::never()).error().code == StatusCode::not_found);
+}
+
+TEST_CASE("unordered: a job that fails on its way finishes before those ahead of it", "[executor][unordered]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(3);
+  device->hold();
+  const Fence first = executor->submit(add_one(device, {1}).submission).value();
+  device->await_submitted(1);
+  device->refuse(2, unsupported("no"));
+  Submission failing = add_one(device, {1}).submission;
+  failing.completion = Completion::unordered;
+  const Fence second = executor->submit(failing).value();
+  CHECK(executor->wait(second, Deadline::never()).error().code == StatusCode::unsupported);
+  CHECK(executor->wait(first, {Clock::now()}).error().code == StatusCode::timeout);
+  device->release();
+  CHECK(executor->wait(first, Deadline::never()));
+}
+
+TEST_CASE("batches: small jobs that wait together share a submission, and each has its own result",
+          "[executor][batch]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(8);
+  for (int i = 0; i < 3; ++i) {  // it has to turn out that they are small
+    REQUIRE(executor->wait(executor->submit(add_one(device, {1}).submission).value(), Deadline::never()));
+  }
+  std::uint32_t largest = 1;
+  for (int round = 0; round < 200 && largest == 1; ++round) {
+    const auto packings = std::make_shared<std::atomic<int>>(0);
+    // Packing waits for the device, so what is submitted meanwhile waits together.
+    device->hold();
+    std::vector<Job> jobs{weigh_packed(device, {1, 1}, constant_of({static_cast<float>(round), 3}), packings)};
+    for (int i = 0; i < 5; ++i) jobs.push_back(add_one(device, {static_cast<float>(i)}));
+    std::vector<Fence> fences;
+    for (const Job& job : jobs) fences.push_back(executor->submit(job.submission).value());
+    device->release();
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const auto measured = executor->wait(fences[i], Deadline::never());
+      REQUIRE(measured);
+      largest = std::max(largest, measured->batch);
+      if (i > 0) CHECK(values_of(*jobs[i].output) == std::vector<float>{static_cast<float>(i)});
+    }
+  }
+  CHECK(largest > 1);
+  CHECK(largest <= 8);
+}
+
+TEST_CASE("trace: every stage of every job is told, one after the other in its slot", "[executor][trace]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  Spans spans;
+  constexpr std::size_t jobs = 20;
+  {
+    ExecutorContext context;
+    context.config.in_flight = 2;
+    context.trace = &spans;
+    const auto executor = ring(context);
+    std::vector<Fence> fences;
+    for (std::size_t i = 0; i < jobs; ++i) {
+      fences.push_back(executor->submit(add_one(device, {1}).submission).value());
+    }
+    for (const Fence fence : fences) REQUIRE(executor->wait(fence, Deadline::never()));
+  }
+  std::map<std::uint64_t, std::map<Stage, StageSpan>> by_job;
+  std::map<std::uint32_t, std::vector<StageSpan>> slots;
+  for (const auto& told : spans.told()) {
+    CHECK(told.device == "synthetic:0");
+    CHECK(told.label == "add_one");
+    CHECK(told.span.begin_ns <= told.span.end_ns);
+    by_job[told.span.fence][told.span.stage] = told.span;
+    if (told.span.stage == Stage::job) slots[told.span.slot].push_back(told.span);
+  }
+  CHECK(by_job.size() == jobs);
+  CHECK(slots.size() <= 2);
+  for (const auto& [fence, stages] : by_job) {
+    INFO("job " << fence);
+    CHECK(stages.size() == 7);
+    const StageSpan& whole = stages.at(Stage::job);
+    std::uint64_t last = whole.begin_ns;
+    for (const Stage stage :
+         {Stage::queue, Stage::build, Stage::upload, Stage::submit, Stage::device, Stage::readback}) {
+      const StageSpan& span = stages.at(stage);
+      CHECK(span.begin_ns >= last);
+      CHECK(span.end_ns <= whole.end_ns);
+      CHECK(span.slot == whole.slot);
+      last = span.end_ns;
+    }
+  }
+  for (auto& [number, spans_of] : slots) {
+    std::sort(spans_of.begin(), spans_of.end(), [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
+    for (std::size_t i = 1; i < spans_of.size(); ++i) CHECK(spans_of[i].begin_ns >= spans_of[i - 1].end_ns);
+  }
+}

@@ -1,0 +1,110 @@
+// Many jobs from many threads, against the same jobs one at a time: with copies long enough for the threads apart, and
+// with waits of every kind. KILN_TEST_LONG=1 runs ten times as many.
+#include "core/executor/jobs.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <atomic>
+#include <cstdlib>
+#include <deque>
+#include <thread>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+// A deterministic pattern that no two jobs share.
+std::vector<float> input_of(std::size_t job, std::size_t floats) {
+  std::vector<float> values(floats);
+  std::uint32_t state = static_cast<std::uint32_t>(job) * 2654435761u + 1;
+  for (float& value : values) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<float>(state >> 8) * 0x1p-20f;
+  }
+  return values;
+}
+
+std::size_t floats_of(std::size_t job, std::size_t large) { return job % 16 == 3 ? large : 3 + job % 29; }
+
+Job job_of(const std::shared_ptr<Device>& device, std::size_t job, std::size_t large) {
+  const auto input = input_of(job, floats_of(job, large));
+  return job % 3 == 0 ? two_passes(device, input) : job % 3 == 1 ? add_one(device, input) : in_place(device, input);
+}
+
+void run_from_threads(Memory memory, std::uint32_t in_flight, std::size_t jobs, std::size_t large) {
+  constexpr std::size_t threads = 8;
+  constexpr std::size_t window = 4;
+  const auto device = std::make_shared<SyntheticDevice>(memory);
+  std::vector<std::vector<float>> expected(jobs);
+  {
+    const auto executor = ring(1);
+    for (std::size_t i = 0; i < jobs; ++i) {
+      const Job job = job_of(device, i, large);
+      const auto measured = executor->wait(executor->submit(job.submission).value(), Deadline::never());
+      if (!measured) FAIL(measured.error().text());
+      expected[i] = values_of(*job.output);
+    }
+  }
+  const auto executor = ring(in_flight);
+  std::atomic<std::size_t> next{0}, right{0};
+  std::vector<std::thread> callers;
+  for (std::size_t t = 0; t < threads; ++t) {
+    callers.emplace_back([&] {
+      struct Open {
+        std::size_t number;
+        Fence fence;
+        Job job;
+      };
+      std::deque<Open> open;
+      const auto take = [&] {
+        const auto measured = executor->wait(open.front().fence, Deadline::never());
+        if (measured && values_of(*open.front().job.output) == expected[open.front().number]) ++right;
+        open.pop_front();
+      };
+      for (std::size_t i = next++; i < jobs; i = next++) {
+        Job job = job_of(device, i, large);
+        const auto fence = executor->submit(job.submission);
+        if (!fence) continue;
+        open.push_back({i, *fence, std::move(job)});
+        if (open.size() == window) take();
+      }
+      while (!open.empty()) take();
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  CHECK(right == jobs);
+}
+
+std::size_t many(std::size_t jobs) { return std::getenv("KILN_TEST_LONG") != nullptr ? 10 * jobs : jobs; }
+
+}  // namespace
+
+TEST_CASE("threads: jobs of eight threads are bit-equal to the synchronous path", "[executor][threads]") {
+  SECTION("plain memory, three slots") { run_from_threads(Memory::plain, 3, many(1000), 200'000); }
+  SECTION("mapped memory, sixteen slots") { run_from_threads(Memory::mapped, 16, many(1000), 200'000); }
+  SECTION("wrapped memory") { run_from_threads(Memory::wrapped, 4, many(1000), 50'000); }
+}
+
+TEST_CASE("threads: ten thousand small jobs of eight threads are bit-equal to the synchronous path",
+          "[executor][threads]") {
+  run_from_threads(Memory::plain, 8, 10'000, 64);
+}
+
+TEST_CASE("threads: an executor that dies amid submissions of other threads finishes or refuses each",
+          "[executor][threads]") {
+  for (int round = 0; round < 20; ++round) {
+    const auto device = std::make_shared<SyntheticDevice>();
+    auto executor = ring(4);
+    std::vector<Job> jobs;
+    std::vector<Fence> fences;
+    for (std::size_t i = 0; i < 40; ++i) {
+      jobs.push_back(job_of(device, i, 40'000));
+      fences.push_back(executor->submit(jobs.back().submission).value());
+    }
+    executor.reset();  // all that was accepted is finished first
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (i % 3 == 1) CHECK(jobs[i].output->as<float>()[0] == input_of(i, 1)[0] + 1);
+    }
+  }
+}

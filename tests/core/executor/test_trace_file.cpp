@@ -1,0 +1,76 @@
+// The file that --trace writes, of a run in virtual time, whose overlaps are known to the nanosecond.
+#include "core/executor/virtual_schedule.hpp"
+
+#include "trace/chrome_trace.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <map>
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+struct Event {
+  double begin = 0, end = 0;
+};
+
+bool overlap(const Event& a, const Event& b) { return a.begin < b.end && b.begin < a.end; }
+
+}  // namespace
+
+TEST_CASE("trace file: stages nest in their jobs, slots are lanes, and neighbours overlap", "[executor][trace]") {
+  host::ChromeTrace trace;
+  VirtualWorkload workload;
+  workload.model.upload.fixed_ns = workload.model.device.fixed_ns = workload.model.readback.fixed_ns = 1e6;
+  workload.jobs = 12;
+  workload.trace = &trace;
+  REQUIRE(run_virtually(workload, 3).failed == 0);
+
+  const auto json = nlohmann::json::parse(trace.json());
+  std::map<std::uint64_t, std::map<std::string, Event>> stages;  // by job
+  std::map<std::uint64_t, Event> jobs;
+  std::map<int, std::vector<Event>> lanes;
+  std::map<int, std::string> names;
+  for (const auto& event : json.at("traceEvents")) {
+    if (event.at("ph") == "M") {
+      if (event.at("name") == "thread_name") names[event.at("tid")] = event.at("args").at("name");
+      if (event.at("name") == "process_name") CHECK(event.at("args").at("name") == "device simulated:0");
+      continue;
+    }
+    REQUIRE(event.at("ph") == "X");
+    const double begin = event.at("ts");
+    const double length = event.at("dur");
+    CHECK(begin >= 0);
+    CHECK(length >= 0);
+    const Event span{begin, begin + length};
+    const std::uint64_t fence = event.at("args").at("fence");
+    if (event.at("cat") == "job") {
+      jobs[fence] = span;
+      lanes[event.at("tid")].push_back(span);
+    } else {
+      stages[fence][event.at("name")] = span;
+    }
+  }
+  CHECK(jobs.size() == 12);
+  CHECK(names == std::map<int, std::string>{{1, "slot 0"}, {2, "slot 1"}, {3, "slot 2"}});
+  for (const auto& [fence, of_job] : stages) {
+    CHECK(of_job.size() == 6);
+    for (const auto& [name, span] : of_job) {
+      INFO("job " << fence << ", " << name);
+      CHECK(span.begin >= jobs[fence].begin);
+      CHECK(span.end <= jobs[fence].end + 1e-9);
+    }
+    CHECK(of_job.at("device").end - of_job.at("device").begin == Approx(1000));  // microseconds
+  }
+  for (const auto& [lane, spans] : lanes) {
+    for (std::size_t i = 1; i < spans.size(); ++i) CHECK(spans[i].begin >= spans[i - 1].end - 1e-9);
+  }
+  for (std::uint64_t fence = 2; fence < 12; ++fence) {  // upload of the next, dispatch of this, readback of the last
+    CHECK(overlap(stages[fence + 1]["upload"], stages[fence]["device"]));
+    CHECK(overlap(stages[fence]["device"], stages[fence - 1]["readback"]));
+    CHECK_FALSE(overlap(stages[fence]["device"], stages[fence + 1]["device"]));
+  }
+}

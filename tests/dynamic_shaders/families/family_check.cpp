@@ -1,0 +1,92 @@
+#include "dynamic_shaders/families/family_check.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "conformance/plan_runner.hpp"
+#include "conformance/reference.hpp"
+#include "support/plugin_under_test.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+struct Owned {
+  Owned() {
+    const DeviceInfo info = opengl.driver().enumerate().front();
+    if (info.usable) {
+      device = opengl.open(info.id);
+    } else {
+      absent = info.id + ": " + info.why_not;
+    }
+  }
+
+  support::PluginUnderTest opengl{"opengl"};
+  std::shared_ptr<Device> device;
+  std::string absent;
+};
+
+float fraction_of(std::uint64_t bits) {
+  return static_cast<float>(static_cast<std::int64_t>(bits >> 40) - (1 << 23)) / static_cast<float>(1 << 23);
+}
+
+std::vector<std::vector<float>> values_for(const KernelPlan& plan, std::uint64_t seed, bool integers) {
+  Dice dice(seed);
+  std::vector<std::vector<float>> tensors;
+  for (const TensorDecl& decl : plan.tensors) {
+    std::vector<float>& tensor = tensors.emplace_back(decl.bytes / sizeof(float));
+    if (decl.role == TensorRole::output) continue;
+    for (float& value : tensor) {
+      value = fraction_of(dice.next());
+      if (integers) value = std::floor(value * 4.5F + 0.5F);
+    }
+  }
+  return tensors;
+}
+
+}  // namespace
+
+Device* device_under_test() {
+  static Owned owned;  // complete only after EGL is open, hence destroyed before EGL's own exit handlers run
+  if (owned.device == nullptr) {
+    REQUIRE_FALSE(owned.absent.empty());
+    WARN("skipped: " << owned.absent);
+  }
+  return owned.device.get();
+}
+
+bool long_form() {
+  const char* chosen = std::getenv("KILN_TEST_LONG");
+  return chosen != nullptr && std::string_view(chosen) == "1";
+}
+
+std::size_t shapes_wanted() { return long_form() ? 300 : 24; }
+
+std::uint64_t Dice::next() {  // splitmix64
+  state_ += 0x9e3779b97f4a7c15u;
+  std::uint64_t bits = (state_ ^ (state_ >> 30)) * 0xbf58476d1ce4e5b9u;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
+  return bits ^ (bits >> 31);
+}
+
+void check_plan(const Conv2dSpec& spec, const KernelPlan& plan, std::uint64_t seed, Sums sums) {
+  const Status sound = validate(plan);
+  CHECK(sound.text() == "ok");
+  if (!sound.ok()) return;
+  for (const bool integers : {false, true}) {
+    INFO((integers ? "integers" : "fractions"));
+    auto tensors = values_for(plan, seed, integers);
+    const conformance::PlanOutcome outcome = conformance::run_plan(*device_under_test(), plan, tensors);
+    CHECK(outcome.status.text() == "ok");
+    CHECK(outcome.damage == "");
+    if (!outcome.status.ok()) return;
+    const conformance::Expected expected = conformance::expected_of(spec, tensors);
+    const bool exact = integers && sums == Sums::exact;
+    CHECK(conformance::first_difference(exact ? conformance::exactly(expected) : expected, tensors.back()) == "");
+  }
+}
+
+}  // namespace kiln::dynamic_shaders

@@ -1,0 +1,109 @@
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "dynamic_shaders/generator.hpp"
+#include "dynamic_shaders/sample_specs.hpp"
+#include "dynamic_shaders/space/blocking.hpp"
+#include "dynamic_shaders/space/conv_space.hpp"
+#include "dynamic_shaders/space/cost_model.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+DeviceInfo viewing_device() {
+  DeviceInfo device = sample_device();
+  device.max_bindings = 16;
+  device.max_texel_bindings = 32, device.max_image_bindings = 8;
+  device.max_view_texels = 1u << 27;
+  device.simd_lanes = 8;
+  return device;
+}
+
+Blocking good_blocking() {
+  return {Lanes::channels, 4, 8, 4, Packing::pixels, View::texels, Rows::unrolled, Border::padded, 16};
+}
+
+}  // namespace
+
+TEST_CASE("space: a blocking is read back from its text, and nothing else is") {
+  const std::string text = to_text(good_blocking());
+  CHECK(text == "lanes=channels,k=4,x=8,y=4,packing=pixels,view=texels,rows=unrolled,border=padded,workgroup=16");
+  CHECK(blocking_of(text) == good_blocking());
+  for (const std::string& bad : {std::string(), text + ",", text + ",z=1", text.substr(1), text.substr(0, text.size() - 2) + "x",
+                                 std::string("lanes=warps") + text.substr(14)}) {
+    INFO(bad);
+    CHECK_FALSE(blocking_of(bad).has_value());
+  }
+}
+
+TEST_CASE("space: every point can be written for its shape, and its id names its plan") {
+  for (const Conv2dSpec& spec : {resnet_layer(), depthwise_layer()}) {
+    const std::vector<Candidate> space = conv_space(spec, viewing_device());
+    REQUIRE_FALSE(space.empty());
+    CHECK(space.size() <= most_candidates);
+    CHECK(space.back().variant == "direct/plain");
+    std::set<std::string> ids;
+    for (std::size_t i = 0; i < space.size(); ++i) {
+      INFO(space[i].variant);
+      CHECK(ids.insert(space[i].variant).second);
+      if (i > 0 && i + 1 < space.size()) CHECK(space[i - 1].predicted <= space[i].predicted);
+      if (i % 16 != 0 && i + 1 != space.size()) continue;
+      const auto plan = Generator().generate_variant(spec, viewing_device(), Dialect::glsl, space[i].variant);
+      REQUIRE(plan.has_value());
+      CHECK(plan->variant == space[i].variant);
+      CHECK(validate(*plan).text() == "ok");
+    }
+  }
+}
+
+TEST_CASE("space: a device without views gets none, and small limits are kept") {
+  DeviceInfo device = viewing_device();
+  device.max_texel_bindings = device.max_image_bindings = 0;
+  device.max_workgroup = {8, 1, 1}, device.max_workgroup_lanes = 8;
+  for (const Candidate& candidate : conv_space(resnet_layer(), device)) {
+    if (candidate.variant == "direct/plain") continue;
+    const auto blocking = blocking_of(candidate.variant.substr(candidate.variant.find(':') + 1));
+    REQUIRE(blocking.has_value());
+    CHECK(blocking->view == View::storage);
+    CHECK(blocking->workgroup <= 8);
+  }
+}
+
+TEST_CASE("space: what does not hold is said") {
+  const DeviceInfo device = viewing_device();
+  const ConvShape shape = shape_of(resnet_layer());
+  const auto why = [&](auto change) {
+    Blocking b = good_blocking();
+    change(b);
+    const Status status = check(shape, b, device);
+    CHECK(status.code == StatusCode::unsupported);
+    return status.message;
+  };
+  CHECK(check(shape, good_blocking(), device).ok());
+  CHECK_THAT(why([](Blocking& b) { b.k = 6; }), Catch::Contains("k = 6"));
+  CHECK_THAT(why([](Blocking& b) { b.x = 7; }), Catch::Contains("multiple of four pixels"));
+  CHECK_THAT(why([](Blocking& b) { b.packing = Packing::plane; }), Catch::Contains("1x1"));
+  CHECK_THAT(why([](Blocking& b) { b.border = Border::guarded; }), Catch::Contains("packing channels"));
+  CHECK_THAT(why([](Blocking& b) { b.k = 16, b.x = 16; }), Catch::Contains("1024 outputs a lane, at most 256"));
+  CHECK_THAT(why([](Blocking& b) { b.workgroup = 0; }), Catch::Contains("workgroup"));
+}
+
+TEST_CASE("space: the first choice is blocked where that pays for its build, else plain") {
+  CHECK(default_variant(resnet_layer(), viewing_device()).starts_with("direct/blocked:"));
+  Conv2dSpec tiny;
+  tiny.c = 3, tiny.h = tiny.w = 8, tiny.k = 4, tiny.r = tiny.s = 3;
+  CHECK(default_variant(tiny, viewing_device()) == "direct/plain");
+}
+
+TEST_CASE("space: a variant that there is not is told so") {
+  for (const char* variant : {"", "direct", "direct/blocked:", "direct/blocked:lanes=1", "gemm/plain"}) {
+    const auto plan = Generator().generate_variant(resnet_layer(), viewing_device(), Dialect::glsl, variant);
+    REQUIRE_FALSE(plan.has_value());
+    CHECK(plan.error().code == StatusCode::not_found);
+  }
+  const auto gemm = Generator().generate_variant(small_gemm(), viewing_device(), Dialect::glsl, "direct/plain");
+  REQUIRE_FALSE(gemm.has_value());
+  CHECK(gemm.error().code == StatusCode::not_found);
+}
+
+}  // namespace kiln::dynamic_shaders

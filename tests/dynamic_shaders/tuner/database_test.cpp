@@ -1,0 +1,142 @@
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "dynamic_shaders/tuner/tuning_database.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "kiln-tuning-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() { fs::remove_all(path_); }
+  fs::path file() const { return path_ / "tuning.tsv"; }
+
+ private:
+  fs::path path_;
+};
+
+TuningRecord record_for(const std::string& spec, const std::string& variant, Verdict verdict = Verdict::measured) {
+  TuningRecord record;
+  record.device = "d0";
+  record.spec = spec;
+  record.variant = variant;
+  record.verdict = verdict;
+  record.when = 1700000000;
+  record.source = "abc";
+  record.max_rel_error = 1.25e-7, record.error_bound = 3e-5;
+  record.wall_ns = {100, 120, 90};
+  record.device_ns = {80, 81, 79};
+  return record;
+}
+
+std::string contents(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("tuning database: a record is its line and back, and a changed line is none") {
+  TuningRecord record = record_for("conv2d n=1", "direct/plain", Verdict::rejected);
+  record.why = "two\nlines\tand a tab";
+  const std::string line = to_line(record);
+  CHECK(std::count(line.begin(), line.end(), '\n') == 1);
+  const auto back = record_of(line);
+  REQUIRE(back.has_value());
+  CHECK(back->spec == record.spec);
+  CHECK(back->verdict == Verdict::rejected);
+  CHECK(back->wall_ns == record.wall_ns);
+  CHECK(back->device_ns == record.device_ns);
+  CHECK(back->max_rel_error == record.max_rel_error);
+  CHECK(back->why == "two lines and a tab");
+  for (std::size_t at = 0; at + 1 < line.size(); ++at) {
+    std::string altered = line;
+    altered[at] = altered[at] == 'x' ? 'y' : 'x';
+    CHECK_FALSE(record_of(altered).has_value());
+    CHECK_FALSE(record_of(line.substr(0, at)).has_value());
+  }
+}
+
+TEST_CASE("tuning database: what one process puts another finds, and there is one winner a shape") {
+  const Folder folder;
+  TuningDatabase first(folder.file()), second(folder.file());
+  CHECK_FALSE(second.winner("d0", "s").has_value());  // read before anything was there
+  REQUIRE(first.put({record_for("s", "a", Verdict::winner), record_for("s", "b")}).ok());
+  REQUIRE(second.put({record_for("s", "c", Verdict::winner), record_for("t", "a", Verdict::winner)}).ok());
+  TuningDatabase third(folder.file());
+  CHECK(third.of("d0", "s").size() == 3);
+  REQUIRE(third.winner("d0", "s").has_value());
+  CHECK(third.winner("d0", "s")->variant == "c");
+  CHECK(third.winners("d0").size() == 2);
+  CHECK(third.winners("d1").empty());
+  CHECK(third.has_winners());
+  CHECK(third.damaged() == 0);
+}
+
+TEST_CASE("tuning database: a damaged line costs no other") {
+  const Folder folder;
+  REQUIRE(TuningDatabase(folder.file()).put({record_for("s", "a"), record_for("s", "b"), record_for("t", "a")}).ok());
+  std::string text = contents(folder.file());
+  text[text.find("\tb\t") + 1] = 'z';
+  std::ofstream(folder.file(), std::ios::binary) << text << "half a li";
+  TuningDatabase database(folder.file());
+  CHECK(database.of("d0", "s").size() == 1);
+  CHECK(database.of("d0", "t").size() == 1);
+  CHECK(database.damaged() == 2);
+  std::ofstream(folder.file(), std::ios::binary) << "kiln-tuning 9\nwhatever\n";
+  TuningDatabase newer(folder.file());
+  CHECK(newer.of("d0", "s").empty());
+  CHECK(newer.damaged() == 1);
+}
+
+TEST_CASE("tuning database: writers at once lose nothing, and leave nothing behind") {
+  const Folder folder;
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 4; ++writer) {
+    writers.emplace_back([&folder, writer] {
+      TuningDatabase database(folder.file());
+      for (int i = 0; i < 8; ++i) {
+        (void)database.put({record_for("s" + std::to_string(writer), "v" + std::to_string(i))});
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  TuningDatabase database(folder.file());
+  for (int writer = 0; writer < 4; ++writer) CHECK(database.of("d0", "s" + std::to_string(writer)).size() == 8);
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(folder.file().parent_path())) files += entry.path() != "";
+  CHECK(files == 2);  // the file and its lock
+}
+
+TEST_CASE("tuning database: it is bounded, and the oldest shapes go first") {
+  const Folder folder;
+  std::vector<TuningRecord> records;
+  for (std::size_t i = 0; i < TuningDatabase::most_records + 10; ++i) {
+    records.push_back(record_for("s" + std::to_string(i), "a"));
+    records.back().when = i;
+  }
+  TuningDatabase database(folder.file());
+  REQUIRE(database.put(records).ok());
+  CHECK(database.of("d0", "s9").empty());
+  CHECK(database.of("d0", "s10").size() == 1);
+}
+
+TEST_CASE("tuning database: a folder that cannot be written is told, and memory has the record") {
+  TuningDatabase database("/proc/nowhere/tuning.tsv");
+  CHECK(database.put({record_for("s", "a", Verdict::winner)}).code == StatusCode::io);
+  CHECK(database.winner("d0", "s").has_value());
+}
+
+}  // namespace kiln::dynamic_shaders

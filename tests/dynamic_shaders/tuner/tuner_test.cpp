@@ -1,0 +1,201 @@
+#include "dynamic_shaders/tuner/tuner.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "dynamic_shaders/tuner/nearest.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+// A machine on which each variant has a true time, with noise that a seed decides.
+class SyntheticBench final : public VariantBench {
+ public:
+  explicit SyntheticBench(std::uint64_t seed = 1, double noise = 0.03) : state_(seed), noise_(noise) {}
+
+  Result<VariantSamples> measure(std::string_view variant, std::uint32_t runs,
+                                 std::chrono::nanoseconds) noexcept override {
+    total_runs += runs;
+    const std::string name(variant);
+    if (const auto failure = failures.find(name); failure != failures.end()) return failure->second;
+    VariantSamples samples;
+    for (std::uint32_t run = 0; run < runs; ++run) {
+      const double wall = times.at(name) * (1 + noise_ * uniform() * uniform() * 4);  // never faster than it is
+      samples.wall_ns.push_back(static_cast<std::uint64_t>(wall));
+      samples.device_ns.push_back(static_cast<std::uint64_t>(wall * 0.9));
+    }
+    samples.source_digest = name;
+    return samples;
+  }
+
+  std::map<std::string, double> times;
+  std::map<std::string, Status> failures;
+  std::uint32_t total_runs = 0;
+
+ private:
+  double uniform() {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<double>(state_ >> 40) / static_cast<double>(1 << 24);
+  }
+  std::uint64_t state_;
+  double noise_;
+};
+
+// 200 variants whose times differ from what the model expects by up to 40 %.
+TuneTask task_on(SyntheticBench& bench) {
+  TuneTask task;
+  for (int i = 0; i < 200; ++i) {
+    const double predicted = 1e6 * (1 + 0.02 * i);
+    const std::string name = "v" + std::to_string(i);
+    task.candidates.push_back({name, predicted, 0});
+    bench.times[name] = predicted * (1 + 0.4 * std::sin(i * 1.7));
+  }
+  task.candidates.push_back({"plain", 3e7, 0});
+  bench.times["plain"] = 3e7;
+  task.incumbent = "v0";
+  task.baseline = "plain";
+  task.form.device = "d", task.form.spec = "s";
+  return task;
+}
+
+double best_time(const SyntheticBench& bench) {
+  double best = 1e300;
+  for (const auto& [name, time] : bench.times) best = std::min(best, time);
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("tuner: within 10 % of the best with a quarter of the runs") {
+  SyntheticBench all, some;
+  TuneTask task = task_on(all);
+  task_on(some);
+  TuneOptions options;
+  options.exhaustive = true;
+  const auto whole = tune(task, all, options);
+  REQUIRE(whole.has_value());
+  CHECK(whole->candidates == 201);
+  options.exhaustive = false;
+  const auto outcome = tune(task, some, options);
+  REQUIRE(outcome.has_value());
+  CHECK(some.times[outcome->variant] <= 1.1 * best_time(some));
+  CHECK(outcome->candidates <= 201 / 4 + 2);
+  CHECK(some.total_runs * 4 <= all.total_runs + 4 * 80);  // the rounds of the finalists are a constant
+  CHECK(outcome->baseline == "plain");
+  CHECK(static_cast<double>(outcome->baseline_wall_ns) >= 3e7);
+  CHECK(outcome->device_ns < outcome->wall_ns);
+}
+
+TEST_CASE("tuner: the same winner, or one as good, whatever the noise") {
+  std::set<std::string> winners;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SyntheticBench bench(seed, 0.05);
+    const auto outcome = tune(task_on(bench), bench, {});
+    REQUIRE(outcome.has_value());
+    CHECK(bench.times[outcome->variant] <= 1.1 * best_time(bench));
+    winners.insert(outcome->variant);
+  }
+  CHECK(winners.size() <= 4);
+}
+
+TEST_CASE("tuner: a tie keeps the incumbent, a clear gain does not") {
+  SyntheticBench bench(7, 0.05);
+  TuneTask task;
+  for (const char* name : {"a", "b", "c"}) {
+    task.candidates.push_back({name, 1e6, 0});
+    bench.times[name] = 1e6;
+  }
+  task.incumbent = "c";
+  bench.times["a"] = 0.999e6;
+  auto outcome = tune(task, bench, {});
+  REQUIRE(outcome.has_value());
+  CHECK(outcome->variant == "c");
+  bench.times["b"] = 0.7e6;
+  outcome = tune(task, bench, {});
+  REQUIRE(outcome.has_value());
+  CHECK(outcome->variant == "b");
+}
+
+TEST_CASE("tuner: what hangs, crashes or computes wrongly is recorded and never chosen") {
+  SyntheticBench bench;
+  TuneTask task = task_on(bench);
+  bench.failures["v0"] = timed_out("hung");
+  bench.failures["v1"] = device_lost("ended by SIGSEGV");
+  bench.failures["v2"] = corrupt("wrong");
+  for (const char* name : {"v0", "v1", "v2"}) bench.times[name] = 1;  // faster than anything
+  std::vector<TuningRecord> kept;
+  task.keep = [&](const TuningRecord& record) { kept.push_back(record); };
+  const auto outcome = tune(task, bench, {});
+  REQUIRE(outcome.has_value());
+  CHECK(bench.failures.count(outcome->variant) == 0);
+  REQUIRE(outcome->rejected.size() == 3);
+  CHECK_THAT(outcome->rejected[0], Catch::Contains("v0") && Catch::Contains("hung"));
+  std::size_t rejected = 0, winners = 0;
+  for (const TuningRecord& record : kept) {
+    rejected += record.verdict == Verdict::rejected;
+    winners += record.verdict == Verdict::winner;
+    if (record.verdict == Verdict::winner) CHECK(record.variant == outcome->variant);
+  }
+  CHECK(rejected == 3);
+  CHECK(winners == 1);
+}
+
+TEST_CASE("tuner: a run that was ended goes on where it was") {
+  SyntheticBench bench;
+  TuneTask task = task_on(bench);
+  std::vector<TuningRecord> kept;
+  std::atomic<bool> stop{false};
+  task.keep = [&](const TuningRecord& record) {
+    kept.push_back(record);
+    if (kept.size() == 10) stop = true;
+  };
+  TuneOptions options;
+  options.stop = &stop;
+  const auto ended = tune(task, bench, options);
+  REQUIRE_FALSE(ended.has_value());
+  CHECK(ended.error().code == StatusCode::unavailable);
+  REQUIRE(kept.size() == 10);
+  task.known = kept;
+  stop = false;
+  const auto outcome = tune(task, bench, options);
+  REQUIRE(outcome.has_value());
+  CHECK(outcome->known == 10);
+  CHECK(bench.times[outcome->variant] <= 1.1 * best_time(bench));
+
+  options.again = true;
+  const auto again = tune(task, bench, options);
+  REQUIRE(again.has_value());
+  CHECK(again->known == 0);
+}
+
+TEST_CASE("tuner: where nothing can be measured it says why") {
+  SyntheticBench bench;
+  TuneTask task;
+  task.candidates = {{"a", 1, 0}};
+  task.incumbent = "a";
+  bench.failures["a"] = unavailable("no device");
+  const auto outcome = tune(task, bench, {});
+  REQUIRE_FALSE(outcome.has_value());
+  CHECK_THAT(outcome.error().message, Catch::Contains("no device"));
+}
+
+TEST_CASE("nearest: a convolution is read back from its text; distance needs like kernels") {
+  Conv2dSpec a;
+  a.c = 64, a.h = a.w = 56, a.k = 64, a.r = a.s = 3, a.pad_y = a.pad_x = 1;
+  a.bias = Bias::per_channel, a.activation = Activation::relu, a.accuracy = Accuracy::winograd;
+  REQUIRE(conv_of(canonical_text(a)).has_value());
+  CHECK(*conv_of(canonical_text(a)) == a);
+  CHECK_FALSE(conv_of("conv2d n=1").has_value());
+  CHECK_FALSE(conv_of(canonical_text(GemmSpec{1, 2, 3})).has_value());
+  Conv2dSpec b = a;
+  CHECK(distance(a, b) == 0.0);
+  b.c = 128;
+  CHECK(distance(a, b) == 1.0);
+  CHECK(distance(b, a) == 1.0);
+  b.stride_y = 2;
+  CHECK_FALSE(distance(a, b).has_value());
+}
+
+}  // namespace kiln::dynamic_shaders
