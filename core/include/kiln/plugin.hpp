@@ -14,8 +14,8 @@
 
 namespace kiln {
 
-// Raised with every change of a header in include/kiln that a plugin can see. 1: first. 2: executors cancel, record
-// and trace; devices tell their clock.
+// Raised with every change of a header in include/kiln that a plugin can see. 1: first. 2: executors cancel and record,
+// devices tell their clock, bindings have views, generators tune, selectors explain.
 inline constexpr std::uint32_t plugin_abi = 2;
 
 // What must agree between the host and a plugin for C++ to cross the line.
