@@ -43,6 +43,8 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
   void show(std::string_view text);
+  // Whether the line is redrawn in its place: only then may it change as often as it likes.
+  bool is_redrawn() const noexcept { return mode_ == Mode::redrawn; }
 
  private:
   enum class Mode { silent, redrawn, lines };

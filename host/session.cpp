@@ -75,7 +75,9 @@ std::optional<int> Session::require_plugins() {
 }
 
 std::optional<int> Session::create_runtime() {
-  auto runtime = Runtime::create(config_, registry_, log_, options_.trace ? &trace_ : nullptr);
+  Config config = config_;
+  if (options_.verb != Verb::run) config.cache.warm = "none";  // what [cache] warm asks for is for those who run jobs
+  auto runtime = Runtime::create(config, registry_, log_, options_.trace ? &trace_ : nullptr);
   if (!runtime) {
     complain(runtime.error().message);
     return exit_usage;

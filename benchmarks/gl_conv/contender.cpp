@@ -122,7 +122,7 @@ KernelPlan shape_generic_plan(const Conv2dSpec& spec) {
   pass.source.text = R"(#version 430
 layout(local_size_x = 64) in;
 layout(std430, binding = 0) readonly restrict buffer X { float x[]; };
-layout(std430, binding = 1) readonly restrict buffer W { float weights[]; };
+layout(std430, binding = 1) readonly restrict buffer Q { float weights[]; };
 layout(std430, binding = 2) readonly restrict buffer Extents {
   int C, H, W, K, R, S, OH, OW, stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x, groups, N;
 };

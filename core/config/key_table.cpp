@@ -74,6 +74,7 @@ ConfigValue get_plugin_path(const Config& config) {
 constexpr std::string_view fallback_words[] = {"report", "never"};
 constexpr std::string_view cache_policies[] = {"lru", "sieve", "s3fifo", "wtinylfu", "cost"};
 constexpr std::string_view compressions[] = {"zstd", "none"};
+constexpr std::string_view warm_words[] = {"none", "all", "top", "labels"};
 constexpr std::string_view selector_policies[] = {"ema", "epsilon", "ucb", "thompson"};
 constexpr std::string_view level_words[] = {"debug", "info", "warning", "error", "off"};
 
@@ -153,12 +154,23 @@ constexpr KeyEntry keys[] = {
      "the least time for its room. See docs/cache-policies.md.",
      set<cache, &CacheConfig::policy>, get<cache, &CacheConfig::policy>},
     {"cache.auto_save", boolean,
-     "Whether a built program is written to disk at once; with false, `kiln cache persist` writes what was held back.",
+     "Whether a built program is stored at once. With false it is set aside, where no later process finds it, until "
+     "`kiln cache persist` stores it.",
      set<cache, &CacheConfig::auto_save>, get<cache, &CacheConfig::auto_save>},
     {"cache.compression", word(compressions), "How programs are packed on disk.", set<cache, &CacheConfig::compression>,
      get<cache, &CacheConfig::compression>},
     {"cache.read_only", boolean, "With true the folder is read and never written.", set<cache, &CacheConfig::read_only>,
      get<cache, &CacheConfig::read_only>},
+    {"cache.warm", word(warm_words),
+     "Which stored programs a start links and dispatches once ahead of the jobs, in the background: none, all, the "
+     "`warm_top` ones that are expected to spare most, or those of `warm_labels`. Jobs go first, and it pauses while "
+     "memory is short.",
+     set<cache, &CacheConfig::warm>, get<cache, &CacheConfig::warm>},
+    {"cache.warm_top", integer(1, 1'000'000), "How many programs warm = \"top\" takes.",
+     set<cache, &CacheConfig::warm_top>, get<cache, &CacheConfig::warm_top>},
+    {"cache.warm_labels", texts,
+     "The labels that warm = \"labels\" takes, or their parts before a `/`, as `kiln cache list` prints them.",
+     set<cache, &CacheConfig::warm_labels>, get<cache, &CacheConfig::warm_labels>},
     {"cache.key_file", path,
      "File of the secret key that authenticates what is stored; it is made when it is first needed. Default: "
      "$XDG_STATE_HOME/kiln/key, else ~/.local/state/kiln/key.",

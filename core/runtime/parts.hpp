@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/background_builder.hpp"
+#include "runtime/background_warming.hpp"
 #include "runtime/device_table.hpp"
 #include "runtime/plan_memo.hpp"
 #include "runtime/resource_use.hpp"
@@ -55,7 +56,9 @@ struct Runtime::Parts {
   std::set<std::string> ran;    // "device|spec" that ran in this process
   std::set<std::string> ready;  // whose programs are in memory and were dispatched, over nothing or by a run
   std::set<std::string> built_in_vain;
-  BackgroundBuilder builder;  // last: what it does needs the rest
+  // Last: what they do needs the rest.
+  BackgroundBuilder builder;
+  std::unique_ptr<BackgroundWarming> warming;  // null: nothing is asked for
 
   Parts(const Config& chosen, const Registry& registry, Log to)
       : config(chosen), log(to), devices(config, registry, log, counters) {}
@@ -73,6 +76,7 @@ struct Runtime::Parts {
                                                 KernelGenerator& generator, Dialect dialect);
   Result<std::shared_ptr<const KeyedPlan>> keyed_plan(const RunRequest& request, const Device& device,
                                                       KernelGenerator& generator, Dialect dialect);
+  std::vector<std::shared_ptr<Device>> devices_to_warm();
   Result<std::vector<KeptProgram>> programs_of(const std::vector<WarmJob>& jobs, const Device& device);
   Result<PlannedPrograms> acquire(const KeyedPlan& keyed, Device& device);
   Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);

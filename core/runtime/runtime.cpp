@@ -72,10 +72,15 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
     if (!generator) return std::move(generator).error().within("generator of plugin '" + registered->plugin + "'");
     parts->generators.push_back({registered->dialects, std::move(generator).value()});
   }
+  if (config.cache.warm != "none") {
+    parts->warming = std::make_unique<BackgroundWarming>(
+        parts->config.cache, [&all = *parts] { return all.devices_to_warm(); }, *parts->cache);
+  }
   return std::unique_ptr<Runtime>(new Runtime(std::move(parts)));
 }
 
 RunReport Runtime::run(const RunRequest& request) {
+  const BackgroundWarming::Job job(parts_->warming.get());
   RunReport report;
   report.name = request.name;
   report.op = operation(request.spec);
@@ -115,6 +120,16 @@ RunReport Runtime::run(const RunRequest& request) {
     report.device = {};
     refused.insert(*device);
   }
+}
+
+std::vector<std::shared_ptr<Device>> Runtime::Parts::devices_to_warm() {
+  const std::string& wanted = config.device.prefer;
+  std::vector<std::shared_ptr<Device>> opened;
+  for (const DeviceInfo& info : wanted == "auto" ? devices.enumerate_all() : devices.enumerate_for(wanted)) {
+    if (!info.usable || (wanted != "auto" && info.id != wanted)) continue;
+    if (auto device = devices.open(info.id)) opened.push_back(std::move(*device));  // what failed is told to its job
+  }
+  return opened;
 }
 
 Result<Measurement> Runtime::Parts::run_once(const RunRequest& request, const Service& service, bool poisoned) {
@@ -237,6 +252,8 @@ Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, V
   if (generator == nullptr) return unsupported("device " + std::string(id) + ": no generator writes its dialect");
   return generator->tune(spec, (*device)->info(), dialect, bench, options);
 }
+
+WarmingState Runtime::warming() const { return parts_->warming == nullptr ? WarmingState{} : parts_->warming->state(); }
 
 CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }
 const WorkCounters& Runtime::counters() const noexcept { return parts_->counters; }

@@ -48,6 +48,7 @@ Status open(Bench& bench, const BenchSetup& setup) {
   if (!reading.problems.empty()) return invalid_argument(reading.problems.front().text());
   bench.config = std::move(reading.config);
   bench.config.cache.read_only = true;  // programs of variants that lose are not kept
+  bench.config.cache.warm = "none";     // nothing runs beside a measurement
   bench.config.device.fallback = Fallback::never;
   if (Status status = register_core(bench.registry); !status.ok()) return status;
   PluginLoaderOptions options;

@@ -1,5 +1,6 @@
 #include "exit_status.hpp"
 #include "interrupt.hpp"
+#include "report/run_progress.hpp"
 #include "report/run_report.hpp"
 #include "session.hpp"
 #include "verbs/job_request.hpp"
@@ -89,10 +90,10 @@ int run(const Options& options, std::uint64_t started_ns) {
   RunOutcome outcome;
   {
     const DeviceOpener opener(session.runtime(), first_device(options, session.config()));
-    ProgressLine progress(options.progress);
+    RunProgress progress(options.progress, session.runtime());
     const std::uint64_t setup_ns = now_ns() - started_ns;
     for (std::size_t i = 0; i < jobs.size() && !interrupted(); ++i) {
-      progress.show("job " + std::to_string(i + 1) + " of " + std::to_string(jobs.size()) + ": " + jobs[i].name);
+      progress.job("job " + std::to_string(i + 1) + " of " + std::to_string(jobs.size()) + ": " + jobs[i].name);
       outcome.jobs.push_back(run_job(jobs[i], options, session.runtime(), setup_ns));
     }
   }

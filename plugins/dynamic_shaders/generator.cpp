@@ -3,7 +3,6 @@
 #include <kiln/program.hpp>
 
 #include <algorithm>
-#include <ctime>
 
 #include "dynamic_shaders/families/depthwise.hpp"
 #include "dynamic_shaders/families/direct_blocked.hpp"

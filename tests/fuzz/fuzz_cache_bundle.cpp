@@ -3,10 +3,20 @@
 // Each input is tried twice: as it is, where almost nothing passes the signature, and as if its writer were trusted, so
 // that the fuzzer reaches the records behind it.
 #include "cache/bundle/bundle_format.hpp"
+#include "cache/bundle/ed25519.hpp"
 #include "cache/format/little_endian.hpp"
 
 #include <cstdint>
 #include <cstdlib>
+
+extern "C" const KilnEd25519 kiln_ed25519;
+
+namespace kiln {
+
+// Linked in here: there is no module beside a fuzzer.
+Result<const KilnEd25519*> ed25519() { return &kiln_ed25519; }
+
+}  // namespace kiln
 
 namespace {
 

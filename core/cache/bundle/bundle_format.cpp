@@ -256,7 +256,9 @@ Result<Bundle> decode_bundle(std::span<const std::byte> bytes, const BundlePubli
   const auto signed_part = bytes.first(bytes.size() - bundle_trailer_bytes);
   BundleSignature signature;
   std::ranges::copy(bytes.last(bundle_trailer_bytes), signature.begin());
-  if (!is_signed_by(trusted, bytes_of(message_of(signed_part)), signature)) {
+  const Result<bool> authentic = is_signed_by(trusted, bytes_of(message_of(signed_part)), signature);
+  if (!authentic) return authentic.error();
+  if (!*authentic) {
     return corrupt("was altered, or was not signed by key " + hex_of(trusted) + ", which it names");
   }
   return decode_bundle_records(signed_part.subspan(bundle_header_bytes), records, limits);

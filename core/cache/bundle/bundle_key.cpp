@@ -1,44 +1,20 @@
 #include "cache/bundle/bundle_key.hpp"
 
+#include "cache/bundle/ed25519.hpp"
 #include "cache/folder/key_file_place.hpp"
 
 #include <kiln/digest.hpp>
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-
 #include <cstring>
 #include <fstream>
-#include <memory>
 
 namespace kiln {
 namespace {
 
 constexpr std::size_t digits = 64;
 
-struct FreeKey {
-  void operator()(EVP_PKEY* key) const noexcept { EVP_PKEY_free(key); }
-};
-struct FreeContext {
-  void operator()(EVP_MD_CTX* context) const noexcept { EVP_MD_CTX_free(context); }
-};
-using Key = std::unique_ptr<EVP_PKEY, FreeKey>;
-using Context = std::unique_ptr<EVP_MD_CTX, FreeContext>;
-
 const unsigned char* raw(std::span<const std::byte> bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
-}
-
-// What stands in a configuration file of OpenSSL's may load code: none is read.
-void prepare() { OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr); }
-
-Status failed(const char* what) { return internal_error(std::string("Ed25519: ") + what); }
-
-Result<Key> secret_key(const SecretKey& secret) {
-  prepare();
-  Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, raw(secret.bytes), secret.bytes.size()));
-  if (key == nullptr) return failed("the key cannot be used");
-  return key;
 }
 
 }  // namespace
@@ -54,39 +30,31 @@ Result<SecretKey> read_bundle_key(const CacheConfig& cache, IfMissing if_missing
 }
 
 Result<BundlePublicKey> public_key_of(const SecretKey& secret) {
-  const Result<Key> key = secret_key(secret);
-  if (!key) return key.error();
+  const Result<const KilnEd25519*> by = ed25519();
+  if (!by) return by.error();
   BundlePublicKey made;
-  std::size_t size = made.size();
-  if (EVP_PKEY_get_raw_public_key(key->get(), reinterpret_cast<unsigned char*>(made.data()), &size) != 1 ||
-      size != made.size()) {
-    return failed("the public key cannot be computed");
+  if ((*by)->public_key(raw(secret.bytes), reinterpret_cast<unsigned char*>(made.data())) != 1) {
+    return internal_error("Ed25519: the public key cannot be computed");
   }
   return made;
 }
 
 Result<BundleSignature> sign_bundle(const SecretKey& secret, std::span<const std::byte> message) {
-  const Result<Key> key = secret_key(secret);
-  if (!key) return key.error();
-  const Context context(EVP_MD_CTX_new());
+  const Result<const KilnEd25519*> by = ed25519();
+  if (!by) return by.error();
   BundleSignature signature;
-  std::size_t size = signature.size();
-  if (context == nullptr || EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key->get()) != 1 ||
-      EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size, raw(message),
-                     message.size()) != 1 ||
-      size != signature.size()) {
-    return failed("signing failed");
+  if ((*by)->sign(raw(secret.bytes), raw(message), message.size(),
+                  reinterpret_cast<unsigned char*>(signature.data())) != 1) {
+    return internal_error("Ed25519: signing failed");
   }
   return signature;
 }
 
-bool is_signed_by(const BundlePublicKey& key, std::span<const std::byte> message, const BundleSignature& signature) {
-  prepare();
-  const Key opened(EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, raw(key), key.size()));
-  const Context context(EVP_MD_CTX_new());
-  return opened != nullptr && context != nullptr &&
-         EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, opened.get()) == 1 &&
-         EVP_DigestVerify(context.get(), raw(signature), signature.size(), raw(message), message.size()) == 1;
+Result<bool> is_signed_by(const BundlePublicKey& key, std::span<const std::byte> message,
+                          const BundleSignature& signature) {
+  const Result<const KilnEd25519*> by = ed25519();
+  if (!by) return by.error();
+  return (*by)->verify(raw(key), raw(message), message.size(), raw(signature)) == 1;
 }
 
 std::string hex_of(const BundlePublicKey& key) {

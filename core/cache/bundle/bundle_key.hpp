@@ -1,4 +1,4 @@
-// The pair of keys that bundles are signed with: Ed25519 (RFC 8032), by OpenSSL's libcrypto.
+// The pair of keys that bundles are signed with: Ed25519 (RFC 8032; ed25519.hpp).
 //
 // The secret half is 32 random bytes in a file of its own beside the key of the entries, under the same rules as that
 // one (base/secret_key.hpp); the public half is computed from it. Thread-safety: values; pure but for the file.
@@ -29,7 +29,9 @@ Result<SecretKey> read_bundle_key(const CacheConfig& cache, IfMissing if_missing
 
 Result<BundlePublicKey> public_key_of(const SecretKey& secret);
 Result<BundleSignature> sign_bundle(const SecretKey& secret, std::span<const std::byte> message);
-bool is_signed_by(const BundlePublicKey& key, std::span<const std::byte> message, const BundleSignature& signature);
+// Whether it is; an error where that cannot be found out.
+Result<bool> is_signed_by(const BundlePublicKey& key, std::span<const std::byte> message,
+                          const BundleSignature& signature);
 
 std::string hex_of(const BundlePublicKey& key);
 std::optional<BundlePublicKey> public_key_from_hex(std::string_view hex);

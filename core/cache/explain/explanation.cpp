@@ -119,7 +119,8 @@ Result<std::vector<MissExplanation>> explain_misses(const CacheConfig& cache, st
   for (auto one = all.rbegin(); one != all.rend(); ++one) {
     if (chosen(*one, which)) explanations.push_back(explain(*root, *one, stored, missed_later));
     // It was absent then; what was there and rejected may have been there before.
-    if (one->key.reason == Rejection::none) missed_later.insert(one->digest);
+    const Rejection reason = one->key.reason;
+    if (reason == Rejection::none || reason == Rejection::driver_changed) missed_later.insert(one->digest);
   }
   return explanations;
 }

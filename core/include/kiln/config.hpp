@@ -79,6 +79,10 @@ struct CacheConfig {
   std::string compression = "zstd";  // "none"
   bool read_only = false;
   std::filesystem::path key_file;  // what stored bytes are authenticated with; never inside `directory`
+  // What a runtime links and dispatches ahead of its jobs, in the background: "all", "top", "labels".
+  std::string warm = "none";
+  std::uint32_t warm_top = 20;           // programs, of "top"
+  std::vector<std::string> warm_labels;  // of "labels"
 };
 
 struct ExecutorConfig {

@@ -84,11 +84,19 @@ struct WarmReport {
   std::uint64_t ready_ns = 0;  // first dispatches
 };
 
+struct WarmingState {    // of the warming that [cache] warm asks for
+  bool running = false;  // false: nothing was asked for, or it is done
+  std::size_t done = 0;  // programs
+  std::size_t of = 0;    // on the devices met so far
+};
+
 class Runtime {
  public:
   // Opens nothing heavy: a device is opened when it is first chosen. not_found: a name chosen in the configuration is
   // not registered, with what is.
-  // trace: told every stage of every job; it outlives the Runtime. Null: nobody is.
+  // Where [cache] warm asks for it a thread of the runtime's own begins to open [device] prefer and to warm; it waits
+  // for jobs and for memory, and ends with the runtime. trace: told every stage of every job; it outlives the Runtime.
+  // Null: nobody is.
   static Result<std::unique_ptr<Runtime>> create(const Config& config, const Registry& registry, Log log,
                                                  TraceSink* trace = nullptr);
 
@@ -113,6 +121,7 @@ class Runtime {
   // Takes programs that lie on disk into memory and dispatches each once, over nothing. Where [cache] max_programs or
   // max_memory does not hold them all, those that came first may leave again.
   Result<WarmReport> warm(const WarmRequest& request);
+  WarmingState warming() const;
   // Lets the device's generator measure its variants of a spec on the bench, which runs them apart from this process,
   // and keep the winner.
   Result<TuneOutcome> tune(const KernelSpec& spec, std::string_view device, VariantBench& bench,

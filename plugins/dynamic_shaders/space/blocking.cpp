@@ -152,6 +152,7 @@ std::string to_text(const Blocking& b) {
 
 std::optional<Blocking> blocking_of(std::string_view text) {
   Blocking b;
+  if (text.ends_with(',')) return std::nullopt;
   const bool whole = read(text, "lanes", lanes_words, b.lanes) && read(text, "k", b.k) && read(text, "x", b.x) &&
                      read(text, "y", b.y) && read(text, "packing", packing_words, b.packing) &&
                      read(text, "view", view_words, b.view) && read(text, "rows", rows_words, b.rows) &&

@@ -36,20 +36,19 @@ std::vector<Extent> blocks_for(const ConvShape& shape) {
   return blocks;
 }
 
-std::vector<std::int64_t> workgroups_for(const ConvShape& shape, Lanes lanes, std::int64_t k) {
-  if (lanes == Lanes::places) return {16, 64};
+enum class Search : std::uint8_t { invalid = 0, all, likely };  // likely: what a first choice looks at
+
+std::vector<std::int64_t> workgroups_for(const ConvShape& shape, Lanes lanes, std::int64_t k, Search search) {
+  if (lanes == Lanes::places) return search == Search::all ? std::vector<std::int64_t>{16, 64} : std::vector<std::int64_t>{16};
   const std::int64_t needed = divide_up(shape.k, k);
+  if (search == Search::likely) return {std::min<std::int64_t>(needed, 16)};
   std::vector<std::int64_t> sizes;
   for (const std::int64_t size : {8, 16, 32, 64}) {
-    if (size <= needed) sizes.push_back(size);
+    if (size < needed) sizes.push_back(size);
   }
-  if (sizes.empty() || needed < 64) {
-    if (std::find(sizes.begin(), sizes.end(), needed) == sizes.end()) sizes.push_back(std::min<std::int64_t>(needed, 64));
-  }
+  if (needed <= 64) sizes.push_back(needed);
   return sizes;
 }
-
-enum class Search : std::uint8_t { invalid = 0, all, likely };  // likely: what a first choice looks at
 
 template <class Use>
 void for_each_blocking(const ConvShape& shape, const DeviceInfo& device, Search search, const Use& use) {
@@ -62,7 +61,7 @@ void for_each_blocking(const ConvShape& shape, const DeviceInfo& device, Search 
   for (const Extent& block : blocks_for(shape)) {
     for (const std::int64_t k : {4, 8}) {
       for (const Lanes lanes : {Lanes::channels, Lanes::places}) {
-        for (const std::int64_t workgroup : workgroups_for(shape, lanes, k)) {
+        for (const std::int64_t workgroup : workgroups_for(shape, lanes, k, search)) {
           for (const Packing packing : {Packing::channels, Packing::pixels, Packing::plane}) {
             for (const Rows rows : {Rows::looped, Rows::unrolled}) {
               if (rows == Rows::unrolled && shape.r == 1) continue;
@@ -80,34 +79,35 @@ void for_each_blocking(const ConvShape& shape, const DeviceInfo& device, Search 
   }
 }
 
-std::vector<Candidate> points_of(const Conv2dSpec& spec, const DeviceInfo& device, Search search) {
+// use(cost, id): id() writes the variant's id.
+template <class Use>
+void for_each_point(const Conv2dSpec& spec, const DeviceInfo& device, Search search, const Use& use) {
   const ConvShape shape = shape_of(spec);
   const MachineModel model = model_of(device);
-  std::vector<Candidate> points;
   for_each_blocking(shape, device, search, [&](const Blocking& blocking) {
-    const PredictedCost cost = predict(shape, blocking, model);
-    points.push_back({"direct/blocked:" + to_text(blocking), cost.run(), cost.build});
+    use(predict(shape, blocking, model), [&] { return "direct/blocked:" + to_text(blocking); });
   });
   for (const std::int64_t m : {4, 2}) {
     const auto winograd = winograd_shape(spec, m);
     if (!winograd || (m == 2 && search == Search::likely)) continue;
     for_each_blocking(winograd->products, device, search, [&](const Blocking& blocking) {
       if (blocking.packing != Packing::plane || !check_winograd(spec, *winograd, blocking, device).ok()) return;
-      const PredictedCost cost = predict_winograd(spec, *winograd, blocking, model);
-      points.push_back({"winograd/f" + std::to_string(m) + ":" + to_text(blocking), cost.run(), cost.build});
+      use(predict_winograd(spec, *winograd, blocking, model),
+          [&] { return "winograd/f" + std::to_string(m) + ":" + to_text(blocking); });
     });
   }
   for (const Depthwise& choice : depthwise_space(spec, device)) {
-    const PredictedCost cost = predict_depthwise(spec, choice, model);
-    points.push_back({depthwise_variant(choice), cost.run(), cost.build});
+    use(predict_depthwise(spec, choice, model), [&] { return depthwise_variant(choice); });
   }
-  return points;
 }
 
 }  // namespace
 
 std::vector<Candidate> conv_space(const Conv2dSpec& spec, const DeviceInfo& device) {
-  std::vector<Candidate> points = points_of(spec, device, Search::all);
+  std::vector<Candidate> points;
+  for_each_point(spec, device, Search::all, [&](const PredictedCost& cost, const auto& id) {
+    points.push_back({id(), cost.run(), cost.build});
+  });
   std::stable_sort(points.begin(), points.end(),
                    [](const Candidate& a, const Candidate& b) { return a.predicted < b.predicted; });
   if (points.size() >= most_candidates) points.resize(most_candidates - 1);
@@ -140,16 +140,21 @@ std::optional<double> predicted_run(const Conv2dSpec& spec, const DeviceInfo& de
 }
 
 std::string default_variant(const Conv2dSpec& spec, const DeviceInfo& device) {
-  constexpr double runs = 100;
-  const PredictedCost plain = predict_plain(shape_of(spec), model_of(device));
+  constexpr double soon = 100, in_the_end = 1000;  // runs
+  // By one image, so that one program serves every batch; what pays for its build depends on all of them.
+  Conv2dSpec one = spec;
+  one.n = 1;
+  const double images = static_cast<double>(spec.n);
+  const PredictedCost plain = predict_plain(shape_of(one), model_of(device));
+  const double pays = plain.run() * images * soon + plain.build;
+  double least = plain.run() * images * in_the_end + plain.build;
   std::string best = "direct/plain";
-  double least = plain.run() * runs + plain.build;
-  for (const Candidate& point : points_of(spec, device, Search::likely)) {
-    const double whole = point.predicted * runs + point.build;
-    if (whole >= least) continue;
+  for_each_point(one, device, Search::likely, [&](const PredictedCost& cost, const auto& id) {
+    const double whole = cost.run() * in_the_end + cost.build;
+    if (whole >= least || cost.run() * images * soon + cost.build >= pays) return;
     least = whole;
-    best = point.variant;
-  }
+    best = id();
+  });
   return best;
 }
 

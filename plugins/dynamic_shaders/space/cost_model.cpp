@@ -64,7 +64,7 @@ MachineModel model_of(const DeviceInfo& device) noexcept {
   model.dispatch = 4e4;
   model.wanted_vectors = 16;
   model.build = 2e8;
-  model.build_term = 1.4e6;
+  model.build_term = 7e5;
   model.build_image = 2;
   return model;
 }

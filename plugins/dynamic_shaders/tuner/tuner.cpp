@@ -48,6 +48,7 @@ class Search {
     if (stopped()) return unavailable("tuning was stopped; what was measured is kept");
     if (best_.empty()) return nothing_measured();
     decide();
+    if (outcome_.variant.empty()) return unavailable("no variant could be measured again: " + std::string(best_));
     return outcome_;
   }
 
@@ -95,7 +96,7 @@ class Search {
     TuningRecord record = new_record(variant);
     ++outcome_.candidates;
     if (measure(record, 1)) {
-      const bool hopeless = best_ns_ != 0 && record.wall_ns.front() > 2 * best_ns_;
+      const bool hopeless = !options_.exhaustive && best_ns_ != 0 && record.wall_ns.front() > 2 * best_ns_;
       if (!hopeless) measure(record, more_runs);
     }
     if (task_.keep) task_.keep(record);

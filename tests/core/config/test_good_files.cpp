@@ -61,6 +61,9 @@ TEST_CASE("config: the fixed sections as typed values", "[config]") {
   CHECK_FALSE(config.cache.auto_save);
   CHECK(config.cache.compression == "none");
   CHECK(config.cache.read_only);
+  CHECK(config.cache.warm == "labels");
+  CHECK(config.cache.warm_top == 7);
+  CHECK(config.cache.warm_labels == std::vector<std::string>{"layer one", "net"});
   CHECK(config.cache.key_file == source_dir() / "tests/golden/config/good/keys/key");
   CHECK(config.executor.name == "serial");
   CHECK(config.executor.in_flight == 16);

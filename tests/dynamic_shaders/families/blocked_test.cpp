@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <optional>
 
 #include "dynamic_shaders/families/direct_blocked.hpp"
 #include "dynamic_shaders/families/family_check.hpp"
@@ -28,13 +29,13 @@ bool quick_to_build(const ConvShape& shape, const Blocking& b) {
   return terms <= (long_form() ? 2048 : 640);
 }
 
-Blocking draw_fitting(Dice& dice, const ConvShape& shape, const DeviceInfo& device) {
+// Absent: the kernel is too large to be unrolled by any of them.
+std::optional<Blocking> draw_fitting(Dice& dice, const ConvShape& shape, const DeviceInfo& device) {
   for (int attempt = 0; attempt < 2000; ++attempt) {
     const Blocking b = draw(dice);
     if (quick_to_build(shape, b) && check(shape, b, device).ok()) return b;
   }
-  FAIL("no blocking fits");
-  return {};
+  return std::nullopt;
 }
 
 void check_blocking(const Conv2dSpec& spec, const Blocking& blocking, std::uint64_t seed) {
@@ -51,9 +52,15 @@ TEST_CASE("direct/blocked: random shapes by random blockings are right") {
   if (device_under_test() == nullptr) return;
   Dice dice(50);
   std::uint64_t seed = 5000;
-  for (const Conv2dSpec& spec : support::random_cases(shapes_wanted(), 51, 1 << 18)) {
-    check_blocking(spec, draw_fitting(dice, shape_of(spec), device_under_test()->info()), ++seed);
+  std::size_t done = 0;
+  for (const Conv2dSpec& spec : support::random_cases(2 * shapes_wanted(), 51, 1 << 18)) {
+    if (done == shapes_wanted()) break;
+    const auto blocking = draw_fitting(dice, shape_of(spec), device_under_test()->info());
+    if (!blocking) continue;
+    check_blocking(spec, *blocking, ++seed);
+    ++done;
   }
+  CHECK(done == shapes_wanted());
 }
 
 TEST_CASE("direct/blocked: 1x1 kernels are right as products of matrices") {
@@ -72,7 +79,9 @@ TEST_CASE("direct/blocked: 1x1 kernels are right as products of matrices") {
     spec.stride_y = spec.stride_x = dice.one_of({1, 1, 2});
     spec.bias = dice.one_of({Bias::none, Bias::per_channel});
     spec.activation = dice.one_of({Activation::none, Activation::relu});
-    Blocking b = draw_fitting(dice, shape_of(spec), device_under_test()->info());
+    const auto drawn = draw_fitting(dice, shape_of(spec), device_under_test()->info());
+    REQUIRE(drawn.has_value());
+    Blocking b = *drawn;
     Blocking in_place = b;
     in_place.packing = Packing::plane, in_place.border = Border::padded, in_place.x = 4;
     if (check(shape_of(spec), in_place, device_under_test()->info()).ok()) b = in_place;

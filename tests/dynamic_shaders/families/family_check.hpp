@@ -32,11 +32,9 @@ class Dice {
   std::uint64_t state_;
 };
 
-enum class Sums : std::uint8_t { rounded, exact };  // exact: integers in fp32 must come out bit for bit
-
 // Runs the plan twice, on fractions and on integers, and checks: the whole output against the double-precision
-// reference within the derived bound, integers exactly where sums are exact, canaries around every buffer, inputs
-// unchanged.
-void check_plan(const Conv2dSpec& spec, const KernelPlan& plan, std::uint64_t seed, Sums sums = Sums::exact);
+// reference, fractions within the derived bound, integers bit for bit (but where the spec allows Winograd's error),
+// canaries behind every buffer, inputs unchanged.
+void check_plan(const Conv2dSpec& spec, const KernelPlan& plan, std::uint64_t seed);
 
 }  // namespace kiln::dynamic_shaders

@@ -246,8 +246,8 @@ TEST_CASE("cache::bundle: Ed25519 as RFC 8032 has it") {
       "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
       "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00");
   CHECK(std::equal(signature->begin(), signature->end(), expected.begin(), expected.end()));
-  CHECK(is_signed_by(*key, message, *signature));
-  CHECK_FALSE(is_signed_by(*key, seed, *signature));
+  CHECK(*is_signed_by(*key, message, *signature));
+  CHECK_FALSE(*is_signed_by(*key, seed, *signature));
 }
 
 }  // namespace

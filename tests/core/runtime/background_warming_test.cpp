@@ -1,0 +1,197 @@
+// [cache] warm: done behind the jobs, which go first; throttled by memory, ended with its owner.
+#include "runtime/background_warming.hpp"
+
+#include "core/cache/workplace.hpp"
+#include "core/runtime/runtime_fixture.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
+#include <latch>
+#include <thread>
+
+namespace kiln::test {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct Behind : Workplace {
+  std::shared_ptr<SyntheticDevice> device = std::make_shared<SyntheticDevice>();
+  std::unique_ptr<ProgramCache> cache;
+  WarmingRules rules;
+
+  explicit Behind(int programs) {
+    {
+      const auto before = open();
+      for (int i = 0; i < programs; ++i) REQUIRE(acquire(*before, "p" + std::to_string(i), *device));
+    }
+    config.warm = "all";
+    cache = open();
+    rules.memory = {temporary.path() / "stalls", temporary.path() / "none", temporary.path() / "none"};
+    rules.grace = milliseconds(1);
+    rules.look = milliseconds(1);
+  }
+  void memory_stalls(double percent) {
+    std::ofstream(rules.memory.stalls) << "some avg10=" << percent << " avg60=0.00 avg300=0.00 total=0\n"
+                                       << "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+  }
+  std::unique_ptr<BackgroundWarming> start() {
+    return std::make_unique<BackgroundWarming>(
+        config, [this] { return std::vector<std::shared_ptr<Device>>{device}; }, *cache, rules);
+  }
+};
+
+// Patience for two busy cores, not a bound on how fast it is.
+template <class Condition>
+bool comes_true(const Condition& condition) {
+  for (int i = 0; i < 20'000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return false;
+}
+
+bool done(const BackgroundWarming& warming) {
+  return comes_true([&] { return !warming.state().running; });
+}
+
+}  // namespace
+
+TEST_CASE("runtime::background_warming: without jobs everything is linked and dispatched", "[runtime][warm]") {
+  Behind place(5);
+  const auto warming = place.start();
+  REQUIRE(done(*warming));
+  CHECK(warming->state().done == 5);
+  CHECK(warming->state().of == 5);
+  CHECK(place.device->dispatched_nothing == 5);
+  CHECK(place.device->builds == 5);
+  CHECK(acquire(*place.cache, "p3", *place.device)->tier == Tier::memory);
+}
+
+TEST_CASE("runtime::background_warming: top, labels, and never more than memory takes", "[runtime][warm]") {
+  Behind place(5);
+  std::size_t expected = 0;
+  SECTION("top") {
+    place.config.warm = "top";
+    place.config.warm_top = 2;
+    expected = 2;
+  }
+  SECTION("labels") {
+    place.config.warm = "labels";
+    place.config.warm_labels = {"the label of p1", "the label of p4", "the label of nobody", "the label"};
+    expected = 2;
+  }
+  SECTION("max_programs") {
+    place.config.max_programs = 3;
+    expected = 3;
+  }
+  SECTION("none") { place.config.warm = "none"; }
+  const auto warming = place.start();
+  REQUIRE(done(*warming));
+  CHECK(warming->state().done == expected);
+  CHECK(place.device->dispatched_nothing == static_cast<int>(expected));
+}
+
+TEST_CASE("runtime::background_warming: it waits for the first job as long as that takes", "[runtime][warm]") {
+  Behind place(3);
+  std::latch opened(1), go(1);
+  BackgroundWarming warming(
+      place.config,
+      [&] {
+        opened.count_down();
+        go.wait();
+        return std::vector<std::shared_ptr<Device>>{place.device};
+      },
+      *place.cache, place.rules);
+  opened.wait();
+  {
+    const BackgroundWarming::Job running(&warming);
+    go.count_down();
+    std::this_thread::sleep_for(milliseconds(50));  // many times what it would need
+    CHECK(place.device->dispatched_nothing == 0);
+    CHECK(warming.state().running);
+  }
+  REQUIRE(done(warming));
+  CHECK(warming.state().done == 3);
+}
+
+TEST_CASE("runtime::background_warming: jobs that never rest do not hold it up for ever", "[runtime][warm]") {
+  Behind place(3);
+  place.rules.most_wait = milliseconds(2);
+  const auto warming = place.start();
+  { const BackgroundWarming::Job first(warming.get()); }
+  const BackgroundWarming::Job running(warming.get());
+  REQUIRE(done(*warming));
+  CHECK(warming->state().done == 3);
+}
+
+TEST_CASE("runtime::background_warming: it pauses while memory is short", "[runtime][warm]") {
+  Behind place(3);
+  place.memory_stalls(50);
+  const auto warming = place.start();
+  std::this_thread::sleep_for(milliseconds(50));
+  CHECK(warming->state().running);
+  CHECK(place.device->dispatched_nothing == 0);
+  place.memory_stalls(7);  // between the bounds: as before
+  std::this_thread::sleep_for(milliseconds(20));
+  CHECK(place.device->dispatched_nothing == 0);
+  place.memory_stalls(0);
+  REQUIRE(done(*warming));
+  CHECK(warming->state().done == 3);
+}
+
+TEST_CASE("runtime::background_warming: its end does not wait for more than the program in the works",
+          "[runtime][warm]") {
+  Behind place(50);
+  std::latch loading(1), go(1);
+  std::atomic<int> loads{0};
+  place.device->on_load = [&](const KernelSource&) {
+    if (loads++ == 0) {
+      loading.count_down();
+      go.wait();
+    }
+  };
+  auto warming = place.start();
+  loading.wait();
+  std::thread ending([&] { warming.reset(); });
+  std::this_thread::sleep_for(milliseconds(20));
+  go.count_down();
+  ending.join();
+  CHECK(loads < 50);
+}
+
+TEST_CASE("runtime::background_warming: memory is short above the upper bound until it is below the lower one",
+          "[runtime][warm]") {
+  const PressureRules rules;
+  const auto stalled = [](double percent) { return MemoryReading{percent, std::nullopt}; };
+  CHECK_FALSE(memory_is_short({}, false, rules));
+  CHECK_FALSE(memory_is_short({}, true, rules));
+  CHECK(memory_is_short(stalled(10), false, rules));
+  CHECK_FALSE(memory_is_short(stalled(7), false, rules));
+  CHECK(memory_is_short(stalled(7), true, rules));
+  CHECK_FALSE(memory_is_short(stalled(4), true, rules));
+  CHECK(memory_is_short({std::nullopt, GroupUse{1000, 960}}, false, rules));
+  CHECK(memory_is_short({std::nullopt, GroupUse{1000, 900}}, true, rules));
+  CHECK_FALSE(memory_is_short({std::nullopt, GroupUse{0, 900}}, true, rules));
+}
+
+TEST_CASE("runtime::background_warming: a runtime does what [cache] warm asks for, and jobs are as they were",
+          "[runtime][warm]") {
+  RuntimeFixture fixture;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  REQUIRE(fixture.runtime().run(request).status.ok());
+  CHECK_FALSE(fixture.runtime().warming().running);
+  fixture.restart();
+  fixture.config.cache.warm = "all";
+  fixture.config.device.prefer = "alpha";
+  Runtime& runtime = fixture.runtime();
+  const RunReport report = runtime.run(request);
+  CHECK(report.status.ok());
+  REQUIRE(comes_true([&] { return !runtime.warming().running; }));
+  CHECK(runtime.warming().done == runtime.warming().of);
+  CHECK(runtime.warming().of >= 1);
+  CHECK(runtime.run(request).status.ok());
+}
+
+}  // namespace kiln::test
