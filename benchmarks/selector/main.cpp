@@ -4,11 +4,14 @@
 // Every figure is a function of the seeds: nothing is timed.
 #include "core/selector/candidates.hpp"
 #include "core/selector/simulated_world.hpp"
+#include "selector/model/run_average.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -58,6 +61,52 @@ void choices(Times times, std::size_t devices, int seeds, const std::string& pol
   print((world + "most looks a bucket and device").c_str(), "<= 3", looks, 1, "  ");
 }
 
+// One arm whose device takes 2 ms, then `factor` times that, then 2 ms again, with 10 % noise.
+void drift(double factor, int seeds) {
+  Spread slower, faster;
+  std::uint32_t alarms = 0;
+  std::uint64_t stationary = 0;
+  for (int seed = 0; seed < seeds; ++seed) {
+    std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+    std::lognormal_distribution<double> noise(0, 0.1);
+    selector::RunAverage average;
+    const auto run = [&](double ms) { return average.add(std::log(ms * 1e6 * noise(random)), 0.1); };
+    constexpr int quiet = 10'000;
+    for (int i = 0; i < quiet; ++i) (void)run(2);
+    alarms += average.alarms;
+    stationary += quiet;
+    const auto until = [&](selector::Drift wanted, double ms) {
+      int runs = 1;
+      while (run(ms) != wanted && runs < 1000) ++runs;
+      return runs;
+    };
+    slower.add(until(selector::Drift::slower, 2 * factor));
+    for (int i = 0; i < 20; ++i) (void)run(2 * factor);
+    faster.add(until(selector::Drift::faster, 2));
+  }
+  char text[64];
+  std::snprintf(text, sizeof text, "drift: slow-down by %.1f noticed, in runs", factor);
+  print(text, factor >= 3 ? "<= 12" : "", slower, 1, "  ");
+  std::snprintf(text, sizeof text, "drift: recovery from it noticed, in runs");
+  print(text, factor >= 3 ? "<= 30" : "", faster, 1, "  ");
+  if (factor < 3) return;
+  std::printf("| %-58s | %-8s | %7.2f   | %17s |\n", "drift: false alarms in 10,000 runs", "<= 1",
+              1e4 * alarms / static_cast<double>(stationary), (std::to_string(stationary) + " runs").c_str());
+}
+
+void unseen(std::size_t devices, int seeds) {
+  Spread errors, slower;
+  for (int seed = 0; seed < seeds; ++seed) {
+    const auto number = static_cast<std::uint64_t>(seed);
+    const UnseenFigures figures = judge_unseen(simulated_world(Times::affine, devices, 64, number), 0.1, number);
+    errors.add(figures.median_error);
+    slower.add(figures.slower);
+  }
+  const std::string world = "unseen shapes, " + std::to_string(devices) + " devices: ";
+  print((world + "median error").c_str(), "<= 25 %", errors, 100, " %");
+  print((world + "chosen slower than the best").c_str(), "<= 10 %", slower, 100, " %");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -72,5 +121,8 @@ int main(int argc, char** argv) {
   for (const Times times : {Times::affine, Times::independent}) {
     for (const std::size_t devices : {2u, 3u, 4u}) choices(times, devices, seeds, policy);
   }
+  drift(3, seeds);
+  drift(1.5, seeds);
+  for (const std::size_t devices : {2u, 4u}) unseen(devices, seeds);
   return 0;
 }

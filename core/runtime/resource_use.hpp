@@ -20,7 +20,8 @@ class ResourceUse {
  public:
   class Use {
    public:
-    Use(Use&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)), user_(std::move(other.user_)), held_(std::move(other.held_)) {}
+    Use(Use&& other) noexcept
+        : owner_(std::exchange(other.owner_, nullptr)), user_(std::move(other.user_)), held_(std::move(other.held_)) {}
     Use& operator=(Use&&) = delete;
     ~Use();
     // Whether another device used what this one shares at any time since the use began.

@@ -119,15 +119,17 @@ void Chooser::serve_while_building(const ShapeBucket& bucket, std::span<const Pr
   if (decision.ground == Ground::policy && !decision.explores) {
     // The one that would be best if its program were there.
     for (std::size_t i = 0; i < prospects.size(); ++i) {
-      const auto warm_ns = [&](std::size_t j) { return prospects[j].queue_ns / prospects[j].repeat + prospects[j].run_ns(); };
+      const auto warm_ns = [&](std::size_t j) {
+        return prospects[j].queue_ns / prospects[j].repeat + prospects[j].run_ns();
+      };
       if (warm_ns(i) < warm_ns(wanted)) wanted = i;
     }
   }
   if (!prospects[wanted].needs_compiler()) return;
   const std::size_t server = soonest(prospects, wanted);
-  const bool sooner = !prospects[server].needs_compiler() && (!prospects[server].run.known() ||
-                                                              prospects[server].now_ns() < prospects[wanted].now_ns() ||
-                                                              !prospects[wanted].run.known());
+  const bool sooner = !prospects[server].needs_compiler() &&
+                      (!prospects[server].run.known() || prospects[server].now_ns() < prospects[wanted].now_ns() ||
+                       !prospects[wanted].run.known());
   if (!sooner) return;
   if (decision.ground == Ground::look) {
     const auto waiting = ahead_.find(prospects[wanted].device->id);
@@ -180,7 +182,8 @@ std::string Chooser::because(std::span<const Prospect> prospects, const Decision
       }
       const std::uint32_t number = prospects[decision.candidate].looks + 1;
       if (decision.charged_ns > 0) return "look " + std::to_string(number) + ", paid for by the budget; " + figures;
-      return "look " + std::to_string(number) + " of at most " + std::to_string(Exploration::most_looks) + "; " + figures;
+      return "look " + std::to_string(number) + " of at most " + std::to_string(Exploration::most_looks) + "; " +
+             figures;
     }
     case Ground::policy:
       if (decision.build_ahead) {

@@ -26,8 +26,8 @@ std::string_view to_string(Ground ground) noexcept;
 struct Decision {
   std::size_t candidate = 0;
   Ground ground = Ground::invalid;
-  double charged_ns = 0;   // to the budget for exploring
-  bool explores = false;   // it is not the one expected to be the cheapest
+  double charged_ns = 0;  // to the budget for exploring
+  bool explores = false;  // it is not the one expected to be the cheapest
   std::optional<std::size_t> build_ahead;
   std::optional<std::size_t> wanted_look;  // that waits for its program
   std::vector<Option> options;             // of a policy's decision
@@ -73,7 +73,7 @@ class Chooser {
   Exploration exploration_;
   std::unique_ptr<Policy> policy_;
   std::string policy_name_;
-  std::map<std::string, Ahead> ahead_;  // by device
+  std::map<std::string, Ahead> ahead_;      // by device
   std::map<std::string, Charged> charged_;  // by bucket and device
 };
 

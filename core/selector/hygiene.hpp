@@ -12,14 +12,14 @@ namespace kiln::selector {
 
 enum class Unfit : std::uint8_t {
   fit = 0,
-  first_run,     // learned apart: what a device does once is no measure of what it does again
-  prepared,      // a Constant was packed for it
-  contended,     // something else ran on what the device shares
+  first_run,  // learned apart: what a device does once is no measure of what it does again
+  prepared,   // a Constant was packed for it
+  contended,  // something else ran on what the device shares
   timed_out,
   faulted,
   wrong_result,
-  above_roof,    // faster than the device can be
-  too_short,     // less than the clock tells apart
+  above_roof,  // faster than the device can be
+  too_short,   // less than the clock tells apart
 };
 
 inline constexpr std::array all_unfit{Unfit::first_run, Unfit::prepared,     Unfit::contended,  Unfit::timed_out,

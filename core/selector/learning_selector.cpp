@@ -138,14 +138,14 @@ Result<Explanation> LearningSelector::explain(const KernelSpec& spec, std::span<
       explanation.candidates.push_back(prospect.figures());
       std::string words = statement(prospect);
       const double ratio = prospect.cost_ns() / prospects[chosen].cost_ns();
-      if (&prospect != &prospects[chosen] && std::isfinite(ratio)) words += "; x" + one_decimal(ratio) + " of the chosen";
+      if (&prospect != &prospects[chosen] && std::isfinite(ratio))
+        words += "; x" + one_decimal(ratio) + " of the chosen";
       explanation.words.push_back(std::move(words));
     }
     const selector::Exploration& exploration = chooser_.exploration();
-    explanation.words.push_back(
-        "exploring may take " + percent(exploration.share()) + " of the time; of " +
-        selector::duration_text(exploration.worked_ns()) + " in this process it took " +
-        selector::duration_text(exploration.explored_ns()));
+    explanation.words.push_back("exploring may take " + percent(exploration.share()) + " of the time; of " +
+                                selector::duration_text(exploration.worked_ns()) + " in this process it took " +
+                                selector::duration_text(exploration.explored_ns()));
     return explanation;
   } catch (const std::exception& error) {
     return internal_error(std::string("selector learning: ") + error.what());
@@ -155,12 +155,13 @@ Result<Explanation> LearningSelector::explain(const KernelSpec& spec, std::span<
 void LearningSelector::log_unfit(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
                                  Unfit unfit) const {
   if (unfit != Unfit::above_roof) return;
-  const double ns = std::min(selector::service_ns(measurement), measurement.device_ns > 0
-                                                                    ? static_cast<double>(measurement.device_ns)
-                                                                    : selector::service_ns(measurement));
+  const double ns =
+      std::min(selector::service_ns(measurement), measurement.device_ns > 0 ? static_cast<double>(measurement.device_ns)
+                                                                            : selector::service_ns(measurement));
   context_.log.write(LogLevel::warning, "selector",
-                     "device " + device.id + ": " + one_decimal(flops(spec) / ns) + " GFLOP/s measured, expected at most " +
-                         one_decimal(selector::rate_limit(spec, device)) + " (its roof): not learned from");
+                     "device " + device.id + ": " + one_decimal(flops(spec) / ns) +
+                         " GFLOP/s measured, expected at most " + one_decimal(selector::rate_limit(spec, device)) +
+                         " (its roof): not learned from");
 }
 
 void LearningSelector::learn(const ShapeBucket& bucket, const DeviceInfo& device, const Measurement& measurement,
@@ -168,8 +169,9 @@ void LearningSelector::learn(const ShapeBucket& bucket, const DeviceInfo& device
   const double run_ns = selector::service_ns(measurement);
   if (unfit == Unfit::first_run) model_.learn_first(bucket, device, run_ns);
   if (unfit != Unfit::fit) return;
-  const selector::Drift drift = model_.learn_run(
-      bucket, device, run_ns, static_cast<double>(measurement.upload_ns) + static_cast<double>(measurement.readback_ns));
+  const selector::Drift drift =
+      model_.learn_run(bucket, device, run_ns,
+                       static_cast<double>(measurement.upload_ns) + static_cast<double>(measurement.readback_ns));
   if (drift == selector::Drift::none) return;
   context_.log.write(LogLevel::info, "selector",
                      "device " + device.id + ": " + bucket.operation + " " + bucket.shape + " has become " +

@@ -3,16 +3,16 @@
 //
 // What is worth knowing is looked at first (exploration.hpp), then the policy decides among the estimates. First runs
 // are learned apart; not learned from at all: runs that packed a Constant, were contended, timed out, failed, gave a
-// wrong result, or went above the device's roof. Thread-safety: every method from any thread. Ownership: owns the model;
-// it is read from the cache folder at the first call; what was learned is merged into it by the destructor, and every few
-// seconds meanwhile.
+// wrong result, or went above the device's roof. Thread-safety: every method from any thread. Ownership: owns the
+// model; it is read from the cache folder at the first call; what was learned is merged into it by the destructor, and
+// every few seconds meanwhile.
 #pragma once
 
 #include "selector/chooser.hpp"
 #include "selector/hygiene.hpp"
 #include "selector/log/decision_log.hpp"
-#include "selector/model/model_store.hpp"
 #include "selector/model/performance_model.hpp"
+#include "selector/store/model_store.hpp"
 
 #include <kiln/clock.hpp>
 #include <kiln/device_selector.hpp>

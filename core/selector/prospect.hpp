@@ -47,7 +47,7 @@ double best_cost_ns(std::span<const Prospect> prospects) noexcept;
 // The chosen one first, the others in the order of the candidates.
 std::string text_of(std::span<const Prospect> prospects, std::size_t chosen);
 
-std::string duration_text(double ns);        // "0.48 ms", "2.1 s"
+std::string duration_text(double ns);            // "0.48 ms", "2.1 s"
 std::string evidence_text(const Estimate& run);  // "12 runs"
 
 }  // namespace kiln::selector

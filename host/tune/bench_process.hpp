@@ -5,6 +5,7 @@
 #pragma once
 
 #include <kiln/buffer.hpp>
+#include <kiln/clock.hpp>
 #include <kiln/tuning.hpp>
 
 #include "tune/bench_protocol.hpp"

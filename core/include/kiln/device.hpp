@@ -48,7 +48,7 @@ struct DeviceInfo {
   // The same text: the same hardware, through whichever driver: "pci:0000:03:00.0", else "drm:" and the render node's
   // path. Empty: not known, or no hardware of its own.
   std::string physical_id;
-  bool serializes = false;        // serialize() and load() can work
+  bool serializes = false;  // serialize() and load() can work
   bool wraps_host_memory = false;
   bool shares_memory = false;  // export_fd() and import_fd can work
   std::array<std::uint32_t, 3> max_grid{65535, 65535, 65535};

@@ -48,7 +48,8 @@ struct CandidateCost {
   bool cold = false;
   double queue_ns = 0;
   double transfer_ns = 0;
-  double build_ns = 0;  // with what a first run takes beyond a later one; 0 where the program is warm or nothing is known
+  double build_ns =
+      0;  // with what a first run takes beyond a later one; 0 where the program is warm or nothing is known
   double run_ns = 0;
   double cost_ns = 0;    // what is compared: the build counts by the runs that it is expected to serve
   double deviation = 0;  // of the natural logarithm of transfer and run
@@ -63,8 +64,8 @@ struct Explanation {
 
 // How a run went beside its times.
 struct RunConditions {
-  Status status;           // not ok: it timed out or failed, and the measurement says nothing of the device's speed
-  bool contended = false;  // something else used what the device shares while it ran
+  Status status;               // not ok: it timed out or failed, and the measurement says nothing of the device's speed
+  bool contended = false;      // something else used what the device shares while it ran
   std::uint64_t build_ns = 0;  // getting its programs, where this run was the first to have them; not part of its wall
 };
 

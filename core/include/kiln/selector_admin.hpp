@@ -36,14 +36,14 @@ struct LearnedArm {
   std::uint64_t first_runs = 0;
   double first_ns = 0;
   std::uint32_t looks = 0;
-  std::uint32_t alarms = 0;  // how often the device was noticed to have changed
+  std::uint32_t alarms = 0;   // how often the device was noticed to have changed
   std::uint64_t used_us = 0;  // microseconds since 1970
 };
 
 struct SelectorModel {
   std::filesystem::path file;
   bool exists = false;
-  std::vector<LearnedArm> arms;  // by operation, device, driver, shape
+  std::vector<LearnedArm> arms;                      // by operation, device, driver, shape
   std::map<std::string, std::uint64_t> not_learned;  // runs, by reason
   std::vector<RejectedRecord> rejected;
 };
@@ -56,22 +56,23 @@ struct SelectorReset {
   std::size_t kept = 0;
 };
 
-// device: an id; empty: all. Records that were refused go too. io, or unavailable where another process holds the model.
+// device: an id; empty: all. Records that were refused go too. io, or unavailable where another process holds the
+// model.
 Result<SelectorReset> reset_selector_model(const std::filesystem::path& cache_directory, const std::string& device);
 
 // How another policy would have fared on recorded decisions. A figure is a time a decision.
 struct PolicyVerdict {
   std::string policy;
-  double mean_ns = 0;        // estimated
-  double low_ns = 0;         // 95 % of bootstrap resamples of the decisions lie within
+  double mean_ns = 0;  // estimated
+  double low_ns = 0;   // 95 % of bootstrap resamples of the decisions lie within
   double high_ns = 0;
-  double agreement = 0;      // share of decisions in which it would have chosen what was chosen
+  double agreement = 0;  // share of decisions in which it would have chosen what was chosen
 };
 
 struct SelectorReplay {
-  std::size_t decisions = 0;    // recorded
-  std::size_t judged = 0;       // made by a policy, with an outcome that was fit to learn from
-  std::size_t looks = 0;        // made for want of knowledge, by every policy alike: not judged
+  std::size_t decisions = 0;  // recorded
+  std::size_t judged = 0;     // made by a policy, with an outcome that was fit to learn from
+  std::size_t looks = 0;      // made for want of knowledge, by every policy alike: not judged
   std::size_t without_outcome = 0;
   double recorded_mean_ns = 0;  // what the recorded choices took, over those judged
   std::vector<PolicyVerdict> policies;

@@ -1,5 +1,5 @@
-#include "selector/model/model_lock.hpp"
-#include "selector/model/model_store.hpp"
+#include "selector/store/model_lock.hpp"
+#include "selector/store/model_store.hpp"
 
 #include <kiln/selector_admin.hpp>
 

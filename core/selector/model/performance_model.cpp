@@ -131,15 +131,15 @@ Estimate PerformanceModel::from_other_shapes(const ArmKey& key, const ShapeBucke
     if (!has_steady && arm.log_first.count == 0) continue;
     (has_steady ? steady : firsts)
         .push_back({std::exp(arm.log_flops), arm.log_bytes > 0 ? std::exp(arm.log_bytes) : 0,
-                    has_steady ? arm.run.log_ns.mean : arm.log_first.mean,
-                    family_in(other.shape) == bucket.family});
+                    has_steady ? arm.run.log_ns.mean : arm.log_first.mean, family_in(other.shape) == bucket.family});
   }
   const auto predicted = predict(steady.empty() ? firsts : steady, bucket.flops, bucket.bytes);
   if (!predicted) return {};
   Estimate found;
   found.evidence = Evidence::regression;
   found.log_ns = predicted->log_ns;
-  found.log_deviation = steady.empty() ? std::hypot(predicted->log_deviation, first_deviation) : predicted->log_deviation;
+  found.log_deviation =
+      steady.empty() ? std::hypot(predicted->log_deviation, first_deviation) : predicted->log_deviation;
   found.shapes = predicted->shapes;
   return found;
 }

@@ -32,10 +32,10 @@ struct ArmKey {
 };
 
 struct Arm {
-  RunAverage run;         // from the submission to the output in host memory, without the wait in the queue
-  Average log_transfer;   // of that, moving data
-  Average log_first;      // first runs in a process
-  double log_flops = 0;   // means of the runs', so that a time can be scaled to a spec of the same bucket; 0: unknown
+  RunAverage run;        // from the submission to the output in host memory, without the wait in the queue
+  Average log_transfer;  // of that, moving data
+  Average log_first;     // first runs in a process
+  double log_flops = 0;  // means of the runs', so that a time can be scaled to a spec of the same bucket; 0: unknown
   double log_bytes = 0;
   std::uint32_t looks = 0;  // times that the device was chosen for want of knowledge
   std::uint64_t used = 0;   // when it was last of use: microseconds since 1970, growing
@@ -53,11 +53,11 @@ enum class Evidence : std::uint8_t {
 
 struct Estimate {
   Evidence evidence = Evidence::nothing;
-  double log_ns = 0;         // undefined for nothing
-  double log_deviation = 0;  // of log_ns
-  std::uint64_t runs = 0;    // of this bucket, first runs included where there are no others
-  std::size_t shapes = 0;    // of a regression or a comparison
-  double transfer_ns = 0;    // part of the time
+  double log_ns = 0;          // undefined for nothing
+  double log_deviation = 0;   // of log_ns
+  std::uint64_t runs = 0;     // of this bucket, first runs included where there are no others
+  std::size_t shapes = 0;     // of a regression or a comparison
+  double transfer_ns = 0;     // part of the time
   double first_extra_ns = 0;  // what a first run takes beyond a later one
   bool drifted = false;       // the device was noticed to have changed: it may change again
 

@@ -127,10 +127,9 @@ std::optional<Prediction> predict(std::span<const RunPoint> all, double flops, d
   if (points.empty()) return std::nullopt;
   const auto fitted = points.size() == 1 ? std::nullopt : fit(points);
   if (!fitted) {
-    return scaled(*std::ranges::min_element(points, {},
-                                            [&](const RunPoint& point) {
-                                              return octaves(flops, point.flops) + (point.same_family ? 0 : 2);
-                                            }),
+    return scaled(*std::ranges::min_element(
+                      points, {},
+                      [&](const RunPoint& point) { return octaves(flops, point.flops) + (point.same_family ? 0 : 2); }),
                   flops);
   }
   double squares = 0, correction = 0, weights = 1.5, nearest = std::numeric_limits<double>::max();
@@ -147,12 +146,11 @@ std::optional<Prediction> predict(std::span<const RunPoint> all, double flops, d
     any_of_family = any_of_family || point.same_family;
   }
   const double freedom = std::max(static_cast<double>(points.size()) - fitted->used, 0.0);
-  const double error =
-      std::sqrt((squares + guess_weight * guessed_error * guessed_error) / (freedom + guess_weight));
-  return Prediction{fitted->log_ns(flops, bytes) + correction / weights,
-                    std::hypot(error, octave_deviation * std::max(nearest - 1, 0.0) / 2,
-                               any_of_family ? 0 : family_deviation),
-                    points.size()};
+  const double error = std::sqrt((squares + guess_weight * guessed_error * guessed_error) / (freedom + guess_weight));
+  return Prediction{
+      fitted->log_ns(flops, bytes) + correction / weights,
+      std::hypot(error, octave_deviation * std::max(nearest - 1, 0.0) / 2, any_of_family ? 0 : family_deviation),
+      points.size()};
 }
 
 }  // namespace kiln::selector

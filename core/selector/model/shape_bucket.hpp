@@ -1,5 +1,5 @@
-// ShapeBucket: specs that are expected to run alike: the same operation, the same kind of shape, about the same work and
-// data.
+// ShapeBucket: specs that are expected to run alike: the same operation, the same kind of shape, about the same work
+// and data.
 //
 // Thread-safety: values. Sizes are bucketed by half octaves of direct FLOPs and octaves of bytes; each user's kernel is
 // a bucket of its own.

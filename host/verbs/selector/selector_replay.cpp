@@ -40,8 +40,8 @@ Json replay_json(const SelectorReplay& replay) {
 
 std::string replay_text(const SelectorReplay& replay) {
   std::string text = counted(replay.decisions, "decision") + " recorded: " + std::to_string(replay.judged) +
-                     " judged, " + std::to_string(replay.looks) + " looks, " +
-                     std::to_string(replay.without_outcome) + " without an outcome or a choice\n";
+                     " judged, " + std::to_string(replay.looks) + " looks, " + std::to_string(replay.without_outcome) +
+                     " without an outcome or a choice\n";
   if (replay.judged == 0) return text + "there is nothing to judge policies by\n";
   text += "what was chosen took " + human_ms(ms(replay.recorded_mean_ns)) + " a decision\n\n";
   TextTable table({{"policy", Align::left},

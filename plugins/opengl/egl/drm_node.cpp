@@ -33,8 +33,8 @@ std::string drm_physical_id(const std::string& node) {
   if (node.empty()) return {};
   struct stat at {};
   if (stat(node.c_str(), &at) == 0 && S_ISCHR(at.st_mode)) {
-    const std::filesystem::path device = "/sys/dev/char/" + std::to_string(major(at.st_rdev)) + ":" +
-                                         std::to_string(minor(at.st_rdev)) + "/device";
+    const std::filesystem::path device =
+        "/sys/dev/char/" + std::to_string(major(at.st_rdev)) + ":" + std::to_string(minor(at.st_rdev)) + "/device";
     std::error_code failed;
     const std::filesystem::path place = std::filesystem::canonical(device, failed);
     std::error_code no_bus;

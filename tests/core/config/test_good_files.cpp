@@ -74,6 +74,8 @@ TEST_CASE("config: the fixed sections as typed values", "[config]") {
   CHECK(config.selector.ema_alpha == 1.0);
   CHECK(config.selector.exploration == 0.0);
   CHECK_FALSE(config.selector.serve_while_building);
+  CHECK(config.selector.log);
+  CHECK(config.selector.max_log == 1u << 20);
   CHECK(config.generator.name == "other");
   CHECK(config.log_level == LogLevel::debug);
   const RawPluginSection& section = config.plugin.at("mine");

@@ -32,7 +32,7 @@ TEST_CASE("fixture plugins: a plugin replaces each of the five interfaces, and t
 
   auto selector = (*registry.selector("fixture_selector"))({});
   const Candidate candidates[] = {{&infos[0], 0, false}, {&infos[1], 0, true}};
-  const auto choice = (*selector)->select(spec, candidates);
+  const auto choice = (*selector)->select(spec, candidates, {});
   REQUIRE(choice);
   CHECK(choice->candidate == 1);
 

@@ -34,13 +34,13 @@ std::vector<KernelSpec> different_buckets(std::size_t count);
 SimulatedWorld simulated_world(Times times, std::size_t devices, std::size_t buckets, std::uint64_t seed);
 
 struct VisitFigures {
-  std::size_t asked = 0;     // choices after the first `learning` visits of their bucket
-  std::size_t right = 0;     // of them, the true time within 10 % of the best: one standard deviation of the noise
-  std::size_t fastest = 0;   // of them, the one with the least true time
-  double total_ms = 0;       // true times of what was chosen
-  double oracle_ms = 0;      // of what was best
-  double spent_ms = 0;       // what the runs took, noise included
-  double explored_ms = 0;    // of that, on exploring beyond the looks that every bucket starts with
+  std::size_t asked = 0;       // choices after the first `learning` visits of their bucket
+  std::size_t right = 0;       // of them, the true time within 10 % of the best: one standard deviation of the noise
+  std::size_t fastest = 0;     // of them, the one with the least true time
+  double total_ms = 0;         // true times of what was chosen
+  double oracle_ms = 0;        // of what was best
+  double spent_ms = 0;         // what the runs took, noise included
+  double explored_ms = 0;      // of that, on exploring beyond the looks that every bucket starts with
   std::size_t most_looks = 0;  // at one device for one bucket, of those that a bucket starts with
 
   double regret() const { return total_ms / oracle_ms - 1; }

@@ -59,7 +59,8 @@ TEST_CASE("selector learning: the reason gives the numbers", "[selector]") {
   for (int i = 0; i < 12; ++i) selector->record(spec, fleet[0], run_of(0.48), {});
   selector->record(spec, fleet[1], run_of(31), {});
   const auto all = fleet.candidates();
-  CHECK(selector->select(spec, all, {})->because == "cpu: 0.48 ms expected (12 runs), opengl:0: 31 ms expected (1 run)");
+  CHECK(selector->select(spec, all, {})->because ==
+        "cpu: 0.48 ms expected (12 runs), opengl:0: 31 ms expected (1 run)");
 }
 
 TEST_CASE("selector learning: a queue and a cold program are part of the cost", "[selector]") {
@@ -180,8 +181,8 @@ TEST_CASE("selector learning: every reason for which a run is not learned from i
   }
   const auto model = read_selector_model(folder.path());
   REQUIRE(model);
-  const std::map<std::string, std::uint64_t> expected{{"above_roof", 1}, {"contended", 1}, {"faulted", 2},
-                                                      {"first_run", 1},  {"prepared", 1},  {"timed_out", 1},
+  const std::map<std::string, std::uint64_t> expected{{"above_roof", 1}, {"contended", 1},   {"faulted", 2},
+                                                      {"first_run", 1},  {"prepared", 1},    {"timed_out", 1},
                                                       {"too_short", 1},  {"wrong_result", 1}};
   CHECK(model->not_learned == expected);
   REQUIRE(model->arms.size() == 1);

@@ -1,6 +1,6 @@
 #include "core/selector/candidates.hpp"
 
-#include "selector/model/model_store.hpp"
+#include "selector/store/model_store.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -91,7 +91,8 @@ TEST_CASE("selector store: every field of every arm survives", "[selector]") {
   CHECK(read->unfit == UnfitCounts{{"contended", 3}});
   REQUIRE(read->arms.size() == 3);
   CHECK(model.arms().begin()->second.run.alarms + std::next(model.arms().begin())->second.run.alarms +
-            std::next(model.arms().begin(), 2)->second.run.alarms > 0);
+            std::next(model.arms().begin(), 2)->second.run.alarms >
+        0);
   for (const auto& [key, arm] : model.arms()) {
     const Arm& again = read->arms.at(key);
     CHECK(again.run.log_ns.mean == arm.run.log_ns.mean);
@@ -256,9 +257,8 @@ TEST_CASE("selector store: what cannot be written stays in memory, said once", "
   CHECK(store.load().empty());
   CHECK_FALSE(store.merge(model.arms(), {}));
   CHECK_FALSE(store.merge(model.arms(), {}));
-  CHECK(std::count_if(lines.all.begin(), lines.all.end(), [](const auto& line) {
-          return line.find("stays in memory") != std::string::npos;
-        }) == 1);
+  CHECK(std::count_if(lines.all.begin(), lines.all.end(),
+                      [](const auto& line) { return line.find("stays in memory") != std::string::npos; }) == 1);
 }
 
 TEST_CASE("selector store: a read-only folder is read and not written", "[selector]") {

@@ -164,7 +164,9 @@ TEST_CASE("cache::clearing: everything that Kiln made goes and nothing else; eve
   overwrite(place.files(".bin").at(0).parent_path() / ".1-0.tmp", {});
   const fs::path notes = place.config.directory / "a person's notes";
   overwrite(notes, {});
-  overwrite(place.config.directory / "selector.json", {});
+  for (const char* name : {"selector.model", "selector.lock", "selector.log", "selector.log.1"}) {
+    overwrite(place.config.directory / name, {});
+  }
   const auto cleared = clear_cache(place.config, ClearScope::programs);
   REQUIRE(cleared);
   CHECK(cleared->failure.ok());
@@ -174,7 +176,8 @@ TEST_CASE("cache::clearing: everything that Kiln made goes and nothing else; eve
   std::vector<std::string> left;
   for (const auto& entry : fs::directory_iterator(place.config.directory)) left.push_back(entry.path().filename());
   std::ranges::sort(left);
-  CHECK(left == std::vector<std::string>{"a person's notes", "cache_stats.json", "cache_stats.lock", "selector.json"});
+  CHECK(left == std::vector<std::string>{"a person's notes", "cache_stats.json", "cache_stats.lock", "selector.lock",
+                                          "selector.log", "selector.log.1", "selector.model"});
   CHECK(cache_totals(place.config)->processes == 2);
   REQUIRE(clear_cache(place.config, ClearScope::everything));
   CHECK(fs::exists(notes));

@@ -1,15 +1,15 @@
-#include "selector/model/model_store.hpp"
+#include "selector/store/model_store.hpp"
 
-#include "base/atomic_file.hpp"
-#include "selector/model/model_lock.hpp"
-#include "selector/model/model_merge.hpp"
+#include "selector/store/model_lock.hpp"
+#include "selector/store/model_merge.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstring>
-#include <span>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <string>
 #include <system_error>
 
@@ -45,6 +45,27 @@ std::optional<Result<std::string>> contents_of(const std::filesystem::path& file
   return text;
 }
 
+// The file appears complete or not at all. One name for what is not complete yet, since the lock keeps others away:
+// what a process that was killed leaves is written over by the next.
+Status replace_file(const std::filesystem::path& file, const std::string& text) {
+  const std::filesystem::path fresh = file.parent_path() / unfinished_model_file;
+  const auto failure = [&](const char* what) {
+    return io_error("file " + fresh.string() + ": " + what + ": " + std::generic_category().message(errno));
+  };
+  ::unlink(fresh.c_str());
+  const UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return failure("cannot be made");
+  for (std::size_t written = 0; written < text.size();) {
+    const ssize_t wrote = ::write(fd.get(), text.data() + written, text.size() - written);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return failure("cannot be written");
+    written += static_cast<std::size_t>(wrote);
+  }
+  if (::fsync(fd.get()) != 0) return failure("cannot be flushed");
+  if (::rename(fresh.c_str(), file.c_str()) != 0) return failure("cannot be renamed");
+  return {};
+}
+
 std::string_view next_line(std::string_view& rest) {
   const std::size_t end = std::min(rest.find('\n'), rest.size());
   const std::string_view line = rest.substr(0, end);
@@ -62,8 +83,8 @@ Result<StoredModel> read_model(const std::filesystem::path& file) {
   stored.exists = true;
   std::string_view rest = contents->value();
   if (const std::string_view header = next_line(rest); header != model_header) {
-    stored.rejected.push_back(
-        {1, "header", std::string(model_header), std::string(header.substr(0, std::min<std::size_t>(header.size(), 80)))});
+    stored.rejected.push_back({1, "header", std::string(model_header),
+                               std::string(header.substr(0, std::min<std::size_t>(header.size(), 80)))});
     return stored;
   }
   for (std::size_t number = 2; !rest.empty(); ++number) {
@@ -84,10 +105,7 @@ Status write_model(const std::filesystem::path& file, const std::map<ArmKey, Arm
   std::string text = std::string(model_header) + "\n";
   for (const auto& [key, arm] : arms) text += line_of(key, arm) + "\n";
   if (!unfit.empty()) text += line_of(unfit) + "\n";
-  auto made = AtomicFile::create(file, 0600);
-  if (!made) return made.error();
-  if (Status status = made->write(std::as_bytes(std::span(text.data(), text.size()))); !status.ok()) return status;
-  return made->commit();
+  return replace_file(file, text);
 }
 
 ModelStore::ModelStore(const std::filesystem::path& folder, Log log, bool read_only)

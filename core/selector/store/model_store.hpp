@@ -7,8 +7,8 @@
 // Thread-safety: none; one thread at a time. Ownership: owns nothing but its path and the base of the next merge.
 #pragma once
 
-#include "selector/model/model_record.hpp"
 #include "selector/model/performance_model.hpp"
+#include "selector/store/model_record.hpp"
 
 #include <kiln/log.hpp>
 #include <kiln/selector_admin.hpp>
@@ -22,6 +22,7 @@ namespace kiln::selector {
 
 inline constexpr std::string_view model_file = "selector.model";
 inline constexpr std::string_view model_lock = "selector.lock";
+inline constexpr std::string_view unfinished_model_file = "selector.model.new";
 
 struct StoredModel {
   bool exists = false;
@@ -32,6 +33,7 @@ struct StoredModel {
 
 // io where the file is there and cannot be read.
 Result<StoredModel> read_model(const std::filesystem::path& file);
+// REQUIRES: the caller holds the lock.
 Status write_model(const std::filesystem::path& file, const std::map<ArmKey, Arm>& arms, const UnfitCounts& unfit);
 
 class ModelStore {

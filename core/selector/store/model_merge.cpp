@@ -1,4 +1,4 @@
-#include "selector/model/model_merge.hpp"
+#include "selector/store/model_merge.hpp"
 
 #include <algorithm>
 

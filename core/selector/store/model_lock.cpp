@@ -1,6 +1,6 @@
-#include "selector/model/model_lock.hpp"
+#include "selector/store/model_lock.hpp"
 
-#include "selector/model/model_store.hpp"
+#include "selector/store/model_store.hpp"
 
 #include <kiln/clock.hpp>
 

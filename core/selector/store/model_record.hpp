@@ -3,8 +3,10 @@
 //
 // Thread-safety: pure. Ownership: values.
 //
-// Format, schema 2. First line: "kiln selector model 2". Then lines of "<16 hexadecimal digits: XXH3 of the rest> JSON":
-//   an arm: {"operation", "device", "driver", "shape": text, "runs", "weight", "mean", "variance", "widening", "alarms":
+// Format, schema 2. First line: "kiln selector model 2". Then lines of "<16 hexadecimal digits: XXH3 of the rest>
+// JSON":
+//   an arm: {"operation", "device", "driver", "shape": text, "runs", "weight", "mean", "variance", "widening",
+//   "alarms":
 //     of the natural logarithm of nanoseconds, "transfer", "first": [count, mean, variance], "log_flops", "log_bytes",
 //     "looks", "used"}
 //   what was not learned from: {"unfit": {"reason": count}}

@@ -1,4 +1,4 @@
-#include "selector/model/model_record.hpp"
+#include "selector/store/model_record.hpp"
 
 #define XXH_INLINE_ALL  // from the header alone: no library to bind at start
 #include <xxhash.h>
@@ -66,7 +66,8 @@ class Reader {
   Average average(const char* name) {
     const json* field = find(name);
     if (field == nullptr) return {};
-    if (!field->is_array() || field->size() != 3) return refuse(name, "count, mean, variance", field->dump()), Average();
+    if (!field->is_array() || field->size() != 3)
+      return refuse(name, "count, mean, variance", field->dump()), Average();
     Average value;
     value.count = count_of(name, (*field)[0], most_count);
     value.mean = number_of(name, (*field)[1], most_log);

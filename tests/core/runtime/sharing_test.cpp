@@ -1,0 +1,203 @@
+// Devices that share something, devices that are set aside, and programs that are built beside running jobs.
+#include "core/runtime/runtime_fixture.hpp"
+
+#include "runtime/background_builder.hpp"
+#include "runtime/resource_use.hpp"
+#include "runtime/set_aside.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <thread>
+
+using namespace kiln;
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+DeviceInfo sharing(const std::string& id, const std::string& resource, const std::string& physical = "") {
+  DeviceInfo info;
+  info.id = id;
+  info.shared_resource = resource;
+  info.physical_id = physical;
+  return info;
+}
+
+template <class Done>
+bool eventually(Done done) {
+  for (int i = 0; i < 3000; ++i) {
+    if (done()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+// A job that leaves its device to the selector, of a kernel of its own size.
+RunRequest free_job() {
+  RunRequest request = small_conv2d();
+  request.verify = false;
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("runtime: a run is contended by other users of what its device shares, and by nobody else") {
+  ResourceUse resources;
+  const DeviceInfo cpu = sharing("cpu", "cores"), soft = sharing("gl", "cores"), card = sharing("card", "");
+  auto first = resources.begin(cpu, "cpu");
+  CHECK_FALSE(first.contended());
+  {
+    const auto same = resources.begin(cpu, "cpu");
+    const auto other = resources.begin(card, "card");
+    CHECK_FALSE(same.contended());
+    CHECK_FALSE(other.contended());
+  }
+  CHECK_FALSE(first.contended());
+  {
+    const auto second = resources.begin(soft, "gl");
+    CHECK(second.contended());
+    CHECK(first.contended());
+  }
+  CHECK(first.contended());  // it was, for a time
+  const auto later = resources.begin(cpu, "cpu");
+  CHECK_FALSE(later.contended());
+}
+
+TEST_CASE("runtime: one piece of hardware through two drivers is one resource") {
+  ResourceUse resources;
+  const DeviceInfo gl = sharing("gl", "", "pci:0000:03:00.0"), pm4 = sharing("amdgpu", "", "pci:0000:03:00.0");
+  CHECK(share_a_resource(gl, pm4));
+  CHECK_FALSE(share_a_resource(gl, sharing("other", "", "pci:0000:04:00.0")));
+  CHECK_FALSE(share_a_resource(sharing("a", ""), sharing("b", "")));
+  const auto one = resources.begin(gl, "gl");
+  CHECK(resources.begin(pm4, "amdgpu").contended());
+}
+
+TEST_CASE("runtime: a device is set aside for twice as long each time, at most for five minutes") {
+  SetAside aside;
+  Clock::time_point now{};
+  std::chrono::nanoseconds last{0};
+  for (int i = 0; i < 12; ++i) {
+    const auto pause = aside.put("d", "lost", now);
+    if (i == 0) CHECK(pause == std::chrono::seconds(1));
+    if (i == 3) CHECK(pause == std::chrono::seconds(8));
+    CHECK(pause >= last);
+    CHECK(pause <= std::chrono::minutes(5));
+    CHECK_THAT(aside.why_not("d", now).value(), Contains("set aside for another") && Contains("lost"));
+    CHECK(aside.put("d", "told again", now) == pause);
+    last = pause;
+    now += pause;
+    CHECK_FALSE(aside.why_not("d", now));
+  }
+  CHECK(last == std::chrono::minutes(5));
+  aside.served("d", now + std::chrono::hours(1));
+  CHECK(aside.put("d", "lost", now + std::chrono::hours(1)) == std::chrono::seconds(1));
+  CHECK_FALSE(aside.failed("e"));
+  CHECK_FALSE(aside.failed("e"));
+  aside.served("e", now);
+  CHECK_FALSE(aside.failed("e"));
+  CHECK_FALSE(aside.failed("e"));
+  CHECK(aside.failed("e"));
+}
+
+TEST_CASE("runtime: a device that was lost serves again when its time is over, and the report says both") {
+  RuntimeFixture fixture;
+  fixture.controls("alpha").lose_at = 1;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  const RunReport lost = fixture.runtime().run(request);
+  REQUIRE(lost.status.text() == "ok");
+  CHECK(lost.device.id == "beta");
+  REQUIRE(lost.notes.size() == 1);
+  CHECK_THAT(lost.notes[0], Contains("alpha cannot serve") && Contains("set aside for 1.0 s"));
+  const RunReport meanwhile = fixture.runtime().run(request);
+  if (meanwhile.device.id == "beta") CHECK_THAT(meanwhile.notes.at(0), Contains("set aside for another"));
+  fixture.controls("alpha").lose_at = 0;
+  fixture.controls("alpha").lost = false;
+  CHECK(eventually([&] { return fixture.runtime().run(request).device.id == "alpha"; }));
+}
+
+TEST_CASE("runtime: the same hardware under another name is lost with it") {
+  RuntimeFixture fixture;
+  fixture.options("alpha").info.physical_id = fixture.options("beta").info.physical_id = "pci:0000:03:00.0";
+  fixture.controls("alpha").lose_at = 1;
+  (void)fixture.runtime().devices();
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  const RunReport report = fixture.runtime().run(request);
+  CHECK(report.status.code == StatusCode::unavailable);
+  CHECK_THAT(report.status.message, Contains("it is the hardware of alpha"));
+}
+
+TEST_CASE("runtime: a device that fails again and again is set aside") {
+  RuntimeFixture fixture;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  for (std::uint64_t value = 1; value <= 3; ++value) {
+    fixture.controls("alpha").fail_at = value;
+    CHECK(fixture.runtime().run(request).status.code == StatusCode::internal);
+  }
+  const RunReport after = fixture.runtime().run(request);
+  CHECK(after.device.id == "beta");
+  CHECK_THAT(after.notes.at(0), Contains("3 jobs failed in a row"));
+}
+
+TEST_CASE("runtime: pieces of work are done once each, and what has begun is waited for") {
+  std::atomic<int> done{0};
+  {
+    BackgroundBuilder builder;
+    CHECK(builder.ask("one", [&] { ++done; }));
+    CHECK_FALSE(builder.ask("one", [&] { done += 100; }));
+    CHECK(builder.was_asked("one"));
+    CHECK(eventually([&] { return builder.idle(); }));
+    CHECK_FALSE(builder.ask("one", [&] { done += 100; }));
+  }
+  CHECK(done == 1);
+}
+
+TEST_CASE("runtime: another device serves while the program is built, and the built one is looked at then") {
+  RuntimeFixture fixture;
+  fixture.options("alpha").info.serializes = false;  // nothing to compile
+  fixture.controls("beta").build.close();            // the compiler stands still
+  RunReport report;
+  for (int i = 0; i < 4; ++i) {
+    report = fixture.runtime().run(free_job());
+    REQUIRE(report.status.text() == "ok");
+    CHECK(report.device.id == "alpha");
+  }
+  CHECK_THAT(report.selected_because, Contains("serves until the program of beta is built"));
+  REQUIRE(fixture.controls("beta").build.await_waiting(1, Deadline::after(std::chrono::seconds(60))));
+  fixture.controls("beta").build.open();
+  CHECK(eventually([&] { return fixture.runtime().run(free_job()).device.id == "beta"; }));
+  CHECK(fixture.controls("beta").builds == 1);
+}
+
+TEST_CASE("runtime: serve_while_building = false waits for the compiler; a named device does so always") {
+  RuntimeFixture fixture;
+  fixture.options("alpha").info.serializes = false;
+  fixture.config.selector.serve_while_building = false;
+  CHECK(eventually([&] {
+    const RunReport report = fixture.runtime().run(free_job());
+    CHECK(report.selected_because.find("serves until") == std::string::npos);
+    return report.device.id == "beta" && report.tier == Tier::built;
+  }));
+  RunRequest named = free_job();
+  std::get<Conv2dSpec>(named.spec).activation = Activation::relu;
+  named.device = "beta";
+  CHECK(fixture.runtime().run(named).device.id == "beta");
+}
+
+TEST_CASE("runtime: explain tells the candidates' figures and runs nothing") {
+  RuntimeFixture fixture;
+  for (int i = 0; i < 6; ++i) (void)fixture.runtime().run(free_job());
+  const auto runs = fixture.controls("alpha").runs + fixture.controls("beta").runs;
+  const auto explanation = fixture.runtime().explain(free_job());
+  REQUIRE(explanation);
+  CHECK(explanation->candidates.size() == 2);
+  CHECK_THAT(explanation->bucket, Contains("conv2d 3x3 dense"));
+  CHECK_THAT(explanation->words.at(0), Contains("would choose"));
+  CHECK(fixture.controls("alpha").runs + fixture.controls("beta").runs == runs);
+  RunRequest wrong = free_job();
+  std::get<Conv2dSpec>(wrong.spec).k = 0;
+  CHECK_FALSE(fixture.runtime().explain(wrong));
+}
