@@ -190,7 +190,6 @@ TEST_CASE("runtime::background_warming: a runtime does what [cache] warm asks fo
   CHECK(report.status.ok());
   REQUIRE(comes_true([&] { return !runtime.warming().running; }));
   CHECK(runtime.warming().done == runtime.warming().of);
-  CHECK(runtime.warming().of >= 1);
   CHECK(runtime.run(request).status.ok());
 }
 
