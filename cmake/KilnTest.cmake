@@ -2,7 +2,8 @@
 if(KILN_TESTS AND NOT KILN_FUZZ)
   add_library(kiln_catch OBJECT ${CMAKE_CURRENT_LIST_DIR}/catch_precompiled.cpp)
   target_link_libraries(kiln_catch PUBLIC Catch2::Catch2WithMain)
-  target_precompile_headers(kiln_catch PUBLIC <catch2/catch.hpp>)
+  target_precompile_headers(kiln_catch PUBLIC <catch2/catch.hpp> <array> <atomic> <chrono> <filesystem> <functional> <map>
+    <memory> <mutex> <optional> <set> <span> <string> <string_view> <thread> <utility> <variant> <vector>)
   target_compile_options(kiln_catch PRIVATE -fPIE)  # as the executables that reuse the precompiled header
 endif()
 
