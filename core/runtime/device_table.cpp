@@ -166,7 +166,9 @@ void DeviceTable::failed(std::string_view id, const Status& why) {
     const std::lock_guard known_lock(known_mutex_);
     if (!aside_.failed(id)) return;
   }
-  (void)set_aside(id, Status(why).within(std::to_string(SetAside::most_failures) + " jobs failed in a row, the last"));
+  std::string context = std::to_string(SetAside::most_failures);
+  context += " jobs failed in a row, the last";
+  (void)set_aside(id, why.within(context));
 }
 
 void DeviceTable::served(std::string_view id) {

@@ -52,8 +52,11 @@ bool ProbeVerdict::lasting() const noexcept {
 }
 
 std::string to_line(const Status& outcome) {
-  if (outcome.ok()) return std::string(ok_line) + "\n";
-  std::string line = std::string(failed_line) + std::string(to_string(outcome.code)) + " " + outcome.message;
+  if (outcome.ok()) return std::string(ok_line) += '\n';
+  std::string line(failed_line);
+  line += to_string(outcome.code);
+  line += ' ';
+  line += outcome.message;
   std::ranges::replace(line, '\n', ' ');
   line.resize(std::min(line.size(), most_line_bytes));
   return line + "\n";

@@ -102,7 +102,8 @@ Result<StoredModel> read_model(const std::filesystem::path& file) {
 }
 
 Status write_model(const std::filesystem::path& file, const std::map<ArmKey, Arm>& arms, const UnfitCounts& unfit) {
-  std::string text = std::string(model_header) + "\n";
+  std::string text(model_header);
+  text += '\n';
   for (const auto& [key, arm] : arms) text += line_of(key, arm) + "\n";
   if (!unfit.empty()) text += line_of(unfit) + "\n";
   return replace_file(file, text);
