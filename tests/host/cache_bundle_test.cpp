@@ -26,6 +26,19 @@ weights = "random:2"
 verify = true
 )";
 
+// Its kernel is the same text whatever the device's vector width.
+constexpr const char* tiny_gemm = R"(
+[[job]]
+name = "tiny"
+op = "gemm"
+m = 32
+n = 32
+k = 16
+input = "random:1"
+weights = "random:2"
+verify = true
+)";
+
 // A machine as far as Kiln can tell: a cache folder and a key of its own.
 struct Machine {
   TemporaryFolder folder;
@@ -34,8 +47,9 @@ struct Machine {
     environment.emplace("KILN_KEY_FILE", folder / "key of this machine");
     return run_kiln(std::move(words), {.environment = std::move(environment)});
   }
-  Finished run(std::vector<std::string> more = {}, std::map<std::string, std::string> environment = {}) const {
-    std::vector<std::string> words = {"run", folder.write("tiny.toml", tiny), "--json", "--device", "opengl:0"};
+  Finished run(std::vector<std::string> more = {}, std::map<std::string, std::string> environment = {},
+               const char* jobs = tiny) const {
+    std::vector<std::string> words = {"run", folder.write("tiny.toml", jobs), "--json", "--device", "opengl:0"};
     words.insert(words.end(), more.begin(), more.end());
     return kiln(std::move(words), std::move(environment));
   }
@@ -148,8 +162,8 @@ TEST_CASE("kiln cache explain: the field and both values, for people and for mac
 // counted, none is handed to the other, and the one's are still there.
 TEST_CASE("a driver whose identity changed finds every program driver_changed, and is handed none") {
   const Machine machine;
-  REQUIRE(machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "256"}}).json()["cache"]["builds"] == 1);
-  const Finished changed = machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "128"}});
+  REQUIRE(machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "256"}}, tiny_gemm).json()["cache"]["builds"] == 1);
+  const Finished changed = machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "128"}}, tiny_gemm);
   INFO(changed.err);
   REQUIRE(changed.status == 0);
   const auto cache = changed.json()["cache"];
@@ -160,7 +174,7 @@ TEST_CASE("a driver whose identity changed finds every program driver_changed, a
   const auto explained = machine.kiln({"cache", "explain", "tiny", "--json"}).json();
   CHECK(explained["misses"][0]["reason"] == "driver_changed");
   CHECK(explained["misses"][0]["differences"][0]["field"] == "driver.LP_NATIVE_VECTOR_WIDTH");
-  CHECK(machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "256"}}).json()["cache"]["disk_hits"] == 1);
+  CHECK(machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "256"}}, tiny_gemm).json()["cache"]["disk_hits"] == 1);
 }
 
 // softpipe names another renderer, so to Kiln it is another device: nothing of llvmpipe's is held for it. Where it
