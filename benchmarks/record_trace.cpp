@@ -1,11 +1,11 @@
 // record_trace: what each program of the layer tables costs to build, from nothing, on one device.
 //
 // usage: record_trace [ROUNDS] [DEVICE] > benchmarks/traces/costs.txt
-// For each layer the plain kernel's source is built and dispatched twice, with one workgroup: the driver generates machine
-// code at the first dispatch, whatever the grid, and one workgroup keeps the layer's own work out of the figure. The
-// cost is build + first dispatch − second dispatch, the least of all rounds; the bytes are what the memory tier
-// charges. The driver's own cache is switched off, so that each round pays again. The one-off shapes are drawn from a
-// seed.
+// For each layer the plain kernel's source is built and dispatched twice, with one workgroup: the driver generates
+// machine code at the first dispatch, whatever the grid, and one workgroup keeps the layer's own work out of the
+// figure. The cost is build + first dispatch − second dispatch, the least of all rounds; the bytes are what the memory
+// tier charges. The driver's own cache is switched off, so that each round pays again. The one-off shapes are drawn
+// from a seed.
 #include <kiln/plugin_loader.hpp>
 #include <kiln/program.hpp>
 
@@ -126,8 +126,8 @@ int record(int rounds, const std::string& id) {
   std::map<std::pair<std::string, std::size_t>, Cost> least;
   for (int round = 0; round < rounds; ++round) {
     for (const Layer& layer : layers) {
-      const KernelPlan plan = need(generator->generate_variant(layer.spec, device->info(), Dialect::glsl, "direct/plain"),
-                                   layer.name);
+      const KernelPlan plan =
+          need(generator->generate_variant(layer.spec, device->info(), Dialect::glsl, "direct/plain"), layer.name);
       if (!plan.prepare.empty()) throw std::runtime_error(layer.name + ": prepares constants, which is not recorded");
       for (std::size_t i = 0; i < plan.passes.size(); ++i) {
         const Cost cost = measure(*device, plan, plan.passes[i], layer.name);

@@ -52,14 +52,17 @@ Contender::Contender(Device& device, const Problem& problem, KernelPlan plan)
   need(tensors_[1]->write(0, problem.weights->bytes()), "weights");
   if (plan_.tensors.size() == 4) {  // the extents of shape_generic_plan
     const Conv2dSpec& s = problem.spec;
-    const std::int64_t values[] = {s.c,        s.h,        s.w,     s.k,     s.r,          s.s,          s.out_h(), s.out_w(),
-                                   s.stride_y, s.stride_x, s.pad_y, s.pad_x, s.dilation_y, s.dilation_x, s.groups,  s.n};
+    const std::int64_t values[] = {s.c,          s.h,          s.w,        s.k,        s.r,     s.s,
+                                   s.out_h(),    s.out_w(),    s.stride_y, s.stride_x, s.pad_y, s.pad_x,
+                                   s.dilation_y, s.dilation_x, s.groups,   s.n};
     std::vector<std::int32_t> extents(std::begin(values), std::end(values));
     need(tensors_[2]->write(0, std::as_bytes(std::span(extents))), "extents");
   }
   output_.resize(plan_.tensors.back().bytes / sizeof(float));
-  for (const ScratchDecl& each : plan_.scratch) scratch_.push_back(make_buffer(device, each.bytes, BufferUsage::storage));
-  for (const PreparedDecl& each : plan_.prepared) prepared_.push_back(make_buffer(device, each.bytes, BufferUsage::storage));
+  for (const ScratchDecl& each : plan_.scratch)
+    scratch_.push_back(make_buffer(device, each.bytes, BufferUsage::storage));
+  for (const PreparedDecl& each : plan_.prepared)
+    prepared_.push_back(make_buffer(device, each.bytes, BufferUsage::storage));
   std::vector<std::unique_ptr<Program>> once;
   if (!plan_.prepare.empty()) dispatch(launches_of(plan_.prepare, once));
   bound_.clear();

@@ -52,7 +52,8 @@ std::vector<Layer> read_table(const std::string& path, const std::string& names)
     if (!words) throw std::runtime_error(path + ": row '" + line + "'");
     spec.stride_x = spec.stride_y;
     spec.pad_x = spec.pad_y;
-    if (names == "all" || ("," + names + ",").find("," + layer.name + ",") != std::string::npos) layers.push_back(layer);
+    if (names == "all" || ("," + names + ",").find("," + layer.name + ",") != std::string::npos)
+      layers.push_back(layer);
   }
   return layers;
 }
@@ -74,10 +75,11 @@ std::vector<double> ratios(const std::vector<double>& other, const std::vector<d
 
 void print_row(const std::string& name, const Series& series, const Series& ours, double flops, bool right) {
   const auto device = ratios(series.device, ours.device), wall = ratios(series.wall, ours.wall);
-  std::printf("  %9.3f %7.1f %8.2f [%6.2f %6.2f] | %9.3f %7.1f %8.2f [%6.2f %6.2f]  %s%s\n", quantile(series.device, 0.5),
-              flops / quantile(series.device, 0.5) / 1e6, quantile(device, 0.5), quantile(device, 0.25),
-              quantile(device, 0.75), quantile(series.wall, 0.5), flops / quantile(series.wall, 0.5) / 1e6,
-              quantile(wall, 0.5), quantile(wall, 0.25), quantile(wall, 0.75), name.c_str(), right ? "" : "  WRONG");
+  std::printf("  %9.3f %7.1f %8.2f [%6.2f %6.2f] | %9.3f %7.1f %8.2f [%6.2f %6.2f]  %s%s\n",
+              quantile(series.device, 0.5), flops / quantile(series.device, 0.5) / 1e6, quantile(device, 0.5),
+              quantile(device, 0.25), quantile(device, 0.75), quantile(series.wall, 0.5),
+              flops / quantile(series.wall, 0.5) / 1e6, quantile(wall, 0.5), quantile(wall, 0.25), quantile(wall, 0.75),
+              name.c_str(), right ? "" : "  WRONG");
 }
 
 struct Means {
@@ -142,7 +144,9 @@ int run(const std::string& table, int rounds, const std::string& names, const st
   for (const Layer& layer : layers) {
     right = compare(layer, *device, *generator, variants, rounds, means) && right;
   }
-  const auto mean = [&](double sum) { return std::exp(sum / static_cast<double>(std::max<std::size_t>(layers.size(), 1))); };
+  const auto mean = [&](double sum) {
+    return std::exp(sum / static_cast<double>(std::max<std::size_t>(layers.size(), 1)));
+  };
   std::printf("geometric mean of plain ÷ ours over %zu layers: device %.2f, wall %.2f; outputs %s\n", layers.size(),
               mean(means.device), mean(means.wall), right ? "verified" : "WRONG");
   return right ? 0 : 1;

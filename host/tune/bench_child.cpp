@@ -36,7 +36,8 @@ Status add_tensors(const Conv2dSpec& spec, RunRequest& request) {
     return {};
   };
   if (Status status = add("random:1", {spec.n, spec.c, spec.h, spec.w}, false); !status.ok()) return status;
-  if (Status status = add("random:2", {spec.k, spec.c / spec.groups, spec.r, spec.s}, true); !status.ok()) return status;
+  if (Status status = add("random:2", {spec.k, spec.c / spec.groups, spec.r, spec.s}, true); !status.ok())
+    return status;
   if (spec.bias == Bias::per_channel) {
     if (Status status = add("random:3", {spec.k}, true); !status.ok()) return status;
   }

@@ -10,10 +10,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::array numbers = {
-    &Conv2dSpec::n,          &Conv2dSpec::c,          &Conv2dSpec::h,     &Conv2dSpec::w,
-    &Conv2dSpec::k,          &Conv2dSpec::r,          &Conv2dSpec::s,     &Conv2dSpec::stride_y,
-    &Conv2dSpec::stride_x,   &Conv2dSpec::pad_y,      &Conv2dSpec::pad_x, &Conv2dSpec::dilation_y,
-    &Conv2dSpec::dilation_x, &Conv2dSpec::groups};
+    &Conv2dSpec::n,     &Conv2dSpec::c,          &Conv2dSpec::h,          &Conv2dSpec::w,        &Conv2dSpec::k,
+    &Conv2dSpec::r,     &Conv2dSpec::s,          &Conv2dSpec::stride_y,   &Conv2dSpec::stride_x, &Conv2dSpec::pad_y,
+    &Conv2dSpec::pad_x, &Conv2dSpec::dilation_y, &Conv2dSpec::dilation_x, &Conv2dSpec::groups};
 
 Json or_null(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
 
@@ -21,8 +20,8 @@ std::optional<std::string> optional_text(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
 }
 
-constexpr StatusCode codes[] = {StatusCode::invalid_argument, StatusCode::not_found, StatusCode::unsupported,
-                                StatusCode::unavailable,      StatusCode::corrupt,   StatusCode::io,
+constexpr StatusCode codes[] = {StatusCode::invalid_argument, StatusCode::not_found,   StatusCode::unsupported,
+                                StatusCode::unavailable,      StatusCode::corrupt,     StatusCode::io,
                                 StatusCode::timeout,          StatusCode::device_lost, StatusCode::internal};
 
 }  // namespace

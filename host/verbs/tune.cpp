@@ -120,7 +120,8 @@ int tune(const Options& options) {
   {
     ProgressLine progress(options.progress);
     for (const DeviceInfo& device : session.runtime().devices()) {
-      if (asked == "auto" ? !device.usable || device.dialects == std::vector{Dialect::library} : device.id != asked) continue;
+      if (asked == "auto" ? !device.usable || device.dialects == std::vector{Dialect::library} : device.id != asked)
+        continue;
       met = true;
       for (const JobConfig& job : session.config().jobs) {
         if (interrupted()) break;

@@ -47,8 +47,8 @@ Result<KernelPlan> conv_variant(const Conv2dSpec& spec, const DeviceInfo& device
   return unknown_variant("conv2d", variant);
 }
 
-constexpr double farthest = 4;         // doublings to a shape whose winner may serve
-constexpr double model_slack = 1.25;   // what the model may see against it
+constexpr double farthest = 4;        // doublings to a shape whose winner may serve
+constexpr double model_slack = 1.25;  // what the model may see against it
 constexpr std::uint32_t slow_runs = 8;
 constexpr double slow_factor = 1.5;
 
@@ -158,7 +158,7 @@ void Generator::record(const KernelSpec& spec, const DeviceInfo& device, std::st
     drift.told = drift.told || tell;
   }
   if (!tell) return;
-  winner->why = "stale: " + std::to_string(slow_runs) + " runs in a row took " + std::to_string(measurement.device_ns) +
+  winner->why = std::to_string(slow_runs) + " runs in a row took " + std::to_string(measurement.device_ns) +
                 " ns and the like, when tuned " + std::to_string(interval_of(winner->device_ns).median);
   (void)database_.put({*winner});  // a folder that cannot be written costs nobody a result
 }

@@ -1,9 +1,9 @@
 // Generator: the kernel generator "dynamic_shaders": shader source from families of kernels, user kernels handed
 // through.
 //
-// Which variant serves: the winner that tuning found for the shape; else that of the nearest shape, where the cost model
-// sees nothing against it; else the model's own choice.
-// Thread-safety: every method from any thread. Ownership: plans are values; owns its view of the tuning database.
+// Which variant serves: the winner that tuning found for the shape; else that of the nearest shape, where the cost
+// model sees nothing against it; else the model's own choice. Thread-safety: every method from any thread. Ownership:
+// plans are values; owns its view of the tuning database.
 #pragma once
 
 #include <kiln/kernel_generator.hpp>

@@ -63,8 +63,7 @@ std::string LaneMap::decoding(Dialect dialect) const {
     text.line("uint tile = (", group(2), " * ", grid[1], "u + ", group(1), ") * ", grid[0], "u + ", group(0), ";");
     text.line("if (tile >= ", std::uint64_t{tiles[0]} * tiles[1] * tiles[2], "u) return;");
     text.line("int column = ", to_int, "tile % ", tiles[0], "u * ", workgroup[0], "u + ", lane(0), ");");
-    text.line("int row = ", to_int, "tile / ", tiles[0], "u % ", tiles[1], "u * ", workgroup[1], "u + ", lane(1),
-              ");");
+    text.line("int row = ", to_int, "tile / ", tiles[0], "u % ", tiles[1], "u * ", workgroup[1], "u + ", lane(1), ");");
     text.line("int layer = ", to_int, "tile / ", tiles[0], "u / ", tiles[1], "u);");
   } else {
     const char* names[] = {"column", "row", "layer"};

@@ -29,8 +29,8 @@ Status check_grids(const KernelPlan& plan, const DeviceInfo& device) {
   for (const Pass& pass : plan.passes) {
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (pass.grid[axis] <= device.max_grid[axis]) continue;
-      return unsupported("plan " + plan.variant + ": grid[" + std::to_string(axis) + "] = " +
-                         std::to_string(pass.grid[axis]) + ", device " + device.id + " takes " +
+      return unsupported("plan " + plan.variant + ": grid[" + std::to_string(axis) +
+                         "] = " + std::to_string(pass.grid[axis]) + ", device " + device.id + " takes " +
                          std::to_string(device.max_grid[axis]));
     }
   }

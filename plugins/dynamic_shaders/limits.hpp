@@ -15,7 +15,8 @@ namespace kiln::dynamic_shaders {
 // nested ones included; the sums come out too small without an error. A pass therefore stays below, everywhere.
 inline constexpr std::int64_t most_iterations = 60000;
 
-// Bounds on what one lane keeps and on what is unrolled, beyond which no compiler met so far gains and all take seconds.
+// Bounds on what one lane keeps and on what is unrolled, beyond which no compiler met so far gains and all take
+// seconds.
 inline constexpr std::int64_t most_outputs = 256;
 inline constexpr std::int64_t most_unrolled_terms = 8192;
 

@@ -42,12 +42,15 @@ std::vector<KernelPlan> plans_in(Dialect dialect) {
     REQUIRE(plan.has_value());
     plans.push_back(std::move(*plan));
   };
-  add(direct_blocked(layer, {Lanes::channels, 4, 8, 4, Packing::pixels, View::texels, Rows::unrolled, Border::padded, 16},
+  add(direct_blocked(layer,
+                     {Lanes::channels, 4, 8, 4, Packing::pixels, View::texels, Rows::unrolled, Border::padded, 16},
                      device, dialect));
-  add(direct_blocked(strided, {Lanes::places, 8, 7, 2, Packing::channels, View::image, Rows::looped, Border::guarded, 16},
+  add(direct_blocked(strided,
+                     {Lanes::places, 8, 7, 2, Packing::channels, View::image, Rows::looped, Border::guarded, 16},
                      device, dialect));
-  add(winograd(winograd_layer, 4, {Lanes::channels, 8, 12, 1, Packing::plane, View::texels, Rows::looped, Border::padded, 8},
-               device, dialect));
+  add(winograd(winograd_layer, 4,
+               {Lanes::channels, 8, 12, 1, Packing::plane, View::texels, Rows::looped, Border::padded, 8}, device,
+               dialect));
   add(depthwise(depth, {0, 8, 4, View::texels}, device, dialect));
   add(depthwise(small, {4, 0, 0, View::storage}, device, dialect));
   return plans;
@@ -68,8 +71,8 @@ std::string judgement(const std::string& text) {
   std::string folder = (fs::temp_directory_path() / "kiln-opencl-XXXXXX").string();
   REQUIRE(mkdtemp(folder.data()) != nullptr);
   std::ofstream(folder + "/kernel.cl") << text;
-  const std::string command = "clang -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -fsyntax-only -Werror '" + folder +
-                              "/kernel.cl' 2>&1";
+  const std::string command = "clang -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -fsyntax-only -Werror '" +
+                              folder + "/kernel.cl' 2>&1";
   std::string said;
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);

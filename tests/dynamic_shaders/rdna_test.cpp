@@ -10,14 +10,13 @@ TEST_CASE("rdna: waves of a SIMD by registers") {
     std::uint32_t vgprs;
     Wave wave;
     std::uint32_t waves;
-  } rows[] = {
-      {"gfx1100", 96, Wave::w32, 16}, {"gfx1100", 97, Wave::w32, 12},  {"gfx1100", 120, Wave::w32, 12},
-      {"gfx1100", 128, Wave::w32, 10}, {"gfx1100", 192, Wave::w32, 8}, {"gfx1100", 256, Wave::w32, 5},
-      {"gfx1100", 257, Wave::w32, 0},  {"gfx1100", 48, Wave::w64, 16}, {"gfx1100", 96, Wave::w64, 8},
-      {"gfx1102", 64, Wave::w32, 16},  {"gfx1102", 96, Wave::w32, 10}, {"gfx1102", 128, Wave::w32, 8},
-      {"gfx1102", 256, Wave::w32, 4},  {"gfx1030", 64, Wave::w32, 16}, {"gfx1030", 128, Wave::w32, 8},
-      {"gfx1030", 128, Wave::w64, 4},  {"gfx1150", 96, Wave::w32, 10}, {"gfx1151", 96, Wave::w32, 16},
-      {"gfx1151", 0, Wave::w32, 16}};
+  } rows[] = {{"gfx1100", 96, Wave::w32, 16},  {"gfx1100", 97, Wave::w32, 12}, {"gfx1100", 120, Wave::w32, 12},
+              {"gfx1100", 128, Wave::w32, 10}, {"gfx1100", 192, Wave::w32, 8}, {"gfx1100", 256, Wave::w32, 5},
+              {"gfx1100", 257, Wave::w32, 0},  {"gfx1100", 48, Wave::w64, 16}, {"gfx1100", 96, Wave::w64, 8},
+              {"gfx1102", 64, Wave::w32, 16},  {"gfx1102", 96, Wave::w32, 10}, {"gfx1102", 128, Wave::w32, 8},
+              {"gfx1102", 256, Wave::w32, 4},  {"gfx1030", 64, Wave::w32, 16}, {"gfx1030", 128, Wave::w32, 8},
+              {"gfx1030", 128, Wave::w64, 4},  {"gfx1150", 96, Wave::w32, 10}, {"gfx1151", 96, Wave::w32, 16},
+              {"gfx1151", 0, Wave::w32, 16}};
   for (const auto& row : rows) {
     INFO(row.target << " " << row.vgprs);
     const auto facts = facts_of(row.target);
@@ -53,9 +52,9 @@ TEST_CASE("rdna: what pairs in a dual-issue instruction") {
   CHECK(pairs(rdna3, y, x, Wave::w32));
   CHECK_FALSE(pairs(rdna3, x, y, Wave::w64));
   CHECK_FALSE(pairs(rdna2, x, y, Wave::w32));
-  CHECK_FALSE(pairs(rdna3, x, {2, 5, 9}, Wave::w32));  // both destinations even
-  CHECK_FALSE(pairs(rdna3, x, {1, 8, 9}, Wave::w32));  // source 0: one bank
-  CHECK_FALSE(pairs(rdna3, x, {1, 5, 12}, Wave::w32)); // source 1: one bank
+  CHECK_FALSE(pairs(rdna3, x, {2, 5, 9}, Wave::w32));   // both destinations even
+  CHECK_FALSE(pairs(rdna3, x, {1, 8, 9}, Wave::w32));   // source 0: one bank
+  CHECK_FALSE(pairs(rdna3, x, {1, 5, 12}, Wave::w32));  // source 1: one bank
   CHECK_FALSE(pairs(rdna3, {0, 4, 8}, {1, 5, 0}, Wave::w32));
   CHECK_FALSE(pairs(rdna3, {0, 1, 8}, {1, 6, 9}, Wave::w32));  // the first needs the second's result
   CHECK_FALSE(pairs(rdna3, {0, 5, 8}, {1, 0, 9}, Wave::w32));  // the second needs the first's

@@ -29,8 +29,8 @@ TEST_CASE("space: a blocking is read back from its text, and nothing else is") {
   const std::string text = to_text(good_blocking());
   CHECK(text == "lanes=channels,k=4,x=8,y=4,packing=pixels,view=texels,rows=unrolled,border=padded,workgroup=16");
   CHECK(blocking_of(text) == good_blocking());
-  for (const std::string& bad : {std::string(), text + ",", text + ",z=1", text.substr(1), text.substr(0, text.size() - 2) + "x",
-                                 std::string("lanes=warps") + text.substr(14)}) {
+  for (const std::string& bad : {std::string(), text + ",", text + ",z=1", text.substr(1),
+                                 text.substr(0, text.size() - 2) + "x", std::string("lanes=warps") + text.substr(14)}) {
     INFO(bad);
     CHECK_FALSE(blocking_of(bad).has_value());
   }

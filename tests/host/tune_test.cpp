@@ -28,8 +28,8 @@ verify = true
 )";
 
 Finished tune(const TemporaryFolder& folder, std::vector<std::string> more = {}, const ProcessOptions& options = {}) {
-  std::vector<std::string> words = {"tune",     folder.write("layer.toml", layer), "--json", "--device",
-                                    "opengl:0", "--cache-dir",                     folder / "cache"};
+  std::vector<std::string> words = {
+      "tune", folder.write("layer.toml", layer), "--json", "--device", "opengl:0", "--cache-dir", folder / "cache"};
   words.insert(words.end(), more.begin(), more.end());
   return run_kiln(words, options);
 }
@@ -92,8 +92,8 @@ TEST_CASE("tune that is interrupted keeps what it measured") {
 
 TEST_CASE("tune tells what has nothing to choose from, and refuses what is not there") {
   const TemporaryFolder folder;
-  const Finished on_cpu =
-      run_kiln({"tune", folder.write("layer.toml", layer), "--json", "--device", "cpu", "--cache-dir", folder / "cache"});
+  const Finished on_cpu = run_kiln(
+      {"tune", folder.write("layer.toml", layer), "--json", "--device", "cpu", "--cache-dir", folder / "cache"});
   CHECK(on_cpu.status == 0);
   CHECK_THAT(std::string(on_cpu.json()["jobs"][0]["error"]), Contains("no variants"));
   const Finished nowhere =

@@ -15,9 +15,9 @@ namespace kiln {
 namespace {
 
 // What other parts of Kiln keep at the root.
-constexpr const char* learned_files[] = {totals_name,     history_lock_name, "selector.model", "selector.model.new",
-                                         "selector.lock", "selector.log",    "selector.log.1", "selector.json",
-                                         "probe_verdicts.json"};
+constexpr const char* learned_files[] = {totals_name,          history_lock_name, "selector.model",
+                                         "selector.model.new", "selector.lock",   "selector.log",
+                                         "selector.log.1",     "selector.json",   "probe_verdicts.json"};
 
 void note(CacheRemoval& outcome, Status failure) {
   if (outcome.failure.ok()) outcome.failure = std::move(failure);

@@ -36,8 +36,8 @@ std::size_t size_of_character(unsigned char first) noexcept {
 }  // namespace
 
 std::string words_of_field(const KeyField& field) {
-  const bool integer = field.name == "schema" || field.name == "workgroup" || field.name == "binding" ||
-                       field.name == "view";
+  const bool integer =
+      field.name == "schema" || field.name == "workgroup" || field.name == "binding" || field.name == "view";
   if (integer && field.value.size() == sizeof(std::uint64_t)) {
     const auto value = read_little_endian<std::uint64_t>(std::as_bytes(std::span(field.value)), 0);
     if (field.name == "view" && value <= static_cast<std::uint64_t>(View::image)) {

@@ -2,10 +2,10 @@
 // remembered as ghosts; one that comes back while it is remembered goes to the main queue at once. The main queue is a
 // queue too: what was used since it last came to its end goes to its beginning, with one use less.
 //
-// Source: Yang, Zhang, Qiu, Yue, Rashmi: FIFO Queues are All You Need for Cache Eviction, SOSP 2023, algorithm 1: a small
-// queue of a tenth, uses counted to three, cleared on the way to the main queue. Three things differ. There an entry
-// must have been used twice to leave the small queue for the main one; here one told use is enough, because what is
-// told is an epoch's uses, and those of the first epoch are not. A ghost is remembered for as many departures as
+// Source: Yang, Zhang, Qiu, Yue, Rashmi: FIFO Queues are All You Need for Cache Eviction, SOSP 2023, algorithm 1: a
+// small queue of a tenth, uses counted to three, cleared on the way to the main queue. Three things differ. There an
+// entry must have been used twice to leave the small queue for the main one; here one told use is enough, because what
+// is told is an epoch's uses, and those of the first epoch are not. A ghost is remembered for as many departures as
 // entries were held at one time (by a count, as in the paper's own table), not for as many as the main queue holds. And
 // the small queue's share is judged with the newcomer among what is held.
 //

@@ -122,7 +122,8 @@ int cache_import(const Options& options) {
     cache = session.config().cache;
     session.runtime().open_ahead(options.device.empty() ? session.config().device.prefer : options.device);
     for (DeviceInfo& device : session.runtime().known_devices()) {
-      if (device.usable && device.serializes && !device.driver_identity.empty()) request.devices.push_back(std::move(device));
+      if (device.usable && device.serializes && !device.driver_identity.empty())
+        request.devices.push_back(std::move(device));
     }
   }
   request.driver_cache = driver_cache_here(cache);

@@ -155,7 +155,8 @@ std::string KernelWriter::opencl_frame(const std::array<std::uint32_t, 3>& workg
 Pass KernelWriter::take(const std::array<std::uint32_t, 3>& workgroup, const std::array<std::uint32_t, 3>& grid) {
   Pass pass;
   pass.source.dialect = dialect_;
-  pass.source.text = (dialect_ == Dialect::glsl ? glsl_frame(workgroup) : opencl_frame(workgroup)) + body_.take() + "}\n";
+  pass.source.text =
+      (dialect_ == Dialect::glsl ? glsl_frame(workgroup) : opencl_frame(workgroup)) + body_.take() + "}\n";
   pass.source.entry = dialect_ == Dialect::glsl ? "main" : opencl_entry;
   bool viewed = false;
   for (const Slot& slot : slots_) {

@@ -55,9 +55,10 @@ class BlockedText {
     const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
     const std::int64_t blocks = e_.blocks_x * e_.blocks_y;
     const bool channels = b_.lanes == Lanes::channels;
-    return writer_.take({extent(b_.workgroup), 1, 1},
-                        {extent(channels ? blocks : divide_up(blocks, b_.workgroup)),
-                         extent(shape_.groups * (channels ? e_.k_lanes / b_.workgroup : e_.k_lanes)), extent(shape_.n)});
+    return writer_.take(
+        {extent(b_.workgroup), 1, 1},
+        {extent(channels ? blocks : divide_up(blocks, b_.workgroup)),
+         extent(shape_.groups * (channels ? e_.k_lanes / b_.workgroup : e_.k_lanes)), extent(shape_.n)});
   }
 
  private:
@@ -99,7 +100,8 @@ class BlockedText {
         text_.line("int q", texel, " = min(x0 / 4 + ", texel, ", ", e_.packed_w - 1, ");");
       }
     } else {
-      text_.line("first_x += y0 * ", shape_.stride_y * e_.packed_w, " + x0 * ", shape_.stride_x, pixels() ? " / 4;" : ";");
+      text_.line("first_x += y0 * ", shape_.stride_y * e_.packed_w, " + x0 * ", shape_.stride_x,
+                 pixels() ? " / 4;" : ";");
     }
   }
 
@@ -192,8 +194,8 @@ class BlockedText {
       for (std::int64_t s = 0; s < shape_.s; ++s) {
         const std::int64_t column = x * shape_.stride_x + s * shape_.dilation_x;
         for (std::int64_t c = 0; c < e_.step_c; ++c) {
-          const std::string value = name("x", row, pixels() ? column / 4 : column) + "." +
-                                    "xyzw"[pixels() ? column % 4 : c];
+          const std::string value =
+              name("x", row, pixels() ? column / 4 : column) + "." + "xyzw"[pixels() ? column % 4 : c];
           for (std::int64_t q = 0; q < quads_; ++q) {
             text_.line(name("a", y, x, q), " += ", value, " * ", name("w", r, s, c, q), ";");
           }
@@ -214,8 +216,8 @@ class BlockedText {
     const bool every_lane = shape_.k == e_.k_lanes * b_.k;
     const std::int64_t plane = shape_.out_h * shape_.out_w;
     text_.line("int k = k_lane * ", b_.k, ";");
-    text_.line("int plane = ((image * ", shape_.groups, " + group) * ", shape_.k, " + k) * ",
-               wide_ ? plane / 4 : plane, ";");
+    text_.line("int plane = ((image * ", shape_.groups, " + group) * ", shape_.k, " + k) * ", wide_ ? plane / 4 : plane,
+               ";");
     for (std::int64_t k = 0; k < b_.k; ++k) {
       if (every_lane) {
         text_.line("{");

@@ -17,10 +17,10 @@ struct ConvShape {
   std::int64_t r = 1, s = 1;
   std::int64_t stride_y = 1, stride_x = 1, pad_y = 0, pad_x = 0, dilation_y = 1, dilation_x = 1;
   std::int64_t out_h = 0, out_w = 0;
-  bool flat = false;                          // out_h is 1: pixels in one row
-  std::int64_t pick_y = 1, pick_x = 1;        // flat: the stride between the input pixels that are taken
-  std::int64_t source_h = 0, source_w = 0;    // the input as it lies in memory
-  std::int64_t source_out_w = 0;              // the output's row as it lies in memory
+  bool flat = false;                        // out_h is 1: pixels in one row
+  std::int64_t pick_y = 1, pick_x = 1;      // flat: the stride between the input pixels that are taken
+  std::int64_t source_h = 0, source_w = 0;  // the input as it lies in memory
+  std::int64_t source_out_w = 0;            // the output's row as it lies in memory
   bool bias = false, relu = false;
 };
 

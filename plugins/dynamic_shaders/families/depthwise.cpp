@@ -34,7 +34,8 @@ Status check_planes(const Conv2dSpec& spec, std::int64_t planes) {
   const std::int64_t inputs = planes * spec.h * spec.w, outputs = planes * spec.out_h() * spec.out_w();
   if (planes > 8 || spec.c % planes != 0) return does_not_fit("planes must divide the channels");
   if (inputs % 4 != 0 || outputs % 4 != 0) return does_not_fit("a lane's planes must be whole texels");
-  if (inputs > most_plane_inputs || outputs > most_plane_outputs || outputs * spec.r * spec.s > most_unrolled_terms / 2) {
+  if (inputs > most_plane_inputs || outputs > most_plane_outputs ||
+      outputs * spec.r * spec.s > most_unrolled_terms / 2) {
     return does_not_fit("planes too large to be unrolled");
   }
   return {};

@@ -34,6 +34,7 @@ Status check(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& 
 // All that fit.
 std::vector<Depthwise> depthwise_space(const Conv2dSpec& spec, const DeviceInfo& device);
 
-Result<KernelPlan> depthwise(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device, Dialect dialect);
+Result<KernelPlan> depthwise(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
+                             Dialect dialect);
 
 }  // namespace kiln::dynamic_shaders

@@ -53,8 +53,8 @@ class PlanesText {
     for (std::int64_t at = 0; at < planes_ * outputs; ++at) {
       write_output(at / outputs, at % outputs / spec_.out_w(), at % outputs % spec_.out_w(), at);
       if (at % 4 != 3) continue;
-      const std::string value = writer_.vector("y" + text_of(at - 3), "y" + text_of(at - 2), "y" + text_of(at - 1),
-                                               "y" + text_of(at));
+      const std::string value =
+          writer_.vector("y" + text_of(at - 3), "y" + text_of(at - 2), "y" + text_of(at - 1), "y" + text_of(at));
       text_.line(writer_.store("y", "first_y + " + text_of(at / 4), finished(writer_, spec_, value)));
     }
   }
@@ -161,10 +161,11 @@ class BlockText {
     }
     std::string value[4];
     for (std::int64_t i = 0; i < 4; ++i) value[i] = "y" + text_of(y) + "_" + text_of(x + i);
-    const std::string at = "plane_y + (y0 + " + text_of(y) + ") * " + text_of(spec_.out_w() / 4) + " + x0 / 4 + " +
-                           text_of(x / 4);
-    text_.line(guard.empty() ? std::string() : "if (" + guard + ") ",
-               writer_.store("y", at, finished(writer_, spec_, writer_.vector(value[0], value[1], value[2], value[3]))));
+    const std::string at =
+        "plane_y + (y0 + " + text_of(y) + ") * " + text_of(spec_.out_w() / 4) + " + x0 / 4 + " + text_of(x / 4);
+    text_.line(
+        guard.empty() ? std::string() : "if (" + guard + ") ",
+        writer_.store("y", at, finished(writer_, spec_, writer_.vector(value[0], value[1], value[2], value[3]))));
   }
 
   const Conv2dSpec& spec_;

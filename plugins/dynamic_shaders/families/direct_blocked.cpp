@@ -19,7 +19,8 @@ Result<KernelPlan> direct_blocked(const Conv2dSpec& spec, const Blocking& blocki
   Binding activations{BindingSource::tensor, 0};
   if (blocking.packing != Packing::plane) {
     activations = {BindingSource::scratch, 0};
-    plan.scratch.push_back({"packed activations", static_cast<std::uint64_t>(extents.activation_texels * shape.n) * 16});
+    plan.scratch.push_back(
+        {"packed activations", static_cast<std::uint64_t>(extents.activation_texels * shape.n) * 16});
     auto pack = pack_activations(shape, blocking, device, dialect, activations);
     if (!pack) return std::move(pack).error();
     plan.passes.push_back(std::move(*pack));
@@ -31,8 +32,8 @@ Result<KernelPlan> direct_blocked(const Conv2dSpec& spec, const Blocking& blocki
   plan.prepare.push_back(std::move(*prepare));
 
   const std::uint32_t output = shape.bias ? 3 : 2;
-  plan.passes.push_back(blocked_pass(shape, blocking, dialect,
-                                     {activations, weights, {BindingSource::tensor, 2}, {BindingSource::tensor, output}}));
+  plan.passes.push_back(blocked_pass(
+      shape, blocking, dialect, {activations, weights, {BindingSource::tensor, 2}, {BindingSource::tensor, output}}));
   if (Status status = check_grids(plan, device); !status.ok()) return status;
   return plan;
 }

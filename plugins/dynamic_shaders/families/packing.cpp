@@ -27,8 +27,8 @@ void write_pixel(Text& text, const ConvShape& shape, const Blocking& blocking, c
   const std::int64_t pad_y = blocking.border == Border::padded ? shape.pad_y : 0;
   const std::int64_t pad_x = blocking.border == Border::padded ? shape.pad_x : 0;
   text.line("int ix", at, " = ", px, " - ", pad_x, ";");
-  text.line("bool inside", at, " = py >= ", pad_y, " && py < ", pad_y + shape.h, " && ix", at, " >= 0 && ix", at,
-            " < ", shape.w, ";");
+  text.line("bool inside", at, " = py >= ", pad_y, " && py < ", pad_y + shape.h, " && ix", at, " >= 0 && ix", at, " < ",
+            shape.w, ";");
   text.line("int pixel", at, " = (py - ", pad_y, ") * ", shape.w, " + ix", at, ";");
 }
 
@@ -37,9 +37,8 @@ void write_pixel(Text& text, const ConvShape& shape, const Blocking& blocking, c
 Result<Pass> pack_activations(const ConvShape& shape, const Blocking& blocking, const DeviceInfo& device,
                               Dialect dialect, Binding to) {
   const BlockedExtents extents = extents_of(shape, blocking);
-  const auto map = map_lanes({extent(extents.packed_h * extents.packed_w), extent(shape.groups * extents.steps),
-                              extent(shape.n)},
-                             device);
+  const auto map = map_lanes(
+      {extent(extents.packed_h * extents.packed_w), extent(shape.groups * extents.steps), extent(shape.n)}, device);
   if (!map) return map.error();
   const bool channels = blocking.packing == Packing::channels;
   KernelWriter writer(dialect, channels ? "pack activations: four channels of a pixel in a texel"
@@ -53,8 +52,8 @@ Result<Pass> pack_activations(const ConvShape& shape, const Blocking& blocking, 
   text.line("int group = row / ", extents.steps, ";");
   text.line("int step = row % ", extents.steps, ";");
   const std::int64_t plane = shape.source_h * shape.source_w;
-  text.line("int first = ((layer * ", shape.groups, " + group) * ", shape.c, " + step", channels ? " * 4" : "",
-            ") * ", plane, ";");
+  text.line("int first = ((layer * ", shape.groups, " + group) * ", shape.c, " + step", channels ? " * 4" : "", ") * ",
+            plane, ";");
   std::string value[4];
   if (channels) write_pixel(text, shape, blocking, "px", 0);
   for (int i = 0; i < 4; ++i) {
@@ -81,9 +80,8 @@ Result<Pass> pack_weights(const ConvShape& shape, const Blocking& blocking, cons
                           Binding to) {
   const BlockedExtents extents = extents_of(shape, blocking);
   const std::int64_t quads = blocking.k / 4, channels = extents.steps * extents.step_c;
-  const auto map = map_lanes({extent(quads * extents.k_lanes), extent(channels * shape.r * shape.s),
-                              extent(shape.groups)},
-                             device);
+  const auto map =
+      map_lanes({extent(quads * extents.k_lanes), extent(channels * shape.r * shape.s), extent(shape.groups)}, device);
   if (!map) return map.error();
   KernelWriter writer(dialect, "pack weights: four output channels in a texel");
   writer.bind("weights", Element::scalar, Access::read, {BindingSource::tensor, 1});
@@ -97,8 +95,8 @@ Result<Pass> pack_weights(const ConvShape& shape, const Blocking& blocking, cons
   for (int i = 0; i < 4; ++i) {
     const std::string at = text_of(i);
     value[i] = "v" + at;
-    const std::string index = "((layer * " + text_of(shape.k) + " + k + " + at + ") * " + text_of(shape.c) + " + c) * " +
-                              text_of(shape.r * shape.s) + " + tap";
+    const std::string index = "((layer * " + text_of(shape.k) + " + k + " + at + ") * " + text_of(shape.c) +
+                              " + c) * " + text_of(shape.r * shape.s) + " + tap";
     text.line("float v", at, " = k + ", at, " < ", shape.k, " && c < ", shape.c, " ? ", writer.load("weights", index),
               " : ", writer.zero(), ";");
   }

@@ -65,7 +65,8 @@ Result<KernelPlan> winograd(const Conv2dSpec& spec, std::int64_t m, const Blocki
   plan.scratch = {{"transformed input", bytes_of(spec.n * points * spec.c * shape->quads)},
                   {"products", bytes_of(spec.n * points * spec.k * shape->quads)}};
   std::string layout = "winograd";
-  for (const std::int64_t value : {m, spec.k, spec.c, blocking.k, extents.k_lanes}) layout += "/" + std::to_string(value);
+  for (const std::int64_t value : {m, spec.k, spec.c, blocking.k, extents.k_lanes})
+    layout += "/" + std::to_string(value);
   plan.prepared.push_back({1, layout, bytes_of(extents.weight_texels)});
 
   const Binding transformed{BindingSource::scratch, 0}, products{BindingSource::scratch, 1};

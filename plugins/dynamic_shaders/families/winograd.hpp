@@ -13,10 +13,10 @@
 namespace kiln::dynamic_shaders {
 
 struct WinogradShape {
-  std::int64_t m = 4, t = 6;                     // outputs and inputs of a tile along an axis
+  std::int64_t m = 4, t = 6;  // outputs and inputs of a tile along an axis
   std::int64_t tiles_x = 0, tiles_y = 0;
-  std::int64_t quads = 0;                        // of four tiles, in order of rows; the last may be partly empty
-  ConvShape products;                            // one group a point, one pixel a tile
+  std::int64_t quads = 0;  // of four tiles, in order of rows; the last may be partly empty
+  ConvShape products;      // one group a point, one pixel a tile
 };
 
 // Absent: the algorithm does not exist for the spec, or the spec does not allow its error. REQUIRES: m is 2 or 4.

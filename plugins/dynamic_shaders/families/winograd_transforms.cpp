@@ -18,7 +18,7 @@ struct Matrix {
 constexpr Matrix input_2{4, 4, 1, {1, 0, -1, 0, 0, 1, 1, 0, 0, -1, 1, 0, 0, 1, 0, -1}};
 constexpr Matrix weights_2{4, 3, 2, {2, 0, 0, 1, 1, 1, 1, -1, 1, 0, 0, 2}};
 constexpr Matrix output_2{2, 4, 1, {1, 1, 1, 0, 0, 1, -1, -1}};
-constexpr Matrix input_4{6, 6, 1, {4, 0, -5, 0, 1,  0, 0, -4, -4, 1,  1, 0, 0, 4, -4, -1, 1, 0,
+constexpr Matrix input_4{6, 6, 1, {4, 0,  -5, 0, 1, 0, 0, -4, -4, 1,  1, 0, 0, 4, -4, -1, 1, 0,
                                    0, -2, -1, 2, 1, 0, 0, 2,  -1, -2, 1, 0, 0, 4, 0,  -5, 0, 1}};
 constexpr Matrix weights_4{6, 3, 24, {6, 0, 0, -4, -4, -4, -4, 4, -4, 1, 2, 4, 1, -2, 4, 0, 0, 24}};
 constexpr Matrix output_4{4, 6, 1, {1, 1, 1, 1, 1, 0, 0, 1, -1, 2, -2, 0, 0, 1, 1, 4, 4, 0, 0, 1, -1, 8, -8, 1}};
@@ -87,8 +87,8 @@ Result<Pass> transform_input(const Conv2dSpec& spec, const WinogradShape& shape,
   const auto map = map_lanes({extent(shape.quads), extent(spec.c), extent(spec.n)}, device);
   if (!map) return map.error();
   // Tiles of four outputs under a border of one begin one pixel before a texel: three texels a row hold their six.
-  const bool by_texels = view != View::storage && dialect == Dialect::glsl && shape.m == 4 && spec.pad_x == 1 &&
-                         spec.w % 4 == 0;
+  const bool by_texels =
+      view != View::storage && dialect == Dialect::glsl && shape.m == 4 && spec.pad_x == 1 && spec.w % 4 == 0;
   KernelWriter writer(dialect, "winograd: input tiles, four a lane");
   writer.bind("x", by_texels ? Element::vector : Element::scalar, Access::read, {BindingSource::tensor, 0},
               by_texels ? view : View::storage);
@@ -133,15 +133,16 @@ Result<Pass> transform_input(const Conv2dSpec& spec, const WinogradShape& shape,
   };
   for (std::int64_t row = 0; row < shape.t; ++row) {
     for (std::int64_t column = 0; column < shape.t; ++column) {
-      text.line(writer.vector_type(), " ", name("d", row, column), " = ",
-                writer.vector(pixel(0, row, column), pixel(1, row, column), pixel(2, row, column), pixel(3, row, column)),
-                ";");
+      text.line(
+          writer.vector_type(), " ", name("d", row, column), " = ",
+          writer.vector(pixel(0, row, column), pixel(1, row, column), pixel(2, row, column), pixel(3, row, column)),
+          ";");
     }
   }
   write_transform(writer, shape.m == 2 ? input_2 : input_4, "d", "h", "v");
   for (std::int64_t point = 0; point < shape.t * shape.t; ++point) {
-    const std::string at = "((layer * " + text_of(shape.t * shape.t) + " + " + text_of(point) + ") * " + text_of(spec.c) +
-                           " + row) * " + text_of(shape.quads) + " + column";
+    const std::string at = "((layer * " + text_of(shape.t * shape.t) + " + " + text_of(point) + ") * " +
+                           text_of(spec.c) + " + row) * " + text_of(shape.quads) + " + column";
     text.line(writer.store("transformed", at, name("v", point / shape.t, point % shape.t)));
   }
   return writer.take(map->workgroup, map->grid);
@@ -165,17 +166,17 @@ Result<Pass> transform_weights(const WinogradShape& shape, const Blocking& block
     for (std::int64_t i = 0; i < 4; ++i) {
       const std::string offset = text_of(i);
       value[i] = "w" + text_of(tap) + "_" + offset;
-      text.line("float ", value[i], " = k + ", offset, " < ", products.k, " ? ",
-                writer.load("weights", "((k + " + offset + ") * " + text_of(products.c) + " + row) * 9 + " + text_of(tap)),
-                " : ", writer.zero(), ";");
+      text.line(
+          "float ", value[i], " = k + ", offset, " < ", products.k, " ? ",
+          writer.load("weights", "((k + " + offset + ") * " + text_of(products.c) + " + row) * 9 + " + text_of(tap)),
+          " : ", writer.zero(), ";");
     }
     text.line(writer.vector_type(), " ", name("g", tap / 3, tap % 3), " = ",
               writer.vector(value[0], value[1], value[2], value[3]), ";");
   }
   write_transform(writer, shape.m == 2 ? weights_2 : weights_4, "g", "h", "u");
   for (std::int64_t point = 0; point < shape.t * shape.t; ++point) {
-    const std::string at =
-        "(" + text_of(point * products.c) + " + row) * " + text_of(columns) + " + column";
+    const std::string at = "(" + text_of(point * products.c) + " + row) * " + text_of(columns) + " + column";
     text.line(writer.store("transformed", at, name("u", point / shape.t, point % shape.t)));
   }
   return writer.take(map->workgroup, map->grid);
@@ -191,14 +192,13 @@ Result<Pass> transform_output(const Conv2dSpec& spec, const WinogradShape& shape
   KernelWriter writer(dialect, "winograd: output tiles, four a lane");
   writer.bind("products", Element::vector, Access::read, from, view);
   if (bias) writer.bind("bias", Element::scalar, Access::read, {BindingSource::tensor, 2});
-  writer.bind("y", wide ? Element::vector : Element::scalar, Access::write,
-              {BindingSource::tensor, bias ? 3u : 2u});
+  writer.bind("y", wide ? Element::vector : Element::scalar, Access::write, {BindingSource::tensor, bias ? 3u : 2u});
   Text& text = writer.body();
   text.lines(map->decoding(dialect));
   write_places(text, shape);
   for (std::int64_t point = 0; point < shape.t * shape.t; ++point) {
-    const std::string at = "((layer * " + text_of(shape.t * shape.t) + " + " + text_of(point) + ") * " + text_of(spec.k) +
-                           " + row) * " + text_of(shape.quads) + " + column";
+    const std::string at = "((layer * " + text_of(shape.t * shape.t) + " + " + text_of(point) + ") * " +
+                           text_of(spec.k) + " + row) * " + text_of(shape.quads) + " + column";
     text.line(writer.vector_type(), " ", name("p", point / shape.t, point % shape.t), " = ",
               writer.load("products", at), ";");
   }
@@ -214,9 +214,8 @@ Result<Pass> transform_output(const Conv2dSpec& spec, const WinogradShape& shape
     const std::string part = std::string(".") + "xyzw"[i];
     text.open("if (tile", at, " < ", shape.tiles_x * shape.tiles_y, ")");
     for (std::int64_t row = 0; row < shape.m; ++row) {
-      const std::string row_guard = out_h % shape.m == 0 || row == 0
-                                        ? std::string()
-                                        : "ty" + at + " + " + text_of(row) + " < " + text_of(out_h);
+      const std::string row_guard =
+          out_h % shape.m == 0 || row == 0 ? std::string() : "ty" + at + " + " + text_of(row) + " < " + text_of(out_h);
       if (wide) {
         const std::string values = writer.vector(name("o", row, 0) + part, name("o", row, 1) + part,
                                                  name("o", row, 2) + part, name("o", row, 3) + part);
@@ -232,8 +231,8 @@ Result<Pass> transform_output(const Conv2dSpec& spec, const WinogradShape& shape
           guard += guard.empty() ? "" : " && ";
           guard += "tx" + at + " + " + text_of(column) + " < " + text_of(out_w);
         }
-        const std::string index =
-            "plane + (ty" + at + " + " + text_of(row) + ") * " + text_of(out_w) + " + tx" + at + " + " + text_of(column);
+        const std::string index = "plane + (ty" + at + " + " + text_of(row) + ") * " + text_of(out_w) + " + tx" + at +
+                                  " + " + text_of(column);
         text.line(guard.empty() ? std::string() : "if (" + guard + ") ",
                   writer.store("y", index, finished(name("o", row, column) + part)));
       }

@@ -23,8 +23,8 @@ struct Facts {
   std::uint32_t vgprs = 0;    // of a SIMD, each of 32 lanes
   std::uint32_t granule = 0;  // in which a wave32 takes them
   std::uint32_t most_waves = 16;
-  std::uint32_t most_vgprs = 256;             // of a wave
-  std::uint32_t lds_bytes = 128 * 1024;       // of a workgroup processor
+  std::uint32_t most_vgprs = 256;        // of a wave
+  std::uint32_t lds_bytes = 128 * 1024;  // of a workgroup processor
   std::uint32_t lds_of_workgroup = 64 * 1024;
   std::uint32_t lds_granule = 1024;
   bool dual_issue = false;  // VOPD

@@ -62,7 +62,8 @@ Status check_parameters(const Blocking& b) {
       b.rows == Rows::invalid || b.border == Border::invalid) {
     return does_not_fit("a parameter is missing");
   }
-  if (b.k < 4 || b.k > 16 || b.k % 4 != 0) return does_not_fit("k = " + std::to_string(b.k) + ", expected 4, 8, 12 or 16");
+  if (b.k < 4 || b.k > 16 || b.k % 4 != 0)
+    return does_not_fit("k = " + std::to_string(b.k) + ", expected 4, 8, 12 or 16");
   if (b.x < 1 || b.x > 64 || b.y < 1 || b.y > 64) return does_not_fit("x and y must be 1 to 64");
   if (b.k * b.x * b.y > most_outputs) {
     return does_not_fit(std::to_string(b.k * b.x * b.y) + " outputs a lane, at most " + std::to_string(most_outputs));
@@ -78,7 +79,8 @@ std::int64_t unrolled_terms(const ConvShape& shape, const Blocking& b, const Blo
 
 Status check_shape(const ConvShape& shape, const Blocking& b, const BlockedExtents& extents) {
   if (b.packing != Packing::channels) {
-    if (b.x * shape.stride_x % 4 != 0) return does_not_fit("packing pixels: a block must begin at a multiple of four pixels");
+    if (b.x * shape.stride_x % 4 != 0)
+      return does_not_fit("packing pixels: a block must begin at a multiple of four pixels");
     if (b.border == Border::guarded) return does_not_fit("border guarded: only with packing channels");
   }
   if (shape.out_h == 1 && b.y != 1) return does_not_fit("one row of outputs: y must be 1");
@@ -95,15 +97,18 @@ Status check_shape(const ConvShape& shape, const Blocking& b, const BlockedExten
   return {};
 }
 
-Status check_device(const ConvShape& shape, const Blocking& b, const BlockedExtents& extents, const DeviceInfo& device) {
+Status check_device(const ConvShape& shape, const Blocking& b, const BlockedExtents& extents,
+                    const DeviceInfo& device) {
   const auto workgroup = static_cast<std::uint64_t>(b.workgroup);
   if (workgroup > device.max_workgroup_lanes || workgroup > device.max_workgroup[0]) {
     return does_not_fit("a workgroup of " + std::to_string(b.workgroup) + " lanes, the device takes " +
                         std::to_string(std::min(device.max_workgroup_lanes, device.max_workgroup[0])));
   }
   const std::uint32_t needed = shape.bias ? 4 : 3;
-  if (b.view == View::texels && device.max_texel_bindings < needed) return does_not_fit("the device has no texel buffers");
-  if (b.view == View::image && device.max_image_bindings < needed) return does_not_fit("the device has no image buffers");
+  if (b.view == View::texels && device.max_texel_bindings < needed)
+    return does_not_fit("the device has no texel buffers");
+  if (b.view == View::image && device.max_image_bindings < needed)
+    return does_not_fit("the device has no image buffers");
   if (b.view != View::storage) {
     for (const std::int64_t texels : {extents.activation_texels * shape.n, extents.weight_texels}) {
       if (static_cast<std::uint64_t>(texels) > device.max_view_texels) {
@@ -114,7 +119,8 @@ Status check_device(const ConvShape& shape, const Blocking& b, const BlockedExte
   }
   constexpr std::int64_t most_texels = std::numeric_limits<std::int32_t>::max() / 4;
   for (const std::int64_t texels : {extents.activation_texels * shape.n, extents.weight_texels}) {
-    if (texels > most_texels) return does_not_fit(std::to_string(texels) + " texels, an index reaches " + std::to_string(most_texels));
+    if (texels > most_texels)
+      return does_not_fit(std::to_string(texels) + " texels, an index reaches " + std::to_string(most_texels));
     if (device.max_buffer_bytes != 0 && static_cast<std::uint64_t>(texels) * 16 > device.max_buffer_bytes) {
       return does_not_fit(std::to_string(texels * 16) + " bytes, the device's buffers take " +
                           std::to_string(device.max_buffer_bytes));
@@ -170,7 +176,8 @@ BlockedExtents extents_of(const ConvShape& shape, const Blocking& b) noexcept {
   extents.steps = divide_up(shape.c, extents.step_c);
   extents.k_lanes = divide_up(shape.k, b.k);
   if (b.lanes == Lanes::channels) extents.k_lanes = round_up(extents.k_lanes, b.workgroup);
-  extents.weight_texels = shape.groups * extents.steps * extents.step_c * shape.r * shape.s * (b.k / 4) * extents.k_lanes;
+  extents.weight_texels =
+      shape.groups * extents.steps * extents.step_c * shape.r * shape.s * (b.k / 4) * extents.k_lanes;
   if (b.packing == Packing::plane) {
     extents.packed_h = 1;
     extents.packed_w = shape.w / 4;

@@ -20,8 +20,8 @@ enum class Lanes : std::uint8_t { invalid = 0, channels, places };
 // What a texel of the activations holds: four channels of one pixel, or four pixels of one channel. plane: four pixels,
 // as they lie in the NCHW input already.
 enum class Packing : std::uint8_t { invalid = 0, channels, pixels, plane };
-enum class Rows : std::uint8_t { invalid = 0, looped, unrolled };       // of the kernel
-enum class Border : std::uint8_t { invalid = 0, padded, guarded };      // zeros in memory, or chosen at each load
+enum class Rows : std::uint8_t { invalid = 0, looped, unrolled };   // of the kernel
+enum class Border : std::uint8_t { invalid = 0, padded, guarded };  // zeros in memory, or chosen at each load
 
 struct Blocking {
   Lanes lanes = Lanes::invalid;

@@ -39,7 +39,8 @@ std::vector<Extent> blocks_for(const ConvShape& shape) {
 enum class Search : std::uint8_t { invalid = 0, all, likely };  // likely: what a first choice looks at
 
 std::vector<std::int64_t> workgroups_for(const ConvShape& shape, Lanes lanes, std::int64_t k, Search search) {
-  if (lanes == Lanes::places) return search == Search::all ? std::vector<std::int64_t>{16, 64} : std::vector<std::int64_t>{16};
+  if (lanes == Lanes::places)
+    return search == Search::all ? std::vector<std::int64_t>{16, 64} : std::vector<std::int64_t>{16};
   const std::int64_t needed = divide_up(shape.k, k);
   if (search == Search::likely) return {std::min<std::int64_t>(needed, 16)};
   std::vector<std::int64_t> sizes;

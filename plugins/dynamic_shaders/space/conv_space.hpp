@@ -30,8 +30,8 @@ std::vector<Candidate> conv_space(const Conv2dSpec& spec, const DeviceInfo& devi
 // What the model expects a run of a variant to cost; absent: there is no such variant, or it does not fit.
 std::optional<double> predicted_run(const Conv2dSpec& spec, const DeviceInfo& device, std::string_view variant);
 
-// The variant for a shape of which nothing was measured: whose first thousand runs, building included, are expected to be
-// done soonest, among those that are ahead of direct/plain after a hundred; direct/plain where none is.
+// The variant for a shape of which nothing was measured: whose first thousand runs, building included, are expected to
+// be done soonest, among those that are ahead of direct/plain after a hundred; direct/plain where none is.
 std::string default_variant(const Conv2dSpec& spec, const DeviceInfo& device);
 
 }  // namespace kiln::dynamic_shaders

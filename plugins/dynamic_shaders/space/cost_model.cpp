@@ -78,9 +78,10 @@ PredictedCost predict(const ConvShape& shape, const Blocking& b, const MachineMo
   }
   const double places = number(extents.blocks_x * extents.blocks_y);
   const double workgroup_vectors = std::ceil(number(b.workgroup) / model.lanes);
-  const double workgroups = b.lanes == Lanes::channels
-                                ? places * number(extents.k_lanes / b.workgroup)
-                                : number(divide_up(extents.blocks_x * extents.blocks_y, b.workgroup)) * number(extents.k_lanes);
+  const double workgroups =
+      b.lanes == Lanes::channels
+          ? places * number(extents.k_lanes / b.workgroup)
+          : number(divide_up(extents.blocks_x * extents.blocks_y, b.workgroup)) * number(extents.k_lanes);
   const double vectors = workgroups * workgroup_vectors * number(shape.n * shape.groups);
 
   const double outputs = number(b.k * b.x * b.y);
@@ -91,11 +92,11 @@ PredictedCost predict(const ConvShape& shape, const Blocking& b, const MachineMo
   const double activation_loads = texels_of_row(shape, b) * rows_of_block(shape, b);
   const double weight_loads = number(b.k / 4 * extents.step_c * shape.r * shape.s);
   const double guard = b.border == Border::guarded ? 3 : 0;
-  const double step = (activation_loads + weight_loads) * load_cost(b.view, model) + activation_loads * guard +
-                      step_terms * term + 10;
-  const bool wide = (shape.out_w % 4 == 0 && b.x % 4 == 0) ||
-                    (b.x == shape.out_w && b.x * b.y % 4 == 0 && shape.out_h % b.y == 0 &&
-                     shape.out_h * shape.out_w % 4 == 0);
+  const double step =
+      (activation_loads + weight_loads) * load_cost(b.view, model) + activation_loads * guard + step_terms * term + 10;
+  const bool wide =
+      (shape.out_w % 4 == 0 && b.x % 4 == 0) ||
+      (b.x == shape.out_w && b.x * b.y % 4 == 0 && shape.out_h % b.y == 0 && shape.out_h * shape.out_w % 4 == 0);
   const double stores = wide ? outputs / 4 * model.vector_store : outputs * model.scalar_store;
   cost.main = model.dispatch + vectors * idle(vectors, model) * (number(extents.steps) * step + stores);
   cost.build = model.build * (b.packing == Packing::plane ? 2 : 3) +
@@ -133,7 +134,8 @@ PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice,
   }
   const double weights = number((planes ? choice.planes : 1) * spec.r * spec.s) * model.scalar_load;
   const double terms = outputs * number(spec.r * spec.s);
-  const double lanes = number(planes ? spec.c / choice.planes : spec.c * divide_up(out_w, choice.x) * divide_up(out_h, choice.y));
+  const double lanes =
+      number(planes ? spec.c / choice.planes : spec.c * divide_up(out_w, choice.x) * divide_up(out_h, choice.y));
   const double vectors = std::ceil(lanes / model.lanes) * number(spec.n);
   PredictedCost cost;
   cost.main = model.dispatch + vectors * idle(vectors, model) *

@@ -14,10 +14,10 @@
 namespace kiln::dynamic_shaders {
 
 struct MachineModel {
-  double lanes = 32;          // of a vector
-  double term = 1;            // a multiply and an add
-  double scalar_load = 8;     // of memory
-  double storage_load = 12;   // of four floats
+  double lanes = 32;         // of a vector
+  double term = 1;           // a multiply and an add
+  double scalar_load = 8;    // of memory
+  double storage_load = 12;  // of four floats
   double texel_load = 10;
   double image_load = 10;
   double scalar_store = 8;
@@ -35,7 +35,7 @@ struct MachineModel {
 MachineModel model_of(const DeviceInfo& device) noexcept;
 
 struct PredictedCost {
-  double pack = 0;   // the pass that packs activations
+  double pack = 0;  // the pass that packs activations
   double main = 0;
   double build = 0;  // of all programs, once
   double run() const noexcept { return pack + main; }

@@ -41,13 +41,12 @@ std::optional<Conv2dSpec> conv_of(std::string_view text) {
   if (!text.starts_with("conv2d ")) return std::nullopt;
   Conv2dSpec spec;
   std::int64_t bias = 0;
-  const bool whole = read(text, "n", spec.n) && read(text, "c", spec.c) && read(text, "h", spec.h) &&
-                     read(text, "w", spec.w) && read(text, "k", spec.k) && read(text, "r", spec.r) &&
-                     read(text, "s", spec.s) && read(text, "stride_y", spec.stride_y) &&
-                     read(text, "stride_x", spec.stride_x) && read(text, "pad_y", spec.pad_y) &&
-                     read(text, "pad_x", spec.pad_x) && read(text, "dilation_y", spec.dilation_y) &&
-                     read(text, "dilation_x", spec.dilation_x) && read(text, "groups", spec.groups) &&
-                     read(text, "bias", bias);
+  const bool whole =
+      read(text, "n", spec.n) && read(text, "c", spec.c) && read(text, "h", spec.h) && read(text, "w", spec.w) &&
+      read(text, "k", spec.k) && read(text, "r", spec.r) && read(text, "s", spec.s) &&
+      read(text, "stride_y", spec.stride_y) && read(text, "stride_x", spec.stride_x) &&
+      read(text, "pad_y", spec.pad_y) && read(text, "pad_x", spec.pad_x) && read(text, "dilation_y", spec.dilation_y) &&
+      read(text, "dilation_x", spec.dilation_x) && read(text, "groups", spec.groups) && read(text, "bias", bias);
   if (!whole) return std::nullopt;
   spec.bias = bias != 0 ? Bias::per_channel : Bias::none;
   spec.activation = value_of(text, "activation") == "relu" ? Activation::relu : Activation::none;

@@ -10,8 +10,8 @@ Interval interval_of(std::span<const std::uint64_t> samples) {
   std::vector<std::uint64_t> sorted(samples.begin(), samples.end());
   std::sort(sorted.begin(), sorted.end());
   const std::size_t count = sorted.size();
-  const std::uint64_t median = count % 2 == 1 ? sorted[count / 2]
-                                              : sorted[count / 2 - 1] + (sorted[count / 2] - sorted[count / 2 - 1]) / 2;
+  const std::uint64_t median =
+      count % 2 == 1 ? sorted[count / 2] : sorted[count / 2 - 1] + (sorted[count / 2] - sorted[count / 2 - 1]) / 2;
   // Samples left out at either end: the most for which P(no more than that many are below the median) <= 2.5 %.
   std::size_t out = 0;
   double term = std::pow(0.5, static_cast<double>(count)), below = term;

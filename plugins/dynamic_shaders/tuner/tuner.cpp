@@ -10,14 +10,14 @@
 namespace kiln::dynamic_shaders {
 namespace {
 
-constexpr std::uint32_t more_runs = 4;         // of a candidate that is not twice as slow as the best
+constexpr std::uint32_t more_runs = 4;  // of a candidate that is not twice as slow as the best
 constexpr std::uint32_t runs_of_a_round = 3;
 constexpr std::size_t rounds = 5;
-constexpr std::size_t baseline_rounds = 2;     // it takes as long as all others together
+constexpr std::size_t baseline_rounds = 2;  // it takes as long as all others together
 constexpr std::size_t most_finalists = 4;
 constexpr std::size_t least_candidates = 8;
 constexpr double near_best = 1.15;
-constexpr double search_share = 0.7;           // of the time; the rest is for the rounds
+constexpr double search_share = 0.7;                                     // of the time; the rest is for the rounds
 constexpr std::chrono::nanoseconds watchdog = std::chrono::seconds(20);  // of one measurement, its build included
 
 class Search {
@@ -54,7 +54,8 @@ class Search {
 
  private:
   double spent() const {
-    return static_cast<double>(now_ns() - begun_) / static_cast<double>(std::max<std::int64_t>(options_.budget.count(), 1));
+    return static_cast<double>(now_ns() - begun_) /
+           static_cast<double>(std::max<std::int64_t>(options_.budget.count(), 1));
   }
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
 
@@ -106,7 +107,7 @@ class Search {
   bool take_known(const std::string& variant) {
     if (options_.again) return false;
     for (const TuningRecord& record : task_.known) {
-      if (record.variant != variant || record.verdict == Verdict::stale || record.why.starts_with("stale")) continue;
+      if (record.variant != variant || record.stale()) continue;
       ++outcome_.known;
       admit(record);
       return true;
@@ -144,7 +145,8 @@ class Search {
     for (const TuningRecord& record : records_) {
       if (record.verdict == Verdict::rejected || record.wall_ns.empty()) continue;
       const std::uint64_t median = interval_of(record.wall_ns).median;
-      if (static_cast<double>(median) <= near_best * static_cast<double>(best_ns_)) near.emplace_back(median, record.variant);
+      if (static_cast<double>(median) <= near_best * static_cast<double>(best_ns_))
+        near.emplace_back(median, record.variant);
     }
     std::sort(near.begin(), near.end());
     if (near.size() > most_finalists) near.resize(most_finalists);

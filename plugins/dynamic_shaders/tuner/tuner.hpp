@@ -1,10 +1,10 @@
 // tune(): finds the fastest of a list of candidates by running as few of them as it can.
 //
 // Candidates come in the order in which the cost model expects them to serve. Each runs once; one that takes more than
-// twice the best so far is left there, the others run some more. Search ends at the first of: a quarter of the space, most
-// of the time, a candidate that the model puts at twice the best. The nearest to the best and the incumbent then meet in
-// rounds, in an order that rotates, so that a disturbance meets all of them; an incumbent whose interval overlaps the
-// best's stays. Thread-safety: one thread a bench. Ownership: everything is the caller's.
+// twice the best so far is left there, the others run some more. Search ends at the first of: a quarter of the space,
+// most of the time, a candidate that the model puts at twice the best. The nearest to the best and the incumbent then
+// meet in rounds, in an order that rotates, so that a disturbance meets all of them; an incumbent whose interval
+// overlaps the best's stays. Thread-safety: one thread a bench. Ownership: everything is the caller's.
 #pragma once
 
 #include <kiln/tuning.hpp>

@@ -23,7 +23,7 @@
 
 namespace kiln::dynamic_shaders {
 
-enum class Verdict : std::uint8_t { invalid = 0, measured, winner, rejected, stale };
+enum class Verdict : std::uint8_t { invalid = 0, measured, winner, rejected };
 
 struct TuningRecord {
   std::string device;  // device_digest()
@@ -34,7 +34,9 @@ struct TuningRecord {
   std::string source;      // digest of the plan's sources
   double max_rel_error = 0, error_bound = 0;
   std::vector<std::uint64_t> wall_ns, device_ns;
-  std::string why;  // rejected, stale: in words
+  std::string why;  // rejected: in words; winner: why its times no longer hold, empty while they do
+
+  bool stale() const noexcept { return verdict == Verdict::winner && !why.empty(); }
 };
 
 // What two measurements must share to be comparable: identity of device and driver, and what changes its code.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t checksum_digits = 16;
 constexpr std::size_t most_samples = 1000;
-constexpr std::string_view verdict_words[] = {"invalid", "measured", "winner", "rejected", "stale"};
+constexpr std::string_view verdict_words[] = {"invalid", "measured", "winner", "rejected"};
 
 std::string checksum_of(std::string_view text) { return sha256(text).hex().substr(0, checksum_digits); }
 
@@ -85,7 +85,8 @@ std::string to_line(const TuningRecord& record) {
 std::optional<TuningRecord> record_of(std::string_view line) {
   if (line.ends_with('\n')) line.remove_suffix(1);
   const std::size_t last = line.rfind('\t');
-  if (last == std::string_view::npos || line.substr(last + 1) != checksum_of(line.substr(0, last + 1))) return std::nullopt;
+  if (last == std::string_view::npos || line.substr(last + 1) != checksum_of(line.substr(0, last + 1)))
+    return std::nullopt;
   line = line.substr(0, last + 1);
   std::vector<std::string_view> fields;
   while (!line.empty()) {

@@ -24,8 +24,8 @@ Blocking draw(Dice& dice) {
 }
 
 bool quick_to_build(const ConvShape& shape, const Blocking& b) {
-  const std::int64_t terms = b.k * b.x * b.y * shape.s * (b.rows == Rows::unrolled ? shape.r : 1) *
-                             (b.packing == Packing::channels ? 4 : 1);
+  const std::int64_t terms =
+      b.k * b.x * b.y * shape.s * (b.rows == Rows::unrolled ? shape.r : 1) * (b.packing == Packing::channels ? 4 : 1);
   return terms <= (long_form() ? 2048 : 640);
 }
 
@@ -94,9 +94,11 @@ TEST_CASE("direct/blocked: the layer that every network has, by the blocking tha
   Conv2dSpec spec;
   spec.c = 24, spec.k = 40, spec.h = spec.w = 16, spec.r = spec.s = 3, spec.pad_y = spec.pad_x = 1;
   spec.bias = Bias::per_channel, spec.activation = Activation::relu;
-  check_blocking(spec, {Lanes::channels, 4, 8, 4, Packing::pixels, View::texels, Rows::unrolled, Border::padded, 10}, 1);
+  check_blocking(spec, {Lanes::channels, 4, 8, 4, Packing::pixels, View::texels, Rows::unrolled, Border::padded, 10},
+                 1);
   check_blocking(spec, {Lanes::channels, 4, 7, 4, Packing::channels, View::image, Rows::looped, Border::padded, 8}, 2);
-  check_blocking(spec, {Lanes::places, 8, 16, 1, Packing::channels, View::storage, Rows::looped, Border::guarded, 16}, 3);
+  check_blocking(spec, {Lanes::places, 8, 16, 1, Packing::channels, View::storage, Rows::looped, Border::guarded, 16},
+                 3);
 }
 
 }  // namespace kiln::dynamic_shaders

@@ -20,7 +20,8 @@ TEST_CASE("samples: the median's interval lies between the order statistics of t
   // Of the binomial distribution with p = 1/2, tables of the sign test: the interval (l, n + 1 - l) at 95 %.
   const struct {
     std::uint64_t count, lower, upper;
-  } rows[] = {{1, 1, 1}, {5, 1, 5}, {6, 1, 6}, {8, 1, 8}, {9, 2, 8}, {12, 3, 10}, {15, 4, 12}, {20, 6, 15}, {25, 8, 18}};
+  } rows[] = {{1, 1, 1},   {5, 1, 5},   {6, 1, 6},   {8, 1, 8},  {9, 2, 8},
+              {12, 3, 10}, {15, 4, 12}, {20, 6, 15}, {25, 8, 18}};
   for (const auto& row : rows) {
     INFO(row.count << " samples");
     const Interval interval = of_count(row.count);

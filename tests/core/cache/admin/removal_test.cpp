@@ -177,7 +177,7 @@ TEST_CASE("cache::clearing: everything that Kiln made goes and nothing else; eve
   for (const auto& entry : fs::directory_iterator(place.config.directory)) left.push_back(entry.path().filename());
   std::ranges::sort(left);
   CHECK(left == std::vector<std::string>{"a person's notes", "cache_stats.json", "cache_stats.lock", "selector.lock",
-                                          "selector.log", "selector.log.1", "selector.model"});
+                                         "selector.log", "selector.log.1", "selector.model"});
   CHECK(cache_totals(place.config)->processes == 2);
   REQUIRE(clear_cache(place.config, ClearScope::everything));
   CHECK(fs::exists(notes));

@@ -20,9 +20,7 @@ constexpr FilesystemMagic nfs = 0x6969;
 // Longer than any test may take: what waits that long hangs, instead of passing by chance.
 constexpr std::chrono::hours for_ever{1};
 
-std::unique_ptr<TieredCache> open(Workplace& place, ProcessSharing sharing) {
-  return place.open(std::move(sharing));
-}
+std::unique_ptr<TieredCache> open(Workplace& place, ProcessSharing sharing) { return place.open(std::move(sharing)); }
 
 // A cache with its own device, as another process has them: its descriptors are its own.
 struct Party {
