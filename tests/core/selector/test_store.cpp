@@ -48,7 +48,7 @@ PerformanceModel taught(const std::string& device, int runs, double ns = 1e6) {
   return model;
 }
 
-const Arm& only_arm(const StoredModel& stored) {
+Arm only_arm(const StoredModel& stored) {
   REQUIRE(stored.arms.size() == 1);
   return stored.arms.begin()->second;
 }
