@@ -3,6 +3,6 @@ kiln_add_fuzzer(cache_bundle
           cache/bundle/bundle_format.cpp cache/bundle/bundle_key.cpp cache/bundle/ed25519_module.cpp cache/driver_cache/driver_folders.cpp
           cache/folder/key_file_place.cpp cache/folder/open_folder.cpp
           cache/format/entry_format.cpp cache/format/entry_meta.cpp cache/format/inflaters.cpp cache/format/key_material.cpp
-          cache/format/manifest.cpp contract/interfaces.cpp contract/names.cpp
+          cache/format/manifest.cpp contract/interfaces.cpp contract/kernel_spec.cpp contract/tensor.cpp contract/names.cpp
   LIBRARIES OpenSSL::Crypto ${KILN_zstd_LIBRARY} nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
 target_compile_definitions(fuzz_cache_bundle PRIVATE OPENSSL_SUPPRESS_DEPRECATED)

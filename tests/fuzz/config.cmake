@@ -5,5 +5,5 @@ kiln_add_fuzzer(config
     config/jobs/job_keys.cpp config/jobs/job_reader.cpp config/jobs/job_table.cpp config/jobs/kernel_keys.cpp
     config/text/nearest_word.cpp config/text/text_file.cpp config/text/toml_document.cpp config/text/toml_guard.cpp config/text/toml_text.cpp
     config/text/units.cpp
-    contract/interfaces.cpp contract/kernel_spec.cpp contract/names.cpp contract/tensor.cpp
+    contract/interfaces.cpp base/clock.cpp contract/kernel_spec.cpp contract/names.cpp contract/tensor.cpp
   LIBRARIES OpenSSL::Crypto nlohmann_json::nlohmann_json)
