@@ -5,4 +5,3 @@ kiln_add_fuzzer(cache_bundle
           cache/format/entry_format.cpp cache/format/entry_meta.cpp cache/format/inflaters.cpp cache/format/key_material.cpp
           cache/format/manifest.cpp contract/interfaces.cpp contract/kernel_spec.cpp contract/tensor.cpp contract/names.cpp
   LIBRARIES OpenSSL::Crypto ${KILN_zstd_LIBRARY} nlohmann_json::nlohmann_json ${CMAKE_DL_LIBS})
-target_compile_definitions(fuzz_cache_bundle PRIVATE OPENSSL_SUPPRESS_DEPRECATED)

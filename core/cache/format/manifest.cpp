@@ -54,6 +54,8 @@ std::string words_of(const DeviceInfo& device) {
 
 std::string digits_of(const std::string& fields) { return sha256(fields).hex().substr(0, digest_digits); }
 
+bool is_word_character(char c) noexcept { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_'; }
+
 bool is_hex_digit(char c) noexcept { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
 std::string hex_of(std::string_view bytes) {
@@ -90,9 +92,11 @@ std::string device_folder_name(const DeviceInfo& device) {
 }
 
 bool is_device_folder_name(std::string_view name) noexcept {
-  if (name.size() <= suffix_size) return false;
-  const std::string_view suffix = name.substr(name.size() - suffix_size);
-  return suffix[0] == '-' && suffix[1 + digest_digits] == '-' &&
+  if (name.size() <= suffix_size || name.size() > most_words + suffix_size) return false;
+  const std::string_view words = name.substr(0, name.size() - suffix_size);
+  const std::string_view suffix = name.substr(words.size());
+  // A name may come from another machine's bundle: nothing in it may lead out of the cache's folder.
+  return std::ranges::all_of(words, is_word_character) && suffix[0] == '-' && suffix[1 + digest_digits] == '-' &&
          std::ranges::all_of(suffix.substr(1, digest_digits), is_hex_digit) &&
          std::ranges::all_of(suffix.substr(2 + digest_digits), is_hex_digit);
 }

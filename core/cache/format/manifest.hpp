@@ -15,8 +15,9 @@ namespace kiln {
 
 inline constexpr const char* manifest_name = "manifest.json";
 
-// WORDS-DEVICE-DRIVER: up to 40 characters of [a-z0-9_-], then 16 hexadecimal digits of each identity's digest.
+// WORDS-DEVICE-DRIVER: 1 to 40 characters of [a-z0-9_], then 16 hexadecimal digits of each identity's digest.
 std::string device_folder_name(const DeviceInfo& device);
+// Safe for a name that a stranger wrote: what it accepts is one part of a path.
 bool is_device_folder_name(std::string_view name) noexcept;
 // REQUIRES: is_device_folder_name of both. Same device, another driver.
 bool differ_in_driver_only(std::string_view name, std::string_view other) noexcept;

@@ -80,6 +80,10 @@ TEST_CASE("cache::manifest: the folder's name is short, plain, and tells device 
   CHECK_FALSE(differ_in_driver_only(name, device_folder_name(other.info())));
   CHECK_FALSE(is_device_folder_name("mesa_shader_cache"));
   CHECK_FALSE(is_device_folder_name(name.substr(name.size() - 34)));
+  for (const char* const outside : {"../", "a/", "/", ".", "A", " "}) {
+    CHECK_FALSE(is_device_folder_name(outside + name));
+  }
+  CHECK_FALSE(is_device_folder_name(std::string(40, 'a') + name));
 
   device.facts().device_identity = {{"vendor", "../../\x01\xff Ünï"}, {"renderer", std::string(300, 'R')}};
   const std::string strange = device_folder_name(device.info());
