@@ -1,4 +1,4 @@
-# The installed tree: headers, CMake package (kiln::core, kiln::gl, kiln_add_plugin), pkg-config file, configurations. Relocatable:
+# The installed tree: headers, CMake package (kiln::core, kiln::gl, kiln_add_plugin), pkg-config files, configurations. Relocatable:
 # nothing in it names the prefix. Programs and plugins install themselves where they are made.
 include(CMakePackageConfigHelpers)
 set(KILN_PLUGIN_INSTALL_DIR lib/kiln/plugins)
@@ -9,7 +9,8 @@ configure_package_config_file(cmake/kilnConfig.cmake.in ${PROJECT_BINARY_DIR}/ki
   INSTALL_DESTINATION lib/cmake/kiln PATH_VARS KILN_PLUGIN_INSTALL_DIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 configure_file(cmake/kiln.pc.in ${PROJECT_BINARY_DIR}/kiln.pc @ONLY)
+configure_file(cmake/kiln-gl.pc.in ${PROJECT_BINARY_DIR}/kiln-gl.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/kilnConfig.cmake ${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake cmake/KilnPlugin.cmake
   DESTINATION lib/cmake/kiln)
-install(FILES ${PROJECT_BINARY_DIR}/kiln.pc DESTINATION lib/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/kiln.pc ${PROJECT_BINARY_DIR}/kiln-gl.pc DESTINATION lib/pkgconfig)
 install(DIRECTORY configs/ DESTINATION share/kiln/configs)

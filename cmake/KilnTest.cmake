@@ -1,10 +1,16 @@
 # kiln_add_test(NAME SOURCES… [LIBRARIES…] [DEPENDS…]): one Catch2 binary that is one CTest test. Inner headers of core are visible.
+# Bad pointers, what these four look for, the address sanitizer meets where they are used; in Catch2's expressions they are a
+# third of the time to compile. In what is tested they stay.
+if(KILN_SANITIZE MATCHES undefined)
+  set(KILN_TEST_OPTIONS -fno-sanitize=null,vptr,alignment,object-size)
+endif()
+
 if(KILN_TESTS AND NOT KILN_FUZZ)
   add_library(kiln_catch OBJECT ${CMAKE_CURRENT_LIST_DIR}/catch_precompiled.cpp)
   target_link_libraries(kiln_catch PUBLIC Catch2::Catch2WithMain)
   target_precompile_headers(kiln_catch PUBLIC <catch2/catch.hpp> <array> <atomic> <chrono> <filesystem> <functional> <map>
     <memory> <mutex> <optional> <set> <span> <string> <string_view> <thread> <utility> <variant> <vector>)
-  target_compile_options(kiln_catch PRIVATE -fPIE)  # as the executables that reuse the precompiled header
+  target_compile_options(kiln_catch PRIVATE -fPIE ${KILN_TEST_OPTIONS})  # as the executables that reuse the precompiled header
 endif()
 
 # use_tls=0: the leak checker of GCC 12 dies reading the thread-local storage of libgomp's threads where libraries were
@@ -21,6 +27,7 @@ function(kiln_add_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE kiln_core Catch2::Catch2WithMain ${arg_LIBRARIES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/core ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_options(${name} PRIVATE ${KILN_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM kiln_catch)
   target_compile_definitions(${name} PRIVATE
     KILN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KILN_BINARY_DIR="${PROJECT_BINARY_DIR}"

@@ -48,9 +48,7 @@ TieredCache::~TieredCache() {
 
 Result<Acquired> TieredCache::get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept {
   // The hot path: nothing but the memory tier and the handle.
-  if (auto held = memory_.get(key.digest, device)) {
-    return Acquired{ProgramHandle(std::move(held->program)), Tier::memory, 0};
-  }
+  if (auto held = memory_.get(key.digest, device)) return Acquired{ProgramHandle(std::move(held)), Tier::memory, 0};
   try {
     Result<std::optional<Acquired>> acquired = acquire({key, source, device}, IfElsewhere::wait);
     if (!acquired) return std::move(acquired).error();
@@ -63,7 +61,7 @@ Result<Acquired> TieredCache::get_or_build(const ProgramKey& key, const KernelSo
 Result<std::optional<Acquired>> TieredCache::try_get_or_build(const ProgramKey& key, const KernelSource& source,
                                                               Device& device) noexcept {
   if (auto held = memory_.get(key.digest, device)) {
-    return std::optional(Acquired{ProgramHandle(std::move(held->program)), Tier::memory, 0});
+    return std::optional(Acquired{ProgramHandle(std::move(held)), Tier::memory, 0});
   }
   try {
     return acquire({key, source, device}, IfElsewhere::leave);
@@ -128,7 +126,7 @@ Result<std::optional<TieredCache::Flown>> TieredCache::make(const Request& reque
 }
 
 std::optional<TieredCache::Flown> TieredCache::from_memory(const Request& request) {
-  auto held = memory_.get(request.key.digest, request.device);
+  auto held = memory_.get_with_cost(request.key.digest, request.device);
   if (!held) return std::nullopt;
   return Flown{{ProgramHandle(std::move(held->program)), Tier::memory, 0}, held->build_ns};
 }

@@ -28,6 +28,7 @@ struct Draft {
   Config config;
   std::vector<ConfigProblem> problems;
   std::map<std::string, ConfigPlace> job_names;
+  std::map<std::string, ConfigPlace> job_outputs;  // files, in their shortest spelling
   std::map<std::string, std::string> environment;  // without empty values
   std::set<std::string, std::less<>> attempted;    // keys that somebody gave a value, be it a wrong one
 

@@ -1,9 +1,9 @@
 #include <kiln/config_reader.hpp>
 
 #include "config/key_table.hpp"
-#include "config/text/toml_text.hpp"
 
-#include <nlohmann/json.hpp>
+#include "base/json.hpp"
+#include "config/text/toml_text.hpp"
 
 #include <set>
 #include <utility>
@@ -127,28 +127,26 @@ std::string show_config(const Config& config, const std::map<std::string, std::v
 }
 
 std::string show_config_json(const Config& config, const std::map<std::string, std::vector<ConfigKey>>& keys) {
-  using nlohmann::ordered_json;
   const auto to_json = [](const ConfigValue& value) {
-    return std::visit([](const auto& held) { return ordered_json(held); }, value);
+    return std::visit([](const auto& held) { return Json(held); }, value);
   };
-  ordered_json values = ordered_json::array();
+  Json values = Json::array();
   for (const ShownValue& shown : shown_values(config, keys)) {
-    values.push_back(
-        {{"key", shown.key},
-         {"value", to_json(shown.value)},
-         {"origin", kind_text(shown.origin.kind)},
-         {"detail", shown.origin.detail.empty() ? ordered_json(nullptr) : ordered_json(shown.origin.detail)}});
+    values.push_back({{"key", shown.key},
+                      {"value", to_json(shown.value)},
+                      {"origin", kind_text(shown.origin.kind)},
+                      {"detail", shown.origin.detail.empty() ? Json(nullptr) : Json(shown.origin.detail)}});
   }
-  ordered_json jobs = ordered_json::array();
+  Json jobs = Json::array();
   for (const JobConfig& job : config.jobs) {
-    ordered_json entry{{"name", job.name}, {"op", job.op}, {"computation", computation(job)}};
+    Json entry{{"name", job.name}, {"op", job.op}, {"computation", computation(job)}};
     for (const auto& [name, value] : job_values(job)) entry[name] = to_json(value);
     entry["place"] = place_text(job.place);
     jobs.push_back(std::move(entry));
   }
-  const ordered_json whole{{"schema", 1}, {"values", std::move(values)}, {"jobs", std::move(jobs)}};
+  const Json whole{{"schema", 1}, {"values", std::move(values)}, {"jobs", std::move(jobs)}};
   // Paths from the environment may be anything: what is no UTF-8 is replaced, not refused.
-  return whole.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_text(whole, 2) + "\n";
 }
 
 }  // namespace kiln

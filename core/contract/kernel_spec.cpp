@@ -1,5 +1,6 @@
 #include <kiln/kernel.hpp>
 
+#include <algorithm>
 #include <limits>
 
 namespace kiln {
@@ -100,6 +101,23 @@ Status check(const GemmSpec& spec) {
 Status check(const UserKernelSpec& spec) {
   const std::string who = "kernel " + spec.path;
   if (spec.text.empty()) return invalid_argument(who + ": its source is empty");
+  for (std::size_t i = 0; i < spec.constants.size(); ++i) {
+    const Define& define = spec.constants[i];
+    const std::string which = who + ": constants[" + std::to_string(i) + "]";
+    if (!is_define_name(define.name)) {
+      return invalid_argument(which + ": the name '" + define.name +
+                              "': expected letters, digits and '_', no digit first");
+    }
+    if (!is_define_text(define.text)) {
+      return invalid_argument(which + " " + define.name + ": its text: expected one line without a backslash");
+    }
+    for (std::size_t before = 0; before < i; ++before) {
+      if (spec.constants[before].name == define.name) {
+        return invalid_argument(which + ": " + define.name + " is defined twice, first by constants[" +
+                                std::to_string(before) + "]");
+      }
+    }
+  }
   if (spec.dialect != Dialect::glsl && spec.dialect != Dialect::opencl_c) {
     return invalid_argument(who + ": dialect " + std::string(to_string(spec.dialect)) + ": expected glsl or opencl_c");
   }
@@ -126,6 +144,18 @@ std::uint64_t bytes_of(std::int64_t elements) { return static_cast<std::uint64_t
 
 std::int64_t Conv2dSpec::out_h() const noexcept { return (h + 2 * pad_y - dilation_y * (r - 1) - 1) / stride_y + 1; }
 std::int64_t Conv2dSpec::out_w() const noexcept { return (w + 2 * pad_x - dilation_x * (s - 1) - 1) / stride_x + 1; }
+
+bool is_define_name(std::string_view name) noexcept {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !name.empty() && letter(name[0]) &&
+         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || digit(c); });
+}
+
+bool is_define_text(std::string_view text) noexcept {
+  // A line's end, or a backslash before it, would let a constant grow into other lines of the source.
+  return text.find_first_of(std::string_view("\n\r\\\0", 4)) == std::string_view::npos;
+}
 
 Status validate(const KernelSpec& spec) {
   return std::visit([](const auto& held) { return check(held); }, spec).within(operation(spec));

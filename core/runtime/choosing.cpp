@@ -1,6 +1,6 @@
 // Which device serves a request: candidates, what they cost, what is built ahead.
 #include "runtime/parts.hpp"
-#include "runtime/warming.hpp"
+#include "runtime/warming/warming.hpp"
 
 #include <algorithm>
 

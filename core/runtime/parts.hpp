@@ -4,11 +4,11 @@
 // Thread-safety: every method from any thread. Ownership: owns everything but the registry.
 #pragma once
 
-#include "runtime/background_builder.hpp"
-#include "runtime/background_warming.hpp"
-#include "runtime/device_table.hpp"
-#include "runtime/plan_memo.hpp"
-#include "runtime/resource_use.hpp"
+#include "runtime/devices/device_table.hpp"
+#include "runtime/devices/resource_use.hpp"
+#include "runtime/job/plan_memo.hpp"
+#include "runtime/warming/background_builder.hpp"
+#include "runtime/warming/background_warming.hpp"
 
 #include <kiln/runtime.hpp>
 

@@ -1,10 +1,10 @@
 #include <kiln/runtime.hpp>
 
+#include "runtime/job/request_tensors.hpp"
+#include "runtime/job/run_statistics.hpp"
+#include "runtime/job/verification.hpp"
 #include "runtime/parts.hpp"
-#include "runtime/request_tensors.hpp"
-#include "runtime/run_statistics.hpp"
-#include "runtime/verification.hpp"
-#include "runtime/warming.hpp"
+#include "runtime/warming/warming.hpp"
 
 #include <kiln/config_reader.hpp>
 

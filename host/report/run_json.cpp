@@ -1,13 +1,11 @@
 #include "report/run_report.hpp"
 
-#include <kiln/version.hpp>
+#include "base/json.hpp"
 
-#include <nlohmann/json.hpp>
+#include <kiln/version.hpp>
 
 namespace kiln::host {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 double ms(std::uint64_t ns) { return static_cast<double>(ns) / 1e6; }
 
@@ -90,7 +88,7 @@ std::string run_json(const RunOutcome& outcome) {
     json["plugins"].push_back(
         {{"name", plugin.name}, {"loaded", plugin.loaded}, {"why_not", text_or_null(plugin.why_not.message)}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace kiln::host

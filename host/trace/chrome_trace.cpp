@@ -1,6 +1,6 @@
 #include "trace/chrome_trace.hpp"
 
-#include <nlohmann/json.hpp>
+#include "base/json.hpp"
 
 #include <algorithm>
 #include <set>
@@ -38,7 +38,7 @@ std::string ChromeTrace::json() const {
   const std::uint64_t origin = spans.empty() ? 0 : spans.front().begin_ns;
   const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) / 1e3; };
 
-  nlohmann::ordered_json events = nlohmann::ordered_json::array();
+  Json events = Json::array();
   const auto name = [&](const char* what, std::size_t pid, std::uint32_t tid, const std::string& text) {
     events.push_back({{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", {{"name", text}}}});
   };
@@ -59,9 +59,9 @@ std::string ChromeTrace::json() const {
                       {"dur", us(span.end_ns - span.begin_ns)},
                       {"args", {{"fence", span.fence}}}});
   }
-  nlohmann::ordered_json all{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}};
+  Json all{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}};
   if (dropped_ != 0) all["otherData"] = {{"dropped_spans", dropped_}};
-  return all.dump() + "\n";
+  return json_text(all) + "\n";
 }
 
 }  // namespace kiln::host

@@ -1,13 +1,11 @@
 #include "tune/bench_protocol.hpp"
 
-#include <nlohmann/json.hpp>
+#include "base/json.hpp"
 
 #include <array>
 
 namespace kiln::host {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::array numbers = {
     &Conv2dSpec::n,     &Conv2dSpec::c,          &Conv2dSpec::h,          &Conv2dSpec::w,        &Conv2dSpec::k,
@@ -41,12 +39,12 @@ std::string to_line(const BenchSetup& setup) {
                      {"plugin_path", or_null(sources.plugin_path)},
                      {"device", setup.device},
                      {"spec", spec}};
-  return json.dump(-1, ' ', true) + "\n";
+  return json_text(json) + "\n";
 }
 
 Result<BenchSetup> setup_of(std::string_view line) {
   try {
-    const Json json = Json::parse(line);
+    const Json json = parse_json(line);
     BenchSetup setup;
     if (const auto file = optional_text(json.at("file"))) setup.sources.file = *file;
     setup.sources.environment = json.at("environment").get<std::map<std::string, std::string>>();
@@ -76,12 +74,12 @@ std::string to_line(const Result<VariantSamples>& answer) {
   } else {
     json = {{"code", to_string(answer.error().code)}, {"message", answer.error().message}};
   }
-  return json.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+  return json_text(json) + "\n";
 }
 
 Result<VariantSamples> answer_of(std::string_view line) {
   try {
-    const Json json = Json::parse(line);
+    const Json json = parse_json(line);
     if (json.contains("code")) {
       const std::string word = json.at("code").get<std::string>();
       for (const StatusCode code : codes) {

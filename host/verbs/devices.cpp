@@ -1,14 +1,12 @@
 #include "exit_status.hpp"
+
+#include "base/json.hpp"
 #include "report/text_table.hpp"
 #include "session.hpp"
 #include "verbs/verbs.hpp"
 
-#include <nlohmann/json.hpp>
-
 namespace kiln::host {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string devices_json(const std::vector<DeviceInfo>& devices) {
   Json json{{"devices", Json::array()}};
@@ -20,7 +18,7 @@ std::string devices_json(const std::vector<DeviceInfo>& devices) {
                                {"usable", device.usable},
                                {"why_not", device.why_not.empty() ? Json(nullptr) : Json(device.why_not)}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 std::string devices_table(const std::vector<DeviceInfo>& devices) {

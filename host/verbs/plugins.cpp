@@ -1,14 +1,12 @@
 #include "exit_status.hpp"
+
+#include "base/json.hpp"
 #include "report/text_table.hpp"
 #include "session.hpp"
 #include "verbs/verbs.hpp"
 
-#include <nlohmann/json.hpp>
-
 namespace kiln::host {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string plugins_json(const std::vector<PluginReport>& plugins) {
   Json json{{"plugins", Json::array()}};
@@ -19,7 +17,7 @@ std::string plugins_json(const std::vector<PluginReport>& plugins) {
                                {"loaded", plugin.loaded},
                                {"why_not", plugin.loaded ? Json(nullptr) : Json(plugin.why_not.message)}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 std::string plugins_table(const std::vector<PluginReport>& plugins) {

@@ -1,5 +1,7 @@
 // `kiln tune`: measures the variants of each job's kernel in a child process; the winners persist.
 #include "exit_status.hpp"
+
+#include "base/json.hpp"
 #include "interrupt.hpp"
 #include "report/human.hpp"
 #include "report/text_table.hpp"
@@ -8,14 +10,10 @@
 #include "verbs/job_request.hpp"
 #include "verbs/verbs.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <cstdio>
 
 namespace kiln::host {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct TunedJob {
   std::string name, device;
@@ -144,7 +142,7 @@ int tune(const Options& options) {
     return exit_no_device;
   }
   (void)session.runtime().persist();
-  const std::string text = options.json ? json_of(tuned).dump(2) + "\n" : text_of(tuned);
+  const std::string text = options.json ? json_text(json_of(tuned), 2) + "\n" : text_of(tuned);
   if (Status status = emit(text, options.output); !status.ok()) {
     complain(status.message);
     return exit_job_failed;

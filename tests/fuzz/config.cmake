@@ -1,5 +1,5 @@
 kiln_add_fuzzer(config
-  SOURCES base/digest.cpp base/log.cpp base/status.cpp
+  SOURCES base/digest.cpp base/json.cpp base/log.cpp base/status.cpp
     config/draft.cpp config/key_table.cpp config/overrides.cpp config/plugin_sections.cpp config/reader.cpp
     config/sections.cpp config/show.cpp config/value_rule.cpp
     config/jobs/job_keys.cpp config/jobs/job_reader.cpp config/jobs/job_table.cpp config/jobs/kernel_keys.cpp

@@ -64,6 +64,8 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 }  // namespace
 
+nlohmann::json Finished::json() const { return nlohmann::json::parse(out); }
+
 TemporaryFolder::TemporaryFolder(const std::string& name) {
   std::string pattern = (std::filesystem::temp_directory_path() / "kiln-host-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder " + pattern);

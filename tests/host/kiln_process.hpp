@@ -33,7 +33,7 @@ struct Finished {
   std::string out;
   std::string err;
 
-  nlohmann::json json() const { return nlohmann::json::parse(out); }
+  nlohmann::json json() const;  // of `out`
 };
 
 struct ProcessOptions {

@@ -6,7 +6,7 @@ using namespace kiln::test;
 
 TEST_CASE("the main job: every picture and layer verified on both devices, and nothing built the second time") {
   const TemporaryFolder folder;
-  const std::string config = std::string(KILN_SOURCE_DIR) + "/configs/quickstart.toml";
+  const std::string config = KILN_SOURCE_DIR "/configs/quickstart.toml";
   for (int process = 0; process < 2; ++process) {
     const Finished finished =
         run_kiln({"run", config, "--json", "--cache-dir", folder / "cache"}, {.folder = folder.path()});

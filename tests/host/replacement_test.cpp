@@ -28,7 +28,7 @@ verify = true
 TEST_CASE("cache, executor, selector and generator are each replaced by a name in TOML") {
   const TemporaryFolder folder;
   const auto file = folder.write("tiny.toml", tiny);
-  const std::string path = std::string(KILN_PLUGIN_DIR) + ":" + KILN_FIXTURE_DIR;
+  const std::string path = KILN_PLUGIN_DIR ":" KILN_FIXTURE_DIR;
   for (const char* what : {"cache", "executor", "selector", "generator"}) {
     const std::string name = std::string("fixture_") + what;
     const Finished finished = run_kiln({"run", file, "--json", "--cache-dir", folder / "cache", "--plugin-path", path,

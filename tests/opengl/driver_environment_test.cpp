@@ -1,4 +1,4 @@
-#include "runtime/driver_environment.hpp"
+#include "runtime/drivers/driver_environment.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <optional>
 
-#include "runtime/elf_facts.hpp"
+#include "runtime/drivers/elf_facts.hpp"
 
 namespace kiln {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "opengl/support/child.hpp"
 #include "opengl/support/kernels.hpp"
-#include "runtime/driver_environment.hpp"
+#include "runtime/drivers/driver_environment.hpp"
 
 namespace kiln::support {
 namespace {

@@ -1,11 +1,9 @@
 #include "cache/format/entry_meta.hpp"
 
-#include <nlohmann/json.hpp>
+#include "base/json.hpp"
 
 namespace kiln {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int meta_schema = 1;
 
@@ -29,11 +27,11 @@ std::string encode_meta(const EntryMeta& meta) {
   object["gflops"] = meta.gflops;
   object["times_used"] = meta.times_used;
   object["last_used"] = meta.last_used;
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(object, 2) + "\n";
 }
 
 std::optional<EntryMeta> decode_meta(std::string_view json) {
-  const Json object = Json::parse(json, nullptr, false);
+  const Json object = parse_json(json);
   if (!object.is_object()) return std::nullopt;
   EntryMeta meta;
   take(object, "key", meta.key);

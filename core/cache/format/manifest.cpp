@@ -1,16 +1,15 @@
 #include "cache/format/manifest.hpp"
 
+#include "base/json.hpp"
 #include "cache/format/key_material.hpp"
 
 #include <kiln/digest.hpp>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace kiln {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Identity = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::size_t most_words = 40;
@@ -117,11 +116,11 @@ std::string encode_manifest(const DeviceInfo& device) {
   manifest["driver_identity"] = as_json(device.driver_identity);
   // Identities may hold bytes that are no text; this repeats the driver's exactly.
   manifest["driver_fields"] = hex_of(driver_fields(device));
-  return manifest.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(manifest, 2) + "\n";
 }
 
 std::optional<std::string> driver_fields_of_manifest(std::string_view json) {
-  const Json manifest = Json::parse(json, nullptr, false);
+  const Json manifest = parse_json(json);
   if (!manifest.is_object()) return std::nullopt;
   const auto fields = manifest.find("driver_fields");
   if (fields == manifest.end() || !fields->is_string()) return std::nullopt;
@@ -129,7 +128,7 @@ std::optional<std::string> driver_fields_of_manifest(std::string_view json) {
 }
 
 ManifestWords words_of_manifest(std::string_view json) {
-  const Json manifest = Json::parse(json, nullptr, false);
+  const Json manifest = parse_json(json);
   const auto word = [&](const char* name) {
     if (!manifest.is_object()) return std::string();
     const auto at = manifest.find(name);

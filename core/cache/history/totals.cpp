@@ -1,17 +1,14 @@
 #include "cache/history/totals.hpp"
 
+#include "base/json.hpp"
 #include "cache/folder/new_file.hpp"
 #include "cache/folder/read_file.hpp"
 #include "cache/history/brief_lock.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <ctime>
 
 namespace kiln {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int totals_schema = 1;
 constexpr std::uint64_t most_bytes = 64 << 10;
@@ -51,7 +48,7 @@ std::int64_t time_in(const Json& object, const char* name) {
 }
 
 Json object_of(std::string_view json) {
-  Json object = Json::parse(json, nullptr, false);
+  Json object = parse_json(json);
   if (!object.is_object() || count_in(object, "schema") != totals_schema) return {{"schema", totals_schema}};
   return object;
 }
@@ -84,7 +81,7 @@ std::string totals_with(std::string_view json, const CacheStats& process, std::i
   if (!rejected.is_object()) rejected = Json::object();
   add(rejected, reasons, process.rejected);
   object["saved_ms"] = number_in(object, "saved_ms") + process.saved_ms;
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(object, 2) + "\n";
 }
 
 CacheTotals totals_of(std::string_view json) {

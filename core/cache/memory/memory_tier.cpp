@@ -55,13 +55,21 @@ MemoryTier::~MemoryTier() = default;
   add(slot.saved_ns, entry.build_ns.load(std::memory_order_relaxed));
 }
 
-std::optional<HeldProgram> MemoryTier::get(const Digest& digest, const Device& device) noexcept {
+std::shared_ptr<const Program> MemoryTier::get(const Digest& digest, const Device& device) noexcept {
   const Guard guard = domain_.enter();
   Entry* entry = look_up(digest, device);
   if (entry == nullptr) {
     domain_.reclaim();  // a miss has time for it
-    return std::nullopt;
+    return nullptr;
   }
+  touch(*entry, guard.slot());
+  return entry->program;
+}
+
+std::optional<HeldProgram> MemoryTier::get_with_cost(const Digest& digest, const Device& device) noexcept {
+  const Guard guard = domain_.enter();
+  Entry* entry = look_up(digest, device);
+  if (entry == nullptr) return std::nullopt;
   touch(*entry, guard.slot());
   return HeldProgram{entry->program, entry->build_ns.load(std::memory_order_relaxed)};
 }

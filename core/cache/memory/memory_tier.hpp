@@ -54,7 +54,9 @@ class MemoryTier {
   MemoryTier(MemoryBounds bounds, std::unique_ptr<EvictionPolicy> policy);
   ~MemoryTier();
 
-  std::optional<HeldProgram> get(const Digest& digest, const Device& device) noexcept;
+  // nullptr where it is not there.
+  std::shared_ptr<const Program> get(const Digest& digest, const Device& device) noexcept;
+  std::optional<HeldProgram> get_with_cost(const Digest& digest, const Device& device) noexcept;
   Guard enter() noexcept { return domain_.enter(); }
   // nullptr where it is not there. The pointer is valid while the guard lives.
   const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept;

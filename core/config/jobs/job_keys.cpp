@@ -160,7 +160,8 @@ constexpr JobKeyEntry entries[] = {
      set_tensor<&JobConfig::weights>, nullptr},
     {"bias", numeric, 0, text, "", "Likewise, [k] (gemm: [n]). Left out: no bias.", set_bias, nullptr},
     {"output", numeric, 0, text, "",
-     "Where the result goes, relative to the working directory: .npy or .png. Left out: nowhere.",
+     "Where the result goes, relative to the working directory: .npy or .png. Left out: nowhere. A table's jobs put "
+     "their row's name before the extension: \"out.npy\" becomes \"out-ROW.npy\".",
      set_text<&JobConfig::output>, nullptr},
     {"verify", every, 0, boolean, "false", "Whether the whole output is compared with an independent reference.",
      set_verify, nullptr},

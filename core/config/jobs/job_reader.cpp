@@ -111,6 +111,30 @@ void register_row(Draft& draft, const std::string& name, const ConfigPlace& row,
   report.problem(job.table_at, "table: " + used_twice(name, *first) + "; expected a job name of its own");
 }
 
+// The file of one row's result: the row's name before the extension, with what could lead out of the folder replaced.
+std::string output_of_row(const std::filesystem::path& output, const std::string& row) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  };
+  std::string name = output.stem().string();
+  name += '-';
+  for (const char c : row) name += plain(c) ? c : '_';
+  name += output.extension().string();
+  return (output.parent_path() / name).string();
+}
+
+// Two results in one file: the second would replace the first.
+std::optional<std::string> output_used_before(Draft& draft, const std::string& output, const ConfigPlace& place) {
+  if (output.empty()) return std::nullopt;
+  const std::string file = std::filesystem::path(output).lexically_normal().string();
+  const auto [first, fresh] = draft.job_outputs.try_emplace(file, place);
+  if (fresh) return std::nullopt;
+  std::string problem = "output: the file " + toml_text(output);
+  problem += " is written twice, first by the job at " + first->second.file;
+  problem += ":" + std::to_string(first->second.line) + ":" + std::to_string(first->second.column);
+  return problem;
+}
+
 void expand_table(Draft& draft, const JobDraft& job, const FileContext& file, JobReport& report) {
   const std::filesystem::path path = file.base / job.table;
   const Result<std::string> text = read_text_file(path, FileKinds::regular);
@@ -126,6 +150,8 @@ void expand_table(Draft& draft, const JobDraft& job, const FileContext& file, Jo
     row.spec.activation = job.conv.activation;
     row.spec.accuracy = job.conv.accuracy;
     register_row(draft, expanded.name, row.place, job, report);
+    if (!job.job.output.empty()) expanded.output = output_of_row(job.job.output, row.name);
+    if (const auto problem = output_used_before(draft, expanded.output, row.place)) draft.problem(row.place, *problem);
     if (const Status status = validate(KernelSpec(row.spec)); !status.ok()) {
       draft.problem(row.place, "job " + toml_text(expanded.name) + ": " + status.message);
       continue;
@@ -155,6 +181,9 @@ void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileC
   }
   if (report.problems() != 0) return;
   if (form == JobForm::table) return expand_table(draft, job, file, report);
+  if (const auto problem = output_used_before(draft, job.job.output, job.job.place)) {
+    return report.problem(find_member(node, "output")->value.at, *problem);
+  }
   if (form == JobForm::conv2d) job.job.spec = job.conv;
   if (form == JobForm::gemm) job.job.spec = job.gemm;
   if (form != JobForm::kernel) {

@@ -15,13 +15,6 @@ namespace {
 constexpr ValueRule file_rule{ValueKind::text};
 constexpr ValueRule grid_rule{ValueKind::integer, 1, std::numeric_limits<std::uint32_t>::max()};
 
-bool is_identifier(std::string_view name) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  return !name.empty() && letter(name[0]) &&
-         std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || digit(c); });
-}
-
 // What stands behind "#define NAME"; nullopt where no text can say it.
 std::optional<std::string> define_text(const TomlNode& node) {
   switch (node.kind) {
@@ -33,9 +26,7 @@ std::optional<std::string> define_text(const TomlNode& node) {
       if (!std::isfinite(node.number)) return std::nullopt;
       return print_number(node.number);
     case TomlKind::text:
-      // A line's end, or a backslash before it, would let a constant grow into other lines of the source.
-      if (node.text.find_first_of(std::string_view("\n\r\\\0", 4)) != std::string::npos) return std::nullopt;
-      return node.text;
+      return is_define_text(node.text) ? std::optional(node.text) : std::nullopt;
     case TomlKind::moment:
     case TomlKind::array:
     case TomlKind::table:
@@ -53,7 +44,7 @@ void read_constants(JobDraft& draft, const JobKeyEntry&, const TomlMember& membe
                                                ", expected a table such as { A = 2.5, TAPS = 7 }");
   }
   for (const TomlMember& constant : member.value.members) {
-    if (!is_identifier(constant.key)) {
+    if (!is_define_name(constant.key)) {
       report.problem(constant.at, "constants: found the name " + toml_text(constant.key) +
                                       ", expected letters, digits and \"_\", no digit first");
     } else if (std::optional<std::string> text = define_text(constant.value)) {

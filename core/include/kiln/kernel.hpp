@@ -68,6 +68,8 @@ struct Define {  // becomes "#define name text" in front of a source
   std::string text;
   bool operator==(const Define&) const = default;
 };
+bool is_define_name(std::string_view name) noexcept;  // letters, digits and "_", no digit first
+bool is_define_text(std::string_view text) noexcept;  // one line that cannot grow into the next
 
 // The user's own kernel: binding i is tensor i.
 struct UserKernelSpec {

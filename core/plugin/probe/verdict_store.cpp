@@ -1,5 +1,7 @@
 #include "plugin/probe/verdict_store.hpp"
 
+#include "base/json.hpp"
+
 #include <kiln/buffer.hpp>
 #include <kiln/plugin.hpp>
 #include <kiln/version.hpp>
@@ -7,7 +9,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +18,6 @@ namespace kiln {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 constexpr std::uint64_t schema = 1;
 constexpr std::size_t most_entries = 256;
@@ -66,7 +66,7 @@ int replace_file(const fs::path& path, const std::string& text) {
 }
 
 template <class T>
-bool take(const json& from, const char* name, T& to) {
+bool take(const Json& from, const char* name, T& to) {
   const auto at = from.find(name);
   if (at == from.end()) return false;
   if constexpr (std::is_same_v<T, std::string>) {
@@ -83,13 +83,13 @@ bool take(const json& from, const char* name, T& to) {
 }  // namespace
 
 std::optional<std::vector<VerdictStore::Entry>> VerdictStore::parse(const std::string& text) {
-  const json whole = json::parse(text, nullptr, false);
+  const Json whole = parse_json(text);
   std::uint64_t found_schema = 0;
   if (!whole.is_object() || !take(whole, "schema", found_schema) || found_schema != schema) return std::nullopt;
   const auto list = whole.find("verdicts");
   if (list == whole.end() || !list->is_array() || list->size() > most_entries) return std::nullopt;
   std::vector<Entry> entries;
-  for (const json& item : *list) {
+  for (const Json& item : *list) {
     Entry entry;
     std::string verdict, code;
     if (!item.is_object() || !take(item, "path", entry.path) || !take(item, "host", entry.host) ||
@@ -113,7 +113,7 @@ std::optional<std::vector<VerdictStore::Entry>> VerdictStore::parse(const std::s
 }
 
 std::string VerdictStore::text() const {
-  json list = json::array();
+  Json list = Json::array();
   for (const Entry& entry : entries_) {
     list.push_back({{"path", entry.path},
                     {"host", entry.host},
@@ -126,7 +126,7 @@ std::string VerdictStore::text() const {
                     {"message", entry.verdict.status.message}});
   }
   // A name that is not UTF-8 is written with replacements and so never found again: such a plugin is probed each time.
-  return json{{"schema", schema}, {"verdicts", list}}.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return json_text({{"schema", schema}, {"verdicts", list}}, 1) + "\n";
 }
 
 VerdictStore::VerdictStore(fs::path file, std::string host, Log log)
@@ -170,7 +170,9 @@ void VerdictStore::save() {
 }
 
 std::string host_identity() {
-  std::string identity = std::string(version) + " " + build_fingerprint;
+  std::string identity(version);
+  identity += ' ';
+  identity += build_fingerprint;
   struct stat info {};
   if (stat(core_file().c_str(), &info) == 0) {
     for (const std::uint64_t number :

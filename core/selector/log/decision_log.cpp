@@ -1,9 +1,10 @@
 #include "selector/log/decision_log.hpp"
 
+#include "base/json.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,8 +13,6 @@
 
 namespace kiln::selector {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t most_pending = 1024;  // of one bucket and device: jobs whose end was never told
 
@@ -78,9 +77,9 @@ void DecisionLog::write(std::string line) {
 
 void DecisionLog::decided(const ShapeBucket& bucket, std::span<const Prospect> prospects, const Decision& decision,
                           const std::vector<double>& propensities) {
-  json candidates = json::array();
+  Json candidates = Json::array();
   for (const Prospect& prospect : prospects) {
-    json one{{"device", prospect.device->id}};
+    Json one{{"device", prospect.device->id}};
     if (prospect.run.known()) {
       one["fixed_ns"] = prospect.fixed_ns();
       one["log_ns"] = prospect.run.log_ns;
@@ -94,15 +93,14 @@ void DecisionLog::decided(const ShapeBucket& bucket, std::span<const Prospect> p
   auto& waiting = pending_[{name, prospects[decision.candidate].device->id}];
   if (waiting.size() >= most_pending) waiting.pop_front();
   waiting.push_back({id, prospects[decision.candidate].repeat});
-  write(json{{"decision", id},
-             {"bucket", name},
-             {"ground", to_string(decision.ground)},
-             {"chosen", decision.candidate},
-             {"repeat", prospects[decision.candidate].repeat},
-             {"candidates", std::move(candidates)},
-             {"options", decision.candidate_of},
-             {"propensities", propensities}}
-            .dump(-1, ' ', false, json::error_handler_t::replace));
+  write(json_text({{"decision", id},
+                   {"bucket", name},
+                   {"ground", to_string(decision.ground)},
+                   {"chosen", decision.candidate},
+                   {"repeat", prospects[decision.candidate].repeat},
+                   {"candidates", std::move(candidates)},
+                   {"options", decision.candidate_of},
+                   {"propensities", propensities}}));
 }
 
 void DecisionLog::ended(const ShapeBucket& bucket, const DeviceInfo& device, double ns, Unfit unfit) {
@@ -112,7 +110,7 @@ void DecisionLog::ended(const ShapeBucket& bucket, const DeviceInfo& device, dou
   const std::string id = oldest.id;
   if (--oldest.runs == 0 || unfit == Unfit::faulted || unfit == Unfit::timed_out) waiting->second.pop_front();
   if (waiting->second.empty()) pending_.erase(waiting);
-  write(json{{"outcome", id}, {"ns", ns}, {"unfit", to_string(unfit)}}.dump());
+  write(json_text({{"outcome", id}, {"ns", ns}, {"unfit", to_string(unfit)}}));
 }
 
 }  // namespace kiln::selector

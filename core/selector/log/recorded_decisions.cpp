@@ -1,8 +1,7 @@
 #include "selector/log/recorded_decisions.hpp"
 
+#include "base/json.hpp"
 #include "selector/log/decision_log.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <fstream>
 #include <map>
@@ -11,17 +10,15 @@
 namespace kiln::selector {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t most_line = 1 << 20;
 constexpr std::size_t most_rejected = 100;  // told one by one
 
 // Throws what the JSON library throws, or std::runtime_error, where a field is missing or out of range.
-RecordedDecision decision_of(const json& record) {
+RecordedDecision decision_of(const Json& record) {
   RecordedDecision decision;
   decision.bucket = record.at("bucket").get<std::string>();
   decision.ground = record.at("ground").get<std::string>();
-  const json& candidates = record.at("candidates");
+  const Json& candidates = record.at("candidates");
   const auto chosen = record.at("chosen").get<std::size_t>();
   const auto options = record.at("options").get<std::vector<std::size_t>>();
   const auto propensities = record.at("propensities").get<std::vector<double>>();
@@ -35,7 +32,7 @@ RecordedDecision decision_of(const json& record) {
   decision.chosen_device = candidates[chosen].at("device").get<std::string>();
   decision.chosen = options.size();
   for (std::size_t i = 0; i < options.size(); ++i) {
-    const json& candidate = candidates.at(options[i]);
+    const Json& candidate = candidates.at(options[i]);
     RecordedOption option;
     option.device = candidate.at("device").get<std::string>();
     option.option = {candidate.at("fixed_ns").get<double>(), candidate.at("log_ns").get<double>(),
@@ -62,7 +59,7 @@ class Reader {
         reject(number, "size", std::to_string(most_line) + " bytes at most", std::to_string(line.size()));
         continue;
       }
-      const json record = json::parse(line, nullptr, false);
+      const Json record = parse_json(line);
       if (!record.is_object()) {
         reject(number, "json", "an object", line.substr(0, 60));
         continue;
@@ -76,7 +73,7 @@ class Reader {
   }
 
  private:
-  void take(const json& record) {
+  void take(const Json& record) {
     if (record.contains("outcome")) {
       const auto at = index_.find(record.at("outcome").get<std::string>());
       if (at == index_.end()) return;  // its decision has left the log

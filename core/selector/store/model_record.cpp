@@ -1,8 +1,9 @@
 #include "selector/store/model_record.hpp"
 
+#include "base/json.hpp"
+
 #define XXH_INLINE_ALL  // from the header alone: no library to bind at start
 #include <xxhash.h>
-#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <cstdio>
@@ -11,8 +12,6 @@
 
 namespace kiln::selector {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t digest_digits = 16;
 constexpr std::size_t most_text = 1024;
@@ -27,27 +26,29 @@ std::string digest_of(std::string_view text) {
   return digits;
 }
 
-std::string framed(const json& record) {
+std::string framed(const Json& record) {
   // What a driver says of itself need not be UTF-8; a stray byte shall not cost the record.
-  const std::string text = record.dump(-1, ' ', false, json::error_handler_t::replace);
+  const std::string text = json_text(record);
   return digest_of(text) + " " + text;
 }
 
 std::string shortened(std::string text) {
   constexpr std::size_t most = 80;
-  if (text.size() > most) text = text.substr(0, most) + "…";
+  if (text.size() <= most) return text;
+  text.resize(most);
+  text += "…";
   return text;
 }
 
 // Reads fields; the first that is amiss stays as the rejection.
 class Reader {
  public:
-  explicit Reader(const json& record) : record_(record) {}
+  explicit Reader(const Json& record) : record_(record) {}
 
   std::string text(const char* name) {
-    const json* field = find(name);
+    const Json* field = find(name);
     if (field == nullptr) return {};
-    if (!field->is_string()) return refuse(name, "a text", field->dump()), std::string();
+    if (!field->is_string()) return refuse(name, "a text", json_text(*field)), std::string();
     auto value = field->get<std::string>();
     if (value.size() > most_text) {
       return refuse(name, "at most " + std::to_string(most_text) + " bytes", std::to_string(value.size()) + " bytes"),
@@ -56,18 +57,18 @@ class Reader {
     return value;
   }
   double number(const char* name, double most) {
-    const json* field = find(name);
+    const Json* field = find(name);
     return field == nullptr ? 0 : number_of(name, *field, most);
   }
   std::uint64_t count(const char* name, double most = most_count) {
-    const json* field = find(name);
+    const Json* field = find(name);
     return field == nullptr ? 0 : count_of(name, *field, most);
   }
   Average average(const char* name) {
-    const json* field = find(name);
+    const Json* field = find(name);
     if (field == nullptr) return {};
     if (!field->is_array() || field->size() != 3)
-      return refuse(name, "count, mean, variance", field->dump()), Average();
+      return refuse(name, "count, mean, variance", json_text(*field)), Average();
     Average value;
     value.count = count_of(name, (*field)[0], most_count);
     value.mean = number_of(name, (*field)[1], most_log);
@@ -78,34 +79,34 @@ class Reader {
   std::optional<RejectedRecord> rejected;
 
  private:
-  const json* find(const char* name) {
+  const Json* find(const char* name) {
     const auto at = record_.find(name);
     if (at != record_.end()) return &*at;
     refuse(name, "a value", "none");
     return nullptr;
   }
-  double number_of(const char* name, const json& field, double most) {
+  double number_of(const char* name, const Json& field, double most) {
     if (field.is_number() && field.get<double>() >= 0 && field.get<double>() <= most) return field.get<double>();
     char range[48];
     std::snprintf(range, sizeof range, "a number from 0 to %g", most);
-    refuse(name, range, field.dump());
+    refuse(name, range, json_text(field));
     return 0;
   }
-  std::uint64_t count_of(const char* name, const json& field, double most) {
+  std::uint64_t count_of(const char* name, const Json& field, double most) {
     if (field.is_number_unsigned() && field.get<double>() <= most) return field.get<std::uint64_t>();
     char range[48];
     std::snprintf(range, sizeof range, "a count up to %g", most);
-    refuse(name, range, field.dump());
+    refuse(name, range, json_text(field));
     return 0;
   }
   void refuse(const char* name, std::string expected, const std::string& found) {
     if (!rejected) rejected = RejectedRecord{0, std::string("field ") + name, std::move(expected), shortened(found)};
   }
 
-  const json& record_;
+  const Json& record_;
 };
 
-json json_of(const Average& average) { return {average.count, average.mean, average.variance}; }
+Json json_of(const Average& average) { return {average.count, average.mean, average.variance}; }
 
 KeyedArm arm_of(Reader& reader) {
   ArmKey key{reader.text("operation"), reader.text("device"), reader.text("driver"), reader.text("shape")};
@@ -157,16 +158,17 @@ std::variant<KeyedArm, UnfitCounts, RejectedRecord> record_of(std::string_view t
   if (const std::string found = digest_of(body); found != digest) {
     return RejectedRecord{line, "checksum", std::string(digest), found};
   }
-  const json record = json::parse(body, nullptr, false);
+  const Json record = parse_json(body);
   if (!record.is_object()) return RejectedRecord{line, "json", "an object", shortened(std::string(body))};
   Reader reader(record);
   if (const auto unfit = record.find("unfit"); unfit != record.end()) {
     UnfitCounts counts;
     if (!unfit->is_object() || unfit->size() > most_reasons) {
-      return RejectedRecord{line, "field unfit", "an object of at most 64 counts", shortened(unfit->dump())};
+      return RejectedRecord{line, "field unfit", "an object of at most 64 counts", shortened(json_text(*unfit))};
     }
     for (const auto& [reason, count] : unfit->items()) {
-      if (!count.is_number_unsigned()) return RejectedRecord{line, "field unfit", "a count", shortened(count.dump())};
+      if (!count.is_number_unsigned())
+        return RejectedRecord{line, "field unfit", "a count", shortened(json_text(count))};
       counts[reason] = count.get<std::uint64_t>();
     }
     return counts;

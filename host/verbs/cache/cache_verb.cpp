@@ -29,7 +29,7 @@ int finish(const std::string& text, const Options& options, int status) {
 }
 
 int finish_json(const Json& json, const Options& options, int status) {
-  return finish(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n", options, status);
+  return finish(json_text(json, 2) + "\n", options, status);
 }
 
 std::string no_cache_yet(const CacheConfig& cache) {
@@ -60,7 +60,7 @@ std::string rejected_text(const RejectedCounts& rejected) {
   const Json counts = rejected_json(rejected);
   for (const auto& [reason, count] : counts.items()) {
     if (count == 0) continue;
-    text += (text.empty() ? "" : ", ") + count.dump() + " " + reason;
+    text += (text.empty() ? "" : ", ") + json_text(count) + " " + reason;
   }
   return text;
 }

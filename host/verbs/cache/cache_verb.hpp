@@ -3,11 +3,10 @@
 // Thread-safety: main thread only.
 #pragma once
 
+#include "base/json.hpp"
 #include "options.hpp"
 
 #include <kiln/cache_admin.hpp>
-
-#include <nlohmann/json.hpp>
 
 #include <cstddef>
 #include <optional>
@@ -15,8 +14,6 @@
 #include <vector>
 
 namespace kiln::host {
-
-using Json = nlohmann::ordered_json;
 
 // The exit status to end with after having complained, or nullopt to go on.
 std::optional<int> read_cache_config(const Options& options, CacheConfig& cache);

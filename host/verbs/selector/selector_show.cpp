@@ -43,7 +43,7 @@ std::string model_json(const SelectorModel& model) {
                                 {"expected", record.expected},
                                 {"found", record.found}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 std::string model_text(const SelectorModel& model) {

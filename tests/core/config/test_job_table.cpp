@@ -120,7 +120,7 @@ weights = "w.npy"
   CHECK(jobs[1].input == "random:1");
   CHECK(jobs[1].weights == "random:2");
   CHECK(jobs[1].bias == "random:3");
-  CHECK(jobs[1].output == "all.npy");
+  CHECK(jobs[1].output == "all-two.npy");
   CHECK(jobs[1].device == "cpu");
   CHECK(jobs[1].verify);
   CHECK(jobs[1].base == folder.path());
@@ -138,4 +138,35 @@ TEST_CASE("config: a pipe is no table", "[config]") {
   REQUIRE(reading.problems.size() == 1);
   CHECK(reading.problems[0].message ==
         "job 1: table: " + (folder.path() / "pipe").string() + ": found a pipe or a device, expected a regular file");
+}
+
+TEST_CASE("config::job_table: every row has an output of its own", "[config]") {
+  const TableFolder folder(header + "one,1,8,8,8,8,3,3,1,1,1\n../two,1,8,8,8,8,3,3,1,1,1\n");
+  const ConfigReading reading = folder.read(R"([[job]]
+table = "layers.csv"
+input = "random:1"
+weights = "random:2"
+output = "folder.d/out.npy"
+)");
+  CHECK(texts(reading.problems) == std::vector<std::string>{});
+  REQUIRE(reading.config.jobs.size() == 2);
+  CHECK(reading.config.jobs[0].output == "folder.d/out-one.npy");
+  CHECK(reading.config.jobs[1].output == "folder.d/out-___two.npy");
+}
+
+TEST_CASE("config: two jobs that write one file are told apart before either runs", "[config]") {
+  const TableFolder folder(header + "a b,1,8,8,8,8,3,3,1,1,1\na_b,1,8,8,8,8,3,3,1,1,1\n");
+  const ConfigReading rows = folder.read(
+      "[[job]]\ntable = \"layers.csv\"\ninput = \"random:1\"\nweights = \"random:2\"\noutput = \"out.npy\"\n");
+  REQUIRE(rows.problems.size() == 1);
+  CHECK(rows.problems[0].text().find("layers.csv:3:1: output: the file \"out-a_b.npy\" is written twice") !=
+        std::string::npos);
+
+  const std::string gemm =
+      "op = \"gemm\"\nm = 2\nn = 2\nk = 2\ninput = \"random:1\"\nweights = \"random:2\"\noutput = ";
+  const ConfigReading jobs = folder.read("[[job]]\nname = \"a\"\n" + gemm +
+                                         "\"x/../out.npy\"\n[[job]]\nname = \"b\"\n" + gemm + "\"out.npy\"\n");
+  REQUIRE(jobs.problems.size() == 1);
+  CHECK(jobs.problems[0].text().find("job \"b\": output: the file \"out.npy\" is written twice") != std::string::npos);
+  CHECK(jobs.config.jobs.size() == 1);
 }

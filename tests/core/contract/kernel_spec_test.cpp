@@ -112,6 +112,19 @@ TEST_CASE("user kernel spec: a wrong field is named with the file", "[contract]"
   check_refused<Spec>(kernel(), [](Spec& s) { s.grid[1] = 0; }, {"grid[1] = 0"});
   check_refused<Spec>(kernel(), [](Spec& s) { s.bindings[1].access = Access::write; }, {"binding 1", "input or inout"});
   check_refused<Spec>(kernel(), [](Spec& s) { s.bindings[0].bytes = 0; }, {"binding 0", "empty"});
+  check_refused<Spec>(kernel(), [](Spec& s) { s.constants = {{"A", "1"}, {"2B", "1"}}; }, {"constants[1]", "'2B'"});
+  check_refused<Spec>(kernel(), [](Spec& s) { s.constants = {{"A B", "1"}}; }, {"constants[0]", "'A B'"});
+  check_refused<Spec>(kernel(),
+                      [](Spec& s) {
+                        s.constants = {{"A", "1\n#define B 2"}};
+                      },
+                      {"constants[0] A", "one line"});
+  check_refused<Spec>(kernel(), [](Spec& s) { s.constants = {{"A", "1\\"}}; }, {"constants[0] A", "backslash"});
+  check_refused<Spec>(kernel(),
+                      [](Spec& s) {
+                        s.constants = {{"A", "1"}, {"A", "2"}};
+                      },
+                      {"constants[1]", "A is defined twice"});
 }
 
 TEST_CASE("spec: FLOPs count a multiply-add as two", "[contract]") {

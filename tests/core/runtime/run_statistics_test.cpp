@@ -1,4 +1,4 @@
-#include "runtime/run_statistics.hpp"
+#include "runtime/job/run_statistics.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,9 +1,9 @@
 // Devices that share something, devices that are set aside, and programs that are built beside running jobs.
 #include "core/runtime/runtime_fixture.hpp"
 
-#include "runtime/background_builder.hpp"
-#include "runtime/resource_use.hpp"
-#include "runtime/set_aside.hpp"
+#include "runtime/devices/resource_use.hpp"
+#include "runtime/devices/set_aside.hpp"
+#include "runtime/warming/background_builder.hpp"
 
 #include <catch2/catch.hpp>
 

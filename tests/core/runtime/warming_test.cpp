@@ -1,5 +1,5 @@
 // warm: what lies on disk is linked, then dispatched over nothing, those first that spare most; nothing is built twice.
-#include "runtime/warming.hpp"
+#include "runtime/warming/warming.hpp"
 
 #include <catch2/catch.hpp>
 

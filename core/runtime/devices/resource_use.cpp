@@ -1,4 +1,4 @@
-#include "runtime/resource_use.hpp"
+#include "runtime/devices/resource_use.hpp"
 
 namespace kiln {
 

@@ -1,4 +1,4 @@
-#include "runtime/set_aside.hpp"
+#include "runtime/devices/set_aside.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "runtime/request_tensors.hpp"
+#include "runtime/job/request_tensors.hpp"
 
 #include <cstring>
 #include <span>

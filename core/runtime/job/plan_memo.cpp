@@ -1,4 +1,4 @@
-#include "runtime/plan_memo.hpp"
+#include "runtime/job/plan_memo.hpp"
 
 #define XXH_INLINE_ALL  // from the header alone: no library to bind at start
 #include <xxhash.h>

@@ -1,7 +1,7 @@
-#include "runtime/background_warming.hpp"
+#include "runtime/warming/background_warming.hpp"
 
 #include "cache/admin/selection.hpp"
-#include "runtime/warming.hpp"
+#include "runtime/warming/warming.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "runtime/verification.hpp"
+#include "runtime/job/verification.hpp"
 
 #include "reference/compare.hpp"
 

@@ -1,4 +1,4 @@
-#include "runtime/elf_facts.hpp"
+#include "runtime/drivers/elf_facts.hpp"
 
 #include <elf.h>
 #include <fcntl.h>

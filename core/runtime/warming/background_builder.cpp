@@ -1,4 +1,4 @@
-#include "runtime/background_builder.hpp"
+#include "runtime/warming/background_builder.hpp"
 
 namespace kiln {
 

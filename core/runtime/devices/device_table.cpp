@@ -1,4 +1,4 @@
-#include "runtime/device_table.hpp"
+#include "runtime/devices/device_table.hpp"
 
 #include <kiln/config_reader.hpp>
 

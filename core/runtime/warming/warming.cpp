@@ -1,4 +1,4 @@
-#include "runtime/warming.hpp"
+#include "runtime/warming/warming.hpp"
 
 #include <kiln/clock.hpp>
 

@@ -9,7 +9,7 @@
 
 #include "cache/pressure/memory_reading.hpp"
 #include "cache/pressure/pressure_decision.hpp"
-#include "runtime/device_table.hpp"
+#include "runtime/devices/device_table.hpp"
 
 #include <kiln/config.hpp>
 #include <kiln/runtime.hpp>

@@ -5,8 +5,8 @@
 // Ownership: owns drivers and (shared with running jobs) devices.
 #pragma once
 
-#include "runtime/note_store.hpp"
-#include "runtime/set_aside.hpp"
+#include "runtime/devices/set_aside.hpp"
+#include "runtime/drivers/note_store.hpp"
 
 #include <kiln/config.hpp>
 #include <kiln/device.hpp>

@@ -1,4 +1,4 @@
-#include "runtime/note_store.hpp"
+#include "runtime/drivers/note_store.hpp"
 
 #include "cache/folder/new_file.hpp"
 #include "cache/folder/open_folder.hpp"

@@ -1,6 +1,6 @@
-#include "runtime/driver_environment.hpp"
+#include "runtime/drivers/driver_environment.hpp"
 
-#include "runtime/elf_facts.hpp"
+#include "runtime/drivers/elf_facts.hpp"
 
 #include <sys/auxv.h>
 #include <unistd.h>
