@@ -34,7 +34,7 @@ using namespace kiln;
 std::size_t programs = CacheConfig{}.max_programs;  // set by main() before anything reads it
 constexpr std::size_t draws = 1 << 14;
 
-Conv2dSpec spec_of(std::size_t number) {
+KernelSpec spec_of(std::size_t number) {
   Conv2dSpec spec;
   spec.c = static_cast<std::int64_t>(number) + 1;
   spec.h = spec.w = 28;
@@ -66,7 +66,7 @@ struct Filled {
   PlanMemo memo;
   std::vector<ProgramKey> keys;
   std::vector<KernelSource> sources;
-  std::vector<Conv2dSpec> specs;
+  std::vector<KernelSpec> specs;  // as a request holds them
   std::vector<const Program*> expected;
 
   Filled() {

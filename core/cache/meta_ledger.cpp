@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t most_lines = 65536;
 constexpr std::uint64_t most_meta_bytes = 64 << 10;
+constexpr std::size_t room_to_grow = 64;  // bytes
 constexpr double ns_per_ms = 1e6;
 
 std::int64_t seconds_since_1970() {
@@ -27,12 +28,21 @@ void merge(EntryMeta& into, const EntryMeta& news) {
   if (news.last_used > 0) into.last_used = news.last_used;
 }
 
+EntryMeta meta_of(const FileContents& file) {
+  if (file.state != FileState::read) return {};
+  return decode_meta({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()}).value_or(EntryMeta{});
+}
+
+// So that counts can grow in their place: the file is rewritten in one call as long as its size stays.
+void fill_up(std::string& text, std::size_t size_before) {
+  const std::size_t size = text.size() <= size_before ? size_before : (text.size() / room_to_grow + 2) * room_to_grow;
+  text.insert(text.size() - 1, size - text.size(), ' ');  // before the line's end
+}
+
 }  // namespace
 
 EntryMeta stored_meta(DeviceFolder& folder, const Digest& digest) {
-  const FileContents file = folder.read(digest, StoredFile::meta, most_meta_bytes);
-  if (file.state != FileState::read) return {};
-  return decode_meta({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()}).value_or(EntryMeta{});
+  return meta_of(folder.read(digest, StoredFile::meta, most_meta_bytes));
 }
 
 MetaLedger::Line* MetaLedger::line(const Digest& digest) {
@@ -84,10 +94,12 @@ std::optional<MetaLedger::Line> MetaLedger::take(Line& line) {
 }
 
 std::uint64_t MetaLedger::write(const Digest& digest, const Line& news) {
-  EntryMeta meta = stored_meta(*news.folder, digest);
+  const FileContents before = news.folder->read(digest, StoredFile::meta, most_meta_bytes);
+  EntryMeta meta = meta_of(before);
   merge(meta, news.news);
-  const std::string text = encode_meta(meta);
-  return news.folder->write(digest, StoredFile::meta, std::as_bytes(std::span(text))).ok() ? text.size() : 0;
+  std::string text = encode_meta(meta);
+  fill_up(text, before.bytes.size());
+  return news.folder->update(digest, StoredFile::meta, std::as_bytes(std::span(text))).ok() ? text.size() : 0;
 }
 
 std::uint64_t MetaLedger::flush(const Digest& digest) {

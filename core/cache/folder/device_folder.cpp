@@ -97,6 +97,14 @@ Status DeviceFolder::write(const Digest& digest, StoredFile file, std::span<cons
   return write_file(folder->get(), file_name(digest, file), bytes).within("folder " + name_);
 }
 
+Status DeviceFolder::update(const Digest& digest, StoredFile file, std::span<const std::byte> bytes) {
+  if (subfolder_checked_[digest.bytes[0]].load(std::memory_order_relaxed)) {
+    const Result<int> whole = open(Create::no);
+    if (whole && overwrite_file(*whole, subfolder_of(digest) + "/" + file_name(digest, file), bytes)) return {};
+  }
+  return write(digest, file, bytes);
+}
+
 std::uint64_t DeviceFolder::remove(const Digest& digest) {
   const Result<UniqueFd> folder = open_subfolder_of(digest, Create::no);
   if (!folder || !*folder) return 0;

@@ -14,8 +14,6 @@
 #include <kiln/status.hpp>
 
 #include <sys/stat.h>
-#include <array>
-#include <atomic>
 
 #include <array>
 #include <atomic>
@@ -39,6 +37,9 @@ class DeviceFolder {
   FileContents read(const Digest& digest, StoredFile file, std::uint64_t most_bytes);
   // Replaces what has the name, at one moment.
   Status write(const Digest& digest, StoredFile file, std::span<const std::byte> bytes);
+  // The same where a reader may see a part of old and new, and for less where the number of bytes stays
+  // (overwrite_file).
+  Status update(const Digest& digest, StoredFile file, std::span<const std::byte> bytes);
   // Both files of an entry. A link of that name is removed, never what it points at. Answers the bytes that went.
   std::uint64_t remove(const Digest& digest);
   bool holds(const Digest& digest, StoredFile file) { return last_written_ns(digest, file).has_value(); }

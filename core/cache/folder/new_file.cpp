@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <kiln/clock.hpp>
 
@@ -69,6 +70,21 @@ Status NewFile::commit() {
 
 bool NewFile::is_temporary(std::string_view name) noexcept {
   return name.starts_with('.') && name.ends_with(temporary_suffix);
+}
+
+bool overwrite_file(int folder, const std::string& name, std::span<const std::byte> bytes) noexcept {
+  if (bytes.size() > most_overwritten_bytes) return false;
+  const UniqueFd file(openat(folder, name.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat at {};
+  // Another name of the same file would be written too.
+  if (!file || fstat(file.get(), &at) != 0 || !S_ISREG(at.st_mode) || at.st_uid != geteuid() || at.st_nlink != 1 ||
+      static_cast<std::uint64_t>(at.st_size) != bytes.size()) {
+    return false;
+  }
+  ssize_t written = -1;
+  do written = pwrite(file.get(), bytes.data(), bytes.size(), 0);
+  while (written < 0 && errno == EINTR);
+  return written == static_cast<ssize_t>(bytes.size());
 }
 
 Status write_file(int folder, const std::string& name, std::span<const std::byte> bytes) {

@@ -42,4 +42,11 @@ class NewFile {
 // create, write, commit.
 Status write_file(int folder, const std::string& name, std::span<const std::byte> bytes);
 
+// A file that is overwritten has one page at most: one call of the system, which a killed process has made or has not.
+inline constexpr std::size_t most_overwritten_bytes = 4096;
+// Puts the bytes over those of a file of exactly their number: ten times cheaper than a new file, and a reader beside
+// it may see a part of both, so this is for what can be done without. false: there is no such file of this user's
+// alone.
+bool overwrite_file(int folder, const std::string& name, std::span<const std::byte> bytes) noexcept;
+
 }  // namespace kiln

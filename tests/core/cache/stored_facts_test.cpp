@@ -2,7 +2,9 @@
 #include "cache/format/entry_meta.hpp"
 #include "core/cache/workplace.hpp"
 
+#include <sys/stat.h>
 #include <catch2/catch.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <chrono>
@@ -68,6 +70,38 @@ TEST_CASE("cache::stored_facts: the .meta beside a program says what it is and w
   meta = json_of(place.files(".meta").at(0));
   CHECK(meta["times_used"] == 3);
   CHECK(meta["first_dispatch_ms"] == 6.0);
+}
+
+TEST_CASE("cache::stored_facts: a .meta is rewritten in its place, and never through another name of its file") {
+  Workplace place;
+  SyntheticDevice device;
+  const auto use = [&](int times) {
+    const auto cache = place.open();
+    for (int i = 0; i < times; ++i) REQUIRE(acquire(*cache, "one", device));
+    REQUIRE(cache->persist());  // a use is counted once between two of these
+  };
+  use(1);
+  const std::filesystem::path meta = place.files(".meta").at(0);
+  struct stat before {
+  }, after{};
+  REQUIRE(stat(meta.c_str(), &before) == 0);
+  for (int i = 0; i < 20; ++i) use(1);
+  REQUIRE(stat(meta.c_str(), &after) == 0);
+  CHECK(json_of(meta)["times_used"] == 21);
+  CHECK(after.st_ino == before.st_ino);
+  CHECK(after.st_size == before.st_size);
+
+  const std::filesystem::path elsewhere = place.temporary.path() / "elsewhere";
+  std::filesystem::create_hard_link(meta, elsewhere);
+  use(1);
+  CHECK(json_of(meta)["times_used"] == 22);
+  CHECK(json_of(elsewhere)["times_used"] == 21);
+  std::filesystem::remove(elsewhere);
+
+  std::ofstream(meta) << "{\"times_used\": 5";  // damaged, and shorter
+  use(1);
+  CHECK(json_of(meta)["times_used"] == 1);
+  CHECK(json_of(meta)["label"] == "the label of one");
 }
 
 TEST_CASE("cache::stored_facts: the manifest says in words whose folder it is") {
