@@ -84,6 +84,7 @@ Told direct(const std::vector<KernelSource>& sources) {
       },
       const_cast<opengl::EglApi*>(api->get()));
   const std::uint64_t started = now_ns();
+  const double resident_before = resident_mb();
   std::vector<GLuint> programs;
   for (const KernelSource& source : sources) {
     const std::string text = "#version 430 core\n" + source.text;
@@ -124,7 +125,10 @@ Told direct(const std::vector<KernelSource>& sources) {
     gl.GetBufferSubData(GL_SHADER_STORAGE_BUFFER, 0, floats * sizeof(float), out.data());
     outputs.field("output", std::string_view(reinterpret_cast<const char*>(out.data()), floats * sizeof(float)));
   }
-  return {{{"egl", ms(started - begun)}, {"link", ms(linked - started)}, {"dispatch", ms(dispatched)}},
+  return {{{"egl", ms(started - begun)},
+           {"link", ms(linked - started)},
+           {"dispatch", ms(dispatched)},
+           {"resident_mb", resident_mb() - resident_before}},
           outputs.digest().hex()};
 }
 
@@ -323,7 +327,8 @@ int compare(const std::string& kind, int rounds, int count) {
   line("egl: kiln, plugin and canary", ours["egl"]);
   line("kiln / driver's cache", ratios);
   line("cold / kiln", gains);
-  line("resident growth, MB", ours["resident_mb"]);
+  line("resident growth, MB: driver", driver["resident_mb"]);
+  line("resident growth, MB: kiln", ours["resident_mb"]);
   line("a dispatch, us", ours["dispatch_us"]);
   line("a switch, us", ours["switch_us"]);
   std::printf("%s\n",
