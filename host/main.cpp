@@ -54,6 +54,12 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return cache_clear(options);
     case Verb::tune:
       return tune(options);
+    case Verb::tune_audit:
+      return tune_audit(options);
+    case Verb::tune_export:
+      return tune_export(options);
+    case Verb::tune_import:
+      return tune_import(options);
     case Verb::cache_explain:
       return cache_explain(options);
     case Verb::cache_persist:

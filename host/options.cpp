@@ -30,6 +30,7 @@ po::options_description all_options() {
   add("budget", po::value<std::string>()->value_name("TIME"), "the time that a job may take: 30 s (default), 5 min");
   add("exhaustive", po::bool_switch(), "every variant of the space, whatever it takes");
   add("again", po::bool_switch(), "measure also what is known");
+  add("sample", po::value<std::uint32_t>()->value_name("N"), "how many winners are measured again (default 8)");
   add("show-key", po::bool_switch(), "print the public key that an importer shall trust, and write no file");
   add("trust", po::value<std::string>()->value_name("KEY|FILE"),
       "the public key to trust: 64 hexadecimal digits, or a file that begins with them");
@@ -120,17 +121,17 @@ std::string verb_help(const VerbHelp& verb) {
 
 // The verb that the leading words name, and how many of them it takes.
 std::optional<VerbHelp> verb_of(const std::vector<std::string>& words, std::size_t& taken) {
+  std::optional<VerbHelp> named;  // by as many words as any: "tune audit" before "tune"
   for (const VerbHelp& verb : all_verbs()) {
     std::istringstream parts{std::string(verb.name)};
     std::size_t matched = 0;
     bool all = true;
     for (std::string part; all && parts >> part; ++matched) all = matched < words.size() && words[matched] == part;
-    if (all) {
-      taken = matched;
-      return verb;
-    }
+    if (!all || (named && matched <= taken)) continue;
+    taken = matched;
+    named = verb;
   }
-  return std::nullopt;
+  return named;
 }
 
 bool is_group(const std::string& word) {
@@ -232,6 +233,8 @@ Status take_tune_options(const po::variables_map& given, TuneChoices& tune) {
   }
   tune.exhaustive = given["exhaustive"].as<bool>();
   tune.again = given["again"].as<bool>();
+  if (given.count("sample") != 0) tune.sample = given["sample"].as<std::uint32_t>();
+  if (tune.sample == 0) return invalid_argument("--sample 0: expected at least 1");
   return {};
 }
 

@@ -42,12 +42,16 @@ enum class Verb {
   cache_export,
   cache_import,
   tune,
+  tune_audit,
+  tune_export,
+  tune_import,
 };
 
 struct TuneChoices {  // of `kiln tune`
   std::optional<std::chrono::nanoseconds> budget;
   bool exhaustive = false;
   bool again = false;
+  std::uint32_t sample = 8;  // of an audit: winners
 };
 
 struct CacheOptions {  // each for some of the cache verbs

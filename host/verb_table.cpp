@@ -28,6 +28,22 @@ constexpr VerbHelp verbs[] = {
      "was measured is kept at once: a run that is\nended goes on where it was.\n\n"
      "Exit status: 0 done · 1 a job failed · 2 usage or configuration · 3 no device could serve.",
      "set device json output plugin-path cache-dir log progress help version", "budget exhaustive again"},
+    {"tune audit", Verb::tune_audit, Argument::config_or_none, "[CONFIG]", "measure a sample of the winners again",
+     "Measures some of what was tuned again, each in a child process, its output compared with the reference: on every "
+     "device that has\na choice, or on --device ID. A winner whose sources have changed, that computes wrongly now, or "
+     "that takes more than a quarter\nlonger than when it won, beyond the noise of both, is marked stale: it goes on "
+     "serving, and the next `kiln tune` measures its\nshape anew. One that holds again loses its mark.\n\n"
+     "Exit status: 0 all of them hold · 1 one does not, or could not be measured · 2 usage or configuration · 3 no "
+     "such device.",
+     "set device json output plugin-path cache-dir log progress help version", "sample"},
+    {"tune export", Verb::tune_export, Argument::subject, "FILE", "write what was measured to a file",
+     "Writes every record of the tuning database to FILE, as text: for another machine with the same devices and "
+     "drivers, or to keep.",
+     "set json plugin-path cache-dir log help version"},
+    {"tune import", Verb::tune_import, Argument::subject, "FILE", "take in what was measured elsewhere",
+     "Takes in those records of FILE that are newer than what is here. Records name the device and driver that they "
+     "were measured on:\non others they serve nobody. A damaged line is counted and left out.",
+     "set json output plugin-path cache-dir log help version"},
     {"devices", Verb::devices, Argument::config_or_none, "[CONFIG]", "list the devices there are",
      "Lists every device of every plugin that could be loaded, usable or not, and why not. Loads the libraries of the "
      "drivers.",

@@ -22,6 +22,7 @@ Executor::~Executor() = default;
 DeviceSelector::~DeviceSelector() = default;
 KernelGenerator::~KernelGenerator() = default;
 VariantBench::~VariantBench() = default;
+TuningStore::~TuningStore() = default;
 Recording::~Recording() = default;
 TraceSink::~TraceSink() = default;
 

@@ -253,6 +253,22 @@ Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, V
   return generator->tune(spec, (*device)->info(), dialect, bench, options);
 }
 
+Result<std::vector<KernelSpec>> Runtime::tuned(std::string_view id) {
+  auto device = parts_->devices.open(std::string(id));
+  if (!device) return std::move(device).error();
+  KernelGenerator* generator = parts_->generator_for((*device)->info()).first;
+  TuningStore* store = generator == nullptr ? nullptr : generator->tuning();
+  if (store == nullptr) return std::vector<KernelSpec>();
+  return store->tuned((*device)->info());
+}
+
+TuningStore* Runtime::tuning() noexcept {
+  for (const auto& one : parts_->generators) {
+    if (TuningStore* store = one.generator->tuning()) return store;
+  }
+  return nullptr;
+}
+
 WarmingState Runtime::warming() const { return parts_->warming == nullptr ? WarmingState{} : parts_->warming->state(); }
 
 CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }

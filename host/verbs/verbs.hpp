@@ -12,6 +12,9 @@ namespace kiln::host {
 // started_ns: now_ns() at the start of main, from which first results are counted.
 int run(const Options& options, std::uint64_t started_ns);
 int tune(const Options& options);
+int tune_audit(const Options& options);
+int tune_export(const Options& options);
+int tune_import(const Options& options);
 int devices(const Options& options);
 int plugins(const Options& options);
 int config_check(const Options& options);

@@ -3,6 +3,8 @@
 #include <kiln/program.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 
 #include "dynamic_shaders/families/depthwise.hpp"
 #include "dynamic_shaders/families/direct_blocked.hpp"
@@ -51,6 +53,21 @@ constexpr double farthest = 4;        // doublings to a shape whose winner may s
 constexpr double model_slack = 1.25;  // what the model may see against it
 constexpr std::uint32_t slow_runs = 8;
 constexpr double slow_factor = 1.5;
+constexpr std::uint32_t audit_runs = 9;
+constexpr double audit_slack = 1.25;  // a machine has its moods: what is slower than that, and clearly so, is stale
+constexpr std::chrono::nanoseconds audit_limit = std::chrono::seconds(20);
+
+// The bench's own failures say nothing of the variant.
+bool tells_of_variant(StatusCode code) {
+  return code == StatusCode::timeout || code == StatusCode::device_lost || code == StatusCode::corrupt ||
+         code == StatusCode::invalid_argument || code == StatusCode::unsupported;
+}
+
+std::string in_ms(std::uint64_t ns) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f ms", static_cast<double>(ns) / 1e6);
+  return text;
+}
 
 std::string source_digest(const KernelPlan& plan, const DeviceInfo& device) {
   std::string digest;
@@ -123,6 +140,7 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
   if (Status status = check_dialect(dialect); !status.ok()) return status;
   const auto* conv = std::get_if<Conv2dSpec>(&spec);
   if (conv == nullptr) return unsupported(std::string(operation(spec)) + ": dynamic_shaders writes one variant of it");
+  if (options.audit) return audit(*conv, device, dialect, bench);
   TuneTask task;
   task.candidates = conv_space(*conv, device);
   task.incumbent = choose(*conv, device);
@@ -138,6 +156,52 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
   revision_.fetch_add(1, std::memory_order_acq_rel);
   if (outcome && !kept.ok()) return kept;
   return outcome;
+}
+
+Result<TuneOutcome> Generator::audit(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                     VariantBench& bench) {
+  auto winner = database_.winner(device_digest(device), canonical_text(spec));
+  if (!winner || winner->wall_ns.empty()) return not_found(canonical_text(spec) + ": nothing was tuned for it");
+  const Interval then = interval_of(winner->wall_ns);
+  TuneOutcome outcome;
+  outcome.variant = winner->variant;
+  outcome.recorded_wall_ns = then.median;
+  const auto plan = conv_variant(spec, device, dialect, winner->variant);
+  if (!plan) {
+    outcome.stale = "can no longer be made: " + plan.error().message;
+  } else if (source_digest(*plan, device) != winner->source) {
+    outcome.stale = "its sources have changed";
+  } else if (auto samples = bench.measure(winner->variant, audit_runs, audit_limit)) {
+    const Interval now = interval_of(samples->wall_ns);
+    outcome.wall_ns = now.median;
+    if (!samples->device_ns.empty()) outcome.device_ns = interval_of(samples->device_ns).median;
+    const bool slower = static_cast<double>(now.median) > audit_slack * static_cast<double>(then.median);
+    if (slower && !now.overlaps(then))
+      outcome.stale = "takes " + in_ms(now.median) + ", when tuned " + in_ms(then.median);
+  } else if (tells_of_variant(samples.error().code)) {
+    outcome.stale = "measured again: " + samples.error().text();
+  } else {
+    return std::move(samples).error();
+  }
+  if (outcome.stale != winner->why) {
+    winner->why = outcome.stale;
+    if (Status status = database_.put({*winner}); !status.ok()) return status;
+  }
+  return outcome;
+}
+
+std::vector<KernelSpec> Generator::tuned(const DeviceInfo& device) {
+  std::vector<KernelSpec> specs;
+  for (const TuningRecord& winner : database_.winners(device_digest(device))) {
+    if (const auto conv = conv_of(winner.spec)) specs.emplace_back(*conv);
+  }
+  return specs;
+}
+
+Result<MergedTuning> Generator::merge(std::string_view text) {
+  auto merged = database_.merge(text);
+  revision_.fetch_add(1, std::memory_order_acq_rel);
+  return merged;
 }
 
 void Generator::record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,

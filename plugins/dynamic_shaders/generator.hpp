@@ -18,7 +18,7 @@
 
 namespace kiln::dynamic_shaders {
 
-class Generator final : public KernelGenerator {
+class Generator final : public KernelGenerator, private TuningStore {
  public:
   // Empty: nothing that is tuned is kept beyond this process.
   explicit Generator(const std::filesystem::path& cache_directory = {});
@@ -29,6 +29,7 @@ class Generator final : public KernelGenerator {
                                       std::string_view variant) noexcept override;
   Result<TuneOutcome> tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, VariantBench& bench,
                            const TuneOptions& options) noexcept override;
+  TuningStore* tuning() noexcept override { return this; }
   std::uint64_t revision() const noexcept override { return revision_.load(std::memory_order_acquire); }
   // Where a tuned winner takes half as long again as when it won, run after run, its record becomes stale: it still
   // serves, and the next tuning measures it anew.
@@ -36,6 +37,11 @@ class Generator final : public KernelGenerator {
               const Measurement& measurement) noexcept override;
 
  private:
+  std::vector<KernelSpec> tuned(const DeviceInfo& device) override;
+  std::string exported() override { return database_.text(); }
+  Result<MergedTuning> merge(std::string_view text) override;
+
+  Result<TuneOutcome> audit(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect, VariantBench& bench);
   std::string choose(const Conv2dSpec& spec, const DeviceInfo& device);
   std::vector<TuningRecord> fresh_records(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect);
 

@@ -102,3 +102,65 @@ TEST_CASE("tune tells what has nothing to choose from, and refuses what is not t
   CHECK_THAT(nowhere.err, Contains("opengl:77"));
   CHECK(run_kiln({"tune", folder / "layer.toml", "--budget", "soon", "--cache-dir", folder / "cache"}).status == 2);
 }
+
+TEST_CASE("tune audit measures winners again, marks what does not hold, and lifts the mark where it holds again") {
+  const TemporaryFolder folder;
+  const auto audit = [&](std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"tune",     "audit",       "--json",        "--device",
+                                      "opengl:0", "--cache-dir", folder / "cache"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_kiln(words);
+  };
+  const Finished nothing = audit();
+  CHECK(nothing.status == 0);
+  CHECK(nothing.json()["winners"] == 0);
+  REQUIRE(tune(folder, {"--budget", "3 s"}).status == 0);
+  const Finished first = audit();
+  INFO(first.err << first.out);
+  const auto one = first.json()["audited"].at(0);
+  CHECK(first.json()["winners"] == 1);
+  CHECK(one["wall_ms"] > 0.0);
+  CHECK(one["tuned_wall_ms"] > 0.0);
+  CHECK(one["holds"] == (first.status == 0));
+
+  const std::string text = contents(folder / "cache/tuning.tsv");
+  const Finished exported = run_kiln({"tune", "export", folder / "all.tsv", "--cache-dir", folder / "cache"});
+  INFO(exported.err);
+  CHECK(exported.status == 0);
+  CHECK(contents(folder / "all.tsv") == text);
+  CHECK(run_kiln({"tune", "audit", "--device", "opengl:77", "--cache-dir", folder / "cache"}).status == 3);
+  CHECK(audit({"--sample", "0"}).status == 2);
+}
+
+TEST_CASE("tune import takes in what another folder measured, newer records only, and refuses what is no database") {
+  const TemporaryFolder folder;
+  REQUIRE(tune(folder, {"--budget", "3 s"}).status == 0);
+  const std::string measured = contents(folder / "cache/tuning.tsv");
+  const auto records = std::count(measured.begin(), measured.end(), '\n') - 1;
+  const auto import = [&](const std::string& file) {
+    return run_kiln({"tune", "import", file, "--json", "--cache-dir", folder / "elsewhere"});
+  };
+  std::string damaged = measured;
+  damaged[damaged.rfind('\n') - 20] ^= 1;
+  const Finished first = import(folder.write("damaged.tsv", damaged));
+  INFO(first.err << first.out);
+  REQUIRE(first.status == 0);
+  CHECK(first.json()["taken"] == records - 1);
+  CHECK(first.json()["damaged"] == 1);
+  const Finished second = import(folder / "cache/tuning.tsv");
+  CHECK(second.json()["taken"] == 1);
+  CHECK(second.json()["older"] == records - 1);
+  const std::string taken = contents(folder / "elsewhere/tuning.tsv");
+  CHECK(std::count(taken.begin(), taken.end(), '\n') == records + 1);
+
+  const Finished served =
+      run_kiln({"run", folder / "layer.toml", "--json", "--device", "opengl:0", "--cache-dir", folder / "elsewhere"});
+  REQUIRE(served.status == 0);
+  CHECK_THAT(taken, Contains(std::string(served.json()["jobs"][0]["variant"])));
+
+  const Finished other = import(folder.write("other.tsv", "something else\n"));
+  CHECK(other.status == 1);
+  CHECK_THAT(other.err, Contains("found 'something else'") && Contains("expected 'kiln-tuning 1'"));
+  CHECK(import(folder / "missing.tsv").status == 2);
+  CHECK(contents(folder / "elsewhere/tuning.tsv") == taken);
+}

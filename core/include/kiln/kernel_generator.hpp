@@ -35,6 +35,8 @@ class KernelGenerator {
   // generator has nothing to choose from.
   virtual Result<TuneOutcome> tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                    VariantBench& bench, const TuneOptions& options) noexcept;
+  // nullptr: it keeps none.
+  virtual TuningStore* tuning() noexcept { return nullptr; }
   virtual void record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
                       const Measurement& measurement) noexcept = 0;
 };

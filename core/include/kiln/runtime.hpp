@@ -126,6 +126,10 @@ class Runtime {
   // and keep the winner.
   Result<TuneOutcome> tune(const KernelSpec& spec, std::string_view device, VariantBench& bench,
                            const TuneOptions& options);
+  // Likewise the specs for which the device's generator keeps a winner.
+  Result<std::vector<KernelSpec>> tuned(std::string_view device);
+  // What the generators keep of measurements; nullptr: none of them keeps any. Lives as long as the runtime.
+  TuningStore* tuning() noexcept;
   CacheStats cache_stats() const;
   const WorkCounters& counters() const noexcept;
   Result<std::uint64_t> persist();

@@ -1,9 +1,10 @@
 // What a generator and whoever tunes it say to each other: a bench that runs one variant, what was asked, what came
-// out.
+// out; and what is asked of the measurements that a generator keeps.
 //
 // Thread-safety: values; a VariantBench is used by one thread at a time. Ownership: the caller's.
 #pragma once
 
+#include <kiln/kernel.hpp>
 #include <kiln/status.hpp>
 
 #include <atomic>
@@ -53,6 +54,7 @@ struct TuneOptions {
   std::chrono::nanoseconds budget = std::chrono::seconds(30);  // of one spec
   bool exhaustive = false;                                     // the whole space, whatever it costs
   bool again = false;                                          // measure also what is known
+  bool audit = false;  // measure what won before, nothing else, and mark it where it no longer holds
   std::function<void(const TuneProgress&)> progress;
   const std::atomic<bool>* stop = nullptr;  // true: end between two measurements; what was measured is kept
 };
@@ -68,6 +70,35 @@ struct TuneOutcome {
   std::size_t candidates = 0;  // measured now
   std::size_t known = 0;       // taken from records
   std::vector<std::string> rejected;  // "variant: why"
+  // Of an audit, which fills in the variant and its medians beside these and nothing else.
+  std::uint64_t recorded_wall_ns = 0;  // when it won
+  std::string stale;                   // why it no longer holds; empty: it does
+};
+
+struct DeviceInfo;
+
+struct MergedTuning {  // records
+  std::size_t taken = 0;
+  std::size_t older = 0;    // passed over: what is here is as new
+  std::size_t damaged = 0;  // left out
+};
+
+// The measurements that a generator keeps, over all its devices.
+//
+// Thread-safety: every method from any thread. Ownership: the generator's.
+class TuningStore {
+ public:
+  TuningStore() = default;
+  TuningStore(const TuningStore&) = delete;
+  TuningStore& operator=(const TuningStore&) = delete;
+  virtual ~TuningStore();
+
+  // The specs that have a winner on the device, in an order that stays.
+  virtual std::vector<KernelSpec> tuned(const DeviceInfo& device) = 0;
+  // All of them, as a text that merge() takes.
+  virtual std::string exported() = 0;
+  // Takes in what is newer than what is here. corrupt: the text is none of exported().
+  virtual Result<MergedTuning> merge(std::string_view text) = 0;
 };
 
 }  // namespace kiln

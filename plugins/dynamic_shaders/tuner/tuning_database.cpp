@@ -48,6 +48,15 @@ Status write_all(int fd, std::string_view text, const std::filesystem::path& fil
   return {};
 }
 
+template <class Visit>
+void for_each_line(std::string_view text, const Visit& visit) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    visit(line);
+  }
+}
+
 }  // namespace
 
 void TuningDatabase::take(std::string_view text) {
@@ -55,16 +64,13 @@ void TuningDatabase::take(std::string_view text) {
     damaged_ += text.empty() ? 0 : 1;
     return;
   }
-  text.remove_prefix(header.size());
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  for_each_line(text.substr(header.size()), [&](std::string_view line) {
     if (auto record = record_of(line)) {
       replace(*record);
     } else {
       ++damaged_;
     }
-  }
+  });
 }
 
 void TuningDatabase::read() {
@@ -138,11 +144,50 @@ void TuningDatabase::prune() {
   }
 }
 
-Status TuningDatabase::write() const {
+std::string TuningDatabase::whole_text() const {
   std::string text(header);
   for (const auto& [key, shape] : records_) {
     for (const TuningRecord& record : shape) text += to_line(record);
   }
+  return text;
+}
+
+std::string TuningDatabase::text() {
+  const std::lock_guard lock(mutex_);
+  read();
+  return whole_text();
+}
+
+Result<MergedTuning> TuningDatabase::merge(std::string_view text) {
+  if (!text.starts_with(header)) {
+    return corrupt("is no tuning database: found '" +
+                   std::string(text.substr(0, std::min<std::size_t>(text.find('\n'), 40))) +
+                   "' as its first line, expected '" + std::string(header.substr(0, header.size() - 1)) + "'");
+  }
+  MergedTuning merged;
+  std::vector<TuningRecord> newer;
+  for_each_line(text.substr(header.size()), [&](std::string_view line) {
+    auto record = record_of(line);
+    if (!record) {
+      ++merged.damaged;
+      return;
+    }
+    bool older = false;
+    for (const TuningRecord& ours : of(record->device, record->spec)) {
+      if (ours.when < record->when) continue;
+      older = older || ours.variant == record->variant;
+      if (ours.verdict == Verdict::winner && record->verdict == Verdict::winner) record->verdict = Verdict::measured;
+    }
+    ++(older ? merged.older : merged.taken);
+    if (!older) newer.push_back(std::move(*record));
+  });
+  if (newer.empty()) return merged;
+  if (Status status = put(newer); !status.ok()) return status;
+  return merged;
+}
+
+Status TuningDatabase::write() const {
+  const std::string text = whole_text();
   std::string name = file_.string() + ".XXXXXX";
   const UniqueFd fd(mkostemp(name.data(), O_CLOEXEC));
   if (!fd) return failed("making a file beside", file_);

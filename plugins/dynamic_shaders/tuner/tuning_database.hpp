@@ -9,6 +9,7 @@
 #pragma once
 
 #include <kiln/device.hpp>
+#include <kiln/tuning.hpp>
 #include <kiln/kernel.hpp>
 
 #include <atomic>
@@ -64,12 +65,19 @@ class TuningDatabase {
   // makes the winner before it `measured`. io: the file could not be written; memory has the records all the same.
   Status put(const std::vector<TuningRecord>& records);
 
+  // As the file has it.
+  std::string text();
+  // Puts those records of such a text that are newer than what is here. An imported winner that is older than the
+  // winner here becomes `measured`. corrupt: the text does not begin as one.
+  Result<MergedTuning> merge(std::string_view text);
+
  private:
   using Key = std::pair<std::string, std::string>;  // device, spec
   void read();                                      // REQUIRES: mutex_ held
   void take(std::string_view text);
   void replace(const TuningRecord& record);
   void prune();
+  std::string whole_text() const;
   Status write() const;
 
   const std::filesystem::path file_;

@@ -1,0 +1,149 @@
+// `kiln tune audit`: measures a sample of the winners again, and marks those that no longer hold.
+#include "base/json.hpp"
+#include "exit_status.hpp"
+#include "interrupt.hpp"
+#include "report/human.hpp"
+#include "session.hpp"
+#include "tune/bench_process.hpp"
+#include "verbs/verbs.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+namespace kiln::host {
+namespace {
+
+struct Audited {
+  std::string device, spec, words;
+  Status status;
+  TuneOutcome outcome;
+
+  bool holds() const { return status.ok() && outcome.stale.empty(); }
+};
+
+// "1x64x56x56 to 64, 3x3, stride 1, pad 1", and what is not usual.
+std::string words_of(const Conv2dSpec& s) {
+  const auto pair = [](std::int64_t y, std::int64_t x) {
+    std::string text = std::to_string(y);
+    if (x != y) text += "," + std::to_string(x);
+    return text;
+  };
+  std::string words;
+  for (const std::int64_t extent : {s.n, s.c, s.h, s.w}) words += (words.empty() ? "" : "x") + std::to_string(extent);
+  words += " to " + std::to_string(s.k) + ", " + std::to_string(s.r) + "x" + std::to_string(s.s);
+  words += ", stride " + pair(s.stride_y, s.stride_x) + ", pad " + pair(s.pad_y, s.pad_x);
+  if (s.dilation_y != 1 || s.dilation_x != 1) words += ", dilation " + pair(s.dilation_y, s.dilation_x);
+  if (s.groups != 1) words += ", groups " + std::to_string(s.groups);
+  if (s.bias == Bias::per_channel) words += ", bias";
+  if (s.activation == Activation::relu) words += ", relu";
+  if (s.accuracy == Accuracy::winograd) words += ", winograd allowed";
+  return words;
+}
+
+Json json_of(const std::vector<Audited>& audited, std::size_t winners) {
+  Json list = Json::array();
+  for (const Audited& one : audited) {
+    const auto ms = [&](std::uint64_t ns) { return ns == 0 ? Json(nullptr) : Json(static_cast<double>(ns) / 1e6); };
+    list.push_back({{"device", one.device},
+                    {"spec", one.spec},
+                    {"variant", one.outcome.variant},
+                    {"holds", one.holds()},
+                    {"stale", one.outcome.stale.empty() ? Json(nullptr) : Json(one.outcome.stale)},
+                    {"error", one.status.ok() ? Json(nullptr) : Json(one.status.message)},
+                    {"wall_ms", ms(one.outcome.wall_ns)},
+                    {"tuned_wall_ms", ms(one.outcome.recorded_wall_ns)}});
+  }
+  return {{"schema", 1}, {"winners", winners}, {"audited", list}};
+}
+
+std::string text_of(const std::vector<Audited>& audited, std::size_t winners) {
+  if (winners == 0) return "nothing was tuned\n";
+  std::string text;
+  std::size_t holding = 0;
+  for (const Audited& one : audited) {
+    text += one.words + " on " + one.device + ": ";
+    if (!one.status.ok()) {
+      text += "not measured: " + visible(one.status.message);
+    } else if (one.holds()) {
+      char times[96];
+      std::snprintf(times, sizeof times, "holds: %.3f ms, when tuned %.3f ms",
+                    static_cast<double>(one.outcome.wall_ns) / 1e6,
+                    static_cast<double>(one.outcome.recorded_wall_ns) / 1e6);
+      text += times;
+      ++holding;
+    } else {
+      text += "stale: " + visible(one.outcome.stale);
+    }
+    text += "\n  " + visible(one.outcome.variant) + "\n";
+  }
+  return text + std::to_string(holding) + " of " + std::to_string(audited.size()) + " hold; " +
+         counted(winners, "winner") + " in all\n";
+}
+
+// Which ones differ from audit to audit, so that each is met in time.
+std::vector<KernelSpec> sample_of(std::vector<KernelSpec> specs, std::size_t most) {
+  std::mt19937 random{std::random_device{}()};
+  std::vector<KernelSpec> sample;
+  std::sample(specs.begin(), specs.end(), std::back_inserter(sample), static_cast<std::ptrdiff_t>(most), random);
+  return sample;
+}
+
+}  // namespace
+
+int tune_audit(const Options& options) {
+  Session session(options);
+  for (const auto step :
+       {&Session::read, &Session::load_plugins, &Session::require_plugins, &Session::create_runtime}) {
+    if (const auto end = (session.*step)()) return *end;
+  }
+  install_interrupt_handlers();
+  ConfigSources sources = options.sources;
+  if (sources.file) sources.file = std::filesystem::absolute(*sources.file);
+  std::vector<Audited> audited;
+  std::size_t winners = 0;
+  bool met = options.device.empty();
+  {
+    ProgressLine progress(options.progress);
+    for (const DeviceInfo& device : session.runtime().devices()) {
+      if (options.device.empty() ? !device.usable : device.id != options.device) continue;
+      met = true;
+      auto specs = session.runtime().tuned(device.id);
+      if (!specs) {
+        audited.push_back({device.id, {}, "every shape", std::move(specs).error(), {}});
+        continue;
+      }
+      winners += specs->size();
+      for (const KernelSpec& spec : sample_of(std::move(*specs), options.tune.sample)) {
+        if (interrupted()) break;
+        const auto& conv = std::get<Conv2dSpec>(spec);  // nothing else has variants
+        progress.show(words_of(conv) + " on " + device.id);
+        BenchProcess bench(PluginLoader::default_probe(), {sources, device.id, conv});
+        TuneOptions how;
+        how.stop = &interrupted();
+        how.audit = true;
+        auto outcome = session.runtime().tune(spec, device.id, bench, how);
+        Audited one{device.id, canonical_text(spec), words_of(conv), {}, {}};
+        if (outcome) {
+          one.outcome = std::move(*outcome);
+        } else {
+          one.status = std::move(outcome).error();
+        }
+        audited.push_back(std::move(one));
+      }
+    }
+  }
+  if (interrupted()) end_by_signal();
+  if (!met) {
+    complain("device " + options.device + ": there is no such device");
+    return exit_no_device;
+  }
+  const std::string text = options.json ? json_text(json_of(audited, winners), 2) + "\n" : text_of(audited, winners);
+  if (Status status = emit(text, options.output); !status.ok()) {
+    complain(status.message);
+    return exit_job_failed;
+  }
+  return std::ranges::all_of(audited, &Audited::holds) ? exit_done : exit_job_failed;
+}
+
+}  // namespace kiln::host

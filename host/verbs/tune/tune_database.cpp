@@ -1,0 +1,82 @@
+// `kiln tune export` and `kiln tune import`: what was measured, as a file of text.
+#include "base/json.hpp"
+#include "exit_status.hpp"
+#include "report/human.hpp"
+#include "session.hpp"
+#include "verbs/verbs.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+namespace kiln::host {
+namespace {
+
+constexpr std::uintmax_t most_bytes = std::uintmax_t{64} << 20;  // as the database itself
+
+// The store of the session's generators, or the exit status to end with.
+std::optional<int> open_store(Session& session, TuningStore*& store) {
+  for (const auto step :
+       {&Session::read, &Session::load_plugins, &Session::require_plugins, &Session::create_runtime}) {
+    if (const auto end = (session.*step)()) return *end;
+  }
+  store = session.runtime().tuning();
+  if (store != nullptr) return std::nullopt;
+  complain("no generator that is loaded keeps measurements: plugins.load names none that does");
+  return exit_job_failed;
+}
+
+int finish_with(const Json& json, const std::string& text, const Options& options) {
+  const Status status = emit(options.json ? json_text(json, 2) + "\n" : text, options.output);
+  if (status.ok()) return exit_done;
+  complain(status.message);
+  return exit_job_failed;
+}
+
+}  // namespace
+
+int tune_export(const Options& options) {
+  Session session(options);
+  TuningStore* store = nullptr;
+  if (const auto end = open_store(session, store)) return *end;
+  const std::string text = store->exported();
+  if (Status status = emit(text, options.subject); !status.ok()) {
+    complain(status.message);
+    return exit_job_failed;
+  }
+  const auto lines = static_cast<std::size_t>(std::ranges::count(text, '\n'));
+  const std::size_t records = lines == 0 ? 0 : lines - 1;  // the first line tells the form
+  return finish_with({{"schema", 1}, {"file", options.subject}, {"records", records}},
+                     visible(options.subject) + ": " + counted(records, "record") + "\n", options);
+}
+
+int tune_import(const Options& options) {
+  std::error_code error;
+  const std::filesystem::path file = options.subject;
+  const std::uintmax_t size = std::filesystem::file_size(file, error);
+  std::ifstream in(file, std::ios::binary);
+  if (error || !in) {
+    complain("file " + visible(options.subject) + ": cannot be read" + (error ? ": " + error.message() : ""));
+    return exit_usage;
+  }
+  if (size > most_bytes) {
+    complain("file " + visible(options.subject) + ": has " + std::to_string(size) + " bytes, expected at most " +
+             std::to_string(most_bytes));
+    return exit_usage;
+  }
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  Session session(options);
+  TuningStore* store = nullptr;
+  if (const auto end = open_store(session, store)) return *end;
+  const auto merged = store->merge(text);
+  if (!merged) {
+    complain("file " + visible(options.subject) + ": " + merged.error().message);
+    return exit_job_failed;
+  }
+  return finish_with({{"schema", 1}, {"taken", merged->taken}, {"older", merged->older}, {"damaged", merged->damaged}},
+                     "took in " + counted(merged->taken, "record") + "; " + std::to_string(merged->older) +
+                         " no newer than here, " + std::to_string(merged->damaged) + " damaged\n",
+                     options);
+}
+
+}  // namespace kiln::host
