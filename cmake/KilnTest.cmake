@@ -14,10 +14,11 @@ if(KILN_TESTS AND NOT KILN_FUZZ)
 endif()
 
 # use_tls=0: the leak checker of GCC 12 dies reading the thread-local storage of libgomp's threads where libraries were
-# opened after those threads began. Quoted: the sanitizers' options end at a space.
+# opened after those threads began. atexit_sleep_ms: instead of a second, which some tests' hundreds of processes would sleep each.
+# Quoted: the sanitizers' options end at a space.
 set(KILN_SANITIZER_ENVIRONMENT
   "LSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/lsan.supp':print_suppressions=0:use_tls=0"
-  "TSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/tsan.supp'")
+  "TSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/tsan.supp':atexit_sleep_ms=20")
 
 function(kiln_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LIBRARIES;DEPENDS")
