@@ -190,7 +190,7 @@ Result<TuneOutcome> Generator::audit(const Conv2dSpec& spec, const DeviceInfo& d
   return outcome;
 }
 
-std::vector<KernelSpec> Generator::tuned(const DeviceInfo& device) {
+std::vector<KernelSpec> Generator::tuned(const DeviceInfo& device) noexcept {
   std::vector<KernelSpec> specs;
   for (const TuningRecord& winner : database_.winners(device_digest(device))) {
     if (const auto conv = conv_of(winner.spec)) specs.emplace_back(*conv);
@@ -198,7 +198,7 @@ std::vector<KernelSpec> Generator::tuned(const DeviceInfo& device) {
   return specs;
 }
 
-Result<MergedTuning> Generator::merge(std::string_view text) {
+Result<MergedTuning> Generator::merge(std::string_view text) noexcept {
   auto merged = database_.merge(text);
   revision_.fetch_add(1, std::memory_order_acq_rel);
   return merged;

@@ -37,9 +37,9 @@ class Generator final : public KernelGenerator, private TuningStore {
               const Measurement& measurement) noexcept override;
 
  private:
-  std::vector<KernelSpec> tuned(const DeviceInfo& device) override;
-  std::string exported() override { return database_.text(); }
-  Result<MergedTuning> merge(std::string_view text) override;
+  std::vector<KernelSpec> tuned(const DeviceInfo& device) noexcept override;
+  std::string exported() noexcept override { return database_.text(); }
+  Result<MergedTuning> merge(std::string_view text) noexcept override;
 
   Result<TuneOutcome> audit(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect, VariantBench& bench);
   std::string choose(const Conv2dSpec& spec, const DeviceInfo& device);

@@ -94,11 +94,11 @@ class TuningStore {
   virtual ~TuningStore();
 
   // The specs that have a winner on the device, in an order that stays.
-  virtual std::vector<KernelSpec> tuned(const DeviceInfo& device) = 0;
+  virtual std::vector<KernelSpec> tuned(const DeviceInfo& device) noexcept = 0;
   // All of them, as a text that merge() takes.
-  virtual std::string exported() = 0;
+  virtual std::string exported() noexcept = 0;
   // Takes in what is newer than what is here. corrupt: the text is none of exported().
-  virtual Result<MergedTuning> merge(std::string_view text) = 0;
+  virtual Result<MergedTuning> merge(std::string_view text) noexcept = 0;
 };
 
 }  // namespace kiln
