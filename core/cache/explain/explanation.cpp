@@ -13,6 +13,9 @@ namespace kiln {
 namespace {
 
 constexpr std::size_t shown_digits = 12;
+// A file's time and the process's clock differ: a kernel stamps files finer than time() reads, FAT rounds up to 2 s, a
+// network's server has a clock of its own.
+constexpr std::int64_t clock_slack_s = 2;
 
 struct Stored {
   Area area = Area::invalid;
@@ -59,7 +62,7 @@ MissExplanation explain(const CacheRoot& root, const Missed& missed, const std::
       continue;
     }
     // What came later cannot have been there: neither what was written later nor what was itself missed later.
-    if (one.written_s > missed.key.missed_s || missed_later.contains(one.entry.digest)) continue;
+    if (one.written_s > missed.key.missed_s + clock_slack_s || missed_later.contains(one.entry.digest)) continue;
     auto compared = compare_keys(missed.key.material, one.material);
     if (!compared) continue;
     const bool other_label =

@@ -7,12 +7,14 @@
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>
 
+#include <chrono>
 #include <functional>
 
 namespace kiln::test {
 namespace {
 
 using Catch::Matchers::Contains;
+using namespace std::chrono_literals;
 
 KernelSource base_source() {
   KernelSource source = source_of("first line\nsecond line\nthird line\n");
@@ -139,6 +141,26 @@ TEST_CASE("cache::explain: a new driver is one cause, and its words are told") {
   CHECK(misses->back().reason == "absent");
   CHECK_FALSE(misses->back().nearest);
   CHECK(misses->back().stored_now);
+}
+
+TEST_CASE("cache::explain: a file's clock may run a little ahead of the process's, and what came much later is left out") {
+  struct Case {
+    std::chrono::seconds ahead;
+    bool compared;
+  };
+  for (const Case& each : {Case{1s, true}, Case{3600s, false}}) {
+    Workplace place;
+    SyntheticDevice device;
+    REQUIRE(acquire(*place.open(), "one", device));
+    const auto file = place.files(".bin").at(0);
+    std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() + each.ahead);
+    REQUIRE(acquire(*place.open(), "two", device));
+    const auto misses = explain_misses(place.config, key_for("two", device).digest.hex());
+    INFO("stored " << each.ahead.count() << " s ahead of the miss");
+    REQUIRE(misses);
+    REQUIRE(misses->size() == 1);
+    CHECK(misses->front().nearest.has_value() == each.compared);
+  }
 }
 
 TEST_CASE("cache::explain: a program that was rejected says so, and one never missed is told from one unknown") {
