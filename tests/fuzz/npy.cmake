@@ -1,4 +1,0 @@
-kiln_add_fuzzer(npy
-  SOURCES data/npy.cpp data/npy_header.cpp data/regular_file.cpp base/atomic_file.cpp base/digest.cpp base/status.cpp
-          contract/interfaces.cpp base/clock.cpp contract/kernel_spec.cpp contract/tensor.cpp contract/names.cpp
-  LIBRARIES OpenSSL::Crypto)
