@@ -28,6 +28,17 @@ void make_private_folder(const std::filesystem::path& folder) {
 
 Session::~Session() = default;
 
+std::optional<int> Session::open_plugins() {
+  if (const auto end = read()) return end;
+  return load_plugins();
+}
+
+std::optional<int> Session::open_runtime() {
+  if (const auto end = open_plugins()) return end;
+  if (const auto end = require_plugins()) return end;
+  return create_runtime();
+}
+
 std::optional<int> Session::read() {
   ConfigReading reading = read_config(options_.sources);
   if (!reading.problems.empty()) return complain_of(reading.problems);

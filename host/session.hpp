@@ -26,10 +26,12 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Each answers the exit status to end with after having complained, or nullopt to go on. In this order:
-  std::optional<int> read();             // the configuration; sets the environment that drivers read
-  std::optional<int> load_plugins();     // sections of plugins are checked against their keys
-  std::optional<int> require_plugins();  // those that the configuration calls required
+  // Each answers the exit status to end with after having complained, or nullopt to go on.
+  // Reads the configuration, sets the environment that drivers read, loads the plugins and checks their sections.
+  std::optional<int> open_plugins();
+  // The same, and further: every plugin that the configuration requires is there, and the runtime is made.
+  std::optional<int> open_runtime();
+  // After open_plugins(), where a required plugin that is missing is no matter.
   std::optional<int> create_runtime();
 
   const Options& options() const noexcept { return options_; }
@@ -43,6 +45,10 @@ class Session {
   const std::vector<PluginReport>& plugins() const noexcept { return plugins_; }
 
  private:
+  std::optional<int> read();
+  std::optional<int> load_plugins();
+  std::optional<int> require_plugins();
+
   const Options& options_;
   ConsoleLog sink_;
   Log log_;

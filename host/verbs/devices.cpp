@@ -1,9 +1,10 @@
-#include "exit_status.hpp"
-
 #include "base/json.hpp"
 #include "report/text_table.hpp"
 #include "session.hpp"
+#include "verbs/finish.hpp"
 #include "verbs/verbs.hpp"
+
+#include <algorithm>
 
 namespace kiln::host {
 namespace {
@@ -38,18 +39,11 @@ std::string devices_table(const std::vector<DeviceInfo>& devices) {
 
 int devices(const Options& options) {
   Session session(options);
-  for (const auto step : {&Session::read, &Session::load_plugins, &Session::create_runtime}) {
-    if (const auto end = (session.*step)()) return *end;
-  }
+  if (const auto end = session.open_plugins()) return *end;  // a required plugin that is missing hides no device
+  if (const auto end = session.create_runtime()) return *end;
   const std::vector<DeviceInfo> found = session.runtime().devices();
-  if (Status status = emit(options.json ? devices_json(found) : devices_table(found), options.output); !status.ok()) {
-    complain(status.message);
-    return exit_job_failed;
-  }
-  for (const DeviceInfo& device : found) {
-    if (device.usable) return exit_done;
-  }
-  return exit_no_device;
+  const bool any = std::ranges::any_of(found, &DeviceInfo::usable);
+  return finish(options.json ? devices_json(found) : devices_table(found), options, any ? exit_done : exit_no_device);
 }
 
 }  // namespace kiln::host

@@ -1,8 +1,8 @@
-#include "exit_status.hpp"
 
 #include "base/json.hpp"
 #include "report/text_table.hpp"
 #include "session.hpp"
+#include "verbs/finish.hpp"
 #include "verbs/verbs.hpp"
 
 namespace kiln::host {
@@ -35,15 +35,9 @@ std::string plugins_table(const std::vector<PluginReport>& plugins) {
 
 int plugins(const Options& options) {
   Session session(options);
-  for (const auto step : {&Session::read, &Session::load_plugins}) {
-    if (const auto end = (session.*step)()) return *end;
-  }
+  if (const auto end = session.open_plugins()) return *end;
   const std::string text = options.json ? plugins_json(session.plugins()) : plugins_table(session.plugins());
-  if (Status status = emit(text, options.output); !status.ok()) {
-    complain(status.message);
-    return exit_job_failed;
-  }
-  return exit_done;
+  return finish(text, options);
 }
 
 }  // namespace kiln::host

@@ -1,8 +1,8 @@
-#include "exit_status.hpp"
 #include "interrupt.hpp"
 #include "report/run_progress.hpp"
 #include "report/run_report.hpp"
 #include "session.hpp"
+#include "verbs/finish.hpp"
 #include "verbs/job_request.hpp"
 #include "verbs/verbs.hpp"
 
@@ -76,10 +76,7 @@ int exit_status_of(const std::vector<JobOutcome>& jobs) {
 
 int run(const Options& options, std::uint64_t started_ns) {
   Session session(options);
-  for (const auto step :
-       {&Session::read, &Session::load_plugins, &Session::require_plugins, &Session::create_runtime}) {
-    if (const auto end = (session.*step)()) return *end;
-  }
+  if (const auto end = session.open_runtime()) return *end;
   const std::vector<JobConfig>& jobs = session.config().jobs;
   if (jobs.empty()) {
     complain(options.sources.file.value_or("the configuration").string() + ": no [[job]]: nothing to run");
@@ -116,11 +113,7 @@ int run(const Options& options, std::uint64_t started_ns) {
   const std::string text = options.json
                                ? run_json(outcome)
                                : run_table(outcome, colour_on_stdout() && !options.output ? Colour::yes : Colour::no);
-  if (Status status = emit(text, options.output); !status.ok()) {
-    complain(status.message);
-    return exit_job_failed;
-  }
-  return traced.ok() ? exit_status_of(outcome.jobs) : exit_job_failed;
+  return finish(text, options, traced.ok() ? exit_status_of(outcome.jobs) : exit_job_failed);
 }
 
 }  // namespace kiln::host

@@ -84,8 +84,8 @@ int cache_export(const Options& options) {
     }
     const auto key = bundle_public_key(cache);
     if (!key) return complain_of(key.error());
-    if (options.json) return finish_json({{"schema", 1}, {"public_key", *key}}, options, exit_done);
-    return finish(*key + "\n", options, exit_done);
+    if (options.json) return finish_json({{"schema", 1}, {"public_key", *key}}, options);
+    return finish(*key + "\n", options);
   }
   if (options.subject.empty()) {
     complain("kiln cache export: no file named; usage: kiln cache export FILE [LABEL|KEY...]");
@@ -115,10 +115,7 @@ int cache_import(const Options& options) {
   {
     // Closed before anything is placed: a driver shall find its own folder as it left it.
     Session session(options);
-    for (const auto step :
-         {&Session::read, &Session::load_plugins, &Session::require_plugins, &Session::create_runtime}) {
-      if (const auto end = (session.*step)()) return *end;
-    }
+    if (const auto end = session.open_runtime()) return *end;
     cache = session.config().cache;
     session.runtime().open_ahead(options.device.empty() ? session.config().device.prefer : options.device);
     for (DeviceInfo& device : session.runtime().known_devices()) {
@@ -129,8 +126,8 @@ int cache_import(const Options& options) {
   request.driver_cache = driver_cache_here(cache);
   const auto taken = import_cache(cache, request);
   if (!taken) return complain_of(taken.error());
-  return options.json ? finish_json(import_json(options.subject, *taken), options, exit_done)
-                      : finish(import_text(*taken), options, exit_done);
+  return options.json ? finish_json(import_json(options.subject, *taken), options)
+                      : finish(import_text(*taken), options);
 }
 
 }  // namespace kiln::host

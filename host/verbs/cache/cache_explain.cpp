@@ -78,11 +78,11 @@ int cache_explain(const Options& options) {
   if (options.json) {
     Json json{{"schema", 1}, {"misses", Json::array()}};
     for (const MissExplanation& miss : *misses) json["misses"].push_back(explanation_json(miss));
-    return finish_json(json, options, exit_done);
+    return finish_json(json, options);
   }
   std::string text;
   for (const MissExplanation& miss : *misses) text += (text.empty() ? "" : "\n") + explanation_text(miss);
-  return finish(text, options, exit_done);
+  return finish(text, options);
 }
 
 }  // namespace kiln::host

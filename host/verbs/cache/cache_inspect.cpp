@@ -79,8 +79,8 @@ int cache_inspect(const Options& options) {
   if (const auto end = read_cache_config(options, cache)) return *end;
   const auto one = inspect_program(cache, options.subject);
   if (!one) return complain_of(one.error());
-  if (options.json) return finish_json(inspection_json(*one), options, exit_done);
-  return finish(inspection_text(*one), options, exit_done);
+  if (options.json) return finish_json(inspection_json(*one), options);
+  return finish(inspection_text(*one), options);
 }
 
 }  // namespace kiln::host

@@ -71,10 +71,10 @@ int cache_list(const Options& options) {
   if (!exists) return complain_of(exists.error());
   const auto stored = cache_inventory(cache, Detail::programs);
   if (!stored) return complain_of(stored.error());
-  if (options.json) return finish_json(list_json(*stored), options, exit_done);
-  if (!*exists) return finish(no_cache_yet(cache), options, exit_done);
-  if (stored->programs.empty()) return finish("nothing is stored\n", options, exit_done);
-  return finish(list_text(*stored), options, exit_done);
+  if (options.json) return finish_json(list_json(*stored), options);
+  if (!*exists) return finish(no_cache_yet(cache), options);
+  if (stored->programs.empty()) return finish("nothing is stored\n", options);
+  return finish(list_text(*stored), options);
 }
 
 }  // namespace kiln::host

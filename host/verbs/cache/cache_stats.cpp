@@ -106,9 +106,9 @@ int cache_stats(const Options& options) {
   if (!stored) return complain_of(stored.error());
   const auto totals = cache_totals(cache);
   if (!totals) return complain_of(totals.error());
-  if (options.cache.prometheus) return finish(cache_prometheus(*totals, *stored, cache), options, exit_done);
-  if (options.json) return finish_json(stats_json(cache, *totals, *stored, *exists), options, exit_done);
-  return finish(*exists ? stats_text(cache, *totals, *stored) : no_cache_yet(cache), options, exit_done);
+  if (options.cache.prometheus) return finish(cache_prometheus(*totals, *stored, cache), options);
+  if (options.json) return finish_json(stats_json(cache, *totals, *stored, *exists), options);
+  return finish(*exists ? stats_text(cache, *totals, *stored) : no_cache_yet(cache), options);
 }
 
 }  // namespace kiln::host

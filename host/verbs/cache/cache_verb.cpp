@@ -18,20 +18,6 @@ std::optional<int> read_cache_config(const Options& options, CacheConfig& cache)
   return std::nullopt;
 }
 
-int complain_of(const Status& status) {
-  complain(visible(status.message));
-  return status.code == StatusCode::invalid_argument ? exit_usage : exit_job_failed;
-}
-
-int finish(const std::string& text, const Options& options, int status) {
-  const Status written = emit(text, options.output);
-  return written.ok() ? status : complain_of(written);
-}
-
-int finish_json(const Json& json, const Options& options, int status) {
-  return finish(json_text(json, 2) + "\n", options, status);
-}
-
 std::string no_cache_yet(const CacheConfig& cache) {
   return "there is no cache at " + visible(cache.directory.string()) + " yet\n";
 }

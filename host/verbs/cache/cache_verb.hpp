@@ -5,6 +5,7 @@
 
 #include "base/json.hpp"
 #include "options.hpp"
+#include "verbs/finish.hpp"
 
 #include <kiln/cache_admin.hpp>
 
@@ -17,13 +18,6 @@ namespace kiln::host {
 
 // The exit status to end with after having complained, or nullopt to go on.
 std::optional<int> read_cache_config(const Options& options, CacheConfig& cache);
-
-// Complains, and answers the exit status that fits: 2 where what was asked for is wrong, else 1.
-int complain_of(const Status& status);
-
-// The result to standard output or --output; `status` where that worked.
-int finish(const std::string& text, const Options& options, int status);
-int finish_json(const Json& json, const Options& options, int status);
 
 // "there is no cache at DIR yet\n"
 std::string no_cache_yet(const CacheConfig& cache);

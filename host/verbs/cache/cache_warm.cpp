@@ -65,10 +65,7 @@ std::string warm_text(const std::vector<WarmedDevice>& devices) {
 
 int cache_warm(const Options& options) {
   Session session(options);
-  for (const auto step :
-       {&Session::read, &Session::load_plugins, &Session::require_plugins, &Session::create_runtime}) {
-    if (const auto end = (session.*step)()) return *end;
-  }
+  if (const auto end = session.open_runtime()) return *end;
   install_interrupt_handlers();
   bool well = true;
   WarmRequest request;

@@ -68,8 +68,7 @@ int selector_replay(const Options& options) {
       options.subject.empty() ? reading.config.cache.directory : std::filesystem::path(options.subject);
   const auto replay = replay_selector_log(log, reading.config.selector);
   if (!replay) return complain_of(replay.error());
-  return options.json ? finish_json(replay_json(*replay), options, exit_done)
-                      : finish(replay_text(*replay), options, exit_done);
+  return options.json ? finish_json(replay_json(*replay), options) : finish(replay_text(*replay), options);
 }
 
 }  // namespace kiln::host

@@ -18,7 +18,7 @@ int selector_reset(const Options& options) {
   const auto reset = reset_selector_model(cache.directory, options.device);
   if (!reset) return complain_of(reset.error());
   if (options.json) {
-    return finish_json({{"schema", 1}, {"removed", reset->removed}, {"kept", reset->kept}}, options, exit_done);
+    return finish_json({{"schema", 1}, {"removed", reset->removed}, {"kept", reset->kept}}, options);
   }
   return finish(counted(reset->removed, "record") + " removed, " + std::to_string(reset->kept) + " kept\n", options,
                 exit_done);

@@ -92,7 +92,7 @@ int selector_show(const Options& options) {
   if (!options.device.empty()) {
     std::erase_if(model->arms, [&](const LearnedArm& arm) { return arm.device != options.device; });
   }
-  return finish(options.json ? model_json(*model) : model_text(*model), options, exit_done);
+  return finish(options.json ? model_json(*model) : model_text(*model), options);
 }
 
 }  // namespace kiln::host

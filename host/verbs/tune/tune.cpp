@@ -1,12 +1,11 @@
 // `kiln tune`: measures the variants of each job's kernel in a child process; the winners persist.
-#include "exit_status.hpp"
 
-#include "base/json.hpp"
 #include "interrupt.hpp"
 #include "report/human.hpp"
 #include "report/text_table.hpp"
 #include "session.hpp"
 #include "tune/bench_process.hpp"
+#include "verbs/finish.hpp"
 #include "verbs/job_request.hpp"
 #include "verbs/verbs.hpp"
 
@@ -107,10 +106,7 @@ TunedJob tune_job(const RunRequest& request, const std::string& device, Session&
 
 int tune(const Options& options) {
   Session session(options);
-  for (const auto step :
-       {&Session::read, &Session::load_plugins, &Session::require_plugins, &Session::create_runtime}) {
-    if (const auto end = (session.*step)()) return *end;
-  }
+  if (const auto end = session.open_runtime()) return *end;
   install_interrupt_handlers();
   const std::string asked = options.device.empty() ? session.config().device.prefer : options.device;
   std::vector<TunedJob> tuned;
@@ -142,12 +138,8 @@ int tune(const Options& options) {
     return exit_no_device;
   }
   (void)session.runtime().persist();
-  const std::string text = options.json ? json_text(json_of(tuned), 2) + "\n" : text_of(tuned);
-  if (Status status = emit(text, options.output); !status.ok()) {
-    complain(status.message);
-    return exit_job_failed;
-  }
-  return well ? exit_done : exit_job_failed;
+  const int status = well ? exit_done : exit_job_failed;
+  return options.json ? finish_json(json_of(tuned), options, status) : finish(text_of(tuned), options, status);
 }
 
 }  // namespace kiln::host

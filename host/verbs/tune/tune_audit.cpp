@@ -1,10 +1,9 @@
 // `kiln tune audit`: measures a sample of the winners again, and marks those that no longer hold.
-#include "base/json.hpp"
-#include "exit_status.hpp"
 #include "interrupt.hpp"
 #include "report/human.hpp"
 #include "session.hpp"
 #include "tune/bench_process.hpp"
+#include "verbs/finish.hpp"
 #include "verbs/verbs.hpp"
 
 #include <algorithm>
@@ -93,10 +92,7 @@ std::vector<KernelSpec> sample_of(std::vector<KernelSpec> specs, std::size_t mos
 
 int tune_audit(const Options& options) {
   Session session(options);
-  for (const auto step :
-       {&Session::read, &Session::load_plugins, &Session::require_plugins, &Session::create_runtime}) {
-    if (const auto end = (session.*step)()) return *end;
-  }
+  if (const auto end = session.open_runtime()) return *end;
   install_interrupt_handlers();
   ConfigSources sources = options.sources;
   if (sources.file) sources.file = std::filesystem::absolute(*sources.file);
@@ -138,12 +134,9 @@ int tune_audit(const Options& options) {
     complain("device " + options.device + ": there is no such device");
     return exit_no_device;
   }
-  const std::string text = options.json ? json_text(json_of(audited, winners), 2) + "\n" : text_of(audited, winners);
-  if (Status status = emit(text, options.output); !status.ok()) {
-    complain(status.message);
-    return exit_job_failed;
-  }
-  return std::ranges::all_of(audited, &Audited::holds) ? exit_done : exit_job_failed;
+  const int status = std::ranges::all_of(audited, &Audited::holds) ? exit_done : exit_job_failed;
+  return options.json ? finish_json(json_of(audited, winners), options, status)
+                      : finish(text_of(audited, winners), options, status);
 }
 
 }  // namespace kiln::host

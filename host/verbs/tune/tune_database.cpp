@@ -1,8 +1,7 @@
 // `kiln tune export` and `kiln tune import`: what was measured, as a file of text.
-#include "base/json.hpp"
-#include "exit_status.hpp"
 #include "report/human.hpp"
 #include "session.hpp"
+#include "verbs/finish.hpp"
 #include "verbs/verbs.hpp"
 
 #include <algorithm>
@@ -16,20 +15,10 @@ constexpr std::uintmax_t most_bytes = std::uintmax_t{64} << 20;  // as the datab
 
 // The store of the session's generators, or the exit status to end with.
 std::optional<int> open_store(Session& session, TuningStore*& store) {
-  for (const auto step :
-       {&Session::read, &Session::load_plugins, &Session::require_plugins, &Session::create_runtime}) {
-    if (const auto end = (session.*step)()) return *end;
-  }
+  if (const auto end = session.open_runtime()) return *end;
   store = session.runtime().tuning();
   if (store != nullptr) return std::nullopt;
   complain("no generator that is loaded keeps measurements: plugins.load names none that does");
-  return exit_job_failed;
-}
-
-int finish_with(const Json& json, const std::string& text, const Options& options) {
-  const Status status = emit(options.json ? json_text(json, 2) + "\n" : text, options.output);
-  if (status.ok()) return exit_done;
-  complain(status.message);
   return exit_job_failed;
 }
 
@@ -46,8 +35,8 @@ int tune_export(const Options& options) {
   }
   const auto lines = static_cast<std::size_t>(std::ranges::count(text, '\n'));
   const std::size_t records = lines == 0 ? 0 : lines - 1;  // the first line tells the form
-  return finish_with({{"schema", 1}, {"file", options.subject}, {"records", records}},
-                     visible(options.subject) + ": " + counted(records, "record") + "\n", options);
+  if (options.json) return finish_json({{"schema", 1}, {"file", options.subject}, {"records", records}}, options);
+  return finish(visible(options.subject) + ": " + counted(records, "record") + "\n", options);
 }
 
 int tune_import(const Options& options) {
@@ -73,10 +62,13 @@ int tune_import(const Options& options) {
     complain("file " + visible(options.subject) + ": " + merged.error().message);
     return exit_job_failed;
   }
-  return finish_with({{"schema", 1}, {"taken", merged->taken}, {"older", merged->older}, {"damaged", merged->damaged}},
-                     "took in " + counted(merged->taken, "record") + "; " + std::to_string(merged->older) +
-                         " no newer than here, " + std::to_string(merged->damaged) + " damaged\n",
-                     options);
+  if (options.json) {
+    return finish_json(
+        {{"schema", 1}, {"taken", merged->taken}, {"older", merged->older}, {"damaged", merged->damaged}}, options);
+  }
+  return finish("took in " + counted(merged->taken, "record") + "; " + std::to_string(merged->older) +
+                    " no newer than here, " + std::to_string(merged->damaged) + " damaged\n",
+                options);
 }
 
 }  // namespace kiln::host
