@@ -51,8 +51,6 @@ Result<KernelPlan> conv_variant(const Conv2dSpec& spec, const DeviceInfo& device
 
 constexpr double farthest = 4;        // doublings to a shape whose winner may serve
 constexpr double model_slack = 1.25;  // what the model may see against it
-constexpr std::uint32_t slow_runs = 8;
-constexpr double slow_factor = 1.5;
 constexpr std::uint32_t audit_runs = 9;
 constexpr double audit_slack = 1.25;  // a machine has its moods: what is slower than that, and clearly so, is stale
 constexpr std::chrono::nanoseconds audit_limit = std::chrono::seconds(20);
@@ -206,23 +204,18 @@ Result<MergedTuning> Generator::merge(std::string_view text) noexcept {
 
 void Generator::record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
                        const Measurement& measurement) noexcept {
-  if (measurement.first_run || measurement.device_ns == 0 || !std::holds_alternative<Conv2dSpec>(spec)) return;
-  if (!database_.has_winners()) return;
-  const std::string machine = device_digest(device), text = canonical_text(spec);
-  auto winner = database_.winner(machine, text);
-  if (!winner || winner->variant != variant || winner->device_ns.empty()) return;
-  const double expected = static_cast<double>(interval_of(winner->device_ns).median);
-  const bool slow = expected > 0 && static_cast<double>(measurement.device_ns) > slow_factor * expected;
-  bool tell = false;
-  {
-    const std::lock_guard lock(drift_mutex_);
-    Drift& drift = drifts_[machine + text + std::string(variant)];
-    drift.slow = slow ? drift.slow + 1 : 0;
-    tell = drift.slow >= slow_runs && !drift.told;
-    drift.told = drift.told || tell;
-  }
-  if (!tell) return;
-  winner->why = std::to_string(slow_runs) + " runs in a row took " + std::to_string(measurement.device_ns) +
+  const auto* conv = std::get_if<Conv2dSpec>(&spec);
+  if (measurement.first_run || measurement.device_ns == 0 || conv == nullptr || !database_.has_winners()) return;
+  const auto find = [&] { return database_.winner(device_digest(device), canonical_text(spec)); };
+  const auto timed = [&] {
+    const auto winner = find();
+    if (!winner || winner->device_ns.empty()) return DriftWatch::Winner{};
+    return DriftWatch::Winner{winner->variant, interval_of(winner->device_ns).median};
+  };
+  if (!drift_watch_.drifts(device.id, *conv, revision(), variant, measurement.device_ns, timed)) return;
+  auto winner = find();
+  if (!winner || winner->variant != variant) return;
+  winner->why = std::to_string(DriftWatch::slow_runs) + " runs in a row took " + std::to_string(measurement.device_ns) +
                 " ns and the like, when tuned " + std::to_string(interval_of(winner->device_ns).median);
   (void)database_.put({*winner});  // a folder that cannot be written costs nobody a result
 }

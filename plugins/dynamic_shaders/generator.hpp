@@ -10,10 +10,9 @@
 
 #include <atomic>
 #include <filesystem>
-#include <map>
-#include <mutex>
 #include <string>
 
+#include "dynamic_shaders/tuner/drift_watch.hpp"
 #include "dynamic_shaders/tuner/tuning_database.hpp"
 
 namespace kiln::dynamic_shaders {
@@ -45,14 +44,9 @@ class Generator final : public KernelGenerator, private TuningStore {
   std::string choose(const Conv2dSpec& spec, const DeviceInfo& device);
   std::vector<TuningRecord> fresh_records(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect);
 
-  struct Drift {
-    std::uint32_t slow = 0;  // runs in a row
-    bool told = false;
-  };
   TuningDatabase database_;
   std::atomic<std::uint64_t> revision_{0};
-  std::mutex drift_mutex_;
-  std::map<std::string, Drift> drifts_;  // by device, spec and variant
+  DriftWatch drift_watch_;
 };
 
 }  // namespace kiln::dynamic_shaders

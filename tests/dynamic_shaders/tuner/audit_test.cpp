@@ -59,6 +59,7 @@ struct Fixture {
       for (const Pass& pass : plan->passes) won.source += key_of(pass.source, device, {}).digest.hex().substr(0, 16);
     }
     for (std::uint64_t i = 0; i < 15; ++i) won.wall_ns.push_back(990'000 + i * 1'500);
+    won.device_ns = won.wall_ns;
     REQUIRE(TuningDatabase(folder / "tuning.tsv").put({won}).ok());
   }
   TuneOutcome audit() {
@@ -152,6 +153,21 @@ TEST_CASE("dynamic_shaders::tuning_database: an older winner from elsewhere does
   CHECK(again->taken == 0);
   CHECK(again->older == 1);
   CHECK(here.merge("kiln-tuning 7\n").error().code == StatusCode::corrupt);
+}
+
+TEST_CASE("dynamic_shaders::audit: a winner that runs slowly again and again becomes stale without an audit") {
+  Fixture f;
+  f.remember_winner();
+  Generator generator(f.folder);
+  REQUIRE(generator.generate(f.spec, f.device, Dialect::glsl)->variant == "direct/plain");
+  Measurement slow;
+  slow.first_run = true;
+  slow.device_ns = 2'000'000;
+  for (int i = 0; i < 20; ++i) generator.record(f.spec, f.device, "direct/plain", slow);
+  CHECK(f.kept().empty());  // a first run is no measure
+  slow.first_run = false;
+  for (int i = 0; i < 8; ++i) generator.record(f.spec, f.device, "direct/plain", slow);
+  CHECK_THAT(f.kept(), Catch::Contains("8 runs in a row took 2000000 ns"));
 }
 
 }  // namespace kiln::dynamic_shaders

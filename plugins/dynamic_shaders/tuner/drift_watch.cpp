@@ -1,0 +1,32 @@
+#include "dynamic_shaders/tuner/drift_watch.hpp"
+
+namespace kiln::dynamic_shaders {
+
+std::size_t DriftWatch::Hash::operator()(const Key& key) const noexcept {
+  const Conv2dSpec& s = key.spec;
+  std::size_t hash = std::hash<std::string>{}(key.device_id);
+  for (const std::int64_t each : {s.n, s.c, s.h, s.w, s.k, s.r, s.s, s.stride_y, s.pad_y, s.groups}) {
+    hash = (hash ^ static_cast<std::size_t>(each)) * 0x9e3779b97f4a7c15u;  // 2^64 ÷ the golden ratio
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+bool DriftWatch::drifts(const std::string& device_id, const Conv2dSpec& spec, std::uint64_t revision,
+                        std::string_view variant, std::uint64_t device_ns, const std::function<Winner()>& find) {
+  const std::lock_guard lock(mutex_);
+  if (revision != revision_) watched_.clear();
+  revision_ = revision;
+  const auto [at, is_new] = watched_.try_emplace({device_id, spec});
+  Watched& watched = at->second;
+  if (is_new) watched.winner = find();
+  const Winner& winner = watched.winner;
+  if (winner.device_ns == 0 || winner.variant != variant) return false;
+  const bool slow = static_cast<double>(device_ns) > slow_factor * static_cast<double>(winner.device_ns);
+  watched.slow = slow ? watched.slow + 1 : 0;
+  if (watched.told || watched.slow < slow_runs) return false;
+  watched.told = true;
+  return true;
+}
+
+}  // namespace kiln::dynamic_shaders

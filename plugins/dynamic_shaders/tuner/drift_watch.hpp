@@ -1,0 +1,53 @@
+// DriftWatch: whether tuned winners still take the time that they took when they won.
+//
+// Told of every run, so a run costs a lookup: what a winner's runs are compared with is asked for once a revision.
+// Thread-safety: every method from any thread. Ownership: values.
+#pragma once
+
+#include <kiln/kernel.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace kiln::dynamic_shaders {
+
+class DriftWatch {
+ public:
+  static constexpr std::uint32_t slow_runs = 8;  // in a row: a busy machine slows some, not all
+  static constexpr double slow_factor = 1.5;
+
+  struct Winner {
+    std::string variant;
+    std::uint64_t device_ns = 0;  // the median when it won; 0 where there is no winner
+  };
+
+  // True once for each winner, with the last of slow_runs runs in a row that took over slow_factor times its median.
+  // `find` is asked where this device's spec was not met since `revision` changed.
+  bool drifts(const std::string& device_id, const Conv2dSpec& spec, std::uint64_t revision, std::string_view variant,
+              std::uint64_t device_ns, const std::function<Winner()>& find);
+
+ private:
+  struct Key {
+    std::string device_id;
+    Conv2dSpec spec;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const noexcept;
+  };
+  struct Watched {
+    Winner winner;
+    std::uint32_t slow = 0;  // runs in a row
+    bool told = false;
+  };
+
+  std::mutex mutex_;
+  std::uint64_t revision_ = 0;
+  std::unordered_map<Key, Watched, Hash> watched_;
+};
+
+}  // namespace kiln::dynamic_shaders
