@@ -49,6 +49,7 @@ DeviceInfo AmdgpuDriver::describe(const RenderNode& node) const {
   DeviceInfo info;
   info.kind = DeviceKind::gpu;
   info.name = pci_name(node);
+  info.physical_id = "pci:" + node.bus;  // as the OpenGL plugin has it from sysfs
   info.driver = "unknown";
   const auto version = nodes_.version(node);
   if (!version) {

@@ -85,6 +85,7 @@ TEST_CASE("amdgpu_pm4: a real node is listed and not initialized without the opt
   REQUIRE(devices.size() == 1);
   CHECK(devices[0].id == "amdgpu:0");
   CHECK(devices[0].kind == DeviceKind::gpu);
+  CHECK(devices[0].physical_id == "pci:0000:03:00.0");  // what the OpenGL plugin calls the same card
   CHECK(devices[0].name == "AMD device 1002:744c at 0000:03:00.0");
   CHECK(devices[0].driver == "amdgpu 3.49.0 (AMD GPU)");
   CHECK_FALSE(devices[0].usable);
