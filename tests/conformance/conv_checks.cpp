@@ -1,12 +1,11 @@
 #include <catch2/catch.hpp>
-#include <cstdlib>
-#include <string_view>
 
 #include "conformance/checks.hpp"
 #include "conformance/plan_runner.hpp"
 #include "conformance/reference.hpp"
 #include "conformance/shape_budget.hpp"
 #include "support/conv_cases.hpp"
+#include "support/long_form.hpp"
 
 namespace kiln::conformance {
 namespace {
@@ -15,11 +14,6 @@ namespace {
 constexpr double short_budget = 8e6;
 constexpr std::size_t random_shapes = 300;
 constexpr std::int64_t random_budget = 1 << 20;
-
-bool long_form() {
-  const char* chosen = std::getenv("KILN_TEST_LONG");
-  return chosen != nullptr && std::string_view(chosen) == "1";
-}
 
 void check_values(const Conv2dSpec& spec, const KernelPlan& plan, std::uint64_t seed, Values values, Memory memory) {
   auto tensors = random_tensors(plan.tensors, seed, values);
@@ -43,7 +37,7 @@ TEST_CASE("conformance: every layer of the workload tables is right", "[conforma
   std::uint64_t seed = 1000;
   for (const char* table : {"mobilenet_v2", "prior_system", "resnet50", "vgg16"}) {
     for (const support::NamedConv& layer : support::workload_cases(table)) {
-      Conv2dSpec spec = long_form() ? layer.spec : within_budget(layer.spec, short_budget);
+      Conv2dSpec spec = test::is_long() ? layer.spec : within_budget(layer.spec, short_budget);
       if (++seed % 3 == 0) spec.bias = Bias::per_channel, spec.activation = Activation::relu;
       INFO(table << " " << layer.name << ": " << canonical_text(spec));
       const KernelPlan plan = plan_for(spec);

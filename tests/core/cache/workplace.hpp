@@ -19,12 +19,6 @@
 
 namespace kiln::test {
 
-// Whether the long forms are asked for: KILN_TEST_LONG=1.
-inline bool is_long() {
-  const char* value = std::getenv("KILN_TEST_LONG");
-  return value != nullptr && *value == '1';
-}
-
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -1,11 +1,11 @@
 // Many jobs from many threads, against the same jobs one at a time: with copies long enough for the threads apart, and
 // with waits of every kind. KILN_TEST_LONG=1 runs ten times as many.
 #include "core/executor/jobs.hpp"
+#include "support/long_form.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <atomic>
-#include <cstdlib>
 #include <deque>
 #include <thread>
 
@@ -76,7 +76,7 @@ void run_from_threads(Memory memory, std::uint32_t in_flight, std::size_t jobs, 
   CHECK(right == jobs);
 }
 
-std::size_t many(std::size_t jobs) { return std::getenv("KILN_TEST_LONG") != nullptr ? 10 * jobs : jobs; }
+std::size_t many(std::size_t jobs) { return is_long() ? 10 * jobs : jobs; }
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // Two processes write the model all the time, are killed at any moment, and records are damaged between: what a save
 // answered for is never lost, and a damaged record costs itself alone.
 #include "core/selector/candidates.hpp"
+#include "support/long_form.hpp"
 
 #include "selector/store/model_store.hpp"
 
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -92,8 +92,7 @@ bool damage(const std::filesystem::path& file, const std::string& device) {
 }  // namespace
 
 TEST_CASE("selector store: killed while it is written, by two writers, with damaged records between", "[selector]") {
-  const bool long_run = std::getenv("KILN_TEST_LONG") != nullptr;
-  const int kills = long_run ? 500 : 24;
+  const int kills = is_long() ? 500 : 24;
   const TemporaryFolder folder;
   const auto file = folder.path() / "selector.model";
   std::mt19937 random(1);

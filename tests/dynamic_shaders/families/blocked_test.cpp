@@ -4,6 +4,7 @@
 #include "dynamic_shaders/families/direct_blocked.hpp"
 #include "dynamic_shaders/families/family_check.hpp"
 #include "support/conv_cases.hpp"
+#include "support/long_form.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
@@ -26,7 +27,7 @@ Blocking draw(Dice& dice) {
 bool quick_to_build(const ConvShape& shape, const Blocking& b) {
   const std::int64_t terms =
       b.k * b.x * b.y * shape.s * (b.rows == Rows::unrolled ? shape.r : 1) * (b.packing == Packing::channels ? 4 : 1);
-  return terms <= (long_form() ? 2048 : 640);
+  return terms <= (test::is_long() ? 2048 : 640);
 }
 
 // Absent: the kernel is too large to be unrolled by any of them.
@@ -66,7 +67,7 @@ TEST_CASE("direct/blocked: random shapes by random blockings are right") {
 TEST_CASE("direct/blocked: 1x1 kernels are right as products of matrices") {
   if (device_under_test() == nullptr) return;
   Dice dice(60);
-  const std::size_t shapes = long_form() ? 100 : 8;
+  const std::size_t shapes = test::is_long() ? 100 : 8;
   for (std::size_t i = 0; i < shapes; ++i) {
     Conv2dSpec spec;
     spec.n = dice.one_of({1, 1, 3});

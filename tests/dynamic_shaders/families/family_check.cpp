@@ -11,6 +11,7 @@
 #include "conformance/plan_runner.hpp"
 #include "conformance/reference.hpp"
 #include "reference/compare.hpp"
+#include "support/long_form.hpp"
 #include "support/plugin_under_test.hpp"
 
 namespace kiln::dynamic_shaders {
@@ -80,12 +81,7 @@ Device* device_under_test() {
   return owned.device.get();
 }
 
-bool long_form() {
-  const char* chosen = std::getenv("KILN_TEST_LONG");
-  return chosen != nullptr && std::string_view(chosen) == "1";
-}
-
-std::size_t shapes_wanted() { return long_form() ? 300 : 24; }
+std::size_t shapes_wanted() { return test::is_long() ? 300 : 24; }
 
 std::uint64_t Dice::next() {  // splitmix64
   state_ += 0x9e3779b97f4a7c15u;

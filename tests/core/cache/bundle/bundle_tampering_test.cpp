@@ -1,10 +1,9 @@
 // Bundles that somebody altered, cut, signed with another key, or signed with evil in mind: refused, and nothing
 // placed.
 #include "core/cache/bundle/machines.hpp"
+#include "support/long_form.hpp"
 
 #include <catch2/catch.hpp>
-
-#include <cstdlib>
 
 namespace kiln::test {
 namespace {
@@ -12,8 +11,6 @@ namespace {
 using Catch::Matchers::Contains;
 
 const std::string driver_a(64, 'a');
-
-bool in_long_form() { return std::getenv("KILN_TEST_LONG") != nullptr; }
 
 struct Exported {
   Machine first, second;
@@ -40,7 +37,7 @@ TEST_CASE("cache::bundle: one bit altered anywhere in the file, and it is refuse
   Exported exported;
   const std::string trust = exported.first.key();
   REQUIRE(exported.bytes.size() > 800);
-  const std::size_t step = in_long_form() ? 1 : 3;
+  const std::size_t step = is_long() ? 1 : 3;
   int refused = 0, tried = 0;
   for (std::size_t at = 0; at < exported.bytes.size(); at += at < 64 || at + 70 > exported.bytes.size() ? 1 : step) {
     std::vector<std::byte> altered = exported.bytes;
@@ -55,7 +52,7 @@ TEST_CASE("cache::bundle: one bit altered anywhere in the file, and it is refuse
 TEST_CASE("cache::bundle: cut off anywhere, or with something after its end, it is refused whole") {
   Exported exported;
   const std::string trust = exported.first.key();
-  const std::size_t step = in_long_form() ? 1 : 17;
+  const std::size_t step = is_long() ? 1 : 17;
   for (std::size_t size = 0; size < exported.bytes.size(); size += size < 130 ? 1 : step) {
     std::vector<std::byte> cut(exported.bytes.begin(), exported.bytes.begin() + static_cast<std::ptrdiff_t>(size));
     CAPTURE(size);
