@@ -31,9 +31,12 @@ struct Behind : Workplace {
     rules.grace = milliseconds(1);
     rules.look = milliseconds(1);
   }
+  // As a whole: a reader shall not meet a file that is being written.
   void memory_stalls(double percent) {
-    std::ofstream(rules.memory.stalls) << "some avg10=" << percent << " avg60=0.00 avg300=0.00 total=0\n"
-                                       << "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+    const auto written = temporary.path() / "stalls.new";
+    std::ofstream(written) << "some avg10=" << percent << " avg60=0.00 avg300=0.00 total=0\n"
+                           << "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+    std::filesystem::rename(written, rules.memory.stalls);
   }
   std::unique_ptr<BackgroundWarming> start() {
     return std::make_unique<BackgroundWarming>(
