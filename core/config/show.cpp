@@ -92,6 +92,11 @@ std::vector<std::pair<std::string, ConfigValue>> job_values(const JobConfig& job
   add("input", job.input), add("weights", job.weights), add("bias", job.bias), add("output", job.output);
   add("source", job.source);
   for (const Define& constant : job.constants) values.emplace_back("constants." + constant.name, constant.text);
+  for (const UserKernelSpec::Parameter& parameter : job.tune) {
+    std::string texts;
+    for (const std::string& text : parameter.texts) texts += (texts.empty() ? "" : ", ") + text;
+    values.emplace_back("tune." + parameter.name, texts);
+  }
   for (std::size_t i = 0; i < job.bindings.size(); ++i) {
     const bool read = job.bindings[i].access == Access::read;
     values.emplace_back("bindings[" + std::to_string(i) + (read ? "].input" : "].inout"), job.bindings[i].file);
@@ -105,7 +110,11 @@ std::vector<std::pair<std::string, ConfigValue>> job_values(const JobConfig& job
 std::string computation(const JobConfig& job) {
   if (job.op == "kernel") {
     std::string text = "kernel grid=";
-    for (const std::uint32_t groups : job.grid) text += (text.back() == '=' ? "" : "x") + std::to_string(groups);
+    for (std::size_t axis = 0; axis < job.grid.size(); ++axis) {
+      const std::string& expression = job.grid_expressions[axis];
+      text += axis == 0 ? "" : "x";
+      text += expression.empty() ? std::to_string(job.grid[axis]) : "(" + expression + ")";
+    }
     return text;
   }
   return std::visit([](const auto& spec) { return canonical_text(KernelSpec(spec)); }, job.spec);

@@ -1,4 +1,4 @@
-#include <kiln/kernel.hpp>
+#include <kiln/kernel_parameters.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -133,7 +133,7 @@ Status check(const UserKernelSpec& spec) {
     }
     if (binding.bytes == 0) return invalid_argument(who + ": binding " + std::to_string(i) + ": is empty");
   }
-  return {};
+  return check_parameters(spec).within(who);
 }
 
 constexpr std::uint64_t float_bytes = sizeof(float);
@@ -215,6 +215,13 @@ std::string canonical_text(const KernelSpec& spec) {
       number(binding.access == Access::read ? "input" : "inout", static_cast<std::int64_t>(binding.bytes));
     }
     for (const std::uint32_t groups : kernel->grid) number("grid", groups);
+    for (const auto& parameter : kernel->parameters) {
+      for (const std::string& each : parameter.texts) word("try:" + parameter.name, sha256(each).hex());
+    }
+    for (std::size_t axis = 0; axis < kernel->grid.size(); ++axis) {
+      const std::string& expression = kernel->grid_expressions[axis];
+      if (!expression.empty()) word("grid[" + std::to_string(axis) + "]", sha256(expression).hex());
+    }
   }
   return text;
 }

@@ -1,11 +1,15 @@
 #include "tune/bench_child.hpp"
 
+#include <kiln/kernel_parameters.hpp>
 #include <kiln/plugin_loader.hpp>
 #include <kiln/runtime.hpp>
 
 #include "data/tensor_source.hpp"
+#include "runtime/job/request_tensors.hpp"
 #include "tune/bench_protocol.hpp"
+#include "verbs/job_request.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -19,6 +23,7 @@ struct Bench {
   PluginLoader loader;
   std::unique_ptr<Runtime> runtime;
   RunRequest request;
+  std::optional<InoutSnapshot> initial;  // every run of a kernel begins with what its files hold
 };
 
 Result<TensorArgument> tensor_of(std::string_view source, const Shape& shape, bool constant) {
@@ -44,6 +49,41 @@ Status add_tensors(const Conv2dSpec& spec, RunRequest& request) {
   return add("random:4", {spec.n, spec.k, spec.out_h(), spec.out_w()}, false);
 }
 
+// The variants of a kernel that Kiln cannot compute are right where they do what the first of them does.
+Status keep_as_reference(const RunRequest& request, const UserKernelSpec& kernel,
+                         std::vector<std::shared_ptr<const HostTensor>>& expected) {
+  expected.clear();
+  for (std::size_t i = 0; i < kernel.bindings.size(); ++i) {
+    if (kernel.bindings[i].access != Access::read_write) continue;
+    const HostTensor& result = *request.tensors[i].host;
+    auto copy = HostTensor::create(result.dtype(), result.shape());
+    if (!copy) return std::move(copy).error();
+    std::ranges::copy(result.bytes(), (*copy)->bytes().begin());
+    expected.push_back(std::move(*copy));
+  }
+  return {};
+}
+
+Status open_kernel(Bench& bench, const std::string& name, const std::string& device) {
+  const auto job = std::ranges::find(bench.config.jobs, name, &JobConfig::name);
+  if (job == bench.config.jobs.end()) return not_found("bench: there is no job '" + name + "'");
+  auto request = make_request(*job);
+  if (!request) return std::move(request).error();
+  bench.request = std::move(*request);
+  const auto* kernel = std::get_if<UserKernelSpec>(&bench.request.spec);
+  if (kernel == nullptr) return unsupported("bench: job '" + name + "' has no kernel of the user's own");
+  if (Status status = check_parameters(*kernel); !status.ok()) return status;
+  bench.request.device = device;
+  bench.request.variant = variants_of(*kernel).front();
+  bench.request.verify = true;  // against `expect`, where the job has it
+  bench.initial.emplace(bench.request);
+  const RunReport report = bench.runtime->run(bench.request);
+  if (!report.status.ok()) return report.status.within("its first variant, " + bench.request.variant);
+  if (Status status = keep_as_reference(bench.request, *kernel, bench.request.expected); !status.ok()) return status;
+  bench.initial->restore();
+  return {};
+}
+
 Status open(Bench& bench, const BenchSetup& setup) {
   ConfigReading reading = read_config(setup.sources);
   if (!reading.problems.empty()) return invalid_argument(reading.problems.front().text());
@@ -59,10 +99,12 @@ Status open(Bench& bench, const BenchSetup& setup) {
   auto runtime = Runtime::create(bench.config, bench.registry, {});
   if (!runtime) return std::move(runtime).error();
   bench.runtime = std::move(*runtime);
+  const auto* conv = std::get_if<Conv2dSpec>(&setup.subject);
+  if (conv == nullptr) return open_kernel(bench, std::get<std::string>(setup.subject), setup.device);
   bench.request.name = "tune";
-  bench.request.spec = setup.spec;
+  bench.request.spec = *conv;
   bench.request.device = setup.device;
-  return add_tensors(setup.spec, bench.request);
+  return add_tensors(*conv, bench.request);
 }
 
 Status status_of(const RunReport& report) {
@@ -74,6 +116,7 @@ Result<VariantSamples> measure(Bench& bench, const std::string& variant, std::ui
   RunRequest& request = bench.request;
   request.variant = variant;
   request.verify = true;
+  if (bench.initial) bench.initial->restore();
   RunReport report = bench.runtime->run(request);
   if (Status status = status_of(report); !status.ok()) return status;
   if (report.verified != true) return corrupt("its output could not be compared with the reference");
@@ -83,6 +126,7 @@ Result<VariantSamples> measure(Bench& bench, const std::string& variant, std::ui
   for (const std::string& key : report.keys) samples.source_digest += key.substr(0, 16);
   request.verify = false;
   for (std::uint32_t run = 0; run < runs; ++run) {
+    if (bench.initial) bench.initial->restore();
     report = bench.runtime->run(request);
     if (Status status = status_of(report); !status.ok()) return status;
     samples.wall_ns.push_back(report.median.wall_ns);

@@ -18,6 +18,25 @@ std::optional<std::string> optional_text(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
 }
 
+Json json_of(const Conv2dSpec& spec) {
+  Json json = Json::array();
+  for (const auto number : numbers) json.push_back(spec.*number);
+  for (const int word :
+       {static_cast<int>(spec.bias), static_cast<int>(spec.activation), static_cast<int>(spec.accuracy)}) {
+    json.push_back(word);
+  }
+  return json;
+}
+
+Conv2dSpec conv_of(const Json& json) {
+  Conv2dSpec spec;
+  for (std::size_t i = 0; i < numbers.size(); ++i) spec.*numbers[i] = json.at(i).get<std::int64_t>();
+  spec.bias = static_cast<Bias>(json.at(numbers.size()).get<int>());
+  spec.activation = static_cast<Activation>(json.at(numbers.size() + 1).get<int>());
+  spec.accuracy = static_cast<Accuracy>(json.at(numbers.size() + 2).get<int>());
+  return spec;
+}
+
 constexpr StatusCode codes[] = {StatusCode::invalid_argument, StatusCode::not_found,   StatusCode::unsupported,
                                 StatusCode::unavailable,      StatusCode::corrupt,     StatusCode::io,
                                 StatusCode::timeout,          StatusCode::device_lost, StatusCode::internal};
@@ -25,20 +44,16 @@ constexpr StatusCode codes[] = {StatusCode::invalid_argument, StatusCode::not_fo
 }  // namespace
 
 std::string to_line(const BenchSetup& setup) {
-  Json spec = Json::array();
-  for (const auto number : numbers) spec.push_back(setup.spec.*number);
-  for (const int word : {static_cast<int>(setup.spec.bias), static_cast<int>(setup.spec.activation),
-                         static_cast<int>(setup.spec.accuracy)}) {
-    spec.push_back(word);
-  }
   const ConfigSources& sources = setup.sources;
+  const auto* conv = std::get_if<Conv2dSpec>(&setup.subject);
   const Json json = {{"file", sources.file ? Json(sources.file->string()) : Json(nullptr)},
                      {"environment", sources.environment},
                      {"set", sources.set},
                      {"cache_directory", or_null(sources.cache_directory)},
                      {"plugin_path", or_null(sources.plugin_path)},
                      {"device", setup.device},
-                     {"spec", spec}};
+                     {"spec", conv == nullptr ? Json(nullptr) : json_of(*conv)},
+                     {"job", conv == nullptr ? Json(std::get<std::string>(setup.subject)) : Json(nullptr)}};
   return json_text(json) + "\n";
 }
 
@@ -52,11 +67,11 @@ Result<BenchSetup> setup_of(std::string_view line) {
     setup.sources.cache_directory = optional_text(json.at("cache_directory"));
     setup.sources.plugin_path = optional_text(json.at("plugin_path"));
     setup.device = json.at("device").get<std::string>();
-    const Json& spec = json.at("spec");
-    for (std::size_t i = 0; i < numbers.size(); ++i) setup.spec.*numbers[i] = spec.at(i).get<std::int64_t>();
-    setup.spec.bias = static_cast<Bias>(spec.at(numbers.size()).get<int>());
-    setup.spec.activation = static_cast<Activation>(spec.at(numbers.size() + 1).get<int>());
-    setup.spec.accuracy = static_cast<Accuracy>(spec.at(numbers.size() + 2).get<int>());
+    if (const auto job = optional_text(json.at("job"))) {
+      setup.subject = *job;
+    } else {
+      setup.subject = conv_of(json.at("spec"));
+    }
     return setup;
   } catch (const Json::exception& error) {
     return invalid_argument(std::string("bench: the set-up cannot be read: ") + error.what());

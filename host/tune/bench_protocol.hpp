@@ -10,13 +10,16 @@
 
 #include <string>
 #include <string_view>
+#include <variant>
 
 namespace kiln::host {
 
 struct BenchSetup {
   ConfigSources sources;  // of the parent: the child reads the same configuration
   std::string device;
-  Conv2dSpec spec;
+  // A shape, on tensors made at random; or the name of a job of that configuration with a kernel of the user's own, on
+  // the job's own files, its variants compared with the first of them.
+  std::variant<Conv2dSpec, std::string> subject;
 };
 
 std::string to_line(const BenchSetup& setup);

@@ -87,6 +87,8 @@ Status load_kernel(const JobConfig& job, RunRequest& request) {
   spec.dialect = *dialect;
   spec.constants = job.constants;
   spec.grid = job.grid;
+  spec.grid_expressions = job.grid_expressions;
+  spec.parameters = job.tune;
   for (const KernelBindingConfig& binding : job.bindings) {
     auto tensor = data::read_npy(job.base / binding.file);
     if (!tensor) return std::move(tensor).error();

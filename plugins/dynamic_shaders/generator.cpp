@@ -1,10 +1,12 @@
 #include "dynamic_shaders/generator.hpp"
 
+#include <kiln/kernel_parameters.hpp>
 #include <kiln/program.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <random>
 
 #include "dynamic_shaders/families/depthwise.hpp"
 #include "dynamic_shaders/families/direct_blocked.hpp"
@@ -88,7 +90,9 @@ Result<KernelPlan> Generator::generate(const KernelSpec& spec, const DeviceInfo&
     return plan ? std::move(plan) : direct_plain(*conv, device);
   }
   if (const auto* gemm = std::get_if<GemmSpec>(&spec)) return gemm_plain(*gemm, device);
-  if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) return user_kernel(*kernel, device);
+  if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
+    return user_kernel(*kernel, choose(*kernel, device), device);
+  }
   return invalid_argument("dynamic_shaders: the spec holds nothing");
 }
 
@@ -96,9 +100,16 @@ Result<KernelPlan> Generator::generate_variant(const KernelSpec& spec, const Dev
                                                std::string_view variant) noexcept {
   if (Status status = check_dialect(dialect); !status.ok()) return status;
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) return conv_variant(*conv, device, dialect, variant);
+  if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) return user_kernel(*kernel, variant, device);
   auto plan = generate(spec, device, dialect);
   if (plan && plan->variant != variant) return unknown_variant(operation(spec), variant);
   return plan;
+}
+
+std::string Generator::choose(const UserKernelSpec& kernel, const DeviceInfo& device) {
+  if (kernel.parameters.empty() || !check_parameters(kernel).ok()) return "user";
+  const auto winner = database_.winner(device_digest(device), canonical_text(kernel));
+  return winner && settled(kernel, winner->variant) ? winner->variant : variants_of(kernel).front();
 }
 
 std::string Generator::choose(const Conv2dSpec& spec, const DeviceInfo& device) {
@@ -122,10 +133,10 @@ std::string Generator::choose(const Conv2dSpec& spec, const DeviceInfo& device) 
 }
 
 // What was measured of the spec's variants with the sources that they have today.
-std::vector<TuningRecord> Generator::fresh_records(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect) {
+std::vector<TuningRecord> Generator::fresh_records(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) {
   std::vector<TuningRecord> fresh;
   for (TuningRecord& record : database_.of(device_digest(device), canonical_text(spec))) {
-    const auto plan = conv_variant(spec, device, dialect, record.variant);
+    const auto plan = generate_variant(spec, device, dialect, record.variant);
     if (!plan) continue;
     if (record.verdict != Verdict::rejected && record.source != source_digest(*plan, device)) continue;
     fresh.push_back(std::move(record));
@@ -136,14 +147,26 @@ std::vector<TuningRecord> Generator::fresh_records(const Conv2dSpec& spec, const
 Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                     VariantBench& bench, const TuneOptions& options) noexcept {
   if (Status status = check_dialect(dialect); !status.ok()) return status;
-  const auto* conv = std::get_if<Conv2dSpec>(&spec);
-  if (conv == nullptr) return unsupported(std::string(operation(spec)) + ": dynamic_shaders writes one variant of it");
-  if (options.audit) return audit(*conv, device, dialect, bench);
+  if (Status status = validate(spec); !status.ok()) return status;
   TuneTask task;
-  task.candidates = conv_space(*conv, device);
-  task.incumbent = choose(*conv, device);
-  task.baseline = "direct/plain";
-  task.known = fresh_records(*conv, device, dialect);
+  if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
+    if (options.audit) return audit(*conv, device, dialect, bench);
+    task.candidates = conv_space(*conv, device);
+    task.incumbent = choose(*conv, device);
+    task.baseline = "direct/plain";
+  } else if (const auto* kernel = std::get_if<UserKernelSpec>(&spec);
+             kernel != nullptr && !kernel->parameters.empty()) {
+    if (options.audit) return unsupported("kernel " + kernel->path + ": its winner is audited by tuning its job again");
+    for (std::string& variant : variants_of(*kernel)) task.candidates.push_back({std::move(variant)});
+    task.incumbent = choose(*kernel, device);
+    task.baseline = task.candidates.front().variant;
+    // No model says which is the better: where time does not reach for all, what is met is spread over the space.
+    task.ranked = false;
+    std::shuffle(task.candidates.begin(), task.candidates.end(), std::mt19937(1));
+  } else {
+    return unsupported(std::string(operation(spec)) + ": dynamic_shaders writes one variant of it");
+  }
+  task.known = fresh_records(spec, device, dialect);
   task.form.device = device_digest(device);
   task.form.spec = canonical_text(spec);
   Status kept;

@@ -42,7 +42,8 @@ class Generator final : public KernelGenerator, private TuningStore {
 
   Result<TuneOutcome> audit(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect, VariantBench& bench);
   std::string choose(const Conv2dSpec& spec, const DeviceInfo& device);
-  std::vector<TuningRecord> fresh_records(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect);
+  std::string choose(const UserKernelSpec& kernel, const DeviceInfo& device);
+  std::vector<TuningRecord> fresh_records(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
 
   TuningDatabase database_;
   std::atomic<std::uint64_t> revision_{0};

@@ -121,4 +121,22 @@ TEST_CASE("dynamic_shaders: a user's kernel must fit the device") {
   CHECK_THAT(refusal_of(spec).message, Catch::Contains("'saxpy', expected 'main'"));
 }
 
+TEST_CASE("dynamic_shaders: a kernel with parameters is served by its first variant, and by any that is asked for") {
+  UserKernelSpec spec = saxpy_spec();
+  spec.parameters = {{"TILE", {"8", "16"}}};
+  spec.grid_expressions[0] = "1024 / TILE";
+  const DeviceInfo device = sample_device();
+  const auto first = Generator().generate(spec, device, Dialect::glsl);
+  REQUIRE(first.has_value());
+  CHECK(first->variant == "user:TILE=8");
+  CHECK(first->passes[0].grid == std::array<std::uint32_t, 3>{128, 2, 3});
+  CHECK(first->passes[0].source.constants.back() == Define{"TILE", "8"});
+  const auto other = Generator().generate_variant(spec, device, Dialect::glsl, "user:TILE=16");
+  REQUIRE(other.has_value());
+  CHECK(other->passes[0].grid[0] == 64);
+  CHECK(Generator().generate_variant(spec, device, Dialect::glsl, "user:TILE=7").error().code == StatusCode::not_found);
+  spec.parameters[0].texts.clear();
+  CHECK_THAT(refusal_of(spec).message, Catch::Contains("parameter TILE: has nothing to try"));
+}
+
 }  // namespace kiln::dynamic_shaders

@@ -174,7 +174,14 @@ constexpr JobKeyEntry entries[] = {
     {"bindings", kernel, kernel, own, "",
      "An array of { input = FILE } (read) and { inout = FILE } (read, and written back), in the order of the bindings.",
      nullptr, read_bindings},
-    {"grid", kernel, kernel, own, "", "Workgroups: one, two or three numbers.", nullptr, read_grid},
+    {"tune", kernel, 0, own, "",
+     "A table of names and arrays: each becomes a #define of which `kiln tune` finds the best text; the first serves "
+     "untuned.",
+     nullptr, read_tune},
+    {"grid", kernel, kernel, own, "",
+     "Workgroups: one, two or three numbers, or expressions of numbers and constants such as \"(1024 + TILE - 1) / "
+     "TILE\".",
+     nullptr, read_grid},
     {"expect", kernel, 0, text, "", "The .npy file that `verify` compares with.", set_text<&JobConfig::expect>,
      nullptr},
 };

@@ -6,6 +6,8 @@
 #include "config/text/text_file.hpp"
 #include "config/text/toml_text.hpp"
 
+#include <kiln/kernel_parameters.hpp>
+
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -186,7 +188,13 @@ void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileC
   }
   if (form == JobForm::conv2d) job.job.spec = job.conv;
   if (form == JobForm::gemm) job.job.spec = job.gemm;
-  if (form != JobForm::kernel) {
+  if (form == JobForm::kernel) {
+    UserKernelSpec open;  // what can be judged without the kernel's files
+    open.constants = job.job.constants;
+    open.parameters = job.job.tune;
+    open.grid_expressions = job.job.grid_expressions;
+    if (const Status status = check_parameters(open); !status.ok()) return report.problem(node.at, status.message);
+  } else {
     const KernelSpec spec = form == JobForm::conv2d ? KernelSpec(job.conv) : KernelSpec(job.gemm);
     if (const Status status = validate(spec); !status.ok()) return report.problem(node.at, status.message);
   }

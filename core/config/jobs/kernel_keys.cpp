@@ -14,6 +14,7 @@ namespace {
 
 constexpr ValueRule file_rule{ValueKind::text};
 constexpr ValueRule grid_rule{ValueKind::integer, 1, std::numeric_limits<std::uint32_t>::max()};
+constexpr std::size_t most_expression = 4096;
 
 // What stands behind "#define NAME"; nullopt where no text can say it.
 std::optional<std::string> define_text(const TomlNode& node) {
@@ -52,6 +53,31 @@ void read_constants(JobDraft& draft, const JobKeyEntry&, const TomlMember& membe
     } else {
       report.problem(constant.value.at, "constants." + constant.key + ": found " + describe(constant.value) +
                                             ", expected a finite number, a boolean or a text of one line");
+    }
+  }
+}
+
+void read_tune(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, JobReport& report) {
+  if (member.value.kind != TomlKind::table) {
+    return report.problem(
+        member.value.at, "tune: found " + describe(member.value) + ", expected a table such as { TILE = [8, 16, 32] }");
+  }
+  for (const TomlMember& parameter : member.value.members) {
+    const TomlNode& list = parameter.value;
+    const std::string who = "tune." + toml_key(parameter.key);
+    if (list.kind != TomlKind::array) {
+      report.problem(list.at, who + ": found " + describe(list) + ", expected an array of what to try");
+      continue;
+    }
+    UserKernelSpec::Parameter& read = draft.job.tune.emplace_back();
+    read.name = parameter.key;
+    for (std::size_t i = 0; i < list.items.size(); ++i) {
+      if (std::optional<std::string> text = define_text(list.items[i])) {
+        read.texts.push_back(std::move(*text));
+      } else {
+        report.problem(list.items[i].at, who + "[" + std::to_string(i) + "]: found " + describe(list.items[i]) +
+                                             ", expected a finite number, a boolean or a text of one line");
+      }
     }
   }
 }
@@ -104,9 +130,14 @@ void read_grid(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, Jo
     return report.problem(list.at, "grid: found " + found + ", expected an array of one to three workgroup counts");
   }
   for (std::size_t axis = 0; axis < list.items.size(); ++axis) {
-    const Result<ConfigValue> count = checked(list.items[axis], grid_rule);
+    const TomlNode& item = list.items[axis];
+    if (item.kind == TomlKind::text && !item.text.empty() && item.text.size() <= most_expression) {
+      draft.job.grid_expressions[axis] = item.text;  // judged with the constants, which may stand behind it
+      continue;
+    }
+    const Result<ConfigValue> count = checked(item, grid_rule);
     if (!count) {
-      report.problem(list.items[axis].at, "grid[" + std::to_string(axis) + "]: " + count.error().message);
+      report.problem(item.at, "grid[" + std::to_string(axis) + "]: " + count.error().message);
     } else {
       draft.job.grid[axis] = static_cast<std::uint32_t>(std::get<std::int64_t>(*count));
     }

@@ -1,4 +1,4 @@
-// The keys of op = "kernel" whose values are tables or arrays: constants, bindings, grid.
+// The keys of op = "kernel" whose values are tables or arrays: constants, tune, bindings, grid.
 //
 // Thread-safety: pure but for the draft and the report they are given. Ownership: nothing is kept.
 #pragma once
@@ -10,6 +10,7 @@ namespace kiln::config {
 struct JobKeyEntry;
 
 void read_constants(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
+void read_tune(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_bindings(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_grid(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 

@@ -126,6 +126,8 @@ struct JobConfig {
   std::vector<Define> constants;
   std::vector<KernelBindingConfig> bindings;
   std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::array<std::string, 3> grid_expressions;  // as UserKernelSpec has them
+  std::vector<UserKernelSpec::Parameter> tune;
   std::string expect;  // .npy; empty: verified is null
   std::filesystem::path base;
   ConfigPlace place;

@@ -78,6 +78,11 @@ struct UserKernelSpec {
     std::uint64_t bytes = 0;
     bool operator==(const Binding&) const = default;
   };
+  struct Parameter {  // a #define that tuning chooses (kiln/kernel_parameters.hpp)
+    std::string name;
+    std::vector<std::string> texts;  // to try; the first serves untuned
+    bool operator==(const Parameter&) const = default;
+  };
   std::string path;  // a label for messages; not part of what is computed
   std::string text;
   Dialect dialect = Dialect::invalid;  // glsl or opencl_c
@@ -85,6 +90,9 @@ struct UserKernelSpec {
   std::vector<Define> constants;
   std::vector<Binding> bindings;
   std::array<std::uint32_t, 3> grid{1, 1, 1};  // workgroups
+  std::vector<Parameter> parameters;
+  // Where one is not empty it says what `grid` is: integers, constants and parameters, + - * / % and parentheses.
+  std::array<std::string, 3> grid_expressions;
 
   bool operator==(const UserKernelSpec&) const = default;
 };

@@ -23,6 +23,22 @@ struct TunedJob {
 
 double rate(double flops, std::uint64_t ns) { return ns == 0 ? 0.0 : flops / static_cast<double>(ns); }
 
+double ms(std::uint64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+// Rates where the operations are known, else times.
+std::string figures(const TunedJob& job) {
+  const TuneOutcome& o = job.outcome;
+  char text[160];
+  if (job.flops > 0) {
+    std::snprintf(text, sizeof text, "%.1f GFLOP/s NCHW to NCHW, %.1f on the device (plain: %.1f)",
+                  rate(job.flops, o.wall_ns), rate(job.flops, o.device_ns), rate(job.flops, o.baseline_device_ns));
+  } else {
+    std::snprintf(text, sizeof text, "%.3f ms, %.3f on the device (first variant: %.3f)", ms(o.wall_ns),
+                  ms(o.device_ns), ms(o.baseline_device_ns));
+  }
+  return text;
+}
+
 Json json_of(const std::vector<TunedJob>& jobs) {
   Json list = Json::array();
   for (const TunedJob& job : jobs) {
@@ -32,6 +48,8 @@ Json json_of(const std::vector<TunedJob>& jobs) {
                     {"device", job.device},
                     {"error", ok ? Json(nullptr) : Json(job.status.message)},
                     {"variant", ok ? Json(outcome.variant) : Json(nullptr)},
+                    {"ms", ok ? Json(ms(outcome.wall_ns)) : Json(nullptr)},
+                    {"baseline_ms", ok ? Json(ms(outcome.baseline_wall_ns)) : Json(nullptr)},
                     {"gflops", rate(job.flops, outcome.wall_ns)},
                     {"gflops_device", rate(job.flops, outcome.device_ns)},
                     {"baseline_gflops_device", rate(job.flops, outcome.baseline_device_ns)},
@@ -53,12 +71,9 @@ std::string text_of(const std::vector<TunedJob>& jobs) {
     }
     const TuneOutcome& o = job.outcome;
     char line[320];
-    std::snprintf(line, sizeof line,
-                  " on %s: %.1f GFLOP/s NCHW to NCHW, %.1f on the device (plain: %.1f); %zu of %zu variants measured, "
-                  "%zu known, %zu rejected\n  ",
-                  job.device.c_str(), rate(job.flops, o.wall_ns), rate(job.flops, o.device_ns),
-                  rate(job.flops, o.baseline_device_ns), o.candidates, o.space, o.known, o.rejected.size());
-    text += visible(job.name) + line + o.variant + "\n";
+    std::snprintf(line, sizeof line, "; %zu of %zu variants measured, %zu known, %zu rejected\n  ", o.candidates,
+                  o.space, o.known, o.rejected.size());
+    text += visible(job.name) + " on " + job.device + ": " + figures(job) + line + visible(o.variant) + "\n";
     for (const std::string& rejected : o.rejected) text += "  rejected " + visible(rejected) + "\n";
   }
   return text.empty() ? "no device has variants to choose from\n" : text;
@@ -75,13 +90,17 @@ TunedJob tune_job(const RunRequest& request, const std::string& device, Session&
                   ProgressLine& progress) {
   TunedJob tuned{request.name, device, {}, flops(request.spec), {}};
   const auto* conv = std::get_if<Conv2dSpec>(&request.spec);
-  if (conv == nullptr) {
-    tuned.status = unsupported(std::string(operation(request.spec)) + ": only conv2d has variants");
+  const auto* kernel = std::get_if<UserKernelSpec>(&request.spec);
+  if (conv == nullptr && (kernel == nullptr || kernel->parameters.empty())) {
+    tuned.status = unsupported(std::string(operation(request.spec)) +
+                               ": conv2d has variants, and a kernel of your own that has `tune`");
     return tuned;
   }
   ConfigSources sources = options.sources;
   if (sources.file) sources.file = std::filesystem::absolute(*sources.file);
-  BenchProcess bench(PluginLoader::default_probe(), {sources, device, *conv});
+  BenchSetup setup{sources, device, request.name};
+  if (conv != nullptr) setup.subject = *conv;
+  BenchProcess bench(PluginLoader::default_probe(), std::move(setup));
   TuneOptions how;
   how.stop = &interrupted();
   how.exhaustive = options.tune.exhaustive;

@@ -1,5 +1,7 @@
 #include "dynamic_shaders/families/user_kernel.hpp"
 
+#include <kiln/kernel_parameters.hpp>
+
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -96,9 +98,13 @@ Status check(const UserKernelSpec& spec, const DeviceInfo& device, const KernelP
 
 }  // namespace
 
-Result<KernelPlan> user_kernel(const UserKernelSpec& spec, const DeviceInfo& device) {
+Result<KernelPlan> user_kernel(const UserKernelSpec& kernel, std::string_view variant, const DeviceInfo& device) {
+  if (Status status = check_parameters(kernel); !status.ok()) return status.within("kernel " + kernel.path);
+  auto one = settled(kernel, variant);
+  if (!one) return std::move(one).error();
+  const UserKernelSpec& spec = *one;
   KernelPlan plan;
-  plan.variant = "user";
+  plan.variant = variant;
   plan.tensors = tensors_of(spec);
   if (Status status = check(spec, device, plan); !status.ok()) return status.within("kernel " + spec.path);
   Pass& pass = plan.passes.emplace_back();

@@ -32,14 +32,14 @@ class Search {
     for (const std::string* first : {&task_.incumbent, &task_.baseline}) {
       if (!first->empty()) look_at(*first);
     }
-    const std::size_t most =
-        options_.exhaustive ? task_.candidates.size() : std::max(least_candidates, task_.candidates.size() / 4);
+    const std::size_t all = task_.candidates.size();
+    const std::size_t most = options_.exhaustive || !task_.ranked ? all : std::max(least_candidates, all / 4);
     double predicted_best = 0;
     for (const Candidate& candidate : task_.candidates) {
       if (stopped()) break;
       if (!options_.exhaustive) {
         if (outcome_.candidates + outcome_.known >= most || spent() > search_share) break;
-        if (predicted_best > 0 && candidate.predicted > 2 * predicted_best) break;
+        if (task_.ranked && predicted_best > 0 && candidate.predicted > 2 * predicted_best) break;
       }
       if (find(candidate.variant) == nullptr) look_at(candidate.variant);
       if (candidate.variant == best_ || predicted_best == 0) predicted_best = candidate.predicted;

@@ -20,6 +20,7 @@ namespace kiln::dynamic_shaders {
 
 struct TuneTask {
   std::vector<Candidate> candidates;  // best expected first
+  bool ranked = true;                 // false: none is expected to be better than another; all are met in the time
   std::string incumbent;              // what serves now
   std::string baseline;               // measured beside the winner, never left out
   std::vector<TuningRecord> known;    // of these candidates, as their sources are today

@@ -177,7 +177,9 @@ TEST_CASE("config: a user's kernel", "[config]") {
   CHECK(mine.bindings[0].file == "x.npy");
   CHECK(mine.bindings[1].access == Access::read_write);
   CHECK(mine.bindings[1].file == "y.npy");
-  CHECK(mine.grid == std::array<std::uint32_t, 3>{1024, 2, 1});
+  CHECK(mine.tune == std::vector<UserKernelSpec::Parameter>{{"TILE", {"8", "16"}}, {"KIND", {"vec4", "float"}}});
+  CHECK(mine.grid == std::array<std::uint32_t, 3>{1, 2, 1});
+  CHECK(mine.grid_expressions == std::array<std::string, 3>{"4096 / TILE", "", ""});
   CHECK(mine.expect == "z.npy");
   CHECK(mine.verify);
   CHECK(mine.device == "opengl:0");

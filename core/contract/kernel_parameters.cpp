@@ -1,0 +1,126 @@
+#include <kiln/kernel_parameters.hpp>
+
+#include "contract/grid_expression.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace kiln {
+namespace {
+
+constexpr std::string_view plain_variant = "user";
+
+// How many there are; more than most_kernel_variants is as good as any such number.
+std::size_t count_of(const UserKernelSpec& kernel) {
+  std::size_t count = 1;
+  for (const auto& parameter : kernel.parameters) {
+    count *= parameter.texts.size();
+    if (count > most_kernel_variants) break;
+  }
+  return count;
+}
+
+// What variant `index` gives the parameters, in their order.
+std::vector<Define> values_of(const UserKernelSpec& kernel, std::size_t index) {
+  std::vector<Define> values(kernel.parameters.size());
+  for (std::size_t i = values.size(); i-- > 0;) {
+    const auto& parameter = kernel.parameters[i];
+    values[i] = {parameter.name, parameter.texts[index % parameter.texts.size()]};
+    index /= parameter.texts.size();
+  }
+  return values;
+}
+
+std::string name_of(const std::vector<Define>& values) {
+  std::string name(plain_variant);
+  for (const Define& value : values) {
+    name += name.size() == plain_variant.size() ? ":" : ",";
+    name += value.name + "=" + value.text;
+  }
+  return name;
+}
+
+// Tabs and the like would tear a record of it.
+bool is_printable(std::string_view text) {
+  return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; });
+}
+
+Status check_parameter(const UserKernelSpec& kernel, std::size_t at) {
+  const UserKernelSpec::Parameter& parameter = kernel.parameters[at];
+  const std::string who = "parameter " + parameter.name;
+  if (!is_define_name(parameter.name)) {
+    return invalid_argument("parameter '" + parameter.name + "': expected letters, digits and '_', no digit first");
+  }
+  const auto same = [&](const auto& other) { return other.name == parameter.name; };
+  if (std::any_of(kernel.constants.begin(), kernel.constants.end(), same)) {
+    return invalid_argument(who + ": is a constant already");
+  }
+  const auto self = kernel.parameters.begin() + static_cast<std::ptrdiff_t>(at);
+  if (std::any_of(kernel.parameters.begin(), self, same)) return invalid_argument(who + ": is declared twice");
+  if (parameter.texts.empty()) return invalid_argument(who + ": has nothing to try");
+  for (auto text = parameter.texts.begin(); text != parameter.texts.end(); ++text) {
+    if (!is_define_text(*text) || !is_printable(*text)) {
+      return invalid_argument(who + ": one of its texts: expected one printable line without a backslash");
+    }
+    if (std::find(parameter.texts.begin(), text, *text) != text) {
+      return invalid_argument(who + ": tries '" + *text + "' twice");
+    }
+  }
+  return {};
+}
+
+// The kernel with these values in the place of its parameters.
+Result<UserKernelSpec> with_values(const UserKernelSpec& kernel, const std::vector<Define>& values) {
+  UserKernelSpec one = kernel;
+  one.parameters.clear();
+  one.constants.insert(one.constants.end(), values.begin(), values.end());
+  for (std::size_t axis = 0; axis < one.grid.size(); ++axis) {
+    std::string& expression = one.grid_expressions[axis];
+    if (expression.empty()) continue;
+    const std::string who = "grid[" + std::to_string(axis) + "] = \"" + expression + "\"";
+    const auto groups = value_of(expression, one.constants);
+    if (!groups) return invalid_argument(who + ": " + groups.error().message);
+    if (*groups < 1 || *groups > std::numeric_limits<std::uint32_t>::max()) {
+      const std::string where = values.empty() ? "" : " in variant " + name_of(values);
+      return invalid_argument(who + ": is " + std::to_string(*groups) + where +
+                              ", expected 1 to 4294967295 workgroups");
+    }
+    one.grid[axis] = static_cast<std::uint32_t>(*groups);
+    expression.clear();
+  }
+  return one;
+}
+
+}  // namespace
+
+std::vector<std::string> variants_of(const UserKernelSpec& kernel) {
+  std::vector<std::string> names(count_of(kernel));
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = name_of(values_of(kernel, i));
+  return names;
+}
+
+Result<UserKernelSpec> settled(const UserKernelSpec& kernel, std::string_view variant) {
+  // Found by its name as a whole: a text may hold what parts the others.
+  const std::size_t count = count_of(kernel);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::vector<Define> values = values_of(kernel, i);
+    if (name_of(values) == variant) return with_values(kernel, values);
+  }
+  return not_found("kernel " + kernel.path + ": there is no variant '" + std::string(variant) + "'");
+}
+
+Status check_parameters(const UserKernelSpec& kernel) {
+  for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
+    if (Status status = check_parameter(kernel, i); !status.ok()) return status;
+  }
+  const std::size_t count = count_of(kernel);
+  if (count > most_kernel_variants) {
+    return invalid_argument("its parameters have more than " + std::to_string(most_kernel_variants) + " combinations");
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (auto one = with_values(kernel, values_of(kernel, i)); !one) return std::move(one).error();
+  }
+  return {};
+}
+
+}  // namespace kiln

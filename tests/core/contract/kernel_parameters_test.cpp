@@ -1,0 +1,135 @@
+// The variants of a kernel with parameters, and grids written as expressions.
+#include "contract/grid_expression.hpp"
+
+#include <kiln/kernel_parameters.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <limits>
+
+using namespace kiln;
+using Catch::Matchers::Contains;
+
+namespace {
+
+UserKernelSpec with_parameters() {
+  UserKernelSpec kernel;
+  kernel.path = "tiled.comp";
+  kernel.text = "a text";
+  kernel.dialect = Dialect::glsl;
+  kernel.bindings = {{Access::read_write, 4096}};
+  kernel.constants = {{"N", "1000"}};
+  kernel.parameters = {{"TILE", {"8", "16"}}, {"UNROLL", {"1", "2", "4"}}};
+  kernel.grid_expressions[0] = "(N + TILE - 1) / TILE";
+  return kernel;
+}
+
+std::string refusal_of(const std::string& expression) {
+  const std::vector<Define> names = {{"N", "1000"}, {"WORD", "vec4"}, {"HUGE", "99999999999999999999"}};
+  const auto value = value_of(expression, names);
+  INFO(expression);
+  REQUIRE_FALSE(value.has_value());
+  CHECK(value.error().code == StatusCode::invalid_argument);
+  return value.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("grid expressions: the usual precedence, from left to right, with names", "[contract]") {
+  const std::vector<Define> names = {{"N", "1000"}, {"TILE_2", "64"}, {"LESS", "-3"}};
+  const auto is = [&](std::string_view expression, std::int64_t expected) {
+    const auto value = value_of(expression, names);
+    INFO(expression << ": " << (value ? "" : value.error().message));
+    REQUIRE(value.has_value());
+    CHECK(*value == expected);
+  };
+  is("7", 7);
+  is(" 1 + 2 * 3 ", 7);
+  is("(1+2)*3", 9);
+  is("10 - 2 - 3", 5);
+  is("100 / 7 / 2", 7);
+  is("17 % 5", 2);
+  is("(N + TILE_2 - 1) / TILE_2", 16);
+  is("N + LESS", 997);
+  is("9223372036854775807", std::numeric_limits<std::int64_t>::max());
+}
+
+TEST_CASE("grid expressions: what is none says where and why", "[contract]") {
+  CHECK(refusal_of("") == "ends where a number or a name is expected");
+  CHECK(refusal_of("1 +") == "ends where a number or a name is expected");
+  CHECK(refusal_of("(1 + 2") == "lacks a ')'");
+  CHECK(refusal_of("1 2") == "character 3 ('2') is not understood");
+  CHECK(refusal_of("1 + $") == "character 5 ('$') is not understood");
+  CHECK(refusal_of("1)") == "character 2 (')') is not understood");
+  CHECK(refusal_of("M") == "there is no constant or parameter 'M'");
+  CHECK(refusal_of("WORD * 2") == "WORD = vec4 is no integer");
+  CHECK(refusal_of("HUGE") == "HUGE = 99999999999999999999 is beyond 64 bits");
+  CHECK(refusal_of("12ab") == "'12ab' is no integer");
+  CHECK(refusal_of("N / (N - 1000)") == "divides by zero");
+  CHECK(refusal_of("N % 0") == "divides by zero");
+  CHECK(refusal_of("9223372036854775807 + 1") == "comes to a number beyond 64 bits");
+  CHECK(refusal_of("9223372036854775807 * 2") == "comes to a number beyond 64 bits");
+  CHECK_THAT(refusal_of(std::string(100'000, '(')), Contains("more than 64 parentheses"));
+  CHECK_THAT(refusal_of(std::string("1\0 2", 4)), Contains("character 2"));
+}
+
+TEST_CASE("kernel parameters: every combination is a variant, the first one first", "[contract]") {
+  const UserKernelSpec kernel = with_parameters();
+  CHECK(validate(kernel).ok());
+  CHECK(variants_of(kernel) == std::vector<std::string>{"user:TILE=8,UNROLL=1", "user:TILE=8,UNROLL=2",
+                                                        "user:TILE=8,UNROLL=4", "user:TILE=16,UNROLL=1",
+                                                        "user:TILE=16,UNROLL=2", "user:TILE=16,UNROLL=4"});
+  const auto one = settled(kernel, "user:TILE=16,UNROLL=2");
+  REQUIRE(one.has_value());
+  CHECK(one->constants == std::vector<Define>{{"N", "1000"}, {"TILE", "16"}, {"UNROLL", "2"}});
+  CHECK(one->grid == std::array<std::uint32_t, 3>{63, 1, 1});
+  CHECK(one->parameters.empty());
+  CHECK(settled(kernel, "user:TILE=32,UNROLL=2").error().code == StatusCode::not_found);
+  CHECK(settled(kernel, "user").error().code == StatusCode::not_found);
+  UserKernelSpec plain;
+  CHECK(variants_of(plain) == std::vector<std::string>{"user"});
+  CHECK(settled(plain, "user").value() == plain);
+}
+
+TEST_CASE("kernel parameters: texts may hold what parts names from texts", "[contract]") {
+  UserKernelSpec kernel = with_parameters();
+  kernel.parameters = {{"A", {"1,B=2", "1"}}, {"B", {"2", "2,B=2"}}};
+  kernel.grid_expressions[0].clear();
+  CHECK(settled(kernel, "user:A=1,B=2,B=2")->constants[1].text == "1,B=2");
+}
+
+TEST_CASE("kernel parameters: what cannot be tried is refused in words", "[contract]") {
+  const auto refusal = [](auto change) {
+    UserKernelSpec kernel = with_parameters();
+    change(kernel);
+    const Status status = validate(kernel);
+    CHECK(status.code == StatusCode::invalid_argument);
+    CHECK_THAT(status.message, Contains("kernel tiled.comp"));
+    return status.message;
+  };
+  CHECK_THAT(refusal([](auto& k) { k.parameters[1].texts.clear(); }), Contains("parameter UNROLL: has nothing to try"));
+  CHECK_THAT(refusal([](auto& k) { k.parameters[0].texts = {"8", "8"}; }),
+             Contains("parameter TILE: tries '8' twice"));
+  CHECK_THAT(refusal([](auto& k) { k.parameters[0].texts = {"8\t"}; }), Contains("expected one printable line"));
+  CHECK_THAT(refusal([](auto& k) { k.parameters[1].name = "TILE"; }), Contains("parameter TILE: is declared twice"));
+  CHECK_THAT(refusal([](auto& k) { k.parameters[1].name = "N"; }), Contains("parameter N: is a constant already"));
+  CHECK_THAT(refusal([](auto& k) { k.parameters[1].name = "2X"; }), Contains("parameter '2X': expected letters"));
+  CHECK_THAT(refusal([](auto& k) {
+               for (int i = 0; i < 1100; ++i) k.parameters[0].texts.push_back(std::to_string(i + 100));
+             }),
+             Contains("more than 1024 combinations"));
+  CHECK_THAT(refusal([](auto& k) { k.grid_expressions[0] = "N / TILE - 62"; }),
+             Contains("grid[0] = \"N / TILE - 62\": is 0 in variant user:TILE=16,UNROLL=1, expected 1 to 4294967295"));
+  CHECK_THAT(refusal([](auto& k) { k.grid_expressions[2] = "TILES"; }),
+             Contains("grid[2] = \"TILES\": there is no constant or parameter 'TILES'"));
+}
+
+TEST_CASE("kernel parameters: what is tried is part of what is computed", "[contract]") {
+  const UserKernelSpec kernel = with_parameters();
+  UserKernelSpec other = kernel;
+  other.parameters[0].texts.push_back("32");
+  CHECK(canonical_text(other) != canonical_text(kernel));
+  other = kernel;
+  std::swap(other.grid_expressions[0], other.grid_expressions[1]);
+  CHECK(canonical_text(other) != canonical_text(kernel));
+}
