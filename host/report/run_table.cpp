@@ -1,6 +1,7 @@
 #include "report/run_report.hpp"
 #include "report/text_table.hpp"
 
+#include <cmath>
 #include <cstdio>
 
 namespace kiln::host {
@@ -55,7 +56,7 @@ std::string run_table(const RunOutcome& outcome, Colour colour) {
       "programs: %llu built, %llu from disk, %llu from memory, %llu prepared · driver's cache: %s · saved %.0f ms\n",
       static_cast<unsigned long long>(outcome.builds), static_cast<unsigned long long>(cache.disk_hits),
       static_cast<unsigned long long>(cache.memory_hits), static_cast<unsigned long long>(outcome.prepared),
-      driver_cache_of(outcome.jobs).c_str(), cache.saved_ms);
+      driver_cache_of(outcome.jobs).c_str(), std::round(cache.saved_ms) + 0.0);  // no "-0"
   return text + line;
 }
 

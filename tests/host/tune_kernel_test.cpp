@@ -26,7 +26,7 @@ void main() {
 #elif MODE == 1
   y[i] += x[i] * A;
 #elif MODE == 2
-  y[i] = A * x[i] + y[i] + (i == 77u ? 1e-2 : 0.0);
+  y[i] = A * x[i] + y[i] + (i == 77u ? 1.0 : 0.0);
 #else
   this is no GLSL
 #endif
