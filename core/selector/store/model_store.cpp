@@ -55,14 +55,19 @@ Status replace_file(const std::filesystem::path& file, const std::string& text) 
   ::unlink(fresh.c_str());
   const UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return failure("cannot be made");
+  const auto discarded = [&](const char* what) {
+    Status status = failure(what);
+    ::unlink(fresh.c_str());
+    return status;
+  };
   for (std::size_t written = 0; written < text.size();) {
     const ssize_t wrote = ::write(fd.get(), text.data() + written, text.size() - written);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return failure("cannot be written");
+    if (wrote < 0) return discarded("cannot be written");
     written += static_cast<std::size_t>(wrote);
   }
-  if (::fsync(fd.get()) != 0) return failure("cannot be flushed");
-  if (::rename(fresh.c_str(), file.c_str()) != 0) return failure("cannot be renamed");
+  if (::fsync(fd.get()) != 0) return discarded("cannot be flushed");
+  if (::rename(fresh.c_str(), file.c_str()) != 0) return discarded("cannot be renamed");
   return {};
 }
 

@@ -4,10 +4,12 @@
 
 #include <catch2/catch.hpp>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <fstream>
 #include <sstream>
 
@@ -259,6 +261,23 @@ TEST_CASE("selector store: what cannot be written stays in memory, said once", "
   CHECK_FALSE(store.merge(model.arms(), {}));
   CHECK(std::count_if(lines.all.begin(), lines.all.end(),
                       [](const auto& line) { return line.find("stays in memory") != std::string::npos; }) == 1);
+}
+
+TEST_CASE("selector store: a full disk costs neither the model nor the folder's order", "[selector]") {
+  const TemporaryFolder folder;
+  REQUIRE(ModelStore(folder.path(), {}).merge(taught("a", 3).arms(), {}));
+  const std::string before = text_of_file(folder.path() / "selector.model");
+  struct rlimit room {};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &room) == 0);
+  const struct rlimit none = {0, room.rlim_max};
+  const auto heard = std::signal(SIGXFSZ, SIG_IGN);  // the write then answers EFBIG, as a full disk answers ENOSPC
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &none) == 0);
+  const auto merged = ModelStore(folder.path(), {}).merge(taught("b", 3).arms(), {});
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &room) == 0);
+  std::signal(SIGXFSZ, heard);
+  CHECK_FALSE(merged);
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "selector.model.new"));
+  CHECK(text_of_file(folder.path() / "selector.model") == before);
 }
 
 TEST_CASE("selector store: a read-only folder is read and not written", "[selector]") {
