@@ -1,5 +1,6 @@
 // A small application around Kiln: one convolution on whatever device serves it, compared with the reference.
 #include <kiln/config_reader.hpp>
+#include <kiln/driver_cache.hpp>
 #include <kiln/plugin_loader.hpp>
 #include <kiln/runtime.hpp>
 
@@ -12,7 +13,10 @@ namespace {
 
 // Embedders may set these themselves; what drivers keep for later processes then lies in Kiln's folder.
 void adopt_driver_caches(const kiln::Config& config) {
-  for (const auto& [name, value] : kiln::driver_environment(config)) setenv(name.c_str(), value.c_str(), 0);
+  for (const auto& [name, value] : kiln::driver_environment(config)) {
+    const bool unfit = name == "MESA_SHADER_CACHE_DIR" && !kiln::prepare_driver_cache(value).ok();
+    setenv(name.c_str(), unfit ? kiln::no_driver_cache : value.c_str(), 0);
+  }
 }
 
 std::shared_ptr<kiln::HostTensor> ramp(kiln::Shape shape) {

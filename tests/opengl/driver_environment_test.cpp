@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <kiln/driver_cache.hpp>
 #include <optional>
 
 #include "runtime/drivers/elf_facts.hpp"
@@ -121,14 +122,15 @@ TEST_CASE("driver environment: settings become variables, and the user's own win
   CHECK_FALSE(scene.value("LP_NUM_THREADS").has_value());
 }
 
-TEST_CASE("driver environment: a read-only cache uses its folder only where it exists", "[environment]") {
+TEST_CASE("driver environment: a driver keeps no cache in a folder that is only read", "[environment]") {
   Scene scene;
-  const fs::path folder = scene.folder();
+  fs::create_directories(scene.folder());
   scene.config.cache.read_only = true;
-  CHECK(scene.folder() == "(none)");
-  fs::create_directories(folder);
-  CHECK(scene.folder() == folder.string());
+  CHECK(scene.folder() == no_driver_cache);
+  CHECK_FALSE(scene.value("MESA_SHADER_CACHE_MAX_SIZE").has_value());
   scene.config.cache.directory.clear();
+  CHECK(scene.folder() == no_driver_cache);
+  scene.config.cache.read_only = false;
   CHECK(scene.folder() == "(none)");
 }
 

@@ -150,7 +150,8 @@ Status register_core(Registry& registry);
 void prefer_one_heap() noexcept;
 
 // Environment variables that make the drivers keep their own caches inside Kiln's folder and follow the configuration:
-// name and value. A host sets them before any thread or plugin exists; libraries never call setenv.
+// name and value. A host sets them before any thread or plugin exists; libraries never call setenv. The folder that
+// MESA_SHADER_CACHE_DIR names is to be made ready before (kiln/driver_cache.hpp).
 std::vector<std::pair<std::string, std::string>> driver_environment(const Config& config);
 
 }  // namespace kiln

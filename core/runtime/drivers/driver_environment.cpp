@@ -5,6 +5,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 #include <kiln/digest.hpp>
+#include <kiln/driver_cache.hpp>
 #include <kiln/runtime.hpp>
 
 #include <algorithm>
@@ -151,10 +152,12 @@ DriverEnvironment driver_environment(const Config& config, const DriverSurroundi
   // oneDNN's OpenMP threads meet after each primitive and by default spin there for milliseconds, which on a core that
   // another process has taken holds up everybody. With these, about 50 us, they spin briefly and then sleep.
   if (!surroundings.variables.contains("OMP_WAIT_POLICY")) add("GOMP_SPINCOUNT", "1000");
+  if (config.cache.read_only) {
+    add("MESA_SHADER_CACHE_DIR", no_driver_cache);  // Mesa cannot read its cache without writing to it
+    return environment;
+  }
   if (config.cache.directory.empty()) return environment;
   const fs::path folder = config.cache.directory / "driver" / folder_name(surroundings, environment.set);
-  std::error_code ignored;
-  if (config.cache.read_only && !fs::is_directory(folder, ignored)) return environment;
   add("MESA_SHADER_CACHE_DIR", folder.string());
   // Mesa reads a number without a letter as gigabytes; the least it is given here is one kilobyte.
   add("MESA_SHADER_CACHE_MAX_SIZE", std::to_string(std::max<std::uint64_t>(config.cache.max_disk >> 10, 1)) + "K");

@@ -2,12 +2,12 @@
 // at passed in.
 //
 // Thread-safety: free functions over their arguments. Ownership: values. Nothing is created: the folder that is named
-// is made (with mode 0700) by the host that applies the list, before EGL starts; Mesa makes only a missing last
-// component, and would do so with a wider mode.
+// is made ready (kiln/driver_cache.hpp) by the host that applies the list, before EGL starts; Mesa makes only a missing
+// last component, and would do so with a wider mode.
 //
 // The folder is <cache.directory>/driver/<digest>/, where the digest covers the build-ids of the driver's files, the
 // settings that change the code it generates but not its own cache keys (LP_*, GALLIVM_*, GALLIUM_*), and the
-// processor's features.
+// processor's features. A cache that is only read has none: Mesa would write to it.
 #pragma once
 
 #include <kiln/config.hpp>
