@@ -44,7 +44,7 @@ po::options_description all_options() {
   add("trace", po::value<std::string>()->value_name("FILE"),
       "write every stage of every job to FILE as Chrome trace events, which Perfetto opens");
   add("plugin-path", po::value<std::string>()->value_name("DIR"),
-      "where plugins are looked for; several separated by ':'");
+      "where plugins are looked for before the installed ones; several separated by ':'");
   add("cache-dir", po::value<std::string>()->value_name("DIR"), "the persistent cache's folder");
   add("log", po::value<std::string>()->value_name("LEVEL"), "debug, info, warning (default), error, off");
   add("progress", po::value<std::string>()->value_name("HOW"), "auto (default), plain, none");

@@ -1,27 +1,30 @@
 #include "session.hpp"
 
+#include "cache/folder/open_folder.hpp"
 #include "exit_status.hpp"
+#include "plugin_path.hpp"
 
+#include <kiln/driver_cache.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdlib>
-
-#include <sys/stat.h>
+#include <future>
+#include <thread>
 
 namespace kiln::host {
 namespace {
 
-int complain_of(const std::vector<ConfigProblem>& problems) {
-  for (const ConfigProblem& problem : problems) complain(problem.text());
-  return exit_usage;
-}
+constexpr std::string_view component = "cache";
 
-// Makes the folder and the ones above it, for this user alone. A folder that cannot be made is not an error: the driver
-// and the cache then work without it.
-void make_private_folder(const std::filesystem::path& folder) {
-  std::filesystem::path so_far;
-  for (const std::filesystem::path& part : folder) {
-    so_far /= part;
-    mkdir(so_far.c_str(), 0700);
-  }
+// unavailable: the folder is not this user's alone. io: it cannot be used in the way that is asked for.
+Status check_cache_folder(const CacheConfig& config) {
+  const Result<UniqueFd> folder = open_folder(config.directory, config.read_only ? Create::no : Create::yes);
+  if (!folder) return folder.error();
+  if (config.read_only || faccessat(folder->get(), ".", W_OK | X_OK, AT_EACCESS) == 0) return {};
+  return system_error("folder " + config.directory.string(), "cannot be written", errno);
 }
 
 }  // namespace
@@ -33,36 +36,81 @@ std::optional<int> Session::open_plugins() {
   return load_plugins();
 }
 
-std::optional<int> Session::open_runtime() {
-  if (const auto end = open_plugins()) return end;
-  if (const auto end = require_plugins()) return end;
+std::optional<int> Session::open_runtime(MissingPlugins missing) {
+  if (const auto end = read()) return end;
+  make_cache_ready();
+  if (const auto end = load_plugins()) return end;
+  if (missing == MissingPlugins::end) {
+    if (const auto end = require_plugins()) return end;
+  }
   return create_runtime();
+}
+
+void Session::close(std::chrono::milliseconds patience) {
+  std::promise<void> closed;
+  const auto done = closed.get_future();
+  std::thread([runtime = std::move(runtime_), closed = std::move(closed)]() mutable {
+    runtime.reset();
+    closed.set_value();
+  }).detach();
+  (void)done.wait_for(patience);
+}
+
+int Session::refuse(ConfigProblem problem) {
+  complain(problem.text());
+  problems_.push_back(std::move(problem));
+  return exit_usage;
 }
 
 std::optional<int> Session::read() {
   ConfigReading reading = read_config(options_.sources);
-  if (!reading.problems.empty()) return complain_of(reading.problems);
+  for (ConfigProblem& problem : reading.problems) refuse(std::move(problem));
+  if (!problems_.empty()) return exit_usage;
   config_ = std::move(reading.config);
   log_ = {&sink_, config_.log_level};
-  for (const auto& [name, value] : driver_environment(config_)) {
-    if (name == "MESA_SHADER_CACHE_DIR" && !config_.cache.read_only) make_private_folder(value);
-    setenv(name.c_str(), value.c_str(), 0);  // what the user has set stays
-  }
+  only_reads_cache_ = config_.cache.read_only;
   return std::nullopt;
 }
 
-std::optional<int> Session::load_plugins() {
-  if (Status status = register_core(registry_); !status.ok()) {
-    complain(status.text());
-    return exit_usage;
+// What cannot be written is told once, before each part of Kiln and the driver would tell it in words of their own.
+void Session::make_cache_ready() {
+  if (const Status status = check_cache_folder(config_.cache); !status.ok()) {
+    trusts_cache_ = status.code == StatusCode::io;
+    only_read_cache(status);
   }
+  set_driver_environment();
+}
+
+void Session::set_driver_environment() {
+  for (const auto& [name, value] : driver_environment(config_for_runtime())) {
+    std::string chosen = value;
+    if (name == "MESA_SHADER_CACHE_DIR" && !only_reads_cache_) {
+      const Status status = prepare_driver_cache(value);
+      if (!status.ok()) chosen = no_driver_cache;
+      if (status.code == StatusCode::io) {
+        only_read_cache(status);
+      } else if (!status.ok()) {
+        log_.write(LogLevel::warning, component, "the driver keeps no code for later: " + status.message);
+      }
+    }
+    setenv(name.c_str(), chosen.c_str(), 0);  // what the user has set stays
+  }
+}
+
+void Session::only_read_cache(const Status& why) {
+  only_reads_cache_ = true;
+  log_.write(LogLevel::warning, component, "nothing is kept for later: " + why.message);
+}
+
+std::optional<int> Session::load_plugins() {
+  if (Status status = register_core(registry_); !status.ok()) return refuse({{}, status.text()});
   PluginLoaderOptions options;
-  options.path = config_.plugins.path.empty() ? PluginLoader::default_path() : config_.plugins.path;
-  if (!config_.cache.read_only) options.verdict_file = config_.cache.directory / "probe_verdicts.json";
+  options.path = plugin_path(config_.plugins);
+  if (!only_reads_cache_) options.verdict_file = config_.cache.directory / "probe_verdicts.json";
   options.log = log_;
   plugins_ = loader_.load(config_.plugins.load, config_.plugins.required, registry_, options);
-  const auto problems = check_plugin_sections(config_, plugin_keys());
-  if (!problems.empty()) return complain_of(problems);
+  for (ConfigProblem& problem : check_plugin_sections(config_, plugin_keys())) refuse(std::move(problem));
+  if (!problems_.empty()) return exit_usage;
   return std::nullopt;
 }
 
@@ -85,14 +133,17 @@ std::optional<int> Session::require_plugins() {
   return exit_no_device;
 }
 
-std::optional<int> Session::create_runtime() {
+Config Session::config_for_runtime() const {
   Config config = config_;
+  config.cache.read_only = only_reads_cache_;
+  if (!trusts_cache_) config.cache.directory.clear();
   if (options_.verb != Verb::run) config.cache.warm = "none";  // what [cache] warm asks for is for those who run jobs
-  auto runtime = Runtime::create(config, registry_, log_, options_.trace ? &trace_ : nullptr);
-  if (!runtime) {
-    complain(runtime.error().message);
-    return exit_usage;
-  }
+  return config;
+}
+
+std::optional<int> Session::create_runtime() {
+  auto runtime = Runtime::create(config_for_runtime(), registry_, log_, options_.trace ? &trace_ : nullptr);
+  if (!runtime) return refuse({{}, runtime.error().message});
   runtime_ = std::move(runtime).value();
   return std::nullopt;
 }

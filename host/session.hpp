@@ -1,4 +1,5 @@
-// Session: what the verbs share: configuration read, driver environment set, plugins loaded, runtime made.
+// Session: what the verbs share: configuration read, cache folder and driver environment made ready, plugins loaded,
+// runtime made.
 //
 // Thread-safety: main thread only. Ownership: owns the registry, the loader and the runtime, and destroys the runtime
 // first.
@@ -8,9 +9,11 @@
 #include "options.hpp"
 #include "trace/chrome_trace.hpp"
 
+#include <kiln/config_reader.hpp>
 #include <kiln/plugin_loader.hpp>
 #include <kiln/runtime.hpp>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +21,8 @@
 #include <vector>
 
 namespace kiln::host {
+
+enum class MissingPlugins { invalid = 0, end, pass };
 
 class Session {
  public:
@@ -27,12 +32,14 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // Each answers the exit status to end with after having complained, or nullopt to go on.
-  // Reads the configuration, sets the environment that drivers read, loads the plugins and checks their sections.
+  // Reads the configuration, loads the plugins and checks their sections: for verbs that open no device.
   std::optional<int> open_plugins();
-  // The same, and further: every plugin that the configuration requires is there, and the runtime is made.
-  std::optional<int> open_runtime();
-  // After open_plugins(), where a required plugin that is missing is no matter.
-  std::optional<int> create_runtime();
+  // The same, and further: the cache folder is made ready, the environment that drivers read is set, and the runtime is
+  // made. MissingPlugins::end: only where every plugin that the configuration requires is there.
+  std::optional<int> open_runtime(MissingPlugins missing = MissingPlugins::end);
+  // Before the process ends early: lets go of the runtime, which leaves what the cache and the selector have to tell
+  // the next process. A driver call that does not return is waited for so long and no longer.
+  void close(std::chrono::milliseconds patience);
 
   const Options& options() const noexcept { return options_; }
   const Config& config() const noexcept { return config_; }
@@ -43,16 +50,28 @@ class Session {
   // The keys that loaded plugins published; a loaded plugin without keys stands with none.
   std::map<std::string, std::vector<ConfigKey>> plugin_keys() const;
   const std::vector<PluginReport>& plugins() const noexcept { return plugins_; }
+  // What is wrong with what was asked for; each has been complained of.
+  const std::vector<ConfigProblem>& problems() const noexcept { return problems_; }
+  // Complains of one more, and answers the exit status to end with.
+  int refuse(ConfigProblem problem);
 
  private:
   std::optional<int> read();
+  void make_cache_ready();
+  void set_driver_environment();
+  void only_read_cache(const Status& why);
   std::optional<int> load_plugins();
   std::optional<int> require_plugins();
+  std::optional<int> create_runtime();
+  Config config_for_runtime() const;
 
   const Options& options_;
   ConsoleLog sink_;
   Log log_;
   Config config_;
+  bool only_reads_cache_ = false;  // it was asked for, or nothing can be written
+  bool trusts_cache_ = true;       // false: others can have a hand in it, so that it is not even read
+  std::vector<ConfigProblem> problems_;
   Registry registry_;
   PluginLoader loader_;
   std::vector<PluginReport> plugins_;

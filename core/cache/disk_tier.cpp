@@ -51,7 +51,13 @@ DiskTier::Root* DiskTier::open() {
       root_ = std::move(*root);
     } else {
       unusable_ = root.error();
-      say_once(unusable_->message);
+      // What is only read may be absent: who said so expects to find nothing new.
+      const bool absent = unusable_->code == StatusCode::not_found || unusable_->code == StatusCode::io;
+      if (config_.read_only && absent) {
+        log_.write(LogLevel::info, component, "no program is read from disk: " + unusable_->message);
+      } else {
+        say_once(unusable_->message);
+      }
     }
   }
   return root_.get();
@@ -61,7 +67,7 @@ Result<std::unique_ptr<DiskTier::Root>> DiskTier::open_root() const {
   if (has_borrowed_rights()) {
     return unavailable("this process has rights that its user has not (setuid, setgid or capabilities)");
   }
-  if (config_.directory.empty()) return unavailable("no cache folder is configured");
+  if (config_.directory.empty()) return not_found("no cache folder is configured");
   if (config_.key_file.empty()) return unavailable("no key file is configured");
   if (Status status = check_key_file_place(config_); !status.ok()) return status;
   Result<UniqueFd> folder = open_folder(config_.directory, config_.read_only ? Create::no : Create::yes);

@@ -1,6 +1,7 @@
 #include "report/run_report.hpp"
 
 #include "base/json.hpp"
+#include "report/config_problems.hpp"
 
 #include <kiln/version.hpp>
 
@@ -88,6 +89,7 @@ std::string run_json(const RunOutcome& outcome) {
     json["plugins"].push_back(
         {{"name", plugin.name}, {"loaded", plugin.loaded}, {"why_not", text_or_null(plugin.why_not.message)}});
   }
+  json["problems"] = config_problems_json(outcome.problems);
   return json_text(json, 2) + "\n";
 }
 

@@ -3,6 +3,7 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <kiln/config_reader.hpp>
 #include <kiln/plugin_loader.hpp>
 #include <kiln/runtime.hpp>
 
@@ -24,6 +25,7 @@ struct RunOutcome {
   std::uint64_t prepared = 0;
   std::vector<DeviceInfo> devices;
   std::vector<PluginReport> plugins;
+  std::vector<ConfigProblem> problems;  // why nothing was run
 };
 
 enum class Colour { invalid = 0, no, yes };

@@ -5,6 +5,7 @@
 #include <kiln/runtime.hpp>
 
 #include "data/tensor_source.hpp"
+#include "plugin_path.hpp"
 #include "runtime/job/request_tensors.hpp"
 #include "tune/bench_protocol.hpp"
 #include "verbs/job_request.hpp"
@@ -88,13 +89,14 @@ Status open(Bench& bench, const BenchSetup& setup) {
   ConfigReading reading = read_config(setup.sources);
   if (!reading.problems.empty()) return invalid_argument(reading.problems.front().text());
   bench.config = std::move(reading.config);
+  const bool keeps_verdicts = !bench.config.cache.read_only;
   bench.config.cache.read_only = true;  // programs of variants that lose are not kept
   bench.config.cache.warm = "none";     // nothing runs beside a measurement
   bench.config.device.fallback = Fallback::never;
   if (Status status = register_core(bench.registry); !status.ok()) return status;
   PluginLoaderOptions options;
-  options.path = bench.config.plugins.path.empty() ? PluginLoader::default_path() : bench.config.plugins.path;
-  options.verdict_file = bench.config.cache.directory / "probe_verdicts.json";
+  options.path = plugin_path(bench.config.plugins);
+  if (keeps_verdicts) options.verdict_file = bench.config.cache.directory / "probe_verdicts.json";
   bench.loader.load(bench.config.plugins.load, {}, bench.registry, options);
   auto runtime = Runtime::create(bench.config, bench.registry, {});
   if (!runtime) return std::move(runtime).error();

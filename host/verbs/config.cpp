@@ -1,3 +1,4 @@
+#include "report/config_problems.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
 #include "verbs/verbs.hpp"
@@ -9,10 +10,13 @@ namespace kiln::host {
 int config_check(const Options& options) {
   Session session(options);
   // The plugins' own keys can only be checked with the plugins loaded; no device library is.
-  if (const auto end = session.open_plugins()) return *end;
+  const auto end = session.open_plugins();
+  if (options.json) {
+    return finish_json({{"problems", config_problems_json(session.problems())}}, options, end.value_or(exit_done));
+  }
+  if (end) return *end;
   const std::string file = options.sources.file.value_or("the configuration").string();
   const std::size_t jobs = session.config().jobs.size();
-  if (options.json) return finish("{\"problems\": []}\n", options);
   std::string text = file + ": valid, " + std::to_string(jobs) + (jobs == 1 ? " job\n" : " jobs\n");
   for (const auto& [plugin, section] : session.config().plugin) {
     if (section.empty() || session.plugin_keys().contains(plugin)) continue;

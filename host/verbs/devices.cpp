@@ -39,8 +39,8 @@ std::string devices_table(const std::vector<DeviceInfo>& devices) {
 
 int devices(const Options& options) {
   Session session(options);
-  if (const auto end = session.open_plugins()) return *end;  // a required plugin that is missing hides no device
-  if (const auto end = session.create_runtime()) return *end;
+  // A required plugin that is missing hides no device.
+  if (const auto end = session.open_runtime(MissingPlugins::pass)) return *end;
   const std::vector<DeviceInfo> found = session.runtime().devices();
   const bool any = std::ranges::any_of(found, &DeviceInfo::usable);
   return finish(options.json ? devices_json(found) : devices_table(found), options, any ? exit_done : exit_no_device);

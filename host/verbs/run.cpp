@@ -13,6 +13,8 @@
 namespace kiln::host {
 namespace {
 
+constexpr std::chrono::seconds patience_when_interrupted{2};
+
 double ms_between(std::uint64_t from, std::uint64_t to) { return static_cast<double>(to - from) / 1e6; }
 
 // Opens the device of the first job while its inputs are read: loading a driver takes longer than reading them.
@@ -62,25 +64,41 @@ JobOutcome run_job(const JobConfig& job, const Options& options, Runtime& runtim
   return outcome;
 }
 
+// A report that names no device tells that none was left; one that names the device that turned the job down tells that
+// no other was allowed to serve.
+bool no_device_served(const RunReport& report) {
+  const StatusCode code = report.status.code;
+  if (report.device.id.empty()) return code == StatusCode::unavailable;
+  return report.runs == 0 && (code == StatusCode::unavailable || code == StatusCode::unsupported);
+}
+
 int exit_status_of(const std::vector<JobOutcome>& jobs) {
   int status = exit_done;
   for (const JobOutcome& job : jobs) {
     if (job.report.status.ok()) continue;
-    const bool no_device = job.report.status.code == StatusCode::unavailable && job.report.device.id.empty();
-    status = std::max<int>(status, no_device ? exit_no_device : exit_job_failed);
+    status = std::max<int>(status, no_device_served(job.report) ? exit_no_device : exit_job_failed);
   }
   return status;
+}
+
+// Who asked for JSON is answered, also where nothing could be run.
+int end_without_jobs(const Session& session, const Options& options, int status) {
+  if (!options.json) return status;
+  RunOutcome outcome;
+  outcome.plugins = session.plugins();
+  outcome.problems = session.problems();
+  return finish(run_json(outcome), options, status);
 }
 
 }  // namespace
 
 int run(const Options& options, std::uint64_t started_ns) {
   Session session(options);
-  if (const auto end = session.open_runtime()) return *end;
+  if (const auto end = session.open_runtime()) return end_without_jobs(session, options, *end);
   const std::vector<JobConfig>& jobs = session.config().jobs;
   if (jobs.empty()) {
-    complain(options.sources.file.value_or("the configuration").string() + ": no [[job]]: nothing to run");
-    return exit_usage;
+    const std::string file = options.sources.file.value_or("the configuration").string();
+    return end_without_jobs(session, options, session.refuse({{file, 0, 0}, "no [[job]]: nothing to run"}));
   }
   install_interrupt_handlers();
 
@@ -99,7 +117,10 @@ int run(const Options& options, std::uint64_t started_ns) {
   if (interrupted()) {
     complain("interrupted: " + std::to_string(outcome.jobs.size()) + " of " + std::to_string(jobs.size()) +
              " jobs were begun");
-    end_by_signal();  // every file is whole or untouched; what is in flight has nobody to wait for it
+    // Every file is whole or untouched, and what was counted and learned is left for the next process; a driver that
+    // hangs is not waited for.
+    session.close(patience_when_interrupted);
+    end_by_signal();
   }
   if (session.config().cache.auto_save) {
     // Metadata that was held back from the hot path; a failure costs nobody a result and was logged by the cache.

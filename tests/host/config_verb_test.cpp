@@ -14,6 +14,21 @@ TEST_CASE("config check tells every error at once with its place") {
   CHECK_THAT(finished.err, Contains("bad.toml:2:1") && Contains("polcy") && Contains("policy"));
   CHECK_THAT(finished.err, Contains("bad.toml:3:"));
   CHECK_THAT(finished.err, Contains("bad.toml:5:"));
+
+  const Finished told = run_kiln({"config", "check", file, "--json", "--cache-dir", folder / "cache"});
+  CHECK(told.status == 2);
+  const auto problems = told.json()["problems"];
+  REQUIRE(problems.size() == 3);
+  CHECK(problems[0]["file"] == file.string());
+  CHECK(problems[0]["line"] == 2);
+  CHECK(problems[0]["column"] == 1);
+  CHECK_THAT(problems[0]["message"].get<std::string>(), Contains("polcy"));
+
+  const auto good = folder.write("good.toml", "");
+  const Finished outside =
+      run_kiln({"config", "check", good, "--json", "--set", "cache.policy=7", "--cache-dir", folder / "cache"});
+  CHECK(outside.status == 2);
+  CHECK(outside.json()["problems"][0]["line"].is_null());
 }
 
 TEST_CASE("config check knows the keys that plugins publish") {
@@ -32,6 +47,9 @@ TEST_CASE("every shipped configuration is valid") {
     INFO(entry.path() << "\n" << finished.err);
     CHECK(finished.status == 0);
     CHECK_THAT(finished.out, Contains("valid"));
+    CHECK(run_kiln({"config", "check", entry.path(), "--json", "--cache-dir", folder / "cache"})
+              .json()["problems"]
+              .empty());
   }
 }
 

@@ -1,8 +1,12 @@
 #include "host/kiln_process.hpp"
 
+#include "data/npy.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <unistd.h>
+
+#include <algorithm>
 
 using namespace kiln::test;
 using Catch::Matchers::Contains;
@@ -52,13 +56,66 @@ TEST_CASE("EGL hidden and fallback forbidden: status 3 and one clear message") {
   CHECK_THAT(finished.out, Contains("libEGL-hidden.so") && Contains("fallback"));
 }
 
-TEST_CASE("no plugin folder: status 3, naming the required plugin and the folder") {
+TEST_CASE("a job that the only device allowed cannot do: status 3, as where none can") {
   const TemporaryFolder folder;
-  const Finished finished = run_kiln(
-      {"run", folder.write("l.toml", layer), "--cache-dir", folder / "cache", "--plugin-path", folder / "nowhere"});
+  folder.write("none.comp", "#version 430\nlayout(local_size_x = 1) in;\nvoid main() {}\n");
+  REQUIRE(kiln::data::write_npy(folder / "x.npy", **kiln::HostTensor::create(kiln::DType::f32, {4})).ok());
+  const auto file = folder.write("k.toml", R"(
+[[job]]
+name = "mine"
+op = "kernel"
+source = "none.comp"
+bindings = [ { input = "x.npy" } ]
+grid = [1, 1, 1]
+)");
+  for (const char* fallback : {"never", "report"}) {
+    const Finished finished =
+        run_kiln({"run", file, "--json", "--device", "cpu", "--set", std::string("device.fallback=") + fallback,
+                  "--set", "plugins.load=[\"cpu\", \"dynamic_shaders\"]", "--cache-dir", folder / "cache"});
+    INFO(fallback << finished.err << finished.out);
+    CHECK(finished.status == 3);
+    CHECK_THAT(finished.json()["jobs"][0]["error"].get<std::string>(), Contains("cpu"));
+  }
+}
+
+TEST_CASE("a required plugin that no folder has: status 3, naming it and the folders") {
+  const TemporaryFolder folder;
+  const std::vector<std::string> words = {
+      "run",   folder.write("l.toml", layer),  "--cache-dir", folder / "cache", "--plugin-path", folder / "nowhere",
+      "--set", "plugins.required=[\"absent\"]"};
+  const Finished finished = run_kiln(words);
   CHECK(finished.status == 3);
-  CHECK_THAT(finished.err, Contains("cpu") && Contains("nowhere"));
+  CHECK_THAT(finished.err, Contains("'absent'") && Contains("nowhere") && Contains(KILN_PLUGIN_DIR));
   CHECK(finished.out.empty());
+
+  std::vector<std::string> for_machines = words;
+  for_machines.emplace_back("--json");
+  const Finished told = run_kiln(for_machines);
+  CHECK(told.status == 3);
+  const auto json = told.json();
+  CHECK(json["jobs"].empty());
+  CHECK(json["plugins"].back()["name"] == "absent");
+  CHECK_THAT(json["plugins"].back()["why_not"].get<std::string>(), Contains("nowhere"));
+}
+
+TEST_CASE("a folder of plugins is searched before the installed one, which is still there") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "mine");
+  const auto file = folder.write("l.toml", layer);
+  const std::vector<std::string> mine = {"--cache-dir", folder / "cache", "--plugin-path", folder / "mine"};
+  std::vector<std::string> words = {"run", file, "--device", "cpu"};
+  words.insert(words.end(), mine.begin(), mine.end());
+  const Finished served = run_kiln(words);
+  INFO(served.err);
+  CHECK(served.status == 0);
+
+  folder.write("mine/cpu.so", "no plugin");
+  words = {"plugins", "--json"};
+  words.insert(words.end(), mine.begin(), mine.end());
+  const auto plugins = run_kiln(words).json()["plugins"];
+  CHECK(plugins[0]["path"] == (folder / "mine/cpu.so").string());
+  CHECK(plugins[0]["loaded"] == false);
+  CHECK(plugins[1]["loaded"] == true);
 }
 
 TEST_CASE("a missing input is that job's failure alone; nothing is written") {
@@ -84,6 +141,10 @@ TEST_CASE("a wrong key stops before anything runs") {
   const Finished finished = run_kiln({"run", file, "--cache-dir", folder / "cache"});
   CHECK(finished.status == 2);
   CHECK_THAT(finished.err, Contains("stirde") && Contains("stride"));
+  const Finished told = run_kiln({"run", file, "--json", "--cache-dir", folder / "cache"});
+  CHECK(told.status == 2);
+  CHECK(told.json()["jobs"].empty());
+  CHECK(told.json()["problems"][0]["line"] == 15);
   CHECK_FALSE(std::filesystem::exists(folder / "cache"));
 }
 
@@ -120,6 +181,8 @@ TEST_CASE("a read-only cache folder costs nobody a result") {
     INFO(device << finished.err << finished.out);
     REQUIRE(finished.status == 0);
     CHECK(finished.json()["jobs"][0]["verified"] == true);
+    CHECK_THAT(finished.err, Contains("nothing is kept") && Contains((folder / "cache").string()));
+    CHECK(std::count(finished.err.begin(), finished.err.end(), '\n') == 1);
   }
   CHECK(std::filesystem::is_empty(folder / "cache"));
 }

@@ -38,3 +38,26 @@ output = "out.npy"
   const Finished next = run_kiln({"plugins", "--cache-dir", folder / "cache"});
   CHECK(next.status == 0);
 }
+
+TEST_CASE("Ctrl-C leaves what the jobs before it counted") {
+  const TemporaryFolder folder;
+  const std::string job =
+      "[[job]]\nop = \"conv2d\"\nc = 64\nk = 64\nr = 3\ns = 3\npad = 1\ninput = \"random:1\"\n"
+      "weights = \"random:2\"\n";
+  const auto file = folder.write("two.toml", job + "name = \"short\"\nh = 8\nw = 8\n" +  //
+                                                 job + "name = \"long\"\nh = 112\nw = 112\n");
+  ProcessOptions options;
+  options.interrupt_when = "job 2 of 2";
+  const Finished finished = run_kiln({"run", file, "--device", "opengl:0", "--repeat", "100", "--progress", "plain",
+                                      "--set", "cache.warm=all", "--cache-dir", folder / "cache"},
+                                     options);
+  INFO(finished.err);
+  REQUIRE(finished.status == -SIGINT);
+  const auto stats = run_kiln({"cache", "stats", "--json", "--cache-dir", folder / "cache"}).json();
+  INFO(stats.dump(2));
+  CHECK(stats["processes"] == 1);
+  CHECK(stats["misses"] >= 1);
+  CHECK_THAT(run_kiln({"cache", "explain", "short", "--cache-dir", folder / "cache"}).out, Contains("missed"));
+  CHECK(run_kiln({"selector", "show", "--json", "--cache-dir", folder / "cache"}).out.find("opengl") !=
+        std::string::npos);
+}

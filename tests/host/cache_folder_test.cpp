@@ -1,0 +1,179 @@
+// What a run does with a cache folder that it cannot or may not write, or that others can.
+#include "host/kiln_process.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* layer = R"(
+[[job]]
+name = "layer"
+op = "conv2d"
+c = 8
+h = 40
+w = 40
+k = 32
+r = 3
+s = 3
+pad = 1
+input = "random:1"
+weights = "random:2"
+verify = true
+)";
+
+struct Place {
+  TemporaryFolder folder;
+  fs::path cache = folder / "cache";
+  fs::path job = folder.write("layer.toml", layer);
+
+  Finished run(const std::string& device, const ProcessOptions& options = {},
+               const std::vector<std::string>& more = {}) const {
+    ProcessOptions keyed = options;
+    keyed.environment.emplace("KILN_KEY_FILE", folder / "key");
+    std::vector<std::string> words = {"run", job, "--json", "--device", device, "--cache-dir", cache};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_kiln(words, keyed);
+  }
+
+  fs::path driver_folder() const {
+    for (const auto& entry : fs::directory_iterator(cache / "driver")) return entry.path();
+    return {};
+  }
+};
+
+// Every path below, with the time of its last change.
+std::vector<std::pair<std::string, fs::file_time_type>> all_below(const fs::path& folder) {
+  std::vector<std::pair<std::string, fs::file_time_type>> all;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    all.emplace_back(entry.path().string(), entry.last_write_time());
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+std::ptrdiff_t lines_of(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+// In front of a command: the folder becomes a file system of its own without a byte to spare. nullopt: not allowed
+// here.
+std::optional<std::vector<std::string>> with_full_disk_at(const fs::path& folder) {
+  const std::vector<std::string> words = {
+      "unshare",
+      "-m",
+      "sh",
+      "-c",
+      "mount -t tmpfs -o size=1m,mode=700 none \"$0\" && { cat /dev/zero > \"$0/full\" 2> /dev/null; exec \"$@\"; }",
+      folder};
+  const Finished tried =
+      run_process({"sh", "-c", "test -s \"$0/full\" && ! echo more > \"$0/more\"", folder}, {.before = words});
+  if (tried.status != 0) return std::nullopt;
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("a full disk below the cache ends no process: one warning, and the result") {
+  const Place place;
+  fs::create_directories(place.cache);
+  const auto full = with_full_disk_at(place.cache);
+  if (!full) {
+    WARN("skipped: no file system may be mounted here");
+    return;
+  }
+  for (const char* device : {"cpu", "opengl:0"}) {
+    const Finished finished = place.run(device, {.before = *full});
+    INFO(device << finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    CHECK(finished.json()["jobs"][0]["device"]["id"] == device);
+    CHECK(finished.json()["jobs"][0]["verified"] == true);
+    CHECK_THAT(finished.err, Contains("nothing is kept") && Contains("No space left"));
+    CHECK(lines_of(finished.err) == 1);
+  }
+}
+
+TEST_CASE("what the driver maps has its blocks before the driver is told of it") {
+  const Place place;
+  const Finished finished = place.run("opengl:0");
+  INFO(finished.err);
+  REQUIRE(finished.status == 0);
+  CHECK(finished.err.empty());
+  struct stat at {};
+  REQUIRE(stat((place.driver_folder() / "mesa_shader_cache" / "index").c_str(), &at) == 0);
+  CHECK(at.st_blocks * 512 >= at.st_size);
+}
+
+TEST_CASE("a driver's folder that others can write is not used: one warning, and it stays as it is") {
+  const Place place;
+  REQUIRE(place.run("opengl:0").status == 0);
+  const fs::path theirs = place.driver_folder();
+  const fs::path aside = place.folder / "aside";
+  SECTION("by its mode") { fs::permissions(theirs, fs::perms(0777)); }
+  SECTION("by a link") {
+    fs::rename(theirs, aside);
+    fs::create_directory_symlink(aside, theirs);
+  }
+  SECTION("by the folder above it") { fs::permissions(theirs.parent_path(), fs::perms(0777)); }
+  const auto before = all_below(theirs);
+  const Finished finished = place.run("opengl:0");
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  CHECK(finished.json()["jobs"][0]["verified"] == true);
+  CHECK(finished.json()["cache"]["driver_cache"] == "not adopted");
+  CHECK(finished.json()["cache"]["builds"] == 0);  // programs are Kiln's, and authenticated
+  CHECK_THAT(finished.err, Contains("the driver keeps no code") && Contains(theirs.parent_path().string()));
+  CHECK(lines_of(finished.err) == 1);
+  CHECK(all_below(theirs) == before);
+}
+
+TEST_CASE("a cache folder that others can write is not used: one warning, and nothing is made in it") {
+  const Place place;
+  fs::create_directories(place.cache);
+  fs::permissions(place.cache, fs::perms(0777));
+  for (const char* read_only : {"false", "true"}) {
+    const Finished finished = place.run("opengl:0", {}, {"--set", std::string("cache.read_only=") + read_only});
+    INFO(read_only << finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    CHECK(finished.json()["jobs"][0]["verified"] == true);
+    CHECK(finished.json()["cache"]["driver_cache"] == "not adopted");
+    CHECK_THAT(finished.err, Contains(place.cache.string()) && Contains("0777"));
+    CHECK(lines_of(finished.err) == 1);
+    CHECK(fs::is_empty(place.cache));
+  }
+}
+
+TEST_CASE("read_only: programs are found, and nothing at all is written") {
+  const Place place;
+  const std::vector<std::string> read_only = {"--set", "cache.read_only=true", "--set", "selector.log=true"};
+  const Finished first = place.run("opengl:0", {}, read_only);
+  INFO(first.err);
+  CHECK(first.status == 0);
+  CHECK_FALSE(fs::exists(place.cache));
+  REQUIRE(place.run("opengl:0").status == 0);
+  const auto before = all_below(place.cache);
+  const Finished finished = place.run("opengl:0", {}, read_only);
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  CHECK(finished.err.empty());
+  CHECK(finished.json()["cache"]["builds"] == 0);
+  CHECK(finished.json()["cache"]["driver_cache"] == "not adopted");
+  CHECK(all_below(place.cache) == before);
+}
+
+TEST_CASE("verbs that open no device make no folder for one") {
+  const Place place;
+  for (const char* verb : {"check", "show"}) {
+    CHECK(run_kiln({"config", verb, place.job, "--cache-dir", place.cache}).status == 0);
+  }
+  CHECK(run_kiln({"plugins", "--cache-dir", place.cache}).status == 0);
+  CHECK_FALSE(fs::exists(place.cache / "driver"));
+}
