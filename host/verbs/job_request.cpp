@@ -108,7 +108,7 @@ Status load_kernel(const JobConfig& job, RunRequest& request) {
                               " " + to_string(actual.shape()) + " as " + job.bindings[i].file);
     }
     request.expected.push_back(std::move(expected).value());
-    return {};  // `expect` is the reference of the first inout
+    return {};  // the reference of the only inout: the configuration allows no second one beside `expect`
   }
   return invalid_argument("expect " + job.expect + ": the job has no inout binding to compare with it");
 }

@@ -70,6 +70,19 @@ TEST_CASE("a wrong expectation fails the job and leaves the file as it was") {
   CHECK((*kiln::data::read_npy(folder / "y.npy"))->as<float>()[999] == 3.0f * 999 + 1);
 }
 
+TEST_CASE("one expectation for two results is refused before anything runs, and nothing is written") {
+  const TemporaryFolder folder;
+  folder.write("saxpy.comp", saxpy);
+  for (const char* name : {"x.npy", "y.npy", "z.npy"}) write(folder / name, 1, 0);
+  std::string two = job;
+  two.replace(two.find("{ input = \"x.npy\" }"), 19, "{ inout = \"x.npy\" }");
+  const Finished finished = run_kiln({"run", folder.write("job.toml", two), "--json", "--cache-dir", folder / "cache"});
+  CHECK(finished.status == 2);
+  CHECK(finished.out.empty());
+  CHECK_THAT(finished.err, Contains("\"mine\"") && Contains("expect: found 2 inout") && Contains("job.toml:9:10"));
+  CHECK((*kiln::data::read_npy(folder / "y.npy"))->as<float>()[999] == 999.0f);
+}
+
 TEST_CASE("a compile error is told whole, with the user's own line") {
   const TemporaryFolder folder;
   std::string broken = saxpy;

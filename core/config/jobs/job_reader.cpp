@@ -137,6 +137,17 @@ std::optional<std::string> output_used_before(Draft& draft, const std::string& o
   return problem;
 }
 
+// `expect` is one file: beside a second inout, results would be written back that nothing was compared with.
+void check_expect(const TomlNode& node, const JobConfig& job, JobReport& report) {
+  const TomlMember* expect = find_member(node, "expect");
+  if (expect == nullptr) return;
+  const auto inouts = std::ranges::count(job.bindings, Access::read_write, &KernelBindingConfig::access);
+  if (inouts == 1) return;
+  report.problem(expect->value.at,
+                 "expect: found " + std::to_string(inouts) +
+                     " inout bindings, expected exactly one: the file is what it must hold afterwards");
+}
+
 void expand_table(Draft& draft, const JobDraft& job, const FileContext& file, JobReport& report) {
   const std::filesystem::path path = file.base / job.table;
   const Result<std::string> text = read_text_file(path, FileKinds::regular);
@@ -181,6 +192,7 @@ void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileC
     const std::optional<ConfigPlace> first = register_name(draft, name->value.text, file.place(name->value.at));
     if (first) report.problem(name->value.at, used_twice(name->value.text, *first));
   }
+  if (report.problems() == 0) check_expect(node, job.job, report);
   if (report.problems() != 0) return;
   if (form == JobForm::table) return expand_table(draft, job, file, report);
   if (const auto problem = output_used_before(draft, job.job.output, job.job.place)) {

@@ -1,9 +1,22 @@
 #include "runtime/job/request_tensors.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
+#include <utility>
 
 namespace kiln {
+namespace {
+
+// One reference too few would leave an output uncompared and call it verified.
+Status check_expected(const RunRequest& request, const std::vector<TensorDecl>& declared) {
+  const auto inouts = std::ranges::count(declared, TensorRole::inout, &TensorDecl::role);
+  if (request.expected.empty() || std::cmp_equal(request.expected.size(), inouts)) return {};
+  return invalid_argument(std::to_string(request.expected.size()) + " expected tensors given, expected " +
+                          std::to_string(inouts) + ": one per inout");
+}
+
+}  // namespace
 
 Status check_tensors(const RunRequest& request) {
   const std::vector<TensorDecl> declared = tensors_of(request.spec);
@@ -23,7 +36,7 @@ Status check_tensors(const RunRequest& request) {
                               std::to_string(declared[i].bytes));
     }
   }
-  return {};
+  return check_expected(request, declared);
 }
 
 InoutSnapshot::InoutSnapshot(const RunRequest& request) : request_(request) {

@@ -20,7 +20,7 @@ struct Verdict {
 void poison_outputs(const RunRequest& request);
 
 // nullopt: there is nothing to compare with (a user's kernel without expected tensors). An error: no comparison was
-// possible, which is no verdict either way.
+// possible, which is no verdict either way. REQUIRES: check_tensors(request).ok().
 Result<std::optional<Verdict>> verify_outputs(const RunRequest& request);
 
 }  // namespace kiln
