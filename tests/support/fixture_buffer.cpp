@@ -13,6 +13,11 @@ FixtureBuffer::FixtureBuffer(const BufferDesc& desc, bool mapped, std::shared_pt
   ++*live_;
 }
 
+FixtureBuffer::FixtureBuffer(FixtureMemory shared, bool mapped, std::shared_ptr<std::atomic<std::int64_t>> live)
+    : shared_(std::move(shared)), memory_(shared_->bytes()), mapped_(mapped), live_(std::move(live)) {
+  ++*live_;
+}
+
 FixtureBuffer::~FixtureBuffer() { --*live_; }
 
 Status FixtureBuffer::check(const char* what, std::uint64_t offset, std::size_t count) const {
@@ -36,6 +41,7 @@ Status FixtureBuffer::read(std::uint64_t offset, std::span<std::byte> to) noexce
 std::span<std::byte> FixtureBuffer::mapped() noexcept { return mapped_ ? memory_ : std::span<std::byte>(); }
 
 Result<UniqueFd> FixtureBuffer::export_fd() noexcept {
+  if (shared_) return shared_->export_fd();
   return unsupported("fixture buffer: its memory has no descriptor to export");
 }
 

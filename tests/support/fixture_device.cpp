@@ -13,6 +13,12 @@ void count(WorkCounters* counters, std::atomic<std::uint64_t> WorkCounters::*whi
   if (counters != nullptr) ++(counters->*which);
 }
 
+// One number in the middle, by more than any rounding.
+void spoil(std::span<std::byte> output) {
+  const std::size_t floats = output.size() / sizeof(float);
+  if (floats != 0) reinterpret_cast<float*>(output.data())[floats / 2] += 1;
+}
+
 }  // namespace
 
 DeviceInfo fixture_info(std::string id) {
@@ -61,15 +67,21 @@ void FixtureDevice::pause(std::chrono::nanoseconds time) {
 
 Result<std::unique_ptr<Buffer>> FixtureDevice::create_buffer(const BufferDesc& desc) noexcept {
   if (options_.controls->lost) return lost_status();
-  if (desc.import_fd >= 0) return unsupported(options_.info.id + ": imports no memory");
+  const bool shares = options_.info.shares_memory;
+  if (desc.import_fd >= 0 && !shares) return unsupported(options_.info.id + ": imports no memory");
   if (!desc.host.empty() && !options_.info.wraps_host_memory) {
     return unsupported(options_.info.id + ": wraps no host memory");
   }
   if (options_.controls->fail_buffers) {
     return unavailable(options_.info.id + ": no memory for a buffer of " + std::to_string(desc.bytes) + " bytes");
   }
-  return std::unique_ptr<Buffer>(
-      new FixtureBuffer(desc, options_.mapping == FixtureMapping::mapped, options_.controls->live_buffers));
+  const bool mapped = options_.mapping == FixtureMapping::mapped;
+  const auto& live = options_.controls->live_buffers;
+  if (!shares || !desc.host.empty()) return std::unique_ptr<Buffer>(new FixtureBuffer(desc, mapped, live));
+  auto memory =
+      desc.import_fd >= 0 ? FixtureMemory::import(desc.import_fd, desc.bytes) : FixtureMemory::create(desc.bytes);
+  if (!memory) return memory.error().within(options_.info.id);
+  return std::unique_ptr<Buffer>(new FixtureBuffer(std::move(memory).value(), mapped, live));
 }
 
 Result<std::unique_ptr<Program>> FixtureDevice::build(const KernelSource& source) noexcept {
@@ -155,9 +167,11 @@ Status FixtureDevice::run(const Work& work) {
   if (controls.fail_at == work.value) {
     return internal_error(options_.info.id + ": work " + std::to_string(work.value) + " was told to fail");
   }
+  if (controls.idle_at == work.value) return {};
   for (const Launch& launch : work.launches) {
     if (Status status = launch.program->run(launch.bindings); !status.ok()) return status.within(options_.info.id);
   }
+  if (controls.wrong_at == work.value && !work.launches.empty()) spoil(work.launches.back().bindings.back());
   return {};
 }
 

@@ -36,6 +36,9 @@ struct FixtureControls {
   std::atomic<bool> refuse_serialize{false};
   std::atomic<bool> fail_buffers{false};  // create_buffer(): unavailable, as when memory is short
   std::atomic<std::uint64_t> fail_at{0};  // the work with this timeline value fails with internal; 0: none
+  std::atomic<std::uint64_t> wrong_at{
+      0};                                 // the work with this value leaves a wrong number in its last binding; 0: none
+  std::atomic<std::uint64_t> idle_at{0};  // the work with this value runs nothing, and says that it did; 0: none
   std::atomic<std::uint64_t> lose_at{0};  // the device is lost when the work with this value runs; 0: never
   std::atomic<bool> lost{false};          // set: everything answers device_lost
 
@@ -45,6 +48,7 @@ struct FixtureControls {
 };
 
 // id "fixture:0", kind software, dialects glsl and library, serializes, wraps host memory; one identity field each.
+// With `shares_memory` its buffers, but for those that wrap, are exported and imported by descriptor.
 DeviceInfo fixture_info(std::string id = "fixture:0");
 
 enum class FixtureQueue : std::uint8_t { invalid = 0, inside_submit, own_thread };

@@ -30,6 +30,8 @@ std::vector<ConfigKey> fixture_config_keys() {
       boolean("refuse_load", false, "every stored binary is refused"),
       boolean("serializes", true, "programs can be stored"),
       integer("fail_at", 0, 1e9, "the submission that fails, counted from 1; 0: none"),
+      integer("wrong_at", 0, 1e9, "the submission with a wrong result, counted from 1; 0: none"),
+      integer("idle_at", 0, 1e9, "the submission that writes nothing, counted from 1; 0: none"),
       integer("lose_at", 0, 1e9, "the submission that loses the device, counted from 1; 0: none"),
       boolean("hang", false, "submissions never finish"),
   };
@@ -49,6 +51,8 @@ FixtureDriver::FixtureDriver(const DriverContext& context) {
     options.controls->fail_build = setting(context, "fail_build", false);
     options.controls->refuse_load = setting(context, "refuse_load", false);
     options.controls->fail_at = static_cast<std::uint64_t>(setting<std::int64_t>(context, "fail_at", 0));
+    options.controls->wrong_at = static_cast<std::uint64_t>(setting<std::int64_t>(context, "wrong_at", 0));
+    options.controls->idle_at = static_cast<std::uint64_t>(setting<std::int64_t>(context, "idle_at", 0));
     options.controls->lose_at = static_cast<std::uint64_t>(setting<std::int64_t>(context, "lose_at", 0));
     if (setting(context, "hang", false)) options.controls->run.close();
     devices_.push_back(std::move(options));

@@ -36,13 +36,29 @@ std::vector<DeviceInfo> DeviceTable::enumerate(const std::string& name, OneDrive
       absent.why_not = made.error().message;
       driver.devices.push_back(std::move(absent));
     }
+    meet(driver);
   }
   std::vector<DeviceInfo> answer;
   const std::lock_guard known_lock(known_mutex_);
   for (const DeviceInfo& device : driver.devices) {
-    answer.push_back(as_it_is(known_.try_emplace(device.id, device).first->second));
+    const Known& known = known_.at(device.id);
+    answer.push_back(known.driver == &driver ? as_it_is(known.info) : device);
   }
   return answer;
+}
+
+// An id names one device: who lists it first has it.
+void DeviceTable::meet(OneDriver& driver) {
+  const std::lock_guard known_lock(known_mutex_);
+  for (DeviceInfo& device : driver.devices) {
+    const OneDriver* first = known_.try_emplace(device.id, Known{device, &driver}).first->second.driver;
+    if (first == &driver) continue;
+    device.usable = false;
+    device.why_not = "plugin '" + driver.plugin + "' lists the device " + device.id + ", which plugin '" +
+                     first->plugin + "' has already";
+    log_.write(LogLevel::warning, "runtime", device.why_not);
+    refused_.push_back(device);
+  }
 }
 
 DeviceInfo DeviceTable::as_it_is(const DeviceInfo& known) const {
@@ -72,7 +88,8 @@ std::vector<DeviceInfo> DeviceTable::enumerate_all() {
 std::vector<DeviceInfo> DeviceTable::known() const {
   const std::lock_guard lock(known_mutex_);
   std::vector<DeviceInfo> all;
-  for (const auto& entry : known_) all.push_back(as_it_is(entry.second));
+  for (const auto& entry : known_) all.push_back(as_it_is(entry.second.info));
+  all.insert(all.end(), refused_.begin(), refused_.end());
   return all;
 }
 
@@ -83,42 +100,42 @@ bool DeviceTable::is_open(std::string_view id) const {
   return at->second.open.contains(id);
 }
 
-Result<std::shared_ptr<Device>> DeviceTable::open(std::string_view id) {
-  for (const DeviceInfo& device : enumerate_for(id)) {
-    if (device.id == id && !device.usable) return unavailable("device " + device.id + ": " + device.why_not);
-  }
-  for (auto& [name, driver] : drivers_) {
-    const std::lock_guard lock(driver.mutex);
-    if (driver.driver == nullptr) continue;
-    if (const auto at = driver.open.find(id); at != driver.open.end()) return at->second;
-    const bool owns = [&] {
-      for (const DeviceInfo& device : driver.devices) {
-        if (device.id == id) return true;
-      }
-      return false;
-    }();
-    if (!owns) continue;
-    auto opened = driver.driver->open(id);
-    if (!opened) {
-      const std::lock_guard known_lock(known_mutex_);
-      if (opened.error().code == StatusCode::device_lost || opened.error().code == StatusCode::timeout) {
-        aside_.put(id, opened.error().message, Clock::now());
-      } else {
-        DeviceInfo& known = known_[std::string(id)];
-        known.usable = false;
-        known.why_not = opened.error().message;
-      }
-      return std::move(opened).error().within("device " + std::string(id));
-    }
-    std::shared_ptr<Device> device = std::move(opened).value();
-    driver.open.emplace(std::string(id), device);
-    const std::lock_guard known_lock(known_mutex_);
-    known_[std::string(id)] = device->info();
-    return device;
-  }
+Result<DeviceTable::OneDriver*> DeviceTable::owner_of(std::string_view id) {
+  (void)enumerate_for(id);
   std::string there;
-  for (const DeviceInfo& device : known()) there += (there.empty() ? "" : ", ") + device.id;
+  const std::lock_guard known_lock(known_mutex_);
+  if (const auto at = known_.find(id); at != known_.end()) {
+    const DeviceInfo device = as_it_is(at->second.info);
+    if (!device.usable) return unavailable("device " + device.id + ": " + device.why_not);
+    return at->second.driver;
+  }
+  for (const auto& entry : known_) there += (there.empty() ? "" : ", ") + entry.first;
   return not_found("device '" + std::string(id) + "': there is " + (there.empty() ? "none" : there));
+}
+
+Result<std::shared_ptr<Device>> DeviceTable::open(std::string_view id) {
+  const auto owner = owner_of(id);
+  if (!owner) return owner.error();
+  OneDriver& driver = **owner;
+  const std::lock_guard lock(driver.mutex);
+  if (const auto at = driver.open.find(id); at != driver.open.end()) return at->second;
+  auto opened = driver.driver->open(id);
+  if (!opened) {
+    const std::lock_guard known_lock(known_mutex_);
+    if (opened.error().code == StatusCode::device_lost || opened.error().code == StatusCode::timeout) {
+      aside_.put(id, opened.error().message, Clock::now());
+    } else {
+      DeviceInfo& known = known_.find(id)->second.info;
+      known.usable = false;
+      known.why_not = opened.error().message;
+    }
+    return std::move(opened).error().within("device " + std::string(id));
+  }
+  std::shared_ptr<Device> device = std::move(opened).value();
+  driver.open.emplace(std::string(id), device);
+  const std::lock_guard known_lock(known_mutex_);
+  known_.find(id)->second.info = device->info();
+  return device;
 }
 
 std::string DeviceTable::set_aside(std::string_view id, const Status& why) {
@@ -129,9 +146,9 @@ std::string DeviceTable::set_aside(std::string_view id, const Status& why) {
     const Clock::time_point now = Clock::now();
     pause = aside_.put(id, why.message, now);
     const auto at = known_.find(id);
-    if (why.code == StatusCode::device_lost && at != known_.end() && !at->second.physical_id.empty()) {
-      for (const auto& [other, info] : known_) {
-        if (other == id || info.physical_id != at->second.physical_id) continue;
+    if (why.code == StatusCode::device_lost && at != known_.end() && !at->second.info.physical_id.empty()) {
+      for (const auto& [other, known] : known_) {
+        if (other == id || known.info.physical_id != at->second.info.physical_id) continue;
         aside_.put(other, "it is the hardware of " + std::string(id) + ", which was lost: " + why.message, now);
         lost.push_back(other);
       }

@@ -1,5 +1,6 @@
 // DeviceTable: the drivers and the devices they have, enumerated and opened on demand, and those set aside with the
-// reason: for a second at first, twice as long each time, at most five minutes; then they are opened again.
+// reason: for a second at first, twice as long each time, at most five minutes; then they are opened again. Where two
+// drivers list one id the first has it, and the other's device is unusable, with both plugins named.
 //
 // Thread-safety: every method from any thread; opening two different devices does not wait for one another's driver.
 // Ownership: owns drivers and (shared with running jobs) devices.
@@ -55,7 +56,14 @@ class DeviceTable {
     std::vector<std::shared_ptr<Device>> lost;
   };
 
+  struct Known {
+    DeviceInfo info;
+    OneDriver* driver;
+  };
+
   std::vector<DeviceInfo> enumerate(const std::string& name, OneDriver& driver);
+  void meet(OneDriver& driver);  // REQUIRES: driver.mutex
+  Result<OneDriver*> owner_of(std::string_view id);
   OneDriver* driver_named(std::string_view id);
   DeviceInfo as_it_is(const DeviceInfo& known) const;  // REQUIRES: known_mutex_
   void close(std::string_view id);
@@ -66,7 +74,8 @@ class DeviceTable {
   WorkCounters& counters_;
   std::map<std::string, OneDriver, std::less<>> drivers_;  // fixed after construction
   mutable std::mutex known_mutex_;
-  std::map<std::string, DeviceInfo, std::less<>> known_;  // by id
+  std::map<std::string, Known, std::less<>> known_;  // by id
+  std::vector<DeviceInfo> refused_;                  // listed under an id that another driver has
   SetAside aside_;
 };
 

@@ -111,4 +111,13 @@ RunRequest small_conv2d() {
   return request;
 }
 
+RunRequest small_gemm() {
+  RunRequest request;
+  request.name = "product";
+  request.spec = GemmSpec{5, 4, 7};
+  request.verify = true;
+  request.tensors = {{filled({5, 7}), nullptr}, {nullptr, Constant::create(filled({7, 4}))}, {filled({5, 4}), nullptr}};
+  return request;
+}
+
 }  // namespace kiln::test

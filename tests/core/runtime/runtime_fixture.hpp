@@ -37,5 +37,7 @@ class RuntimeFixture {
 
 // conv2d 1x4x6x6 → 3, 3x3, pad 1, with random-like contents and verification.
 RunRequest small_conv2d();
+// gemm 5x7 by 7x4, likewise.
+RunRequest small_gemm();
 
 }  // namespace kiln::test

@@ -1,0 +1,124 @@
+// Verification is worth what it refuses: a device that computes wrongly, at its first run or at its last alone, and one
+// that writes nothing over an output that was right before.
+#include "core/runtime/runtime_fixture.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+using namespace kiln;
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+using support::FixtureMapping;
+
+namespace {
+
+constexpr std::uint32_t runs = 3;
+
+// A request to "alpha", each op with buffers that are the host's own memory, memory shown to the host, and neither.
+struct Setting {
+  RuntimeFixture fixture;
+  RunRequest request;
+  std::string memory = GENERATE(as<std::string>(), "wrapped", "shown", "apart");
+
+  Setting() {
+    request = GENERATE(0, 1) == 0 ? small_conv2d() : small_gemm();
+    request.device = "alpha";
+    request.repeat = runs;
+    fixture.options("alpha").info.wraps_host_memory = memory == "wrapped";
+    fixture.options("alpha").mapping = memory == "apart" ? FixtureMapping::not_mapped : FixtureMapping::mapped;
+  }
+};
+
+void check_refused(const RunReport& report, std::uint32_t finished) {
+  CHECK(report.status.code == StatusCode::internal);
+  CHECK_THAT(report.status.message, Contains("alpha") && Contains("differs from the reference"));
+  CHECK(report.device.id == "alpha");
+  REQUIRE(report.verified.has_value());
+  CHECK_FALSE(*report.verified);
+  CHECK_FALSE(report.max_rel_error <= report.error_bound);
+  CHECK(report.runs == finished);
+}
+
+std::shared_ptr<HostTensor> sevens() {
+  auto tensor = HostTensor::create(DType::f32, {16}).value();
+  std::ranges::fill(tensor->as<float>(), 7.0f);
+  return tensor;
+}
+
+// The fixture's `copy`, from one inout to the other: both hold sevens afterwards.
+RunRequest copy_of_sevens() {
+  UserKernelSpec spec;
+  spec.path = "copy.comp";
+  spec.text = "copy";
+  spec.dialect = Dialect::glsl;
+  spec.bindings = {{Access::read_write, 64}, {Access::read_write, 64}};
+  RunRequest request;
+  request.name = "copy";
+  request.device = "alpha";
+  request.verify = true;
+  request.spec = spec;
+  request.tensors = {{sevens(), nullptr}, {HostTensor::create(DType::f32, {16}).value(), nullptr}};
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("verification: a wrong first output is refused at once") {
+  Setting setting;
+  CAPTURE(setting.request.name, setting.memory);
+  setting.fixture.controls("alpha").wrong_at = 1;
+  check_refused(setting.fixture.runtime().run(setting.request), 0);
+  CHECK(setting.fixture.controls("alpha").runs == 1);
+  CHECK(setting.fixture.runtime().run(setting.request).verified == true);
+}
+
+TEST_CASE("verification: an output that is wrong at the last run alone is refused") {
+  Setting setting;
+  CAPTURE(setting.request.name, setting.memory);
+  setting.fixture.controls("alpha").wrong_at = runs;
+  check_refused(setting.fixture.runtime().run(setting.request), runs - 1);
+}
+
+TEST_CASE("verification: a device that writes nothing does not pass by what lay there before") {
+  Setting setting;
+  CAPTURE(setting.request.name, setting.memory);
+  const std::uint32_t idle = GENERATE(1u, runs);
+  setting.fixture.controls("alpha").idle_at = runs + idle;
+  REQUIRE(setting.fixture.runtime().run(setting.request).verified == true);
+  check_refused(setting.fixture.runtime().run(setting.request), idle - 1);
+}
+
+TEST_CASE("verification: nothing is claimed of what nobody asked to compare") {
+  Setting setting;
+  CAPTURE(setting.request.name, setting.memory);
+  setting.request.verify = false;
+  setting.fixture.controls("alpha").wrong_at = 1;
+  const RunReport report = setting.fixture.runtime().run(setting.request);
+  CHECK(report.status.text() == "ok");
+  CHECK_FALSE(report.verified.has_value());
+}
+
+TEST_CASE("verification: every inout of a user's kernel is compared") {
+  RuntimeFixture fixture;
+  RunRequest request = copy_of_sevens();
+  SECTION("all right") {
+    request.expected = {sevens(), sevens()};
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.text() == "ok");
+    CHECK(report.verified == true);
+  }
+  SECTION("the second alone is wrong") {
+    request.expected = {sevens(), sevens()};
+    fixture.controls("alpha").wrong_at = 1;
+    check_refused(fixture.runtime().run(request), 0);
+  }
+  SECTION("a reference for the first alone is refused before anything runs") {
+    request.expected = {sevens()};
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::invalid_argument);
+    CHECK_THAT(report.status.message, Contains("1 expected tensors given, expected 2"));
+    CHECK_FALSE(report.verified.has_value());
+    CHECK(fixture.controls("alpha").submits == 0);
+  }
+}
