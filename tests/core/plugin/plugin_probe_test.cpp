@@ -160,6 +160,26 @@ TEST_CASE("probe: one that never returns is killed at the deadline and stays blo
   CHECK_THAT(report.why_not.message, Contains("blocked until its file changes"));
 }
 
+TEST_CASE("probe: one that never returns keeps no plugin beside it from working") {
+  PluginFolder folder({"hangs", "fixture"});
+  folder.options.probe_timeout = 5s;
+  for (const PluginTrial trial : {PluginTrial::probed, PluginTrial::remembered}) {
+    folder.registry = Registry();
+    const std::vector<PluginReport> reports = folder.load({"hangs", "fixture"});
+    REQUIRE(reports.size() == 2);
+    CHECK(reports[0].why_not.code == StatusCode::timeout);
+    CHECK(reports[0].trial == trial);
+    INFO(reports[1].why_not.text());
+    REQUIRE(reports[1].loaded);
+    REQUIRE(folder.registry.drivers().size() == 1);
+    const auto driver = folder.registry.drivers().at("fixture").make({});
+    REQUIRE(driver);
+    const auto device = (*driver)->open("fixture:0");
+    REQUIRE(device);
+    CHECK((*device)->create_buffer({64, BufferUsage::storage, {}, -1}));
+  }
+}
+
 TEST_CASE("probe: one that ends the process is no success, whatever it writes") {
   PluginFolder folder({"exits"});
   const PluginReport report = load_twice(folder, "exits");
