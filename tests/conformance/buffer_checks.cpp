@@ -193,6 +193,14 @@ TEST_CASE("conformance: a buffer is exported and imported, or both are refused a
   REQUIRE(imported.has_value());
   *exported = UniqueFd();  // the device has a descriptor of its own
   CHECK(contents(**imported) == values);
+  const std::vector<float> others = random_values(11, 64);  // one memory, seen by both
+  REQUIRE((*imported)->write(0, bytes_of(others)).ok());
+  CHECK(contents(*buffer) == others);
+  desc.import_fd = -1;
+  const auto fresh = subject().device->create_buffer(desc);
+  REQUIRE(fresh.has_value());
+  REQUIRE((*fresh)->write(0, bytes_of(values)).ok());
+  CHECK(contents(*buffer) == others);
 }
 
 }  // namespace kiln::conformance

@@ -3,10 +3,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "conformance/checks.hpp"
 #include "conformance/reference.hpp"
+#include "support/fixture_memory.hpp"
 
 namespace kiln::conformance {
 namespace {
@@ -15,7 +18,7 @@ constexpr std::uint64_t most_bytes = std::uint64_t{1} << 32;
 
 class HostBuffer final : public Buffer {
  public:
-  explicit HostBuffer(std::uint64_t bytes) : owned_(bytes), memory_(owned_) {}
+  explicit HostBuffer(support::FixtureMemory owned) : owned_(std::move(owned)), memory_(owned_->bytes()) {}
   explicit HostBuffer(std::span<std::byte> host) : memory_(host) {}
 
   std::uint64_t bytes() const noexcept override { return memory_.size(); }
@@ -30,7 +33,10 @@ class HostBuffer final : public Buffer {
     return {};
   }
   std::span<std::byte> mapped() noexcept override { return memory_; }
-  Result<UniqueFd> export_fd() noexcept override { return unsupported("host buffer: has no descriptor"); }
+  Result<UniqueFd> export_fd() noexcept override {
+    if (!owned_) return unsupported("host buffer: the memory is the caller's, it has no descriptor");
+    return owned_->export_fd();
+  }
 
  private:
   bool holds(std::uint64_t offset, std::uint64_t size) const { return offset <= bytes() && size <= bytes() - offset; }
@@ -39,7 +45,7 @@ class HostBuffer final : public Buffer {
                             std::to_string(size) + " leaves it");
   }
 
-  std::vector<std::byte> owned_;
+  std::optional<support::FixtureMemory> owned_;
   std::span<std::byte> memory_;
 };
 
@@ -86,14 +92,17 @@ HostDevice::HostDevice(WorkCounters& counters, Fault fault) : counters_(counters
   info_.driver_identity = {{"version", "1"}};
   info_.dialects = {Dialect::library};
   info_.wraps_host_memory = true;
+  info_.shares_memory = true;
 }
 
 Result<std::unique_ptr<Buffer>> HostDevice::create_buffer(const BufferDesc& desc) noexcept {
   if (desc.usage == BufferUsage::invalid) return invalid_argument("buffer: has no usage");
-  if (desc.import_fd >= 0) return unsupported("buffer: host memory imports no descriptor");
   if (!desc.host.empty()) return std::unique_ptr<Buffer>(std::make_unique<HostBuffer>(desc.host));
   if (desc.bytes > most_bytes) return unavailable("buffer: " + std::to_string(desc.bytes) + " bytes are too many");
-  return std::unique_ptr<Buffer>(std::make_unique<HostBuffer>(desc.bytes));
+  auto memory = desc.import_fd >= 0 ? support::FixtureMemory::import(desc.import_fd, desc.bytes)
+                                    : support::FixtureMemory::create(desc.bytes);
+  if (!memory) return std::move(memory).error();
+  return std::unique_ptr<Buffer>(std::make_unique<HostBuffer>(std::move(memory).value()));
 }
 
 Result<std::unique_ptr<Program>> HostDevice::build(const KernelSource& source) noexcept {

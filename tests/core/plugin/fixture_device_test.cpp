@@ -144,6 +144,41 @@ TEST_CASE("a hung fixture device can be destroyed") {
   CHECK(*data_count == 0);
 }
 
+TEST_CASE("a fixture device that shares memory computes in a buffer that another device exported") {
+  FixtureOptions options;
+  options.info.shares_memory = true;
+  FixtureDevice exporter(options), importer(options);
+  auto data = buffer_of(exporter, {1, 2, 3});
+  auto fd = data->export_fd();
+  REQUIRE(fd);
+  auto same = importer.create_buffer({3 * sizeof(float), BufferUsage::storage, {}, fd->get()});
+  REQUIRE(same);
+  auto program = importer.build(source_of("add_one"));
+  REQUIRE(program);
+  REQUIRE(importer.wait(submit(importer, **program, {same->get()}), Deadline::never()));
+  CHECK(floats_of(*data) == std::vector<float>{2, 3, 4});
+  data.reset();
+  CHECK(floats_of(**same) == std::vector<float>{2, 3, 4});
+  const auto larger = importer.create_buffer({4 * sizeof(float), BufferUsage::storage, {}, fd->get()});
+  REQUIRE_FALSE(larger);
+  CHECK(larger.error().code == StatusCode::invalid_argument);
+  CHECK_THAT(larger.error().message, Catch::Contains("12 bytes behind it, expected 16"));
+}
+
+TEST_CASE("the fixture device computes wrongly, or not at all, when it is told to") {
+  FixtureDevice device;
+  device.controls().wrong_at = 1;
+  device.controls().idle_at = 2;
+  auto program = device.build(source_of("add_one"));
+  REQUIRE(program);
+  const auto data = buffer_of(device, {1, 1, 1});
+  const std::vector<std::vector<float>> after = {{2, 3, 2}, {2, 3, 2}, {3, 4, 3}};
+  for (const std::vector<float>& expected : after) {
+    REQUIRE(device.wait(submit(device, **program, {data.get()}), Deadline::never()));
+    CHECK(floats_of(*data) == expected);
+  }
+}
+
 TEST_CASE("the fixture driver follows its settings") {
   DriverContext context;
   context.settings = {{"devices", std::int64_t{2}}, {"fail_build", true}};
