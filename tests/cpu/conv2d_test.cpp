@@ -22,6 +22,21 @@ Conv2dSpec conv(std::int64_t c, std::int64_t extent, std::int64_t k, std::int64_
   return spec;
 }
 
+class Sink final : public LogSink {
+ public:
+  void write(LogLevel, std::string_view, std::string_view message) noexcept override { text += message; }
+  std::string text;
+};
+
+// What the device says of a spec's candidates: it names each when it has timed them.
+std::string candidates_of(Conv2dSpec spec, Accuracy accuracy) {
+  Sink sink;
+  const OpenedCpu cpu({{"tuning_ms", std::int64_t{2}}}, {&sink, LogLevel::info});
+  spec.accuracy = accuracy;
+  check_right(*cpu.device, spec, 8);
+  return sink.text;
+}
+
 void check_random_cases(const PluginSettings& settings, std::size_t count, std::uint64_t seed) {
   const OpenedCpu cpu(settings);
   std::uint64_t at = 0;
@@ -107,6 +122,19 @@ TEST_CASE("Winograd's class of accuracy is kept") {
     spec.accuracy = Accuracy::winograd;
     spec.bias = Bias::per_channel;
     check_right(device, spec, 8);
+  }
+}
+
+TEST_CASE("Winograd is a candidate only where the job's class of accuracy allows it") {
+  for (const std::int64_t extent : {14, 28, 56}) {
+    const Conv2dSpec spec = conv(64, extent, 64, 3);
+    const std::string direct = candidates_of(spec, Accuracy::direct);
+    CHECK_THAT(direct, Catch::Contains("chosen ") && Catch::Contains("nhwc"));
+    CHECK_THAT(direct, !Catch::Contains("wino", Catch::CaseSensitive::No));
+    // The class that allows it shows that the device would have named it.
+    if (candidates_of(spec, Accuracy::winograd).find("winograd ") == std::string::npos) {
+      WARN("nothing to tell apart: oneDNN has no Winograd here for " << canonical_text(spec));
+    }
   }
 }
 

@@ -34,7 +34,8 @@ PluginSettings observable(PluginSettings settings) {
 
 }  // namespace
 
-OpenedCpu::OpenedCpu(PluginSettings settings) : plugin("cpu", observable(std::move(settings))) {
+OpenedCpu::OpenedCpu(PluginSettings settings, Log log) : plugin("cpu", observable(std::move(settings))) {
+  plugin.listen(log);
   plugin.driver().enumerate();
   onednn_preceded_open();
   device = plugin.open("cpu");

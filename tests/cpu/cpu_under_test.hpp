@@ -17,7 +17,7 @@
 namespace kiln::cpu_test {
 
 struct OpenedCpu {
-  explicit OpenedCpu(PluginSettings settings = {});
+  explicit OpenedCpu(PluginSettings settings = {}, Log log = {});
 
   support::PluginUnderTest plugin;
   std::shared_ptr<Device> device;

@@ -35,7 +35,7 @@ PluginUnderTest::~PluginUnderTest() {
 Driver& PluginUnderTest::driver() {
   if (driver_ == nullptr) {
     if (registry_.drivers().empty()) throw std::runtime_error(name_ + ": registers no driver");
-    auto made = registry_.drivers().begin()->second.make({{}, &counters_, cache_directory_, notes_, settings_});
+    auto made = registry_.drivers().begin()->second.make({log_, &counters_, cache_directory_, notes_, settings_});
     if (!made) throw std::runtime_error(made.error().text());
     driver_ = std::move(made).value();
   }

@@ -24,6 +24,8 @@ class PluginUnderTest {
   WorkCounters& counters() noexcept { return counters_; }
   // Lends the driver notes; before its first use.
   void lend(DriverNotes& notes) noexcept { notes_ = &notes; }
+  // Gives the driver a log; before its first use.
+  void listen(Log log) noexcept { log_ = log; }
   Driver& driver();                                     // the plugin's first driver
   std::shared_ptr<Device> open(const std::string& id);  // throws with the status text
 
@@ -33,6 +35,7 @@ class PluginUnderTest {
   std::filesystem::path cache_directory_;
   WorkCounters counters_;
   DriverNotes* notes_ = nullptr;
+  Log log_;
   Registry registry_;
   std::unique_ptr<Driver> driver_;
 };
