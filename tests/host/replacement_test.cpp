@@ -1,3 +1,4 @@
+// Each of the four interfaces replaced by a fixture's, and shown by what only the fixture's does.
 #include "host/kiln_process.hpp"
 
 #include <catch2/catch.hpp>
@@ -9,7 +10,7 @@ namespace {
 
 constexpr const char* tiny = R"(
 [[job]]
-name = "tiny"
+name = "NAME"
 op = "conv2d"
 c = 3
 h = 16
@@ -23,27 +24,79 @@ weights = "random:2"
 verify = true
 )";
 
+std::string named(const char* name) { return std::string(tiny).replace(std::string(tiny).find("NAME"), 4, name); }
+
+// One convolution, asked for twice, with the plugin cpu and those of `load`.
+nlohmann::json run_twice(const std::string& load, std::vector<std::string> more, std::string* talk = nullptr) {
+  const TemporaryFolder folder;
+  std::vector<std::string> words = {"run",
+                                    folder.write("twice.toml", named("first") + named("second")),
+                                    "--json",
+                                    "--cache-dir",
+                                    folder / "cache",
+                                    "--plugin-path",
+                                    KILN_PLUGIN_DIR ":" KILN_FIXTURE_DIR,
+                                    "--set",
+                                    "plugins.load=[\"cpu\", " + load + "]"};
+  words.insert(words.end(), more.begin(), more.end());
+  const Finished finished = run_kiln(words);
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  if (talk != nullptr) *talk = finished.err;
+  const auto json = finished.json();
+  REQUIRE(json["jobs"].size() == 2);
+  for (const auto& job : json["jobs"]) CHECK(job["verified"] == true);
+  return json;
+}
+
 }  // namespace
 
-TEST_CASE("cache, executor, selector and generator are each replaced by a name in TOML") {
-  const TemporaryFolder folder;
-  const auto file = folder.write("tiny.toml", tiny);
-  const std::string path = KILN_PLUGIN_DIR ":" KILN_FIXTURE_DIR;
-  for (const char* what : {"cache", "executor", "selector", "generator"}) {
-    const std::string name = std::string("fixture_") + what;
-    const Finished finished = run_kiln({"run", file, "--json", "--cache-dir", folder / "cache", "--plugin-path", path,
-                                        "--device", "cpu", "--set", std::string(what) + ".name=" + name, "--set",
-                                        "plugins.load=[\"cpu\", \"dynamic_shaders\", \"" + name + "\"]"});
-    INFO(what << finished.err << finished.out);
-    REQUIRE(finished.status == 0);
-    CHECK(finished.json()["jobs"][0]["verified"] == true);
+TEST_CASE("a plugin's cache serves: it keeps nothing, so that what was made is made again") {
+  const auto replaced =
+      run_twice("\"dynamic_shaders\", \"fixture_cache\"", {"--device", "cpu", "--set", "cache.name=fixture_cache"});
+  CHECK(replaced["cache"]["misses"] == 2);
+  CHECK(replaced["jobs"][1]["program"]["tier"] == "library");
+  const auto own = run_twice("\"dynamic_shaders\", \"fixture_cache\"", {"--device", "cpu"});
+  CHECK(own["cache"]["misses"] == 1);
+  CHECK(own["jobs"][1]["program"]["tier"] == "memory");
+}
+
+TEST_CASE("a plugin's executor serves: it says so at each submission") {
+  const std::string line = "fixture_executor: ran inside submit()";
+  std::string talk;
+  run_twice("\"dynamic_shaders\", \"fixture_executor\"",
+            {"--device", "cpu", "--log", "info", "--set", "executor.name=fixture_executor"}, &talk);
+  CHECK_THAT(talk, Contains(line));
+  run_twice("\"dynamic_shaders\", \"fixture_executor\"", {"--device", "cpu", "--log", "info"}, &talk);
+  CHECK_THAT(talk, !Contains(line));
+}
+
+TEST_CASE("a plugin's selector serves: of two devices it picks the last") {
+  // The fixture's generator writes for both devices, and no other is there: the fixture compiles no shaders.
+  const auto with = [](const std::string& selector) {
+    return run_twice("\"fixture\", \"fixture_selector\", \"fixture_generator\"",
+                     {"--set", "generator.name=fixture_generator", "--set", "selector.name=" + selector});
+  };
+  for (const auto& job : with("fixture_selector")["jobs"]) {
+    CHECK(job["device"]["id"] == "fixture:0");
+    CHECK(job["selected_because"] == "the last of 2 candidates");
+  }
+  for (const auto& job : with("fixed")["jobs"]) CHECK(job["device"]["id"] == "cpu");
+}
+
+TEST_CASE("a plugin's generator serves: the variant is its own") {
+  const auto replaced = run_twice("\"dynamic_shaders\", \"fixture_generator\"",
+                                  {"--device", "cpu", "--set", "generator.name=fixture_generator"});
+  for (const auto& job : replaced["jobs"]) CHECK(job["variant"] == "fixture/forward");
+  for (const auto& job : run_twice("\"dynamic_shaders\", \"fixture_generator\"", {"--device", "cpu"})["jobs"]) {
+    CHECK(job["variant"] == "onednn");
   }
 }
 
 TEST_CASE("a name that nobody registered is told with those that are") {
   const TemporaryFolder folder;
-  const Finished finished = run_kiln(
-      {"run", folder.write("tiny.toml", tiny), "--cache-dir", folder / "cache", "--set", "executor.name=torus"});
+  const Finished finished = run_kiln({"run", folder.write("tiny.toml", named("tiny")), "--cache-dir", folder / "cache",
+                                      "--set", "executor.name=torus"});
   CHECK(finished.status == 2);
   CHECK_THAT(finished.err, Contains("'torus'") && Contains("'ring'"));
 }
