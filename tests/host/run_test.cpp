@@ -55,6 +55,25 @@ TEST_CASE("a convolution on OpenGL is built once: the second process builds noth
   CHECK(warm["jobs"][0]["max_rel_error"] <= warm["jobs"][0]["error_bound"]);
 }
 
+TEST_CASE("OpenGL without a binary format serves: its programs are prepared in each process, and nothing is kept") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("tiny.toml", tiny);
+  for (int process = 0; process < 2; ++process) {
+    const Finished finished = run_kiln({"run", file, "--json", "--device", "opengl:0", "--cache-dir", folder / "cache"},
+                                       {.environment = {{"MESA_SHADER_CACHE_DISABLE", "1"}}});
+    INFO(finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    const auto json = finished.json();
+    CHECK(json["jobs"][0]["device"]["id"] == "opengl:0");
+    CHECK(json["jobs"][0]["program"]["tier"] == "library");
+    CHECK(json["jobs"][0]["verified"] == true);
+    CHECK(json["cache"]["builds"] == 0);
+    CHECK(json["cache"]["prepared"] == 1);
+    CHECK(json["cache"]["driver_cache"] == "none");
+    CHECK(json["cache"]["bytes_on_disk"] == 0);
+  }
+}
+
 TEST_CASE("a convolution on the CPU is prepared by the library and never a build") {
   const TemporaryFolder folder;
   const Finished finished = run_tiny(folder, "cpu", {"--repeat", "5"});
