@@ -20,10 +20,26 @@ namespace {
 
 constexpr int patience_ms = 240'000;  // a process that says nothing for so long is ended and the test fails
 
-struct Pipe {
+// What a child writes to, and this process reads: ends[1] and ends[0].
+struct Channel {
   int ends[2];
-  Pipe() {
-    if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
+  explicit Channel(StandardOutput kind) {
+    if (kind == StandardOutput::terminal) {
+      open_terminal();
+    } else if (pipe2(ends, O_CLOEXEC) != 0) {
+      throw std::runtime_error("pipe");
+    }
+  }
+
+ private:
+  void open_terminal() {
+    char name[64];
+    ends[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (ends[0] < 0 || grantpt(ends[0]) != 0 || unlockpt(ends[0]) != 0 || ptsname_r(ends[0], name, sizeof name) != 0) {
+      throw std::runtime_error("terminal");
+    }
+    ends[1] = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (ends[1] < 0) throw std::runtime_error(name);
   }
 };
 
@@ -91,7 +107,7 @@ Finished run_process(std::vector<std::string> words, const ProcessOptions& optio
   std::vector<std::string> environment = merged_environment(options.environment);
   std::vector<char*> argv = pointers(words);
   std::vector<char*> envp = pointers(environment);
-  const Pipe out, err;
+  const Channel out(options.output), err(StandardOutput::pipe);
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork");
   if (child == 0) {

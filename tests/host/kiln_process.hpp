@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -36,12 +37,15 @@ struct Finished {
   nlohmann::json json() const;  // of `out`
 };
 
+enum class StandardOutput : std::uint8_t { invalid = 0, pipe, terminal };
+
 struct ProcessOptions {
   std::map<std::string, std::string> environment{};  // over the test's own
   std::filesystem::path folder{};                    // working directory; empty: the test's
   std::vector<std::string> before{};                 // words in front of the command: setpriv, …
   std::uint64_t most_file_bytes = 0;                 // RLIMIT_FSIZE; 0: none
   std::string interrupt_when{};                      // text on standard error that triggers SIGINT; empty: never
+  StandardOutput output = StandardOutput::pipe;      // a terminal ends its lines by "\r\n"
 };
 
 // The cache folder is always a given one: pass --cache-dir in words.
