@@ -58,7 +58,7 @@ Finished run_jobs(const TemporaryFolder& folder, std::vector<std::string> more) 
 
 }  // namespace
 
-TEST_CASE("--verify sees a device that is wrong at the first run, at the last, or writes nothing") {
+TEST_CASE("a device that is wrong at the first run, at the last, or writes nothing is seen by --verify") {
   const TemporaryFolder folder;
   // The layer's runs are submissions 1 to 3; after a failure at its first the product's begin at 2, else at 4.
   const struct {
