@@ -1,6 +1,6 @@
 // Deadline: the one clock of Kiln (steady), and the latest moment a call may wait for.
 //
-// Thread-safety: values.
+// Thread-safety: a Deadline is a value; now_ns() from any thread. Ownership: values.
 #pragma once
 
 #include <chrono>

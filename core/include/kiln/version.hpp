@@ -1,4 +1,6 @@
 // The version of Kiln, as `kiln --version` prints it.
+//
+// Thread-safety: a constant. Ownership: a literal, for ever.
 #pragma once
 
 namespace kiln {
