@@ -118,7 +118,8 @@ TEST_CASE("run --json has every key of the contract and no other") {
 
     check_cache(out["cache"]);
     CHECK(out["cache"]["bytes_on_disk"] > 0);
-    CHECK((out["cache"]["saved_ms"] > 0) == (process == 1));  // what the first built the second need not
+    // What the first built the second loads; on a busy machine that may take longer.
+    CHECK((out["cache"]["saved_ms"] != 0) == (process == 1));
     for (const auto& count : out["cache"]["rejected"]) CHECK(count == 0);
 
     for (const json& device : out["devices"]) {
