@@ -121,7 +121,8 @@ Result<FenceResult> SlotPipeline::run_to_end(const Dispatch& dispatch) {
   }
 }
 
-// The job's share of a submission that failed as a whole. Its tensors in host memory are untouched, so it begins anew.
+// The job's share of a submission that failed as a whole. What it reads is as it was (Work::may_share), so it begins
+// anew.
 void SlotPipeline::run_alone(Slot& slot) {
   Status status = slot.upload_again(*device_);
   if (!status.ok()) return fail(slot, std::move(status));

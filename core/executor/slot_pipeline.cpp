@@ -50,13 +50,13 @@ std::uint64_t SlotPipeline::enter(Slot& slot, Job job, Deadline deadline, std::u
   slot.value = value;
   slot.at.entered = entered_ns;
   slot.at.accepted = device_->clock_ns();
-  const bool recorded = std::holds_alternative<std::shared_ptr<RecordedWork>>(job);
   std::visit([&](auto& what) { slot.accept(std::move(what)); }, job);
   const auto usual = [](const std::atomic<std::uint64_t>& ns) { return ns.load(std::memory_order_relaxed); };
   slot.upload_apart = takes_long(slot.work().upload_bytes(*device_), usual(upload_ns_), usual(upload_ns_) != unknown);
   slot.readback_apart =
       takes_long(slot.work().readback_bytes(*device_), usual(readback_ns_), usual(readback_ns_) != unknown);
-  slot.small = !recorded && !slot.upload_apart && !slot.readback_apart && usual(device_ns_) < small_ns;
+  slot.small =
+      !slot.upload_apart && !slot.readback_apart && usual(device_ns_) < small_ns && slot.work().may_share(*device_);
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   wake = ring_.enter(slot);
   return value;

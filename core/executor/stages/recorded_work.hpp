@@ -28,6 +28,7 @@ class RecordedWork final : public Recording, public Work {
   Status readback() override;
   void release() noexcept override { in_flight_.store(false, std::memory_order_release); }
   std::string_view variant() const noexcept override { return variant_; }
+  bool may_share(const Device&) const noexcept override { return false; }  // it is several jobs already
   std::uint64_t upload_bytes(const Device&) const noexcept override { return upload_bytes_; }
   std::uint64_t readback_bytes(const Device&) const noexcept override { return readback_bytes_; }
 

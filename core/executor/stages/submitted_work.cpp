@@ -1,5 +1,7 @@
 #include "executor/stages/submitted_work.hpp"
 
+#include <algorithm>
+
 namespace kiln::executor {
 namespace {
 
@@ -91,6 +93,13 @@ void SubmittedWork::release() noexcept {
   launches_.clear();
   pool_.recycle();
   submission_ = {};
+}
+
+// A device that works in the tensors' own memory has changed what is read and written once it has begun.
+bool SubmittedWork::may_share(const Device& device) const noexcept {
+  const std::vector<TensorDecl>& tensors = submission_.plan->tensors;
+  return !device.info().wraps_host_memory ||
+         std::none_of(tensors.begin(), tensors.end(), [](const auto& t) { return t.role == TensorRole::inout; });
 }
 
 std::uint64_t SubmittedWork::upload_bytes(const Device& device) const noexcept {

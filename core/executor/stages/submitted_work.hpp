@@ -22,6 +22,7 @@ class SubmittedWork final : public Work {
   Status readback() override;
   void release() noexcept override;
   std::string_view variant() const noexcept override { return submission_.plan->variant; }
+  bool may_share(const Device& device) const noexcept override;
   std::uint64_t upload_bytes(const Device& device) const noexcept override;
   std::uint64_t readback_bytes(const Device& device) const noexcept override;
 

@@ -31,6 +31,9 @@ class Work {
   virtual void release() noexcept = 0;
 
   virtual std::string_view variant() const noexcept = 0;
+  // Whether it may share a submission with neighbours: should that fail as a whole, it has to begin anew, so what it
+  // reads must be as it was.
+  virtual bool may_share(const Device&) const noexcept = 0;
   // What has to be copied; 0 where the device works in the tensors' own memory.
   virtual std::uint64_t upload_bytes(const Device& device) const noexcept = 0;
   virtual std::uint64_t readback_bytes(const Device& device) const noexcept = 0;

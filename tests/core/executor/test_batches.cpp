@@ -1,0 +1,123 @@
+// Jobs that share a submission, on the executor's pipeline without its threads, so that who shares with whom is
+// certain.
+#include "core/executor/jobs.hpp"
+
+#include "executor/slot_pipeline.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace kiln;
+using namespace kiln::test;
+using executor::Claim;
+using executor::Lane;
+
+namespace {
+
+class Served {
+ public:
+  explicit Served(Memory memory) : device(std::make_shared<SyntheticDevice>(memory)) {
+    ExecutorContext context;
+    context.config.in_flight = 4;
+    pipeline_.emplace(device, context);
+    // It has to turn out that jobs are small.
+    if (auto first = run({add_one(device, {0})}); !first[0]) throw std::runtime_error(first[0].error().text());
+  }
+
+  // All are taken in before the first lane begins, and each lane is served until it has nothing left.
+  std::vector<Result<Measurement>> run(const std::vector<Job>& jobs) {
+    std::vector<std::uint64_t> values;
+    for (const Job& job : jobs) {
+      executor::Wake wake;
+      const std::lock_guard lock(pipeline_->mutex());
+      values.push_back(pipeline_->enter(*pipeline_->take_free(), job.submission, {}, now_ns(), wake));
+    }
+    for (const Lane lane : {Lane::upload, Lane::dispatch, Lane::retire}) {
+      while (Claim claim = pipeline_->begin(lane, std::nullopt)) {
+        if (lane == Lane::upload) pipeline_->upload(claim);
+        if (lane == Lane::dispatch) pipeline_->dispatch(claim);
+        if (lane == Lane::retire) pipeline_->retire(claim, Deadline::never());
+        pipeline_->end(claim);
+      }
+    }
+    std::vector<Result<Measurement>> results;
+    for (const std::uint64_t value : values) results.push_back(pipeline_->timeline().wait(value, {Clock::now()}, {}));
+    return results;
+  }
+
+  const std::shared_ptr<SyntheticDevice> device;
+
+ private:
+  std::optional<executor::SlotPipeline> pipeline_;
+};
+
+// Two that only read their inputs, then two that change them in place.
+std::vector<Job> jobs_on(const std::shared_ptr<Device>& device) {
+  return {add_one(device, {10}), add_one(device, {20}), in_place(device, {30}), in_place(device, {40})};
+}
+
+// Each job's result: its value once, 0 where it failed.
+std::vector<float> told(const std::vector<Job>& jobs, const std::vector<Result<Measurement>>& results) {
+  std::vector<float> values;
+  for (std::size_t i = 0; i < jobs.size(); ++i) values.push_back(results[i] ? values_of(*jobs[i].output)[0] : 0);
+  return values;
+}
+
+constexpr std::uint64_t shared_value = 2;  // the device's, of the submission after the first job's
+
+}  // namespace
+
+TEST_CASE("batches: small jobs share, but those that change wrapped memory in place go by themselves",
+          "[executor][batch]") {
+  const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
+  Served served(memory);
+  const auto jobs = jobs_on(served.device);
+  const auto results = served.run(jobs);
+  CHECK(told(jobs, results) == std::vector<float>{11, 21, 31, 41});
+  const bool wraps = memory == Memory::wrapped;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    INFO("job " << i);
+    CHECK(results[i]->batch == (!wraps ? 4u : i < 2 ? 2u : 1u));
+  }
+  CHECK(served.device->submitted() == (wraps ? 4u : 2u));
+}
+
+TEST_CASE("batches: where the device fails one, each job is run by itself, and what it changes is changed once",
+          "[executor][batch]") {
+  const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
+  Served served(memory);
+  served.device->fail(shared_value, internal_error("one of them faulted"));
+  // Those in place have been submitted by then where they go by themselves.
+  const std::uint64_t first_alone = memory == Memory::wrapped ? 5 : 3;
+  SECTION("all are innocent") {
+    const auto jobs = jobs_on(served.device);
+    CHECK(told(jobs, served.run(jobs)) == std::vector<float>{11, 21, 31, 41});
+  }
+  SECTION("the guilty one alone answers the failure") {
+    served.device->fail(first_alone + 1, internal_error("page fault"));
+    const auto jobs = jobs_on(served.device);
+    const auto results = served.run(jobs);
+    CHECK(told(jobs, results) == std::vector<float>{11, 0, 31, 41});
+    REQUIRE_FALSE(results[1]);
+    CHECK(results[1].error().code == StatusCode::internal);
+    CHECK_THAT(results[1].error().message, Catch::Contains("synthetic:0") && Catch::Contains("page fault"));
+  }
+  CHECK(served.device->submitted() == 6u);
+}
+
+TEST_CASE("batches: where the device refuses one, each job is submitted by itself", "[executor][batch]") {
+  const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
+  Served served(memory);
+  served.device->refuse(shared_value, unsupported("too many passes"));
+  SECTION("all are innocent") {
+    const auto jobs = jobs_on(served.device);
+    CHECK(told(jobs, served.run(jobs)) == std::vector<float>{11, 21, 31, 41});
+  }
+  SECTION("the guilty one alone answers the refusal") {
+    served.device->refuse(shared_value + 1, unsupported("grid too large"));
+    const auto jobs = jobs_on(served.device);
+    const auto results = served.run(jobs);
+    CHECK(told(jobs, results) == std::vector<float>{11, 0, 31, 41});
+    REQUIRE_FALSE(results[1]);
+    CHECK(results[1].error().code == StatusCode::unsupported);
+  }
+}
