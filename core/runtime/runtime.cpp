@@ -140,9 +140,12 @@ Result<Measurement> Runtime::Parts::run_once(const RunRequest& request, const Se
   for (;;) {
     const Deadline slice = Deadline{std::min(deadline.at, Deadline::after(stop_poll).at)};
     auto measurement = executor->wait(*fence, request.stop == nullptr ? deadline : slice);
-    if (measurement) return measurement;
-    if (measurement.error().code != StatusCode::timeout || deadline.passed()) return measurement;
-    if (stop_requested(request)) return unavailable("stopped on request");
+    if (measurement || measurement.error().code != StatusCode::timeout) return measurement;
+    const bool stopped = stop_requested(request);
+    if (!stopped && !deadline.passed()) continue;
+    (void)executor->cancel(*fence);  // nobody asks for it any more; what the device has begun runs to its end
+    if (!deadline.passed()) return unavailable("stopped on request");
+    return measurement;
   }
 }
 

@@ -170,6 +170,39 @@ TEST_CASE("runtime: a stop flag ends a job between waits") {
   fixture.controls("alpha").run.open();
 }
 
+TEST_CASE("runtime: what is stopped or late before the device has begun it never runs") {
+  RuntimeFixture fixture;
+  fixture.options("alpha").queue = support::FixtureQueue::inside_submit;  // so that a second job waits before it
+  support::FixtureControls& alpha = fixture.controls("alpha");
+  RunRequest first = small_conv2d();
+  first.device = "alpha";
+  REQUIRE(fixture.runtime().run(first).status.text() == "ok");
+  const std::uint64_t before = alpha.submits;
+  alpha.run.close();
+  std::jthread ahead([&] { CHECK(fixture.runtime().run(first).status.text() == "ok"); });
+  REQUIRE(alpha.run.await_waiting(1, Deadline::after(std::chrono::seconds(30))));
+
+  RunRequest behind = small_conv2d();
+  behind.device = "alpha";
+  SECTION("stopped") {
+    std::atomic<bool> stop{false};
+    behind.stop = &stop;
+    std::jthread stopper([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it waits in its slot by then
+      stop = true;
+    });
+    CHECK(fixture.runtime().run(behind).status.code == StatusCode::unavailable);
+  }
+  SECTION("late") {
+    behind.timeout = std::chrono::milliseconds(100);
+    CHECK(fixture.runtime().run(behind).status.code == StatusCode::timeout);
+  }
+  alpha.run.open();
+  ahead.join();
+  REQUIRE(fixture.runtime().run(first).status.text() == "ok");
+  CHECK(alpha.submits == before + 2);  // of the two that somebody waited for
+}
+
 TEST_CASE("runtime: many threads run at once and all are verified") {
   RuntimeFixture fixture;
   (void)fixture.runtime();
