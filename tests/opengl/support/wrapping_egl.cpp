@@ -5,7 +5,10 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 // The few declarations of EGL and OpenGL that are wrapped, by their documented types and values.
 namespace {
@@ -20,9 +23,15 @@ constexpr unsigned already_signaled = 0x911A;
 constexpr unsigned timeout_expired = 0x911B;
 constexpr unsigned condition_satisfied = 0x911C;
 constexpr unsigned wait_failed = 0x911D;
+constexpr unsigned gl_timestamp = 0x8E28;
+constexpr unsigned gl_query_result = 0x8866;
+
+using kiln::support::GlCall;
 
 kiln::support::EglSwitches switches;
-int fake_devices[2];  // their addresses are the handles
+std::mutex log_mutex;
+std::optional<std::vector<GlCall>> gl_log;  // absent: nothing is logged
+int fake_devices[2];                        // their addresses are the handles
 
 Function real(const char* name) {
   static void* const library = dlopen("libEGL.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -44,6 +53,11 @@ bool take_one(std::atomic<int>& left) {
   return false;
 }
 
+void log(GlCall::What what, unsigned bits = 0) {
+  const std::lock_guard lock(log_mutex);
+  if (gl_log) gl_log->push_back({what, bits});
+}
+
 int fake_index(const void* device) {
   for (int i = 0; i < 2; ++i) {
     if (device == &fake_devices[i]) return i;
@@ -56,7 +70,58 @@ unsigned get_reset_status() {
   return told != 0 ? told : real_as<unsigned()>("glGetGraphicsResetStatus")();
 }
 
+void dispatch_compute(unsigned x, unsigned y, unsigned z) {
+  log(GlCall::What::dispatched);
+  real_as<void(unsigned, unsigned, unsigned)>("glDispatchCompute")(x, y, z);
+}
+
+void memory_barrier(unsigned bits) {
+  log(GlCall::What::barred, bits);
+  real_as<void(unsigned)>("glMemoryBarrier")(bits);
+}
+
+void copy_buffer_sub_data(unsigned from, unsigned to, long from_offset, long to_offset, long bytes) {
+  log(GlCall::What::copied);
+  real_as<void(unsigned, unsigned, long, long, long)>("glCopyBufferSubData")(from, to, from_offset, to_offset, bytes);
+}
+
+void buffer_sub_data(unsigned target, long offset, long bytes, const void* from) {
+  log(GlCall::What::copied);
+  real_as<void(unsigned, long, long, const void*)>("glBufferSubData")(target, offset, bytes, from);
+}
+
+void get_buffer_sub_data(unsigned target, long offset, long bytes, void* to) {
+  log(GlCall::What::copied);
+  real_as<void(unsigned, long, long, void*)>("glGetBufferSubData")(target, offset, bytes, to);
+}
+
+void* map_buffer_range(unsigned target, long offset, long bytes, unsigned access) {
+  log(GlCall::What::mapped);
+  return real_as<void*(unsigned, long, long, unsigned)>("glMapBufferRange")(target, offset, bytes, access);
+}
+
+void* fence_sync(unsigned condition, unsigned flags) {
+  log(GlCall::What::fenced);
+  return real_as<void*(unsigned, unsigned)>("glFenceSync")(condition, flags);
+}
+
+void flush() {
+  log(GlCall::What::flushed);
+  real_as<void()>("glFlush")();
+}
+
+void get_integer64(unsigned name, std::int64_t* value) {
+  real_as<void(unsigned, std::int64_t*)>("glGetInteger64v")(name, value);
+  if (name == gl_timestamp) *value += switches.clock_ahead_ns;
+}
+
+void get_query_object(unsigned query, unsigned name, std::uint64_t* value) {
+  real_as<void(unsigned, unsigned, std::uint64_t*)>("glGetQueryObjectui64v")(query, name, value);
+  if (name == gl_query_result) *value += static_cast<std::uint64_t>(switches.clock_ahead_ns.load());
+}
+
 unsigned client_wait_sync(void* sync, unsigned flags, unsigned long timeout) {
+  log(GlCall::What::waited);
   for (int tick = 0; tick < 20000 && switches.hold_waits; ++tick) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -114,13 +179,35 @@ Function wrapper(Signature* function) {
 }  // namespace
 
 namespace kiln::support {
+
 EglSwitches& egl_switches() noexcept { return switches; }
+
+void begin_gl_log() {
+  const std::lock_guard lock(log_mutex);
+  gl_log.emplace();
+}
+
+std::vector<GlCall> end_gl_log() {
+  const std::lock_guard lock(log_mutex);
+  return std::exchange(gl_log, std::nullopt).value_or(std::vector<GlCall>());
+}
+
 }  // namespace kiln::support
 
 extern "C" Function eglGetProcAddress(const char* name) {
   static const std::map<std::string, Function> wrapped{
       {"glGetGraphicsResetStatus", wrapper(get_reset_status)},
       {"glClientWaitSync", wrapper(client_wait_sync)},
+      {"glDispatchCompute", wrapper(dispatch_compute)},
+      {"glMemoryBarrier", wrapper(memory_barrier)},
+      {"glCopyBufferSubData", wrapper(copy_buffer_sub_data)},
+      {"glBufferSubData", wrapper(buffer_sub_data)},
+      {"glGetBufferSubData", wrapper(get_buffer_sub_data)},
+      {"glMapBufferRange", wrapper(map_buffer_range)},
+      {"glFenceSync", wrapper(fence_sync)},
+      {"glFlush", wrapper(flush)},
+      {"glGetInteger64v", wrapper(get_integer64)},
+      {"glGetQueryObjectui64v", wrapper(get_query_object)},
       {"eglCreateContext", wrapper(create_context)},
       {"eglQueryString", wrapper(query_string)},
       {"eglQueryDevicesEXT", wrapper(query_devices)},

@@ -1,10 +1,13 @@
 // A libEGL around the machine's own: what a test cannot make the real one do (lose a context, refuse robustness, list
-// other devices, keep a fence waiting) it does as told, and everything else goes through. Thread-safety: the switches
-// are atomic. Named to the plugin by [plugin.opengl] egl_library.
+// other devices, keep a fence waiting, run by another clock) it does as told, what orders the device's work is logged,
+// and everything else goes through. Thread-safety: the switches are atomic, the log takes a lock. Named to the plugin
+// by [plugin.opengl] egl_library.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace kiln::support {
 
@@ -18,11 +21,24 @@ struct EglSwitches {
   std::atomic<unsigned> success{0};
   std::atomic<int> robust_contexts_refused{0};  // counted: attributes of robustness make eglCreateContext fail
   std::atomic<bool> refuse_robustness{false};
-  std::atomic<bool> hide_devices{false};    // no EGL_EXT_device_*: only the surfaceless platform is left
-  std::atomic<bool> hide_platforms{false};  // no platform at all
-  std::string extra_nodes[2];               // not empty: a listed device with this render node, which cannot be opened
+  std::atomic<bool> hide_devices{false};        // no EGL_EXT_device_*: only the surfaceless platform is left
+  std::atomic<bool> hide_platforms{false};      // no platform at all
+  std::atomic<std::int64_t> clock_ahead_ns{0};  // of the device's clock, as if it were not the host's own
+  std::string extra_nodes[2];  // not empty: a listed device with this render node, which cannot be opened
 };
 
 EglSwitches& egl_switches() noexcept;
+
+// A call that works on buffers, or orders such calls. copied: glCopyBufferSubData, glBufferSubData and
+// glGetBufferSubData.
+struct GlCall {
+  enum class What : std::uint8_t { invalid = 0, dispatched, barred, copied, fenced, flushed, waited, mapped };
+  What what = What::invalid;
+  unsigned bits = 0;  // of a barrier
+};
+
+void begin_gl_log();
+// What was called since, in order; the log ends.
+std::vector<GlCall> end_gl_log();
 
 }  // namespace kiln::support
