@@ -5,16 +5,10 @@
 #include "objects/codec.hpp"
 #include "objects/dispatch_nothing.hpp"
 #include "objects/source_text.hpp"
+#include "transfer_choice.hpp"
 
 namespace kiln::opengl {
 namespace {
-
-Transfer transfer_of(Mapping mapping, DeviceKind kind, const Gl& gl) noexcept {
-  if (mapping == Mapping::never || gl.BufferStorage == nullptr) return Transfer::copied;
-  if (mapping == Mapping::always) return Transfer::mapped;
-  if (mapping == Mapping::staging) return Transfer::staged;
-  return kind == DeviceKind::software ? Transfer::mapped : Transfer::staged;
-}
 
 Status check_views(const KernelSource& source, const DeviceInfo& info) {
   for (std::size_t i = 0; i < source.views.size(); ++i) {
@@ -39,12 +33,13 @@ std::string tell_driver_cache(const ContextGroup& group, bool keeps_programs, co
 
 }  // namespace
 
-GlDevice::GlDevice(std::shared_ptr<ContextGroup> group, Facts facts, Transfer transfer, WorkCounters& counters)
+GlDevice::GlDevice(std::shared_ptr<ContextGroup> group, Facts facts, Mapping mapping, const DriverContext& context)
     : group_(std::move(group)),
       info_(std::move(facts.info)),
       binary_formats_(std::move(facts.binary_formats)),
-      transfer_(transfer),
-      counters_(counters),
+      mapping_(mapping),
+      notes_(context.notes),
+      counters_(*context.counters),
       staging_(std::make_shared<SharedStaging>()),
       queue_(*group_) {}
 
@@ -64,9 +59,8 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
   // A node that software serves says nothing of where the work is done.
   if (facts->info.kind != DeviceKind::software) facts->info.physical_id = drm_physical_id(device.node);
   facts->info.driver_cache = tell_driver_cache(opened, facts->info.serializes, context);
-  const Transfer transfer = transfer_of(settings.persistent_mapping, facts->info.kind, opened.gl());
   return std::unique_ptr<GlDevice>(
-      new GlDevice(std::move(group).value(), std::move(facts).value(), transfer, *context.counters));
+      new GlDevice(std::move(group).value(), std::move(facts).value(), settings.persistent_mapping, context));
 }
 
 Result<std::unique_ptr<Buffer>> GlDevice::create_buffer(const BufferDesc& desc) noexcept {
@@ -79,6 +73,7 @@ Result<std::unique_ptr<Buffer>> GlDevice::create_buffer(const BufferDesc& desc) 
                             std::to_string(info_.max_buffer_bytes));
   }
   if (Status lost = group_->alive(); !lost.ok()) return lost;
+  std::call_once(transfer_chosen_, [this] { transfer_ = choose_transfer(group_, mapping_, info_, notes_); });
   return GlBuffer::create(group_, staging_, transfer_, desc);
 }
 

@@ -11,6 +11,8 @@
 
 #include <kiln/device.hpp>
 
+#include <mutex>
+
 namespace kiln::opengl {
 
 class GlDevice final : public Device {
@@ -28,13 +30,16 @@ class GlDevice final : public Device {
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept override;
 
  private:
-  GlDevice(std::shared_ptr<ContextGroup> group, Facts facts, Transfer transfer, WorkCounters& counters);
+  GlDevice(std::shared_ptr<ContextGroup> group, Facts facts, Mapping mapping, const DriverContext& context);
   Result<BoundPass> bind(std::size_t index, const PassLaunch& launch) const;
 
   std::shared_ptr<ContextGroup> group_;
   DeviceInfo info_;
   std::vector<GLenum> binary_formats_;
-  Transfer transfer_;
+  const Mapping mapping_;
+  DriverNotes* const notes_;
+  std::once_flag transfer_chosen_;  // at the first buffer: who only looks at the device does not pay for a measurement
+  Transfer transfer_ = Transfer::invalid;
   WorkCounters& counters_;
   std::shared_ptr<SharedStaging> staging_;
   GlQueue queue_;

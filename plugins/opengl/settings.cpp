@@ -53,7 +53,7 @@ std::vector<ConfigKey> setting_keys() {
        ConfigType::text,
        std::string("auto"),
        "How bytes reach buffers: 'always' maps each buffer for good, 'staging' goes through mapped staging buffers, "
-       "'never' copies by the driver; 'auto' maps where the device computes in host memory and stages elsewhere",
+       "'never' copies by the driver; 'auto' maps where that was measured faster on this driver, and stages elsewhere",
        {},
        {},
        {"auto", "always", "staging", "never"}},

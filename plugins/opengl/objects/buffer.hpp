@@ -18,8 +18,9 @@ namespace kiln::opengl {
 
 // Measured on llvmpipe (Mesa 22.3.6, two cores, medians, microseconds for write / read): 4 MiB mapped 105 / 108, copied
 // 168 / 165, staged 440 / 380; 64 bytes 0.03 / 0.03, 50 / 50, 25 / 25, where the last two pay for a closure on the
-// context's thread. So a device that computes in host memory maps. Where memory is the device's own, a kernel would
-// reach a mapping over the bus at every access: there the bytes are staged. What a slot uploads or reads back for each
+// context's thread. So a device that computes in host memory usually maps. Where memory is the device's own, a kernel
+// would reach a mapping over the bus at every access: there the bytes usually are staged. Which it is, is measured
+// (transfer_choice.hpp). What a slot uploads or reads back for each
 // job has a staging area of its own (Shadow), so the host fills and empties it from any thread while another job is on
 // the device, and the device copies in the order of its queue.
 enum class Transfer : std::uint8_t {
