@@ -122,7 +122,7 @@ Lookup DiskTier::find(const ProgramKey& key, const Device& device) {
   }
   Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry, inflaters_);
   if (!payload) return rejected(Rejection::corrupt, payload.error().message);
-  ledger_.note(key.digest, folder, key.label, decoded.entry.build_ns);
+  ledger_.note(key, folder, decoded.entry.build_ns);
   return {StoredProgram{{std::string(decoded.entry.format), std::move(*payload)}, decoded.entry.build_ns}, false,
           file.modified_ns};
 }
@@ -196,9 +196,8 @@ void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramB
   }
   DeviceFolder& folder = shelf_of(*root, device).folder;
   if (is_quarantined(*root, folder, key.digest, binary)) return;
-  const Encoded whole{key.label, build_ns, std::move(*bytes)};
-  const Status status =
-      config_.auto_save ? publish(*root, folder, key.digest, whole) : set_aside(*root, device, key.digest, whole);
+  const Encoded whole{build_ns, std::move(*bytes)};
+  const Status status = config_.auto_save ? publish(*root, folder, key, whole) : set_aside(*root, device, key, whole);
   if (status.ok()) return;
   publishes_ = false;
   say_once(status.message);
@@ -213,25 +212,26 @@ bool DiskTier::is_quarantined(Root& root, DeviceFolder& folder, const Digest& di
   return payload && *payload == binary.bytes;
 }
 
-Status DiskTier::publish(Root& root, DeviceFolder& folder, const Digest& digest, const Encoded& entry) {
-  if (Status status = folder.write(digest, StoredFile::program, entry.bytes); !status.ok()) return status;
-  if (folder.holds(digest, StoredFile::quarantined)) folder.end_quarantine(digest);
-  ledger_.note(digest, folder, entry.label, entry.build_ns);
-  const std::size_t pruned = root.bound.published(entry.bytes.size() + ledger_.flush(digest));
+Status DiskTier::publish(Root& root, DeviceFolder& folder, const ProgramKey& key, const Encoded& entry) {
+  if (Status status = folder.write(key.digest, StoredFile::program, entry.bytes); !status.ok()) return status;
+  if (folder.holds(key.digest, StoredFile::quarantined)) folder.end_quarantine(key.digest);
+  ledger_.note(key, folder, entry.build_ns);
+  const std::size_t pruned = root.bound.published(entry.bytes.size() + ledger_.flush(key.digest));
+  counters_.disk_evictions.fetch_add(pruned);
   if (pruned != 0 && log_.wants(LogLevel::info)) {
     log_.write(LogLevel::info, component, std::to_string(pruned) + " programs were removed from disk: over max_disk");
   }
   return {};
 }
 
-Status DiskTier::set_aside(Root& root, const Device& device, const Digest& digest, const Encoded& entry) {
-  const Result<DeviceFolder*> pending = root.pending.keep(device.info(), digest, entry.bytes);
+Status DiskTier::set_aside(Root& root, const Device& device, const ProgramKey& key, const Encoded& entry) {
+  const Result<DeviceFolder*> pending = root.pending.keep(device.info(), key.digest, entry.bytes);
   if (!pending) return pending.error();
-  ledger_.note(digest, **pending, entry.label, entry.build_ns);
-  ledger_.flush(digest);
+  ledger_.note(key, **pending, entry.build_ns);
+  ledger_.flush(key.digest);
   DeviceFolder& folder = shelf_of(root, device).folder;
   const std::lock_guard lock(mutex_);
-  set_aside_[digest] = {&folder, entry.label};
+  set_aside_[key.digest] = &folder;
   return {};
 }
 
@@ -255,7 +255,11 @@ std::vector<KeptProgram> DiskTier::kept(const Device& device, std::size_t most) 
     if (decoded.rejection != Rejection::none) continue;
     auto source = source_of(decoded.entry.material);
     if (!source) continue;
-    ProgramKey key{digest, std::string(decoded.entry.material), stored_meta(folder, digest).label};
+    EntryMeta meta = stored_meta(folder, digest);
+    ProgramKey key{digest,
+                   std::string(decoded.entry.material),
+                   std::move(meta.label),
+                   {std::move(meta.operation), std::move(meta.shape), std::move(meta.variant)}};
     if (sha256(key.material) != digest) continue;
     programs.push_back({std::move(key), std::move(*source), expected_ms});
   }
@@ -275,7 +279,7 @@ void DiskTier::used(const UseCounts& uses) {
 }
 
 Result<std::uint64_t> DiskTier::persist() {
-  std::map<Digest, SetAside> waiting;
+  std::map<Digest, DeviceFolder*> waiting;
   Root* root = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -289,13 +293,13 @@ Result<std::uint64_t> DiskTier::persist() {
   const Result<CacheRoot> folders = CacheRoot::open(config_);
   std::uint64_t stored = 0;
   Status failure = folders ? Status() : folders.error();
-  for (const auto& [digest, program] : waiting) {
-    Result<Published> published = folders ? publish_pending(*folders, program.folder->name(), digest, root->key)
-                                          : Result<Published>(folders.error());
+  for (const auto& [digest, folder] : waiting) {
+    Result<Published> published =
+        folders ? publish_pending(*folders, folder->name(), digest, root->key) : Result<Published>(folders.error());
     if (!published) {
       failure = published.error();
       const std::lock_guard lock(mutex_);
-      set_aside_.emplace(digest, program);
+      set_aside_.emplace(digest, folder);
       continue;
     }
     if (published->outcome == Publication::rejected) {
@@ -304,9 +308,9 @@ Result<std::uint64_t> DiskTier::persist() {
     }
     if (published->outcome == Publication::stored) {
       ++stored;
-      root->bound.published(published->bytes);
+      counters_.disk_evictions.fetch_add(root->bound.published(published->bytes));
     }
-    ledger_.note(digest, *program.folder, program.label, 0);
+    ledger_.moved(digest, *folder);
   }
   if (failure.ok()) return stored;
   return failure.within(std::to_string(stored) + " of " + std::to_string(waiting.size()) + " programs persisted");

@@ -89,13 +89,8 @@ class DiskTier {
     std::unordered_map<const Device*, std::unique_ptr<Shelf>> shelves;  // guarded by mutex_
   };
   struct Encoded {
-    std::string label;
     std::uint64_t build_ns = 0;
     std::vector<std::byte> bytes;
-  };
-  struct SetAside {
-    DeviceFolder* folder = nullptr;  // where it shall go
-    std::string label;
   };
 
   Root* open();  // nullptr: memory only
@@ -106,8 +101,8 @@ class DiskTier {
   void count_why_absent(DeviceFolder& folder, const ProgramKey& key);
   // Whether a process died loading exactly these bytes, not long ago.
   bool is_quarantined(Root& root, DeviceFolder& folder, const Digest& digest, const ProgramBinary& binary);
-  Status publish(Root& root, DeviceFolder& folder, const Digest& digest, const Encoded& entry);
-  Status set_aside(Root& root, const Device& device, const Digest& digest, const Encoded& entry);
+  Status publish(Root& root, DeviceFolder& folder, const ProgramKey& key, const Encoded& entry);
+  Status set_aside(Root& root, const Device& device, const ProgramKey& key, const Encoded& entry);
   void note_miss(const ProgramKey& key, Rejection reason, const std::string& why);
   void say_once(const std::string& why);
 
@@ -120,8 +115,8 @@ class DiskTier {
   Inflaters inflaters_;
   std::mutex mutex_;
   std::unique_ptr<Root> root_;
-  std::optional<Status> unusable_;        // why there is no root, once opening it was tried
-  std::map<Digest, SetAside> set_aside_;  // guarded by mutex_
+  std::optional<Status> unusable_;             // why there is no root, once opening it was tried
+  std::map<Digest, DeviceFolder*> set_aside_;  // where they shall go; guarded by mutex_
   std::atomic<bool> said_{false};
   std::atomic<bool> publishes_;  // false: nobody gains by waiting for what this process builds
 };

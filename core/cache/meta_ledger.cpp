@@ -18,9 +18,17 @@ std::int64_t seconds_since_1970() {
   return std::chrono::duration_cast<std::chrono::seconds>(since).count();
 }
 
+// Who asks without saying what for takes nothing away from what is known.
+void put(std::string& into, const std::string& news) {
+  if (!news.empty()) into = news;
+}
+
 void merge(EntryMeta& into, const EntryMeta& news) {
   into.key = news.key;
   into.label = news.label;
+  put(into.operation, news.operation);
+  put(into.shape, news.shape);
+  put(into.variant, news.variant);
   if (news.build_ms > 0) into.build_ms = news.build_ms;
   if (news.first_dispatch_ms > 0) into.first_dispatch_ms = news.first_dispatch_ms;
   if (news.gflops > 0) into.gflops = news.gflops;
@@ -50,15 +58,26 @@ MetaLedger::Line* MetaLedger::line(const Digest& digest) {
   return at == lines_.end() ? nullptr : &at->second;
 }
 
-void MetaLedger::note(const Digest& digest, DeviceFolder& folder, const std::string& label, std::uint64_t build_ns) {
+void MetaLedger::note(const ProgramKey& key, DeviceFolder& folder, std::uint64_t build_ns) {
   const std::lock_guard lock(mutex_);
-  if (lines_.size() >= most_lines && !lines_.contains(digest)) return;
-  Line& noted = lines_[digest];
+  if (lines_.size() >= most_lines && !lines_.contains(key.digest)) return;
+  Line& noted = lines_[key.digest];
   noted.folder = &folder;
-  noted.news.key = digest.hex();
-  noted.news.label = label;
+  noted.news.key = key.digest.hex();
+  noted.news.label = key.label;
+  put(noted.news.operation, key.purpose.operation);
+  put(noted.news.shape, key.purpose.shape);
+  put(noted.news.variant, key.purpose.variant);
   if (build_ns != 0) noted.news.build_ms = static_cast<double>(build_ns) / ns_per_ms;
   noted.changed = true;
+}
+
+void MetaLedger::moved(const Digest& digest, DeviceFolder& to) {
+  const std::lock_guard lock(mutex_);
+  if (Line* noted = line(digest)) {
+    noted->folder = &to;
+    noted->changed = true;
+  }
 }
 
 void MetaLedger::used(const Digest& digest, std::uint64_t times) {

@@ -8,12 +8,11 @@
 #include "cache/folder/device_folder.hpp"
 #include "cache/format/entry_meta.hpp"
 
-#include <kiln/digest.hpp>
+#include <kiln/program.hpp>
 
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <unordered_map>
 
 namespace kiln {
@@ -24,8 +23,9 @@ EntryMeta stored_meta(DeviceFolder& folder, const Digest& digest);
 class MetaLedger {
  public:
   // A program became known here: it was stored in the folder, or found there. build_ns 0: recorded already.
-  void note(const Digest& digest, DeviceFolder& folder, const std::string& label, std::uint64_t build_ns);
-  // For programs that were noted; others are passed over.
+  void note(const ProgramKey& key, DeviceFolder& folder, std::uint64_t build_ns);
+  // What follows is for programs that were noted; others are passed over.
+  void moved(const Digest& digest, DeviceFolder& to);
   void used(const Digest& digest, std::uint64_t times);
   void dispatched_first(const Digest& digest, std::uint64_t took_ns);
   void rate(const Digest& digest, double gflops);

@@ -1,4 +1,5 @@
 // From a request and its device to programs: plan, keys, cache.
+#include "runtime/job/program_purpose.hpp"
 #include "runtime/parts.hpp"
 
 #include <kiln/digest.hpp>
@@ -28,8 +29,14 @@ Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::keyed_plan(const RunReq
   if (Status status = validate(*plan); !status.ok()) return status;
   KeyedPlan keyed{std::make_shared<const KernelPlan>(std::move(*plan)), {}, {}};
   const std::string label = request.name + "/" + keyed.plan->variant;
-  for (const Pass& pass : keyed.plan->prepare) keyed.prepare.push_back(key_of(pass.source, device.info(), label));
-  for (const Pass& pass : keyed.plan->passes) keyed.passes.push_back(key_of(pass.source, device.info(), label));
+  const ProgramPurpose purpose = purpose_of(request.spec, keyed.plan->variant);
+  const auto key_for = [&](const Pass& pass) {
+    ProgramKey key = key_of(pass.source, device.info(), label);
+    key.purpose = purpose;
+    return key;
+  };
+  for (const Pass& pass : keyed.plan->prepare) keyed.prepare.push_back(key_for(pass));
+  for (const Pass& pass : keyed.plan->passes) keyed.passes.push_back(key_for(pass));
   return std::make_shared<const KeyedPlan>(std::move(keyed));
 }
 

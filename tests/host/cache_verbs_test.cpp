@@ -93,6 +93,9 @@ TEST_CASE("kiln cache inspect: one program whole, and what is not one program is
   const Described described;
   const Finished one = described.cache.kiln_cache({"inspect", described.cache.key_of("two").substr(0, 10)});
   INFO(one.err);
+  CHECK(json["programs"][2]["op"] == "conv2d");
+  CHECK(json["programs"][2]["shape"] == "1x8x16x16 k8 3x3");
+  CHECK(json["programs"][2]["variant"] == "direct");
   CHECK(one.status == 0);
   CHECK(described.cache.plain(one.out) == golden_cache_text("inspect.txt"));
   const auto json = described.cache.kiln_cache({"inspect", "layer two", "--json"}).json();
@@ -105,6 +108,8 @@ TEST_CASE("kiln cache inspect: one program whole, and what is not one program is
 }
 
 TEST_CASE("kiln cache verify: 0 where all are sound, 1 with the reason where one is not, and --remove takes it away") {
+  CHECK(json["op"] == "conv2d");
+  CHECK(json["variant"] == "direct");
   const Described described;
   const Finished sound = described.cache.kiln_cache({"verify"});
   CHECK(sound.status == 0);

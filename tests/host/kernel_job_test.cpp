@@ -56,6 +56,10 @@ TEST_CASE("a user's own kernel runs, is verified, written back, and built once")
     REQUIRE(written);
     CHECK((*written)->as<float>()[999] == 5.5f * 999 + 1);
   }
+  const auto stored = run_kiln({"cache", "list", "--json", "--cache-dir", folder / "cache"}).json()["programs"];
+  REQUIRE(stored.size() == 1);
+  CHECK(stored[0]["op"] == "kernel");
+  CHECK(stored[0]["shape"] == "saxpy.comp grid 16x1x1");
 }
 
 TEST_CASE("a wrong expectation fails the job and leaves the file as it was") {

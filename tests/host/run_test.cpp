@@ -44,7 +44,16 @@ TEST_CASE("a convolution on OpenGL is built once: the second process builds noth
   CHECK(cold["jobs"][0]["program"]["tier"] == "built");
   CHECK(cold["jobs"][0]["verified"] == true);
 
-  const Finished second = run_tiny(folder, "opengl:0");
+  for (const char* count : {"done", "of", "linked", "ready", "built", "failed"}) CHECK(cold["warming"][count] == 0);
+  CHECK(cold["warming"]["running"] == false);  // nobody asked for it
+  CHECK_THAT(first.err, !Contains("debug"));
+  const auto stored = run_kiln({"cache", "list", "--json", "--cache-dir", folder / "cache"}).json()["programs"];
+  REQUIRE(stored.size() == 1);
+  CHECK(stored[0]["op"] == "conv2d");
+  CHECK(stored[0]["shape"] == "1x3x32x32 k16 3x3 pad 1");
+  CHECK(stored[0]["variant"] == cold["jobs"][0]["variant"]);
+
+  const Finished second = run_tiny(folder, "opengl:0", {"--log", "debug"});
   REQUIRE(second.status == 0);
   const auto warm = second.json();
   CHECK(warm["cache"]["builds"] == 0);

@@ -75,6 +75,9 @@ void StoredCache::describe(const std::string& name, double build_ms, std::uint64
   EntryMeta meta;
   meta.key = key_of(name, driver);
   meta.label = "layer " + name + "/direct";
+  meta.operation = "conv2d";
+  meta.shape = "1x8x16x16 k8 3x3";
+  meta.variant = "direct";
   meta.build_ms = build_ms;
   meta.times_used = times_used;
   std::filesystem::path file = file_of(name, driver);

@@ -71,6 +71,7 @@ CachedProgram CacheRoot::describe(Area area, const std::string& folder, const St
   program.pending = area == Area::pending;
   if (const auto meta = decode_meta(read_meta(area, folder, entry.digest))) {
     program.label = meta->label;
+    program.purpose = {meta->operation, meta->shape, meta->variant};
     program.build_ms = meta->build_ms;
     program.first_dispatch_ms = meta->first_dispatch_ms;
     program.gflops = meta->gflops;

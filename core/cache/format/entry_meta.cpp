@@ -22,6 +22,9 @@ std::string encode_meta(const EntryMeta& meta) {
   object["schema"] = meta_schema;
   object["key"] = meta.key;
   object["label"] = meta.label;
+  object["op"] = meta.operation;
+  object["shape"] = meta.shape;
+  object["variant"] = meta.variant;
   object["build_ms"] = meta.build_ms;
   object["first_dispatch_ms"] = meta.first_dispatch_ms;
   object["gflops"] = meta.gflops;
@@ -36,6 +39,9 @@ std::optional<EntryMeta> decode_meta(std::string_view json) {
   EntryMeta meta;
   take(object, "key", meta.key);
   take(object, "label", meta.label);
+  take(object, "op", meta.operation);
+  take(object, "shape", meta.shape);
+  take(object, "variant", meta.variant);
   take(object, "build_ms", meta.build_ms);
   take(object, "first_dispatch_ms", meta.first_dispatch_ms);
   take(object, "gflops", meta.gflops);

@@ -13,6 +13,8 @@ namespace kiln {
 struct EntryMeta {
   std::string key;    // hexadecimal digest, the same as in the file's name
   std::string label;  // for people
+  // As in ProgramPurpose; empty: not known.
+  std::string operation, shape, variant;
   double build_ms = 0;
   double first_dispatch_ms = 0;  // 0: not measured yet
   double gflops = 0;             // the latest measured; 0: not measured yet

@@ -32,8 +32,9 @@ Result<bool> cache_exists(const CacheConfig& cache);
 
 struct CachedProgram {
   Digest key;
-  std::string folder;       // of its device and driver: CacheDevice::folder
-  std::string label;        // from its .meta; empty: not known
+  std::string folder;  // of its device and driver: CacheDevice::folder
+  std::string label;   // this and what it is for, from its .meta; empty: not known
+  ProgramPurpose purpose;
   std::uint64_t bytes = 0;  // on disk, the .meta included
   double build_ms = 0;      // this and what follows, from its .meta; 0: not known
   double first_dispatch_ms = 0;

@@ -37,11 +37,19 @@ struct ProgramBinary {
   std::vector<std::byte> bytes;
 };
 
+// What a program was made for, in words for people; empty where it is not known.
+struct ProgramPurpose {
+  std::string operation;  // "conv2d"
+  std::string shape;      // "1x128x28x28 k256 3x3 pad 1"
+  std::string variant;    // "direct/plain"
+};
+
 // Identity by content. `material` is the canonical encoding that is stored with the entry and compared on every hit.
 struct ProgramKey {
   Digest digest;
   std::string material;
-  std::string label;  // for people; not part of the identity
+  std::string label;  // this and what follows: for people; not part of the identity
+  ProgramPurpose purpose{};
 };
 
 // Source, constants, workgroup, device identity, driver identity and cache schema, encoded and digested.

@@ -13,6 +13,9 @@ namespace {
 Json inspection_json(const ProgramInspection& one) {
   const CachedProgram& program = one.program;
   Json json{{"schema", 1}, {"key", program.key.hex()}, {"label", program.label}, {"path", one.path}};
+  json["op"] = program.purpose.operation;
+  json["shape"] = program.purpose.shape;
+  json["variant"] = program.purpose.variant;
   json["pending"] = program.pending;
   json["verdict"] = one.verdict;
   json["why"] = one.why.empty() ? Json(nullptr) : Json(one.why);
@@ -38,11 +41,14 @@ Json inspection_json(const ProgramInspection& one) {
 
 std::string ms_or_unknown(double ms) { return ms > 0 ? human_ms(ms) : "not known"; }
 
+std::string word_or_unknown(const std::string& text) { return text.empty() ? "not known" : visible(text); }
+
 std::string inspection_text(const ProgramInspection& one) {
   const CachedProgram& program = one.program;
-  TextTable table(
-      {{"label", Align::left}, {program.label.empty() ? "not known" : visible(program.label), Align::left}});
+  TextTable table({{"label", Align::left}, {word_or_unknown(program.label), Align::left}});
   table.add({"key", program.key.hex()});
+  table.add({"computes", word_or_unknown(program.purpose.operation) + ", " + word_or_unknown(program.purpose.shape)});
+  table.add({"variant", word_or_unknown(program.purpose.variant)});
   table.add({"file", visible(one.path)});
   table.add({"verdict", one.why.empty() ? one.verdict : one.verdict + ": " + visible(one.why)});
   if (program.pending) table.add({"state", "pending: waits for kiln cache persist"});

@@ -15,6 +15,9 @@ Json list_json(const CacheInventory& stored) {
   for (const CachedProgram& program : stored.programs) {
     json["programs"].push_back({{"key", program.key.hex()},
                                 {"label", program.label},
+                                {"op", program.purpose.operation},
+                                {"shape", program.purpose.shape},
+                                {"variant", program.purpose.variant},
                                 {"folder", program.folder},
                                 {"bytes", program.bytes},
                                 {"build_ms", program.build_ms},
@@ -29,21 +32,26 @@ Json list_json(const CacheInventory& stored) {
 
 std::string figure(double value) { return value > 0 ? short_number(value) : "–"; }
 
+std::string word(const std::string& text) { return text.empty() ? "–" : visible(text); }
+
 std::string list_text(const CacheInventory& stored) {
   std::map<std::string, std::string> words;
   for (const CacheDevice& device : stored.devices) words[device.folder] = words_of(device);
   const bool one_device = stored.devices.size() <= 1;
   std::vector<TextTable::Column> columns{
-      {"label", Align::left},     {"key", Align::left},      {"size", Align::right}, {"build ms", Align::right},
-      {"first ms", Align::right}, {"GFLOP/s", Align::right}, {"used", Align::right}, {"last used", Align::right}};
+      {"label", Align::left}, {"key", Align::left},       {"op", Align::left},        {"shape", Align::left},
+      {"size", Align::right}, {"build ms", Align::right}, {"first ms", Align::right}, {"GFLOP/s", Align::right},
+      {"used", Align::right}, {"last used", Align::right}};
   if (!one_device) columns.push_back({"device and driver", Align::left});
   TextTable table(std::move(columns));
   const std::int64_t now = std::time(nullptr);
   for (const CachedProgram& program : stored.programs) {
-    std::string label = program.label.empty() ? "–" : visible(program.label);
+    std::string label = word(program.label);
     if (program.pending) label += " (pending)";
     std::vector<std::string> row{std::move(label),
                                  short_key(program.key),
+                                 word(program.purpose.operation),
+                                 word(program.purpose.shape),
                                  human_size(program.bytes),
                                  figure(program.build_ms),
                                  figure(program.first_dispatch_ms),

@@ -19,11 +19,15 @@ nlohmann::json json_of(const std::filesystem::path& path) {
 }
 
 TEST_CASE("cache::entry_meta: what was written is read; what is no meta is nothing; a false member costs itself only") {
-  const EntryMeta meta{"ab", "a \"label\" with \xff no text", 1.5, 2.5, 30.25, 7, 1700000000};
+  const EntryMeta meta{"ab",      "a \"label\" with \xff no text", "conv2d", "1x8 k8", "direct", 1.5, 2.5, 30.25, 7,
+                       1700000000};
   const auto read = decode_meta(encode_meta(meta));
   REQUIRE(read);
   CHECK(read->key == "ab");
   CHECK(read->label.starts_with("a \"label\" with "));
+  CHECK(read->operation == "conv2d");
+  CHECK(read->shape == "1x8 k8");
+  CHECK(read->variant == "direct");
   CHECK(read->build_ms == 1.5);
   CHECK(read->first_dispatch_ms == 2.5);
   CHECK(read->gflops == 30.25);
@@ -33,6 +37,41 @@ TEST_CASE("cache::entry_meta: what was written is read; what is no meta is nothi
   CHECK_FALSE(decode_meta("[]"));
   CHECK(decode_meta(R"({"label": 3, "times_used": -1, "gflops": 2})")->gflops == 2);
   CHECK(decode_meta(R"({"label": 3, "times_used": -1})")->times_used == 0);
+  const auto older = decode_meta(R"({"schema": 1, "key": "ab", "label": "one", "build_ms": 1.5, "times_used": 3})");
+  REQUIRE(older);
+  CHECK(older->label == "one");
+  CHECK(older->times_used == 3);
+  CHECK(older->operation.empty());
+  CHECK(older->shape.empty());
+  CHECK(older->variant.empty());
+}
+
+TEST_CASE(
+    "cache::stored_facts: what a program is for is told, kept with those set aside, and lost to nobody who says "
+    "nothing") {
+  Workplace place;
+  SyntheticDevice device;
+  place.config.auto_save = GENERATE(true, false);
+  ProgramKey key = key_for("one", device);
+  key.purpose = {"conv2d", "1x3x32x32 k16 3x3", "direct/plain"};
+  {
+    const auto cache = place.open();
+    REQUIRE(cache->get_or_build(key, source_of("one"), device));
+    CHECK(json_of(place.files(".meta").at(0))["shape"] == "1x3x32x32 k16 3x3");
+    REQUIRE(cache->persist());
+  }
+  REQUIRE(place.open()->kept(device, 9).size() == 1);
+  CHECK(place.open()->kept(device, 9)[0].key.purpose.variant == "direct/plain");
+  {
+    const auto cache = place.open();
+    REQUIRE(acquire(*cache, "one", device));  // by a key that does not say
+    REQUIRE(cache->persist());
+  }
+  const auto meta = json_of(place.files(".meta").at(0));
+  CHECK(meta["times_used"] == 2);
+  CHECK(meta["op"] == "conv2d");
+  CHECK(meta["shape"] == "1x3x32x32 k16 3x3");
+  CHECK(meta["variant"] == "direct/plain");
 }
 
 TEST_CASE("cache::stored_facts: the .meta beside a program says what it is and what it did, over several processes") {
