@@ -26,6 +26,7 @@ struct CacheCounters {
   std::atomic<std::uint64_t> lease_wait_ns{0};
   std::atomic<std::uint64_t> lease_takeovers{0};
   std::atomic<std::uint64_t> lease_timeouts{0};
+  std::atomic<std::uint64_t> disk_evictions{0};
   std::atomic<std::uint64_t> negative_hits{0};
 
   void reject(Rejection reason) noexcept {

@@ -245,3 +245,4 @@ Status register_tiered_cache(Registry& registry) {
 }
 
 }  // namespace kiln
+  stats.disk_evictions = counters_.disk_evictions.load();

@@ -10,6 +10,7 @@ namespace {
 using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
 constexpr double ms_per_s = 1e3;
+constexpr double ns_per_s = 1e9;
 
 std::string number(double value) {
   char text[32];
@@ -79,8 +80,19 @@ void add_counts(Exposition& to, const CacheTotals& totals) {
   for (const auto& [reason, count] : reasons) to.sample({{"reason", reason}}, count);
   to.metric("kiln_cache_evictions_total", "counter", "Programs that had to go, by the tier that they left.");
   to.sample({{"tier", "memory"}}, counts.evictions);
+  to.sample({{"tier", "disk"}}, counts.disk_evictions);
   to.single("kiln_cache_waits_total", "counter", "Requests that waited for work another thread had begun.",
             counts.waits);
+  to.single("kiln_cache_lease_waits_total", "counter", "Programs waited for that another process was building.",
+            counts.lease_waits);
+  to.single("kiln_cache_lease_wait_seconds_total", "counter", "How long they were waited for.",
+            number(static_cast<double>(counts.lease_wait_ns) / ns_per_s));
+  to.single("kiln_cache_lease_takeovers_total", "counter", "Builds taken over from a process that did not publish.",
+            counts.lease_takeovers);
+  to.single("kiln_cache_lease_timeouts_total", "counter", "Builds begun beside another process that was too slow.",
+            counts.lease_timeouts);
+  to.single("kiln_cache_negative_hits_total", "counter",
+            "Requests answered with the error of an earlier build, without asking the compiler.", counts.negative_hits);
   to.single("kiln_cache_saved_seconds", "gauge",
             "Recorded build time of what was found, less the time that finding it took.",
             number(counts.saved_ms / ms_per_s));

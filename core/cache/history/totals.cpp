@@ -21,9 +21,19 @@ struct Count {
 };
 
 constexpr Count<CacheStats> counts[] = {
-    {"memory_hits", &CacheStats::memory_hits}, {"disk_hits", &CacheStats::disk_hits}, {"misses", &CacheStats::misses},
-    {"builds", &CacheStats::builds},           {"prepared", &CacheStats::prepared},   {"waits", &CacheStats::waits},
+    {"memory_hits", &CacheStats::memory_hits},
+    {"disk_hits", &CacheStats::disk_hits},
+    {"misses", &CacheStats::misses},
+    {"builds", &CacheStats::builds},
+    {"prepared", &CacheStats::prepared},
+    {"waits", &CacheStats::waits},
     {"evictions", &CacheStats::evictions},
+    {"disk_evictions", &CacheStats::disk_evictions},
+    {"lease_waits", &CacheStats::lease_waits},
+    {"lease_wait_ns", &CacheStats::lease_wait_ns},
+    {"lease_takeovers", &CacheStats::lease_takeovers},
+    {"lease_timeouts", &CacheStats::lease_timeouts},
+    {"negative_hits", &CacheStats::negative_hits},
 };
 
 constexpr Count<RejectedCounts> reasons[] = {

@@ -53,6 +53,7 @@ struct CacheStats {
   std::uint64_t lease_wait_ns = 0;
   std::uint64_t lease_takeovers = 0;
   std::uint64_t lease_timeouts = 0;
+  std::uint64_t disk_evictions = 0;  // of stored programs, to stay within max_disk
   // Of the misses: those answered with the error of an earlier build, without asking the compiler again.
   std::uint64_t negative_hits = 0;
 };

@@ -9,6 +9,8 @@
 namespace kiln::host {
 namespace {
 
+constexpr double ns_per_ms = 1e6;
+
 Json stats_json(const CacheConfig& cache, const CacheTotals& totals, const CacheInventory& stored, bool exists) {
   const CacheStats& counts = totals.counts;
   Json json{{"schema", 1}, {"directory", cache.directory.string()}, {"exists", exists}};
@@ -23,6 +25,12 @@ Json stats_json(const CacheConfig& cache, const CacheTotals& totals, const Cache
   json["saved_ms"] = counts.saved_ms;
   json["waits"] = counts.waits;
   json["evictions"] = counts.evictions;
+  json["disk_evictions"] = counts.disk_evictions;
+  json["lease_waits"] = counts.lease_waits;
+  json["lease_wait_ms"] = static_cast<double>(counts.lease_wait_ns) / ns_per_ms;
+  json["lease_takeovers"] = counts.lease_takeovers;
+  json["lease_timeouts"] = counts.lease_timeouts;
+  json["negative_hits"] = counts.negative_hits;
   json["processes"] = totals.processes;
   json["since"] = totals.since_s;
   json["updated"] = totals.updated_s;
@@ -82,7 +90,15 @@ std::string counts_table(const CacheTotals& totals) {
   add("built", std::to_string(counts.builds));
   add("prepared (lasts as long as its process)", std::to_string(counts.prepared));
   add("waited for another thread", std::to_string(counts.waits));
+  add("waited for another process", counts.lease_waits == 0
+                                        ? "0"
+                                        : std::to_string(counts.lease_waits) + ", " +
+                                              human_ms(static_cast<double>(counts.lease_wait_ns) / ns_per_ms));
+  add("taken over from a process that stopped", std::to_string(counts.lease_takeovers));
+  add("built beside a process that was too slow", std::to_string(counts.lease_timeouts));
+  add("refused again without asking the compiler", std::to_string(counts.negative_hits));
   add("evicted from memory", std::to_string(counts.evictions));
+  add("evicted from disk", std::to_string(counts.disk_evictions));
   add("build time saved", human_ms(counts.saved_ms));
   const std::string rejected = rejected_text(counts.rejected);
   add("rejected", rejected.empty() ? "0" : rejected);

@@ -47,6 +47,7 @@ TEST_CASE("cache::disk_bound: the disk never holds more than its bound, whatever
   }
   CHECK(bytes_below(place) > bound / 2);
   CHECK(cache->stats().bytes_on_disk == bytes_below(place));
+  CHECK(cache->stats().disk_evictions == 120 - place.files(".bin").size());
 }
 
 TEST_CASE("cache::disk_bound: the least recently used go first, program and .meta together") {

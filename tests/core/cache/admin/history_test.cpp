@@ -26,6 +26,12 @@ CacheStats some_counts() {
   counts.evictions = 7;
   counts.rejected = {8, 9, 10, 11, 12, 13};
   counts.saved_ms = 1.5;
+  counts.disk_evictions = 14;
+  counts.lease_waits = 15;
+  counts.lease_wait_ns = 16;
+  counts.lease_takeovers = 17;
+  counts.lease_timeouts = 18;
+  counts.negative_hits = 19;
   return counts;
 }
 
@@ -53,6 +59,23 @@ TEST_CASE("cache::totals: every count is added up, and what a newer version wrot
   CHECK(totals.counts.rejected.refused == 24);
   CHECK(totals.counts.rejected.quarantined == 26);
   CHECK(totals.counts.saved_ms == 3.0);
+  CHECK(totals.counts.disk_evictions == 28);
+  CHECK(totals.counts.lease_waits == 30);
+  CHECK(totals.counts.lease_wait_ns == 32);
+  CHECK(totals.counts.lease_takeovers == 34);
+  CHECK(totals.counts.lease_timeouts == 36);
+  CHECK(totals.counts.negative_hits == 38);
+}
+
+TEST_CASE("cache::totals: what an older version wrote is added to, and what it did not count begins at nothing") {
+  const char* older = R"({"schema": 1, "since": 5, "updated": 6, "processes": 3, "misses": 7, "evictions": 1})";
+  CHECK(totals_of(older).counts.misses == 7);
+  CHECK(totals_of(older).counts.lease_waits == 0);
+  const CacheTotals totals = totals_of(totals_with(older, some_counts(), 9));
+  CHECK(totals.processes == 4);
+  CHECK(totals.counts.misses == 10);
+  CHECK(totals.counts.lease_waits == 15);
+  CHECK(totals.counts.disk_evictions == 14);
 }
 
 TEST_CASE("cache::totals: what is damaged is begun anew, member by member") {

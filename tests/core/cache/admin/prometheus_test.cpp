@@ -26,6 +26,12 @@ TEST_CASE("cache::prometheus: every figure under its name, with its unit") {
   totals.counts.waits = 7;
   totals.counts.evictions = 8;
   totals.counts.rejected = {1, 2, 3, 4, 5, 6};
+  totals.counts.disk_evictions = 10;
+  totals.counts.lease_waits = 11;
+  totals.counts.lease_wait_ns = 1'250'000'000;
+  totals.counts.lease_takeovers = 13;
+  totals.counts.lease_timeouts = 14;
+  totals.counts.negative_hits = 15;
   totals.counts.saved_ms = 12'317.476;
   totals.processes = 9;
   totals.updated_s = 1'795'296'053;
