@@ -22,8 +22,9 @@ bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
 void ConsoleLog::write(LogLevel level, std::string_view component, std::string_view message) noexcept {
   const std::string_view word = to_string(level);
   const std::lock_guard lock(mutex_);
-  std::fprintf(stderr, "kiln: %.*s: %.*s: %.*s\n", static_cast<int>(word.size()), word.data(),
-               static_cast<int>(component.size()), component.data(), static_cast<int>(message.size()), message.data());
+  std::fprintf(stderr, "kiln: %.*s: %.*s[%d]: %.*s\n", static_cast<int>(word.size()), word.data(),
+               static_cast<int>(component.size()), component.data(), static_cast<int>(gettid()),
+               static_cast<int>(message.size()), message.data());
 }
 
 void complain(std::string_view message) {

@@ -20,6 +20,7 @@ enum class Progress { invalid = 0, automatic, plain, none };
 bool colour_on_stdout();
 bool stderr_is_terminal();
 
+// A line on standard error: "kiln: level: component[thread]: message", the thread by its number in the system.
 class ConsoleLog : public LogSink {
  public:
   void write(LogLevel level, std::string_view component, std::string_view message) noexcept override;

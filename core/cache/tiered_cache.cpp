@@ -4,6 +4,7 @@
 
 #include <kiln/clock.hpp>
 
+#include <cstdio>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@ namespace {
 constexpr std::string_view component = "cache";
 constexpr double ns_per_ms = 1e6;
 
+constexpr std::size_t digits_told = 12;  // of a key: as many as `kiln cache list` shows
 Status not_among(std::string_view key, const std::string& asked, std::string_view there_is) {
   return unsupported("cache 'tiered': " + std::string(key) + " '" + asked + "': there is " + std::string(there_is));
 }
@@ -84,24 +86,38 @@ Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfE
   if (!landing->result) {
     counters_.misses.fetch_add(1);
     return landing->result.error();
+    tell(request, "failed", start);
   }
   Flown& flown = **landing->result;
   if (!landing->own) flown.acquired = {std::move(flown.acquired.program), Tier::memory, 0};  // made by another's call
   switch (flown.acquired.tier) {
     case Tier::memory:
       // The tier has counted those that it answered.
-      if (!landing->own) counters_.hit(counters_.shared_flights, flown.recorded_build_ns, now_ns() - start);
+      if (landing->own) break;
+      counters_.hit(counters_.shared_flights, flown.recorded_build_ns, now_ns() - start);
+      tell(request, "waited for another thread", start);
       break;
     case Tier::disk:
       counters_.hit(counters_.disk_hits, flown.recorded_build_ns, now_ns() - start);
       break;
+      tell(request, to_string(flown.acquired.tier), start);
     default:
       counters_.misses.fetch_add(1);
   }
+      tell(request, to_string(flown.acquired.tier), start);
   return std::optional(std::move(flown.acquired));
 }
 
 Result<std::optional<TieredCache::Flown>> TieredCache::make(const Request& request, IfElsewhere if_elsewhere) {
+void TieredCache::tell(const Request& request, std::string_view what, std::uint64_t since_ns) const {
+  if (!log_.wants(LogLevel::debug)) return;
+  char ms[32];
+  std::snprintf(ms, sizeof ms, "%.3f ms", static_cast<double>(now_ns() - since_ns) / ns_per_ms);
+  log_.write(LogLevel::debug, component,
+             std::string(what) + ": program '" + request.key.label + "' (" +
+                 request.key.digest.hex().substr(0, digits_told) + ") on " + request.device.info().id + ", " + ms);
+}
+
   const auto made = [](Result<Flown> flown) -> Result<std::optional<Flown>> {
     if (!flown) return std::move(flown).error();
     return std::optional(std::move(*flown));

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 namespace kiln {
 
@@ -64,6 +65,8 @@ class TieredCache final : public ProgramCache {
   // Says in `found` what the disk had.
   std::optional<Flown> from_disk(const Request& request, Lookup& found);
   Result<Flown> build(const Request& request);
+  // A line at level debug on what this call did, where that was no hit in memory.
+  void tell(const Request& request, std::string_view what, std::uint64_t since_ns) const;
   Flown keep(const Request& request, std::unique_ptr<Program> program, Tier tier, std::uint64_t build_ns,
              std::uint64_t took_ns);
   // Where the system has no memory to spare, fewer programs stay.

@@ -327,5 +327,34 @@ TEST_CASE("cache::tiered_cache: a key file inside the cache folder is refused, a
   CHECK(place.log.said("lies in the cache folder") == 1);
 }
 
+TEST_CASE(
+    "cache::tiered_cache: each acquisition that is no memory hit is one line for whoever asks, with who and where") {
+  Workplace place;
+  SyntheticDevice device;
+  const auto told = [&](const std::string& what, const std::string& text) {
+    return place.log.said(what + ": program 'the label of " + text + "' (" +
+                          key_for(text, device).digest.hex().substr(0, 12) + ") on synthetic:0, ");
+  };
+  const auto open = [&](LogLevel level) {
+    return std::move(TieredCache::create({{&place.log, level}, place.config}).value());
+  };
+  {
+    const auto cache = open(LogLevel::debug);
+    for (int i = 0; i < 3; ++i) REQUIRE(acquire(*cache, "one", device));
+    CHECK(told("built", "one") == 1);
+    device.fail_builds = true;
+    CHECK_FALSE(acquire(*cache, "two", device));
+    CHECK(told("failed", "two") == 1);
+  }
+  {
+    const auto cache = open(LogLevel::debug);
+    for (int i = 0; i < 3; ++i) REQUIRE(acquire(*cache, "one", device));
+    CHECK(told("disk", "one") == 1);
+    CHECK(place.log.said(": program ") == 3);
+  }
+  REQUIRE(acquire(*open(LogLevel::info), "one", device));
+  CHECK(place.log.said(": program ") == 3);
+}
+
 }  // namespace
 }  // namespace kiln::test
