@@ -79,6 +79,10 @@ std::string run_json(const RunOutcome& outcome) {
                      {"quarantined", rejected.quarantined}}},
                    {"bytes_on_disk", outcome.cache.bytes_on_disk},
                    {"saved_ms", outcome.cache.saved_ms}};
+  const WarmingState& warming = outcome.warming;
+  json["warming"] = {{"running", warming.running}, {"done", warming.done},   {"of", warming.of},
+                     {"linked", warming.linked},   {"ready", warming.ready}, {"built", warming.built},
+                     {"failed", warming.failed}};
   json["devices"] = Json::array();
   for (const DeviceInfo& device : outcome.devices) {
     json["devices"].push_back(

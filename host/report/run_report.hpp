@@ -23,6 +23,7 @@ struct RunOutcome {
   CacheStats cache;
   std::uint64_t builds = 0;
   std::uint64_t prepared = 0;
+  WarmingState warming;
   std::vector<DeviceInfo> devices;
   std::vector<PluginReport> plugins;
   std::vector<ConfigProblem> problems;  // why nothing was run

@@ -129,6 +129,7 @@ int run(const Options& options, std::uint64_t started_ns) {
   outcome.cache = session.runtime().cache_stats();
   outcome.builds = session.runtime().counters().builds.load();
   outcome.prepared = session.runtime().counters().prepared.load();
+  outcome.warming = session.runtime().warming();
   outcome.devices = session.runtime().known_devices();
   outcome.plugins = session.plugins();
   const std::string text = options.json

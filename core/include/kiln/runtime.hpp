@@ -88,6 +88,8 @@ struct WarmingState {    // of the warming that [cache] warm asks for
   bool running = false;  // false: nothing was asked for, or it is done
   std::size_t done = 0;  // programs
   std::size_t of = 0;    // on the devices met so far
+  // Of those done, as in WarmReport.
+  std::size_t linked = 0, ready = 0, built = 0, failed = 0;
 };
 
 class Runtime {

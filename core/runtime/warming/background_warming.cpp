@@ -85,9 +85,14 @@ void BackgroundWarming::warm(Device& device) {
   request.stop = &stop_;
   for (const KeptProgram& program : programs) {
     if (!await_turn()) return;
-    (void)warm_programs({program}, device, cache_, request);  // what fails is told to the job that asks for it
+    // Why one failed is told to the job that asks for it.
+    const WarmReport report = warm_programs({program}, device, cache_, request);
     const std::lock_guard lock(mutex_);
     ++state_.done;
+    state_.linked += report.linked;
+    state_.ready += report.ready;
+    state_.built += report.built;
+    state_.failed += report.failed;
   }
 }
 

@@ -81,7 +81,7 @@ class BackgroundWarming {
   bool job_ended_ = false;
   bool memory_short_ = false;
   std::chrono::steady_clock::time_point looked_{};
-  WarmingState state_{true, 0, 0};
+  WarmingState state_{.running = true};
   std::thread thread_;  // last: it uses the rest
 };
 

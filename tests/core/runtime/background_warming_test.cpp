@@ -66,9 +66,29 @@ TEST_CASE("runtime::background_warming: without jobs everything is linked and di
   REQUIRE(done(*warming));
   CHECK(warming->state().done == 5);
   CHECK(warming->state().of == 5);
+  CHECK(warming->state().linked == 5);
+  CHECK(warming->state().ready == 5);
+  CHECK(warming->state().built == 0);
+  CHECK(warming->state().failed == 0);
   CHECK(place.device->dispatched_nothing == 5);
   CHECK(place.device->builds == 5);
   CHECK(acquire(*place.cache, "p3", *place.device)->tier == Tier::memory);
+}
+
+TEST_CASE("runtime::background_warming: linked, ready, built and failed are told apart", "[runtime][warm]") {
+  Behind place(4);
+  place.device->on_load = [&](const KernelSource& source) {
+    place.device->load_answers = source.text < "p2" ? StatusCode::ok : StatusCode::corrupt;
+  };
+  place.device->refuses = [](const std::string& text) { return text == "p3"; };
+  const auto warming = place.start();
+  REQUIRE(done(*warming));
+  const WarmingState state = warming->state();
+  CHECK(state.done == 4);
+  CHECK(state.linked == 3);
+  CHECK(state.ready == 3);
+  CHECK(state.built == 1);   // p2: its entry was refused
+  CHECK(state.failed == 1);  // p3: so was its source
 }
 
 TEST_CASE("runtime::background_warming: top, labels, and never more than memory takes", "[runtime][warm]") {
