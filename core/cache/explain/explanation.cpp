@@ -21,6 +21,7 @@ struct Stored {
   Area area = Area::invalid;
   std::string folder;
   StoredEntry entry;
+  std::string label;
   std::string material;
   std::int64_t written_s = 0;
 };
@@ -35,7 +36,8 @@ std::vector<Stored> read_stored(const CacheRoot& root) {
     const FileContents file = root.read_program(Area::stored, folder, entry.digest);
     const auto view = view_entry(file.bytes);
     if (file.state != FileState::read || !view || sha256(view->material) != entry.digest) continue;
-    stored.push_back({Area::stored, folder, entry, std::string(view->material), file.modified_ns / 1'000'000'000});
+    stored.push_back({Area::stored, folder, entry, root.describe(Area::stored, folder, entry).label,
+                      std::string(view->material), file.modified_ns / 1'000'000'000});
   }
   return stored;
 }
@@ -65,8 +67,7 @@ MissExplanation explain(const CacheRoot& root, const Missed& missed, const std::
     if (one.written_s > missed.key.missed_s + clock_slack_s || missed_later.contains(one.entry.digest)) continue;
     auto compared = compare_keys(missed.key.material, one.material);
     if (!compared) continue;
-    const bool other_label =
-        root.describe(one.area, one.folder, one.entry).label != missed.key.label || missed.key.label.empty();
+    const bool other_label = one.label != missed.key.label || missed.key.label.empty();
     const std::tuple rank(compared->distance, other_label, -one.written_s);
     if (nearest != nullptr && rank >= nearest_rank) continue;
     nearest = &one;
@@ -99,7 +100,7 @@ Result<std::vector<MissExplanation>> explain_misses(const CacheConfig& cache, st
   if (std::ranges::none_of(all, [&](const Missed& one) { return chosen(one, which); })) {
     const bool stored = root->exists() && !select_programs(*root, which).empty();
     return not_found("program '" + std::string(which) + "': no miss of this label or key is remembered in " +
-                     cache.directory.string() + " (the newest 64 are); " +
+                     cache.directory.string() + " (the newest 1,024 are); " +
                      (stored ? "such a program is stored" : "no such program is stored either"));
   }
   std::map<std::string, const Missed*> by_key;

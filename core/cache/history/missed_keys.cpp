@@ -10,13 +10,13 @@
 #include <algorithm>
 #include <ctime>
 #include <optional>
-#include <set>
+#include <unordered_set>
 
 namespace kiln {
 namespace {
 
 constexpr std::uint64_t missed_schema = 1;
-constexpr std::size_t most_keys = 64;
+constexpr std::size_t most_keys = 1024;
 constexpr std::size_t most_material = 1 << 20;
 constexpr std::size_t most_together = 4 << 20;
 constexpr std::uint64_t most_file_bytes = 8 << 20;
@@ -41,18 +41,23 @@ std::optional<MissedKey> key_of_fields(std::span<const KeyField> fields) {
                    std::string(fields[3].value), static_cast<std::int64_t>(*missed)};
 }
 
+std::size_t bytes_of(const MissedKey& key) { return key.label.size() + key.why.size() + key.material.size(); }
+
 // The newest that fit the bounds, one for each key, oldest first.
 std::vector<MissedKey> newest(std::vector<MissedKey> keys) {
-  std::vector<MissedKey> kept;
-  std::set<Digest> seen;
+  std::vector<MissedKey*> kept;  // newest first
+  std::unordered_set<std::string_view> seen;
   std::size_t bytes = 0;
   for (auto key = keys.rbegin(); key != keys.rend() && kept.size() < most_keys; ++key) {
-    bytes += key->material.size();
+    if (!seen.insert(key->material).second) continue;
+    bytes += bytes_of(*key);
     if (bytes > most_together) break;
-    if (seen.insert(key->digest()).second) kept.push_back(std::move(*key));
+    kept.push_back(&*key);
   }
-  std::ranges::reverse(kept);
-  return kept;
+  std::vector<MissedKey> oldest_first;
+  oldest_first.reserve(kept.size());
+  for (auto key = kept.rbegin(); key != kept.rend(); ++key) oldest_first.push_back(std::move(**key));
+  return oldest_first;
 }
 
 }  // namespace
@@ -62,8 +67,12 @@ void MissedKeys::note(const ProgramKey& key, Rejection reason, std::string why) 
   MissedKey missed{key.label.substr(0, most_words), key.material, reason, std::move(why), std::time(nullptr)};
   missed.why.resize(std::min(missed.why.size(), most_words));
   const std::lock_guard lock(mutex_);
+  bytes_ += bytes_of(missed);
   missed_.push_back(std::move(missed));
-  if (missed_.size() > most_keys) missed_.pop_front();
+  while (missed_.size() > most_keys || bytes_ > most_together) {
+    bytes_ -= bytes_of(missed_.front());
+    missed_.pop_front();
+  }
 }
 
 void MissedKeys::save(int root) {
@@ -72,6 +81,7 @@ void MissedKeys::save(int root) {
     const std::lock_guard lock(mutex_);
     own.assign(std::make_move_iterator(missed_.begin()), std::make_move_iterator(missed_.end()));
     missed_.clear();
+    bytes_ = 0;
   }
   if (own.empty()) return;
   const auto held = BriefLock::take(root, history_lock_name, patience);

@@ -1,14 +1,15 @@
 // MissedKeys: the newest keys that were asked for and not found, kept so that another process can explain why: the file
 // `missed_keys` at the root of a cache.
 //
-// Thread-safety: note() from any thread; files are merged under the lock of the totals. Ownership: values. Bounded: 64
-// keys of at most 1 MiB each, 4 MiB together. Not authenticated, and read by nobody but explain.
+// Thread-safety: note() from any thread; files are merged under the lock of the totals. Ownership: values. Bounded:
+// 1,024 keys of at most 1 MiB each, with their words 4 MiB together. Not authenticated, and read by nobody but explain.
 #pragma once
 
 #include "cache/format/rejection.hpp"
 
 #include <kiln/program.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -40,6 +41,7 @@ class MissedKeys {
  private:
   std::mutex mutex_;
   std::deque<MissedKey> missed_;  // oldest first
+  std::size_t bytes_ = 0;         // of those
 };
 
 // Oldest first. Empty where there is no file, or one of another kind.

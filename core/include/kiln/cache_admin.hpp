@@ -121,7 +121,7 @@ struct MissExplanation {
 };
 
 // The latest misses first. `which` as for inspect_program(), of keys that were missed. not_found: no miss of that name
-// is remembered (the newest 64 are), with whether such a program is stored. invalid_argument: several keys begin so.
+// is remembered (the newest 1,024 are), with whether such a program is stored. invalid_argument: several keys begin so.
 Result<std::vector<MissExplanation>> explain_misses(const CacheConfig& cache, std::string_view which);
 
 // --- what waits

@@ -143,7 +143,41 @@ TEST_CASE("cache::explain: a new driver is one cause, and its words are told") {
   CHECK(misses->back().stored_now);
 }
 
-TEST_CASE("cache::explain: a file's clock may run a little ahead of the process's, and what came much later is left out") {
+TEST_CASE(
+    "cache::explain: after a driver's update each of a hundred programs can be explained, also those of one label") {
+  Workplace place;
+  SyntheticDevice before, after;
+  after.facts().driver_identity[0].second = "2.0";
+  constexpr int programs = 100;
+  const auto source = [](int i) {
+    return source_of("// program " + std::to_string(i) + "\n" + std::string(20'000, 'x'));
+  };
+  for (SyntheticDevice* device : {&before, &after}) {
+    const auto cache = place.open();
+    for (int i = 0; i < programs; ++i) {
+      const KernelSource one = source(i);
+      REQUIRE(cache->get_or_build(key_of(one, device->info(), "net/layer"), one, *device));
+    }
+  }
+  const auto all = explain_misses(place.config, "net");
+  REQUIRE(all);
+  int changed = 0;
+  for (const MissExplanation& miss : *all) {
+    if (miss.reason != "driver_changed") continue;
+    ++changed;
+    REQUIRE(miss.differences.size() == 1);
+    CHECK(miss.differences[0].name == "driver.version");
+  }
+  CHECK(changed == programs);
+  for (const int i : {0, programs / 2, programs - 1}) {
+    const auto one = explain_misses(place.config, key_of(source(i), after.info(), "").digest.hex());
+    REQUIRE(one);
+    CHECK(one->front().nearest->key == key_of(source(i), before.info(), "").digest);
+  }
+}
+
+TEST_CASE(
+    "cache::explain: a file's clock may run a little ahead of the process's, and what came much later is left out") {
   struct Case {
     std::chrono::seconds ahead;
     bool compared;
