@@ -2,9 +2,12 @@
 #include "cache/format/key_material.hpp"
 #include "cache/format/manifest.hpp"
 #include "core/cache/workplace.hpp"
+#include "support/long_form.hpp"
 
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>
+
+#include <random>
 
 namespace kiln::test {
 namespace {
@@ -28,6 +31,36 @@ Fields decoded(std::string_view material) {
 TEST_CASE("cache::key_material: what was encoded is read back, so distinct fields have distinct material") {
   CHECK(rc::check([](const Fields& fields) { RC_ASSERT(decoded(material_of(fields)) == fields); }));
   CHECK(rc::check([](const Fields& a, const Fields& b) { RC_ASSERT((material_of(a) == material_of(b)) == (a == b)); }));
+}
+
+// Few letters, and those that lengths are made of: fields whose bytes could be taken for other fields' come often.
+Fields short_fields(std::mt19937_64& random) {
+  constexpr std::string_view letters("\0\1\2a", 4);
+  const auto word = [&] {
+    std::string text(random() % 3, '\0');
+    for (char& letter : text) letter = letters[random() % letters.size()];
+    return text;
+  };
+  Fields fields(random() % 3);
+  for (auto& [name, value] : fields) {
+    name = word();
+    value = word();
+  }
+  return fields;
+}
+
+TEST_CASE("cache::key_material: of many short pairs those have one encoding and one digest that are equal") {
+  std::mt19937_64 random(20261122);
+  int equal = 0, wrong = 0;
+  const int pairs = is_long() ? 1'000'000 : 5'000;
+  for (int pair = 0; pair < pairs; ++pair) {
+    const Fields a = short_fields(random), b = short_fields(random);
+    const std::string one = material_of(a), other = material_of(b);
+    equal += a == b;
+    wrong += (one == other) != (a == b) || (sha256(one) == sha256(other)) != (a == b);
+  }
+  CHECK(wrong == 0);
+  CHECK(equal > pairs / 100);  // both sides of the claim were tried
 }
 
 TEST_CASE("cache::key_material: a change of one field changes the digest; a concatenation is not ambiguous") {

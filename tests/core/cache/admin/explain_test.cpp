@@ -21,6 +21,7 @@ KernelSource base_source() {
   source.entry = "main";
   source.constants = {{"TILE", "16"}, {"UNROLL", "4"}};
   source.bindings = {Access::read, Access::write};
+  source.views = {View::storage, View::texels};
   source.workgroup = {64, 2, 1};
   return source;
 }
@@ -33,6 +34,7 @@ struct Change {
 
 const std::vector<Change>& changes() {
   static const std::vector<Change> all = {
+      {"dialect", [](auto& source, auto&) { source.dialect = Dialect::opencl_c; }},
       {"source", [](auto& source, auto&) { source.text = "first line\nanother line\nthird line\n"; }},
       {"entry", [](auto& source, auto&) { source.entry = "other"; }},
       {"constant.TILE", [](auto& source, auto&) { source.constants[0].text = "8"; }},
@@ -44,6 +46,9 @@ const std::vector<Change>& changes() {
       {"binding", [](auto& source, auto&) { source.bindings[0] = Access::read_write; }},
       {"binding[1]", [](auto& source, auto&) { source.bindings[1] = Access::read_write; }},
       {"binding[2]", [](auto& source, auto&) { source.bindings.push_back(Access::read); }},
+      {"view", [](auto& source, auto&) { source.views[0] = View::image; }},
+      {"view[1]", [](auto& source, auto&) { source.views[1] = View::image; }},
+      {"view[2]", [](auto& source, auto&) { source.views.push_back(View::storage); }},
       {"workgroup", [](auto& source, auto&) { source.workgroup[0] = 32; }},
       {"workgroup[1]", [](auto& source, auto&) { source.workgroup[1] = 4; }},
       {"workgroup[2]", [](auto& source, auto&) { source.workgroup[2] = 2; }},
