@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <new>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -14,8 +15,8 @@ namespace {
 
 constexpr std::string_view component = "cache";
 constexpr double ns_per_ms = 1e6;
-
 constexpr std::size_t digits_told = 12;  // of a key: as many as `kiln cache list` shows
+
 Status not_among(std::string_view key, const std::string& asked, std::string_view there_is) {
   return unsupported("cache 'tiered': " + std::string(key) + " '" + asked + "': there is " + std::string(there_is));
 }
@@ -85,8 +86,8 @@ Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfE
   if (!landing || (landing->result && !landing->result->has_value())) return std::optional<Acquired>();
   if (!landing->result) {
     counters_.misses.fetch_add(1);
-    return landing->result.error();
     tell(request, "failed", start);
+    return landing->result.error();
   }
   Flown& flown = **landing->result;
   if (!landing->own) flown.acquired = {std::move(flown.acquired.program), Tier::memory, 0};  // made by another's call
@@ -99,16 +100,15 @@ Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfE
       break;
     case Tier::disk:
       counters_.hit(counters_.disk_hits, flown.recorded_build_ns, now_ns() - start);
-      break;
       tell(request, to_string(flown.acquired.tier), start);
+      break;
     default:
       counters_.misses.fetch_add(1);
-  }
       tell(request, to_string(flown.acquired.tier), start);
+  }
   return std::optional(std::move(flown.acquired));
 }
 
-Result<std::optional<TieredCache::Flown>> TieredCache::make(const Request& request, IfElsewhere if_elsewhere) {
 void TieredCache::tell(const Request& request, std::string_view what, std::uint64_t since_ns) const {
   if (!log_.wants(LogLevel::debug)) return;
   char ms[32];
@@ -118,6 +118,7 @@ void TieredCache::tell(const Request& request, std::string_view what, std::uint6
                  request.key.digest.hex().substr(0, digits_told) + ") on " + request.device.info().id + ", " + ms);
 }
 
+Result<std::optional<TieredCache::Flown>> TieredCache::make(const Request& request, IfElsewhere if_elsewhere) {
   const auto made = [](Result<Flown> flown) -> Result<std::optional<Flown>> {
     if (!flown) return std::move(flown).error();
     return std::optional(std::move(*flown));
@@ -186,7 +187,7 @@ TieredCache::Flown TieredCache::keep(const Request& request, std::unique_ptr<Pro
                                      std::uint64_t build_ns, std::uint64_t took_ns) {
   std::shared_ptr<const Program> shared = std::move(program);
   heed_pressure();
-  if (!memory_.insert(request.key.digest, request.device, {shared, build_ns})) {
+  if (!memory_.insert(request.key.digest, request.device, {shared, build_ns, took_ns})) {
     disk_.used({{request.key.digest, 1}});  // its user keeps it alone
   }
   return {{ProgramHandle(std::move(shared)), tier, took_ns}, build_ns};
@@ -211,7 +212,11 @@ std::vector<KeptProgram> TieredCache::kept(const Device& device, std::size_t mos
 }
 
 void TieredCache::record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept {
-  if (measurement.first_run) memory_.add_cost(key.digest, dispatch_ns(measurement));
+  if (measurement.first_run) {
+    memory_.dispatched_first(key.digest, dispatch_ns(measurement));
+  } else {
+    memory_.dispatched_later(key.digest, dispatch_ns(measurement));
+  }
   disk_.record(key.digest, measurement, gflops);
 }
 
@@ -248,6 +253,7 @@ CacheStats TieredCache::counts() const noexcept {
   stats.lease_wait_ns = counters_.lease_wait_ns.load();
   stats.lease_takeovers = counters_.lease_takeovers.load();
   stats.lease_timeouts = counters_.lease_timeouts.load();
+  stats.disk_evictions = counters_.disk_evictions.load();
   stats.negative_hits = counters_.negative_hits.load();
   return stats;
 }
@@ -261,4 +267,3 @@ Status register_tiered_cache(Registry& registry) {
 }
 
 }  // namespace kiln
-  stats.disk_evictions = counters_.disk_evictions.load();

@@ -52,7 +52,7 @@ MemoryTier::~MemoryTier() = default;
     entry.uses.store(entry.uses.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   add(slot.hits, 1);
-  add(slot.saved_ns, entry.build_ns.load(std::memory_order_relaxed));
+  add(slot.saved_ns, entry.build_ns);
 }
 
 std::shared_ptr<const Program> MemoryTier::get(const Digest& digest, const Device& device) noexcept {
@@ -71,7 +71,7 @@ std::optional<HeldProgram> MemoryTier::get_with_cost(const Digest& digest, const
   Entry* entry = look_up(digest, device);
   if (entry == nullptr) return std::nullopt;
   touch(*entry, guard.slot());
-  return HeldProgram{entry->program, entry->build_ns.load(std::memory_order_relaxed)};
+  return HeldProgram{entry->program, entry->build_ns, entry->restore_ns};
 }
 
 const Program* MemoryTier::find(const Digest& digest, const Device& device, const Guard& guard) noexcept {
@@ -89,6 +89,7 @@ bool MemoryTier::insert(const Digest& digest, const Device& device, HeldProgram 
   entry->device = &device;
   entry->charge = held.program->charge();
   entry->build_ns = held.build_ns;
+  entry->restore_ns = held.restore_ns;
   entry->program_address = held.program.get();
   entry->program = std::move(held.program);
   if (bounds_.programs == 0 || entry->charge > bounds_.bytes) return false;
@@ -128,11 +129,19 @@ bool MemoryTier::insert(const Digest& digest, const Device& device, HeldProgram 
   return true;
 }
 
-void MemoryTier::add_cost(const Digest& digest, std::uint64_t ns) noexcept {
+void MemoryTier::dispatched_first(const Digest& digest, std::uint64_t ns) noexcept {
+  note_dispatch(digest, &Entry::first_dispatch_ns, ns);
+}
+
+void MemoryTier::dispatched_later(const Digest& digest, std::uint64_t ns) noexcept {
+  note_dispatch(digest, &Entry::later_dispatch_ns, ns);
+}
+
+void MemoryTier::note_dispatch(const Digest& digest, std::uint64_t Entry::*which, std::uint64_t ns) noexcept {
   const std::lock_guard lock(mutex_);
   Entry* entry = table_.find(hash_of(digest), [&](const Entry& each) { return each.digest == digest; });
   if (entry == nullptr) return;
-  entry->build_ns.fetch_add(ns, std::memory_order_relaxed);
+  entry->*which = ns;
   policy_->updated(entry->id, facts_of(*entry));
 }
 
@@ -149,7 +158,9 @@ void MemoryTier::set_bounds(MemoryBounds bounds) {
 }
 
 EntryFacts MemoryTier::facts_of(const Entry& entry) const noexcept {
-  return {hash_of(entry.digest), entry.charge, entry.build_ns.load(std::memory_order_relaxed)};
+  const std::uint64_t generated_ns =
+      entry.first_dispatch_ns - std::min(entry.first_dispatch_ns, entry.later_dispatch_ns);
+  return {hash_of(entry.digest), entry.charge, entry.restore_ns + generated_ns};
 }
 
 RoomNeeded MemoryTier::room_needed(EntryId newcomer) const noexcept {

@@ -35,7 +35,8 @@ struct MemoryBounds {
 
 struct HeldProgram {
   std::shared_ptr<const Program> program;
-  std::uint64_t build_ns = 0;  // recorded when it was built, in this process or an earlier one
+  std::uint64_t build_ns = 0;    // recorded when it was built, in this process or an earlier one
+  std::uint64_t restore_ns = 0;  // what it took to get it: loading it from disk, else building it
 };
 
 struct MemoryFigures {
@@ -64,8 +65,9 @@ class MemoryTier {
   // Takes the program in, evicting what nobody pins and the policy gives up. false: it is not held, because it does not
   // fit beside what is pinned or the policy refused it.
   bool insert(const Digest& digest, const Device& device, HeldProgram held);
-  // The first dispatch took so long: a hit saves that too.
-  void add_cost(const Digest& digest, std::uint64_t ns) noexcept;
+  // Dispatches took so long: what the first takes longer than a later one is lost with the program.
+  void dispatched_first(const Digest& digest, std::uint64_t ns) noexcept;
+  void dispatched_later(const Digest& digest, std::uint64_t ns) noexcept;
   // Evicts what is over them and not pinned.
   void set_bounds(MemoryBounds bounds);
 
@@ -81,13 +83,16 @@ class MemoryTier {
     Digest digest;
     const Device* device = nullptr;
     const Program* program_address = nullptr;
-    std::atomic<std::uint64_t> build_ns{0};  // and the first dispatch, once it is known
-    std::atomic<std::uint32_t> stamp{0};     // these two are written by readers, at most once an epoch each
+    std::uint64_t build_ns = 0;
+    std::atomic<std::uint32_t> stamp{0};  // these two are written by readers, at most once an epoch each
     std::atomic<std::uint32_t> uses{0};
 
     std::shared_ptr<const Program> program;
     // The writer's.
     std::uint64_t charge = 0;
+    std::uint64_t restore_ns = 0;
+    std::uint64_t first_dispatch_ns = 0;  // 0: not known, as the next
+    std::uint64_t later_dispatch_ns = 0;
     EntryId id = no_entry;
     std::uint32_t uses_told = 0;   // to the policy
     std::uint32_t uses_taken = 0;  // by take_uses()
@@ -98,6 +103,7 @@ class MemoryTier {
   Entry* look_up(const Digest& digest, const Device& device) const noexcept;
   void touch(Entry& entry, ReaderSlot& slot) noexcept;
   // The rest is called under mutex_.
+  void note_dispatch(const Digest& digest, std::uint64_t Entry::*which, std::uint64_t ns) noexcept;
   EntryFacts facts_of(const Entry& entry) const noexcept;
   RoomNeeded room_needed(EntryId newcomer) const noexcept;
   EntryId free_id();

@@ -26,8 +26,9 @@ inline constexpr EntryId no_entry = std::numeric_limits<EntryId>::max();
 struct EntryFacts {
   std::uint64_t key_hash =
       0;  // of the key, the same each time that the program comes back: what ghosts and sketches know
-  std::uint64_t charge = 0;    // bytes in memory
-  std::uint64_t saved_ns = 0;  // what a hit saves: building, or loading from disk, and the first dispatch
+  std::uint64_t charge = 0;  // bytes in memory
+  std::uint64_t saved_ns =
+      0;  // what a hit saves: loading from disk, or building, and what the first dispatch takes longer
 };
 
 // What must become free, the newcomer counted among what is held.
