@@ -1,5 +1,6 @@
 #include "cache/meta_ledger.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <utility>
@@ -30,7 +31,8 @@ void merge(EntryMeta& into, const EntryMeta& news) {
   put(into.shape, news.shape);
   put(into.variant, news.variant);
   if (news.build_ms > 0) into.build_ms = news.build_ms;
-  if (news.first_dispatch_ms > 0) into.first_dispatch_ms = news.first_dispatch_ms;
+  // Where the driver found its own product a first dispatch is a short one: the longest says what a new machine pays.
+  into.first_dispatch_ms = std::max(into.first_dispatch_ms, news.first_dispatch_ms);
   if (news.gflops > 0) into.gflops = news.gflops;
   into.times_used += news.times_used;
   if (news.last_used > 0) into.last_used = news.last_used;
@@ -92,7 +94,7 @@ void MetaLedger::used(const Digest& digest, std::uint64_t times) {
 void MetaLedger::dispatched_first(const Digest& digest, std::uint64_t took_ns) {
   const std::lock_guard lock(mutex_);
   if (Line* noted = line(digest)) {
-    noted->news.first_dispatch_ms = static_cast<double>(took_ns) / ns_per_ms;
+    noted->news.first_dispatch_ms = std::max(noted->news.first_dispatch_ms, static_cast<double>(took_ns) / ns_per_ms);
     noted->changed = true;
   }
 }

@@ -193,7 +193,12 @@ Status Runtime::Parts::run_all(const RunRequest& request, const Service& service
     return internal_error("measured " + std::to_string(fastest) + " GFLOP/s on " + report.device.id +
                           ", whose roof is " + std::to_string(roof) + ": the time is invalid");
   }
-  for (const ProgramKey& key : service.keyed->passes) cache->record(key, report.median, rate(report.median.wall_ns));
+  const auto first = statistics.first();
+  const auto steady = statistics.steady_median();
+  for (const ProgramKey& key : service.keyed->passes) {
+    if (first) cache->record(key, *first, rate(first->wall_ns));
+    if (steady) cache->record(key, *steady, rate(steady->wall_ns));
+  }
   return {};
 }
 

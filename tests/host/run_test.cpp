@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <fstream>
+
 using namespace kiln::test;
 using Catch::Matchers::Contains;
 
@@ -84,6 +86,31 @@ TEST_CASE("OpenGL without a binary format serves: its programs are prepared in e
     CHECK(json["cache"]["driver_cache"] == "none");
     CHECK(json["cache"]["bytes_on_disk"] == 0);
   }
+}
+
+TEST_CASE("after repeated runs the .meta tells the first dispatch and the rate of the later ones apart") {
+  const TemporaryFolder folder;
+  const auto meta_of = [&] {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder / "cache")) {
+      if (entry.path().extension() != ".meta") continue;
+      std::ifstream file(entry.path());
+      return nlohmann::json::parse(file);
+    }
+    return nlohmann::json();
+  };
+  const Finished cold = run_tiny(folder, "opengl:0", {"--repeat", "9"});
+  INFO(cold.err);
+  REQUIRE(cold.status == 0);
+  const auto first = meta_of();
+  // Machine code is generated at the first dispatch: it takes longer than any later run as a whole.
+  const double first_dispatch_ms = first["first_dispatch_ms"];
+  CHECK(first_dispatch_ms > cold.json()["jobs"][0]["ms"]["wall_median"].get<double>());
+  CHECK(first["gflops"] > 0.0);
+
+  REQUIRE(run_tiny(folder, "opengl:0", {"--repeat", "9"}).status == 0);  // the driver's own cache is warm
+  CHECK(meta_of()["first_dispatch_ms"] >= first_dispatch_ms);
+  CHECK(meta_of()["gflops"] > 0.0);
+  CHECK_THAT(run_kiln({"cache", "list", "--cache-dir", folder / "cache"}).out, !Contains("–"));
 }
 
 TEST_CASE("a convolution on the CPU is prepared by the library and never a build") {

@@ -16,10 +16,12 @@ struct EntryMeta {
   // As in ProgramPurpose; empty: not known.
   std::string operation, shape, variant;
   double build_ms = 0;
-  double first_dispatch_ms = 0;  // 0: not measured yet
-  double gflops = 0;             // the latest measured; 0: not measured yet
-  std::uint64_t times_used = 0;  // acquisitions of the program, from any tier
-  std::int64_t last_used = 0;    // seconds since 1970
+  double first_dispatch_ms = 0;  // the longest of any process; 0: not measured yet
+  double gflops = 0;             // of later runs, the latest measured; 0: not measured yet
+  // Acquisitions of the program, from any tier. A memory hit writes little: those between two programs that the process
+  // took in count once.
+  std::uint64_t times_used = 0;
+  std::int64_t last_used = 0;  // seconds since 1970
 };
 
 std::string encode_meta(const EntryMeta& meta);

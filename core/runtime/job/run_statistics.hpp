@@ -6,6 +6,7 @@
 #include <kiln/measurement.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace kiln {
@@ -17,6 +18,10 @@ class RunStatistics {
   // REQUIRES: at least one run was added. Of an even number of runs, the lower of the two in the middle: a time that
   // was measured, not a mean of two.
   Measurement median() const;
+  // The first run of its program in this process; nullopt where that was earlier.
+  std::optional<Measurement> first() const;
+  // Of the others, which found everything generated; nullopt where there was none.
+  std::optional<Measurement> steady_median() const;
   std::uint64_t wall_min_ns() const;
   std::uint64_t wall_max_ns() const;
 

@@ -35,3 +35,23 @@ TEST_CASE("one run is its own median") {
   CHECK(statistics.wall_min_ns() == 7);
   CHECK(statistics.wall_max_ns() == 7);
 }
+
+TEST_CASE("the first run of a program in its process stands apart from the steady ones") {
+  RunStatistics statistics;
+  Measurement cold = with_wall(1000, 900);
+  cold.first_run = true;
+  statistics.add(cold);
+  REQUIRE(statistics.first());
+  CHECK(statistics.first()->wall_ns == 1000);
+  CHECK_FALSE(statistics.steady_median());
+  for (const std::uint64_t wall_ns : {30, 10, 20}) statistics.add(with_wall(wall_ns, wall_ns));
+  REQUIRE(statistics.steady_median());
+  CHECK(statistics.steady_median()->wall_ns == 20);
+  CHECK_FALSE(statistics.steady_median()->first_run);
+  CHECK(statistics.first()->wall_ns == 1000);
+
+  RunStatistics later;  // another job of the same program
+  later.add(with_wall(7, 5));
+  CHECK_FALSE(later.first());
+  CHECK(later.steady_median()->wall_ns == 7);
+}
