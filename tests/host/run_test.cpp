@@ -58,8 +58,8 @@ TEST_CASE("a convolution on OpenGL is built once: the second process builds noth
   const Finished second = run_tiny(folder, "opengl:0", {"--log", "debug"});
   REQUIRE(second.status == 0);
   const std::string key = cold["jobs"][0]["program"]["keys"][0];
-  CHECK_THAT(second.err, Catch::Matchers::Matches("[^]*kiln: debug: cache\\[[0-9]+\\]: disk: program 'tiny/[^']*' \\(" +
-                                                  key.substr(0, 12) + "\\) on opengl:0, [0-9.]+ ms\n[^]*"));
+  CHECK_THAT(second.err, Contains("kiln: debug: cache[") && Contains("]: disk: program 'tiny/") &&
+                             Contains("(" + key.substr(0, 12) + ") on opengl:0, "));
   const auto warm = second.json();
   CHECK(warm["cache"]["builds"] == 0);
   CHECK(warm["cache"]["disk_hits"] == 1);
