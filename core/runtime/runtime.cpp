@@ -5,6 +5,7 @@
 #include "runtime/job/verification.hpp"
 #include "runtime/parts.hpp"
 #include "runtime/warming/warming.hpp"
+#include "selector/hygiene.hpp"
 
 #include <kiln/config_reader.hpp>
 
@@ -31,10 +32,11 @@ bool is_the_devices_failure(const Status& status) {
 
 bool stop_requested(const RunRequest& request) { return request.stop != nullptr && request.stop->load(); }
 
-// How far a rate may pass the roof: Winograd's F(4,3) does a quarter of the direct multiplications.
-double roof_of(const KernelSpec& spec, const DeviceInfo& device) {
-  const auto* conv = std::get_if<Conv2dSpec>(&spec);
-  return device.roof_gflops * (conv != nullptr && conv->accuracy == Accuracy::winograd ? 4.0 : 1.0);
+Status above_roof(const RunRequest& request, const DeviceInfo& device, const Measurement& measurement) {
+  if (!selector::is_above_roof(request.spec, device, measurement)) return {};
+  return internal_error("measured " + std::to_string(selector::rate_of(request.spec, measurement)) + " GFLOP/s on " +
+                        device.id + ", whose roof is " + std::to_string(selector::rate_limit(request.spec, device)) +
+                        ": the time is invalid");
 }
 
 }  // namespace
@@ -180,19 +182,15 @@ Status Runtime::Parts::run_all(const RunRequest& request, const Service& service
     if (compared) measurement->verified = report.verified;
     learn(request, service, *measurement, conditions);
     if (!conditions.status.ok()) return conditions.status;
+    // Before it is a figure: the report of a job that has such a run holds none.
+    if (Status above = above_roof(request, report.device, *measurement); !above.ok()) return above;
     statistics.add(*measurement);
     report.runs = run + 1;
   }
   report.median = statistics.median();
   report.wall_min_ns = statistics.wall_min_ns();
   report.wall_max_ns = statistics.wall_max_ns();
-  const double roof = roof_of(request.spec, report.device);
   const auto rate = [&](std::uint64_t ns) { return ns == 0 ? 0.0 : report.flops / static_cast<double>(ns); };
-  const double fastest = std::max(rate(report.wall_min_ns), rate(report.median.device_ns));
-  if (roof > 0 && fastest > roof) {
-    return internal_error("measured " + std::to_string(fastest) + " GFLOP/s on " + report.device.id +
-                          ", whose roof is " + std::to_string(roof) + ": the time is invalid");
-  }
   auto first = statistics.first();
   if (first) first->build_ns -= service.programs.build_ns;  // acquired before the wall time began: no part of it
   const auto steady = statistics.steady_median();
@@ -220,8 +218,9 @@ Status Runtime::Parts::compare(const RunRequest& request, RunReport& report) {
 
 void Runtime::Parts::learn(const RunRequest& request, const Service& service, const Measurement& measurement,
                            const RunConditions& conditions) {
-  selector->record(request.spec, service.device->info(), measurement, conditions);
-  if (!conditions.status.ok()) return;
+  const DeviceInfo& device = service.device->info();
+  selector->record(request.spec, device, measurement, conditions);  // it judges by itself what is fit, and counts
+  if (!conditions.status.ok() || selector::is_above_roof(request.spec, device, measurement)) return;
   service.generator->record(request.spec, service.device->info(), service.keyed->plan->variant, measurement);
 }
 

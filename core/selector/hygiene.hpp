@@ -30,8 +30,15 @@ std::string_view to_string(Unfit unfit) noexcept;
 // A run without the wait in the queue, which is another job's time.
 double service_ns(const Measurement& measurement) noexcept;
 
-// How far a rate in direct FLOPs may go; 0: not known.
+// How far a rate in direct FLOPs may go; 0: not known. Beyond the roof by what an algorithm may leave out of them:
+// Winograd's multiplications, and sums over the padding.
 double rate_limit(const KernelSpec& spec, const DeviceInfo& device) noexcept;
+
+// The rate of a run by the shorter of its own time and the device's, in direct GFLOP/s; 0: nothing was timed.
+double rate_of(const KernelSpec& spec, const Measurement& measurement) noexcept;
+
+// Faster than the device can be: the time is wrong.
+bool is_above_roof(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement) noexcept;
 
 // first_run only where nothing else is amiss.
 Unfit judge(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,

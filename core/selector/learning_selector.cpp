@@ -155,11 +155,8 @@ Result<Explanation> LearningSelector::explain(const KernelSpec& spec, std::span<
 void LearningSelector::log_unfit(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
                                  Unfit unfit) const {
   if (unfit != Unfit::above_roof) return;
-  const double ns =
-      std::min(selector::service_ns(measurement), measurement.device_ns > 0 ? static_cast<double>(measurement.device_ns)
-                                                                            : selector::service_ns(measurement));
   context_.log.write(LogLevel::warning, "selector",
-                     "device " + device.id + ": " + one_decimal(flops(spec) / ns) +
+                     "device " + device.id + ": " + one_decimal(selector::rate_of(spec, measurement)) +
                          " GFLOP/s measured, expected at most " + one_decimal(selector::rate_limit(spec, device)) +
                          " (its roof): not learned from");
 }

@@ -15,6 +15,7 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr)
 Json job_json(const JobOutcome& job) {
   const RunReport& report = job.report;
   const bool ran = report.runs > 0;
+  const auto rate = [&](std::uint64_t ns) { return report.status.ok() ? gflops(report.flops, ns) : 0; };
   Json json;
   json["name"] = report.name;
   json["op"] = report.op;
@@ -35,8 +36,8 @@ Json job_json(const JobOutcome& job) {
                 {"device", ms(report.median.device_ns)},    {"readback", ms(report.median.readback_ns)},
                 {"wall_median", ms(report.median.wall_ns)}, {"wall_min", ms(report.wall_min_ns)},
                 {"wall_max", ms(report.wall_max_ns)},       {"first_result", job.first_result_ms}};
-  json["gflops"] = gflops(report.flops, report.median.wall_ns);
-  json["gflops_device"] = gflops(report.flops, report.median.device_ns);
+  json["gflops"] = rate(report.median.wall_ns);
+  json["gflops_device"] = rate(report.median.device_ns);
   json["verified"] = report.verified ? Json(*report.verified) : Json(nullptr);
   json["max_rel_error"] = report.verified ? Json(report.max_rel_error) : Json(nullptr);
   json["error_bound"] = report.verified ? Json(report.error_bound) : Json(nullptr);

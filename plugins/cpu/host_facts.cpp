@@ -1,6 +1,6 @@
 #include "host_facts.hpp"
 
-#include <sched.h>
+#include <kiln/host_processor.hpp>
 
 #include <array>
 #include <fstream>
@@ -31,24 +31,12 @@ std::string deciding_among(const std::string& flags) {
   return kept;
 }
 
-int allowed_cores() {
-  // The mask of a machine with more processors than cpu_set_t holds does not fit: the sets grow until it does.
-  for (std::size_t processors = CPU_SETSIZE; processors <= (std::size_t{1} << 20); processors *= 2) {
-    cpu_set_t* set = CPU_ALLOC(processors);
-    if (set == nullptr) return 1;
-    const std::size_t bytes = CPU_ALLOC_SIZE(processors);
-    const int count = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    if (count > 0) return count;
-  }
-  return 1;
-}
-
 }  // namespace
 
 HostFacts read_host_facts() {
   HostFacts facts;
-  facts.cores = allowed_cores();
+  facts.cores = host_cores();
+  facts.roof_gflops = host_roof_gflops();
   std::ifstream cpuinfo("/proc/cpuinfo");
   for (std::string line; std::getline(cpuinfo, line) && !line.empty();) {  // the first processor's paragraph
     if (line.starts_with("model name")) facts.model = value_of(line);

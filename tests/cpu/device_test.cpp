@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <kiln/host_processor.hpp>
+
 #include <algorithm>
 #include <thread>
 
@@ -42,6 +44,26 @@ TEST_CASE("a repeated job makes no primitive and packs nothing") {
   CHECK(counters.prepared == packed);
   CHECK(counters.builds == 0);
   CHECK(counters.loads == 0);
+}
+
+TEST_CASE("the roof is told, and lies above what the library reaches") {
+  OpenedCpu& cpu = shared_cpu();
+  const double roof = cpu.device->info().roof_gflops;
+  CHECK(roof == host_roof_gflops());
+  REQUIRE(roof > 0);
+  Conv2dSpec spec = small_conv();
+  spec.c = spec.k = 128, spec.h = spec.w = 28;
+  Job job(*cpu.device, spec, 1);
+  double best = 0;
+  for (int i = 0; i < 20; ++i) {
+    const auto value = job.submit();
+    REQUIRE(value.has_value());
+    const auto ran = cpu.device->wait(*value, Deadline::never());
+    REQUIRE(ran.has_value());
+    REQUIRE(ran->device_ns > 0);
+    best = std::max(best, flops(spec) / static_cast<double>(ran->device_ns));
+  }
+  CHECK(best < roof);
 }
 
 TEST_CASE("a constant that is written again is packed again") {

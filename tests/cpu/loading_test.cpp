@@ -33,7 +33,7 @@ TEST_CASE("the cpu device says what it is") {
   CHECK_FALSE(info.serializes);
   CHECK(info.wraps_host_memory);
   CHECK_FALSE(info.shares_memory);
-  CHECK(info.roof_gflops == 0);
+  CHECK(info.roof_gflops == listed[0].roof_gflops);
 }
 
 TEST_CASE("an unknown device id is not found") {

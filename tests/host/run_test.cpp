@@ -131,6 +131,31 @@ TEST_CASE("a convolution on the CPU is prepared by the library and never a build
   CHECK(ms["first_result"] > 0);
 }
 
+TEST_CASE("a rate above the device's roof is a failed job without figures, and nothing is learned of it") {
+  const TemporaryFolder folder;
+  const auto run = [&](const std::string& roof) {
+    return run_tiny(
+        folder, "fixture:0",
+        {"--plugin-path", KILN_PLUGIN_DIR ":" KILN_FIXTURE_DIR, "--set", "generator.name=library", "--set",
+         "plugins.load=[\"cpu\", \"fixture\"]", "--set", "plugin.fixture.roof_mflops=" + roof, "--repeat", "3"});
+  };
+  const Finished refused = run("1");  // the job is of 0.9 MFLOP and takes no second
+  INFO(refused.err);
+  REQUIRE(refused.status == 1);
+  const auto job = refused.json()["jobs"][0];
+  CHECK(job["status"] == "internal");
+  CHECK_THAT(job["error"].get<std::string>(), Contains("fixture:0, whose roof is 0.001"));
+  CHECK(job["runs"] == 0);
+  CHECK(job["gflops"] == 0);
+  CHECK(job["gflops_device"] == 0);
+  for (const char* figure : {"device", "wall_median", "wall_min", "wall_max"}) CHECK(job["ms"][figure] == 0);
+  CHECK(job["output"].is_null());
+  const Finished served = run("0");
+  INFO(served.err);
+  REQUIRE(served.status == 0);
+  CHECK(served.json()["jobs"][0]["gflops"] > 0.001);
+}
+
 TEST_CASE("what was not compared is null, never true") {
   const TemporaryFolder folder;
   const auto file =

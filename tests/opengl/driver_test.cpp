@@ -1,6 +1,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <kiln/host_processor.hpp>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -51,6 +53,7 @@ TEST_CASE("opengl: devices are enumerated with names, limits and identity", "[op
   CHECK_FALSE(info.driver.empty());
   CHECK((info.kind == DeviceKind::gpu || info.kind == DeviceKind::software || info.kind == DeviceKind::simulated));
   CHECK((info.shared_resource == "host-cores") == (info.kind != DeviceKind::gpu));
+  CHECK(info.roof_gflops == (info.kind == DeviceKind::software ? host_roof_gflops() : 0));
   CHECK(info.max_bindings >= 8);
   CHECK(info.max_workgroup_lanes >= 128);
   CHECK(info.max_buffer_bytes >= (std::uint64_t{1} << 24));

@@ -29,6 +29,7 @@ std::vector<ConfigKey> fixture_config_keys() {
       boolean("fail_build", false, "every build fails"),
       boolean("refuse_load", false, "every stored binary is refused"),
       boolean("serializes", true, "programs can be stored"),
+      integer("roof_mflops", 0, 1e9, "the roof that the device tells, in MFLOP/s; 0: none"),
       integer("fail_at", 0, 1e9, "the submission that fails, counted from 1; 0: none"),
       integer("wrong_at", 0, 1e9, "the submission with a wrong result, counted from 1; 0: none"),
       integer("idle_at", 0, 1e9, "the submission that writes nothing, counted from 1; 0: none"),
@@ -45,6 +46,7 @@ FixtureDriver::FixtureDriver(const DriverContext& context) {
     FixtureOptions options;
     options.info = fixture_info("fixture:" + std::to_string(i));
     options.info.serializes = setting(context, "serializes", true);
+    options.info.roof_gflops = static_cast<double>(setting<std::int64_t>(context, "roof_mflops", 0)) / 1e3;
     options.build_time = std::chrono::milliseconds(setting<std::int64_t>(context, "build_ms", 0));
     options.run_time = std::chrono::milliseconds(setting<std::int64_t>(context, "run_ms", 0));
     options.counters = context.counters;

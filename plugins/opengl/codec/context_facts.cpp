@@ -2,6 +2,8 @@
 
 #include "codec/canary.hpp"
 
+#include <kiln/host_processor.hpp>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -122,6 +124,8 @@ Result<Facts> read_facts(const CurrentContext& context, DriverNotes* notes) {
   info.max_view_texels = limit(GL_MAX_TEXTURE_BUFFER_SIZE);
   info.max_shared_bytes = limit(GL_MAX_COMPUTE_SHARED_MEMORY_SIZE);
   info.simd_lanes = told_lanes(info.name);
+  // A rasterizer in software computes on the host's cores; of a simulated device's clock they say nothing.
+  if (info.kind == DeviceKind::software) info.roof_gflops = host_roof_gflops();
   GLint64 block = 0;
   gl.GetInteger64v(GL_MAX_SHADER_STORAGE_BLOCK_SIZE, &block);
   info.max_buffer_bytes = static_cast<std::uint64_t>(std::max<GLint64>(block, 0));

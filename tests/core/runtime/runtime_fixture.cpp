@@ -10,6 +10,8 @@ namespace {
 // Hands every spec through as one pass of the dialect `library`, which the fixture device runs.
 class Forwarder final : public KernelGenerator {
  public:
+  explicit Forwarder(std::atomic<int>& learned) : learned_(learned) {}
+
   std::span<const Dialect> dialects() const noexcept override { return dialects_; }
   Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo&, Dialect) noexcept override {
     KernelPlan plan;
@@ -29,9 +31,12 @@ class Forwarder final : public KernelGenerator {
     plan.passes.push_back(std::move(pass));
     return plan;
   }
-  void record(const KernelSpec&, const DeviceInfo&, std::string_view, const Measurement&) noexcept override {}
+  void record(const KernelSpec&, const DeviceInfo&, std::string_view, const Measurement&) noexcept override {
+    ++learned_;
+  }
 
  private:
+  std::atomic<int>& learned_;
   Dialect dialects_[1] = {Dialect::library};
 };
 
@@ -67,8 +72,8 @@ RuntimeFixture::RuntimeFixture() {
   config.cache.key_file = folder_ / "key";
   config.generator.name = "forwarder";
   if (!register_core(registry).ok()) throw std::runtime_error("register_core");
-  (void)registry.add_generator("test", "forwarder", {Dialect::library}, [](const GeneratorContext&) {
-    return Result<std::unique_ptr<KernelGenerator>>(std::make_unique<Forwarder>());
+  (void)registry.add_generator("test", "forwarder", {Dialect::library}, [this](const GeneratorContext&) {
+    return Result<std::unique_ptr<KernelGenerator>>(std::make_unique<Forwarder>(learned));
   });
   for (const std::string name : {"alpha", "beta"}) {
     support::FixtureOptions options;

@@ -6,6 +6,7 @@
 
 #include <kiln/runtime.hpp>
 
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -28,6 +29,7 @@ class RuntimeFixture {
 
   Config config;
   Registry registry;
+  std::atomic<int> learned{0};  // runs that the generator was told of
 
  private:
   std::filesystem::path folder_;

@@ -134,9 +134,19 @@ TEST_CASE("runtime: a rate above the device's roof is an error, never a figure")
   fixture.options("alpha").info.roof_gflops = 1e-9;
   RunRequest request = small_conv2d();
   request.device = "alpha";
+  request.repeat = 3;
   const RunReport report = fixture.runtime().run(request);
   CHECK(report.status.code == StatusCode::internal);
-  CHECK_THAT(report.status.message, Contains("roof"));
+  CHECK_THAT(report.status.message, Contains("alpha, whose roof is"));
+  CHECK(report.runs == 0);
+  CHECK(report.median.wall_ns == 0);
+  CHECK(report.median.device_ns == 0);
+  CHECK(report.wall_min_ns == 0);
+  CHECK(report.wall_max_ns == 0);
+  CHECK(fixture.learned == 0);  // by the generator
+  request.device = "beta";
+  CHECK(fixture.runtime().run(request).status.text() == "ok");
+  CHECK(fixture.learned == 3);
 }
 
 TEST_CASE("runtime: a job over its deadline is a timeout, and the next one is served") {
