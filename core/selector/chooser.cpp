@@ -1,6 +1,7 @@
 #include "selector/chooser.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace kiln::selector {
@@ -11,6 +12,9 @@ namespace {
 constexpr std::uint32_t most_waiting_jobs = 8;
 constexpr int propensity_draws = 64;
 constexpr std::size_t most_charged = 256;
+constexpr std::size_t most_passed_over = 4096;
+
+std::string name_of(const ShapeBucket& bucket, const DeviceInfo& device) { return bucket.shape + "|" + device.id; }
 
 std::size_t soonest(std::span<const Prospect> prospects, std::size_t but_not) {
   std::size_t best = but_not;
@@ -58,22 +62,22 @@ Decision Chooser::decide(const ShapeBucket& bucket, std::span<const Prospect> pr
     return decision;
   }
   if (!terms.has_deadline) {
-    if (const auto look = exploration_.next(prospects)) {
-      decision.candidate = look->candidate;
+    if (const auto found = look(bucket, prospects)) {
+      decision.candidate = found->candidate;
       decision.ground = Ground::look;
-      decision.charged_ns = look->charged_ns;
+      decision.charged_ns = found->charged_ns;
       decision.explores = true;
       if (terms.can_build_ahead) serve_while_building(bucket, prospects, decision);
       return decision;
     }
   }
-  double least_ns = std::numeric_limits<double>::infinity();
-  for (const Prospect& prospect : prospects) least_ns = std::min(least_ns, prospect.cost_ns());
+  const double least_ns = best_cost_ns(prospects);
+  const bool any_measured = std::isfinite(least_ns);
   for (std::size_t i = 0; i < prospects.size(); ++i) {
     const Prospect& prospect = prospects[i];
-    if (!prospect.run.known()) continue;
-    // What is ten times slower was tried once and is left; but where a device has changed, it may change again.
-    if (prospect.hopeless(least_ns) && !prospect.run.drifted) continue;
+    // A roof promises more than any device keeps: it counts where there is nothing else to go by.
+    if (any_measured ? !prospect.run.measured() : !prospect.run.known()) continue;
+    if (prospect.hopeless(least_ns)) continue;  // it was tried once and is left
     decision.options.push_back(
         {prospect.fixed_ns(), prospect.run.log_ns, prospect.run.log_deviation, prospect.run.runs});
     decision.candidate_of.push_back(i);
@@ -93,6 +97,17 @@ Decision Chooser::decide(const ShapeBucket& bucket, std::span<const Prospect> pr
   decision.candidate = decision.candidate_of[option];
   if (terms.can_build_ahead) serve_while_building(bucket, prospects, decision);
   return decision;
+}
+
+std::optional<Exploration::Look> Chooser::look(const ShapeBucket& bucket, std::span<const Prospect> prospects) const {
+  if (const auto found = exploration_.next(prospects)) return found;
+  if (passed_over_.empty()) return std::nullopt;
+  std::vector<std::uint64_t> passed_over;
+  for (const Prospect& prospect : prospects) {
+    const auto at = passed_over_.find(name_of(bucket, *prospect.device));
+    passed_over.push_back(at == passed_over_.end() ? 0 : at->second);
+  }
+  return exploration_.again(prospects, passed_over);
 }
 
 std::size_t Chooser::drawn(const Decision& decision, std::uint32_t repeat, std::mt19937_64* random) const {
@@ -120,7 +135,8 @@ void Chooser::serve_while_building(const ShapeBucket& bucket, std::span<const Pr
     // The one that would be best if its program were there.
     for (std::size_t i = 0; i < prospects.size(); ++i) {
       const auto warm_ns = [&](std::size_t j) {
-        return prospects[j].queue_ns / prospects[j].repeat + prospects[j].run_ns();
+        return prospects[j].run.measured() ? prospects[j].queue_ns / prospects[j].repeat + prospects[j].run_ns()
+                                           : std::numeric_limits<double>::infinity();
       };
       if (warm_ns(i) < warm_ns(wanted)) wanted = i;
     }
@@ -128,8 +144,8 @@ void Chooser::serve_while_building(const ShapeBucket& bucket, std::span<const Pr
   if (!prospects[wanted].needs_compiler()) return;
   const std::size_t server = soonest(prospects, wanted);
   const bool sooner = !prospects[server].needs_compiler() &&
-                      (!prospects[server].run.known() || prospects[server].now_ns() < prospects[wanted].now_ns() ||
-                       !prospects[wanted].run.known());
+                      (!prospects[server].run.measured() || prospects[server].now_ns() < prospects[wanted].now_ns() ||
+                       !prospects[wanted].run.measured());
   if (!sooner) return;
   if (decision.ground == Ground::look) {
     const auto waiting = ahead_.find(prospects[wanted].device->id);
@@ -147,7 +163,7 @@ void Chooser::serve_while_building(const ShapeBucket& bucket, std::span<const Pr
 
 void Chooser::spend(const ShapeBucket& bucket, const DeviceInfo& device, double job_ns) {
   exploration_.spend(job_ns);
-  const auto at = charged_.find(bucket.shape + "|" + device.id);
+  const auto at = charged_.find(name_of(bucket, device));
   if (at == charged_.end()) return;
   exploration_.charge(job_ns - at->second.run_ns);
   if (--at->second.runs == 0) charged_.erase(at);
@@ -158,7 +174,13 @@ void Chooser::commit(const ShapeBucket& bucket, std::span<const Prospect> prospe
     const Prospect& chosen = prospects[decision.candidate];
     exploration_.charge(decision.charged_ns);
     if (charged_.size() >= most_charged) charged_.clear();  // what never ended stays charged as expected
-    charged_[bucket.shape + "|" + chosen.device->id] = {decision.charged_ns / chosen.repeat, chosen.repeat};
+    charged_[name_of(bucket, *chosen.device)] = {decision.charged_ns / chosen.repeat, chosen.repeat};
+  }
+  for (std::size_t i = 0; i < prospects.size(); ++i) {
+    if (!prospects[i].run.drifted) continue;
+    if (passed_over_.size() >= most_passed_over) passed_over_.clear();
+    std::uint64_t& runs = passed_over_[name_of(bucket, *prospects[i].device)];
+    runs = i == decision.candidate ? 0 : runs + prospects[i].repeat;
   }
   if (decision.ground != Ground::look) return;
   if (!decision.wanted_look) {

@@ -56,6 +56,7 @@ class Chooser {
   Chooser(const SelectorConfig& config, std::unique_ptr<Policy> policy)
       : exploration_(config.exploration), policy_(std::move(policy)), policy_name_(config.policy) {}
 
+  std::optional<Exploration::Look> look(const ShapeBucket& bucket, std::span<const Prospect> prospects) const;
   std::size_t drawn(const Decision& decision, std::uint32_t repeat, std::mt19937_64* random) const;
   void serve_while_building(const ShapeBucket& bucket, std::span<const Prospect> prospects, Decision& decision) const;
 
@@ -73,8 +74,9 @@ class Chooser {
   Exploration exploration_;
   std::unique_ptr<Policy> policy_;
   std::string policy_name_;
-  std::map<std::string, Ahead> ahead_;      // by device
-  std::map<std::string, Charged> charged_;  // by bucket and device
+  std::map<std::string, Ahead> ahead_;                // by device
+  std::map<std::string, Charged> charged_;            // by bucket and device
+  std::map<std::string, std::uint64_t> passed_over_;  // likewise, of those that have changed: runs that others served
 };
 
 }  // namespace kiln::selector

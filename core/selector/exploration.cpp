@@ -24,8 +24,8 @@ std::optional<Exploration::Look> Exploration::look_at(std::span<const Prospect> 
                                                       double best_ns, double best_deviation) const {
   const Prospect& prospect = prospects[candidate];
   const bool allowed = prospect.looks < most_looks && prospect.run.runs < most_looks;
-  if (!prospect.run.known()) {
-    if (allowed) return Look{candidate, 0};
+  if (!prospect.run.known() && allowed) return Look{candidate, 0};
+  if (!prospect.run.measured() && !allowed) {
     // Nothing came back from its looks that could be learned from. It may be tried again, at the expense of the budget;
     // what it takes is not known, so it is charged as if it were hopeless.
     const double assumed_ns = 10 * best_ns * prospect.repeat;
@@ -66,6 +66,18 @@ std::optional<Exploration::Look> Exploration::next(std::span<const Prospect> pro
     if (look && (!chosen || rank(*look) < rank(*chosen))) chosen = look;
   }
   return chosen;
+}
+
+std::optional<Exploration::Look> Exploration::again(std::span<const Prospect> prospects,
+                                                    std::span<const std::uint64_t> passed_over) const {
+  const double best_ns = best_cost_ns(prospects);
+  for (std::size_t i = 0; i < prospects.size(); ++i) {
+    const Prospect& prospect = prospects[i];
+    if (!prospect.run.drifted || passed_over[i] < patience || prospect.cost_ns() <= best_ns) continue;
+    const double job_ns = prospect.cost_ns() * prospect.repeat;
+    if (affords(job_ns)) return Look{i, job_ns};
+  }
+  return std::nullopt;
 }
 
 }  // namespace kiln::selector

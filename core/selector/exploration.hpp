@@ -4,7 +4,8 @@
 // the runs that are likely to come outweighs what it costs (expected improvement of a log-normal belief), so that what
 // is clearly slower is looked at once, and what is predicted to be clearly slower not at all. Beyond the allowance, and
 // for a candidate that is predicted to be ten times slower, which is tried once at most, looking is paid for out of a
-// share of the time spent in jobs.
+// share of the time spent in jobs. So is looking again, now and then, at a device that has changed before and was left:
+// nobody would notice that it has recovered.
 // Thread-safety: none; the selector locks. Ownership: values.
 #pragma once
 
@@ -20,6 +21,8 @@ class Exploration {
  public:
   static constexpr std::uint32_t most_looks = 3;
   static constexpr double horizon = 100;  // runs that a finding is taken to serve
+  static constexpr std::uint64_t patience =
+      50;  // runs that others serve before a device that changed is looked at again
 
   // share: of the time spent in jobs, what may be spent on looking beyond the allowance.
   explicit Exploration(double share) : share_(share) {}
@@ -30,6 +33,8 @@ class Exploration {
   };
   // The candidate to look at; nullopt: none is worth it.
   std::optional<Look> next(std::span<const Prospect> prospects) const;
+  // One that has changed before; passed_over: by candidate, the runs that others served since its last.
+  std::optional<Look> again(std::span<const Prospect> prospects, std::span<const std::uint64_t> passed_over) const;
   // Whether the budget has room for a job of that length.
   bool affords(double ns) const { return explored_ns_ + ns <= share_ * worked_ns_; }
 

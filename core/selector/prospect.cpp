@@ -20,7 +20,7 @@ void compare(std::vector<Prospect>& prospects, const PerformanceModel& model, co
       if (other.run.evidence != Evidence::own && other.run.evidence != Evidence::first) continue;
       const Estimate found = model.compared(bucket, *prospect.device, *other.device, other.run);
       if (!found.known()) continue;
-      if (!prospect.run.known() || found.log_deviation < prospect.run.log_deviation) prospect.run = found;
+      if (!prospect.run.measured() || found.log_deviation < prospect.run.log_deviation) prospect.run = found;
     }
   }
 }
@@ -59,6 +59,10 @@ double Prospect::run_ns() const noexcept {
 }
 
 double Prospect::cost_ns() const noexcept { return fixed_ns() + run_ns(); }
+
+double Prospect::now_ns() const noexcept {
+  return run.measured() ? queue_ns + build_ns + repeat * run_ns() : std::numeric_limits<double>::infinity();
+}
 
 std::string Prospect::text() const {
   std::string words = device->id + ": ";
@@ -111,7 +115,7 @@ std::vector<Prospect> prospects_of(const PerformanceModel& model, const ShapeBuc
 double best_cost_ns(std::span<const Prospect> prospects) noexcept {
   double best = std::numeric_limits<double>::infinity();
   for (const Prospect& prospect : prospects) {
-    if (prospect.run.evidence != Evidence::roof) best = std::min(best, prospect.cost_ns());
+    if (prospect.run.measured()) best = std::min(best, prospect.cost_ns());
   }
   return best;
 }

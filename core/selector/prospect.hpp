@@ -27,8 +27,8 @@ struct Prospect {
   double fixed_ns() const noexcept { return queue_ns / repeat + build_ns / uses; }
   double run_ns() const noexcept;   // transfer and run; infinite where nothing is known
   double cost_ns() const noexcept;  // fixed and run
-  // What this very job would take: nothing is shared with later ones.
-  double now_ns() const noexcept { return queue_ns + build_ns + repeat * run_ns(); }
+  // What this very job would take: nothing is shared with later ones. Infinite where nothing rests on runs.
+  double now_ns() const noexcept;
   bool needs_compiler() const noexcept { return cold && device->serializes; }
   // Predicted to be so much slower than `best_ns` that it is tried once at most.
   bool hopeless(double best_ns) const noexcept { return cost_ns() > 10 * best_ns; }

@@ -62,6 +62,8 @@ struct Estimate {
   bool drifted = false;       // the device was noticed to have changed: it may change again
 
   bool known() const noexcept { return evidence != Evidence::nothing; }
+  // It rests on runs. A roof does not: what a device could do at best says little of what it does.
+  bool measured() const noexcept { return known() && evidence != Evidence::roof; }
 };
 
 class PerformanceModel {
