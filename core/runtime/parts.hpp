@@ -40,6 +40,11 @@ struct Service {  // what serves one request on one device
   PlannedPrograms programs;
 };
 
+struct JobEnd {
+  Status status;
+  bool had_its_turn = true;  // false: its device did not get to run, and nothing is the device's doing
+};
+
 struct Runtime::Parts {
   // In order of construction; destroyed from the last to the first.
   Config config;
@@ -80,8 +85,8 @@ struct Runtime::Parts {
   Result<std::vector<KeptProgram>> programs_of(const std::vector<WarmJob>& jobs, const Device& device);
   Result<PlannedPrograms> acquire(const KeyedPlan& keyed, Device& device);
   Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);
-  Result<Measurement> run_once(const RunRequest& request, const Service& service, bool poisoned);
-  Status run_all(const RunRequest& request, const Service& service, RunReport& report);
+  Result<Measurement> run_once(const RunRequest& request, const Service& service, bool poisoned, Deadline deadline);
+  JobEnd run_all(const RunRequest& request, const Service& service, RunReport& report);
   Status compare(const RunRequest& request, RunReport& report);
   void learn(const RunRequest& request, const Service& service, const Measurement& measurement,
              const RunConditions& conditions);

@@ -103,10 +103,11 @@ RunReport Runtime::run(const RunRequest& request) {
       return report;
     }
     auto service = parts_->prepare(request, *device, report);
-    Status status = service ? parts_->run_all(request, *service, report) : std::move(service).error();
+    JobEnd end = service ? parts_->run_all(request, *service, report) : JobEnd{std::move(service).error()};
+    Status& status = end.status;
     if (status.ok()) parts_->devices.served(*device);
     if (status.ok() || !another_device_may_serve(status) || stop_requested(request)) {
-      if (is_the_devices_failure(status)) parts_->devices.failed(*device, status);
+      if (end.had_its_turn && is_the_devices_failure(status)) parts_->devices.failed(*device, status);
       report.status = std::move(status);
       return report;
     }
@@ -134,8 +135,8 @@ std::vector<std::shared_ptr<Device>> Runtime::Parts::devices_to_warm() {
   return opened;
 }
 
-Result<Measurement> Runtime::Parts::run_once(const RunRequest& request, const Service& service, bool poisoned) {
-  const Deadline deadline = Deadline::after(request.timeout.value_or(config.executor.timeout));
+Result<Measurement> Runtime::Parts::run_once(const RunRequest& request, const Service& service, bool poisoned,
+                                             Deadline deadline) {
   auto fence = executor->submit({service.device, service.keyed->plan, service.programs.passes, service.programs.prepare,
                                  request.tensors, deadline, poisoned});
   if (!fence) return std::move(fence).error();
@@ -152,38 +153,46 @@ Result<Measurement> Runtime::Parts::run_once(const RunRequest& request, const Se
 }
 
 // All runs of a request: the first and the last are compared, outside the clock, with their outputs poisoned before.
-Status Runtime::Parts::run_all(const RunRequest& request, const Service& service, RunReport& report) {
+JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service, RunReport& report) {
   RunStatistics statistics;
   const InoutSnapshot snapshot(request);
   const std::uint32_t runs = std::max(request.repeat, 1u);
   for (std::uint32_t run = 0; run < runs; ++run) {
-    if (stop_requested(request)) return unavailable("stopped on request after " + std::to_string(run) + " runs");
+    if (stop_requested(request)) return {unavailable("stopped on request after " + std::to_string(run) + " runs")};
     const bool compared = request.verify && (run == 0 || run + 1 == runs);
     if (run != 0) snapshot.restore();
     if (compared) poison_outputs(request);
+    const Deadline deadline = Deadline::after(request.timeout.value_or(config.executor.timeout));
+    auto use = resources.begin_turn(report.device, deadline, request.stop);
+    if (!use) return {std::move(use).error(), false};
     const bool ran_before = begins_to_run(request, report.device.id);
     RunConditions conditions;
     if (run == 0) conditions.build_ns = service.programs.build_ns;
-    const auto use = resources.begin(report.device, report.device.id);
-    auto measurement = run_once(request, service, compared);
-    conditions.contended = use.contended();
+    auto measurement = run_once(request, service, compared, deadline);
+    conditions.contended = use->contended();
+    use->end();
     if (!measurement) {
       conditions.status = measurement.error();
       selector->record(request.spec, service.device->info(), {}, conditions);
-      return std::move(measurement).error();
+      return {std::move(measurement).error()};
     }
+    measurement->queue_ns += use->waited_ns();
+    measurement->wall_ns += use->waited_ns();
     if (run == 0) {
       report.first_output_ns = now_ns();
       measurement->build_ns += service.programs.build_ns;
     }
     measurement->tier = service.programs.tier;
     measurement->first_run = !ran_before;
-    if (compared) conditions.status = compare(request, report);
-    if (compared) measurement->verified = report.verified;
+    if (compared) {
+      const auto comparing = resources.begin(report.device, report.device.id);  // on the host's cores
+      conditions.status = compare(request, report);
+      measurement->verified = report.verified;
+    }
     learn(request, service, *measurement, conditions);
-    if (!conditions.status.ok()) return conditions.status;
+    if (!conditions.status.ok()) return {conditions.status};
     // Before it is a figure: the report of a job that has such a run holds none.
-    if (Status above = above_roof(request, report.device, *measurement); !above.ok()) return above;
+    if (Status above = above_roof(request, report.device, *measurement); !above.ok()) return {above};
     statistics.add(*measurement);
     report.runs = run + 1;
   }

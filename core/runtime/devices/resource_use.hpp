@@ -1,13 +1,18 @@
-// ResourceUse: what runs on what several devices share, so that a run beside another device's is known as contended.
+// ResourceUse: what runs on what several devices share: each device has its turn, and a run beside other work is known
+// as contended.
 //
-// A resource is a DeviceInfo::shared_resource or physical_id. Work of one device queues behind its own and is not
-// contended by it; a compiler at work counts as another device.
+// A resource is a DeviceInfo::shared_resource or physical_id. Runs of two devices with one shared_resource take turns,
+// in the order in which they came. Runs of one device go together: they queue behind their own, and are not contended
+// by it. A compiler at work takes no turn, and counts as another device.
 // Thread-safety: every method from any thread. Ownership: a Use ends with its life; the ResourceUse outlives it.
 #pragma once
 
 #include <kiln/device.hpp>
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <mutex>
 #include <string>
@@ -21,10 +26,18 @@ class ResourceUse {
   class Use {
    public:
     Use(Use&& other) noexcept
-        : owner_(std::exchange(other.owner_, nullptr)), user_(std::move(other.user_)), held_(std::move(other.held_)) {}
+        : owner_(std::exchange(other.owner_, nullptr)),
+          user_(std::move(other.user_)),
+          turn_(std::exchange(other.turn_, {})),
+          waited_ns_(other.waited_ns_),
+          held_(std::move(other.held_)) {}
     Use& operator=(Use&&) = delete;
-    ~Use();
-    // Whether another device used what this one shares at any time since the use began.
+    ~Use() { end(); }
+    // Before its life does.
+    void end();
+    // For its turn.
+    std::uint64_t waited_ns() const noexcept { return waited_ns_; }
+    // Whether another device used what this one shares at any time since the use began. REQUIRES: it has not ended.
     bool contended() const;
 
    private:
@@ -38,19 +51,38 @@ class ResourceUse {
 
     ResourceUse* owner_;
     std::string user_;
+    std::string turn_;  // the resource; empty: none is held
+    std::uint64_t waited_ns_ = 0;
     std::vector<Held> held_;
   };
 
   // user: the device's id, or what else tells one user from another.
   Use begin(const DeviceInfo& device, const std::string& user);
+  // Likewise, when it is the device's turn. timeout: another device held what they share until the deadline.
+  // unavailable: `stop` was set meanwhile; it may be null.
+  Result<Use> begin_turn(const DeviceInfo& device, Deadline deadline, const std::atomic<bool>* stop);
 
  private:
+  struct Waiter {
+    std::uint64_t number = 0;
+    std::string device;
+  };
+  struct Turns {
+    std::string device;         // whose runs are under way
+    std::uint32_t runs = 0;     // so many
+    std::list<Waiter> waiting;  // in the order of their coming
+  };
   struct Resource {
     std::map<std::string, std::uint32_t> users;  // with how many uses
     std::uint64_t overlaps = 0;                  // how often a second user came
   };
 
+  void count_in(Use& use, const DeviceInfo& device);  // REQUIRES: mutex_
+
   mutable std::mutex mutex_;
+  std::condition_variable turned_;
+  std::uint64_t last_number_ = 0;
+  std::map<std::string, Turns> turns_;  // by shared_resource
   std::map<std::string, Resource> resources_;
 };
 

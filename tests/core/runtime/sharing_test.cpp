@@ -73,6 +73,97 @@ TEST_CASE("runtime: one piece of hardware through two drivers is one resource") 
   CHECK(resources.begin(pm4, "amdgpu").contended());
 }
 
+TEST_CASE("runtime: devices that share a resource take turns in the order of their coming, runs of one go together") {
+  ResourceUse resources;
+  const DeviceInfo cpu = sharing("cpu", "cores"), soft = sharing("gl", "cores"), card = sharing("card", "");
+  const auto soon = [] { return Deadline::after(std::chrono::milliseconds(20)); };
+  auto first = resources.begin_turn(cpu, Deadline::never(), nullptr);
+  REQUIRE(first);
+  CHECK(resources.begin_turn(cpu, soon(), nullptr));
+  CHECK(resources.begin_turn(card, soon(), nullptr));
+  const auto late = resources.begin_turn(soft, soon(), nullptr);
+  REQUIRE_FALSE(late);
+  CHECK(late.error().code == StatusCode::timeout);
+  CHECK_THAT(late.error().message, Contains("device gl had no turn on cores, which device cpu uses"));
+  CHECK_FALSE(first->contended());
+
+  std::atomic<bool> stop{true};
+  const auto stopped = resources.begin_turn(soft, Deadline::never(), &stop);
+  REQUIRE_FALSE(stopped);
+  CHECK(stopped.error().code == StatusCode::unavailable);
+
+  std::atomic<bool> served{false};
+  std::jthread waiter([&] {
+    const auto turn = resources.begin_turn(soft, Deadline::after(std::chrono::seconds(60)), nullptr);
+    CHECK(turn);
+    if (turn) CHECK(turn->waited_ns() > 0);
+    served = true;
+  });
+  // Whoever comes after it waits for it, of whichever device: else a busy device would keep the others out for ever.
+  CHECK(eventually([&] { return !resources.begin_turn(cpu, soon(), nullptr); }));
+  CHECK_FALSE(served);
+  first->end();
+  CHECK(eventually([&] { return served.load(); }));
+  CHECK(resources.begin_turn(cpu, Deadline::after(std::chrono::seconds(60)), nullptr));
+}
+
+TEST_CASE("runtime: two devices never have one resource at a time, however many threads ask") {
+  ResourceUse resources;
+  const DeviceInfo devices[] = {sharing("cpu", "cores"), sharing("gl", "cores"), sharing("soft", "cores")};
+  std::atomic<int> inside[3]{};
+  std::atomic<int> together{0}, turns{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 6; ++t) {
+      threads.emplace_back([&, mine = t % 3] {
+        for (int i = 0; i < 200; ++i) {
+          const auto turn = resources.begin_turn(devices[mine], Deadline::after(std::chrono::seconds(60)), nullptr);
+          if (!turn) continue;
+          ++inside[mine];
+          for (int other = 0; other < 3; ++other) together += other != mine && inside[other] > 0;
+          if (turn->contended()) ++together;
+          ++turns;
+          --inside[mine];
+        }
+      });
+    }
+  }
+  CHECK(together == 0);
+  CHECK(turns == 1200);
+}
+
+TEST_CASE("runtime: a job waits for its turn on the cores until its deadline, which is not its device's failure") {
+  RuntimeFixture fixture;
+  for (const char* name : {"alpha", "beta"}) fixture.options(name).info.shared_resource = "cores";
+  fixture.controls("alpha").run.close();
+  std::jthread holder([&] {
+    RunRequest held = small_conv2d();
+    held.device = "alpha";
+    CHECK(fixture.runtime().run(held).status.text() == "ok");
+  });
+  CHECK(eventually([&] { return fixture.controls("alpha").run.waiting() == 1; }));
+  RunRequest request = small_conv2d();
+  request.device = "beta";
+  request.timeout = std::chrono::milliseconds(20);
+  for (int i = 0; i < 5; ++i) {  // three failures in a row would set it aside
+    const RunReport late = fixture.runtime().run(request);
+    CHECK(late.status.code == StatusCode::timeout);
+    CHECK_THAT(late.status.message, Contains("beta had no turn on cores, which device alpha uses"));
+    CHECK(late.device.id == "beta");
+    CHECK(late.runs == 0);
+  }
+  CHECK(fixture.controls("beta").submits == 0);
+  std::jthread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    fixture.controls("alpha").run.open();
+  });
+  request.timeout = std::chrono::seconds(60);
+  const RunReport served = fixture.runtime().run(request);
+  CHECK(served.status.text() == "ok");
+  CHECK(served.median.queue_ns >= 10'000'000);  // the wait is told
+  CHECK(served.median.wall_ns >= served.median.queue_ns);
+}
+
 TEST_CASE("runtime: a device is set aside for twice as long each time, at most for five minutes") {
   SetAside aside;
   Clock::time_point now{};
