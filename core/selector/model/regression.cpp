@@ -19,12 +19,13 @@ constexpr double guess_weight = 2;  // points
 constexpr double octave_deviation = 0.25;
 constexpr double family_deviation = 0.7;
 constexpr double scaling_deviation = 0.3;
+constexpr double most_error = 3;  // of a point's log time: it is wrong, no matter how much
 
 using Row = std::array<double, terms>;
 
 double octaves(double a, double b) { return std::abs(std::log2(a / b)); }
 
-// The solution of A x = y over the terms in `mask`, zero elsewhere; nullopt: singular or negative.
+// The solution of A x = y over the terms in `mask`, zero elsewhere; nullopt: singular.
 std::optional<Row> solve(std::array<Row, terms> a, Row y, unsigned mask) {
   std::array<std::size_t, terms> used{};
   std::size_t count = 0;
@@ -50,7 +51,6 @@ std::optional<Row> solve(std::array<Row, terms> a, Row y, unsigned mask) {
     double rest = y[used[k]];
     for (std::size_t c = k + 1; c < count; ++c) rest -= a[used[k]][used[c]] * x[used[c]];
     x[used[k]] = rest / a[used[k]][used[k]];
-    if (x[used[k]] < 0) return std::nullopt;
   }
   return x;
 }
@@ -58,12 +58,32 @@ std::optional<Row> solve(std::array<Row, terms> a, Row y, unsigned mask) {
 struct Fit {
   Row coefficients{};  // of the scaled terms
   Row scale{};
-  int used = 0;  // terms that are not zero
+  unsigned mask = 0;   // terms that are not zero
+  double squares = 0;  // of the errors in log time, each of a point that the rest alone lets expect
 
   double log_ns(double flops, double bytes) const {
     return std::log(coefficients[0] + coefficients[1] * flops * scale[1] + coefficients[2] * bytes * scale[2]);
   }
 };
+
+// What a fit to the other points misses each point by. The points that made a fit flatter it: few of them are met well
+// by chance, and then say the less of any other.
+double squares_left_out(const std::array<Row, terms>& a, const Row& y, const std::vector<Row>& rows, unsigned mask) {
+  double squares = 0;
+  for (const Row& row : rows) {
+    std::array<Row, terms> others = a;
+    Row target = y;
+    for (std::size_t i = 0; i < terms; ++i) {
+      for (std::size_t j = 0; j < terms; ++j) others[i][j] -= row[i] * row[j];
+      target[i] -= row[i];
+    }
+    const auto x = solve(others, target, mask);
+    const double ratio = x ? row[0] * (*x)[0] + row[1] * (*x)[1] + row[2] * (*x)[2] : 0;  // expected by true
+    const double off = std::log(std::clamp(ratio, std::exp(-most_error), std::exp(most_error)));
+    squares += off * off;
+  }
+  return squares;
+}
 
 // Every subset of the terms is tried: with three it is as cheap as an active-set method, and exact.
 std::optional<Fit> fit(std::span<const RunPoint> points) {
@@ -92,7 +112,7 @@ std::optional<Fit> fit(std::span<const RunPoint> points) {
     for (std::size_t i = 0; i < terms; ++i) used += static_cast<int>(mask >> i & 1u);
     if (static_cast<std::size_t>(used) > points.size()) continue;
     const auto x = solve(a, y, mask);
-    if (!x) continue;
+    if (!x || std::ranges::any_of(*x, [](double term) { return term < 0; })) continue;
     double error = 0;
     for (const Row& row : rows) {
       const double off = row[0] * (*x)[0] + row[1] * (*x)[1] + row[2] * (*x)[2] - 1;
@@ -101,9 +121,10 @@ std::optional<Fit> fit(std::span<const RunPoint> points) {
     if (error >= least * 0.999) continue;  // a term more has to earn its place
     least = error;
     best.coefficients = *x;
-    best.used = used;
+    best.mask = mask;
   }
-  if (best.used == 0) return std::nullopt;
+  if (best.mask == 0) return std::nullopt;
+  best.squares = squares_left_out(a, y, rows, best.mask);
   for (double& coefficient : best.coefficients) coefficient *= std::exp(least_log);
   return best;
 }
@@ -132,11 +153,10 @@ std::optional<Prediction> predict(std::span<const RunPoint> all, double flops, d
                       [&](const RunPoint& point) { return octaves(flops, point.flops) + (point.same_family ? 0 : 2); }),
                   flops);
   }
-  double squares = 0, correction = 0, weights = 1.5, nearest = std::numeric_limits<double>::max();
+  double correction = 0, weights = 1.5, nearest = std::numeric_limits<double>::max();
   bool any_of_family = false;
   for (const RunPoint& point : points) {
     const double off = point.log_ns - fitted->log_ns(point.flops, point.bytes);
-    squares += off * off;
     const double byte_octaves = bytes > 0 && point.bytes > 0 ? octaves(bytes, point.bytes) : 0;
     const double distance = std::hypot(octaves(flops, point.flops), byte_octaves) + (point.same_family ? 0 : 2);
     const double weight = std::exp(-distance * distance);
@@ -145,8 +165,9 @@ std::optional<Prediction> predict(std::span<const RunPoint> all, double flops, d
     nearest = std::min(nearest, octaves(flops, point.flops));
     any_of_family = any_of_family || point.same_family;
   }
-  const double freedom = std::max(static_cast<double>(points.size()) - fitted->used, 0.0);
-  const double error = std::sqrt((squares + guess_weight * guessed_error * guessed_error) / (freedom + guess_weight));
+  const double count = static_cast<double>(points.size());
+  const double error =
+      std::sqrt((fitted->squares + guess_weight * guessed_error * guessed_error) / (count + guess_weight));
   return Prediction{
       fitted->log_ns(flops, bytes) + correction / weights,
       std::hypot(error, octave_deviation * std::max(nearest - 1, 0.0) / 2, any_of_family ? 0 : family_deviation),
