@@ -56,10 +56,12 @@ std::optional<Exploration::Look> Exploration::next(std::span<const Prospect> pro
     if (prospect.cost_ns() == best_ns && prospect.run.known()) best_deviation = prospect.run.log_deviation;
   }
   std::optional<Look> chosen;
-  // Within the allowance first; then those with the fewest looks; of those what needs no compiler, then the cheapest.
+  // Within the allowance first; then those with the fewest looks; of those what needs no compiler, then what nothing is
+  // known of, for it may be the fastest at every shape to come, then the cheapest.
   const auto rank = [&](const Look& look) {
     const Prospect& prospect = prospects[look.candidate];
-    return std::tuple(look.charged_ns > 0, prospect.looks, prospect.needs_compiler(), prospect.cost_ns());
+    return std::tuple(look.charged_ns > 0, prospect.looks, prospect.needs_compiler(), prospect.run.measured(),
+                      prospect.cost_ns());
   };
   for (std::size_t i = 0; i < prospects.size(); ++i) {
     const auto look = look_at(prospects, i, best_ns, best_deviation);

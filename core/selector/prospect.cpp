@@ -12,16 +12,25 @@ std::string counted(std::uint64_t count, const char* what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-// For those without runs of their own: by those that have some, where that is the surer word.
+// For those without runs of their own: by those that have some, where that is the surer word. Each of these says
+// something else of the shape; their words are weighed, and the sum is taken to be no surer than the surest of them.
 void compare(std::vector<Prospect>& prospects, const PerformanceModel& model, const ShapeBucket& bucket) {
   for (Prospect& prospect : prospects) {
     if (prospect.run.evidence == Evidence::own || prospect.run.evidence == Evidence::first) continue;
+    Estimate surest;
+    double weights = 0, total = 0;
     for (const Prospect& other : prospects) {
       if (other.run.evidence != Evidence::own && other.run.evidence != Evidence::first) continue;
       const Estimate found = model.compared(bucket, *prospect.device, *other.device, other.run);
       if (!found.known()) continue;
-      if (!prospect.run.measured() || found.log_deviation < prospect.run.log_deviation) prospect.run = found;
+      const double weight = 1 / (found.log_deviation * found.log_deviation);
+      weights += weight;
+      total += weight * found.log_ns;
+      if (!surest.known() || found.log_deviation < surest.log_deviation) surest = found;
     }
+    if (!surest.known()) continue;
+    surest.log_ns = total / weights;
+    if (!prospect.run.measured() || surest.log_deviation < prospect.run.log_deviation) prospect.run = surest;
   }
 }
 

@@ -26,6 +26,20 @@ TEST_CASE("selector goals: right after 8 visits, little regret, little exploring
   CHECK(static_cast<double>(right) >= 0.95 * static_cast<double>(asked));
 }
 
+TEST_CASE("selector goals: worlds in which the first few times deceive", "[selector]") {
+  // Few points met well by chance, or the one device that is looked at first being slow at the largest shapes.
+  const auto [times, seed] = GENERATE(table<Times, std::uint64_t>({{Times::independent, 31},
+                                                                   {Times::independent, 45},
+                                                                   {Times::independent, 57},
+                                                                   {Times::affine, 71},
+                                                                   {Times::affine, 58}}));
+  CAPTURE(static_cast<int>(times), seed);
+  const auto selector = selector_of("learning");
+  const VisitFigures figures = visit(*selector, simulated_world(times, 4, 64, seed), 200, 8, 0.1, seed);
+  CHECK(static_cast<double>(figures.right) >= 0.95 * static_cast<double>(figures.asked));
+  CHECK(figures.regret() <= 0.05);
+}
+
 TEST_CASE("selector goals: shapes that were never run are expected within a quarter, and served by the right device",
           "[selector]") {
   for (std::uint64_t seed = 0; seed < 3; ++seed) {

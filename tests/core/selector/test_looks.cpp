@@ -107,6 +107,14 @@ TEST_CASE("selector looks: a roof gives a device its first expectation", "[selec
   for (int i = 0; i < 10; ++i) CHECK(fleet.serve(*selector, spec, [](std::size_t) { return 0.5; }) == 1);
 }
 
+TEST_CASE("selector looks: a device of which nothing is known comes before one that can be expected", "[selector]") {
+  const Fleet fleet({device_of("known"), device_of("unknown")});
+  const auto selector = learning();
+  selector->record(conv(64, 28), fleet[0], run_of(50), {});
+  selector->record(conv(64, 14), fleet[0], run_of(12), {});
+  CHECK(selector->select(conv(64, 56), fleet.candidates(), {})->candidate == 1);
+}
+
 TEST_CASE("selector looks: each user's kernel is learned by itself", "[selector]") {
   const Fleet fleet({device_of("one"), device_of("two")});
   const auto selector = learning();
