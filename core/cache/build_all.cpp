@@ -1,12 +1,14 @@
 #include "cache/build_all.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace kiln {
 namespace {
@@ -46,48 +48,50 @@ class Remaining {
 
 class Batch {
  public:
-  Batch(TieredCache& cache, std::span<const ProgramRequest> requests)
-      : cache_(cache), requests_(requests), remaining_(requests.size()), answers_(requests.size()) {}
+  Batch(TieredCache& cache, std::span<const ProgramRequest> requests, const ProgramCache::OnAnswer& on_answer)
+      : cache_(cache), requests_(requests), on_answer_(on_answer), remaining_(requests.size()) {}
 
   void work() {
-    while (const auto request = remaining_.next()) {
+    while (const auto request = next(&Remaining::next)) {
       if (!try_to_answer(*request)) remaining_.pass_over(*request);
     }
-    while (const auto request = remaining_.next_passed_over()) {
+    while (const auto request = next(&Remaining::next_passed_over)) {
       if (try_to_answer(*request)) continue;
       // Only where none of the others is free: whoever waits cannot build.
       if (others_answered()) {
         remaining_.pass_over(*request);
-      } else {
+      } else if (!stopped_) {
         const auto& [key, source, device] = requests_[*request];
-        answers_[*request].emplace(cache_.get_or_build(*key, *source, *device));
+        answer(*request, cache_.get_or_build(*key, *source, *device));
       }
     }
   }
 
-  std::vector<Result<Acquired>> answers() && {
-    std::vector<Result<Acquired>> all;
-    all.reserve(answers_.size());
-    for (auto& answer : answers_) {
-      all.push_back(answer ? std::move(*answer) : Result<Acquired>(internal_error("a program was passed over")));
-    }
-    return all;
+ private:
+  // nullopt: nothing is left, or nothing more is to be begun.
+  std::optional<std::size_t> next(std::optional<std::size_t> (Remaining::*from)()) {
+    return stopped_ ? std::nullopt : (remaining_.*from)();
   }
 
- private:
   bool try_to_answer(std::size_t request) {
     const auto& [key, source, device] = requests_[request];
     Result<std::optional<Acquired>> acquired = cache_.try_get_or_build(*key, *source, *device);
     if (acquired && !acquired->has_value()) return false;
-    answers_[request].emplace(acquired ? Result<Acquired>(std::move(**acquired)) : std::move(acquired).error());
+    answer(request, acquired ? Result<Acquired>(std::move(**acquired)) : std::move(acquired).error());
     return true;
+  }
+
+  void answer(std::size_t request, Result<Acquired> acquired) {
+    const std::lock_guard lock(answering_);
+    // What was begun before somebody said that it is enough is told all the same.
+    if (!on_answer_(request, std::move(acquired))) stopped_ = true;
   }
 
   // One round over what was passed over.
   bool others_answered() {
     bool any = false;
     for (std::size_t left = remaining_.passed_over(); left != 0; --left) {
-      const auto request = remaining_.next_passed_over();
+      const auto request = next(&Remaining::next_passed_over);
       if (!request) break;
       if (try_to_answer(*request)) {
         any = true;
@@ -100,15 +104,17 @@ class Batch {
 
   TieredCache& cache_;
   const std::span<const ProgramRequest> requests_;
+  const ProgramCache::OnAnswer& on_answer_;
   Remaining remaining_;
-  std::vector<std::optional<Result<Acquired>>> answers_;  // each written by the thread that took the request
+  std::mutex answering_;
+  std::atomic<bool> stopped_{false};
 };
 
 }  // namespace
 
-std::vector<Result<Acquired>> build_all(TieredCache& cache, std::span<const ProgramRequest> requests,
-                                        unsigned threads) {
-  Batch batch(cache, requests);
+void build_all(TieredCache& cache, std::span<const ProgramRequest> requests, unsigned threads,
+               const ProgramCache::OnAnswer& on_answer) {
+  Batch batch(cache, requests, on_answer);
   std::vector<std::thread> others;
   const auto useful = std::min<std::size_t>(threads, requests.size());
   try {
@@ -118,7 +124,16 @@ std::vector<Result<Acquired>> build_all(TieredCache& cache, std::span<const Prog
   }
   batch.work();
   for (std::thread& other : others) other.join();
-  return std::move(batch).answers();
+}
+
+std::vector<Result<Acquired>> build_all(TieredCache& cache, std::span<const ProgramRequest> requests,
+                                        unsigned threads) {
+  std::vector<Result<Acquired>> answers(requests.size(), Result<Acquired>(internal_error("a program was passed over")));
+  build_all(cache, requests, threads, [&](std::size_t place, Result<Acquired> answer) {
+    answers[place] = std::move(answer);
+    return true;
+  });
+  return answers;
 }
 
 }  // namespace kiln

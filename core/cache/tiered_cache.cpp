@@ -1,5 +1,6 @@
 #include "cache/tiered_cache.hpp"
 
+#include "cache/build_all.hpp"
 #include "cache/folder/key_file_place.hpp"
 
 #include <kiln/clock.hpp>
@@ -71,6 +72,11 @@ Result<std::optional<Acquired>> TieredCache::try_get_or_build(const ProgramKey& 
   } catch (const std::bad_alloc&) {
     return unavailable("out of memory");
   }
+}
+
+void TieredCache::get_or_build_all(std::span<const ProgramRequest> requests, unsigned threads,
+                                   const OnAnswer& on_answer) noexcept {
+  build_all(*this, requests, threads, on_answer);
 }
 
 Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfElsewhere if_elsewhere) {

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace kiln {
@@ -38,6 +39,8 @@ class TieredCache final : public ProgramCache {
   // The same without waiting for others: nullopt where another thread or process is making the program now.
   Result<std::optional<Acquired>> try_get_or_build(const ProgramKey& key, const KernelSource& source,
                                                    Device& device) noexcept;
+  void get_or_build_all(std::span<const ProgramRequest> requests, unsigned threads,
+                        const OnAnswer& on_answer) noexcept override;
   Guard enter() noexcept override { return memory_.enter(); }
   const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override;
   std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept override;

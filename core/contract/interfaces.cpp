@@ -28,6 +28,14 @@ TraceSink::~TraceSink() = default;
 
 std::uint64_t Device::clock_ns() const noexcept { return now_ns(); }
 
+void ProgramCache::get_or_build_all(std::span<const ProgramRequest> requests, unsigned,
+                                    const OnAnswer& on_answer) noexcept {
+  for (std::size_t place = 0; place < requests.size(); ++place) {
+    const auto& [key, source, device] = requests[place];
+    if (!on_answer(place, get_or_build(*key, *source, *device))) return;
+  }
+}
+
 Status Executor::cancel(Fence) noexcept { return unsupported("this executor cannot cancel a job"); }
 Result<std::size_t> Executor::wait_any(std::span<const Fence>, Deadline) noexcept {
   return unsupported("this executor cannot wait for any of several fences");

@@ -252,12 +252,13 @@ Result<WarmReport> Runtime::warm(const WarmRequest& request) {
   auto device = parts_->devices.open(request.device);
   if (!device) return std::move(device).error();
   if (request.jobs.empty()) {
-    return warm_programs(parts_->cache->kept(**device, request.most), **device, *parts_->cache, request);
+    return warm_programs(parts_->cache->kept(**device, request.most), **device, *parts_->cache, request,
+                         building_threads());
   }
   auto programs = parts_->programs_of(request.jobs, **device);
   if (!programs) return std::move(programs).error();
   if (programs->size() > request.most) programs->resize(request.most);
-  return warm_programs(*programs, **device, *parts_->cache, request);
+  return warm_programs(*programs, **device, *parts_->cache, request, building_threads());
 }
 
 Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, VariantBench& bench,

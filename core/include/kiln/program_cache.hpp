@@ -9,11 +9,14 @@
 #include <kiln/program.hpp>
 #include <kiln/status.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,6 +68,13 @@ struct KeptProgram {
   double expected_ms = 0;  // its build and first dispatch, times how often it was used
 };
 
+// One of several programs that are asked for at once. What it points at outlives the call.
+struct ProgramRequest {
+  const ProgramKey* key = nullptr;
+  const KernelSource* source = nullptr;
+  Device* device = nullptr;
+};
+
 class ProgramCache {
  public:
   ProgramCache() = default;
@@ -76,6 +86,15 @@ class ProgramCache {
   // `key`. A failed build answers every waiter and is not kept as a program; what the compiler refused may be remembered
   // and answered again without asking it.
   virtual Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept = 0;
+
+  // Told the answer to a request, by its place: from any of the working threads, one at a time, as the answers come.
+  // false: nothing more is begun.
+  using OnAnswer = std::function<bool(std::size_t place, Result<Acquired> answer)>;
+  // Many programs at once, begun in their order on as many threads, the caller's among them. A cache that shares work
+  // passes over what another thread or process is making, and comes back to it at the end: processes that start
+  // together on one list each build a part of it. By default get_or_build(), one after another.
+  virtual void get_or_build_all(std::span<const ProgramRequest> requests, unsigned threads,
+                                const OnAnswer& on_answer) noexcept;
 
   // Memory tier only, for hot loops: nullptr where the program is not there. The pointer is valid while the guard
   // lives. Neither takes a lock.

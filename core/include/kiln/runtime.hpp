@@ -80,7 +80,7 @@ struct WarmReport {
   std::size_t built = 0;   // of the linked: there was no entry, or it was refused
   std::size_t failed = 0;
   Status first_failure;
-  std::uint64_t link_ns = 0;   // reading, authenticating, loading
+  std::uint64_t link_ns = 0;   // reading, authenticating, loading, building: of the call's time what is not ready_ns
   std::uint64_t ready_ns = 0;  // first dispatches
 };
 
@@ -121,7 +121,8 @@ class Runtime {
   // job.
   void open_ahead(std::string_view device);
   // Takes programs that lie on disk into memory and dispatches each once, over nothing. Where [cache] max_programs or
-  // max_memory does not hold them all, those that came first may leave again.
+  // max_memory does not hold them all, those that came first may leave again. What has to be built is built on several
+  // threads, and shared among the processes that warm at one time.
   Result<WarmReport> warm(const WarmRequest& request);
   WarmingState warming() const;
   // Lets the device's generator measure its variants of a spec on the bench, which runs them apart from this process,

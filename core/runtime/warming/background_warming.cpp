@@ -81,19 +81,17 @@ void BackgroundWarming::warm(Device& device) {
     const std::lock_guard lock(mutex_);
     state_.of += programs.size();
   }
+  if (!await_turn()) return;
   WarmRequest request;
   request.stop = &stop_;
-  for (const KeptProgram& program : programs) {
-    if (!await_turn()) return;
-    // Why one failed is told to the job that asks for it.
-    const WarmReport report = warm_programs({program}, device, cache_, request);
-    const std::lock_guard lock(mutex_);
-    ++state_.done;
-    state_.linked += report.linked;
-    state_.ready += report.ready;
-    state_.built += report.built;
-    state_.failed += report.failed;
-  }
+  request.progress = [this](std::size_t, std::size_t) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++state_.done;
+    }
+    (void)await_turn();  // where it shall end, the request is stopped too
+  };
+  (void)warm_programs(programs, device, cache_, request);  // what fails is told to the job that asks for it
 }
 
 bool BackgroundWarming::await_turn() {

@@ -1,7 +1,9 @@
 // warm_programs: takes programs into memory, from disk as a rule, and makes each one's first dispatch, over nothing, so
 // that no job pays for either.
 //
-// Thread-safety: any thread, beside jobs. Ownership: borrows everything for the call.
+// On an empty cache processes that warm one list share the work: each builds a part of it. Thread-safety: any thread,
+// beside jobs; as many threads work as are asked for, the caller's among them. Ownership: borrows everything for the
+// call.
 #pragma once
 
 #include <kiln/runtime.hpp>
@@ -9,6 +11,9 @@
 namespace kiln {
 
 WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& device, ProgramCache& cache,
-                         const WarmRequest& request);
+                         const WarmRequest& request, unsigned threads = 1);
+
+// Threads for who has nothing better to do with the processor than to build.
+unsigned building_threads() noexcept;
 
 }  // namespace kiln

@@ -3,7 +3,13 @@
 
 #include <catch2/catch.hpp>
 
+#include "core/cache/in_child.hpp"
+#include "core/cache/process/shared.hpp"
+#include "core/cache/rendezvous.hpp"
 #include "core/cache/workplace.hpp"
+
+#include <atomic>
+#include <thread>
 
 namespace kiln::test {
 namespace {
@@ -11,6 +17,16 @@ namespace {
 void keep_three(Workplace& place, SyntheticDevice& device) {
   const auto cache = place.open();
   for (const char* text : {"one", "two", "three"}) REQUIRE(acquire(*cache, text, device));
+}
+
+// As the jobs of a file name them: nothing of it lies on disk.
+std::vector<KeptProgram> wanted(int count, const SyntheticDevice& device) {
+  std::vector<KeptProgram> programs;
+  for (int i = 0; i < count; ++i) {
+    const std::string text = "program " + std::to_string(i);
+    programs.push_back({key_for(text, device), source_of(text), 0});
+  }
+  return programs;
 }
 
 }  // namespace
@@ -84,6 +100,79 @@ TEST_CASE("runtime::warm: an empty cache is nothing to warm", "[runtime][warm]")
   const WarmReport report = warm_programs(cache->kept(device, 10), device, *cache, {});
   CHECK(report.found == 0);
   CHECK(report.first_failure.ok());
+}
+
+TEST_CASE("runtime::warm: two processes on an empty cache build each program once, and at one time",
+          "[runtime][warm]") {
+  constexpr int count = 40;
+  struct Both {
+    std::atomic<int> building{0}, most{0}, builds{0}, dispatched{0};
+  };
+  Workplace place;
+  Shared<Both> both;
+  const auto warm = [&]() -> std::string {
+    SyntheticDevice device;
+    device.on_build = [&](const KernelSource&) {
+      const int now = ++both->building;
+      int most = both->most;
+      while (most < now && !both->most.compare_exchange_weak(most, now)) continue;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      --both->building;
+      ++both->builds;
+    };
+    const auto cache = place.open();
+    const WarmReport report = warm_programs(wanted(count, device), device, *cache, {});
+    both->dispatched += device.dispatched_nothing;
+    if (report.linked != count || report.ready != count || report.failed != 0) return "not all of them are ready";
+    return report.built == static_cast<std::size_t>(device.builds) ? "" : "what was loaded is said to be built";
+  };
+  Child first(warm);
+  Child second(warm);
+  CHECK(first.wait().said == "");
+  CHECK(second.wait().said == "");
+  CHECK(both->builds == count);
+  CHECK(both->dispatched == 2 * count);
+  CHECK(both->most == 2);
+}
+
+TEST_CASE("runtime::warm: as many threads build at one time as are asked for, and progress is told in order",
+          "[runtime][warm]") {
+  Workplace place;
+  SyntheticDevice device;
+  Rendezvous both(2);
+  std::atomic<int> met{0};
+  device.on_build = [&](const KernelSource&) {
+    if (device.builds <= 2) met += both.meet() ? 1 : 0;
+  };
+  const auto cache = place.open();
+  std::vector<std::size_t> told;
+  WarmRequest request;
+  request.progress = [&](std::size_t done, std::size_t) { told.push_back(done); };
+  const WarmReport report = warm_programs(wanted(6, device), device, *cache, request, 2);
+  CHECK(met == 2);
+  CHECK(report.built == 6);
+  CHECK(report.ready == 6);
+  CHECK(told == std::vector<std::size_t>{1, 2, 3, 4, 5, 6});
+}
+
+TEST_CASE("runtime::warm: several threads end too when they are told to, and what they had begun is counted",
+          "[runtime][warm]") {
+  Workplace place;
+  SyntheticDevice device;
+  const auto cache = place.open();
+  std::atomic<bool> stop{false};
+  WarmRequest request;
+  request.stop = &stop;
+  request.progress = [&](std::size_t, std::size_t) { stop = true; };
+  const WarmReport report = warm_programs(wanted(50, device), device, *cache, request, 2);
+  CHECK(report.found == 50);
+  CHECK(report.linked >= 1);
+  CHECK(report.linked <= 3);
+  CHECK(report.linked == static_cast<std::size_t>(device.builds));
+  CHECK(report.failed == 0);
+  const int builds = device.builds;
+  CHECK(warm_programs(wanted(50, device), device, *cache, request, 2).linked == 0);
+  CHECK(device.builds == builds);
 }
 
 }  // namespace kiln::test
