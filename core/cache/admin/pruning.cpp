@@ -10,8 +10,6 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr nanoseconds idle_orphan = std::chrono::hours(24);
-
 struct Unit {                 // what goes as a whole: one program, or one of the drivers' caches
   Area area = Area::invalid;  // invalid: a driver's cache
   std::string folder;
@@ -38,9 +36,13 @@ std::vector<Unit> units_of(const CacheRoot& root, std::int64_t now, Sweep sweep)
     }
   }
   for (const DriverFolder& driver : driver_folders(root.of(Area::stored))) {
-    const bool served = std::ranges::any_of(driver.devices, [&](const auto& name) { return devices.contains(name); });
-    const bool orphan = !driver.devices.empty() && !served && now - driver.last_used_ns > idle_orphan.count();
-    units.push_back({Area::invalid, driver.name, {}, driver.bytes, driver.last_used_ns, false, orphan});
+    units.push_back({Area::invalid,
+                     driver.name,
+                     {},
+                     driver.bytes,
+                     driver.last_used_ns,
+                     false,
+                     serves_nobody(driver, devices, now)});
   }
   return units;
 }

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t digest_digits = 64;
 constexpr int most_levels = 8;  // Mesa's own have three
+constexpr std::int64_t idle_ns = std::int64_t{24} * 3600 * 1'000'000'000;
 
 std::int64_t ns_of(const struct timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
@@ -104,6 +105,11 @@ std::vector<DriverFolder> driver_folders(int root) {
   return folders;
 }
 
+bool serves_nobody(const DriverFolder& folder, const std::set<std::string>& devices, std::int64_t now_ns) {
+  const bool served = std::ranges::any_of(folder.devices, [&](const auto& name) { return devices.contains(name); });
+  return !folder.devices.empty() && !served && now_ns - folder.last_used_ns > idle_ns;
+}
+
 Status remove_driver_folder(int root, const std::string& name) {
   const std::string who = std::string("folder ") + driver_caches_name + "/" + name;
   const Result<UniqueFd> all = open_subfolder(root, driver_caches_name, driver_caches_name, Create::no);
@@ -129,15 +135,20 @@ void note_served(int root, const std::string& name, const std::string& device_fo
       openat(devices->get(), device_folder.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
 }
 
-void note_driver_folder(int root, const std::string& device_folder) {
+std::optional<std::string> driver_folder_in_use(int root) {
   const char* told = std::getenv("MESA_SHADER_CACHE_DIR");
-  if (told == nullptr) return;
-  const std::string name = std::filesystem::path(told).filename().string();
-  if (!is_driver_folder_name(name)) return;
+  if (told == nullptr) return std::nullopt;
+  std::string name = std::filesystem::path(told).filename().string();
+  if (!is_driver_folder_name(name)) return std::nullopt;
   const Result<UniqueFd> all = open_subfolder(root, driver_caches_name, driver_caches_name, Create::no);
-  if (!all || !*all) return;
+  if (!all || !*all) return std::nullopt;
   const Result<UniqueFd> folder = open_subfolder(all->get(), name, name, Create::no);
-  if (folder && *folder && same_file(folder->get(), told)) note_served(root, name, device_folder);
+  if (!folder || !*folder || !same_file(folder->get(), told)) return std::nullopt;
+  return name;
+}
+
+void note_driver_folder(int root, const std::string& device_folder) {
+  if (const auto name = driver_folder_in_use(root)) note_served(root, *name, device_folder);
 }
 
 }  // namespace kiln

@@ -8,6 +8,8 @@
 #include <kiln/status.hpp>
 
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,14 +29,18 @@ struct DriverFolder {
 bool is_driver_folder_name(std::string_view name) noexcept;
 
 std::vector<DriverFolder> driver_folders(int root);
+// Whether its driver is gone as far as can be told: of the device folders that it served none is among `devices`, and
+// nobody has used it for a day. now_ns: since 1970.
+bool serves_nobody(const DriverFolder& folder, const std::set<std::string>& devices, std::int64_t now_ns);
 // With everything in it; answers the first thing that could not be removed.
 Status remove_driver_folder(int root, const std::string& name);
 
 // Notes that the device folder was served with the driver's cache of that name. Failing costs nothing but the note.
 void note_served(int root, const std::string& name, const std::string& device_folder);
 
-// The driver's cache that this process was told to use (MESA_SHADER_CACHE_DIR), where it lies below `root`: notes that
-// the device folder was served with it, now. Failing costs nothing but the note.
+// The driver's cache that this process was told to use (MESA_SHADER_CACHE_DIR), where it lies below `root`.
+std::optional<std::string> driver_folder_in_use(int root);
+// Notes that the device folder was served with it, now. Failing costs nothing but the note.
 void note_driver_folder(int root, const std::string& device_folder);
 
 }  // namespace kiln

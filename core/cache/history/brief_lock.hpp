@@ -17,6 +17,9 @@ class BriefLock {
   // nullopt: others hold it all the time, or there is no such lock to be had here.
   static std::optional<BriefLock> take(int folder, const std::string& name, std::chrono::milliseconds most);
 
+  // The locked file, for reading and writing.
+  int file() const noexcept { return file_.get(); }
+
  private:
   explicit BriefLock(UniqueFd file) noexcept : file_(std::move(file)) {}
 

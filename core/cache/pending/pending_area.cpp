@@ -37,7 +37,7 @@ Result<PendingArea::Opened*> PendingArea::open() {
   }
   const int fd = folder->get();
   expire_pending(fd, std::time(nullptr));
-  opened_ = std::unique_ptr<Opened>(new Opened{std::move(*folder), {fd, most_bytes_}});
+  opened_ = std::unique_ptr<Opened>(new Opened{std::move(*folder), {fd, most_bytes_, Figure::own}});
   return opened_.get();
 }
 

@@ -159,8 +159,9 @@ DriverEnvironment driver_environment(const Config& config, const DriverSurroundi
   if (config.cache.directory.empty()) return environment;
   const fs::path folder = config.cache.directory / "driver" / folder_name(surroundings, environment.set);
   add("MESA_SHADER_CACHE_DIR", folder.string());
-  // Mesa reads a number without a letter as gigabytes; the least it is given here is one kilobyte.
-  add("MESA_SHADER_CACHE_MAX_SIZE", std::to_string(std::max<std::uint64_t>(config.cache.max_disk >> 10, 1)) + "K");
+  // Half of the bound is the driver's: what it and the programs take stays within it. Mesa reads a number without a
+  // letter as gigabytes; the least it is given here is one kilobyte.
+  add("MESA_SHADER_CACHE_MAX_SIZE", std::to_string(std::max<std::uint64_t>(config.cache.max_disk >> 11, 1)) + "K");
   return environment;
 }
 

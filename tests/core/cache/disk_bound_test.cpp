@@ -1,12 +1,15 @@
 // The bound on disk, the walk that keeps it, and what it sweeps on the way.
+#include "cache/folder/disk_use.hpp"
 #include "cache/folder/new_file.hpp"
 #include "cache/folder/open_folder.hpp"
 #include "cache/folder/survey.hpp"
+#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 namespace kiln::test {
@@ -36,7 +39,37 @@ struct Bounded : Workplace {
     config.max_programs = 0;
     config.compression = "none";
   }
+
+  std::filesystem::path driver_folder(char digit) const { return config.directory / "driver" / std::string(64, digit); }
+  // As a driver leaves one, with a note of a device folder that was served with it.
+  void make_driver_cache(char digit, std::size_t bytes, std::chrono::hours age, const std::string& served) {
+    const auto folder = driver_folder(digit);
+    std::filesystem::create_directories(folder / "mesa_shader_cache");
+    std::filesystem::create_directories(folder / "devices");
+    for (const auto& each : {config.directory, config.directory / "driver", folder}) {
+      std::filesystem::permissions(each, std::filesystem::perms::owner_all);
+    }
+    const auto file = folder / "mesa_shader_cache" / "cdef";
+    overwrite(file, std::vector<std::byte>(bytes, std::byte{7}));
+    overwrite(folder / "devices" / served, {});
+    const auto then = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() - age);
+    const timespec times[] = {{then, 0}, {then, 0}};  // reading counts as use, so both times are set
+    for (const auto& each : {file, folder}) REQUIRE(utimensat(AT_FDCWD, each.c_str(), times, 0) == 0);
+  }
+  // Publishes until there is more than the bound's worth of everything; answers how many programs.
+  int fill(TieredCache& cache, std::uint64_t beside) {
+    int programs = 0;
+    while (bytes_below(*this) + beside <= bound && programs < 100) {
+      if (!acquire(cache, program_text(programs++), device)) throw std::runtime_error("was not built");
+      if (files(".bin").size() != static_cast<std::size_t>(programs)) break;  // one had to go
+      if (!std::filesystem::exists(driver_folder('a'))) break;
+    }
+    return programs;
+  }
 };
+
+// Of nobody's any more.
+const std::string gone_device = "gone-0123456789abcdef-0123456789abcdef";
 
 TEST_CASE("cache::disk_bound: the disk never holds more than its bound, whatever is published") {
   Bounded place;
@@ -110,6 +143,104 @@ TEST_CASE("cache::disk_bound: opening and hitting walk nothing: a file that is n
   CHECK_FALSE(std::filesystem::exists(folder / ".1-0.tmp"));
   CHECK(std::filesystem::exists(folder / ".2-0.tmp"));  // too young to be a dead process's
   CHECK(std::filesystem::exists(folder / "a person's notes"));
+}
+
+TEST_CASE("cache::disk_bound: the drivers' own caches are counted in") {
+  Bounded place;
+  place.make_driver_cache('a', 15'000, std::chrono::hours(0), gone_device);
+  const auto cache = place.open();
+  for (int i = 0; i < 60; ++i) {
+    REQUIRE(acquire(*cache, program_text(i), place.device));
+    if (bytes_below(place) + 15'000 > bound) FAIL("after program " << i << ": " << bytes_below(place) << " bytes");
+  }
+  CHECK(bytes_below(place) > bound / 4);
+  CHECK(cache->stats().bytes_on_disk == bytes_below(place));  // of programs alone
+  CHECK(std::filesystem::exists(place.driver_folder('a')));   // it was used within a day
+}
+
+TEST_CASE("cache::disk_bound: the cache of a driver that is gone goes before any program does") {
+  Bounded place;
+  place.make_driver_cache('a', 15'000, std::chrono::hours(30), gone_device);
+  place.make_driver_cache('b', 3'000, std::chrono::hours(30), gone_device);
+  const auto cache = place.open();
+  const int programs = place.fill(*cache, 18'000);
+  CHECK_FALSE(std::filesystem::exists(place.driver_folder('a')));
+  CHECK(std::filesystem::exists(place.driver_folder('b')));  // one of them was enough
+  CHECK(place.files(".bin").size() == static_cast<std::size_t>(programs));
+}
+
+TEST_CASE("cache::disk_bound: of drivers' caches over half of the bound the least recently used go, never one's own") {
+  Bounded place;
+  place.make_driver_cache('a', 22'000, std::chrono::hours(1), gone_device);
+  place.make_driver_cache('b', 10'000, std::chrono::hours(30), gone_device);
+  place.make_driver_cache('c', 5'000, std::chrono::hours(0), gone_device);
+  const ChildEnd end = in_child([&]() -> std::string {
+    setenv("MESA_SHADER_CACHE_DIR", place.driver_folder('b').c_str(), 1);
+    const auto cache = place.open();
+    for (int i = 0; i < 20; ++i) {
+      if (!acquire(*cache, program_text(i), place.device)) return "was not built";
+    }
+    if (!std::filesystem::exists(place.driver_folder('b'))) return "its own driver's cache went";
+    if (std::filesystem::exists(place.driver_folder('a'))) return "the least recently used one stayed";
+    if (!std::filesystem::exists(place.driver_folder('c'))) return "the one that was used last went";
+    return bytes_below(place) + 15'000 > bound ? "too much stayed" : "";
+  });
+  CHECK(end.said == "");
+  CHECK(end.signal == 0);
+}
+
+TEST_CASE("cache::disk_bound: a driver that takes more than everything leaves an eighth to the programs") {
+  Bounded place;
+  place.make_driver_cache('a', 60'000, std::chrono::hours(30), gone_device);
+  const ChildEnd end = in_child([&]() -> std::string {
+    setenv("MESA_SHADER_CACHE_DIR", place.driver_folder('a').c_str(), 1);
+    const auto cache = place.open();
+    for (int i = 0; i < 20; ++i) {
+      if (!acquire(*cache, program_text(i), place.device)) return "was not built";
+    }
+    if (bytes_below(place) > bound / 8) return "too much stayed";
+    return acquire(*cache, program_text(19), place.device)->tier == Tier::disk ? "" : "nothing stayed";
+  });
+  CHECK(end.said == "");
+}
+
+TEST_CASE("cache::disk_use: the figure that processes share is what there is, and one that is damaged is made anew") {
+  Bounded place;
+  const auto told = [&] {
+    const auto root = open_folder(place.config.directory, Create::no);
+    const auto file = DiskUseFile::take(root->get());
+    REQUIRE(file);
+    return file->read();
+  };
+  const auto one = place.open();
+  const auto other = place.open();  // as another process
+  for (int i = 0; i < 6; ++i) REQUIRE(acquire(i % 2 == 0 ? *one : *other, program_text(i), place.device));
+  REQUIRE(told());
+  CHECK(told()->programs == bytes_below(place));
+  CHECK(one->stats().bytes_on_disk < bytes_below(place));  // told with its next publication
+  overwrite(place.config.directory / disk_use_name, std::as_bytes(std::span("12 monkeys")));
+  CHECK_FALSE(told());
+  REQUIRE(acquire(*one, program_text(6), place.device));
+  REQUIRE(told());
+  CHECK(told()->programs == bytes_below(place));
+  CHECK(told()->written == 0);
+  CHECK(one->stats().bytes_on_disk == bytes_below(place));
+}
+
+TEST_CASE("cache::disk_use: who cannot have the figure goes on without, and tells what it wrote as soon as it can") {
+  Bounded place;
+  const auto cache = place.open();
+  REQUIRE(acquire(*cache, program_text(0), place.device));
+  const auto root = open_folder(place.config.directory, Create::no);
+  {
+    const auto held = DiskUseFile::take(root->get());
+    REQUIRE(held);
+    const std::uint64_t before = held->read()->programs;
+    REQUIRE(acquire(*cache, program_text(1), place.device));
+    CHECK(held->read()->programs == before);
+  }
+  REQUIRE(acquire(*cache, program_text(2), place.device));
+  CHECK(DiskUseFile::take(root->get())->read()->programs == bytes_below(place));
 }
 
 TEST_CASE("cache::survey: only folders of devices are walked, and links are not followed") {
