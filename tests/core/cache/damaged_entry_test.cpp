@@ -216,6 +216,32 @@ TEST_CASE("cache::damaged_entry: another driver identity: counted as driver_chan
   CHECK(cache->stats().rejected.driver_changed == 1);
 }
 
+TEST_CASE("cache::damaged_entry: another driver identity with twenty entries: each driver_changed, none handed over") {
+  constexpr int entries = 20;
+  Workplace place;
+  SyntheticDevice device;
+  {
+    const auto cache = place.open();
+    for (int i = 0; i < entries; ++i) REQUIRE(acquire(*cache, std::to_string(i), device));
+  }
+  SyntheticDevice newer;
+  newer.facts().driver_identity.back().second = "another build";
+  {
+    const auto cache = place.open();
+    for (int i = 0; i < entries; ++i) CHECK(acquire(*cache, std::to_string(i), newer)->tier == Tier::built);
+    CHECK(cache->stats().rejected.driver_changed == entries);
+    CHECK(cache->stats().builds == entries);
+    CHECK(newer.loads == 0);
+  }
+  const auto cache = place.open();
+  for (int i = 0; i < entries; ++i) {
+    CHECK(acquire(*cache, std::to_string(i), newer)->tier == Tier::disk);
+    CHECK(acquire(*cache, std::to_string(i), device)->tier == Tier::disk);
+  }
+  CHECK(cache->stats().rejected.driver_changed == 0);
+  CHECK(newer.false_bytes + device.false_bytes == 0);
+}
+
 TEST_CASE("cache::damaged_entry: lost manifests and .meta files lose no program") {
   Stored s;
   for (const char* extension : {".meta", ".json"}) {

@@ -25,7 +25,8 @@ struct Storm {
   std::unique_ptr<TieredCache> cache;
   std::atomic<int> wrong{0}, served{0}, refused{0}, found{0};
 
-  Storm() {
+  explicit Storm(const std::string& policy) {
+    place.config.policy = policy;
     place.config.max_programs = places;
     for (SyntheticDevice& device : devices) {
       device.facts().device_identity.emplace_back("number", std::to_string(&device - devices.data()));
@@ -85,7 +86,9 @@ struct Storm {
 };
 
 TEST_CASE("cache::stress: 32 threads in an eviction storm: everybody is served what was asked for") {
-  Storm storm;
+  const std::string policy = GENERATE("lru", "sieve", "s3fifo", "wtinylfu", "cost");
+  CAPTURE(policy);
+  Storm storm(policy);
   std::vector<std::thread> running;
   const int requests = is_long() ? 3000 : 150;
   for (unsigned i = 0; i < threads; ++i) running.emplace_back([&storm, i, requests] { storm.blow(i, requests); });

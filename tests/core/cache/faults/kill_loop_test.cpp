@@ -20,6 +20,8 @@ namespace {
 
 constexpr int programs = 60;
 constexpr int processes = 4;
+// 50 ms on an idle machine. Ten times as much on one whose cores are shared, or under a sanitizer.
+constexpr double most_reopening_ms = 50 * 10;
 
 struct Ledger {
   std::array<std::atomic<bool>, programs> stored{};  // its build was answered, so it had been published
@@ -75,7 +77,7 @@ TEST_CASE("cache::kill_loop: four processes killed at random moments: no wrong p
   const auto cache = place.open();
   REQUIRE(acquire(*cache, "program 0", device));
   const double reopened_ms = static_cast<double>(now_ns() - begin) / 1e6;
-  int stored = 0, lost = 0;
+  int stored = 0, lost = 0, excused = 0;
   for (int program = 0; program < programs; ++program) {
     if (!ledger->stored[static_cast<std::size_t>(program)]) continue;
     ++stored;
@@ -84,15 +86,18 @@ TEST_CASE("cache::kill_loop: four processes killed at random moments: no wrong p
     REQUIRE(got);
     // Killed while its driver was loading it: no chance can be told from a driver's fault.
     const bool set_aside = cache->stats().rejected.quarantined > quarantined;
+    if (set_aside) ++excused;
     if (program != 0 && got->tier != Tier::disk && !set_aside) ++lost;
   }
   CHECK(stored > programs / 2);
   CHECK(lost == 0);
+  CHECK(excused <= stored / 3);  // loading is a small part of what a process does
+  CHECK(reopened_ms <= most_reopening_ms);
   CHECK(device.false_bytes == 0);
   const RejectedCounts rejected = cache->stats().rejected;
   CHECK(rejected.corrupt + rejected.tampered + rejected.foreign + rejected.refused == 0);
-  WARN(kills << " kills, " << ledger->served << " requests served, reopened in " << reopened_ms << " ms, "
-             << place.files(".quarantined").size() << " of " << stored << " set aside");
+  WARN(kills << " kills, " << ledger->served << " requests served, reopened in " << reopened_ms << " ms, " << excused
+             << " of " << stored << " set aside");
 }
 
 }  // namespace
