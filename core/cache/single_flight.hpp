@@ -1,9 +1,11 @@
-// SingleFlight: of all that ask for one key at one time, one does the work and the others get its answer.
+// SingleFlight: of all that ask for one key at one time, one does the work and the others get its answer, if they wait
+// so long.
 //
 // Thread-safety: run() from any thread; different keys run in parallel. Ownership: the answer is copied to each caller
 // and forgotten with the last, so a failure reaches everyone who waited and nobody who comes later.
 #pragma once
 
+#include <kiln/clock.hpp>
 #include <kiln/status.hpp>
 
 #include <condition_variable>
@@ -26,9 +28,10 @@ class SingleFlight {
     bool own = false;  // this caller did the work
   };
 
-  // `work` answers a Result<Value>. What it throws becomes a failed Status, for those who wait too.
+  // `work` answers a Result<Value>. What it throws becomes a failed Status, for those who wait too. nullopt where
+  // somebody else does the work and is not done with it at the deadline; who comes later gets that answer all the same.
   template <class Work>
-  Landing run(const Key& key, Work&& work) {
+  std::optional<Landing> run(const Key& key, Deadline deadline, Work&& work) {
     auto flight = std::make_shared<Flight>();
     {
       std::unique_lock lock(mutex_);
@@ -36,8 +39,10 @@ class SingleFlight {
       if (!first) {
         flight = at->second;
         ++flight->waiting;
-        flight->landed.wait(lock, [&] { return flight->result.has_value(); });
-        return {*flight->result, false};
+        const bool landed = flight->landed.wait_until(lock, deadline.at, [&] { return flight->result.has_value(); });
+        --flight->waiting;
+        if (!landed) return std::nullopt;
+        return Landing{*flight->result, false};
       }
     }
     return fly(key, *flight, work);

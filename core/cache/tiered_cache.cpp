@@ -22,6 +22,13 @@ Status not_among(std::string_view key, const std::string& asked, std::string_vie
   return unsupported("cache 'tiered': " + std::string(key) + " '" + asked + "': there is " + std::string(there_is));
 }
 
+Status not_made_in_time(const ProgramKey& key, std::chrono::nanoseconds patience) {
+  const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
+  return timed_out("program '" + key.label + "' (" + key.digest.hex() +
+                   "): another thread has been making it for more than " + std::to_string(waited_ms) +
+                   " ms, the longest that a thread waits for another");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TieredCache>> TieredCache::create(const CacheContext& context, ProcessSharing sharing,
@@ -40,9 +47,10 @@ Result<std::unique_ptr<TieredCache>> TieredCache::create(const CacheContext& con
 TieredCache::TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy, ProcessSharing sharing,
                          MemorySources memory)
     : log_(context.log),
+      flight_patience_(sharing.flight_patience),
       configured_{context.config.max_programs, context.config.max_memory},
       pressure_(std::move(memory)),
-      memory_(configured_, std::move(policy)),
+      memory_(configured_, std::move(policy), context.own_threads),
       disk_(context.log, context.config, counters_, std::move(sharing)) {}
 
 TieredCache::~TieredCache() {
@@ -83,11 +91,17 @@ Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfE
   const std::uint64_t start = now_ns();
   const ProgramPlace place{request.key.digest, &request.device};
   const auto work = [&] { return make(request, if_elsewhere); };
+  const Deadline deadline = Deadline::after(flight_patience_);
   std::optional<Flight::Landing> landing;
   do {
-    landing = if_elsewhere == IfElsewhere::wait ? flights_.run(place, work) : flights_.try_run(place, work);
+    landing = if_elsewhere == IfElsewhere::wait ? flights_.run(place, deadline, work) : flights_.try_run(place, work);
     // What others flew may have landed with nothing, because they would not wait.
-  } while (if_elsewhere == IfElsewhere::wait && landing->result && !landing->result->has_value());
+  } while (if_elsewhere == IfElsewhere::wait && landing && landing->result && !landing->result->has_value());
+  if (if_elsewhere == IfElsewhere::wait && !landing) {
+    counters_.waits.fetch_add(1);
+    counters_.misses.fetch_add(1);
+    return not_made_in_time(request.key, flight_patience_);
+  }
   if (landing && !landing->own) counters_.waits.fetch_add(1);
   if (!landing || (landing->result && !landing->result->has_value())) return std::optional<Acquired>();
   if (!landing->result) {
@@ -192,14 +206,19 @@ Result<TieredCache::Flown> TieredCache::build(const Request& request) {
 TieredCache::Flown TieredCache::keep(const Request& request, std::unique_ptr<Program> program, Tier tier,
                                      std::uint64_t build_ns, std::uint64_t took_ns) {
   std::shared_ptr<const Program> shared = std::move(program);
-  heed_pressure();
+  look_at_memory();
   if (!memory_.insert(request.key.digest, request.device, {shared, build_ns, took_ns})) {
     disk_.used({{request.key.digest, 1}});  // its user keeps it alone
   }
   return {{ProgramHandle(std::move(shared)), tier, took_ns}, build_ns};
 }
 
-void TieredCache::heed_pressure() {
+void TieredCache::heed_pressure() noexcept try {
+  look_at_memory();
+} catch (const std::bad_alloc&) {  // the next look may find the room that it takes
+}
+
+void TieredCache::look_at_memory() {
   const std::uint64_t now = now_ns();
   if (!pressure_.is_due(now)) return;
   memory_.set_bounds({configured_.programs, pressure_.bound(configured_.bytes, memory_.figures().bytes, now)});

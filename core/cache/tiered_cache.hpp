@@ -1,8 +1,9 @@
 // TieredCache: memory, else disk, else one build. The cache that core brings, registered as "tiered".
 //
 // Thread-safety: every method from any thread; distinct keys are loaded and built in parallel. A build is one among
-// processes too, where they share a folder: the others wait for it, for a bounded time. Ownership: as ProgramCache. A
-// device whose programs cannot be serialized is served by the memory tier alone.
+// processes too, where they share a folder. The others wait for it, for a bounded time: processes then build for
+// themselves, threads are answered `timeout`. Ownership: as ProgramCache. A device whose programs cannot be serialized
+// is served by the memory tier alone.
 #pragma once
 
 #include "cache/cache_counters.hpp"
@@ -16,6 +17,7 @@
 #include <kiln/program_cache.hpp>
 #include <kiln/registry.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -45,6 +47,7 @@ class TieredCache final : public ProgramCache {
   const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override;
   std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept override;
   void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept override;
+  void heed_pressure() noexcept override;
   Result<std::uint64_t> persist() noexcept override;
   CacheStats stats() const noexcept override;
 
@@ -73,9 +76,10 @@ class TieredCache final : public ProgramCache {
   Flown keep(const Request& request, std::unique_ptr<Program> program, Tier tier, std::uint64_t build_ns,
              std::uint64_t took_ns);
   // Where the system has no memory to spare, fewer programs stay.
-  void heed_pressure();
+  void look_at_memory();
 
   const Log log_;
+  const std::chrono::nanoseconds flight_patience_;
   const MemoryBounds configured_;
   CacheCounters counters_;
   MemoryPressure pressure_;

@@ -36,6 +36,8 @@ void ProgramCache::get_or_build_all(std::span<const ProgramRequest> requests, un
   }
 }
 
+void ProgramCache::heed_pressure() noexcept {}
+
 Status Executor::cancel(Fence) noexcept { return unsupported("this executor cannot cancel a job"); }
 Result<std::size_t> Executor::wait_any(std::span<const Fence>, Deadline) noexcept {
   return unsupported("this executor cannot wait for any of several fences");

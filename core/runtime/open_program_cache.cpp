@@ -8,7 +8,7 @@ Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& conf
   if (config.name != "tiered") {
     return unsupported("cache '" + config.name + "': core has 'tiered'; others are a plugin's and need a Runtime");
   }
-  auto cache = TieredCache::create({log, config});
+  auto cache = TieredCache::create({log, config, OwnThreads::no});
   if (!cache) return cache.error();
   return std::unique_ptr<ProgramCache>(std::move(cache).value());
 }

@@ -83,6 +83,7 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
 
 RunReport Runtime::run(const RunRequest& request) {
   const BackgroundWarming::Job job(parts_->warming.get());
+  parts_->cache->heed_pressure();  // a job that only hits would not
   RunReport report;
   report.name = request.name;
   report.op = operation(request.spec);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <limits>
+#include <system_error>
 #include <vector>
 
 namespace kiln {
@@ -35,10 +36,11 @@ void EpochDomain::register_with_kernel() noexcept {
 void EpochDomain::prefer_cheap_guards() {
   if (exchange_orders) return;
   std::call_once(asked_, [this] {
-    if (__libc_single_threaded != 0) {
-      register_with_kernel();
-    } else {
+    if (__libc_single_threaded != 0) return register_with_kernel();
+    try {
       asking_ = std::thread([this] { register_with_kernel(); });
+    } catch (const std::system_error&) {
+      // No thread is to be had: guards stay as they are.
     }
   });
 }

@@ -29,7 +29,8 @@ class EpochDomain {
 
   Guard enter() noexcept;
   // Asks the kernel for membarrier. In a process of several threads it takes milliseconds to grant that: they pass on a
-  // thread made for it. Nothing happens where it was asked before, or where the kernel has none.
+  // thread made for it. Nothing happens where it was asked before, where the kernel has none, or where no thread is to
+  // be had.
   void prefer_cheap_guards();
 
   // REQUIRES: a guard that enters after this call can no longer find it.

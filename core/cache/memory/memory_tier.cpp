@@ -32,8 +32,9 @@ bool same(const Digest& a, const Digest& b) noexcept {
 
 }  // namespace
 
-MemoryTier::MemoryTier(MemoryBounds bounds, std::unique_ptr<EvictionPolicy> policy)
-    : bounds_(bounds),
+MemoryTier::MemoryTier(MemoryBounds bounds, std::unique_ptr<EvictionPolicy> policy, OwnThreads own_threads)
+    : own_threads_(own_threads),
+      bounds_(bounds),
       policy_(std::move(policy)),
       table_(static_cast<std::size_t>(std::min<std::uint64_t>(bounds.programs, 1024))) {}
 
@@ -125,7 +126,7 @@ bool MemoryTier::insert(const Digest& digest, const Device& device, HeldProgram 
   }
   if (auto cells = table_.insert(*entry)) domain_.retire(std::move(cells));
   use_epoch_.fetch_add(1, std::memory_order_relaxed);
-  if (held_ == worth_cheap_guards) domain_.prefer_cheap_guards();
+  if (held_ == worth_cheap_guards && own_threads_ == OwnThreads::yes) domain_.prefer_cheap_guards();
   return true;
 }
 

@@ -16,6 +16,7 @@
 
 #include <kiln/device.hpp>
 #include <kiln/program.hpp>
+#include <kiln/program_cache.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -52,7 +53,8 @@ using UseCounts = std::vector<std::pair<Digest, std::uint64_t>>;
 
 class MemoryTier {
  public:
-  MemoryTier(MemoryBounds bounds, std::unique_ptr<EvictionPolicy> policy);
+  // own_threads: where none is to be started, guards stay as dear as they are when the tier is made.
+  MemoryTier(MemoryBounds bounds, std::unique_ptr<EvictionPolicy> policy, OwnThreads own_threads = OwnThreads::yes);
   ~MemoryTier();
 
   // nullptr where it is not there.
@@ -111,6 +113,7 @@ class MemoryTier {
   void evict(EntryId id);
   void note_uses(Entry& entry, UseCounts& into);
 
+  const OwnThreads own_threads_;
   EpochDomain domain_;
   alignas(64) std::atomic<std::uint32_t> use_epoch_{1};
   alignas(64) mutable std::mutex mutex_;

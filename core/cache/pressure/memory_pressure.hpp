@@ -1,5 +1,5 @@
 // MemoryPressure: keeps the bound of the memory tier to what the system can spare. It has no thread: whoever inserts a
-// program, or wakes up anyway, asks whether a look is due, and pays for it four times a second at most.
+// program, or begins a job, asks whether a look is due, and pays for it four times a second at most.
 //
 // Thread-safety: every method from any thread; of several for whom a look is due at one time, one looks. Ownership:
 // values.

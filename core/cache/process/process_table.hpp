@@ -37,6 +37,9 @@ struct ProcessSharing {
   // stopped takes for ever.
   std::chrono::nanoseconds patience = std::chrono::seconds(5);
   std::function<Result<FilesystemMagic>(int file)> filesystem = &filesystem_of;
+  // The longest wait for a program that another thread of this process makes. Longer than for a process: that thread
+  // may itself be waiting for one, or stand in line for the driver, and who gives up here has no program.
+  std::chrono::nanoseconds flight_patience = std::chrono::seconds(30);
 };
 
 class ProcessTable;

@@ -2,7 +2,8 @@
 //
 // Thread-safety: free functions, any thread. Ownership: the caller owns the cache, which dies before the devices that
 // it is used with; a log's sink outlives it. Nothing is opened on disk before the first program is asked for: a folder
-// that cannot be used means memory only, said once to the log.
+// that cannot be used means memory only, said once to the log. No thread is started but those that
+// get_or_build_all() is asked for.
 #pragma once
 
 #include <kiln/config_reader.hpp>

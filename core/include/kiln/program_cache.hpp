@@ -107,15 +107,24 @@ class ProgramCache {
   // What a program did after it was acquired: first-dispatch time and rate go into its metadata.
   virtual void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept = 0;
 
+  // Gives programs back where the system says that memory is short, as loading and building do: for who only hits, or
+  // idles. Nothing that is in use goes. Looks at most four times a second and else costs a look at the clock; the runtime
+  // calls it before each job. By default nothing: the cache has no memory to give, or sees to it by itself.
+  virtual void heed_pressure() noexcept;
+
   // Publishes what auto_save = false held back. Answers how many entries were written.
   virtual Result<std::uint64_t> persist() noexcept = 0;
   virtual CacheStats stats() const noexcept = 0;
 };
 
+enum class OwnThreads : std::uint8_t { invalid = 0, no, yes };
+
 // What a cache is given when its factory is called.
 struct CacheContext {
   Log log;
   CacheConfig config;  // directory already expanded and absolute
+  // no: the process is somebody else's, and the cache starts no thread in it that it is not asked for.
+  OwnThreads own_threads = OwnThreads::yes;
 };
 
 }  // namespace kiln

@@ -4,8 +4,8 @@
 
 namespace kiln::opengl {
 
-BuildingContexts::BuildingContexts(std::size_t most, std::function<void()> at_start)
-    : most_(std::max<std::size_t>(most, 1)), at_start_(std::move(at_start)) {}
+BuildingContexts::BuildingContexts(std::size_t most, std::function<void()> at_start, std::chrono::nanoseconds patience)
+    : most_(std::max<std::size_t>(most, 1)), at_start_(std::move(at_start)), patience_(patience) {}
 
 BuildingContexts::~BuildingContexts() {
   for (const auto& one : all_) {
@@ -20,7 +20,9 @@ Result<BuildingContexts::Lease> BuildingContexts::take(const EglContext& first) 
       if (!std::exchange(one->lent, true)) return Lease(this, one.get());
     }
     if (all_.size() < most_) break;
-    given_back_.wait(lock);
+    // Somebody else may be first to take what comes back: what counts is that it goes on.
+    const std::uint64_t before = times_given_back_;
+    if (!given_back_.wait_for(lock, patience_, [&] { return times_given_back_ != before; })) return all_are_lent();
   }
   all_.push_back(std::make_unique<One>());
   One& one = *all_.back();
@@ -38,13 +40,21 @@ Result<BuildingContexts::Lease> BuildingContexts::take(const EglContext& first) 
   const auto at = std::find_if(all_.begin(), all_.end(), [&one](const auto& each) { return each.get() == &one; });
   failed = std::move(*at);
   all_.erase(at);
+  ++times_given_back_;
   given_back_.notify_all();
   return context.error();
+}
+
+Status BuildingContexts::all_are_lent() const {
+  const auto waited_ms = std::chrono::duration_cast<std::chrono::milliseconds>(patience_).count();
+  return timed_out("all " + std::to_string(most_) + " are in use, and for " + std::to_string(waited_ms) +
+                   " ms none came back");
 }
 
 void BuildingContexts::give_back(One* one) {
   const std::lock_guard lock(mutex_);
   one->lent = false;
+  ++times_given_back_;
   given_back_.notify_one();
 }
 

@@ -10,8 +10,10 @@
 
 #include <kiln/status.hpp>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -45,20 +47,25 @@ class BuildingContexts {
     One* one_;
   };
 
-  // at_start runs once on each context's thread.
-  BuildingContexts(std::size_t most, std::function<void()> at_start);
+  // at_start runs once on each context's thread. patience: how long all may be lent without one coming back.
+  BuildingContexts(std::size_t most, std::function<void()> at_start,
+                   std::chrono::nanoseconds patience = std::chrono::seconds(30));
   ~BuildingContexts();
 
-  // Waits while all are lent. The first calls make the contexts, each a sibling of `first`.
+  // Waits while all are lent. The first calls make the contexts, each a sibling of `first`. timeout: none came back, so
+  // that the driver hangs in all of them.
   Result<Lease> take(const EglContext& first);
 
  private:
+  Status all_are_lent() const;
   void give_back(One* one);
 
   const std::size_t most_;
   const std::function<void()> at_start_;
+  const std::chrono::nanoseconds patience_;
   std::mutex mutex_;
   std::condition_variable given_back_;
+  std::uint64_t times_given_back_ = 0;
   std::vector<std::unique_ptr<One>> all_;
 };
 

@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <functional>
+#include <latch>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -26,7 +28,7 @@ std::vector<Flights::Landing> fly(Flights& flights, int threads, const std::func
     return work();
   };
   for (auto& landing : landings) {
-    running.emplace_back([&] { landing = flights.run("key", wait_for_all); });
+    running.emplace_back([&] { landing = *flights.run("key", Deadline::never(), wait_for_all); });
   }
   for (std::thread& thread : running) thread.join();
   return landings;
@@ -58,8 +60,9 @@ TEST_CASE("cache::single_flight: a failure reaches all who wait and nobody after
     CHECK(landing.result.error().message == "the reason");
   }
   CHECK(worked == 1);
-  const auto next = flights.run("key", [&]() -> Result<int> { return ++worked; });
-  CHECK(*next.result == 2);
+  const auto next = flights.run("key", Deadline::never(), [&]() -> Result<int> { return ++worked; });
+  REQUIRE(next);
+  CHECK(*next->result == 2);
 }
 
 TEST_CASE("cache::single_flight: what the work throws is an answer too, for all") {
@@ -73,7 +76,35 @@ TEST_CASE("cache::single_flight: what the work throws is an answer too, for all"
   for (const auto& landing : fly(flights, 4, []() -> Result<int> { throw 5; })) {
     CHECK(landing.result.error().code == StatusCode::internal);
   }
-  CHECK(flights.run("key", []() -> Result<int> { return 1; }).own);
+  CHECK(flights.run("key", Deadline::never(), []() -> Result<int> { return 1; })->own);
+}
+
+TEST_CASE("cache::single_flight: who waits does so until the deadline, and the work lands all the same") {
+  Flights flights;
+  std::latch begun(1), finish(1);
+  std::optional<Flights::Landing> worked;
+  std::thread working([&] {
+    worked = flights.run("key", Deadline::never(), [&]() -> Result<int> {
+      begun.count_down();
+      finish.wait();
+      return 7;
+    });
+  });
+  begun.wait();
+  const auto not_asked = []() -> Result<int> { return 0; };
+  CHECK_FALSE(flights.run("key", Deadline::after(std::chrono::milliseconds(5)), not_asked));
+  CHECK(flights.waiting("key") == 0);
+  std::optional<Flights::Landing> patient;
+  std::thread waiting([&] { patient = flights.run("key", Deadline::after(std::chrono::hours(1)), not_asked); });
+  while (flights.waiting("key") == 0) std::this_thread::yield();
+  finish.count_down();
+  working.join();
+  waiting.join();
+  REQUIRE(worked);
+  CHECK(worked->own);
+  REQUIRE(patient);
+  CHECK_FALSE(patient->own);
+  CHECK(*patient->result == 7);
 }
 
 TEST_CASE("cache::single_flight: distinct keys fly at one time") {
@@ -86,8 +117,8 @@ TEST_CASE("cache::single_flight: distinct keys fly at one time") {
       return i;
     };
   };
-  std::thread other([&] { flights.run("one", work(0)); });
-  flights.run("two", work(1));
+  std::thread other([&] { flights.run("one", Deadline::never(), work(0)); });
+  flights.run("two", Deadline::never(), work(1));
   other.join();
   CHECK(met[0]);
   CHECK(met[1]);

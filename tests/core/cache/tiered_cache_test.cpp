@@ -132,6 +132,36 @@ TEST_CASE("cache::tiered_cache: what the compiler refuses is answered again with
   CHECK(acquire(*place.open(), "nonsense", device)->program);  // not beyond the process
 }
 
+TEST_CASE("cache::tiered_cache: a driver that hangs in a build holds up nobody else for ever") {
+  Workplace place;
+  SyntheticDevice device;
+  ProcessSharing sharing;
+  sharing.flight_patience = std::chrono::milliseconds(30);
+  const auto cache = place.open(sharing);
+  std::latch hanging(1), gate(1);
+  device.on_build = [&](const KernelSource&) {
+    hanging.count_down();
+    gate.wait();
+  };
+  Result<Acquired> built = internal_error("nothing yet");
+  std::thread building([&] { built = acquire(*cache, "one", device); });
+  hanging.wait();
+  const auto refused = acquire(*cache, "one", device);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == StatusCode::timeout);
+  CHECK(
+      refused.error().message.starts_with("program 'the label of one' (" + key_for("one", device).digest.hex() + ")"));
+  CHECK(refused.error().message.find("30 ms") != std::string::npos);
+  CHECK(cache->stats().waits == 1);
+  gate.count_down();
+  building.join();
+  REQUIRE(built);
+  CHECK(built->tier == Tier::built);
+  CHECK(acquire(*cache, "one", device)->tier == Tier::memory);
+  CHECK(acquire(*place.open(), "one", device)->tier == Tier::disk);
+  CHECK(device.builds == 1);
+}
+
 TEST_CASE("cache::failed_builds: bounded, the oldest goes; failures of the moment are not kept") {
   SyntheticDevice device;
   FailedBuilds failures(2);

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
 #include <thread>
 
 using namespace kiln;
@@ -29,6 +30,58 @@ TEST_CASE("runtime: a request is built once, then found in memory, and by a seco
   CHECK(again.keys == first.keys);
   CHECK(fixture.runtime().counters().builds == 0);
   CHECK(fixture.runtime().cache_stats().disk_hits == 1);
+}
+
+namespace {
+
+// The tiered cache, with a note of how often it was told to look after memory.
+class Heeding final : public ProgramCache {
+ public:
+  Heeding(std::unique_ptr<ProgramCache> cache, std::atomic<int>& heeded) : cache_(std::move(cache)), heeded_(heeded) {}
+  Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept override {
+    return cache_->get_or_build(key, source, device);
+  }
+  Guard enter() noexcept override { return cache_->enter(); }
+  const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override {
+    return cache_->find(digest, device, guard);
+  }
+  std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept override {
+    return cache_->kept(device, most);
+  }
+  void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept override {
+    cache_->record(key, measurement, gflops);
+  }
+  void heed_pressure() noexcept override { ++heeded_; }
+  Result<std::uint64_t> persist() noexcept override { return cache_->persist(); }
+  CacheStats stats() const noexcept override { return cache_->stats(); }
+
+ private:
+  const std::unique_ptr<ProgramCache> cache_;
+  std::atomic<int>& heeded_;
+};
+
+}  // namespace
+
+TEST_CASE("runtime: the cache is told to look after memory before each job, also where the job only hits") {
+  RuntimeFixture fixture;
+  std::atomic<int> heeded{0};
+  const auto tiered = fixture.registry.cache("tiered");
+  REQUIRE(tiered);
+  REQUIRE(fixture.registry
+              .add_cache("test", "heeding",
+                         [&, make = *tiered](const CacheContext& context) -> Result<std::unique_ptr<ProgramCache>> {
+                           auto cache = make(context);
+                           if (!cache) return cache;
+                           return std::unique_ptr<ProgramCache>(new Heeding(std::move(*cache), heeded));
+                         })
+              .ok());
+  fixture.config.cache.name = "heeding";
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  for (int run = 1; run <= 3; ++run) {
+    CHECK(fixture.runtime().run(request).status.ok());
+    CHECK(heeded == run);
+  }
 }
 
 TEST_CASE("runtime: a device that is unavailable is named, and another serves") {

@@ -140,5 +140,37 @@ TEST_CASE("cache::pressure: the cache gives up half of its programs when the nex
   CHECK(device.false_bytes == 0);
 }
 
+TEST_CASE("cache::pressure: heed_pressure() gives half back where nothing is loaded or built, and not what is in use") {
+  Workplace place;
+  SyntheticDevice device;
+  const auto stalls = place.temporary.path() / "stalls";
+  const auto stalled_for = [&](const std::string& percent) {
+    const std::string text = "some avg10=" + percent + " avg60=0.00 avg300=0.00 total=0\n";
+    overwrite(stalls, std::as_bytes(std::span(text)));
+  };
+  stalled_for("0.00");
+  const auto cache = TieredCache::create({{&place.log, LogLevel::info}, place.config}, {}, {stalls, "/none", "/none"});
+  REQUIRE(cache);
+  std::vector<ProgramHandle> in_use;
+  for (int i = 0; i < 40; ++i) {
+    const auto got = acquire(**cache, std::to_string(i), device);
+    if (i < 4) in_use.push_back(got->program);
+  }
+  const auto heed = [&] {
+    // Longer than lies between two looks.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    (*cache)->heed_pressure();
+    return (*cache)->stats().programs_in_memory;
+  };
+  CHECK(heed() == 40);
+  stalled_for("35.00");
+  for (int i = 0; i < 40; ++i) CHECK(acquire(**cache, std::to_string(i), device)->tier == Tier::memory);
+  CHECK((*cache)->stats().programs_in_memory == 40);  // a hit does not look
+  CHECK(heed() == 20);
+  for (int i = 0; i < 4; ++i) CHECK(acquire(**cache, std::to_string(i), device)->tier == Tier::memory);
+  CHECK(device.builds == 40);
+  CHECK(device.loads == 0);
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -1,0 +1,100 @@
+// Threads that the cache starts of its own accord: none in somebody else's process, and none that it cannot do without.
+#include "core/cache/in_child.hpp"
+#include "core/cache/workplace.hpp"
+
+#include <kiln/open_program_cache.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <latch>
+#include <thread>
+
+namespace kiln::test {
+namespace {
+
+constexpr int many = 40;  // more programs than after which cheap guards are worth a thread
+
+// A process with one is no longer of a single thread: there the kernel takes its time to grant cheap guards.
+class AnotherThread {
+ public:
+  AnotherThread() : thread_([this] { end_.wait(); }) {}
+  ~AnotherThread() {
+    end_.count_down();
+    thread_.join();
+  }
+
+ private:
+  std::latch end_{1};
+  std::thread thread_;
+};
+
+int threads_of_process() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+// From here on a thread that this one starts does not run before this one waits, and so is there to be counted: surely
+// where the process has the right to ask for that, and else most of the time.
+void go_before_others() {
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(static_cast<std::size_t>(sched_getcpu()), &here);
+  static_cast<void>(sched_setaffinity(0, sizeof here, &here));
+  const sched_param first{1};
+  static_cast<void>(sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first));
+}
+
+// What is wrong with a cache that is asked for many programs; in `most`, the threads that there were at any time.
+std::string ask_for_many(ProgramCache& cache, int& most) {
+  SyntheticDevice device;
+  device.on_build = [&](const KernelSource&) { most = std::max(most, threads_of_process()); };
+  for (int i = 0; i < many; ++i) {
+    const auto got = acquire(cache, std::to_string(i), device);
+    if (!got) return "program " + std::to_string(i) + ": " + got.error().text();
+    most = std::max(most, threads_of_process());
+  }
+  return cache.stats().programs_in_memory == many ? "" : "not all of them were kept";
+}
+
+TEST_CASE("cache::own_threads: a cache that an application opens starts no thread in it") {
+  Workplace place;
+  const ChildEnd end = in_child([&]() -> std::string {
+    const AnotherThread another;
+    const int before = threads_of_process();
+    const auto cache = open_program_cache(place.config, {&place.log, LogLevel::info});
+    if (!cache) return cache.error().text();
+    int most = before;
+    go_before_others();
+    std::string wrong = ask_for_many(**cache, most);
+    if (wrong.empty() && most != before) wrong = std::to_string(most - before) + " threads were started";
+    return wrong;
+  });
+  CHECK(end.said == "");
+  CHECK(end.signal == 0);
+}
+
+TEST_CASE("cache::own_threads: where no thread is to be had every program is served all the same") {
+  Workplace place;
+  std::filesystem::permissions(place.temporary.path(), std::filesystem::perms::all);
+  const ChildEnd end = in_unprivileged_child([&]() -> std::string {
+    const AnotherThread another;
+    const rlimit none{0, 0};
+    if (setrlimit(RLIMIT_NPROC, &none) != 0) return "the limit cannot be set";
+    try {
+      std::thread([] {}).join();
+      return "a thread was to be had";
+    } catch (const std::system_error&) {
+    }
+    int most = 0;
+    return ask_for_many(*place.open(), most);
+  });
+  CHECK(end.said == "");
+  CHECK(end.signal == 0);
+}
+
+}  // namespace
+}  // namespace kiln::test
