@@ -1,9 +1,10 @@
 // warm_programs: takes programs into memory, from disk as a rule, and makes each one's first dispatch, over nothing, so
 // that no job pays for either.
 //
-// On an empty cache processes that warm one list share the work: each builds a part of it. Thread-safety: any thread,
-// beside jobs; as many threads work as are asked for, the caller's among them. Ownership: borrows everything for the
-// call.
+// What is built is dispatched some builds later: by then the driver has written the code that it made into its own
+// cache. On an empty cache processes that warm one list share the work: each builds a part of it. Thread-safety: any
+// thread, beside jobs; as many threads work as are asked for, the caller's among them. Ownership: borrows everything
+// for the call.
 #pragma once
 
 #include <kiln/runtime.hpp>

@@ -167,8 +167,10 @@ TEST_CASE("runtime::warm: several threads end too when they are told to, and wha
   const WarmReport report = warm_programs(wanted(50, device), device, *cache, request, 2);
   CHECK(report.found == 50);
   CHECK(report.linked >= 1);
-  CHECK(report.linked <= 3);
+  CHECK(report.linked < 12);  // a few builds go before the first dispatch, of which progress is told
   CHECK(report.linked == static_cast<std::size_t>(device.builds));
+  CHECK(report.ready >= 1);
+  CHECK(report.ready <= 2);
   CHECK(report.failed == 0);
   const int builds = device.builds;
   CHECK(warm_programs(wanted(50, device), device, *cache, request, 2).linked == 0);
