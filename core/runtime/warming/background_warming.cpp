@@ -77,21 +77,28 @@ void BackgroundWarming::warm(Device& device) {
   }
   if (!await_turn()) return;
   const std::vector<KeptProgram> programs = programs_to_warm(config_, cache_, device);
+  WarmingState before;  // by the devices that were warmed already
   {
     const std::lock_guard lock(mutex_);
     state_.of += programs.size();
+    before = state_;
   }
   if (!await_turn()) return;
   WarmRequest request;
   request.stop = &stop_;
-  request.progress = [this](std::size_t, std::size_t) {
+  const auto tell = [&](const WarmReport& so_far) {
     {
       const std::lock_guard lock(mutex_);
       ++state_.done;
+      state_.linked = before.linked + so_far.linked;
+      state_.ready = before.ready + so_far.ready;
+      state_.built = before.built + so_far.built;
+      state_.failed = before.failed + so_far.failed;
     }
     (void)await_turn();  // where it shall end, the request is stopped too
   };
-  (void)warm_programs(programs, device, cache_, request);  // what fails is told to the job that asks for it
+  (void)warm_programs(programs, device, cache_, request, 1,
+                      tell);  // why one failed is told to the job that asks for it
 }
 
 bool BackgroundWarming::await_turn() {

@@ -29,7 +29,8 @@ Status dispatch_nothing(Device& device, const Program& program) {
 }  // namespace
 
 WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& device, ProgramCache& cache,
-                         const WarmRequest& request, unsigned threads) {
+                         const WarmRequest& request, unsigned threads,
+                         const std::function<void(const WarmReport&)>& told) {
   WarmReport report;
   report.found = programs.size();
   const auto stop = [&] { return request.stop != nullptr && request.stop->load(); };
@@ -46,6 +47,7 @@ WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& devic
   std::size_t done = 0;
   const auto finish_one = [&] {
     if (request.progress) request.progress(++done, report.found);
+    if (told) told(report);
   };
   const auto make_ready = [&](const KeptProgram& program, const Program& linked) {
     const std::uint64_t begun = now_ns();

@@ -11,8 +11,10 @@
 
 namespace kiln {
 
+// told: with each program that is done, what is so far, on the caller's thread.
 WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& device, ProgramCache& cache,
-                         const WarmRequest& request, unsigned threads = 1);
+                         const WarmRequest& request, unsigned threads = 1,
+                         const std::function<void(const WarmReport&)>& told = {});
 
 // Threads for who has nothing better to do with the processor than to build.
 unsigned building_threads() noexcept;
