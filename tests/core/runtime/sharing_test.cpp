@@ -120,6 +120,7 @@ TEST_CASE("runtime: two devices never have one resource at a time, however many 
           const auto turn = resources.begin_turn(devices[mine], Deadline::after(std::chrono::seconds(60)), nullptr);
           if (!turn) continue;
           ++inside[mine];
+          std::this_thread::sleep_for(std::chrono::microseconds(20));  // long enough for others to come in
           for (int other = 0; other < 3; ++other) together += other != mine && inside[other] > 0;
           if (turn->contended()) ++together;
           ++turns;
