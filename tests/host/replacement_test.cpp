@@ -62,7 +62,7 @@ TEST_CASE("a plugin's cache serves: it keeps nothing, so that what was made is m
 }
 
 TEST_CASE("a plugin's executor serves: it says so at each submission") {
-  const std::string line = "fixture_executor: ran inside submit()";
+  const std::string line = ": ran inside submit()";
   std::string talk;
   run_twice("\"dynamic_shaders\", \"fixture_executor\"",
             {"--device", "cpu", "--log", "info", "--set", "executor.name=fixture_executor"}, &talk);

@@ -12,7 +12,8 @@
 
 namespace kiln::support {
 
-// devices, build_ms, run_ms, fail_build, refuse_load, serializes, roof_mflops, fail_at, wrong_at, idle_at, lose_at, hang.
+// devices, build_ms, run_ms, fail_build, refuse_load, serializes, roof_mflops, fail_at, wrong_at, idle_at, lose_at,
+// hang.
 std::vector<ConfigKey> fixture_config_keys();
 
 class FixtureDriver final : public Driver {

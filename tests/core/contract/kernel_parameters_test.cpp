@@ -108,8 +108,7 @@ TEST_CASE("kernel parameters: what cannot be tried is refused in words", "[contr
     return status.message;
   };
   CHECK_THAT(refusal([](auto& k) { k.parameters[1].texts.clear(); }), Contains("parameter UNROLL: has nothing to try"));
-  CHECK_THAT(refusal([](auto& k) { k.parameters[0].texts = {"8", "8"}; }),
-             Contains("parameter TILE: tries '8' twice"));
+  CHECK_THAT(refusal([](auto& k) { k.parameters[0].texts = {"8", "8"}; }), Contains("parameter TILE: tries '8' twice"));
   CHECK_THAT(refusal([](auto& k) { k.parameters[0].texts = {"8\t"}; }), Contains("expected one printable line"));
   CHECK_THAT(refusal([](auto& k) { k.parameters[1].name = "TILE"; }), Contains("parameter TILE: is declared twice"));
   CHECK_THAT(refusal([](auto& k) { k.parameters[1].name = "N"; }), Contains("parameter N: is a constant already"));

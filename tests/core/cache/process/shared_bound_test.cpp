@@ -69,7 +69,8 @@ TEST_CASE("cache::shared_bound: eight processes that write three times the bound
   }
   REQUIRE(entry * processes * (programs_in(0) + (rounds - 1) * programs_in(1)) > 3 * bound);
   REQUIRE(entry * programs_in(1) < bound / 8);
-  const std::uint64_t most = bound + processes * entry;
+  // An entry that each is writing, and one of which it could not tell the others within its patience.
+  const std::uint64_t most = bound + 2 * processes * entry;
   Shared<Turns> turns;
   std::vector<std::unique_ptr<Child>> children;
   for (int process = 0; process < processes; ++process) {
