@@ -51,7 +51,13 @@ class Batch {
   Batch(TieredCache& cache, std::span<const ProgramRequest> requests, const ProgramCache::OnAnswer& on_answer)
       : cache_(cache), requests_(requests), on_answer_(on_answer), remaining_(requests.size()) {}
 
-  void work() {
+  // Out of memory, or thrown by who is told: nothing more is begun.
+  void work() noexcept try { do_all(); } catch (...) {
+    stopped_ = true;
+  }
+
+ private:
+  void do_all() {
     while (const auto request = next(&Remaining::next)) {
       if (!try_to_answer(*request)) remaining_.pass_over(*request);
     }
@@ -67,7 +73,6 @@ class Batch {
     }
   }
 
- private:
   // nullopt: nothing is left, or nothing more is to be begun.
   std::optional<std::size_t> next(std::optional<std::size_t> (Remaining::*from)()) {
     return stopped_ ? std::nullopt : (remaining_.*from)();

@@ -83,8 +83,10 @@ Result<std::optional<Acquired>> TieredCache::try_get_or_build(const ProgramKey& 
 }
 
 void TieredCache::get_or_build_all(std::span<const ProgramRequest> requests, unsigned threads,
-                                   const OnAnswer& on_answer) noexcept {
+                                   const OnAnswer& on_answer) noexcept try {
   build_all(*this, requests, threads, on_answer);
+} catch (const std::bad_alloc&) {
+  log_.write(LogLevel::warning, component, "out of memory: programs that were asked for together are left out");
 }
 
 Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfElsewhere if_elsewhere) {

@@ -3,6 +3,7 @@
 #include "contract/grid_expression.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 namespace kiln {
@@ -69,26 +70,32 @@ Status check_parameter(const UserKernelSpec& kernel, std::size_t at) {
   return {};
 }
 
-// The kernel with these values in the place of its parameters.
-Result<UserKernelSpec> with_values(const UserKernelSpec& kernel, const std::vector<Define>& values) {
-  UserKernelSpec one = kernel;
-  one.parameters.clear();
-  one.constants.insert(one.constants.end(), values.begin(), values.end());
-  for (std::size_t axis = 0; axis < one.grid.size(); ++axis) {
-    std::string& expression = one.grid_expressions[axis];
+using Grid = std::array<std::uint32_t, 3>;
+
+bool has_expressions(const UserKernelSpec& kernel) {
+  return std::any_of(kernel.grid_expressions.begin(), kernel.grid_expressions.end(),
+                     [](const std::string& expression) { return !expression.empty(); });
+}
+
+// Copies no source: it is asked once a variant.
+Result<Grid> grid_of(const UserKernelSpec& kernel, const std::vector<Define>& values) {
+  Grid grid = kernel.grid;
+  std::vector<Define> names = kernel.constants;
+  names.insert(names.end(), values.begin(), values.end());
+  for (std::size_t axis = 0; axis < grid.size(); ++axis) {
+    const std::string& expression = kernel.grid_expressions[axis];
     if (expression.empty()) continue;
     const std::string who = "grid[" + std::to_string(axis) + "] = \"" + expression + "\"";
-    const auto groups = value_of(expression, one.constants);
+    const auto groups = value_of(expression, names);
     if (!groups) return invalid_argument(who + ": " + groups.error().message);
     if (*groups < 1 || *groups > std::numeric_limits<std::uint32_t>::max()) {
       const std::string where = values.empty() ? "" : " in variant " + name_of(values);
       return invalid_argument(who + ": is " + std::to_string(*groups) + where +
                               ", expected 1 to 4294967295 workgroups");
     }
-    one.grid[axis] = static_cast<std::uint32_t>(*groups);
-    expression.clear();
+    grid[axis] = static_cast<std::uint32_t>(*groups);
   }
-  return one;
+  return grid;
 }
 
 }  // namespace
@@ -104,7 +111,15 @@ Result<UserKernelSpec> settled(const UserKernelSpec& kernel, std::string_view va
   const std::size_t count = count_of(kernel);
   for (std::size_t i = 0; i < count; ++i) {
     const std::vector<Define> values = values_of(kernel, i);
-    if (name_of(values) == variant) return with_values(kernel, values);
+    if (name_of(values) != variant) continue;
+    auto grid = grid_of(kernel, values);
+    if (!grid) return std::move(grid).error();
+    UserKernelSpec one = kernel;
+    one.constants.insert(one.constants.end(), values.begin(), values.end());
+    one.parameters.clear();
+    one.grid = *grid;
+    one.grid_expressions = {};
+    return one;
   }
   return not_found("kernel " + kernel.path + ": there is no variant '" + std::string(variant) + "'");
 }
@@ -117,8 +132,9 @@ Status check_parameters(const UserKernelSpec& kernel) {
   if (count > most_kernel_variants) {
     return invalid_argument("its parameters have more than " + std::to_string(most_kernel_variants) + " combinations");
   }
+  if (!has_expressions(kernel)) return {};
   for (std::size_t i = 0; i < count; ++i) {
-    if (auto one = with_values(kernel, values_of(kernel, i)); !one) return std::move(one).error();
+    if (auto grid = grid_of(kernel, values_of(kernel, i)); !grid) return std::move(grid).error();
   }
   return {};
 }

@@ -104,7 +104,9 @@ RunReport Runtime::run(const RunRequest& request) {
       return report;
     }
     auto service = parts_->prepare(request, *device, report);
-    JobEnd end = service ? parts_->run_all(request, *service, report) : JobEnd{std::move(service).error()};
+    // Who waited in vain for another's build says nothing of the device.
+    JobEnd end = service ? parts_->run_all(request, *service, report)
+                         : JobEnd{service.error(), service.error().code != StatusCode::timeout};
     Status& status = end.status;
     if (status.ok()) parts_->devices.served(*device);
     if (status.ok() || !another_device_may_serve(status) || stop_requested(request)) {
@@ -163,7 +165,9 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
     const bool compared = request.verify && (run == 0 || run + 1 == runs);
     if (run != 0) snapshot.restore();
     if (compared) poison_outputs(request);
-    const Deadline deadline = Deadline::after(request.timeout.value_or(config.executor.timeout));
+    const std::chrono::nanoseconds patience = request.timeout.value_or(config.executor.timeout);
+    const auto run_share_ns = static_cast<std::uint64_t>(patience.count() / 2);
+    const Deadline deadline = Deadline::after(patience);
     auto use = resources.begin_turn(report.device, deadline, request.stop);
     if (!use) return {std::move(use).error(), false};
     const bool ran_before = begins_to_run(request, report.device.id);
@@ -174,6 +178,8 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
     use->end();
     if (!measurement) {
       conditions.status = measurement.error();
+      const bool short_of_time = measurement.error().code == StatusCode::timeout && use->waited_ns() > run_share_ns;
+      if (short_of_time) return {std::move(measurement).error(), false};  // others had it
       selector->record(request.spec, service.device->info(), {}, conditions);
       return {std::move(measurement).error()};
     }
@@ -252,6 +258,7 @@ void Runtime::open_ahead(std::string_view device) {
 Result<WarmReport> Runtime::warm(const WarmRequest& request) {
   auto device = parts_->devices.open(request.device);
   if (!device) return std::move(device).error();
+  const auto use = parts_->resources.begin((*device)->info(), request.device + ", building");
   if (request.jobs.empty()) {
     return warm_programs(parts_->cache->kept(**device, request.most), **device, *parts_->cache, request,
                          building_threads());

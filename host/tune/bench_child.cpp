@@ -74,12 +74,18 @@ Status open_kernel(Bench& bench, const std::string& name, const std::string& dev
   const auto* kernel = std::get_if<UserKernelSpec>(&bench.request.spec);
   if (kernel == nullptr) return unsupported("bench: job '" + name + "' has no kernel of the user's own");
   if (Status status = check_parameters(*kernel); !status.ok()) return status;
+  const auto writes = [](const UserKernelSpec::Binding& binding) { return binding.access == Access::read_write; };
+  if (std::ranges::none_of(kernel->bindings, writes)) {
+    return unavailable("job '" + name + "' has no inout binding: there is nothing to compare its variants by");
+  }
   bench.request.device = device;
   bench.request.variant = variants_of(*kernel).front();
   bench.request.verify = true;  // against `expect`, where the job has it
   bench.initial.emplace(bench.request);
   const RunReport report = bench.runtime->run(bench.request);
-  if (!report.status.ok()) return report.status.within("its first variant, " + bench.request.variant);
+  // No other can be judged then, which says nothing against them.
+  if (!report.status.ok())
+    return unavailable("its first variant, " + bench.request.variant + ": " + report.status.text());
   if (Status status = keep_as_reference(bench.request, *kernel, bench.request.expected); !status.ok()) return status;
   bench.initial->restore();
   return {};

@@ -13,7 +13,7 @@
 namespace kiln::host {
 namespace {
 
-constexpr std::chrono::seconds patience_when_interrupted{2};
+constexpr std::chrono::seconds patience_when_interrupted{10};
 
 double ms_between(std::uint64_t from, std::uint64_t to) { return static_cast<double>(to - from) / 1e6; }
 

@@ -57,12 +57,6 @@ constexpr std::uint32_t audit_runs = 9;
 constexpr double audit_slack = 1.25;  // a machine has its moods: what is slower than that, and clearly so, is stale
 constexpr std::chrono::nanoseconds audit_limit = std::chrono::seconds(20);
 
-// The bench's own failures say nothing of the variant.
-bool tells_of_variant(StatusCode code) {
-  return code == StatusCode::timeout || code == StatusCode::device_lost || code == StatusCode::corrupt ||
-         code == StatusCode::invalid_argument || code == StatusCode::unsupported;
-}
-
 std::string in_ms(std::uint64_t ns) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3f ms", static_cast<double>(ns) / 1e6);
@@ -107,7 +101,10 @@ Result<KernelPlan> Generator::generate_variant(const KernelSpec& spec, const Dev
 }
 
 std::string Generator::choose(const UserKernelSpec& kernel, const DeviceInfo& device) {
-  if (kernel.parameters.empty() || !check_parameters(kernel).ok()) return "user";
+  if (kernel.parameters.empty()) return "user";
+  for (const auto& parameter : kernel.parameters) {
+    if (parameter.texts.empty()) return "user";  // refused in words by whoever makes the plan
+  }
   const auto winner = database_.winner(device_digest(device), canonical_text(kernel));
   return winner && settled(kernel, winner->variant) ? winner->variant : variants_of(kernel).front();
 }

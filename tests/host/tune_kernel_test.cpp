@@ -58,7 +58,7 @@ struct Place {
   }
   Finished tune(const std::string& text = job) {
     return run_kiln({"tune", folder.write("mine.toml", text), "--json", "--device", "opengl:0", "--cache-dir",
-                     folder / "cache", "--budget", "20 s"});
+                     folder / "cache", "--budget", "300 s"});
   }
   std::vector<float> y() {
     const auto tensor = data::read_npy(folder / "y.npy");

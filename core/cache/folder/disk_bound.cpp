@@ -38,7 +38,9 @@ std::size_t DiskBound::published(std::uint64_t bytes) {
     }
     untold_ = {};
   }
-  const bool walks = !known || use_->bytes() > most_bytes_ || use_->written > most_bytes_ / 8;
+  // Where a walk could not get below the bound, because what is in use takes it up, the next comes after some writing.
+  const bool over = use_ && use_->bytes() > most_bytes_ && use_->written > most_bytes_ / 64;
+  const bool walks = !known || over || use_->written > most_bytes_ / 8;
   const std::size_t pruned = walks ? walk() : 0;
   if (file) file->write(*use_);
   return pruned;

@@ -1,5 +1,7 @@
 #include "runtime/job/program_purpose.hpp"
 
+#include <kiln/kernel_parameters.hpp>
+
 #include <filesystem>
 #include <initializer_list>
 #include <utility>
@@ -41,11 +43,19 @@ std::string shape_of(const UserKernelSpec& kernel) {
   return (file.empty() ? kernel.entry : file) + " grid " + product({kernel.grid[0], kernel.grid[1], kernel.grid[2]});
 }
 
+// Its grid may follow from what the variant chooses.
+std::string shape_of(const UserKernelSpec& kernel, std::string_view variant) {
+  const auto one = settled(kernel, variant);
+  return shape_of(one ? *one : kernel);
+}
+
 }  // namespace
 
 ProgramPurpose purpose_of(const KernelSpec& spec, std::string variant) {
-  return {std::string(operation(spec)), std::visit([](const auto& held) { return shape_of(held); }, spec),
-          std::move(variant)};
+  const auto* kernel = std::get_if<UserKernelSpec>(&spec);
+  std::string shape = kernel != nullptr ? shape_of(*kernel, variant)
+                                        : std::visit([](const auto& held) { return shape_of(held); }, spec);
+  return {std::string(operation(spec)), std::move(shape), std::move(variant)};
 }
 
 }  // namespace kiln

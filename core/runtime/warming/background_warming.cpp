@@ -89,7 +89,7 @@ void BackgroundWarming::warm(Device& device) {
   const auto tell = [&](const WarmReport& so_far) {
     {
       const std::lock_guard lock(mutex_);
-      ++state_.done;
+      state_.done = before.done + so_far.ready + so_far.failed;
       state_.linked = before.linked + so_far.linked;
       state_.ready = before.ready + so_far.ready;
       state_.built = before.built + so_far.built;

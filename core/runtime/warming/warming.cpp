@@ -47,7 +47,6 @@ WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& devic
   std::size_t done = 0;
   const auto finish_one = [&] {
     if (request.progress) request.progress(++done, report.found);
-    if (told) told(report);
   };
   const auto make_ready = [&](const KeptProgram& program, const Program& linked) {
     const std::uint64_t begun = now_ns();
@@ -71,19 +70,21 @@ WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& devic
     if (!acquired) {
       fail(programs[place], acquired.error());
       finish_one();
-      return !stop();
-    }
-    ++report.linked;
-    if (acquired->tier == Tier::built) {
-      ++report.built;
-      behind.emplace_back(place, std::move(acquired->program));
-      catch_up(most_behind_builds);
     } else {
-      make_ready(programs[place], *acquired->program);
+      ++report.linked;
+      if (acquired->tier == Tier::built) {
+        ++report.built;
+        behind.emplace_back(place, std::move(acquired->program));
+        catch_up(most_behind_builds);
+      } else {
+        make_ready(programs[place], *acquired->program);
+      }
     }
+    if (told) told(report);
     return !stop();
   });
   if (!stop()) catch_up(0);
+  if (told) told(report);
   report.link_ns = now_ns() - begun - report.ready_ns;
   return report;
 }

@@ -11,7 +11,8 @@
 
 namespace kiln {
 
-// told: with each program that is done, what is so far, on the caller's thread.
+// told: what is so far, after each program that was acquired and at the end; one call at a time, on the thread that
+// works on it.
 WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& device, ProgramCache& cache,
                          const WarmRequest& request, unsigned threads = 1,
                          const std::function<void(const WarmReport&)>& told = {});

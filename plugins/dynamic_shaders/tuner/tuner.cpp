@@ -88,6 +88,7 @@ class Search {
     record.verdict = Verdict::rejected;
     record.why = samples.error().text();
     outcome_.rejected.push_back(record.variant + ": " + record.why);
+    failed_elsewhere_ = !tells_of_variant(samples.error().code);
     return false;
   }
 
@@ -100,7 +101,8 @@ class Search {
       const bool hopeless = !options_.exhaustive && best_ns_ != 0 && record.wall_ns.front() > 2 * best_ns_;
       if (!hopeless) measure(record, more_runs);
     }
-    if (task_.keep) task_.keep(record);
+    // What failed for another reason may do well next time.
+    if (task_.keep && !(record.verdict == Verdict::rejected && failed_elsewhere_)) task_.keep(record);
     admit(std::move(record));
   }
 
@@ -109,6 +111,7 @@ class Search {
     for (const TuningRecord& record : task_.known) {
       if (record.variant != variant || record.stale()) continue;
       ++outcome_.known;
+      if (record.verdict == Verdict::rejected) outcome_.rejected.push_back(record.variant + ": " + record.why);
       admit(record);
       return true;
     }
@@ -203,9 +206,15 @@ class Search {
   std::vector<TuningRecord> records_;
   std::string best_;
   std::uint64_t best_ns_ = 0;
+  bool failed_elsewhere_ = false;  // the last failed measurement says nothing of its variant
 };
 
 }  // namespace
+
+bool tells_of_variant(StatusCode code) noexcept {
+  return code == StatusCode::timeout || code == StatusCode::device_lost || code == StatusCode::corrupt ||
+         code == StatusCode::invalid_argument || code == StatusCode::unsupported;
+}
 
 Result<TuneOutcome> tune(const TuneTask& task, VariantBench& bench, const TuneOptions& options) {
   return Search(task, bench, options).run();

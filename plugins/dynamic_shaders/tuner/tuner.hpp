@@ -29,6 +29,9 @@ struct TuneTask {
   std::function<void(const TuningRecord&)> keep;
 };
 
+// Of a failed measurement: the bench's own failures say nothing of the variant.
+bool tells_of_variant(StatusCode code) noexcept;
+
 // unavailable: stopped, or no candidate could be measured, with the reasons.
 Result<TuneOutcome> tune(const TuneTask& task, VariantBench& bench, const TuneOptions& options);
 

@@ -155,7 +155,7 @@ TEST_CASE("runtime: a job waits for its turn on the cores until its deadline, wh
   }
   CHECK(fixture.controls("beta").submits == 0);
   std::jthread opener([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
     fixture.controls("alpha").run.open();
   });
   request.timeout = std::chrono::seconds(60);

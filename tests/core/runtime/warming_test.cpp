@@ -106,7 +106,7 @@ TEST_CASE("runtime::warm: two processes on an empty cache build each program onc
           "[runtime][warm]") {
   constexpr int count = 40;
   struct Both {
-    std::atomic<int> building{0}, most{0}, builds{0}, dispatched{0};
+    std::atomic<int> ready{0}, building{0}, most{0}, builds{0}, dispatched{0};
   };
   Workplace place;
   Shared<Both> both;
@@ -121,6 +121,9 @@ TEST_CASE("runtime::warm: two processes on an empty cache build each program onc
       ++both->builds;
     };
     const auto cache = place.open();
+    ++both->ready;
+    const Deadline patience = Deadline::after(std::chrono::seconds(60));
+    while (both->ready < 2 && !patience.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const WarmReport report = warm_programs(wanted(count, device), device, *cache, {});
     both->dispatched += device.dispatched_nothing;
     if (report.linked != count || report.ready != count || report.failed != 0) return "not all of them are ready";

@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::uint64_t ns_per_ms = 1'000'000;
-constexpr std::uint64_t build_ns = 60 * ns_per_ms;
+constexpr std::uint64_t build_ns = 500 * ns_per_ms;
 
 // Keeps everything and remembers what it was told.
 class Listening final : public EvictionPolicy {

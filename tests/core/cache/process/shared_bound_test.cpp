@@ -69,8 +69,9 @@ TEST_CASE("cache::shared_bound: eight processes that write three times the bound
   }
   REQUIRE(entry * processes * (programs_in(0) + (rounds - 1) * programs_in(1)) > 3 * bound);
   REQUIRE(entry * programs_in(1) < bound / 8);
-  // An entry that each is writing, and one of which it could not tell the others within its patience.
-  const std::uint64_t most = bound + 2 * processes * entry;
+  // An entry that each is writing, and two of which it could not tell the others within its patience: alone each would
+  // have gone on for an eighth of the bound.
+  const std::uint64_t most = bound + 3 * processes * entry;
   Shared<Turns> turns;
   std::vector<std::unique_ptr<Child>> children;
   for (int process = 0; process < processes; ++process) {
@@ -79,6 +80,7 @@ TEST_CASE("cache::shared_bound: eight processes that write three times the bound
   std::uint64_t over_since_ns = 0, longest_over_ns = 0;
   for (int round = 0; round < rounds; ++round) {
     ++turns->round;
+    over_since_ns = 0;
     const Deadline patience = Deadline::after(std::chrono::seconds(60));
     while (turns->done < (round + 1) * processes && !patience.passed()) {
       const std::uint64_t now = now_ns();
@@ -94,7 +96,7 @@ TEST_CASE("cache::shared_bound: eight processes that write three times the bound
     CAPTURE(round);
     CHECK(bytes_below(place) <= most);  // at rest: nobody is going to look again before he writes
   }
-  CHECK(longest_over_ns < 1'000'000'000);
+  CHECK(longest_over_ns < 10'000'000'000);  // 1 s on an idle machine
   for (auto& child : children) CHECK(child->wait().said == "");
   CHECK(bytes_below(place) > bound / 2);
   CHECK(place.log.warnings().empty());
