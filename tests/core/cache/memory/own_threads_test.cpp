@@ -48,9 +48,9 @@ void go_before_others() {
   static_cast<void>(sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first));
 }
 
-// What is wrong with a cache that is asked for many programs; in `most`, the threads that there were at any time.
-std::string ask_for_many(ProgramCache& cache, int& most) {
-  SyntheticDevice device;
+// What is wrong with a cache that is asked for many programs; in `most`, the threads that there were at any time. The
+// device outlives the cache.
+std::string ask_for_many(ProgramCache& cache, SyntheticDevice& device, int& most) {
   device.on_build = [&](const KernelSource&) { most = std::max(most, threads_of_process()); };
   for (int i = 0; i < many; ++i) {
     const auto got = acquire(cache, std::to_string(i), device);
@@ -65,11 +65,12 @@ TEST_CASE("cache::own_threads: a cache that an application opens starts no threa
   const ChildEnd end = in_child([&]() -> std::string {
     const AnotherThread another;
     const int before = threads_of_process();
+    SyntheticDevice device;
     const auto cache = open_program_cache(place.config, {&place.log, LogLevel::info});
     if (!cache) return cache.error().text();
     int most = before;
     go_before_others();
-    std::string wrong = ask_for_many(**cache, most);
+    std::string wrong = ask_for_many(**cache, device, most);
     if (wrong.empty() && most != before) wrong = std::to_string(most - before) + " threads were started";
     return wrong;
   });
@@ -89,8 +90,9 @@ TEST_CASE("cache::own_threads: where no thread is to be had every program is ser
       return "a thread was to be had";
     } catch (const std::system_error&) {
     }
+    SyntheticDevice device;
     int most = 0;
-    return ask_for_many(*place.open(), most);
+    return ask_for_many(*place.open(), device, most);
   });
   CHECK(end.said == "");
   CHECK(end.signal == 0);
