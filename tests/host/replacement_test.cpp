@@ -77,18 +77,21 @@ TEST_CASE("a plugin's selector serves: of two devices it picks the last") {
     return run_twice("\"fixture\", \"fixture_selector\", \"fixture_generator\"",
                      {"--set", "generator.name=fixture_generator", "--set", "selector.name=" + selector});
   };
-  for (const auto& job : with("fixture_selector")["jobs"]) {
+  const auto last = with("fixture_selector");
+  for (const auto& job : last["jobs"]) {
     CHECK(job["device"]["id"] == "fixture:0");
     CHECK(job["selected_because"] == "the last of 2 candidates");
   }
-  for (const auto& job : with("fixed")["jobs"]) CHECK(job["device"]["id"] == "cpu");
+  const auto first = with("fixed");
+  for (const auto& job : first["jobs"]) CHECK(job["device"]["id"] == "cpu");
 }
 
 TEST_CASE("a plugin's generator serves: the variant is its own") {
   const auto replaced = run_twice("\"dynamic_shaders\", \"fixture_generator\"",
                                   {"--device", "cpu", "--set", "generator.name=fixture_generator"});
   for (const auto& job : replaced["jobs"]) CHECK(job["variant"] == "fixture/forward");
-  for (const auto& job : run_twice("\"dynamic_shaders\", \"fixture_generator\"", {"--device", "cpu"})["jobs"]) {
+  const auto own = run_twice("\"dynamic_shaders\", \"fixture_generator\"", {"--device", "cpu"});
+  for (const auto& job : own["jobs"]) {
     CHECK(job["variant"] == "onednn");
   }
 }

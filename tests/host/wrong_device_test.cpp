@@ -88,8 +88,10 @@ TEST_CASE("the same device is verified where nothing is wrong, and nothing is cl
   const Finished right = run_jobs(folder, {"--verify"});
   INFO(right.err << right.out);
   REQUIRE(right.status == 0);
-  for (const auto& job : right.json()["jobs"]) CHECK(job["verified"] == true);
+  const auto right_json = right.json();
+  for (const auto& job : right_json["jobs"]) CHECK(job["verified"] == true);
   const Finished unasked = run_jobs(folder, {"--set", "plugin.fixture.wrong_at=1"});
   CHECK(unasked.status == 0);
-  for (const auto& job : unasked.json()["jobs"]) CHECK(job["verified"].is_null());
+  const auto unasked_json = unasked.json();
+  for (const auto& job : unasked_json["jobs"]) CHECK(job["verified"].is_null());
 }
