@@ -115,6 +115,7 @@ std::optional<MetaLedger::Line> MetaLedger::take(Line& line) {
 }
 
 std::uint64_t MetaLedger::write(const Digest& digest, const Line& news) {
+  if (!news.folder->holds(digest, StoredFile::program)) return 0;  // it was removed: nothing of it comes back
   const FileContents before = news.folder->read(digest, StoredFile::meta, most_meta_bytes);
   EntryMeta meta = meta_of(before);
   merge(meta, news.news);

@@ -1,4 +1,5 @@
 // kiln cache explain, persist, export and import as a person and as OpenGL meet them.
+#include "host/sample_jobs.hpp"
 #include "host/stored_cache.hpp"
 
 #include <catch2/catch.hpp>
@@ -10,21 +11,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr const char* tiny = R"(
-[[job]]
-name = "tiny"
-op = "conv2d"
-c = 3
-h = 32
-w = 32
-k = 16
-r = 3
-s = 3
-pad = 1
-input = "random:1"
-weights = "random:2"
-verify = true
-)";
+const std::string tiny = conv_3x3("tiny");
 
 // Its kernel is the same text whatever the device's vector width.
 constexpr const char* tiny_gemm = R"(
@@ -48,7 +35,7 @@ struct Machine {
     return run_kiln(std::move(words), {.environment = std::move(environment)});
   }
   Finished run(std::vector<std::string> more = {}, std::map<std::string, std::string> environment = {},
-               const char* jobs = tiny) const {
+               const std::string& jobs = tiny) const {
     std::vector<std::string> words = {"run", folder.write("tiny.toml", jobs), "--json", "--device", "opengl:0"};
     words.insert(words.end(), more.begin(), more.end());
     return kiln(std::move(words), std::move(environment));

@@ -1,5 +1,6 @@
 // What a run does with a cache folder that it cannot or may not write, or that others can.
 #include "host/kiln_process.hpp"
+#include "host/sample_jobs.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -16,21 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* layer = R"(
-[[job]]
-name = "layer"
-op = "conv2d"
-c = 8
-h = 40
-w = 40
-k = 32
-r = 3
-s = 3
-pad = 1
-input = "random:1"
-weights = "random:2"
-verify = true
-)";
+const std::string layer = conv_3x3("layer", {8, 40, 32});
 
 struct Place {
   TemporaryFolder folder;

@@ -1,4 +1,5 @@
 #include "host/kiln_process.hpp"
+#include "host/sample_jobs.hpp"
 
 #include "data/npy.hpp"
 
@@ -13,21 +14,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr const char* layer = R"(
-[[job]]
-name = "layer"
-op = "conv2d"
-c = 8
-h = 40
-w = 40
-k = 32
-r = 3
-s = 3
-pad = 1
-input = "random:1"
-weights = "random:2"
-verify = true
-)";
+const std::string layer = conv_3x3("layer", {8, 40, 32});
 
 const std::vector<std::string> as_nobody = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
 
@@ -35,8 +22,7 @@ const std::vector<std::string> as_nobody = {"setpriv", "--reuid=65534", "--regid
 
 TEST_CASE("EGL hidden: the CPU serves and the report says so") {
   const TemporaryFolder folder;
-  const auto file =
-      folder.write("l.toml", std::string(layer) + "[plugin.opengl]\negl_library = \"libEGL-hidden.so\"\n");
+  const auto file = folder.write("l.toml", layer + "[plugin.opengl]\negl_library = \"libEGL-hidden.so\"\n");
   const Finished finished = run_kiln({"run", file, "--json", "--device", "opengl:0", "--cache-dir", folder / "cache"});
   INFO(finished.err << finished.out);
   CHECK(finished.status == 0);
@@ -48,8 +34,7 @@ TEST_CASE("EGL hidden: the CPU serves and the report says so") {
 
 TEST_CASE("EGL hidden and fallback forbidden: status 3 and one clear message") {
   const TemporaryFolder folder;
-  const auto file =
-      folder.write("l.toml", std::string(layer) + "[plugin.opengl]\negl_library = \"libEGL-hidden.so\"\n");
+  const auto file = folder.write("l.toml", layer + "[plugin.opengl]\negl_library = \"libEGL-hidden.so\"\n");
   const Finished finished = run_kiln(
       {"run", file, "--device", "opengl:0", "--set", "device.fallback=never", "--cache-dir", folder / "cache"});
   CHECK(finished.status == 3);
@@ -137,7 +122,7 @@ TEST_CASE("a missing input is that job's failure alone; nothing is written") {
 
 TEST_CASE("a wrong key stops before anything runs") {
   const TemporaryFolder folder;
-  const auto file = folder.write("l.toml", std::string(layer) + "stirde = 2\n");
+  const auto file = folder.write("l.toml", layer + "stirde = 2\n");
   const Finished finished = run_kiln({"run", file, "--cache-dir", folder / "cache"});
   CHECK(finished.status == 2);
   CHECK_THAT(finished.err, Contains("stirde") && Contains("stride"));
@@ -189,7 +174,7 @@ TEST_CASE("a read-only cache folder costs nobody a result") {
 
 TEST_CASE("a full disk fails the job that writes, and leaves no half-written file") {
   const TemporaryFolder folder;
-  const auto file = folder.write("l.toml", std::string(layer) + "output = \"out.npy\"\n");
+  const auto file = folder.write("l.toml", layer + "output = \"out.npy\"\n");
   const Finished finished = run_kiln({"run", file, "--json", "--device", "cpu", "--cache-dir", folder / "cache"},
                                      {.folder = folder.path(), .most_file_bytes = 16384});
   INFO(finished.err << finished.out);

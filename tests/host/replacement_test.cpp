@@ -1,5 +1,6 @@
 // Each of the four interfaces replaced by a fixture's, and shown by what only the fixture's does.
 #include "host/kiln_process.hpp"
+#include "host/sample_jobs.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -8,23 +9,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr const char* tiny = R"(
-[[job]]
-name = "NAME"
-op = "conv2d"
-c = 3
-h = 16
-w = 16
-k = 4
-r = 3
-s = 3
-pad = 1
-input = "random:1"
-weights = "random:2"
-verify = true
-)";
-
-std::string named(const char* name) { return std::string(tiny).replace(std::string(tiny).find("NAME"), 4, name); }
+std::string named(const char* name) { return conv_3x3(name, {3, 16, 4}); }
 
 // One convolution, asked for twice, with the plugin cpu and those of `load`.
 nlohmann::json run_twice(const std::string& load, std::vector<std::string> more, std::string* talk = nullptr) {

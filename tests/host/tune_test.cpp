@@ -1,4 +1,5 @@
 #include "host/kiln_process.hpp"
+#include "host/sample_jobs.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -11,21 +12,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr const char* layer = R"(
-[[job]]
-name = "layer"
-op = "conv2d"
-c = 16
-h = 16
-w = 16
-k = 32
-r = 3
-s = 3
-pad = 1
-input = "random:1"
-weights = "random:2"
-verify = true
-)";
+const std::string layer = conv_3x3("layer", {16, 16, 32});
 
 Finished tune(const TemporaryFolder& folder, std::vector<std::string> more = {}, const ProcessOptions& options = {}) {
   std::vector<std::string> words = {

@@ -1,7 +1,7 @@
 #include "cache/admin/cache_root.hpp"
 #include "cache/admin/leftovers.hpp"
 #include "cache/driver_cache/driver_folders.hpp"
-#include "cache/folder/disk_use.hpp"
+#include "cache/folder/disk_bound.hpp"
 #include "cache/folder/open_folder.hpp"
 #include "cache/history/missed_keys.hpp"
 #include "cache/history/totals.hpp"
@@ -72,6 +72,7 @@ Result<CacheRemoval> clear_cache(const CacheConfig& cache, ClearScope scope) {
   unlinkat(folder, driver_caches_name, AT_REMOVEDIR);
   remove_root_file(folder, missed_keys_name, outcome);
   remove_root_file(folder, disk_use_name, outcome);
+  remove_root_file(folder, disk_walk_name, outcome);
   clear_notes(folder, outcome);
   if (scope == ClearScope::everything) {
     for (const char* name : learned_files) remove_root_file(folder, name, outcome);

@@ -2,8 +2,10 @@
 
 #include "cache/driver_cache/driver_pruning.hpp"
 #include "cache/folder/survey.hpp"
+#include "cache/history/brief_lock.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,6 +13,10 @@
 
 namespace kiln {
 namespace {
+
+constexpr std::chrono::milliseconds no_patience{0};
+// Of one publication, where others write an eighth of the bound as fast as that is removed.
+constexpr int most_walks = 8;
 
 std::uint64_t less(std::uint64_t from, std::uint64_t what) noexcept { return from - std::min(from, what); }
 
@@ -26,27 +32,41 @@ std::size_t DiskBound::published(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   untold_.published += bytes;
   if (use_) use_->add(bytes);
-  const auto file = figure_ == Figure::shared ? DiskUseFile::take(root_) : std::nullopt;
-  bool known = use_.has_value();
-  if (file) {
-    if (auto told = file->read(); told && known) {
-      told->add(untold_.published);
-      told->remove(untold_.removed);
-      use_ = told;
-    } else {
-      known = false;
-    }
-    untold_ = {};
+  std::size_t pruned = 0;
+  for (int walks = 0; walks < most_walks; ++walks) {
+    const Told told = tell();
+    if (!is_walk_due(told)) break;
+    const auto turn = told == Told::alone ? std::nullopt : BriefLock::take(root_, disk_walk_name, no_patience);
+    // Who walks adds what was told meanwhile. He may also have been stopped: nobody exceeds the bound for that for
+    // ever.
+    if (!turn && told != Told::alone && use_->since_walk() <= most_bytes_ / 4) break;
+    pruned += walk(told);
+    if (told == Told::alone) break;
   }
-  // Where a walk could not get below the bound, because what is in use takes it up, the next comes after some writing.
-  const bool over = use_ && use_->bytes() > most_bytes_ && use_->written > most_bytes_ / 64;
-  const bool walks = !known || over || use_->written > most_bytes_ / 8;
-  const std::size_t pruned = walks ? walk() : 0;
-  if (file) file->write(*use_);
   return pruned;
 }
 
-std::size_t DiskBound::walk() {
+DiskBound::Told DiskBound::tell() {
+  const auto file = figure_ == Figure::shared ? DiskUseFile::take(root_) : std::nullopt;
+  if (!file) return Told::alone;
+  const auto told = file->read();
+  const bool known = told && surveyed_;
+  use_ = told.value_or(DiskUse{});
+  use_->add(untold_.published);
+  use_->remove(untold_.removed);
+  untold_ = {};
+  file->write(*use_);
+  return known ? Told::known : Told::unknown;
+}
+
+bool DiskBound::is_walk_due(Told told) const noexcept {
+  if (told == Told::unknown || !surveyed_) return true;
+  // Where a walk could not get below the bound, because what is in use takes it up, the next comes after some writing.
+  return use_->since_walk() > most_bytes_ / 8 || (use_->bytes() > most_bytes_ && use_->since_walk() > most_bytes_ / 64);
+}
+
+std::size_t DiskBound::walk(Told told) {
+  const std::uint64_t published_before = told == Told::alone ? 0 : use_->published;
   Survey found = survey(root_, Sweep::yes);
   std::vector<DriverFolder> drivers = driver_folders(root_);
   std::uint64_t drivers_bytes = bytes_of(drivers);
@@ -58,8 +78,21 @@ std::size_t DiskBound::walk() {
     // An eighth is the programs' whatever a driver takes: a cache that keeps nothing would be of no use to anybody.
     pruned = prune(root_, found, std::max(less(enough, drivers_bytes), most_bytes_ / 8));
   }
-  use_ = DiskUse{found.bytes, drivers_bytes, 0};
+  surveyed_ = true;
+  settle({found.bytes, drivers_bytes}, published_before);
   return pruned;
+}
+
+void DiskBound::settle(DiskUse found, std::uint64_t published_before) {
+  const auto file = figure_ == Figure::shared ? DiskUseFile::take(root_) : std::nullopt;
+  if (file) {
+    // Some of it the walk has seen as well: a figure that is too high costs a walk, one that is too low the bound.
+    found.published = found.walked = published_before;
+    if (const auto told = file->read()) found.add(less(told->published, published_before));
+    file->write(found);
+    untold_ = {};  // the walk has seen it
+  }
+  use_ = found;
 }
 
 void DiskBound::removed(std::uint64_t bytes) {
@@ -70,7 +103,10 @@ void DiskBound::removed(std::uint64_t bytes) {
 
 std::uint64_t DiskBound::bytes() {
   const std::lock_guard lock(mutex_);
-  if (!use_) use_ = DiskUse{survey(root_, Sweep::no).bytes, bytes_of(driver_folders(root_)), 0};
+  if (!use_) {
+    use_ = DiskUse{survey(root_, Sweep::no).bytes, bytes_of(driver_folders(root_))};
+    surveyed_ = true;
+  }
   return use_->programs;
 }
 

@@ -16,7 +16,8 @@ namespace {
 // A figure takes microseconds to change. Who has it for longer walks, or was stopped: nobody waits for that.
 constexpr std::chrono::milliseconds patience{100};
 constexpr std::size_t digits = 20;  // of the largest number there is
-constexpr std::size_t text_bytes = 3 * (digits + 1);
+constexpr std::size_t numbers = 4;
+constexpr std::size_t text_bytes = numbers * (digits + 1);
 
 std::optional<std::uint64_t> number_in(std::string_view text) {
   std::uint64_t number = 0;
@@ -26,12 +27,12 @@ std::optional<std::uint64_t> number_in(std::string_view text) {
 
 }  // namespace
 
-void DiskUse::add(std::uint64_t published) noexcept {
-  programs += published;
-  written += published;
+void DiskUse::add(std::uint64_t bytes) noexcept {
+  programs += bytes;
+  published += bytes;
 }
 
-void DiskUse::remove(std::uint64_t removed) noexcept { programs -= std::min(programs, removed); }
+void DiskUse::remove(std::uint64_t bytes) noexcept { programs -= std::min(programs, bytes); }
 
 std::optional<DiskUseFile> DiskUseFile::take(int root) {
   auto lock = BriefLock::take(root, disk_use_name, patience);
@@ -46,15 +47,16 @@ std::optional<DiskUse> DiskUseFile::read() const {
   while (got < 0 && errno == EINTR);
   if (got != static_cast<ssize_t>(text.size())) return std::nullopt;
   const auto number = [&](std::size_t place) { return number_in({text.data() + place * (digits + 1), digits}); };
-  const auto programs = number(0), drivers = number(1), written = number(2);
-  if (!programs || !drivers || !written) return std::nullopt;
-  return DiskUse{*programs, *drivers, *written};
+  const auto programs = number(0), drivers = number(1), published = number(2), walked = number(3);
+  if (!programs || !drivers || !published || !walked || *walked > *published) return std::nullopt;
+  return DiskUse{*programs, *drivers, *published, *walked};
 }
 
 void DiskUseFile::write(const DiskUse& use) const noexcept {
   std::array<char, text_bytes + 1> text;
-  std::snprintf(text.data(), text.size(), "%020llu %020llu %020llu\n", static_cast<unsigned long long>(use.programs),
-                static_cast<unsigned long long>(use.drivers), static_cast<unsigned long long>(use.written));
+  const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
+  std::snprintf(text.data(), text.size(), "%020llu %020llu %020llu %020llu\n", number(use.programs),
+                number(use.drivers), number(use.published), number(use.walked));
   ssize_t put = -1;
   do put = pwrite(lock_.file(), text.data(), text_bytes, 0);
   while (put < 0 && errno == EINTR);

@@ -17,13 +17,15 @@ namespace kiln {
 inline constexpr const char* disk_use_name = "disk_use.lock";
 
 struct DiskUse {
-  std::uint64_t programs = 0;  // bytes in the folders of devices
-  std::uint64_t drivers = 0;   // bytes of the drivers' own caches, by the last walk
-  std::uint64_t written = 0;   // bytes published since the last walk
+  std::uint64_t programs = 0;   // bytes in the folders of devices
+  std::uint64_t drivers = 0;    // bytes of the drivers' own caches, by the last walk
+  std::uint64_t published = 0;  // bytes that were ever published, by those who tell each other
+  std::uint64_t walked = 0;     // what `published` was when the last walk began
 
   std::uint64_t bytes() const noexcept { return programs + drivers; }
-  void add(std::uint64_t published) noexcept;
-  void remove(std::uint64_t removed) noexcept;
+  std::uint64_t since_walk() const noexcept { return published - walked; }
+  void add(std::uint64_t bytes) noexcept;
+  void remove(std::uint64_t bytes) noexcept;
 };
 
 class DiskUseFile {

@@ -57,6 +57,13 @@ void survey_subfolder(int folder, std::size_t index, Sweep sweep, Survey& found)
   for (const auto& [digest, entry] : entries) found.entries.push_back(entry);
 }
 
+enum class Removal : std::uint8_t { invalid = 0, done, gone, failed };
+
+Removal remove_file(int folder, const std::string& name) {
+  if (unlinkat(folder, name.c_str(), 0) == 0) return Removal::done;
+  return errno == ENOENT ? Removal::gone : Removal::failed;
+}
+
 UniqueFd subfolder(int parent, const std::string& name) {
   return open_subfolder(parent, name, name, Create::no).value_or(UniqueFd());
 }
@@ -88,11 +95,12 @@ std::size_t prune(int root, Survey& found, std::uint64_t bytes) {
     const UniqueFd device = subfolder(root, found.folders[entry.folder]);
     const UniqueFd folder = device ? subfolder(device.get(), subfolder_of(entry.digest)) : UniqueFd();
     if (!folder) continue;
-    const bool program = unlinkat(folder.get(), file_name_of(entry.digest, ".bin").c_str(), 0) == 0;
-    const bool meta = unlinkat(folder.get(), file_name_of(entry.digest, ".meta").c_str(), 0) == 0;
-    if (!program && !meta) continue;
+    const Removal program = remove_file(folder.get(), file_name_of(entry.digest, ".bin"));
+    const Removal meta = remove_file(folder.get(), file_name_of(entry.digest, ".meta"));
+    if (program == Removal::failed || meta == Removal::failed) continue;
+    // What somebody else has removed since it was seen makes room as well.
     found.bytes -= std::min(found.bytes, entry.bytes);
-    ++removed;
+    if (program == Removal::done || meta == Removal::done) ++removed;
   }
   return removed;
 }

@@ -1,8 +1,10 @@
 // The bound on disk, the walk that keeps it, and what it sweeps on the way.
+#include "cache/folder/disk_bound.hpp"
 #include "cache/folder/disk_use.hpp"
 #include "cache/folder/new_file.hpp"
 #include "cache/folder/open_folder.hpp"
 #include "cache/folder/survey.hpp"
+#include "cache/history/brief_lock.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
 
@@ -204,6 +206,34 @@ TEST_CASE("cache::disk_bound: a driver that takes more than everything leaves an
   CHECK(end.said == "");
 }
 
+TEST_CASE("cache::disk_bound: what another process removed does not come back as a .meta when this one ends") {
+  Bounded place;
+  place.config.max_programs = 8;
+  {
+    const auto cache = place.open();
+    for (int i = 0; i < 3; ++i) REQUIRE(acquire(*cache, program_text(i), place.device));
+    for (int i = 0; i < 3; ++i) REQUIRE(acquire(*cache, program_text(i), place.device)->tier == Tier::memory);
+    const auto root = open_folder(place.config.directory, Create::no);
+    Survey found = survey(root->get(), Sweep::no);
+    REQUIRE(prune(root->get(), found, found.bytes / 2) == 2);
+  }
+  CHECK(place.files(".bin").size() == 1);
+  CHECK(place.files(".meta").size() == 1);
+}
+
+TEST_CASE("cache::survey: what somebody else removed between a walk's two halves counts as room") {
+  Bounded place;
+  const auto cache = place.open();
+  for (int i = 0; i < 8; ++i) REQUIRE(acquire(*cache, program_text(i), place.device));
+  const auto root = open_folder(place.config.directory, Create::no);
+  Survey mine = survey(root->get(), Sweep::no), others = mine;
+  const std::uint64_t half = mine.bytes / 2;
+  CHECK(prune(root->get(), others, half) == 4);
+  CHECK(prune(root->get(), mine, half) == 0);
+  CHECK(mine.bytes == bytes_below(place));
+  CHECK(place.files(".bin").size() == 4);
+}
+
 TEST_CASE("cache::disk_use: the figure that processes share is what there is, and one that is damaged is made anew") {
   Bounded place;
   const auto told = [&] {
@@ -223,7 +253,7 @@ TEST_CASE("cache::disk_use: the figure that processes share is what there is, an
   REQUIRE(acquire(*one, program_text(6), place.device));
   REQUIRE(told());
   CHECK(told()->programs == bytes_below(place));
-  CHECK(told()->written == 0);
+  CHECK(told()->since_walk() == 0);
   CHECK(one->stats().bytes_on_disk == bytes_below(place));
 }
 
@@ -241,6 +271,34 @@ TEST_CASE("cache::disk_use: who cannot have the figure goes on without, and tell
   }
   REQUIRE(acquire(*cache, program_text(2), place.device));
   CHECK(DiskUseFile::take(root->get())->read()->programs == bytes_below(place));
+}
+
+TEST_CASE("cache::disk_bound: while another process walks nobody else does, and what he then wrote is not lost") {
+  Bounded place;
+  const auto cache = place.open();
+  const auto root = [&] { return open_folder(place.config.directory, Create::no); };
+  REQUIRE(acquire(*cache, program_text(0), place.device));
+  const std::uint64_t entry = bytes_below(place);
+  const int over = static_cast<int>(bound / entry) + 2;
+  {
+    const auto walker = BriefLock::take(root()->get(), disk_walk_name, std::chrono::milliseconds(0));
+    REQUIRE(walker);
+    DiskUseFile::take(root()->get())->write({});  // as his last walk left it
+    int i = 1;
+    for (; bytes_below(place) < bound / 4; ++i) REQUIRE(acquire(*cache, program_text(i), place.device));
+    CHECK(DiskUseFile::take(root()->get())->read()->since_walk() == bytes_below(place) - entry);
+    CHECK(cache->stats().disk_evictions == 0);
+    SECTION("he ends: the next that is over the bound walks") {}
+    SECTION("he was stopped: over a quarter of the bound is waited for nobody") {
+      for (; i < over; ++i) REQUIRE(acquire(*cache, program_text(i), place.device));
+      CHECK(cache->stats().disk_evictions > 0);
+      CHECK(bytes_below(place) <= bound);
+    }
+  }
+  for (int i = over; i < 2 * over; ++i) REQUIRE(acquire(*cache, program_text(i), place.device));
+  CHECK(cache->stats().disk_evictions > 0);
+  CHECK(bytes_below(place) <= bound);
+  CHECK(DiskUseFile::take(root()->get())->read()->programs == bytes_below(place));
 }
 
 TEST_CASE("cache::survey: only folders of devices are walked, and links are not followed") {

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/cache/in_child.hpp"
+#include "core/cache/process/builds_at_once.hpp"
 #include "core/cache/process/shared.hpp"
 #include "core/cache/rendezvous.hpp"
 #include "core/cache/workplace.hpp"
@@ -105,21 +106,14 @@ TEST_CASE("runtime::warm: an empty cache is nothing to warm", "[runtime][warm]")
 TEST_CASE("runtime::warm: two processes on an empty cache build each program once, and at one time",
           "[runtime][warm]") {
   constexpr int count = 40;
-  struct Both {
-    std::atomic<int> ready{0}, building{0}, most{0}, builds{0}, dispatched{0};
+  struct Both : BuildsAtOnce {
+    std::atomic<int> ready{0}, dispatched{0};
   };
   Workplace place;
   Shared<Both> both;
   const auto warm = [&]() -> std::string {
     SyntheticDevice device;
-    device.on_build = [&](const KernelSource&) {
-      const int now = ++both->building;
-      int most = both->most;
-      while (most < now && !both->most.compare_exchange_weak(most, now)) continue;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      --both->building;
-      ++both->builds;
-    };
+    device.on_build = [&](const KernelSource&) { both->build(std::chrono::milliseconds(5)); };
     const auto cache = place.open();
     ++both->ready;
     const Deadline patience = Deadline::after(std::chrono::seconds(60));

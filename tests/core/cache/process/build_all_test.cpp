@@ -1,6 +1,7 @@
 // build_all: every request answered, in its place, and the work shared among threads and among processes.
 #include "cache/build_all.hpp"
 #include "core/cache/in_child.hpp"
+#include "core/cache/process/builds_at_once.hpp"
 #include "core/cache/process/shared.hpp"
 #include "core/cache/rendezvous.hpp"
 #include "core/cache/workplace.hpp"
@@ -78,20 +79,10 @@ TEST_CASE("cache::build_all: its threads build at one time, each program once, a
 
 TEST_CASE("cache::build_all: two processes that start on nothing build at one time") {
   Workplace place;
-  struct Both {
-    std::atomic<int> building{0}, most{0}, builds{0};
-  };
-  Shared<Both> both;
+  Shared<BuildsAtOnce> both;
   const auto build = [&]() -> std::string {
     SyntheticDevice device;
-    device.on_build = [&](const KernelSource&) {
-      const int now = ++both->building;
-      int most = both->most;
-      while (most < now && !both->most.compare_exchange_weak(most, now)) continue;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      --both->building;
-      ++both->builds;
-    };
+    device.on_build = [&](const KernelSource&) { both->build(std::chrono::milliseconds(5)); };
     const auto cache = place.open();
     const Wanted wanted(40, device);
     return fault_of(build_all(*cache, wanted.requests));

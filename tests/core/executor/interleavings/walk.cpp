@@ -1,0 +1,224 @@
+#include "core/executor/interleavings/walk.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+namespace kiln::test {
+
+using executor::Claim;
+using executor::Lane;
+using executor::lane_count;
+using executor::SlotPipeline;
+using executor::Timeline;
+using executor::Wake;
+
+Walk::Walk(const Scenario& scenario)
+    : scenario_(scenario), device_(std::make_shared<SteppedDevice>(scenario.small ? 1'000 : 50'000)) {
+  ExecutorContext context;
+  context.config.in_flight = scenario.slots;
+  pipeline_ = std::make_unique<SlotPipeline>(device_, context);
+  for (int i = 0; i < job_count; ++i) {
+    const bool failing = i + 1 == scenario.fails;  // found out by the upload lane
+    Job job = add_one(device_, std::vector<float>(failing ? SteppedDevice::refused_floats : 1, static_cast<float>(i)));
+    if (failing && scenario.unordered) job.submission.completion = Completion::unordered;
+    if (scenario.late && i + 1 == scenario.hastens) job.submission.deadline = {Clock::now()};
+    jobs_.push_back(std::move(job));
+  }
+  if (scenario.small) learn_that_jobs_are_small();
+}
+
+bool Walk::can(int actor) const {
+  switch (actor) {
+    case submitter: {
+      const std::lock_guard lock(pipeline_->mutex());
+      return submitted_ + refused_ < job_count && submitter_awake_;
+    }
+    case device:
+      return device_->can_work();
+    case waiter:
+      return taken_ < submitted_ && pipeline_->timeline().state(fence_of(taken_ + 1)) == Timeline::State::finished;
+    case canceller:
+      return scenario_.cancels != 0 && !cancel_tried_ && submitted_ >= scenario_.cancels;
+    case hasty_waiter:
+      return scenario_.hastens != 0 && !hastened_ && submitted_ >= scenario_.hastens && taken_ < scenario_.hastens;
+    case loser:
+      return scenario_.loses && !device_->lost();
+    default: {
+      const auto lane = static_cast<std::size_t>(actor - lanes);
+      // The retire lane asks the device, which wakes whoever waits for it.
+      if (claims_[lane] && static_cast<Lane>(lane) == Lane::retire && !worked_[lane]) return retire_awake();
+      return claims_[lane] || awake_[lane];
+    }
+  }
+}
+
+void Walk::step(int actor) {
+  switch (actor) {
+    case submitter:
+      return submit();
+    case device:
+      return device_->work();
+    case waiter:
+      return take();
+    case canceller:
+      return cancel();
+    case hasty_waiter:
+      return hasten();
+    case loser:
+      return device_->lose();
+    default:
+      return lane(static_cast<Lane>(actor - lanes));
+  }
+}
+
+std::string Walk::state() const {
+  std::ostringstream text;
+  text << submitted_ << refused_ << submitter_awake_ << taken_ << cancel_tried_ << cancelled_ << hastened_
+       << device_->submitted() << device_->worked() << device_->lost() << pipeline_->lost() << dispatched_;
+  for (std::size_t i = 0; i < lane_count; ++i) {
+    text << '|' << awake_[i] << worked_[i];
+    for (std::size_t s = 0; s < claims_[i].seats.size(); ++s) {
+      text << claims_[i].seats[s]->value << (claims_[i].seats[s]->cancelled ? 'c' : '.')
+           << (claims_[i].seats[s]->over ? 'o' : '.');
+    }
+  }
+  for (int i = 1; i <= job_count; ++i) {
+    text << '/' << static_cast<int>(pipeline_->timeline().state(fence_of(i)));
+  }
+  const std::lock_guard lock(pipeline_->mutex());
+  for (const Lane lane : {Lane::upload, Lane::dispatch, Lane::retire}) {
+    text << pipeline_->ready(lane) << (pipeline_->next(lane) != nullptr ? pipeline_->next(lane)->value : 0);
+  }
+  text << pipeline_->idle();
+  return text.str();
+}
+
+bool Walk::retire_awake() const {
+  const auto* const slot = static_cast<const executor::Slot*>(claims_[2].seats.front());
+  return slot->over || slot->device_value == 0 || device_->worked() >= slot->device_value || device_->lost();
+}
+
+void Walk::learn_that_jobs_are_small() {
+  Wake told;
+  {
+    const std::lock_guard lock(pipeline_->mutex());
+    pipeline_->enter(*pipeline_->take_free(), add_one(device_, {0}).submission, {}, now_ns(), told);
+  }
+  for (const Lane which : {Lane::upload, Lane::dispatch, Lane::retire}) {
+    Claim claim = pipeline_->begin(which, std::nullopt);
+    if (which == Lane::upload) pipeline_->upload(claim);
+    if (which == Lane::dispatch) pipeline_->dispatch(claim);
+    if (which == Lane::dispatch) device_->work();
+    if (which == Lane::retire) pipeline_->retire(claim, {Clock::now()});
+    pipeline_->end(claim);
+  }
+  if (!pipeline_->timeline().wait(1, {Clock::now()}, {})) broken = "the job before the walk failed";
+}
+
+void Walk::wake(const Wake& told) {
+  for (std::size_t i = 0; i < lane_count; ++i) awake_[i] = awake_[i] || told.lanes[i];
+  submitter_awake_ = submitter_awake_ || told.submitter;
+  if (!pipeline_->lost()) return;
+  awake_.fill(true);
+  submitter_awake_ = true;
+}
+
+void Walk::submit() {
+  Wake told;
+  {
+    const std::lock_guard lock(pipeline_->mutex());
+    if (!pipeline_->refusal().ok()) {
+      if (pipeline_->refusal().code != StatusCode::device_lost) broken = "refused: " + pipeline_->refusal().text();
+      ++refused_;
+      return;
+    }
+    executor::Slot* const slot = pipeline_->take_free();
+    if (slot == nullptr) {
+      submitter_awake_ = false;
+      return;
+    }
+    const std::uint64_t value =
+        pipeline_->enter(*slot, jobs_[static_cast<std::size_t>(submitted_)].submission,
+                         jobs_[static_cast<std::size_t>(submitted_)].submission.deadline, now_ns(), told);
+    ++submitted_;
+    if (value != fence_of(submitted_)) broken = "a value was skipped";
+  }
+  wake(told);
+}
+
+void Walk::lane(Lane which) {
+  const auto i = static_cast<std::size_t>(which);
+  if (!claims_[i]) {
+    claims_[i] = pipeline_->begin(which, std::nullopt);
+    awake_[i] = static_cast<bool>(claims_[i]);
+    worked_[i] = false;
+    return;
+  }
+  if (!worked_[i]) {
+    if (which == Lane::upload) pipeline_->upload(claims_[i]);
+    if (which == Lane::dispatch) dispatch(claims_[i]);
+    if (which == Lane::retire && !pipeline_->retire(claims_[i], {Clock::now()})) {
+      broken = "the device had finished, and retire() did not see it";
+    }
+    worked_[i] = true;
+    return;
+  }
+  const Wake told = pipeline_->end(claims_[i]);
+  claims_[i] = {};
+  awake_[i] = true;  // it looks again by itself
+  wake(told);
+}
+
+void Walk::dispatch(Claim& claim) {
+  dispatched_ += '[';
+  for (std::size_t s = 0; s < claim.seats.size(); ++s) dispatched_ += std::to_string(claim.seats[s]->value);
+  most_together = std::max(most_together, claim.seats.size());
+  pipeline_->dispatch(claim);
+}
+
+void Walk::take() {
+  const auto value = fence_of(taken_ + 1);
+  const auto result = pipeline_->timeline().wait(value, {Clock::now()}, {});
+  const auto i = static_cast<std::size_t>(taken_);
+  ++taken_;
+  const bool may_fail = taken_ == scenario_.fails || (cancelled_ && taken_ == scenario_.cancels);
+  const bool may_be_lost = device_->lost() && !result && result.error().code == StatusCode::device_lost;
+  if (!result) {
+    if (!may_fail && !may_be_lost) broken = "job " + std::to_string(value) + " failed: " + result.error().text();
+    if (cancelled_ && taken_ == scenario_.cancels && result.error().code != StatusCode::cancelled) {
+      broken = "a cancelled job answers " + result.error().text();
+    }
+  } else if (cancelled_ && taken_ == scenario_.cancels) {
+    broken = "a job that was cancelled has run";
+  } else if (values_of(*jobs_[i].output) != std::vector<float>{static_cast<float>(i) + 1}) {
+    broken = "job " + std::to_string(value) + ": early or overwritten result";
+  }
+  if (pipeline_->timeline().wait(value, {Clock::now()}, {})) broken = "a result was there twice";
+}
+
+void Walk::hasten() {
+  hastened_ = true;
+  const auto fence = fence_of(scenario_.hastens);
+  if (pipeline_->timeline().state(fence) == Timeline::State::finished) return;
+  const auto result = pipeline_->timeline().wait(fence, {Clock::now()}, {});
+  if (result) {
+    broken = "a job that is not finished has a result";
+  } else if (result.error().code != StatusCode::timeout) {
+    broken = "who does not wait long enough is answered " + result.error().text();
+  } else if ((result.error().message.find("at the job's deadline") != std::string::npos) != scenario_.late) {
+    broken = "of the wrong deadline: " + result.error().text();
+  }
+}
+
+void Walk::cancel() {
+  cancel_tried_ = true;
+  Wake told;
+  const Status status = pipeline_->cancel(fence_of(scenario_.cancels), told);
+  cancelled_ = status.ok();
+  if (!status.ok() && status.code != StatusCode::unavailable && status.code != StatusCode::not_found) {
+    broken = "cancel: " + status.text();
+  }
+  wake(told);
+}
+
+}  // namespace kiln::test

@@ -1,0 +1,92 @@
+// Walk: three jobs through a slot pipeline in one chosen order of steps, told step by step who moves next.
+//
+// Every actor that has a thread in a real executor (submitter, lanes, device, waiter, canceller) is one here that moves
+// when it is told to and only while its thread would be awake: a wake-up that is lost leaves nobody who can move.
+// Thread-safety: one thread. Ownership: owns its device and its pipeline.
+#pragma once
+
+#include "core/executor/interleavings/stepped_device.hpp"
+#include "core/executor/jobs.hpp"
+#include "executor/slot_pipeline.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kiln::test {
+
+constexpr int job_count = 3;
+
+struct Scenario {
+  std::uint32_t slots = 3;
+  int cancels = 0;         // this job, from 1, by somebody at any time; 0: nobody
+  int fails = 0;           // this job's upload, from 1
+  bool unordered = false;  // the one that fails
+  bool small = false;      // the device is done so soon that jobs which wait together share a submission
+  bool loses = false;      // the device is lost at any time
+  int hastens = 0;         // this job, from 1, is waited for at any time by somebody who leaves at once
+  bool late = false;       // the deadline of that job has passed from the start
+};
+
+class Walk {
+ public:
+  enum Actor : int {
+    submitter = 0,
+    lanes,
+    device = lanes + static_cast<int>(executor::lane_count),
+    waiter,
+    canceller,
+    hasty_waiter,
+    loser,
+    actor_count
+  };
+
+  explicit Walk(const Scenario& scenario);
+  bool can(int actor) const;
+  void step(int actor);
+  bool over() const { return taken_ + refused_ == job_count; }
+  // Equal for walks that can go on in the same ways only.
+  std::string state() const;
+
+  // What a promise was broken by; empty: none.
+  std::string broken;
+  std::size_t most_together = 0;  // jobs of one submission
+
+ private:
+  bool retire_awake() const;
+
+  // The fence of a job, from 1.
+  std::uint64_t fence_of(int job) const { return static_cast<std::uint64_t>(job) + (scenario_.small ? 1 : 0); }
+
+  // One job more, before the walk begins.
+  void learn_that_jobs_are_small();
+  void wake(const executor::Wake& told);
+  void submit();
+
+  // Three steps: claim, work, pass on.
+  void lane(executor::Lane which);
+  void dispatch(executor::Claim& claim);
+  void take();
+  void hasten();
+  void cancel();
+
+  const Scenario scenario_;
+  std::shared_ptr<SteppedDevice> device_;
+  std::unique_ptr<executor::SlotPipeline> pipeline_;
+  std::vector<Job> jobs_;
+  std::array<executor::Claim, executor::lane_count> claims_;
+  std::array<bool, executor::lane_count> worked_{};
+  std::array<bool, executor::lane_count> awake_{};
+  bool submitter_awake_ = true;
+  bool cancel_tried_ = false;
+  bool cancelled_ = false;
+  bool hastened_ = false;
+  std::string dispatched_;  // which fences went to the device together
+  int submitted_ = 0;
+  int refused_ = 0;
+  int taken_ = 0;
+};
+
+}  // namespace kiln::test

@@ -1,0 +1,24 @@
+// Jobs that the host's tests run: small, with random data, and verified.
+//
+// Thread-safety: values. Ownership: values.
+#pragma once
+
+#include <string>
+
+namespace kiln::test {
+
+struct Extents {
+  int channels = 3;
+  int size = 32;  // height and width
+  int filters = 16;
+};
+
+// A convolution 3x3, stride 1, padded, as one [[job]] of a file; keys of its own or tables may follow.
+inline std::string conv_3x3(const std::string& name, Extents extents = {}) {
+  const std::string size = std::to_string(extents.size);
+  return "\n[[job]]\nname = \"" + name + "\"\nop = \"conv2d\"\nc = " + std::to_string(extents.channels) +
+         "\nh = " + size + "\nw = " + size + "\nk = " + std::to_string(extents.filters) +
+         "\nr = 3\ns = 3\npad = 1\ninput = \"random:1\"\nweights = \"random:2\"\nverify = true\n";
+}
+
+}  // namespace kiln::test
