@@ -8,6 +8,7 @@
 // outputs are poisoned first and compared with the double-precision reference outside the clock.
 #include <kiln/plugin.hpp>
 
+#include "layer_table.hpp"
 #include "reference/compare.hpp"
 
 #include <dlfcn.h>
@@ -17,14 +18,12 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
 #include <random>
 #include <span>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -34,31 +33,6 @@ namespace {
 using kiln::Conv2dSpec;
 using Tag = dnnl::memory::format_tag;
 constexpr auto f32 = dnnl::memory::data_type::f32;
-
-struct Layer {
-  std::string name;
-  Conv2dSpec spec;
-};
-
-std::vector<Layer> read_table(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error(path + ": cannot be opened");
-  std::vector<Layer> layers;
-  std::string line;
-  for (std::getline(file, line); std::getline(file, line);) {
-    std::replace(line.begin(), line.end(), ',', ' ');
-    std::istringstream words(line);
-    Layer layer;
-    Conv2dSpec& spec = layer.spec;
-    words >> layer.name >> spec.n >> spec.c >> spec.h >> spec.w >> spec.k >> spec.r >> spec.s >> spec.stride_y >>
-        spec.pad_y >> spec.groups;
-    if (!words) throw std::runtime_error(path + ": row '" + line + "'");
-    spec.stride_x = spec.stride_y;
-    spec.pad_x = spec.pad_y;
-    layers.push_back(layer);
-  }
-  return layers;
-}
 
 struct Tensor {
   explicit Tensor(std::int64_t elements)
@@ -301,8 +275,8 @@ int compare(const std::string& table, int pairs) {
   double logs = 0;
   double least = std::numeric_limits<double>::infinity();
   bool right = true;
-  const std::vector<Layer> layers = read_table(table);
-  for (const Layer& layer : layers) {
+  const std::vector<kiln::bench::Layer> layers = kiln::bench::read_layer_table(table);
+  for (const kiln::bench::Layer& layer : layers) {
     Problem problem(layer.spec, random);
     problem.kiln_output.poison();
     problem.peer_output.poison();

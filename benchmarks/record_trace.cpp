@@ -9,25 +9,21 @@
 #include <kiln/plugin_loader.hpp>
 #include <kiln/program.hpp>
 
+#include "layer_table.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <map>
 #include <random>
 #include <set>
-#include <sstream>
 #include <stdexcept>
 
 namespace {
 
 using namespace kiln;
-
-struct Layer {
-  std::string name;
-  Conv2dSpec spec;
-};
+using bench::Layer;
 
 template <class T>
 T need(Result<T> result, const std::string& what) {
@@ -36,22 +32,8 @@ T need(Result<T> result, const std::string& what) {
 }
 
 void append_table(std::vector<Layer>& layers, const std::string& network) {
-  const std::string path = KILN_SOURCE_DIR "/tests/data/workloads/" + network + ".csv";
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error(path + ": cannot be opened");
-  std::string line;
-  for (std::getline(file, line); std::getline(file, line);) {
-    std::replace(line.begin(), line.end(), ',', ' ');
-    std::istringstream words(line);
-    Layer layer;
-    Conv2dSpec& spec = layer.spec;
-    words >> layer.name >> spec.n >> spec.c >> spec.h >> spec.w >> spec.k >> spec.r >> spec.s >> spec.stride_y >>
-        spec.pad_y >> spec.groups;
-    if (!words) throw std::runtime_error(path + ": row '" + line + "'");
-    spec.stride_x = spec.stride_y;
-    spec.pad_x = spec.pad_y;
-    layer.name = network + "/" + layer.name;
-    layers.push_back(layer);
+  for (Layer& layer : bench::read_layer_table(KILN_SOURCE_DIR "/tests/data/workloads/" + network + ".csv")) {
+    layers.push_back({network + "/" + layer.name, layer.spec});
   }
 }
 

@@ -16,6 +16,8 @@ namespace {
 
 namespace po = boost::program_options;
 
+constexpr std::uint32_t most_jobs_at_once = 64;
+
 // Every option there is; verbs take some of them.
 po::options_description all_options() {
   po::options_description options;
@@ -39,6 +41,7 @@ po::options_description all_options() {
   add("device", po::value<std::string>()->value_name("ID"), "the device for every job: cpu, opengl:0, amdgpu:0");
   add("verify", po::bool_switch(), "compare every full output with an independent reference, outside the clock");
   add("repeat", po::value<std::int64_t>()->value_name("N"), "run each job N times (default 1)");
+  add("jobs", po::value<std::int64_t>()->value_name("N"), "run N jobs at one time (default 1)");
   add("json", po::bool_switch(), "machine-readable result");
   add("output", po::value<std::string>()->value_name("FILE"), "write the result to FILE instead of standard output");
   add("trace", po::value<std::string>()->value_name("FILE"),
@@ -152,6 +155,13 @@ std::string verb_names(const std::string& word) {
 std::optional<std::string> text_of(const po::variables_map& given, const char* name) {
   if (given.count(name) == 0) return std::nullopt;
   return given[name].as<std::string>();
+}
+
+// From 1 on.
+Result<std::uint32_t> count_of(const po::variables_map& given, const std::string& name, std::uint32_t most) {
+  const std::int64_t count = given[name].as<std::int64_t>();
+  if (count >= 1 && count <= most) return static_cast<std::uint32_t>(count);
+  return invalid_argument("--" + name + " " + std::to_string(count) + ": expected 1 to " + std::to_string(most));
 }
 
 Status no_such_verb(const std::vector<std::string>& words) {
@@ -290,11 +300,14 @@ Result<Options> parse_options(int argc, char** argv) {
   options.verify = given["verify"].as<bool>();
   options.json = given["json"].as<bool>();
   if (given.count("repeat") != 0) {
-    const std::int64_t repeat = given["repeat"].as<std::int64_t>();
-    if (repeat < 1 || repeat > 1'000'000) {
-      return invalid_argument("--repeat " + std::to_string(repeat) + ": expected 1 to 1000000");
-    }
-    options.repeat = static_cast<std::uint32_t>(repeat);
+    const auto repeat = count_of(given, "repeat", 1'000'000);
+    if (!repeat) return repeat.error();
+    options.repeat = *repeat;
+  }
+  if (given.count("jobs") != 0) {
+    const auto jobs = count_of(given, "jobs", most_jobs_at_once);
+    if (!jobs) return jobs.error();
+    options.jobs = *jobs;
   }
   if (const auto file = text_of(given, "output")) options.output = *file;
   if (const auto file = text_of(given, "trace")) options.trace = *file;

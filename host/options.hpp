@@ -77,6 +77,7 @@ struct Options {
   std::string device;  // --device; empty: as configured
   bool verify = false;
   std::optional<std::uint32_t> repeat;
+  std::uint32_t jobs = 1;  // of a run: so many at one time
   bool json = false;
   std::optional<std::filesystem::path> output;
   std::optional<std::filesystem::path> trace;  // --trace

@@ -10,26 +10,21 @@
 #include <kiln/plugin_loader.hpp>
 
 #include "gl_conv/contender.hpp"
+#include "layer_table.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 
 namespace {
 
 using namespace kiln;
+using bench::Layer;
 using benchmarks::Contender;
 using benchmarks::Problem;
 using benchmarks::Times;
-
-struct Layer {
-  std::string name;
-  Conv2dSpec spec;
-};
 
 template <class T>
 T need(Result<T> result, const std::string& what) {
@@ -38,23 +33,10 @@ T need(Result<T> result, const std::string& what) {
 }
 
 std::vector<Layer> read_table(const std::string& path, const std::string& names) {
-  std::ifstream file(path);
-  if (!file) throw std::runtime_error(path + ": cannot be opened");
-  std::vector<Layer> layers;
-  std::string line;
-  for (std::getline(file, line); std::getline(file, line);) {
-    std::replace(line.begin(), line.end(), ',', ' ');
-    std::istringstream words(line);
-    Layer layer;
-    Conv2dSpec& spec = layer.spec;
-    words >> layer.name >> spec.n >> spec.c >> spec.h >> spec.w >> spec.k >> spec.r >> spec.s >> spec.stride_y >>
-        spec.pad_y >> spec.groups;
-    if (!words) throw std::runtime_error(path + ": row '" + line + "'");
-    spec.stride_x = spec.stride_y;
-    spec.pad_x = spec.pad_y;
-    if (names == "all" || ("," + names + ",").find("," + layer.name + ",") != std::string::npos)
-      layers.push_back(layer);
-  }
+  std::vector<Layer> layers = bench::read_layer_table(path);
+  if (names == "all") return layers;
+  const std::string wanted = "," + names + ",";
+  std::erase_if(layers, [&](const Layer& layer) { return wanted.find("," + layer.name + ",") == std::string::npos; });
   return layers;
 }
 

@@ -29,6 +29,7 @@ struct PlannedPrograms {
 };
 
 struct OneGenerator {
+  std::string plugin;
   std::vector<Dialect> dialects;
   std::unique_ptr<KernelGenerator> generator;
 };
@@ -54,7 +55,7 @@ struct Runtime::Parts {
   std::unique_ptr<ProgramCache> cache;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<DeviceSelector> selector;
-  std::vector<OneGenerator> generators;  // preferred first
+  std::vector<OneGenerator> generators;  // the configured one first
   PlanMemo memo;
   ResourceUse resources;
   mutable std::mutex warm_mutex;
@@ -68,6 +69,8 @@ struct Runtime::Parts {
   Parts(const Config& chosen, const Registry& registry, Log to)
       : config(chosen), log(to), devices(config, registry, log, counters) {}
 
+  // The configured one where it writes what the device reads, else that of the plugin which brought the device, else
+  // any; by the device's dialects, best first. nullptr: none writes any of them.
   std::pair<KernelGenerator*, Dialect> generator_for(const DeviceInfo& device) const;
   Result<std::vector<DeviceInfo>> candidates(const RunRequest& request, const std::set<std::string>& refused,
                                              RunReport& report);

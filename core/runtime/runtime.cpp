@@ -70,9 +70,9 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
     const auto keys = registry.config_keys().find(registered->plugin);
     PluginSettings settings;
     if (keys != registry.config_keys().end()) settings = plugin_settings(config, registered->plugin, keys->second);
-    auto generator = registered->make({log, config.cache.directory, std::move(settings)});
+    auto generator = registered->make({log, config.cache.directory, config.cache.read_only, std::move(settings)});
     if (!generator) return std::move(generator).error().within("generator of plugin '" + registered->plugin + "'");
-    parts->generators.push_back({registered->dialects, std::move(generator).value()});
+    parts->generators.push_back({registered->plugin, registered->dialects, std::move(generator).value()});
   }
   if (config.cache.warm != "none") {
     parts->warming = std::make_unique<BackgroundWarming>(

@@ -64,6 +64,7 @@ std::string run_json(const RunOutcome& outcome) {
   json["kiln"] = version;
   json["jobs"] = Json::array();
   for (const JobOutcome& job : outcome.jobs) json["jobs"].push_back(job_json(job));
+  json["total_ms"] = ms(outcome.total_ns);
   const RejectedCounts& rejected = outcome.cache.rejected;
   json["cache"] = {{"memory_hits", outcome.cache.memory_hits},
                    {"disk_hits", outcome.cache.disk_hits},

@@ -19,7 +19,8 @@ struct JobOutcome {
 };
 
 struct RunOutcome {
-  std::vector<JobOutcome> jobs;
+  std::vector<JobOutcome> jobs;  // in the order of the file
+  std::uint64_t total_ns = 0;    // from main() to the end of the last job
   CacheStats cache;
   std::uint64_t builds = 0;
   std::uint64_t prepared = 0;

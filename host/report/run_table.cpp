@@ -53,10 +53,12 @@ std::string run_table(const RunOutcome& outcome, Colour colour) {
   char line[256];
   std::snprintf(
       line, sizeof line,
-      "programs: %llu built, %llu from disk, %llu from memory, %llu prepared · driver's cache: %s · saved %.0f ms\n",
+      "programs: %llu built, %llu from disk, %llu from memory, %llu prepared · driver's cache: %s · saved %.0f ms\n"
+      "jobs: %zu in %s ms\n",
       static_cast<unsigned long long>(outcome.builds), static_cast<unsigned long long>(cache.disk_hits),
       static_cast<unsigned long long>(cache.memory_hits), static_cast<unsigned long long>(outcome.prepared),
-      driver_cache_of(outcome.jobs).c_str(), std::round(cache.saved_ms) + 0.0);  // no "-0"
+      driver_cache_of(outcome.jobs).c_str(), std::round(cache.saved_ms) + 0.0,  // no "-0"
+      outcome.jobs.size(), ms_text(outcome.total_ns).c_str());
   return text + line;
 }
 

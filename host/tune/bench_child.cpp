@@ -34,20 +34,28 @@ Result<TensorArgument> tensor_of(std::string_view source, const Shape& shape, bo
   return TensorArgument{std::move(tensor).value(), nullptr};
 }
 
-Status add_tensors(const Conv2dSpec& spec, RunRequest& request) {
+Status add_tensors(const Shape& input, const Shape& weights, Bias bias, const Shape& output, RunRequest& request) {
   const auto add = [&](std::string_view source, const Shape& shape, bool constant) -> Status {
     auto tensor = tensor_of(source, shape, constant);
     if (!tensor) return std::move(tensor).error();
     request.tensors.push_back(std::move(*tensor));
     return {};
   };
-  if (Status status = add("random:1", {spec.n, spec.c, spec.h, spec.w}, false); !status.ok()) return status;
-  if (Status status = add("random:2", {spec.k, spec.c / spec.groups, spec.r, spec.s}, true); !status.ok())
-    return status;
-  if (spec.bias == Bias::per_channel) {
-    if (Status status = add("random:3", {spec.k}, true); !status.ok()) return status;
+  if (Status status = add("random:1", input, false); !status.ok()) return status;
+  if (Status status = add("random:2", weights, true); !status.ok()) return status;
+  if (bias == Bias::per_channel) {
+    if (Status status = add("random:3", {output[1]}, true); !status.ok()) return status;
   }
-  return add("random:4", {spec.n, spec.k, spec.out_h(), spec.out_w()}, false);
+  return add("random:4", output, false);
+}
+
+Status add_tensors(const Conv2dSpec& spec, RunRequest& request) {
+  return add_tensors({spec.n, spec.c, spec.h, spec.w}, {spec.k, spec.c / spec.groups, spec.r, spec.s}, spec.bias,
+                     {spec.n, spec.k, spec.out_h(), spec.out_w()}, request);
+}
+
+Status add_tensors(const GemmSpec& spec, RunRequest& request) {
+  return add_tensors({spec.m, spec.k}, {spec.k, spec.n}, spec.bias, {spec.m, spec.n}, request);
 }
 
 // The variants of a kernel that Kiln cannot compute are right where they do what the first of them does.
@@ -107,12 +115,15 @@ Status open(Bench& bench, const BenchSetup& setup) {
   auto runtime = Runtime::create(bench.config, bench.registry, {});
   if (!runtime) return std::move(runtime).error();
   bench.runtime = std::move(*runtime);
-  const auto* conv = std::get_if<Conv2dSpec>(&setup.subject);
-  if (conv == nullptr) return open_kernel(bench, std::get<std::string>(setup.subject), setup.device);
+  if (const auto* job = std::get_if<std::string>(&setup.subject)) return open_kernel(bench, *job, setup.device);
   bench.request.name = "tune";
-  bench.request.spec = *conv;
   bench.request.device = setup.device;
-  return add_tensors(*conv, bench.request);
+  const auto take = [&](const auto& spec) {
+    bench.request.spec = spec;
+    return add_tensors(spec, bench.request);
+  };
+  if (const auto* gemm = std::get_if<GemmSpec>(&setup.subject)) return take(*gemm);
+  return take(std::get<Conv2dSpec>(setup.subject));
 }
 
 Status status_of(const RunReport& report) {

@@ -37,6 +37,24 @@ Conv2dSpec conv_of(const Json& json) {
   return spec;
 }
 
+Json json_of(const GemmSpec& spec) {
+  return {{"m", spec.m},
+          {"n", spec.n},
+          {"k", spec.k},
+          {"bias", static_cast<int>(spec.bias)},
+          {"activation", static_cast<int>(spec.activation)}};
+}
+
+GemmSpec gemm_of(const Json& json) {
+  GemmSpec spec;
+  spec.m = json.at("m").get<std::int64_t>();
+  spec.n = json.at("n").get<std::int64_t>();
+  spec.k = json.at("k").get<std::int64_t>();
+  spec.bias = static_cast<Bias>(json.at("bias").get<int>());
+  spec.activation = static_cast<Activation>(json.at("activation").get<int>());
+  return spec;
+}
+
 constexpr StatusCode codes[] = {StatusCode::invalid_argument, StatusCode::not_found,   StatusCode::unsupported,
                                 StatusCode::unavailable,      StatusCode::corrupt,     StatusCode::io,
                                 StatusCode::timeout,          StatusCode::device_lost, StatusCode::internal};
@@ -46,14 +64,17 @@ constexpr StatusCode codes[] = {StatusCode::invalid_argument, StatusCode::not_fo
 std::string to_line(const BenchSetup& setup) {
   const ConfigSources& sources = setup.sources;
   const auto* conv = std::get_if<Conv2dSpec>(&setup.subject);
+  const auto* gemm = std::get_if<GemmSpec>(&setup.subject);
+  const auto* job = std::get_if<std::string>(&setup.subject);
   const Json json = {{"file", sources.file ? Json(sources.file->string()) : Json(nullptr)},
                      {"environment", sources.environment},
                      {"set", sources.set},
                      {"cache_directory", or_null(sources.cache_directory)},
                      {"plugin_path", or_null(sources.plugin_path)},
                      {"device", setup.device},
-                     {"spec", conv == nullptr ? Json(nullptr) : json_of(*conv)},
-                     {"job", conv == nullptr ? Json(std::get<std::string>(setup.subject)) : Json(nullptr)}};
+                     {"conv2d", conv == nullptr ? Json(nullptr) : json_of(*conv)},
+                     {"gemm", gemm == nullptr ? Json(nullptr) : json_of(*gemm)},
+                     {"job", job == nullptr ? Json(nullptr) : Json(*job)}};
   return json_text(json) + "\n";
 }
 
@@ -69,8 +90,10 @@ Result<BenchSetup> setup_of(std::string_view line) {
     setup.device = json.at("device").get<std::string>();
     if (const auto job = optional_text(json.at("job"))) {
       setup.subject = *job;
+    } else if (const Json& gemm = json.at("gemm"); !gemm.is_null()) {
+      setup.subject = gemm_of(gemm);
     } else {
-      setup.subject = conv_of(json.at("spec"));
+      setup.subject = conv_of(json.at("conv2d"));
     }
     return setup;
   } catch (const Json::exception& error) {

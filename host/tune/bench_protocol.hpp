@@ -19,7 +19,7 @@ struct BenchSetup {
   std::string device;
   // A shape, on tensors made at random; or the name of a job of that configuration with a kernel of the user's own, on
   // the job's own files, its variants compared with the first of them.
-  std::variant<Conv2dSpec, std::string> subject;
+  std::variant<Conv2dSpec, GemmSpec, std::string> subject;
 };
 
 std::string to_line(const BenchSetup& setup);

@@ -11,10 +11,12 @@
 #include "dynamic_shaders/families/depthwise.hpp"
 #include "dynamic_shaders/families/direct_blocked.hpp"
 #include "dynamic_shaders/families/direct_plain.hpp"
+#include "dynamic_shaders/families/gemm_blocked.hpp"
 #include "dynamic_shaders/families/gemm_plain.hpp"
 #include "dynamic_shaders/families/user_kernel.hpp"
 #include "dynamic_shaders/families/winograd.hpp"
 #include "dynamic_shaders/space/conv_space.hpp"
+#include "dynamic_shaders/space/gemm_space.hpp"
 #include "dynamic_shaders/tuner/nearest.hpp"
 #include "dynamic_shaders/tuner/samples.hpp"
 #include "dynamic_shaders/tuner/tuner.hpp"
@@ -51,6 +53,13 @@ Result<KernelPlan> conv_variant(const Conv2dSpec& spec, const DeviceInfo& device
   return unknown_variant("conv2d", variant);
 }
 
+Result<KernelPlan> gemm_plan(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect,
+                             std::string_view variant) {
+  if (variant == "gemm/plain") return gemm_plain(spec, device);
+  if (const auto blocking = gemm_blocking_of(variant)) return gemm_blocked(spec, *blocking, device, dialect);
+  return unknown_variant("gemm", variant);
+}
+
 constexpr double farthest = 4;        // doublings to a shape whose winner may serve
 constexpr double model_slack = 1.25;  // what the model may see against it
 constexpr std::uint32_t audit_runs = 9;
@@ -71,8 +80,8 @@ std::string source_digest(const KernelPlan& plan, const DeviceInfo& device) {
 
 }  // namespace
 
-Generator::Generator(const std::filesystem::path& cache_directory)
-    : database_(cache_directory.empty() ? std::filesystem::path() : cache_directory / "tuning.tsv") {}
+Generator::Generator(const std::filesystem::path& cache_directory, bool read_only)
+    : database_(cache_directory.empty() ? std::filesystem::path() : cache_directory / "tuning.tsv", read_only) {}
 
 std::span<const Dialect> Generator::dialects() const noexcept { return written; }
 
@@ -83,7 +92,10 @@ Result<KernelPlan> Generator::generate(const KernelSpec& spec, const DeviceInfo&
     // A grid or a buffer that the blocked form would need and the device has not: the plain one asks for the least.
     return plan ? std::move(plan) : direct_plain(*conv, device);
   }
-  if (const auto* gemm = std::get_if<GemmSpec>(&spec)) return gemm_plain(*gemm, device);
+  if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
+    auto plan = gemm_plan(*gemm, device, dialect, choose(*gemm, device));
+    return plan ? std::move(plan) : gemm_plain(*gemm, device);
+  }
   if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
     return user_kernel(*kernel, choose(*kernel, device), device);
   }
@@ -95,9 +107,8 @@ Result<KernelPlan> Generator::generate_variant(const KernelSpec& spec, const Dev
   if (Status status = check_dialect(dialect); !status.ok()) return status;
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) return conv_variant(*conv, device, dialect, variant);
   if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) return user_kernel(*kernel, variant, device);
-  auto plan = generate(spec, device, dialect);
-  if (plan && plan->variant != variant) return unknown_variant(operation(spec), variant);
-  return plan;
+  if (const auto* gemm = std::get_if<GemmSpec>(&spec)) return gemm_plan(*gemm, device, dialect, variant);
+  return invalid_argument("dynamic_shaders: the spec holds nothing");
 }
 
 std::string Generator::choose(const UserKernelSpec& kernel, const DeviceInfo& device) {
@@ -107,6 +118,13 @@ std::string Generator::choose(const UserKernelSpec& kernel, const DeviceInfo& de
   }
   const auto winner = database_.winner(device_digest(device), canonical_text(kernel));
   return winner && settled(kernel, winner->variant) ? winner->variant : variants_of(kernel).front();
+}
+
+std::string Generator::choose(const GemmSpec& spec, const DeviceInfo& device) {
+  if (const auto winner = database_.winner(device_digest(device), canonical_text(spec))) {
+    if (gemm_plan(spec, device, Dialect::glsl, winner->variant)) return winner->variant;
+  }
+  return default_variant(spec, device);
 }
 
 std::string Generator::choose(const Conv2dSpec& spec, const DeviceInfo& device) {
@@ -145,12 +163,19 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
                                     VariantBench& bench, const TuneOptions& options) noexcept {
   if (Status status = check_dialect(dialect); !status.ok()) return status;
   if (Status status = validate(spec); !status.ok()) return status;
+  if (database_.read_only())
+    return unavailable("the tuning database is only read (cache.read_only): nothing is measured");
   TuneTask task;
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
-    if (options.audit) return audit(*conv, device, dialect, bench);
+    if (options.audit) return audit(spec, device, dialect, bench);
     task.candidates = conv_space(*conv, device);
     task.incumbent = choose(*conv, device);
     task.baseline = "direct/plain";
+  } else if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
+    if (options.audit) return audit(spec, device, dialect, bench);
+    task.candidates = gemm_space(*gemm, device);
+    task.incumbent = choose(*gemm, device);
+    task.baseline = "gemm/plain";
   } else if (const auto* kernel = std::get_if<UserKernelSpec>(&spec);
              kernel != nullptr && !kernel->parameters.empty()) {
     if (options.audit) return unsupported("kernel " + kernel->path + ": its winner is audited by tuning its job again");
@@ -176,7 +201,7 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
   return outcome;
 }
 
-Result<TuneOutcome> Generator::audit(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect,
+Result<TuneOutcome> Generator::audit(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                      VariantBench& bench) {
   auto winner = database_.winner(device_digest(device), canonical_text(spec));
   if (!winner || winner->wall_ns.empty()) return not_found(canonical_text(spec) + ": nothing was tuned for it");
@@ -184,7 +209,7 @@ Result<TuneOutcome> Generator::audit(const Conv2dSpec& spec, const DeviceInfo& d
   TuneOutcome outcome;
   outcome.variant = winner->variant;
   outcome.recorded_wall_ns = then.median;
-  const auto plan = conv_variant(spec, device, dialect, winner->variant);
+  const auto plan = generate_variant(spec, device, dialect, winner->variant);
   if (!plan) {
     outcome.stale = "can no longer be made: " + plan.error().message;
   } else if (source_digest(*plan, device) != winner->source) {
@@ -212,6 +237,7 @@ std::vector<KernelSpec> Generator::tuned(const DeviceInfo& device) noexcept {
   std::vector<KernelSpec> specs;
   for (const TuningRecord& winner : database_.winners(device_digest(device))) {
     if (const auto conv = conv_of(winner.spec)) specs.emplace_back(*conv);
+    if (const auto gemm = gemm_of(winner.spec)) specs.emplace_back(*gemm);
   }
   return specs;
 }
@@ -224,15 +250,18 @@ Result<MergedTuning> Generator::merge(std::string_view text) noexcept {
 
 void Generator::record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
                        const Measurement& measurement) noexcept {
-  const auto* conv = std::get_if<Conv2dSpec>(&spec);
-  if (measurement.first_run || measurement.device_ns == 0 || conv == nullptr || !database_.has_winners()) return;
+  if (measurement.first_run || measurement.device_ns == 0 || !database_.has_winners()) return;
+  std::optional<DriftWatch::Spec> watched;
+  if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) watched = *conv;
+  if (const auto* gemm = std::get_if<GemmSpec>(&spec)) watched = *gemm;
+  if (!watched) return;
   const auto find = [&] { return database_.winner(device_digest(device), canonical_text(spec)); };
   const auto timed = [&] {
     const auto winner = find();
     if (!winner || winner->device_ns.empty()) return DriftWatch::Winner{};
     return DriftWatch::Winner{winner->variant, interval_of(winner->device_ns).median};
   };
-  if (!drift_watch_.drifts(device.id, *conv, revision(), variant, measurement.device_ns, timed)) return;
+  if (!drift_watch_.drifts(device.id, *watched, revision(), variant, measurement.device_ns, timed)) return;
   auto winner = find();
   if (!winner || winner->variant != variant) return;
   winner->why = std::to_string(DriftWatch::slow_runs) + " runs in a row took " + std::to_string(measurement.device_ns) +

@@ -20,7 +20,7 @@ namespace kiln::dynamic_shaders {
 class Generator final : public KernelGenerator, private TuningStore {
  public:
   // Empty: nothing that is tuned is kept beyond this process.
-  explicit Generator(const std::filesystem::path& cache_directory = {});
+  explicit Generator(const std::filesystem::path& cache_directory = {}, bool read_only = false);
 
   std::span<const Dialect> dialects() const noexcept override;
   Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept override;
@@ -40,8 +40,9 @@ class Generator final : public KernelGenerator, private TuningStore {
   std::string exported() noexcept override { return database_.text(); }
   Result<MergedTuning> merge(std::string_view text) noexcept override;
 
-  Result<TuneOutcome> audit(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect, VariantBench& bench);
+  Result<TuneOutcome> audit(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, VariantBench& bench);
   std::string choose(const Conv2dSpec& spec, const DeviceInfo& device);
+  std::string choose(const GemmSpec& spec, const DeviceInfo& device);
   std::string choose(const UserKernelSpec& kernel, const DeviceInfo& device);
   std::vector<TuningRecord> fresh_records(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
 

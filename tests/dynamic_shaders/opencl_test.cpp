@@ -10,6 +10,7 @@
 
 #include "dynamic_shaders/families/depthwise.hpp"
 #include "dynamic_shaders/families/direct_blocked.hpp"
+#include "dynamic_shaders/families/gemm_blocked.hpp"
 #include "dynamic_shaders/families/winograd.hpp"
 #include "dynamic_shaders/sample_specs.hpp"
 
@@ -52,6 +53,11 @@ std::vector<KernelPlan> plans_in(Dialect dialect) {
                {Lanes::channels, 8, 12, 1, Packing::plane, View::texels, Rows::looped, Border::padded, 8}, device,
                dialect));
   add(depthwise(depth, {0, 8, 4, View::texels}, device, dialect));
+  GemmSpec product = small_gemm();
+  product.bias = Bias::per_channel, product.activation = Activation::relu;
+  add(gemm_blocked(product, {8, 2, 16, View::texels}, device, dialect));
+  product.n = 30, product.k = 21;
+  add(gemm_blocked(product, {4, 1, 8, View::storage}, device, dialect));
   add(depthwise(small, {4, 0, 0, View::storage}, device, dialect));
   return plans;
 }

@@ -1,11 +1,13 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "dynamic_shaders/families/gemm_blocked.hpp"
 #include "dynamic_shaders/generator.hpp"
 #include "dynamic_shaders/sample_specs.hpp"
 #include "dynamic_shaders/space/blocking.hpp"
 #include "dynamic_shaders/space/conv_space.hpp"
 #include "dynamic_shaders/space/cost_model.hpp"
+#include "dynamic_shaders/space/gemm_space.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
@@ -93,6 +95,56 @@ TEST_CASE("space: the first choice is blocked where that pays for its build, els
   Conv2dSpec tiny;
   tiny.c = 3, tiny.h = tiny.w = 8, tiny.k = 4, tiny.r = tiny.s = 3;
   CHECK(default_variant(tiny, viewing_device()) == "direct/plain");
+}
+
+TEST_CASE("space: every point of a product can be written, and its id names its plan") {
+  GemmSpec large;
+  large.m = 256, large.n = 1000, large.k = 512;
+  for (const GemmSpec& spec : {large, small_gemm()}) {
+    const std::vector<Candidate> space = gemm_space(spec, viewing_device());
+    REQUIRE(space.size() > 20);
+    CHECK(space.back().variant == "gemm/plain");
+    std::set<std::string> ids;
+    for (std::size_t i = 0; i < space.size(); ++i) {
+      INFO(space[i].variant);
+      CHECK(ids.insert(space[i].variant).second);
+      if (i > 0 && i + 1 < space.size()) CHECK(space[i - 1].predicted <= space[i].predicted);
+      const auto plan = Generator().generate_variant(spec, viewing_device(), Dialect::glsl, space[i].variant);
+      REQUIRE(plan.has_value());
+      CHECK(plan->variant == space[i].variant);
+      CHECK(validate(*plan).text() == "ok");
+    }
+  }
+  CHECK(default_variant(large, viewing_device()).starts_with("gemm/blocked:"));
+  GemmSpec tiny;
+  tiny.m = tiny.n = tiny.k = 4;
+  CHECK(default_variant(tiny, viewing_device()) == "gemm/plain");
+}
+
+TEST_CASE("space: a product's blocking is read back from its text, and what does not hold is said") {
+  const GemmBlocking good{8, 2, 16, View::texels};
+  const std::string text = gemm_variant(good);
+  CHECK(text == "gemm/blocked:rows=8,quads=2,view=texels,workgroup=16");
+  CHECK(gemm_blocking_of(text) == good);
+  for (const std::string& bad : {std::string("gemm/blocked:"), text + ",", text + "x", text.substr(1),
+                                 std::string("gemm/blocked:rows=8,quads=2,view=warps,workgroup=16"),
+                                 std::string("gemm/blocked:rows=8,quads=2,workgroup=16")}) {
+    INFO(bad);
+    CHECK_FALSE(gemm_blocking_of(bad).has_value());
+  }
+  GemmSpec spec;
+  spec.m = spec.n = spec.k = 64;
+  const auto why = [&](const GemmBlocking& blocking) {
+    const Status status = check(spec, blocking, viewing_device());
+    CHECK(status.code == StatusCode::unsupported);
+    return status.message;
+  };
+  CHECK(check(spec, good, viewing_device()).ok());
+  CHECK_THAT(why({0, 1, 8, View::texels}), Catch::Contains("rows 1 to 64"));
+  CHECK_THAT(why({64, 2, 8, View::texels}), Catch::Contains("512 outputs a lane, at most 256"));
+  CHECK_THAT(why({1, 1, 100000, View::texels}), Catch::Contains("100000 lanes"));
+  spec.k = 60001;
+  CHECK_THAT(why(good), Catch::Contains("60000"));
 }
 
 TEST_CASE("space: a variant that there is not is told so") {

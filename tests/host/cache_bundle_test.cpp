@@ -18,9 +18,9 @@ constexpr const char* tiny_gemm = R"(
 [[job]]
 name = "tiny"
 op = "gemm"
-m = 32
-n = 32
-k = 16
+m = 4
+n = 4
+k = 4
 input = "random:1"
 weights = "random:2"
 verify = true

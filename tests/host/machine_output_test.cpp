@@ -96,7 +96,8 @@ TEST_CASE("run --json has every key of the contract and no other") {
     INFO(finished.err << finished.out);
     REQUIRE(finished.status == 0);
     const json out = finished.json();
-    CHECK(keys_of(out) == Keys{"schema", "kiln", "jobs", "cache", "warming", "devices", "plugins", "problems"});
+    CHECK(keys_of(out) ==
+          Keys{"schema", "kiln", "jobs", "total_ms", "cache", "warming", "devices", "plugins", "problems"});
     CHECK(out["problems"].empty());
     CHECK(out["schema"] == 1);
     CHECK_THAT(out["kiln"].get<std::string>(), Catch::Matchers::StartsWith("0."));

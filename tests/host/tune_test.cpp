@@ -90,6 +90,43 @@ TEST_CASE("tune tells what has nothing to choose from, and refuses what is not t
   CHECK(run_kiln({"tune", folder / "layer.toml", "--budget", "soon", "--cache-dir", folder / "cache"}).status == 2);
 }
 
+TEST_CASE("tune: a product of matrices has variants too, and its winner serves and is audited") {
+  const TemporaryFolder folder;
+  folder.write("gemm.toml",
+               "[[job]]\nname = \"product\"\nop = \"gemm\"\nm = 64\nn = 128\nk = 96\ninput = \"random:1\"\n"
+               "weights = \"random:2\"\nverify = true\n");
+  const auto kiln = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--json", "--device", "opengl:0", "--cache-dir", folder / "cache"});
+    return run_kiln(words);
+  };
+  const Finished tuned = kiln({"tune", folder / "gemm.toml", "--budget", "6 s"});
+  INFO(tuned.err << tuned.out);
+  REQUIRE(tuned.status == 0);
+  const std::string winner = tuned.json()["jobs"][0]["variant"];
+  CHECK_THAT(winner, Contains("gemm/"));
+  CHECK(tuned.json()["jobs"][0]["candidates"] > 3);
+  const Finished run = kiln({"run", folder / "gemm.toml"});
+  INFO(run.err << run.out);
+  CHECK(run.json()["jobs"][0]["variant"] == winner);
+  CHECK(run.json()["jobs"][0]["verified"] == true);
+  CHECK(run.json()["cache"]["builds"] == 0);
+  const Finished audited = kiln({"tune", "audit"});
+  INFO(audited.err << audited.out);
+  CHECK(audited.json()["winners"] == 1);
+  CHECK_THAT(audited.json()["audited"][0]["spec"].get<std::string>(), Contains("gemm m=64 n=128 k=96"));
+}
+
+TEST_CASE("tune measures nothing where the cache is only read") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "cache");
+  const Finished finished = run_kiln({"tune", folder.write("layer.toml", layer), "--json", "--device", "opengl:0",
+                                      "--set", "cache.read_only=true", "--cache-dir", folder / "cache"});
+  INFO(finished.err << finished.out);
+  CHECK(finished.status != 0);
+  CHECK_THAT(finished.err + finished.out, Contains("only read") && Contains("cache.read_only"));
+  CHECK(std::filesystem::is_empty(folder / "cache"));
+}
+
 TEST_CASE("tune audit measures winners again, marks what does not hold, and lifts the mark where it holds again") {
   const TemporaryFolder folder;
   const auto audit = [&](std::vector<std::string> more = {}) {

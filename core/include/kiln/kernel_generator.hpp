@@ -44,6 +44,7 @@ class KernelGenerator {
 struct GeneratorContext {
   Log log;
   std::filesystem::path cache_directory;  // where a tuning database may persist
+  bool read_only = false;                 // nothing is written there
   PluginSettings settings;
 };
 

@@ -93,6 +93,12 @@ std::vector<DeviceInfo> DeviceTable::known() const {
   return all;
 }
 
+std::string DeviceTable::plugin_of(std::string_view id) const {
+  const std::lock_guard lock(known_mutex_);
+  const auto at = known_.find(id);
+  return at == known_.end() ? std::string() : at->second.driver->plugin;
+}
+
 bool DeviceTable::is_open(std::string_view id) const {
   const auto at = drivers_.find(id.substr(0, id.find(':')));
   if (at == drivers_.end()) return false;

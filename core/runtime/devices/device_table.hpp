@@ -35,6 +35,8 @@ class DeviceTable {
   // The device, opened at the first call. While a device is set aside it answers why.
   Result<std::shared_ptr<Device>> open(std::string_view id);
   bool is_open(std::string_view id) const;
+  // Who brought a device that was met; empty: it was not.
+  std::string plugin_of(std::string_view id) const;
   // Answers for how long, in words. One that was lost takes the same hardware under other names with it, and is opened
   // anew when its time is over.
   std::string set_aside(std::string_view id, const Status& why);

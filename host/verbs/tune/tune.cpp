@@ -90,16 +90,17 @@ TunedJob tune_job(const RunRequest& request, const std::string& device, Session&
                   ProgressLine& progress) {
   TunedJob tuned{request.name, device, {}, flops(request.spec), {}};
   const auto* conv = std::get_if<Conv2dSpec>(&request.spec);
+  const auto* gemm = std::get_if<GemmSpec>(&request.spec);
   const auto* kernel = std::get_if<UserKernelSpec>(&request.spec);
-  if (conv == nullptr && (kernel == nullptr || kernel->parameters.empty())) {
-    tuned.status = unsupported(std::string(operation(request.spec)) +
-                               ": conv2d has variants, and a kernel of your own that has `tune`");
+  if (kernel != nullptr && kernel->parameters.empty()) {
+    tuned.status = unsupported("kernel: only a kernel of your own that has `tune` has variants");
     return tuned;
   }
   ConfigSources sources = options.sources;
   if (sources.file) sources.file = std::filesystem::absolute(*sources.file);
   BenchSetup setup{sources, device, request.name};
   if (conv != nullptr) setup.subject = *conv;
+  if (gemm != nullptr) setup.subject = *gemm;
   BenchProcess bench(PluginLoader::default_probe(), std::move(setup));
   TuneOptions how;
   how.stop = &interrupted();

@@ -40,6 +40,15 @@ std::string words_of(const Conv2dSpec& s) {
   return words;
 }
 
+// "1024x512 by 512x256".
+std::string words_of(const GemmSpec& s) {
+  std::string words =
+      std::to_string(s.m) + "x" + std::to_string(s.k) + " by " + std::to_string(s.k) + "x" + std::to_string(s.n);
+  if (s.bias == Bias::per_channel) words += ", bias";
+  if (s.activation == Activation::relu) words += ", relu";
+  return words;
+}
+
 Json json_of(const std::vector<Audited>& audited, std::size_t winners) {
   Json list = Json::array();
   for (const Audited& one : audited) {
@@ -112,14 +121,21 @@ int tune_audit(const Options& options) {
       winners += specs->size();
       for (const KernelSpec& spec : sample_of(std::move(*specs), options.tune.sample)) {
         if (interrupted()) break;
-        const auto& conv = std::get<Conv2dSpec>(spec);  // nothing else has variants
-        progress.show(words_of(conv) + " on " + device.id);
-        BenchProcess bench(PluginLoader::default_probe(), {sources, device.id, conv});
+        BenchSetup setup{sources, device.id, {}};
+        std::string words;
+        const auto take = [&](const auto& shape) {
+          words = words_of(shape);
+          setup.subject = shape;
+        };
+        if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) take(*conv);
+        if (const auto* gemm = std::get_if<GemmSpec>(&spec)) take(*gemm);
+        progress.show(words + " on " + device.id);
+        BenchProcess bench(PluginLoader::default_probe(), std::move(setup));
         TuneOptions how;
         how.stop = &interrupted();
         how.audit = true;
         auto outcome = session.runtime().tune(spec, device.id, bench, how);
-        Audited one{device.id, canonical_text(spec), words_of(conv), {}, {}};
+        Audited one{device.id, canonical_text(spec), std::move(words), {}, {}};
         if (outcome) {
           one.outcome = std::move(*outcome);
         } else {

@@ -141,18 +141,17 @@ std::optional<double> predicted_run(const Conv2dSpec& spec, const DeviceInfo& de
 }
 
 std::string default_variant(const Conv2dSpec& spec, const DeviceInfo& device) {
-  constexpr double soon = 100, in_the_end = 1000;  // runs
   // By one image, so that one program serves every batch; what pays for its build depends on all of them.
   Conv2dSpec one = spec;
   one.n = 1;
   const double images = static_cast<double>(spec.n);
   const PredictedCost plain = predict_plain(shape_of(one), model_of(device));
-  const double pays = plain.run() * images * soon + plain.build;
-  double least = plain.run() * images * in_the_end + plain.build;
+  const double pays = plain.run() * images * soon_runs + plain.build;
+  double least = plain.run() * images * in_the_end_runs + plain.build;
   std::string best = "direct/plain";
   for_each_point(one, device, Search::likely, [&](const PredictedCost& cost, const auto& id) {
-    const double whole = cost.run() * in_the_end + cost.build;
-    if (whole >= least || cost.run() * images * soon + cost.build >= pays) return;
+    const double whole = cost.run() * in_the_end_runs + cost.build;
+    if (whole >= least || cost.run() * images * soon_runs + cost.build >= pays) return;
     least = whole;
     best = id();
   });

@@ -12,13 +12,9 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln::dynamic_shaders {
+#include "dynamic_shaders/space/candidate.hpp"
 
-struct Candidate {
-  std::string variant;
-  double predicted = 0;  // cycles of a run, comparable within one space
-  double build = 0;      // cycles
-};
+namespace kiln::dynamic_shaders {
 
 // Searched are the points that the model expects to be the best, at most so many of those that fit.
 inline constexpr std::size_t most_candidates = 256;
@@ -30,8 +26,7 @@ std::vector<Candidate> conv_space(const Conv2dSpec& spec, const DeviceInfo& devi
 // What the model expects a run of a variant to cost; absent: there is no such variant, or it does not fit.
 std::optional<double> predicted_run(const Conv2dSpec& spec, const DeviceInfo& device, std::string_view variant);
 
-// The variant for a shape of which nothing was measured: whose first thousand runs, building included, are expected to
-// be done soonest, among those that are ahead of direct/plain after a hundred; direct/plain where none is.
+// The variant for a shape of which nothing was measured (candidate.hpp); direct/plain where none is ahead of it.
 std::string default_variant(const Conv2dSpec& spec, const DeviceInfo& device);
 
 }  // namespace kiln::dynamic_shaders

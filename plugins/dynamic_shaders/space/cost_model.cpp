@@ -145,6 +145,36 @@ PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice,
   return cost;
 }
 
+PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& b, const MachineModel& model) noexcept {
+  const std::int64_t quads = quads_of(spec);
+  const bool deep = spec.k % 4 == 0;
+  const double depths = deep ? 4 : 1;
+  const double workgroups = number(divide_up(quads, b.workgroup * b.quads)) * number(divide_up(spec.m, b.rows));
+  const double vectors = workgroups * std::ceil(number(b.workgroup) / model.lanes);
+  const double outputs = number(4 * b.rows * b.quads);
+  const double terms = outputs * depths;
+  const double term =
+      model.term + (outputs > model.accumulators ? model.spill : 0) + (terms > model.body_terms ? model.overflow : 0);
+  const double row_load = deep ? load_cost(b.view, model) : model.scalar_load;
+  const double step =
+      number(b.rows) * row_load + depths * number(b.quads) * load_cost(b.view, model) + terms * term + 10;
+  const double stores = spec.n % 4 == 0 ? outputs / 4 * model.vector_store : outputs * model.scalar_store;
+  PredictedCost cost;
+  cost.main = model.dispatch + vectors * idle(vectors, model) * (number(spec.k) / depths * step + stores);
+  cost.build = model.build * (spec.n % 4 == 0 ? 1 : 2) +
+               terms * model.build_term * (b.view == View::image ? model.build_image : 1);
+  return cost;
+}
+
+PredictedCost predict_gemm_plain(const GemmSpec& spec, const MachineModel& model) noexcept {
+  const double vectors = number(spec.m * spec.n) / model.lanes;
+  PredictedCost cost;
+  const double terms = number(spec.k) * (2 * model.scalar_load + model.term);
+  cost.main = model.dispatch + vectors * idle(vectors, model) * (terms + model.scalar_store);
+  cost.build = model.build;
+  return cost;
+}
+
 PredictedCost predict_plain(const ConvShape& shape, const MachineModel& model) noexcept {
   const double vectors = number(shape.n * shape.groups * shape.k * shape.out_h * shape.out_w) / model.lanes;
   PredictedCost cost;

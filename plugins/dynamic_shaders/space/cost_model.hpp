@@ -1,5 +1,5 @@
-// What a blocked convolution will cost, in cycles of one core or unit: to order candidates before any is built, and to
-// choose where nothing was measured.
+// What a convolution or a product will cost, in cycles of one core or unit: to order candidates before any is built,
+// and to choose where nothing was measured.
 //
 // Loads and stores are counted per SIMD vector from the kernel's own structure; what one costs comes from the device's
 // facts. For devices that compute on the host the figures were measured on llvmpipe (docs/kernel-families.md); for
@@ -8,6 +8,7 @@
 #pragma once
 
 #include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/gemm_blocked.hpp"
 #include "dynamic_shaders/families/winograd.hpp"
 #include "dynamic_shaders/space/blocking.hpp"
 
@@ -46,6 +47,9 @@ PredictedCost predict_winograd(const Conv2dSpec& spec, const WinogradShape& shap
                                const MachineModel& model) noexcept;
 // Of depthwise/planes and depthwise/blocked.
 PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice, const MachineModel& model) noexcept;
+// Of gemm/blocked and gemm/plain.
+PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& blocking, const MachineModel& model) noexcept;
+PredictedCost predict_gemm_plain(const GemmSpec& spec, const MachineModel& model) noexcept;
 // Of direct/plain.
 PredictedCost predict_plain(const ConvShape& shape, const MachineModel& model) noexcept;
 

@@ -3,16 +3,22 @@
 namespace kiln::dynamic_shaders {
 
 std::size_t DriftWatch::Hash::operator()(const Key& key) const noexcept {
-  const Conv2dSpec& s = key.spec;
   std::size_t hash = std::hash<std::string>{}(key.device_id);
-  for (const std::int64_t each : {s.n, s.c, s.h, s.w, s.k, s.r, s.s, s.stride_y, s.pad_y, s.groups}) {
-    hash = (hash ^ static_cast<std::size_t>(each)) * 0x9e3779b97f4a7c15u;  // 2^64 ÷ the golden ratio
-    hash ^= hash >> 32;
+  const auto mix = [&](std::initializer_list<std::int64_t> extents) {
+    for (const std::int64_t each : extents) {
+      hash = (hash ^ static_cast<std::size_t>(each)) * 0x9e3779b97f4a7c15u;  // 2^64 ÷ the golden ratio
+      hash ^= hash >> 32;
+    }
+  };
+  if (const auto* s = std::get_if<Conv2dSpec>(&key.spec)) {
+    mix({s->n, s->c, s->h, s->w, s->k, s->r, s->s, s->stride_y, s->pad_y, s->groups});
+  } else if (const auto* product = std::get_if<GemmSpec>(&key.spec)) {
+    mix({product->m, product->n, product->k});
   }
   return hash;
 }
 
-bool DriftWatch::drifts(const std::string& device_id, const Conv2dSpec& spec, std::uint64_t revision,
+bool DriftWatch::drifts(const std::string& device_id, const Spec& spec, std::uint64_t revision,
                         std::string_view variant, std::uint64_t device_ns, const std::function<Winner()>& find) {
   const std::lock_guard lock(mutex_);
   if (revision != revision_) watched_.clear();

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 
 namespace kiln::dynamic_shaders {
 
@@ -20,6 +21,8 @@ class DriftWatch {
   static constexpr std::uint32_t slow_runs = 8;  // in a row: a busy machine slows some, not all
   static constexpr double slow_factor = 1.5;
 
+  using Spec = std::variant<Conv2dSpec, GemmSpec>;
+
   struct Winner {
     std::string variant;
     std::uint64_t device_ns = 0;  // the median when it won; 0 where there is no winner
@@ -27,13 +30,13 @@ class DriftWatch {
 
   // True once for each winner, with the last of slow_runs runs in a row that took over slow_factor times its median.
   // `find` is asked where this device's spec was not met since `revision` changed.
-  bool drifts(const std::string& device_id, const Conv2dSpec& spec, std::uint64_t revision, std::string_view variant,
+  bool drifts(const std::string& device_id, const Spec& spec, std::uint64_t revision, std::string_view variant,
               std::uint64_t device_ns, const std::function<Winner()>& find);
 
  private:
   struct Key {
     std::string device_id;
-    Conv2dSpec spec;
+    Spec spec;
     bool operator==(const Key&) const = default;
   };
   struct Hash {

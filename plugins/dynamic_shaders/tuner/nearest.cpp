@@ -55,6 +55,19 @@ std::optional<Conv2dSpec> conv_of(std::string_view text) {
   return spec;
 }
 
+std::optional<GemmSpec> gemm_of(std::string_view text) {
+  if (!text.starts_with("gemm ")) return std::nullopt;
+  GemmSpec spec;
+  std::int64_t bias = 0;
+  const bool whole =
+      read(text, "m", spec.m) && read(text, "n", spec.n) && read(text, "k", spec.k) && read(text, "bias", bias);
+  if (!whole) return std::nullopt;
+  spec.bias = bias != 0 ? Bias::per_channel : Bias::none;
+  spec.activation = value_of(text, "activation") == "relu" ? Activation::relu : Activation::none;
+  if (!validate(KernelSpec(spec)).ok()) return std::nullopt;
+  return spec;
+}
+
 std::optional<double> distance(const Conv2dSpec& a, const Conv2dSpec& b) {
   const bool alike = a.r == b.r && a.s == b.s && a.stride_y == b.stride_y && a.stride_x == b.stride_x &&
                      a.dilation_y == b.dilation_y && a.dilation_x == b.dilation_x && grouping_of(a) == grouping_of(b) &&

@@ -13,6 +13,9 @@ namespace kiln::dynamic_shaders {
 // The convolution whose canonical_text this is; absent: it is none.
 std::optional<Conv2dSpec> conv_of(std::string_view canonical_text);
 
+// Likewise the product of matrices.
+std::optional<GemmSpec> gemm_of(std::string_view canonical_text);
+
 // Sum of the doublings between their channels, filters and output pixels; absent: kernel, stride, dilation, grouping or
 // accuracy differ, so that nothing follows from one for the other.
 std::optional<double> distance(const Conv2dSpec& a, const Conv2dSpec& b);

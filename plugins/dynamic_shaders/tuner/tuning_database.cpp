@@ -203,7 +203,9 @@ Status TuningDatabase::put(const std::vector<TuningRecord>& records) {
   read();
   Status status;
   UniqueFd turn;
-  if (!file_.empty()) {
+  if (!file_.empty() && read_only_) {
+    status = unavailable("file " + file_.string() + ": it is only read (cache.read_only)");
+  } else if (!file_.empty()) {
     std::error_code ignored;
     std::filesystem::create_directories(file_.parent_path(), ignored);
     const std::string beside = file_.string() + ".lock";

@@ -51,9 +51,11 @@ class TuningDatabase {
  public:
   static constexpr std::size_t most_records = 20'000;
 
-  // Empty: nothing is kept. The file is read at first use.
-  explicit TuningDatabase(std::filesystem::path file) : file_(std::move(file)) {}
+  // Empty: nothing is kept. The file is read at first use, and where it is read_only never written.
+  explicit TuningDatabase(std::filesystem::path file, bool read_only = false)
+      : file_(std::move(file)), read_only_(read_only) {}
 
+  bool read_only() const noexcept { return read_only_; }
   std::vector<TuningRecord> of(std::string_view device, std::string_view spec);
   std::optional<TuningRecord> winner(std::string_view device, std::string_view spec);
   // All shapes' winners on a device.
@@ -62,7 +64,8 @@ class TuningDatabase {
   std::size_t damaged();
 
   // Replaces what it has of the same device, spec and variant, in memory and in the file. A record that says winner
-  // makes the winner before it `measured`. io: the file could not be written; memory has the records all the same.
+  // makes the winner before it `measured`. io: the file could not be written; unavailable: it is only
+  // read. Memory has the records all the same.
   Status put(const std::vector<TuningRecord>& records);
 
   // As the file has it.
@@ -81,6 +84,7 @@ class TuningDatabase {
   Status write() const;
 
   const std::filesystem::path file_;
+  const bool read_only_;
   std::mutex mutex_;
   bool read_ = false;
   std::size_t damaged_ = 0;

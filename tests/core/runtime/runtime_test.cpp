@@ -292,3 +292,52 @@ TEST_CASE("runtime: names that are not registered are told with those that are")
   CHECK(made.error().code == StatusCode::not_found);
   CHECK_THAT(made.error().message, Contains("'granite'") && Contains("'tiered'"));
 }
+
+namespace {
+
+class Refusing final : public KernelGenerator {
+ public:
+  std::span<const Dialect> dialects() const noexcept override { return dialects_; }
+  Result<KernelPlan> generate(const KernelSpec&, const DeviceInfo&, Dialect) noexcept override {
+    return unsupported("another plugin's generator");
+  }
+  void record(const KernelSpec&, const DeviceInfo&, std::string_view, const Measurement&) noexcept override {}
+
+ private:
+  Dialect dialects_[1] = {Dialect::library};
+};
+
+}  // namespace
+
+TEST_CASE("runtime: a device is served by the configured generator, else by that of its own plugin") {
+  RuntimeFixture fixture;
+  for (const char* name : {"a_foreign", "z_foreign"}) {
+    REQUIRE(fixture.registry
+                .add_generator(name, name, {Dialect::library},
+                               [](const GeneratorContext&) -> Result<std::unique_ptr<KernelGenerator>> {
+                                 return std::unique_ptr<KernelGenerator>(std::make_unique<Refusing>());
+                               })
+                .ok());
+  }
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  fixture.config.device.fallback = Fallback::never;
+  SECTION("the configured one writes nothing that the device reads") {
+    REQUIRE(fixture.registry
+                .add_generator("other", "configured", {Dialect::opencl_c},
+                               [](const GeneratorContext&) -> Result<std::unique_ptr<KernelGenerator>> {
+                                 return std::unique_ptr<KernelGenerator>(std::make_unique<Refusing>());
+                               })
+                .ok());
+    fixture.config.generator.name = "configured";
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.text() == "ok");
+    CHECK(report.variant == "forwarded");
+  }
+  SECTION("the configured one is another plugin's") {
+    fixture.config.generator.name = "z_foreign";
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::unsupported);
+    CHECK_THAT(report.status.message, Contains("another plugin's generator"));
+  }
+}

@@ -90,7 +90,7 @@ std::uint64_t Dice::next() {  // splitmix64
   return bits ^ (bits >> 31);
 }
 
-void check_plan(const Conv2dSpec& spec, const KernelPlan& plan, std::uint64_t seed) {
+void check_plan(const KernelSpec& spec, const KernelPlan& plan, std::uint64_t seed) {
   const Status sound = validate(plan);
   CHECK(sound.text() == "ok");
   if (!sound.ok()) return;
@@ -101,8 +101,9 @@ void check_plan(const Conv2dSpec& spec, const KernelPlan& plan, std::uint64_t se
     CHECK(outcome.status.text() == "ok");
     CHECK(outcome.damage == "");
     if (!outcome.status.ok()) return;
-    if (spec.accuracy == Accuracy::winograd) {
-      check_with_allowance(spec, tensors);
+    const auto* conv = std::get_if<Conv2dSpec>(&spec);
+    if (conv != nullptr && conv->accuracy == Accuracy::winograd) {
+      check_with_allowance(*conv, tensors);
       continue;
     }
     const conformance::Expected expected = conformance::expected_of(spec, tensors);

@@ -133,6 +133,17 @@ TEST_CASE("tuning database: it is bounded, and the oldest shapes go first") {
   CHECK(database.of("d0", "s10").size() == 1);
 }
 
+TEST_CASE("tuning database: one that is only read is read, and stays as it is") {
+  const Folder folder;
+  REQUIRE(TuningDatabase(folder.file()).put({record_for("s", "a", Verdict::winner)}).ok());
+  const std::string before = contents(folder.file());
+  TuningDatabase database(folder.file(), true);
+  CHECK(database.winner("d0", "s")->variant == "a");
+  CHECK(database.put({record_for("s", "b", Verdict::winner)}).code == StatusCode::unavailable);
+  CHECK(database.winner("d0", "s")->variant == "b");  // in this process
+  CHECK(contents(folder.file()) == before);
+}
+
 TEST_CASE("tuning database: a folder that cannot be written is told, and memory has the record") {
   TuningDatabase database("/proc/nowhere/tuning.tsv");
   CHECK(database.put({record_for("s", "a", Verdict::winner)}).code == StatusCode::io);

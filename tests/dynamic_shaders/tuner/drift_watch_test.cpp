@@ -64,7 +64,7 @@ TEST_CASE("dynamic_shaders::drift: devices, shapes and revisions are watched apa
 TEST_CASE("dynamic_shaders::drift: a shape without a winner is never told of") {
   DriftWatch watch;
   for (int i = 0; i < 100; ++i)
-    CHECK_FALSE(watch.drifts("opengl:0", {}, 0, "fast", 5000, [] { return DriftWatch::Winner{}; }));
+    CHECK_FALSE(watch.drifts("opengl:0", Conv2dSpec{}, 0, "fast", 5000, [] { return DriftWatch::Winner{}; }));
 }
 
 }  // namespace kiln::dynamic_shaders

@@ -4,10 +4,12 @@
 #include "session.hpp"
 #include "verbs/finish.hpp"
 #include "verbs/job_request.hpp"
+#include "verbs/run/job_order.hpp"
 #include "verbs/verbs.hpp"
 
 #include <kiln/clock.hpp>
 
+#include <optional>
 #include <thread>
 
 namespace kiln::host {
@@ -64,6 +66,30 @@ JobOutcome run_job(const JobConfig& job, const Options& options, Runtime& runtim
   return outcome;
 }
 
+// So many at one time, as options say; answers those that were begun, in the order of the file.
+std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Options& options, Runtime& runtime,
+                                 std::uint64_t setup_ns) {
+  RunProgress progress(options.progress, runtime);
+  JobOrder order(jobs, interrupted());
+  std::vector<std::optional<JobOutcome>> outcomes(jobs.size());
+  const auto serve = [&] {
+    while (const auto job = order.begin()) {
+      progress.job("job " + std::to_string(*job + 1) + " of " + std::to_string(jobs.size()) + ": " + jobs[*job].name);
+      outcomes[*job] = run_job(jobs[*job], options, runtime, setup_ns);
+      order.end(*job);
+    }
+  };
+  std::vector<std::thread> others;
+  for (std::size_t i = 1; i < std::min<std::size_t>(options.jobs, jobs.size()); ++i) others.emplace_back(serve);
+  serve();
+  for (std::thread& other : others) other.join();
+  std::vector<JobOutcome> begun;
+  for (std::optional<JobOutcome>& outcome : outcomes) {
+    if (outcome) begun.push_back(std::move(*outcome));
+  }
+  return begun;
+}
+
 // A report that names no device tells that none was left; one that names the device that turned the job down tells that
 // no other was allowed to serve.
 bool no_device_served(const RunReport& report) {
@@ -105,12 +131,8 @@ int run(const Options& options, std::uint64_t started_ns) {
   RunOutcome outcome;
   {
     const DeviceOpener opener(session.runtime(), first_device(options, session.config()));
-    RunProgress progress(options.progress, session.runtime());
-    const std::uint64_t setup_ns = now_ns() - started_ns;
-    for (std::size_t i = 0; i < jobs.size() && !interrupted(); ++i) {
-      progress.job("job " + std::to_string(i + 1) + " of " + std::to_string(jobs.size()) + ": " + jobs[i].name);
-      outcome.jobs.push_back(run_job(jobs[i], options, session.runtime(), setup_ns));
-    }
+    outcome.jobs = run_jobs(jobs, options, session.runtime(), now_ns() - started_ns);
+    outcome.total_ns = now_ns() - started_ns;
   }
   const Status traced = session.write_trace();
   if (!traced.ok()) complain(traced.message);
