@@ -150,7 +150,12 @@ std::map<std::string, Reached> reached(const Trace& trace) {
 }
 
 TEST_CASE("cache::policy::traces: at a quarter of the working set cost saves a fifth more than lru") {
-  for (const char* name : {"service", "service_interleaved", "service_one_offs", "service_sessions"}) {
+  // Cyclic scans, as a recorded run of tables is, are answered the better the less a policy changes its mind: in hits
+  // alone another one may be ahead there.
+  const std::pair<const char*, double> traces[] = {{"service", 3},          {"service_interleaved", 3},
+                                                   {"service_one_offs", 3}, {"service_sessions", 3},
+                                                   {"recorded_tables", 3},  {"recorded_service", 7}};
+  for (const auto& [name, points] : traces) {
     INFO(name);
     const auto trace = read_trace(std::string(KILN_SOURCE_DIR "/benchmarks/traces/") + name + ".trace");
     REQUIRE(trace);
@@ -162,7 +167,7 @@ TEST_CASE("cache::policy::traces: at a quarter of the working set cost saves a f
       best_hits = std::max(best_hits, rows[policy].hits);
       best_saved = std::max(best_saved, rows[policy].saved);
     }
-    CHECK(rows["cost"].hits >= best_hits - 3);
+    CHECK(rows["cost"].hits >= best_hits - points);
     CHECK(rows["cost"].saved >= best_saved - 3);
     for (const auto& [row, figures] : rows) {
       CHECK(figures.hits <= rows["upper bound"].hits + 0.01);
