@@ -62,6 +62,13 @@ int Session::refuse(ConfigProblem problem) {
   return exit_usage;
 }
 
+int Session::refuse(std::string why, const std::string& file) {
+  ConfigProblem problem;
+  problem.place.file = file;
+  problem.message = std::move(why);
+  return refuse(std::move(problem));
+}
+
 std::optional<int> Session::read() {
   ConfigReading reading = read_config(options_.sources);
   for (ConfigProblem& problem : reading.problems) refuse(std::move(problem));
@@ -103,7 +110,7 @@ void Session::only_read_cache(const Status& why) {
 }
 
 std::optional<int> Session::load_plugins() {
-  if (Status status = register_core(registry_); !status.ok()) return refuse({{}, status.text()});
+  if (Status status = register_core(registry_); !status.ok()) return refuse(status.text());
   PluginLoaderOptions options;
   options.path = plugin_path(config_.plugins);
   if (!only_reads_cache_) options.verdict_file = config_.cache.directory / "probe_verdicts.json";
@@ -143,7 +150,7 @@ Config Session::config_for_runtime() const {
 
 std::optional<int> Session::create_runtime() {
   auto runtime = Runtime::create(config_for_runtime(), registry_, log_, options_.trace ? &trace_ : nullptr);
-  if (!runtime) return refuse({{}, runtime.error().message});
+  if (!runtime) return refuse(runtime.error().message);
   runtime_ = std::move(runtime).value();
   return std::nullopt;
 }

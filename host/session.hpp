@@ -54,6 +54,7 @@ class Session {
   const std::vector<ConfigProblem>& problems() const noexcept { return problems_; }
   // Complains of one more, and answers the exit status to end with.
   int refuse(ConfigProblem problem);
+  int refuse(std::string why, const std::string& file = {});
 
  private:
   std::optional<int> read();

@@ -65,6 +65,7 @@ Contender::Contender(Device& device, const Problem& problem, KernelPlan plan)
     prepared_.push_back(make_buffer(device, each.bytes, BufferUsage::storage));
   std::vector<std::unique_ptr<Program>> once;
   if (!plan_.prepare.empty()) dispatch(launches_of(plan_.prepare, once));
+  packing_ = !plan_.scratch.empty() && plan_.scratch.front().name == "packed activations" ? 1 : 0;
   bound_.clear();
   const std::uint64_t begun = now_ns();
   launches_ = launches_of(plan_.passes, programs_);
@@ -106,7 +107,7 @@ bool Contender::is_right() {
 
 Times Contender::time() {
   Times times;
-  times.device_ms = static_cast<double>(dispatch(std::span(launches_).last(1))) / 1e6;
+  times.device_ms = static_cast<double>(dispatch(std::span(launches_).subspan(packing_))) / 1e6;
   const std::uint64_t begun = now_ns();
   need(tensors_[0]->write(0, problem_.input->bytes()), "input");
   dispatch(launches_);

@@ -1,15 +1,18 @@
-// gl_conv: the generator's kernels on an OpenGL device against the plain kernel with constants and a shape-generic one.
+// gl_conv: the generator's kernels on an OpenGL device against the plain kernel with constants, a shape-generic one,
+// and oneDNN's direct convolution on the host's cores.
 //
-// usage: gl_conv [TABLE.csv] [ROUNDS] [NAMES] [VARIANT…]
-// NAMES: layers of the table, parted by commas, or "all". VARIANT: ids to run beside the generator's own choice.
-// In each round every contender runs once, in an order that rotates. Device time: the last pass alone, on packed
-// activations, by the device's clock. Wall: from the input in host memory to the output in host memory, NCHW both, with
-// all passes. A ratio is the other's time ÷ ours within one round; medians and quartiles over the rounds. Every
-// contender's whole output is compared with the double-precision reference, poisoned first, outside the clock.
+// usage: gl_conv [--cache-dir DIR] [--winograd] [TABLE.csv] [ROUNDS] [NAMES] [VARIANT…]
+// --cache-dir: what was tuned there serves. --winograd: Winograd's error is allowed. NAMES: layers of the table, parted
+// by commas, or "all". VARIANT: ids to run beside the generator's own choice. In each round every contender runs once,
+// in an order that rotates. Device time: all passes but the one that packs activations, by the device's clock; oneDNN:
+// the convolution alone, in its own layout. Wall: from the input in host memory to the output in host memory, NCHW
+// both, with all passes. A ratio is the other's time ÷ ours within one round; medians and quartiles over the rounds.
+// Every contender's whole output is compared with the double-precision reference, poisoned first, outside the clock.
 #include <kiln/kernel_generator.hpp>
 #include <kiln/plugin_loader.hpp>
 
 #include "gl_conv/contender.hpp"
+#include "gl_conv/onednn_peer.hpp"
 #include "layer_table.hpp"
 
 #include <algorithm>
@@ -23,6 +26,7 @@ namespace {
 using namespace kiln;
 using bench::Layer;
 using benchmarks::Contender;
+using benchmarks::OnednnPeer;
 using benchmarks::Problem;
 using benchmarks::Times;
 
@@ -64,48 +68,69 @@ void print_row(const std::string& name, const Series& series, const Series& ours
               name.c_str(), right ? "" : "  WRONG");
 }
 
+// Sums of logarithms of another's time ÷ ours.
 struct Means {
-  double device = 0, wall = 0;  // sums of logarithms of plain ÷ ours
+  struct Sum {
+    double device = 0, wall = 0;
+    void add(const Series& other, const Series& ours) {
+      device += std::log(quantile(ratios(other.device, ours.device), 0.5));
+      wall += std::log(quantile(ratios(other.wall, ours.wall), 0.5));
+    }
+  };
+  Sum plain, generic, onednn;
+};
+
+struct Choices {
+  std::string table = KILN_SOURCE_DIR "/tests/data/workloads/resnet50.csv";
+  int rounds = 7;
+  std::string names = "all";
+  std::vector<std::string> variants;
+  std::string cache_directory;
+  bool winograd = false;
 };
 
 // Answers whether every contender was right.
-bool compare(const Layer& layer, Device& device, KernelGenerator& generator, const std::vector<std::string>& variants,
-             int rounds, Means& means) {
+bool compare(const Layer& layer, Device& device, KernelGenerator& generator, const Choices& choices, Means& means) {
   const Problem problem(layer.spec, 20240607);
   const DeviceInfo& info = device.info();
   std::vector<Contender> contenders;
-  contenders.reserve(variants.size() + 3);
+  contenders.reserve(choices.variants.size() + 3);
   contenders.emplace_back(device, problem, need(generator.generate(layer.spec, info, Dialect::glsl), layer.name));
   contenders.emplace_back(
       device, problem, need(generator.generate_variant(layer.spec, info, Dialect::glsl, "direct/plain"), layer.name));
   contenders.emplace_back(device, problem, benchmarks::shape_generic_plan(layer.spec));
-  for (const std::string& variant : variants) {
+  for (const std::string& variant : choices.variants) {
     contenders.emplace_back(device, problem,
                             need(generator.generate_variant(layer.spec, info, Dialect::glsl, variant), layer.name));
   }
-  std::vector<Series> series(contenders.size());
-  for (int round = 0; round < rounds; ++round) {
-    for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
-      const std::size_t which = (turn + static_cast<std::size_t>(round)) % contenders.size();
-      const Times times = contenders[which].time();
-      series[which].device.push_back(times.device_ms);
-      series[which].wall.push_back(times.wall_ms);
+  OnednnPeer onednn(problem);
+  std::vector<Series> series(contenders.size() + 1);
+  const auto add = [&](std::size_t which, const Times& times) {
+    series[which].device.push_back(times.device_ms);
+    series[which].wall.push_back(times.wall_ms);
+  };
+  for (int round = 0; round < choices.rounds; ++round) {
+    for (std::size_t turn = 0; turn < series.size(); ++turn) {
+      const std::size_t which = (turn + static_cast<std::size_t>(round)) % series.size();
+      add(which, which < contenders.size() ? contenders[which].time() : onednn.time());
     }
   }
   std::printf("%s: %s\n", layer.name.c_str(), canonical_text(layer.spec).c_str());
   bool all_right = true;
-  for (std::size_t i = 0; i < contenders.size(); ++i) {
-    const bool right = contenders[i].is_right();
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    const bool peer = i == contenders.size();
+    const bool right = peer ? onednn.is_right() : contenders[i].is_right();
     all_right = all_right && right;
-    print_row(contenders[i].variant(), series[i], series[0], flops(layer.spec), right);
+    print_row(peer ? onednn.name() : contenders[i].variant(), series[i], series[0], flops(layer.spec), right);
   }
   std::fflush(stdout);
-  means.device += std::log(quantile(ratios(series[1].device, series[0].device), 0.5));
-  means.wall += std::log(quantile(ratios(series[1].wall, series[0].wall), 0.5));
+  means.plain.add(series[1], series[0]);
+  means.generic.add(series[2], series[0]);
+  means.onednn.add(series.back(), series[0]);
   return all_right;
 }
 
-int run(const std::string& table, int rounds, const std::string& names, const std::vector<std::string>& variants) {
+int run(const Choices& choices) {
   Registry registry;
   PluginLoader loader;
   const std::vector<std::string> plugins{"opengl", "dynamic_shaders"};
@@ -116,32 +141,56 @@ int run(const std::string& table, int rounds, const std::string& names, const st
   const auto driver = need(registry.drivers().at("opengl").make({{}, &counters, {}, nullptr, {}}), "opengl");
   const auto device = need(driver->open("opengl:0"), "opengl:0");
   const auto generators = need(registry.generators("dynamic_shaders"), "dynamic_shaders");
-  const auto generator = need(generators.front()->make({}), "dynamic_shaders");
-  std::printf("%s, %s, %d rounds\n", device->info().name.c_str(), device->info().driver.c_str(), rounds);
+  const auto generator = need(generators.front()->make({{}, choices.cache_directory, true, {}}), "dynamic_shaders");
+  std::printf("%s, %s, %d rounds\n", device->info().name.c_str(), device->info().driver.c_str(), choices.rounds);
   std::printf("  %9s %7s %8s %15s | %9s %7s %8s %15s  %s\n", "device ms", "GFLOP/s", "÷ ours", "quartiles", "wall ms",
               "GFLOP/s", "÷ ours", "quartiles", "variant");
   Means means;
   bool right = true;
-  const std::vector<Layer> layers = read_table(table, names);
-  for (const Layer& layer : layers) {
-    right = compare(layer, *device, *generator, variants, rounds, means) && right;
+  std::vector<Layer> layers = read_table(choices.table, choices.names);
+  for (Layer& layer : layers) {
+    if (choices.winograd) layer.spec.accuracy = Accuracy::winograd;
+    right = compare(layer, *device, *generator, choices, means) && right;
   }
   const auto mean = [&](double sum) {
     return std::exp(sum / static_cast<double>(std::max<std::size_t>(layers.size(), 1)));
   };
-  std::printf("geometric mean of plain ÷ ours over %zu layers: device %.2f, wall %.2f; outputs %s\n", layers.size(),
-              mean(means.device), mean(means.wall), right ? "verified" : "WRONG");
+  std::printf("geometric means over %zu layers, other's time ÷ ours:\n", layers.size());
+  for (const auto& [name, sum] : {std::pair("plain", means.plain), std::pair("shape-generic", means.generic),
+                                  std::pair("oneDNN direct", means.onednn)}) {
+    std::printf("  %-14s device %7.3f, wall %7.3f\n", name, mean(sum.device), mean(sum.wall));
+  }
+  std::printf("outputs %s\n", right ? "verified" : "WRONG");
   return right ? 0 : 1;
+}
+
+Choices parse(int count, char** words) {
+  Choices choices;
+  std::vector<std::string> rest;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    if (word == "--winograd") {
+      choices.winograd = true;
+    } else if (word == "--cache-dir" && i + 1 < count) {
+      choices.cache_directory = words[++i];
+    } else if (word.starts_with("--")) {
+      throw std::runtime_error(word + ": expected --cache-dir DIR or --winograd");
+    } else {
+      rest.push_back(word);
+    }
+  }
+  if (!rest.empty()) choices.table = rest[0];
+  if (rest.size() > 1) choices.rounds = std::max(1, std::atoi(rest[1].c_str()));
+  if (rest.size() > 2) choices.names = rest[2];
+  if (rest.size() > 3) choices.variants.assign(rest.begin() + 3, rest.end());
+  return choices;
 }
 
 }  // namespace
 
 int main(int count, char** words) {
   try {
-    const std::string table = count > 1 ? words[1] : KILN_SOURCE_DIR "/tests/data/workloads/resnet50.csv";
-    const int rounds = count > 2 ? std::max(1, std::atoi(words[2])) : 7;
-    const std::vector<std::string> variants(words + std::min(count, 4), words + count);
-    return run(table, rounds, count > 3 ? words[3] : "all", variants);
+    return run(parse(count, words));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gl_conv: %s\n", error.what());
     return 1;

@@ -11,10 +11,11 @@
 #include "dynamic_shaders/families/depthwise.hpp"
 #include "dynamic_shaders/families/direct_blocked.hpp"
 #include "dynamic_shaders/families/direct_plain.hpp"
-#include "dynamic_shaders/families/gemm_blocked.hpp"
-#include "dynamic_shaders/families/gemm_plain.hpp"
+#include "dynamic_shaders/families/product/gemm_blocked.hpp"
+#include "dynamic_shaders/families/product/gemm_plain.hpp"
+#include "dynamic_shaders/families/product/implicit.hpp"
 #include "dynamic_shaders/families/user_kernel.hpp"
-#include "dynamic_shaders/families/winograd.hpp"
+#include "dynamic_shaders/families/winograd/winograd.hpp"
 #include "dynamic_shaders/space/conv_space.hpp"
 #include "dynamic_shaders/space/gemm_space.hpp"
 #include "dynamic_shaders/tuner/nearest.hpp"
@@ -44,6 +45,7 @@ Result<KernelPlan> conv_variant(const Conv2dSpec& spec, const DeviceInfo& device
     const auto blocking = blocking_of(variant.substr(blocked_family.size()));
     if (blocking) return direct_blocked(spec, *blocking, device, dialect);
   }
+  if (const auto tile = implicit_of(variant)) return implicit_product(spec, *tile, device, dialect);
   if (const auto choice = depthwise_of(variant)) return depthwise(spec, *choice, device, dialect);
   if (variant.starts_with(winograd_family) && variant.size() > winograd_family.size() + 2) {
     const char m = variant[winograd_family.size()];

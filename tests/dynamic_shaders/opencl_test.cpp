@@ -10,8 +10,9 @@
 
 #include "dynamic_shaders/families/depthwise.hpp"
 #include "dynamic_shaders/families/direct_blocked.hpp"
-#include "dynamic_shaders/families/gemm_blocked.hpp"
-#include "dynamic_shaders/families/winograd.hpp"
+#include "dynamic_shaders/families/product/gemm_blocked.hpp"
+#include "dynamic_shaders/families/product/implicit.hpp"
+#include "dynamic_shaders/families/winograd/winograd.hpp"
 #include "dynamic_shaders/sample_specs.hpp"
 
 namespace kiln::dynamic_shaders {
@@ -22,6 +23,7 @@ DeviceInfo opencl_device() {
   device.max_bindings = 16;
   device.max_texel_bindings = device.max_image_bindings = 8;
   device.max_view_texels = 1u << 27;
+  device.max_shared_bytes = 32768;
   return device;
 }
 
@@ -53,6 +55,8 @@ std::vector<KernelPlan> plans_in(Dialect dialect) {
                {Lanes::channels, 8, 12, 1, Packing::plane, View::texels, Rows::looped, Border::padded, 8}, device,
                dialect));
   add(depthwise(depth, {0, 8, 4, View::texels}, device, dialect));
+  add(implicit_product(strided, {Staging::registers, 8, 2, 4, 16, 4}, device, dialect));
+  add(implicit_product(layer, {Staging::shared, 4, 4, 8, 16, 8}, device, dialect));
   GemmSpec product = small_gemm();
   product.bias = Bias::per_channel, product.activation = Activation::relu;
   add(gemm_blocked(product, {8, 2, 16, View::texels}, device, dialect));

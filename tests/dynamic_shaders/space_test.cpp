@@ -1,7 +1,8 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/product/gemm_blocked.hpp"
+#include "dynamic_shaders/families/product/implicit.hpp"
 #include "dynamic_shaders/generator.hpp"
 #include "dynamic_shaders/sample_specs.hpp"
 #include "dynamic_shaders/space/blocking.hpp"
@@ -69,6 +70,37 @@ TEST_CASE("space: a device without views gets none, and small limits are kept") 
     CHECK(blocking->view == View::storage);
     CHECK(blocking->workgroup <= 8);
   }
+}
+
+TEST_CASE("space: an implicit product's tile is read back from its text, and what does not hold is said") {
+  DeviceInfo device = viewing_device();
+  device.max_shared_bytes = 16384;
+  const ImplicitTile good{Staging::shared, 8, 4, 8, 16, 8};
+  const std::string text = implicit_variant(good);
+  CHECK(text == "implicit/shared:k=8,pixels=4,lanes_k=8,lanes_p=16,depth=8");
+  CHECK(implicit_of(text) == good);
+  for (const std::string& bad : {std::string("implicit/shared:"), text + ",", text + "0x", text.substr(1),
+                                 std::string("implicit/lds") + text.substr(15)}) {
+    INFO(bad);
+    CHECK_FALSE(implicit_of(bad).has_value());
+  }
+  CHECK(shared_bytes(good) == 8 * (64 + 64) * 4);
+  const auto why = [&](auto change) {
+    ImplicitTile tile = good;
+    change(tile);
+    const Status status = check(resnet_layer(), tile, device);
+    CHECK(status.code == StatusCode::unsupported);
+    return status.message;
+  };
+  CHECK(check(resnet_layer(), good, device).ok());
+  CHECK_THAT(why([](ImplicitTile& t) { t.k = 6; }), Catch::Contains("k = 6"));
+  CHECK_THAT(why([](ImplicitTile& t) { t.depth = 32, t.pixels = 16; }),
+             Catch::Contains("bytes of shared memory, the device has 16384"));
+  CHECK_THAT(why([](ImplicitTile& t) { t.lanes_k = 100; }), Catch::Contains("100 x 16 lanes"));
+  CHECK_THAT(why([](ImplicitTile& t) { t.k = 16, t.pixels = 16, t.depth = 33; }), Catch::Contains("depth"));
+  Conv2dSpec deep = resnet_layer();
+  deep.c = 60000;
+  CHECK(check(deep, good, device).message.find("rounds of its loops") != std::string::npos);
 }
 
 TEST_CASE("space: what does not hold is said") {

@@ -124,7 +124,7 @@ int run(const Options& options, std::uint64_t started_ns) {
   const std::vector<JobConfig>& jobs = session.config().jobs;
   if (jobs.empty()) {
     const std::string file = options.sources.file.value_or("the configuration").string();
-    return end_without_jobs(session, options, session.refuse({{file, 0, 0}, "no [[job]]: nothing to run"}));
+    return end_without_jobs(session, options, session.refuse("no [[job]]: nothing to run", file));
   }
   install_interrupt_handlers();
 

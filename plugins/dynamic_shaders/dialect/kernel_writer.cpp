@@ -24,16 +24,28 @@ void KernelWriter::bind(std::string_view name, Element element, Access access, B
   bindings_.push_back(to);
 }
 
-const KernelWriter::Slot& KernelWriter::slot(std::string_view name) const {
+void KernelWriter::share(std::string_view name, Element element, std::int64_t count) {
+  shared_.push_back({std::string(name), element, count});
+}
+
+std::string KernelWriter::barrier() const {
+  return dialect_ == Dialect::glsl ? "memoryBarrierShared(); barrier();" : "barrier(CLK_LOCAL_MEM_FENCE);";
+}
+
+const KernelWriter::Slot* KernelWriter::slot(std::string_view name) const {
   for (const Slot& each : slots_) {
-    if (each.name == name) return each;
+    if (each.name == name) return &each;
+  }
+  for (const Shared& each : shared_) {
+    if (each.name == name) return nullptr;
   }
   std::abort();  // a family names a binding that it did not declare: its text would be wrong on every device
 }
 
 std::string KernelWriter::load(std::string_view name, const std::string& index) const {
   std::string text;
-  switch (slot(name).view) {
+  const Slot* const bound = slot(name);
+  switch (bound == nullptr ? View::storage : bound->view) {
     case View::texels:
       text += "texelFetch(";
       break;
@@ -130,6 +142,9 @@ std::string KernelWriter::glsl_frame(const std::array<std::uint32_t, 3>& workgro
                 slot.element == Element::vector ? "vec4 " : "float ", slot.name, "[]; };");
     }
   }
+  for (const Shared& each : shared_) {
+    text.line("shared ", each.element == Element::vector ? "vec4 " : "float ", each.name, "[", each.count, "];");
+  }
   text.blank();
   text.line("void main() {");
   return text.take();
@@ -149,6 +164,9 @@ std::string KernelWriter::opencl_frame(const std::array<std::uint32_t, 3>& workg
   text.line("__kernel __attribute__((reqd_work_group_size(", workgroup[0], ", ", workgroup[1], ", ", workgroup[2],
             ")))");
   text.line("void ", opencl_entry, "(", arguments, ") {");
+  for (const Shared& each : shared_) {
+    text.line("  __local ", each.element == Element::vector ? "float4 " : "float ", each.name, "[", each.count, "];");
+  }
   return text.take();
 }
 

@@ -28,6 +28,11 @@ class KernelWriter {
   // to memory.
   void bind(std::string_view name, Element element, Access access, Binding to, View view = View::storage);
 
+  // Memory that a workgroup shares, of so many elements; used like a binding.
+  void share(std::string_view name, Element element, std::int64_t count);
+  // A statement: every lane of the workgroup waits for the others, and sees what they wrote to shared memory.
+  std::string barrier() const;
+
   // Statements of the kernel's body.
   Text& body() noexcept { return body_; }
 
@@ -53,13 +58,19 @@ class KernelWriter {
     Access access = Access::invalid;
     View view = View::invalid;
   };
-  const Slot& slot(std::string_view name) const;
+  struct Shared {
+    std::string name;
+    Element element = Element::invalid;
+    std::int64_t count = 0;
+  };
+  const Slot* slot(std::string_view name) const;  // nullptr: it is shared memory
   std::string glsl_frame(const std::array<std::uint32_t, 3>& workgroup) const;
   std::string opencl_frame(const std::array<std::uint32_t, 3>& workgroup) const;
 
   Dialect dialect_;
   std::string title_;
   std::vector<Slot> slots_;
+  std::vector<Shared> shared_;
   std::vector<Binding> bindings_;
   Text body_{1};
 };

@@ -1,9 +1,8 @@
 #include "dynamic_shaders/families/depthwise.hpp"
 
-#include <charconv>
-
 #include "dynamic_shaders/families/conv_shape.hpp"
 #include "dynamic_shaders/families/depthwise_text.hpp"
+#include "dynamic_shaders/families/variant_id.hpp"
 #include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"
 
@@ -14,19 +13,6 @@ constexpr std::string_view planes_family = "depthwise/planes:planes=";
 constexpr std::string_view blocked_family = "depthwise/blocked:x=";
 constexpr std::int64_t most_plane_outputs = 256, most_plane_inputs = 1024;
 constexpr View views[] = {View::storage, View::texels, View::image};
-
-bool take_number(std::string_view& text, std::int64_t& to) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
-  if (error != std::errc()) return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return true;
-}
-
-bool take_word(std::string_view& text, std::string_view word) {
-  if (!text.starts_with(word)) return false;
-  text.remove_prefix(word.size());
-  return true;
-}
 
 Status does_not_fit(const std::string& what) { return unsupported("depthwise: " + what); }
 
@@ -68,15 +54,13 @@ std::string depthwise_variant(const Depthwise& choice) {
 
 std::optional<Depthwise> depthwise_of(std::string_view variant) {
   Depthwise choice;
-  if (take_word(variant, planes_family)) {
-    if (!take_number(variant, choice.planes) || choice.planes < 1) return std::nullopt;
-  } else if (!take_word(variant, blocked_family) || !take_number(variant, choice.x) || !take_word(variant, ",y=") ||
-             !take_number(variant, choice.y)) {
+  if (take_number(variant, planes_family, choice.planes)) {
+    if (choice.planes < 1) return std::nullopt;
+  } else if (!take_number(variant, blocked_family, choice.x) || !take_number(variant, ",y=", choice.y)) {
     return std::nullopt;
   }
-  if (!take_word(variant, ",view=")) return std::nullopt;
   for (const View view : views) {
-    if (variant == to_string(view)) choice.view = view;
+    if (variant == ",view=" + std::string(to_string(view))) choice.view = view;
   }
   if (choice.view == View::invalid) return std::nullopt;
   return choice;

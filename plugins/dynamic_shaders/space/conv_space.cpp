@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dynamic_shaders/families/winograd.hpp"
+#include "dynamic_shaders/families/winograd/winograd.hpp"
 #include "dynamic_shaders/space/blocking.hpp"
 #include "dynamic_shaders/space/cost_model.hpp"
 
@@ -97,6 +97,9 @@ void for_each_point(const Conv2dSpec& spec, const DeviceInfo& device, Search sea
           [&] { return "winograd/f" + std::to_string(m) + ":" + to_text(blocking); });
     });
   }
+  for (const ImplicitTile& tile : implicit_space(spec, device)) {
+    use(predict_implicit(spec, tile, model), [&] { return implicit_variant(tile); });
+  }
   for (const Depthwise& choice : depthwise_space(spec, device)) {
     use(predict_depthwise(spec, choice, model), [&] { return depthwise_variant(choice); });
   }
@@ -124,6 +127,10 @@ std::optional<double> predicted_run(const Conv2dSpec& spec, const DeviceInfo& de
   if (const auto choice = depthwise_of(variant)) {
     if (!check(spec, *choice, device).ok()) return std::nullopt;
     return predict_depthwise(spec, *choice, model).run();
+  }
+  if (const auto tile = implicit_of(variant)) {
+    if (!check(spec, *tile, device).ok()) return std::nullopt;
+    return predict_implicit(spec, *tile, model).run();
   }
   const std::size_t colon = variant.find(':');
   if (colon == std::string_view::npos) return std::nullopt;

@@ -1,5 +1,7 @@
 #include "dynamic_shaders/space/cost_model.hpp"
 
+#include "dynamic_shaders/families/product/implicit_text.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -55,6 +57,9 @@ MachineModel model_of(const DeviceInfo& device) noexcept {
   model.storage_load = wide ? 97 : 47;
   model.texel_load = wide ? 51 : 17;
   model.image_load = wide ? 24 : 15;
+  model.shared_scalar = model.scalar_load;
+  model.shared_vector = model.storage_load;
+  model.barrier = 200;
   model.scalar_store = wide ? 40 : 62;
   model.vector_store = wide ? 72 : 108;
   model.accumulators = 128;
@@ -142,6 +147,30 @@ PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice,
                                    (texels * (load_cost(choice.view, model) + (planes ? 0 : 4)) + weights +
                                     terms * model.term + outputs / 4 * model.vector_store);
   cost.build = model.build + terms * model.build_term * (choice.view == View::image ? model.build_image : 1);
+  return cost;
+}
+
+PredictedCost predict_implicit(const Conv2dSpec& spec, const ImplicitTile& t, const MachineModel& model) noexcept {
+  const ImplicitExtents e = extents_of(spec, t);
+  const double lanes = number(t.lanes_k * t.lanes_p), outputs = number(t.k * t.pixels), quads = number(t.k / 4);
+  const double vectors = number(e.tiles_p * e.tiles_k * spec.groups * spec.n) * std::ceil(lanes / model.lanes);
+  const double terms = outputs * (model.term + (outputs > model.accumulators ? model.spill : 0) +
+                                  (outputs * number(t.depth) > model.body_terms ? model.overflow : 0));
+  const double pixel = model.scalar_load + 2;  // and the choice of a border's zero
+  double loads = number(t.pixels) * pixel + quads * model.storage_load;
+  double step = 10;
+  if (t.staging == Staging::shared) {
+    const double share_k = number(t.lanes_k);
+    loads = number(t.pixels) / share_k * (pixel + model.shared_scalar) +
+            number(e.tile_k) / 4 / lanes * (model.storage_load + model.shared_vector) +
+            number(t.pixels) * model.shared_scalar + quads * model.shared_vector;
+    step += 2 * model.barrier;
+  }
+  PredictedCost cost;
+  cost.main = model.dispatch + vectors * idle(vectors, model) *
+                                   (number(e.taps * e.packed_c) * (loads + terms) + number(e.taps * e.steps) * step +
+                                    outputs * model.scalar_store);
+  cost.build = 2 * model.build + outputs * number(t.depth) * model.build_term;
   return cost;
 }
 

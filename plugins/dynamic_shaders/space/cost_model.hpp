@@ -8,8 +8,9 @@
 #pragma once
 
 #include "dynamic_shaders/families/depthwise.hpp"
-#include "dynamic_shaders/families/gemm_blocked.hpp"
-#include "dynamic_shaders/families/winograd.hpp"
+#include "dynamic_shaders/families/product/gemm_blocked.hpp"
+#include "dynamic_shaders/families/product/implicit.hpp"
+#include "dynamic_shaders/families/winograd/winograd.hpp"
 #include "dynamic_shaders/space/blocking.hpp"
 
 namespace kiln::dynamic_shaders {
@@ -21,6 +22,9 @@ struct MachineModel {
   double storage_load = 12;  // of four floats
   double texel_load = 10;
   double image_load = 10;
+  double shared_scalar = 2;  // of memory that a workgroup shares
+  double shared_vector = 4;
+  double barrier = 30;
   double scalar_store = 8;
   double vector_store = 12;
   double accumulators = 64;   // that a lane keeps without spilling
@@ -47,6 +51,8 @@ PredictedCost predict_winograd(const Conv2dSpec& spec, const WinogradShape& shap
                                const MachineModel& model) noexcept;
 // Of depthwise/planes and depthwise/blocked.
 PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice, const MachineModel& model) noexcept;
+// Of implicit/registers and implicit/shared.
+PredictedCost predict_implicit(const Conv2dSpec& spec, const ImplicitTile& tile, const MachineModel& model) noexcept;
 // Of gemm/blocked and gemm/plain.
 PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& blocking, const MachineModel& model) noexcept;
 PredictedCost predict_gemm_plain(const GemmSpec& spec, const MachineModel& model) noexcept;

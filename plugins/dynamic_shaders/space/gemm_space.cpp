@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "dynamic_shaders/families/conv_shape.hpp"
-#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/product/gemm_blocked.hpp"
 #include "dynamic_shaders/space/cost_model.hpp"
 
 namespace kiln::dynamic_shaders {

@@ -1,4 +1,4 @@
-#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/product/gemm_blocked.hpp"
 
 #include <catch2/catch.hpp>
 

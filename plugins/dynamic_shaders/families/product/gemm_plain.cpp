@@ -1,4 +1,4 @@
-#include "dynamic_shaders/families/gemm_plain.hpp"
+#include "dynamic_shaders/families/product/gemm_plain.hpp"
 
 #include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"

@@ -3,7 +3,7 @@
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
 
-#include "dynamic_shaders/families/winograd.hpp"
+#include "dynamic_shaders/families/winograd/winograd.hpp"
 
 namespace kiln::dynamic_shaders {
 

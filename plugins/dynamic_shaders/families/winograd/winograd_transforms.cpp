@@ -1,4 +1,4 @@
-#include "dynamic_shaders/families/winograd_transforms.hpp"
+#include "dynamic_shaders/families/winograd/winograd_transforms.hpp"
 
 #include <algorithm>
 

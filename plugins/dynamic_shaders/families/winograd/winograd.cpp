@@ -1,9 +1,9 @@
-#include "dynamic_shaders/families/winograd.hpp"
+#include "dynamic_shaders/families/winograd/winograd.hpp"
 
 #include <algorithm>
 
 #include "dynamic_shaders/families/blocked_text.hpp"
-#include "dynamic_shaders/families/winograd_transforms.hpp"
+#include "dynamic_shaders/families/winograd/winograd_transforms.hpp"
 #include "dynamic_shaders/limits.hpp"
 
 namespace kiln::dynamic_shaders {

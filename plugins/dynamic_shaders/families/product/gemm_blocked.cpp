@@ -1,11 +1,11 @@
-#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/product/gemm_blocked.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/families/conv_shape.hpp"
+#include "dynamic_shaders/families/variant_id.hpp"
 #include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"
 
@@ -18,15 +18,6 @@ constexpr View views[] = {View::storage, View::texels, View::image};
 Status does_not_fit(const std::string& what) { return unsupported("gemm/blocked: " + what); }
 
 std::string text_of(std::int64_t value) { return std::to_string(value); }
-
-bool take_number(std::string_view& text, std::string_view name, std::int64_t& to) {
-  if (!text.starts_with(name)) return false;
-  text.remove_prefix(name.size());
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
-  if (error != std::errc()) return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return true;
-}
 
 bool whole_columns(const GemmSpec& spec) noexcept { return spec.n % 4 == 0; }
 bool whole_depth(const GemmSpec& spec) noexcept { return spec.k % 4 == 0; }
