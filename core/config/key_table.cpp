@@ -211,8 +211,7 @@ constexpr KeyEntry keys[] = {
 
     {"generator.name", text,
      "The generator that serves the dialects it writes, by the name under which it is registered; for another dialect "
-     "the "
-     "generator registered for it serves.",
+     "that of the device's own plugin serves, else any that writes it.",
      set<generator, &GeneratorConfig::name>, get<generator, &GeneratorConfig::name>},
 
     {"log.level", word(level_words), "The least important messages that are shown. Also set by --log or KILN_LOG.",

@@ -47,8 +47,8 @@ class Registry {
   Status add_cache(std::string_view plugin, std::string_view name, CacheFactory make);
   Status add_executor(std::string_view plugin, std::string_view name, ExecutorFactory make);
   Status add_selector(std::string_view plugin, std::string_view name, SelectorFactory make);
-  // dialects: those the generator writes; where [generator] name does not write a device's dialect, the generator
-  // registered for it serves.
+  // dialects: those the generator writes; where [generator] name does not write a device's dialect, the generator of
+  // the device's own plugin serves, else any that writes it.
   Status add_generator(std::string_view plugin, std::string_view name, std::vector<Dialect> dialects,
                        GeneratorFactory make);
   // The keys of [plugin.NAME], NAME being the plugin's.
