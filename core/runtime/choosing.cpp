@@ -14,14 +14,18 @@ std::string work_name(const RunRequest& request, const std::string& device) {
 }  // namespace
 
 std::pair<KernelGenerator*, Dialect> Runtime::Parts::generator_for(const DeviceInfo& device) const {
-  const std::string plugin = devices.plugin_of(device.id);
+  std::optional<std::string> plugin;  // asked for only where there is a choice
   for (const Dialect dialect : device.dialects) {
     const OneGenerator* chosen = nullptr;
     for (const OneGenerator& one : generators) {
       if (std::ranges::find(one.dialects, dialect) == one.dialects.end()) continue;
-      if (chosen == nullptr) chosen = &one;
-      if (chosen == &generators.front()) break;
-      if (one.plugin == plugin && chosen->plugin != plugin) chosen = &one;
+      if (chosen == nullptr) {
+        chosen = &one;
+        if (chosen == &generators.front()) break;
+        continue;
+      }
+      if (!plugin) plugin = devices.plugin_of(device.id);
+      if (one.plugin == *plugin && chosen->plugin != *plugin) chosen = &one;
     }
     if (chosen != nullptr) return {chosen->generator.get(), dialect};
   }

@@ -1,8 +1,8 @@
 // RunProgress: the line that says which job runs, and beside it, on a terminal, how far warming has come behind the
 // jobs.
 //
-// Thread-safety: job() from any thread, else main thread only; it has a thread of its own while something is warmed. Ownership: borrows the
-// runtime.
+// Thread-safety: job() from any thread, else main thread only; it has a thread of its own while something is warmed.
+// Ownership: borrows the runtime.
 #pragma once
 
 #include "console.hpp"

@@ -67,8 +67,8 @@ TEST_CASE("job order: every job begins once, in the order of the file, none befo
   std::vector<JobConfig> jobs;
   for (int i = 0; i < 60; ++i) jobs.push_back(in_place(std::to_string(i % 4)));
   std::atomic<bool> stop{false};
-  JobOrder order(jobs, stop);
   const Waits waits_for = jobs_to_wait_for(jobs);
+  JobOrder order(waits_for, stop);
   std::vector<std::atomic<int>> ended(jobs.size());
   std::atomic<int> begun{0}, too_early{0};
   std::vector<std::thread> threads;
@@ -91,7 +91,7 @@ TEST_CASE("job order: every job begins once, in the order of the file, none befo
 
 TEST_CASE("job order: one that is stopped lets nobody begin, also those who wait for a job that is under way") {
   std::atomic<bool> stop{false};
-  JobOrder order({in_place("y.npy"), in_place("y.npy")}, stop);
+  JobOrder order(jobs_to_wait_for({in_place("y.npy"), in_place("y.npy")}), stop);
   REQUIRE(order.begin() == 0u);
   std::optional<std::size_t> second = 7;
   std::thread waiter([&] { second = order.begin(); });

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace kiln::host {
 namespace {
@@ -63,8 +64,8 @@ std::vector<std::vector<std::size_t>> jobs_to_wait_for(const std::vector<JobConf
   return waits_for;
 }
 
-JobOrder::JobOrder(const std::vector<JobConfig>& jobs, const std::atomic<bool>& stop)
-    : waits_for_(jobs_to_wait_for(jobs)), stop_(stop), states_(jobs.size(), State::waiting), waiting_(jobs.size()) {}
+JobOrder::JobOrder(std::vector<std::vector<std::size_t>> waits_for, const std::atomic<bool>& stop)
+    : waits_for_(std::move(waits_for)), stop_(stop), states_(waits_for_.size()), waiting_(waits_for_.size()) {}
 
 std::optional<std::size_t> JobOrder::begin() {
   std::unique_lock lock(mutex_);

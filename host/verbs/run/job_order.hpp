@@ -21,8 +21,9 @@ std::vector<std::vector<std::size_t>> jobs_to_wait_for(const std::vector<JobConf
 
 class JobOrder {
  public:
-  // stop: true ends it once a job that is under way has; it outlives the order.
-  JobOrder(const std::vector<JobConfig>& jobs, const std::atomic<bool>& stop);
+  // waits_for: of each job, as above; where one runs at a time nothing need be in it. stop: true ends it once a job
+  // that is under way has; it outlives the order.
+  JobOrder(std::vector<std::vector<std::size_t>> waits_for, const std::atomic<bool>& stop);
 
   // The place of a job that has not begun and may, in `jobs`; waits for one. nullopt: all have begun, or it was
   // stopped.

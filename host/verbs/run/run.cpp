@@ -70,7 +70,9 @@ JobOutcome run_job(const JobConfig& job, const Options& options, Runtime& runtim
 std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Options& options, Runtime& runtime,
                                  std::uint64_t setup_ns) {
   RunProgress progress(options.progress, runtime);
-  JobOrder order(jobs, interrupted());
+  // Finding a file's one name costs calls of the system for every job.
+  using WaitsFor = std::vector<std::vector<std::size_t>>;
+  JobOrder order(options.jobs > 1 ? jobs_to_wait_for(jobs) : WaitsFor(jobs.size()), interrupted());
   std::vector<std::optional<JobOutcome>> outcomes(jobs.size());
   const auto serve = [&] {
     while (const auto job = order.begin()) {
