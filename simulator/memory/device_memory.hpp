@@ -1,0 +1,41 @@
+// DeviceMemory: the GPU's address space as the engines of one job see it: page table, buffer list, access rights, and a
+// model of the L2 cache. What the host wrote after L2 has read a page is not seen until L2 is invalidated; what the
+// device wrote is not seen by the host until L2 is written back.
+//
+// Thread-safety: page() from any thread of the job. invalidate and write_back while no wave runs.
+// Ownership: pages stay valid until the next invalidate() and the end of the job; they belong to the model.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "simulator/base/fault.hpp"
+
+namespace kiln::simulator {
+
+enum class Access : std::uint8_t { invalid = 0, read, write, execute };
+
+struct Page {                        // one page of device memory, through L2
+  static constexpr std::uint64_t bytes = 4096;
+  std::uint64_t address = 0;         // of its first byte in the GPU's space
+  std::byte* data = nullptr;         // Page::bytes of them; written only where asked for with Access::write
+};
+
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  virtual ~DeviceMemory();
+
+  // The page that holds `address`. Callers keep what they are given and look it up again only for another page: a page
+  // once asked for with Access::write is written back as far as its bytes differ from what was read.
+  virtual std::optional<Fault> page(std::uint64_t address, Access access, Page& out) = 0;
+
+  // Later reads fetch what the host's memory holds then. What was written and not written back is lost, as on hardware.
+  virtual void invalidate_l2() = 0;
+  virtual void write_back_l2() = 0;
+};
+
+}  // namespace kiln::simulator
