@@ -68,6 +68,12 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return cache_export(options);
     case Verb::cache_import:
       return cache_import(options);
+    case Verb::kernel_build:
+      return kernel_build(options);
+    case Verb::pm4_dump:
+      return pm4_dump(options);
+    case Verb::simulate:
+      return simulate(options);
     case Verb::invalid:
       break;
   }

@@ -39,6 +39,7 @@ po::options_description all_options() {
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
       "set a key over the file, as cache.policy=lru; may be repeated");
   add("device", po::value<std::string>()->value_name("ID"), "the device for every job: cpu, opengl:0, amdgpu:0");
+  add("target", po::value<std::string>()->value_name("NAME"), "the instruction set: gfx1030, gfx1100, …");
   add("verify", po::bool_switch(), "compare every full output with an independent reference, outside the clock");
   add("repeat", po::value<std::int64_t>()->value_name("N"), "run each job N times (default 1)");
   add("jobs", po::value<std::int64_t>()->value_name("N"), "run N jobs at one time (default 1)");
@@ -86,6 +87,7 @@ std::vector<VerbHelp> all_verbs() {
   std::vector<VerbHelp> all(job_verbs().begin(), job_verbs().end());
   all.insert(all.end(), selector_verbs().begin(), selector_verbs().end());
   all.insert(all.end(), cache_verbs().begin(), cache_verbs().end());
+  all.insert(all.end(), offline_verbs().begin(), offline_verbs().end());
   return all;
 }
 
@@ -184,6 +186,11 @@ Status check_options(const VerbHelp& verb, const po::variables_map& given) {
 
 Status take_argument(const VerbHelp& verb, const std::vector<std::string>& words, std::size_t taken, Options& options) {
   const std::string who = "kiln " + std::string(verb.name);
+  if (verb.argument == Argument::command) {
+    options.subjects.assign(words.begin() + static_cast<std::ptrdiff_t>(taken), words.end());
+    if (!options.subjects.empty() && !options.subjects.front().empty()) return {};
+    return invalid_argument(who + ": no command given; usage: " + who + " " + std::string(verb.argument_name));
+  }
   if (verb.argument == Argument::subjects || verb.argument == Argument::file_and_subjects) {
     for (const std::string& word : std::span(words).subspan(taken)) {
       if (word.empty())
@@ -297,6 +304,7 @@ Result<Options> parse_options(int argc, char** argv) {
   options.sources.plugin_path = text_of(given, "plugin-path");
   options.sources.log_level = text_of(given, "log");
   options.device = text_of(given, "device").value_or("");
+  options.target = text_of(given, "target").value_or("");
   options.verify = given["verify"].as<bool>();
   options.json = given["json"].as<bool>();
   if (given.count("repeat") != 0) {

@@ -45,6 +45,9 @@ enum class Verb {
   tune_audit,
   tune_export,
   tune_import,
+  kernel_build,
+  pm4_dump,
+  simulate,
 };
 
 struct TuneChoices {  // of `kiln tune`
@@ -71,10 +74,11 @@ struct Options {
   std::string help_text;  // for Verb::help
   ConfigSources sources;
   std::string subject;                // what a cache verb is about: a label or a key, a file
-  std::vector<std::string> subjects;  // likewise, of those that take several: labels or keys
+  std::vector<std::string> subjects;  // likewise, of those that take several: labels or keys; a command's words
   CacheOptions cache;
   TuneChoices tune;
   std::string device;  // --device; empty: as configured
+  std::string target;  // --target; empty: not given
   bool verify = false;
   std::optional<std::uint32_t> repeat;
   std::uint32_t jobs = 1;  // of a run: so many at one time

@@ -140,6 +140,13 @@ std::optional<int> Session::require_plugins() {
   return exit_no_device;
 }
 
+OfflineContext Session::offline_context(const std::string& plugin) const {
+  const auto keys = plugin_keys();
+  const auto found = keys.find(plugin);
+  if (found == keys.end()) return {log_, {}};
+  return {log_, plugin_settings(config_, plugin, found->second)};
+}
+
 Config Session::config_for_runtime() const {
   Config config = config_;
   config.cache.read_only = only_reads_cache_;

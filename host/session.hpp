@@ -47,6 +47,8 @@ class Session {
   Runtime& runtime() noexcept { return *runtime_; }
   // What --trace asked for goes to its file; nothing where it did not.
   Status write_trace() const;
+  // What the makers of a plugin's offline tools are given.
+  OfflineContext offline_context(const std::string& plugin) const;
   // The keys that loaded plugins published; a loaded plugin without keys stands with none.
   std::map<std::string, std::vector<ConfigKey>> plugin_keys() const;
   const std::vector<PluginReport>& plugins() const noexcept { return plugins_; }

@@ -10,7 +10,8 @@
 
 namespace kiln::host {
 
-// subject: what the verb is about; subjects: any number of them; file_and_subjects: a file and any number, or nothing.
+// subject: what the verb is about; subjects: any number of them; file_and_subjects: a file and any number, or nothing;
+// command: the words of another command, after `--`.
 enum class Argument {
   invalid = 0,
   none,
@@ -19,7 +20,8 @@ enum class Argument {
   subject,
   subject_or_none,
   subjects,
-  file_and_subjects
+  file_and_subjects,
+  command
 };
 
 struct VerbHelp {
@@ -38,5 +40,6 @@ struct VerbHelp {
 std::span<const VerbHelp> job_verbs() noexcept;
 std::span<const VerbHelp> selector_verbs() noexcept;
 std::span<const VerbHelp> cache_verbs() noexcept;
+std::span<const VerbHelp> offline_verbs() noexcept;
 
 }  // namespace kiln::host

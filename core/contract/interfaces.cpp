@@ -5,6 +5,7 @@
 #include <kiln/driver_notes.hpp>
 #include <kiln/executor.hpp>
 #include <kiln/kernel_generator.hpp>
+#include <kiln/offline_tools.hpp>
 #include <kiln/program_cache.hpp>
 #include <kiln/trace.hpp>
 
@@ -21,6 +22,8 @@ ProgramCache::~ProgramCache() = default;
 Executor::~Executor() = default;
 DeviceSelector::~DeviceSelector() = default;
 KernelGenerator::~KernelGenerator() = default;
+AheadCompiler::~AheadCompiler() = default;
+StreamPrinter::~StreamPrinter() = default;
 VariantBench::~VariantBench() = default;
 TuningStore::~TuningStore() = default;
 Recording::~Recording() = default;

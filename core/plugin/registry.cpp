@@ -61,6 +61,14 @@ Status Registry::add_generator(std::string_view plugin, std::string_view name, s
   return add(generators_, "generator", name, {std::string(plugin), std::move(dialects), std::move(make)});
 }
 
+Status Registry::add_ahead_compiler(std::string_view plugin, std::string_view name, AheadCompilerFactory make) {
+  return add(ahead_compilers_, "ahead compiler", name, {std::string(plugin), std::move(make)});
+}
+
+Status Registry::add_stream_printer(std::string_view plugin, std::string_view name, StreamPrinterFactory make) {
+  return add(stream_printers_, "stream printer", name, {std::string(plugin), std::move(make)});
+}
+
 Status Registry::add_config_keys(std::string_view plugin, std::vector<ConfigKey> keys) {
   if (config_keys_.try_emplace(std::string(plugin), std::move(keys)).second) return {};
   return invalid_argument("configuration keys of plugin '" + std::string(plugin) + "': published twice");
@@ -88,7 +96,9 @@ Status Registry::merge(Registry other) {
        {first_duplicate(drivers_, "driver", other.drivers_), first_duplicate(caches_, "cache", other.caches_),
         first_duplicate(executors_, "executor", other.executors_),
         first_duplicate(selectors_, "selector", other.selectors_),
-        first_duplicate(generators_, "generator", other.generators_)}) {
+        first_duplicate(generators_, "generator", other.generators_),
+        first_duplicate(ahead_compilers_, "ahead compiler", other.ahead_compilers_),
+        first_duplicate(stream_printers_, "stream printer", other.stream_printers_)}) {
     if (!status.ok()) return status;
   }
   for (const auto& [plugin, keys] : other.config_keys_) {
@@ -101,6 +111,8 @@ Status Registry::merge(Registry other) {
   executors_.merge(other.executors_);
   selectors_.merge(other.selectors_);
   generators_.merge(other.generators_);
+  ahead_compilers_.merge(other.ahead_compilers_);
+  stream_printers_.merge(other.stream_printers_);
   config_keys_.merge(other.config_keys_);
   return {};
 }

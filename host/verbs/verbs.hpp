@@ -34,5 +34,8 @@ int cache_explain(const Options& options);
 int cache_persist(const Options& options);
 int cache_export(const Options& options);
 int cache_import(const Options& options);
+int kernel_build(const Options& options);
+int pm4_dump(const Options& options);
+int simulate(const Options& options);
 
 }  // namespace kiln::host

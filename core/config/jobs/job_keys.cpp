@@ -170,6 +170,9 @@ constexpr JobKeyEntry entries[] = {
 
     {"source", kernel, kernel, text, "", "The kernel's own text: GLSL (.comp) or OpenCL C (.cl), beside this file.",
      set_text<&JobConfig::source>, nullptr},
+    {"entry", kernel, 0, text, "",
+     "OpenCL C: the kernel function to run. Left out: the only one that the source has. GLSL always begins at main.",
+     set_text<&JobConfig::entry>, nullptr},
     {"constants", kernel, 0, own, "", "A table of names and values; each becomes a #define.", nullptr, read_constants},
     {"bindings", kernel, kernel, own, "",
      "An array of { input = FILE } (read) and { inout = FILE } (read, and written back), in the order of the bindings.",

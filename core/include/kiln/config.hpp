@@ -123,6 +123,7 @@ struct JobConfig {
   std::string device;  // an id; empty: the selector's choice
   // op = "kernel":
   std::string source;
+  std::string entry;  // of OpenCL C; empty: its only kernel
   std::vector<Define> constants;
   std::vector<KernelBindingConfig> bindings;
   std::array<std::uint32_t, 3> grid{1, 1, 1};

@@ -10,6 +10,7 @@
 #include <kiln/device_selector.hpp>
 #include <kiln/executor.hpp>
 #include <kiln/kernel_generator.hpp>
+#include <kiln/offline_tools.hpp>
 #include <kiln/program_cache.hpp>
 #include <kiln/status.hpp>
 
@@ -51,10 +52,19 @@ class Registry {
   // the device's own plugin serves, else any that writes it.
   Status add_generator(std::string_view plugin, std::string_view name, std::vector<Dialect> dialects,
                        GeneratorFactory make);
+  Status add_ahead_compiler(std::string_view plugin, std::string_view name, AheadCompilerFactory make);
+  // name: what the streams are called: "pm4".
+  Status add_stream_printer(std::string_view plugin, std::string_view name, StreamPrinterFactory make);
   // The keys of [plugin.NAME], NAME being the plugin's.
   Status add_config_keys(std::string_view plugin, std::vector<ConfigKey> keys);
 
   const std::map<std::string, Registered<DriverFactory>>& drivers() const noexcept { return drivers_; }
+  const std::map<std::string, Registered<AheadCompilerFactory>>& ahead_compilers() const noexcept {
+    return ahead_compilers_;
+  }
+  const std::map<std::string, Registered<StreamPrinterFactory>>& stream_printers() const noexcept {
+    return stream_printers_;
+  }
   const std::map<std::string, std::vector<ConfigKey>>& config_keys() const noexcept { return config_keys_; }
 
   // not_found, naming what was asked for and what there is.
@@ -74,6 +84,8 @@ class Registry {
   std::map<std::string, Registered<ExecutorFactory>> executors_;
   std::map<std::string, Registered<SelectorFactory>> selectors_;
   std::map<std::string, RegisteredGenerator> generators_;
+  std::map<std::string, Registered<AheadCompilerFactory>> ahead_compilers_;
+  std::map<std::string, Registered<StreamPrinterFactory>> stream_printers_;
   std::map<std::string, std::vector<ConfigKey>> config_keys_;
 };
 

@@ -50,11 +50,17 @@ bool begins_with_version(std::string_view plain) {
   return plain.starts_with("version");
 }
 
-Status check_constant(const Define& constant) {
-  if (!is_identifier(constant.name) || constant.name.starts_with("gl_") || constant.name.starts_with("GL_") ||
-      constant.name.find("__") != std::string::npos) {
+// Names that the language keeps for itself.
+bool is_reserved(Dialect dialect, std::string_view name) {
+  if (dialect == Dialect::opencl_c) return name.starts_with("__");
+  return name.starts_with("gl_") || name.starts_with("GL_") || name.find("__") != std::string_view::npos;
+}
+
+Status check_constant(Dialect dialect, const Define& constant) {
+  if (!is_identifier(constant.name) || is_reserved(dialect, constant.name)) {
     return invalid_argument("constant '" + constant.name +
-                            "': expected a name of letters, digits and single underscores that GLSL has not reserved");
+                            "': expected a name of letters, digits and single underscores that " +
+                            (dialect == Dialect::glsl ? "GLSL" : "OpenCL C") + " has not reserved");
   }
   if (constant.text.find_first_of("\n\r\\") != std::string::npos) {
     return invalid_argument("constant " + constant.name + ": its text must be one line without a backslash");
@@ -62,7 +68,7 @@ Status check_constant(const Define& constant) {
   return {};
 }
 
-Status check_text(const UserKernelSpec& spec) {
+Status check_glsl(const UserKernelSpec& spec) {
   const std::string plain = without_comments(spec.text);
   if (!begins_with_version(plain)) {
     return invalid_argument("does not begin with a #version line, expected \"#version 430\" or later");
@@ -71,8 +77,25 @@ Status check_text(const UserKernelSpec& spec) {
     return invalid_argument("declares no local size, expected \"layout(local_size_x = ...) in;\"");
   }
   if (spec.entry != "main") return invalid_argument("entry '" + spec.entry + "', expected 'main'");
+  return {};
+}
+
+Status check_opencl(const UserKernelSpec& spec) {
+  if (without_comments(spec.text).find("reqd_work_group_size") == std::string::npos) {
+    return invalid_argument(
+        "declares no workgroup size, expected \"__attribute__((reqd_work_group_size(64, 1, 1)))\" at its kernel");
+  }
+  if (!spec.entry.empty() && !is_identifier(spec.entry)) {
+    return invalid_argument("entry '" + spec.entry + "', expected the name of a kernel function");
+  }
+  return {};
+}
+
+Status check_text(const UserKernelSpec& spec) {
+  if (Status status = spec.dialect == Dialect::glsl ? check_glsl(spec) : check_opencl(spec); !status.ok())
+    return status;
   for (const Define& constant : spec.constants) {
-    if (Status status = check_constant(constant); !status.ok()) return status;
+    if (Status status = check_constant(spec.dialect, constant); !status.ok()) return status;
   }
   return {};
 }
@@ -87,8 +110,11 @@ Status check_grid(const UserKernelSpec& spec, const DeviceInfo& device) {
 }
 
 Status check(const UserKernelSpec& spec, const DeviceInfo& device, const KernelPlan& plan) {
-  if (spec.dialect != Dialect::glsl) {
-    return unsupported("written in " + std::string(to_string(spec.dialect)) + ", expected glsl for device " +
+  if (std::ranges::find(device.dialects, spec.dialect) == device.dialects.end()) {
+    std::string taken;
+    for (const Dialect dialect : device.dialects)
+      taken += (taken.empty() ? "" : " or ") + std::string(to_string(dialect));
+    return unsupported("written in " + std::string(to_string(spec.dialect)) + ", expected " + taken + " for device " +
                        device.id);
   }
   if (Status status = check_text(spec); !status.ok()) return status;

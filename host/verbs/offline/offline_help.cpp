@@ -1,0 +1,34 @@
+#include "verb_table.hpp"
+
+namespace kiln::host {
+namespace {
+
+constexpr std::string_view common = "set json output plugin-path cache-dir log help version";
+
+constexpr VerbHelp verbs[] = {
+    {"kernel build", Verb::kernel_build, Argument::subject, "FILE", "compile a kernel ahead of time",
+     R"(Compiles FILE for --target NAME with the compiler that a plugin brings; no device is needed, and none is opened. The bytes go to
+--output, or to FILE's name with the target in it in the current folder. Tells of each kernel what it takes of the device.
+OpenCL C (x.cl) for AMD's gfx10.3 and gfx11 comes with the plugin amdgpu_pm4; it needs clang 19.
+
+Exit status: 0 built · 1 the compiler is missing, or refused the text (its whole log is shown) · 2 usage or configuration.)",
+     common, "target"},
+    {"pm4 dump", Verb::pm4_dump, Argument::subject, "FILE", "a command stream in words",
+     R"(FILE holds PM4 packets as a command processor reads them: little-endian words, nothing else. Every packet is named with its fields,
+registers by their names; what is unknown is said to be, and printed as it stands.)",
+     common},
+    {"simulate", Verb::simulate, Argument::command, "[--target NAME] -- COMMAND…",
+     "run a program with the simulated AMD device present",
+     R"(Starts COMMAND with a software AMD graphics card beside whatever the machine has: a render node at the kernel's interface that
+libdrm and Mesa's drivers accept, whose compute shaders are interpreted. --target: gfx1100 (default) or gfx1030. The node says of
+itself that it is simulated, and programs of this project label its device so. COMMAND's exit status is that of this verb.
+
+The simulator's own messages go to standard error, or to the file that KILN_SIM_LOG names.)",
+     "help version", "target"},
+};
+
+}  // namespace
+
+std::span<const VerbHelp> offline_verbs() noexcept { return verbs; }
+
+}  // namespace kiln::host
