@@ -90,6 +90,32 @@ TEST_CASE("dynamic_shaders: a user's kernel in another dialect is refused by nam
   CHECK_THAT(refusal_of(spec).message, Catch::Contains("opencl_c") && Catch::Contains("glsl"));
 }
 
+TEST_CASE("dynamic_shaders: a user's kernel in OpenCL C must declare its workgroup size, and may name its function") {
+  DeviceInfo device = sample_device();
+  device.dialects = {Dialect::opencl_c};
+  UserKernelSpec spec = saxpy_spec();
+  spec.dialect = Dialect::opencl_c;
+  spec.entry = "";
+  spec.text = "__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void saxpy(__global float* x) { *x = A; }\n";
+  const auto refused = [&] { return Generator().generate(spec, device, Dialect::opencl_c).error().message; };
+  const auto plan = Generator().generate(spec, device, Dialect::opencl_c);
+  REQUIRE(plan.has_value());
+  CHECK(plan->passes.front().source.entry.empty());
+  CHECK(plan->passes.front().source.dialect == Dialect::opencl_c);
+  spec.entry = "saxpy";
+  CHECK(Generator().generate(spec, device, Dialect::opencl_c)->passes.front().source.entry == "saxpy");
+  spec.entry = "no name";
+  CHECK_THAT(refused(), Catch::Contains("'no name'"));
+  spec.entry = "saxpy";
+  spec.text = "// reqd_work_group_size\n__kernel void saxpy(__global float* x) { *x = A; }\n";
+  CHECK_THAT(refused(), Catch::Contains("reqd_work_group_size(64, 1, 1)"));
+  spec.constants = {{"__A", "1"}};
+  spec.text = "__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void saxpy() {}\n";
+  CHECK_THAT(refused(), Catch::Contains("'__A'") && Catch::Contains("OpenCL C"));
+  spec.constants = {{"gl_A", "1"}};
+  CHECK(Generator().generate(spec, device, Dialect::opencl_c).has_value());
+}
+
 TEST_CASE("dynamic_shaders: a constant must be a macro that GLSL allows") {
   for (const char* name : {"", "2A", "A B", "gl_A", "GL_A", "A__B", "A(x)", "A\n#undef A"}) {
     UserKernelSpec spec = saxpy_spec();

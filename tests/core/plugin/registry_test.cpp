@@ -41,6 +41,25 @@ TEST_CASE("registry: a merge takes all or nothing") {
   CHECK(registry.drivers().at("gpu").plugin == "a");
 }
 
+TEST_CASE("registry: tools that need no device have names of their own, taken once") {
+  const AheadCompilerFactory no_compiler = [](const OfflineContext&) -> Result<std::unique_ptr<AheadCompiler>> {
+    return unavailable("none");
+  };
+  const StreamPrinterFactory no_printer = [](const OfflineContext&) -> Result<std::unique_ptr<StreamPrinter>> {
+    return unavailable("none");
+  };
+  Registry registry, other;
+  CHECK(registry.add_ahead_compiler("a", "one", no_compiler).ok());
+  CHECK(registry.add_stream_printer("a", "one", no_printer).ok());
+  CHECK(registry.add_ahead_compiler("b", "one", no_compiler).message ==
+        "ahead compiler 'one' of plugin 'b': already registered by plugin 'a'");
+  CHECK(other.add_ahead_compiler("b", "two", no_compiler).ok());
+  CHECK(other.add_stream_printer("b", "one", no_printer).ok());
+  CHECK(registry.merge(std::move(other)).message ==
+        "stream printer 'one' of plugin 'b': already registered by plugin 'a'");
+  CHECK(registry.ahead_compilers().size() == 1);
+}
+
 TEST_CASE("registry: configuration keys are published once") {
   Registry registry, other;
   CHECK(registry.add_config_keys("a", {}).ok());
