@@ -25,13 +25,14 @@
 namespace kiln::dynamic_shaders {
 namespace {
 
-constexpr Dialect written[] = {Dialect::glsl};
+constexpr Dialect written[] = {Dialect::glsl, Dialect::opencl_c};
 constexpr std::string_view blocked_family = "direct/blocked:";
 constexpr std::string_view winograd_family = "winograd/f";
 
 Status check_dialect(Dialect dialect) {
-  if (dialect == Dialect::glsl) return {};
-  return unsupported("dynamic_shaders: asked for dialect " + std::string(to_string(dialect)) + ", writes glsl");
+  if (std::ranges::find(written, dialect) != std::end(written)) return {};
+  return unsupported("dynamic_shaders: asked for dialect " + std::string(to_string(dialect)) +
+                     ", writes glsl and opencl_c");
 }
 
 Status unknown_variant(std::string_view op, std::string_view variant) {
@@ -40,7 +41,7 @@ Status unknown_variant(std::string_view op, std::string_view variant) {
 
 Result<KernelPlan> conv_variant(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect,
                                 std::string_view variant) {
-  if (variant == "direct/plain") return direct_plain(spec, device);
+  if (variant == "direct/plain") return direct_plain(spec, device, dialect);
   if (variant.starts_with(blocked_family)) {
     const auto blocking = blocking_of(variant.substr(blocked_family.size()));
     if (blocking) return direct_blocked(spec, *blocking, device, dialect);
@@ -57,7 +58,7 @@ Result<KernelPlan> conv_variant(const Conv2dSpec& spec, const DeviceInfo& device
 
 Result<KernelPlan> gemm_plan(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect,
                              std::string_view variant) {
-  if (variant == "gemm/plain") return gemm_plain(spec, device);
+  if (variant == "gemm/plain") return gemm_plain(spec, device, dialect);
   if (const auto blocking = gemm_blocking_of(variant)) return gemm_blocked(spec, *blocking, device, dialect);
   return unknown_variant("gemm", variant);
 }
@@ -90,13 +91,13 @@ std::span<const Dialect> Generator::dialects() const noexcept { return written; 
 Result<KernelPlan> Generator::generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept {
   if (Status status = check_dialect(dialect); !status.ok()) return status;
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
-    auto plan = conv_variant(*conv, device, dialect, choose(*conv, device));
+    auto plan = conv_variant(*conv, device, dialect, choose(*conv, device, dialect));
     // A grid or a buffer that the blocked form would need and the device has not: the plain one asks for the least.
-    return plan ? std::move(plan) : direct_plain(*conv, device);
+    return plan ? std::move(plan) : direct_plain(*conv, device, dialect);
   }
   if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
-    auto plan = gemm_plan(*gemm, device, dialect, choose(*gemm, device));
-    return plan ? std::move(plan) : gemm_plain(*gemm, device);
+    auto plan = gemm_plan(*gemm, device, dialect, choose(*gemm, device, dialect));
+    return plan ? std::move(plan) : gemm_plain(*gemm, device, dialect);
   }
   if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
     return user_kernel(*kernel, choose(*kernel, device), device);
@@ -122,17 +123,17 @@ std::string Generator::choose(const UserKernelSpec& kernel, const DeviceInfo& de
   return winner && settled(kernel, winner->variant) ? winner->variant : variants_of(kernel).front();
 }
 
-std::string Generator::choose(const GemmSpec& spec, const DeviceInfo& device) {
+std::string Generator::choose(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect) {
   if (const auto winner = database_.winner(device_digest(device), canonical_text(spec))) {
-    if (gemm_plan(spec, device, Dialect::glsl, winner->variant)) return winner->variant;
+    if (gemm_plan(spec, device, dialect, winner->variant)) return winner->variant;
   }
   return default_variant(spec, device);
 }
 
-std::string Generator::choose(const Conv2dSpec& spec, const DeviceInfo& device) {
+std::string Generator::choose(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect) {
   const std::string machine = device_digest(device);
   if (const auto winner = database_.winner(machine, canonical_text(spec))) {
-    if (conv_variant(spec, device, Dialect::glsl, winner->variant)) return winner->variant;
+    if (conv_variant(spec, device, dialect, winner->variant)) return winner->variant;
   }
   std::string choice = default_variant(spec, device);
   double least = farthest;
@@ -171,12 +172,12 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
     if (options.audit) return audit(spec, device, dialect, bench);
     task.candidates = conv_space(*conv, device);
-    task.incumbent = choose(*conv, device);
+    task.incumbent = choose(*conv, device, dialect);
     task.baseline = "direct/plain";
   } else if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
     if (options.audit) return audit(spec, device, dialect, bench);
     task.candidates = gemm_space(*gemm, device);
-    task.incumbent = choose(*gemm, device);
+    task.incumbent = choose(*gemm, device, dialect);
     task.baseline = "gemm/plain";
   } else if (const auto* kernel = std::get_if<UserKernelSpec>(&spec);
              kernel != nullptr && !kernel->parameters.empty()) {

@@ -41,8 +41,8 @@ class Generator final : public KernelGenerator, private TuningStore {
   Result<MergedTuning> merge(std::string_view text) noexcept override;
 
   Result<TuneOutcome> audit(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, VariantBench& bench);
-  std::string choose(const Conv2dSpec& spec, const DeviceInfo& device);
-  std::string choose(const GemmSpec& spec, const DeviceInfo& device);
+  std::string choose(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect);
+  std::string choose(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect);
   std::string choose(const UserKernelSpec& kernel, const DeviceInfo& device);
   std::vector<TuningRecord> fresh_records(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
 

@@ -10,7 +10,9 @@
 
 #include "dynamic_shaders/families/depthwise.hpp"
 #include "dynamic_shaders/families/direct_blocked.hpp"
+#include "dynamic_shaders/families/direct_plain.hpp"
 #include "dynamic_shaders/families/product/gemm_blocked.hpp"
+#include "dynamic_shaders/families/product/gemm_plain.hpp"
 #include "dynamic_shaders/families/product/implicit.hpp"
 #include "dynamic_shaders/families/winograd/winograd.hpp"
 #include "dynamic_shaders/sample_specs.hpp"
@@ -45,6 +47,7 @@ std::vector<KernelPlan> plans_in(Dialect dialect) {
     REQUIRE(plan.has_value());
     plans.push_back(std::move(*plan));
   };
+  add(direct_plain(strided, device, dialect));
   add(direct_blocked(layer,
                      {Lanes::channels, 4, 8, 4, Packing::pixels, View::texels, Rows::unrolled, Border::padded, 16},
                      device, dialect));
@@ -59,6 +62,7 @@ std::vector<KernelPlan> plans_in(Dialect dialect) {
   add(implicit_product(layer, {Staging::shared, 4, 4, 8, 16, 8}, device, dialect));
   GemmSpec product = small_gemm();
   product.bias = Bias::per_channel, product.activation = Activation::relu;
+  add(gemm_plain(product, device, dialect));
   add(gemm_blocked(product, {8, 2, 16, View::texels}, device, dialect));
   product.n = 30, product.k = 21;
   add(gemm_blocked(product, {4, 1, 8, View::storage}, device, dialect));

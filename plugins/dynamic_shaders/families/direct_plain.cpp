@@ -1,8 +1,8 @@
 #include "dynamic_shaders/families/direct_plain.hpp"
 
+#include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"
-#include "dynamic_shaders/text.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
@@ -16,15 +16,14 @@ struct Part {
 
 bool has_bias(const Conv2dSpec& spec) { return spec.bias == Bias::per_channel; }
 
-void write_bindings(Text& text, const Conv2dSpec& spec, const Part& part) {
-  int binding = 0;
-  text.line("layout(std430, binding = ", binding++, ") readonly restrict buffer X { float x[]; };");
-  text.line("layout(std430, binding = ", binding++, ") readonly restrict buffer Weights { float weights[]; };");
-  if (has_bias(spec) && part.ends) {
-    text.line("layout(std430, binding = ", binding++, ") readonly restrict buffer BiasValues { float bias[]; };");
-  }
-  text.line("layout(std430, binding = ", binding, ") ", part.begins ? "writeonly " : "",
-            "restrict buffer Y { float y[]; };");
+void bind_tensors(KernelWriter& kernel, const Conv2dSpec& spec, const Part& part) {
+  const auto bind = [&kernel](std::string_view name, Access access, std::uint32_t tensor) {
+    kernel.bind(name, Element::scalar, access, {BindingSource::tensor, tensor});
+  };
+  bind("x", Access::read, 0);
+  bind("weights", Access::read, 1);
+  if (has_bias(spec) && part.ends) bind("bias", Access::read, 2);
+  bind("y", part.begins ? Access::write : Access::read_write, has_bias(spec) ? 3 : 2);
 }
 
 // The taps of one channel, of which `plane` is the first element and `taps` the weights. Without padding every tap is
@@ -42,16 +41,13 @@ void write_taps(Text& text, const Conv2dSpec& spec) {
   text.close();
 }
 
-std::string source_text(const Conv2dSpec& spec, const LaneMap& map, const Part& part) {
+Pass make_pass(const Conv2dSpec& spec, const LaneMap& map, const Part& part, Dialect dialect) {
   const std::int64_t group_c = spec.c / spec.groups, group_k = spec.k / spec.groups;
-  Text text;
-  text.line("#version 430");
-  text.line("// direct/plain: column is a pixel of the result's plane, row its channel, layer the image.");
-  text.line("layout(local_size_x = ", map.workgroup[0], ", local_size_y = ", map.workgroup[1], ") in;");
-  write_bindings(text, spec, part);
-  text.blank();
-  text.open("void main()");
-  text.lines(map.decoding());
+  KernelWriter kernel(dialect,
+                      "direct/plain: column is a pixel of the result's plane, row its channel, layer the image.");
+  bind_tensors(kernel, spec, part);
+  Text& text = kernel.body();
+  text.lines(map.decoding(dialect));
   text.line("int top = column / ", spec.out_w(), " * ", spec.stride_y, " - ", spec.pad_y, ";");
   text.line("int left = column % ", spec.out_w(), " * ", spec.stride_x, " - ", spec.pad_x, ";");
   text.line("int at = (layer * ", spec.k, " + row) * ", spec.out_h() * spec.out_w(), " + column;");
@@ -60,40 +56,23 @@ std::string source_text(const Conv2dSpec& spec, const LaneMap& map, const Part& 
   } else {
     text.line("int first = layer * ", spec.c, " + row / ", group_k, " * ", group_c, ";");
   }
-  text.line("float sum = ", part.begins ? "0.0" : "y[at]", ";");
+  text.line("float sum = ", part.begins ? kernel.zero() : kernel.load("y", "at"), ";");
   text.open("for (int c = ", part.first, "; c < ", part.last, "; ++c)");
   text.line("int plane = (first + c) * ", spec.h * spec.w, ";");
   text.line("int taps = (row * ", group_c, " + c) * ", spec.r * spec.s, ";");
   write_taps(text, spec);
   text.close();
   if (part.ends && has_bias(spec)) text.line("sum += bias[row];");
-  if (part.ends && spec.activation == Activation::relu) text.line("sum = max(sum, 0.0);");
-  text.line("y[at] = sum;");
-  text.close();
-  return text.take();
-}
-
-Pass make_pass(const Conv2dSpec& spec, const LaneMap& map, const Part& part) {
-  const std::uint32_t output = has_bias(spec) ? 3 : 2;
-  Pass pass;
-  pass.source.dialect = Dialect::glsl;
-  pass.source.text = source_text(spec, map, part);
-  pass.source.workgroup = map.workgroup;
-  pass.grid = map.grid;
-  const auto bind = [&pass](std::uint32_t tensor, Access access) {
-    pass.source.bindings.push_back(access);
-    pass.bindings.push_back({BindingSource::tensor, tensor});
-  };
-  bind(0, Access::read);
-  bind(1, Access::read);
-  if (has_bias(spec) && part.ends) bind(2, Access::read);
-  bind(output, part.begins ? Access::write : Access::read_write);
-  return pass;
+  if (part.ends && spec.activation == Activation::relu) {
+    text.line("sum = ", kernel.maximum("sum", kernel.zero()), ";");
+  }
+  text.line(kernel.store("y", "at", "sum"));
+  return kernel.take(map.workgroup, map.grid);
 }
 
 }  // namespace
 
-Result<KernelPlan> direct_plain(const Conv2dSpec& spec, const DeviceInfo& device) {
+Result<KernelPlan> direct_plain(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect) {
   KernelPlan plan;
   plan.variant = "direct/plain";
   plan.tensors = tensors_of(spec);
@@ -111,7 +90,7 @@ Result<KernelPlan> direct_plain(const Conv2dSpec& spec, const DeviceInfo& device
   }
   for (std::int64_t i = 0; i < passes; ++i) {
     const Part part{i * channels / passes, (i + 1) * channels / passes, i == 0, i + 1 == passes};
-    plan.passes.push_back(make_pass(spec, *map, part));
+    plan.passes.push_back(make_pass(spec, *map, part, dialect));
   }
   return plan;
 }

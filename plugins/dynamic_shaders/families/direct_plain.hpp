@@ -10,6 +10,6 @@
 
 namespace kiln::dynamic_shaders {
 
-Result<KernelPlan> direct_plain(const Conv2dSpec& spec, const DeviceInfo& device);
+Result<KernelPlan> direct_plain(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect);
 
 }  // namespace kiln::dynamic_shaders

@@ -9,6 +9,6 @@
 
 namespace kiln::dynamic_shaders {
 
-Result<KernelPlan> gemm_plain(const GemmSpec& spec, const DeviceInfo& device);
+Result<KernelPlan> gemm_plain(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect);
 
 }  // namespace kiln::dynamic_shaders
