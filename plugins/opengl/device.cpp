@@ -58,6 +58,9 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
   if (!facts) return facts.error();
   // A node that software serves says nothing of where the work is done.
   if (facts->info.kind != DeviceKind::software) facts->info.physical_id = drm_physical_id(device.node);
+  // A software driver offers the extension too, and takes none but its own descriptors: a dma-buf needs a render node.
+  facts->info.shares_memory =
+      opened.gl().EXT_memory_object_fd && !device.node.empty() && facts->info.kind != DeviceKind::software;
   facts->info.driver_cache = tell_driver_cache(opened, facts->info.serializes, context);
   return std::unique_ptr<GlDevice>(
       new GlDevice(std::move(group).value(), std::move(facts).value(), settings.persistent_mapping, context));
@@ -65,7 +68,10 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
 
 Result<std::unique_ptr<Buffer>> GlDevice::create_buffer(const BufferDesc& desc) noexcept {
   if (!desc.host.empty()) return unsupported(info_.id + ": host memory cannot be wrapped as a buffer");
-  if (desc.import_fd >= 0) return unsupported(info_.id + ": memory cannot be imported by file descriptor");
+  if (desc.import_fd >= 0 && !info_.shares_memory) {
+    return unsupported(info_.id + ": memory cannot be imported by file descriptor: " + info_.name + " has no " +
+                       (group_->gl().EXT_memory_object_fd ? "render node" : "GL_EXT_memory_object_fd"));
+  }
   if (desc.usage == BufferUsage::invalid) return invalid_argument(info_.id + ": a buffer without a usage");
   if (desc.bytes == 0) return invalid_argument(info_.id + ": a buffer of 0 bytes, expected at least 1");
   if (desc.bytes > info_.max_buffer_bytes) {

@@ -1,5 +1,7 @@
 #include "objects/buffer.hpp"
 
+#include "objects/imported_memory.hpp"
+
 #include <cstring>
 
 namespace kiln::opengl {
@@ -42,18 +44,23 @@ GlBuffer::GlBuffer(std::shared_ptr<ContextGroup> group, std::shared_ptr<SharedSt
 GlBuffer::~GlBuffer() {
   // Deleting unmaps. The closure borrows the group: its thread runs everything posted before it ends.
   const GLuint shadow = shadow_ != nullptr ? shadow_->name : 0;  // 0 is ignored
-  group_->execution().post([group = group_.get(), name = name_, shadow, texels = texels_]() mutable {
-    texels.drop(group->gl());
-    const GLuint names[] = {name, shadow};
-    group->gl().DeleteBuffers(2, names);
-  });
+  group_->execution().post(
+      [group = group_.get(), name = name_, shadow, imported = imported_, texels = texels_]() mutable {
+        texels.drop(group->gl());
+        const GLuint names[] = {name, shadow};
+        group->gl().DeleteBuffers(2, names);
+        if (imported != 0) group->gl().DeleteMemoryObjectsEXT(1, &imported);
+      });
 }
 
 Result<std::unique_ptr<Buffer>> GlBuffer::create(const std::shared_ptr<ContextGroup>& group,
                                                  const std::shared_ptr<SharedStaging>& staging, Transfer transfer,
                                                  const BufferDesc& desc) {
-  std::unique_ptr<GlBuffer> buffer(new GlBuffer(group, staging, transfer, desc.bytes));
-  Status status = group->execution().call([&] { return buffer->make(desc.usage); });
+  // Memory that another device made is reached through a copy: its mapping is that device's business.
+  const bool imports = desc.import_fd >= 0;
+  std::unique_ptr<GlBuffer> buffer(new GlBuffer(group, staging, imports ? Transfer::staged : transfer, desc.bytes));
+  Status status =
+      group->execution().call([&] { return imports ? buffer->import(desc.import_fd) : buffer->make(desc.usage); });
   if (!status.ok()) return status;
   return std::unique_ptr<Buffer>(std::move(buffer));
 }
@@ -81,6 +88,14 @@ Status GlBuffer::make(BufferUsage usage) {
   }
   const bool each_job = usage == BufferUsage::upload || usage == BufferUsage::readback;
   return transfer_ == Transfer::staged && each_job ? make_shadow(usage, store) : ok_status();
+}
+
+Status GlBuffer::import(int fd) {
+  auto imported = import_memory(*group_, fd, bytes_);
+  if (!imported) return imported.error();
+  imported_ = imported->memory;
+  name_ = imported->buffer;
+  return {};
 }
 
 // The two usages have flags of their own: what is only written may lie in memory that is slow to read.

@@ -50,7 +50,7 @@ void copy_back(const Gl& gl, const Shadow& shadow, GLuint buffer, GLsizeiptr byt
 
 class GlBuffer final : public Buffer {
  public:
-  // REQUIRES: desc is checked: 0 < bytes, a usage, no host memory and no descriptor.
+  // REQUIRES: desc is checked: 0 < bytes, a usage, no host memory; a descriptor only where the device shares memory.
   static Result<std::unique_ptr<Buffer>> create(const std::shared_ptr<ContextGroup>& group,
                                                 const std::shared_ptr<SharedStaging>& staging, Transfer transfer,
                                                 const BufferDesc& desc);
@@ -71,6 +71,7 @@ class GlBuffer final : public Buffer {
   GlBuffer(std::shared_ptr<ContextGroup> group, std::shared_ptr<SharedStaging> staging, Transfer transfer,
            std::uint64_t bytes);
   Status make(BufferUsage usage);  // on the context's thread
+  Status import(int fd);           // likewise, instead of make()
   Status make_shadow(BufferUsage usage, GLsizeiptr store);
   Status in_range(std::string_view doing, std::uint64_t offset, std::size_t bytes) const;
   Result<Staging*> staging();  // on the context's thread
@@ -80,6 +81,7 @@ class GlBuffer final : public Buffer {
   Transfer transfer_;
   std::uint64_t bytes_;
   GLuint name_ = 0;
+  GLuint imported_ = 0;  // the memory object behind it; 0: its own memory
   std::byte* memory_ = nullptr;
   std::unique_ptr<Shadow> shadow_;
   TexelView texels_;  // touched on the context's thread
