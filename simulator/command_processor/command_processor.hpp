@@ -1,5 +1,5 @@
-// CommandProcessor: reads the packets of a job's indirect buffers, keeps the registers of its ring, and hands dispatches
-// to the compute engine.
+// CommandProcessor: reads the packets of a job's indirect buffers, keeps the registers of its ring, and hands
+// dispatches to the compute engine.
 //
 // Thread-safety: one job at a time per CommandProcessor; its thread is the caller's. Ownership: borrows the engine for
 // its life and the job's memory for the call.
@@ -33,8 +33,9 @@ struct Job {
 
 struct CommandProcessorSettings {
   Generation generation = Generation::invalid;
-  std::uint64_t counter_hz = 100'000'000;  // GPU clock counter, of RELEASE_MEM and COPY_DATA
+  std::uint64_t counter_hz = 100'000'000;        // GPU clock counter, of RELEASE_MEM and COPY_DATA
   std::uint64_t wait_limit_ns = 10'000'000'000;  // a WAIT_REG_MEM that is not satisfied by then is a watchdog fault
+  std::uint32_t indirect_buffer_limit = 65'536;  // a job that enters more, as a chain in a ring does, is one that hangs
   std::function<std::uint64_t()> clock_ns;       // steady; null: the host's
 };
 

@@ -2,13 +2,14 @@
 // model of the L2 cache. What the host wrote after L2 has read a page is not seen until L2 is invalidated; what the
 // device wrote is not seen by the host until L2 is written back.
 //
-// Thread-safety: page() from any thread of the job. invalidate and write_back while no wave runs.
-// Ownership: pages stay valid until the next invalidate() and the end of the job; they belong to the model.
+// Thread-safety: page() from any thread of the job. The others while no wave runs.
+// Ownership: pages stay valid until the next invalidate_l2() and the end of the job; they belong to the model.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "simulator/base/fault.hpp"
 
@@ -16,10 +17,10 @@ namespace kiln::simulator {
 
 enum class Access : std::uint8_t { invalid = 0, read, write, execute };
 
-struct Page {                        // one page of device memory, through L2
+struct Page {  // one page of device memory, through L2
   static constexpr std::uint64_t bytes = 4096;
-  std::uint64_t address = 0;         // of its first byte in the GPU's space
-  std::byte* data = nullptr;         // Page::bytes of them; written only where asked for with Access::write
+  std::uint64_t address = 0;  // of its first byte in the GPU's space
+  std::byte* data = nullptr;  // Page::bytes of them; written only where asked for with Access::write
 };
 
 class DeviceMemory {
@@ -36,6 +37,12 @@ class DeviceMemory {
   // Later reads fetch what the host's memory holds then. What was written and not written back is lost, as on hardware.
   virtual void invalidate_l2() = 0;
   virtual void write_back_l2() = 0;
+
+  // Past L2, as the command processor fetches packets, polls and signals: load() sees what the host wrote and what the
+  // device wrote, store() is seen by both at once. Aligned words of 4 and 8 bytes are moved whole. Without an L2 (the
+  // default here) they are reads and writes of pages.
+  virtual std::optional<Fault> load(std::uint64_t address, std::span<std::byte> out);
+  virtual std::optional<Fault> store(std::uint64_t address, std::span<const std::byte> bytes);
 };
 
 }  // namespace kiln::simulator

@@ -1,0 +1,136 @@
+#include "simulator/command_processor/tables/packet_table.hpp"
+
+#include "simulator/command_processor/packets/packets.hpp"
+
+namespace kiln::simulator {
+namespace {
+
+using Bits = std::array<std::uint32_t, 8>;
+
+constexpr BodyLength absent{};
+constexpr std::uint16_t longest = 0x3FFF;  // COUNT has 14 bits, of which all ones is the NOP of one dword
+constexpr std::uint32_t all = 0xFFFF'FFFF;
+constexpr std::uint32_t dword_address = 0xFFFF'FFFC;
+constexpr std::uint32_t high_address = 0xFFFF;
+constexpr Bits free_body{all, all, all, all, all, all, all, all};
+constexpr Bits set_registers{0x0000'FFFF, all, all, all, all, all, all, all};
+
+constexpr PacketRule both(std::uint8_t opcode, std::string_view name, BodyLength length,
+                          Outcome (*act)(Machine&, const Packet&), std::string_view what, const Bits& known) {
+  return {opcode, name, length, length, act, what, known, known};
+}
+
+constexpr PacketRule graphics(std::uint8_t opcode, std::string_view name, BodyLength length,
+                              Outcome (*act)(Machine&, const Packet&), std::string_view what, const Bits& known) {
+  return {opcode, name, length, absent, act, what, known, known};
+}
+
+constexpr PacketRule rules[] = {
+    both(0x10, "NOP", {1, longest}, packets::nop, "skips its body; COUNT 0x3FFF is the form of one dword", free_body),
+    graphics(0x11, "SET_BASE", {3, 3}, packets::set_base, "index 1: where DISPATCH_INDIRECT's offset counts from",
+             {0xF, dword_address, high_address}),
+    graphics(0x12, "CLEAR_STATE", {1, 1}, packets::clear_state, "context registers to 0", {}),
+    both(0x15, "DISPATCH_DIRECT", {4, 4}, packets::dispatch_direct, "runs groups x, y, z to their end",
+         {all, all, all, all}),
+    {0x16,
+     "DISPATCH_INDIRECT",
+     {2, 2},
+     {3, 3},
+     packets::dispatch_indirect,
+     "the same with x, y, z from memory; graphics: an offset from SET_BASE, compute: an address",
+     free_body,
+     free_body},
+    both(0x1E, "ATOMIC_MEM", {8, 8}, packets::atomic_mem,
+         "one atomic operation in L2; may loop until it compares equal",
+         {0xC600'0F7F, dword_address, high_address, all, all, all, all, 0x1FFF}),
+    both(0x22, "COND_EXEC", {4, 4}, packets::cond_exec, "skips dwords where a dword of memory is 0",
+         {dword_address, high_address, 0, 0x3FFF}),
+    graphics(0x28, "CONTEXT_CONTROL", {2, 2}, packets::context_control, "no shadowing, which is the only form known",
+             {0x8000'0000, 0x8000'0000}),
+    both(0x37, "WRITE_DATA", {4, longest}, packets::write_data, "dwords to memory, L2 or a register",
+         {0xC611'0F00, all, high_address, all, all, all, all, all}),
+    both(0x3C, "WAIT_REG_MEM", {6, 6}, packets::wait_reg_mem,
+         "polls memory or a register; a limit makes it a watchdog fault",
+         {0x0600'01F7, all, high_address, all, all, 0xFFFF}),
+    both(0x3F, "INDIRECT_BUFFER", {3, 3}, packets::indirect_buffer,
+         "CHAIN: goes on there, last packet of its buffer; without it (graphics only): comes back",
+         {dword_address, high_address, 0x30BF'FFFF}),
+    both(0x40, "COPY_DATA", {5, 5}, packets::copy_data,
+         "4 or 8 bytes between memory, L2, registers, an immediate, the clock", {0xC611'6F0F, all, all, all, all}),
+    graphics(0x42, "PFP_SYNC_ME", {1, 1}, packets::pfp_sync_me, "nothing: both engines are one here", {}),
+    both(0x46, "EVENT_WRITE", {1, 3}, packets::event_write, "the events of the table below", {0x0000'0F3F, all, all}),
+    {0x49,
+     "RELEASE_MEM",
+     {7, 7},
+     {7, 7},
+     packets::release_mem,
+     "after all work: caches, then a value or the clock to memory or L2; no interrupt",
+     {0x06FE'FF3F, 0xE703'0000, all, high_address, all, all, 0},
+     {0xC7FE'FFBF, 0xE703'0000, all, high_address, all, all, 0}},
+    both(0x50, "DMA_DATA", {6, 6}, packets::dma_data, "copies, fills, or prefetches into L2",
+         {0xE630'6001, all, high_address, all, high_address, 0xC3FF'FFFF}),
+    {0x58,
+     "ACQUIRE_MEM",
+     {7, 7},
+     {7, 7},
+     packets::acquire_mem,
+     "caches, over the whole of memory; gfx11 graphics: waits for RELEASE_MEM's counter",
+     {0x8000'0000, all, 0x00FF'FFFF, 0, 0, 0xFFFF, 0x0003'E3F3},
+     {0x80FE'F800, all, 0x01FF'FFFF, 0, 0, 0x8000'FFFF, 0x0003'E3F3}},
+    both(0x63, "LOAD_SH_REG_INDEX", {4, 4}, packets::load_sh_reg_index, "registers from memory, by address and count",
+         {all, high_address, 0xFFFF, 0x3FFF}),
+    graphics(0x69, "SET_CONTEXT_REG", {2, longest}, packets::set_context_reg, "registers of the context space",
+             set_registers),
+    both(0x76, "SET_SH_REG", {2, longest}, packets::set_sh_reg, "registers of the shader space", set_registers),
+    both(0x79, "SET_UCONFIG_REG", {2, longest}, packets::set_uconfig_reg, "registers of the user configuration space",
+         set_registers),
+    both(0x9B, "SET_SH_REG_INDEX", {2, longest}, packets::set_sh_reg_index,
+         "index 3: CU mask registers, through the kernel's own mask", {0xF000'FFFF, all, all, all, all, all, all, all}),
+};
+
+struct Refused {
+  std::uint8_t opcode;
+  std::string_view name;
+};
+
+constexpr Refused refused[] = {
+    {0x20, "SET_PREDICATION"},
+    {0x23, "PRED_EXEC"},
+    {0x24, "DRAW_INDIRECT"},
+    {0x25, "DRAW_INDEX_INDIRECT"},
+    {0x26, "INDEX_BASE"},
+    {0x27, "DRAW_INDEX_2"},
+    {0x2A, "INDEX_TYPE"},
+    {0x2C, "DRAW_INDIRECT_MULTI"},
+    {0x2D, "DRAW_INDEX_AUTO"},
+    {0x2F, "NUM_INSTANCES"},
+    {0x34, "STRMOUT_BUFFER_UPDATE"},
+    {0x35, "DRAW_INDEX_OFFSET_2"},
+    {0x38, "DRAW_INDEX_INDIRECT_MULTI"},
+    {0x41, "CP_DMA"},
+    {0x43, "SURFACE_SYNC"},
+    {0x47, "EVENT_WRITE_EOP"},
+    {0x48, "EVENT_WRITE_EOS"},
+    {0x59, "REWIND"},
+    {0x68, "SET_CONFIG_REG"},
+    {0x7A, "SET_UCONFIG_REG_INDEX"},
+    {0x98, "INVALIDATE_TLBS"},
+};
+
+}  // namespace
+
+std::span<const PacketRule> packet_rules() noexcept { return rules; }
+
+const PacketRule* find_packet(std::uint8_t opcode) noexcept {
+  for (const PacketRule& rule : rules)
+    if (rule.opcode == opcode) return &rule;
+  return nullptr;
+}
+
+std::string_view refused_packet(std::uint8_t opcode) noexcept {
+  for (const Refused& each : refused)
+    if (each.opcode == opcode) return each.name;
+  return {};
+}
+
+}  // namespace kiln::simulator

@@ -1,0 +1,128 @@
+#include "simulator/memory/l2_buffer.hpp"
+
+#include <cstring>
+
+#include "simulator/memory/device_memory.hpp"
+#include "simulator/memory/host_bytes.hpp"
+
+namespace kiln::simulator {
+
+L2Buffer::L2Buffer(L2Cache& cache, const BufferRef& buffer)
+    : cache_(cache),
+      buffer_(buffer),
+      host_(buffer->host),
+      blocks_((buffer->bytes / Page::bytes + copies_a_block - 1) / copies_a_block) {}
+
+L2Buffer::~L2Buffer() {
+  for (auto& block : blocks_) delete block.load(std::memory_order_relaxed);
+}
+
+L2Buffer::Copy* L2Buffer::find(std::uint64_t index) const noexcept {
+  Block* const block = blocks_[index / copies_a_block].load(std::memory_order_acquire);
+  return block == nullptr ? nullptr : &block->copies[index % copies_a_block];
+}
+
+L2Buffer::Copy& L2Buffer::made(std::uint64_t index) {
+  auto& slot = blocks_[index / copies_a_block];
+  if (slot.load(std::memory_order_relaxed) == nullptr) slot.store(new Block, std::memory_order_release);
+  return *find(index);
+}
+
+bool L2Buffer::current(const Copy& copy) const noexcept {
+  return copy.epoch.load(std::memory_order_acquire) == cache_.epoch_.load(std::memory_order_relaxed);
+}
+
+std::byte* L2Buffer::host_page(std::uint64_t index) const noexcept { return host_ + index * Page::bytes; }
+
+std::byte* L2Buffer::page(std::uint64_t index, L2Use use) {
+  Copy* const seen = find(index);
+  if (seen != nullptr && current(*seen) && (use == L2Use::read || seen->written.load(std::memory_order_acquire)))
+    return seen->data.get();
+
+  const std::lock_guard lock(mutex_);
+  Copy& copy = made(index);
+  if (!current(copy)) {
+    if (copy.data == nullptr) copy.data = std::make_unique_for_overwrite<std::byte[]>(Page::bytes);
+    read_host(host_page(index), {copy.data.get(), Page::bytes});
+    copy.epoch.store(cache_.epoch_.load(std::memory_order_relaxed), std::memory_order_release);
+    cache_.pages_read_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (use == L2Use::write && !copy.written.load(std::memory_order_relaxed)) {
+    copy.clean = std::make_unique_for_overwrite<std::byte[]>(Page::bytes);
+    std::memcpy(copy.clean.get(), copy.data.get(), Page::bytes);
+    if (written_.empty()) cache_.note_writes(*this);
+    written_.push_back({index, &copy});
+    copy.written.store(true, std::memory_order_release);
+  }
+  return copy.data.get();
+}
+
+// Bytes that the device left alone are as if they had been evicted and read again.
+void L2Buffer::take_host_changes(Copy& copy, std::uint64_t index) {
+  std::array<std::byte, Page::bytes> host;
+  read_host(host_page(index), host);
+  for (std::size_t at = 0; at < Page::bytes; ++at) {
+    if (copy.data[at] != copy.clean[at]) continue;
+    copy.data[at] = host[at];
+    copy.clean[at] = host[at];
+  }
+}
+
+void L2Buffer::load(std::uint64_t index, std::size_t offset, std::span<std::byte> out) {
+  const std::lock_guard lock(mutex_);
+  Copy* const copy = find(index);
+  if (copy == nullptr || !current(*copy) || !copy->written.load(std::memory_order_relaxed)) {
+    read_host(host_page(index) + offset, out);
+    return;
+  }
+  take_host_changes(*copy, index);
+  std::memcpy(out.data(), copy->data.get() + offset, out.size());
+}
+
+void L2Buffer::store(std::uint64_t index, std::size_t offset, std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
+  Copy* const copy = find(index);
+  if (copy != nullptr && current(*copy)) {
+    std::memcpy(copy->data.get() + offset, bytes.data(), bytes.size());
+    if (copy->written.load(std::memory_order_relaxed))
+      std::memcpy(copy->clean.get() + offset, bytes.data(), bytes.size());
+  }
+  write_host(host_page(index) + offset, bytes);
+}
+
+void L2Buffer::forget_writes() {
+  const std::lock_guard lock(mutex_);
+  for (const Written& each : written_) {
+    each.copy->written.store(false, std::memory_order_relaxed);
+    each.copy->clean.reset();
+  }
+  written_.clear();
+}
+
+void L2Buffer::write_back(L2Counters& counters) {
+  const auto alive = buffer_.lock();
+  if (alive == nullptr) return;  // nobody can see it any more
+  const std::lock_guard lock(mutex_);
+  for (const auto& [index, at] : written_) {
+    Copy& copy = *at;
+    if (std::memcmp(copy.data.get(), copy.clean.get(), Page::bytes) == 0) continue;
+    counters.bytes_written_back +=
+        write_differences(host_page(index), {copy.data.get(), Page::bytes}, {copy.clean.get(), Page::bytes});
+    ++counters.pages_written_back;
+    std::memcpy(copy.clean.get(), copy.data.get(), Page::bytes);
+  }
+}
+
+bool L2Buffer::settle() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(written_, [](const Written& each) {
+    Copy& copy = *each.copy;
+    if (std::memcmp(copy.data.get(), copy.clean.get(), Page::bytes) != 0) return false;
+    copy.written.store(false, std::memory_order_relaxed);
+    copy.clean.reset();
+    return true;
+  });
+  return !written_.empty();
+}
+
+}  // namespace kiln::simulator
