@@ -1,0 +1,29 @@
+// Buffer formats: how the numbers of typed buffer instructions, and of a buffer resource's FORMAT field, lay out and
+// convert one element.
+//
+// Thread-safety: any thread. Ownership: what is answered lives as long as the program.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "simulator/base/generation.hpp"
+
+namespace kiln::simulator {
+
+enum class NumberType : std::uint8_t { invalid = 0, unorm, snorm, uscaled, sscaled, uint, sint, floating };
+
+struct BufferFormat {
+  NumberType type = NumberType::invalid;
+  std::uint8_t channels = 0;
+  std::array<std::uint8_t, 4> bits{};  // x first; x starts at the element's lowest bit, each where the last ended
+};
+
+// Nothing for 0 (invalid) and for numbers that the generation does not define.
+std::optional<BufferFormat> find_buffer_format(Generation generation, unsigned number) noexcept;
+// "BUF_FMT_32_FLOAT"; empty where there is none.
+std::string_view buffer_format_name(Generation generation, unsigned number) noexcept;
+
+}  // namespace kiln::simulator

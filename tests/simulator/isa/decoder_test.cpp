@@ -1,0 +1,190 @@
+// The decoder on words with known fields, and what it refuses. The encodings stand beside the cases, so that these
+// tests need no LLVM.
+#include "simulator/isa/decoder.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "simulator/isa/printer.hpp"
+
+namespace {
+
+using namespace kiln::simulator;
+
+constexpr CodeTarget gfx11{Generation::gfx11, WaveSize::wave32};
+constexpr CodeTarget gfx11_wave64{Generation::gfx11, WaveSize::wave64};
+constexpr CodeTarget gfx10_3{Generation::gfx10_3, WaveSize::wave32};
+
+using Words = std::vector<std::uint32_t>;
+
+Instruction decoded(const CodeTarget& target, const Words& words) {
+  Instruction instruction;
+  const auto fault = decode(target, words, 0x1000, instruction);
+  INFO((fault ? fault->reason : std::string()));
+  REQUIRE_FALSE(fault.has_value());
+  CHECK(instruction.dwords == words.size());
+  return instruction;
+}
+
+std::string text(const CodeTarget& target, const Words& words) { return to_text(decoded(target, words), target); }
+
+Fault refused(const CodeTarget& target, const Words& words) {
+  Instruction instruction;
+  const auto fault = decode(target, words, 0x1000, instruction);
+  REQUIRE(fault.has_value());
+  CHECK(fault->address >= 0x1000);
+  return *fault;
+}
+
+bool mentions(const Fault& fault, const std::string& words) { return fault.reason.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("simulator::isa::decode: scalar formats") {
+  CHECK(text(gfx11, {0x80048503}) == "s_add_u32 s4, s3, 5");
+  CHECK(text(gfx11, {0xBE8000FF, 0x12345678}) == "s_mov_b32 s0, 0x12345678");
+  CHECK(text(gfx11, {0xB004FFFF}) == "s_movk_i32 s4, 0xffff");
+  CHECK(text(gfx11, {0xBFB00000}) == "s_endpgm");
+  CHECK(text(gfx10_3, {0xBF810000}) == "s_endpgm");
+  const Instruction branch = decoded(gfx11, {0xBFA5FFFE});  // s_cbranch_execz -2
+  CHECK(branch.opcode == Opcode::s_cbranch_execz);
+  CHECK(branch.offset == -8);
+  const Instruction constant = decoded(gfx11, {0xB004FFFF});
+  CHECK(constant.simm16 == -1);
+  const Instruction unsigned_constant = decoded(gfx11, {0xB684FFFF});  // s_cmpk_ge_u32 s4, 0xffff
+  CHECK(unsigned_constant.simm16 == 0xFFFF);
+  CHECK(unsigned_constant.src[0].code == 4);
+}
+
+TEST_CASE("simulator::isa::decode: both generations' null and m0 come out alike") {
+  const Instruction eleven = decoded(gfx11, {0xBE80007D});  // s_mov_b32 s0, m0
+  const Instruction ten = decoded(gfx10_3, {0xBE80037C});
+  CHECK(eleven.src[0].code == operand::m0);
+  CHECK(ten.src[0].code == operand::m0);
+  CHECK(decoded(gfx11, {0xF4000000, 0xF8000010}).src[1].code == operand::null);  // s_load_b32 s0, s[0:1], 0x10
+  CHECK(decoded(gfx10_3, {0xF4000000, 0xFA000010}).src[1].code == operand::null);
+}
+
+TEST_CASE("simulator::isa::decode: e32 forms say what they read and write besides") {
+  const Instruction compare = decoded(gfx11, {0x7C220501});  // v_cmp_lt_f32_e32 vcc_lo, v1, v2
+  CHECK(compare.dst == Operand{operand::vcc_lo, DataType::mask});
+  const Instruction comparex = decoded(gfx11, {0x7D220501});  // v_cmpx_lt_f32_e32 v1, v2
+  CHECK(comparex.dst == Operand{operand::exec_lo, DataType::mask});
+  const Instruction select = decoded(gfx11, {0x02060501});  // v_cndmask_b32_e32 v3, v1, v2, vcc_lo
+  CHECK(select.src[2] == Operand{operand::vcc_lo, DataType::mask});
+  const Instruction carry = decoded(gfx11, {0x40060501});  // v_add_co_ci_u32_e32 v3, vcc_lo, v1, v2, vcc_lo
+  CHECK(carry.sdst.code == operand::vcc_lo);
+  const Instruction scaled = decoded(gfx11, {0x58060501, 0x40000000});  // v_fmamk_f32 v3, v1, 2.0, v2
+  CHECK(scaled.src[1].is_literal());
+  CHECK(scaled.src[2].index() == 2);
+}
+
+TEST_CASE("simulator::isa::decode: halves of gfx11's e32 operands") {
+  const Instruction half = decoded(gfx11, {0x65060581});  // v_add_f16 v131, v129, v2 as gfx10.3 has it
+  CHECK(half.dst.index() == 3);
+  CHECK(half.src[0].index() == 1);
+  CHECK(half.op_sel == 0b1001);
+  CHECK(to_text(half, gfx11) == "v_add_f16_e32 v3.h, v1.h, v2");
+  const Instruction whole = decoded(gfx10_3, {0x65060581});
+  CHECK(whole.dst.index() == 131);
+  CHECK(whole.op_sel == 0);
+}
+
+TEST_CASE("simulator::isa::decode: modifiers of e64") {
+  const Instruction add = decoded(gfx11, {0xD5038110, 0x68020501});
+  CHECK(add.abs == 1);
+  CHECK(add.neg == 3);
+  CHECK(add.omod == 1);
+  CHECK(add.clamp);
+  CHECK(to_text(add, gfx11) == "v_add_f32_e64 v16, -|v1|, -v2 clamp mul:2");
+  CHECK(text(gfx11, {0xD7034810, 0x00020501}) == "v_add_nc_u16 v16, v1, v2 op_sel:[1,0,1]");
+}
+
+TEST_CASE("simulator::isa::decode: across lanes") {
+  const Instruction row = decoded(gfx11, {0x0A0608FA, 0x5F9D1109});
+  CHECK(to_text(row, gfx11) == "v_subrev_f32_dpp v3, -v9, |v4| row_shr:1 row_mask:0x5 bank_mask:0xf bound_ctrl:1 fi:1");
+  CHECK(row.lanes == LaneControl::dpp16);
+  CHECK(row.src[0].index() == 9);
+  const Instruction eight = decoded(gfx11, {0x0A0608EA, 0xFAC68809});
+  CHECK(eight.dpp.selectors == std::array<std::uint8_t, 8>{0, 1, 2, 3, 4, 5, 6, 7});
+  CHECK(eight.dpp.fetch_inactive);
+  const Instruction part = decoded(gfx10_3, {0x0A0608F9, 0x1192AD03});
+  CHECK(part.sdwa.dst == Select::word1);
+  CHECK(part.sdwa.unused == Unused::sign_extend);
+  CHECK(part.src[0] == Operand{3, DataType::f32});
+  CHECK(mentions(refused(gfx11, {0x0A0608F9, 0x1192AD03}), "249 is reserved"));
+  CHECK(mentions(refused(gfx11, {0x0A0608FA, 0x5F9D8009}), "DPP control 384 is reserved"));
+}
+
+TEST_CASE("simulator::isa::decode: two operations in one") {
+  // v_dual_mul_f32 v0, v1, v2 :: v_dual_mov_b32 v3, 0x12345678
+  const Instruction dual = decoded(gfx11, {0xC8D00501, 0x000200FF, 0x12345678});
+  CHECK(dual.opcode == Opcode::v_mul_f32);
+  CHECK(dual.y.opcode == Opcode::v_mov_b32);
+  CHECK(dual.y.dst.index() == 3);
+  CHECK(dual.y.src[0].is_literal());
+  CHECK(dual.literal == 0x12345678);
+  CHECK(mentions(refused(gfx11_wave64, {0xC8D00501, 0x000200FF, 0x12345678}), "wave32 only"));
+}
+
+TEST_CASE("simulator::isa::decode: memory") {
+  const Instruction load = decoded(gfx11, {0xDC52FFF0, 0x03040005});
+  CHECK(to_text(load, gfx11) == "global_load_b32 v3, v5, s[4:5] offset:-16 glc slc dlc");
+  CHECK(load.offset == -16);
+  CHECK(load.src[0].type == DataType::b32);
+  CHECK(load.src[2] == Operand{4, DataType::b64});
+  const Instruction same = decoded(gfx10_3, {0xDC339FF0, 0x03040005});
+  CHECK(same.opcode == load.opcode);
+  CHECK(same.offset == -16);
+  const Instruction wide = decoded(gfx10_3, {0xE030F004, 0x80430100});
+  CHECK(wide.idxen);
+  CHECK(wide.offen);
+  CHECK(wide.src[0].type == DataType::b64);
+  const Instruction pair = decoded(gfx11, {0xD8380201, 0x00070502});
+  CHECK(pair.offset == 1);
+  CHECK(pair.offset1 == 2);
+  // An atomic returns what was there only with glc.
+  CHECK_FALSE(decoded(gfx11, {0xDCD60000, 0x007C0204}).dst.present());
+  CHECK(decoded(gfx11, {0xDCD64000, 0x037C0204}).dst.index() == 3);
+  CHECK(decoded(gfx11, {0xDC510004, 0x037C0000}).src[0].type == DataType::none);  // scratch_load_b32 v3, off, off
+}
+
+TEST_CASE("simulator::isa::decode: what is unknown is named") {
+  CHECK(mentions(refused(gfx11, {0x83848503}), "SOP2 has no opcode 7"));
+  CHECK(mentions(refused(gfx11, {0xD0000000}), "no encoding starts"));
+  CHECK(mentions(refused(gfx11, {0xF0000000, 0}), "image_load"));
+  CHECK(mentions(refused(gfx10_3, {0xF8000000, 0}), "exp"));
+  CHECK(mentions(refused(gfx11, {0xCC404010, 0x1C0A0300}), "v_wmma_f32_16x16x16_f16"));
+  CHECK(mentions(refused(gfx11, {0xCD000010, 0}), "v_interp_p10_f32"));
+  CHECK(mentions(refused(gfx11, {0xCE100010}), "lds_direct_load"));
+  CHECK(refused(gfx11, {0x83848503}).kind == FaultKind::unknown_opcode);
+  CHECK(refused(gfx11, {0x83848503}).dword == 0x83848503);
+}
+
+TEST_CASE("simulator::isa::decode: operands that no instruction takes") {
+  CHECK(mentions(refused(gfx11, {0xBE8101FF, 0}), "starts at operand 1"));  // s_mov_b64 s[1:2]
+  CHECK(mentions(refused(gfx11, {0xBE8000D2}), "operand 210 is reserved"));
+  CHECK(mentions(refused(gfx11, {0xD9F80000, 0xFF000000}), "exceed 256"));     // ds_load_b128? v[255:258]
+  CHECK(mentions(refused(gfx11, {0xD5034010, 0x00020501}), "has no halves"));  // op_sel on f32
+  CHECK(mentions(refused(gfx11, {0xD5250110, 0x00020501}), "absolute"));       // |v1| of an integer
+  CHECK(mentions(refused(gfx11, {0xD8340000 | 1u << 17, 0x00000502}), "GDS"));
+}
+
+TEST_CASE("simulator::isa::decode: code that ends within an instruction") {
+  const std::vector<Words> whole = {{0xBE8000FF, 1},
+                                    {0xF4000000, 0xF8000000},
+                                    {0xD5038110, 0x68020501},
+                                    {0xC8D00501, 0x000200FF, 1},
+                                    {0x0A0608FA, 0x5F9D1109}};
+  for (const Words& words : whole) {
+    for (std::size_t length = 0; length < words.size(); ++length) {
+      Instruction instruction;
+      const auto fault = decode(gfx11, std::span(words).first(length), 0x40, instruction);
+      REQUIRE(fault.has_value());
+      CHECK(fault->kind == FaultKind::overrun);
+      CHECK(fault->address == 0x40);
+    }
+    CHECK(decoded(gfx11, words).dwords == words.size());
+  }
+}
