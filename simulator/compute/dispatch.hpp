@@ -13,6 +13,7 @@
 #include "simulator/base/fault.hpp"
 #include "simulator/base/generation.hpp"
 #include "simulator/memory/device_memory.hpp"
+#include "simulator/wave/vector_choice.hpp"
 
 namespace kiln::simulator {
 
@@ -36,6 +37,7 @@ struct DispatchState {  // names and fields as in the register map; raw register
 struct ComputeLimits {
   std::uint64_t instructions_per_wave = 1'000'000'000;  // watchdog
   unsigned threads = 0;                                 // 0: one a core
+  VectorChoice vectors = VectorChoice::best;
 };
 
 struct ComputeCounters {

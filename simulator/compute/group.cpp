@@ -1,0 +1,174 @@
+#include "simulator/compute/group.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+
+namespace kiln::simulator {
+namespace {
+
+// What registers and LDS hold before a program writes them: hardware promises nothing, and zeros would hide mistakes.
+constexpr std::uint32_t undefined_word = 0x7FBADBADU;
+constexpr std::byte undefined_byte{0xDB};
+
+// Instructions until the next wave of a group has its turn, so that waves may wait for one another's writes.
+constexpr std::uint64_t turn = 20'000;
+
+constexpr std::align_val_t alignment{64};
+
+}  // namespace
+
+void GroupRunner::Free::operator()(std::uint32_t* words) const noexcept { ::operator delete(words, alignment); }
+
+void GroupRunner::begin(const Launch& launch, Program& program, DeviceMemory& memory, unsigned slot,
+                        std::uint64_t instruction_limit, const std::atomic<const char*>& stop) {
+  launch_ = &launch;
+  program_ = &program;
+  stop_ = &stop;
+  slot_ = slot;
+  limit_ = instruction_limit;
+  counters_ = {};
+  port_.attach(memory);
+  const unsigned waves = launch.waves_per_group();
+  while (seats_.size() < waves) seats_.push_back(std::make_unique<Seat>());
+  wave_words_ = static_cast<std::size_t>(scratch_rows + launch.vgprs) * launch.lanes();
+  if (const std::size_t words = wave_words_ * waves; words > register_words_) {
+    registers_.reset(static_cast<std::uint32_t*>(::operator new(words * sizeof(std::uint32_t), alignment)));
+    register_words_ = words;
+  }
+  lds_.resize(launch.lds_bytes);
+}
+
+GroupRunner::Shape GroupRunner::shape_of(std::uint64_t index) const {
+  const std::uint64_t row = launch_->count[0], plane = row * launch_->count[1];
+  const std::array<std::uint64_t, 3> at{index % row, index % plane / row, index / plane};
+  Shape shape;
+  shape.total = 1;
+  for (unsigned d = 0; d < 3; ++d) {
+    shape.id[d] = launch_->start[d] + static_cast<std::uint32_t>(at[d]);
+    shape.threads[d] = at[d] + 1 == launch_->count[d] ? launch_->last_threads[d] : launch_->threads[d];
+    shape.total *= shape.threads[d];
+  }
+  shape.waves = (shape.total + launch_->lanes() - 1) / launch_->lanes();
+  return shape;
+}
+
+void GroupRunner::seat_wave(const Shape& shape, unsigned number) {
+  Seat& seat = *seats_[number];
+  seat.state = State::ready;
+  seat.page = nullptr;
+  Wave& wave = seat.wave;
+  std::fill(std::begin(wave.scalar), std::end(wave.scalar), undefined_word);
+  wave.set_rows(registers_.get() + wave_words_ * number);
+  std::fill_n(wave.rows, wave_words_, undefined_word);
+  wave.row_shift = launch_->wave == WaveSize::wave32 ? 5 : 6;
+  wave.halves = launch_->wave == WaveSize::wave32 ? 1 : 2;
+  wave.scc = false;
+  wave.mode = launch_->mode;
+  wave.trap_status = 0;
+  wave.vgpr_count = launch_->vgprs;
+  wave.generation = launch_->generation;
+  wave.pc = launch_->program;
+  wave.instructions = 0;
+  wave.block = nullptr;
+  wave.port = &port_;
+  wave.lane_memory = &program_->lane_memory();
+  wave.lds = {lds_.data(), launch_->lds_bytes};
+  wave.lds_allocation = launch_->lds_allocation << 12U;
+  wave.hardware_id = number & 31U;
+  wave.fault.reset();
+  wave.scratch = {};
+  wave.flat_scratch = 0;
+  if (launch_->scratch) {
+    wave.scratch.bytes = launch_->scratch_wave_bytes;
+    wave.scratch.wave_offset =
+        (slot_ * launch_->waves_per_group() + number) * launch_->scratch_wave_bytes;
+    wave.scratch.base = launch_->scratch_base + wave.scratch.wave_offset;
+  }
+
+  unsigned next = 0;
+  for (; next < launch_->user_sgprs; ++next) wave.scalar[next] = launch_->user_data[next];
+  for (unsigned d = 0; d < 3; ++d) {
+    if (launch_->group_id[d]) wave.scalar[next++] = shape.id[d];
+  }
+  if (launch_->group_info) {
+    wave.scalar[next++] = shape.waves | number << 6U | (number == 0 ? 1U << 31U : 0U);
+  }
+  if (launch_->scratch && launch_->generation == Generation::gfx10_3) wave.scalar[next++] = wave.scratch.wave_offset;
+  seat_threads(shape, number, wave);
+  wave.set_mode(launch_->mode);
+}
+
+void GroupRunner::seat_threads(const Shape& shape, unsigned number, Wave& wave) const {
+  const std::uint32_t lanes = launch_->lanes(), first = number * lanes;
+  const bool packed = launch_->generation == Generation::gfx11;
+  std::uint64_t exec = 0;
+  for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+    const std::uint32_t thread = first + lane;
+    if (thread >= shape.total) break;
+    exec |= std::uint64_t{1} << lane;
+    const std::uint32_t x = thread % shape.threads[0], y = thread / shape.threads[0] % shape.threads[1];
+    const std::uint32_t z = thread / (shape.threads[0] * shape.threads[1]);
+    if (packed) {
+      wave.row(scratch_rows, lane / 32)[lane % 32] = x | y << 10U | z << 20U;
+      continue;
+    }
+    const std::uint32_t ids[] = {x, y, z};
+    for (unsigned d = 0; d < launch_->thread_ids; ++d) wave.row(scratch_rows + d, lane / 32)[lane % 32] = ids[d];
+  }
+  wave.set_scalar64(scalar_index::exec, exec);
+}
+
+std::optional<Fault> GroupRunner::take_turn(Seat& seat) {
+  const std::uint64_t share = std::min(turn, limit_ - std::min(limit_, seat.wave.instructions));
+  const Next next = run_wave(seat.wave, *program_, seat.page, share, *stop_);
+  switch (next) {
+    case Next::fault: return std::move(seat.wave.fault);
+    case Next::end:
+      seat.state = State::ended;
+      counters_.instructions += seat.wave.instructions;
+      return std::nullopt;
+    case Next::barrier: seat.state = State::waiting; break;
+    default: break;
+  }
+  if (const char* reason = stop_->load(std::memory_order_acquire)) {
+    return Fault{FaultKind::planted, seat.wave.pc, 0, reason};
+  }
+  if (seat.wave.instructions >= limit_) {
+    return Fault{FaultKind::watchdog, seat.wave.pc, 0,
+                 "a wave has not ended after " + std::to_string(seat.wave.instructions) + " instructions, the limit is " +
+                     std::to_string(limit_)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> GroupRunner::run_seated(unsigned waves) {
+  for (unsigned ended = 0; ended < waves;) {
+    bool any_ready = false;
+    for (unsigned i = 0; i < waves; ++i) {
+      Seat& seat = *seats_[i];
+      if (seat.state != State::ready) continue;
+      if (std::optional<Fault> fault = take_turn(seat)) return fault;
+      if (seat.state == State::ended) ++ended;
+      any_ready |= seat.state == State::ready;
+    }
+    if (any_ready) continue;
+    // Every wave that is left has reached the barrier; those that have ended do not count.
+    for (unsigned i = 0; i < waves; ++i) {
+      if (seats_[i]->state == State::waiting) seats_[i]->state = State::ready;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> GroupRunner::run(std::uint64_t index) {
+  const Shape shape = shape_of(index);
+  std::fill(lds_.begin(), lds_.end(), undefined_byte);
+  for (unsigned i = 0; i < shape.waves; ++i) seat_wave(shape, i);
+  ++counters_.groups;
+  counters_.waves += shape.waves;
+  return run_seated(shape.waves);
+}
+
+}  // namespace kiln::simulator

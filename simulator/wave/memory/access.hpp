@@ -1,0 +1,196 @@
+// Loads, stores and atomics over any Space (space.hpp): handlers are made from these templates. Aligned words are moved
+// whole, so that waves on other threads never see half of one.
+//
+// Thread-safety and ownership: as Wave's.
+#pragma once
+
+#include <type_traits>
+
+#include "simulator/wave/lane_memory.hpp"
+#include "simulator/wave/memory/space.hpp"
+
+namespace kiln::simulator::memory_unit {
+
+inline Word load_word(const std::byte* at) {
+  return __atomic_load_n(reinterpret_cast<const Word*>(at), __ATOMIC_RELAXED);
+}
+inline void store_word(std::byte* at, Word value) {
+  __atomic_store_n(reinterpret_cast<Word*>(at), value, __ATOMIC_RELAXED);
+}
+
+template <class Space, unsigned Words>
+Next load_words(Wave& wave, const Op& op) {
+  constexpr unsigned bytes = Words * word_bytes;
+  Space space(wave, op);
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    if (wave.exec(half) == 0) continue;
+    Word* rows[Words];
+    for (unsigned w = 0; w < Words; ++w) rows[w] = wave.row(op.vdst + w, half);
+    if (Wide base; space.side_by_side(half, bytes, base)) {
+      if (const std::byte* from = space.linear_read(base, bytes * group)) {
+        const Word mask = wave.exec(half);
+        if constexpr (Words == 1) {
+          wave.lane_memory->load_row(rows[0], from, mask);
+        } else {
+          const auto* words = reinterpret_cast<const Word*>(from);
+          for (Word left = mask; left != 0; left &= left - 1) {
+            const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+            for (unsigned w = 0; w < Words; ++w) rows[w][i] = words[i * Words + w];
+          }
+        }
+        continue;
+      }
+    }
+    Addresses at;
+    if (!space.addresses(half, bytes, at)) return Next::fault;
+    Wide page = ~Wide{0};
+    const std::byte* data = nullptr;
+    for (Word left = at.active; left != 0; left &= left - 1) {
+      const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+      const Wide address = at.lane[i], within = address & (Page::bytes - 1);
+      if (address / Page::bytes != page && !at.careful) {
+        data = space.linear_read(address & ~(Page::bytes - 1), 1);
+        page = data != nullptr ? address / Page::bytes : ~Wide{0};
+      }
+      if (data != nullptr && (address & 3U) == 0 && within + bytes <= Page::bytes) [[likely]] {
+        for (unsigned w = 0; w < Words; ++w) rows[w][i] = load_word(data + within + w * word_bytes);
+      } else {
+        Word words[Words];
+        if (!space.load(half * group + i, address, words, bytes)) return Next::fault;
+        for (unsigned w = 0; w < Words; ++w) rows[w][i] = words[w];
+      }
+    }
+  }
+  return Next::go;
+}
+
+template <class Space, unsigned Words>
+Next store_words(Wave& wave, const Op& op) {
+  constexpr unsigned bytes = Words * word_bytes;
+  Space space(wave, op);
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    if (wave.exec(half) == 0) continue;
+    const Word* rows[Words];
+    for (unsigned w = 0; w < Words; ++w) rows[w] = wave.row(op.reg[1] + w, half);
+    if (Wide base; wave.exec(half) == ~0U && space.side_by_side(half, bytes, base)) {
+      if (std::byte* to = space.linear_write(base, bytes * group)) {
+        if constexpr (Words == 1) {
+          std::memcpy(to, rows[0], bytes * group);
+        } else {
+          auto* words = reinterpret_cast<Word*>(to);
+          for (unsigned i = 0; i < group; ++i) {
+            for (unsigned w = 0; w < Words; ++w) words[i * Words + w] = rows[w][i];
+          }
+        }
+        continue;
+      }
+    }
+    Addresses at;
+    if (!space.addresses(half, bytes, at)) return Next::fault;
+    Wide page = ~Wide{0};
+    std::byte* data = nullptr;
+    for (Word left = at.active; left != 0; left &= left - 1) {
+      const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+      const Wide address = at.lane[i], within = address & (Page::bytes - 1);
+      if (address / Page::bytes != page && !at.careful) {
+        data = space.linear_write(address & ~(Page::bytes - 1), 1);
+        page = data != nullptr ? address / Page::bytes : ~Wide{0};
+      }
+      if (data != nullptr && (address & 3U) == 0 && within + bytes <= Page::bytes) [[likely]] {
+        for (unsigned w = 0; w < Words; ++w) store_word(data + within + w * word_bytes, rows[w][i]);
+      } else {
+        Word words[Words];
+        for (unsigned w = 0; w < Words; ++w) words[w] = rows[w][i];
+        if (!space.store(half * group + i, address, words, bytes)) return Next::fault;
+      }
+    }
+  }
+  return Next::go;
+}
+
+// Which bits of the register a narrow value fills: all of it (extended), or one half (D16).
+enum class Place : std::uint8_t { invalid = 0, whole, low, high };
+
+inline Word placed(Word old, Word value, Place place) {
+  if (place == Place::low) return (old & 0xFFFF0000U) | (value & 0xFFFFU);
+  if (place == Place::high) return (old & 0xFFFFU) | value << 16U;
+  return value;
+}
+
+template <class Space, class T, Place Where>
+Next load_narrow(Wave& wave, const Op& op) {
+  Space space(wave, op);
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    if (wave.exec(half) == 0) continue;
+    Addresses at;
+    if (!space.addresses(half, sizeof(T), at)) return Next::fault;
+    Word* row = wave.row(op.vdst, half);
+    for (Word left = at.active; left != 0; left &= left - 1) {
+      const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+      T value;
+      if (!space.load(half * group + i, at.lane[i], &value, sizeof(T))) return Next::fault;
+      row[i] = placed(row[i], static_cast<Word>(static_cast<std::int32_t>(value)), Where);
+    }
+  }
+  return Next::go;
+}
+
+template <class Space, class T, bool High>
+Next store_narrow(Wave& wave, const Op& op) {
+  Space space(wave, op);
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    if (wave.exec(half) == 0) continue;
+    Addresses at;
+    if (!space.addresses(half, sizeof(T), at)) return Next::fault;
+    const Word* row = wave.row(op.reg[1], half);
+    for (Word left = at.active; left != 0; left &= left - 1) {
+      const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+      const T value = static_cast<T>(High ? row[i] >> 16U : row[i]);
+      if (!space.store(half * group + i, at.lane[i], &value, sizeof(T))) return Next::fault;
+    }
+  }
+  return Next::go;
+}
+
+// One lane's operand of an atomic, from one or two rows.
+template <class T>
+T operand_of(Wave& wave, unsigned row, unsigned half, unsigned lane) {
+  if constexpr (sizeof(T) == 8) {
+    return static_cast<T>(wave.row(row, half)[lane] | static_cast<Wide>(wave.row(row + 1, half)[lane]) << 32U);
+  } else {
+    return static_cast<T>(wave.row(row, half)[lane]);
+  }
+}
+
+// Body(old, operand, second) is the new value. `second_row`: that of the comparison, where there is one.
+template <class Space, class T, auto Body>
+Next atomic_with(Wave& wave, const Op& op, unsigned operand_row, unsigned second_row) {
+  using Bits = std::make_unsigned_t<T>;
+  Space space(wave, op);
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    if (wave.exec(half) == 0) continue;
+    Addresses at;
+    if (!space.addresses(half, sizeof(T), at)) return Next::fault;
+    for (Word left = at.active; left != 0; left &= left - 1) {
+      const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+      Bits before = 0;
+      if ((at.outside >> i & 1U) == 0) {
+        std::byte* pointer = space.pointer(half * group + i, at.lane[i], sizeof(T));
+        if (pointer == nullptr) return Next::fault;
+        const T operand = operand_of<T>(wave, operand_row, half, i), second = operand_of<T>(wave, second_row, half, i);
+        auto* word = reinterpret_cast<Bits*>(pointer);
+        before = __atomic_load_n(word, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(word, &before, static_cast<Bits>(Body(static_cast<T>(before), operand, second)),
+                                            false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+        }
+      }
+      if ((op.select & 1U) != 0) {
+        wave.row(op.vdst, half)[i] = static_cast<Word>(before);
+        if constexpr (sizeof(T) == 8) wave.row(op.vdst + 1U, half)[i] = static_cast<Word>(before >> 32U);
+      }
+    }
+  }
+  return Next::go;
+}
+
+}  // namespace kiln::simulator::memory_unit

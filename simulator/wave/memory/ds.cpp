@@ -1,0 +1,219 @@
+// DS: LDS loads, stores and atomics. Names stand without ds_ and _rtn.
+#include <iterator>
+
+#include "simulator/wave/memory/access.hpp"
+#include "simulator/wave/memory/atomics.hpp"
+#include "simulator/wave/memory/lists.hpp"
+
+namespace kiln::simulator::memory_unit {
+namespace {
+
+using I32 = std::int32_t;
+using I64 = std::int64_t;
+
+// Two elements of a lane, at two offsets counted in elements, or in 64 of them.
+template <unsigned Words, unsigned Stride>
+struct Pair {
+  static constexpr unsigned bytes = Words * word_bytes;
+  static Word offset(const Op& op, unsigned which) {
+    return (which == 0 ? static_cast<Word>(op.offset) : op.extra) * bytes * Stride;
+  }
+};
+
+template <unsigned Words, unsigned Stride>
+Next load_pair(Wave& wave, const Op& op) {
+  using P = Pair<Words, Stride>;
+  const Local first(wave, op, P::offset(op, 0)), second(wave, op, P::offset(op, 1));
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    if (wave.exec(half) == 0) continue;
+    Addresses at[2];
+    if (!first.addresses(half, P::bytes, at[0]) || !second.addresses(half, P::bytes, at[1])) return Next::fault;
+    for (unsigned which = 0; which < 2; ++which) {
+      for (Word left = at[which].active; left != 0; left &= left - 1) {
+        const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+        for (unsigned w = 0; w < Words; ++w) {
+          std::memcpy(wave.row(op.vdst + which * Words + w, half) + i,
+                      wave.lds.data + at[which].lane[i] + w * word_bytes, word_bytes);
+        }
+      }
+    }
+  }
+  return Next::go;
+}
+
+template <unsigned Words, unsigned Stride>
+Next store_pair(Wave& wave, const Op& op) {
+  using P = Pair<Words, Stride>;
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    if (wave.exec(half) == 0) continue;
+    for (unsigned which = 0; which < 2; ++which) {
+      const Local space(wave, op, P::offset(op, which));
+      Addresses at;
+      if (!space.addresses(half, P::bytes, at)) return Next::fault;
+      for (Word left = at.active; left != 0; left &= left - 1) {
+        const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+        for (unsigned w = 0; w < Words; ++w) {
+          std::memcpy(wave.lds.data + at.lane[i] + w * word_bytes, wave.row(op.reg[1 + which] + w, half) + i, word_bytes);
+        }
+      }
+    }
+  }
+  return Next::go;
+}
+
+template <unsigned Words, unsigned Stride>
+Next exchange_pair(Wave& wave, const Op& op) {
+  using P = Pair<Words, Stride>;
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    if (wave.exec(half) == 0) continue;
+    Addresses at[2];
+    for (unsigned which = 0; which < 2; ++which) {
+      if (!Local(wave, op, P::offset(op, which)).addresses(half, P::bytes, at[which])) return Next::fault;
+    }
+    for (Word left = at[0].active; left != 0; left &= left - 1) {
+      const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+      Word data[2][Words];
+      for (unsigned which = 0; which < 2; ++which) {
+        for (unsigned w = 0; w < Words; ++w) data[which][w] = wave.row(op.reg[1 + which] + w, half)[i];
+      }
+      for (unsigned which = 0; which < 2; ++which) {
+        std::byte* place = wave.lds.data + at[which].lane[i];
+        for (unsigned w = 0; w < Words; ++w) {
+          std::memcpy(wave.row(op.vdst + which * Words + w, half) + i, place + w * word_bytes, word_bytes);
+        }
+        std::memcpy(place, data[which], P::bytes);
+      }
+    }
+  }
+  return Next::go;
+}
+
+// Lanes side by side from M0 on, without an address register.
+template <bool Store>
+Next by_thread(Wave& wave, const Op& op) {
+  const Word base = (wave.scalar[scalar_index::m0] & 0xFFFFU) + static_cast<Word>(op.offset);
+  const Local space(wave, op, base);
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    for (Word left = wave.exec(half); left != 0; left &= left - 1) {
+      const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+      const Wide address = base + (half * group + i) * word_bytes;
+      if (address + word_bytes > wave.lds.bytes) {
+        space.beyond(address, word_bytes);
+        return Next::fault;
+      }
+      if constexpr (Store) {
+        std::memcpy(wave.lds.data + address, wave.row(op.reg[1], half) + i, word_bytes);
+      } else {
+        std::memcpy(wave.row(op.vdst, half) + i, wave.lds.data + address, word_bytes);
+      }
+    }
+  }
+  return Next::go;
+}
+
+template <class T, auto Body>
+Next atomic(Wave& wave, const Op& op) {
+  return atomic_with<Local, T, Body>(wave, op, op.reg[1], op.reg[2]);
+}
+
+// gfx10.3 has the comparison first and the new value second; gfx11 the other way round.
+template <class T>
+constexpr auto compare_first = [](T old, T compare, T data) { return old == compare ? data : old; };
+template <class Float, class Bits>
+constexpr auto compare_first_float = [](Bits old, Bits compare, Bits data) {
+  return arithmetic::number<Float>(old) == arithmetic::number<Float>(compare) ? data : old;
+};
+// Bit 31 says whether the low word is written; the high word follows bit 63.
+constexpr auto conditional_exchange = [](Wide old, Wide data, Wide) {
+  const Wide low = (data >> 31U & 1U) != 0 ? data & 0x7FFFFFFFU : old & 0xFFFFFFFFU;
+  const Wide high = (data >> 63U & 1U) != 0 ? data >> 32U & 0x7FFFFFFFU : old >> 32U;
+  return low | high << 32U;
+};
+
+constexpr Semantics entries[] = {
+    {"load_b32", &load_words<Local, 1>},
+    {"load_b64", &load_words<Local, 2>},
+    {"load_b96", &load_words<Local, 3>},
+    {"load_b128", &load_words<Local, 4>},
+    {"store_b32", &store_words<Local, 1>},
+    {"store_b64", &store_words<Local, 2>},
+    {"store_b96", &store_words<Local, 3>},
+    {"store_b128", &store_words<Local, 4>},
+    {"load_2addr_b32", &load_pair<1, 1>},
+    {"load_2addr_stride64_b32", &load_pair<1, 64>},
+    {"load_2addr_b64", &load_pair<2, 1>},
+    {"load_2addr_stride64_b64", &load_pair<2, 64>},
+    {"store_2addr_b32", &store_pair<1, 1>},
+    {"store_2addr_stride64_b32", &store_pair<1, 64>},
+    {"store_2addr_b64", &store_pair<2, 1>},
+    {"store_2addr_stride64_b64", &store_pair<2, 64>},
+    {"load_u8", &load_narrow<Local, std::uint8_t, Place::whole>},
+    {"load_i8", &load_narrow<Local, std::int8_t, Place::whole>},
+    {"load_u16", &load_narrow<Local, std::uint16_t, Place::whole>},
+    {"load_i16", &load_narrow<Local, std::int16_t, Place::whole>},
+    {"load_u8_d16", &load_narrow<Local, std::uint8_t, Place::low>},
+    {"load_i8_d16", &load_narrow<Local, std::int8_t, Place::low>},
+    {"load_u16_d16", &load_narrow<Local, std::uint16_t, Place::low>},
+    {"load_u8_d16_hi", &load_narrow<Local, std::uint8_t, Place::high>},
+    {"load_i8_d16_hi", &load_narrow<Local, std::int8_t, Place::high>},
+    {"load_u16_d16_hi", &load_narrow<Local, std::uint16_t, Place::high>},
+    {"store_b8", &store_narrow<Local, std::uint8_t, false>},
+    {"store_b16", &store_narrow<Local, std::uint16_t, false>},
+    {"store_b8_d16_hi", &store_narrow<Local, std::uint8_t, true>},
+    {"store_b16_d16_hi", &store_narrow<Local, std::uint16_t, true>},
+    {"load_addtid_b32", &by_thread<false>},
+    {"store_addtid_b32", &by_thread<true>},
+    {"storexchg_b32", &atomic<Word, arithmetic::swap<Word>>},
+    {"storexchg_b64", &atomic<Wide, arithmetic::swap<Wide>>},
+    {"storexchg_2addr_b32", &exchange_pair<1, 1>},
+    {"storexchg_2addr_stride64_b32", &exchange_pair<1, 64>},
+    {"storexchg_2addr_b64", &exchange_pair<2, 1>},
+    {"storexchg_2addr_stride64_b64", &exchange_pair<2, 64>},
+    {"cmpstore_b32", &atomic<Word, arithmetic::compare_swap<Word>>},
+    {"cmpstore_b64", &atomic<Wide, arithmetic::compare_swap<Wide>>},
+    {"cmpstore_f32", &atomic<Word, arithmetic::compare_swap_float<float, Word>>},
+    {"cmpstore_f64", &atomic<Wide, arithmetic::compare_swap_float<double, Wide>>},
+    {"cmpst_b32", &atomic<Word, compare_first<Word>>},
+    {"cmpst_b64", &atomic<Wide, compare_first<Wide>>},
+    {"cmpst_f32", &atomic<Word, compare_first_float<float, Word>>},
+    {"cmpst_f64", &atomic<Wide, compare_first_float<double, Wide>>},
+    {"add_u32", &atomic<Word, arithmetic::add<Word>>},
+    {"sub_u32", &atomic<Word, arithmetic::subtract<Word>>},
+    {"rsub_u32", &atomic<Word, arithmetic::subtract_reversed<Word>>},
+    {"inc_u32", &atomic<Word, arithmetic::increment<Word>>},
+    {"dec_u32", &atomic<Word, arithmetic::decrement<Word>>},
+    {"min_i32", &atomic<I32, arithmetic::minimum<I32>>},
+    {"max_i32", &atomic<I32, arithmetic::maximum<I32>>},
+    {"min_u32", &atomic<Word, arithmetic::minimum<Word>>},
+    {"max_u32", &atomic<Word, arithmetic::maximum<Word>>},
+    {"and_b32", &atomic<Word, arithmetic::bit_and<Word>>},
+    {"or_b32", &atomic<Word, arithmetic::bit_or<Word>>},
+    {"xor_b32", &atomic<Word, arithmetic::bit_xor<Word>>},
+    {"mskor_b32", &atomic<Word, arithmetic::mask_or<Word>>},
+    {"wrap_b32", &atomic<Word, arithmetic::wrap>},
+    {"add_f32", &atomic<Word, arithmetic::add_float>},
+    {"min_f32", &atomic<Word, arithmetic::minimum_float<float, Word>>},
+    {"max_f32", &atomic<Word, arithmetic::maximum_float<float, Word>>},
+    {"add_u64", &atomic<Wide, arithmetic::add<Wide>>},
+    {"sub_u64", &atomic<Wide, arithmetic::subtract<Wide>>},
+    {"rsub_u64", &atomic<Wide, arithmetic::subtract_reversed<Wide>>},
+    {"inc_u64", &atomic<Wide, arithmetic::increment<Wide>>},
+    {"dec_u64", &atomic<Wide, arithmetic::decrement<Wide>>},
+    {"min_i64", &atomic<I64, arithmetic::minimum<I64>>},
+    {"max_i64", &atomic<I64, arithmetic::maximum<I64>>},
+    {"min_u64", &atomic<Wide, arithmetic::minimum<Wide>>},
+    {"max_u64", &atomic<Wide, arithmetic::maximum<Wide>>},
+    {"and_b64", &atomic<Wide, arithmetic::bit_and<Wide>>},
+    {"or_b64", &atomic<Wide, arithmetic::bit_or<Wide>>},
+    {"xor_b64", &atomic<Wide, arithmetic::bit_xor<Wide>>},
+    {"mskor_b64", &atomic<Wide, arithmetic::mask_or<Wide>>},
+    {"min_f64", &atomic<Wide, arithmetic::minimum_float<double, Wide>>},
+    {"max_f64", &atomic<Wide, arithmetic::maximum_float<double, Wide>>},
+    {"condxchg32_b64", &atomic<Wide, conditional_exchange>},
+};
+
+}  // namespace
+
+SemanticsList local() noexcept { return {entries, std::size(entries)}; }
+
+}  // namespace kiln::simulator::memory_unit

@@ -1,0 +1,89 @@
+// Op: one step of a decoded program as waves execute it: a handler already chosen, operands already resolved to register
+// rows, scalar indices or constants. One instruction becomes one Op, or a few (VOPD, DPP, SDWA).
+//
+// Thread-safety and ownership: an Op is written once by the program cache and only read afterwards; what its pointers
+// name belongs to the cache and lives until the cache is cleared.
+#pragma once
+
+#include <cstdint>
+
+namespace kiln::simulator {
+
+struct Op;
+struct Wave;
+
+// What the loop does after an Op. Everything but `go` leaves the block.
+enum class Next : std::uint8_t { invalid = 0, go, jump, yield, barrier, end, fault };
+
+using Run = Next (*)(Wave&, const Op&);
+
+enum class SourceKind : std::uint8_t {
+  invalid = 0,
+  none,
+  row,       // a VGPR, by its row in the wave's register file
+  scalar,    // a scalar register, by its index
+  constant,  // inline constant or literal, spread over 64 words: 32 low ones, 32 high ones
+  special    // SCC, VCCZ, EXECZ: known only when it runs
+};
+
+struct alignas(64) Op {
+  Run run = nullptr;
+  std::uintptr_t place[3] = {};           // constant: where its words are; row: its offset in the register file, in bytes
+  std::uint16_t reg[3] = {};              // row, scalar index, or the code of what is special
+  std::uint16_t vdst = 0;                 // row
+  std::uint16_t sdst = 0;                 // scalar index; for memory the base or the descriptor
+  SourceKind kind[3] = {SourceKind::none, SourceKind::none, SourceKind::none};
+  std::uint8_t negate = 0;       // bit per source; of packed sources: the low halves
+  std::uint8_t absolute = 0;     // bit per source; of packed sources: negation of the high halves
+  std::uint8_t select = 0;       // op_sel: bit per source, bit 3 the destination
+  std::uint8_t select_high = 0;  // op_sel_hi of packed sources
+  std::uint8_t output = 0;       // bits 0-1 omod, bit 2 clamp
+  std::uint8_t detail = 0;       // the handler's own
+  std::int32_t offset = 0;       // immediate: offset, branch distance, simm16
+  std::uint16_t extra = 0;       // the handler's own
+  std::uint16_t index = 0;       // instruction within the block
+};
+static_assert(sizeof(Op) == 64);
+
+// REQUIRES: kind[source] is constant.
+[[gnu::always_inline]] inline const std::uint32_t* constant_words(const Op& op, unsigned source) {
+  return reinterpret_cast<const std::uint32_t*>(op.place[source]);
+}
+
+inline constexpr std::uint8_t output_omod = 3;
+inline constexpr std::uint8_t output_clamp = 4;
+
+// Rows before the first VGPR, for what one instruction hands from Op to Op.
+inline constexpr unsigned scratch_rows = 4;
+// A destination that nobody reads, in the scalar registers: 16 words.
+inline constexpr unsigned scalar_sink = 128;
+
+// Modifiers that a handler honours; any other that an instruction carries is refused when it is decoded.
+namespace takes {
+inline constexpr std::uint8_t nothing = 0;
+inline constexpr std::uint8_t float_sources = 1;  // abs, neg
+inline constexpr std::uint8_t float_result = 2;   // omod, clamp
+inline constexpr std::uint8_t saturation = 4;     // clamp of integers
+inline constexpr std::uint8_t packed = 8;         // op_sel_hi, neg_hi
+inline constexpr std::uint8_t halves = 16;        // op_sel
+inline constexpr std::uint8_t no_time = 32;       // nothing at all is done: no Op is made of it
+}  // namespace takes
+
+// What a mnemonic (gfx11's) does.
+struct Semantics {
+  const char* name = nullptr;
+  Run run = nullptr;
+  std::uint8_t modifiers = takes::nothing;
+  std::uint8_t detail = 0;  // becomes Op::detail
+  // The same, faster, for instructions without modifiers whose sources are rows and constants; the second: whose first
+  // source is a scalar register. Null: there is none.
+  Run quick = nullptr;
+  Run quick_scalar = nullptr;
+};
+
+struct SemanticsList {
+  const Semantics* first = nullptr;
+  unsigned count = 0;
+};
+
+}  // namespace kiln::simulator

@@ -1,0 +1,156 @@
+#include "simulator/wave/program.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "simulator/wave/resolve.hpp"
+#include "simulator/wave/wave.hpp"
+
+namespace kiln::simulator {
+namespace {
+
+Next raise_decode_fault(Wave& wave, const Op&) {
+  wave.fault = wave.block->fault;
+  return Next::fault;
+}
+
+Next fall_through(Wave& wave, const Op&) {
+  wave.pc = wave.block->end;
+  return Next::jump;
+}
+
+}  // namespace
+
+const std::uint32_t* ConstantPool::spread(std::uint64_t value) {
+  const std::uint32_t*& known = known_[value];
+  if (known == nullptr) {
+    Spread& spread = values_.emplace_back();
+    for (unsigned i = 0; i < 32; ++i) {
+      spread.words[i] = static_cast<std::uint32_t>(value);
+      spread.words[i + 32] = static_cast<std::uint32_t>(value >> 32U);
+    }
+    known = spread.words;
+  }
+  return known;
+}
+
+Program::Program(CodeTarget target, const SemanticsTable& semantics) : target_(target), semantics_(semantics) {}
+
+const LaneMemory& Program::lane_memory() const noexcept { return semantics_.vector().memory; }
+
+void Program::begin_dispatch(DeviceMemory& memory, std::uint64_t forgotten) {
+  memory_ = &memory;
+  forgotten_ = forgotten;
+  ++dispatch_;
+  if (pages_.size() > most_pages) {
+    pages_.clear();
+    constants_ = {};
+  }
+}
+
+const Block* Program::find_slowly(std::uint64_t pc, CodePage*& page, std::optional<Fault>& fault) {
+  if ((pc & 3U) != 0) {
+    fault = Fault{FaultKind::misaligned, pc, 0, "program counter is no multiple of 4"};
+    return nullptr;
+  }
+  const std::uint64_t base = pc & ~(Page::bytes - 1);
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<CodePage>& held = pages_[base];
+  if (held == nullptr) {
+    held = std::make_unique<CodePage>();
+    held->address = base;
+    held->forgotten = forgotten_;
+  }
+  if (held->checked.load(std::memory_order_relaxed) != dispatch_) {
+    if ((fault = check(*held))) return nullptr;
+    held->checked.store(dispatch_, std::memory_order_release);
+  }
+  page = held.get();
+  std::atomic<const Block*>& entry = page->entry[pc % Page::bytes / 4];
+  if (const Block* block = entry.load(std::memory_order_relaxed)) return block;
+  const Block* block = page->blocks.emplace_back(decode_block(*page, pc)).get();
+  entry.store(block, std::memory_order_release);
+  return block;
+}
+
+// Rights, and whether the words are those that were decoded. No wave of this dispatch has run the page yet.
+std::optional<Fault> Program::check(CodePage& page) {
+  Page now;
+  if (std::optional<Fault> fault = memory_->page(page.address, Access::execute, now)) return fault;
+  bool same = std::memcmp(now.data, page.copy.data(), Page::bytes) == 0;
+  if (same && page.uses_tail) {
+    const std::array<std::uint32_t, longest_instruction> tail = page.tail;
+    if (std::optional<Fault> fault = fetch_tail(page)) return fault;
+    same = tail == page.tail;
+  }
+  if (!same) {
+    if (!page.blocks.empty() && page.forgotten == forgotten_) {
+      return Fault{FaultKind::hazard, page.address, 0,
+                   "code has changed since it ran, and the instruction cache was not invalidated"};
+    }
+    for (std::atomic<const Block*>& entry : page.entry) entry.store(nullptr, std::memory_order_relaxed);
+    page.blocks.clear();
+    page.uses_tail = false;
+    std::memcpy(page.copy.data(), now.data, Page::bytes);
+  }
+  page.forgotten = forgotten_;
+  return std::nullopt;
+}
+
+std::optional<Fault> Program::fetch_tail(CodePage& page) {
+  Page next;
+  if (std::optional<Fault> fault = memory_->page(page.address + Page::bytes, Access::execute, next)) return fault;
+  std::memcpy(page.tail.data(), next.data, sizeof(page.tail));
+  page.uses_tail = true;
+  return std::nullopt;
+}
+
+std::unique_ptr<Block> Program::decode_block(CodePage& page, std::uint64_t pc) {
+  auto block = std::make_unique<Block>();
+  const Resolver resolver(target_, semantics_, constants_);
+  std::size_t at = pc % Page::bytes / 4;
+  bool open = true;
+  while (open && at < CodePage::words) {
+    std::array<std::uint32_t, longest_instruction> words{};
+    std::size_t count = std::min<std::size_t>(longest_instruction, CodePage::words - at);
+    std::memcpy(words.data(), page.copy.data() + at, count * sizeof(std::uint32_t));
+    const std::uint64_t address = page.address + at * 4;
+    DecodedAt decoded;
+    decoded.address = address;
+    decoded.word = words[0];
+    std::optional<Fault> fault = decode(target_, std::span(words.data(), count), address, decoded.instruction);
+    if (fault && fault->kind == FaultKind::overrun && count < longest_instruction) {
+      // The instruction goes on in the next page.
+      if (!page.uses_tail) fault = fetch_tail(page);
+      if (page.uses_tail) {
+        std::memcpy(words.data() + count, page.tail.data(), (longest_instruction - count) * sizeof(std::uint32_t));
+        fault = decode(target_, words, address, decoded.instruction);
+      }
+    }
+    const std::uint16_t index = static_cast<std::uint16_t>(block->decoded.size());
+    if (!fault) fault = resolver.resolve(decoded, index, block->ops, open);
+    if (fault) {
+      block->fault = std::move(fault);
+      Op raise;
+      raise.run = &raise_decode_fault;
+      block->ops.push_back(raise);
+      open = false;
+    } else {
+      at += decoded.instruction.dwords;
+      ++block->instructions;
+    }
+    if (decoded.vgpr_end > block->vgpr_end) block->vgpr_end = decoded.vgpr_end;
+    block->decoded.push_back(std::move(decoded));
+  }
+  block->end = page.address + at * 4;
+  if (open) {
+    Op next;
+    next.run = &fall_through;
+    block->ops.push_back(next);
+  }
+  return block;
+}
+
+}  // namespace kiln::simulator

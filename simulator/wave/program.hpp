@@ -1,0 +1,109 @@
+// Program: code as it stood when it was decoded, a block at a time, for one generation and wave size.
+//
+// A page of code is looked up anew in every dispatch (rights, buffer list), and compared with what was decoded: equal
+// words keep their blocks. Changed words are decoded again if the instruction cache was invalidated since, and are a
+// hazard if not: hardware would run the old ones.
+// Thread-safety: find() from any thread of a dispatch; the others while none runs. Ownership: blocks live until the next
+// begin_dispatch() or find() that finds their page changed.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "simulator/base/fault.hpp"
+#include "simulator/isa/decoder.hpp"
+#include "simulator/memory/device_memory.hpp"
+#include "simulator/wave/lane_memory.hpp"
+#include "simulator/wave/op.hpp"
+
+namespace kiln::simulator {
+
+class SemanticsTable;
+
+struct DecodedAt {
+  Instruction instruction;
+  std::uint64_t address = 0;
+  std::uint32_t word = 0;  // the first
+  std::uint16_t vgpr_end = 0;  // one past the highest VGPR that it names
+};
+
+struct Block {                     // from an entry to the first instruction that may not fall through, or the page's end
+  std::vector<Op> ops;             // the last never answers `go`
+  std::vector<DecodedAt> decoded;  // by Op::index
+  std::uint32_t instructions = 0;
+  std::uint16_t vgpr_end = 0;
+  std::uint64_t end = 0;        // address after the last instruction
+  std::optional<Fault> fault;  // what the last Op raises: no instruction could be decoded there
+};
+
+struct CodePage {
+  static constexpr std::size_t words = Page::bytes / sizeof(std::uint32_t);
+  std::uint64_t address = 0;
+  std::atomic<std::uint64_t> checked{0};  // dispatch in which it was last compared
+  std::uint64_t forgotten = 0;            // invalidations of the instruction cache when it was decoded
+  std::array<std::uint32_t, words> copy{};
+  std::array<std::uint32_t, longest_instruction> tail{};  // first words of the next page
+  bool uses_tail = false;
+  std::array<std::atomic<const Block*>, words> entry{};
+  std::vector<std::unique_ptr<Block>> blocks;
+};
+
+// Constants of instructions, spread over lanes. Addresses stay.
+class ConstantPool {
+ public:
+  const std::uint32_t* spread(std::uint64_t value);  // 32 low words, 32 high words
+
+ private:
+  struct alignas(64) Spread {
+    std::uint32_t words[64];
+  };
+  std::map<std::uint64_t, const std::uint32_t*> known_;
+  std::deque<Spread> values_;
+};
+
+class Program {
+ public:
+  Program(CodeTarget target, const SemanticsTable& semantics);
+
+  // REQUIRES: no wave runs. `forgotten`: how often the instruction cache has been invalidated so far.
+  void begin_dispatch(DeviceMemory& memory, std::uint64_t forgotten);
+
+  // The block that starts at `pc`; null: `fault` says why. `page` is the caller's last page, null at first.
+  const Block* find(std::uint64_t pc, CodePage*& page, std::optional<Fault>& fault) {
+    if (page != nullptr && page->address == (pc & ~(Page::bytes - 1)) && (pc & 3U) == 0) {
+      const Block* block = page->entry[pc % Page::bytes / 4].load(std::memory_order_acquire);
+      if (block != nullptr) return block;
+    }
+    return find_slowly(pc, page, fault);
+  }
+
+  const LaneMemory& lane_memory() const noexcept;  // of the vector build that its Ops are of
+
+ private:
+  static constexpr std::size_t most_pages = 4096;
+
+  const Block* find_slowly(std::uint64_t pc, CodePage*& page, std::optional<Fault>& fault);
+  std::optional<Fault> check(CodePage& page);
+  std::optional<Fault> fetch_tail(CodePage& page);
+  std::unique_ptr<Block> decode_block(CodePage& page, std::uint64_t pc);
+
+  CodeTarget target_;
+  const SemanticsTable& semantics_;
+  DeviceMemory* memory_ = nullptr;
+  std::uint64_t dispatch_ = 0;
+  std::uint64_t forgotten_ = 0;
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<CodePage>> pages_;
+  ConstantPool constants_;
+};
+
+}  // namespace kiln::simulator

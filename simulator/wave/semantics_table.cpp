@@ -1,0 +1,68 @@
+#include "simulator/wave/semantics_table.hpp"
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "simulator/wave/memory/lists.hpp"
+#include "simulator/wave/scalar/lists.hpp"
+
+namespace kiln::simulator {
+namespace {
+
+using Names = std::unordered_map<std::string, const Semantics*>;
+
+void add(Names& names, std::string_view prefix, SemanticsList list) {
+  for (unsigned i = 0; i < list.count; ++i) {
+    names.emplace(std::string(prefix) + list.first[i].name, &list.first[i]);
+  }
+}
+
+// Only its form, with or without a result, tells ds_add_rtn_u32 from ds_add_u32; and a destination says that too.
+std::string plain_name(const OpcodeInfo& opcode) {
+  std::string name(opcode.name);
+  constexpr std::string_view returning = "_rtn";
+  const std::size_t at = name.find(returning);
+  if (opcode.encoding == Encoding::ds && at != std::string::npos) name.erase(at, returning.size());
+  return name;
+}
+
+VectorBuild choose(VectorChoice choice) noexcept {
+#if defined(KILN_SIMULATOR_HAS_AVX2)
+  if (choice == VectorChoice::best && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("f16c")) {
+    return avx2::vector_build();
+  }
+#endif
+  static_cast<void>(choice);
+  return portable::vector_build();
+}
+
+}  // namespace
+
+SemanticsTable::SemanticsTable(VectorChoice choice)
+    : vector_(choose(choice)), by_opcode_(static_cast<std::size_t>(Opcode::count)) {
+  Names names;
+  for (const SemanticsList list : {vector_.vop1, vector_.conversions, vector_.vop2, vector_.vop3, vector_.vop3_integer,
+                                   vector_.divide, vector_.vop3p, vector_.cross_lane, vector_.mask, scalar_unit::sop2(),
+                                   scalar_unit::sop1(), scalar_unit::compare(), scalar_unit::sopk(),
+                                   scalar_unit::control(), scalar_unit::smem(), memory_unit::nothing()}) {
+    add(names, "", list);
+  }
+  add(names, "v_cmp_", vector_.vopc);
+  add(names, "v_cmpx_", vector_.vopc);
+  add(names, "flat_", memory_unit::flat());
+  add(names, "global_", memory_unit::global());
+  add(names, "scratch_", memory_unit::scratch());
+  add(names, "ds_", memory_unit::local());
+  add(names, "ds_", memory_unit::local_lanes());
+  add(names, "buffer_", memory_unit::buffer());
+  add(names, "buffer_", memory_unit::formatted_buffer());
+  add(names, "tbuffer_", memory_unit::typed_buffer());
+  for (std::size_t i = 1; i < by_opcode_.size(); ++i) {
+    const auto found = names.find(plain_name(info(static_cast<Opcode>(i))));
+    if (found != names.end()) by_opcode_[i] = *found->second;
+  }
+}
+
+}  // namespace kiln::simulator

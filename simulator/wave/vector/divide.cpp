@@ -1,0 +1,211 @@
+// Division in steps: v_div_scale, v_div_fmas, v_div_fixup. Source 0 is the value that a step works on, source 1 the
+// denominator and source 2 the numerator (of v_div_fmas: the quotient's summand).
+#include "simulator/wave/vector/family.hpp"
+
+namespace kiln::simulator::KILN_VECTOR_BUILD {
+namespace {
+
+struct Single {
+  using Float = float;
+  using Bits = Word;
+  static constexpr int exponent_shift = 23, exponent_mask = 0xFF, bias = 127;
+  static constexpr int far_apart = 96;      // exponents of numerator and denominator: the quotient is near the largest
+  static constexpr int small_numerator = 23, step = 64, underflow = -150;
+  static constexpr Bits sign = 0x80000000U, infinity = 0x7F800000U;
+  static float scaled(float x, int by) { return __builtin_scalbnf(x, by); }
+};
+struct Double {
+  using Float = double;
+  using Bits = Wide;
+  static constexpr int exponent_shift = 52, exponent_mask = 0x7FF, bias = 1023;
+  static constexpr int far_apart = 768;
+  static constexpr int small_numerator = 53, step = 128, underflow = -1075;
+  static constexpr Bits sign = 0x8000000000000000U, infinity = 0x7FF0000000000000U;
+  static double scaled(double x, int by) { return __builtin_scalbn(x, by); }
+};
+
+template <class F>
+typename F::Float of(typename F::Bits bits) {
+  return __builtin_bit_cast(typename F::Float, bits);
+}
+template <class F>
+typename F::Bits bits_of(typename F::Float value) {
+  return __builtin_bit_cast(typename F::Bits, value);
+}
+template <class F>
+int exponent(typename F::Bits bits) {
+  return static_cast<int>(bits >> F::exponent_shift) & F::exponent_mask;
+}
+template <class F>
+bool is_zero(typename F::Bits bits) {
+  return (bits & ~F::sign) == 0;
+}
+template <class F>
+bool is_denormal(typename F::Bits bits) {
+  return exponent<F>(bits) == 0 && !is_zero<F>(bits);
+}
+
+template <class F>
+struct Scaled {
+  typename F::Bits bits;
+  bool undo;  // v_div_fmas is to scale the quotient back
+};
+
+// Keeps numerator, denominator and quotient away from denormals and overflow. Whether 1/denominator and the quotient
+// would be denormal follows from exact quotients, whatever MODE flushes.
+template <class F>
+Scaled<F> scale(typename F::Bits value, typename F::Bits denominator, typename F::Bits numerator) {
+  using Bits = typename F::Bits;
+  const Bits up = bits_of<F>(F::scaled(of<F>(value), F::step));
+  const Bits down = bits_of<F>(F::scaled(of<F>(value), -F::step));
+  if (is_zero<F>(denominator) || is_zero<F>(numerator)) return {quiet(F::infinity), false};
+  const int numerator_exponent = exponent<F>(numerator), denominator_exponent = exponent<F>(denominator);
+  const auto fraction = [](Bits bits) { return bits & ((Bits{1} << F::exponent_shift) - 1); };
+  // 1/d is denormal where d > 2^(bias-1): its own exponent field then is 2*bias-1 or above.
+  const bool reciprocal_denormal =
+      denominator_exponent != F::exponent_mask &&
+      (denominator_exponent > 2 * F::bias - 1 || (denominator_exponent == 2 * F::bias - 1 && fraction(denominator) != 0));
+  const int quotient = numerator_exponent - denominator_exponent - (fraction(numerator) < fraction(denominator) ? 1 : 0);
+  const bool quotient_denormal = quotient + F::bias <= 0;
+  if (numerator_exponent - denominator_exponent >= F::far_apart) {
+    return {value == denominator ? up : value, true};
+  }
+  if (is_denormal<F>(denominator)) return {up, false};
+  if (reciprocal_denormal && quotient_denormal) return {value == denominator ? down : value, true};
+  if (reciprocal_denormal) return {down, false};
+  if (quotient_denormal) return {value == numerator ? up : value, true};
+  if (numerator_exponent <= F::small_numerator) return {up, false};
+  return {value, false};
+}
+
+template <class F>
+typename F::Bits fixed(typename F::Bits value, typename F::Bits denominator, typename F::Bits numerator) {
+  using Bits = typename F::Bits;
+  const Bits sign = (denominator ^ numerator) & F::sign;
+  const Bits d = denominator & ~F::sign, n = numerator & ~F::sign;
+  if (is_nan(numerator)) return quiet(numerator);
+  if (is_nan(denominator)) return quiet(denominator);
+  if ((d == 0 && n == 0) || (d == F::infinity && n == F::infinity)) {
+    return F::sign | quiet(F::infinity);
+  }
+  if (d == 0 || n == F::infinity) return sign | F::infinity;
+  if (d == F::infinity || n == 0) return sign;
+  if (exponent<F>(numerator) - exponent<F>(denominator) < F::underflow) return sign;
+  if (is_nan(value)) return value;
+  return sign | (value & ~F::sign);
+}
+
+template <class F>
+void sources(Wave& wave, const Op& op, unsigned half, typename F::Bits (&storage)[3][group],
+             const typename F::Bits* (&lanes)[3]) {
+  for (unsigned s = 0; s < 3; ++s) lanes[s] = lanes_of<typename F::Float>(wave, op, s, half, storage[s]);
+}
+void store(Wave& wave, const Op& op, unsigned half, Word mask, Word* out) {
+  if (op.output != 0) finish(wave, op, out);
+  put(wave, op.vdst, half, mask, out);
+}
+void store(Wave& wave, const Op& op, unsigned half, Word mask, Wide* out) {
+  if (op.output != 0) finish(wave, op, out);
+  put_wide(wave, op.vdst, half, mask, out);
+}
+
+template <class F>
+Next div_scale(Wave& wave, const Op& op) {
+  Word undo[2] = {0, 0};
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    const Word mask = wave.exec(half);
+    alignas(64) typename F::Bits storage[3][group], out[group];
+    const typename F::Bits* in[3];
+    sources<F>(wave, op, half, storage, in);
+    for (unsigned i = 0; i < group; ++i) {
+      const Scaled<F> scaled = scale<F>(in[0][i], in[1][i], in[2][i]);
+      out[i] = scaled.bits;
+      undo[half] |= scaled.undo ? 1U << i & mask : 0U;
+    }
+    store(wave, op, half, mask, out);
+  }
+  for (unsigned half = 0; half < wave.halves; ++half) wave.set_mask(op.sdst, half, undo[half]);
+  return Next::go;
+}
+
+template <class F>
+[[gnu::noinline]] void fused(const typename F::Bits* const (&in)[3], typename F::Bits* out, Word scaled) {
+  for (unsigned i = 0; i < group; ++i) {
+    const auto a = of<F>(in[0][i]), b = of<F>(in[1][i]), c = of<F>(in[2][i]);
+    typename F::Float value;
+    if constexpr (sizeof(a) == 4) {
+      value = __builtin_fmaf(a, b, c);
+    } else {
+      value = __builtin_fma(a, b, c);
+    }
+    if ((scaled >> i & 1U) != 0) value = F::scaled(value, exponent<F>(in[2][i]) > F::bias ? F::step : -F::step);
+    out[i] = bits_of<F>(value);
+  }
+  settle_nan(out, in[0], in[1], in[2]);
+}
+
+template <class F>
+Next div_fmas(Wave& wave, const Op& op) {
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    const Word mask = wave.exec(half);
+    if (mask == 0) continue;
+    alignas(64) typename F::Bits storage[3][group], out[group];
+    const typename F::Bits* in[3];
+    sources<F>(wave, op, half, storage, in);
+    if constexpr (sizeof(typename F::Bits) == 8) {
+      const ModeScope scope(wave);
+      fused<F>(in, out, wave.scalar[scalar_index::vcc + half]);
+    } else {
+      fused<F>(in, out, wave.scalar[scalar_index::vcc + half]);
+    }
+    store(wave, op, half, mask, out);
+  }
+  return Next::go;
+}
+
+template <class F>
+Next div_fixup(Wave& wave, const Op& op) {
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    const Word mask = wave.exec(half);
+    if (mask == 0) continue;
+    alignas(64) typename F::Bits storage[3][group], out[group];
+    const typename F::Bits* in[3];
+    sources<F>(wave, op, half, storage, in);
+    for (unsigned i = 0; i < group; ++i) out[i] = fixed<F>(in[0][i], in[1][i], in[2][i]);
+    if (sizeof(out[0]) == 4 ? wave.flush_out32 : wave.flush_out16) {
+      for (unsigned i = 0; i < group; ++i) out[i] = flushed(out[i]);
+    }
+    store(wave, op, half, mask, out);
+  }
+  return Next::go;
+}
+
+KILN_LANE Word fixed_half(Word value, Word denominator, Word numerator) {
+  const Word sign = (denominator ^ numerator) & 0x8000U;
+  const Word d = denominator & 0x7FFFU, n = numerator & 0x7FFFU;
+  if (n > 0x7C00U) return numerator | 0x200U;
+  if (d > 0x7C00U) return denominator | 0x200U;
+  if ((d == 0 && n == 0) || (d == 0x7C00U && n == 0x7C00U)) return default_nan_half;
+  if (d == 0 || n == 0x7C00U) return sign | 0x7C00U;
+  if (d == 0x7C00U || n == 0) return sign;
+  return sign | (value & 0x7FFFU);
+}
+
+constexpr std::uint8_t floats = takes::float_sources | takes::float_result;
+constexpr Semantics entries[] = {
+    {"v_div_scale_f32", &div_scale<Single>, takes::float_sources, 0},
+    {"v_div_scale_f64", &div_scale<Double>, takes::float_sources, 0},
+    {"v_div_fmas_f32", &div_fmas<Single>, floats, 0},
+    {"v_div_fmas_f64", &div_fmas<Double>, floats, 0},
+    {"v_div_fixup_f32", &div_fixup<Single>, floats, 0},
+    {"v_div_fixup_f64", &div_fixup<Double>, floats, 0},
+    lanes<[](HalfBits a, HalfBits b, HalfBits c) -> Chosen<std::uint16_t> {
+      return {static_cast<std::uint16_t>(fixed_half(a.bits, b.bits, c.bits))};
+    }>("v_div_fixup_f16"),
+};
+
+}  // namespace
+
+SemanticsList divide() noexcept { return list_of(entries); }
+
+}  // namespace kiln::simulator::KILN_VECTOR_BUILD

@@ -1,0 +1,125 @@
+// Floating-point instructions that only VOP3 has.
+#include "simulator/wave/vector/family.hpp"
+
+namespace kiln::simulator::KILN_VECTOR_BUILD {
+namespace {
+
+using Int = std::int32_t;
+
+KILN_LANE Chosen<Word> least(const Wave& w, float a, float b, float c) {
+  return {minimum(minimum(as_bits(a), as_bits(b), w.ieee), as_bits(c), w.ieee)};
+}
+KILN_LANE Chosen<Word> greatest(const Wave& w, float a, float b, float c) {
+  return {maximum(maximum(as_bits(a), as_bits(b), w.ieee), as_bits(c), w.ieee)};
+}
+KILN_LANE Chosen<std::uint16_t> chosen(Word bits) { return {static_cast<std::uint16_t>(bits)}; }
+
+// The face of a cube that a direction hits, and its coordinates there.
+KILN_LANE bool mostly_z(float x, float y, float z) {
+  return __builtin_fabsf(z) >= __builtin_fabsf(x) && __builtin_fabsf(z) >= __builtin_fabsf(y);
+}
+KILN_LANE bool mostly_y(float x, float y) { return __builtin_fabsf(y) >= __builtin_fabsf(x); }
+KILN_LANE float cube_face(float x, float y, float z) {
+  if (mostly_z(x, y, z)) return z < 0.0F ? 5.0F : 4.0F;
+  if (mostly_y(x, y)) return y < 0.0F ? 3.0F : 2.0F;
+  return x < 0.0F ? 1.0F : 0.0F;
+}
+KILN_LANE float cube_s(float x, float y, float z) {
+  if (mostly_z(x, y, z)) return z < 0.0F ? -x : x;
+  if (mostly_y(x, y)) return x;
+  return x < 0.0F ? z : -z;
+}
+KILN_LANE float cube_t(float x, float y, float z) {
+  if (mostly_z(x, y, z)) return -y;
+  if (mostly_y(x, y)) return y < 0.0F ? -z : z;
+  return -y;
+}
+KILN_LANE float cube_major(float x, float y, float z) {
+  if (mostly_z(x, y, z)) return z * 2.0F;
+  if (mostly_y(x, y)) return y * 2.0F;
+  return x * 2.0F;
+}
+
+KILN_LANE Int exponent_limit(Int exponent) { return exponent > 4000 ? 4000 : exponent < -4000 ? -4000 : exponent; }
+
+// Two products of halves, and an accumulator of the same width.
+KILN_LANE Precise dot2_half(Word a, Word b, Half c) {
+  const double low = static_cast<double>(half_to_float(a & 0xFFFFU)) * static_cast<double>(half_to_float(b & 0xFFFFU));
+  const double high = static_cast<double>(half_to_float(a >> 16U)) * static_cast<double>(half_to_float(b >> 16U));
+  return {low + high + static_cast<double>(c.value)};
+}
+KILN_LANE float of_bfloat(Word bits) { return as_float(bits << 16U); }
+KILN_LANE std::uint16_t to_bfloat(float value) {
+  const Word bits = as_bits(value);
+  if (is_nan(bits)) return static_cast<std::uint16_t>(quiet(bits) >> 16U);
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16U & 1U)) >> 16U);
+}
+
+constexpr Semantics entries[] = {
+    lanes<[](float a, float b, float c) { return __builtin_fmaf(a, b, c); }>("v_fma_f32"),
+    lanes<[](double a, double b, double c) { return __builtin_fma(a, b, c); }>("v_fma_f64"),
+    lanes<[](Half a, Half b, Half c) -> Precise {
+      return {static_cast<double>(a.value) * static_cast<double>(b.value) + static_cast<double>(c.value)};
+    }>("v_fma_f16"),
+    lanes<[](float a, float b, float c) {
+      return a == 0.0F || b == 0.0F ? 0.0F + c : __builtin_fmaf(a, b, c);
+    }>("v_fma_dx9_zero_f32"),
+    lanes<[](double a, double b) { return a + b; }>("v_add_f64"),
+    lanes<[](double a, double b) { return a * b; }>("v_mul_f64"),
+    lanes<[](const Wave& w, double a, double b) -> Chosen<Wide> {
+      return {minimum(as_bits(a), as_bits(b), w.ieee)};
+    }>("v_min_f64"),
+    lanes<[](const Wave& w, double a, double b) -> Chosen<Wide> {
+      return {maximum(as_bits(a), as_bits(b), w.ieee)};
+    }>("v_max_f64"),
+    lanes<[](float a, Int b) { return __builtin_scalbnf(a, exponent_limit(b)); }>("v_ldexp_f32"),
+    lanes<[](double a, Int b) { return __builtin_scalbn(a, exponent_limit(b)); }>("v_ldexp_f64"),
+
+    lanes<[](const Wave& w, float a, float b, float c) { return least(w, a, b, c); }>("v_min3_f32"),
+    lanes<[](const Wave& w, float a, float b, float c) { return greatest(w, a, b, c); }>("v_max3_f32"),
+    lanes<[](const Wave& w, float a, float b, float c) -> Chosen<Word> {
+      return {median(as_bits(a), as_bits(b), as_bits(c), w.ieee)};
+    }>("v_med3_f32"),
+    lanes<[](const Wave& w, float a, float b, float c) -> Chosen<Word> {
+      return {minimum(maximum(as_bits(a), as_bits(b), w.ieee), as_bits(c), w.ieee)};
+    }>("v_maxmin_f32"),
+    lanes<[](const Wave& w, float a, float b, float c) -> Chosen<Word> {
+      return {maximum(minimum(as_bits(a), as_bits(b), w.ieee), as_bits(c), w.ieee)};
+    }>("v_minmax_f32"),
+    lanes<[](const Wave& w, HalfBits a, HalfBits b, HalfBits c) {
+      return chosen(minimum_half(minimum_half(a.bits, b.bits, w.ieee), c.bits, w.ieee));
+    }>("v_min3_f16"),
+    lanes<[](const Wave& w, HalfBits a, HalfBits b, HalfBits c) {
+      return chosen(maximum_half(maximum_half(a.bits, b.bits, w.ieee), c.bits, w.ieee));
+    }>("v_max3_f16"),
+    lanes<[](const Wave& w, HalfBits a, HalfBits b, HalfBits c) {
+      return chosen(median_half(a.bits, b.bits, c.bits, w.ieee));
+    }>("v_med3_f16"),
+    lanes<[](const Wave& w, HalfBits a, HalfBits b, HalfBits c) {
+      return chosen(minimum_half(maximum_half(a.bits, b.bits, w.ieee), c.bits, w.ieee));
+    }>("v_maxmin_f16"),
+    lanes<[](const Wave& w, HalfBits a, HalfBits b, HalfBits c) {
+      return chosen(maximum_half(minimum_half(a.bits, b.bits, w.ieee), c.bits, w.ieee));
+    }>("v_minmax_f16"),
+    lanes<[](HalfBits a, HalfBits b) { return a.bits | b.bits << 16U; }>("v_pack_b32_f16"),
+
+    lanes<[](float a, float b, float c) { return cube_face(a, b, c); }>("v_cubeid_f32"),
+    lanes<[](float a, float b, float c) { return cube_s(a, b, c); }>("v_cubesc_f32"),
+    lanes<[](float a, float b, float c) { return cube_t(a, b, c); }>("v_cubetc_f32"),
+    lanes<[](float a, float b, float c) { return cube_major(a, b, c); }>("v_cubema_f32"),
+    lanes<[](float a, float b, float c) {  // the multiply of lighting: nothing where the light does not reach
+      const bool nothing = b <= -__FLT_MAX__ || b != b || c <= 0.0F || c != c;
+      return nothing ? -__FLT_MAX__ : a == 0.0F || b == 0.0F ? 0.0F : a * b;
+    }>("v_mullit_f32"),
+    lanes<[](Word a, Word b, Half c) { return dot2_half(a, b, c); }>("v_dot2_f16_f16"),
+    lanes<[](Word a, Word b, std::uint16_t c) {
+      const float low = __builtin_fmaf(of_bfloat(a & 0xFFFFU), of_bfloat(b & 0xFFFFU), of_bfloat(c));
+      return to_bfloat(__builtin_fmaf(of_bfloat(a >> 16U), of_bfloat(b >> 16U), low));
+    }>("v_dot2_bf16_bf16"),
+};
+
+}  // namespace
+
+SemanticsList vop3() noexcept { return list_of(entries); }
+
+}  // namespace kiln::simulator::KILN_VECTOR_BUILD
