@@ -1,0 +1,184 @@
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "support.hpp"
+
+namespace kiln::simulator::kernel::test {
+namespace {
+
+template <class T>
+int ask(TestFile& file, drm_amdgpu_info query, T& answer) {
+  query.return_pointer = reinterpret_cast<std::uint64_t>(&answer);
+  query.return_size = sizeof answer;
+  return file.control(DRM_IOCTL_AMDGPU_INFO, query);
+}
+
+drm_amdgpu_info query_of(std::uint32_t number) {
+  drm_amdgpu_info query{};
+  query.query = number;
+  return query;
+}
+
+drm_amdgpu_info block_query(std::uint32_t number, std::uint32_t type) {
+  drm_amdgpu_info query = query_of(number);
+  query.query_hw_ip.type = type;
+  return query;
+}
+
+}  // namespace
+
+TEST_CASE("simulated kernel: the version says that it is simulated") {
+  TestDevice device("", "gfx1030");
+  TestFile file(device);
+  drm_version lengths{};
+  REQUIRE(file.control(DRM_IOCTL_VERSION, lengths) == 0);
+  std::string name(lengths.name_len, ' '), description(lengths.desc_len, ' ');
+  drm_version version{};
+  version.name = name.data();
+  version.name_len = name.size();
+  version.desc = description.data();
+  version.desc_len = description.size();
+  REQUIRE(file.control(DRM_IOCTL_VERSION, version) == 0);
+  CHECK(name == "amdgpu");
+  CHECK(description == "AMD GPU (kiln-simulated gfx1030)");
+  CHECK(version.version_major == 3);
+}
+
+TEST_CASE("simulated kernel: the device tells its figures, as much as there is room for") {
+  TestDevice device;
+  TestFile file(device);
+  drm_amdgpu_info_device facts{};
+  REQUIRE(ask(file, query_of(AMDGPU_INFO_DEV_INFO), facts) == 0);
+  CHECK(facts.device_id == 0x744c);
+  CHECK(facts.family == 145);
+  CHECK(facts.cu_active_number == 96);
+  std::uint32_t id = 0;
+  REQUIRE(ask(file, query_of(AMDGPU_INFO_DEV_INFO), id) == 0);
+  CHECK(id == 0x744c);
+  DeviceFigures all;
+  REQUIRE(ask(file, query_of(AMDGPU_INFO_DEV_INFO), all) == 0);
+  CHECK(all.gl2c_cache_kib == 6144);
+}
+
+TEST_CASE("simulated kernel: blocks, firmware, registers, limits") {
+  TestDevice device;
+  TestFile file(device);
+  drm_amdgpu_info_hw_ip block{};
+  REQUIRE(ask(file, block_query(AMDGPU_INFO_HW_IP_INFO, AMDGPU_HW_IP_COMPUTE), block) == 0);
+  CHECK(block.available_rings == 0xf);
+  CHECK(block.hw_ip_version_major == 11);
+  CHECK(block._pad == 0x0b0000);
+  REQUIRE(ask(file, block_query(AMDGPU_INFO_HW_IP_INFO, AMDGPU_HW_IP_DMA), block) == 0);
+  CHECK(block.available_rings == 0);
+  CHECK(ask(file, block_query(AMDGPU_INFO_HW_IP_INFO, AMDGPU_HW_IP_NUM), block) == EINVAL);
+  std::uint32_t count = 9;
+  REQUIRE(ask(file, block_query(AMDGPU_INFO_HW_IP_COUNT, AMDGPU_HW_IP_GFX), count) == 0);
+  CHECK(count == 1);
+
+  drm_amdgpu_info query = query_of(AMDGPU_INFO_FW_VERSION);
+  query.query_fw.fw_type = AMDGPU_INFO_FW_GFX_MEC;
+  drm_amdgpu_info_firmware firmware{};
+  REQUIRE(ask(file, query, firmware) == 0);
+  CHECK(firmware.ver == 494);
+  query.query_fw.fw_type = 0x7f;
+  CHECK(ask(file, query, firmware) == EINVAL);
+
+  query = query_of(AMDGPU_INFO_READ_MMR_REG);
+  query.read_mmr_reg = {0x263e, 1, ~0u, 0};
+  std::uint32_t value = 0;
+  REQUIRE(ask(file, query, value) == 0);
+  CHECK(value == 0x545);
+  query.read_mmr_reg.dword_offset = 0x2000;
+  CHECK(ask(file, query, value) == EINVAL);
+
+  std::array<std::uint32_t, AMDGPU_HW_IP_NUM> most{};
+  REQUIRE(ask(file, query_of(0x22), most) == 0);
+  CHECK(most[AMDGPU_HW_IP_COMPUTE] == 125);
+}
+
+TEST_CASE("simulated kernel: memory in use rises with buffers and falls with them") {
+  TestDevice device;
+  TestFile file(device);
+  drm_amdgpu_memory_info memory{};
+  REQUIRE(ask(file, query_of(AMDGPU_INFO_MEMORY), memory) == 0);
+  CHECK(memory.vram.heap_usage == 0);
+  CHECK(memory.cpu_accessible_vram.total_heap_size == memory.vram.total_heap_size);
+  const std::uint32_t vram = file.buffer(1 << 20);
+  const std::uint32_t gtt = file.buffer(5000, AMDGPU_GEM_DOMAIN_GTT);
+  REQUIRE(ask(file, query_of(AMDGPU_INFO_MEMORY), memory) == 0);
+  CHECK(memory.vram.heap_usage == 1 << 20);
+  CHECK(memory.gtt.heap_usage == 8192);
+  CHECK(file.close(vram) == 0);
+  CHECK(file.close(gtt) == 0);
+  std::uint64_t used = 1;
+  REQUIRE(ask(file, query_of(AMDGPU_INFO_GTT_USAGE), used) == 0);
+  CHECK(used == 0);
+}
+
+TEST_CASE("simulated kernel: the clock of the device runs with its frequency") {
+  TestDevice device;
+  TestFile file(device);
+  std::uint64_t first = 0, second = 0;
+  const std::int64_t began = in_ms(0);
+  REQUIRE(ask(file, query_of(AMDGPU_INFO_TIMESTAMP), first) == 0);
+  while (in_ms(0) < began + 5'000'000) {
+  }
+  REQUIRE(ask(file, query_of(AMDGPU_INFO_TIMESTAMP), second) == 0);
+  const std::int64_t ended = in_ms(0);
+  CHECK(second > first);
+  CHECK(second - first <= static_cast<std::uint64_t>((ended - began) / 10 + 1));  // 100 MHz
+  CHECK(second - first >= 400'000);
+}
+
+TEST_CASE("simulated kernel: what is not known is refused, and the journal says what it was") {
+  TestDevice device;
+  TestFile file(device);
+  std::uint64_t answer = 0;
+  CHECK(ask(file, query_of(0x77), answer) == EINVAL);
+  CHECK_THAT(device.journal(), Catch::Contains("INFO refused with errno 22: query 0x77"));
+  drm_amdgpu_info empty = query_of(AMDGPU_INFO_ACCEL_WORKING);
+  CHECK(file.control(DRM_IOCTL_AMDGPU_INFO, empty) == EINVAL);
+  CHECK(file.control(DRM_IOCTL_MODE_GETRESOURCES, answer) == EINVAL);
+  CHECK(file.control(_IOWR('x', 0, int), answer) == EINVAL);
+  CHECK_THAT(device.journal(), Catch::Contains("is not known"));
+  CHECK(file.file.control(DRM_IOCTL_VERSION, nullptr) == EFAULT);
+  union drm_amdgpu_sched schedule {};
+  CHECK(file.control(DRM_IOCTL_AMDGPU_SCHED, schedule) == EACCES);
+  union drm_amdgpu_vm vm {};
+  vm.in.op = AMDGPU_VM_OP_RESERVE_VMID;
+  CHECK(file.control(DRM_IOCTL_AMDGPU_VM, vm) == 0);
+  vm.in = {7, 0};
+  CHECK(file.control(DRM_IOCTL_AMDGPU_VM, vm) == EINVAL);
+}
+
+TEST_CASE("simulated kernel: abilities are those of a device without a display") {
+  TestDevice device;
+  TestFile file(device);
+  for (const std::uint64_t one : {DRM_CAP_SYNCOBJ, DRM_CAP_SYNCOBJ_TIMELINE, DRM_CAP_TIMESTAMP_MONOTONIC}) {
+    drm_get_cap capability{one, 0};
+    CHECK(file.control(DRM_IOCTL_GET_CAP, capability) == 0);
+    CHECK(capability.value == 1);
+  }
+  drm_get_cap prime{DRM_CAP_PRIME, 0};
+  CHECK(file.control(DRM_IOCTL_GET_CAP, prime) == 0);
+  CHECK(prime.value == 3);
+  drm_get_cap display{DRM_CAP_ADDFB2_MODIFIERS, 0};
+  CHECK(file.control(DRM_IOCTL_GET_CAP, display) == EOPNOTSUPP);
+  drm_get_cap unknown{0x99, 0};
+  CHECK(file.control(DRM_IOCTL_GET_CAP, unknown) == EINVAL);
+}
+
+TEST_CASE("simulated kernel: an argument of another size is cut or filled with zeros") {
+  TestDevice device;
+  TestFile file(device);
+  struct Longer {
+    drm_syncobj_create create{0, 0};
+    std::uint64_t more = 77;
+  } longer;
+  CHECK(file.control(_IOC(_IOC_READ | _IOC_WRITE, 'd', 0xbf, sizeof longer), longer) == 0);
+  CHECK(longer.create.handle != 0);
+  CHECK(longer.more == 77);
+}
+
+}  // namespace kiln::simulator::kernel::test

@@ -1,0 +1,117 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+
+namespace {
+
+struct Ran {
+  int status = -1;
+  std::string output;
+  std::string journal;
+};
+
+// The program with the shim preloaded, and `variables` in its environment.
+Ran run(const std::string& mode, const std::string& variables = "") {
+  std::string log = "/tmp/kiln-sim-shim-XXXXXX";
+  ::close(::mkstemp(log.data()));
+  const std::string command = variables + " KILN_SIM_LOG=" + log +
+                              " LD_PRELOAD='" KILN_SIM_LIBRARY "' '" KILN_SIM_PROGRAM "' " + mode + " 2>&1";
+  Ran ran;
+  FILE* const pipe = ::popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::array<char, 4096> text{};
+  while (const std::size_t count = std::fread(text.data(), 1, text.size(), pipe)) ran.output.append(text.data(), count);
+  ran.status = ::pclose(pipe);
+  std::ostringstream lines;
+  lines << std::ifstream(log).rdbuf();
+  ran.journal = lines.str();
+  std::filesystem::remove(log);
+  return ran;
+}
+
+}  // namespace
+
+TEST_CASE("simulator shim: libdrm finds and describes the gfx1100 device") {
+  const Ran ran = run("facts");
+  CAPTURE(ran.output, ran.journal);
+  CHECK(ran.status == 0);
+  CHECK(ran.output ==
+        "version amdgpu 3.54 AMD GPU (kiln-simulated gfx1100)\n"
+        "device 744c family 145 units 96\n"
+        "node 1 226:128\n"
+        "bus 0000:03:00.0 1002:744c revision c8\n"
+        "path /sys/devices/pci0000:00/0000:03:00.0\n");
+  CHECK(ran.journal.empty());
+}
+
+TEST_CASE("simulator shim: the environment chooses the gfx1030 device") {
+  const Ran ran = run("facts", "KILN_SIM_TARGET=gfx1030");
+  CAPTURE(ran.output, ran.journal);
+  CHECK(ran.status == 0);
+  CHECK_THAT(ran.output, Catch::Contains("(kiln-simulated gfx1030)") &&
+                             Catch::Contains("device 73bf family 143 units 60") &&
+                             Catch::Contains("1002:73bf revision c3"));
+}
+
+TEST_CASE("simulator shim: an environment that makes no sense leaves a node that cannot be opened") {
+  const Ran ran = run("facts", "KILN_SIM_TARGET=gfx906");
+  CAPTURE(ran.output, ran.journal);
+  CHECK(ran.status != 0);
+  CHECK_THAT(ran.output, Catch::Contains("open: Invalid argument"));
+  CHECK_THAT(ran.journal, Catch::Contains("KILN_SIM_TARGET: 'gfx906' is none of gfx1100 gfx1030"));
+}
+
+TEST_CASE("simulator shim: a packet writes, the host reads, on both rings and both generations") {
+  for (const char* target : {"KILN_SIM_TARGET=gfx1100", "KILN_SIM_TARGET=gfx1030"}) {
+    const Ran ran = run("write", target);
+    CAPTURE(target, ran.output, ran.journal);
+    CHECK(ran.status == 0);
+    CHECK(ran.output == "read cafe0001\nread cafe0000\n");
+    CHECK(ran.journal.empty());
+  }
+}
+
+TEST_CASE("simulator shim: a stray write makes a reset, and the program can read why") {
+  const Ran ran = run("stray");
+  CAPTURE(ran.output, ran.journal);
+  CHECK(ran.status == 0);
+  CHECK_THAT(ran.output, Catch::Contains("job ECANCELED\nflags 5\n") && Catch::Contains("fault unmapped at 0x") &&
+                             Catch::Contains("900000000000"));
+  CHECK_THAT(ran.journal, Catch::Contains("reset 1"));
+}
+
+TEST_CASE("simulator shim: planted faults reach a program through libdrm") {
+  CHECK_THAT(run("write", "KILN_SIM_FAULT=hang@1 KILN_SIM_LOCKUP_MS=5").output,
+             Catch::Contains("job: Operation canceled"));
+  CHECK_THAT(run("write", "KILN_SIM_FAULT=enomem@1").output, Catch::Contains("job: Cannot allocate memory"));
+  CHECK_THAT(run("write", "KILN_SIM_FAULT=unplugged@2").output,
+             Catch::Contains("read cafe0001\n") && Catch::Contains("job: No such device"));
+}
+
+TEST_CASE("simulator shim: a buffer goes from one opening of the node to another") {
+  const Ran ran = run("share");
+  CAPTURE(ran.output, ran.journal);
+  CHECK(ran.status == 0);
+  CHECK(ran.output == "shared 77\n");
+}
+
+TEST_CASE("simulator shim: nothing of the device's tree is left behind") {
+  const std::string folder = "/tmp/kiln-sim-tree-" + std::to_string(::getpid());
+  std::filesystem::create_directory(folder);
+  const Ran ran = run("facts", "TMPDIR=" + folder);
+  CHECK(ran.status == 0);
+  CHECK(std::filesystem::is_empty(folder));
+  CHECK(run("abandon", "TMPDIR=" + folder).status == 0);
+  CHECK_FALSE(std::filesystem::is_empty(folder));  // the process could not; the next one does
+  CHECK(run("facts", "TMPDIR=" + folder).status == 0);
+  CHECK(std::filesystem::is_empty(folder));
+  std::filesystem::remove_all(folder);
+}
