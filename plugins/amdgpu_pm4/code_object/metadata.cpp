@@ -1,0 +1,217 @@
+#include "amdgpu_pm4/code_object/metadata.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <nlohmann/json.hpp>
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t most_note_bytes = std::size_t{4} << 20;
+constexpr std::size_t most_kernels = 4096;
+constexpr std::size_t most_arguments = 1024;
+constexpr std::size_t deepest = 16;  // the format needs five levels
+constexpr std::uint32_t most_kernarg_bytes = 64 << 10;
+
+// Walks through the note before it is made into values: the reader recurses as deep as its input says.
+class Depth : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool start_object(std::size_t) override { return ++depth_ <= deepest; }
+  bool end_object() override { return depth_-- > 0; }
+  bool start_array(std::size_t) override { return ++depth_ <= deepest; }
+  bool end_array() override { return depth_-- > 0; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  std::size_t depth_ = 0;
+};
+
+// What a function below throws to leave the note; caught where the note is read.
+struct Flaw {
+  std::string message;
+};
+
+const Json& member(const Json& map, const char* key) {
+  if (!map.is_object()) throw Flaw{std::string("what should hold ") + key + " is no map"};
+  const auto found = map.find(key);
+  if (found == map.end()) throw Flaw{std::string(key) + " is missing"};
+  return *found;
+}
+
+std::string text(const Json& map, const char* key) {
+  const Json& value = member(map, key);
+  if (!value.is_string()) throw Flaw{std::string(key) + " is no text"};
+  return value.get<std::string>();
+}
+
+std::uint32_t number_of(const Json& value, const char* key, std::uint64_t most) {
+  if (!value.is_number_unsigned()) throw Flaw{std::string(key) + " is no number"};
+  const auto number = value.get<std::uint64_t>();
+  if (number > most) {
+    throw Flaw{std::string(key) + " is " + std::to_string(number) + ", expected at most " + std::to_string(most)};
+  }
+  return static_cast<std::uint32_t>(number);
+}
+
+std::uint32_t number(const Json& map, const char* key, std::uint64_t most) {
+  return number_of(member(map, key), key, most);
+}
+
+const Json& array(const Json& map, const char* key, std::size_t most) {
+  const Json& value = member(map, key);
+  if (!value.is_array()) throw Flaw{std::string(key) + " is no array"};
+  if (value.size() > most) throw Flaw{std::string(key) + " has " + std::to_string(value.size()) + " entries"};
+  return value;
+}
+
+std::uint32_t bytes_of(ArgumentKind kind) {  // 0: any number
+  switch (kind) {
+    case ArgumentKind::global_buffer:
+    case ArgumentKind::hidden_global_offset_x:
+    case ArgumentKind::hidden_global_offset_y:
+    case ArgumentKind::hidden_global_offset_z:
+      return 8;
+    case ArgumentKind::hidden_block_count_x:
+    case ArgumentKind::hidden_block_count_y:
+    case ArgumentKind::hidden_block_count_z:
+      return 4;
+    case ArgumentKind::hidden_group_size_x:
+    case ArgumentKind::hidden_group_size_y:
+    case ArgumentKind::hidden_group_size_z:
+    case ArgumentKind::hidden_remainder_x:
+    case ArgumentKind::hidden_remainder_y:
+    case ArgumentKind::hidden_remainder_z:
+    case ArgumentKind::hidden_grid_dims:
+      return 2;
+    default:
+      return 0;
+  }
+}
+
+KernelArgument read_argument(const Json& map, std::uint32_t kernarg_bytes) {
+  KernelArgument argument;
+  argument.offset = number(map, ".offset", most_kernarg_bytes);
+  argument.size = number(map, ".size", most_kernarg_bytes);
+  argument.value_kind = text(map, ".value_kind");
+  argument.kind = argument_kind_named(argument.value_kind);
+  if (map.contains(".name")) argument.name = text(map, ".name");
+  if (argument.offset + argument.size > kernarg_bytes) {
+    throw Flaw{"the argument at " + std::to_string(argument.offset) + " ends beyond .kernarg_segment_size, " +
+               std::to_string(kernarg_bytes)};
+  }
+  const std::uint32_t expected = bytes_of(argument.kind);
+  if (expected != 0 && (argument.size != expected || argument.offset % expected != 0)) {
+    throw Flaw{argument.value_kind + " has " + std::to_string(argument.size) + " bytes at " +
+               std::to_string(argument.offset) + ", expected " + std::to_string(expected) + " at a multiple of them"};
+  }
+  return argument;
+}
+
+void read_arguments(const Json& map, KernelMetadata& kernel) {
+  if (!map.contains(".args")) return;
+  for (const Json& each : array(map, ".args", most_arguments)) {
+    kernel.arguments.push_back(read_argument(each, kernel.kernarg_bytes));
+  }
+  std::stable_sort(kernel.arguments.begin(), kernel.arguments.end(),
+                   [](const KernelArgument& a, const KernelArgument& b) { return a.offset < b.offset; });
+  std::uint32_t end = 0;
+  for (const KernelArgument& argument : kernel.arguments) {
+    if (argument.offset < end) throw Flaw{"two arguments overlap at " + std::to_string(argument.offset)};
+    end = argument.offset + argument.size;
+  }
+}
+
+void read_workgroup(const Json& map, KernelMetadata& kernel) {
+  constexpr std::uint32_t most_lanes = 1024;
+  kernel.max_workgroup_lanes = number(map, ".max_flat_workgroup_size", most_lanes);
+  if (kernel.max_workgroup_lanes == 0) throw Flaw{".max_flat_workgroup_size is 0"};
+  if (!map.contains(".reqd_workgroup_size")) return;
+  const Json& sizes = array(map, ".reqd_workgroup_size", 3);
+  if (sizes.size() != 3) throw Flaw{".reqd_workgroup_size has " + std::to_string(sizes.size()) + " entries"};
+  std::uint64_t lanes = 1;
+  for (std::size_t i = 0; i < 3; ++i) {
+    kernel.required_workgroup[i] = number_of(sizes[i], ".reqd_workgroup_size", most_lanes);
+    lanes *= kernel.required_workgroup[i];
+  }
+  if (lanes == 0 || lanes > kernel.max_workgroup_lanes) {
+    throw Flaw{".reqd_workgroup_size is of " + std::to_string(lanes) + " lanes, .max_flat_workgroup_size is " +
+               std::to_string(kernel.max_workgroup_lanes)};
+  }
+}
+
+KernelMetadata read_kernel(const Json& map) {
+  constexpr std::uint64_t any = UINT32_MAX;
+  KernelMetadata kernel;
+  kernel.name = text(map, ".name");
+  try {
+    kernel.descriptor = text(map, ".symbol");
+    kernel.lds_bytes = number(map, ".group_segment_fixed_size", any);
+    kernel.scratch_bytes = number(map, ".private_segment_fixed_size", any);
+    kernel.kernarg_bytes = number(map, ".kernarg_segment_size", most_kernarg_bytes);
+    kernel.kernarg_alignment = number(map, ".kernarg_segment_align", image_alignment);
+    if (!std::has_single_bit(kernel.kernarg_alignment)) throw Flaw{".kernarg_segment_align is no power of two"};
+    kernel.wave_lanes = number(map, ".wavefront_size", 64);
+    kernel.sgprs = number(map, ".sgpr_count", 512);
+    kernel.vgprs = number(map, ".vgpr_count", 512);
+    if (map.contains(".uses_dynamic_stack")) {
+      const Json& uses = map[".uses_dynamic_stack"];
+      if (!uses.is_boolean()) throw Flaw{".uses_dynamic_stack is neither true nor false"};
+      kernel.dynamic_stack = uses.get<bool>();
+    }
+    read_workgroup(map, kernel);
+    read_arguments(map, kernel);
+  } catch (const Flaw& flaw) {
+    throw Flaw{"kernel '" + kernel.name + "': " + flaw.message};
+  }
+  return kernel;
+}
+
+ObjectMetadata read_object(const Json& root) {
+  ObjectMetadata object;
+  const Json& version = array(root, "amdhsa.version", 2);
+  if (version.size() != 2) throw Flaw{"amdhsa.version has " + std::to_string(version.size()) + " entries"};
+  const std::uint32_t major = number_of(version[0], "amdhsa.version", UINT32_MAX);
+  const std::uint32_t minor = number_of(version[1], "amdhsa.version", UINT32_MAX);
+  if (major != 1 || (minor != 1 && minor != 2)) {
+    throw Flaw{"amdhsa.version is " + std::to_string(major) + "." + std::to_string(minor) + ", expected 1.1 or 1.2"};
+  }
+  object.version = minor == 1 ? 4 : 5;
+  object.target = text(root, "amdhsa.target");
+  for (const Json& each : array(root, "amdhsa.kernels", most_kernels)) object.kernels.push_back(read_kernel(each));
+  if (object.kernels.empty()) throw Flaw{"amdhsa.kernels is empty"};
+  return object;
+}
+
+}  // namespace
+
+Result<ObjectMetadata> read_metadata(std::span<const std::byte> note) {
+  if (note.size() > most_note_bytes) {
+    return corrupt("its metadata has " + std::to_string(note.size()) + " bytes, expected at most " +
+                   std::to_string(most_note_bytes));
+  }
+  try {
+    const auto* const begin = reinterpret_cast<const std::uint8_t*>(note.data());
+    const auto* const end = begin + note.size();
+    Depth depth;
+    if (!Json::sax_parse(begin, end, &depth, Json::input_format_t::msgpack)) {
+      return corrupt("its metadata is no MessagePack of at most " + std::to_string(deepest) + " levels");
+    }
+    return read_object(Json::from_msgpack(begin, end));
+  } catch (const Flaw& flaw) {
+    return corrupt("its metadata: " + flaw.message);
+  } catch (const Json::exception& error) {
+    return corrupt(std::string("its metadata: ") + error.what());
+  }
+}
+
+}  // namespace kiln::amdgpu_pm4

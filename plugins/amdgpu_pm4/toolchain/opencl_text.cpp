@@ -1,0 +1,72 @@
+#include "amdgpu_pm4/toolchain/opencl_text.hpp"
+
+#include <algorithm>
+
+#include "amdgpu_pm4/toolchain/prelude/prelude.hpp"
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+// As a file's name in a line marker: no quotes, no line ends.
+std::string marker_name(std::string_view name) {
+  std::string text;
+  for (const char c : name) text += c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ' ? '_' : c;
+  return text.empty() ? "kernel" : text;
+}
+
+// Where the text, read as a preprocessor does, asks for another file: the number of that line, else 0. Comments between
+// "#" and its word are not looked through; the compiler then looks for the file where there is none.
+std::size_t line_of_include(std::string_view text) {
+  std::size_t line = 1;
+  for (std::size_t at = 0; at < text.size(); ++line) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view rest = text.substr(at, end - at);
+    at = end + 1;
+    const auto skip_blanks = [&rest] {
+      rest.remove_prefix(std::min(rest.find_first_not_of(" \t\v\f\r"), rest.size()));
+    };
+    skip_blanks();
+    if (rest.starts_with("#")) {
+      rest.remove_prefix(1);
+    } else if (rest.starts_with("%:") || rest.starts_with("\?\?=")) {  // other spellings of "#"
+      rest.remove_prefix(rest[0] == '%' ? 2 : 3);
+    } else {
+      continue;
+    }
+    skip_blanks();
+    if (rest.starts_with("include") || rest.starts_with("import") || rest.starts_with("embed")) return line;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<std::string> assemble(const KernelSource& source, std::string_view name) {
+  if (source.dialect != Dialect::opencl_c) {
+    return unsupported("dialect " + std::string(to_string(source.dialect)) + ", expected opencl_c");
+  }
+  if (!is_define_name(source.entry)) return invalid_argument("entry '" + source.entry + "': not an identifier");
+  if (const std::size_t line = line_of_include(source.text); line != 0) {
+    return unsupported(marker_name(name) + ":" + std::to_string(line) +
+                       ": #include: a kernel is one text, else its key would not tell what was compiled");
+  }
+  std::string own;
+  for (const Define& define : source.constants) {
+    if (!is_define_name(define.name)) return invalid_argument("constant '" + define.name + "': not an identifier");
+    if (!is_define_text(define.text)) {
+      return invalid_argument("constant '" + define.name + "': its text has a line break or a backslash");
+    }
+    own += "#define " + define.name + " " + define.text + "\n";
+  }
+  own += "# 1 \"" + marker_name(name) + "\"\n" + source.text;
+  // 3: as a system's header, of which no warning tells.
+  std::string whole = "# 1 \"prelude\" 3\n";
+  whole += uses_of(own);
+  whole += prelude();
+  whole += "# 1 \"constants\"\n";
+  whole += own;
+  if (whole.back() != '\n') whole += '\n';
+  return whole;
+}
+
+}  // namespace kiln::amdgpu_pm4

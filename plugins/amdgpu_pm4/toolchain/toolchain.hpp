@@ -1,0 +1,48 @@
+// Toolchain: a compiler from OpenCL C to AMD code objects, and compile_kernel(), the way from a KernelSource to one.
+//
+// Thread-safety: every method from any thread, also from several at once. Ownership: texts and bytes are copied.
+// What comes out depends on the compiler's version, the prelude and the arguments, and on nothing else of the machine:
+// no headers, no configuration files, no environment. identity_of() names all three, for keys.
+#pragma once
+
+#include <kiln/clock.hpp>
+#include <kiln/kernel.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "amdgpu_pm4/code_object/kernel_code.hpp"
+
+namespace kiln::amdgpu_pm4 {
+
+struct Compiled {
+  std::vector<std::byte> object;
+  std::string said;  // the compiler's warnings; usually empty
+};
+
+class Toolchain {
+ public:
+  Toolchain() = default;
+  Toolchain(const Toolchain&) = delete;
+  Toolchain& operator=(const Toolchain&) = delete;
+  virtual ~Toolchain();
+
+  // As the compiler itself says: "Debian clang version 19.1.7 (3~deb12u1)".
+  virtual const std::string& version() const noexcept = 0;
+  // `text` is complete, as assemble() writes it. invalid_argument: the compiler refuses it; the message is all that it
+  // said. unavailable: the compiler cannot be started, crashed or answered something else. timeout: the deadline
+  // passed.
+  virtual Result<Compiled> compile(std::string_view text, Target target, Deadline deadline) noexcept = 0;
+};
+
+// One line for a program's key.
+std::string identity_of(const Toolchain& toolchain);
+
+// Assembles, compiles, and reads what came out. `name` stands in the compiler's messages. invalid_argument also where
+// the object has no kernel source.entry ("main" means the only one there is), naming those it has.
+Result<Compiled> compile_kernel(Toolchain& toolchain, const KernelSource& source, std::string_view name, Target target,
+                                Deadline deadline) noexcept;
+
+}  // namespace kiln::amdgpu_pm4

@@ -1,0 +1,231 @@
+// The compiler of this machine, if it has one: kernels as people and the generator write them, for every target.
+#include <catch2/catch.hpp>
+
+#include "amdgpu_pm4/code_object/dispatch_needs.hpp"
+#include "amdgpu_pm4/code_object/read_code_object.hpp"
+#include "amdgpu_pm4/toolchain/ahead_compiler.hpp"
+#include "amdgpu_pm4/toolchain/fake_compiler.hpp"
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+using Catch::Contains;
+using Catch::StartsWith;
+
+constexpr const char* direct_conv = R"(// direct, plain: a lane is one output
+__kernel __attribute__((reqd_work_group_size(64, 1, 1)))
+void kiln_kernel(__global const float* restrict x, __global const float* restrict weights,
+                 __global const float* restrict bias, __global float* restrict y) {
+  int at = (int)get_global_id(0), row = (int)get_group_id(1), top = at / WIDTH - 1, left = at % WIDTH - 1;
+  if (at >= WIDTH * HEIGHT) return;
+  float sum = 0.0f;
+  for (int c = 0; c < 16; ++c) {
+    for (int r = 0; r < 3; ++r) {
+      int iy = top + r;
+      if (iy < 0 || iy >= HEIGHT) continue;
+      for (int s = 0; s < 3; ++s) {
+        int ix = left + s;
+        if (ix < 0 || ix >= WIDTH) continue;
+        sum += x[(c * HEIGHT + iy) * WIDTH + ix] * weights[((row * 16 + c) * 3 + r) * 3 + s];
+      }
+    }
+  }
+  sum += bias[row];
+  sum = fmax(sum, 0.0f);
+  y[row * WIDTH * HEIGHT + at] = sum;
+}
+)";
+
+constexpr const char* shared_gemm = R"(// through shared memory, four columns a lane
+__kernel __attribute__((reqd_work_group_size(8, 8, 1)))
+void kiln_kernel(__global const float* restrict a, __global const float4* restrict b, __global float4* restrict c) {
+  __local float part[64];
+  int lx = (int)get_local_id(0), ly = (int)get_local_id(1);
+  int column = (int)get_global_id(0), row = (int)get_group_id(1) * 8 + ly;
+  float4 sum = (float4)(0.0f, 0.0f, 0.0f, 0.0f);
+  for (int k = 0; k < 64; k += 8) {
+    part[ly * 8 + lx] = a[row * 64 + k + lx];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < 8; ++i) sum += (float4)(part[ly * 8 + i]) * b[(k + i) * 16 + column];
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  c[row * 16 + column] = sum;
+}
+)";
+
+// The prelude, a line a family of functions.
+constexpr const char* many_functions = R"(
+__kernel __attribute__((reqd_work_group_size(64, 1, 1)))
+void kiln_kernel(__global float4* f, __global int* n, __global uint* u, __global half* h, __global double* d,
+                 __constant float* table, __global char* bytes) {
+  __local int shared[64];
+  size_t i = get_global_id(0) + get_global_offset(0);
+  float4 v = f[i], w = f[i + 1];
+  f[2] = fma(v, w, v) + mad(v, w, w) + fmax(v, w) + fmin(v, 0.5f) + max(v, w) + min(v, w) + clamp(v, 0.0f, 1.0f);
+  f[3] = fabs(v) + sqrt(w) + rsqrt(w) + floor(v) + ceil(v) + trunc(v) + rint(v) + round(v) + copysign(v, w);
+  f[4] = exp(v) + exp2(v) + log(w) + log2(w) + log10(w) + sin(v) + cos(v) + mix(v, w, 0.25f) + step(v, w);
+  f[5] = native_exp(v) + native_sin(w) + native_recip(v) + native_powr(v, w) + normalize(v) * dot(v, w) + length(w);
+  f[6] = convert_float4(convert_int4(v)) + as_float4(as_int4(w)) + vload4(i, table) + select(v, w, v < w);
+  f[7].xyz = cross(v.xyz, w.xyz);
+  vstore4(v, i, (__global float*)f);
+  vstore3(w.xyz, i, (__global float*)f);
+  n[0] = max(n[1], n[2]) + min(n[3], 4) + clamp(n[5], 0, 7) + (int)abs(n[6]) + mul24(n[1], n[2]) + mad24(n[1], n[2], 3) +
+         mul_hi(n[1], n[2]) + popcount(n[4]) + clz(n[5]) + rotate(n[6], 3) + any(v < w) + all(v > w) + isnan(v.x) +
+         convert_int_rte(v.y) + convert_uchar_sat(v.z) + add_sat(n[1], n[2]) + (int)sign(v.w) + select(1, 2, n[7]);
+  n[1] = atomic_add(&n[8], 2) + atomic_max(&n[9], 3) + atomic_cmpxchg(&n[10], 4, 5) + atomic_inc(&shared[i & 63]);
+  u[0] = atomic_sub(&u[1], 1u) + atomic_xchg(&u[2], 9u) + atomic_or(&u[3], 1u) + (uint)get_work_dim();
+  h[0] = fma(h[1], h[2], (half)1.5f);
+  h[1] = (half)vload_half(3, h);
+  vstore_half4(vload_half4(0, h), 1, h);
+  d[0] = sqrt(d[1]) / d[2] + fma(d[3], d[4], floor(d[5])) + isnan(d[6]) + sign(d[7]) + convert_int_rte(d[8]);
+  bytes[0] = max(bytes[1], bytes[2]);
+  mem_fence(CLK_GLOBAL_MEM_FENCE);
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  n[11] = shared[63 - (i & 63)] + (int)get_num_groups(0) + (int)get_global_size(1) + (int)get_local_linear_id();
+}
+)";
+
+std::vector<std::byte> code_of(Toolchain& clang, const std::string& body) {
+  const auto compiled = compile_kernel(
+      clang,
+      opencl("__kernel __attribute__((reqd_work_group_size(64, 1, 1)))\n"
+             "void kiln_kernel(__global const float* x, __global float* y) { int i = (int)get_global_id(0); " +
+             body + " }"),
+      "k.cl", Target::gfx1100, soon());
+  INFO((compiled ? std::string() : compiled.error().text()));
+  REQUIRE(compiled.has_value());
+  const auto object = read_code_object(compiled->object);
+  REQUIRE(object.has_value());
+  return object->image;
+}
+
+}  // namespace
+
+TEST_CASE("kernels: convolution and product as the generator writes them, for every target") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  for (const char* const text : {direct_conv, shared_gemm}) {
+    for (const Target target : {Target::gfx1030, Target::gfx1100, Target::gfx1101, Target::gfx1102, Target::gfx1103,
+                                Target::gfx1151, Target::gfx1200}) {
+      INFO(to_string(target) << "\n" << text);
+      KernelSource source = opencl(text);
+      source.constants = {{"WIDTH", "14"}, {"HEIGHT", "14"}};
+      const auto compiled = compile_kernel(*clang, source, "generated.cl", target, soon());
+      INFO((compiled ? compiled->said : compiled.error().text()));
+      REQUIRE(compiled.has_value());
+      CHECK(compiled->said.empty());
+      const auto object = read_code_object(compiled->object);
+      REQUIRE(object.has_value());
+      const KernelCode& kernel = object->kernels.at(0);
+      CHECK(check_dispatch(*object, kernel).ok() == is_dispatched(target));
+      CHECK(kernel.required_workgroup[0] * kernel.required_workgroup[1] == 64);
+      CHECK(kernel.lds_bytes == (text == shared_gemm ? 256u : 0u));
+      // Buffers alone: nothing hidden is needed where the text tells its workgroup.
+      for (const KernelArgument& argument : kernel.arguments) CHECK(argument.kind == ArgumentKind::global_buffer);
+      CHECK(buffer_names(kernel).back() == (text == shared_gemm ? "c" : "y"));
+    }
+  }
+}
+
+TEST_CASE("kernels: the whole prelude compiles, and needs nothing that is not offered") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  for (const std::string& text :
+       {std::string(many_functions), "#define JOIN(a, b) a##b\n" + std::string(many_functions)}) {
+    for (const Target target : {Target::gfx1030, Target::gfx1100}) {
+      const auto compiled = compile_kernel(*clang, opencl(text), "many.cl", target, soon());
+      INFO((compiled ? compiled->said : compiled.error().text()));
+      REQUIRE(compiled.has_value());
+      CHECK(compiled->said.empty());
+      const auto object = read_code_object(compiled->object);
+      REQUIRE(object.has_value());
+      CHECK(check_dispatch(*object, object->kernels.at(0)).text() == "ok");
+    }
+  }
+}
+
+TEST_CASE("kernels: a workgroup that the text does not tell is told by hidden arguments") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  const auto compiled = compile_kernel(
+      *clang, opencl("__kernel void k(__global int* y) { y[get_global_id(0)] = (int)get_global_size(0); }", "main"),
+      "k", Target::gfx1100, soon());
+  REQUIRE(compiled.has_value());
+  const auto object = read_code_object(compiled->object);
+  REQUIRE(object.has_value());
+  const KernelCode& kernel = object->kernels.at(0);
+  CHECK(kernel.required_workgroup == std::array<std::uint32_t, 3>{});
+  CHECK(check_dispatch(*object, kernel).text() == "ok");
+  CHECK(std::count_if(kernel.arguments.begin(), kernel.arguments.end(), [](const KernelArgument& argument) {
+          return argument.kind == ArgumentKind::hidden_group_size_x;
+        }) == 1);
+}
+
+TEST_CASE("kernels: a product and its sum round once within an expression, twice across statements") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  const auto same = [&clang](const char* one, const char* other) {
+    return code_of(*clang, one) == code_of(*clang, other);
+  };
+  CHECK(same("y[i] = x[i] * x[i + 1] + y[i];", "y[i] = fma(x[i], x[i + 1], y[i]);"));
+  CHECK(same("float sum = y[i]; sum += x[i] * x[i + 1]; y[i] = sum;",
+             "float sum = y[i]; sum = fma(x[i], x[i + 1], sum); y[i] = sum;"));
+  CHECK_FALSE(same("float p = x[i] * x[i + 1]; y[i] = p + y[i];", "y[i] = fma(x[i], x[i + 1], y[i]);"));
+}
+
+TEST_CASE("kernels: the same text gives the same bytes") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  KernelSource source = opencl(direct_conv);
+  source.constants = {{"WIDTH", "14"}, {"HEIGHT", "14"}};
+  const auto first = compile_kernel(*clang, source, "a.cl", Target::gfx1100, soon());
+  const auto second = compile_kernel(*clang, source, "a.cl", Target::gfx1100, soon());
+  REQUIRE((first && second));
+  CHECK(first->object == second->object);
+}
+
+TEST_CASE("kernels: errors stand with their file and line, and warnings come through") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  const auto compile = [&clang](const std::string& text) {
+    return compile_kernel(*clang, opencl(text, "main"), "dir/mine.cl", Target::gfx1100, soon());
+  };
+  CHECK_THAT(compile("__kernel void k() {\n  int a = ;\n}\n").error().text(),
+             StartsWith("invalid_argument: dir/mine.cl:2:11: error: "));
+  CHECK_THAT(compile("\n__kernel void k(__global float* y) { y[0] = tgamma(y[1]); }\n").error().text(),
+             Contains("dir/mine.cl:2:45: error: ") && Contains("tgamma"));
+  // A function of float is not taken for one of double.
+  CHECK_THAT(compile("\n__kernel void k(__global double* y) { y[0] = exp(y[1]); }\n").error().text(),
+             Contains("dir/mine.cl:2:46: error: 'exp' is unavailable: it is offered for float alone"));
+  CHECK_THAT(compile("#error not here\n").error().text(), Contains("dir/mine.cl:1:2: error: not here"));
+  CHECK_THAT(compile("int a;\n").error().text(), StartsWith("invalid_argument") || StartsWith("corrupt"));
+  const auto warned = compile("#warning mind\n__kernel void k() {}\n");
+  REQUIRE(warned.has_value());
+  CHECK_THAT(warned->said, Contains("dir/mine.cl:1:2: warning: mind"));
+  CHECK_THAT(compile("__kernel void a() {}\n__kernel void b() {}\n").error().text(),
+             Contains("entry 'main' is no kernel of the text, which has: a, b"));
+}
+
+TEST_CASE("kernels: compiled ahead of time, with the facts in words") {
+  if (clang_of_this_machine() == nullptr) return;
+  ToolchainSettings settings;
+  settings.place = CompilerPlace::child;
+  ClangAheadCompiler ahead(settings, {});
+  CHECK(ahead.targets().front() == "gfx1030");
+  CHECK(ahead.targets().back() == "gfx1201");
+  CHECK(ahead.targets().size() == 10);
+  const std::string text = "__kernel void k(__global float* y) { y[get_local_id(0)] = 1.0f; }\n";
+  const auto program = ahead.compile({text, "k.cl", "gfx1100"});
+  REQUIRE(program.has_value());
+  CHECK(program->extension == "co");
+  CHECK(program->binary.format == "amdgpu:gfx1100:code-object");
+  CHECK(read_code_object(program->binary.bytes).has_value());
+  REQUIRE(program->kernels.size() == 1);
+  CHECK(program->kernels[0].name == "k");
+  CHECK(program->kernels[0].facts.front() == std::pair<std::string, std::string>("wave", "32 lanes"));
+  CHECK(ahead.compile({text, "k.cl", "gfx906"}).error().text() ==
+        "invalid_argument: target 'gfx906': expected one of " + target_names());
+  CHECK_THAT(ahead.compile({"__kernel void k( {}\n", "k.cl", "gfx1201"}).error().text(), Contains("k.cl:1:18: error"));
+}
+
+}  // namespace kiln::amdgpu_pm4

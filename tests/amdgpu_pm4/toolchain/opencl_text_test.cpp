@@ -1,0 +1,53 @@
+// What stands in front of a kernel's lines, and what is not let through.
+#include <catch2/catch.hpp>
+
+#include "amdgpu_pm4/toolchain/fake_compiler.hpp"
+#include "amdgpu_pm4/toolchain/opencl_text.hpp"
+#include "amdgpu_pm4/toolchain/prelude/prelude.hpp"
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+using Catch::Contains;
+using Catch::EndsWith;
+using Catch::StartsWith;
+
+}  // namespace
+
+TEST_CASE("text: constants stand before the kernel, whose lines keep their numbers") {
+  KernelSource source = opencl("__kernel void kiln_kernel() {}");
+  source.constants = {{"TILE", "8"}, {"SUM(a, b)", "x"}};
+  CHECK_THAT(assemble(source, "x.cl").error().text(), Contains("constant 'SUM(a, b)': not an identifier"));
+  source.constants[1] = {"SCALE", "(2.0f / 3.0f)"};
+  CHECK_THAT(*assemble(source, "dir/x.cl"), EndsWith("# 1 \"constants\"\n#define TILE 8\n#define SCALE (2.0f / 3.0f)\n"
+                                                     "# 1 \"dir/x.cl\"\n__kernel void kiln_kernel() {}\n"));
+  CHECK_THAT(*assemble(source, "a\"b\n.cl"), Contains("# 1 \"a_b_.cl\"\n"));
+  source.constants[1].text = "1\n#define TILE 9";
+  CHECK_THAT(assemble(source, "x.cl").error().text(), Contains("constant 'SCALE'"));
+}
+
+TEST_CASE("text: other dialects, entries and includes are refused") {
+  KernelSource source = opencl("void main() {}");
+  source.dialect = Dialect::glsl;
+  CHECK(assemble(source, "x").error().text() == "unsupported: dialect glsl, expected opencl_c");
+  CHECK_THAT(assemble(opencl("", "a b"), "x").error().text(), StartsWith("invalid_argument: entry 'a b'"));
+  for (const char* const line : {"#include \"a.h\"", "  #  include <b.h>", "%:include \"c.h\"", "#import \"d.h\"",
+                                 "\?\?=include \"e.h\"", "#embed \"f\""}) {
+    CHECK_THAT(assemble(opencl("int a;\n" + std::string(line) + "\n"), "k.cl").error().text(),
+               StartsWith("unsupported: k.cl:2: #include"));
+  }
+  CHECK(assemble(opencl("// #include is not offered\n#define include_it 1\n"), "k.cl").has_value());
+}
+
+TEST_CASE("text: only what the text may use is asked for") {
+  const std::string uses = uses_of("y[i] = convert_float4(fmax(a, b)) + mul24(i, j) + vload16(0, p) * 1.5f;");
+  for (const char* const name :
+       {"convert_float4", "convert_float", "convert", "fmax", "mul24", "mul", "vload", "wide"}) {
+    CHECK_THAT(uses, Contains("#define KILN_USES_" + std::string(name) + " 1\n"));
+  }
+  CHECK_THAT(uses, !Contains("KILN_USES_half ") && !Contains("KILN_USES_atomic"));
+  CHECK_THAT(uses, StartsWith("#define KILN_USES(name) KILN_USES_##name\n"));
+  CHECK(uses_of("#define F(T) convert_##T") == "#define KILN_USES(name) 1\n");
+}
+
+}  // namespace kiln::amdgpu_pm4
