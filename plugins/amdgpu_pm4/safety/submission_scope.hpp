@@ -1,0 +1,52 @@
+// SubmissionScope: what one submission may touch, told by who submits it: the buffers in its list, the programs that
+// stand in them, and the command buffers themselves.
+//
+// Thread-safety: values. Ownership: borrows everything for the time of a check.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "amdgpu_pm4/code_object/kernel_code.hpp"
+#include "amdgpu_pm4/packets/command_buffer.hpp"
+#include "amdgpu_pm4/recipe/device_shape.hpp"
+
+namespace kiln::amdgpu_pm4 {
+
+// What a buffer's mapping and its owner allow: a set of bits.
+inline constexpr std::uint8_t may_read = 1;
+inline constexpr std::uint8_t may_write = 2;
+inline constexpr std::uint8_t may_execute = 4;
+inline constexpr std::uint8_t is_signalled = 8;  // somebody else ends waits on what lies here
+
+struct BufferRange {
+  std::uint64_t va = 0;
+  std::uint64_t bytes = 0;
+  std::uint8_t rights = 0;
+};
+
+inline constexpr std::uint32_t no_sgpr = ~0U;
+
+struct ProgramFacts {
+  std::uint64_t entry_va = 0;
+  std::uint64_t end_va = 0;  // past the last byte of its image
+  std::uint32_t wave_lanes = 0;
+  std::uint32_t rsrc1 = 0, rsrc2 = 0, rsrc3 = 0;  // rsrc2 without its LDS size
+  std::uint32_t lds_bytes = 0;                    // static
+  std::uint32_t scratch_bytes = 0;                // of one lane
+  std::uint32_t kernarg_bytes = 0;
+  std::uint32_t kernarg_sgpr = no_sgpr;  // the first of two
+  std::uint32_t scratch_sgpr = no_sgpr;  // gfx10.3: where its scratch's address stands
+};
+
+ProgramFacts program_facts(const KernelCode& kernel, std::uint64_t image_va, std::uint64_t image_bytes) noexcept;
+
+struct SubmissionScope {
+  DeviceShape shape;
+  std::span<const BufferRange> buffers;            // by address, apart from each other
+  std::span<const ProgramFacts> programs;          // in any order
+  std::span<const CommandBuffer> command_buffers;  // the first is submitted, the others are chained to
+};
+
+}  // namespace kiln::amdgpu_pm4

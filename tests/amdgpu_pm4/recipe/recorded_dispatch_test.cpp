@@ -1,0 +1,201 @@
+// One dispatch's dwords, for both generations; what is patched; and kernels that are refused.
+#include "amdgpu_pm4/recipe/recorded_dispatch.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "amdgpu_pm4/packets/decode/description.hpp"
+#include "recipe/sample.hpp"
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+using Dwords = std::vector<std::uint32_t>;
+
+RecordedDispatch recorded(const KernelCode& kernel, const DeviceShape& shape) {
+  auto result = RecordedDispatch::record(kernel, shape, sample_place(kernel, shape));
+  INFO((result ? "" : result.error().text()));
+  REQUIRE(result.has_value());
+  return *result;
+}
+
+Dwords appended(const RecordedDispatch& dispatch, const DispatchArguments& arguments) {
+  Dwords room(64);
+  PacketWriter out(room);
+  REQUIRE(dispatch.append(out, arguments));
+  return {out.written().begin(), out.written().end()};
+}
+
+Status refusal(const KernelCode& kernel, const DispatchPlace& place, const DeviceShape& shape = navi31) {
+  const auto result = RecordedDispatch::record(kernel, shape, place);
+  REQUIRE_FALSE(result.has_value());
+  CHECK_THAT(result.error().message, Catch::StartsWith("kernel saxpy: "));
+  return result.error();
+}
+
+std::uint32_t register_in(const Dwords& stream, std::string_view name) {
+  PacketReader reader(stream);
+  for (PacketView packet; reader.next(packet);) {
+    for (const WordDescription& word : describe(packet, Generation::gfx11).words) {
+      if (word.name == name) return word.value;
+    }
+  }
+  FAIL("no " << name);
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("pm4 recipe: a dispatch on gfx11 is these dwords") {
+  KernelCode kernel = sample_kernel_gfx11();
+  kernel.lds_bytes = 1000;
+  const Dwords expected{0xC0027602, 0x20C, 0x01002001, 0x80,        // PGM: bits 39 to 8 of 0xFFFF800100200100, 47 to 40
+                        0xC0027602, 0x212, 0x60AF0080, 0x0001009E,  // RSRC1, RSRC2 with 2 units of LDS
+                        0xC0017602, 0x228, 0x00000010,              // RSRC3
+                        0xC0017602, 0x218, 0,                       // TMPRING_SIZE
+                        0xC0017602, 0x215, 0,                       // RESOURCE_LIMITS: 2 waves
+                        0xC0037602, 0x207, 64,         1,          1,  // NUM_THREAD
+                        0xC0107602, 0x240, 0x00300040, 0xFFFF8001, 0, 0, 0,          0,  0,  0,  0,         0,
+                        0,          0,     0,          0,          0, 0, 0xC0031502, 10, 11, 12, 0x00008045};
+  CHECK(appended(recorded(kernel, navi31), {sample_kernarg_va, {10, 11, 12}, {}}) == expected);
+}
+
+TEST_CASE("pm4 recipe: wave64, whole quads of waves and single waves") {
+  KernelCode kernel = sample_kernel_gfx11();
+  kernel.wave_lanes = 64;
+  DispatchPlace place = sample_place(kernel, navi31);
+  const auto stream = [&](const DeviceShape& shape) {
+    const auto result = RecordedDispatch::record(kernel, shape, place);
+    REQUIRE(result.has_value());
+    return appended(*result, {sample_kernarg_va, {1, 1, 1}, {}});
+  };
+  CHECK(stream(navi31).back() == 0x45);
+  CHECK(register_in(stream(navi31), "COMPUTE_RESOURCE_LIMITS") == 0x01000000);  // one wave: CU_GROUP_COUNT 1
+  CHECK(register_in(stream({Generation::gfx11, 6, 90}), "COMPUTE_RESOURCE_LIMITS") == 0x01800000);  // 15 CUs an engine
+  place.workgroup = {16, 16, 1};
+  CHECK(register_in(stream(navi31), "COMPUTE_RESOURCE_LIMITS") == 0x00400000);  // SIMD_DEST_CNTL
+  CHECK(register_in(stream(navi31), "COMPUTE_NUM_THREAD_Y") == 16);
+}
+
+TEST_CASE("pm4 recipe: scratch by registers on gfx11, by user SGPRs on gfx10.3") {
+  const Dwords gfx11 =
+      appended(recorded(with_scratch(sample_kernel_gfx11(), 260), navi31), {sample_kernarg_va, {1, 1, 1}, {}});
+  CHECK(register_in(gfx11, "COMPUTE_DISPATCH_SCRATCH_BASE_LO") == 0x01100000);
+  CHECK(register_in(gfx11, "COMPUTE_DISPATCH_SCRATCH_BASE_HI") == 0x80);
+  // 260 * 32 = 8320 bytes: 33 granules of 256, odd already; 96 * 32 waves over 6 engines
+  CHECK(register_in(gfx11, "COMPUTE_TMPRING_SIZE") == (512U | 33U << 12));
+  CHECK((register_in(gfx11, "COMPUTE_PGM_RSRC2") & 1) == 1);
+
+  const Dwords gfx10 =
+      appended(recorded(with_scratch(sample_kernel_gfx10_3(), 260), navi21), {sample_kernarg_va, {1, 1, 1}, {}});
+  // 8320 bytes: 9 granules of 1 KiB; 80 * 32 waves
+  CHECK(register_in(gfx10, "COMPUTE_TMPRING_SIZE") == (2560U | 9U << 12));
+  CHECK(register_in(gfx10, "COMPUTE_USER_DATA_0") == 0x10000000);
+  CHECK(register_in(gfx10, "COMPUTE_USER_DATA_1") == 0x80008001);  // swizzled
+  CHECK(register_in(gfx10, "COMPUTE_USER_DATA_2") == 0xFFFFFFFF);
+  CHECK(register_in(gfx10, "COMPUTE_USER_DATA_3") == 0x31C16000);  // 32_FLOAT, stride 32, TID, level, raw bounds
+  CHECK(register_in(gfx10, "COMPUTE_USER_DATA_4") == 0x00300040);
+  CHECK(register_in(gfx10, "COMPUTE_USER_DATA_5") == 0xFFFF8001);
+  CHECK(register_in(gfx10, "COMPUTE_USER_DATA_6") == 0x10000000);
+  CHECK(register_in(gfx10, "COMPUTE_USER_DATA_7") == 0xFFFF8001);
+}
+
+TEST_CASE("pm4 recipe: a ring holds every wave of the device") {
+  const auto ring = scratch_ring(navi31, 260, 32);
+  REQUIRE(ring.has_value());
+  CHECK(ring->bytes == std::uint64_t{33} * 256 * 512 * 6);
+  CHECK(scratch_slot_bytes(capabilities_of(Generation::gfx11), ring->tmpring_size) == 33 * 256);
+  const auto even = scratch_ring(navi31, 256, 32);  // 32 granules: made odd
+  REQUIRE(even.has_value());
+  CHECK(scratch_slot_bytes(capabilities_of(Generation::gfx11), even->tmpring_size) == 33 * 256);
+  const auto huge = scratch_ring(navi31, 1 << 20, 32);
+  REQUIRE_FALSE(huge.has_value());
+  CHECK(huge.error().code == StatusCode::unsupported);
+  CHECK_THAT(huge.error().message, Catch::Contains("33554432") && Catch::Contains("8388352"));
+  CHECK((scratch_ring({Generation::gfx10_3, 8, 500}, 4, 32)->tmpring_size & 0xFFF) ==
+        0xFFF);  // as many as it can count
+}
+
+TEST_CASE("pm4 recipe: only what differs is sent again") {
+  const RecordedDispatch dispatch = recorded(sample_kernel_gfx10_3(), navi21);
+  Dwords room(64);
+  PacketWriter out(room);
+  REQUIRE(dispatch.append_again(out, {0x123450, {4, 5, 6}, {}}));
+  CHECK(Dwords(out.written().begin(), out.written().end()) ==
+        Dwords{0xC0027602, 0x244, 0x123450, 0, 0xC0031502, 4, 5, 6, 0x8045});
+  PacketWriter indirect(room);
+  REQUIRE(dispatch.append_again(indirect, {0x123450, {}, 0x8800}));
+  CHECK(Dwords(indirect.written().begin(), indirect.written().end()) ==
+        Dwords{0xC0027602, 0x244, 0x123450, 0, 0xC0021602, 0x8800, 0, 0x8045});
+  for (std::size_t size = 0; size < 9; ++size) {
+    PacketWriter small{std::span(room).first(size)};
+    CHECK_FALSE(dispatch.append_again(small, {0x123450, {4, 5, 6}, {}}));
+    CHECK_FALSE(dispatch.append(small, {0x123450, {4, 5, 6}, {}}));
+    CHECK(small.size() == 0);
+  }
+}
+
+TEST_CASE("pm4 recipe: kernels and places that would hang are refused by name") {
+  const KernelCode good = sample_kernel_gfx11();
+  const DispatchPlace place = sample_place(good, navi31);
+  const auto with = [&](auto change) {
+    KernelCode kernel = good;
+    change(kernel);
+    return refusal(kernel, place);
+  };
+  const auto at = [&](auto change) {
+    DispatchPlace other = place;
+    change(other);
+    return refusal(good, other);
+  };
+  CHECK(with([](KernelCode& k) { k.wave_lanes = 16; }).code == StatusCode::corrupt);
+  CHECK(with([](KernelCode& k) { k.rsrc1 |= 1U << 20; }).code == StatusCode::unsupported);
+  CHECK(with([](KernelCode& k) { k.rsrc2 |= 1U << 6; }).code == StatusCode::unsupported);
+  CHECK(with([](KernelCode& k) { k.rsrc2 |= 1U << 15; }).code == StatusCode::corrupt);
+  CHECK(with([](KernelCode& k) { k.rsrc1 |= 32; }).code == StatusCode::corrupt);
+  CHECK_THAT(with([](KernelCode& k) {
+               k.user_sgpr_slots.push_back({UserSgpr::queue_pointer, 2, 2});
+             }).message,
+             Catch::Contains("queue_pointer"));
+  CHECK(with([](KernelCode& k) { k.user_sgpr_slots[0].first = 15; }).code == StatusCode::corrupt);
+  CHECK(with([](KernelCode& k) { k.user_sgprs = 17; }).code == StatusCode::unsupported);
+  CHECK(with([](KernelCode& k) { k.user_sgpr_slots.clear(); }).code == StatusCode::corrupt);
+  CHECK(with([](KernelCode& k) { k.required_workgroup = {32, 2, 1}; }).code == StatusCode::invalid_argument);
+  CHECK(with([](KernelCode& k) { k.max_workgroup_lanes = 32; }).code == StatusCode::invalid_argument);
+  CHECK(with([](KernelCode& k) { k.lds_bytes = 65537; }).code == StatusCode::invalid_argument);
+  CHECK(with([](KernelCode& k) { k.dynamic_stack = true; }).code == StatusCode::unsupported);
+  CHECK(with([](KernelCode& k) { k.scratch_bytes = 4; }).code == StatusCode::corrupt);
+  CHECK(with([](KernelCode& k) { k.rsrc2 |= 1; }).code == StatusCode::corrupt);
+  CHECK(with([](KernelCode& k) { k = with_scratch(k, 16); }).code == StatusCode::invalid_argument);
+  CHECK(at([](DispatchPlace& p) { p.image_va += 4; }).code == StatusCode::invalid_argument);
+  CHECK(at([](DispatchPlace& p) { p.workgroup = {0, 1, 1}; }).code == StatusCode::invalid_argument);
+  CHECK(at([](DispatchPlace& p) { p.workgroup = {1025, 1, 1}; }).code == StatusCode::invalid_argument);
+  CHECK(at([](DispatchPlace& p) { p.workgroup = {64, 32, 1}; }).code == StatusCode::invalid_argument);
+  CHECK(at([](DispatchPlace& p) { p.dynamic_lds_bytes = 65537; }).code == StatusCode::invalid_argument);
+  CHECK(at([](DispatchPlace& p) { p.scratch.tmpring_size = 1; }).code == StatusCode::invalid_argument);
+  CHECK(refusal(good, place, {}).code == StatusCode::unsupported);
+  // 1024 lanes of 256 registers each: 32 waves on 4 SIMDs, 8 * 256 registers on one.
+  KernelCode large = good;
+  large.rsrc1 |= 31;
+  DispatchPlace crowded = place;
+  crowded.workgroup = {1024, 1, 1};
+  CHECK_THAT(refusal(large, crowded).message, Catch::Contains("2048") && Catch::Contains("1536"));
+  crowded.workgroup = {512, 1, 1};
+  CHECK(RecordedDispatch::record(large, navi31, crowded).has_value());
+  // A ring made for less.
+  DispatchPlace shallow = sample_place(with_scratch(good, 16), navi31);
+  CHECK_THAT(refusal(with_scratch(good, 64), shallow).message, Catch::Contains("2048") && Catch::Contains("768"));
+  shallow.scratch_va += 4;
+  CHECK(refusal(with_scratch(good, 16), shallow).code == StatusCode::invalid_argument);
+}
+
+TEST_CASE("pm4 recipe: targets have generations, or are not dispatched") {
+  CHECK(generation_of(Target::gfx1030) == Generation::gfx10_3);
+  for (const Target target : {Target::gfx1100, Target::gfx1101, Target::gfx1102, Target::gfx1103}) {
+    CHECK(generation_of(target) == Generation::gfx11);
+  }
+  for (const Target target : {Target::invalid, Target::gfx1150, Target::gfx1151, Target::gfx1200, Target::gfx1201}) {
+    CHECK(generation_of(target) == Generation::invalid);
+  }
+}
+
+}  // namespace kiln::amdgpu_pm4
