@@ -85,7 +85,7 @@ Status load_kernel(const JobConfig& job, RunRequest& request) {
   spec.path = job.source;
   spec.text = std::move(text).value();
   spec.dialect = *dialect;
-  if (*dialect == Dialect::opencl_c || !job.entry.empty()) spec.entry = job.entry;
+  if (!job.entry.empty()) spec.entry = job.entry;
   spec.constants = job.constants;
   spec.grid = job.grid;
   spec.grid_expressions = job.grid_expressions;

@@ -4,13 +4,14 @@
 #include <array>
 #include <cstdio>
 
+#include "amdgpu_pm4/device/device.hpp"
+#include "amdgpu_pm4/device/info.hpp"
+#include "amdgpu_pm4/winsys/chip.hpp"
+
 namespace kiln::amdgpu_pm4 {
 namespace {
 
 constexpr std::uint16_t amd_vendor = 0x1002;
-constexpr std::string_view simulated_mark = "kiln-simulated";
-constexpr std::string_view runs_nothing =
-    "this version of the plugin enumerates AMD devices but does not run kernels yet";
 
 std::string pci_name(const RenderNode& node) {
   std::array<char, 16> id{};
@@ -18,9 +19,13 @@ std::string pci_name(const RenderNode& node) {
   return "AMD device " + std::string(id.data()) + " at " + node.bus;
 }
 
+std::string physical_id_of(const RenderNode& node) { return "pci:" + node.bus; }  // as the OpenGL plugin has it
+
+std::string id_of(std::size_t index) { return "amdgpu:" + std::to_string(index); }
+
 DeviceInfo no_device(std::string why_not) {
   DeviceInfo info;
-  info.id = "amdgpu:0";
+  info.id = id_of(0);
   info.kind = DeviceKind::gpu;
   info.name = "none";
   info.driver = "none";
@@ -28,10 +33,17 @@ DeviceInfo no_device(std::string why_not) {
   return info;
 }
 
-std::string name_of(const RenderNode& node, const GpuFacts& facts) {
-  return (facts.marketing_name.empty() ? pci_name(node) : facts.marketing_name) + " (family " +
-         std::to_string(facts.family) + ", revision " + std::to_string(facts.external_revision) + ", " +
-         std::to_string(facts.compute_units) + " compute units)";
+// Whether work may be given to the node, before it is opened for it. unsupported: never by this version and these
+// settings.
+Status may_open(const RenderNode& node, const NodeVersion& version, Hardware hardware) {
+  if (version.name != "amdgpu") {
+    return unsupported(node.path + ": its kernel driver is " + version.name + ", expected amdgpu");
+  }
+  if (is_simulated(version) || hardware == Hardware::opted_in) return {};
+  return unsupported(
+      node.path +
+      ": real hardware is left alone unless [plugin.amdgpu_pm4] hardware = true: the plugin is proven on "
+      "simulation, untested on hardware");
 }
 
 }  // namespace
@@ -42,65 +54,99 @@ Hardware hardware_of(const PluginSettings& settings) {
   return chosen != nullptr && *chosen ? Hardware::opted_in : Hardware::untouched;
 }
 
-AmdgpuDriver::AmdgpuDriver(NodeSource nodes, Hardware hardware, Log log)
-    : nodes_(std::move(nodes)), hardware_(hardware), log_(log) {}
+AmdgpuDriver::AmdgpuDriver(NodeSource nodes, std::function<Compiler()> make_compiler, DriverContext context)
+    : nodes_(std::move(nodes)),
+      make_compiler_(std::move(make_compiler)),
+      context_(std::move(context)),
+      hardware_(hardware_of(context_.settings)) {}
 
-DeviceInfo AmdgpuDriver::describe(const RenderNode& node) const {
-  DeviceInfo info;
-  info.kind = DeviceKind::gpu;
-  info.name = pci_name(node);
-  info.physical_id = "pci:" + node.bus;  // as the OpenGL plugin has it from sysfs
-  info.driver = "unknown";
-  const auto version = nodes_.version(node);
-  if (!version) {
-    info.why_not = version.error().message;
-    return info;
-  }
-  info.driver = version->name + " " + version->number + " (" + version->description + ")";
-  if (version->name != "amdgpu") {
-    info.why_not = node.path + ": its kernel driver is " + version->name + ", expected amdgpu";
-    return info;
-  }
-  if (version->description.find(simulated_mark) != std::string::npos) info.kind = DeviceKind::simulated;
-  info.why_not = runs_nothing;
-  if (info.kind == DeviceKind::gpu && hardware_ == Hardware::untouched) return info;
-  const auto facts = nodes_.query(node);
-  if (facts) {
-    info.name = name_of(node, *facts);
-  } else {
-    info.why_not = facts.error().message;
-  }
-  return info;
-}
-
-std::vector<DeviceInfo> AmdgpuDriver::enumerate() noexcept {
+Result<std::vector<RenderNode>> AmdgpuDriver::amd_nodes() const {
   auto nodes = nodes_.list();
-  if (!nodes) return {no_device("the render nodes cannot be listed: " + nodes.error().message)};
+  if (!nodes) return unavailable("the render nodes cannot be listed: " + nodes.error().message);
   std::erase_if(*nodes, [](const RenderNode& node) { return node.vendor != amd_vendor; });
   std::sort(nodes->begin(), nodes->end(), [](const RenderNode& a, const RenderNode& b) {
     return a.path.size() != b.path.size() ? a.path.size() < b.path.size()
                                           : a.path < b.path;  // renderD99 before renderD128
   });
   if (nodes->empty()) {
-    log_.write(LogLevel::info, "amdgpu_pm4", "no AMD render node");
-    return {no_device("no AMD render node: /dev/dri has no device with vendor 0x1002")};
+    context_.log.write(LogLevel::info, "amdgpu_pm4", "no AMD render node");
+    return unavailable("no AMD render node: /dev/dri has no device with vendor 0x1002");
   }
+  return nodes;
+}
+
+DeviceInfo AmdgpuDriver::describe(const RenderNode& node) const {
+  DeviceInfo info;
+  info.kind = DeviceKind::gpu;
+  info.driver = "unknown";
+  const auto fill = [&](std::string why_not) {
+    if (info.name.empty()) info.name = pci_name(node);
+    info.physical_id = physical_id_of(node);
+    info.usable = why_not.empty();
+    info.why_not = std::move(why_not);
+    return info;
+  };
+  const auto version = nodes_.version(node);
+  if (!version) return fill(version.error().message);
+  info.driver = driver_words(*version);
+  if (is_simulated(*version)) info.kind = DeviceKind::simulated;
+  if (Status status = may_open(node, *version, hardware_); !status.ok()) return fill(std::move(status.message));
+  const auto winsys = nodes_.open(node);
+  if (!winsys) return fill(winsys.error().message);
+  const NodeFacts& facts = (*winsys)->facts();
+  const auto chip = identify_chip(facts.family, facts.external_revision);
+  if (!chip) {
+    if (!facts.marketing_name.empty()) info.name = facts.marketing_name;
+    return fill(node.path + ": " + chip.error().message);
+  }
+  info = describe_device(*version, facts, *chip, {});
+  // Complete once it is opened, when its compiler is known.
+  info.device_identity.clear();
+  info.driver_identity.clear();
+  return fill({});
+}
+
+std::vector<DeviceInfo> AmdgpuDriver::enumerate() noexcept {
+  const auto nodes = amd_nodes();
+  if (!nodes) return {no_device(nodes.error().message)};
   std::vector<DeviceInfo> devices;
   for (const RenderNode& node : *nodes) {
     devices.push_back(describe(node));
-    devices.back().id = "amdgpu:" + std::to_string(devices.size() - 1);
+    devices.back().id = id_of(devices.size() - 1);
   }
   return devices;
 }
 
 Result<std::unique_ptr<Device>> AmdgpuDriver::open(std::string_view id) noexcept {
+  const auto nodes = amd_nodes();
+  if (!nodes) {
+    return id == id_of(0) ? Status(nodes.error()).within(id)
+                          : not_found("device '" + std::string(id) + "': there is none: " + nodes.error().message);
+  }
   std::string there;
-  for (const DeviceInfo& info : enumerate()) {
-    if (info.id == id) {
-      const std::string message = info.id + ": " + info.why_not;
-      return info.why_not == runs_nothing ? unsupported(message) : unavailable(message);
+  for (std::size_t i = 0; i < nodes->size(); ++i) {
+    const RenderNode& node = (*nodes)[i];
+    if (id != id_of(i)) {
+      there += (there.empty() ? "" : ", ") + id_of(i);
+      continue;
     }
-    there += (there.empty() ? "" : ", ") + info.id;
+    auto version = nodes_.version(node);
+    if (!version) return Status(version.error()).within(id);
+    if (Status status = may_open(node, *version, hardware_); !status.ok()) return status.within(id);
+    auto winsys = nodes_.open(node);
+    if (!winsys) return Status(winsys.error()).within(id);
+    DeviceParts parts;
+    parts.id = id_of(i);
+    parts.physical_id = physical_id_of(node);
+    parts.version = std::move(version).value();
+    parts.winsys = std::move(winsys).value();
+    parts.compiler = make_compiler_();
+    parts.log = context_.log;
+    parts.counters = context_.counters;
+    parts.notes = context_.notes;
+    auto device = Pm4Device::open(std::move(parts));
+    if (!device) return Status(device.error()).within(id);
+    return device;
   }
   return not_found("device '" + std::string(id) + "': there is " + there);
 }

@@ -1,6 +1,5 @@
 #include "amdgpu_pm4/libdrm_nodes.hpp"
 
-#include <amdgpu.h>
 #include <fcntl.h>
 #include <xf86drm.h>
 #include <kiln/buffer.hpp>
@@ -11,6 +10,8 @@
 #include <cstdio>
 #include <memory>
 #include <system_error>
+
+#include "amdgpu_pm4/winsys/drm/drm_winsys.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {
@@ -47,8 +48,10 @@ Result<std::vector<RenderNode>> list_nodes() {
   return nodes;
 }
 
-Result<NodeVersion> version_behind(int fd, const RenderNode& node) {
-  const std::unique_ptr<drmVersion, decltype(&drmFreeVersion)> version(drmGetVersion(fd), &drmFreeVersion);
+Result<NodeVersion> version_of(const RenderNode& node) {
+  const auto fd = open_node(node);
+  if (!fd) return fd.error();
+  const std::unique_ptr<drmVersion, decltype(&drmFreeVersion)> version(drmGetVersion(fd->get()), &drmFreeVersion);
   if (version == nullptr) return unavailable(node.path + ": tells no driver version: " + words_for(errno));
   const auto text = [](const char* from, int length) {
     return from == nullptr ? std::string() : std::string(from, static_cast<std::size_t>(std::max(length, 0)));
@@ -59,36 +62,10 @@ Result<NodeVersion> version_behind(int fd, const RenderNode& node) {
                      text(version->desc, version->desc_len)};
 }
 
-Result<NodeVersion> version_of(const RenderNode& node) {
-  const auto fd = open_node(node);
-  if (!fd) return fd.error();
-  return version_behind(fd->get(), node);
-}
-
-Result<GpuFacts> query_node(const RenderNode& node) {
-  const auto fd = open_node(node);
-  if (!fd) return fd.error();
-  // libdrm_amdgpu prints where it meets a node of another driver.
-  const auto version = version_behind(fd->get(), node);
-  if (!version) return version.error();
-  if (version->name != "amdgpu") return unavailable(node.path + ": driver " + version->name + ", expected amdgpu");
-  std::uint32_t major = 0, minor = 0;
-  amdgpu_device_handle handle = nullptr;
-  if (const int error = amdgpu_device_initialize(fd->get(), &major, &minor, &handle); error != 0) {
-    return unavailable(node.path + ": amdgpu_device_initialize: " + words_for(-error));
-  }
-  const std::unique_ptr<amdgpu_device, decltype(&amdgpu_device_deinitialize)> device(handle,
-                                                                                     &amdgpu_device_deinitialize);
-  amdgpu_gpu_info info{};
-  if (const int error = amdgpu_query_gpu_info(handle, &info); error != 0) {
-    return unavailable(node.path + ": amdgpu_query_gpu_info: " + words_for(-error));
-  }
-  const char* name = amdgpu_get_marketing_name(handle);
-  return GpuFacts{name == nullptr ? "" : name, info.family_id, info.chip_external_rev, info.cu_active_number};
-}
+Result<std::unique_ptr<Winsys>> open_winsys(const RenderNode& node) { return DrmWinsys::open(node.path); }
 
 }  // namespace
 
-NodeSource libdrm_nodes() { return {&list_nodes, &version_of, &query_node}; }
+NodeSource libdrm_nodes() { return {&list_nodes, &version_of, &open_winsys}; }
 
 }  // namespace kiln::amdgpu_pm4

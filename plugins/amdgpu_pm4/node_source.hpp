@@ -2,15 +2,18 @@
 // there.
 //
 // Thread-safety: the functions may be called from any thread. Ownership: answers are values; no descriptor outlives a
-// call.
+// call, but in the Winsys that open() answers.
 #pragma once
 
 #include <kiln/status.hpp>
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "amdgpu_pm4/winsys/winsys.hpp"
 
 namespace kiln::amdgpu_pm4 {
 
@@ -27,20 +30,14 @@ struct NodeVersion {   // the kernel driver's
   std::string description;
 };
 
-struct GpuFacts {              // told by the amdgpu kernel interface
-  std::string marketing_name;  // empty: unknown
-  std::uint32_t family = 0;
-  std::uint32_t external_revision = 0;
-  std::uint32_t compute_units = 0;
-};
-
 struct NodeSource {
   // Every render node on PCI, of any vendor. Opens none.
   std::function<Result<std::vector<RenderNode>>()> list;
   // Opens the node, asks for the driver's version, and nothing else. unavailable: the system refused, with its reason.
   std::function<Result<NodeVersion>(const RenderNode&)> version;
-  // Initializes the device. For real hardware only where the user opted in.
-  std::function<Result<GpuFacts>(const RenderNode&)> query;
+  // Opens the node for work, and reads what it tells. For real hardware only where the user opted in. REQUIRES: its
+  // driver is amdgpu.
+  std::function<Result<std::unique_ptr<Winsys>>(const RenderNode&)> open;
 };
 
 }  // namespace kiln::amdgpu_pm4

@@ -1,20 +1,23 @@
 #include <kiln/plugin.hpp>
 
 #include <memory>
+#include <utility>
 
+#include "amdgpu_pm4/device/program/toolchain_compiler.hpp"
 #include "amdgpu_pm4/driver.hpp"
 #include "amdgpu_pm4/libdrm_nodes.hpp"
+#include "amdgpu_pm4/packets/decode/stream_printer.hpp"
+#include "amdgpu_pm4/toolchain/ahead_compiler.hpp"
+#include "amdgpu_pm4/toolchain/open_toolchain.hpp"
 
 namespace {
 
-using kiln::amdgpu_pm4::AmdgpuDriver;
+using namespace kiln::amdgpu_pm4;
 
-kiln::Result<std::unique_ptr<kiln::Driver>> make_driver(const kiln::DriverContext& context) {
-  return std::unique_ptr<kiln::Driver>(std::make_unique<AmdgpuDriver>(
-      kiln::amdgpu_pm4::libdrm_nodes(), kiln::amdgpu_pm4::hardware_of(context.settings), context.log));
-}
+constexpr const char* name = "amdgpu_pm4";
 
-kiln::Status register_plugin(kiln::Registry& registry, const kiln::PluginContext& context) {
+std::vector<kiln::ConfigKey> setting_keys() {
+  std::vector<kiln::ConfigKey> keys = toolchain_keys();
   kiln::ConfigKey hardware;
   hardware.name = "hardware";
   hardware.type = kiln::ConfigType::boolean;
@@ -22,8 +25,37 @@ kiln::Status register_plugin(kiln::Registry& registry, const kiln::PluginContext
   hardware.help =
       "true: real AMD render nodes may be initialized; false: only what the system tells about them is read. "
       "Simulated nodes need no opt-in.";
-  if (kiln::Status status = registry.add_config_keys(context.name, {hardware}); !status.ok()) return status;
-  return registry.add_driver(context.name, "amdgpu_pm4", make_driver);
+  keys.insert(keys.begin(), std::move(hardware));
+  return keys;
+}
+
+Compiler open_compiler(const ToolchainSettings& settings, const kiln::DriverContext& context) {
+  auto toolchain = open_toolchain(settings, context.notes, context.log);
+  if (!toolchain) return compiler_of(toolchain.error(), settings.deadline);
+  return compiler_of(std::shared_ptr<Toolchain>(std::move(toolchain).value()), settings.deadline);
+}
+
+kiln::Result<std::unique_ptr<kiln::Driver>> make_driver(const kiln::DriverContext& context) {
+  if (context.counters == nullptr) return kiln::invalid_argument("driver 'amdgpu_pm4': made without work counters");
+  auto settings = read_toolchain_settings(context.settings);
+  if (!settings) return settings.error();
+  return std::unique_ptr<kiln::Driver>(std::make_unique<AmdgpuDriver>(
+      libdrm_nodes(), [settings = std::move(settings).value(), context] { return open_compiler(settings, context); },
+      context));
+}
+
+kiln::Result<std::unique_ptr<kiln::StreamPrinter>> make_printer(const kiln::OfflineContext&) {
+  return std::unique_ptr<kiln::StreamPrinter>(std::make_unique<Pm4Printer>());
+}
+
+kiln::Status register_plugin(kiln::Registry& registry, const kiln::PluginContext& context) {
+  for (const kiln::Status& status :
+       {registry.add_config_keys(context.name, setting_keys()), registry.add_driver(context.name, name, make_driver),
+        registry.add_ahead_compiler(context.name, name, make_ahead_compiler),
+        registry.add_stream_printer(context.name, "pm4", make_printer)}) {
+    if (!status.ok()) return status;
+  }
+  return {};
 }
 
 }  // namespace

@@ -95,12 +95,11 @@ TEST_CASE("dynamic_shaders: a user's kernel in OpenCL C must declare its workgro
   device.dialects = {Dialect::opencl_c};
   UserKernelSpec spec = saxpy_spec();
   spec.dialect = Dialect::opencl_c;
-  spec.entry = "";
   spec.text = "__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void saxpy(__global float* x) { *x = A; }\n";
   const auto refused = [&] { return Generator().generate(spec, device, Dialect::opencl_c).error().message; };
   const auto plan = Generator().generate(spec, device, Dialect::opencl_c);
   REQUIRE(plan.has_value());
-  CHECK(plan->passes.front().source.entry.empty());
+  CHECK(plan->passes.front().source.entry == "main");
   CHECK(plan->passes.front().source.dialect == Dialect::opencl_c);
   spec.entry = "saxpy";
   CHECK(Generator().generate(spec, device, Dialect::opencl_c)->passes.front().source.entry == "saxpy");

@@ -86,7 +86,7 @@ struct UserKernelSpec {
   std::string path;  // a label for messages; not part of what is computed
   std::string text;
   Dialect dialect = Dialect::invalid;  // glsl or opencl_c
-  std::string entry = "main";          // opencl_c: a kernel's name; empty: the only one there is
+  std::string entry = "main";          // opencl_c: a kernel's name, or "main": the only one there is
   std::vector<Define> constants;
   std::vector<Binding> bindings;
   std::array<std::uint32_t, 3> grid{1, 1, 1};  // workgroups
@@ -128,7 +128,7 @@ std::vector<TensorDecl> tensors_of(const KernelSpec& spec);
 struct KernelSource {
   Dialect dialect = Dialect::invalid;
   std::string text;
-  std::string entry = "main";                       // opencl_c: a kernel's name; empty: the only one there is
+  std::string entry = "main";  // opencl_c: a kernel's name, or "main": the only one there is
   std::vector<Define> constants;
   std::vector<Access> bindings;                     // one per binding, in order
   std::vector<View> views;                          // one per binding; empty: all are storage

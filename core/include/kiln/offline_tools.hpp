@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -61,8 +62,9 @@ class StreamPrinter {
   StreamPrinter& operator=(const StreamPrinter&) = delete;
   virtual ~StreamPrinter();
 
-  // Any bytes: what is not known is said to be unknown. invalid_argument: no stream at all, as of a size that none has.
-  virtual Result<std::string> print(std::span<const std::byte> stream) noexcept = 0;
+  // Any bytes: what is not known is said to be unknown. target: whose stream it is, as "gfx1030"; empty: the newest
+  // known. invalid_argument: no stream at all, as of a size that none has; no such target.
+  virtual Result<std::string> print(std::span<const std::byte> stream, std::string_view target) noexcept = 0;
 };
 
 using AheadCompilerFactory = std::function<Result<std::unique_ptr<AheadCompiler>>(const OfflineContext&)>;

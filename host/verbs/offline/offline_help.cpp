@@ -15,8 +15,9 @@ Exit status: 0 built · 1 the compiler is missing, or refused the text (its whol
      common, "target"},
     {"pm4 dump", Verb::pm4_dump, Argument::subject, "FILE", "a command stream in words",
      R"(FILE holds PM4 packets as a command processor reads them: little-endian words, nothing else. Every packet is named with its fields,
-registers by their names; what is unknown is said to be, and printed as it stands.)",
-     common},
+registers by their names; what is unknown is said to be, and printed as it stands. --target says whose stream it is: gfx1100
+(default), gfx1030, …)",
+     common, "target"},
     {"simulate", Verb::simulate, Argument::command, "[--target NAME] -- COMMAND…",
      "run a program with the simulated AMD device present",
      R"(Starts COMMAND with a software AMD graphics card beside whatever the machine has: a render node at the kernel's interface that

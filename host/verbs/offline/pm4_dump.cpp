@@ -26,7 +26,7 @@ int pm4_dump(const Options& options) {
   }
   const auto printer = found->second.make(session.offline_context(found->second.plugin));
   if (!printer) return complain_of(printer.error());
-  const auto text = (*printer)->print(std::as_bytes(std::span(*stream)));
+  const auto text = (*printer)->print(std::as_bytes(std::span(*stream)), options.target);
   if (!text) return complain_of(text.error().within("file " + options.subject));
   if (options.json) return finish_json({{"schema", 1}, {"file", options.subject}, {"text", *text}}, options);
   return finish(*text, options);

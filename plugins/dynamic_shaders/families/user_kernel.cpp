@@ -85,7 +85,7 @@ Status check_opencl(const UserKernelSpec& spec) {
     return invalid_argument(
         "declares no workgroup size, expected \"__attribute__((reqd_work_group_size(64, 1, 1)))\" at its kernel");
   }
-  if (!spec.entry.empty() && !is_identifier(spec.entry)) {
+  if (!is_identifier(spec.entry)) {
     return invalid_argument("entry '" + spec.entry + "', expected the name of a kernel function");
   }
   return {};

@@ -1,9 +1,9 @@
 #version 430
 // direct/plain: column is a pixel of the result's plane, row its channel, layer the image.
 layout(local_size_x = 64, local_size_y = 1) in;
-layout(std430, binding = 0) readonly restrict buffer X { float x[]; };
-layout(std430, binding = 1) readonly restrict buffer Weights { float weights[]; };
-layout(std430, binding = 2) writeonly restrict buffer Y { float y[]; };
+layout(std430, binding = 0) readonly restrict buffer Of_x { float x[]; };
+layout(std430, binding = 1) readonly restrict buffer Of_weights { float weights[]; };
+layout(std430, binding = 2) writeonly restrict buffer Of_y { float y[]; };
 
 void main() {
   int column = int(gl_GlobalInvocationID.x);

@@ -1,10 +1,10 @@
 #version 430
 // gemm/plain: column and row are those of the product.
 layout(local_size_x = 64, local_size_y = 1) in;
-layout(std430, binding = 0) readonly restrict buffer A { float a[]; };
-layout(std430, binding = 1) readonly restrict buffer B { float b[]; };
-layout(std430, binding = 2) readonly restrict buffer BiasValues { float bias[]; };
-layout(std430, binding = 3) writeonly restrict buffer C { float c[]; };
+layout(std430, binding = 0) readonly restrict buffer Of_a { float a[]; };
+layout(std430, binding = 1) readonly restrict buffer Of_b { float b[]; };
+layout(std430, binding = 2) readonly restrict buffer Of_bias { float bias[]; };
+layout(std430, binding = 3) writeonly restrict buffer Of_c { float c[]; };
 
 void main() {
   int column = int(gl_GlobalInvocationID.x);

@@ -44,6 +44,7 @@ TEST_CASE("simulate: the device is listed as simulated, and computes what the re
   const TemporaryFolder folder("with a space");
   const std::string kiln = std::string(KILN_BINARY_DIR) + "/bin/kiln";
   const auto job = folder.write("job.toml", R"([[job]]
+name = "small"
 op = "conv2d"
 c = 4
 h = 9

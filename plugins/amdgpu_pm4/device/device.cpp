@@ -1,0 +1,175 @@
+#include "amdgpu_pm4/device/device.hpp"
+
+#include <algorithm>
+
+#include "amdgpu_pm4/device/buffer.hpp"
+#include "amdgpu_pm4/device/info.hpp"
+#include "amdgpu_pm4/device/program/program_binary.hpp"
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+DeviceShape shape_of(const Chip& chip, const NodeFacts& facts) {
+  return {generation_of(chip.target), facts.shader_engines, facts.compute_units};
+}
+
+DeviceInfo info_of(const DeviceParts& parts, const Chip& chip) {
+  DeviceInfo info = describe_device(parts.version, parts.winsys->facts(), chip, parts.compiler.identity);
+  info.id = parts.id;
+  info.physical_id = parts.physical_id;
+  return info;
+}
+
+// What a verdict over a program depends on: the chip, and whether it is one.
+std::string quarantine_name(const DeviceInfo& info) {
+  std::string name;
+  for (const auto& [key, value] : info.device_identity) name += (name.empty() ? "" : " ") + key + "=" + value;
+  return name;
+}
+
+}  // namespace
+
+Pm4Device::Pm4Device(DeviceParts parts, const Chip& chip, DeviceInfo info)
+    : winsys_(std::move(parts.winsys)),
+      compiler_(std::move(parts.compiler)),
+      counters_(*parts.counters),
+      info_(std::move(info)),
+      target_(chip.target),
+      quarantine_(parts.notes, quarantine_name(info_)),
+      loader_(*winsys_, target_, shape_of(chip, winsys_->facts())) {}
+
+Result<std::unique_ptr<Device>> Pm4Device::open(DeviceParts parts) {
+  const NodeFacts& facts = parts.winsys->facts();
+  const auto chip = identify_chip(facts.family, facts.external_revision);
+  if (!chip) return Status(chip.error()).within(facts.path);
+  QueueSettings settings{parts.id, shape_of(*chip, facts), parts.log};
+  DeviceInfo info = info_of(parts, *chip);
+  std::unique_ptr<Pm4Device> device(new Pm4Device(std::move(parts), *chip, std::move(info)));
+  auto queue = Queue::create(*device->winsys_, device->quarantine_, std::move(settings));
+  if (!queue) return queue.error();
+  device->queue_ = std::move(queue).value();
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+Result<std::unique_ptr<Buffer>> Pm4Device::create_buffer(const BufferDesc& desc) noexcept {
+  if (!desc.host.empty()) return unsupported(info_.id + ": host memory cannot be wrapped as a buffer");
+  if (desc.usage == BufferUsage::invalid) return invalid_argument(info_.id + ": a buffer without a usage");
+  if (desc.bytes == 0) return invalid_argument(info_.id + ": a buffer of 0 bytes, expected at least 1");
+  if (Status lost = queue_->alive(); !lost.ok()) return lost;
+  return Pm4Buffer::create(info_.id, *winsys_, desc);
+}
+
+Status Pm4Device::check_source(const KernelSource& source) const {
+  if (Status lost = queue_->alive(); !lost.ok()) return lost;
+  if (std::find(info_.dialects.begin(), info_.dialects.end(), source.dialect) == info_.dialects.end()) {
+    return unsupported(info_.id + ": source in " + std::string(to_string(source.dialect)) +
+                       ", the device takes opencl_c and code_object");
+  }
+  if (source.bindings.size() > info_.max_bindings) {
+    return invalid_argument(info_.id + ": " + std::to_string(source.bindings.size()) + " bindings, the most is " +
+                            std::to_string(info_.max_bindings));
+  }
+  const auto view = std::find_if(source.views.begin(), source.views.end(), [](View v) { return v != View::storage; });
+  if (view == source.views.end()) return {};
+  return invalid_argument(info_.id + ": binding " + std::to_string(view - source.views.begin()) + " is viewed as " +
+                          std::string(to_string(*view)) + ", the device has storage only");
+}
+
+Result<std::unique_ptr<Program>> Pm4Device::make(const KernelSource& source, std::span<const std::byte> object,
+                                                 const Digest& digest) {
+  if (quarantine_.holds(digest)) {
+    return unsupported("program " + digest.hex().substr(0, 12) + " has hung this device before and is in quarantine");
+  }
+  auto loaded = loader_.load(source, object, digest);
+  if (!loaded) return loaded.error();
+  return std::unique_ptr<Program>(std::make_unique<Pm4Program>(*winsys_, std::move(loaded).value()));
+}
+
+Result<std::unique_ptr<Program>> Pm4Device::build(const KernelSource& source) noexcept {
+  if (Status status = check_source(source); !status.ok()) return status;
+  std::vector<std::byte> object;
+  if (source.dialect == Dialect::code_object) {
+    const auto bytes = std::as_bytes(std::span(source.text));
+    object.assign(bytes.begin(), bytes.end());
+  } else {
+    counters_.builds.fetch_add(1, std::memory_order_relaxed);
+    auto compiled = compiler_.compile(source, target_);
+    if (!compiled) return std::move(compiled).error().within(info_.id);
+    object = std::move(compiled).value();
+  }
+  auto program = make(source, object, sha256(std::span<const std::byte>(object)));
+  if (!program) return std::move(program).error().within(info_.id);
+  return program;
+}
+
+Result<std::unique_ptr<Program>> Pm4Device::load(const KernelSource& source, const ProgramBinary& binary) noexcept {
+  if (Status status = check_source(source); !status.ok()) return status;
+  const auto opened = open_binary(binary, target_);
+  if (!opened) return Status(opened.error()).within(info_.id);
+  counters_.loads.fetch_add(1, std::memory_order_relaxed);
+  auto program = make(source, opened->object, opened->digest);
+  if (program) return program;
+  Status status = program.error().within(info_.id);
+  if (status.code == StatusCode::invalid_argument) status.code = StatusCode::corrupt;  // of another source
+  return status;
+}
+
+Result<ProgramBinary> Pm4Device::serialize(const Program& program) noexcept {
+  const auto& ours = static_cast<const Pm4Program&>(program);
+  if (ours.owner() != winsys_.get()) return invalid_argument(info_.id + ": the program belongs to another device");
+  const LoadedKernel& loaded = *ours.loaded();
+  return make_binary(target_, loaded.version, loaded.digest, loaded.object);
+}
+
+Result<BoundPass> Pm4Device::bind(std::size_t index, const PassLaunch& launch) const {
+  // Put together only where something is wrong: this is on the way of every submission.
+  const auto wrong = [&](const std::string& what) {
+    return invalid_argument(info_.id + ": pass " + std::to_string(index) + what);
+  };
+  if (launch.program == nullptr) return wrong(" has no program");
+  const auto& program = static_cast<const Pm4Program&>(*launch.program);
+  if (program.owner() != winsys_.get()) return wrong(": its program belongs to another device");
+  BoundPass pass{program.loaded(), {}, launch.grid};
+  if (launch.grid == PassLaunch::nothing) return pass;
+  const std::vector<Access>& bindings = pass.kernel->bindings;
+  if (launch.bindings.size() != bindings.size()) {
+    return wrong(": " + std::to_string(launch.bindings.size()) + " buffers, expected " +
+                 std::to_string(bindings.size()));
+  }
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (launch.grid[axis] >= 1 && launch.grid[axis] <= info_.max_grid[axis]) continue;
+    return wrong(std::string(": grid ") + "xyz"[axis] + " = " + std::to_string(launch.grid[axis]) + ", expected 1 to " +
+                 std::to_string(info_.max_grid[axis]));
+  }
+  pass.buffers.reserve(bindings.size());
+  for (std::size_t i = 0; i < bindings.size(); ++i) {
+    const auto wrong_binding = [&](const char* what) { return wrong(": binding " + std::to_string(i) + what); };
+    if (launch.bindings[i] == nullptr) return wrong_binding(" is empty");
+    const auto& buffer = static_cast<const Pm4Buffer&>(*launch.bindings[i]);
+    if (buffer.owner() != winsys_.get()) return wrong_binding(" belongs to another device");
+    if (bindings[i] != Access::read && buffer.object()->access() != GpuAccess::read_write) {
+      return wrong_binding(" is written, and bound to a buffer for upload or a constant");
+    }
+    pass.buffers.push_back(buffer.object());
+  }
+  return pass;
+}
+
+Result<std::uint64_t> Pm4Device::submit(const Dispatch& dispatch) noexcept {
+  if (dispatch.passes.empty()) return invalid_argument(info_.id + ": a dispatch without passes");
+  std::vector<BoundPass> passes;
+  passes.reserve(dispatch.passes.size());
+  for (std::size_t i = 0; i < dispatch.passes.size(); ++i) {
+    auto pass = bind(i, dispatch.passes[i]);
+    if (!pass) return pass.error();
+    // A program's code is in device memory since it was made: its first dispatch leaves nothing to be done.
+    if (dispatch.passes[i].grid != PassLaunch::nothing) passes.push_back(std::move(pass).value());
+  }
+  return queue_->submit(passes);
+}
+
+Result<FenceResult> Pm4Device::wait(std::uint64_t value, Deadline deadline) noexcept {
+  return queue_->wait(value, deadline);
+}
+
+}  // namespace kiln::amdgpu_pm4

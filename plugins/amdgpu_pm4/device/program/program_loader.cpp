@@ -1,0 +1,138 @@
+#include "amdgpu_pm4/device/program/program_loader.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "amdgpu_pm4/code_object/dispatch_needs.hpp"
+#include "amdgpu_pm4/code_object/read_code_object.hpp"
+#include "amdgpu_pm4/winsys/placement.hpp"
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+// Instructions are fetched ahead of where a wave ends: what lies behind the code must be mapped, and executable.
+constexpr std::uint64_t fetched_ahead = 256;
+
+using Sizes = std::array<std::uint32_t, 3>;
+constexpr Sizes not_told{};
+
+std::string text_of(const Sizes& sizes) {
+  return std::to_string(sizes[0]) + "x" + std::to_string(sizes[1]) + "x" + std::to_string(sizes[2]);
+}
+
+// A source that names no entry of its own ("main", which a kernel cannot be called) means the object's only kernel.
+Result<const KernelCode*> choose_kernel(const CodeObject& object, const std::string& entry) {
+  if (const KernelCode* found = find_kernel(object, entry); found != nullptr) return found;
+  if (entry == "main" && object.kernels.size() == 1) return &object.kernels.front();
+  std::string there;
+  for (const KernelCode& each : object.kernels) there += (there.empty() ? "" : ", ") + each.name;
+  return invalid_argument("the code object has no kernel '" + entry + "': there is " + there);
+}
+
+Result<Sizes> choose_workgroup(const KernelSource& source, const KernelCode& kernel) {
+  if (source.workgroup == not_told && kernel.required_workgroup == not_told) {
+    return invalid_argument("neither the source nor kernel '" + kernel.name +
+                            "' tells a workgroup: it has no reqd_work_group_size");
+  }
+  if (source.workgroup == not_told) return kernel.required_workgroup;
+  if (kernel.required_workgroup != not_told && kernel.required_workgroup != source.workgroup) {
+    return invalid_argument("the text declares a workgroup of " + text_of(kernel.required_workgroup) + ", expected " +
+                            text_of(source.workgroup));
+  }
+  return source.workgroup;
+}
+
+Status check_bindings(const KernelSource& source, const KernelCode& kernel) {
+  std::size_t buffers = 0;
+  for (const KernelArgument& argument : kernel.arguments) {
+    buffers += argument.kind == ArgumentKind::global_buffer ? 1 : 0;
+    if (argument.kind == ArgumentKind::by_value) {
+      return unsupported("kernel '" + kernel.name + "' takes '" + argument.name +
+                         "' by value, which is not offered: constants are #defines");
+    }
+  }
+  if (buffers == source.bindings.size()) return {};
+  return invalid_argument("kernel '" + kernel.name + "' takes " + std::to_string(buffers) +
+                          " buffers, the source has " + std::to_string(source.bindings.size()) + " bindings");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BufferObject>> ProgramLoader::upload(const CodeObject& object) {
+  const Placement placement = placement_of(BufferUse::code, winsys_.facts().memory);
+  auto memory = winsys_.create_buffer(
+      {object.image.size() + fetched_ahead, image_alignment, placement, access_of(BufferUse::code)});
+  if (!memory) return memory.error();
+  // Write-combined: whole, in order, and not read.
+  std::vector<std::byte> image = object.image;
+  for (const AddressWord& word : object.address_words) {
+    const std::uint64_t address = (*memory)->address() + word.target;
+    if (word.offset > image.size() || image.size() - word.offset < sizeof address) {
+      return corrupt("an address at " + std::to_string(word.offset) + " leaves the image of " +
+                     std::to_string(image.size()) + " bytes");
+    }
+    std::memcpy(image.data() + word.offset, &address, sizeof address);
+  }
+  std::memcpy((*memory)->mapped().data(), image.data(), image.size());
+  return memory;
+}
+
+Result<std::shared_ptr<BufferObject>> ProgramLoader::scratch_of(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (scratch_ != nullptr && scratch_->bytes() >= bytes) return scratch_;
+  const Placement placement = placement_of(BufferUse::scratch, winsys_.facts().memory);
+  auto made = winsys_.create_buffer({bytes, scratch_alignment, placement, access_of(BufferUse::scratch)});
+  if (!made) return std::move(made).error().within("scratch memory");
+  scratch_ = std::move(made).value();
+  return scratch_;
+}
+
+Result<std::shared_ptr<const LoadedKernel>> ProgramLoader::load(const KernelSource& source,
+                                                                std::span<const std::byte> object,
+                                                                const Digest& digest) {
+  auto read = read_code_object(object);
+  if (!read) return read.error();
+  if (read->target != target_) {
+    return unsupported("the code object is for " + std::string(to_string(read->target)) + ", the device runs " +
+                       std::string(to_string(target_)));
+  }
+  const auto chosen = choose_kernel(*read, source.entry);
+  if (!chosen) return chosen.error();
+  const KernelCode& kernel = **chosen;
+  if (Status status = check_dispatch(*read, kernel); !status.ok()) return status;
+  if (Status status = check_bindings(source, kernel); !status.ok()) return status;
+  const auto workgroup = choose_workgroup(source, kernel);
+  if (!workgroup) return workgroup.error();
+
+  DispatchPlace place;
+  place.workgroup = *workgroup;
+  std::shared_ptr<BufferObject> scratch;
+  if (kernel.scratch_bytes != 0) {
+    const auto ring = scratch_ring(shape_, kernel.scratch_bytes, kernel.wave_lanes);
+    if (!ring) return ring.error();
+    auto memory = scratch_of(ring->bytes);
+    if (!memory) return memory.error();
+    scratch = std::move(memory).value();
+    place.scratch = *ring;
+    place.scratch_va = scratch->address();
+  }
+  auto code = upload(*read);
+  if (!code) return code.error();
+  place.image_va = (*code)->address();
+  auto recorded = RecordedDispatch::record(kernel, shape_, place);
+  if (!recorded) return recorded.error();
+  const ProgramFacts facts = program_facts(kernel, place.image_va, read->image.size());
+  return std::shared_ptr<const LoadedKernel>(std::make_shared<LoadedKernel>(LoadedKernel{{object.begin(), object.end()},
+                                                                                         digest,
+                                                                                         read->version,
+                                                                                         kernel,
+                                                                                         *workgroup,
+                                                                                         source.bindings,
+                                                                                         std::move(code).value(),
+                                                                                         std::move(scratch),
+                                                                                         std::move(recorded).value(),
+                                                                                         facts}));
+}
+
+}  // namespace kiln::amdgpu_pm4

@@ -1,0 +1,36 @@
+// Quarantine: programs that are known to have hung a device, by the digest of their code object. Kept for the processes
+// after this one where the driver was lent notes.
+//
+// Thread-safety: every method from any thread. Ownership: borrows the notes, which outlive it.
+#pragma once
+
+#include <kiln/digest.hpp>
+#include <kiln/driver_notes.hpp>
+
+#include <mutex>
+#include <set>
+#include <string>
+
+namespace kiln::amdgpu_pm4 {
+
+class Quarantine {
+ public:
+  // `device`: what a verdict depends on besides the code, which is the chip. notes may be null.
+  Quarantine(DriverNotes* notes, const std::string& device);
+
+  bool holds(const Digest& program) const;
+  void add(const Digest& program);
+
+  // One of several that may have hung the device: it runs alone from now on, so that a second time tells.
+  bool is_suspect(const Digest& program) const;
+  void suspect(const Digest& program);
+
+ private:
+  DriverNotes* const notes_;
+  const std::string name_;
+  mutable std::mutex mutex_;
+  std::set<Digest> guilty_;
+  std::set<Digest> suspects_;
+};
+
+}  // namespace kiln::amdgpu_pm4

@@ -1,0 +1,30 @@
+// DrmTimeline: a timeline sync object of the kernel.
+//
+// Thread-safety and ownership: see Timeline. Keeps its device alive.
+#pragma once
+
+#include "amdgpu_pm4/winsys/drm/drm_device.hpp"
+#include "amdgpu_pm4/winsys/winsys.hpp"
+
+namespace kiln::amdgpu_pm4 {
+
+class DrmTimeline final : public Timeline {
+ public:
+  static Result<std::unique_ptr<Timeline>> create(std::shared_ptr<const DrmDevice> device);
+  ~DrmTimeline() override;
+
+  std::uint32_t handle() const noexcept override { return handle_; }
+  Status wait(std::uint64_t point, Deadline deadline) noexcept override;
+  Result<std::uint64_t> passed() noexcept override;
+  Status signal(std::uint64_t point) noexcept override;
+  Result<UniqueFd> export_sync_file(std::uint64_t point) noexcept override;
+
+ private:
+  DrmTimeline(std::shared_ptr<const DrmDevice> device, std::uint32_t handle)
+      : device_(std::move(device)), handle_(handle) {}
+
+  std::shared_ptr<const DrmDevice> device_;
+  std::uint32_t handle_;
+};
+
+}  // namespace kiln::amdgpu_pm4

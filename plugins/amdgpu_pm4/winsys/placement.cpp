@@ -1,0 +1,64 @@
+#include "amdgpu_pm4/winsys/placement.hpp"
+
+#include <algorithm>
+
+namespace kiln::amdgpu_pm4 {
+
+Placement placement_of(BufferUse use, const MemoryFacts& memory) noexcept {
+  const Heap fast = memory.whole_vram_visible() ? Heap::vram : Heap::vram_or_gtt;
+  switch (use) {
+    case BufferUse::upload:
+      return {memory.whole_vram_visible() ? Heap::vram : Heap::gtt, HostMapping::write_combined};
+    case BufferUse::storage:
+    case BufferUse::constant:
+    case BufferUse::code:
+      return {fast, HostMapping::write_combined};
+    case BufferUse::arguments:
+      return {Heap::gtt, HostMapping::write_combined};
+    case BufferUse::readback:
+    case BufferUse::commands:  // checked, and patched, where they lie
+    case BufferUse::reports:
+      return {Heap::gtt, HostMapping::cached};
+    case BufferUse::scratch:
+      return {Heap::vram, HostMapping::none};
+    case BufferUse::invalid:
+      break;
+  }
+  return {};
+}
+
+GpuAccess access_of(BufferUse use) noexcept {
+  switch (use) {
+    case BufferUse::upload:
+    case BufferUse::constant:
+    case BufferUse::commands:
+    case BufferUse::arguments:
+      return GpuAccess::read;
+    case BufferUse::readback:
+    case BufferUse::storage:
+    case BufferUse::reports:
+    case BufferUse::scratch:
+      return GpuAccess::read_write;
+    case BufferUse::code:
+      return GpuAccess::read_execute;
+    case BufferUse::invalid:
+      break;
+  }
+  return GpuAccess::invalid;
+}
+
+std::uint64_t most_bytes(BufferUse use, const MemoryFacts& memory) noexcept {
+  switch (placement_of(use, memory).heap) {
+    case Heap::vram:
+      return memory.most_vram_bytes;
+    case Heap::gtt:
+      return memory.most_gtt_bytes;
+    case Heap::vram_or_gtt:
+      return std::max(memory.most_vram_bytes, memory.most_gtt_bytes);
+    case Heap::invalid:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace kiln::amdgpu_pm4

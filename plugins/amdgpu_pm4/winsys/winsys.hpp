@@ -1,0 +1,141 @@
+// Winsys: one opened render node as the rest of the plugin sees it: buffers in the GPU's address space, contexts that
+// take command buffers, timelines that tell when they are done. Everything that talks to the kernel is behind it; tests
+// put another one there.
+//
+// Thread-safety: every method of every class from any thread. Ownership: a Winsys outlives what it made; a buffer is
+// destroyed only when no submission that lists it is in flight.
+//
+// Failures are typed: timeout (still running at the deadline), cancelled (the context was lost to a reset; a new one
+// works), device_lost (the device is gone), unavailable (out of memory, or not permitted), invalid_argument (the kernel
+// refused a value), io (anything else); each names the call and what it was about.
+#pragma once
+
+#include <kiln/buffer.hpp>
+#include <kiln/clock.hpp>
+#include <kiln/status.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "amdgpu_pm4/winsys/facts.hpp"
+
+namespace kiln::amdgpu_pm4 {
+
+enum class Heap : std::uint8_t { invalid = 0, vram, gtt, vram_or_gtt };
+// How the host sees a buffer. write_combined: fast to fill in order, slow to read.
+enum class HostMapping : std::uint8_t { invalid = 0, none, write_combined, cached };
+// What the GPU may do with it; no more than its use needs.
+enum class GpuAccess : std::uint8_t { invalid = 0, read, read_write, read_execute };
+
+struct Placement {
+  Heap heap = Heap::invalid;
+  HostMapping host = HostMapping::invalid;
+  bool operator==(const Placement&) const = default;
+};
+
+struct BufferRequest {
+  std::uint64_t bytes = 0;      // rounded up to whole pages
+  std::uint64_t alignment = 0;  // of its address; 0: a page. A power of two.
+  Placement placement;
+  GpuAccess access = GpuAccess::invalid;
+};
+
+// A buffer object, mapped at one place of the GPU's address space for its whole life.
+class BufferObject {
+ public:
+  BufferObject() = default;
+  BufferObject(const BufferObject&) = delete;
+  BufferObject& operator=(const BufferObject&) = delete;
+  virtual ~BufferObject();
+
+  virtual std::uint64_t address() const noexcept = 0;
+  virtual std::uint64_t bytes() const noexcept = 0;   // whole pages
+  virtual std::uint32_t handle() const noexcept = 0;  // names it in buffer lists
+  virtual GpuAccess access() const noexcept = 0;
+  virtual std::span<std::byte> mapped() noexcept = 0;  // empty where the host has no mapping
+  virtual Result<UniqueFd> export_fd() noexcept = 0;   // a dma-buf
+};
+
+// A sync object whose points are passed in order.
+class Timeline {
+ public:
+  Timeline() = default;
+  Timeline(const Timeline&) = delete;
+  Timeline& operator=(const Timeline&) = delete;
+  virtual ~Timeline();
+
+  virtual std::uint32_t handle() const noexcept = 0;
+  // ok: the point is passed, by work that may have failed (Context::outcome tells). timeout: not by the deadline.
+  virtual Status wait(std::uint64_t point, Deadline deadline) noexcept = 0;
+  virtual Result<std::uint64_t> passed() noexcept = 0;  // the highest point that is
+  virtual Status signal(std::uint64_t point) noexcept = 0;
+  // A sync_file that is signalled with the point, for other drivers. REQUIRES: the point's work was submitted.
+  virtual Result<UniqueFd> export_sync_file(std::uint64_t point) noexcept = 0;
+};
+
+struct CommandRange {  // of one indirect buffer
+  std::uint64_t address = 0;
+  std::uint32_t bytes = 0;
+};
+
+struct SyncPoint {
+  std::uint32_t timeline = 0;  // Timeline::handle()
+  std::uint64_t point = 0;
+};
+
+struct CommandSubmission {
+  std::span<const CommandRange> commands;  // run in order, one after the other
+  std::span<const std::uint32_t> buffers;  // handles of all that the GPU may touch, each once
+  std::span<const SyncPoint> waits;
+  std::span<const SyncPoint> signals;
+  std::uint32_t ring = 0;  // of the compute rings
+};
+
+struct ResetState {
+  bool reset = false;      // since the context was made
+  bool vram_lost = false;  // with all that was in it
+  bool guilty = false;     // work of this context caused it
+  bool in_progress = false;
+};
+
+class Context {
+ public:
+  Context() = default;
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  virtual ~Context();
+
+  // The submission's number in this context, from 1.
+  virtual Result<std::uint64_t> submit(const CommandSubmission& submission) noexcept = 0;
+  // How a submission ended. timeout: it has not by the deadline.
+  virtual Status outcome(std::uint64_t submission, std::uint32_t ring, Deadline deadline) noexcept = 0;
+  virtual Result<ResetState> reset_state() noexcept = 0;
+};
+
+enum class Priority : std::uint8_t { invalid = 0, low, normal, high };
+
+class Winsys {
+ public:
+  Winsys() = default;
+  Winsys(const Winsys&) = delete;
+  Winsys& operator=(const Winsys&) = delete;
+  virtual ~Winsys();
+
+  virtual const NodeFacts& facts() const noexcept = 0;
+  virtual Result<std::unique_ptr<BufferObject>> create_buffer(const BufferRequest& request) noexcept = 0;
+  // The memory behind a dma-buf, of any driver that shares with amdgpu; the descriptor stays the caller's. Mapped for
+  // the host where its driver allows.
+  virtual Result<std::unique_ptr<BufferObject>> import_buffer(int fd, GpuAccess access) noexcept = 0;
+  // unavailable: the user may not have this priority.
+  virtual Result<std::unique_ptr<Context>> create_context(Priority priority) noexcept = 0;
+  virtual Result<std::unique_ptr<Timeline>> create_timeline() noexcept = 0;
+  // The clock that timestamps come from, now.
+  virtual Result<std::uint64_t> counter() noexcept = 0;
+  // How often the device has lost its memory since the kernel driver was loaded.
+  virtual Result<std::uint32_t> vram_losses() noexcept = 0;
+};
+
+}  // namespace kiln::amdgpu_pm4

@@ -1,0 +1,82 @@
+#include "amdgpu_pm4/device/quarantine.hpp"
+
+#include <catch2/catch.hpp>
+#include <map>
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+struct Notes final : DriverNotes {
+  std::optional<std::vector<std::byte>> find(std::string_view name) noexcept override {
+    const auto at = kept.find(std::string(name));
+    if (at == kept.end()) return std::nullopt;
+    return at->second;
+  }
+  void keep(std::string_view name, std::span<const std::byte> bytes) noexcept override {
+    kept[std::string(name)] = {bytes.begin(), bytes.end()};
+  }
+  std::map<std::string, std::vector<std::byte>> kept;
+};
+
+Digest digest_of(int i) { return sha256("program " + std::to_string(i)); }
+
+}  // namespace
+
+TEST_CASE("quarantine: a verdict stands for the processes after this one, on this device") {
+  Notes notes;
+  {
+    Quarantine quarantine(&notes, "gfx1100");
+    CHECK_FALSE(quarantine.holds(digest_of(1)));
+    quarantine.add(digest_of(1));
+    quarantine.add(digest_of(2));
+    quarantine.add(digest_of(2));
+    CHECK(quarantine.holds(digest_of(1)));
+  }
+  const Quarantine later(&notes, "gfx1100");
+  CHECK(later.holds(digest_of(1)));
+  CHECK(later.holds(digest_of(2)));
+  CHECK_FALSE(later.holds(digest_of(3)));
+  REQUIRE(notes.kept.size() == 1);
+  CHECK(notes.kept.begin()->second.size() == 64);
+  CHECK_FALSE(Quarantine(&notes, "gfx1101").holds(digest_of(1)));
+}
+
+TEST_CASE("quarantine: two processes keep each other's verdicts") {
+  Notes notes;
+  Quarantine one(&notes, "gfx1100"), other(&notes, "gfx1100");
+  one.add(digest_of(1));
+  other.add(digest_of(2));
+  const Quarantine later(&notes, "gfx1100");
+  CHECK(later.holds(digest_of(1)));
+  CHECK(later.holds(digest_of(2)));
+}
+
+TEST_CASE("quarantine: without notes it holds for the process, and a damaged note is none") {
+  Quarantine alone(nullptr, "gfx1100");
+  alone.add(digest_of(1));
+  CHECK(alone.holds(digest_of(1)));
+  Notes notes;
+  Quarantine(&notes, "gfx1100").add(digest_of(1));
+  notes.kept.begin()->second.pop_back();
+  CHECK_FALSE(Quarantine(&notes, "gfx1100").holds(digest_of(1)));
+}
+
+TEST_CASE("quarantine: it is bounded, and keeps the newest") {
+  Notes notes;
+  Quarantine quarantine(&notes, "gfx1100");
+  for (int i = 0; i < 1030; ++i) quarantine.add(digest_of(i));
+  CHECK(notes.kept.begin()->second.size() == 1024 * 32);
+  CHECK(Quarantine(&notes, "gfx1100").holds(digest_of(1029)));
+}
+
+TEST_CASE("quarantine: a suspect is no convict") {
+  Quarantine quarantine(nullptr, "gfx1100");
+  quarantine.suspect(digest_of(1));
+  CHECK(quarantine.is_suspect(digest_of(1)));
+  CHECK_FALSE(quarantine.holds(digest_of(1)));
+  quarantine.add(digest_of(1));
+  CHECK_FALSE(quarantine.is_suspect(digest_of(1)));
+  CHECK(quarantine.holds(digest_of(1)));
+}
+
+}  // namespace kiln::amdgpu_pm4
