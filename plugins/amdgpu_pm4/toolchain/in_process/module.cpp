@@ -16,6 +16,9 @@
 #include <csetjmp>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "amdgpu_pm4/toolchain/in_process/clang_module.hpp"
 
@@ -26,8 +29,8 @@ using kiln::amdgpu_pm4::ClangModule;
 
 constexpr const char* input_name = "/kernel.cl";
 
-// Where LLVM goes on when it cannot: it would end the process. What the compilation had allocated is lost then, and
-// nothing else: each has its own context.
+// Where LLVM goes on when it cannot: it would end the process. No frame between here and there is left in order, so
+// what a compilation holds is in a Compilation, which outlives those frames.
 struct WayOut {
   std::jmp_buf place;
   std::string reason;
@@ -51,58 +54,83 @@ void prepare_once() {
   });
 }
 
-void compile_into(ClangAnswer& answer, std::string_view text, std::span<const std::string> arguments) {
-  llvm::raw_string_ostream said(answer.said);
+// One text's way through Clang, and all that it allocates for it.
+class Compilation {
+ public:
+  bool run(std::string_view text, std::span<const std::string> arguments);
+  std::string take_said() { return std::move(said_text_); }
+  std::span<const std::byte> object() const { return std::as_bytes(std::span(object_.data(), object_.size())); }
+
+ private:
+  std::string said_text_;
+  llvm::raw_string_ostream said_{said_text_};
+  std::vector<const char*> words_{"clang"};
+  clang::CreateInvocationOptions how_;
+  llvm::SmallVector<char, 0> object_;
+  std::unique_ptr<clang::CompilerInstance> compiler_;
+  std::unique_ptr<clang::EmitObjAction> action_;  // ends before the compiler that it acts on
+};
+
+bool Compilation::run(std::string_view text, std::span<const std::string> arguments) {
   llvm::IntrusiveRefCntPtr<clang::DiagnosticOptions> options(new clang::DiagnosticOptions);
   options->ShowColors = 0;
-  options->ShowPresumedLoc = 1;                                                 // lines by the text's own markers
-  auto* const printer = new clang::TextDiagnosticPrinter(said, options.get());  // owned by the engine
-  llvm::IntrusiveRefCntPtr<clang::DiagnosticsEngine> diagnostics =
-      clang::CompilerInstance::createDiagnostics(options.get(), printer);
+  options->ShowPresumedLoc = 1;                                                  // lines by the text's own markers
+  auto* const printer = new clang::TextDiagnosticPrinter(said_, options.get());  // owned by the engine
+  how_.Diags = clang::CompilerInstance::createDiagnostics(options.get(), printer);
 
   llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> files(new llvm::vfs::InMemoryFileSystem);
   files->addFile(input_name, 0, llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(text.data(), text.size())));
+  how_.VFS = files;
+  how_.ProbePrecompiled = false;
 
-  std::vector<const char*> words{"clang"};
-  for (const std::string& argument : arguments) words.push_back(argument.c_str());
-  words.push_back(input_name);
-  clang::CreateInvocationOptions how;
-  how.Diags = diagnostics;
-  how.VFS = files;
-  how.ProbePrecompiled = false;
-  std::shared_ptr<clang::CompilerInvocation> invocation = clang::createInvocation(words, how);
-  if (invocation == nullptr) return;
+  for (const std::string& argument : arguments) words_.push_back(argument.c_str());
+  words_.push_back(input_name);
+  std::shared_ptr<clang::CompilerInvocation> invocation = clang::createInvocation(words_, how_);
+  if (invocation == nullptr) return false;
 
-  llvm::SmallVector<char, 0> object;
-  {
-    clang::CompilerInstance compiler;
-    compiler.setInvocation(std::move(invocation));
-    compiler.getFrontendOpts().DisableFree = false;  // the process goes on
-    compiler.setDiagnostics(diagnostics.get());
-    compiler.createFileManager(files);
-    compiler.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(object));
-    compiler.setVerboseOutputStream(said);  // "1 warning generated."
-    clang::EmitObjAction action;
-    answer.compiled = compiler.ExecuteAction(action) && !object.empty();
-  }
-  said.flush();
-  const auto* const bytes = reinterpret_cast<const std::byte*>(object.data());
-  answer.object.assign(bytes, bytes + object.size());
+  compiler_ = std::make_unique<clang::CompilerInstance>();
+  compiler_->setInvocation(std::move(invocation));
+  compiler_->getFrontendOpts().DisableFree = false;  // the process goes on
+  compiler_->setDiagnostics(how_.Diags.get());
+  compiler_->createFileManager(files);
+  compiler_->setOutputStream(std::make_unique<llvm::raw_svector_ostream>(object_));
+  compiler_->setVerboseOutputStream(said_);  // "1 warning generated."
+  action_ = std::make_unique<clang::EmitObjAction>();
+  return compiler_->ExecuteAction(*action_) && !object_.empty();
+}
+
+// Keeps what LLVM gave up on for the life of the process: it stopped in the midst of changing it, so that no destructor
+// of it may run. Each has its own context, so the next compilation meets nothing of it.
+void abandon(std::unique_ptr<Compilation> compilation) {
+  static std::mutex mutex;
+  static auto* const abandoned = new std::vector<std::unique_ptr<Compilation>>;  // not destroyed at the end either
+  const std::lock_guard lock(mutex);
+  abandoned->push_back(std::move(compilation));
+}
+
+// Whether `compilation` ran to its end, to `compiled` or not. A function of its own: it alone is returned to twice.
+[[gnu::noinline]] bool ran(Compilation& compilation, std::string_view text, std::span<const std::string> arguments,
+                           WayOut& out, bool& compiled) {
+  if (setjmp(out.place) != 0) return false;
+  compiled = compilation.run(text, arguments);
+  return true;
 }
 
 ClangAnswer compile(std::string_view text, std::span<const std::string> arguments) noexcept {
   prepare_once();
   ClangAnswer answer;
+  auto compilation = std::make_unique<Compilation>();
   WayOut out;
   way_out = &out;
-  if (setjmp(out.place) == 0) {
-    compile_into(answer, text, arguments);
-  } else {
-    answer.compiled = false;
-    answer.gave_up = true;
-    answer.said += out.reason;
-  }
+  answer.gave_up = !ran(*compilation, text, arguments, out, answer.compiled);
   way_out = nullptr;
+  answer.said = compilation->take_said();
+  if (answer.gave_up) {
+    answer.said += out.reason;
+    abandon(std::move(compilation));
+  } else {
+    answer.object.assign(compilation->object().begin(), compilation->object().end());
+  }
   return answer;
 }
 
