@@ -15,8 +15,6 @@
 namespace kiln {
 namespace {
 
-constexpr std::string_view component = "cache";
-
 std::string name_of(const ProgramKey& key) { return "program '" + key.label + "' (" + key.digest.hex() + ")"; }
 
 }  // namespace
@@ -26,7 +24,7 @@ DiskTier::Shelf::Shelf(int root, const DeviceInfo& device, const ProcessSharing&
       processes(folder, sharing, log,
                 [this, log](const ProcessMark& mark) {
                   if (!folder.quarantine(mark.digest, mark.since_s)) return;
-                  log.write(LogLevel::warning, component,
+                  log.write(LogLevel::warning, "cache",
                             "program " + mark.digest.hex() + " in folder " + folder.name() +
                                 ": a process died while its driver loaded it: it is set aside and built anew");
                 }),
@@ -54,7 +52,7 @@ DiskTier::Root* DiskTier::open() {
       // What is only read may be absent: who said so expects to find nothing new.
       const bool absent = unusable_->code == StatusCode::not_found || unusable_->code == StatusCode::io;
       if (config_.read_only && absent) {
-        log_.write(LogLevel::info, component, "no program is read from disk: " + unusable_->message);
+        log_.write(LogLevel::info, "cache", "no program is read from disk: " + unusable_->message);
       } else {
         say_once(unusable_->message);
       }
@@ -165,7 +163,7 @@ void DiskTier::reject(Root& root, DeviceFolder& folder, const ProgramKey& key, R
   counters_.reject(reason);
   note_miss(key, reason, why);
   if (log_.wants(LogLevel::info)) {
-    log_.write(LogLevel::info, component,
+    log_.write(LogLevel::info, "cache",
                name_of(key) + " in folder " + folder.name() + ": " + std::string(to_string(reason)) + ": " + why);
   }
   if (!config_.read_only) root.bound.removed(folder.remove(key.digest));
@@ -219,7 +217,7 @@ Status DiskTier::publish(Root& root, DeviceFolder& folder, const ProgramKey& key
   const std::size_t pruned = root.bound.published(entry.bytes.size() + ledger_.flush(key.digest));
   counters_.disk_evictions.fetch_add(pruned);
   if (pruned != 0 && log_.wants(LogLevel::info)) {
-    log_.write(LogLevel::info, component, std::to_string(pruned) + " programs were removed from disk: over max_disk");
+    log_.write(LogLevel::info, "cache", std::to_string(pruned) + " programs were removed from disk: over max_disk");
   }
   return {};
 }
@@ -345,7 +343,7 @@ void DiskTier::leave_history(const CacheStats& counts) noexcept try {
 
 void DiskTier::say_once(const std::string& why) {
   if (said_.exchange(true)) return;
-  log_.write(LogLevel::warning, component, "programs are kept in memory only where the disk fails: " + why);
+  log_.write(LogLevel::warning, "cache", "programs are kept in memory only where the disk fails: " + why);
 }
 
 }  // namespace kiln

@@ -12,7 +12,6 @@ namespace {
 constexpr std::size_t most_lines = 65536;
 constexpr std::uint64_t most_meta_bytes = 64 << 10;
 constexpr std::size_t room_to_grow = 64;  // bytes
-constexpr double ns_per_ms = 1e6;
 
 std::int64_t seconds_since_1970() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
@@ -70,7 +69,7 @@ void MetaLedger::note(const ProgramKey& key, DeviceFolder& folder, std::uint64_t
   put(noted.news.operation, key.purpose.operation);
   put(noted.news.shape, key.purpose.shape);
   put(noted.news.variant, key.purpose.variant);
-  if (build_ns != 0) noted.news.build_ms = static_cast<double>(build_ns) / ns_per_ms;
+  if (build_ns != 0) noted.news.build_ms = static_cast<double>(build_ns) / 1e6;
   noted.changed = true;
 }
 
@@ -94,7 +93,7 @@ void MetaLedger::used(const Digest& digest, std::uint64_t times) {
 void MetaLedger::dispatched_first(const Digest& digest, std::uint64_t took_ns) {
   const std::lock_guard lock(mutex_);
   if (Line* noted = line(digest)) {
-    noted->news.first_dispatch_ms = std::max(noted->news.first_dispatch_ms, static_cast<double>(took_ns) / ns_per_ms);
+    noted->news.first_dispatch_ms = std::max(noted->news.first_dispatch_ms, static_cast<double>(took_ns) / 1e6);
     noted->changed = true;
   }
 }

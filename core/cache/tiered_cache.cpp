@@ -14,8 +14,6 @@
 namespace kiln {
 namespace {
 
-constexpr std::string_view component = "cache";
-constexpr double ns_per_ms = 1e6;
 constexpr std::size_t digits_told = 12;  // of a key: as many as `kiln cache list` shows
 
 Status not_among(std::string_view key, const std::string& asked, std::string_view there_is) {
@@ -86,7 +84,7 @@ void TieredCache::get_or_build_all(std::span<const ProgramRequest> requests, uns
                                    const OnAnswer& on_answer) noexcept try {
   build_all(*this, requests, threads, on_answer);
 } catch (const std::bad_alloc&) {
-  log_.write(LogLevel::warning, component, "out of memory: programs that were asked for together are left out");
+  log_.write(LogLevel::warning, "cache", "out of memory: programs that were asked for together are left out");
 }
 
 Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfElsewhere if_elsewhere) {
@@ -134,8 +132,8 @@ Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfE
 void TieredCache::tell(const Request& request, std::string_view what, std::uint64_t since_ns) const {
   if (!log_.wants(LogLevel::debug)) return;
   char ms[32];
-  std::snprintf(ms, sizeof ms, "%.3f ms", static_cast<double>(now_ns() - since_ns) / ns_per_ms);
-  log_.write(LogLevel::debug, component,
+  std::snprintf(ms, sizeof ms, "%.3f ms", static_cast<double>(now_ns() - since_ns) / 1e6);
+  log_.write(LogLevel::debug, "cache",
              std::string(what) + ": program '" + request.key.label + "' (" +
                  request.key.digest.hex().substr(0, digits_told) + ") on " + request.device.info().id + ", " + ms);
 }
@@ -199,7 +197,7 @@ Result<TieredCache::Flown> TieredCache::build(const Request& request) {
   if (const Result<ProgramBinary> binary = request.device.serialize(**program)) {
     disk_.store(request.key, request.device, *binary, build_ns);
   } else {
-    log_.write(LogLevel::warning, component,
+    log_.write(LogLevel::warning, "cache",
                "program '" + request.key.label + "' is not stored: " + binary.error().message);
   }
   return keep(request, std::move(*program), Tier::built, build_ns, build_ns);
@@ -275,7 +273,7 @@ CacheStats TieredCache::counts() const noexcept {
   stats.rejected = counters_.rejected();
   stats.programs_in_memory = memory.programs;
   stats.bytes_in_memory = memory.bytes;
-  stats.saved_ms = (static_cast<double>(memory.saved_ns) + static_cast<double>(counters_.saved_ns.load())) / ns_per_ms;
+  stats.saved_ms = (static_cast<double>(memory.saved_ns) + static_cast<double>(counters_.saved_ns.load())) / 1e6;
   stats.lease_waits = counters_.lease_waits.load();
   stats.lease_wait_ns = counters_.lease_wait_ns.load();
   stats.lease_takeovers = counters_.lease_takeovers.load();

@@ -165,7 +165,7 @@ Status count_elements(NpyHeader& header) {
   return {};
 }
 
-Result<NpyHeader> parse(std::span<const std::byte> start) {
+Result<NpyHeader> parse_header(std::span<const std::byte> start) {
   if (start.size() < magic.size() + 4) {
     return corrupt("found " + std::to_string(start.size()) + " bytes, expected at least " +
                    std::to_string(magic.size() + 4) + " of a .npy header");
@@ -203,7 +203,7 @@ Result<NpyHeader> parse(std::span<const std::byte> start) {
 }  // namespace
 
 Result<NpyHeader> parse_npy_header(std::span<const std::byte> start, std::string_view name) {
-  Result<NpyHeader> header = parse(start);
+  Result<NpyHeader> header = parse_header(start);
   if (!header) return header.error().within("file " + std::string(name));
   return header;
 }

@@ -74,7 +74,7 @@ Result<PngPixels> to_pixels(const HostTensor& tensor) {
   return pixels;
 }
 
-Result<std::shared_ptr<HostTensor>> parse(std::span<const std::byte> file) {
+Result<std::shared_ptr<HostTensor>> decode(std::span<const std::byte> file) {
   PngDecoder decoder(file);
   PngPixels pixels;
   if (Status status = decoder.read_header(pixels); !status.ok()) return status;
@@ -92,7 +92,7 @@ Result<std::shared_ptr<HostTensor>> parse(std::span<const std::byte> file) {
 }  // namespace
 
 Result<std::shared_ptr<HostTensor>> parse_png(std::span<const std::byte> file, std::string_view name) {
-  auto tensor = parse(file);
+  auto tensor = decode(file);
   if (!tensor) return tensor.error().within("file " + std::string(name));
   return tensor;
 }

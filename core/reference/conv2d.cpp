@@ -10,10 +10,6 @@
 namespace kiln::reference {
 namespace {
 
-constexpr std::int64_t lanes = dot_lanes;
-constexpr std::int64_t rows_at_once = dot_rows_at_once;
-constexpr double worth_a_thread = 1e6;  // multiply-adds: below, starting a thread costs more than it saves
-
 // Input rows as doubles, padded in x, and for a stride in x split by phase, so that the elements that neighbouring
 // outputs need for one kernel column lie side by side.
 struct RowLayout {
@@ -23,7 +19,7 @@ struct RowLayout {
   std::int64_t row = 0;              // elements a row: all slots
 
   explicit RowLayout(const Conv2dSpec& spec) {
-    const std::int64_t width = (spec.out_w() + lanes - 1) / lanes * lanes;
+    const std::int64_t width = (spec.out_w() + dot_lanes - 1) / dot_lanes * dot_lanes;
     slot = width + (spec.s - 1) * spec.dilation_x / spec.stride_x;
     for (std::int64_t s = 0; s < spec.s; ++s) {
       const std::int64_t x = s * spec.dilation_x;
@@ -44,7 +40,7 @@ struct RowLayout {
   }
 };
 
-// The part of an image's work that one task does: up to rows_at_once output channels of one group.
+// The part of an image's work that one task does: up to dot_rows_at_once output channels of one group.
 struct ChannelBlock {
   std::int64_t group, first, count;
 };
@@ -53,8 +49,8 @@ std::vector<ChannelBlock> blocks_of(const Conv2dSpec& spec) {
   std::vector<ChannelBlock> blocks;
   const std::int64_t in_group = spec.k / spec.groups;
   for (std::int64_t group = 0; group < spec.groups; ++group) {
-    for (std::int64_t at = 0; at < in_group; at += rows_at_once) {
-      blocks.push_back({group, group * in_group + at, std::min(rows_at_once, in_group - at)});
+    for (std::int64_t at = 0; at < in_group; at += dot_rows_at_once) {
+      blocks.push_back({group, group * in_group + at, std::min(dot_rows_at_once, in_group - at)});
     }
   }
   return blocks;
@@ -85,8 +81,8 @@ class ImageConvolution {
   // The outputs of one block; `value` and `magnitude` are those of the image.
   void run(const ChannelBlock& block, double* value, double* magnitude) const {
     const std::vector<double> packed = pack(block);
-    const std::int64_t width = (spec_.out_w() + lanes - 1) / lanes * lanes;
-    std::vector<double> sums(static_cast<std::size_t>(2 * rows_at_once * width));
+    const std::int64_t width = (spec_.out_w() + dot_lanes - 1) / dot_lanes * dot_lanes;
+    std::vector<double> sums(static_cast<std::size_t>(2 * dot_rows_at_once * width));
     const std::int64_t taps_a_row = channels_ * spec_.s;
     for (std::int64_t y = 0; y < spec_.out_h(); ++y) {
       const std::int64_t top = y * spec_.stride_y - spec_.pad_y;
@@ -97,11 +93,11 @@ class ImageConvolution {
       work.planes = planes_.data();
       work.origin = (top * spec_.c + block.group * channels_) * layout_.row;
       work.offsets = offsets_.data() + first * taps_a_row;
-      work.weights = packed.data() + first * taps_a_row * rows_at_once;
+      work.weights = packed.data() + first * taps_a_row * dot_rows_at_once;
       work.taps = static_cast<std::size_t>((end - first) * taps_a_row);
-      work.blocks = static_cast<std::size_t>(width / lanes);
+      work.blocks = static_cast<std::size_t>(width / dot_lanes);
       work.sums = sums.data();
-      work.magnitudes = sums.data() + rows_at_once * width;
+      work.magnitudes = sums.data() + dot_rows_at_once * width;
       dot_rows(work);
       for (std::int64_t j = 0; j < block.count; ++j) {
         const std::int64_t to = ((block.first + j) * spec_.out_h() + y) * spec_.out_w();
@@ -118,7 +114,7 @@ class ImageConvolution {
       for (std::int64_t r = 0; r < spec_.r; ++r) {
         for (std::int64_t c = 0; c < channels_; ++c) {
           const float* from = weights_.data() + (((block.first + j) * channels_ + c) * spec_.r + r) * spec_.s;
-          for (std::int64_t s = 0; s < spec_.s; ++s, to += rows_at_once) *to = static_cast<double>(from[s]);
+          for (std::int64_t s = 0; s < spec_.s; ++s, to += dot_rows_at_once) *to = static_cast<double>(from[s]);
         }
       }
     }

@@ -10,8 +10,8 @@
 
 namespace kiln::reference {
 
-inline constexpr std::size_t dot_lanes = 8;  // elements a block
-inline constexpr std::size_t dot_rows_at_once = 4;
+inline constexpr std::int64_t dot_lanes = 8;  // elements a block
+inline constexpr std::int64_t dot_rows_at_once = 4;
 
 struct DotRows {
   const double* planes = nullptr;

@@ -9,6 +9,9 @@
 
 namespace kiln::reference {
 
+// Multiply-adds: below, starting a thread costs more than it saves.
+inline constexpr double worth_a_thread = 1e6;
+
 // Runs task(0) … task(count - 1) and returns when all are done. threads 0: as many as the machine has cores; where the
 // system refuses a thread, the others do its work. The first exception of a task is thrown again here, once no task
 // runs.

@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::size_t taps = 3;
 constexpr std::size_t most_points = 6;
-constexpr std::int64_t rows_at_once = dot_rows_at_once;
 
 // The three matrices of F(m, 3), in absolute values, from the finite points of the Toom-Cook construction.
 struct Transforms {
@@ -104,8 +103,8 @@ class TileMagnitudes {
     const std::size_t m = transforms_.m;
     const std::int64_t group = first / (spec_.k / spec_.groups);
     const std::vector<double> packed = pack(first, count);
-    std::vector<double> sums(static_cast<std::size_t>(2 * rows_at_once * row_));
-    std::vector<double> tiles(static_cast<std::size_t>(rows_at_once * tiles_x_ * tiles_y_) * m * m, 0.0);
+    std::vector<double> sums(static_cast<std::size_t>(2 * dot_rows_at_once * row_));
+    std::vector<double> tiles(static_cast<std::size_t>(dot_rows_at_once * tiles_x_ * tiles_y_) * m * m, 0.0);
     for (std::size_t point = 0; point < t * t; ++point) {
       DotRows work;
       work.planes = inputs_.data();
@@ -115,7 +114,7 @@ class TileMagnitudes {
       work.taps = offsets_.size();
       work.blocks = static_cast<std::size_t>(row_) / dot_lanes;
       work.sums = sums.data();
-      work.magnitudes = sums.data() + rows_at_once * row_;
+      work.magnitudes = sums.data() + dot_rows_at_once * row_;
       dot_rows(work);
       for (std::int64_t j = 0; j < count; ++j) {
         for (std::int64_t index = 0; index < tiles_x_ * tiles_y_; ++index) {
@@ -157,7 +156,7 @@ class TileMagnitudes {
             sum += transforms_.g[point / t][tap / taps] * transforms_.g[point % t][tap % taps] *
                    std::abs(static_cast<double>(kernel[tap]));
           }
-          packed[static_cast<std::size_t>((size(point) * channels_ + c) * rows_at_once + j)] = sum;
+          packed[static_cast<std::size_t>((size(point) * channels_ + c) * dot_rows_at_once + j)] = sum;
         }
       }
     }
@@ -186,7 +185,7 @@ std::vector<double> winograd_allowance(const Conv2dSpec& spec, std::span<const f
   const std::int64_t plane = spec.out_h() * spec.out_w();
   std::vector<double> allowance(static_cast<std::size_t>(spec.n * spec.k * plane), 0.0);
   const std::int64_t in_group = spec.k / spec.groups;
-  const std::int64_t blocks_a_group = (in_group + rows_at_once - 1) / rows_at_once;
+  const std::int64_t blocks_a_group = (in_group + dot_rows_at_once - 1) / dot_rows_at_once;
   double largest_gamma = 0.0;
   for (const std::vector<double>& points :
        {std::vector<double>{0, 1, -1}, std::vector<double>{0, 1, -1, 2, -2}, std::vector<double>{0, 1, -1, 0.5, -0.5},
@@ -202,8 +201,8 @@ std::vector<double> winograd_allowance(const Conv2dSpec& spec, std::span<const f
       double* const to = allowance.data() + n * spec.k * plane;
       parallel_for(spec.c, threads, [&](std::int64_t c) { magnitudes.load(image, c); });
       parallel_for(spec.groups * blocks_a_group, threads, [&](std::int64_t i) {
-        const std::int64_t at = i % blocks_a_group * rows_at_once;
-        magnitudes.run(i / blocks_a_group * in_group + at, std::min(rows_at_once, in_group - at), scale, to);
+        const std::int64_t at = i % blocks_a_group * dot_rows_at_once;
+        magnitudes.run(i / blocks_a_group * in_group + at, std::min(dot_rows_at_once, in_group - at), scale, to);
       });
     }
   }

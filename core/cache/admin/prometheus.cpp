@@ -10,7 +10,6 @@ namespace {
 using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 
 constexpr double ms_per_s = 1e3;
-constexpr double ns_per_s = 1e9;
 
 std::string number(double value) {
   char text[32];
@@ -86,7 +85,7 @@ void add_counts(Exposition& to, const CacheTotals& totals) {
   to.single("kiln_cache_lease_waits_total", "counter", "Programs waited for that another process was building.",
             counts.lease_waits);
   to.single("kiln_cache_lease_wait_seconds_total", "counter", "How long they were waited for.",
-            number(static_cast<double>(counts.lease_wait_ns) / ns_per_s));
+            number(static_cast<double>(counts.lease_wait_ns) / 1e9));
   to.single("kiln_cache_lease_takeovers_total", "counter", "Builds taken over from a process that did not publish.",
             counts.lease_takeovers);
   to.single("kiln_cache_lease_timeouts_total", "counter", "Builds begun beside another process that was too slow.",

@@ -1,16 +1,13 @@
 #include "cache/folder/key_file_place.hpp"
 
+#include "cache/folder/open_folder.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
 
 namespace kiln {
 namespace {
-
-std::filesystem::path without_slash(const std::filesystem::path& path) {
-  const std::filesystem::path normal = path.lexically_normal();
-  return normal.has_filename() ? normal : normal.parent_path();
-}
 
 bool lies_below(const std::filesystem::path& path, const std::filesystem::path& folder) {
   const auto [in_folder, in_path] = std::ranges::mismatch(folder, path);

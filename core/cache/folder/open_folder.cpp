@@ -54,13 +54,13 @@ Status make_parents(const std::filesystem::path& folder) {
   return system_error("folder " + parent.string(), "cannot be made", errno);
 }
 
+}  // namespace
+
 // A slash at the end would make the system follow a link.
 std::filesystem::path without_slash(const std::filesystem::path& path) {
   const std::filesystem::path normal = path.lexically_normal();
   return normal.has_filename() ? normal : normal.parent_path();
 }
-
-}  // namespace
 
 Result<UniqueFd> open_subfolder(int parent, const std::string& name, const std::string& who, Create create) {
   UniqueFd folder(openat(parent, name.c_str(), folder_flags));

@@ -18,6 +18,9 @@ namespace kiln {
 
 enum class Create : std::uint8_t { invalid = 0, no, yes };
 
+// The path in normal form, without a slash at its end.
+std::filesystem::path without_slash(const std::filesystem::path& path);
+
 // `path` is absolute. Links above its last part are followed. yes: it and its parents are made (0700) where they are
 // missing.
 Result<UniqueFd> open_folder(const std::filesystem::path& path, Create create);

@@ -21,7 +21,6 @@ constexpr std::size_t most_material = 1 << 20;
 constexpr std::size_t most_together = 4 << 20;
 constexpr std::uint64_t most_file_bytes = 8 << 20;
 constexpr std::size_t most_words = 4096;  // of a label or a reason
-constexpr std::chrono::milliseconds patience{20};
 
 constexpr std::size_t fields_of_a_key = 5;
 
@@ -84,7 +83,7 @@ void MissedKeys::save(int root) {
     bytes_ = 0;
   }
   if (own.empty()) return;
-  const auto held = BriefLock::take(root, history_lock_name, patience);
+  const auto held = BriefLock::take(root, history_lock_name, history_patience);
   if (!held) return;
   std::vector<MissedKey> all = read_missed_keys(root);
   all.insert(all.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));

@@ -12,7 +12,6 @@ namespace {
 
 constexpr int totals_schema = 1;
 constexpr std::uint64_t most_bytes = 64 << 10;
-constexpr std::chrono::milliseconds patience{20};
 
 template <class Owner>
 struct Count {
@@ -110,7 +109,7 @@ CacheTotals totals_of(std::string_view json) {
 
 void add_to_totals(int root, const CacheStats& process) {
   if (sum_of(counts, process) + sum_of(reasons, process.rejected) == 0) return;
-  const auto lock = BriefLock::take(root, history_lock_name, patience);
+  const auto lock = BriefLock::take(root, history_lock_name, history_patience);
   if (!lock) return;
   const FileContents file = read_file(root, totals_name, most_bytes);
   const std::string text = totals_with(text_of(file), process, std::time(nullptr));

@@ -7,6 +7,7 @@
 #include <kiln/cache_admin.hpp>
 #include <kiln/program_cache.hpp>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ namespace kiln {
 
 inline constexpr const char* totals_name = "cache_stats.json";
 inline constexpr const char* history_lock_name = "cache_stats.lock";
+inline constexpr std::chrono::milliseconds history_patience{20};  // for that lock
 
 // The text of the file after one process more. What the text holds that this version does not know stays in it; a text
 // that is none of ours is begun anew.

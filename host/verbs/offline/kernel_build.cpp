@@ -13,7 +13,7 @@
 namespace kiln::host {
 namespace {
 
-constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
+constexpr std::uint64_t most_source_bytes = std::uint64_t{16} << 20;
 
 // Of the plugins that are loaded, the first that compiles for the target.
 Result<std::unique_ptr<AheadCompiler>> compiler_for(Session& session, const std::string& target) {
@@ -68,7 +68,7 @@ std::string in_words(const AheadProgram& program, const std::filesystem::path& f
 }  // namespace
 
 int kernel_build(const Options& options) {
-  const auto text = read_input(options.subject, most_bytes);
+  const auto text = read_input(options.subject, most_source_bytes);
   if (!text) return complain_of(text.error());
   Session session(options);
   if (const auto end = session.open_plugins()) return *end;

@@ -9,12 +9,12 @@
 namespace kiln::host {
 namespace {
 
-constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t most_stream_bytes = std::uint64_t{64} << 20;
 
 }  // namespace
 
 int pm4_dump(const Options& options) {
-  const auto stream = read_input(options.subject, most_bytes);
+  const auto stream = read_input(options.subject, most_stream_bytes);
   if (!stream) return complain_of(stream.error());
   Session session(options);
   if (const auto end = session.open_plugins()) return *end;

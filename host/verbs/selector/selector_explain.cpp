@@ -12,7 +12,7 @@ namespace kiln::host {
 namespace {
 
 // A figure that is not known is null.
-Json ms(double ns) { return std::isfinite(ns) ? Json(ns / 1e6) : Json(nullptr); }
+Json json_ms(double ns) { return std::isfinite(ns) ? Json(ns / 1e6) : Json(nullptr); }
 
 Json job_json(const std::string& name, const Explanation& explanation) {
   Json json{{"name", name},
@@ -32,11 +32,11 @@ Json job_json(const std::string& name, const Explanation& explanation) {
                                   {"looks", cost.looks},
                                   {"cold", cost.cold},
                                   {"ms",
-                                   {{"queue", ms(cost.queue_ns)},
-                                    {"transfer", ms(cost.transfer_ns)},
-                                    {"build", ms(cost.build_ns)},
-                                    {"run", ms(cost.run_ns)},
-                                    {"cost", ms(cost.cost_ns)}}},
+                                   {{"queue", json_ms(cost.queue_ns)},
+                                    {"transfer", json_ms(cost.transfer_ns)},
+                                    {"build", json_ms(cost.build_ns)},
+                                    {"run", json_ms(cost.run_ns)},
+                                    {"cost", json_ms(cost.cost_ns)}}},
                                   {"deviation", std::isfinite(cost.deviation) ? Json(cost.deviation) : Json(nullptr)}});
   }
   return json;

@@ -11,22 +11,20 @@
 namespace kiln::host {
 namespace {
 
-double ms(double ns) { return ns / 1e6; }
-
 Json replay_json(const SelectorReplay& replay) {
   Json json{{"schema", 1},
             {"decisions", replay.decisions},
             {"judged", replay.judged},
             {"looks", replay.looks},
             {"without_outcome", replay.without_outcome},
-            {"recorded_ms", ms(replay.recorded_mean_ns)},
+            {"recorded_ms", to_ms(replay.recorded_mean_ns)},
             {"policies", Json::array()},
             {"rejected", Json::array()}};
   for (const PolicyVerdict& verdict : replay.policies) {
     json["policies"].push_back({{"policy", verdict.policy},
-                                {"ms", ms(verdict.mean_ns)},
-                                {"low_ms", ms(verdict.low_ns)},
-                                {"high_ms", ms(verdict.high_ns)},
+                                {"ms", to_ms(verdict.mean_ns)},
+                                {"low_ms", to_ms(verdict.low_ns)},
+                                {"high_ms", to_ms(verdict.high_ns)},
                                 {"agreement", verdict.agreement}});
   }
   for (const RejectedRecord& record : replay.rejected) {
@@ -43,15 +41,15 @@ std::string replay_text(const SelectorReplay& replay) {
                      " judged, " + std::to_string(replay.looks) + " looks, " + std::to_string(replay.without_outcome) +
                      " without an outcome or a choice\n";
   if (replay.judged == 0) return text + "there is nothing to judge policies by\n";
-  text += "what was chosen took " + human_ms(ms(replay.recorded_mean_ns)) + " a decision\n\n";
+  text += "what was chosen took " + human_ms(to_ms(replay.recorded_mean_ns)) + " a decision\n\n";
   TextTable table({{"policy", Align::left},
                    {"ms a decision", Align::right},
                    {"95 % from", Align::right},
                    {"to", Align::right},
                    {"agrees with the log", Align::right}});
   for (const PolicyVerdict& verdict : replay.policies) {
-    table.add({verdict.policy, short_number(ms(verdict.mean_ns)), short_number(ms(verdict.low_ns)),
-               short_number(ms(verdict.high_ns)), short_number(100 * verdict.agreement) + " %"});
+    table.add({verdict.policy, short_number(to_ms(verdict.mean_ns)), short_number(to_ms(verdict.low_ns)),
+               short_number(to_ms(verdict.high_ns)), short_number(100 * verdict.agreement) + " %"});
   }
   text += table.text();
   for (const RejectedRecord& record : replay.rejected) text += "left out: " + visible(record.text()) + "\n";

@@ -12,19 +12,17 @@
 namespace kiln::host {
 namespace {
 
-double ms(double ns) { return ns / 1e6; }
-
 Json arm_json(const LearnedArm& arm) {
   return {{"operation", arm.operation},
           {"shape", arm.shape},
           {"device", arm.device},
           {"driver", arm.driver},
           {"runs", arm.runs},
-          {"ms", arm.runs > 0 ? Json(ms(arm.run_ns)) : Json(nullptr)},
+          {"ms", arm.runs > 0 ? Json(to_ms(arm.run_ns)) : Json(nullptr)},
           {"deviation", arm.runs > 0 ? Json(arm.deviation) : Json(nullptr)},
-          {"transfer_ms", ms(arm.transfer_ns)},
+          {"transfer_ms", to_ms(arm.transfer_ns)},
           {"first_runs", arm.first_runs},
-          {"first_ms", arm.first_runs > 0 ? Json(ms(arm.first_ns)) : Json(nullptr)},
+          {"first_ms", arm.first_runs > 0 ? Json(to_ms(arm.first_ns)) : Json(nullptr)},
           {"looks", arm.looks},
           {"changes", arm.alarms},
           {"used", arm.used_us / 1'000'000}};
@@ -65,9 +63,9 @@ std::string model_text(const SelectorModel& model) {
   for (const LearnedArm& arm : model.arms) {
     const bool ran = arm.runs > 0;
     table.add({visible(arm.operation), visible(arm.shape), visible(arm.device), visible(arm.driver),
-               std::to_string(arm.runs), ran ? short_number(ms(arm.run_ns)) : "–",
-               ran ? short_number(100 * arm.deviation) : "–", ran ? short_number(ms(arm.transfer_ns)) : "–",
-               std::to_string(arm.first_runs), arm.first_runs > 0 ? short_number(ms(arm.first_ns)) : "–",
+               std::to_string(arm.runs), ran ? short_number(to_ms(arm.run_ns)) : "–",
+               ran ? short_number(100 * arm.deviation) : "–", ran ? short_number(to_ms(arm.transfer_ns)) : "–",
+               std::to_string(arm.first_runs), arm.first_runs > 0 ? short_number(to_ms(arm.first_ns)) : "–",
                std::to_string(arm.looks), std::to_string(arm.alarms),
                human_age(static_cast<std::int64_t>(arm.used_us / 1'000'000), now)});
   }

@@ -13,7 +13,7 @@ namespace {
 
 // How long the context's thread sleeps in the driver while work is in flight and nothing else waits: a bound on how
 // long a new closure waits, short beside the work that it would queue behind.
-constexpr GLuint64 slice_ns = 500'000;
+constexpr GLuint64 queue_slice_ns = 500'000;
 
 // Generating code takes a software driver tens of milliseconds and more; loading what it kept takes a few.
 constexpr std::uint64_t generation_ns = 15'000'000;
@@ -135,7 +135,7 @@ void GlQueue::copy_all_back(const std::vector<BoundPass>& passes) {
 ContextThread::Pump GlQueue::pump(bool patient) {
   const Gl& gl = group_.gl();
   while (!in_flight_.empty()) {
-    switch (gl.ClientWaitSync(in_flight_.front().fence, GL_SYNC_FLUSH_COMMANDS_BIT, patient ? slice_ns : 0)) {
+    switch (gl.ClientWaitSync(in_flight_.front().fence, GL_SYNC_FLUSH_COMMANDS_BIT, patient ? queue_slice_ns : 0)) {
       case GL_ALREADY_SIGNALED:
       case GL_CONDITION_SATISFIED: {
         const FenceResult result = time_of(in_flight_.front());

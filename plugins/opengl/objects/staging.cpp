@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t area_bytes = std::size_t{8} << 20;
 constexpr std::size_t half_bytes = area_bytes / 2;
-constexpr GLuint64 slice_ns = 100'000'000;
+constexpr GLuint64 staging_slice_ns = 100'000'000;
 
 void copy(const Gl& gl, GLuint from, std::uint64_t from_offset, GLuint to, std::uint64_t to_offset, std::size_t bytes) {
   gl.BindBuffer(GL_COPY_READ_BUFFER, from);
@@ -49,7 +49,7 @@ Staging::~Staging() {
 Status Staging::wait(GLsync& fence) {
   const Gl& gl = group_.gl();
   while (fence != nullptr) {
-    const GLenum answer = gl.ClientWaitSync(fence, GL_SYNC_FLUSH_COMMANDS_BIT, slice_ns);
+    const GLenum answer = gl.ClientWaitSync(fence, GL_SYNC_FLUSH_COMMANDS_BIT, staging_slice_ns);
     if (answer == GL_TIMEOUT_EXPIRED) {
       if (Status status = group_.check("waiting for a transfer"); !status.ok()) return status;
       continue;

@@ -1,0 +1,22 @@
+# Compiling each folder of a target as one source, where a build is for running once and not for working in: it reads the
+# headers once a folder. Presets of the sanitizers use it; `dev` does not, so that each source is seen to stand alone.
+option(KILN_UNITY "Compile the sources of a folder together" OFF)
+
+# kiln_unite(TARGETS…): does so for the targets named, whose folders have no two names alike. Nothing where KILN_UNITY is off.
+function(kiln_unite)
+  if(NOT KILN_UNITY)
+    return()
+  endif()
+  foreach(target IN LISTS ARGN)
+    get_target_property(sources ${target} SOURCES)
+    get_target_property(folder ${target} SOURCE_DIR)
+    foreach(source IN LISTS sources)
+      cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${folder} OUTPUT_VARIABLE file)
+      cmake_path(GET file PARENT_PATH group)
+      cmake_path(RELATIVE_PATH group BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+      string(MAKE_C_IDENTIFIER "${group}" group)
+      set_source_files_properties(${file} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${group})
+    endforeach()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  endforeach()
+endfunction()
