@@ -5,14 +5,13 @@
 #include "conformance/reference.hpp"
 #include "conformance/shape_budget.hpp"
 #include "support/conv_cases.hpp"
-#include "support/long_form.hpp"
+#include "support/test_length.hpp"
 
 namespace kiln::conformance {
 namespace {
 
 // A software rasterizer computes some 10^9 multiply-adds a second: the short form of these checks takes it seconds.
 constexpr double short_budget = 8e6;
-constexpr std::size_t random_shapes = 300;
 constexpr std::int64_t random_budget = 1 << 20;
 
 void check_values(const Conv2dSpec& spec, const KernelPlan& plan, std::uint64_t seed, Values values, Memory memory) {
@@ -50,7 +49,8 @@ TEST_CASE("conformance: every layer of the workload tables is right", "[conforma
 TEST_CASE("conformance: random shapes are right", "[conformance][conv]") {
   if (!present()) return;
   std::uint64_t seed = 2000;
-  for (const Conv2dSpec& spec : support::random_cases(random_shapes, 20, random_budget)) {
+  const std::size_t shapes = test::is_sanitized && !test::is_long() ? 60 : 300;
+  for (const Conv2dSpec& spec : support::random_cases(shapes, 20, random_budget)) {
     INFO("shape " << ++seed - 2000 << ": " << canonical_text(spec));
     const KernelPlan plan = plan_for(spec);
     check_values(spec, plan, seed, Values::fractions, memory_for(seed));

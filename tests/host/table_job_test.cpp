@@ -1,7 +1,7 @@
 // Jobs that stand in a table: one a row, through the whole command.
 #include "host/kiln_process.hpp"
 
-#include "support/long_form.hpp"
+#include "support/test_length.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -2,7 +2,7 @@
 // of no consequence for the others.
 #include "base/checksum.hpp"
 #include "core/cache/workplace.hpp"
-#include "support/long_form.hpp"
+#include "support/test_length.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -2,7 +2,7 @@
 #include "cache/format/key_material.hpp"
 #include "cache/format/manifest.hpp"
 #include "core/cache/workplace.hpp"
-#include "support/long_form.hpp"
+#include "support/test_length.hpp"
 
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
 // Many threads, few places: whatever is evicted, built, refused or read meanwhile, everybody gets what was asked for.
 #include "core/cache/workplace.hpp"
-#include "support/long_form.hpp"
+#include "support/test_length.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // Many jobs from many threads, against the same jobs one at a time: with copies long enough for the threads apart, and
 // with waits of every kind. KILN_TEST_LONG=1 runs ten times as many.
 #include "core/executor/jobs.hpp"
-#include "support/long_form.hpp"
+#include "support/test_length.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // Two processes write the model all the time, are killed at any moment, and records are damaged between: what a save
 // answered for is never lost, and a damaged record costs itself alone.
 #include "core/selector/candidates.hpp"
-#include "support/long_form.hpp"
+#include "support/test_length.hpp"
 
 #include "selector/store/model_store.hpp"
 

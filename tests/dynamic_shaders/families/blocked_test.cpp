@@ -4,7 +4,7 @@
 #include "dynamic_shaders/families/direct_blocked.hpp"
 #include "dynamic_shaders/families/family_check.hpp"
 #include "support/conv_cases.hpp"
-#include "support/long_form.hpp"
+#include "support/test_length.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {

@@ -1,7 +1,7 @@
 // Bundles that somebody altered, cut, signed with another key, or signed with evil in mind: refused, and nothing
 // placed.
 #include "core/cache/bundle/machines.hpp"
-#include "support/long_form.hpp"
+#include "support/test_length.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -3,7 +3,7 @@
 #include "core/cache/faults/with_fault.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
-#include "support/long_form.hpp"
+#include "support/test_length.hpp"
 
 #include <catch2/catch.hpp>
 
