@@ -15,6 +15,7 @@ namespace {
 using namespace kiln::amdgpu_pm4;
 
 constexpr const char* name = "amdgpu_pm4";
+constexpr const char* driver_name = "amdgpu";  // its devices are amdgpu:0, amdgpu:1
 
 std::vector<kiln::ConfigKey> setting_keys() {
   std::vector<kiln::ConfigKey> keys = toolchain_keys();
@@ -49,10 +50,10 @@ kiln::Result<std::unique_ptr<kiln::StreamPrinter>> make_printer(const kiln::Offl
 }
 
 kiln::Status register_plugin(kiln::Registry& registry, const kiln::PluginContext& context) {
-  for (const kiln::Status& status :
-       {registry.add_config_keys(context.name, setting_keys()), registry.add_driver(context.name, name, make_driver),
-        registry.add_ahead_compiler(context.name, name, make_ahead_compiler),
-        registry.add_stream_printer(context.name, "pm4", make_printer)}) {
+  for (const kiln::Status& status : {registry.add_config_keys(context.name, setting_keys()),
+                                     registry.add_driver(context.name, driver_name, make_driver),
+                                     registry.add_ahead_compiler(context.name, name, make_ahead_compiler),
+                                     registry.add_stream_printer(context.name, "pm4", make_printer)}) {
     if (!status.ok()) return status;
   }
   return {};

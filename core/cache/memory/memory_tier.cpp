@@ -8,6 +8,7 @@ namespace kiln {
 namespace {
 
 constexpr std::uint64_t worth_cheap_guards = 32;  // programs held: a process that comes so far is no short one
+constexpr std::uint64_t insertions_a_walk = 16;   // of the programs held: their sixteenth part
 constexpr std::size_t most_use_counts = 65536;    // of evicted programs, until somebody takes them
 
 // As find() must not change a count that another thread changes, a slot's own counts are no read-modify-writes.
@@ -101,7 +102,9 @@ bool MemoryTier::insert(const Digest& digest, const Device& device, HeldProgram 
 
   std::vector<EntryId> victims;
   const bool full = held_ >= bounds_.programs || bytes_ > bounds_.bytes - entry->charge;
-  tell_uses();  // before the insertion, so that the policy sees them in order; a walk, beside a build or a load
+  // Before the insertion, so that the policy sees them in order. It is a walk over all: where nothing is to be evicted,
+  // only after as many insertions as make it cheap for each.
+  if (full || ++insertions_untold_ >= held_ / insertions_a_walk) tell_uses();
   policy_->inserted(entry->id, facts_of(*entry));
   entries_[entry->id] = entry;
   ++held_;
@@ -175,7 +178,8 @@ EntryId MemoryTier::free_id() {
     free_ids_.pop_back();
     return id;
   }
-  free_ids_.reserve(entries_.size() + 1);  // so that giving one back cannot fail
+  // So that giving one back cannot fail.
+  if (free_ids_.capacity() <= entries_.size()) free_ids_.reserve(2 * entries_.size() + 16);
   entries_.push_back(nullptr);
   return static_cast<EntryId>(entries_.size() - 1);
 }
@@ -188,6 +192,7 @@ void MemoryTier::tell_uses() {
     used.emplace_back(now - entry->stamp.load(std::memory_order_relaxed), entry->id);  // age: stamps may wrap
   }
   std::sort(used.begin(), used.end(), std::greater<>());
+  insertions_untold_ = 0;
   for (const auto& [age, id] : used) {
     Entry& entry = *entries_[id];
     const std::uint32_t uses = entry.uses.load(std::memory_order_relaxed);

@@ -123,6 +123,7 @@ class MemoryTier {
   std::vector<std::shared_ptr<Entry>> entries_;  // by id; null: the id is free
   std::vector<EntryId> free_ids_;
   std::uint64_t held_ = 0;
+  std::uint64_t insertions_untold_ = 0;  // since the policy was told of uses
   std::uint64_t bytes_ = 0;
   std::uint64_t evictions_ = 0;
   UseCounts uses_of_evicted_;

@@ -43,7 +43,8 @@ struct RegisteredGenerator {
 
 class Registry {
  public:
-  // Each answers invalid_argument naming both plugins where the name is taken; the first keeps it.
+  // Each answers invalid_argument naming both plugins where the name is taken; the first keeps it. A driver's name is
+  // what the ids of its devices have before the colon: who asks for "opengl:0" has no other driver look for devices.
   Status add_driver(std::string_view plugin, std::string_view name, DriverFactory make);
   Status add_cache(std::string_view plugin, std::string_view name, CacheFactory make);
   Status add_executor(std::string_view plugin, std::string_view name, ExecutorFactory make);
