@@ -24,12 +24,9 @@ struct Error {
 constexpr std::array errors{Error{EIO, "EIO"}, Error{ENOSPC, "ENOSPC"}, Error{EACCES, "EACCES"}, Error{EROFS, "EROFS"}};
 
 // What has nothing to do with files. A failure of these is another matter.
-const std::set<int> other_calls{SYS_brk,          SYS_clock_gettime, SYS_clock_nanosleep, SYS_clone,
-                                SYS_exit,         SYS_exit_group,    SYS_futex,           SYS_geteuid,
-                                SYS_getpid,       SYS_gettid,        SYS_getuid,          SYS_madvise,
-                                SYS_mmap,         SYS_mprotect,      SYS_mremap,          SYS_munmap,
-                                SYS_rt_sigaction, SYS_rt_sigreturn,  SYS_rt_sigprocmask,  SYS_sched_yield,
-                                SYS_sigaltstack,  SYS_tgkill,        SYS_getrusage};
+const std::set<int> other_calls{SYS_clock_gettime, SYS_clock_nanosleep, SYS_clone,       SYS_exit,   SYS_exit_group,
+                                SYS_geteuid,       SYS_getpid,          SYS_gettid,      SYS_getuid, SYS_rt_sigaction,
+                                SYS_rt_sigreturn,  SYS_rt_sigprocmask,  SYS_sigaltstack, SYS_tgkill, SYS_getrusage};
 
 // Those that a put or a get cannot do without.
 const std::map<int, std::string> known_calls{

@@ -1,8 +1,8 @@
 // with_fault: runs work in a child process whose system calls are answered one by one, so that one of them can fail.
 //
 // The kernel asks before each call (seccomp, user notification); a second thread of the child answers: go on, or this
-// error. Nothing is traced and no right is needed. Thread-safety: call it while the test has no other thread; the work
-// stays on its thread. Ownership: values.
+// error. It is not asked about memory and waiting. Nothing is traced and no right is needed. Thread-safety: call it
+// while the test has no other thread; the work stays on its thread. Ownership: values.
 #pragma once
 
 #include <functional>
