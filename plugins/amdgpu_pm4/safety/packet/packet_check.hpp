@@ -28,17 +28,20 @@ class PacketCheck {
 
   Status check_form(const PacketView& packet) const;
   Status check_body(const PacketView& packet);
+  Status indirect_buffer(Body body) const;
+
+  // state_packets.cpp
   Status set_registers(const PacketView& packet);
   Status dispatch_indirect(Body body);
   Status acquire(Body body) const;
-  Status release(Body body);
   Status event(Body body) const;
+
+  // memory_packets.cpp
+  Status release(Body body);
   Status write(Body body);
   Status copy(Body body);
   Status dma(Body body);
   Status wait(Body body);
-  Status indirect_buffer(Body body) const;
-  Status aligned(std::uint64_t va, std::uint64_t alignment, std::string_view what) const;
   void remember(std::uint64_t va, std::uint32_t value);
 
   struct Written {
