@@ -2,7 +2,8 @@
 
 #include <string>
 
-#include "amdgpu_pm4/packets/encoders.hpp"
+#include "amdgpu_pm4/packets/command_buffer.hpp"
+#include "amdgpu_pm4/safety/range_finder.hpp"
 
 namespace kiln::amdgpu_pm4 {
 
