@@ -20,16 +20,16 @@ std::string gemm(const std::string& name, int size) {
 
 // OpenGL's submissions would be counted too.
 const std::string jobs = "[plugins]\nload = [\"cpu\", \"amdgpu_pm4\", \"dynamic_shaders\"]\n" +
-                         conv_3x3("before", {3, 8, 4}) + gemm("meets", 16) + gemm("after", 24);
+                         conv_3x3("before", {3, 8, 4}) + gemm("meets", 16) + conv_3x3("after", {2, 6, 5});
 
-// Three jobs, one submission each, on a cache folder in which their programs lie: the faults' cases start from copies.
+// Three jobs, one submission each, on a cache folder in which their programs lie: each fault has a copy of it.
 class FaultyRuns {
  public:
   FaultyRuns() {
     const Finished warm = run("warm", "", {});
     INFO(warm.err << warm.out);
     REQUIRE(warm.status == 0);
-    REQUIRE(warm.json()["cache"]["builds"] == 3);
+    REQUIRE(warm.json()["jobs"][2]["device"]["id"] == "amdgpu:0");
   }
 
   // With the folder of that name, made from the warm one where it is new.
@@ -53,6 +53,11 @@ class FaultyRuns {
   std::string file_ = folder_.write("jobs.toml", jobs);
 };
 
+const FaultyRuns& faulty_runs() {
+  static const FaultyRuns runs;
+  return runs;
+}
+
 bool there_is_a_compiler() {
   if (std::system("command -v clang-19 >/dev/null 2>&1") == 0) return true;
   WARN("skipped: no clang-19 on this machine");
@@ -64,6 +69,8 @@ void check_served(const nlohmann::json& job) {
   CHECK(job["status"] == "ok");
   CHECK(job["verified"] == true);
 }
+
+const std::vector<std::string> only_there = {"--set", "device.fallback=never"};
 
 struct Case {
   const char* fault;
@@ -86,7 +93,7 @@ constexpr Case cases[] = {
 
 TEST_CASE("simulated fault: the job is served by the CPU, the report says why, the others have their results") {
   if (!there_is_a_compiler()) return;
-  const FaultyRuns runs;
+  const FaultyRuns& runs = faulty_runs();
   for (const Case& one : cases) {
     const Finished met = runs.run(one.fault, one.fault, {});
     INFO(one.fault << met.err << met.out);
@@ -114,9 +121,9 @@ TEST_CASE("simulated fault: the job is served by the CPU, the report says why, t
 
 TEST_CASE("simulated fault: where no other device may take the job its error is typed and names where it was") {
   if (!there_is_a_compiler()) return;
-  const FaultyRuns runs;
+  const FaultyRuns& runs = faulty_runs();
   for (const Case& one : cases) {
-    const Finished met = runs.run(one.fault, one.fault, {"--set", "device.fallback=never"});
+    const Finished met = runs.run(std::string(one.fault) + " alone", one.fault, only_there);
     INFO(one.fault << met.err << met.out);
     const auto report = met.json()["jobs"];
     REQUIRE(report.size() == 3);
@@ -132,9 +139,21 @@ TEST_CASE("simulated fault: where no other device may take the job its error is 
   }
 }
 
+TEST_CASE("simulated fault: a device lost under the last job, and no other allowed: status 3, as where none is left") {
+  if (!there_is_a_compiler()) return;
+  const Finished met = faulty_runs().run("last", "vram_lost@3", only_there);
+  INFO(met.err << met.out);
+  CHECK(met.status == 3);
+  const auto report = met.json()["jobs"];
+  REQUIRE(report.size() == 3);
+  check_served(report[0]);
+  check_served(report[1]);
+  CHECK(report[2]["status"] == "device_lost");
+}
+
 TEST_CASE("simulated fault: a context lost to another's reset costs nothing but a line in the log") {
   if (!there_is_a_compiler()) return;
-  const FaultyRuns runs;
+  const FaultyRuns& runs = faulty_runs();
   const Finished met = runs.run("cancelled", "cancelled@2", {});
   INFO(met.err << met.out);
   REQUIRE(met.status == 0);
@@ -152,7 +171,7 @@ TEST_CASE("simulated fault: a context lost to another's reset costs nothing but 
 
 TEST_CASE("simulated fault: what the kernel refuses as wrong is that job's failure, told as an internal error") {
   if (!there_is_a_compiler()) return;
-  const FaultyRuns runs;
+  const FaultyRuns& runs = faulty_runs();
   const Finished met = runs.run("einval", "einval@2", {});
   INFO(met.err << met.out);
   CHECK(met.status == 1);
@@ -170,7 +189,7 @@ TEST_CASE("simulated fault: what the kernel refuses as wrong is that job's failu
 
 TEST_CASE("simulated fault: a device without memory for a buffer is named with its node, and the CPU serves") {
   if (!there_is_a_compiler()) return;
-  const FaultyRuns runs;
+  const FaultyRuns& runs = faulty_runs();
   const Finished met = runs.run("buffers", "enomem_buffer@1+", {});
   INFO(met.err << met.out);
   REQUIRE(met.status == 0);
@@ -186,7 +205,7 @@ TEST_CASE("simulated fault: a device without memory for a buffer is named with i
 
 TEST_CASE("simulated fault: a device that fails at everything leaves its jobs to the CPU, one after the other") {
   if (!there_is_a_compiler()) return;
-  const FaultyRuns runs;
+  const FaultyRuns& runs = faulty_runs();
   for (const char* fault : {"hang@1+", "vram_lost@1+", "cancelled@1+"}) {
     const Finished met = runs.run(fault, fault, {"--repeat", "3"});
     INFO(fault << met.err << met.out);
