@@ -97,7 +97,8 @@ std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Optio
 bool no_device_served(const RunReport& report) {
   const StatusCode code = report.status.code;
   if (report.device.id.empty()) return code == StatusCode::unavailable;
-  return report.runs == 0 && (code == StatusCode::unavailable || code == StatusCode::unsupported);
+  return report.runs == 0 &&
+         (code == StatusCode::unavailable || code == StatusCode::unsupported || code == StatusCode::device_lost);
 }
 
 int exit_status_of(const std::vector<JobOutcome>& jobs) {

@@ -39,7 +39,7 @@ enum class UserSgpr : std::uint8_t {
   queue_pointer,           // 2: not offered
   kernarg_pointer,         // 2
   dispatch_id,             // 2: not offered
-  flat_scratch_init,       // 2: scratch's offset and size (gfx10.3)
+  flat_scratch_init,       // 2: the 64-bit address of scratch (gfx10.3, whose FLAT_SCRATCH is one)
   private_segment_size,    // 1: scratch bytes of a lane
 };
 

@@ -41,7 +41,7 @@ TEST_CASE("fault: a hang is unavailable, names the kernel, and the device goes o
   CHECK(d.read(*d.y) == std::vector<float>(64, 4.0F));
 }
 
-TEST_CASE("fault: what was submitted behind a hang is cancelled and may be submitted again", "[.hang]") {
+TEST_CASE("fault: what was submitted behind a hang is cancelled and may be submitted again", "[.hang_with_others]") {
   if (!OpenedDevice::possible()) return;
   Faulty d;
   REQUIRE(d.run().ok());

@@ -24,7 +24,7 @@ optimisation.
 
 | format | dwords | notes |
 |---|---|---|
-| SOP1 SOP2 SOPC SOPK SOPP | 1, with literal 2 | gfx11 renumbered all but SOPC and SOPK's first 17 |
+| SOP1 SOP2 SOPC SOPK SOPP | 1, with literal 2 | the generations number most operations differently |
 | SMEM | 2 | glc, dlc in other bits on gfx10.3 |
 | VOP1 VOP2 VOPC (e32) | 1, with literal, DPP or SDWA 2 | SDWA on gfx10.3 only; DPP of VOPC on gfx11 only; 16-bit operands of gfx11 name halves of v0..v127 |
 | VOP3 VOP3SD VOP3P (e64) | 2, with literal or DPP 3 | DPP on gfx11 only; e64 numbers: VOP2 + 256, VOP1 + 384, VOPC + 0 |
@@ -34,8 +34,10 @@ optimisation.
 | MUBUF MTBUF | 2 | other layout on gfx10.3; tfe and loads to LDS refused |
 
 Operand codes are gfx11's for both: 124 null, 125 m0 (gfx10.3 has them the other way round). Groups of SGPRs are aligned
-to their size, to four at most. Fields that an instruction does not use are zero. DPP16 controls: quad_perm, row_shl,
-row_shr, row_ror, row_mirror, row_half_mirror, row_share, row_xmask. Anything else is a fault with address, word and reason.
+to their size, to four at most. Fields that an instruction does not use are zero, but for VGPRs of FLAT and MUBUF, where
+compilers leave other values. DPP16 controls: quad_perm, row_shl, row_shr, row_ror, row_mirror, row_half_mirror,
+row_share, row_xmask. Anything else is a fault with address, word and reason. What is decoded and has no semantics in
+`simulator/wave` is refused there, by name too.
 
 Each list gives gfx11's mnemonic, then its number on gfx11 and on gfx10.3 (– where the generation lacks it), and
 gfx10.3's mnemonic where that differs.

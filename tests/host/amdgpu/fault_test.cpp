@@ -1,0 +1,219 @@
+// What goes wrong on the simulated AMD device, through the whole command: each fault is planted in the second of three
+// jobs. The report says by type what it was and where, the other jobs have their results, and the next run, with the
+// same cache folder, is served.
+#include "host/kiln_process.hpp"
+#include "host/sample_jobs.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::string gemm(const std::string& name, int size) {
+  return "\n[[job]]\nname = \"" + name + "\"\nop = \"gemm\"\nm = " + std::to_string(size) +
+         "\nn = 12\nk = 8\ninput = \"random:3\"\nweights = \"random:4\"\nverify = true\n";
+}
+
+// OpenGL's submissions would be counted too.
+const std::string jobs = "[plugins]\nload = [\"cpu\", \"amdgpu_pm4\", \"dynamic_shaders\"]\n" +
+                         conv_3x3("before", {3, 8, 4}) + gemm("meets", 16) + conv_3x3("after", {2, 6, 5});
+
+// Three jobs, one submission each, on a cache folder in which their programs lie: each fault has a copy of it.
+class FaultyRuns {
+ public:
+  FaultyRuns() {
+    const Finished warm = run("warm", "", {});
+    INFO(warm.err << warm.out);
+    REQUIRE(warm.status == 0);
+    REQUIRE(warm.json()["jobs"][2]["device"]["id"] == "amdgpu:0");
+  }
+
+  // With the folder of that name, made from the warm one where it is new.
+  Finished run(const std::string& cache, const std::string& fault, const std::vector<std::string>& more) const {
+    if (cache != "warm" && !std::filesystem::exists(folder_ / cache)) {
+      std::filesystem::copy(folder_ / "warm", folder_ / cache, std::filesystem::copy_options::recursive);
+    }
+    std::vector<std::string> words = {"simulate",     "--",       std::string(KILN_BINARY_DIR) + "/bin/kiln",
+                                      "run",          file_,      "--json",
+                                      "--device",     "amdgpu:0", "--cache-dir",
+                                      folder_ / cache};
+    words.insert(words.end(), more.begin(), more.end());
+    // A sanitizer wants to be loaded before what is preloaded. Hangs are given up soon.
+    return run_kiln(words, {.environment = {{"ASAN_OPTIONS", "verify_asan_link_order=0"},
+                                            {"KILN_SIM_LOCKUP_MS", "20"},
+                                            {"KILN_SIM_FAULT", fault}}});
+  }
+
+ private:
+  TemporaryFolder folder_;
+  std::string file_ = folder_.write("jobs.toml", jobs);
+};
+
+const FaultyRuns& faulty_runs() {
+  static const FaultyRuns runs;
+  return runs;
+}
+
+bool there_is_a_compiler() {
+  if (std::system("command -v clang-19 >/dev/null 2>&1") == 0) return true;
+  WARN("skipped: no clang-19 on this machine");
+  return false;
+}
+
+void check_served(const nlohmann::json& job) {
+  INFO(job.dump());
+  CHECK(job["status"] == "ok");
+  CHECK(job["verified"] == true);
+}
+
+const std::vector<std::string> only_there = {"--set", "device.fallback=never"};
+
+struct Case {
+  const char* fault;
+  const char* status;  // the job's that meets it, where no other device may take it
+  const char* where;   // what the message names: the kernel and its program, or the node
+  const char* why;
+  bool quarantined;  // the program is refused from then on
+};
+
+// The devices' own words: how the kernel's error is called by errno.
+constexpr Case cases[] = {
+    {"hang@2", "unavailable", "submission 2: pass 0: kernel 'kiln_kernel' (program ", "hung the device", true},
+    {"page_fault@2", "unavailable", "submission 2: pass 0: kernel 'kiln_kernel' (program ", "hung the device", true},
+    {"vram_lost@2", "device_lost", "pass 0: kernel 'kiln_kernel' (program ", "its memory was lost in a reset", true},
+    {"enomem@2", "unavailable", "/dev/dri/renderD", "Cannot allocate memory", false},
+    {"unplugged@2", "device_lost", "/dev/dri/renderD", "the device was taken away", false},
+};
+
+}  // namespace
+
+TEST_CASE("simulated fault: the job is served by the CPU, the report says why, the others have their results") {
+  if (!there_is_a_compiler()) return;
+  const FaultyRuns& runs = faulty_runs();
+  for (const Case& one : cases) {
+    const Finished met = runs.run(one.fault, one.fault, {});
+    INFO(one.fault << met.err << met.out);
+    REQUIRE(met.status == 0);
+    const auto report = met.json()["jobs"];
+    REQUIRE(report.size() == 3);
+    for (const auto& job : report) check_served(job);
+    CHECK(report[0]["device"]["id"] == "amdgpu:0");
+    CHECK(report[0]["notes"].empty());
+    CHECK(report[1]["device"]["id"] == "cpu");
+    CHECK_THAT(report[1]["notes"].dump(),
+               Contains("amdgpu:0 cannot serve") && Contains(one.where) && Contains(one.why));
+
+    const Finished next = runs.run(one.fault, "", {});
+    INFO("the next run: " << next.err << next.out);
+    REQUIRE(next.status == 0);
+    const auto later = next.json()["jobs"];
+    for (const auto& job : later) check_served(job);
+    CHECK(later[0]["device"]["id"] == "amdgpu:0");
+    CHECK(later[1]["device"]["id"] == (one.quarantined ? "cpu" : "amdgpu:0"));
+    CHECK(later[2]["device"]["id"] == "amdgpu:0");
+    if (one.quarantined) CHECK_THAT(later[1]["notes"].dump(), Contains("in quarantine"));
+  }
+}
+
+TEST_CASE("simulated fault: where no other device may take the job its error is typed and names where it was") {
+  if (!there_is_a_compiler()) return;
+  const FaultyRuns& runs = faulty_runs();
+  for (const Case& one : cases) {
+    const Finished met = runs.run(std::string(one.fault) + " alone", one.fault, only_there);
+    INFO(one.fault << met.err << met.out);
+    const auto report = met.json()["jobs"];
+    REQUIRE(report.size() == 3);
+    check_served(report[0]);
+    CHECK(report[1]["status"] == one.status);
+    CHECK(report[1]["verified"].is_null());
+    CHECK_THAT(report[1]["error"].get<std::string>(), Contains("amdgpu:0") && Contains(one.where) && Contains(one.why));
+    CHECK(met.status == 3);
+    // The third is refused where the device is set aside for a while, and its message says so.
+    if (report[2]["status"] != "ok") {
+      CHECK_THAT(report[2]["error"].get<std::string>(), Contains("amdgpu:0: set aside"));
+    }
+  }
+}
+
+TEST_CASE("simulated fault: a device lost under the last job, and no other allowed: status 3, as where none is left") {
+  if (!there_is_a_compiler()) return;
+  const Finished met = faulty_runs().run("last", "vram_lost@3", only_there);
+  INFO(met.err << met.out);
+  CHECK(met.status == 3);
+  const auto report = met.json()["jobs"];
+  REQUIRE(report.size() == 3);
+  check_served(report[0]);
+  check_served(report[1]);
+  CHECK(report[2]["status"] == "device_lost");
+}
+
+TEST_CASE("simulated fault: a context lost to another's reset costs nothing but a line in the log") {
+  if (!there_is_a_compiler()) return;
+  const FaultyRuns& runs = faulty_runs();
+  const Finished met = runs.run("cancelled", "cancelled@2", {});
+  INFO(met.err << met.out);
+  REQUIRE(met.status == 0);
+  const auto report = met.json()["jobs"];
+  REQUIRE(report.size() == 3);
+  for (const auto& job : report) {
+    check_served(job);
+    CHECK(job["device"]["id"] == "amdgpu:0");
+  }
+  CHECK_THAT(met.err, Contains("amdgpu:0: the device was reset between submissions"));
+  const Finished next = runs.run("cancelled", "", {});
+  REQUIRE(next.status == 0);
+  CHECK(next.json()["cache"]["builds"] == 0);  // nothing was put into quarantine
+}
+
+TEST_CASE("simulated fault: what the kernel refuses as wrong is that job's failure, told as an internal error") {
+  if (!there_is_a_compiler()) return;
+  const FaultyRuns& runs = faulty_runs();
+  const Finished met = runs.run("einval", "einval@2", {});
+  INFO(met.err << met.out);
+  CHECK(met.status == 1);
+  const auto report = met.json()["jobs"];
+  REQUIRE(report.size() == 3);
+  check_served(report[0]);
+  CHECK(report[1]["status"] == "internal");
+  CHECK_THAT(report[1]["error"].get<std::string>(),
+             Contains("amdgpu:0") && Contains("/dev/dri/renderD") && Contains("Invalid argument"));
+  check_served(report[2]);
+  const Finished next = runs.run("einval", "", {});
+  REQUIRE(next.status == 0);
+  for (const auto& job : next.json()["jobs"]) CHECK(job["device"]["id"] == "amdgpu:0");
+}
+
+TEST_CASE("simulated fault: a device without memory for a buffer is named with its node, and the CPU serves") {
+  if (!there_is_a_compiler()) return;
+  const FaultyRuns& runs = faulty_runs();
+  const Finished met = runs.run("buffers", "enomem_buffer@1+", {});
+  INFO(met.err << met.out);
+  REQUIRE(met.status == 0);
+  for (const auto& job : met.json()["jobs"]) {
+    check_served(job);
+    CHECK(job["device"]["id"] == "cpu");
+    CHECK_THAT(job["notes"].dump(), Contains("/dev/dri/renderD") && Contains("Cannot allocate memory"));
+  }
+  const Finished next = runs.run("buffers", "", {});
+  REQUIRE(next.status == 0);
+  for (const auto& job : next.json()["jobs"]) CHECK(job["device"]["id"] == "amdgpu:0");
+}
+
+TEST_CASE("simulated fault: a device that fails at everything leaves its jobs to the CPU, one after the other") {
+  if (!there_is_a_compiler()) return;
+  const FaultyRuns& runs = faulty_runs();
+  for (const char* fault : {"hang@1+", "vram_lost@1+", "cancelled@1+"}) {
+    const Finished met = runs.run(fault, fault, {"--repeat", "3"});
+    INFO(fault << met.err << met.out);
+    REQUIRE(met.status == 0);
+    for (const auto& job : met.json()["jobs"]) {
+      check_served(job);
+      CHECK(job["device"]["id"] == "cpu");
+      CHECK_FALSE(job["notes"].empty());
+    }
+  }
+}

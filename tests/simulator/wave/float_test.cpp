@@ -1,0 +1,388 @@
+// Floating-point instructions against plain C++: arithmetic, modifiers, NaN and denormal rules, conversions, division.
+#include <immintrin.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "tests/simulator/wave/bench.hpp"
+
+namespace kiln::simulator::test {
+namespace {
+
+using encode::v;
+
+std::uint32_t bits(float value) {
+  std::uint32_t result;
+  std::memcpy(&result, &value, sizeof(result));
+  return result;
+}
+float number(std::uint32_t value) {
+  float result;
+  std::memcpy(&result, &value, sizeof(result));
+  return result;
+}
+std::uint64_t bits64(double value) {
+  std::uint64_t result;
+  std::memcpy(&result, &value, sizeof(result));
+  return result;
+}
+double number64(std::uint64_t value) {
+  double result;
+  std::memcpy(&result, &value, sizeof(result));
+  return result;
+}
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr std::uint32_t default_nan = 0xFFC00000U;
+
+void set_mode(Bench& bench, std::uint32_t mode) {
+  const unsigned host = _mm_getcsr();
+  bench.wave.set_mode(mode);
+  _mm_setcsr(host);
+}
+
+// Ordinary numbers, over many exponents.
+float some_float(std::mt19937& generator) {
+  const std::uint32_t word = generator();
+  return number((word & 0x807FFFFFU) | (90U + word / 7 % 70U) << 23U);
+}
+
+struct Case {
+  const char* name;
+  std::function<float(float, float, float)> expected;
+};
+
+}  // namespace
+
+TEST_CASE("simulator f32: arithmetic on random numbers", "[simulator][wave]") {
+  const Case cases[] = {
+      {"v_add_f32", [](float a, float b, float) { return a + b; }},
+      {"v_sub_f32", [](float a, float b, float) { return a - b; }},
+      {"v_subrev_f32", [](float a, float b, float) { return b - a; }},
+      {"v_mul_f32", [](float a, float b, float) { return a * b; }},
+      {"v_fma_f32", [](float a, float b, float c) { return std::fma(a, b, c); }},
+      {"v_min_f32", [](float a, float b, float) { return std::fmin(a, b); }},
+      {"v_max_f32", [](float a, float b, float) { return std::fmax(a, b); }},
+      {"v_min3_f32", [](float a, float b, float c) { return std::fmin(std::fmin(a, b), c); }},
+      {"v_max3_f32", [](float a, float b, float c) { return std::fmax(std::fmax(a, b), c); }},
+      {"v_med3_f32",
+       [](float a, float b, float c) {
+         return std::fmax(std::fmin(a, b), std::fmin(std::fmax(a, b), c));
+       }},
+      {"v_floor_f32", [](float a, float, float) { return std::floor(a); }},
+      {"v_ceil_f32", [](float a, float, float) { return std::ceil(a); }},
+      {"v_trunc_f32", [](float a, float, float) { return std::trunc(a); }},
+      {"v_rndne_f32", [](float a, float, float) { return std::nearbyint(a); }},
+      {"v_fract_f32", [](float a, float, float) { return std::fmin(a - std::floor(a), 0x1.fffffep-1F); }},
+      {"v_sqrt_f32", [](float a, float, float) { return a < 0 ? number(default_nan) : std::sqrt(a); }},
+      {"v_rcp_f32", [](float a, float, float) { return 1.0F / a; }},
+  };
+  std::mt19937 generator(1);
+  for (const Case& c : cases) {
+    const OpcodeInfo* opcode = nullptr;
+    for (unsigned i = 1; i < static_cast<unsigned>(Opcode::count); ++i) {
+      if (info(static_cast<Opcode>(i)).name == c.name) opcode = &info(static_cast<Opcode>(i));
+    }
+    REQUIRE(opcode != nullptr);
+    for (const WaveSize wave : {WaveSize::wave32, WaveSize::wave64}) {
+      for (unsigned abs = 0; abs < 8; abs += 3) {
+        Bench bench({Generation::gfx11, wave, VectorChoice::best});
+        for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) {
+          for (unsigned s = 1; s <= 3; ++s) bench.vgpr(s, lane) = bits(some_float(generator));
+        }
+        unsigned sources = 0;
+        for (const DataType type : opcode->src) sources += type != DataType::none ? 1 : 0;
+        const unsigned present = (1U << sources) - 1, neg = (abs * 5 + 1) & present;
+        const auto program = encode::vop3(c.name, 0, v(1), sources > 1 ? v(2) : 0, sources > 2 ? v(3) : 0,
+                                          {.abs = abs & present, .neg = neg});
+        REQUIRE_FALSE(bench.run(program));
+        for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) {
+          float in[3];
+          for (unsigned s = 0; s < 3; ++s) {
+            in[s] = number(bench.vgpr(s + 1, lane));
+            if ((abs & present) >> s & 1U) in[s] = std::fabs(in[s]);
+            if (neg >> s & 1U) in[s] = -in[s];
+          }
+          INFO(c.name << " lane " << lane << " of " << in[0] << " " << in[1] << " " << in[2]);
+          CHECK(bench.vgpr(0, lane) == bits(c.expected(in[0], in[1], in[2])));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("simulator f32: which NaN comes out, and signed zeros", "[simulator][wave]") {
+  struct Row {
+    const char* name;
+    std::uint32_t a, b, c, expected;
+  };
+  constexpr std::uint32_t quiet = 0x7FC12345U, signalling = 0x7F812345U, other = 0xFFC54321U, minus_zero = 0x80000000U;
+  const std::uint32_t inf = bits(infinity), one = bits(1.0F);
+  const Row rows[] = {
+      {"v_add_f32", quiet, one, 0, quiet},
+      {"v_add_f32", one, signalling, 0, signalling | 0x400000U},
+      {"v_add_f32", quiet, other, 0, quiet},
+      {"v_mul_f32", other, quiet, 0, other},
+      {"v_add_f32", inf, inf | minus_zero, 0, default_nan},
+      {"v_mul_f32", inf, 0, 0, default_nan},
+      {"v_fma_f32", inf, 0, quiet, quiet},
+      {"v_fma_f32", one, quiet, other, quiet},
+      {"v_fma_f32", other, quiet, one, other},
+      {"v_min_f32", quiet, one, 0, one},
+      {"v_min_f32", one, quiet, 0, one},
+      {"v_max_f32", signalling, one, 0, signalling | 0x400000U},
+      {"v_min_f32", minus_zero, 0, 0, minus_zero},
+      {"v_min_f32", 0, minus_zero, 0, minus_zero},
+      {"v_max_f32", minus_zero, 0, 0, 0},
+      {"v_med3_f32", quiet, one, inf, one},
+      {"v_sqrt_f32", one | minus_zero, 0, 0, default_nan},
+      {"v_log_f32", one | minus_zero, 0, 0, default_nan},
+      {"v_log_f32", 0, 0, 0, inf | minus_zero},
+      {"v_rcp_f32", minus_zero, 0, 0, inf | minus_zero},
+      {"v_rsq_f32", 0, 0, 0, inf},
+      {"v_sin_f32", inf, 0, 0, default_nan},
+      {"v_mul_dx9_zero_f32", 0, inf, 0, 0},
+  };
+  for (const Row& row : rows) {
+    Bench bench;
+    bench.set_vgpr(1, row.a);
+    bench.set_vgpr(2, row.b);
+    bench.set_vgpr(3, row.c);
+    const bool one_source = std::string(row.name).find("v_s") == 0 || std::string(row.name).find("v_r") == 0 ||
+                            std::string(row.name) == "v_log_f32";
+    const bool three = std::string(row.name).find("fma") != std::string::npos ||
+                       std::string(row.name).find("med3") != std::string::npos;
+    REQUIRE_FALSE(bench.run(encode::vop3(row.name, 0, v(1), one_source ? 0 : v(2), three ? v(3) : 0)));
+    INFO(row.name << " " << std::hex << row.a << " " << row.b << " " << row.c);
+    CHECK(bench.vgpr(0, 17) == row.expected);
+  }
+}
+
+TEST_CASE("simulator f32: denormals by mode, output modifiers, clamp", "[simulator][wave]") {
+  constexpr std::uint32_t keep = 0xF0U | 3U << 8U, flush = 0xC0U | 1U << 8U, ieee_off = 1U << 8U;
+  const float tiny = 1e-40F, small = 2e-38F;
+  const auto after = [](std::uint32_t mode, const std::vector<std::uint32_t>& words, float a, float b) {
+    Bench bench;
+    set_mode(bench, mode);
+    bench.set_vgpr(1, bits(a));
+    bench.set_vgpr(2, bits(b));
+    REQUIRE_FALSE(bench.run(words));
+    return number(bench.vgpr(0, 5));
+  };
+  const auto add = encode::vop3("v_add_f32", 0, v(1), v(2));
+  CHECK(after(keep, add, tiny, 0.0F) == tiny);
+  CHECK(after(flush, add, tiny, 0.0F) == 0.0F);
+  CHECK(after(keep, encode::vop3("v_mul_f32", 0, v(1), v(2)), small, 0.25F) == small * 0.25F);
+  CHECK(after(flush, encode::vop3("v_mul_f32", 0, v(1), v(2)), small, 0.25F) == 0.0F);
+  CHECK(after(flush, encode::vop3("v_max_f32", 0, v(1), v(2)), tiny, -1.0F) == 0.0F);
+  CHECK(after(keep, encode::vop3("v_max_f32", 0, v(1), v(2)), tiny, -1.0F) == tiny);
+  const auto equal_then_one = encode::join(
+      {{encode::vopc("v_cmp_eq_f32", v(1), v(2))}, encode::vop3("v_cndmask_b32", 0, 128, 242, operand::vcc_lo)});
+  CHECK(after(flush, equal_then_one, tiny, 0.0F) == 1.0F);
+  CHECK(after(keep, equal_then_one, tiny, 0.0F) == 0.0F);
+
+  CHECK(after(ieee_off, encode::vop3("v_add_f32", 0, v(1), v(2), 0, {.omod = 1}), 3.0F, 4.0F) == 14.0F);
+  CHECK(after(ieee_off, encode::vop3("v_add_f32", 0, v(1), v(2), 0, {.omod = 2}), 3.0F, 4.0F) == 28.0F);
+  CHECK(after(ieee_off, encode::vop3("v_add_f32", 0, v(1), v(2), 0, {.omod = 3}), 3.0F, 4.0F) == 3.5F);
+  CHECK(after(keep, encode::vop3("v_add_f32", 0, v(1), v(2), 0, {.omod = 1}), 3.0F, 4.0F) == 7.0F);
+  CHECK(after(keep, encode::vop3("v_add_f32", 0, v(1), v(2), 0, {.clamp = true}), 3.0F, 4.0F) == 1.0F);
+  CHECK(after(keep, encode::vop3("v_add_f32", 0, v(1), v(2), 0, {.clamp = true}), -3.0F, 1.0F) == 0.0F);
+  CHECK(after(keep, encode::vop3("v_add_f32", 0, v(1), v(2), 0, {.clamp = true}), 0.25F, 0.5F) == 0.75F);
+  CHECK(after(keep, encode::vop3("v_add_f32", 0, v(1), v(2), 0, {.clamp = true}), infinity, -infinity) == 0.0F);
+
+  constexpr std::uint32_t up = 0xF1U | 3U << 8U, down = 0xF2U | 3U << 8U, to_zero = 0xF3U | 3U << 8U;
+  CHECK(after(up, add, 1.0F, 1e-10F) == std::nextafter(1.0F, 2.0F));
+  CHECK(after(down, add, 1.0F, -1e-10F) == std::nextafter(1.0F, 0.0F));
+  CHECK(after(to_zero, add, -1.0F, 1e-10F) == std::nextafter(-1.0F, 0.0F));
+  CHECK(after(keep, add, 1.0F, 1e-10F) == 1.0F);
+}
+
+TEST_CASE("simulator: MODE is changed by instructions", "[simulator][wave]") {
+  Bench bench;
+  bench.set_vgpr(1, bits(1e-40F));
+  const unsigned host = _mm_getcsr();
+  // s_denorm_mode 12 flushes f32 and keeps the others; hwreg(MODE, 0, 8) then reads back.
+  REQUIRE_FALSE(bench.run(encode::join({encode::vop3("v_add_f32", 2, v(1), 128), {encode::sopp("s_denorm_mode", 0xC)},
+                                        encode::vop3("v_add_f32", 3, v(1), 128),
+                                        {encode::sopk("s_getreg_b32", 4, 1 | 7 << 11)},
+                                        {encode::sopp("s_round_mode", 1)},
+                                        {encode::sopk("s_getreg_b32", 5, 1 | 7 << 11)}})));
+  CHECK(bench.vgpr(2, 0) == bits(1e-40F));
+  CHECK(bench.vgpr(3, 0) == 0);
+  CHECK(bench.sgpr(4) == 0xC0);
+  CHECK(bench.sgpr(5) == 0xC1);
+  CHECK(_mm_getcsr() == host);
+}
+
+TEST_CASE("simulator: conversions between numbers", "[simulator][wave]") {
+  const auto convert = [](const char* name, std::uint32_t in) {
+    Bench bench;
+    bench.set_vgpr(1, in);
+    REQUIRE_FALSE(bench.run({encode::vop1(name, 0, v(1))}));
+    return bench.vgpr(0, 9);
+  };
+  CHECK(convert("v_cvt_f32_i32", 0x80000001U) == bits(-2147483647.0F));
+  CHECK(convert("v_cvt_f32_u32", 0xFFFFFFFFU) == bits(4294967296.0F));
+  CHECK(convert("v_cvt_f32_u32", 0x80000081U) == bits(static_cast<float>(0x80000081U)));
+  CHECK(convert("v_cvt_i32_f32", bits(-7.9F)) == static_cast<std::uint32_t>(-7));
+  CHECK(convert("v_cvt_i32_f32", bits(3e9F)) == 0x7FFFFFFFU);
+  CHECK(convert("v_cvt_i32_f32", bits(-infinity)) == 0x80000000U);
+  CHECK(convert("v_cvt_i32_f32", default_nan) == 0);
+  CHECK(convert("v_cvt_u32_f32", bits(-1.0F)) == 0);
+  CHECK(convert("v_cvt_u32_f32", bits(3e9F)) == 3000000000U);
+  CHECK(convert("v_cvt_u32_f32", bits(5e9F)) == 0xFFFFFFFFU);
+  CHECK(convert("v_cvt_nearest_i32_f32", bits(2.5F)) == 3);
+  CHECK(convert("v_cvt_floor_i32_f32", bits(-2.5F)) == static_cast<std::uint32_t>(-3));
+  CHECK(convert("v_cvt_f32_ubyte2", 0x12AB3456U) == bits(171.0F));
+  CHECK(convert("v_cvt_off_f32_i4", 0xF) == bits(-0.0625F));
+  CHECK(convert("v_cvt_off_f32_i4", 7) == bits(0.4375F));
+  CHECK(convert("v_frexp_exp_i32_f32", bits(12.0F)) == 4);
+  CHECK(convert("v_frexp_mant_f32", bits(-12.0F)) == bits(-0.75F));
+  CHECK(convert("v_frexp_exp_i32_f32", 1) == static_cast<std::uint32_t>(-148));
+  CHECK(convert("v_frexp_mant_f32", 1) == bits(0.5F));
+  CHECK(convert("v_frexp_exp_i32_f32", bits(infinity)) == 0);
+
+  Bench bench;
+  bench.set_vgpr64(2, 3, bits64(-1e10));
+  bench.set_vgpr64(4, 3, bits64(1.0 + 0x1p-30));
+  REQUIRE_FALSE(bench.run({encode::vop1("v_cvt_i32_f64", 0, v(2)), encode::vop1("v_cvt_u32_f64", 1, v(2)),
+                           encode::vop1("v_cvt_f32_f64", 6, v(4)), encode::vop1("v_frexp_exp_i32_f64", 7, v(2))}));
+  CHECK(bench.vgpr(0, 3) == 0x80000000U);
+  CHECK(bench.vgpr(1, 3) == 0);
+  CHECK(bench.vgpr(6, 3) == bits(1.0F));
+  CHECK(bench.vgpr(7, 3) == 34);
+}
+
+TEST_CASE("simulator f64: arithmetic on random numbers", "[simulator][wave]") {
+  std::mt19937_64 generator(2);
+  Bench bench;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    for (unsigned r = 2; r <= 6; r += 2) {
+      const std::uint64_t word = generator();
+      bench.set_vgpr64(r, lane, (word & 0x800FFFFFFFFFFFFFU) | (1000 + word % 50) << 52U);
+    }
+  }
+  REQUIRE_FALSE(bench.run(encode::join({
+      encode::vop3("v_add_f64", 10, v(2), v(4), 0, {.neg = 2}), encode::vop3("v_mul_f64", 12, v(2), v(4), 0, {.abs = 1}),
+      encode::vop3("v_fma_f64", 14, v(2), v(4), v(6)), encode::vop3("v_min_f64", 16, v(2), v(4)),
+      encode::vop3("v_ldexp_f64", 18, v(2), 193), encode::vop3("v_add_f64", 20, v(2), 242)})));
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const double a = number64(bench.vgpr64(2, lane)), b = number64(bench.vgpr64(4, lane)), c = number64(bench.vgpr64(6, lane));
+    CHECK(bench.vgpr64(10, lane) == bits64(a - b));
+    CHECK(bench.vgpr64(12, lane) == bits64(std::fabs(a) * b));
+    CHECK(bench.vgpr64(14, lane) == bits64(std::fma(a, b, c)));
+    CHECK(bench.vgpr64(16, lane) == bits64(std::fmin(a, b)));
+    CHECK(bench.vgpr64(18, lane) == bits64(a / 2));
+    CHECK(bench.vgpr64(20, lane) == bits64(a + 1.0));
+  }
+}
+
+// The sequence that compilers emit for an exact quotient.
+TEST_CASE("simulator: division in steps gives the rounded quotient", "[simulator][wave]") {
+  std::mt19937 generator(3);
+  Bench bench;
+  for (unsigned round = 0; round < 40; ++round) {
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      bench.vgpr(1, lane) = generator();  // numerator
+      bench.vgpr(2, lane) = generator();
+      if (round == 0) bench.vgpr(1, lane) = lane % 2 != 0 ? bits(0x1p-140F) : bits(3e38F);
+      if (round == 1) bench.vgpr(2, lane) = lane % 2 != 0 ? bits(0x1p-140F) : bits(3e38F);
+      if (round == 2) bench.vgpr(2, lane) = lane % 2 != 0 ? 0 : bits(infinity);
+    }
+    // v3: scaled denominator, v4: scaled numerator, v5: reciprocal and quotient
+    REQUIRE_FALSE(bench.run(encode::join({
+        encode::vop3sd("v_div_scale_f32", 3, operand::null, v(2), v(2), v(1)),
+        encode::vop3sd("v_div_scale_f32", 4, operand::vcc_lo, v(1), v(2), v(1)), {encode::vop1("v_rcp_f32", 5, v(3))},
+        encode::vop3("v_fma_f32", 6, v(3), v(5), 242, {.neg = 1}), encode::vop3("v_fma_f32", 5, v(6), v(5), v(5)),
+        encode::vop3("v_mul_f32", 7, v(4), v(5)), encode::vop3("v_fma_f32", 8, v(3), v(7), v(4), {.neg = 1}),
+        encode::vop3("v_fma_f32", 7, v(8), v(5), v(7)), encode::vop3("v_fma_f32", 8, v(3), v(7), v(4), {.neg = 1}),
+        encode::vop3("v_div_fmas_f32", 7, v(8), v(5), v(7)), encode::vop3("v_div_fixup_f32", 0, v(7), v(2), v(1))})));
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const float a = number(bench.vgpr(1, lane)), b = number(bench.vgpr(2, lane)), quotient = a / b;
+      INFO("round " << round << " lane " << lane << ": " << a << " / " << b);
+      if (std::isnan(quotient)) {
+        CHECK(std::isnan(number(bench.vgpr(0, lane))));
+      } else if (std::fabs(quotient) < std::numeric_limits<float>::min()) {
+        // A denormal quotient is rounded twice.
+        CHECK(std::fabs(number(bench.vgpr(0, lane)) - quotient) <= 0x1p-149F);
+      } else {
+        CHECK(bench.vgpr(0, lane) == bits(quotient));
+      }
+    }
+  }
+}
+
+TEST_CASE("simulator f16: every value widens exactly, and narrows back to itself", "[simulator][wave]") {
+  for (const VectorChoice choice : {VectorChoice::best, VectorChoice::portable}) {
+    Bench bench({Generation::gfx11, WaveSize::wave64, choice});
+    unsigned wrong = 0;
+    for (unsigned first = 0; first < 0x10000; first += 64) {
+      for (unsigned lane = 0; lane < 64; ++lane) bench.vgpr(1, lane) = first + lane;
+      REQUIRE_FALSE(bench.run({encode::vop1("v_cvt_f32_f16", 2, v(1)), encode::vop1("v_cvt_f16_f32", 3, v(2))}));
+      for (unsigned lane = 0; lane < 64; ++lane) {
+        const unsigned half = first + lane, exponent = half >> 10U & 31U, fraction = half & 0x3FFU;
+        const float sign = (half & 0x8000U) != 0 ? -1.0F : 1.0F;
+        float expected = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                       : std::ldexp(static_cast<float>(fraction | 0x400U), static_cast<int>(exponent) - 25);
+        if (exponent == 31) expected = fraction == 0 ? infinity : std::numeric_limits<float>::quiet_NaN();
+        if (std::isnan(expected)) {
+          wrong += bench.vgpr(2, lane) != ((half & 0x8000U) << 16U | 0x7FC00000U | fraction << 13U) ? 1 : 0;
+          wrong += (bench.vgpr(3, lane) & 0xFFFFU) != (half | 0x200U) ? 1 : 0;
+        } else {
+          wrong += bench.vgpr(2, lane) != bits(sign * expected) || (bench.vgpr(3, lane) & 0xFFFFU) != half ? 1 : 0;
+        }
+      }
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("simulator f16: results are rounded once", "[simulator][wave]") {
+  // The nearest half by search among neighbours, ties to even: nothing of the code under test.
+  const auto value_of = [](unsigned half) {
+    const unsigned exponent = half >> 10U & 31U, fraction = half & 0x3FFU;
+    return exponent == 0 ? std::ldexp(static_cast<long double>(fraction), -24)
+                         : std::ldexp(static_cast<long double>(fraction | 0x400U), static_cast<int>(exponent) - 25);
+  };
+  const auto nearest = [&](long double exact) {
+    const long double size = exact < 0 ? -exact : exact;
+    unsigned low = 0, high = 0x7C00U;  // the value of 0x7C00 is the power of two after the largest half
+    while (high - low > 1) {
+      const unsigned middle = (low + high) / 2;
+      (value_of(middle) <= size ? low : high) = middle;
+    }
+    const long double below = size - value_of(low), above = value_of(high) - size;
+    const unsigned chosen = below < above || (below == above && low % 2 == 0) ? low : high;
+    return chosen | (std::signbit(exact) ? 0x8000U : 0U);
+  };
+  std::mt19937 generator(4);
+  Bench bench;
+  unsigned wrong = 0;
+  for (unsigned round = 0; round < 100; ++round) {
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      for (unsigned r = 1; r <= 3; ++r) bench.vgpr(r, lane) = (generator() & 0x83FFU) | generator() % 26 << 10U | 0xABCD0000U;
+    }
+    bench.set_vgpr(4, 0x11110000U);
+    bench.set_vgpr(5, 0x2222U);
+    REQUIRE_FALSE(bench.run(encode::join({encode::vop3("v_fma_f16", 4, v(1), v(2), v(3)),
+                                          encode::vop3("v_mul_f16", 5, v(1), v(2), 0, {.op_sel = 8}),
+                                          encode::vop3("v_add_f16", 6, v(1), v(3))})));
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const auto operand_value = [&](unsigned r) {
+        const unsigned half = bench.vgpr(r, lane) & 0xFFFFU;
+        return (half & 0x8000U) != 0 ? -value_of(half & 0x7FFFU) : value_of(half);
+      };
+      const long double a = operand_value(1), b = operand_value(2), c = operand_value(3);
+      wrong += bench.vgpr(4, lane) != (0x11110000U | nearest(a * b + c)) ? 1 : 0;
+      wrong += bench.vgpr(5, lane) != (0x2222U | nearest(a * b) << 16U) ? 1 : 0;
+      wrong += (bench.vgpr(6, lane) & 0xFFFFU) != nearest(a + c) ? 1 : 0;
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+}  // namespace kiln::simulator::test

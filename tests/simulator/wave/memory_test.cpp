@@ -1,0 +1,312 @@
+// Memory instructions: every width and space, range checks, formats, atomics, faults.
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstring>
+
+#include "tests/simulator/wave/bench.hpp"
+
+namespace kiln::simulator::test {
+namespace {
+
+using encode::v;
+using U = std::uint32_t;
+using W = std::uint64_t;
+
+constexpr unsigned flat = 0, scratch = 1, global = 2, off = 124;
+
+std::vector<U> ramp(std::size_t count) {
+  std::vector<U> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = 0x81000000U + static_cast<U>(i) * 0x00010203U;
+  return values;
+}
+
+void set_descriptor(Bench& bench, unsigned at, W base, U stride, U records, U word3) {
+  bench.set_sgpr64(at, base);
+  bench.sgpr(at + 1) |= stride << 16;
+  bench.sgpr(at + 2) = records;
+  bench.sgpr(at + 3) = word3;
+}
+constexpr U raw = 3U << 28, by_index = 1U << 28;
+
+}  // namespace
+
+TEST_CASE("simulator global: loads of every width, side by side and scattered", "[simulator][wave]") {
+  const std::vector<U> data = ramp(4096);
+  for (const unsigned step : {16U, 68U, 508U}) {  // 508: most lanes in other pages, some over a page's end
+    for (const unsigned skew : {0U, 4U, 2U}) {
+      Bench bench;
+      const W address = bench.memory.allocate(data);
+      const auto* bytes = reinterpret_cast<const std::byte*>(data.data());
+      bench.set_sgpr64(2, address);
+      for (unsigned lane = 0; lane < 32; ++lane) {
+        bench.vgpr(1, lane) = lane * step + skew;
+        bench.set_vgpr64(2, lane, address + lane * step + skew);
+      }
+      bench.set_vgpr(30, 0xDDDDEEEE);
+      bench.set_vgpr(31, 0xDDDDEEEE);
+      REQUIRE_FALSE(bench.run(encode::join(
+          {encode::flat(global, "global_load_b32", 4, 1, 0, 2), encode::flat(global, "global_load_b64", 5, 2, 0, off, 8),
+           encode::flat(global, "global_load_b128", 8, 1, 0, 2, 16), encode::flat(flat, "flat_load_b96", 12, 2, 0, off, 4),
+           encode::flat(global, "global_load_u8", 20, 1, 0, 2, 3), encode::flat(global, "global_load_i8", 21, 1, 0, 2, 3),
+           encode::flat(global, "global_load_i16", 22, 2, 0, off, 2), encode::flat(global, "global_load_d16_hi_b16", 30, 1, 0, 2),
+           encode::flat(global, "global_load_d16_u8", 31, 1, 0, 2)})));
+      unsigned wrong = 0;
+      for (unsigned lane = 0; lane < 32; ++lane) {
+        const auto at = [&](unsigned offset, unsigned count) {
+          W value = 0;
+          std::memcpy(&value, bytes + lane * step + skew + offset, count);
+          return value;
+        };
+        wrong += bench.vgpr(4, lane) != at(0, 4);
+        wrong += bench.vgpr64(5, lane) != at(8, 8);
+        wrong += bench.vgpr64(8, lane) != at(16, 8) || bench.vgpr64(10, lane) != at(24, 8);
+        wrong += bench.vgpr64(12, lane) != at(4, 8) || bench.vgpr(14, lane) != at(12, 4);
+        wrong += bench.vgpr(20, lane) != at(3, 1);
+        wrong += bench.vgpr(21, lane) != static_cast<U>(static_cast<std::int8_t>(at(3, 1)));
+        wrong += bench.vgpr(22, lane) != static_cast<U>(static_cast<std::int16_t>(at(2, 2)));
+        wrong += bench.vgpr(30, lane) != (at(0, 2) << 16 | 0xEEEE);
+        wrong += bench.vgpr(31, lane) != (at(0, 1) | 0xDDDD0000);
+      }
+      INFO("step " << step << " skew " << skew);
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("simulator global: stores of every width, by active lanes alone", "[simulator][wave]") {
+  for (const W exec : {W{0xFFFFFFFF}, W{0x0FF0A5A5}}) {
+    Bench bench;
+    const W address = bench.memory.allocate(4 * 4096);
+    bench.set_exec(exec);
+    bench.set_sgpr64(2, address);
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      bench.vgpr(1, lane) = lane * 4;
+      bench.vgpr(2, lane) = lane * 300 + 4096;
+      for (unsigned r = 4; r < 8; ++r) bench.vgpr(r, lane) = lane * 1000 + r;
+    }
+    REQUIRE_FALSE(bench.run(encode::join({encode::flat(global, "global_store_b32", 0, 1, 4, 2),
+                                          encode::flat(global, "global_store_b128", 0, 2, 4, 2),
+                                          encode::flat(global, "global_store_b8", 0, 1, 5, 2, 1024),
+                                          encode::flat(global, "global_store_d16_hi_b16", 0, 1, 6, 2, 2048)})));
+    const std::vector<U> out = bench.memory.values<U>(address, 4096);
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const bool on = (exec >> lane & 1) != 0;
+      INFO("lane " << lane);
+      CHECK(out[lane] == (on ? lane * 1000 + 4 : 0));
+      for (unsigned r = 0; r < 4; ++r) CHECK(out[(lane * 300 + 4096) / 4 + r] == (on ? lane * 1000 + 4 + r : 0));
+      CHECK(out[256 + lane] == (on ? (lane * 1000 + 5) & 0xFF : 0));
+      CHECK(out[512 + lane] == (on ? (lane * 1000 + 6) >> 16 : 0));
+    }
+  }
+}
+
+TEST_CASE("simulator global: atomics return what was there", "[simulator][wave]") {
+  Bench bench;
+  const W address = bench.memory.allocate(4096);
+  bench.set_sgpr64(2, address);
+  bench.set_vgpr(1, 64);
+  bench.set_vgpr(2, 3);
+  for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(3, lane) = lane;       // new value
+  for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(4, lane) = lane;       // expected: 0 for the first lane alone
+  bench.set_vgpr64(6, 0, 5);
+  for (unsigned lane = 0; lane < 32; ++lane) bench.set_vgpr64(6, lane, W{5} << 32 | lane);
+  bench.set_vgpr(20, 0x3F800000);
+  REQUIRE_FALSE(bench.run(encode::join(
+      {encode::flat(global, "global_atomic_add_u32", 10, 1, 2, 2, 0, true),
+       encode::flat(global, "global_atomic_cmpswap_b32", 11, 1, 3, 2, 64, true),
+       encode::flat(global, "global_atomic_max_u64", 0, 1, 6, 2, 128),
+       encode::flat(global, "global_atomic_inc_u32", 12, 1, 2, 2, 192, true),
+       encode::flat(global, "global_atomic_add_f32", 0, 1, 20, 2, 256),
+       encode::flat(global, "global_atomic_min_i32", 0, 1, 4, 2, 320)})));
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    CHECK(bench.vgpr(10, lane) == lane * 3);
+    CHECK(bench.vgpr(11, lane) == 0);  // each finds the zero that the ones before it have left
+    CHECK(bench.vgpr(12, lane) == lane % 4);
+  }
+  const std::vector<U> out = bench.memory.values<U>(address, 1024);
+  CHECK(out[16] == 96);
+  CHECK(bench.memory.values<W>(address + 64 + 128, 1)[0] == (W{5} << 32 | 31));
+  CHECK(out[(64 + 256) / 4] == 0x42000000);
+  CHECK(out[(64 + 320) / 4] == 0);
+}
+
+TEST_CASE("simulator memory: faults name the address and the instruction", "[simulator][wave]") {
+  Bench bench;
+  const W address = bench.memory.allocate(4096), closed = bench.memory.allocate(4096, Rights::read_only);
+  const auto fault_of = [&](const std::vector<U>& words) {
+    const std::optional<Fault> fault = bench.run(words);
+    REQUIRE(fault);
+    return *fault;
+  };
+  bench.set_sgpr64(2, address);
+  for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = lane == 20 ? 4096 : 0;
+  const Fault unmapped = fault_of(encode::flat(global, "global_load_b32", 4, 1, 0, 2));
+  CHECK(unmapped.kind == FaultKind::unmapped);
+  CHECK(unmapped.address == address + 4096);
+  CHECK(unmapped.reason.find("global_load_b32") != std::string::npos);
+  bench.set_sgpr64(2, closed);
+  bench.set_vgpr(1, 8);
+  const Fault refused = fault_of(encode::flat(global, "global_store_b32", 0, 1, 4, 2));
+  CHECK(refused.kind == FaultKind::permission);
+  CHECK(refused.address == closed + 8);
+  bench.set_sgpr64(2, address);
+  bench.set_vgpr(1, 2);
+  CHECK(fault_of(encode::flat(global, "global_atomic_add_u32", 0, 1, 4, 2)).kind == FaultKind::misaligned);
+  bench.set_vgpr(1, 4094);
+  CHECK(fault_of(encode::ds("ds_store_b32", 0, 1, 4)).kind == FaultKind::overrun);
+  CHECK(fault_of(encode::ds("ds_load_b32", 4, 1, 0, 0, 8)).reason.find("of 4096") != std::string::npos);
+  bench.set_vgpr(1, 0);
+  CHECK(fault_of(encode::flat(scratch, "scratch_load_b32", 4, 1, 0, off)).kind == FaultKind::overrun);
+}
+
+TEST_CASE("simulator LDS: widths, pairs and atomics", "[simulator][wave]") {
+  Bench bench;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    bench.vgpr(1, lane) = lane * 8;
+    bench.set_vgpr64(2, lane, W{lane} << 40 | 7 * lane);
+    bench.vgpr(4, lane) = 0;
+    bench.vgpr(5, lane) = 1 + lane;
+  }
+  constexpr unsigned pair = 2 | 100 << 8;  // elements 2 and 100
+  REQUIRE_FALSE(bench.run(encode::join(
+      {encode::ds("ds_store_b64", 0, 1, 2), encode::ds("ds_load_b64", 10, 1, 0), encode::ds("ds_load_2addr_b32", 12, 1, 0, 0, 0 | 1 << 8),
+       encode::ds("ds_store_2addr_b32", 0, 1, 5, 3, pair), encode::ds("ds_load_2addr_b32", 14, 1, 0, 0, pair),
+       encode::ds("ds_add_rtn_u32", 16, 4, 5, 0, 2048), encode::ds("ds_max_u32", 0, 4, 5, 0, 2052),
+       encode::ds("ds_store_b8", 0, 4, 5, 0, 2060), encode::ds("ds_load_i8", 17, 4, 0, 0, 2060),
+       encode::ds("ds_cmpstore_rtn_b32", 18, 4, 5, 4, 2064)})));
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    INFO("lane " << lane);
+    CHECK(bench.vgpr64(10, lane) == (W{lane} << 40 | 7 * lane));
+    CHECK(bench.vgpr(12, lane) == 7 * lane);
+    CHECK(bench.vgpr(13, lane) == lane << 8);
+    CHECK(bench.vgpr(14, lane) == 1 + lane);
+    CHECK(bench.vgpr(15, lane) == lane << 8);
+    CHECK(bench.vgpr(16, lane) == lane * (lane + 1) / 2);
+    CHECK(bench.vgpr(17, lane) == 32);
+    CHECK(bench.vgpr(18, lane) == (lane == 0 ? 0 : 1));  // only the first finds the zero
+  }
+  U word;
+  std::memcpy(&word, bench.lds.data() + 2052, 4);
+  CHECK(word == 32);
+}
+
+TEST_CASE("simulator flat: one instruction reaches memory, LDS and scratch", "[simulator][wave]") {
+  Bench bench;
+  const W address = bench.memory.allocate(4096), place = bench.memory.allocate(4096);
+  bench.wave.scratch = {place, 2048, 0};
+  std::memset(bench.lds.data(), 0, bench.lds.size());
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const W where = lane % 3 == 0 ? address + lane * 4 : lane % 3 == 1 ? shared_aperture + lane * 4 : private_aperture + 12;
+    bench.set_vgpr64(1, lane, where);
+    bench.vgpr(3, lane) = 500 + lane;
+  }
+  REQUIRE_FALSE(bench.run(encode::join({encode::flat(flat, "flat_store_b32", 0, 1, 3, off), encode::flat(flat, "flat_load_b32", 4, 1, 0, off),
+                                        encode::flat(scratch, "scratch_load_b32", 5, 0, 0, off, 12)})));
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    INFO("lane " << lane);
+    CHECK(bench.vgpr(4, lane) == 500 + lane);
+    U word = 0;
+    if (lane % 3 == 0) std::memcpy(&word, bench.memory.host(address + lane * 4), 4);
+    if (lane % 3 == 1) std::memcpy(&word, bench.lds.data() + lane * 4, 4);
+    if (lane % 3 == 2) word = bench.vgpr(5, lane);
+    CHECK(word == 500 + lane);
+  }
+}
+
+TEST_CASE("simulator buffers: addresses, range checks and swizzle", "[simulator][wave]") {
+  const std::vector<U> data = ramp(1024);
+  Bench bench;
+  const W address = bench.memory.allocate(data);
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    bench.vgpr(1, lane) = lane * 4;
+    bench.vgpr(2, lane) = lane;      // index
+    bench.vgpr(3, lane) = lane % 4;  // offset within the structure
+  }
+  set_descriptor(bench, 8, address, 0, 100, raw);
+  set_descriptor(bench, 12, address, 16, 20, by_index);
+  bench.sgpr(20) = 8;
+  REQUIRE_FALSE(bench.run(encode::join({encode::mubuf("buffer_load_b32", 4, 1, 8, 128, 0, false, true),
+                                        encode::mubuf("buffer_load_b64", 6, 1, 8, 20, 4, false, true),
+                                        encode::mubuf("buffer_load_b32", 8, 2, 12, 128, 4, true, false),
+                                        encode::mubuf("buffer_load_u8", 9, 2, 12, 128, 0, true, true)})));
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    INFO("lane " << lane);
+    const auto word = [&](unsigned byte, unsigned limit) { return byte + 4 <= limit ? data[byte / 4] : 0; };
+    CHECK(bench.vgpr(4, lane) == word(lane * 4, 100));
+    CHECK(bench.vgpr(6, lane) == word(lane * 4 + 12, 100));
+    CHECK(bench.vgpr(7, lane) == word(lane * 4 + 16, 100));
+    CHECK(bench.vgpr(8, lane) == (lane < 20 ? data[lane * 4 + 1] : 0));
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(data.data());
+    CHECK(bench.vgpr(9, lane) == (lane < 20 ? bytes[lane * 16 + lane % 4] : 0));
+  }
+
+  // Swizzled as scratch is: words of one offset lie side by side for 32 lanes.
+  const W swizzled = bench.memory.allocate(8192);
+  set_descriptor(bench, 8, swizzled | W{1} << 62, 0, 8192, 2U << 21 | 1U << 23 | 2U << 28);
+  bench.set_vgpr(1, 12);
+  REQUIRE_FALSE(bench.run(encode::join({encode::mubuf("buffer_store_b32", 2, 1, 8, 128, 8, false, true),
+                                        encode::mubuf("buffer_load_b32", 5, 1, 8, 128, 8, false, true)})));
+  const std::vector<U> out = bench.memory.values<U>(swizzled, 2048);
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    CHECK(out[20 / 4 * 32 + lane] == lane);
+    CHECK(bench.vgpr(5, lane) == lane);
+  }
+
+  // Atomics beyond the end do nothing.
+  set_descriptor(bench, 8, address, 0, 64, raw);
+  for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = lane * 4;
+  bench.set_vgpr(10, 1);
+  REQUIRE_FALSE(bench.run(encode::mubuf("buffer_atomic_add_u32", 10, 1, 8, 128, 0, false, true, true)));
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    CHECK(bench.vgpr(10, lane) == (lane < 16 ? data[lane] : 0));
+    CHECK(bench.memory.values<U>(address, 32)[lane] == data[lane] + (lane < 16 ? 1 : 0));
+  }
+}
+
+TEST_CASE("simulator buffers: formatted elements", "[simulator][wave]") {
+  constexpr U identity = 4 | 5 << 3 | 6 << 6 | 7 << 9, swapped = 6 | 5 << 3 | 4 << 6 | 1 << 9;
+  constexpr U rgba8_unorm = 42, rgba16_float = 57, r32_uint = 20, rg16_sint = 28;
+  Bench bench;
+  const W address = bench.memory.allocate(4096);
+  const U texel = 0xFF804000;
+  const std::uint16_t halves[4] = {0x3C00, 0xC000, 0x3800, 0x0001};
+  std::memcpy(bench.memory.host(address), &texel, 4);
+  std::memcpy(bench.memory.host(address + 16), halves, 8);
+  bench.set_vgpr(1, 0);
+  set_descriptor(bench, 8, address, 4, 4, identity | rgba8_unorm << 12);
+  set_descriptor(bench, 12, address, 4, 4, swapped | rgba8_unorm << 12);
+  set_descriptor(bench, 16, address + 16, 8, 1, identity | rgba16_float << 12);
+  set_descriptor(bench, 20, address + 64, 4, 4, identity | r32_uint << 12);
+  set_descriptor(bench, 24, address + 80, 4, 4, identity | rg16_sint << 12);
+  bench.set_vgpr(30, 0xFFFF8001);
+  bench.set_vgpr(31, 77);
+  REQUIRE_FALSE(bench.run(encode::join(
+      {encode::mubuf("buffer_load_format_xyzw", 4, 1, 8, 128, 0, true, false), encode::mubuf("buffer_load_format_xyzw", 8, 1, 12, 128, 0, true, false),
+       encode::mubuf("buffer_load_format_xyzw", 12, 1, 16, 128, 0, true, false),
+       encode::mubuf("buffer_store_format_x", 31, 1, 20, 128, 0, true, false), encode::mubuf("buffer_load_format_xy", 16, 1, 20, 128, 0, true, false),
+       encode::mubuf("buffer_store_format_xy", 30, 1, 24, 128, 0, true, false), encode::mubuf("buffer_load_format_xyzw", 20, 1, 24, 128, 0, true, false)})));
+  const auto number = [&](unsigned r) {
+    float value;
+    std::memcpy(&value, &bench.vgpr(r, 0), 4);
+    return value;
+  };
+  CHECK(number(4) == 0.0F);
+  CHECK(number(5) == 64.0F / 255.0F);
+  CHECK(number(6) == 128.0F / 255.0F);
+  CHECK(number(7) == 1.0F);
+  CHECK(number(8) == 128.0F / 255.0F);
+  CHECK(number(10) == 0.0F);
+  CHECK(number(11) == 1.0F);
+  CHECK(number(12) == 1.0F);
+  CHECK(number(13) == -2.0F);
+  CHECK(number(14) == 0.5F);
+  CHECK(number(15) == 0x1p-24F);
+  CHECK(bench.vgpr(16, 0) == 77);
+  CHECK(bench.vgpr(17, 0) == 0);
+  CHECK(bench.vgpr(20, 0) == 0xFFFF8001);
+  CHECK(bench.vgpr(21, 0) == 77);
+  CHECK(bench.vgpr(22, 0) == 0);
+  CHECK(bench.vgpr(23, 0) == 1);
+}
+
+}  // namespace kiln::simulator::test

@@ -1,0 +1,108 @@
+// Programs: what is decoded, when it is decoded again, and what is refused.
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "tests/simulator/wave/bench.hpp"
+
+namespace kiln::simulator::test {
+namespace {
+
+using encode::v;
+
+constexpr std::uint32_t endpgm = 0xBFB00000;
+
+struct Code {  // one program over one memory, run again and again
+  FakeMemory memory;
+  SemanticsTable semantics{VectorChoice::best};
+  Program program{{Generation::gfx11, WaveSize::wave32}, semantics};
+
+  std::optional<Fault> lookup(std::uint64_t pc, std::uint64_t forgotten, const Block*& block) {
+    program.begin_dispatch(memory, forgotten);
+    CodePage* page = nullptr;
+    std::optional<Fault> fault;
+    block = program.find(pc, page, fault);
+    return fault;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("simulator programs: unchanged code keeps its blocks, changed code needs an invalidation", "[simulator][wave]") {
+  Code code;
+  std::vector<std::uint32_t> words(16, endpgm);
+  words[0] = encode::sopk("s_movk_i32", 2, 1);
+  const std::uint64_t pc = code.memory.allocate(words, Rights::execute);
+  const Block *first = nullptr, *second = nullptr;
+  REQUIRE_FALSE(code.lookup(pc, 0, first));
+  REQUIRE_FALSE(code.lookup(pc, 0, second));
+  CHECK(first == second);
+  REQUIRE_FALSE(code.lookup(pc, 1, second));
+  CHECK(first == second);
+  CHECK(first->instructions == 2);
+
+  const std::uint32_t other = encode::sopk("s_movk_i32", 2, 9);
+  std::memcpy(code.memory.host(pc), &other, 4);
+  const std::optional<Fault> stale = code.lookup(pc, 1, second);
+  REQUIRE(stale);
+  CHECK(stale->kind == FaultKind::hazard);
+  REQUIRE_FALSE(code.lookup(pc, 2, second));
+  CHECK(second->decoded[0].word == other);
+}
+
+TEST_CASE("simulator programs: an instruction may lie over a page's end", "[simulator][wave]") {
+  Code code;
+  std::vector<std::uint32_t> words(2048, endpgm);
+  words[1022] = encode::sopk("s_movk_i32", 2, 1);
+  words[1023] = encode::sop1("s_mov_b32", 3, encode::literal);
+  words[1024] = 0x12345678;
+  const std::uint64_t pc = code.memory.allocate(words, Rights::execute);
+  const Block* block = nullptr;
+  REQUIRE_FALSE(code.lookup(pc + 1022 * 4, 0, block));
+  CHECK(block->instructions == 2);
+  CHECK(block->decoded[1].instruction.literal == 0x12345678);
+  CHECK(block->end == pc + 1025 * 4);
+}
+
+TEST_CASE("simulator programs: what cannot run is a fault at its place", "[simulator][wave]") {
+  Bench bench;
+  const std::optional<Fault> unknown = bench.run({encode::sopk("s_movk_i32", 2, 5), 0xBE80FF00U | 0x4F00U, 0});
+  REQUIRE(unknown);
+  CHECK(unknown->kind == FaultKind::unknown_opcode);
+  CHECK(bench.sgpr(2) == 5);  // what stands before it has run
+
+  const std::optional<Fault> message = bench.run({encode::sopp("s_sendmsg", 1)});
+  REQUIRE(message);
+  CHECK(message->kind == FaultKind::unknown_opcode);
+  CHECK(message->reason.find("s_sendmsg") != std::string::npos);
+
+  const std::optional<Fault> past = bench.run({encode::sopp("s_code_end")});
+  REQUIRE(past);
+  CHECK(past->kind == FaultKind::overrun);
+
+  bench.set_vgpr(1, 3);
+  const std::optional<Fault> registers =
+      bench.run({encode::vop1("v_mov_b32", 2, v(1)), encode::vop1("v_mov_b32", 64, v(1))});
+  REQUIRE(registers);
+  CHECK(registers->kind == FaultKind::overrun);
+  CHECK(registers->reason.find("v64 of 64") != std::string::npos);
+  CHECK(bench.vgpr(2, 0) == 3);
+
+  const std::optional<Fault> hardware = bench.run({encode::sopk("s_getreg_b32", 2, 60)});
+  REQUIRE(hardware);
+  CHECK(hardware->kind == FaultKind::unknown_opcode);
+}
+
+TEST_CASE("simulator programs: code needs the right to execute", "[simulator][wave]") {
+  Code code;
+  const std::uint64_t pc = code.memory.allocate(std::vector<std::uint32_t>(16, endpgm), Rights::read_write);
+  const Block* block = nullptr;
+  const std::optional<Fault> fault = code.lookup(pc, 0, block);
+  REQUIRE(fault);
+  CHECK(fault->kind == FaultKind::permission);
+  CHECK(block == nullptr);
+  const std::optional<Fault> odd = code.lookup(pc + 2, 0, block);
+  REQUIRE(odd);
+  CHECK(odd->kind == FaultKind::misaligned);
+}
+
+}  // namespace kiln::simulator::test

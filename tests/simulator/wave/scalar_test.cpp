@@ -1,0 +1,204 @@
+// Scalar instructions: arithmetic and SCC, EXEC, branches and calls, loads.
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <functional>
+#include <random>
+
+#include "tests/simulator/wave/bench.hpp"
+
+namespace kiln::simulator::test {
+namespace {
+
+using U = std::uint32_t;
+using I = std::int32_t;
+using W = std::uint64_t;
+
+struct Result {
+  W value;
+  bool scc;
+};
+struct Case {
+  const char* name;
+  bool wide;  // 64-bit sources and result; the second source of a shift counts in its low word
+  std::function<Result(W, W, bool)> expected;
+};
+
+Result of(W value) { return {value, value != 0}; }
+Result word(U value) { return of(value); }
+
+}  // namespace
+
+TEST_CASE("simulator SALU: two sources on random numbers", "[simulator][wave]") {
+  const Case cases[] = {
+      {"s_add_u32", false, [](W a, W b, bool) { return Result{static_cast<U>(a + b), a + b > 0xFFFFFFFF}; }},
+      {"s_sub_u32", false, [](W a, W b, bool) { return Result{static_cast<U>(a - b), a < b}; }},
+      {"s_add_i32", false,
+       [](W a, W b, bool) {
+         const std::int64_t sum = std::int64_t{static_cast<I>(a)} + static_cast<I>(b);
+         return Result{static_cast<U>(sum), sum != static_cast<I>(sum)};
+       }},
+      {"s_sub_i32", false,
+       [](W a, W b, bool) {
+         const std::int64_t rest = std::int64_t{static_cast<I>(a)} - static_cast<I>(b);
+         return Result{static_cast<U>(rest), rest != static_cast<I>(rest)};
+       }},
+      {"s_addc_u32", false, [](W a, W b, bool c) { return Result{static_cast<U>(a + b + c), a + b + c > 0xFFFFFFFF}; }},
+      {"s_subb_u32", false, [](W a, W b, bool c) { return Result{static_cast<U>(a - b - c), a < b + c}; }},
+      {"s_lshl_b32", false, [](W a, W b, bool) { return word(static_cast<U>(a) << b % 32); }},
+      {"s_lshr_b64", true, [](W a, W b, bool) { return of(a >> b % 64); }},
+      {"s_ashr_i64", true, [](W a, W b, bool) { return of(static_cast<W>(static_cast<std::int64_t>(a) >> b % 64)); }},
+      {"s_ashr_i32", false, [](W a, W b, bool) { return word(static_cast<U>(static_cast<I>(a) >> b % 32)); }},
+      {"s_min_i32", false,
+       [](W a, W b, bool) {
+         const bool less = static_cast<I>(a) < static_cast<I>(b);
+         return Result{less ? a : b, less};
+       }},
+      {"s_max_u32", false, [](W a, W b, bool) { return Result{a > b ? a : b, a > b}; }},
+      {"s_and_b64", true, [](W a, W b, bool) { return of(a & b); }},
+      {"s_nand_b64", true, [](W a, W b, bool) { return of(~(a & b)); }},
+      {"s_xnor_b32", false, [](W a, W b, bool) { return word(~static_cast<U>(a ^ b)); }},
+      {"s_and_not1_b64", true, [](W a, W b, bool) { return of(a & ~b); }},
+      {"s_or_not1_b32", false, [](W a, W b, bool) { return word(static_cast<U>(a | ~b)); }},
+      {"s_mul_i32", false, [](W a, W b, bool c) { return Result{static_cast<U>(a * b), c}; }},
+      {"s_mul_hi_u32", false, [](W a, W b, bool c) { return Result{a * b >> 32, c}; }},
+      {"s_mul_hi_i32", false,
+       [](W a, W b, bool c) {
+         return Result{static_cast<U>(static_cast<W>(std::int64_t{static_cast<I>(a)} * static_cast<I>(b)) >> 32), c};
+       }},
+      {"s_lshl3_add_u32", false, [](W a, W b, bool) { return Result{static_cast<U>(a * 8 + b), a * 8 + b > 0xFFFFFFFF}; }},
+      {"s_cselect_b32", false, [](W a, W b, bool c) { return Result{c ? a : b, c}; }},
+      {"s_cselect_b64", true, [](W a, W b, bool c) { return Result{c ? a : b, c}; }},
+      {"s_bfe_u32", false,
+       [](W a, W b, bool) {
+         const unsigned at = b % 32, width = b >> 16 & 0x7F;
+         return of(width == 0 ? 0 : width >= 32 ? a >> at : (a >> at) & ((W{1} << width) - 1));
+       }},
+      {"s_pack_lh_b32_b16", false, [](W a, W b, bool c) { return Result{(a & 0xFFFF) | (b & 0xFFFF0000), c}; }},
+      {"s_absdiff_i32", false,
+       [](W a, W b, bool) {
+         const std::int64_t gap = std::int64_t{static_cast<I>(a)} - static_cast<I>(b);
+         return word(static_cast<U>(gap < 0 ? -gap : gap));
+       }},
+  };
+  std::mt19937_64 generator(1);
+  for (const Case& c : cases) {
+    for (unsigned round = 0; round < 60; ++round) {
+      Bench bench;
+      const W a = generator() >> (c.wide ? 0 : 32), b = generator() >> (c.wide ? 0 : 32);
+      bench.set_sgpr64(2, a);
+      bench.set_sgpr64(4, b);
+      bench.wave.scc = round % 2 != 0;
+      REQUIRE_FALSE(bench.run({encode::sop2(c.name, 6, 2, 4)}));
+      const Result expected = c.expected(a, b, round % 2 != 0);
+      INFO(c.name << std::hex << " " << a << " " << b);
+      CHECK((c.wide ? bench.wave.scalar64(6) : bench.sgpr(6)) == expected.value);
+      CHECK(bench.wave.scc == expected.scc);
+    }
+  }
+}
+
+TEST_CASE("simulator SALU: one source", "[simulator][wave]") {
+  const auto after = [](const char* name, W in, bool wide_result) {
+    Bench bench;
+    bench.set_sgpr64(2, in);
+    REQUIRE_FALSE(bench.run({encode::sop1(name, 6, 2)}));
+    return wide_result ? bench.wave.scalar64(6) : bench.sgpr(6);
+  };
+  CHECK(after("s_brev_b32", 0x80000001, false) == 0x80000001);
+  CHECK(after("s_brev_b64", 1, true) == W{1} << 63);
+  CHECK(after("s_ctz_i32_b64", W{1} << 40, false) == 40);
+  CHECK(after("s_clz_i32_u32", 0, false) == 0xFFFFFFFF);
+  CHECK(after("s_cls_i32", 0xFFFFFF00, false) == 24);
+  CHECK(after("s_sext_i32_i8", 0x80, false) == 0xFFFFFF80);
+  CHECK(after("s_bcnt1_i32_b64", 0xF0F0F0F0F0, false) == 20);
+  CHECK(after("s_quadmask_b32", 0x00F00102, false) == 0x25);
+  CHECK(after("s_wqm_b32", 0x00F00102, false) == 0x00F00F0F);
+  CHECK(after("s_bitreplicate_b64_b32", 5, true) == 0x33);
+  CHECK(after("s_abs_i32", 0xFFFFFFFE, false) == 2);
+  CHECK(after("s_not_b64", 1, true) == ~W{1});
+}
+
+TEST_CASE("simulator SALU: EXEC saved and changed, for both wave sizes", "[simulator][wave]") {
+  Bench narrow;
+  narrow.set_exec(0xFF00FF00);
+  narrow.sgpr(2) = 0x0FF00FF0;
+  REQUIRE_FALSE(narrow.run({encode::sop1("s_and_saveexec_b32", 6, 2)}));
+  CHECK(narrow.sgpr(6) == 0xFF00FF00);
+  CHECK(narrow.exec() == 0x0F000F00);
+  CHECK(narrow.wave.scc);
+
+  Bench wide({Generation::gfx11, WaveSize::wave64, VectorChoice::best});
+  wide.set_exec(0xFFFF0000FFFF0000);
+  wide.set_sgpr64(2, 0xFFFF0000FFFF0000);
+  REQUIRE_FALSE(wide.run({encode::sop1("s_and_not0_saveexec_b64", 6, 2), encode::sop1("s_or_saveexec_b64", 8, 6)}));
+  CHECK(wide.wave.scalar64(6) == 0xFFFF0000FFFF0000);
+  CHECK(wide.wave.scalar64(8) == 0);
+  CHECK(wide.exec() == 0xFFFF0000FFFF0000);
+}
+
+TEST_CASE("simulator SALU: branches, calls and immediates", "[simulator][wave]") {
+  Bench bench;
+  // A loop of ten rounds; a call over an instruction and back; a branch past what must not run.
+  REQUIRE_FALSE(bench.run({
+      encode::sopk("s_movk_i32", 2, 10),
+      encode::sopk("s_movk_i32", 3, 0),
+      encode::sop2("s_add_u32", 3, 3, 2),
+      encode::sopk("s_addk_i32", 2, -1),
+      encode::sopc("s_cmp_lg_u32", 2, 128),
+      encode::sopp("s_cbranch_scc1", -4),
+      encode::sopk("s_call_b64", 8, 3),      // to the s_add below
+      encode::sopk("s_mulk_i32", 3, 100),
+      encode::sopp("s_branch", 3),           // to the end
+      encode::sopk("s_movk_i32", 3, 1),
+      encode::sop2("s_add_u32", 3, 3, 129),  // one more
+      encode::sop1("s_setpc_b64", 0, 8),
+  }));
+  CHECK(bench.sgpr(3) == 5600);
+  CHECK(bench.sgpr(2) == 0);
+  CHECK(bench.wave.instructions > 40);
+
+  Bench vcc;
+  vcc.sgpr(operand::vcc_hi) = 1;  // wave32 looks at the low word alone
+  REQUIRE_FALSE(vcc.run({encode::sopp("s_cbranch_vccz", 1), encode::sopk("s_movk_i32", 3, 7), encode::sopk("s_cmovk_i32", 4, 5)}));
+  CHECK(vcc.sgpr(3) == 0);
+  CHECK(vcc.sgpr(4) == 0);
+}
+
+TEST_CASE("simulator: a program that never ends is left by its share", "[simulator][wave]") {
+  Bench bench;
+  const std::optional<Fault> fault = bench.run({encode::sopp("s_branch", -1)});
+  REQUIRE(fault);
+  CHECK(fault->kind == FaultKind::watchdog);
+}
+
+TEST_CASE("simulator SMEM: loads by address and by descriptor", "[simulator][wave]") {
+  Bench bench;
+  std::vector<U> data(2048);
+  for (unsigned i = 0; i < data.size(); ++i) data[i] = 1000 + i;
+  const W address = bench.memory.allocate(data);
+  bench.set_sgpr64(2, address);
+  bench.sgpr(4) = 16;
+  // A buffer of 24 bytes.
+  bench.set_sgpr64(8, address + 64);
+  bench.sgpr(10) = 24;
+  bench.sgpr(11) = 3U << 28;
+  REQUIRE_FALSE(bench.run(encode::join({encode::smem("s_load_b64", 20, 2, 8), encode::smem("s_load_b128", 24, 2, 4, 4),
+                                        encode::smem("s_load_b512", 32, 2, 4096 - 32),
+                                        encode::smem("s_buffer_load_b128", 52, 8, 12)})));
+  CHECK(bench.sgpr(20) == 1002);
+  CHECK(bench.sgpr(21) == 1003);
+  CHECK(bench.sgpr(24) == 1005);
+  for (unsigned i = 0; i < 16; ++i) CHECK(bench.sgpr(32 + i) == 1000 + 1016 + i);
+  CHECK(bench.sgpr(52) == 1019);
+  CHECK(bench.sgpr(54) == 1021);
+  CHECK(bench.sgpr(55) == 0);
+
+  bench.set_sgpr64(2, 0x123000);
+  const std::optional<Fault> fault = bench.run(encode::smem("s_load_b32", 20, 2, 0));
+  REQUIRE(fault);
+  CHECK(fault->kind == FaultKind::unmapped);
+  CHECK(fault->address == 0x123000);
+  CHECK(fault->reason.find("s_load_b32") != std::string::npos);
+}
+
+}  // namespace kiln::simulator::test

@@ -1,0 +1,193 @@
+// The foreign witnesses: compute shaders of ours, compiled and submitted by drivers that know nothing of this project,
+// Mesa's RADV (Vulkan) and radeonsi (OpenGL), on the simulated device; compared with what the same shaders give on the
+// processor (lavapipe, llvmpipe) and with what the specification says (expectations/).
+#include "witnesses/judge.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+
+namespace kiln::witness {
+namespace {
+
+const std::filesystem::path shader_folder = KILN_WITNESS_SHADERS;
+const std::filesystem::path out_folder = KILN_WITNESS_OUT;
+
+enum class Api : std::uint8_t { invalid = 0, vulkan, opengl };
+
+// One of Mesa's files for the Vulkan loader; empty where it is not installed.
+std::string driver_file(const std::string& driver) {
+  for (const char* folder : {"/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"}) {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+      if (entry.path().filename().string().rfind(driver, 0) == 0) return entry.path().string();
+    }
+  }
+  return {};
+}
+
+WitnessSetup setup_of(Api api, const std::string& name) {
+  WitnessSetup setup;
+  setup.name = name;
+  setup.out = out_folder / name;
+  setup.program = api == Api::vulkan ? KILN_WITNESS_VULKAN : KILN_WITNESS_OPENGL;
+  setup.arguments = {"--shaders", shader_folder.string()};
+  if (api == Api::vulkan) setup.arguments.insert(setup.arguments.end(), {"--spirv", KILN_WITNESS_SPIRV});
+  setup.environment = {{"MESA_SHADER_CACHE_DISABLE", "1"}, {"LD_PRELOAD", ""}, {"KILN_SIM_TARGET", ""}};
+  return setup;
+}
+
+WitnessRun run_software(Api api, const std::vector<ShaderCase>& cases) {
+  WitnessSetup setup = setup_of(api, api == Api::vulkan ? "lavapipe" : "llvmpipe");
+  if (api == Api::vulkan) {
+    setup.environment["VK_ICD_FILENAMES"] = driver_file("lvp_icd");
+    if (setup.environment["VK_ICD_FILENAMES"].empty()) return {{}, "lavapipe is not installed", {}, {}};
+  } else {
+    setup.arguments.insert(setup.arguments.end(), {"--device", "software"});
+  }
+  return run_witness(setup, cases);
+}
+
+WitnessRun run_simulated(Api api, const std::string& target, const std::string& queue,
+                         const std::vector<ShaderCase>& cases) {
+  const std::string driver = api == Api::vulkan ? "radv" : "radeonsi";
+  WitnessSetup setup = setup_of(api, driver + "-" + target + (queue == "graphics" ? "-graphics" : ""));
+  setup.environment["LD_PRELOAD"] = KILN_SIM_LIBRARY;
+  setup.environment["KILN_SIM_TARGET"] = target;
+  if (api == Api::vulkan) {
+    setup.arguments.insert(setup.arguments.end(), {"--queue", queue});
+    setup.environment["VK_ICD_FILENAMES"] = driver_file("radeon_icd");
+    if (setup.environment["VK_ICD_FILENAMES"].empty()) return {{}, "RADV is not installed", {}, {}};
+  } else {
+    setup.arguments.insert(setup.arguments.end(), {"--device", "hardware"});
+  }
+  return run_witness(setup, cases);
+}
+
+// The software renderers' answers are the same for every test here: asked for once a process.
+const WitnessRun& reference_of(Api api, const std::vector<ShaderCase>& cases) {
+  static const WitnessRun vulkan = run_software(Api::vulkan, cases);
+  static const WitnessRun opengl = run_software(Api::opengl, cases);
+  return api == Api::vulkan ? vulkan : opengl;
+}
+
+void report(const std::vector<std::string>& disagreements) {
+  for (const std::string& each : disagreements) FAIL_CHECK(each);
+}
+
+bool skipped(const WitnessRun& run, const std::string& name) {
+  if (!run.renderer.empty()) return false;
+  WARN("skipped: " << name << ": " << run.reason);
+  return true;
+}
+
+bool built(Api api) {
+  const bool has = *(api == Api::vulkan ? KILN_WITNESS_VULKAN : KILN_WITNESS_OPENGL) != '\0';
+  if (!has) WARN("skipped: the Vulkan runner is not built: libvulkan or glslangValidator was not found");
+  return has;
+}
+
+void check_simulated(Api api, const std::string& target, const std::string& queue, const std::string& chip) {
+  if (!built(api)) return;
+  if (!std::filesystem::exists(KILN_SIM_LIBRARY)) {
+    WARN("skipped: " KILN_SIM_LIBRARY " is not built");
+    return;
+  }
+  const auto cases = load_cases(shader_folder);
+  const Rules all = rules();
+  const WitnessRun run = run_simulated(api, target, queue, cases);
+  if (run.reason.find("not installed") != std::string::npos && skipped(run, "simulated " + target)) return;
+  INFO(run.reason);
+  REQUIRE(run.renderer.find(chip) != std::string::npos);  // it is the driver of the simulated device that answered
+  CHECK(count_of(run, Outcome::ok) >= 80);
+  report(against_rules(cases, all, run, Arithmetic::device));
+  const WitnessRun& reference = reference_of(api, cases);
+  if (!skipped(reference, "the software renderer")) report(against_renderer(cases, all, run, reference));
+}
+
+}  // namespace
+
+TEST_CASE("witnesses::expectations stand for cases that exist, and for most of them") {
+  const auto cases = load_cases(shader_folder);
+  std::size_t ruled = 0;
+  const Rules all = rules();
+  for (const ShaderCase& shader : cases) ruled += all.contains(shader.name) ? 1 : 0;
+  CHECK(ruled == all.size());
+  CHECK(ruled * 3 >= cases.size() * 2);
+  CHECK(cases.size() >= 80);
+}
+
+TEST_CASE("witnesses::a renderer that answers wrongly is told, and one that dies costs its case alone") {
+  const auto cases = load_cases(shader_folder);
+  const auto named = [&](const std::string& name) {
+    return *std::find_if(cases.begin(), cases.end(), [&](const ShaderCase& each) { return each.name == name; });
+  };
+  const ShaderCase shader = named("uint_arithmetic");
+  WitnessRun run;
+  run.renderer = "none";
+  run.out = out_folder / "wrong";
+  run.cases[shader.name] = {Outcome::ok, {}};
+  std::filesystem::create_directories(run.out);
+  Expected expected;
+  const Rules all = rules();
+  all.at(shader.name)(Given(shader), expected);
+  Bytes bytes = expected.of("r").at(0);
+  const auto write = [&] {
+    FILE* file = std::fopen((run.out / "uint_arithmetic.r.bin").c_str(), "wb");
+    std::fwrite(bytes.data(), 1, bytes.size(), file);
+    std::fclose(file);
+  };
+  write();
+  CHECK(against_rules({shader}, all, run, Arithmetic::device).empty());
+  bytes[4 * 77] ^= std::byte{1};
+  write();
+  const auto told = against_rules({shader}, all, run, Arithmetic::device);
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].find("uint_arithmetic.r[77]") == 0);
+
+  // A runner that ends by a signal at every case it begins: each is a failed one, and none is missing.
+  WitnessSetup setup = setup_of(Api::opengl, "dying");
+  setup.program = "/bin/sh";
+  setup.arguments = {"-c", R"(for each; do last=$each; done; while [ "$1" != --out ]; do shift; done
+    echo none > "$2/renderer.txt"; printf '%s\tbegun\t\n' "$3" >> "$2/status.txt"; echo ill; kill -SEGV $$)",
+                     "sh"};
+  const WitnessRun dead = run_witness(setup, {shader, named("crc32")});
+  CHECK(count_of(dead, Outcome::failed) == 2);
+  CHECK(dead.cases.at("crc32").text.find("signal 11: ill") != std::string::npos);
+}
+
+TEST_CASE("witnesses::lavapipe and llvmpipe answer as the specification says, and alike") {
+  const auto cases = load_cases(shader_folder);
+  const Rules all = rules();
+  const WitnessRun& opengl = reference_of(Api::opengl, cases);
+  if (!skipped(opengl, "llvmpipe")) {
+    CHECK(opengl.renderer.find("llvmpipe") != std::string::npos);
+    CHECK(count_of(opengl, Outcome::ok) >= 80);
+    report(against_rules(cases, all, opengl, Arithmetic::software));
+  }
+  if (!built(Api::vulkan)) return;
+  const WitnessRun& vulkan = reference_of(Api::vulkan, cases);
+  if (skipped(vulkan, "lavapipe")) return;
+  CHECK(vulkan.renderer.find("llvmpipe") != std::string::npos);
+  CHECK(count_of(vulkan, Outcome::ok) >= 80);
+  report(against_rules(cases, all, vulkan, Arithmetic::software));
+  if (!opengl.renderer.empty()) report(against_renderer(cases, all, opengl, vulkan));
+}
+
+TEST_CASE("witnesses::RADV on the simulated gfx1100") { check_simulated(Api::vulkan, "gfx1100", "compute", "GFX1100"); }
+
+TEST_CASE("witnesses::RADV on the simulated gfx1100, by the graphics ring") {
+  check_simulated(Api::vulkan, "gfx1100", "graphics", "GFX1100");
+}
+
+TEST_CASE("witnesses::RADV on the simulated gfx1030") { check_simulated(Api::vulkan, "gfx1030", "compute", "NAVI21"); }
+
+TEST_CASE("witnesses::radeonsi on the simulated gfx1100") {
+  check_simulated(Api::opengl, "gfx1100", "graphics", "gfx1100");
+}
+
+TEST_CASE("witnesses::radeonsi on the simulated gfx1030") {
+  check_simulated(Api::opengl, "gfx1030", "graphics", "navi21");
+}
+
+}  // namespace kiln::witness
