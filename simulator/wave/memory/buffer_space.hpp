@@ -30,7 +30,8 @@ class Buffer {
     for (unsigned i = 0; i < group; ++i) {
       const unsigned lane = half * group + i;
       index_[lane] = (indexed ? index[i] : 0) + (descriptor_.add_lane ? lane : 0);
-      offset_[lane] = (offset_given ? offset[i] : 0) + static_cast<Wide>(static_cast<std::int64_t>(op_.offset));
+      // 32 bits, as a lane's address in LDS is: a compiler's a[9 - i] is the register's -4 i and the instruction's 36.
+      offset_[lane] = (offset_given ? offset[i] : 0) + static_cast<Word>(op_.offset);
       outside |= inside(lane, 0, bytes) ? 0U : 1U << i;
       out.lane[i] = place(lane, 0);
     }

@@ -107,7 +107,8 @@ class Local {  // LDS by DS instructions
       const Word value = op_.kind[0] == SourceKind::none ? 0 : scalar_source32(wave_, op_, 0);
       for (unsigned i = 0; i < group; ++i) storage[i] = value;
     }
-    for (unsigned i = 0; i < group; ++i) out.lane[i] = static_cast<Wide>(base[i]) + offset_;
+    // The sum has 32 bits: compilers put a negative number in the register and what makes up for it in the offset.
+    for (unsigned i = 0; i < group; ++i) out.lane[i] = base[i] + offset_;
     for (Word left = out.active; left != 0; left &= left - 1) {
       const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
       if (out.lane[i] + bytes > wave_.lds.bytes) return beyond(out.lane[i], bytes);

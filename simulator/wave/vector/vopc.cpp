@@ -30,6 +30,8 @@ KILN_LANE Word class_of_half(Word bits) {
 KILN_LANE float number(float x) { return x; }
 KILN_LANE double number(double x) { return x; }
 KILN_LANE float number(Half x) { return x.value; }
+// Of type bool, which is what makes a result a mask; and without a branch.
+KILN_LANE bool either(bool a, bool b) { return (a | b) != 0; }
 
 // The sixteen conditions of one float type; each name is what it says of ordered numbers, n.. is the negation.
 template <class T>
@@ -39,17 +41,17 @@ struct Floats {
   static constexpr Semantics eq = lanes<[](T a, T b) { return number(a) == number(b); }>("");
   static constexpr Semantics le = lanes<[](T a, T b) { return number(a) <= number(b); }>("");
   static constexpr Semantics gt = lanes<[](T a, T b) { return (number(a) > number(b)); }>("");
-  static constexpr Semantics lg = lanes<[](T a, T b) { return (number(a) < number(b)) | (number(a) > number(b)); }>("");
+  static constexpr Semantics lg = lanes<[](T a, T b) { return either(number(a) < number(b), number(a) > number(b)); }>("");
   static constexpr Semantics ge = lanes<[](T a, T b) { return (number(a) >= number(b)); }>("");
   static constexpr Semantics o = lanes<[](T a, T b) {
-    return (number(a) == number(a)) & (number(b) == number(b));
+    return !either(number(a) != number(a), number(b) != number(b));
   }>("");
   static constexpr Semantics u = lanes<[](T a, T b) {
-    return (number(a) != number(a)) | (number(b) != number(b));
+    return either(number(a) != number(a), number(b) != number(b));
   }>("");
   static constexpr Semantics nge = lanes<[](T a, T b) { return !(number(a) >= number(b)); }>("");
   static constexpr Semantics nlg = lanes<[](T a, T b) {
-    return !((number(a) < number(b)) | (number(a) > number(b)));
+    return !either(number(a) < number(b), number(a) > number(b));
   }>("");
   static constexpr Semantics ngt = lanes<[](T a, T b) { return !(number(a) > number(b)); }>("");
   static constexpr Semantics nle = lanes<[](T a, T b) { return !(number(a) <= number(b)); }>("");

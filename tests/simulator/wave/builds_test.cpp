@@ -111,7 +111,11 @@ TEST_CASE("simulator vectors: both builds agree bit for bit", "[simulator][wave]
 
 // What the table names and the simulator does not do is listed here by name: nothing falls out of it unseen.
 TEST_CASE("simulator opcodes: all that the decoder knows are executed, but for these", "[simulator][wave]") {
-  const std::vector<std::string> left_out = {"v_trig_preop_f64", "v_mqsad_u32_u8"};
+  const std::vector<std::string> left_out = {
+      "v_trig_preop_f64", "v_mqsad_u32_u8",                // no compiler at hand emits them
+      "s_subvector_loop_begin", "s_subvector_loop_end",    // wave64 in two passes over a loop, which nothing here runs
+      "v_clrexcp",                                         // exceptions are not modelled
+      "ds_consume", "ds_append"};                          // which half of M0 is the base in LDS is not settled
   const SemanticsTable table(VectorChoice::best);
   for (unsigned i = 1; i < static_cast<unsigned>(Opcode::count); ++i) {
     const OpcodeInfo& opcode = info(static_cast<Opcode>(i));

@@ -316,6 +316,69 @@ TEST_CASE("simulator: division in steps gives the rounded quotient", "[simulator
   }
 }
 
+TEST_CASE("simulator f64: division in steps gives the rounded quotient", "[simulator][wave]") {
+  constexpr double special[] = {0.0, -0.0, 0x1p-1074, -0x1p-1050, 0x1p-1022, 0x1.8p-1000, 1.0, -3.0, 0x1p1000, 0x1.fffffffffffffp1023,
+                                std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+  constexpr unsigned count = sizeof special / sizeof special[0];
+  std::mt19937_64 generator(5);
+  Bench bench;
+  for (unsigned round = 0; round < 40; ++round) {
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const unsigned pair = round * 32 + lane;
+      bench.set_vgpr64(2, lane, pair < count * count ? bits64(special[pair / count]) : generator());
+      bench.set_vgpr64(4, lane, pair < count * count ? bits64(special[pair % count]) : generator());
+    }
+    // v6: scaled denominator, v8: scaled numerator, v10: reciprocal, v14: quotient
+    REQUIRE_FALSE(bench.run(encode::join({
+        encode::vop3sd("v_div_scale_f64", 6, operand::null, v(4), v(4), v(2)),
+        encode::vop3sd("v_div_scale_f64", 8, operand::vcc_lo, v(2), v(4), v(2)), {encode::vop1("v_rcp_f64", 10, v(6))},
+        encode::vop3("v_fma_f64", 12, v(6), v(10), 242, {.neg = 1}), encode::vop3("v_fma_f64", 10, v(10), v(12), v(10)),
+        encode::vop3("v_fma_f64", 12, v(6), v(10), 242, {.neg = 1}), encode::vop3("v_fma_f64", 10, v(10), v(12), v(10)),
+        encode::vop3("v_mul_f64", 14, v(8), v(10)), encode::vop3("v_fma_f64", 16, v(6), v(14), v(8), {.neg = 1}),
+        encode::vop3("v_div_fmas_f64", 14, v(16), v(10), v(14)), encode::vop3("v_div_fixup_f64", 18, v(14), v(4), v(2))})));
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const double a = number64(bench.vgpr64(2, lane)), b = number64(bench.vgpr64(4, lane)), quotient = a / b;
+      const std::uint64_t got = bench.vgpr64(18, lane);
+      INFO("round " << round << " lane " << lane << ": " << a << " / " << b);
+      if (std::isnan(quotient)) {
+        CHECK(std::isnan(number64(got)));
+      } else if (std::fabs(quotient) < std::numeric_limits<double>::min()) {
+        CHECK(std::fabs(number64(got) - quotient) <= 0x1p-1074);
+      } else {
+        CHECK(got == bits64(quotient));
+      }
+    }
+  }
+}
+
+TEST_CASE("simulator: a quotient beyond its type is rounded as MODE says", "[simulator][wave]") {
+  const struct {
+    unsigned rounding;  // nearest, up, down, to zero
+    std::uint32_t large, large_negative, small, small_negative;
+  } rows[] = {{0, 0x7F800000, 0xFF800000, 0, 0x80000000},
+              {1, 0x7F800000, 0xFF7FFFFF, 1, 0x80000000},
+              {2, 0x7F7FFFFF, 0xFF800000, 0, 0x80000001},
+              {3, 0x7F7FFFFF, 0xFF7FFFFF, 0, 0x80000000}};
+  for (const auto& row : rows) {
+    Bench bench;
+    const unsigned host = _mm_getcsr();
+    bench.wave.set_mode(0xF0U | row.rounding);
+    _mm_setcsr(host);
+    bench.set_vgpr(1, 0x7FC00000);  // what the steps before give
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const bool overflows = lane % 2 == 0;
+      bench.vgpr(2, lane) = bits(overflows ? 0x1p-100F : 0x1p100F);
+      bench.vgpr(3, lane) = bits((overflows ? 0x1p100F : 0x1p-100F) * (lane % 4 < 2 ? 1.0F : -1.0F));
+    }
+    REQUIRE_FALSE(bench.run(encode::vop3("v_div_fixup_f32", 4, v(1), v(2), v(3))));
+    INFO("rounding " << row.rounding);
+    CHECK(bench.vgpr(4, 0) == row.large);
+    CHECK(bench.vgpr(4, 1) == row.small);
+    CHECK(bench.vgpr(4, 2) == row.large_negative);
+    CHECK(bench.vgpr(4, 3) == row.small_negative);
+  }
+}
+
 TEST_CASE("simulator f16: every value widens exactly, and narrows back to itself", "[simulator][wave]") {
   for (const VectorChoice choice : {VectorChoice::best, VectorChoice::portable}) {
     Bench bench({Generation::gfx11, WaveSize::wave64, choice});

@@ -213,6 +213,28 @@ TEST_CASE("simulator flat: one instruction reaches memory, LDS and scratch", "[s
   }
 }
 
+// A compiler's a[31 - i] is -4 i in a register and 124 in the instruction.
+TEST_CASE("simulator memory: a register and an offset are added in 32 bits", "[simulator][wave]") {
+  const std::vector<U> data = ramp(64);
+  for (const int step : {4, -4}) {
+    Bench bench;
+    set_descriptor(bench, 8, bench.memory.allocate(data), 0, 256, raw);
+    std::memcpy(bench.lds.data(), data.data(), 256);
+    for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = static_cast<U>(step * static_cast<int>(lane) - 8);
+    REQUIRE_FALSE(bench.run(encode::join({encode::mubuf("buffer_load_b32", 4, 1, 8, 128, 132, false, true),
+                                          encode::ds("ds_load_b32", 5, 1, 0, 0, 132)})));
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      INFO("step " << step << " lane " << lane);
+      const U value = data[static_cast<std::size_t>(31 + static_cast<int>(lane) * step / 4)];
+      CHECK(bench.vgpr(4, lane) == value);
+      CHECK(bench.vgpr(5, lane) == value);
+    }
+    const std::optional<Fault> below = bench.run(encode::ds("ds_load_b32", 5, 1, 0, 0, 4));
+    REQUIRE(below);
+    CHECK(below->kind == FaultKind::overrun);
+  }
+}
+
 TEST_CASE("simulator buffers: addresses, range checks and swizzle", "[simulator][wave]") {
   const std::vector<U> data = ramp(1024);
   Bench bench;
