@@ -12,7 +12,10 @@ namespace kiln::simulator::memory_unit {
 class Buffer {
  public:
   Buffer(Wave& wave, const Op& op)
-      : wave_(wave), op_(op), global_(wave, op), descriptor_(wave.scalar + op.sdst, wave.generation),
+      : wave_(wave),
+        op_(op),
+        global_(wave, op),
+        descriptor_(wave.scalar + op.sdst, wave.generation),
         scalar_offset_(op.kind[2] == SourceKind::none ? 0 : scalar_source32(wave, op, 2)) {}
 
   const BufferDescriptor& descriptor() const { return descriptor_; }
@@ -74,7 +77,9 @@ class Buffer {
     }
     return true;
   }
-  std::byte* pointer(unsigned lane, Wide address, unsigned bytes) const { return global_.pointer(lane, address, bytes); }
+  std::byte* pointer(unsigned lane, Wide address, unsigned bytes) const {
+    return global_.pointer(lane, address, bytes);
+  }
   const std::byte* linear_read(Wide address, unsigned bytes) const { return global_.linear_read(address, bytes); }
   std::byte* linear_write(Wide address, unsigned bytes) const { return global_.linear_write(address, bytes); }
 
@@ -85,9 +90,12 @@ class Buffer {
     switch (descriptor_.range_check) {
       case RangeCheck::index_and_offset:
         return index_[lane] < descriptor_.records && (descriptor_.stride == 0 || end <= descriptor_.stride);
-      case RangeCheck::index: return index_[lane] < descriptor_.records;
-      case RangeCheck::none_if_records: return descriptor_.records != 0;
-      case RangeCheck::raw: break;
+      case RangeCheck::index:
+        return index_[lane] < descriptor_.records;
+      case RangeCheck::none_if_records:
+        return descriptor_.records != 0;
+      case RangeCheck::raw:
+        break;
     }
     if (structured) return index_[lane] < descriptor_.records && end <= descriptor_.stride;
     if (descriptor_.element_bytes != 0) return end <= descriptor_.records;

@@ -9,7 +9,7 @@ struct Single {
   using Float = float;
   using Bits = Word;
   static constexpr int exponent_shift = 23, exponent_mask = 0xFF, bias = 127;
-  static constexpr int far_apart = 96;      // exponents of numerator and denominator: the quotient is near the largest
+  static constexpr int far_apart = 96;  // exponents of numerator and denominator: the quotient is near the largest
   static constexpr int small_numerator = 23, step = 64, lowest_quotient = -150;
   static constexpr Bits sign = 0x80000000U, infinity = 0x7F800000U;
   static constexpr unsigned rounding_shift = mode_bit::round32;
@@ -68,10 +68,11 @@ Scaled<F> scale(typename F::Bits value, typename F::Bits denominator, typename F
   const int numerator_exponent = exponent<F>(numerator), denominator_exponent = exponent<F>(denominator);
   const auto fraction = [](Bits bits) { return bits & ((Bits{1} << F::exponent_shift) - 1); };
   // 1/d is denormal where d > 2^(bias-1): its own exponent field then is 2*bias-1 or above.
-  const bool reciprocal_denormal =
-      denominator_exponent != F::exponent_mask &&
-      (denominator_exponent > 2 * F::bias - 1 || (denominator_exponent == 2 * F::bias - 1 && fraction(denominator) != 0));
-  const int quotient = numerator_exponent - denominator_exponent - (fraction(numerator) < fraction(denominator) ? 1 : 0);
+  const bool reciprocal_denormal = denominator_exponent != F::exponent_mask &&
+                                   (denominator_exponent > 2 * F::bias - 1 ||
+                                    (denominator_exponent == 2 * F::bias - 1 && fraction(denominator) != 0));
+  const int quotient =
+      numerator_exponent - denominator_exponent - (fraction(numerator) < fraction(denominator) ? 1 : 0);
   const bool quotient_denormal = quotient + F::bias <= 0;
   if (numerator_exponent - denominator_exponent >= F::far_apart) {
     return {value == denominator ? up : value, true};
@@ -95,8 +96,8 @@ typename F::Bits underflow(typename F::Bits sign, unsigned rounding) {
   return sign | (rounding == (sign == 0 ? 1U : 2U) ? 1U : 0U);
 }
 
-// A quotient beyond the scaling's reach comes out of the steps as NaN (infinity minus infinity), while neither numerator
-// nor denominator is one: it is the overflow.
+// A quotient beyond the scaling's reach comes out of the steps as NaN (infinity minus infinity), while neither
+// numerator nor denominator is one: it is the overflow.
 template <class F>
 typename F::Bits fixed(typename F::Bits value, typename F::Bits denominator, typename F::Bits numerator,
                        unsigned rounding) {
