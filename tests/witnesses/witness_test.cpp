@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include <cstdlib>
+#include <future>
 
 namespace kiln::witness {
 namespace {
@@ -48,12 +49,16 @@ WitnessRun run_software(Api api, const std::vector<ShaderCase>& cases) {
   return run_witness(setup, cases);
 }
 
-WitnessRun run_simulated(Api api, const std::string& target, const std::string& queue,
+enum class Waves : std::uint8_t { invalid = 0, as_the_driver_likes, wave32 };
+
+WitnessRun run_simulated(Api api, const std::string& target, const std::string& queue, Waves waves,
                          const std::vector<ShaderCase>& cases) {
   const std::string driver = api == Api::vulkan ? "radv" : "radeonsi";
-  WitnessSetup setup = setup_of(api, driver + "-" + target + (queue == "graphics" ? "-graphics" : ""));
+  WitnessSetup setup = setup_of(api, driver + "-" + target + (queue == "graphics" ? "-graphics" : "") +
+                                         (waves == Waves::wave32 ? "-wave32" : ""));
   setup.environment["LD_PRELOAD"] = KILN_SIM_LIBRARY;
   setup.environment["KILN_SIM_TARGET"] = target;
+  setup.environment["RADV_PERFTEST"] = waves == Waves::wave32 ? "cswave32" : "";
   if (api == Api::vulkan) {
     setup.arguments.insert(setup.arguments.end(), {"--queue", queue});
     setup.environment["VK_ICD_FILENAMES"] = driver_file("radeon_icd");
@@ -64,11 +69,24 @@ WitnessRun run_simulated(Api api, const std::string& target, const std::string& 
   return run_witness(setup, cases);
 }
 
+struct References {
+  WitnessRun vulkan, opengl;
+};
+
+// Side by side: each is a process that compiles on one thread.
+References run_references(const std::vector<ShaderCase>& cases) {
+  References references;
+  std::future<WitnessRun> opengl =
+      std::async(std::launch::async, [&cases] { return run_software(Api::opengl, cases); });
+  references.vulkan = run_software(Api::vulkan, cases);
+  references.opengl = opengl.get();
+  return references;
+}
+
 // The software renderers' answers are the same for every test here: asked for once a process.
 const WitnessRun& reference_of(Api api, const std::vector<ShaderCase>& cases) {
-  static const WitnessRun vulkan = run_software(Api::vulkan, cases);
-  static const WitnessRun opengl = run_software(Api::opengl, cases);
-  return api == Api::vulkan ? vulkan : opengl;
+  static const References references = run_references(cases);
+  return api == Api::vulkan ? references.vulkan : references.opengl;
 }
 
 void report(const std::vector<std::string>& disagreements) {
@@ -87,7 +105,8 @@ bool built(Api api) {
   return has;
 }
 
-void check_simulated(Api api, const std::string& target, const std::string& queue, const std::string& chip) {
+void check_simulated(Api api, const std::string& target, const std::string& queue, const std::string& chip,
+                     Waves waves = Waves::as_the_driver_likes) {
   if (!built(api)) return;
   if (!std::filesystem::exists(KILN_SIM_LIBRARY)) {
     WARN("skipped: " KILN_SIM_LIBRARY " is not built");
@@ -95,7 +114,7 @@ void check_simulated(Api api, const std::string& target, const std::string& queu
   }
   const auto cases = load_cases(shader_folder);
   const Rules all = rules();
-  const WitnessRun run = run_simulated(api, target, queue, cases);
+  const WitnessRun run = run_simulated(api, target, queue, waves, cases);
   if (run.reason.find("not installed") != std::string::npos && skipped(run, "simulated " + target)) return;
   INFO(run.reason);
   REQUIRE(run.renderer.find(chip) != std::string::npos);  // it is the driver of the simulated device that answered
@@ -178,6 +197,10 @@ TEST_CASE("witnesses::RADV on the simulated gfx1100") { check_simulated(Api::vul
 
 TEST_CASE("witnesses::RADV on the simulated gfx1100, by the graphics ring") {
   check_simulated(Api::vulkan, "gfx1100", "graphics", "GFX1100");
+}
+
+TEST_CASE("witnesses::RADV on the simulated gfx1100, by waves of 32") {
+  check_simulated(Api::vulkan, "gfx1100", "compute", "GFX1100", Waves::wave32);
 }
 
 TEST_CASE("witnesses::RADV on the simulated gfx1030") { check_simulated(Api::vulkan, "gfx1030", "compute", "NAVI21"); }

@@ -26,7 +26,8 @@ DispatchState gather(const Machine& machine, std::array<std::uint32_t, 3> groups
   state.rsrc3 = from.get(rsrc3);
   state.resource_limits = from.get(resource_limits);
   state.tmpring_size = from.get(tmpring_size);
-  if (machine.gfx11()) state.scratch_base = sign_extended(joined(from.get(scratch_low), from.get(scratch_high)) << 8);
+  if (machine.gfx11())
+    state.scratch_base = sign_extended(joined(from.get(scratch_low), from.get(scratch_high) & 0xFF) << 8);
   for (std::uint32_t at = 0; at < 16; ++at) state.user_data[at] = from.get(user_data_0 + at * 4);
   for (std::uint32_t at = 0; at < 3; ++at) state.num_thread[at] = from.get(num_thread_x + at * 4);
   for (std::uint32_t at = 0; at < 3; ++at) state.start[at] = from.get(start_x + at * 4);
@@ -53,7 +54,11 @@ std::string why_not(const Machine& machine, const DispatchState& state) {
   }
   if (state.program == 0) return "COMPUTE_PGM is 0";
   if (machine.registers.get(program_high) > 0xFF) return "COMPUTE_PGM_HI has more than 8 bits";
-  if (machine.registers.get(scratch_high) > 0xFF) return "COMPUTE_DISPATCH_SCRATCH_BASE_HI has more than 8 bits";
+  // Mesa's drivers write the base's whole upper part; of addresses above the hole that is ones above the 8 bits.
+  const std::uint32_t scratch_top = machine.registers.get(scratch_high);
+  if (scratch_top > 0xFF && scratch_top >> 7 != 0x1FFFF) {
+    return "COMPUTE_DISPATCH_SCRATCH_BASE_HI has more than 8 bits, and they are not the sign's";
+  }
   if (field(state.rsrc1, 20, 20) != 0) return "COMPUTE_PGM_RSRC1.PRIV is set";
   if (field(state.rsrc2, 6, 6) != 0) return "COMPUTE_PGM_RSRC2.TRAP_PRESENT is set: there is no trap handler";
   if (field(state.rsrc2, 0, 0) != 0) {
@@ -106,7 +111,8 @@ Outcome dispatch_indirect(Machine& machine, const Packet& packet) {
     if (!machine.indirect_base) return packet.refuse(FaultKind::bad_state, "no SET_BASE came before it in this job");
     address = *machine.indirect_base + packet.body[0];
   } else {
-    if (!is_high_half(packet.body[1])) return packet.refuse(FaultKind::unknown_packet, 1, "an address of more than 48 bits");
+    if (!is_high_half(packet.body[1]))
+      return packet.refuse(FaultKind::unknown_packet, 1, "an address of more than 48 bits");
     address = sign_extended(joined(packet.body[0], packet.body[1]));
   }
   if (address % 4 != 0)

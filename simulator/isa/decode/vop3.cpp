@@ -134,7 +134,9 @@ void decode_vop3(Frame& frame) {
   take_sources(frame, line, second);
   const unsigned dst = field(first, 7, 0);
   if (line.dst == DataType::mask || out.has(flag::scalar_dst)) {
-    out.dst = frame.scalar(dst, line.dst);
+    // v_cmpx writes EXEC alone, whatever the field says. LLVM 15 leaves it 0 on gfx10.3; later compilers name EXEC.
+    const bool unnamed = out.has(flag::exec_out) && dst == 0;
+    out.dst = frame.scalar(unnamed ? operand::exec_lo : dst, line.dst);
     if (out.has(flag::exec_out) && out.dst.code != operand::exec_lo) frame.refuse("its destination is EXEC alone");
     if (out.has(flag::scalar_dst) && !out.src[0].is_vgpr()) frame.refuse("reads a lane of a VGPR", 1);
   } else {

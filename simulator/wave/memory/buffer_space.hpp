@@ -12,7 +12,10 @@ namespace kiln::simulator::memory_unit {
 class Buffer {
  public:
   Buffer(Wave& wave, const Op& op)
-      : wave_(wave), op_(op), global_(wave, op), descriptor_(wave.scalar + op.sdst, wave.generation),
+      : wave_(wave),
+        op_(op),
+        global_(wave, op),
+        descriptor_(wave.scalar + op.sdst, wave.generation),
         scalar_offset_(op.kind[2] == SourceKind::none ? 0 : scalar_source32(wave, op, 2)) {}
 
   const BufferDescriptor& descriptor() const { return descriptor_; }
@@ -30,7 +33,8 @@ class Buffer {
     for (unsigned i = 0; i < group; ++i) {
       const unsigned lane = half * group + i;
       index_[lane] = (indexed ? index[i] : 0) + (descriptor_.add_lane ? lane : 0);
-      offset_[lane] = (offset_given ? offset[i] : 0) + static_cast<Wide>(static_cast<std::int64_t>(op_.offset));
+      // 32 bits, as a lane's address in LDS is: a compiler's a[9 - i] is the register's -4 i and the instruction's 36.
+      offset_[lane] = (offset_given ? offset[i] : 0) + static_cast<Word>(op_.offset);
       outside |= inside(lane, 0, bytes) ? 0U : 1U << i;
       out.lane[i] = place(lane, 0);
     }
@@ -73,7 +77,9 @@ class Buffer {
     }
     return true;
   }
-  std::byte* pointer(unsigned lane, Wide address, unsigned bytes) const { return global_.pointer(lane, address, bytes); }
+  std::byte* pointer(unsigned lane, Wide address, unsigned bytes) const {
+    return global_.pointer(lane, address, bytes);
+  }
   const std::byte* linear_read(Wide address, unsigned bytes) const { return global_.linear_read(address, bytes); }
   std::byte* linear_write(Wide address, unsigned bytes) const { return global_.linear_write(address, bytes); }
 
@@ -84,9 +90,12 @@ class Buffer {
     switch (descriptor_.range_check) {
       case RangeCheck::index_and_offset:
         return index_[lane] < descriptor_.records && (descriptor_.stride == 0 || end <= descriptor_.stride);
-      case RangeCheck::index: return index_[lane] < descriptor_.records;
-      case RangeCheck::none_if_records: return descriptor_.records != 0;
-      case RangeCheck::raw: break;
+      case RangeCheck::index:
+        return index_[lane] < descriptor_.records;
+      case RangeCheck::none_if_records:
+        return descriptor_.records != 0;
+      case RangeCheck::raw:
+        break;
     }
     if (structured) return index_[lane] < descriptor_.records && end <= descriptor_.stride;
     if (descriptor_.element_bytes != 0) return end <= descriptor_.records;

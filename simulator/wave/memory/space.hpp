@@ -1,9 +1,9 @@
 // Spaces: how the instructions of each family form their lanes' addresses, and how an address is reached.
 //
 // A space is made for one instruction. addresses() fills in 32 lanes; load(), store() and pointer() reach one lane's
-// bytes, whatever page they lie in. Where side_by_side() finds the active lanes so, linear_read() and linear_write() give
-// all of them at once, or null. What fails otherwise has recorded its fault with the wave.
-// Thread-safety: as Wave's. Ownership: borrows wave and Op.
+// bytes, whatever page they lie in. Where side_by_side() finds the active lanes so, linear_read() and linear_write()
+// give all of them at once, or null. What fails otherwise has recorded its fault with the wave. Thread-safety: as
+// Wave's. Ownership: borrows wave and Op.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ inline constexpr unsigned word_bytes = 4;
 
 struct Addresses {
   alignas(64) Wide lane[group];
-  Word active = 0;   // lanes to reach
+  Word active = 0;       // lanes to reach
   Word outside = 0;      // active lanes beyond a buffer: an atomic does nothing and returns zero
   bool careful = false;  // every lane by load() and store(), which know of what lies outside or apart
 };
@@ -107,7 +107,8 @@ class Local {  // LDS by DS instructions
       const Word value = op_.kind[0] == SourceKind::none ? 0 : scalar_source32(wave_, op_, 0);
       for (unsigned i = 0; i < group; ++i) storage[i] = value;
     }
-    for (unsigned i = 0; i < group; ++i) out.lane[i] = static_cast<Wide>(base[i]) + offset_;
+    // The sum has 32 bits: compilers put a negative number in the register and what makes up for it in the offset.
+    for (unsigned i = 0; i < group; ++i) out.lane[i] = base[i] + offset_;
     for (Word left = out.active; left != 0; left &= left - 1) {
       const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
       if (out.lane[i] + bytes > wave_.lds.bytes) return beyond(out.lane[i], bytes);
@@ -155,7 +156,9 @@ class Local {  // LDS by DS instructions
 class Scratch {
  public:
   Scratch(Wave& wave, const Op& op)
-      : wave_(wave), op_(op), global_(wave, op),
+      : wave_(wave),
+        op_(op),
+        global_(wave, op),
         base_(wave.generation == Generation::gfx11 ? wave.scratch.base : wave.flat_scratch) {}
 
   bool addresses(unsigned half, unsigned, Addresses& out) const {

@@ -9,9 +9,12 @@ struct Single {
   using Float = float;
   using Bits = Word;
   static constexpr int exponent_shift = 23, exponent_mask = 0xFF, bias = 127;
-  static constexpr int far_apart = 96;      // exponents of numerator and denominator: the quotient is near the largest
-  static constexpr int small_numerator = 23, step = 64, underflow = -150;
+  static constexpr int far_apart = 96;  // exponents of numerator and denominator: the quotient is near the largest
+  static constexpr int small_numerator = 23, step = 64, lowest_quotient = -150;
   static constexpr Bits sign = 0x80000000U, infinity = 0x7F800000U;
+  static constexpr unsigned rounding_shift = mode_bit::round32;
+  static bool flushes_in(const Wave& wave) { return wave.flush_in32; }
+  static bool flushes_out(const Wave& wave) { return wave.flush_out32; }
   static float scaled(float x, int by) { return __builtin_scalbnf(x, by); }
 };
 struct Double {
@@ -19,8 +22,11 @@ struct Double {
   using Bits = Wide;
   static constexpr int exponent_shift = 52, exponent_mask = 0x7FF, bias = 1023;
   static constexpr int far_apart = 768;
-  static constexpr int small_numerator = 53, step = 128, underflow = -1075;
+  static constexpr int small_numerator = 53, step = 128, lowest_quotient = -1075;
   static constexpr Bits sign = 0x8000000000000000U, infinity = 0x7FF0000000000000U;
+  static constexpr unsigned rounding_shift = mode_bit::round16_64;
+  static bool flushes_in(const Wave& wave) { return wave.flush_in16; }
+  static bool flushes_out(const Wave& wave) { return wave.flush_out16; }
   static double scaled(double x, int by) { return __builtin_scalbn(x, by); }
 };
 
@@ -62,10 +68,11 @@ Scaled<F> scale(typename F::Bits value, typename F::Bits denominator, typename F
   const int numerator_exponent = exponent<F>(numerator), denominator_exponent = exponent<F>(denominator);
   const auto fraction = [](Bits bits) { return bits & ((Bits{1} << F::exponent_shift) - 1); };
   // 1/d is denormal where d > 2^(bias-1): its own exponent field then is 2*bias-1 or above.
-  const bool reciprocal_denormal =
-      denominator_exponent != F::exponent_mask &&
-      (denominator_exponent > 2 * F::bias - 1 || (denominator_exponent == 2 * F::bias - 1 && fraction(denominator) != 0));
-  const int quotient = numerator_exponent - denominator_exponent - (fraction(numerator) < fraction(denominator) ? 1 : 0);
+  const bool reciprocal_denormal = denominator_exponent != F::exponent_mask &&
+                                   (denominator_exponent > 2 * F::bias - 1 ||
+                                    (denominator_exponent == 2 * F::bias - 1 && fraction(denominator) != 0));
+  const int quotient =
+      numerator_exponent - denominator_exponent - (fraction(numerator) < fraction(denominator) ? 1 : 0);
   const bool quotient_denormal = quotient + F::bias <= 0;
   if (numerator_exponent - denominator_exponent >= F::far_apart) {
     return {value == denominator ? up : value, true};
@@ -78,8 +85,22 @@ Scaled<F> scale(typename F::Bits value, typename F::Bits denominator, typename F
   return {value, false};
 }
 
+// What a quotient too large or too small for its type becomes. MODE's rounding: nearest, up, down, to zero.
 template <class F>
-typename F::Bits fixed(typename F::Bits value, typename F::Bits denominator, typename F::Bits numerator) {
+typename F::Bits overflow(typename F::Bits sign, unsigned rounding) {
+  const bool away = rounding == 0 || rounding == (sign == 0 ? 1U : 2U);
+  return sign | (away ? F::infinity : F::infinity - 1);
+}
+template <class F>
+typename F::Bits underflow(typename F::Bits sign, unsigned rounding) {
+  return sign | (rounding == (sign == 0 ? 1U : 2U) ? 1U : 0U);
+}
+
+// A quotient beyond the scaling's reach comes out of the steps as NaN (infinity minus infinity), while neither
+// numerator nor denominator is one: it is the overflow.
+template <class F>
+typename F::Bits fixed(typename F::Bits value, typename F::Bits denominator, typename F::Bits numerator,
+                       unsigned rounding) {
   using Bits = typename F::Bits;
   const Bits sign = (denominator ^ numerator) & F::sign;
   const Bits d = denominator & ~F::sign, n = numerator & ~F::sign;
@@ -90,15 +111,20 @@ typename F::Bits fixed(typename F::Bits value, typename F::Bits denominator, typ
   }
   if (d == 0 || n == F::infinity) return sign | F::infinity;
   if (d == F::infinity || n == 0) return sign;
-  if (exponent<F>(numerator) - exponent<F>(denominator) < F::underflow) return sign;
-  if (is_nan(value)) return value;
+  if (exponent<F>(numerator) - exponent<F>(denominator) < F::lowest_quotient) return underflow<F>(sign, rounding);
+  if (is_nan(value)) return overflow<F>(sign, rounding);
   return sign | (value & ~F::sign);
 }
 
 template <class F>
 void sources(Wave& wave, const Op& op, unsigned half, typename F::Bits (&storage)[3][group],
              const typename F::Bits* (&lanes)[3]) {
-  for (unsigned s = 0; s < 3; ++s) lanes[s] = lanes_of<typename F::Float>(wave, op, s, half, storage[s]);
+  for (unsigned s = 0; s < 3; ++s) {
+    lanes[s] = lanes_of<typename F::Float>(wave, op, s, half, storage[s]);
+    if (!F::flushes_in(wave)) continue;  // these work on bits, so the processor's own flushing does not see them
+    for (unsigned i = 0; i < group; ++i) storage[s][i] = flushed(lanes[s][i]);
+    lanes[s] = storage[s];
+  }
 }
 void store(Wave& wave, const Op& op, unsigned half, Word mask, Word* out) {
   if (op.output != 0) finish(wave, op, out);
@@ -165,14 +191,15 @@ Next div_fmas(Wave& wave, const Op& op) {
 
 template <class F>
 Next div_fixup(Wave& wave, const Op& op) {
+  const unsigned rounding = wave.mode >> F::rounding_shift & 3U;
   for (unsigned half = 0; half < wave.halves; ++half) {
     const Word mask = wave.exec(half);
     if (mask == 0) continue;
     alignas(64) typename F::Bits storage[3][group], out[group];
     const typename F::Bits* in[3];
     sources<F>(wave, op, half, storage, in);
-    for (unsigned i = 0; i < group; ++i) out[i] = fixed<F>(in[0][i], in[1][i], in[2][i]);
-    if (sizeof(out[0]) == 4 ? wave.flush_out32 : wave.flush_out16) {
+    for (unsigned i = 0; i < group; ++i) out[i] = fixed<F>(in[0][i], in[1][i], in[2][i], rounding);
+    if (F::flushes_out(wave)) {
       for (unsigned i = 0; i < group; ++i) out[i] = flushed(out[i]);
     }
     store(wave, op, half, mask, out);

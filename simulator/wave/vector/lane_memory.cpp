@@ -39,9 +39,10 @@ bool side_by_side_local(Wave& wave, const Op& op, unsigned half, Word bytes, Wor
   if (op.kind[0] != SourceKind::row) return false;
   const Word* low = wave.row(op.reg[0], half);
   const Word start = low[first] - first * bytes;
-  if (start > low[first] || start + group * bytes < start) return false;
   if (differing(low, start, bytes, mask) != 0) return false;
-  base = static_cast<Wide>(start) + offset;
+  const Word sum = start + offset;  // of 32 bits; the lanes must not pass their end
+  if (sum + group * bytes < sum) return false;
+  base = sum;
   return (base & 3U) == 0;
 }
 

@@ -306,6 +306,23 @@ KILN_LANE Float finished(Float value, unsigned omod, bool clamp, bool dx10) {
   for (unsigned i = 0; i < group; ++i) out[i] = double_to_half_slow(values[i], rounding, saturate);
 }
 
+// The highest bit of every lane, lane 0 lowest. REQUIRES: aligned to 32 bytes.
+KILN_LANE Word highest_bits(const Word* values) {
+  Word bits = 0;
+#if defined(__AVX2__)
+  for (unsigned i = 0; i < group; i += 8) {
+    const __m256i eight = _mm256_load_si256(reinterpret_cast<const __m256i*>(values + i));
+    bits |= static_cast<Word>(_mm256_movemask_ps(_mm256_castsi256_ps(eight))) << i;
+  }
+#else
+  for (unsigned i = 0; i < group; i += 4) {
+    const __m128i four = _mm_load_si128(reinterpret_cast<const __m128i*>(values + i));
+    bits |= static_cast<Word>(_mm_movemask_ps(_mm_castsi128_ps(four))) << i;
+  }
+#endif
+  return bits;
+}
+
 // --- one pass over 32 lanes
 
 template <auto Body, class... T>
@@ -382,9 +399,9 @@ KILN_LANE Word pass(Wave& wave, const Op& op, unsigned half, Word mask) {
   if constexpr (n > 2) c = lanes_of<T2>(wave, op, 2, half, storage2);
 
   if constexpr (__is_same(Result, bool)) {
-    Word bits = 0;
-    for (unsigned i = 0; i < group; ++i) bits |= lane<Body>(wave, a, b, c, i) ? 1U << i : 0U;
-    return bits & mask;
+    alignas(64) Word holds[group];
+    for (unsigned i = 0; i < group; ++i) holds[i] = lane<Body>(wave, a, b, c, i) ? ~0U : 0U;
+    return highest_bits(holds) & mask;
   } else if constexpr (__is_same(Result, float)) {
     alignas(64) Word out[group];
     Word unordered = 0;
@@ -545,7 +562,9 @@ Next quick(Wave& wave, const Op& op) {
       }
     };
     if constexpr (__is_same(Result, bool)) {
-      for (unsigned i = 0; i < group; ++i) bits[half] |= value_of(i) ? 1U << i : 0U;
+      alignas(64) Word holds[group];
+      for (unsigned i = 0; i < group; ++i) holds[i] = value_of(i) ? ~0U : 0U;
+      bits[half] = highest_bits(holds);
     } else {
       alignas(64) Word out[group];
       if constexpr (__is_same(Result, float)) {

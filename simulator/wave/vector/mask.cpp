@@ -51,20 +51,20 @@ Next carrying(Wave& wave, const Op& op) {
     const Word* a = words(wave, op, 0, half, storage[0]);
     const Word* b = words(wave, op, 1, half, storage[1]);
     const Word carry_in = (Kind & with_carry) != 0 ? mask_source(wave, op, half) : 0;
-    Word carry_out = 0;
+    alignas(64) Word carried[group];  // in the highest bit
     for (unsigned i = 0; i < group; ++i) {
       const Word x = (Kind & subtract_reversed) != 0 ? b[i] : a[i];
       const Word y = (Kind & subtract_reversed) != 0 ? a[i] : b[i];
       const Word carry = carry_in >> i & 1U;
       if constexpr ((Kind & (subtract | subtract_reversed)) != 0) {
         out[i] = x - y - carry;
-        carry_out |= (x < y) | ((x == y) & (carry != 0)) ? 1U << i : 0U;
+        carried[i] = (~x & y) | (~(x ^ y) & out[i]);
       } else {
-        const Word sum = x + y;
-        out[i] = sum + carry;
-        carry_out |= (sum < x) | (out[i] < sum) ? 1U << i : 0U;
+        out[i] = x + y + carry;
+        carried[i] = (x & y) | ((x | y) & ~out[i]);
       }
     }
+    const Word carry_out = highest_bits(carried);
     if (clamp) {
       const Word limit = (Kind & (subtract | subtract_reversed)) != 0 ? 0U : ~0U;
       for (unsigned i = 0; i < group; ++i) out[i] = (carry_out >> i & 1U) != 0 ? limit : out[i];

@@ -45,6 +45,17 @@ TEST_CASE("simulator command processor: a dispatch hands over the registers as t
   CHECK(bench.processor->counters().dispatches == 1);
 }
 
+TEST_CASE("simulator command processor: the scratch base may have its sign's ones above its bits") {
+  Bench bench;
+  CHECK_FALSE(bench.run(Bench::sound_state() + set_sh(0xB840, {0x0012'3456, 0xFF'FF80}) + run_once));
+  REQUIRE(engine_record().dispatches.size() == 1);
+  CHECK(engine_record().dispatches[0].scratch_base == 0xFFFF'8000'1234'5600);
+  for (const std::uint32_t high : {0x100U, 0xFF'FF00U, 0x7F'FF80U, 0xFFFF'FF80U}) {
+    CHECK_THAT(refusal(Bench::sound_state() + set_sh(0xB840, {0x0012'3456, high}) + run_once),
+               Catch::Contains("SCRATCH_BASE_HI"));
+  }
+}
+
 TEST_CASE("simulator command processor: gfx10.3 has four mask registers and no scratch base") {
   Bench bench(Generation::gfx10_3);
   CHECK_FALSE(bench.run(Bench::sound_state(Generation::gfx10_3) + run_once));

@@ -46,8 +46,10 @@ TEST_CASE("simulator engine: registers that hardware would hang on are refused",
   CHECK(refused([](DispatchState& s) { s.rsrc2 |= 17U << 1; }).reason.find("17 of 16") != std::string::npos);
   CHECK(refused([](DispatchState& s) { s.rsrc2 |= 200U << 15; }).kind == FaultKind::overrun);
   CHECK(refused([](DispatchState& s) { s.rsrc2 |= 1; }).reason.find("TMPRING_SIZE") != std::string::npos);
-  CHECK(refused([](DispatchState& s) { s.rsrc2 |= 1; s.tmpring_size = 1 | 1U << 12; }).reason.find("SCRATCH_BASE") !=
-        std::string::npos);
+  CHECK(refused([](DispatchState& s) {
+          s.rsrc2 |= 1;
+          s.tmpring_size = 1 | 1U << 12;
+        }).reason.find("SCRATCH_BASE") != std::string::npos);
   CHECK(refused([](DispatchState& s) {
           s.rsrc2 |= 1;
           s.tmpring_size = 1 | 1U << 12;
@@ -72,7 +74,10 @@ TEST_CASE("simulator engine: groups that are empty, partial, or counted in threa
   CHECK(counted([](DispatchState& s) { s.groups = {4, 0, 1}; }) == Counts(0, 0));
   CHECK(counted([](DispatchState& s) { s.groups = {4, 3, 2}; }) == Counts(24, 24));
   CHECK(counted([](DispatchState& s) { s.num_thread[0] = 100; }) == Counts(1, 4));
-  CHECK(counted([](DispatchState& s) { s.num_thread[0] = 100; s.initiator &= ~wave32; }) == Counts(1, 2));
+  CHECK(counted([](DispatchState& s) {
+          s.num_thread[0] = 100;
+          s.initiator &= ~wave32;
+        }) == Counts(1, 2));
   // 5 groups of 64 threads, the last of 16: one wave.
   CHECK(counted([](DispatchState& s) {
           s.num_thread[0] = 64 | 16U << 16;
@@ -138,7 +143,8 @@ TEST_CASE("simulator engine: waves that have ended do not hold up a barrier", "[
 }
 
 TEST_CASE("simulator engine: SGPRs at entry follow the registers", "[simulator][compute]") {
-  // s_store does not exist on gfx11, so a lane writes them: v_mov_b32 v1, s[2+i] · global_store_b32 v2, v1, s[0:1] offset
+  // s_store does not exist on gfx11, so a lane writes them: v_mov_b32 v1, s[2+i] · global_store_b32 v2, v1, s[0:1]
+  // offset
   std::vector<U> words = {0x7E040280};  // v_mov_b32 v2, 0
   for (U i = 0; i < 6; ++i) {
     words.push_back(0x7E020200U | (2 + i));

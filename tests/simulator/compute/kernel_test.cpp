@@ -11,7 +11,8 @@ namespace kiln::simulator::test {
 namespace {
 
 // Runs `body` with every build of a kernel.
-void for_each_build(const std::string& file, const std::string& name, const std::function<void(const KernelCode&)>& body) {
+void for_each_build(const std::string& file, const std::string& name,
+                    const std::function<void(const KernelCode&)>& body) {
   for (const std::string target : {"gfx1100", "gfx1030"}) {
     INFO(name << " for " << target);
     const std::optional<KernelCode> kept = kept_kernel(target, name);
@@ -114,7 +115,8 @@ TEST_CASE("simulator kernels: lanes that leave a loop at different times", "[sim
     std::vector<std::uint32_t> in(256), expected(256);
     for (unsigned i = 0; i < 256; ++i) {
       in[i] = 1 + i * 37;
-      for (std::uint32_t value = in[i]; value != 1; ++expected[i]) value = (value & 1U) != 0 ? 3 * value + 1 : value / 2;
+      for (std::uint32_t value = in[i]; value != 1; ++expected[i])
+        value = (value & 1U) != 0 ? 3 * value + 1 : value / 2;
     }
     const std::uint64_t out = launcher.memory.allocate(256 * 4);
     Arguments arguments;
@@ -216,7 +218,8 @@ TEST_CASE("simulator kernels: 3x3 convolution with no error against ordered fma"
           for (unsigned t = 0; t < 9; ++t) {
             const int y = static_cast<int>(at / width + t / 3) - 1, x = static_cast<int>(at % width + t % 3) - 1;
             const bool inside = y >= 0 && y < static_cast<int>(height) && x >= 0 && x < static_cast<int>(width);
-            const float value = inside ? in[c * size + static_cast<unsigned>(y) * width + static_cast<unsigned>(x)] : 0.0F;
+            const float value =
+                inside ? in[c * size + static_cast<unsigned>(y) * width + static_cast<unsigned>(x)] : 0.0F;
             sum = std::fma(value, weights[(k * channels + c) * 9 + t], sum);
           }
         }

@@ -6,7 +6,12 @@ namespace {
 constexpr std::uint32_t scratch_waves = 64;
 
 enum Property : unsigned {  // of a kernel descriptor, in the order of their user SGPRs
-  private_segment_buffer = 0, dispatch_pointer, queue_pointer, kernarg_pointer, dispatch_id, flat_scratch_init,
+  private_segment_buffer = 0,
+  dispatch_pointer,
+  queue_pointer,
+  kernarg_pointer,
+  dispatch_id,
+  flat_scratch_init,
   private_segment_size
 };
 
@@ -49,10 +54,18 @@ DispatchState Launcher::prepare(const KernelCode& code, const Arguments& argumen
         state.user_data[next++] = 0xFACU | 20U << 12U | index_stride << 21U | 1U << 23U | 1U << 24U | 2U << 28U;
         break;
       }
-      case kernarg_pointer: put(kernarg); break;
-      case flat_scratch_init: put(scratch_); break;
-      case private_segment_size: state.user_data[next++] = code.private_bytes; break;
-      default: put(0); break;
+      case kernarg_pointer:
+        put(kernarg);
+        break;
+      case flat_scratch_init:
+        put(scratch_);
+        break;
+      case private_segment_size:
+        state.user_data[next++] = code.private_bytes;
+        break;
+      default:
+        put(0);
+        break;
     }
   }
   for (unsigned d = 0; d < 3; ++d) {

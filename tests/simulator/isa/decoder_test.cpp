@@ -66,6 +66,18 @@ TEST_CASE("simulator::isa::decode: both generations' null and m0 come out alike"
   CHECK(decoded(gfx10_3, {0xF4000000, 0xFA000010}).src[1].code == operand::null);
 }
 
+TEST_CASE("simulator::isa::decode: v_cmpx writes EXEC, named by its field or not") {
+  for (const CodeTarget& target : {gfx11, gfx10_3}) {
+    const unsigned number = target.generation == Generation::gfx11 ? 0xCC : 0xD4;
+    const Words base{0xD4000000 | number << 16, 0x00020300};
+    for (const std::uint32_t dst : {0U, 126U}) {
+      CHECK(decoded(target, {base[0] | dst, base[1]}).dst.code == operand::exec_lo);
+      CHECK(text(target, {base[0] | dst, base[1]}) == "v_cmpx_gt_u32_e64 v0, v1");
+    }
+    CHECK(mentions(refused(target, {base[0] | 5, base[1]}), "EXEC alone"));
+  }
+}
+
 TEST_CASE("simulator::isa::decode: e32 forms say what they read and write besides") {
   const Instruction compare = decoded(gfx11, {0x7C220501});  // v_cmp_lt_f32_e32 vcc_lo, v1, v2
   CHECK(compare.dst == Operand{operand::vcc_lo, DataType::mask});

@@ -116,8 +116,8 @@ std::vector<std::uint32_t> vop3sd(const char* name, unsigned dst, unsigned sdst,
 }
 std::vector<std::uint32_t> vop3p(const char* name, unsigned dst, unsigned src0, unsigned src1, unsigned src2,
                                  unsigned op_sel, unsigned op_sel_hi, unsigned neg, unsigned neg_hi, bool clamp) {
-  return {0xCCU << 24U | number(name) << 16U | (clamp ? 1U << 15U : 0U) | (op_sel_hi >> 2U & 1U) << 14U | op_sel << 11U |
-              neg_hi << 8U | dst,
+  return {0xCCU << 24U | number(name) << 16U | (clamp ? 1U << 15U : 0U) | (op_sel_hi >> 2U & 1U) << 14U |
+              op_sel << 11U | neg_hi << 8U | dst,
           neg << 29U | (op_sel_hi & 3U) << 27U | src2 << 18U | src1 << 9U | src0};
 }
 std::vector<std::uint32_t> ds(const char* name, unsigned dst, unsigned address, unsigned data0, unsigned data1,

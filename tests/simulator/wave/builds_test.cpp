@@ -1,5 +1,5 @@
-// The two builds of the vector instructions give the same bits: every operation on random and on special operands, under
-// several modes. Where the processor has no AVX2 both are one, and the test says so.
+// The two builds of the vector instructions give the same bits: every operation on random and on special operands,
+// under several modes. Where the processor has no AVX2 both are one, and the test says so.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -35,7 +35,8 @@ std::vector<std::uint32_t> encoded(const OpcodeInfo& opcode, const std::string& 
   if ((opcode.flags & flag::scalar_rest) != 0) sources[1] = sources[2] = lane_selector;
   if (opcode.src[2] == DataType::none) sources[2] = 0;
   if ((opcode.flags & flag::scalar_src0) != 0) sources[0] = lane_selector + 1;
-  if (opcode.encoding == Encoding::vop3p) return encode::vop3p(name.c_str(), destination, sources[0], sources[1], sources[2]);
+  if (opcode.encoding == Encoding::vop3p)
+    return encode::vop3p(name.c_str(), destination, sources[0], sources[1], sources[2]);
   if ((opcode.flags & flag::no_e64) != 0) {
     if (opcode.encoding == Encoding::vop1) {
       const unsigned dst = (opcode.flags & flag::scalar_dst) != 0 ? mask_destination : destination;
@@ -111,7 +112,14 @@ TEST_CASE("simulator vectors: both builds agree bit for bit", "[simulator][wave]
 
 // What the table names and the simulator does not do is listed here by name: nothing falls out of it unseen.
 TEST_CASE("simulator opcodes: all that the decoder knows are executed, but for these", "[simulator][wave]") {
-  const std::vector<std::string> left_out = {"v_trig_preop_f64", "v_mqsad_u32_u8"};
+  const std::vector<std::string> left_out = {
+      "v_trig_preop_f64",
+      "v_mqsad_u32_u8",  // no compiler at hand emits them
+      "s_subvector_loop_begin",
+      "s_subvector_loop_end",  // wave64 in two passes over a loop, which nothing here runs
+      "v_clrexcp",             // exceptions are not modelled
+      "ds_consume",
+      "ds_append"};  // which half of M0 is the base in LDS is not settled
   const SemanticsTable table(VectorChoice::best);
   for (unsigned i = 1; i < static_cast<unsigned>(Opcode::count); ++i) {
     const OpcodeInfo& opcode = info(static_cast<Opcode>(i));

@@ -70,9 +70,7 @@ TEST_CASE("simulator f32: arithmetic on random numbers", "[simulator][wave]") {
       {"v_min3_f32", [](float a, float b, float c) { return std::fmin(std::fmin(a, b), c); }},
       {"v_max3_f32", [](float a, float b, float c) { return std::fmax(std::fmax(a, b), c); }},
       {"v_med3_f32",
-       [](float a, float b, float c) {
-         return std::fmax(std::fmin(a, b), std::fmin(std::fmax(a, b), c));
-       }},
+       [](float a, float b, float c) { return std::fmax(std::fmin(a, b), std::fmin(std::fmax(a, b), c)); }},
       {"v_floor_f32", [](float a, float, float) { return std::floor(a); }},
       {"v_ceil_f32", [](float a, float, float) { return std::ceil(a); }},
       {"v_trunc_f32", [](float a, float, float) { return std::trunc(a); }},
@@ -206,7 +204,8 @@ TEST_CASE("simulator: MODE is changed by instructions", "[simulator][wave]") {
   bench.set_vgpr(1, bits(1e-40F));
   const unsigned host = _mm_getcsr();
   // s_denorm_mode 12 flushes f32 and keeps the others; hwreg(MODE, 0, 8) then reads back.
-  REQUIRE_FALSE(bench.run(encode::join({encode::vop3("v_add_f32", 2, v(1), 128), {encode::sopp("s_denorm_mode", 0xC)},
+  REQUIRE_FALSE(bench.run(encode::join({encode::vop3("v_add_f32", 2, v(1), 128),
+                                        {encode::sopp("s_denorm_mode", 0xC)},
                                         encode::vop3("v_add_f32", 3, v(1), 128),
                                         {encode::sopk("s_getreg_b32", 4, 1 | 7 << 11)},
                                         {encode::sopp("s_round_mode", 1)},
@@ -266,12 +265,14 @@ TEST_CASE("simulator f64: arithmetic on random numbers", "[simulator][wave]") {
       bench.set_vgpr64(r, lane, (word & 0x800FFFFFFFFFFFFFU) | (1000 + word % 50) << 52U);
     }
   }
-  REQUIRE_FALSE(bench.run(encode::join({
-      encode::vop3("v_add_f64", 10, v(2), v(4), 0, {.neg = 2}), encode::vop3("v_mul_f64", 12, v(2), v(4), 0, {.abs = 1}),
-      encode::vop3("v_fma_f64", 14, v(2), v(4), v(6)), encode::vop3("v_min_f64", 16, v(2), v(4)),
-      encode::vop3("v_ldexp_f64", 18, v(2), 193), encode::vop3("v_add_f64", 20, v(2), 242)})));
+  REQUIRE_FALSE(bench.run(
+      encode::join({encode::vop3("v_add_f64", 10, v(2), v(4), 0, {.neg = 2}),
+                    encode::vop3("v_mul_f64", 12, v(2), v(4), 0, {.abs = 1}),
+                    encode::vop3("v_fma_f64", 14, v(2), v(4), v(6)), encode::vop3("v_min_f64", 16, v(2), v(4)),
+                    encode::vop3("v_ldexp_f64", 18, v(2), 193), encode::vop3("v_add_f64", 20, v(2), 242)})));
   for (unsigned lane = 0; lane < 32; ++lane) {
-    const double a = number64(bench.vgpr64(2, lane)), b = number64(bench.vgpr64(4, lane)), c = number64(bench.vgpr64(6, lane));
+    const double a = number64(bench.vgpr64(2, lane)), b = number64(bench.vgpr64(4, lane)),
+                 c = number64(bench.vgpr64(6, lane));
     CHECK(bench.vgpr64(10, lane) == bits64(a - b));
     CHECK(bench.vgpr64(12, lane) == bits64(std::fabs(a) * b));
     CHECK(bench.vgpr64(14, lane) == bits64(std::fma(a, b, c)));
@@ -294,13 +295,17 @@ TEST_CASE("simulator: division in steps gives the rounded quotient", "[simulator
       if (round == 2) bench.vgpr(2, lane) = lane % 2 != 0 ? 0 : bits(infinity);
     }
     // v3: scaled denominator, v4: scaled numerator, v5: reciprocal and quotient
-    REQUIRE_FALSE(bench.run(encode::join({
-        encode::vop3sd("v_div_scale_f32", 3, operand::null, v(2), v(2), v(1)),
-        encode::vop3sd("v_div_scale_f32", 4, operand::vcc_lo, v(1), v(2), v(1)), {encode::vop1("v_rcp_f32", 5, v(3))},
-        encode::vop3("v_fma_f32", 6, v(3), v(5), 242, {.neg = 1}), encode::vop3("v_fma_f32", 5, v(6), v(5), v(5)),
-        encode::vop3("v_mul_f32", 7, v(4), v(5)), encode::vop3("v_fma_f32", 8, v(3), v(7), v(4), {.neg = 1}),
-        encode::vop3("v_fma_f32", 7, v(8), v(5), v(7)), encode::vop3("v_fma_f32", 8, v(3), v(7), v(4), {.neg = 1}),
-        encode::vop3("v_div_fmas_f32", 7, v(8), v(5), v(7)), encode::vop3("v_div_fixup_f32", 0, v(7), v(2), v(1))})));
+    REQUIRE_FALSE(bench.run(encode::join({encode::vop3sd("v_div_scale_f32", 3, operand::null, v(2), v(2), v(1)),
+                                          encode::vop3sd("v_div_scale_f32", 4, operand::vcc_lo, v(1), v(2), v(1)),
+                                          {encode::vop1("v_rcp_f32", 5, v(3))},
+                                          encode::vop3("v_fma_f32", 6, v(3), v(5), 242, {.neg = 1}),
+                                          encode::vop3("v_fma_f32", 5, v(6), v(5), v(5)),
+                                          encode::vop3("v_mul_f32", 7, v(4), v(5)),
+                                          encode::vop3("v_fma_f32", 8, v(3), v(7), v(4), {.neg = 1}),
+                                          encode::vop3("v_fma_f32", 7, v(8), v(5), v(7)),
+                                          encode::vop3("v_fma_f32", 8, v(3), v(7), v(4), {.neg = 1}),
+                                          encode::vop3("v_div_fmas_f32", 7, v(8), v(5), v(7)),
+                                          encode::vop3("v_div_fixup_f32", 0, v(7), v(2), v(1))})));
     for (unsigned lane = 0; lane < 32; ++lane) {
       const float a = number(bench.vgpr(1, lane)), b = number(bench.vgpr(2, lane)), quotient = a / b;
       INFO("round " << round << " lane " << lane << ": " << a << " / " << b);
@@ -316,6 +321,83 @@ TEST_CASE("simulator: division in steps gives the rounded quotient", "[simulator
   }
 }
 
+TEST_CASE("simulator f64: division in steps gives the rounded quotient", "[simulator][wave]") {
+  constexpr double special[] = {0.0,
+                                -0.0,
+                                0x1p-1074,
+                                -0x1p-1050,
+                                0x1p-1022,
+                                0x1.8p-1000,
+                                1.0,
+                                -3.0,
+                                0x1p1000,
+                                0x1.fffffffffffffp1023,
+                                std::numeric_limits<double>::infinity(),
+                                std::numeric_limits<double>::quiet_NaN()};
+  constexpr unsigned count = sizeof special / sizeof special[0];
+  std::mt19937_64 generator(5);
+  Bench bench;
+  for (unsigned round = 0; round < 40; ++round) {
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const unsigned pair = round * 32 + lane;
+      bench.set_vgpr64(2, lane, pair < count * count ? bits64(special[pair / count]) : generator());
+      bench.set_vgpr64(4, lane, pair < count * count ? bits64(special[pair % count]) : generator());
+    }
+    // v6: scaled denominator, v8: scaled numerator, v10: reciprocal, v14: quotient
+    REQUIRE_FALSE(bench.run(encode::join({encode::vop3sd("v_div_scale_f64", 6, operand::null, v(4), v(4), v(2)),
+                                          encode::vop3sd("v_div_scale_f64", 8, operand::vcc_lo, v(2), v(4), v(2)),
+                                          {encode::vop1("v_rcp_f64", 10, v(6))},
+                                          encode::vop3("v_fma_f64", 12, v(6), v(10), 242, {.neg = 1}),
+                                          encode::vop3("v_fma_f64", 10, v(10), v(12), v(10)),
+                                          encode::vop3("v_fma_f64", 12, v(6), v(10), 242, {.neg = 1}),
+                                          encode::vop3("v_fma_f64", 10, v(10), v(12), v(10)),
+                                          encode::vop3("v_mul_f64", 14, v(8), v(10)),
+                                          encode::vop3("v_fma_f64", 16, v(6), v(14), v(8), {.neg = 1}),
+                                          encode::vop3("v_div_fmas_f64", 14, v(16), v(10), v(14)),
+                                          encode::vop3("v_div_fixup_f64", 18, v(14), v(4), v(2))})));
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const double a = number64(bench.vgpr64(2, lane)), b = number64(bench.vgpr64(4, lane)), quotient = a / b;
+      const std::uint64_t got = bench.vgpr64(18, lane);
+      INFO("round " << round << " lane " << lane << ": " << a << " / " << b);
+      if (std::isnan(quotient)) {
+        CHECK(std::isnan(number64(got)));
+      } else if (std::fabs(quotient) < std::numeric_limits<double>::min()) {
+        CHECK(std::fabs(number64(got) - quotient) <= 0x1p-1074);
+      } else {
+        CHECK(got == bits64(quotient));
+      }
+    }
+  }
+}
+
+TEST_CASE("simulator: a quotient beyond its type is rounded as MODE says", "[simulator][wave]") {
+  const struct {
+    unsigned rounding;  // nearest, up, down, to zero
+    std::uint32_t large, large_negative, small, small_negative;
+  } rows[] = {{0, 0x7F800000, 0xFF800000, 0, 0x80000000},
+              {1, 0x7F800000, 0xFF7FFFFF, 1, 0x80000000},
+              {2, 0x7F7FFFFF, 0xFF800000, 0, 0x80000001},
+              {3, 0x7F7FFFFF, 0xFF7FFFFF, 0, 0x80000000}};
+  for (const auto& row : rows) {
+    Bench bench;
+    const unsigned host = _mm_getcsr();
+    bench.wave.set_mode(0xF0U | row.rounding);
+    _mm_setcsr(host);
+    bench.set_vgpr(1, 0x7FC00000);  // what the steps before give
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const bool overflows = lane % 2 == 0;
+      bench.vgpr(2, lane) = bits(overflows ? 0x1p-100F : 0x1p100F);
+      bench.vgpr(3, lane) = bits((overflows ? 0x1p100F : 0x1p-100F) * (lane % 4 < 2 ? 1.0F : -1.0F));
+    }
+    REQUIRE_FALSE(bench.run(encode::vop3("v_div_fixup_f32", 4, v(1), v(2), v(3))));
+    INFO("rounding " << row.rounding);
+    CHECK(bench.vgpr(4, 0) == row.large);
+    CHECK(bench.vgpr(4, 1) == row.small);
+    CHECK(bench.vgpr(4, 2) == row.large_negative);
+    CHECK(bench.vgpr(4, 3) == row.small_negative);
+  }
+}
+
 TEST_CASE("simulator f16: every value widens exactly, and narrows back to itself", "[simulator][wave]") {
   for (const VectorChoice choice : {VectorChoice::best, VectorChoice::portable}) {
     Bench bench({Generation::gfx11, WaveSize::wave64, choice});
@@ -326,8 +408,9 @@ TEST_CASE("simulator f16: every value widens exactly, and narrows back to itself
       for (unsigned lane = 0; lane < 64; ++lane) {
         const unsigned half = first + lane, exponent = half >> 10U & 31U, fraction = half & 0x3FFU;
         const float sign = (half & 0x8000U) != 0 ? -1.0F : 1.0F;
-        float expected = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                                       : std::ldexp(static_cast<float>(fraction | 0x400U), static_cast<int>(exponent) - 25);
+        float expected = exponent == 0
+                             ? std::ldexp(static_cast<float>(fraction), -24)
+                             : std::ldexp(static_cast<float>(fraction | 0x400U), static_cast<int>(exponent) - 25);
         if (exponent == 31) expected = fraction == 0 ? infinity : std::numeric_limits<float>::quiet_NaN();
         if (std::isnan(expected)) {
           wrong += bench.vgpr(2, lane) != ((half & 0x8000U) << 16U | 0x7FC00000U | fraction << 13U) ? 1 : 0;
@@ -364,7 +447,8 @@ TEST_CASE("simulator f16: results are rounded once", "[simulator][wave]") {
   unsigned wrong = 0;
   for (unsigned round = 0; round < 100; ++round) {
     for (unsigned lane = 0; lane < 32; ++lane) {
-      for (unsigned r = 1; r <= 3; ++r) bench.vgpr(r, lane) = (generator() & 0x83FFU) | generator() % 26 << 10U | 0xABCD0000U;
+      for (unsigned r = 1; r <= 3; ++r)
+        bench.vgpr(r, lane) = (generator() & 0x83FFU) | generator() % 26 << 10U | 0xABCD0000U;
     }
     bench.set_vgpr(4, 0x11110000U);
     bench.set_vgpr(5, 0x2222U);

@@ -37,7 +37,8 @@ TEST_CASE("simulator: 32-bit integer instructions on random numbers", "[simulato
       {"v_mul_hi_i32", 2, [](U a, U b, U) { return static_cast<U>(L{static_cast<I>(a)} * static_cast<I>(b) >> 32); }},
       {"v_mul_u32_u24", 2, [](U a, U b, U) { return static_cast<U>(W{a & 0xFFFFFF} * (b & 0xFFFFFF)); }},
       {"v_mul_hi_u32_u24", 2, [](U a, U b, U) { return static_cast<U>(W{a & 0xFFFFFF} * (b & 0xFFFFFF) >> 32); }},
-      {"v_mul_i32_i24", 2, [](U a, U b, U) { return static_cast<U>((L{static_cast<I>(a << 8)} >> 8) * (static_cast<I>(b << 8) >> 8)); }},
+      {"v_mul_i32_i24", 2,
+       [](U a, U b, U) { return static_cast<U>((L{static_cast<I>(a << 8)} >> 8) * (static_cast<I>(b << 8) >> 8)); }},
       {"v_mad_u32_u24", 3, [](U a, U b, U c) { return static_cast<U>(W{a & 0xFFFFFF} * (b & 0xFFFFFF) + c); }},
       {"v_min_i32", 2, [](U a, U b, U) { return static_cast<U>(std::min(static_cast<I>(a), static_cast<I>(b))); }},
       {"v_max_u32", 2, [](U a, U b, U) { return std::max(a, b); }},
@@ -157,13 +158,15 @@ TEST_CASE("simulator: packed and dot-product instructions", "[simulator][wave]")
     for (unsigned r = 1; r <= 3; ++r) bench.vgpr(r, lane) = generator();
   }
   constexpr unsigned swapped_low = 1, swapped_high = 2;  // source 0 with its halves exchanged
-  REQUIRE_FALSE(bench.run(encode::join(
-      {encode::vop3p("v_pk_add_u16", 10, v(1), v(2)), encode::vop3p("v_pk_sub_i16", 11, v(1), v(2), 0, swapped_low, swapped_high),
-       encode::vop3p("v_pk_mad_u16", 12, v(1), v(2), v(3)), encode::vop3p("v_pk_max_i16", 13, v(1), v(2)),
-       encode::vop3p("v_pk_lshrrev_b16", 14, v(1), v(2)),
-       encode::vop3p("v_pk_add_i16", 15, v(1), v(2), 0, 0, 7, 0, 0, true),
-       encode::vop3p("v_dot4_i32_iu8", 16, v(1), v(2), v(3), 0, 7, 1), encode::vop3p("v_dot8_u32_u4", 17, v(1), v(2), v(3)),
-       encode::vop3p("v_dot4_u32_u8", 18, v(1), v(2), v(3), 0, 7, 0, 0, true)})));
+  REQUIRE_FALSE(bench.run(
+      encode::join({encode::vop3p("v_pk_add_u16", 10, v(1), v(2)),
+                    encode::vop3p("v_pk_sub_i16", 11, v(1), v(2), 0, swapped_low, swapped_high),
+                    encode::vop3p("v_pk_mad_u16", 12, v(1), v(2), v(3)), encode::vop3p("v_pk_max_i16", 13, v(1), v(2)),
+                    encode::vop3p("v_pk_lshrrev_b16", 14, v(1), v(2)),
+                    encode::vop3p("v_pk_add_i16", 15, v(1), v(2), 0, 0, 7, 0, 0, true),
+                    encode::vop3p("v_dot4_i32_iu8", 16, v(1), v(2), v(3), 0, 7, 1),
+                    encode::vop3p("v_dot8_u32_u4", 17, v(1), v(2), v(3)),
+                    encode::vop3p("v_dot4_u32_u8", 18, v(1), v(2), v(3), 0, 7, 0, 0, true)})));
   for (unsigned lane = 0; lane < 32; ++lane) {
     const U a = bench.vgpr(1, lane), b = bench.vgpr(2, lane), c = bench.vgpr(3, lane);
     const auto low = [](U x) { return x & 0xFFFF; };
@@ -173,7 +176,8 @@ TEST_CASE("simulator: packed and dot-product instructions", "[simulator][wave]")
     CHECK(bench.vgpr(10, lane) == join(low(a) + low(b), high(a) + high(b)));
     CHECK(bench.vgpr(11, lane) == join(high(a) - low(b), low(a) - high(b)));
     CHECK(bench.vgpr(12, lane) == join(low(a) * low(b) + low(c), high(a) * high(b) + high(c)));
-    CHECK(bench.vgpr(13, lane) == join(static_cast<U>(std::max(s16(a), s16(b))), static_cast<U>(std::max(s16(high(a)), s16(high(b))))));
+    CHECK(bench.vgpr(13, lane) ==
+          join(static_cast<U>(std::max(s16(a), s16(b))), static_cast<U>(std::max(s16(high(a)), s16(high(b))))));
     CHECK(bench.vgpr(14, lane) == join(low(b) >> low(a) % 16, high(b) >> high(a) % 16));
     const auto saturated = [&](U x, U y) { return static_cast<U>(std::clamp(s16(x) + s16(y), -32768, 32767)); };
     CHECK(bench.vgpr(15, lane) == join(saturated(a, b), saturated(high(a), high(b))));
@@ -193,9 +197,9 @@ TEST_CASE("simulator: packed and dot-product instructions", "[simulator][wave]")
 TEST_CASE("simulator: comparisons, all conditions and classes", "[simulator][wave]") {
   // Bits of a condition: less 1, equal 2, greater 4, unordered 8.
   const std::pair<const char*, unsigned> float_conditions[] = {
-      {"f", 0}, {"lt", 1}, {"eq", 2}, {"le", 3}, {"gt", 4}, {"lg", 5}, {"ge", 6}, {"o", 7},
+      {"f", 0}, {"lt", 1},  {"eq", 2},   {"le", 3},   {"gt", 4},   {"lg", 5},   {"ge", 6},   {"o", 7},
       {"u", 8}, {"nge", 9}, {"nlg", 10}, {"ngt", 11}, {"nle", 12}, {"neq", 13}, {"nlt", 14}, {"t", 15}};
-  const std::pair<const char*, unsigned> integer_conditions[] = {{"f", 0}, {"lt", 1}, {"eq", 2}, {"le", 3},
+  const std::pair<const char*, unsigned> integer_conditions[] = {{"f", 0},  {"lt", 1}, {"eq", 2}, {"le", 3},
                                                                  {"gt", 4}, {"ne", 5}, {"ge", 6}, {"t", 7}};
   constexpr U one = 0x3F800000, two = 0x40000000, nan = 0x7FC00000;
   const U rows[][2] = {{one, two}, {one, one}, {two, one}, {nan, one}};
@@ -226,12 +230,14 @@ TEST_CASE("simulator: comparisons, all conditions and classes", "[simulator][wav
       unsigned_expected |= (mask >> (a < b ? 0 : a == b ? 1 : 2) & 1) << lane;
     }
     INFO(name);
-    REQUIRE_FALSE(bench.run(encode::join({{encode::vopc((std::string("v_cmp_") + name + "_i32").c_str(), v(3), v(4))},
-                                          encode::vop3((std::string("v_cmp_") + name + "_u32").c_str(), 20, v(3), v(4))})));
+    REQUIRE_FALSE(
+        bench.run(encode::join({{encode::vopc((std::string("v_cmp_") + name + "_i32").c_str(), v(3), v(4))},
+                                encode::vop3((std::string("v_cmp_") + name + "_u32").c_str(), 20, v(3), v(4))})));
     CHECK(bench.sgpr(operand::vcc_lo) == signed_expected);
     CHECK(bench.sgpr(20) == unsigned_expected);
   }
-  const U classes[] = {0x7F800001, 0xFFC00000, 0xFF800000, 0xBF800000, 0x80000001, 0x80000000, 0, 1, 0x3F800000, 0x7F800000};
+  const U classes[] = {0x7F800001, 0xFFC00000, 0xFF800000, 0xBF800000, 0x80000001,
+                       0x80000000, 0,          1,          0x3F800000, 0x7F800000};
   for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(5, lane) = classes[lane % 10];
   for (unsigned k = 0; k < 10; ++k) {
     U expected = 0;

@@ -103,13 +103,17 @@ TEST_CASE("simulator: lanes read, written, permuted and counted", "[simulator][w
   bench.set_sgpr64(4, 0xF0F0F0F0F0F0F0F0);
   bench.sgpr(8) = 0x76543210;
   bench.sgpr(9) = 0x01234567;
-  REQUIRE_FALSE(bench.run(encode::join(
-      {{encode::vop1("v_readfirstlane_b32", 20, v(1))}, encode::vop3("v_readlane_b32", 21, v(1), 2),
-       encode::vop3("v_writelane_b32", 3, 2, 128 + 50), encode::vop3("v_mbcnt_lo_u32_b32", 4, 4, 128),
-       encode::vop3("v_mbcnt_hi_u32_b32", 4, 5, v(4)), {encode::vop1("v_permlane64_b32", 5, v(1))},
-       encode::vop3("v_permlane16_b32", 6, v(1), 8, 9, {.op_sel = 1}), encode::vop3("v_permlanex16_b32", 7, v(1), 8, 9, {.op_sel = 1}),
-       encode::ds("ds_bpermute_b32", 8, 2, 1), encode::ds("ds_permute_b32", 9, 2, 1),
-       encode::ds("ds_swizzle_b32", 10, 1, 0, 0, 31 | 16 << 10)})));
+  REQUIRE_FALSE(bench.run(encode::join({{encode::vop1("v_readfirstlane_b32", 20, v(1))},
+                                        encode::vop3("v_readlane_b32", 21, v(1), 2),
+                                        encode::vop3("v_writelane_b32", 3, 2, 128 + 50),
+                                        encode::vop3("v_mbcnt_lo_u32_b32", 4, 4, 128),
+                                        encode::vop3("v_mbcnt_hi_u32_b32", 4, 5, v(4)),
+                                        {encode::vop1("v_permlane64_b32", 5, v(1))},
+                                        encode::vop3("v_permlane16_b32", 6, v(1), 8, 9, {.op_sel = 1}),
+                                        encode::vop3("v_permlanex16_b32", 7, v(1), 8, 9, {.op_sel = 1}),
+                                        encode::ds("ds_bpermute_b32", 8, 2, 1),
+                                        encode::ds("ds_permute_b32", 9, 2, 1),
+                                        encode::ds("ds_swizzle_b32", 10, 1, 0, 0, 31 | 16 << 10)})));
   CHECK(bench.sgpr(20) == 1004);
   CHECK(bench.sgpr(21) == 1037);
   CHECK(bench.vgpr(3, 50) == 37);

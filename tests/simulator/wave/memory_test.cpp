@@ -44,12 +44,15 @@ TEST_CASE("simulator global: loads of every width, side by side and scattered", 
       }
       bench.set_vgpr(30, 0xDDDDEEEE);
       bench.set_vgpr(31, 0xDDDDEEEE);
-      REQUIRE_FALSE(bench.run(encode::join(
-          {encode::flat(global, "global_load_b32", 4, 1, 0, 2), encode::flat(global, "global_load_b64", 5, 2, 0, off, 8),
-           encode::flat(global, "global_load_b128", 8, 1, 0, 2, 16), encode::flat(flat, "flat_load_b96", 12, 2, 0, off, 4),
-           encode::flat(global, "global_load_u8", 20, 1, 0, 2, 3), encode::flat(global, "global_load_i8", 21, 1, 0, 2, 3),
-           encode::flat(global, "global_load_i16", 22, 2, 0, off, 2), encode::flat(global, "global_load_d16_hi_b16", 30, 1, 0, 2),
-           encode::flat(global, "global_load_d16_u8", 31, 1, 0, 2)})));
+      REQUIRE_FALSE(bench.run(encode::join({encode::flat(global, "global_load_b32", 4, 1, 0, 2),
+                                            encode::flat(global, "global_load_b64", 5, 2, 0, off, 8),
+                                            encode::flat(global, "global_load_b128", 8, 1, 0, 2, 16),
+                                            encode::flat(flat, "flat_load_b96", 12, 2, 0, off, 4),
+                                            encode::flat(global, "global_load_u8", 20, 1, 0, 2, 3),
+                                            encode::flat(global, "global_load_i8", 21, 1, 0, 2, 3),
+                                            encode::flat(global, "global_load_i16", 22, 2, 0, off, 2),
+                                            encode::flat(global, "global_load_d16_hi_b16", 30, 1, 0, 2),
+                                            encode::flat(global, "global_load_d16_u8", 31, 1, 0, 2)})));
       unsigned wrong = 0;
       for (unsigned lane = 0; lane < 32; ++lane) {
         const auto at = [&](unsigned offset, unsigned count) {
@@ -106,18 +109,17 @@ TEST_CASE("simulator global: atomics return what was there", "[simulator][wave]"
   bench.set_sgpr64(2, address);
   bench.set_vgpr(1, 64);
   bench.set_vgpr(2, 3);
-  for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(3, lane) = lane;       // new value
-  for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(4, lane) = lane;       // expected: 0 for the first lane alone
+  for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(3, lane) = lane;  // new value
+  for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(4, lane) = lane;  // expected: 0 for the first lane alone
   bench.set_vgpr64(6, 0, 5);
   for (unsigned lane = 0; lane < 32; ++lane) bench.set_vgpr64(6, lane, W{5} << 32 | lane);
   bench.set_vgpr(20, 0x3F800000);
-  REQUIRE_FALSE(bench.run(encode::join(
-      {encode::flat(global, "global_atomic_add_u32", 10, 1, 2, 2, 0, true),
-       encode::flat(global, "global_atomic_cmpswap_b32", 11, 1, 3, 2, 64, true),
-       encode::flat(global, "global_atomic_max_u64", 0, 1, 6, 2, 128),
-       encode::flat(global, "global_atomic_inc_u32", 12, 1, 2, 2, 192, true),
-       encode::flat(global, "global_atomic_add_f32", 0, 1, 20, 2, 256),
-       encode::flat(global, "global_atomic_min_i32", 0, 1, 4, 2, 320)})));
+  REQUIRE_FALSE(bench.run(encode::join({encode::flat(global, "global_atomic_add_u32", 10, 1, 2, 2, 0, true),
+                                        encode::flat(global, "global_atomic_cmpswap_b32", 11, 1, 3, 2, 64, true),
+                                        encode::flat(global, "global_atomic_max_u64", 0, 1, 6, 2, 128),
+                                        encode::flat(global, "global_atomic_inc_u32", 12, 1, 2, 2, 192, true),
+                                        encode::flat(global, "global_atomic_add_f32", 0, 1, 20, 2, 256),
+                                        encode::flat(global, "global_atomic_min_i32", 0, 1, 4, 2, 320)})));
   for (unsigned lane = 0; lane < 32; ++lane) {
     CHECK(bench.vgpr(10, lane) == lane * 3);
     CHECK(bench.vgpr(11, lane) == 0);  // each finds the zero that the ones before it have left
@@ -169,11 +171,11 @@ TEST_CASE("simulator LDS: widths, pairs and atomics", "[simulator][wave]") {
   }
   constexpr unsigned pair = 2 | 100 << 8;  // elements 2 and 100
   REQUIRE_FALSE(bench.run(encode::join(
-      {encode::ds("ds_store_b64", 0, 1, 2), encode::ds("ds_load_b64", 10, 1, 0), encode::ds("ds_load_2addr_b32", 12, 1, 0, 0, 0 | 1 << 8),
-       encode::ds("ds_store_2addr_b32", 0, 1, 5, 3, pair), encode::ds("ds_load_2addr_b32", 14, 1, 0, 0, pair),
-       encode::ds("ds_add_rtn_u32", 16, 4, 5, 0, 2048), encode::ds("ds_max_u32", 0, 4, 5, 0, 2052),
-       encode::ds("ds_store_b8", 0, 4, 5, 0, 2060), encode::ds("ds_load_i8", 17, 4, 0, 0, 2060),
-       encode::ds("ds_cmpstore_rtn_b32", 18, 4, 5, 4, 2064)})));
+      {encode::ds("ds_store_b64", 0, 1, 2), encode::ds("ds_load_b64", 10, 1, 0),
+       encode::ds("ds_load_2addr_b32", 12, 1, 0, 0, 0 | 1 << 8), encode::ds("ds_store_2addr_b32", 0, 1, 5, 3, pair),
+       encode::ds("ds_load_2addr_b32", 14, 1, 0, 0, pair), encode::ds("ds_add_rtn_u32", 16, 4, 5, 0, 2048),
+       encode::ds("ds_max_u32", 0, 4, 5, 0, 2052), encode::ds("ds_store_b8", 0, 4, 5, 0, 2060),
+       encode::ds("ds_load_i8", 17, 4, 0, 0, 2060), encode::ds("ds_cmpstore_rtn_b32", 18, 4, 5, 4, 2064)})));
   for (unsigned lane = 0; lane < 32; ++lane) {
     INFO("lane " << lane);
     CHECK(bench.vgpr64(10, lane) == (W{lane} << 40 | 7 * lane));
@@ -196,11 +198,14 @@ TEST_CASE("simulator flat: one instruction reaches memory, LDS and scratch", "[s
   bench.wave.scratch = {place, 2048, 0};
   std::memset(bench.lds.data(), 0, bench.lds.size());
   for (unsigned lane = 0; lane < 32; ++lane) {
-    const W where = lane % 3 == 0 ? address + lane * 4 : lane % 3 == 1 ? shared_aperture + lane * 4 : private_aperture + 12;
+    const W where = lane % 3 == 0   ? address + lane * 4
+                    : lane % 3 == 1 ? shared_aperture + lane * 4
+                                    : private_aperture + 12;
     bench.set_vgpr64(1, lane, where);
     bench.vgpr(3, lane) = 500 + lane;
   }
-  REQUIRE_FALSE(bench.run(encode::join({encode::flat(flat, "flat_store_b32", 0, 1, 3, off), encode::flat(flat, "flat_load_b32", 4, 1, 0, off),
+  REQUIRE_FALSE(bench.run(encode::join({encode::flat(flat, "flat_store_b32", 0, 1, 3, off),
+                                        encode::flat(flat, "flat_load_b32", 4, 1, 0, off),
                                         encode::flat(scratch, "scratch_load_b32", 5, 0, 0, off, 12)})));
   for (unsigned lane = 0; lane < 32; ++lane) {
     INFO("lane " << lane);
@@ -210,6 +215,28 @@ TEST_CASE("simulator flat: one instruction reaches memory, LDS and scratch", "[s
     if (lane % 3 == 1) std::memcpy(&word, bench.lds.data() + lane * 4, 4);
     if (lane % 3 == 2) word = bench.vgpr(5, lane);
     CHECK(word == 500 + lane);
+  }
+}
+
+// A compiler's a[31 - i] is -4 i in a register and 124 in the instruction.
+TEST_CASE("simulator memory: a register and an offset are added in 32 bits", "[simulator][wave]") {
+  const std::vector<U> data = ramp(64);
+  for (const int step : {4, -4}) {
+    Bench bench;
+    set_descriptor(bench, 8, bench.memory.allocate(data), 0, 256, raw);
+    std::memcpy(bench.lds.data(), data.data(), 256);
+    for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = static_cast<U>(step * static_cast<int>(lane) - 8);
+    REQUIRE_FALSE(bench.run(encode::join({encode::mubuf("buffer_load_b32", 4, 1, 8, 128, 132, false, true),
+                                          encode::ds("ds_load_b32", 5, 1, 0, 0, 132)})));
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      INFO("step " << step << " lane " << lane);
+      const U value = data[static_cast<std::size_t>(31 + static_cast<int>(lane) * step / 4)];
+      CHECK(bench.vgpr(4, lane) == value);
+      CHECK(bench.vgpr(5, lane) == value);
+    }
+    const std::optional<Fault> below = bench.run(encode::ds("ds_load_b32", 5, 1, 0, 0, 4));
+    REQUIRE(below);
+    CHECK(below->kind == FaultKind::overrun);
   }
 }
 
@@ -280,11 +307,13 @@ TEST_CASE("simulator buffers: formatted elements", "[simulator][wave]") {
   set_descriptor(bench, 24, address + 80, 4, 4, identity | rg16_sint << 12);
   bench.set_vgpr(30, 0xFFFF8001);
   bench.set_vgpr(31, 77);
-  REQUIRE_FALSE(bench.run(encode::join(
-      {encode::mubuf("buffer_load_format_xyzw", 4, 1, 8, 128, 0, true, false), encode::mubuf("buffer_load_format_xyzw", 8, 1, 12, 128, 0, true, false),
-       encode::mubuf("buffer_load_format_xyzw", 12, 1, 16, 128, 0, true, false),
-       encode::mubuf("buffer_store_format_x", 31, 1, 20, 128, 0, true, false), encode::mubuf("buffer_load_format_xy", 16, 1, 20, 128, 0, true, false),
-       encode::mubuf("buffer_store_format_xy", 30, 1, 24, 128, 0, true, false), encode::mubuf("buffer_load_format_xyzw", 20, 1, 24, 128, 0, true, false)})));
+  REQUIRE_FALSE(bench.run(encode::join({encode::mubuf("buffer_load_format_xyzw", 4, 1, 8, 128, 0, true, false),
+                                        encode::mubuf("buffer_load_format_xyzw", 8, 1, 12, 128, 0, true, false),
+                                        encode::mubuf("buffer_load_format_xyzw", 12, 1, 16, 128, 0, true, false),
+                                        encode::mubuf("buffer_store_format_x", 31, 1, 20, 128, 0, true, false),
+                                        encode::mubuf("buffer_load_format_xy", 16, 1, 20, 128, 0, true, false),
+                                        encode::mubuf("buffer_store_format_xy", 30, 1, 24, 128, 0, true, false),
+                                        encode::mubuf("buffer_load_format_xyzw", 20, 1, 24, 128, 0, true, false)})));
   const auto number = [&](unsigned r) {
     float value;
     std::memcpy(&value, &bench.vgpr(r, 0), 4);

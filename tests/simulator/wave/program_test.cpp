@@ -27,7 +27,8 @@ struct Code {  // one program over one memory, run again and again
 
 }  // namespace
 
-TEST_CASE("simulator programs: unchanged code keeps its blocks, changed code needs an invalidation", "[simulator][wave]") {
+TEST_CASE("simulator programs: unchanged code keeps its blocks, changed code needs an invalidation",
+          "[simulator][wave]") {
   Code code;
   std::vector<std::uint32_t> words(16, endpgm);
   words[0] = encode::sopk("s_movk_i32", 2, 1);

@@ -30,8 +30,14 @@ Result word(U value) { return of(value); }
 
 TEST_CASE("simulator SALU: two sources on random numbers", "[simulator][wave]") {
   const Case cases[] = {
-      {"s_add_u32", false, [](W a, W b, bool) { return Result{static_cast<U>(a + b), a + b > 0xFFFFFFFF}; }},
-      {"s_sub_u32", false, [](W a, W b, bool) { return Result{static_cast<U>(a - b), a < b}; }},
+      {"s_add_u32", false,
+       [](W a, W b, bool) {
+         return Result{static_cast<U>(a + b), a + b > 0xFFFFFFFF};
+       }},
+      {"s_sub_u32", false,
+       [](W a, W b, bool) {
+         return Result{static_cast<U>(a - b), a < b};
+       }},
       {"s_add_i32", false,
        [](W a, W b, bool) {
          const std::int64_t sum = std::int64_t{static_cast<I>(a)} + static_cast<I>(b);
@@ -42,8 +48,14 @@ TEST_CASE("simulator SALU: two sources on random numbers", "[simulator][wave]") 
          const std::int64_t rest = std::int64_t{static_cast<I>(a)} - static_cast<I>(b);
          return Result{static_cast<U>(rest), rest != static_cast<I>(rest)};
        }},
-      {"s_addc_u32", false, [](W a, W b, bool c) { return Result{static_cast<U>(a + b + c), a + b + c > 0xFFFFFFFF}; }},
-      {"s_subb_u32", false, [](W a, W b, bool c) { return Result{static_cast<U>(a - b - c), a < b + c}; }},
+      {"s_addc_u32", false,
+       [](W a, W b, bool c) {
+         return Result{static_cast<U>(a + b + c), a + b + c > 0xFFFFFFFF};
+       }},
+      {"s_subb_u32", false,
+       [](W a, W b, bool c) {
+         return Result{static_cast<U>(a - b - c), a < b + c};
+       }},
       {"s_lshl_b32", false, [](W a, W b, bool) { return word(static_cast<U>(a) << b % 32); }},
       {"s_lshr_b64", true, [](W a, W b, bool) { return of(a >> b % 64); }},
       {"s_ashr_i64", true, [](W a, W b, bool) { return of(static_cast<W>(static_cast<std::int64_t>(a) >> b % 64)); }},
@@ -53,27 +65,48 @@ TEST_CASE("simulator SALU: two sources on random numbers", "[simulator][wave]") 
          const bool less = static_cast<I>(a) < static_cast<I>(b);
          return Result{less ? a : b, less};
        }},
-      {"s_max_u32", false, [](W a, W b, bool) { return Result{a > b ? a : b, a > b}; }},
+      {"s_max_u32", false,
+       [](W a, W b, bool) {
+         return Result{a > b ? a : b, a > b};
+       }},
       {"s_and_b64", true, [](W a, W b, bool) { return of(a & b); }},
       {"s_nand_b64", true, [](W a, W b, bool) { return of(~(a & b)); }},
       {"s_xnor_b32", false, [](W a, W b, bool) { return word(~static_cast<U>(a ^ b)); }},
       {"s_and_not1_b64", true, [](W a, W b, bool) { return of(a & ~b); }},
       {"s_or_not1_b32", false, [](W a, W b, bool) { return word(static_cast<U>(a | ~b)); }},
-      {"s_mul_i32", false, [](W a, W b, bool c) { return Result{static_cast<U>(a * b), c}; }},
-      {"s_mul_hi_u32", false, [](W a, W b, bool c) { return Result{a * b >> 32, c}; }},
+      {"s_mul_i32", false,
+       [](W a, W b, bool c) {
+         return Result{static_cast<U>(a * b), c};
+       }},
+      {"s_mul_hi_u32", false,
+       [](W a, W b, bool c) {
+         return Result{a * b >> 32, c};
+       }},
       {"s_mul_hi_i32", false,
        [](W a, W b, bool c) {
          return Result{static_cast<U>(static_cast<W>(std::int64_t{static_cast<I>(a)} * static_cast<I>(b)) >> 32), c};
        }},
-      {"s_lshl3_add_u32", false, [](W a, W b, bool) { return Result{static_cast<U>(a * 8 + b), a * 8 + b > 0xFFFFFFFF}; }},
-      {"s_cselect_b32", false, [](W a, W b, bool c) { return Result{c ? a : b, c}; }},
-      {"s_cselect_b64", true, [](W a, W b, bool c) { return Result{c ? a : b, c}; }},
+      {"s_lshl3_add_u32", false,
+       [](W a, W b, bool) {
+         return Result{static_cast<U>(a * 8 + b), a * 8 + b > 0xFFFFFFFF};
+       }},
+      {"s_cselect_b32", false,
+       [](W a, W b, bool c) {
+         return Result{c ? a : b, c};
+       }},
+      {"s_cselect_b64", true,
+       [](W a, W b, bool c) {
+         return Result{c ? a : b, c};
+       }},
       {"s_bfe_u32", false,
        [](W a, W b, bool) {
          const unsigned at = b % 32, width = b >> 16 & 0x7F;
          return of(width == 0 ? 0 : width >= 32 ? a >> at : (a >> at) & ((W{1} << width) - 1));
        }},
-      {"s_pack_lh_b32_b16", false, [](W a, W b, bool c) { return Result{(a & 0xFFFF) | (b & 0xFFFF0000), c}; }},
+      {"s_pack_lh_b32_b16", false,
+       [](W a, W b, bool c) {
+         return Result{(a & 0xFFFF) | (b & 0xFFFF0000), c};
+       }},
       {"s_absdiff_i32", false,
        [](W a, W b, bool) {
          const std::int64_t gap = std::int64_t{static_cast<I>(a)} - static_cast<I>(b);
@@ -146,9 +179,9 @@ TEST_CASE("simulator SALU: branches, calls and immediates", "[simulator][wave]")
       encode::sopk("s_addk_i32", 2, -1),
       encode::sopc("s_cmp_lg_u32", 2, 128),
       encode::sopp("s_cbranch_scc1", -4),
-      encode::sopk("s_call_b64", 8, 3),      // to the s_add below
+      encode::sopk("s_call_b64", 8, 3),  // to the s_add below
       encode::sopk("s_mulk_i32", 3, 100),
-      encode::sopp("s_branch", 3),           // to the end
+      encode::sopp("s_branch", 3),  // to the end
       encode::sopk("s_movk_i32", 3, 1),
       encode::sop2("s_add_u32", 3, 3, 129),  // one more
       encode::sop1("s_setpc_b64", 0, 8),
@@ -159,7 +192,8 @@ TEST_CASE("simulator SALU: branches, calls and immediates", "[simulator][wave]")
 
   Bench vcc;
   vcc.sgpr(operand::vcc_hi) = 1;  // wave32 looks at the low word alone
-  REQUIRE_FALSE(vcc.run({encode::sopp("s_cbranch_vccz", 1), encode::sopk("s_movk_i32", 3, 7), encode::sopk("s_cmovk_i32", 4, 5)}));
+  REQUIRE_FALSE(vcc.run(
+      {encode::sopp("s_cbranch_vccz", 1), encode::sopk("s_movk_i32", 3, 7), encode::sopk("s_cmovk_i32", 4, 5)}));
   CHECK(vcc.sgpr(3) == 0);
   CHECK(vcc.sgpr(4) == 0);
 }
@@ -182,9 +216,9 @@ TEST_CASE("simulator SMEM: loads by address and by descriptor", "[simulator][wav
   bench.set_sgpr64(8, address + 64);
   bench.sgpr(10) = 24;
   bench.sgpr(11) = 3U << 28;
-  REQUIRE_FALSE(bench.run(encode::join({encode::smem("s_load_b64", 20, 2, 8), encode::smem("s_load_b128", 24, 2, 4, 4),
-                                        encode::smem("s_load_b512", 32, 2, 4096 - 32),
-                                        encode::smem("s_buffer_load_b128", 52, 8, 12)})));
+  REQUIRE_FALSE(bench.run(
+      encode::join({encode::smem("s_load_b64", 20, 2, 8), encode::smem("s_load_b128", 24, 2, 4, 4),
+                    encode::smem("s_load_b512", 32, 2, 4096 - 32), encode::smem("s_buffer_load_b128", 52, 8, 12)})));
   CHECK(bench.sgpr(20) == 1002);
   CHECK(bench.sgpr(21) == 1003);
   CHECK(bench.sgpr(24) == 1005);

@@ -111,12 +111,13 @@ void main() {
 @groups 4
 @in uint a 256 any
 @out uint r 1024 exact
+@parameter uint rounds 64
 void main() {
   uint i = ID;
   uint box[32];
   uint v = a[i];
   for (uint k = 0u; k < 32u; ++k) box[k] = v * (k * 2u + 1u) + (v >> (k & 15u));
-  for (uint k = 0u; k < 64u; ++k) {
+  for (uint k = 0u; k < parameters.rounds; ++k) {  // no constant: unrolled, it costs LLVM a minute
     uint x = (v >> (k & 27u)) & 31u, y = (x * 7u + k) & 31u;
     uint keep = box[x];
     box[x] = box[y] + k;
