@@ -36,23 +36,23 @@ int control(int fd, unsigned long request, void* argument) {
       kernel::is_sync_file(*simulation->device(), fd)) {
     return answer(kernel::control_sync_file(*simulation->device(), fd, request, argument));
   }
-  static Control* const real = next<Control>("ioctl");
-  return real(fd, request, argument);
+  static constinit Next<Control> real("ioctl");
+  return real.get()(fd, request, argument);
 }
 
 void* map(void* address, std::size_t bytes, int protection, int flags, int fd, off64_t offset) {
   using Map = void*(void*, std::size_t, int, int, int, off64_t);
-  static Map* const real = next<Map>("mmap64");
+  static constinit Next<Map> real("mmap64");
   Simulation* const simulation = (flags & MAP_ANONYMOUS) == 0 ? Simulation::with_open_files() : nullptr;
   const auto file = simulation == nullptr ? nullptr : simulation->file_behind(fd);
-  if (file == nullptr) return real(address, bytes, protection, flags, fd, offset);
+  if (file == nullptr) return real.get()(address, bytes, protection, flags, fd, offset);
   kernel::DeviceFile::Backing backing;
   const int error = file->find_backing(static_cast<std::uint64_t>(offset), bytes, backing);
   if (error != 0) {
     errno = error;
     return MAP_FAILED;
   }
-  return real(address, bytes, protection, flags, backing.fd, static_cast<off64_t>(backing.offset));
+  return real.get()(address, bytes, protection, flags, backing.fd, static_cast<off64_t>(backing.offset));
 }
 
 }  // namespace
