@@ -1,6 +1,8 @@
 #include "simulator/kernel/device/settings.hpp"
 
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 
 namespace kiln::simulator::kernel {
 namespace {
@@ -32,6 +34,12 @@ bool read_settings(const std::function<const char*(const char*)>& variable, Sett
     return text == nullptr || *text == '\0' ? otherwise : std::string_view(text);
   };
   settings.log_path = value("KILN_SIM_LOG", "");
+  settings.capture_folder = value("KILN_SIM_CAPTURE", "");
+  std::error_code error;
+  if (!settings.capture_folder.empty() && !std::filesystem::is_directory(settings.capture_folder, error)) {
+    reason = "KILN_SIM_CAPTURE: '" + settings.capture_folder + "' is no folder";
+    return false;
+  }
   const std::string_view trace = value("KILN_SIM_TRACE", "0");
   settings.trace = trace == "1";
   if (trace != "0" && trace != "1") {

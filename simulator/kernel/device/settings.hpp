@@ -3,6 +3,7 @@
 //   KILN_SIM_FAULT      a fault plan: see FaultPlan
 //   KILN_SIM_LOG        file that the journal appends to; the standard error stream without it
 //   KILN_SIM_TRACE      1: the journal has a line for every ioctl
+//   KILN_SIM_CAPTURE    folder that every command buffer is written to: see Capture
 //   KILN_SIM_LOCKUP_MS  how long a hanging job holds its ring until the reset; 200
 //
 // Thread-safety and ownership: values.
@@ -22,6 +23,7 @@ struct Settings {
   FaultPlan faults;
   std::string log_path;
   bool trace = false;
+  std::string capture_folder;  // empty: none is kept
   std::chrono::milliseconds lockup{200};
 };
 

@@ -26,7 +26,8 @@ Fault planted(const PendingJob& job, std::string reason) {
 
 }  // namespace
 
-Rings::Rings(Device& device, std::unique_ptr<Engine> engine) : device_(device), engine_(std::move(engine)) {}
+Rings::Rings(Device& device, std::unique_ptr<Engine> engine)
+    : device_(device), engine_(std::move(engine)), capture_(device.settings.capture_folder, device.journal) {}
 
 Rings::~Rings() {
   {
@@ -116,6 +117,7 @@ std::optional<Fault> Rings::execute(Lane& lane, const PendingJob& job, Lock& loc
   if (lane.interrupted || stopping_) return planted(job, "ended before it began");
   executing_ = true;
   lock.unlock();
+  capture_.write(job);
   auto fault = engine_->run({kind_of(job.ring), job.buffers, job.space, job.listed, job.invalidate_first});
   lock.lock();
   executing_ = false;

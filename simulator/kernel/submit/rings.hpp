@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "simulator/kernel/submit/capture.hpp"
 #include "simulator/kernel/submit/engine.hpp"
 #include "simulator/kernel/submit/job.hpp"
 
@@ -54,6 +55,7 @@ class Rings {
 
   Device& device_;
   std::unique_ptr<Engine> engine_;
+  Capture capture_;
   std::map<RingName, Lane> lanes_;
   bool executing_ = false;
   bool stopping_ = false;

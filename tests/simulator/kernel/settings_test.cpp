@@ -80,6 +80,7 @@ TEST_CASE("simulated kernel: the environment chooses the device") {
 TEST_CASE("simulated kernel: a variable that makes no sense is named") {
   const std::map<std::string, std::string> wrong = {{"KILN_SIM_TARGET", "gfx906"},
                                                     {"KILN_SIM_TRACE", "yes"},
+                                                    {"KILN_SIM_CAPTURE", "/no/such/folder"},
                                                     {"KILN_SIM_LOCKUP_MS", "soon"},
                                                     {"KILN_SIM_FAULT", "hang"}};
   for (const auto& [name, value] : wrong) {
