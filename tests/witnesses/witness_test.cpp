@@ -56,7 +56,10 @@ WitnessRun run_simulated(Api api, const std::string& target, const std::string& 
   const std::string driver = api == Api::vulkan ? "radv" : "radeonsi";
   WitnessSetup setup = setup_of(api, driver + "-" + target + (queue == "graphics" ? "-graphics" : "") +
                                          (waves == Waves::wave32 ? "-wave32" : ""));
-  setup.environment["LD_PRELOAD"] = KILN_SIM_LIBRARY;
+  // By name: what is preloaded is parted by blanks, which folders may have.
+  const std::filesystem::path library = KILN_SIM_LIBRARY;
+  setup.environment["LD_LIBRARY_PATH"] = library.parent_path();
+  setup.environment["LD_PRELOAD"] = library.filename();
   setup.environment["KILN_SIM_TARGET"] = target;
   setup.environment["RADV_PERFTEST"] = waves == Waves::wave32 ? "cswave32" : "";
   if (api == Api::vulkan) {

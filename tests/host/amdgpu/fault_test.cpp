@@ -184,7 +184,8 @@ TEST_CASE("simulated fault: what the kernel refuses as wrong is that job's failu
   check_served(report[2]);
   const Finished next = runs.run("einval", "", {});
   REQUIRE(next.status == 0);
-  for (const auto& job : next.json()["jobs"]) CHECK(job["device"]["id"] == "amdgpu:0");
+  const auto next_report = next.json();
+  for (const auto& job : next_report["jobs"]) CHECK(job["device"]["id"] == "amdgpu:0");
 }
 
 TEST_CASE("simulated fault: a device without memory for a buffer is named with its node, and the CPU serves") {
@@ -193,14 +194,16 @@ TEST_CASE("simulated fault: a device without memory for a buffer is named with i
   const Finished met = runs.run("buffers", "enomem_buffer@1+", {});
   INFO(met.err << met.out);
   REQUIRE(met.status == 0);
-  for (const auto& job : met.json()["jobs"]) {
+  const auto met_report = met.json();
+  for (const auto& job : met_report["jobs"]) {
     check_served(job);
     CHECK(job["device"]["id"] == "cpu");
     CHECK_THAT(job["notes"].dump(), Contains("/dev/dri/renderD") && Contains("Cannot allocate memory"));
   }
   const Finished next = runs.run("buffers", "", {});
   REQUIRE(next.status == 0);
-  for (const auto& job : next.json()["jobs"]) CHECK(job["device"]["id"] == "amdgpu:0");
+  const auto next_report = next.json();
+  for (const auto& job : next_report["jobs"]) CHECK(job["device"]["id"] == "amdgpu:0");
 }
 
 TEST_CASE("simulated fault: a device that fails at everything leaves its jobs to the CPU, one after the other") {
@@ -210,7 +213,8 @@ TEST_CASE("simulated fault: a device that fails at everything leaves its jobs to
     const Finished met = runs.run(fault, fault, {"--repeat", "3"});
     INFO(fault << met.err << met.out);
     REQUIRE(met.status == 0);
-    for (const auto& job : met.json()["jobs"]) {
+    const auto met_report = met.json();
+    for (const auto& job : met_report["jobs"]) {
       check_served(job);
       CHECK(job["device"]["id"] == "cpu");
       CHECK_FALSE(job["notes"].empty());

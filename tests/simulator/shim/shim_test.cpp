@@ -22,8 +22,11 @@ struct Ran {
 Ran run(const std::string& mode, const std::string& variables = "") {
   std::string log = "/tmp/kiln-sim-shim-XXXXXX";
   ::close(::mkstemp(log.data()));
-  const std::string command = variables + " KILN_SIM_LOG=" + log +
-                              " LD_PRELOAD='" KILN_SIM_LIBRARY "' '" KILN_SIM_PROGRAM "' " + mode + " 2>&1";
+  // By name: what is preloaded is parted by blanks, which folders may have.
+  const std::filesystem::path library = KILN_SIM_LIBRARY;
+  const std::string command = variables + " KILN_SIM_LOG=" + log + " LD_LIBRARY_PATH='" +
+                              library.parent_path().string() + "' LD_PRELOAD=" + library.filename().string() +
+                              " '" KILN_SIM_PROGRAM "' " + mode + " 2>&1";
   Ran ran;
   FILE* const pipe = ::popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
