@@ -77,9 +77,6 @@ Status Pm4Device::check_source(const KernelSource& source) const {
 
 Result<std::unique_ptr<Program>> Pm4Device::make(const KernelSource& source, std::span<const std::byte> object,
                                                  const Digest& digest) {
-  if (quarantine_.holds(digest)) {
-    return unsupported("program " + digest.hex().substr(0, 12) + " has hung this device before and is in quarantine");
-  }
   auto loaded = loader_.load(source, object, digest);
   if (!loaded) return loaded.error();
   return std::unique_ptr<Program>(std::make_unique<Pm4Program>(*winsys_, std::move(loaded).value()));
