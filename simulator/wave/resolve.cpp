@@ -1,49 +1,13 @@
 #include "simulator/wave/resolve.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <string>
 
-#include "simulator/wave/vector/lane_control.hpp"
+#include "simulator/wave/operand_constants.hpp"
 #include "simulator/wave/wave.hpp"
 
 namespace kiln::simulator {
 namespace {
-
-constexpr unsigned dpp_row = 0, result_row = 0, first_selected_row = 1;  // scratch rows
-
-bool is_wide(DataType type) { return bits_of(type) == 64; }
-bool is_narrow(DataType type) { return bits_of(type) == 16 && !is_packed(type); }
-
-// 0.5 -0.5 1 -1 2 -2 4 -4 1/(2 pi), as halves, floats and doubles.
-constexpr std::uint64_t inline_half[] = {0x3800, 0xB800, 0x3C00, 0xBC00, 0x4000, 0xC000, 0x4400, 0xC400, 0x3118};
-constexpr std::uint64_t inline_single[] = {0x3F000000, 0xBF000000, 0x3F800000, 0xBF800000, 0x40000000,
-                                           0xC0000000, 0x40800000, 0xC0800000, 0x3E22F983};
-constexpr std::uint64_t inline_double[] = {0x3FE0000000000000, 0xBFE0000000000000, 0x3FF0000000000000,
-                                           0xBFF0000000000000, 0x4000000000000000, 0xC000000000000000,
-                                           0x4010000000000000, 0xC010000000000000, 0x3FC45F306DC9C882};
-
-std::uint64_t inline_float(unsigned index, DataType type) {
-  if (is_wide(type)) return inline_double[index];
-  if (type == DataType::bf16 || type == DataType::v2bf16) return inline_single[index] >> 16U;
-  if (is_narrow(type) || type == DataType::v2f16) return inline_half[index];
-  return inline_single[index];
-}
-
-std::uint64_t literal_value(std::uint32_t literal, DataType type) {
-  if (type == DataType::f64) return static_cast<std::uint64_t>(literal) << 32U;
-  if (type == DataType::i64) return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(literal)));
-  return literal;
-}
-
-std::uint64_t aperture(unsigned code) {
-  switch (code) {
-    case operand::shared_base: return shared_aperture;
-    case operand::shared_limit: return shared_aperture | 0xFFFFFFFFU;
-    case operand::private_base: return private_aperture;
-    default: return private_aperture | 0xFFFFFFFFU;
-  }
-}
 
 std::uint16_t destination(const Operand& operand) {
   return static_cast<std::uint16_t>(operand.code == operand::null ? scalar_sink : operand.code);
@@ -55,71 +19,25 @@ void reach(DecodedAt& at, const Operand& operand, WaveSize wave) {
   at.vgpr_end = static_cast<std::uint16_t>(std::max<unsigned>(at.vgpr_end, end));
 }
 
-// The modifier that the instruction carries and its handler does not honour.
-std::optional<std::string> unhonoured(const Instruction& in, std::uint8_t takes_what) {
-  const auto takes_it = [&](std::uint8_t what) { return (takes_what & what) != 0; };
-  if ((in.abs != 0 || in.neg != 0 || in.neg_hi != 0) && !takes_it(takes::float_sources)) return "abs or neg";
-  if (in.omod != 0 && !takes_it(takes::float_result)) return "omod";
-  if (in.clamp && !takes_it(takes::float_result) && !takes_it(takes::saturation)) return "clamp";
-  if (in.op_sel != 0 && !takes_it(takes::halves)) return "op_sel";
-  return std::nullopt;
-}
-
-bool reads_row(const Op& op, std::uint16_t row) {
-  for (unsigned s = 0; s < 3; ++s) {
-    if (op.kind[s] == SourceKind::row && op.reg[s] == row) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 void Resolver::set_row(Op& op, unsigned index, std::uint16_t row) const {
   op.kind[index] = SourceKind::row;
   op.reg[index] = row;
-  op.place[index] = static_cast<std::uintptr_t>(row) * static_cast<std::uintptr_t>(target_.wave) * sizeof(std::uint32_t);
-}
-
-// REQUIRES: all of `op` but its handler is set.
-void Resolver::choose_handler(Op& op, const Semantics& semantics) const {
-  op.run = semantics.run;
-  if ((op.negate | op.absolute | op.select | op.output) != 0) return;
-  const auto lies_in_lanes = [&](unsigned s) {
-    return op.kind[s] == SourceKind::none || op.kind[s] == SourceKind::row || op.kind[s] == SourceKind::constant;
-  };
-  if (!lies_in_lanes(1) || !lies_in_lanes(2)) return;
-  if (lies_in_lanes(0) && semantics.quick != nullptr) op.run = semantics.quick;
-  if (op.kind[0] == SourceKind::scalar && semantics.quick_scalar != nullptr) op.run = semantics.quick_scalar;
+  op.place[index] = std::uintptr_t{row} * static_cast<std::uintptr_t>(target_.wave) * sizeof(std::uint32_t);
 }
 
 void Resolver::source(Op& op, unsigned index, const Operand& operand, std::uint32_t literal) const {
-  const auto constant = [&](std::uint64_t value) {
-    op.kind[index] = SourceKind::constant;
-    op.place[index] = reinterpret_cast<std::uintptr_t>(constants_.spread(value));
-  };
-  const unsigned code = operand.code;
   if (!operand.present()) {
     op.kind[index] = SourceKind::none;
   } else if (operand.is_vgpr()) {
     set_row(op, index, static_cast<std::uint16_t>(operand.index() + scratch_rows));
-  } else if (code == operand::null) {
-    constant(0);
-  } else if (code < operand::integers) {
-    op.kind[index] = SourceKind::scalar;
-    op.reg[index] = static_cast<std::uint16_t>(code);
-  } else if (code < operand::integers_end) {
-    const std::int64_t value = code <= 192 ? static_cast<std::int64_t>(code) - 128 : 192 - static_cast<std::int64_t>(code);
-    constant(is_wide(operand.type) ? static_cast<std::uint64_t>(value) : static_cast<std::uint32_t>(value));
-  } else if (code >= operand::shared_base && code <= operand::private_limit) {
-    // A read of 32 bits sees the half that tells apertures apart.
-    constant(is_wide(operand.type) ? aperture(code) : aperture(code) >> 32U);
-  } else if (code >= operand::floats && code < operand::floats_end) {
-    constant(inline_float(code - operand::floats, operand.type));
-  } else if (code == operand::literal) {
-    constant(literal_value(literal, operand.type));
+  } else if (const auto constant = constant_of(operand, literal)) {
+    op.kind[index] = SourceKind::constant;
+    op.place[index] = reinterpret_cast<std::uintptr_t>(constants_.spread(*constant));
   } else {
-    op.kind[index] = SourceKind::special;
-    op.reg[index] = static_cast<std::uint16_t>(code);
+    op.kind[index] = operand.code < operand::integers ? SourceKind::scalar : SourceKind::special;
+    op.reg[index] = operand.code;
   }
 }
 
@@ -191,121 +109,6 @@ void Resolver::scalar(const DecodedAt& at, Op base, std::vector<Op>& ops) const 
   op.offset = in.format == Format::smem || in.has(flag::branch) ? in.offset : in.simm16;
   if (in.format == Format::smem && in.src[0].present()) op.reg[0] = in.src[0].code;
   ops.push_back(op);
-}
-
-std::optional<std::string> Resolver::vector(const DecodedAt& at, Op base, std::vector<Op>& ops) const {
-  const Instruction& in = at.instruction;
-  const Semantics& semantics = *semantics_.find(in.opcode);
-  const VectorBuild& build = semantics_.vector();
-  if (std::optional<std::string> modifier = unhonoured(in, semantics.modifiers)) {
-    return *modifier + " is not simulated for it";
-  }
-  Op op = base;
-  op.detail = semantics.detail;
-  op.select = in.op_sel;
-  op.negate = in.neg;
-  op.absolute = static_cast<std::uint8_t>(in.abs | in.neg_hi);
-  op.select_high = in.op_sel_hi;
-  op.output = static_cast<std::uint8_t>((in.omod & output_omod) | (in.clamp ? output_clamp : 0));
-  operands(op, in.opcode, in.dst, in.sdst, in.src.data(), 3, in.literal);
-
-  if (in.lanes == LaneControl::none) {
-    choose_handler(op, semantics);
-    ops.push_back(op);
-    return std::nullopt;
-  }
-  if (in.lanes == LaneControl::sdwa) {
-    for (unsigned s = 0; s < 2; ++s) {
-      if (op.kind[s] == SourceKind::none || in.sdwa.src[s] == Select::dword) continue;
-      Op pick = base;
-      pick.run = build.sub_word_source;
-      pick.kind[0] = op.kind[s];
-      pick.reg[0] = op.reg[s];
-      pick.place[0] = op.place[s];
-      pick.vdst = static_cast<std::uint16_t>(first_selected_row + s);
-      pick.detail = static_cast<std::uint8_t>(in.sdwa.src[s]);
-      pick.extra = in.sdwa.sign_extend[s] ? 1 : 0;
-      ops.push_back(pick);
-      set_row(op, s, pick.vdst);
-    }
-    const bool partial = in.dst.is_vgpr() && in.sdwa.dst != Select::dword;
-    const std::uint16_t real = op.vdst;
-    if (partial) op.vdst = result_row;
-    choose_handler(op, semantics);
-    ops.push_back(op);
-    if (partial) {
-      Op merge = base;
-      merge.run = build.sub_word_result;
-      set_row(merge, 0, result_row);
-      merge.vdst = real;
-      merge.detail = static_cast<std::uint8_t>(in.sdwa.dst);
-      merge.extra = in.sdwa.unused == Unused::preserve      ? lane_control::preserve
-                    : in.sdwa.unused == Unused::sign_extend ? lane_control::extend
-                                                            : lane_control::pad;
-      ops.push_back(merge);
-    }
-    return std::nullopt;
-  }
-  // DPP
-  Op begin = base;
-  begin.run = build.lane_control_begin;
-  begin.kind[0] = op.kind[0];
-  begin.reg[0] = op.reg[0];
-  begin.place[0] = op.place[0];
-  begin.vdst = dpp_row;
-  begin.detail = static_cast<std::uint8_t>(in.dpp.row_mask | in.dpp.bank_mask << 4U);
-  begin.select = static_cast<std::uint8_t>((in.dpp.bound_control ? lane_control::bound : 0) |
-                                           (in.dpp.fetch_inactive ? lane_control::inactive : 0));
-  begin.extra = in.dpp.control;
-  if (in.lanes == LaneControl::dpp8) {
-    begin.select |= lane_control::eight | lane_control::bound;
-    begin.detail = 0xFF;
-    std::uint32_t selectors = 0;
-    for (unsigned i = 0; i < 8; ++i) selectors |= (in.dpp.selectors[i] & 7U) << 3U * i;
-    begin.offset = static_cast<std::int32_t>(selectors);
-  }
-  set_row(op, 0, dpp_row);
-  choose_handler(op, semantics);
-  ops.push_back(begin);
-  ops.push_back(op);
-  if (!in.has(flag::exec_out)) {
-    Op end = base;
-    end.run = build.lane_control_end;
-    ops.push_back(end);
-  }
-  return std::nullopt;
-}
-
-// Both halves read before either writes. In most pairs one order of the halves keeps that; else the first half's result
-// waits in a scratch row.
-std::optional<std::string> Resolver::dual(const DecodedAt& at, Op base, std::vector<Op>& ops) const {
-  const Instruction& in = at.instruction;
-  const Semantics* first = semantics_.find(in.opcode);
-  const Semantics* second = semantics_.find(in.y.opcode);
-  if (first == nullptr) return "is not simulated";
-  if (second == nullptr) return "with " + std::string(info(in.y.opcode).name) + ", which is not simulated";
-  Op x = base, y = base;
-  operands(x, in.opcode, in.dst, {}, in.src.data(), 3, in.literal);
-  operands(y, in.y.opcode, in.y.dst, {}, in.y.src.data(), 3, in.literal);
-  choose_handler(x, *first);
-  choose_handler(y, *second);
-  if (!reads_row(y, x.vdst)) {
-    ops.push_back(x);
-    ops.push_back(y);
-  } else if (!reads_row(x, y.vdst)) {
-    ops.push_back(y);
-    ops.push_back(x);
-  } else {
-    Op copy = base;
-    copy.run = semantics_.vector().copy_row;
-    set_row(copy, 0, result_row);
-    copy.vdst = x.vdst;
-    x.vdst = result_row;
-    ops.push_back(x);
-    ops.push_back(y);
-    ops.push_back(copy);
-  }
-  return std::nullopt;
 }
 
 // DS, FLAT, GLOBAL, SCRATCH: sources are address, data, second data (DS) or scalar base; `select` bit 0: returns.

@@ -29,6 +29,9 @@ class Resolver {
   std::optional<std::string> memory(const DecodedAt& at, Op base, std::vector<Op>& ops) const;
   std::optional<std::string> buffer(const DecodedAt& at, Op base, std::vector<Op>& ops) const;
   void scalar(const DecodedAt& at, Op base, std::vector<Op>& ops) const;
+  // `op`: the instruction's own, complete but for its handler.
+  void sub_words(const Instruction& in, const Op& base, Op op, std::vector<Op>& ops) const;
+  void other_lanes(const Instruction& in, const Op& base, Op op, std::vector<Op>& ops) const;
 
   // Fills an Op's destinations and sources.
   void operands(Op& op, Opcode opcode, const Operand& dst, const Operand& sdst, const Operand* sources, unsigned count,

@@ -43,10 +43,11 @@ VectorBuild choose(VectorChoice choice) noexcept {
 SemanticsTable::SemanticsTable(VectorChoice choice)
     : vector_(choose(choice)), by_opcode_(static_cast<std::size_t>(Opcode::count)) {
   Names names;
-  for (const SemanticsList list : {vector_.vop1, vector_.conversions, vector_.vop2, vector_.vop3, vector_.vop3_integer,
-                                   vector_.divide, vector_.vop3p, vector_.cross_lane, vector_.mask, scalar_unit::sop2(),
-                                   scalar_unit::sop1(), scalar_unit::compare(), scalar_unit::sopk(),
-                                   scalar_unit::control(), scalar_unit::smem(), memory_unit::nothing()}) {
+  for (const SemanticsList list :
+       {vector_.vop1, vector_.conversions, vector_.vop2, vector_.vop3, vector_.vop3_integer, vector_.divide,
+        vector_.vop3p, vector_.dot, vector_.mix, vector_.cross_lane, vector_.mask, scalar_unit::sop2(),
+        scalar_unit::sop1(), scalar_unit::compare(), scalar_unit::sopk(), scalar_unit::control(), scalar_unit::smem(),
+        memory_unit::nothing()}) {
     add(names, "", list);
   }
   add(names, "v_cmp_", vector_.vopc);

@@ -1,6 +1,6 @@
 // Formatted buffer loads and stores: MUBUF's by the descriptor's format and selection, MTBUF's by the instruction's format.
 #define KILN_VECTOR_BUILD formats  // the numbers of vector instructions, in a copy of this file's own
-#include "simulator/wave/vector/numbers.hpp"
+#include "simulator/wave/vector/half_numbers.hpp"
 
 #include <array>
 #include <cmath>

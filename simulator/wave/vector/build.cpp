@@ -12,6 +12,8 @@ VectorBuild vector_build() noexcept {
   build.divide = divide();
   build.vopc = vopc();
   build.vop3p = vop3p();
+  build.dot = dot();
+  build.mix = mix();
   build.cross_lane = cross_lane();
   build.mask = mask();
   build.memory = lane_memory();

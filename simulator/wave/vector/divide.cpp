@@ -5,28 +5,18 @@
 namespace kiln::simulator::KILN_VECTOR_BUILD {
 namespace {
 
-struct Single {
-  using Float = float;
-  using Bits = Word;
+struct Single : F32 {
   static constexpr int exponent_shift = 23, exponent_mask = 0xFF, bias = 127;
   static constexpr int far_apart = 96;  // exponents of numerator and denominator: the quotient is near the largest
   static constexpr int small_numerator = 23, step = 64, lowest_quotient = -150;
-  static constexpr Bits sign = 0x80000000U, infinity = 0x7F800000U;
   static constexpr unsigned rounding_shift = mode_bit::round32;
-  static bool flushes_in(const Wave& wave) { return wave.flush_in32; }
-  static bool flushes_out(const Wave& wave) { return wave.flush_out32; }
   static float scaled(float x, int by) { return __builtin_scalbnf(x, by); }
 };
-struct Double {
-  using Float = double;
-  using Bits = Wide;
+struct Double : F64 {
   static constexpr int exponent_shift = 52, exponent_mask = 0x7FF, bias = 1023;
   static constexpr int far_apart = 768;
   static constexpr int small_numerator = 53, step = 128, lowest_quotient = -1075;
-  static constexpr Bits sign = 0x8000000000000000U, infinity = 0x7FF0000000000000U;
   static constexpr unsigned rounding_shift = mode_bit::round16_64;
-  static bool flushes_in(const Wave& wave) { return wave.flush_in16; }
-  static bool flushes_out(const Wave& wave) { return wave.flush_out16; }
   static double scaled(double x, int by) { return __builtin_scalbn(x, by); }
 };
 
@@ -44,7 +34,7 @@ int exponent(typename F::Bits bits) {
 }
 template <class F>
 bool is_zero(typename F::Bits bits) {
-  return (bits & ~F::sign) == 0;
+  return magnitude<F>(bits) == 0;
 }
 template <class F>
 bool is_denormal(typename F::Bits bits) {
@@ -64,7 +54,7 @@ Scaled<F> scale(typename F::Bits value, typename F::Bits denominator, typename F
   using Bits = typename F::Bits;
   const Bits up = bits_of<F>(F::scaled(of<F>(value), F::step));
   const Bits down = bits_of<F>(F::scaled(of<F>(value), -F::step));
-  if (is_zero<F>(denominator) || is_zero<F>(numerator)) return {quiet(F::infinity), false};
+  if (is_zero<F>(denominator) || is_zero<F>(numerator)) return {quiet<F>(F::infinity), false};
   const int numerator_exponent = exponent<F>(numerator), denominator_exponent = exponent<F>(denominator);
   const auto fraction = [](Bits bits) { return bits & ((Bits{1} << F::exponent_shift) - 1); };
   // 1/d is denormal where d > 2^(bias-1): its own exponent field then is 2*bias-1 or above.
@@ -103,17 +93,15 @@ typename F::Bits fixed(typename F::Bits value, typename F::Bits denominator, typ
                        unsigned rounding) {
   using Bits = typename F::Bits;
   const Bits sign = (denominator ^ numerator) & F::sign;
-  const Bits d = denominator & ~F::sign, n = numerator & ~F::sign;
-  if (is_nan(numerator)) return quiet(numerator);
-  if (is_nan(denominator)) return quiet(denominator);
-  if ((d == 0 && n == 0) || (d == F::infinity && n == F::infinity)) {
-    return F::sign | quiet(F::infinity);
-  }
+  const Bits d = magnitude<F>(denominator), n = magnitude<F>(numerator);
+  if (is_nan<F>(numerator)) return quiet<F>(numerator);
+  if (is_nan<F>(denominator)) return quiet<F>(denominator);
+  if ((d == 0 && n == 0) || (d == F::infinity && n == F::infinity)) return default_nan<F>;
   if (d == 0 || n == F::infinity) return sign | F::infinity;
   if (d == F::infinity || n == 0) return sign;
   if (exponent<F>(numerator) - exponent<F>(denominator) < F::lowest_quotient) return underflow<F>(sign, rounding);
-  if (is_nan(value)) return overflow<F>(sign, rounding);
-  return sign | (value & ~F::sign);
+  if (is_nan<F>(value)) return overflow<F>(sign, rounding);
+  return sign | magnitude<F>(value);
 }
 
 template <class F>
@@ -121,18 +109,10 @@ void sources(Wave& wave, const Op& op, unsigned half, typename F::Bits (&storage
              const typename F::Bits* (&lanes)[3]) {
   for (unsigned s = 0; s < 3; ++s) {
     lanes[s] = lanes_of<typename F::Float>(wave, op, s, half, storage[s]);
-    if (!F::flushes_in(wave)) continue;  // these work on bits, so the processor's own flushing does not see them
-    for (unsigned i = 0; i < group; ++i) storage[s][i] = flushed(lanes[s][i]);
+    if (!flushes_in<F>(wave)) continue;  // these work on bits, so the processor's own flushing does not see them
+    for (unsigned i = 0; i < group; ++i) storage[s][i] = flushed<F>(lanes[s][i]);
     lanes[s] = storage[s];
   }
-}
-void store(Wave& wave, const Op& op, unsigned half, Word mask, Word* out) {
-  if (op.output != 0) finish(wave, op, out);
-  put(wave, op.vdst, half, mask, out);
-}
-void store(Wave& wave, const Op& op, unsigned half, Word mask, Wide* out) {
-  if (op.output != 0) finish(wave, op, out);
-  put_wide(wave, op.vdst, half, mask, out);
 }
 
 template <class F>
@@ -148,7 +128,7 @@ Next div_scale(Wave& wave, const Op& op) {
       out[i] = scaled.bits;
       undo[half] |= scaled.undo ? 1U << i & mask : 0U;
     }
-    store(wave, op, half, mask, out);
+    store<typename F::Float>(wave, op, half, mask, out);
   }
   for (unsigned half = 0; half < wave.halves; ++half) wave.set_mask(op.sdst, half, undo[half]);
   return Next::go;
@@ -167,7 +147,7 @@ template <class F>
     if ((scaled >> i & 1U) != 0) value = F::scaled(value, exponent<F>(in[2][i]) > F::bias ? F::step : -F::step);
     out[i] = bits_of<F>(value);
   }
-  settle_nan(out, in[0], in[1], in[2]);
+  settle_nan<F>(out, in[0], in[1], in[2]);
 }
 
 template <class F>
@@ -184,7 +164,7 @@ Next div_fmas(Wave& wave, const Op& op) {
     } else {
       fused<F>(in, out, wave.scalar[scalar_index::vcc + half]);
     }
-    store(wave, op, half, mask, out);
+    store<typename F::Float>(wave, op, half, mask, out);
   }
   return Next::go;
 }
@@ -199,23 +179,21 @@ Next div_fixup(Wave& wave, const Op& op) {
     const typename F::Bits* in[3];
     sources<F>(wave, op, half, storage, in);
     for (unsigned i = 0; i < group; ++i) out[i] = fixed<F>(in[0][i], in[1][i], in[2][i], rounding);
-    if (F::flushes_out(wave)) {
-      for (unsigned i = 0; i < group; ++i) out[i] = flushed(out[i]);
-    }
-    store(wave, op, half, mask, out);
+    if (flushes_out<F>(wave)) flush<F>(out);
+    store<typename F::Float>(wave, op, half, mask, out);
   }
   return Next::go;
 }
 
 KILN_LANE Word fixed_half(Word value, Word denominator, Word numerator) {
-  const Word sign = (denominator ^ numerator) & 0x8000U;
-  const Word d = denominator & 0x7FFFU, n = numerator & 0x7FFFU;
-  if (n > 0x7C00U) return numerator | 0x200U;
-  if (d > 0x7C00U) return denominator | 0x200U;
-  if ((d == 0 && n == 0) || (d == 0x7C00U && n == 0x7C00U)) return default_nan_half;
-  if (d == 0 || n == 0x7C00U) return sign | 0x7C00U;
-  if (d == 0x7C00U || n == 0) return sign;
-  return sign | (value & 0x7FFFU);
+  const Word sign = (denominator ^ numerator) & F16::sign;
+  const Word d = magnitude<F16>(denominator), n = magnitude<F16>(numerator);
+  if (is_nan<F16>(numerator)) return quiet<F16>(numerator);
+  if (is_nan<F16>(denominator)) return quiet<F16>(denominator);
+  if ((d == 0 && n == 0) || (d == F16::infinity && n == F16::infinity)) return default_nan<F16>;
+  if (d == 0 || n == F16::infinity) return sign | F16::infinity;
+  if (d == F16::infinity || n == 0) return sign;
+  return sign | magnitude<F16>(value);
 }
 
 constexpr std::uint8_t floats = takes::float_sources | takes::float_result;

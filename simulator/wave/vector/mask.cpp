@@ -19,8 +19,7 @@ Next select(Wave& wave, const Op& op) {
     const Word* b = lanes_of<float>(wave, op, 1, half, storage[1]);
     const Word bits = chosen[half];
     for (unsigned i = 0; i < group; ++i) out[i] = (bits >> i & 1U) != 0 ? b[i] : a[i];
-    if (op.output != 0) finish(wave, op, out);
-    put(wave, op.vdst, half, mask, out);
+    store<float>(wave, op, half, mask, out);
   }
   return Next::go;
 }

@@ -4,7 +4,7 @@ namespace kiln::simulator::KILN_VECTOR_BUILD {
 namespace {
 
 // The transcendental unit knows no f32 denormals, neither in nor out.
-KILN_LANE float flat(float value) { return as_float(flushed(as_bits(value))); }
+KILN_LANE float flat(float value) { return as_float(flushed<F32>(as_bits(value))); }
 
 KILN_LANE float reciprocal(float x) { return flat(1.0F / flat(x)); }
 KILN_LANE float reciprocal_root(float x) { return flat(static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(flat(x))))); }
@@ -12,12 +12,12 @@ KILN_LANE float reciprocal_root(float x) { return flat(static_cast<float>(1.0 / 
 // Angles are in turns. Beyond 256 turns the hardware gives up.
 KILN_LANE double turns(double x) { return (x - __builtin_floor(x)) * 6.283185307179586476925; }
 KILN_LANE float sine(float x) {
-  if (as_bits(x) << 1U >= 0x7F800000U << 1U) return as_float(default_nan);
+  if (as_bits(x) << 1U >= 0x7F800000U << 1U) return as_float(default_nan<F32>);
   if (flat(x) == 0.0F) return flat(x);
   return __builtin_fabsf(x) > 256.0F ? 0.0F : flat(static_cast<float>(__builtin_sin(turns(static_cast<double>(x)))));
 }
 KILN_LANE float cosine(float x) {
-  if (as_bits(x) << 1U >= 0x7F800000U << 1U) return as_float(default_nan);
+  if (as_bits(x) << 1U >= 0x7F800000U << 1U) return as_float(default_nan<F32>);
   return __builtin_fabsf(x) > 256.0F ? 1.0F : flat(static_cast<float>(__builtin_cos(turns(static_cast<double>(x)))));
 }
 

@@ -57,9 +57,9 @@ constexpr Semantics entries[] = {
     lanes<[](float a, float b, float c) {
       return a == 0.0F || b == 0.0F ? 0.0F + c : __builtin_fmaf(a, b, c);
     }>("v_fmac_dx9_zero_f32"),
-    lanes<[](const Wave& w, float a, float b) -> Chosen<Word> { return {minimum(as_bits(a), as_bits(b), w.ieee)}; }>(
+    lanes<[](const Wave& w, float a, float b) -> Chosen<Word> { return {minimum<F32>(as_bits(a), as_bits(b), w.ieee)}; }>(
         "v_min_f32"),
-    lanes<[](const Wave& w, float a, float b) -> Chosen<Word> { return {maximum(as_bits(a), as_bits(b), w.ieee)}; }>(
+    lanes<[](const Wave& w, float a, float b) -> Chosen<Word> { return {maximum<F32>(as_bits(a), as_bits(b), w.ieee)}; }>(
         "v_max_f32"),
 
     lanes<[](Word a, Word b) {
@@ -105,10 +105,10 @@ constexpr Semantics entries[] = {
       return {static_cast<double>(a.value) * static_cast<double>(b.value) + static_cast<double>(c.value)};
     }>("v_fmaak_f16"),
     lanes<[](const Wave& w, HalfBits a, HalfBits b) -> Chosen<std::uint16_t> {
-      return {static_cast<std::uint16_t>(maximum_half(a.bits, b.bits, w.ieee))};
+      return {static_cast<std::uint16_t>(maximum<F16>(a.bits, b.bits, w.ieee))};
     }>("v_max_f16"),
     lanes<[](const Wave& w, HalfBits a, HalfBits b) -> Chosen<std::uint16_t> {
-      return {static_cast<std::uint16_t>(minimum_half(a.bits, b.bits, w.ieee))};
+      return {static_cast<std::uint16_t>(minimum<F16>(a.bits, b.bits, w.ieee))};
     }>("v_min_f16"),
     lanes<[](Half a, std::int16_t b) -> Precise {
       return {__builtin_scalbn(static_cast<double>(a.value), b > 64 ? 64 : b < -64 ? -64 : b)};

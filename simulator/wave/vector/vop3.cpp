@@ -7,10 +7,10 @@ namespace {
 using Int = std::int32_t;
 
 KILN_LANE Chosen<Word> least(const Wave& w, float a, float b, float c) {
-  return {minimum(minimum(as_bits(a), as_bits(b), w.ieee), as_bits(c), w.ieee)};
+  return {minimum<F32>(minimum<F32>(as_bits(a), as_bits(b), w.ieee), as_bits(c), w.ieee)};
 }
 KILN_LANE Chosen<Word> greatest(const Wave& w, float a, float b, float c) {
-  return {maximum(maximum(as_bits(a), as_bits(b), w.ieee), as_bits(c), w.ieee)};
+  return {maximum<F32>(maximum<F32>(as_bits(a), as_bits(b), w.ieee), as_bits(c), w.ieee)};
 }
 KILN_LANE Chosen<std::uint16_t> chosen(Word bits) { return {static_cast<std::uint16_t>(bits)}; }
 
@@ -51,7 +51,7 @@ KILN_LANE Precise dot2_half(Word a, Word b, Half c) {
 KILN_LANE float of_bfloat(Word bits) { return as_float(bits << 16U); }
 KILN_LANE std::uint16_t to_bfloat(float value) {
   const Word bits = as_bits(value);
-  if (is_nan(bits)) return static_cast<std::uint16_t>(quiet(bits) >> 16U);
+  if (is_nan<F32>(bits)) return static_cast<std::uint16_t>(quiet<F32>(bits) >> 16U);
   return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16U & 1U)) >> 16U);
 }
 
@@ -67,10 +67,10 @@ constexpr Semantics entries[] = {
     lanes<[](double a, double b) { return a + b; }>("v_add_f64"),
     lanes<[](double a, double b) { return a * b; }>("v_mul_f64"),
     lanes<[](const Wave& w, double a, double b) -> Chosen<Wide> {
-      return {minimum(as_bits(a), as_bits(b), w.ieee)};
+      return {minimum<F64>(as_bits(a), as_bits(b), w.ieee)};
     }>("v_min_f64"),
     lanes<[](const Wave& w, double a, double b) -> Chosen<Wide> {
-      return {maximum(as_bits(a), as_bits(b), w.ieee)};
+      return {maximum<F64>(as_bits(a), as_bits(b), w.ieee)};
     }>("v_max_f64"),
     lanes<[](float a, Int b) { return __builtin_scalbnf(a, exponent_limit(b)); }>("v_ldexp_f32"),
     lanes<[](double a, Int b) { return __builtin_scalbn(a, exponent_limit(b)); }>("v_ldexp_f64"),
@@ -78,28 +78,28 @@ constexpr Semantics entries[] = {
     lanes<[](const Wave& w, float a, float b, float c) { return least(w, a, b, c); }>("v_min3_f32"),
     lanes<[](const Wave& w, float a, float b, float c) { return greatest(w, a, b, c); }>("v_max3_f32"),
     lanes<[](const Wave& w, float a, float b, float c) -> Chosen<Word> {
-      return {median(as_bits(a), as_bits(b), as_bits(c), w.ieee)};
+      return {median<F32>(as_bits(a), as_bits(b), as_bits(c), w.ieee)};
     }>("v_med3_f32"),
     lanes<[](const Wave& w, float a, float b, float c) -> Chosen<Word> {
-      return {minimum(maximum(as_bits(a), as_bits(b), w.ieee), as_bits(c), w.ieee)};
+      return {minimum<F32>(maximum<F32>(as_bits(a), as_bits(b), w.ieee), as_bits(c), w.ieee)};
     }>("v_maxmin_f32"),
     lanes<[](const Wave& w, float a, float b, float c) -> Chosen<Word> {
-      return {maximum(minimum(as_bits(a), as_bits(b), w.ieee), as_bits(c), w.ieee)};
+      return {maximum<F32>(minimum<F32>(as_bits(a), as_bits(b), w.ieee), as_bits(c), w.ieee)};
     }>("v_minmax_f32"),
     lanes<[](const Wave& w, HalfBits a, HalfBits b, HalfBits c) {
-      return chosen(minimum_half(minimum_half(a.bits, b.bits, w.ieee), c.bits, w.ieee));
+      return chosen(minimum<F16>(minimum<F16>(a.bits, b.bits, w.ieee), c.bits, w.ieee));
     }>("v_min3_f16"),
     lanes<[](const Wave& w, HalfBits a, HalfBits b, HalfBits c) {
-      return chosen(maximum_half(maximum_half(a.bits, b.bits, w.ieee), c.bits, w.ieee));
+      return chosen(maximum<F16>(maximum<F16>(a.bits, b.bits, w.ieee), c.bits, w.ieee));
     }>("v_max3_f16"),
     lanes<[](const Wave& w, HalfBits a, HalfBits b, HalfBits c) {
-      return chosen(median_half(a.bits, b.bits, c.bits, w.ieee));
+      return chosen(median<F16>(a.bits, b.bits, c.bits, w.ieee));
     }>("v_med3_f16"),
     lanes<[](const Wave& w, HalfBits a, HalfBits b, HalfBits c) {
-      return chosen(minimum_half(maximum_half(a.bits, b.bits, w.ieee), c.bits, w.ieee));
+      return chosen(minimum<F16>(maximum<F16>(a.bits, b.bits, w.ieee), c.bits, w.ieee));
     }>("v_maxmin_f16"),
     lanes<[](const Wave& w, HalfBits a, HalfBits b, HalfBits c) {
-      return chosen(maximum_half(minimum_half(a.bits, b.bits, w.ieee), c.bits, w.ieee));
+      return chosen(maximum<F16>(minimum<F16>(a.bits, b.bits, w.ieee), c.bits, w.ieee));
     }>("v_minmax_f16"),
     lanes<[](HalfBits a, HalfBits b) { return a.bits | b.bits << 16U; }>("v_pack_b32_f16"),
 

@@ -6,25 +6,13 @@ namespace kiln::simulator::KILN_VECTOR_BUILD {
 namespace {
 
 // Bit of v_cmp_class's mask that a number belongs to.
-KILN_LANE Word class_of(bool negative, bool nan, bool quiet_nan, bool infinite, bool zero, bool denormal) {
-  if (nan) return quiet_nan ? 2U : 1U;
-  const unsigned kind = infinite ? 3U : zero ? 0U : denormal ? 1U : 2U;
-  return negative ? 1U << (5U - kind) : 1U << (6U + kind);
-}
-KILN_LANE Word class_of(Word bits) {
-  const Word magnitude = bits & 0x7FFFFFFFU;
-  return class_of(bits >> 31U != 0, magnitude > 0x7F800000U, (bits & 0x00400000U) != 0, magnitude == 0x7F800000U,
-                  magnitude == 0, magnitude < 0x00800000U);
-}
-KILN_LANE Word class_of(Wide bits) {
-  const Wide magnitude = bits & 0x7FFFFFFFFFFFFFFFU;
-  return class_of(bits >> 63U != 0, magnitude > 0x7FF0000000000000U, (bits & 0x0008000000000000U) != 0,
-                  magnitude == 0x7FF0000000000000U, magnitude == 0, magnitude < 0x0010000000000000U);
-}
-KILN_LANE Word class_of_half(Word bits) {
-  const Word magnitude = bits & 0x7FFFU;
-  return class_of((bits & 0x8000U) != 0, magnitude > 0x7C00U, (bits & 0x200U) != 0, magnitude == 0x7C00U,
-                  magnitude == 0, magnitude < 0x400U);
+template <class F>
+KILN_LANE Word class_of(typename F::Bits bits) {
+  const auto size = magnitude<F>(bits);
+  constexpr auto least_normal = F::infinity & (~F::infinity + 1U);  // the exponent's lowest bit
+  if (is_nan<F>(bits)) return (bits & F::quiet_bit) != 0 ? 2U : 1U;
+  const unsigned kind = size == F::infinity ? 3U : size == 0 ? 0U : size < least_normal ? 1U : 2U;
+  return (bits & F::sign) != 0 ? 1U << (5U - kind) : 1U << (6U + kind);
 }
 
 KILN_LANE float number(float x) { return x; }
@@ -75,9 +63,9 @@ constexpr Semantics named(const char* name, Semantics of) {
   return of;
 }
 
-using F16 = Floats<Half>;
-using F32 = Floats<float>;
-using F64 = Floats<double>;
+using Of16 = Floats<Half>;
+using Of32 = Floats<float>;
+using Of64 = Floats<double>;
 using I16 = Integers<std::int16_t>;
 using U16 = Integers<std::uint16_t>;
 using I32 = Integers<std::int32_t>;
@@ -86,54 +74,54 @@ using I64 = Integers<std::int64_t>;
 using U64 = Integers<Wide>;
 
 constexpr Semantics entries[] = {
-    named("f_f16", F16::f),
-    named("lt_f16", F16::lt),
-    named("eq_f16", F16::eq),
-    named("le_f16", F16::le),
-    named("gt_f16", F16::gt),
-    named("lg_f16", F16::lg),
-    named("ge_f16", F16::ge),
-    named("o_f16", F16::o),
-    named("u_f16", F16::u),
-    named("nge_f16", F16::nge),
-    named("nlg_f16", F16::nlg),
-    named("ngt_f16", F16::ngt),
-    named("nle_f16", F16::nle),
-    named("neq_f16", F16::neq),
-    named("nlt_f16", F16::nlt),
-    named("t_f16", F16::t),
-    named("f_f32", F32::f),
-    named("lt_f32", F32::lt),
-    named("eq_f32", F32::eq),
-    named("le_f32", F32::le),
-    named("gt_f32", F32::gt),
-    named("lg_f32", F32::lg),
-    named("ge_f32", F32::ge),
-    named("o_f32", F32::o),
-    named("u_f32", F32::u),
-    named("nge_f32", F32::nge),
-    named("nlg_f32", F32::nlg),
-    named("ngt_f32", F32::ngt),
-    named("nle_f32", F32::nle),
-    named("neq_f32", F32::neq),
-    named("nlt_f32", F32::nlt),
-    named("t_f32", F32::t),
-    named("f_f64", F64::f),
-    named("lt_f64", F64::lt),
-    named("eq_f64", F64::eq),
-    named("le_f64", F64::le),
-    named("gt_f64", F64::gt),
-    named("lg_f64", F64::lg),
-    named("ge_f64", F64::ge),
-    named("o_f64", F64::o),
-    named("u_f64", F64::u),
-    named("nge_f64", F64::nge),
-    named("nlg_f64", F64::nlg),
-    named("ngt_f64", F64::ngt),
-    named("nle_f64", F64::nle),
-    named("neq_f64", F64::neq),
-    named("nlt_f64", F64::nlt),
-    named("t_f64", F64::t),
+    named("f_f16", Of16::f),
+    named("lt_f16", Of16::lt),
+    named("eq_f16", Of16::eq),
+    named("le_f16", Of16::le),
+    named("gt_f16", Of16::gt),
+    named("lg_f16", Of16::lg),
+    named("ge_f16", Of16::ge),
+    named("o_f16", Of16::o),
+    named("u_f16", Of16::u),
+    named("nge_f16", Of16::nge),
+    named("nlg_f16", Of16::nlg),
+    named("ngt_f16", Of16::ngt),
+    named("nle_f16", Of16::nle),
+    named("neq_f16", Of16::neq),
+    named("nlt_f16", Of16::nlt),
+    named("t_f16", Of16::t),
+    named("f_f32", Of32::f),
+    named("lt_f32", Of32::lt),
+    named("eq_f32", Of32::eq),
+    named("le_f32", Of32::le),
+    named("gt_f32", Of32::gt),
+    named("lg_f32", Of32::lg),
+    named("ge_f32", Of32::ge),
+    named("o_f32", Of32::o),
+    named("u_f32", Of32::u),
+    named("nge_f32", Of32::nge),
+    named("nlg_f32", Of32::nlg),
+    named("ngt_f32", Of32::ngt),
+    named("nle_f32", Of32::nle),
+    named("neq_f32", Of32::neq),
+    named("nlt_f32", Of32::nlt),
+    named("t_f32", Of32::t),
+    named("f_f64", Of64::f),
+    named("lt_f64", Of64::lt),
+    named("eq_f64", Of64::eq),
+    named("le_f64", Of64::le),
+    named("gt_f64", Of64::gt),
+    named("lg_f64", Of64::lg),
+    named("ge_f64", Of64::ge),
+    named("o_f64", Of64::o),
+    named("u_f64", Of64::u),
+    named("nge_f64", Of64::nge),
+    named("nlg_f64", Of64::nlg),
+    named("ngt_f64", Of64::ngt),
+    named("nle_f64", Of64::nle),
+    named("neq_f64", Of64::neq),
+    named("nlt_f64", Of64::nlt),
+    named("t_f64", Of64::t),
     named("lt_i16", I16::lt),
     named("eq_i16", I16::eq),
     named("le_i16", I16::le),
@@ -178,9 +166,9 @@ constexpr Semantics entries[] = {
     named("ne_u64", U64::ne),
     named("ge_u64", U64::ge),
     named("t_u64", U64::t),
-    lanes<[](HalfBits a, Word b) { return (class_of_half(a.bits) & b) != 0; }>("class_f16"),
-    lanes<[](float a, Word b) { return (class_of(as_bits(a)) & b) != 0; }>("class_f32"),
-    lanes<[](double a, Word b) { return (class_of(as_bits(a)) & b) != 0; }>("class_f64"),
+    lanes<[](HalfBits a, Word b) { return (class_of<F16>(a.bits) & b) != 0; }>("class_f16"),
+    lanes<[](float a, Word b) { return (class_of<F32>(as_bits(a)) & b) != 0; }>("class_f32"),
+    lanes<[](double a, Word b) { return (class_of<F64>(as_bits(a)) & b) != 0; }>("class_f64"),
 };
 
 }  // namespace
