@@ -26,3 +26,8 @@ if(NOT KILN_FUZZ)
     find_package(benchmark REQUIRED)
   endif()
 endif()
+
+# Optional: Mesa's RADV as a witness of the simulated card and as a peer of submissions.
+find_path(KILN_VULKAN_INCLUDE_DIR vulkan/vulkan.h)
+find_library(KILN_VULKAN_LIBRARY vulkan)
+find_program(KILN_GLSLANG glslangValidator)

@@ -65,11 +65,11 @@ enum class Event : std::uint8_t {
 inline constexpr std::uint32_t event_index_flush = 4;
 inline constexpr std::uint32_t event_index_end_of_pipe = 5;
 inline constexpr std::uint32_t event_index_done = 6;
-inline constexpr ValueName event_names[] = {{0x04, "CACHE_FLUSH_TS"},    {0x06, "CACHE_FLUSH"},
-                                            {0x07, "CS_PARTIAL_FLUSH"},  {0x0F, "VS_PARTIAL_FLUSH"},
-                                            {0x10, "PS_PARTIAL_FLUSH"},  {0x14, "CACHE_FLUSH_AND_INV_TS"},
-                                            {0x28, "BOTTOM_OF_PIPE_TS"}, {0x16, "CACHE_FLUSH_AND_INV"},
-                                            {0x2F, "CS_DONE"},           {0x30, "PS_DONE"}};
+inline constexpr ValueName event_names[] = {
+    {0x04, "CACHE_FLUSH_TS"},         {0x06, "CACHE_FLUSH"},         {0x07, "CS_PARTIAL_FLUSH"},
+    {0x0F, "VS_PARTIAL_FLUSH"},       {0x10, "PS_PARTIAL_FLUSH"},    {0x14, "CACHE_FLUSH_AND_INV_TS"},
+    {0x16, "CACHE_FLUSH_AND_INV"},    {0x19, "PIPELINESTAT_START"},  {0x1A, "PIPELINESTAT_STOP"},
+    {0x28, "BOTTOM_OF_PIPE_TS"},      {0x2F, "CS_DONE"},             {0x30, "PS_DONE"}};
 
 namespace event_write {
 inline constexpr Field event_type{"EVENT_TYPE", 0, 6, event_names};

@@ -1,0 +1,90 @@
+#include "pm4/kiln_submitter.hpp"
+
+#include <array>
+#include <stdexcept>
+#include <vector>
+
+#include "pm4/kernel_time.hpp"
+#include "support/plugin_under_test.hpp"
+
+namespace kiln::bench {
+namespace {
+
+template <class T>
+T expect(Result<T> result, const char* doing) {
+  if (!result) throw std::runtime_error(std::string(doing) + ": " + result.error().text());
+  return std::move(result).value();
+}
+
+class KilnSubmitter final : public Submitter {
+ public:
+  KilnSubmitter() {
+    std::string there;
+    for (const DeviceInfo& info : plugin_.driver().enumerate()) {
+      if (device_ == nullptr && info.usable && info.kind == DeviceKind::simulated) device_ = plugin_.open(info.id);
+      there += "; " + info.id + " " + info.why_not;
+    }
+    if (device_ == nullptr) throw std::runtime_error("no simulated device: start it by `kiln simulate --`" + there);
+    KernelSource source;
+    source.dialect = Dialect::opencl_c;
+    source.entry = "add";
+    source.text =
+        "__attribute__((reqd_work_group_size(64, 1, 1)))\n"
+        "kernel void add(global uint* y) { y[get_global_id(0)] += 1; }\n";
+    source.bindings = {Access::read_write};
+    source.workgroup = {lanes, 1, 1};
+    program_ = expect(device_->build(source), "building");
+    for (std::size_t i = 0; i < most_buffers; ++i) sums_.push_back(zeros());
+  }
+
+  std::string name() override { return "kiln: " + device_->info().name; }
+
+  std::uint64_t submit(std::size_t dispatches, std::size_t buffers) override {
+    std::vector<std::array<Buffer*, 1>> bindings;
+    for (std::size_t i = 0; i < buffers; ++i) bindings.push_back({sums_[i].get()});
+    std::vector<PassLaunch> passes;
+    for (std::size_t i = 0; i < dispatches; ++i) passes.push_back({program_.get(), bindings[i % buffers], {1, 1, 1}});
+    const std::uint64_t kernel_before = in_kernel_ns();
+    const std::uint64_t begin = now_ns();
+    const auto value = device_->submit({passes});
+    const std::uint64_t wall = now_ns() - begin;
+    const std::uint64_t kernel = in_kernel_ns() - kernel_before;
+    if (kernel == 0) throw std::runtime_error("the kernel's part was not seen: another ioctl() came first");
+    expect(device_->wait(expect(value, "submitting"), Deadline::never()), "waiting");
+    for (std::size_t i = 0; i < dispatches; ++i) ++expected_[i % buffers];
+    return wall - kernel;
+  }
+
+  void check() override {
+    std::vector<std::uint32_t> values(lanes);
+    for (std::size_t i = 0; i < most_buffers; ++i) {
+      const Status status = sums_[i]->read(0, std::as_writable_bytes(std::span(values)));
+      if (!status.ok()) throw std::runtime_error(status.text());
+      if (values != std::vector<std::uint32_t>(lanes, expected_[i])) throw std::runtime_error("kiln: a sum is wrong");
+    }
+  }
+
+ private:
+  std::unique_ptr<Buffer> zeros() {
+    BufferDesc desc;
+    desc.bytes = lanes * sizeof(std::uint32_t);
+    desc.usage = BufferUsage::readback;
+    auto made = expect(device_->create_buffer(desc), "a buffer");
+    const std::vector<std::uint32_t> values(lanes, 0);
+    const Status status = made->write(0, std::as_bytes(std::span(values)));
+    if (!status.ok()) throw std::runtime_error(status.text());
+    return made;
+  }
+
+  support::PluginUnderTest plugin_{"amdgpu_pm4"};
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<Program> program_;
+  std::vector<std::unique_ptr<Buffer>> sums_;
+  std::array<std::uint32_t, most_buffers> expected_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Submitter> make_kiln_submitter() { return std::make_unique<KilnSubmitter>(); }
+
+}  // namespace kiln::bench

@@ -1,0 +1,10 @@
+#include "pm4/radv_submitter.hpp"
+
+namespace kiln::bench {
+
+std::unique_ptr<Submitter> make_radv_submitter(std::string& absent) {
+  absent = "Vulkan's headers, its loader or glslangValidator were not found when this was built";
+  return nullptr;
+}
+
+}  // namespace kiln::bench
