@@ -217,12 +217,36 @@ struct Arm {
   }
 };
 
-void compare(const Job& job, int rounds) {
-  Arm cold{"cold", {}, {}, {}, {}}, warm{"warm", {}, {}, {}, {}};
-  for (int round = 0; round < rounds; ++round) {
+// A folder for each round, all removed at the end: ext4 makes files slowly in the seconds after others were removed, and
+// more so for the side that makes more of them.
+class Folders {
+ public:
+  Folders() {
     std::string name = (fs::temp_directory_path() / "kiln-cache-one-thread-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    const fs::path folder = name;
+    root_ = name;
+  }
+  Folders(const Folders&) = delete;
+  Folders& operator=(const Folders&) = delete;
+  ~Folders() {
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+  }
+  fs::path make(int round) const {
+    const fs::path folder = root_ / std::to_string(round);
+    fs::create_directory(folder);
+    return folder;
+  }
+
+ private:
+  fs::path root_;
+};
+
+void compare(const Job& job, int rounds) {
+  Arm cold{"cold", {}, {}, {}, {}}, warm{"warm", {}, {}, {}, {}};
+  const Folders folders;
+  for (int round = 0; round < rounds; ++round) {
+    const fs::path folder = folders.make(round);
     const auto both = [&](Arm& arm, int builds) {
       Spent ours, theirs;
       // Who goes first changes from round to round.
@@ -233,7 +257,6 @@ void compare(const Job& job, int rounds) {
     };
     both(cold, job.programs);
     both(warm, 0);
-    fs::remove_all(folder);
     std::fprintf(stderr, "round %d of %d: cold %.4f, warm %.4f\n", round + 1, rounds, cold.wall.back(),
                  warm.wall.back());
   }
