@@ -13,8 +13,11 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 find_program(KILN_CCACHE ccache)
 if(KILN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The sloppiness is what ccache needs to keep objects made with a precompiled header.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${KILN_CCACHE})
+  # The sloppiness is what ccache needs to keep objects made with a precompiled header. It goes by the compiler's list of
+  # headers, so that a build that finds nothing kept need not preprocess each source first; and one build folder may use
+  # what another one made: a sanitizer's build makes the simulator as `dev` does.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1
+    CCACHE_NOHASHDIR=1 ${KILN_CCACHE})
 endif()
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual -Wundef

@@ -1,5 +1,6 @@
 # Compiling each folder of a target as one source, where a build is for running once and not for working in: it reads the
-# headers once a folder. Presets of the sanitizers use it; `dev` does not, so that each source is seen to stand alone.
+# headers once a folder. Presets `test`, `release` and those of the sanitizers use it; `dev` does not, so that each source
+# is seen to stand alone.
 option(KILN_UNITY "Compile the sources of a folder together" OFF)
 
 # kiln_unite(TARGETS…): does so for the targets named, whose folders have no two names alike. Nothing where KILN_UNITY is off.
