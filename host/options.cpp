@@ -119,7 +119,8 @@ std::string verb_help(const VerbHelp& verb) {
   const std::string name(verb.name);
   std::string text = "kiln " + name + " — " + std::string(verb.summary) + "\n\nUsage: kiln " + name;
   if (!verb.argument_name.empty()) text += " " + std::string(verb.argument_name);
-  text += " [OPTIONS]\n\n" + std::string(verb.description) + "\n\n";
+  if (verb.argument != Argument::command) text += " [OPTIONS]";  // after `--` stands another command's line
+  text += "\n\n" + std::string(verb.description) + "\n\n";
   if (!verb.own_options.empty()) text += options_text("Options of this verb", verb.own_options) + "\n";
   return text + options_text("Options", verb.common_options) + "\n" + environment_help();
 }

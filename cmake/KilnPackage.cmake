@@ -1,0 +1,49 @@
+# What a packaged Kiln has beside the installed tree: man pages, bash completion, and Debian packages: `kiln`, and
+# `kiln-clang` with the one library that needs Clang's, a hundred megabytes that only compiling for AMD cards wants.
+#
+#   cmake --build build/release && cpack --config build/release/CPackConfig.cmake -B FOLDER
+#
+# A package declares what its programs are linked with, as dpkg-shlibdeps finds it; what is opened at run time, where it is
+# there, is recommended or suggested.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(kiln_man_dir ${PROJECT_BINARY_DIR}/man1)
+add_custom_command(OUTPUT ${kiln_man_dir}.stamp
+  COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/packaging/man_pages.py $<TARGET_FILE:kiln> ${kiln_man_dir}
+    ${PROJECT_VERSION}
+  COMMAND ${CMAKE_COMMAND} -E touch ${kiln_man_dir}.stamp
+  DEPENDS kiln packaging/man_pages.py
+  VERBATIM)
+add_custom_target(kiln_man_pages ALL DEPENDS ${kiln_man_dir}.stamp)
+install(DIRECTORY ${kiln_man_dir}/ DESTINATION share/man/man1)
+install(FILES packaging/kiln.bash DESTINATION share/bash-completion/completions RENAME kiln)
+install(FILES README.md CHANGELOG.md DESTINATION share/doc/kiln)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME kiln)
+set(CPACK_PACKAGE_VENDOR Kiln)
+set(CPACK_PACKAGE_CONTACT "Kiln maintainers <maintainers@kiln.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "persistent-kernel framework for GPU compute")
+set(CPACK_DEBIAN_UNSPECIFIED_DESCRIPTION
+"Builds a GPU program once, keeps it, and runs it for ever: a program cache in
+memory and on disk between an application and its GPU, an asynchronous
+executor, a device selector that learns, a generator of convolution kernels,
+and backends as plugins: OpenGL compute, AMD GPUs by PM4, the CPU by oneDNN.
+This package has the command, the library with its headers, and the simulated
+AMD card.")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_ALL Unspecified clang)
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME kiln)
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS "libegl1, libgl1-mesa-dri")
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "kiln-clang, clang-19, bash-completion")
+set(CPACK_DEBIAN_CLANG_PACKAGE_NAME kiln-clang)
+set(CPACK_DEBIAN_CLANG_DESCRIPTION
+"Compiles OpenCL C for gfx10.3 and gfx11 within the process that asks for it.
+Without this package kiln runs clang-19 as a child, where that is there.")
+set(CPACK_DEBIAN_CLANG_PACKAGE_DEPENDS "kiln (= ${PROJECT_VERSION})")
+include(CPack)

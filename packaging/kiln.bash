@@ -1,0 +1,61 @@
+# Completion of `kiln` for bash. Verbs, options and keys are asked of the command itself, so they are those of the version
+# that is installed.
+
+_kiln_lines() { COMPREPLY+=($(compgen -W "$1" -- "$2")); }
+
+_kiln_files() { # PATTERN WORD: files that match, and folders
+  local IFS=$'\n'
+  compopt -o filenames 2>/dev/null
+  COMPREPLY+=($(compgen -f -X "!$1" -- "$2") $(compgen -d -- "$2"))
+}
+
+_kiln() {
+  local command=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+  COMPREPLY=()
+
+  # The words of the verb, so far as they have been typed; after `--` another command's words stand.
+  local verbs verb='' i typed
+  verbs=$("$command" --help 2>/dev/null | sed -n '/^Verbs:/,/^$/{/^  /{s/^  //;s/  .*//;s/ [^a-z].*//;p}}')
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    typed=${COMP_WORDS[i]}
+    if [[ $typed == -- ]]; then
+      if ((i == COMP_CWORD - 1)); then COMPREPLY=($(compgen -c -- "$word")); else _kiln_files '*' "$word"; fi
+      return
+    fi
+    [[ $typed == -* ]] && break
+    if grep -qE "^${verb:+$verb }$typed( |\$)" <<<"$verbs"; then verb=${verb:+$verb }$typed; else break; fi
+  done
+
+  case $before in
+    --log) _kiln_lines 'debug info warning error off' "$word"; return ;;
+    --progress) _kiln_lines 'auto plain none' "$word"; return ;;
+    --device) _kiln_lines 'cpu opengl amdgpu' "$word"; return ;;
+    --target) _kiln_lines 'gfx1030 gfx1100 gfx1101 gfx1102 gfx1103' "$word"; return ;;
+    --cache-dir | --plugin-path) _kiln_files '' "$word"; return ;;
+    --output | --trace) _kiln_files '*' "$word"; return ;;
+    --set)
+      compopt -o nospace 2>/dev/null
+      _kiln_lines "$("$command" config show 2>/dev/null | sed -n 's/^([^)]*) \([^ ]*\) =.*/\1=/p')" "$word"
+      return
+      ;;
+    --repeat | --jobs | --budget | --sample | --max-age | --max-size) return ;;
+  esac
+
+  if [[ $word == -* ]]; then
+    _kiln_lines "$("$command" $verb --help 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" "$word"
+    return
+  fi
+  local next
+  next=$(sed -n "s/^${verb:+$verb }\([a-z0-9]*\).*/\1/p" <<<"$verbs" | sort -u)
+  if ((COMP_CWORD == i)) && [[ -n $next ]]; then _kiln_lines "$next" "$word"; fi
+  if [[ -n $verb ]]; then
+    case $verb in
+      'kernel build') _kiln_files '*.cl' "$word" ;;
+      'pm4 dump') _kiln_files '*.pm4' "$word" ;;
+      run | tune* | devices | plugins | config* | selector* | 'cache warm') _kiln_files '*.toml' "$word" ;;
+      'cache export' | 'cache import') _kiln_files '*' "$word" ;;
+    esac
+  fi
+}
+
+complete -F _kiln kiln
