@@ -1,13 +1,11 @@
-# kiln_add_test(NAME SOURCES… [LIBRARIES…] [DEPENDS…]): one Catch2 binary that is one CTest test. Inner headers of core are visible.
 # Catch2's expressions take longer to compile than what they test: optimised little (a quarter of the time less), under
-# sanitizers not at all, and there without the four that look for bad pointers, which the address sanitizer meets where
-# they are used. In what is tested all stays.
+# sanitizers not at all, and there without the checks of alignment and of dynamic types. In what is tested they stay.
 set(KILN_TEST_OPTIONS -O1)
 if(KILN_SANITIZE)
   set(KILN_TEST_OPTIONS -O0)
 endif()
 if(KILN_SANITIZE MATCHES undefined)
-  list(APPEND KILN_TEST_OPTIONS -fno-sanitize=null,vptr,alignment,object-size)
+  list(APPEND KILN_TEST_OPTIONS -fno-sanitize=vptr,alignment)
 endif()
 
 if(KILN_TESTS AND NOT KILN_FUZZ)
@@ -24,8 +22,11 @@ set(KILN_SANITIZER_ENVIRONMENT
   "LSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/lsan.supp':print_suppressions=0:use_tls=0"
   "TSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/tsan.supp':atexit_sleep_ms=20")
 
+# kiln_add_test(NAME SOURCES… [APART…] [LIBRARIES…] [DEPENDS…] [TIMEOUT SECONDS] [COST SECONDS]): one Catch2 binary that is
+# one CTest test. Inner headers of core are visible. APART: those of SOURCES with a helper named like one in another file
+# of their folder, which KILN_UNITY leaves alone. COST: of the long ones, which CTest begins with.
 function(kiln_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LIBRARIES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;COST" "SOURCES;APART;LIBRARIES;DEPENDS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
     if(KILN_SANITIZE)
@@ -37,6 +38,7 @@ function(kiln_add_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/core ${PROJECT_SOURCE_DIR}/tests)
   target_compile_options(${name} PRIVATE ${KILN_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM kiln_catch)
+  set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_compile_definitions(${name} PRIVATE
     KILN_SOURCE_DIR="${PROJECT_SOURCE_DIR}" KILN_BINARY_DIR="${PROJECT_BINARY_DIR}"
     KILN_PLUGIN_DIR="${KILN_PLUGIN_OUTPUT_DIRECTORY}")
@@ -47,4 +49,7 @@ function(kiln_add_test name)
   add_test(NAME ${name} COMMAND ${name})
   # Drivers and their libraries are not built with a sanitizer: what is theirs, and only that, stands in the two files.
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${KILN_SANITIZER_ENVIRONMENT}")
+  if(arg_COST)
+    set_tests_properties(${name} PROPERTIES COST ${arg_COST})
+  endif()
 endfunction()
