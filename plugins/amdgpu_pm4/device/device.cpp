@@ -127,7 +127,11 @@ Result<BoundPass> Pm4Device::bind(std::size_t index, const PassLaunch& launch) c
   const auto& program = static_cast<const Pm4Program&>(*launch.program);
   if (program.owner() != winsys_.get()) return wrong(": its program belongs to another device");
   BoundPass pass{program.loaded(), {}, launch.grid};
-  if (launch.grid == PassLaunch::nothing) return pass;
+  if (launch.grid == PassLaunch::nothing) {  // the queue never sees it
+    Status refused = quarantine_.check(pass.kernel->digest, pass.kernel->name());
+    if (!refused.ok()) return std::move(refused).within(info_.id);
+    return pass;
+  }
   const std::vector<Access>& bindings = pass.kernel->bindings;
   if (launch.bindings.size() != bindings.size()) {
     return wrong(": " + std::to_string(launch.bindings.size()) + " buffers, expected " +

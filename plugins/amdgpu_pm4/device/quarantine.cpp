@@ -34,6 +34,11 @@ bool Quarantine::holds(const Digest& program) const {
   return guilty_.contains(program);
 }
 
+Status Quarantine::check(const Digest& program, const std::string& name) const {
+  if (!holds(program)) return {};
+  return unsupported(name + " has hung this device before and is in quarantine");
+}
+
 void Quarantine::add(const Digest& program) {
   const std::lock_guard lock(mutex_);
   suspects_.erase(program);

@@ -6,6 +6,7 @@
 
 #include <kiln/digest.hpp>
 #include <kiln/driver_notes.hpp>
+#include <kiln/status.hpp>
 
 #include <mutex>
 #include <set>
@@ -19,6 +20,8 @@ class Quarantine {
   Quarantine(DriverNotes* notes, const std::string& device);
 
   bool holds(const Digest& program) const;
+  // unsupported where it holds the program, whose kernel is called `name`.
+  Status check(const Digest& program, const std::string& name) const;
   void add(const Digest& program);
 
   // One of several that may have hung the device: it runs alone from now on, so that a second time tells.

@@ -215,6 +215,10 @@ TEST_CASE("device: a kernel that faults is named and refused from then on, in la
   const Status refused = later.run(**loaded, {in.get(), out.get()});
   CHECK(refused.code == StatusCode::unsupported);
   CHECK_THAT(refused.message, Catch::Contains("in quarantine"));
+  const PassLaunch nothing{loaded->get(), {}, PassLaunch::nothing};
+  const auto readied = later.device->submit({{&nothing, 1}});  // what warming asks
+  REQUIRE_FALSE(readied.has_value());
+  CHECK(readied.error().code == StatusCode::unsupported);
   CHECK(later.run(*later.build(saxpy("2.0f")), {in.get(), out.get()}).ok());
   CHECK(later.read(*out) == saxpy_of(2, 64));
 }

@@ -60,9 +60,8 @@ Result<std::uint64_t> Queue::submit(const std::vector<BoundPass>& passes) {
   if (!lost_.ok()) return lost_;
   collect_passed();
   for (const BoundPass& pass : passes) {
-    if (!quarantine_.holds(pass.kernel->digest)) continue;
-    return unsupported(settings_.device + ": " + pass.kernel->name() +
-                       " has hung this device before and is in quarantine");
+    Status refused = quarantine_.check(pass.kernel->digest, pass.kernel->name());
+    if (!refused.ok()) return std::move(refused).within(settings_.device);
   }
   Status status;
   for (int attempt = 0; attempt < 2; ++attempt) {
