@@ -37,7 +37,12 @@ set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
 set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_COMPONENTS_ALL Unspecified clang)
+set(CPACK_COMPONENTS_ALL Unspecified)
+if(TARGET kiln_clang)  # where Clang's headers and libraries are
+  list(APPEND CPACK_COMPONENTS_ALL clang)
+endif()
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS  # whatever the umask is
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME kiln)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS "libegl1, libgl1-mesa-dri")
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "kiln-clang, clang-19, bash-completion")
@@ -46,4 +51,11 @@ set(CPACK_DEBIAN_CLANG_DESCRIPTION
 "Compiles OpenCL C for gfx10.3 and gfx11 within the process that asks for it.
 Without this package kiln runs clang-19 as a child, where that is there.")
 set(CPACK_DEBIAN_CLANG_PACKAGE_DEPENDS "kiln (= ${PROJECT_VERSION})")
-include(CPack)
+# Without these CPack makes a package that names no dependencies.
+find_program(KILN_SHLIBDEPS dpkg-shlibdeps)
+find_program(KILN_FILE file)
+if(KILN_SHLIBDEPS AND KILN_FILE)
+  include(CPack)
+else()
+  message(STATUS "No Debian packages: dpkg-shlibdeps (dpkg-dev) or file is not installed")
+endif()

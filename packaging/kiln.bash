@@ -15,22 +15,30 @@ _kiln() {
 
   # The words of the verb, so far as they have been typed; after `--` another command's words stand.
   local verbs verb='' i typed
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    [[ ${COMP_WORDS[i]} == -- ]] || continue
+    if ((i == COMP_CWORD - 1)); then COMPREPLY=($(compgen -c -- "$word")); else _kiln_files '*' "$word"; fi
+    return
+  done
   verbs=$("$command" --help 2>/dev/null | sed -n '/^Verbs:/,/^$/{/^  /{s/^  //;s/  .*//;s/ [^a-z].*//;p}}')
   for ((i = 1; i < COMP_CWORD; ++i)); do
-    typed=${COMP_WORDS[i]}
-    if [[ $typed == -- ]]; then
-      if ((i == COMP_CWORD - 1)); then COMPREPLY=($(compgen -c -- "$word")); else _kiln_files '*' "$word"; fi
-      return
-    fi
-    [[ $typed == -* ]] && break
-    if grep -qE "^${verb:+$verb }$typed( |\$)" <<<"$verbs"; then verb=${verb:+$verb }$typed; else break; fi
+    typed=${verb:+$verb }${COMP_WORDS[i]}
+    [[ $'\n'$verbs$'\n' == *$'\n'"$typed"[$' \n']* ]] || break
+    verb=$typed
   done
 
+  # bash takes a word apart at `=` and `:`: the value of a key, the number of a device. Those are not known here.
+  [[ $word == [=:] || $before == [=:] ]] && return
   case $before in
     --log) _kiln_lines 'debug info warning error off' "$word"; return ;;
     --progress) _kiln_lines 'auto plain none' "$word"; return ;;
-    --device) _kiln_lines 'cpu opengl amdgpu' "$word"; return ;;
-    --target) _kiln_lines 'gfx1030 gfx1100 gfx1101 gfx1102 gfx1103' "$word"; return ;;
+    --device) _kiln_lines 'cpu opengl:0 amdgpu:0' "$word"; return ;;
+    --target)
+      local targets='gfx1030 gfx1100 gfx1101 gfx1102 gfx1103'
+      [[ $verb == simulate ]] && targets='gfx1030 gfx1100'
+      _kiln_lines "$targets" "$word"
+      return
+      ;;
     --cache-dir | --plugin-path) _kiln_files '' "$word"; return ;;
     --output | --trace) _kiln_files '*' "$word"; return ;;
     --set)
@@ -38,7 +46,7 @@ _kiln() {
       _kiln_lines "$("$command" config show 2>/dev/null | sed -n 's/^([^)]*) \([^ ]*\) =.*/\1=/p')" "$word"
       return
       ;;
-    --repeat | --jobs | --budget | --sample | --max-age | --max-size) return ;;
+    --repeat | --jobs | --top | --budget | --sample | --max-age | --max-size) return ;;
   esac
 
   if [[ $word == -* ]]; then
@@ -51,7 +59,7 @@ _kiln() {
   if [[ -n $verb ]]; then
     case $verb in
       'kernel build') _kiln_files '*.cl' "$word" ;;
-      'pm4 dump') _kiln_files '*.pm4' "$word" ;;
+      'pm4 dump' | 'tune export' | 'tune import' | 'selector replay') _kiln_files '*' "$word" ;;
       run | tune* | devices | plugins | config* | selector* | 'cache warm') _kiln_files '*.toml' "$word" ;;
       'cache export' | 'cache import') _kiln_files '*' "$word" ;;
     esac

@@ -12,7 +12,7 @@ import sys
 
 
 def help_of(kiln, *verb):
-    return subprocess.run([kiln, *verb, "--help"], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([kiln, *verb, "--help"], check=True, capture_output=True, encoding="utf-8").stdout
 
 
 def roff(text):
@@ -46,16 +46,23 @@ def sections(text):
 
 
 def paragraphs(lines):
-    out, fresh = [], True
+    """Text that is filled, and examples (lines that are indented by four) as they stand."""
+    out, fresh, example = [], True, False
     for line in lines:
+        if example and not line.startswith("    "):
+            out += [".fi", ".RE"]
+            example = False
         if not line.strip():
             fresh = True
             continue
         if fresh and out:
             out.append(".PP")
         fresh = False
+        if line.startswith("    ") and not example:
+            out += [".RS 4", ".nf"]
+            example = True
         out.append(roff(line.strip()))
-    return out
+    return out + [".fi", ".RE"] if example else out
 
 
 def page(title, version, summary, usage, body, lists):
@@ -107,6 +114,8 @@ def write_page(folder, title, version, text, see_also):
 def main(kiln, folder, version):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.1"):  # of a verb that there is no more
+        old.unlink()
     whole = help_of(kiln)
     verbs = []
     for term, _ in next(entries(lines) for heading, lines in sections(whole) if heading == "Verbs"):
