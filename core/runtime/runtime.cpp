@@ -199,7 +199,10 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
     learn(request, service, *measurement, conditions);
     if (!conditions.status.ok()) return {conditions.status};
     // Before it is a figure: the report of a job that has such a run holds none.
-    if (Status above = above_roof(request, report.device, *measurement); !above.ok()) return {above};
+    if (Status above = above_roof(request, report.device, *measurement); !above.ok()) {
+      report.first_output_ns = 0;
+      return {above};
+    }
     statistics.add(*measurement);
     report.runs = run + 1;
   }

@@ -192,6 +192,7 @@ TEST_CASE("runtime: a rate above the device's roof is an error, never a figure")
   CHECK(report.status.code == StatusCode::internal);
   CHECK_THAT(report.status.message, Contains("alpha, whose roof is"));
   CHECK(report.runs == 0);
+  CHECK(report.first_output_ns == 0);
   CHECK(report.median.wall_ns == 0);
   CHECK(report.median.device_ns == 0);
   CHECK(report.wall_min_ns == 0);
