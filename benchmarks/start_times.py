@@ -108,4 +108,7 @@ def main(kiln, rounds):
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) == 3 else 40)
+    rounds = int(sys.argv[2]) if len(sys.argv) == 3 else 40
+    if rounds < 2:
+        sys.exit(f"{rounds} rounds: quartiles want 2 at least")
+    main(sys.argv[1], rounds)

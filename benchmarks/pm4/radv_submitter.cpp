@@ -171,6 +171,7 @@ class RadvSubmitter final : public Submitter {
   }
 
   void destroy() {
+    (void)vkDeviceWaitIdle(device_.handle());
     vkDestroyFence(device_.handle(), fence_, nullptr);
     vkDestroyCommandPool(device_.handle(), commands_pool_, nullptr);
     vkDestroyDescriptorPool(device_.handle(), sets_pool_, nullptr);
@@ -213,11 +214,13 @@ std::unique_ptr<Submitter> make_radv_submitter(std::string& absent) {
     setenv("VK_ICD_FILENAMES", description.c_str(), 1);
   }
   try {
-    return std::make_unique<RadvSubmitter>();
-  } catch (const witness::NoRenderer& error) {
+    auto radv = std::make_unique<RadvSubmitter>();
+    if (radv->name().find("RADV") != std::string::npos) return radv;
+    absent = radv->name() + " is another driver";
+  } catch (const std::runtime_error& error) {
     absent = error.what();
-    return nullptr;
   }
+  return nullptr;
 }
 
 }  // namespace kiln::bench
