@@ -30,7 +30,7 @@ po::options_description all_options() {
   add("all", po::bool_switch(), "statistics, the selector's model and the verdicts on plugins too");
   add("prometheus", po::bool_switch(), "Prometheus text exposition format");
   add("budget", po::value<std::string>()->value_name("TIME"), "the time that a job may take: 30 s (default), 5 min");
-  add("exhaustive", po::bool_switch(), "every variant of the space, whatever it takes");
+  add("exhaustive", po::bool_switch(), "every variant of the space, whatever it takes (of a convolution the 256 most promising)");
   add("again", po::bool_switch(), "measure also what is known");
   add("sample", po::value<std::uint32_t>()->value_name("N"), "how many winners are measured again (default 8)");
   add("show-key", po::bool_switch(), "print the public key that an importer shall trust, and write no file");

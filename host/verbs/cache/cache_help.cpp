@@ -33,7 +33,7 @@ Exit status: 0 done · 1 there is no such program · 2 usage, or what was named 
     {"cache explain", Verb::cache_explain, Argument::subject, "LABEL|KEY", "why a program was not found",
      R"(Compares the key of a program that was not found with the nearest one that was stored by then, and names each field in which
 they differ, with both values: a driver's version, a constant, the line of the source. LABEL|KEY is as for `kiln cache inspect`,
-of the newest 64 keys that were missed; a process adds its own when it ends. Where the program was there and was rejected,
+of the newest 1,024 keys that were missed; a process adds its own when it ends. Where the program was there and was rejected,
 that is the reason. Long values are cut; --json has them whole, of a source the first line that differs.
 
 Exit status: 0 done · 1 no such miss is remembered · 2 usage, or what was named stands for several.)",
