@@ -3,7 +3,8 @@
 # is seen to stand alone.
 option(KILN_UNITY "Compile the sources of a folder together" OFF)
 
-# kiln_unite(TARGETS…): does so for the targets named, whose folders have no two names alike. Nothing where KILN_UNITY is off.
+# kiln_unite(TARGETS…): does so for the targets named, whose folders have no two names alike but in sources that are
+# APART (KilnTest.cmake). Nothing where KILN_UNITY is off.
 function(kiln_unite)
   if(NOT KILN_UNITY)
     return()
