@@ -172,12 +172,18 @@ bool RingQueue::advance(Lane lane, std::optional<bool> apart) {
   } else if (lane == Lane::dispatch) {
     pipeline_.dispatch(claim);
   } else if (!pipeline_.retire(claim, {Clock::now()})) {
-    pipeline_.put_back(claim);
+    put_back(claim);
     return false;
   }
   tell(pipeline_.end(claim));
   bell_->ring();
   return true;
+}
+
+// A lane's own thread may have been started while the submit thread held the claim: it found nothing and sleeps, and
+// what comes back here is no longer the submit thread's to take.
+void RingQueue::put_back(Claim& claim) {
+  if (pipeline_.put_back(claim)) apart_[index_of(claim.lane)].notify_one();
 }
 
 void RingQueue::serve_submit() {
@@ -206,7 +212,7 @@ bool RingQueue::await_device(std::uint64_t seen) {
     slice = std::clamp<std::chrono::nanoseconds>((Clock::now() - since) / 4, least_slice, most_slice);
   }
   if (!finished) {
-    pipeline_.put_back(claim);
+    put_back(claim);
     return true;
   }
   tell(pipeline_.end(claim));

@@ -54,6 +54,7 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   bool advance(Lane lane, std::optional<bool> apart);
   std::optional<bool> own(Lane lane) const noexcept;
   void start_apart(bool upload, bool retire);
+  void put_back(Claim& claim);
   bool await_device(std::uint64_t seen);
   bool await_work();
   void tell(const Wake& wake);

@@ -74,9 +74,10 @@ Claim SlotPipeline::begin(Lane lane, std::optional<bool> apart) {
   return ring_.claim(lane);
 }
 
-void SlotPipeline::put_back(Claim& claim) {
+bool SlotPipeline::put_back(Claim& claim) {
   const std::lock_guard lock(mutex_);
   ring_.put_back(claim);
+  return next_is_apart(claim.lane);
 }
 
 Wake SlotPipeline::end(Claim& claim) {

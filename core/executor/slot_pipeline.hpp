@@ -48,7 +48,8 @@ class SlotPipeline {
   // false: the device has not finished by then, and nothing was done.
   bool retire(Claim& claim, Deadline patience);
   Wake end(Claim& claim);
-  void put_back(Claim& claim);
+  // Nothing was done. Answers whether the lane's next work is for a thread apart, which saw nothing while it was claimed.
+  [[nodiscard]] bool put_back(Claim& claim);
 
   // As Executor::cancel().
   Status cancel(std::uint64_t value, Wake& wake);

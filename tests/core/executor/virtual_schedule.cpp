@@ -54,7 +54,7 @@ bool begin_all(SlotPipeline& pipeline, std::array<ScheduledLane, executor::lane_
     if (lane == Lane::dispatch) pipeline.dispatch(claim);
     if (lane == Lane::retire) done = pipeline.retire(claim, {Clock::now()});
     if (!done) {
-      pipeline.put_back(claim);
+      (void)pipeline.put_back(claim);  // one thread serves all lanes here
       continue;
     }
     lanes[i] = {claim, clock.now()};

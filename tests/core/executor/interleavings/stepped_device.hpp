@@ -13,8 +13,8 @@ namespace kiln::test {
 
 class SteppedDevice final : public Device {
  public:
-  // each_ns: what it says of every dispatch.
-  explicit SteppedDevice(std::uint64_t each_ns) : each_ns_(each_ns) {
+  // each_ns: what it says of every dispatch. look_ns: what passes from one look at its clock to the next.
+  explicit SteppedDevice(std::uint64_t each_ns, std::uint64_t look_ns = 1) : each_ns_(each_ns), look_ns_(look_ns) {
     info_.id = "stepped:0";
     info_.usable = true;
   }
@@ -32,7 +32,7 @@ class SteppedDevice final : public Device {
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept override;
 
   // No time but that of being asked: whether a copy counts as long is not the machine's to say.
-  std::uint64_t clock_ns() const noexcept override { return ++clock_; }
+  std::uint64_t clock_ns() const noexcept override { return clock_ += look_ns_; }
 
   bool can_work() const { return worked_ < submitted_ && !lost_; }
   void work();
@@ -42,7 +42,7 @@ class SteppedDevice final : public Device {
   std::uint64_t worked() const { return worked_; }
 
  private:
-  const std::uint64_t each_ns_;
+  const std::uint64_t each_ns_, look_ns_;
   DeviceInfo info_;
   mutable std::uint64_t clock_ = 0;
   bool lost_ = false;

@@ -113,6 +113,20 @@ TEST_CASE("interleavings: likewise when somebody waits for one job and leaves be
   }
 }
 
+TEST_CASE("interleavings: likewise where copies are long, and the thread for results begins at any moment",
+          "[executor][interleavings]") {
+  for (const std::uint32_t slots : {1u, 2u, 3u}) {
+    for (const bool loses : {false, true}) {
+      Scenario scenario;
+      scenario.slots = slots;
+      scenario.apart = true;
+      scenario.loses = loses;
+      INFO(slots << " slots, the device may be lost " << loses);
+      CHECK(explore(scenario).ends >= 1);
+    }
+  }
+}
+
 TEST_CASE("interleavings: likewise where small jobs share submissions", "[executor][interleavings]") {
   for (const std::uint32_t slots : {1u, 2u, 3u}) {
     Scenario scenario;

@@ -13,7 +13,7 @@ using executor::Timeline;
 using executor::Wake;
 
 Walk::Walk(const Scenario& scenario)
-    : scenario_(scenario), device_(std::make_shared<SteppedDevice>(scenario.small ? 1'000 : 50'000)) {
+    : scenario_(scenario), device_(std::make_shared<SteppedDevice>(scenario.small ? 1'000 : 50'000, scenario.apart ? 100'000 : 1)) {
   ExecutorContext context;
   context.config.in_flight = scenario.slots;
   pipeline_ = std::make_unique<SlotPipeline>(device_, context);
@@ -24,7 +24,7 @@ Walk::Walk(const Scenario& scenario)
     if (scenario.late && i + 1 == scenario.hastens) job.submission.deadline = {Clock::now()};
     jobs_.push_back(std::move(job));
   }
-  if (scenario.small) learn_that_jobs_are_small();
+  if (learns()) learn_from_one_job();
 }
 
 bool Walk::can(int actor) const {
@@ -43,10 +43,17 @@ bool Walk::can(int actor) const {
       return scenario_.hastens != 0 && !hastened_ && submitted_ >= scenario_.hastens && taken_ < scenario_.hastens;
     case loser:
       return scenario_.loses && !device_->lost();
+    case starter:
+      return scenario_.apart && !has_apart_ && submitted_ >= 1;
+    case apart:
+      if (!has_apart_) return false;
+      return apart_claim_ ? apart_worked_ || done_with(apart_claim_) : apart_awake_;
     default: {
       const auto lane = static_cast<std::size_t>(actor - lanes);
       // The retire lane asks the device, which wakes whoever waits for it.
-      if (claims_[lane] && static_cast<Lane>(lane) == Lane::retire && !worked_[lane]) return retire_awake();
+      if (claims_[lane] && static_cast<Lane>(lane) == Lane::retire && !worked_[lane]) {
+        return done_with(claims_[lane]) || (scenario_.apart && news_);
+      }
       return claims_[lane] || awake_[lane];
     }
   }
@@ -66,6 +73,11 @@ void Walk::step(int actor) {
       return hasten();
     case loser:
       return device_->lose();
+    case starter:  // the submission that starts it is told of afterwards
+      has_apart_ = apart_awake_ = news_ = true;
+      return;
+    case apart:
+      return lane_apart();
     default:
       return lane(static_cast<Lane>(actor - lanes));
   }
@@ -75,6 +87,8 @@ std::string Walk::state() const {
   std::ostringstream text;
   text << submitted_ << refused_ << submitter_awake_ << taken_ << cancel_tried_ << cancelled_ << hastened_
        << device_->submitted() << device_->worked() << device_->lost() << pipeline_->lost() << dispatched_;
+  text << '|' << has_apart_ << apart_awake_ << apart_worked_ << (scenario_.apart && news_);
+  for (std::size_t s = 0; s < apart_claim_.seats.size(); ++s) text << apart_claim_.seats[s]->value;
   for (std::size_t i = 0; i < lane_count; ++i) {
     text << '|' << awake_[i] << worked_[i];
     for (std::size_t s = 0; s < claims_[i].seats.size(); ++s) {
@@ -93,12 +107,12 @@ std::string Walk::state() const {
   return text.str();
 }
 
-bool Walk::retire_awake() const {
-  const auto* const slot = static_cast<const executor::Slot*>(claims_[2].seats.front());
+bool Walk::done_with(const Claim& claim) const {
+  const auto* const slot = static_cast<const executor::Slot*>(claim.seats.front());
   return slot->over || slot->device_value == 0 || device_->worked() >= slot->device_value || device_->lost();
 }
 
-void Walk::learn_that_jobs_are_small() {
+void Walk::learn_from_one_job() {
   Wake told;
   {
     const std::lock_guard lock(pipeline_->mutex());
@@ -117,10 +131,12 @@ void Walk::learn_that_jobs_are_small() {
 
 void Walk::wake(const Wake& told) {
   for (std::size_t i = 0; i < lane_count; ++i) awake_[i] = awake_[i] || told.lanes[i];
+  apart_awake_ = apart_awake_ || told.lane(Lane::retire);
+  news_ = true;
   submitter_awake_ = submitter_awake_ || told.submitter;
   if (!pipeline_->lost()) return;
   awake_.fill(true);
-  submitter_awake_ = true;
+  apart_awake_ = submitter_awake_ = true;
 }
 
 void Walk::submit() {
@@ -149,9 +165,18 @@ void Walk::submit() {
 void Walk::lane(Lane which) {
   const auto i = static_cast<std::size_t>(which);
   if (!claims_[i]) {
-    claims_[i] = pipeline_->begin(which, std::nullopt);
+    const bool others_too = which == Lane::retire && has_apart_;
+    claims_[i] = pipeline_->begin(which, others_too ? std::optional(false) : std::nullopt);
     awake_[i] = static_cast<bool>(claims_[i]);
     worked_[i] = false;
+    if (which == Lane::retire) news_ = false;
+    return;
+  }
+  if (!worked_[i] && which == Lane::retire && !done_with(claims_[i])) {  // there is news
+    const bool for_the_other = pipeline_->put_back(claims_[i]);
+    apart_awake_ = apart_awake_ || for_the_other;
+    claims_[i] = {};
+    awake_[i] = true;
     return;
   }
   if (!worked_[i]) {
@@ -167,6 +192,22 @@ void Walk::lane(Lane which) {
   claims_[i] = {};
   awake_[i] = true;  // it looks again by itself
   wake(told);
+}
+
+void Walk::lane_apart() {
+  if (!apart_claim_) {
+    apart_claim_ = pipeline_->begin(Lane::retire, true);
+    apart_awake_ = static_cast<bool>(apart_claim_);
+    apart_worked_ = false;
+  } else if (!apart_worked_) {
+    if (!pipeline_->retire(apart_claim_, {Clock::now()})) broken = "the device had finished, and retire() did not see it";
+    apart_worked_ = true;
+  } else {
+    const Wake told = pipeline_->end(apart_claim_);
+    apart_claim_ = {};
+    apart_awake_ = true;
+    wake(told);
+  }
 }
 
 void Walk::dispatch(Claim& claim) {

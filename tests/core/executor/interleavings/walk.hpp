@@ -28,6 +28,7 @@ struct Scenario {
   bool loses = false;      // the device is lost at any time
   int hastens = 0;         // this job, from 1, is waited for at any time by somebody who leaves at once
   bool late = false;       // the deadline of that job has passed from the start
+  bool apart = false;      // copies take long, and the thread that takes results apart begins at any time
 };
 
 class Walk {
@@ -40,6 +41,8 @@ class Walk {
     canceller,
     hasty_waiter,
     loser,
+    starter,  // of the thread apart
+    apart,    // that thread
     actor_count
   };
 
@@ -55,18 +58,20 @@ class Walk {
   std::size_t most_together = 0;  // jobs of one submission
 
  private:
-  bool retire_awake() const;
-
   // The fence of a job, from 1.
-  std::uint64_t fence_of(int job) const { return static_cast<std::uint64_t>(job) + (scenario_.small ? 1 : 0); }
+  std::uint64_t fence_of(int job) const { return static_cast<std::uint64_t>(job) + (learns() ? 1 : 0); }
 
-  // One job more, before the walk begins.
-  void learn_that_jobs_are_small();
+  // One job more, before the walk begins, from which the pipeline knows how long jobs and copies take.
+  bool learns() const { return scenario_.small || scenario_.apart; }
+  void learn_from_one_job();
   void wake(const executor::Wake& told);
   void submit();
 
   // Three steps: claim, work, pass on.
   void lane(executor::Lane which);
+  void lane_apart();
+  // Whether whoever holds the claim can tell that the device has done its work.
+  bool done_with(const executor::Claim& claim) const;
   void dispatch(executor::Claim& claim);
   void take();
   void hasten();
@@ -79,6 +84,9 @@ class Walk {
   std::array<executor::Claim, executor::lane_count> claims_;
   std::array<bool, executor::lane_count> worked_{};
   std::array<bool, executor::lane_count> awake_{};
+  bool has_apart_ = false, apart_awake_ = false, apart_worked_ = false;
+  executor::Claim apart_claim_;
+  bool news_ = false;  // the submit thread, which waits for the device, has something else to look at
   bool submitter_awake_ = true;
   bool cancel_tried_ = false;
   bool cancelled_ = false;
