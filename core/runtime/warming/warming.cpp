@@ -18,11 +18,11 @@ constexpr unsigned most_building_threads = 16;
 constexpr std::size_t most_behind_builds = 4;
 
 // By way of the device's own queue: it is the context that runs jobs which has to have dispatched.
-Status dispatch_nothing(Device& device, const Program& program) {
+Status dispatch_nothing(Device& device, const Program& program, std::chrono::nanoseconds patience) {
   const PassLaunch launch{&program, {}, PassLaunch::nothing};
   const auto value = device.submit({std::span(&launch, 1)});
   if (!value) return value.error();
-  const auto fence = device.wait(*value, Deadline::never());
+  const auto fence = device.wait(*value, Deadline::after(patience));
   return fence ? ok_status() : fence.error();
 }
 
@@ -30,10 +30,11 @@ Status dispatch_nothing(Device& device, const Program& program) {
 
 WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& device, ProgramCache& cache,
                          const WarmRequest& request, unsigned threads,
-                         const std::function<void(const WarmReport&)>& told) {
+                         const std::function<void(const WarmReport&)>& told, std::chrono::nanoseconds patience) {
   WarmReport report;
   report.found = programs.size();
-  const auto stop = [&] { return request.stop != nullptr && request.stop->load(); };
+  bool hangs = false;
+  const auto stop = [&] { return hangs || (request.stop != nullptr && request.stop->load()); };
   if (stop()) return report;
   std::vector<ProgramRequest> wanted;
   wanted.reserve(programs.size());
@@ -50,18 +51,19 @@ WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& devic
   };
   const auto make_ready = [&](const KeptProgram& program, const Program& linked) {
     const std::uint64_t begun = now_ns();
-    const Status status = dispatch_nothing(device, linked);
+    const Status status = dispatch_nothing(device, linked, patience);
     report.ready_ns += now_ns() - begun;
     if (status.ok()) {
       ++report.ready;
     } else {
+      hangs = status.code == StatusCode::timeout;
       fail(program, status);
     }
     finish_one();
   };
   std::deque<std::pair<std::size_t, ProgramHandle>> behind;
   const auto catch_up = [&](std::size_t most_behind) {
-    for (; behind.size() > most_behind; behind.pop_front()) {
+    for (; behind.size() > most_behind && !hangs; behind.pop_front()) {
       make_ready(programs[behind.front().first], *behind.front().second);
     }
   };

@@ -9,13 +9,18 @@
 
 #include <kiln/runtime.hpp>
 
+#include <chrono>
+
 namespace kiln {
 
 // told: what is so far, after each program that was acquired and at the end; one call at a time, on the thread that
-// works on it.
+// works on it. patience: for one first dispatch, in which a driver may generate code; a device that takes longer hangs,
+// which is that program's failure, `timeout`, and the end of the warming.
+constexpr std::chrono::nanoseconds most_for_first_dispatch = std::chrono::seconds(60);
 WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& device, ProgramCache& cache,
                          const WarmRequest& request, unsigned threads = 1,
-                         const std::function<void(const WarmReport&)>& told = {});
+                         const std::function<void(const WarmReport&)>& told = {},
+                         std::chrono::nanoseconds patience = most_for_first_dispatch);
 
 // Threads for who has nothing better to do with the processor than to build.
 unsigned building_threads() noexcept;

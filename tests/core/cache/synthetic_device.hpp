@@ -10,8 +10,10 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace kiln::test {
@@ -57,6 +59,7 @@ class SyntheticDevice final : public Device {
   std::atomic<StatusCode> load_answers{StatusCode::ok};
   std::uint64_t charge = 100;
   std::atomic<int> builds{0}, loads{0}, live{0}, dispatched_nothing{0};
+  std::atomic<int> hangs_after{std::numeric_limits<int>::max()};  // dispatches of nothing; those after it never end
   std::atomic<int> false_bytes{0};  // load() was handed bytes that serialize() would not have made
   std::atomic<StatusCode> fails_with{StatusCode::invalid_argument};  // where builds fail
 
@@ -101,7 +104,11 @@ class SyntheticDevice final : public Device {
     }
     return static_cast<std::uint64_t>(++dispatched_nothing);
   }
-  Result<FenceResult> wait(std::uint64_t, Deadline) noexcept override { return FenceResult{}; }
+  Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept override {
+    if (value <= static_cast<std::uint64_t>(hangs_after.load())) return FenceResult{};
+    std::this_thread::sleep_until(deadline.at);
+    return Status{StatusCode::timeout, "synthetic device: it hangs"};
+  }
 
  private:
   static constexpr const char* format = "synthetic:2";

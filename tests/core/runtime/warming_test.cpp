@@ -152,6 +152,22 @@ TEST_CASE("runtime::warm: as many threads build at one time as are asked for, an
   CHECK(told == std::vector<std::size_t>{1, 2, 3, 4, 5, 6});
 }
 
+TEST_CASE("runtime::warm: a device that hangs at a first dispatch is waited for so long and no longer",
+          "[runtime][warm]") {
+  Workplace place;
+  SyntheticDevice device;
+  device.hangs_after = 2;
+  const auto cache = place.open();
+  const auto patience = std::chrono::milliseconds(20);
+  const WarmReport report = warm_programs(wanted(50, device), device, *cache, {}, 2, {}, patience);
+  CHECK(report.ready == 2);
+  CHECK(report.failed == 1);
+  CHECK(report.first_failure.code == StatusCode::timeout);
+  CHECK_THAT(report.first_failure.message, Catch::Contains("program '") && Catch::Contains("it hangs"));
+  CHECK(report.linked < 12);  // a few builds go before the first dispatches
+  CHECK(device.dispatched_nothing == 3);
+}
+
 TEST_CASE("runtime::warm: several threads end too when they are told to, and what they had begun is counted",
           "[runtime][warm]") {
   Workplace place;
