@@ -83,6 +83,32 @@ TEST_CASE("a required plugin that no folder has: status 3, naming it and the fol
   CHECK_THAT(json["plugins"].back()["why_not"].get<std::string>(), Contains("nowhere"));
 }
 
+TEST_CASE("a command without its folder of plugins: status 3, naming the plugin and the folder") {
+  const TemporaryFolder folder("a tree");
+  const std::filesystem::path plugins = KILN_PLUGIN_DIR, tree = plugins.parent_path().parent_path().parent_path();
+  std::filesystem::create_directories(folder / "bin");
+  std::filesystem::create_directories(folder / "lib");
+  std::filesystem::copy(tree / "bin/kiln", folder / "bin/kiln");
+  for (const auto& entry : std::filesystem::directory_iterator(tree / "lib")) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("libkiln_core")) continue;
+    std::filesystem::copy(entry, folder / "lib" / name, std::filesystem::copy_options::copy_symlinks);
+  }
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), folder / "bin/kiln");
+    words.insert(words.end(), {"--cache-dir", folder / "cache"});
+    return run_process(words, {.environment = {{"KILN_KEY_FILE", folder / "key"}}});
+  };
+  const Finished finished = run({"run", folder.write("l.toml", layer)});
+  INFO(finished.err);
+  CHECK(finished.status == 3);
+  CHECK_THAT(finished.err, Contains("'cpu'") && Contains(folder / "lib/kiln/plugins"));
+  CHECK(finished.out.empty());
+  const auto listed = run({"plugins", "--json"}).json()["plugins"];
+  REQUIRE(listed.size() == 4);
+  for (const auto& plugin : listed) CHECK(plugin["loaded"] == false);
+}
+
 TEST_CASE("a folder of plugins is searched before the installed one, which is still there") {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "mine");
