@@ -106,7 +106,8 @@ class Device {
   virtual Result<ProgramBinary> serialize(const Program& program) noexcept = 0;
 
   // The queue. submit() copies what it needs from the Dispatch, returns a value on this device's timeline (from 1,
-  // growing), and completes in order. A device may run the work inside the call.
+  // growing), and completes in order. A device may run the work inside the call. unsupported: it refuses to run one of the
+  // programs, which has hung it before, and has run nothing.
   virtual Result<std::uint64_t> submit(const Dispatch& dispatch) noexcept = 0;
   // timeout: the work may still be running, and a later wait for the same value is allowed. Each value's result may be
   // taken once; work that failed answers its Status here.

@@ -1,6 +1,6 @@
 // The host's own processors, as a device that computes on them finds them.
 //
-// Thread-safety: pure but for the affinity of the calling thread.
+// Thread-safety: pure but for the affinity of the calling thread. Ownership: none, values only.
 #pragma once
 
 namespace kiln {

@@ -2,7 +2,8 @@
 // saved.
 //
 // One definition of time: every figure is wall time of the steady clock but device_ns, which is the device's own
-// timestamp difference over the passes (0 where the device has none). wall runs from the request to the output in host
+// timestamp difference over the passes (0 where the device has none), or that clock's around a driver's call of which
+// such stamps have shown that the work is done when it returns. wall runs from the request to the output in host
 // memory; of two jobs in flight at once each has its own, and they overlap. Thread-safety: Measurement is a value;
 // WorkCounters may be bumped and read from any thread. Ownership: values; WorkCounters outlive the
 // driver that is given them.
