@@ -164,21 +164,37 @@ TEST_CASE("a driver whose identity changed finds every program driver_changed, a
   CHECK(machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "256"}}, tiny_gemm).json()["cache"]["disk_hits"] == 1);
 }
 
-// softpipe names another renderer, so to Kiln it is another device: nothing of llvmpipe's is held for it. Where it
-// offers no OpenGL 4.3 it is not usable at all, and says so.
-TEST_CASE("softpipe is handed nothing of llvmpipe's") {
+// Both rasterize in software, on this host: one device under two drivers. softpipe keeps no programs of its own, and
+// offers OpenGL 4.3 only where it is told to.
+TEST_CASE("softpipe finds every program of llvmpipe's driver_changed, and is handed none") {
   const Machine machine;
-  REQUIRE(machine.run().json()["cache"]["builds"] == 1);
-  const Finished soft =
-      machine.run({"--set", "device.fallback=never"}, {{"GALLIUM_DRIVER", "softpipe"}, {"LIBGL_ALWAYS_SOFTWARE", "1"}});
-  INFO(soft.out + soft.err);
-  const auto json = soft.json();
-  CHECK(json["cache"]["disk_hits"] == 0);
-  CHECK(json["cache"]["memory_hits"] == 0);
-  if (soft.status == 0) {
-    CHECK(json["jobs"][0]["verified"] == true);
-  } else {
-    CHECK_THAT(json["jobs"][0]["error"].get<std::string>(), Contains("opengl:0"));
+  const std::map<std::string, std::string> as_far_as = {{"LIBGL_ALWAYS_SOFTWARE", "1"},
+                                                        {"MESA_GL_VERSION_OVERRIDE", "4.5"},
+                                                        {"MESA_GLSL_VERSION_OVERRIDE", "450"}};
+  const auto with = [&](const char* driver) {
+    auto environment = as_far_as;
+    environment["GALLIUM_DRIVER"] = driver;
+    return environment;
+  };
+  std::string jobs = tiny_gemm;
+  for (const char* extent : {"m = 3", "m = 5"}) {
+    std::string job = tiny_gemm;
+    jobs += job.replace(job.find("m = 4"), 5, extent).replace(job.find("tiny"), 4, extent);
   }
-  CHECK(machine.run().json()["cache"]["disk_hits"] == 1);
+  REQUIRE(machine.run({}, with("llvmpipe"), jobs).json()["cache"]["builds"] == 3);
+  const Finished soft = machine.run({"--set", "device.fallback=never"}, with("softpipe"), jobs);
+  INFO(soft.out + soft.err);
+  REQUIRE(soft.status == 0);
+  const auto cache = soft.json()["cache"];
+  CHECK(cache["rejected"]["driver_changed"] == 3);
+  CHECK(cache["missing"]["absent"] == 0);
+  CHECK(cache["disk_hits"] == 0);
+  CHECK(cache["memory_hits"] == 0);
+  for (const auto& job : soft.json()["jobs"]) CHECK(job["verified"] == true);
+  const auto missed = machine.kiln({"cache", "explain", "tiny", "--json"}).json()["misses"][0];
+  CHECK(missed["reason"] == "driver_changed");
+  CHECK(missed["differences"][1]["field"] == "driver.renderer");
+  CHECK(missed["differences"][1]["asked"] == "softpipe");
+  CHECK(missed["differences"][1]["stored"] == "llvmpipe");
+  CHECK(machine.run({}, with("llvmpipe"), jobs).json()["cache"]["disk_hits"] == 3);
 }

@@ -87,8 +87,12 @@ Result<Facts> read_facts(const CurrentContext& context, DriverNotes* notes) {
   info.kind = context.kind;
   info.name = text_of(gl, GL_RENDERER);
   info.driver = driver_words(version);
+  const std::string renderer = context.mesa ? device_words(info.name) : info.name;
+  // What rasterizes in software is a driver, and its device this host: a program of llvmpipe's that softpipe is asked
+  // for was held under another driver.
+  const bool software = info.kind == DeviceKind::software;
   info.device_identity = {{"vendor", text_of(gl, GL_VENDOR)},
-                          {"renderer", context.mesa ? device_words(info.name) : info.name}};
+                          software ? std::pair("rasterizer", std::string("software")) : std::pair("renderer", renderer)};
   info.driver_identity = {{"gl", version}, {"glsl", text_of(gl, GL_SHADING_LANGUAGE_VERSION)}};
   for (const char* setting : code_settings) {
     if (const char* value = std::getenv(setting); value != nullptr && *value != 0)
@@ -107,6 +111,7 @@ Result<Facts> read_facts(const CurrentContext& context, DriverNotes* notes) {
   if (canary.format == mesa_binary_format && canary.binary.size() >= mesa_digest_offset + mesa_digest_bytes) {
     info.driver_identity.emplace_back(
         "mesa_sha1", hexadecimal(std::span(canary.binary).subspan(mesa_digest_offset, mesa_digest_bytes)));
+    if (software) info.driver_identity.emplace_back("renderer", renderer);
   } else {
     info.driver_identity.emplace_back("renderer", info.name);
   }
