@@ -5,7 +5,9 @@
 //   cache_hits [PROGRAMS] [--benchmark_filter=…] [--benchmark_repetitions=5]
 //
 // find: under one Guard for 256 lookups · find_guarded: a Guard for each · handle: get_or_build into a ProgramHandle ·
-// job: the same as find, from a conv2d spec by way of the plan memo. Every lookup's answer is compared.
+// job: the same as find, from a conv2d spec by way of the plan memo · peer_onednn: oneDNN's own cache of primitives,
+// from a convolution's description to the primitive. Every lookup's answer is compared; oneDNN's must be a primitive of
+// the implementation that was made first.
 #include "cache/tiered_cache.hpp"
 #include "runtime/job/plan_memo.hpp"
 
@@ -17,6 +19,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <list>
+#include <oneapi/dnnl/dnnl.hpp>
 #include <random>
 #include <shared_mutex>
 #include <thread>
@@ -246,6 +249,47 @@ void peer(benchmark::State& state) {
   each_draw(state, [&](std::uint16_t number) { return cache.get(filled().keys[number].digest); });
 }
 
+// What `job` does, by a library that keeps its own compiled convolutions: described, looked up, made into a handle.
+class OnednnPrimitives {
+ public:
+  OnednnPrimitives() {
+    dnnl::set_primitive_cache_capacity(static_cast<int>(2 * programs));
+    for (std::size_t i = 0; i < programs; ++i) first_.push_back(described(i).impl_info_str());
+    for (std::size_t i = 0; i < programs; ++i) (void)dnnl::convolution_forward(described(i));
+  }
+  bool get(std::size_t number) const {
+    const auto description = described(number);
+    const dnnl::convolution_forward primitive(description);
+    return primitive.get() != nullptr && first_[number] == description.impl_info_str();
+  }
+
+ private:
+  dnnl::convolution_forward::primitive_desc described(std::size_t number) const {
+    using Tag = dnnl::memory::format_tag;
+    constexpr auto f32 = dnnl::memory::data_type::f32;
+    const Conv2dSpec spec = std::get<Conv2dSpec>(spec_of(number));
+    return {{dnnl::prop_kind::forward_inference,
+             dnnl::algorithm::convolution_direct,
+             {{spec.n, spec.c, spec.h, spec.w}, f32, Tag::any},
+             {{spec.k, spec.c, spec.r, spec.s}, f32, Tag::any},
+             {{spec.n, spec.k, spec.out_h(), spec.out_w()}, f32, Tag::any},
+             {spec.stride_y, spec.stride_x},
+             {spec.pad_y, spec.pad_x},
+             {spec.pad_y, spec.pad_x}},
+            engine_};
+  }
+
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  std::vector<std::string> first_;
+};
+
+void peer_onednn(benchmark::State& state) {
+  static const OnednnPrimitives primitives;
+  each_draw(state, [&](std::uint16_t number) {
+    return primitives.get(number) ? filled().expected[number] : nullptr;
+  });
+}
+
 void threads(benchmark::internal::Benchmark* bench) {
   for (const int count : {1, 2, 8, 32}) bench->Threads(count);
   bench->UseRealTime();
@@ -258,6 +302,7 @@ BENCHMARK(job)->Apply(threads);
 BENCHMARK_TEMPLATE(peer, LockedLru)->Apply(threads);
 BENCHMARK_TEMPLATE(peer, ShardedClock)->Apply(threads);
 BENCHMARK_TEMPLATE(peer, SharedMutexMap)->Apply(threads);
+BENCHMARK(peer_onednn)->Apply(threads);
 #ifdef KILN_HAS_TBB
 BENCHMARK_TEMPLATE(peer, TbbMap)->Apply(threads);
 #endif
