@@ -107,7 +107,7 @@ Finished run_process(std::vector<std::string> words, const ProcessOptions& optio
   std::vector<std::string> environment = merged_environment(options.environment);
   std::vector<char*> argv = pointers(words);
   std::vector<char*> envp = pointers(environment);
-  const Channel out(options.output), err(StandardOutput::pipe);
+  const Channel out(options.output), err(options.errors);
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("fork");
   if (child == 0) {

@@ -46,6 +46,7 @@ struct ProcessOptions {
   std::uint64_t most_file_bytes = 0;                 // RLIMIT_FSIZE; 0: none
   std::string interrupt_when{};                      // text on standard error that triggers SIGINT; empty: never
   StandardOutput output = StandardOutput::pipe;      // a terminal ends its lines by "\r\n"
+  StandardOutput errors = StandardOutput::pipe;
 };
 
 // The cache folder is always a given one: pass --cache-dir in words.
