@@ -67,8 +67,7 @@ class Batch {
       if (others_answered()) {
         remaining_.pass_over(*request);
       } else if (!stopped_) {
-        const auto& [key, source, device] = requests_[*request];
-        answer(*request, cache_.get_or_build(*key, *source, *device));
+        answer(*request, cache_.get_or_build(requests_[*request]));
       }
     }
   }
@@ -79,8 +78,7 @@ class Batch {
   }
 
   bool try_to_answer(std::size_t request) {
-    const auto& [key, source, device] = requests_[request];
-    Result<std::optional<Acquired>> acquired = cache_.try_get_or_build(*key, *source, *device);
+    Result<std::optional<Acquired>> acquired = cache_.try_get_or_build(requests_[request]);
     if (acquired && !acquired->has_value()) return false;
     answer(request, acquired ? Result<Acquired>(std::move(**acquired)) : std::move(acquired).error());
     return true;

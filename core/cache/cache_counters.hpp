@@ -28,6 +28,9 @@ struct CacheCounters {
   std::atomic<std::uint64_t> lease_timeouts{0};
   std::atomic<std::uint64_t> disk_evictions{0};
   std::atomic<std::uint64_t> negative_hits{0};
+  std::atomic<std::uint64_t> absent{0};
+  std::atomic<std::uint64_t> evicted{0};
+  std::atomic<std::uint64_t> timed_out{0};
 
   void reject(Rejection reason) noexcept {
     rejections[static_cast<std::size_t>(reason)].fetch_add(1, std::memory_order_relaxed);

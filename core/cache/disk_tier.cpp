@@ -5,15 +5,22 @@
 #include "cache/folder/key_file_place.hpp"
 #include "cache/folder/survey.hpp"
 #include "cache/format/key_material.hpp"
+#include "cache/history/expected_stall.hpp"
 #include "cache/history/totals.hpp"
 #include "cache/pending/publishing.hpp"
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 namespace kiln {
 namespace {
+
+bool is_there(const std::filesystem::path& folder) {
+  std::error_code cannot_tell;
+  return std::filesystem::exists(folder, cannot_tell);
+}
 
 std::string name_of(const ProgramKey& key) { return "program '" + key.label + "' (" + key.digest.hex() + ")"; }
 
@@ -134,28 +141,33 @@ Turn DiskTier::take_turn(const ProgramKey& key, const Device& device, const Look
   Root* root = open();
   if (root == nullptr) return {};
   Shelf& shelf = shelf_of(*root, device);
-  Turn turn;
-  if (publishes_) {
-    const std::function<bool()> published = [&] {
-      const auto written_ns = shelf.folder.last_written_ns(key.digest, StoredFile::program);
-      return written_ns && *written_ns != found.modified_ns;
-    };
-    turn = kiln::take_turn(shelf.processes, {key.digest, if_elsewhere, sharing_.patience, published}, counters_);
-  }
-  if (turn.whose == Whose::ours && !found.rejected) count_why_absent(shelf.folder, key);
-  return turn;
+  if (!publishes_) return {};
+  const std::function<bool()> published = [&] {
+    const auto written_ns = shelf.folder.last_written_ns(key.digest, StoredFile::program);
+    return written_ns && *written_ns != found.modified_ns;
+  };
+  return kiln::take_turn(shelf.processes, {key.digest, if_elsewhere, sharing_.patience, published}, counters_);
 }
 
-void DiskTier::count_why_absent(DeviceFolder& folder, const ProgramKey& key) {
+bool DiskTier::told_why_absent(const ProgramKey& key, const Device& device) {
+  const DeviceInfo& info = device.info();
+  // What keeps nothing and takes no source, as a library does, has no other driver that could.
+  if (!info.serializes && (info.dialects.empty() || !is_there(config_.directory))) return false;
+  Root* root = open();
+  if (root == nullptr) return false;
+  DeviceFolder& folder = shelf_of(*root, device).folder;
   if (folder.holds(key.digest, StoredFile::quarantined)) {
     counters_.reject(Rejection::quarantined);
     note_miss(key, Rejection::quarantined, "a process died loading it");
-  } else if (folder.held_under_another_driver(key)) {
+    return true;
+  }
+  if (folder.held_under_another_driver(key)) {
     counters_.reject(Rejection::driver_changed);
     note_miss(key, Rejection::driver_changed, "held for this device under another driver");
-  } else {
-    note_miss(key, Rejection::none, {});
+    return true;
   }
+  if (info.serializes) note_miss(key, Rejection::none, {});
+  return false;
 }
 
 void DiskTier::reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason,
@@ -237,29 +249,31 @@ std::vector<KeptProgram> DiskTier::kept(const Device& device, std::size_t most) 
   Root* root = open();
   if (root == nullptr) return {};
   DeviceFolder& folder = shelf_of(*root, device).folder;
-  std::vector<std::pair<double, Digest>> ranked;
-  for (const Digest& digest : folder.digests()) {
-    const EntryMeta meta = stored_meta(folder, digest);
-    const double uses = static_cast<double>(std::max<std::uint64_t>(meta.times_used, 1));
-    ranked.emplace_back((meta.build_ms + meta.first_dispatch_ms) * uses, digest);
-  }
-  std::sort(ranked.begin(), ranked.end(), std::greater<>());
+  const std::vector<Digest> digests = folder.digests();
+  std::vector<EntryMeta> metas;
+  metas.reserve(digests.size());
+  for (const Digest& digest : digests) metas.push_back(stored_meta(folder, digest));
+  const std::vector<double> expected_ms = expected_stalls(metas);
+  std::vector<std::size_t> order(digests.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, std::greater<>(), [&](std::size_t one) { return std::pair(expected_ms[one], digests[one]); });
   std::vector<KeptProgram> programs;
-  for (const auto& [expected_ms, digest] : ranked) {
+  for (const std::size_t one : order) {
     if (programs.size() >= most) break;
+    const Digest& digest = digests[one];
     const FileContents file = folder.read(digest, StoredFile::program, EntryLimits{}.file());
     if (file.state != FileState::read) continue;
     const DecodedEntry decoded = decode_entry(file.bytes, root->key);
     if (decoded.rejection != Rejection::none) continue;
     auto source = source_of(decoded.entry.material);
     if (!source) continue;
-    EntryMeta meta = stored_meta(folder, digest);
+    EntryMeta& meta = metas[one];
     ProgramKey key{digest,
                    std::string(decoded.entry.material),
                    std::move(meta.label),
                    {std::move(meta.operation), std::move(meta.shape), std::move(meta.variant)}};
     if (sha256(key.material) != digest) continue;
-    programs.push_back({std::move(key), std::move(*source), expected_ms});
+    programs.push_back({std::move(key), std::move(*source), expected_ms[one]});
   }
   return programs;
 }

@@ -11,9 +11,9 @@
 #include "cache/folder/device_folder.hpp"
 #include "cache/folder/disk_bound.hpp"
 #include "cache/format/entry_format.hpp"
+#include "cache/history/meta_ledger.hpp"
 #include "cache/history/missed_keys.hpp"
 #include "cache/memory/memory_tier.hpp"
-#include "cache/meta_ledger.hpp"
 #include "cache/pending/pending_area.hpp"
 #include "cache/process/process_table.hpp"
 #include "cache/process/turn.hpp"
@@ -54,8 +54,11 @@ class DiskTier {
   Lookup find(const ProgramKey& key, const Device& device);
   // To be held while the driver is given what find() answered.
   Mark loading(const ProgramKey& key, const Device& device);
-  // After find() answered nothing: who builds. Where it is this process, counts why there was nothing.
+  // After find() answered nothing: who builds.
   Turn take_turn(const ProgramKey& key, const Device& device, const Lookup& found, IfElsewhere if_elsewhere);
+  // Where find() found no file and this process builds: whether it is known why there is none, counted and noted then:
+  // a process died of it, or it is held for this device under another driver, which may be one that keeps nothing.
+  bool told_why_absent(const ProgramKey& key, const Device& device);
   // The driver refused what find() answered: counted and removed.
   void refuse(const ProgramKey& key, const Device& device, const Status& status);
   // Publishes, or sets aside until persist() where auto_save is false.
@@ -65,6 +68,10 @@ class DiskTier {
   // left out.
   std::vector<KeptProgram> kept(const Device& device, std::size_t most);
 
+  // For what is remembered of a program that find() answered or store() took: somebody waits for it now; loading it
+  // took so long.
+  void asked_for(const Digest& digest) { ledger_.asked_for(digest); }
+  void loaded(const Digest& digest, std::uint64_t took_ns) { ledger_.loaded(digest, took_ns); }
   void record(const Digest& digest, const Measurement& measurement, double gflops);
   void used(const UseCounts& uses);
   // Programs stored of those that this cache set aside. Those that could not be stay there, and the answer says why.
@@ -98,7 +105,6 @@ class DiskTier {
   Shelf& shelf_of(Root& root, const Device& device);
   // Counted and removed.
   void reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason, const std::string& why);
-  void count_why_absent(DeviceFolder& folder, const ProgramKey& key);
   // Whether a process died loading exactly these bytes, not long ago.
   bool is_quarantined(Root& root, DeviceFolder& folder, const Digest& digest, const ProgramBinary& binary);
   Status publish(Root& root, DeviceFolder& folder, const ProgramKey& key, const Encoded& entry);

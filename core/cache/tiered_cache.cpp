@@ -57,10 +57,17 @@ TieredCache::~TieredCache() {
 }
 
 Result<Acquired> TieredCache::get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept {
+  return get_or_build({&key, &source, &device});
+}
+
+Result<Acquired> TieredCache::get_or_build(const ProgramRequest& request) noexcept {
   // The hot path: nothing but the memory tier and the handle.
-  if (auto held = memory_.get(key.digest, device)) return Acquired{ProgramHandle(std::move(held)), Tier::memory, 0};
+  if (auto held = memory_.get(request.key->digest, *request.device)) {
+    return Acquired{ProgramHandle(std::move(held)), Tier::memory, 0};
+  }
   try {
-    Result<std::optional<Acquired>> acquired = acquire({key, source, device}, IfElsewhere::wait);
+    Result<std::optional<Acquired>> acquired =
+        acquire({*request.key, *request.source, *request.device, request.ahead}, IfElsewhere::wait);
     if (!acquired) return std::move(acquired).error();
     return std::move(**acquired);
   } catch (const std::bad_alloc&) {
@@ -68,13 +75,12 @@ Result<Acquired> TieredCache::get_or_build(const ProgramKey& key, const KernelSo
   }
 }
 
-Result<std::optional<Acquired>> TieredCache::try_get_or_build(const ProgramKey& key, const KernelSource& source,
-                                                              Device& device) noexcept {
-  if (auto held = memory_.get(key.digest, device)) {
+Result<std::optional<Acquired>> TieredCache::try_get_or_build(const ProgramRequest& request) noexcept {
+  if (auto held = memory_.get(request.key->digest, *request.device)) {
     return std::optional(Acquired{ProgramHandle(std::move(held)), Tier::memory, 0});
   }
   try {
-    return acquire({key, source, device}, IfElsewhere::leave);
+    return acquire({*request.key, *request.source, *request.device, request.ahead}, IfElsewhere::leave);
   } catch (const std::bad_alloc&) {
     return unavailable("out of memory");
   }
@@ -100,6 +106,7 @@ Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfE
   if (if_elsewhere == IfElsewhere::wait && !landing) {
     counters_.waits.fetch_add(1);
     counters_.misses.fetch_add(1);
+    counters_.timed_out.fetch_add(1);
     return not_made_in_time(request.key, flight_patience_);
   }
   if (landing && !landing->own) counters_.waits.fetch_add(1);
@@ -109,6 +116,7 @@ Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfE
     tell(request, "failed", start);
     return landing->result.error();
   }
+  if (!request.ahead) disk_.asked_for(request.key.digest);
   Flown& flown = **landing->result;
   if (!landing->own) flown.acquired = {std::move(flown.acquired.program), Tier::memory, 0};  // made by another's call
   switch (flown.acquired.tier) {
@@ -153,13 +161,23 @@ Result<std::optional<TieredCache::Flown>> TieredCache::make(const Request& reque
     counters_.negative_hits.fetch_add(1, std::memory_order_relaxed);
     return std::move(*failure);
   }
-  if (!serializes) return made(build(request));
+  if (!serializes) {
+    count_why_missing(request);
+    return made(build(request));
+  }
   const Turn turn = disk_.take_turn(request.key, request.device, found, if_elsewhere);
   if (turn.whose == Whose::elsewhere) return std::optional<Flown>();
   if (turn.whose == Whose::published) {
     if (auto stored = from_disk(request, found)) return stored;
   }
+  if (!found.rejected) count_why_missing(request);
   return made(build(request));
+}
+
+void TieredCache::count_why_missing(const Request& request) {
+  if (disk_.told_why_absent(request.key, request.device)) return;
+  const bool had = once_held_.holds({request.key.digest, &request.device});
+  (had ? counters_.evicted : counters_.absent).fetch_add(1, std::memory_order_relaxed);
 }
 
 std::optional<TieredCache::Flown> TieredCache::from_memory(const Request& request) {
@@ -174,7 +192,11 @@ std::optional<TieredCache::Flown> TieredCache::from_disk(const Request& request,
   if (!found.stored) return std::nullopt;
   const Mark mark = disk_.loading(request.key, request.device);
   Result<std::unique_ptr<Program>> program = request.device.load(request.source, found.stored->binary);
-  if (program) return keep(request, std::move(*program), Tier::disk, found.stored->build_ns, now_ns() - start);
+  if (program) {
+    const std::uint64_t took_ns = now_ns() - start;
+    disk_.loaded(request.key.digest, took_ns);
+    return keep(request, std::move(*program), Tier::disk, found.stored->build_ns, took_ns);
+  }
   const StatusCode code = program.error().code;
   found.rejected = true;
   // Anything else says nothing about the entry: a lost device answers the build in the same words.
@@ -206,8 +228,10 @@ Result<TieredCache::Flown> TieredCache::build(const Request& request) {
 TieredCache::Flown TieredCache::keep(const Request& request, std::unique_ptr<Program> program, Tier tier,
                                      std::uint64_t build_ns, std::uint64_t took_ns) {
   std::shared_ptr<const Program> shared = std::move(program);
+  once_held_.remember({request.key.digest, &request.device});
   look_at_memory();
-  if (!memory_.insert(request.key.digest, request.device, {shared, build_ns, took_ns})) {
+  if (!memory_.insert(request.key.digest, request.device, {shared, build_ns, took_ns, request.ahead}) &&
+      !request.ahead) {
     disk_.used({{request.key.digest, 1}});  // its user keeps it alone
   }
   return {{ProgramHandle(std::move(shared)), tier, took_ns}, build_ns};
@@ -280,6 +304,9 @@ CacheStats TieredCache::counts() const noexcept {
   stats.lease_timeouts = counters_.lease_timeouts.load();
   stats.disk_evictions = counters_.disk_evictions.load();
   stats.negative_hits = counters_.negative_hits.load();
+  stats.absent = counters_.absent.load();
+  stats.evicted = counters_.evicted.load();
+  stats.timed_out = counters_.timed_out.load();
   return stats;
 }
 

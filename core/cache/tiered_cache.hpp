@@ -10,6 +10,7 @@
 #include "cache/disk_tier.hpp"
 #include "cache/failed_builds.hpp"
 #include "cache/memory/memory_tier.hpp"
+#include "cache/places_once_held.hpp"
 #include "cache/pressure/memory_pressure.hpp"
 #include "cache/program_place.hpp"
 #include "cache/single_flight.hpp"
@@ -38,9 +39,9 @@ class TieredCache final : public ProgramCache {
   ~TieredCache() override;
 
   Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept override;
+  Result<Acquired> get_or_build(const ProgramRequest& request) noexcept;
   // The same without waiting for others: nullopt where another thread or process is making the program now.
-  Result<std::optional<Acquired>> try_get_or_build(const ProgramKey& key, const KernelSource& source,
-                                                   Device& device) noexcept;
+  Result<std::optional<Acquired>> try_get_or_build(const ProgramRequest& request) noexcept;
   void get_or_build_all(std::span<const ProgramRequest> requests, unsigned threads,
                         const OnAnswer& on_answer) noexcept override;
   Guard enter() noexcept override { return memory_.enter(); }
@@ -60,6 +61,7 @@ class TieredCache final : public ProgramCache {
     const ProgramKey& key;
     const KernelSource& source;
     Device& device;
+    bool ahead = false;
   };
 
   using Flight = SingleFlight<ProgramPlace, std::optional<Flown>, ProgramPlaceHash>;  // nullopt: made elsewhere
@@ -71,6 +73,8 @@ class TieredCache final : public ProgramCache {
   // Says in `found` what the disk had.
   std::optional<Flown> from_disk(const Request& request, Lookup& found);
   Result<Flown> build(const Request& request);
+  // Counts why no tier had a program that is now to be built.
+  void count_why_missing(const Request& request);
   // A line at level debug on what this call did, where that was no hit in memory.
   void tell(const Request& request, std::string_view what, std::uint64_t since_ns) const;
   Flown keep(const Request& request, std::unique_ptr<Program> program, Tier tier, std::uint64_t build_ns,
@@ -86,6 +90,7 @@ class TieredCache final : public ProgramCache {
   MemoryTier memory_;
   mutable DiskTier disk_;  // its figures are surveyed when they are asked for
   FailedBuilds failed_builds_;
+  PlacesOnceHeld once_held_;
   Flight flights_;
 };
 

@@ -34,8 +34,8 @@ std::uint64_t Device::clock_ns() const noexcept { return now_ns(); }
 void ProgramCache::get_or_build_all(std::span<const ProgramRequest> requests, unsigned,
                                     const OnAnswer& on_answer) noexcept {
   for (std::size_t place = 0; place < requests.size(); ++place) {
-    const auto& [key, source, device] = requests[place];
-    if (!on_answer(place, get_or_build(*key, *source, *device))) return;
+    const ProgramRequest& request = requests[place];
+    if (!on_answer(place, get_or_build(*request.key, *request.source, *request.device))) return;
   }
 }
 

@@ -29,7 +29,7 @@ struct Described {
         << R"({"schema": 1, "since": 1700000000, "updated": 1700000100, "processes": 3, "memory_hits": 120, "disk_hits": 4,
                "misses": 3, "builds": 3, "prepared": 2, "waits": 1, "evictions": 5, "saved_ms": 98765.4,
                "disk_evictions": 6, "lease_waits": 7, "lease_wait_ns": 1250000, "lease_takeovers": 8, "lease_timeouts": 9,
-               "negative_hits": 10,
+               "negative_hits": 10, "absent": 2, "evicted": 1,
                "rejected": {"corrupt": 2, "refused": 1}})";
   }
 };
@@ -63,7 +63,7 @@ TEST_CASE("kiln cache stats: the table, its figures for machines, and for Promet
   CHECK(described.cache.plain(table.out) == golden_cache_text("stats.txt"));
   const auto json = described.cache.kiln_cache({"stats", "--json"}).json();
   // What `kiln run --json` calls `cache`, all of it.
-  for (const char* name : {"memory_hits", "disk_hits", "misses", "builds", "prepared", "driver_cache", "rejected",
+  for (const char* name : {"memory_hits", "disk_hits", "misses", "builds", "prepared", "driver_cache", "missing", "rejected",
                            "bytes_on_disk", "saved_ms"}) {
     CHECK(json.contains(name));
   }
@@ -74,6 +74,7 @@ TEST_CASE("kiln cache stats: the table, its figures for machines, and for Promet
   CHECK(json["lease_takeovers"] == 8);
   CHECK(json["lease_timeouts"] == 9);
   CHECK(json["negative_hits"] == 10);
+  CHECK(json["missing"] == nlohmann::json{{"absent", 2}, {"evicted", 1}, {"timed_out", 0}});
   CHECK(json["rejected"]["corrupt"] == 2);
   CHECK(json["driver_cache"] == "none");
   CHECK(json["programs"] == 3);

@@ -44,13 +44,14 @@ void check_counts(const json& object, const Keys& keys) {
 }
 
 void check_cache(const json& cache) {
-  CHECK(keys_of(cache) == Keys{"memory_hits", "disk_hits", "misses", "builds", "prepared", "driver_cache", "rejected",
-                               "bytes_on_disk", "saved_ms"});
+  CHECK(keys_of(cache) == Keys{"memory_hits", "disk_hits", "misses", "builds", "prepared", "driver_cache", "missing",
+                               "rejected", "bytes_on_disk", "saved_ms"});
   for (const char* count : {"memory_hits", "disk_hits", "misses", "builds", "prepared", "bytes_on_disk"}) {
     CHECK(cache[count].is_number_unsigned());
   }
   CHECK(cache["driver_cache"].is_string());
   CHECK(cache["saved_ms"].is_number());
+  check_counts(cache["missing"], {"absent", "evicted", "timed_out"});
   check_counts(cache["rejected"], {"corrupt", "tampered", "foreign", "driver_changed", "refused", "quarantined"});
 }
 

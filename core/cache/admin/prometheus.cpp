@@ -77,6 +77,10 @@ void add_counts(Exposition& to, const CacheTotals& totals) {
       {"refused", counts.rejected.refused}, {"quarantined", counts.rejected.quarantined},
   };
   for (const auto& [reason, count] : reasons) to.sample({{"reason", reason}}, count);
+  to.metric("kiln_cache_missing_total", "counter", "Programs that there was nothing of to use, by the reason.");
+  to.sample({{"reason", "absent"}}, counts.absent);
+  to.sample({{"reason", "evicted"}}, counts.evicted);
+  to.sample({{"reason", "timed_out"}}, counts.timed_out);
   to.metric("kiln_cache_evictions_total", "counter", "Programs that had to go, by the tier that they left.");
   to.sample({{"tier", "memory"}}, counts.evictions);
   to.sample({{"tier", "disk"}}, counts.disk_evictions);

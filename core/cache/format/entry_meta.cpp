@@ -11,6 +11,10 @@ void take(const Json& object, const char* name, std::string& to) {
   if (const auto at = object.find(name); at != object.end() && at->is_string()) to = at->get<std::string>();
 }
 
+void take(const Json& object, const char* name, std::uint64_t& to) {
+  if (const auto at = object.find(name); at != object.end() && at->is_number_unsigned()) to = at->get<std::uint64_t>();
+}
+
 void take(const Json& object, const char* name, double& to) {
   if (const auto at = object.find(name); at != object.end() && at->is_number()) to = at->get<double>();
 }
@@ -27,9 +31,13 @@ std::string encode_meta(const EntryMeta& meta) {
   object["variant"] = meta.variant;
   object["build_ms"] = meta.build_ms;
   object["first_dispatch_ms"] = meta.first_dispatch_ms;
+  object["load_ms"] = meta.load_ms;
+  object["warm_dispatch_ms"] = meta.warm_dispatch_ms;
   object["gflops"] = meta.gflops;
   object["times_used"] = meta.times_used;
   object["last_used"] = meta.last_used;
+  object["runs"] = meta.runs;
+  object["first_use_ms"] = meta.first_use_ms;
   return json_text(object, 2) + "\n";
 }
 
@@ -44,10 +52,12 @@ std::optional<EntryMeta> decode_meta(std::string_view json) {
   take(object, "variant", meta.variant);
   take(object, "build_ms", meta.build_ms);
   take(object, "first_dispatch_ms", meta.first_dispatch_ms);
+  take(object, "load_ms", meta.load_ms);
+  take(object, "warm_dispatch_ms", meta.warm_dispatch_ms);
+  take(object, "first_use_ms", meta.first_use_ms);
   take(object, "gflops", meta.gflops);
-  if (const auto at = object.find("times_used"); at != object.end() && at->is_number_unsigned()) {
-    meta.times_used = at->get<std::uint64_t>();
-  }
+  take(object, "times_used", meta.times_used);
+  take(object, "runs", meta.runs);
   if (const auto at = object.find("last_used"); at != object.end() && at->is_number_integer()) {
     meta.last_used = at->get<std::int64_t>();
   }

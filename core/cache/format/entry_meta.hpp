@@ -17,11 +17,17 @@ struct EntryMeta {
   std::string operation, shape, variant;
   double build_ms = 0;
   double first_dispatch_ms = 0;  // the longest of any process; 0: not measured yet
+  double load_ms = 0;            // the latest from disk, linking included; 0: not measured yet
+  double warm_dispatch_ms = 0;   // the shortest first dispatch of any process; 0: not measured yet
   double gflops = 0;             // of later runs, the latest measured; 0: not measured yet
   // Acquisitions of the program, from any tier. A memory hit writes little: those between two programs that the process
   // took in count once.
   std::uint64_t times_used = 0;
   std::int64_t last_used = 0;  // seconds since 1970
+  std::uint64_t runs = 0;      // processes that used it
+  // From a process' opening of the cache until it first asked for the program, over processes, the newest with a
+  // quarter of the weight; 0: not measured yet.
+  double first_use_ms = 0;
 };
 
 std::string encode_meta(const EntryMeta& meta);

@@ -33,6 +33,9 @@ constexpr Count<CacheStats> counts[] = {
     {"lease_takeovers", &CacheStats::lease_takeovers},
     {"lease_timeouts", &CacheStats::lease_timeouts},
     {"negative_hits", &CacheStats::negative_hits},
+    {"absent", &CacheStats::absent},
+    {"evicted", &CacheStats::evicted},
+    {"timed_out", &CacheStats::timed_out},
 };
 
 constexpr Count<RejectedCounts> reasons[] = {

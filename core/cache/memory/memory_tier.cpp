@@ -98,7 +98,8 @@ bool MemoryTier::insert(const Digest& digest, const Device& device, HeldProgram 
   entry->id = free_id();
   entry->stamp = use_epoch_.load();
   entry->uses = 1;
-  entry->uses_told = 1;  // insertion is the first use
+  entry->uses_told = 1;  // insertion is the first use, as far as the policy goes
+  entry->uses_taken = held.ahead ? 1 : 0;
 
   std::vector<EntryId> victims;
   const bool full = held_ >= bounds_.programs || bytes_ > bounds_.bytes - entry->charge;

@@ -38,6 +38,7 @@ struct HeldProgram {
   std::shared_ptr<const Program> program;
   std::uint64_t build_ns = 0;    // recorded when it was built, in this process or an earlier one
   std::uint64_t restore_ns = 0;  // what it took to get it: loading it from disk, else building it
+  bool ahead = false;            // nobody asked for it yet: taking it in is no use of it
 };
 
 struct MemoryFigures {

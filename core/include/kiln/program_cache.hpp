@@ -59,13 +59,18 @@ struct CacheStats {
   std::uint64_t disk_evictions = 0;  // of stored programs, to stay within max_disk
   // Of the misses: those answered with the error of an earlier build, without asking the compiler again.
   std::uint64_t negative_hits = 0;
+  // Why there was nothing to hand over, beside `rejected`: it was never held here, or is no more; this process had held
+  // it and evicted it, from memory where no disk keeps it; another thread was making it for longer than is waited.
+  std::uint64_t absent = 0;
+  std::uint64_t evicted = 0;
+  std::uint64_t timed_out = 0;
 };
 
 // A program that lies on disk, with what is needed to ask for it.
 struct KeptProgram {
   ProgramKey key;
   KernelSource source;
-  double expected_ms = 0;  // its build and first dispatch, times how often it was used
+  double expected_ms = 0;  // what a run is expected to wait for it that has not taken it in, the later the less
 };
 
 // One of several programs that are asked for at once. What it points at outlives the call.
@@ -73,6 +78,7 @@ struct ProgramRequest {
   const ProgramKey* key = nullptr;
   const KernelSource* source = nullptr;
   Device* device = nullptr;
+  bool ahead = false;  // nobody waits for it: no use of the program, as far as is remembered of its uses
 };
 
 class ProgramCache {
@@ -101,7 +107,8 @@ class ProgramCache {
   virtual Guard enter() noexcept = 0;
   virtual const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept = 0;
 
-  // Programs kept on disk for the device, those first that are expected to spare most; at most `most`. A walk.
+  // Programs kept on disk for the device, those first that are expected to spare a run most; at most `most`: for who
+  // takes them in before they are asked for. A walk.
   virtual std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept = 0;
 
   // What a program did after it was acquired: first-dispatch time and rate go into its metadata.

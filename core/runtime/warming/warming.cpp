@@ -38,7 +38,7 @@ WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& devic
   if (stop()) return report;
   std::vector<ProgramRequest> wanted;
   wanted.reserve(programs.size());
-  for (const KeptProgram& program : programs) wanted.push_back({&program.key, &program.source, &device});
+  for (const KeptProgram& program : programs) wanted.push_back({&program.key, &program.source, &device, true});
   const auto fail = [&](const KeptProgram& program, const Status& status) {
     ++report.failed;
     if (report.first_failure.ok()) {

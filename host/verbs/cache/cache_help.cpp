@@ -90,9 +90,9 @@ Exit status: 0 done · 1 refused, or for other devices · 2 usage or configurati
      "link and dispatch programs ahead of the jobs",
      R"(Takes programs into memory and dispatches each once, over nothing, so that the drivers generate and keep their machine code:
 those of the jobs of CONFIG, which are built where they are missing; without jobs, what lies on disk, --top K of it, those first
-that are expected to spare most (build and first dispatch, times uses). Linked and ready are told apart: a driver may generate
-code only at the first dispatch. On every device that keeps programs, or on the one that --device names. Ctrl-C ends it between
-two programs; what is done is kept.
+that are expected to spare a run most (loading and first dispatch, in the runs that used them, the sooner the more). Linked and
+ready are told apart: a driver may generate code only at the first dispatch. On every device that keeps programs, or on the one
+that --device names. Ctrl-C ends it between two programs; what is done is kept.
 
 Exit status: 0 done · 1 a program failed, or the device · 2 usage or configuration · 3 a required plugin is missing.)",
      "set device json output plugin-path cache-dir log progress help version", "top"},

@@ -20,6 +20,7 @@ Json stats_json(const CacheConfig& cache, const CacheTotals& totals, const Cache
   json["builds"] = counts.builds;
   json["prepared"] = counts.prepared;
   json["driver_cache"] = stored.driver_caches.empty() ? "none" : "adopted";
+  json["missing"] = {{"absent", counts.absent}, {"evicted", counts.evicted}, {"timed_out", counts.timed_out}};
   json["rejected"] = rejected_json(counts.rejected);
   json["bytes_on_disk"] = stored.bytes_stored;
   json["saved_ms"] = counts.saved_ms;
@@ -76,6 +77,17 @@ std::string stored_table(const CacheInventory& stored) {
   return table.text();
 }
 
+// " (2 never there, 1 evicted before)"; empty where there is nothing to say.
+std::string why_missing(const CacheStats& counts) {
+  const std::pair<std::uint64_t, const char*> reasons[] = {
+      {counts.absent, "never there"}, {counts.evicted, "evicted before"}, {counts.timed_out, "waited for too long"}};
+  std::string text;
+  for (const auto& [count, reason] : reasons) {
+    if (count != 0) text += (text.empty() ? " (" : ", ") + std::to_string(count) + " " + reason;
+  }
+  return text.empty() ? text : text + ")";
+}
+
 std::string counts_table(const CacheTotals& totals) {
   const CacheStats& counts = totals.counts;
   const std::string title = totals.processes == 0 ? "no process has used it"
@@ -86,7 +98,7 @@ std::string counts_table(const CacheTotals& totals) {
   const auto add = [&](const char* what, const std::string& figure) { table.add({what, figure}); };
   add("found in memory", std::to_string(counts.memory_hits));
   add("found on disk", std::to_string(counts.disk_hits));
-  add("not found", std::to_string(counts.misses));
+  add("not found", std::to_string(counts.misses) + why_missing(counts));
   add("built", std::to_string(counts.builds));
   add("prepared (lasts as long as its process)", std::to_string(counts.prepared));
   add("waited for another thread", std::to_string(counts.waits));

@@ -216,6 +216,45 @@ TEST_CASE("cache::damaged_entry: another driver identity: counted as driver_chan
   CHECK(cache->stats().rejected.driver_changed == 1);
 }
 
+TEST_CASE("cache::damaged_entry: a driver that keeps nothing finds another one's program driver_changed as well") {
+  Workplace place;
+  {
+    SyntheticDevice device;
+    REQUIRE(acquire(*place.open(), "one", device));
+  }
+  SyntheticDevice device;
+  device.facts().driver_identity[0].second = "one that keeps nothing";
+  device.facts().serializes = false;
+  const auto cache = place.open();
+  CHECK(acquire(*cache, "one", device)->tier == Tier::library);
+  CHECK(acquire(*cache, "two", device)->tier == Tier::library);
+  CHECK(cache->stats().rejected.driver_changed == 1);
+  CHECK(cache->stats().absent == 1);
+  CHECK(device.loads == 0);
+}
+
+TEST_CASE("cache::damaged_entry: a device that keeps nothing makes no cache folder") {
+  Workplace place;
+  SyntheticDevice device;
+  device.facts().serializes = false;
+  const auto cache = place.open();
+  REQUIRE(acquire(*cache, "one", device));
+  CHECK(cache->stats().absent == 1);
+  CHECK_FALSE(std::filesystem::exists(place.config.directory));
+}
+
+TEST_CASE("cache::damaged_entry: what this process had and evicted is counted as evicted, not as absent") {
+  Workplace place;
+  place.config.max_programs = 1;
+  SyntheticDevice device;
+  device.facts().serializes = false;
+  const auto cache = place.open();
+  for (const char* text : {"one", "two", "one"}) REQUIRE(acquire(*cache, text, device));
+  CHECK(cache->stats().evicted == 1);
+  CHECK(cache->stats().absent == 2);
+  CHECK(cache->stats().misses == 3);
+}
+
 TEST_CASE("cache::damaged_entry: another driver identity with twenty entries: each driver_changed, none handed over") {
   constexpr int entries = 20;
   Workplace place;

@@ -19,8 +19,20 @@ nlohmann::json json_of(const std::filesystem::path& path) {
 }
 
 TEST_CASE("cache::entry_meta: what was written is read; what is no meta is nothing; a false member costs itself only") {
-  const EntryMeta meta{"ab",      "a \"label\" with \xff no text", "conv2d", "1x8 k8", "direct", 1.5, 2.5, 30.25, 7,
-                       1700000000};
+  const EntryMeta meta{.key = "ab",
+                       .label = "a \"label\" with \xff no text",
+                       .operation = "conv2d",
+                       .shape = "1x8 k8",
+                       .variant = "direct",
+                       .build_ms = 1.5,
+                       .first_dispatch_ms = 2.5,
+                       .load_ms = 0.25,
+                       .warm_dispatch_ms = 0.5,
+                       .gflops = 30.25,
+                       .times_used = 7,
+                       .last_used = 1700000000,
+                       .runs = 5,
+                       .first_use_ms = 12.5};
   const auto read = decode_meta(encode_meta(meta));
   REQUIRE(read);
   CHECK(read->key == "ab");
@@ -33,6 +45,10 @@ TEST_CASE("cache::entry_meta: what was written is read; what is no meta is nothi
   CHECK(read->gflops == 30.25);
   CHECK(read->times_used == 7);
   CHECK(read->last_used == 1700000000);
+  CHECK(read->load_ms == 0.25);
+  CHECK(read->warm_dispatch_ms == 0.5);
+  CHECK(read->runs == 5);
+  CHECK(read->first_use_ms == 12.5);
   CHECK_FALSE(decode_meta(""));
   CHECK_FALSE(decode_meta("[]"));
   CHECK(decode_meta(R"({"label": 3, "times_used": -1, "gflops": 2})")->gflops == 2);
@@ -41,6 +57,8 @@ TEST_CASE("cache::entry_meta: what was written is read; what is no meta is nothi
   REQUIRE(older);
   CHECK(older->label == "one");
   CHECK(older->times_used == 3);
+  CHECK(older->load_ms == 0);
+  CHECK(older->runs == 0);
   CHECK(older->operation.empty());
   CHECK(older->shape.empty());
   CHECK(older->variant.empty());
@@ -111,6 +129,68 @@ TEST_CASE("cache::stored_facts: the .meta beside a program says what it is and w
   meta = json_of(place.files(".meta").at(0));
   CHECK(meta["times_used"] == 3);
   CHECK(meta["first_dispatch_ms"] == 6.0);
+}
+
+TEST_CASE("cache::stored_facts: the .meta says what a run waits for the program, in how many runs, and when") {
+  Workplace place;
+  SyntheticDevice device;
+  const auto dispatched_first = [&](ProgramCache& cache, std::uint64_t ns) {
+    Measurement first_run;
+    first_run.first_run = true;
+    first_run.wall_ns = ns;
+    cache.record(key_for("one", device), first_run, 0);
+  };
+  {
+    const auto cache = place.open();
+    REQUIRE(acquire(*cache, "one", device));
+    dispatched_first(*cache, 8'000'000);
+  }
+  auto meta = json_of(place.files(".meta").at(0));
+  CHECK(meta["runs"] == 1);
+  CHECK(meta["load_ms"] == 0.0);  // it was built
+  CHECK(meta["warm_dispatch_ms"] == 8.0);
+  const double first_use_ms = meta["first_use_ms"];
+  CHECK(first_use_ms > 0);
+  {
+    const auto cache = place.open();
+    std::this_thread::sleep_for(std::chrono::milliseconds(40));
+    for (int i = 0; i < 3; ++i) REQUIRE(acquire(*cache, "one", device));
+    dispatched_first(*cache, 3'000'000);
+    REQUIRE(cache->persist());
+    REQUIRE(acquire(*cache, "one", device));  // the same run
+  }
+  meta = json_of(place.files(".meta").at(0));
+  CHECK(meta["runs"] == 2);
+  CHECK(meta["load_ms"] > 0.0);
+  CHECK(meta["warm_dispatch_ms"] == 3.0);
+  CHECK(meta["first_use_ms"] >= first_use_ms * 0.75 + 10);
+}
+
+TEST_CASE("cache::stored_facts: what is taken in ahead is no use of a program, and says nothing of when it is needed") {
+  Workplace place;
+  SyntheticDevice device;
+  REQUIRE(acquire(*place.open(), "one", device));
+  const auto before = json_of(place.files(".meta").at(0));
+  const ProgramKey key = key_for("one", device);
+  const KernelSource source = source_of("one");
+  const ProgramRequest request{&key, &source, &device, true};
+  const auto take_in = [&](ProgramCache& cache) {
+    cache.get_or_build_all({&request, 1}, 1, [](std::size_t, Result<Acquired> acquired) { return static_cast<bool>(acquired); });
+  };
+  take_in(*place.open());
+  auto meta = json_of(place.files(".meta").at(0));
+  CHECK(meta["runs"] == before["runs"]);
+  CHECK(meta["times_used"] == before["times_used"]);
+  CHECK(meta["first_use_ms"] == before["first_use_ms"]);
+  {
+    const auto cache = place.open();
+    take_in(*cache);
+    CHECK(acquire(*cache, "one", device)->tier == Tier::memory);
+  }
+  meta = json_of(place.files(".meta").at(0));
+  CHECK(meta["runs"] == 2);
+  CHECK(meta["times_used"] == 2);
+  CHECK(meta["first_use_ms"] == before["first_use_ms"]);
 }
 
 TEST_CASE("cache::stored_facts: a .meta is rewritten in its place, and never through another name of its file") {

@@ -59,7 +59,9 @@ struct Storm {
           break;
         }
         case 1: {
-          const auto got = cache->try_get_or_build(key_for(text, device), source_of(text), device);
+          const ProgramKey key = key_for(text, device);
+          const KernelSource source = source_of(text);
+          const auto got = cache->try_get_or_build({&key, &source, &device, random() % 2 == 0});
           if (!got || got->has_value()) {
             judge(text, got ? Result<Acquired>(**got) : Result<Acquired>(got.error()));
           }

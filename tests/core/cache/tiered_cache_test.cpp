@@ -27,6 +27,8 @@ TEST_CASE("cache::tiered_cache: built, then from memory; in a second cache from 
     CHECK(again->program.get() == first->program.get());
     const CacheStats stats = cache->stats();
     CHECK(stats.misses == 1);
+    CHECK(stats.absent == 1);
+    CHECK(stats.evicted + stats.timed_out == 0);
     CHECK(stats.memory_hits == 1);
     CHECK(stats.disk_hits == 0);
     CHECK(stats.programs_in_memory == 1);
@@ -153,6 +155,7 @@ TEST_CASE("cache::tiered_cache: a driver that hangs in a build holds up nobody e
       refused.error().message.starts_with("program 'the label of one' (" + key_for("one", device).digest.hex() + ")"));
   CHECK(refused.error().message.find("30 ms") != std::string::npos);
   CHECK(cache->stats().waits == 1);
+  CHECK(cache->stats().timed_out == 1);
   gate.count_down();
   building.join();
   REQUIRE(built);

@@ -32,6 +32,9 @@ CacheStats some_counts() {
   counts.lease_takeovers = 17;
   counts.lease_timeouts = 18;
   counts.negative_hits = 19;
+  counts.absent = 20;
+  counts.evicted = 21;
+  counts.timed_out = 22;
   return counts;
 }
 
@@ -65,6 +68,9 @@ TEST_CASE("cache::totals: every count is added up, and what a newer version wrot
   CHECK(totals.counts.lease_takeovers == 34);
   CHECK(totals.counts.lease_timeouts == 36);
   CHECK(totals.counts.negative_hits == 38);
+  CHECK(totals.counts.absent == 40);
+  CHECK(totals.counts.evicted == 42);
+  CHECK(totals.counts.timed_out == 44);
 }
 
 TEST_CASE("cache::totals: what an older version wrote is added to, and what it did not count begins at nothing") {

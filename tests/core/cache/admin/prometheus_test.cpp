@@ -32,6 +32,9 @@ TEST_CASE("cache::prometheus: every figure under its name, with its unit") {
   totals.counts.lease_takeovers = 13;
   totals.counts.lease_timeouts = 14;
   totals.counts.negative_hits = 15;
+  totals.counts.absent = 16;
+  totals.counts.evicted = 17;
+  totals.counts.timed_out = 18;
   totals.counts.saved_ms = 12'317.476;
   totals.processes = 9;
   totals.updated_s = 1'795'296'053;

@@ -98,16 +98,17 @@ TEST_CASE("cache::lease: try_get_or_build() does not wait, neither for a process
   Workplace place;
   Builder first(place, "one");
   const auto key = key_for("one", first.device);
-  const auto in_same_cache = first.cache->try_get_or_build(key, source_of("one"), first.device);
+  const auto source = source_of("one");
+  const auto in_same_cache = first.cache->try_get_or_build({&key, &source, &first.device});
   REQUIRE(in_same_cache);
   CHECK_FALSE(in_same_cache->has_value());
   Party second(place);
-  const auto refused = second.cache->try_get_or_build(key, source_of("one"), second.device);
+  const auto refused = second.cache->try_get_or_build({&key, &source, &second.device});
   REQUIRE(refused);
   CHECK_FALSE(refused->has_value());
   CHECK(second.cache->stats().misses == 0);
   first.end();
-  const auto found = second.cache->try_get_or_build(key, source_of("one"), second.device);
+  const auto found = second.cache->try_get_or_build({&key, &source, &second.device});
   REQUIRE(found);
   REQUIRE(found->has_value());
   CHECK((*found)->tier == Tier::disk);
@@ -119,9 +120,10 @@ TEST_CASE("cache::lease: who waits for somebody that would not wait does not get
   Builder first(place, "one");
   Party second(place);
   const auto key = key_for("one", second.device);
+  const auto source = source_of("one");
   std::atomic<bool> stop{false};
   std::thread trying([&] {
-    while (!stop) static_cast<void>(second.cache->try_get_or_build(key, source_of("one"), second.device));
+    while (!stop) static_cast<void>(second.cache->try_get_or_build({&key, &source, &second.device}));
   });
   Result<Acquired> got = internal_error("nothing yet");
   std::thread waiting([&] { got = acquire(*second.cache, "one", second.device); });

@@ -1,4 +1,6 @@
-#include "cache/meta_ledger.hpp"
+#include "cache/history/meta_ledger.hpp"
+
+#include <kiln/clock.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +14,7 @@ namespace {
 constexpr std::size_t most_lines = 65536;
 constexpr std::uint64_t most_meta_bytes = 64 << 10;
 constexpr std::size_t room_to_grow = 64;  // bytes
+constexpr double newest_weight = 0.25;    // of a process' first use among those before
 
 std::int64_t seconds_since_1970() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
@@ -32,8 +35,18 @@ void merge(EntryMeta& into, const EntryMeta& news) {
   if (news.build_ms > 0) into.build_ms = news.build_ms;
   // Where the driver found its own product a first dispatch is a short one: the longest says what a new machine pays.
   into.first_dispatch_ms = std::max(into.first_dispatch_ms, news.first_dispatch_ms);
+  if (news.warm_dispatch_ms > 0) {
+    into.warm_dispatch_ms =
+        into.warm_dispatch_ms > 0 ? std::min(into.warm_dispatch_ms, news.warm_dispatch_ms) : news.warm_dispatch_ms;
+  }
+  if (news.load_ms > 0) into.load_ms = news.load_ms;
+  if (news.first_use_ms > 0) {
+    into.first_use_ms = into.first_use_ms > 0 ? into.first_use_ms + newest_weight * (news.first_use_ms - into.first_use_ms)
+                                              : news.first_use_ms;
+  }
   if (news.gflops > 0) into.gflops = news.gflops;
   into.times_used += news.times_used;
+  into.runs += news.runs;
   if (news.last_used > 0) into.last_used = news.last_used;
 }
 
@@ -53,6 +66,8 @@ void fill_up(std::string& text, std::size_t size_before) {
 EntryMeta stored_meta(DeviceFolder& folder, const Digest& digest) {
   return meta_of(folder.read(digest, StoredFile::meta, most_meta_bytes));
 }
+
+MetaLedger::MetaLedger() : opened_ns_(now_ns()) {}
 
 MetaLedger::Line* MetaLedger::line(const Digest& digest) {
   const auto at = lines_.find(digest);
@@ -85,7 +100,24 @@ void MetaLedger::used(const Digest& digest, std::uint64_t times) {
   const std::lock_guard lock(mutex_);
   if (Line* noted = line(digest)) {
     noted->news.times_used += times;
+    if (times != 0 && !std::exchange(noted->run_counted, true)) noted->news.runs = 1;
     noted->news.last_used = seconds_since_1970();
+    noted->changed = true;
+  }
+}
+
+void MetaLedger::asked_for(const Digest& digest) {
+  const std::lock_guard lock(mutex_);
+  Line* noted = line(digest);
+  if (noted == nullptr || std::exchange(noted->asked_for, true)) return;
+  noted->news.first_use_ms = static_cast<double>(now_ns() - opened_ns_) / 1e6;
+  noted->changed = true;
+}
+
+void MetaLedger::loaded(const Digest& digest, std::uint64_t took_ns) {
+  const std::lock_guard lock(mutex_);
+  if (Line* noted = line(digest)) {
+    noted->news.load_ms = static_cast<double>(took_ns) / 1e6;
     noted->changed = true;
   }
 }
@@ -93,7 +125,10 @@ void MetaLedger::used(const Digest& digest, std::uint64_t times) {
 void MetaLedger::dispatched_first(const Digest& digest, std::uint64_t took_ns) {
   const std::lock_guard lock(mutex_);
   if (Line* noted = line(digest)) {
-    noted->news.first_dispatch_ms = std::max(noted->news.first_dispatch_ms, static_cast<double>(took_ns) / 1e6);
+    const double ms = static_cast<double>(took_ns) / 1e6;
+    EntryMeta& news = noted->news;
+    news.first_dispatch_ms = std::max(news.first_dispatch_ms, ms);
+    news.warm_dispatch_ms = news.warm_dispatch_ms > 0 ? std::min(news.warm_dispatch_ms, ms) : ms;
     noted->changed = true;
   }
 }
@@ -110,6 +145,8 @@ std::optional<MetaLedger::Line> MetaLedger::take(Line& line) {
   if (!std::exchange(line.changed, false)) return std::nullopt;
   Line news = line;
   line.news.times_used = 0;
+  line.news.runs = 0;
+  line.news.first_use_ms = 0;  // a process counts once
   return news;
 }
 

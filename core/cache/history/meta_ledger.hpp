@@ -22,11 +22,16 @@ EntryMeta stored_meta(DeviceFolder& folder, const Digest& digest);
 
 class MetaLedger {
  public:
+  MetaLedger();
+
   // A program became known here: it was stored in the folder, or found there. build_ns 0: recorded already.
   void note(const ProgramKey& key, DeviceFolder& folder, std::uint64_t build_ns);
   // What follows is for programs that were noted; others are passed over.
   void moved(const Digest& digest, DeviceFolder& to);
   void used(const Digest& digest, std::uint64_t times);
+  // Somebody waits for it, in this process for the first time or again: the first is remembered.
+  void asked_for(const Digest& digest);
+  void loaded(const Digest& digest, std::uint64_t took_ns);  // from disk
   void dispatched_first(const Digest& digest, std::uint64_t took_ns);
   void rate(const Digest& digest, double gflops);
 
@@ -38,8 +43,10 @@ class MetaLedger {
  private:
   struct Line {
     DeviceFolder* folder = nullptr;
-    EntryMeta news;  // times_used counts those since the last flush
+    EntryMeta news;  // times_used and runs count those since the last flush
     bool changed = false;
+    bool asked_for = false;
+    bool run_counted = false;  // this process is one of its runs
   };
 
   Line* line(const Digest& digest);
@@ -47,6 +54,7 @@ class MetaLedger {
   static std::optional<Line> take(Line& line);
   static std::uint64_t write(const Digest& digest, const Line& news);
 
+  const std::uint64_t opened_ns_;
   std::mutex mutex_;
   std::unordered_map<Digest, Line, DigestHash> lines_;
 };
