@@ -1,23 +1,17 @@
 #include "core/cache/faults/with_fault.hpp"
 
+#include "core/cache/faults/asked_work.hpp"
 #include "core/cache/process/shared.hpp"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
-#include <cstddef>
 #include <cstring>
 #include <stdexcept>
-#include <thread>
-#include <vector>
 
 namespace kiln::test {
 namespace {
@@ -41,65 +35,25 @@ void put(std::array<char, size>& to, const std::string& text) {
 constexpr std::array never_asked_about{SYS_mmap,    SYS_munmap, SYS_mprotect, SYS_mremap,
                                        SYS_madvise, SYS_brk,    SYS_futex,    SYS_sched_yield};
 
-// From now on the kernel asks about this thread's calls of the kind, or about all. Answers where, or -1.
-int ask_about(int call) {
-  std::vector<sock_filter> filter{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
-  const auto when = [&filter](long number, unsigned answer) {
-    filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(number), 0, 1));
-    filter.push_back(BPF_STMT(BPF_RET | BPF_K, answer));
-  };
-  if (call >= 0) {
-    when(call, SECCOMP_RET_USER_NOTIF);
-  } else {
-    for (const long number : never_asked_about) when(number, SECCOMP_RET_ALLOW);
-  }
-  filter.push_back(BPF_STMT(BPF_RET | BPF_K, call >= 0 ? SECCOMP_RET_ALLOW : SECCOMP_RET_USER_NOTIF));
-  const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
-  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
-}
-
-void answer_all(int listener, const Fault& fault, Report& report) {
-  int seen = 0;
-  for (;;) {
-    seccomp_notif asked{};
-    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) {
-      if (errno == EINTR || errno == ENOENT) continue;
-      return;
-    }
-    const std::size_t made = report.made.fetch_add(1);
-    if (made < report.calls.size()) report.calls[made] = asked.data.nr;
-    seccomp_notif_resp answer{};
-    answer.id = asked.id;
-    if (asked.data.nr == fault.call && ++seen == fault.when) {
-      answer.error = -fault.error;
-    } else {
-      answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    }
-    ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
-  }
+CallFilter filter_for(int call) {
+  CallFilter filter;
+  if (call >= 0) return filter.ask(call);
+  for (const long number : never_asked_about) filter.make(number);
+  return filter;
 }
 
 [[noreturn]] void in_child_process(const Fault& fault, const std::function<std::string()>& work, Report& report) {
-  std::atomic<int> listener{0};  // 0: not known yet
-  std::thread answering([&] {
-    while (listener == 0) std::this_thread::yield();
-    answer_all(listener, fault, report);
-  });
-  answering.detach();
-  const int made = ask_about(fault.call);  // a wake-up would be asked about already, so the other thread spins
-  if (made < 0) {
-    put(report.why_not, std::string("seccomp: ") + std::strerror(errno));
-    _exit(0);
-  }
-  listener = made;
-  std::string said;
-  try {
-    said = work();
-  } catch (const std::exception& error) {
-    said = std::string("threw: ") + error.what();
-  }
-  put(report.said, said);
+  const auto on_call = [&fault, &report, seen = 0](const seccomp_data& call, seccomp_notif_resp& answer) mutable {
+    const std::size_t made = report.made.fetch_add(1);
+    if (made < report.calls.size()) report.calls[made] = call.nr;
+    if (call.nr != fault.call || ++seen != fault.when) return;
+    answer.flags = 0;
+    answer.error = -fault.error;
+  };
+  const OtherCalls others = fault.call >= 0 ? OtherCalls::made : OtherCalls::asked;
+  const AskedEnd end = asked_work(filter_for(fault.call), others, on_call, work);
+  put(report.why_not, end.why_not);
+  put(report.said, end.said);
   _exit(0);
 }
 
