@@ -65,8 +65,10 @@ Result<int> DeviceFolder::open(Create create) {
 }
 
 void DeviceFolder::write_manifest() {
-  struct stat at {};
-  manifest_seen_ = fstatat(folder_.get(), manifest_name, &at, AT_SYMLINK_NOFOLLOW) == 0 ||
+  const FileContents there = read_file(folder_.get(), manifest_name, most_manifest_bytes);
+  // What a power cut left of one is written anew; one that another version of Kiln wrote says as much and stays.
+  const bool damaged = there.state == FileState::read && !driver_fields_of_manifest(text_of(there.bytes));
+  manifest_seen_ = (there.state != FileState::absent && !damaged) ||
                    write_file(folder_.get(), manifest_name, std::as_bytes(std::span(manifest_))).ok();
 }
 
@@ -137,10 +139,14 @@ bool DeviceFolder::quarantine(const Digest& digest, std::int64_t written_by_s) {
   if (!stored || stored->st_mtime > written_by_s) return false;
   const Result<UniqueFd> folder = open_subfolder_of(digest, Create::no);
   if (!folder || !*folder) return false;
+  const std::string program = file_name(digest, StoredFile::program);
   const std::string aside = file_name(digest, StoredFile::quarantined);
-  if (renameat(folder->get(), file_name(digest, StoredFile::program).c_str(), folder->get(), aside.c_str()) != 0) {
-    return false;
-  }
+  // A power cut may have left both names on one file, and then renaming does nothing.
+  const auto there = look_at(digest, StoredFile::quarantined);
+  const bool both_names = there && there->st_ino == stored->st_ino;
+  const int taken = both_names ? unlinkat(folder->get(), program.c_str(), 0)
+                               : renameat(folder->get(), program.c_str(), folder->get(), aside.c_str());
+  if (taken != 0) return false;
   utimensat(folder->get(), aside.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);  // it begins now
   return true;
 }

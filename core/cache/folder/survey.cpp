@@ -37,6 +37,15 @@ void sweep_if_stale(int folder, const std::string& name, const struct stat& at) 
   if (stale) unlinkat(folder, name.c_str(), 0);
 }
 
+// Beside what is surveyed: a manifest, statistics.
+void sweep_temporary(int folder, const std::string& name, Sweep sweep) {
+  struct stat at {};
+  if (sweep != Sweep::yes || !NewFile::is_temporary(name)) return;
+  if (fstatat(folder, name.c_str(), &at, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(at.st_mode)) {
+    sweep_if_stale(folder, name, at);
+  }
+}
+
 void survey_subfolder(int folder, std::size_t index, Sweep sweep, Survey& found) {
   std::map<Digest, StoredEntry> entries;
   for (const std::string& name : names_in(folder)) {
@@ -73,12 +82,18 @@ UniqueFd subfolder(int parent, const std::string& name) {
 Survey survey(int root, Sweep sweep) {
   Survey found;
   for (const std::string& name : names_in(root)) {
-    if (!is_device_folder_name(name)) continue;
+    if (!is_device_folder_name(name)) {
+      sweep_temporary(root, name, sweep);
+      continue;
+    }
     const UniqueFd device = subfolder(root, name);
     if (!device) continue;
     found.folders.push_back(name);
     for (const std::string& inner : names_in(device.get())) {
-      if (!is_subfolder_name(inner)) continue;
+      if (!is_subfolder_name(inner)) {
+        sweep_temporary(device.get(), inner, sweep);
+        continue;
+      }
       if (const UniqueFd folder = subfolder(device.get(), inner)) {
         survey_subfolder(folder.get(), found.folders.size() - 1, sweep, found);
       }
