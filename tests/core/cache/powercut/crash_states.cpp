@@ -23,7 +23,7 @@ class Explorer {
     one_lost();
     late();
     for (const auto& [subject, places] : by_subject(std::string::npos)) one_file(places);
-    for (const auto& [subject, places] : by_subject('.')) by_chance(places, exploration_.combinations);
+    for (const auto& [subject, places] : by_subject('.')) by_chance(places, exploration_.by_chance);
     anything();
     return explored_;
   }
@@ -89,14 +89,13 @@ class Explorer {
   }
 
   void one_file(const Places& places) {
+    ++explored_.files;
     std::size_t combinations = 1;
     for (const std::size_t place : places) {
       combinations *= fates_of(operations_[place].change).size();
-      if (combinations > exploration_.combinations) {
-        explored_.whole_files = false;
-        return by_chance(places, exploration_.combinations);
-      }
+      if (combinations > exploration_.exhaustive) return by_chance(places, exploration_.by_chance);
     }
+    ++explored_.files_in_all_their_ways;
     for (std::size_t combination = 0; combination < combinations; ++combination) {
       Fates fates;
       std::size_t left = combination;

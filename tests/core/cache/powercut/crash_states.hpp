@@ -31,15 +31,16 @@ struct CrashState {
 };
 
 struct Exploration {
-  std::size_t cuts_after = 8;       // of one operation that is lost or late
-  std::size_t combinations = 1000;  // of one file, and by chance of one program
-  std::size_t anything = 1000;      // by chance
-  std::size_t one_of = 1;           // only each so manieth, prefixes aside
+  std::size_t cuts_after = 6;     // of one operation that is lost or late
+  std::size_t exhaustive = 1000;  // as many combinations of one file
+  std::size_t by_chance = 300;    // of one file that has more, of one program
+  std::size_t anything = 800;     // by chance
+  std::size_t one_of = 1;         // only each so manieth, prefixes aside
 };
 
 struct Explored {
-  std::size_t combinations = 0, states = 0;  // states: that differ
-  bool whole_files = true;                   // no file had more combinations than were tried
+  std::size_t combinations = 0, states = 0;            // states: that differ
+  std::size_t files = 0, files_in_all_their_ways = 0;  // that were written to, made or moved
 };
 
 Explored explore(const FolderImage& before, std::span<const Operation> operations, const Exploration& exploration,

@@ -24,7 +24,7 @@ constexpr double most_opening_ms = 50 * 100;
 
 // An entry holds the text twice, as part of its key and as its program: these are of one sector, of some, and of pages.
 const TestProgram small = program_of("small", 60), middle = program_of("middle", 900),
-                  large = program_of("large", 6000), other = program_of("other", 2500);
+                  large = program_of("large", 3500), other = program_of("other", 1500);
 
 struct Machine {
   CacheConfig config;
@@ -182,7 +182,8 @@ void meet(const Scenario& scenario) {
   CHECK(recovery.hits() > 0);
   CHECK(recovery.damaged() > 0);
   WARN(scenario.name << ": " << recorded.operations.size() << " operations, " << explored.combinations
-                     << " combinations, " << explored.states << " states: " << recovery.hits() << " hits, "
+                     << " combinations, " << explored.states << " states, " << explored.files_in_all_their_ways
+                     << " of " << explored.files << " files in all their ways: " << recovery.hits() << " hits, "
                      << recovery.damaged() << " damaged, " << recovery.foreign() << " foreign, " << recovery.set_aside()
                      << " set aside; opened in at most " << recovery.longest_ms() << " ms");
 }

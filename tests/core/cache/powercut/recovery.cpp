@@ -9,6 +9,7 @@
 #include <kiln/cache_admin.hpp>
 #include <kiln/clock.hpp>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,7 +19,7 @@
 namespace kiln::test {
 namespace {
 
-// Longer ago than what a killed process was writing is left alone, not as long as a program stays set aside.
+// Longer ago than is left alone because somebody may be writing it, not as long as a program stays set aside.
 constexpr std::int64_t age_s = 3600;
 
 std::string folder_name() { return device_folder_name(SyntheticDevice().info()); }
@@ -222,9 +223,11 @@ std::string Recovery::look_around(const CacheConfig& config) const {
   if (!totals || totals->processes < 2) wrong += "nothing was counted; ";
   for (const auto& entry : std::filesystem::recursive_directory_iterator(config.directory)) {
     const std::string path = entry.path().string();
-    if (path.ends_with(".tmp") && path.find(std::string("/") + pending_name + "/") == std::string::npos) {
-      wrong += "something half-written is left: " + path + "; ";
-    }
+    if (!path.ends_with(".tmp") || path.find(std::string("/") + pending_name + "/") != std::string::npos) continue;
+    // A second name of what was set aside is as young as that.
+    struct stat at {};
+    if (lstat(path.c_str(), &at) != 0 || std::time(nullptr) - at.st_mtime < age_s) continue;
+    wrong += "something half-written is left: " + path + "; ";
   }
   return wrong;
 }
