@@ -2,7 +2,7 @@
 
 #include "onednn/failure.hpp"
 #include "onednn/host_buffer.hpp"
-#include "onednn/omp_threads.hpp"
+#include "onednn/omp_alone.hpp"
 
 #include <utility>
 
@@ -40,6 +40,7 @@ Result<std::unique_ptr<Buffer>> CpuDevice::create_buffer(const BufferDesc& desc)
 }
 
 Result<std::unique_ptr<Program>> CpuDevice::build(const KernelSource& source) noexcept try {
+  const OmpAlone alone;
   auto program = LibraryProgram::create(source, engine_, threads_, layout_);
   if (program && counters_ != nullptr) counters_->prepared.fetch_add(1, std::memory_order_relaxed);
   return program;
@@ -64,7 +65,7 @@ Result<std::uint64_t> CpuDevice::submit(const Dispatch& dispatch) noexcept {
     if (pass.grid == PassLaunch::nothing) continue;
     if (Status status = library_program(*pass.program).check(pass.bindings); !status.ok()) return status;
   }
-  const OmpThreads threads(threads_);
+  const OmpAlone alone;
   const std::lock_guard running(queue_);
   Result<FenceResult> result = run(dispatch);
   const std::lock_guard lock(results_mutex_);

@@ -2,8 +2,8 @@
 //
 // Thread-safety: every method from any thread; programs run one at a time, in the order of their timeline values.
 // Ownership: owns its queue's results and its workspace; buffers and programs are their holders', and die before it.
-// Tiles are shared out by a pool of its own; where a shape has none, oneDNN's own threads work: each thread that
-// submits gets an OpenMP team (omp_threads.hpp), so one submitting thread is fastest.
+// Tiles are shared out by a pool of its own, and oneDNN works alone on each thread of it: no OpenMP team is ever
+// formed.
 #pragma once
 
 #include "onednn/library_program.hpp"

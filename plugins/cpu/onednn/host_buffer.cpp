@@ -1,5 +1,7 @@
 #include "onednn/host_buffer.hpp"
 
+#include "onednn/layouts/packing.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -74,17 +76,16 @@ Result<UniqueFd> HostBuffer::export_fd() noexcept {
                      " bytes: export: device 'cpu' shares no memory with other devices");
 }
 
-dnnl::memory HostBuffer::packed(const Pipeline::Constant& constant, Keep keep, dnnl::stream& stream,
+dnnl::memory HostBuffer::packed(const Pipeline::Constant& constant, Keep keep, WorkerPool& pool, dnnl::stream& stream,
                                 WorkCounters* counters) {
   const std::lock_guard lock(mutex_);
   for (const PackedForm& form : packed_) {
     if (form.constant == constant) return form.memory;
   }
   const dnnl::engine engine = stream.get_engine();
-  dnnl::memory from(constant.given, engine, memory_.data() + constant.offset);
+  const dnnl::memory from(constant.given, engine, memory_.data() + constant.offset);
   dnnl::memory to(constant.wanted, engine);
-  dnnl::reorder(from, to).execute(stream, from, to);
-  stream.wait();
+  pack(from, to, pool, stream);
   if (counters != nullptr) counters->prepared.fetch_add(1, std::memory_order_relaxed);
   if (keep == Keep::yes && usage_ == BufferUsage::constant) packed_.push_back({constant, to});
   return to;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "onednn/layouts/pipeline.hpp"
+#include "onednn/worker_pool.hpp"
 
 #include <kiln/buffer.hpp>
 #include <kiln/measurement.hpp>
@@ -29,9 +30,10 @@ class HostBuffer final : public Buffer {
 
   enum class Keep : std::uint8_t { invalid = 0, yes, no };
   // The constant in the layout that is wanted: the kept form where there is one, else packed now, which is counted.
-  // Keep::yes keeps it with a buffer whose usage is constant; any other is packed anew at each call. Throws
-  // dnnl::error.
-  dnnl::memory packed(const Pipeline::Constant& constant, Keep keep, dnnl::stream& stream, WorkCounters* counters);
+  // Keep::yes keeps it with a buffer whose usage is constant; any other is packed anew at each call. The pool shares a
+  // large one out. Throws dnnl::error.
+  dnnl::memory packed(const Pipeline::Constant& constant, Keep keep, WorkerPool& pool, dnnl::stream& stream,
+                      WorkCounters* counters);
 
  private:
   enum class Holds : std::uint8_t { invalid = 0, own_memory, caller_memory };

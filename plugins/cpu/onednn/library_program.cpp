@@ -117,7 +117,7 @@ LibraryProgram::Constants LibraryProgram::constants_of(const Candidate& candidat
     } else if (constant.given == constant.wanted) {
       constants.at.push_back(address_of(&buffer) + constant.offset);
     } else {
-      constants.held.push_back(buffer.packed(constant, keep, resources.stream, resources.counters));
+      constants.held.push_back(buffer.packed(constant, keep, resources.pool, resources.stream, resources.counters));
       constants.at.push_back(static_cast<std::byte*>(constants.held.back().get_data_handle()));
     }
     before = &constant;

@@ -37,7 +37,7 @@ class LibraryProgram final : public Program {
  public:
   // invalid_argument or unsupported where the source is not a library's. Throws dnnl::error where oneDNN refuses the
   // spec.
-  // threads, layout: as in OpenRequest.
+  // threads, layout: as in OpenRequest. REQUIRES, as run(): the calling thread is set to work alone (omp_alone.hpp).
   static Result<std::unique_ptr<Program>> create(const KernelSource& source, const dnnl::engine& engine, int threads,
                                                  std::string_view layout);
 

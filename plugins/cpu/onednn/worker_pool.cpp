@@ -1,6 +1,6 @@
 #include "onednn/worker_pool.hpp"
 
-#include "onednn/omp_threads.hpp"
+#include "onednn/omp_alone.hpp"
 
 #include <kiln/clock.hpp>
 
@@ -70,7 +70,7 @@ void WorkerPool::leave() {
 }
 
 void WorkerPool::serve(std::size_t thread) {
-  const OmpThreads alone(1);
+  const OmpAlone alone;
   std::uint64_t seen = 0;  // the round that this thread was in last
   const auto news = [&] {
     const std::uint64_t gate = gate_.load(std::memory_order_acquire);
@@ -106,7 +106,6 @@ void WorkerPool::run(std::size_t tasks, const Task& task) {
   next_.store(0, std::memory_order_relaxed);
   failed_.store(false, std::memory_order_relaxed);
   failure_ = nullptr;
-  const OmpThreads alone(1);
   if (tasks > 1 && threads_ > 1 && workers_.empty()) start();
   const bool shared = tasks > 1 && !workers_.empty();
   if (shared) {

@@ -1,6 +1,7 @@
 #include "onednn/layouts/candidate.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace kiln::cpu {
 namespace {
@@ -29,8 +30,8 @@ void Candidate::run(WorkerPool& pool, dnnl::stream& stream, const Addresses& add
     tiles_[tile].run(stream, here);
   };
   if (tiles_.size() == 1) return run_tile(0, 0);
-  // A thread that finds its core taken leaves its tiles to the others.
-  pool.run(tiles_.size(), run_tile);
+  // A thread that finds its core taken leaves its tiles to the others. By reference: a copy would be an allocation.
+  pool.run(tiles_.size(), std::cref(run_tile));
 }
 
 }  // namespace kiln::cpu

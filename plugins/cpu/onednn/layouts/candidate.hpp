@@ -1,9 +1,10 @@
-// Candidate: one way to compute a whole spec: a pipeline that oneDNN itself spreads over the threads, or tiles, each of
-// which one thread computes from the caller's input to the caller's output.
+// Candidate: one way to compute a whole spec: tiles, each of which one thread computes from the caller's input to the
+// caller's output.
 //
 // Thread-safety: one run at a time. Ownership: owns its pipelines.
-// Tiles meet once, at the end, where the primitives of a single pipeline meet after each of them: what a tile reorders
-// stays in its core's cache, and on a busy machine each meeting can cost a slice of the scheduler's time.
+// Tiles meet once, at the end, where primitives that the library itself spreads over threads meet after each of them:
+// what a tile reorders stays in its core's cache, and on a busy machine each meeting can cost a slice of the
+// scheduler's time.
 #pragma once
 
 #include "onednn/layouts/pipeline.hpp"
@@ -16,7 +17,7 @@ namespace kiln::cpu {
 
 class Candidate {
  public:
-  // REQUIRES: tiles is not empty; where there are several, each was made for one thread.
+  // REQUIRES: tiles is not empty; each was made by a thread that is set to work alone (omp_alone.hpp).
   Candidate(std::string layout, std::vector<Pipeline> tiles) : layout_(std::move(layout)), tiles_(std::move(tiles)) {}
 
   const std::string& layout() const noexcept { return layout_; }  // "nChw16c jit:avx512_core, 4 tiles": for people

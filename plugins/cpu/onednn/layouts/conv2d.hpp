@@ -1,6 +1,6 @@
-// The ways in which oneDNN can compute a conv2d from NCHW to NCHW, likely best first.
+// The ways in which oneDNN can compute a conv2d from NCHW to NCHW, cut into tiles for the threads, likely best first.
 //
-// Thread-safety: any thread. Ownership: the caller owns the candidates.
+// Thread-safety: any thread that is set to work alone (omp_alone.hpp). Ownership: the caller owns the candidates.
 #pragma once
 
 #include "onednn/layouts/candidate.hpp"

@@ -1,9 +1,9 @@
-// Part: a range of output rows and of output channels of a conv2d, as a convolution of its own on views of the tensors.
+// Part: a cut of a conv2d's output, as a convolution of its own on views of the tensors.
 //
 // Thread-safety: values.
 #pragma once
 
-#include <kiln/kernel.hpp>
+#include "onednn/layouts/cut.hpp"
 
 #include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -11,14 +11,10 @@
 
 namespace kiln::cpu {
 
-struct Range {
-  std::int64_t begin = 0, end = 0;
-  std::int64_t size() const noexcept { return end - begin; }
-};
-
 struct Part {
-  Conv2dSpec spec;  // of the part: h, k and pad_y (above) are its own, and the strides where only pixels read count
-  std::int64_t pad_below = 0;
+  Conv2dSpec spec;  // of the part: its extents and groups, pad_y above and pad_x to the left are its own, and the
+                    // strides where only pixels read count
+  std::int64_t pad_below = 0, pad_right = 0;
   dnnl::memory::desc input, output;  // how they lie in NCHW tensors, from these offsets in bytes on
   std::uint64_t input_offset = 0, output_offset = 0, weights_offset = 0, bias_offset = 0;
 };
@@ -30,11 +26,8 @@ enum class Pixels : std::uint8_t { invalid = 0, all, read };
 // Whether Pixels::read differs from Pixels::all and oneDNN can describe the view.
 bool has_pixels_view(const Conv2dSpec& spec) noexcept;
 
-// Absent where the rows read padding alone. REQUIRES: ranges within the output; all channels where spec.groups is not
-// 1; has_pixels_view(spec) for Pixels::read.
-std::optional<Part> part_of(const Conv2dSpec& spec, Range rows, Range channels, Pixels pixels);
-
-inline Range all_rows(const Conv2dSpec& spec) noexcept { return {0, spec.out_h()}; }
-inline Range all_channels(const Conv2dSpec& spec) noexcept { return {0, spec.k}; }
+// Absent where the cut reads padding alone. REQUIRES: cut within the output, its channels whole groups where
+// spec.groups is not 1; has_pixels_view(spec) for Pixels::read.
+std::optional<Part> part_of(const Conv2dSpec& spec, const Cut& cut, Pixels pixels);
 
 }  // namespace kiln::cpu

@@ -40,7 +40,7 @@ Described describe(const Part& part, const Way& way, const dnnl::engine& engine)
   const dnnl::convolution_forward::desc asked(
       dnnl::prop_kind::forward_inference, way.algorithm, input_of(spec, way.input),
       weights_of(spec, Tag::any, Tag::any), bias, output, {spec.stride_y, spec.stride_x},
-      {spec.dilation_y - 1, spec.dilation_x - 1}, {spec.pad_y, spec.pad_x}, {part.pad_below, spec.pad_x});
+      {spec.dilation_y - 1, spec.dilation_x - 1}, {spec.pad_y, spec.pad_x}, {part.pad_below, part.pad_right});
   Described described(asked, attributes_of(spec.activation), engine, true);
   for (int i = 0; described && i < way.implementation; ++i) {
     if (!described.next_impl()) return Described();
@@ -87,8 +87,12 @@ std::optional<Made> product(const Part& part, const dnnl::engine& engine) try {
     const auto& steps = desc.data.format_desc.blocking.strides;
     return dnnl::memory::dims(steps, steps + 4);
   };
-  // Rows of pixels follow one another, as the part has whole rows; a view of pixels read is gathered first.
-  const bool gathered = steps_of(part.input)[2] != spec.w || steps_of(part.input)[3] != 1;
+  // Pixels must follow one another. A view of those that are read is gathered first; nothing is scattered afterwards.
+  const auto is_line = [&](const dnnl::memory::dims& steps) {
+    return steps[3] == 1 && (spec.h == 1 || steps[2] == spec.w);
+  };
+  if (!is_line(steps_of(part.output))) return std::nullopt;
+  const bool gathered = !is_line(steps_of(part.input));
   const Desc dense = input_of(spec, Tag::nchw);
   const Desc a = matrix(1, spec.k, spec.c, {spec.k * spec.c, spec.c});
   const Desc b = matrix(spec.n, spec.c, pixels, steps_of(gathered ? dense : part.input));

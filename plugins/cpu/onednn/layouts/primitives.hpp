@@ -1,7 +1,7 @@
 // Pipelines of single oneDNN primitives for a Part, with the reorders that their layouts need.
 //
-// Thread-safety: any thread. Ownership: the caller owns the pipelines. The number of threads that a primitive will use
-// is that which OpenMP is set to on the calling thread.
+// Thread-safety: any thread that is set to work alone (omp_alone.hpp), as whoever runs them later must be. Ownership:
+// the caller owns the pipelines.
 #pragma once
 
 #include "onednn/layouts/part.hpp"
@@ -32,8 +32,9 @@ bool is_reference(const Made& made) noexcept;
 // Absent where oneDNN has no such implementation. Throws dnnl::error for what is not the shape's doing.
 std::optional<Made> convolution(const Part& part, const Way& way, const dnnl::engine& engine);
 
-// A pointwise convolution without strides as a product of matrices, which lie in NCHW as they are needed. REQUIRES:
-// part.spec is one and has no groups.
+// A pointwise convolution without strides as a product of matrices, which lie in NCHW as they are needed. Absent also
+// for a part of the columns of several rows, whose pixels do not follow one another. REQUIRES: part.spec is one and has
+// no groups.
 std::optional<Made> product(const Part& part, const dnnl::engine& engine);
 
 }  // namespace kiln::cpu

@@ -1,0 +1,99 @@
+// What a job costs while another process's thread holds one of the cores. Times are never asserted tightly: the bound
+// is what would be a collapse, and the best of several rounds is held to it.
+#include <catch2/catch.hpp>
+
+#include <kiln/clock.hpp>
+
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "cpu/cpu_under_test.hpp"
+
+namespace kiln::cpu_test {
+namespace {
+
+// A shell that only counts, for as long as this lives, on the last core that this process may use.
+class TakenCore {
+ public:
+  explicit TakenCore(int core) {
+    cpu_set_t before, one;
+    REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);  // a child has its parent's
+    std::string shell = "sh", option = "-c", loop = "while :; do :; done";
+    char* const words[] = {shell.data(), option.data(), loop.data(), nullptr};
+    const int failed = posix_spawnp(&pid_, "sh", nullptr, nullptr, words, environ);
+    REQUIRE(sched_setaffinity(0, sizeof before, &before) == 0);
+    REQUIRE(failed == 0);
+  }
+  TakenCore(const TakenCore&) = delete;
+  TakenCore& operator=(const TakenCore&) = delete;
+  ~TakenCore() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+std::vector<int> allowed_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  }
+  return cores;
+}
+
+double median_ns(Job& job) {
+  std::vector<std::uint64_t> took;
+  for (int i = 0; i < 21; ++i) {
+    const std::uint64_t begun = now_ns();
+    REQUIRE(job.run().ok());
+    took.push_back(now_ns() - begun);
+  }
+  std::ranges::nth_element(took, took.begin() + 10);
+  return static_cast<double>(took[10]);
+}
+
+}  // namespace
+
+TEST_CASE("a job does not collapse when another process takes a core") {
+  const std::vector<int> cores = allowed_cores();
+  if (cores.size() < 2) {
+    WARN("one core only: there is none to take away");
+    return;
+  }
+  Conv2dSpec depthwise;
+  depthwise.c = depthwise.k = depthwise.groups = 960, depthwise.h = depthwise.w = 5, depthwise.r = depthwise.s = 3;
+  depthwise.pad_y = depthwise.pad_x = 1;
+  Conv2dSpec conv;
+  conv.c = conv.k = 128, conv.h = conv.w = 14, conv.r = conv.s = 3;
+  conv.pad_y = conv.pad_x = 1;
+  const std::vector<KernelSpec> specs{GemmSpec{256, 256, 512}, GemmSpec{8, 1000, 1024}, depthwise, conv};
+  const OpenedCpu cpu({{"threads", static_cast<std::int64_t>(cores.size())}});
+  for (const KernelSpec& spec : specs) {
+    Job job(*cpu.device, spec, 1);
+    REQUIRE(job.run().ok());
+    double least = 0;
+    for (int round = 0; round < 5 && (round == 0 || least >= 5); ++round) {
+      const double before = median_ns(job);
+      const TakenCore taken(cores.back());
+      const double ratio = median_ns(job) / before;
+      least = round == 0 ? ratio : std::min(least, ratio);
+    }
+    CHECK(job.difference() == "");
+    INFO(canonical_text(spec) << ": " << least << " times as long");
+    CHECK(least < 10);
+  }
+}
+
+}  // namespace kiln::cpu_test
