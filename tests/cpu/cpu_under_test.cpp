@@ -24,17 +24,9 @@ T value_of(Result<T> result) {
   return std::move(result).value();
 }
 
-// The thread sanitizer cannot see how libgomp orders its threads: under it the device works with one.
-PluginSettings observable(PluginSettings settings) {
-#if defined(__SANITIZE_THREAD__)
-  settings["threads"] = std::int64_t{1};
-#endif
-  return settings;
-}
-
 }  // namespace
 
-OpenedCpu::OpenedCpu(PluginSettings settings, Log log) : plugin("cpu", observable(std::move(settings))) {
+OpenedCpu::OpenedCpu(PluginSettings settings, Log log) : plugin("cpu", std::move(settings)) {
   plugin.listen(log);
   plugin.driver().enumerate();
   onednn_preceded_open();

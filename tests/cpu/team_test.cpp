@@ -25,6 +25,7 @@ Conv2dSpec conv(std::int64_t c, std::int64_t extent, std::int64_t k, std::int64_
 
 }  // namespace
 
+#if !defined(__SANITIZE_THREAD__)  // which takes a team's meetings for races
 TEST_CASE("what a team's threads would look like is seen", "[team]") {
   const std::ptrdiff_t before = threads_of_process();
   int members = 0;
@@ -34,11 +35,10 @@ TEST_CASE("what a team's threads would look like is seen", "[team]") {
   CHECK(threads_of_process() >= before + 2);
   CHECK(omp_pause_resource_all(omp_pause_hard) == 0);  // ends them
 }
+#endif
 
 TEST_CASE("gemms, convolutions, reorders and packing form no OpenMP team", "[team]") {
   const OpenedCpu cpu({{"threads", std::int64_t{3}}, {"tuning_ms", std::int64_t{3}}});
-  const auto& [name, threads] = cpu.device->info().driver_identity.back();
-  REQUIRE(name == "threads");
   const int allowed = omp_get_max_threads();
   std::vector<KernelSpec> specs{GemmSpec{200, 300, 100}, GemmSpec{1, 1000, 300},  GemmSpec{300, 1, 400},
                                 GemmSpec{4, 4, 4},       GemmSpec{700, 700, 700},  // its constant is packed in pieces
@@ -55,6 +55,7 @@ TEST_CASE("gemms, convolutions, reorders and packing form no OpenMP team", "[tea
   Conv2dSpec images = conv(3, 4, 5, 3);
   images.n = 50;
   specs.emplace_back(images);
+  constexpr std::ptrdiff_t pool_threads = 2;  // beside the caller
   const std::ptrdiff_t before = threads_of_process();
   for (const KernelSpec& spec : specs) {
     INFO(canonical_text(spec));
@@ -62,10 +63,10 @@ TEST_CASE("gemms, convolutions, reorders and packing form no OpenMP team", "[tea
     REQUIRE(job.run().ok());
     REQUIRE(job.run().ok());
     CHECK(job.difference() == "");
-    CHECK(threads_of_process() <= before + std::stoi(threads) - 1);
+    CHECK(threads_of_process() <= before + pool_threads);
   }
-  CHECK(threads_of_process() == before + std::stoi(threads) - 1);  // the pool's own
-  CHECK(omp_get_max_threads() == allowed);                         // what the caller set is the caller's
+  CHECK(threads_of_process() == before + pool_threads);
+  CHECK(omp_get_max_threads() == allowed);  // what the caller set is the caller's
 }
 
 }  // namespace kiln::cpu_test
