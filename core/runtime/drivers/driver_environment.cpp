@@ -149,9 +149,6 @@ DriverEnvironment driver_environment(const Config& config, const DriverSurroundi
   if (const auto threads = plugin_integer(config, "threads"); threads && *threads >= 0) {
     add("LP_NUM_THREADS", std::to_string(*threads));
   }
-  // oneDNN's OpenMP threads meet after each primitive and by default spin there for milliseconds, which on a core that
-  // another process has taken holds up everybody. With these, about 50 us, they spin briefly and then sleep.
-  if (!surroundings.variables.contains("OMP_WAIT_POLICY")) add("GOMP_SPINCOUNT", "1000");
   if (config.cache.read_only) {
     add("MESA_SHADER_CACHE_DIR", no_driver_cache);  // Mesa cannot read its cache without writing to it
     return environment;
