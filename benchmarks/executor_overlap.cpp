@@ -5,8 +5,8 @@
 //   dispatch. Speed-up = wall of the synchronous loop (host stage, submit, wait, one job after the other) ÷ wall of the
 //   same jobs three in flight, all outputs back; five pairs in turns.
 // tiny: 1,000 dispatches of 64 floats, each submitted and waited for, against one recording of all; on llvmpipe.
-// busy: a convolution on the cpu device while another process takes a core, against without; pairs in turns. Run it
-//   with GOMP_SPINCOUNT=1000, as `kiln` does, and with libgomp's own setting.
+// busy: a convolution on the cpu device while another process takes a core, against without; pairs in turns.
+//   cpu_contention has more shapes, and oneDNN on OpenMP's threads beside them.
 #include "executor_bench.hpp"
 
 #include "reference/compare.hpp"
@@ -242,10 +242,8 @@ void run_busy(const char* self) {
       reference::compare_conv2d(spec, *job.input, weights->tensor(), nullptr, std::as_const(*job.output).as<float>()),
       "reference");
   if (!compared.within) throw std::runtime_error("busy: the output is wrong");
-  const char* spin = std::getenv("GOMP_SPINCOUNT");
-  std::printf(
-      "busy: conv 64x56x56 3x3 on the cpu, GOMP_SPINCOUNT %s: alone %.2f ms, a core taken %.2f ms, median %.2fx\n",
-      spin != nullptr ? spin : "not set", median(alone) / 1e6, median(shared) / 1e6, median(ratios));
+  std::printf("busy: conv 64x56x56 3x3 on the cpu: alone %.2f ms, a core taken %.2f ms, median %.2fx\n",
+              median(alone) / 1e6, median(shared) / 1e6, median(ratios));
 }
 
 }  // namespace

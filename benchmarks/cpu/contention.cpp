@@ -2,11 +2,12 @@
 // with one core taken by another process, in one run.
 //
 // usage: cpu_contention [TURNS]
-// Each turn runs one side six times back to back and takes the median of the last five; the sides take turns, and who
-// begins alternates. Idle first; then a process that only spins is pinned to the last core that this one may use. A
-// ratio is peer ÷ Kiln of a pair of turns: above 1, Kiln is faster. A slow-down is the median with the core taken ÷ the
-// median without. Both outputs are poisoned first and compared with the double-precision reference outside the clock.
-// GOMP_SPINCOUNT=1000 is kind to the peer: its threads then sleep after some 50 us, as the pool's do.
+// Each turn runs one side once, and then back to back for 20 ms, at least three times; its figure is the mean of those,
+// as a thread whose core is taken away shows in few runs of many and in all of their time. The sides take turns, and
+// who begins alternates. Idle first; then a process that only spins is pinned to the last core that this one may use. A
+// ratio is peer ÷ Kiln of a pair of turns: above 1, Kiln is faster. A slow-down is the median of the turns with the
+// core taken ÷ that without. Both outputs are poisoned first and compared with the double-precision reference outside
+// the clock. Before each turn this process sleeps, until no OpenMP thread spins on a core that the other side needs.
 #include <kiln/clock.hpp>
 
 #include "cpu/direct_call.hpp"
@@ -19,11 +20,13 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <thread>
 
 namespace kiln::bench {
 namespace {
@@ -107,18 +110,23 @@ class TakenCore {
 }
 
 struct Measured {
-  double kiln_ms = 0, peer_ms = 0, kiln_worst = 0, peer_worst = 0, ratio = 0, lower = 0, upper = 0;
+  double kiln_ms = 0, peer_ms = 0, ratio = 0, lower = 0, upper = 0;
 };
+
+constexpr double turn_ms = 20;
+constexpr auto pause = std::chrono::milliseconds(20);  // longer than libgomp spins by default
 
 template <class Call>
 double turn_of(Call& call) {
-  std::vector<double> took;
-  for (int i = 0; i < 6; ++i) {
-    const std::uint64_t begun = now_ns();
+  std::this_thread::sleep_for(pause);
+  call.run();
+  const std::uint64_t begun = now_ns();
+  int runs = 0;
+  while (runs < 3 || milliseconds_since(begun) < turn_ms) {
     call.run();
-    if (i > 0) took.push_back(milliseconds_since(begun));
+    ++runs;
   }
-  return quantile(took, 0.5);
+  return milliseconds_since(begun) / runs;
 }
 
 Measured measure(KilnCall& ours, DirectCall& peer, int turns) {
@@ -134,8 +142,8 @@ Measured measure(KilnCall& ours, DirectCall& peer, int turns) {
     peer_ms.push_back(took[1]);
     ratios.push_back(took[1] / took[0]);
   }
-  return {quantile(kiln_ms, 0.5), quantile(peer_ms, 0.5), quantile(kiln_ms, 0.9), quantile(peer_ms, 0.9),
-          quantile(ratios, 0.5),  quantile(ratios, 0.25), quantile(ratios, 0.75)};
+  return {quantile(kiln_ms, 0.5), quantile(peer_ms, 0.5), quantile(ratios, 0.5), quantile(ratios, 0.25),
+          quantile(ratios, 0.75)};
 }
 
 int compare(const char* self, int turns) {
