@@ -14,7 +14,9 @@ namespace {
 Result<ConfigValue> with_paths_expanded(ConfigValue value, const KeyEntry& key, const Draft& draft,
                                         const std::filesystem::path& base) {
   if (key.rule.kind == ValueKind::path) {
-    Result<std::string> path = expanded_path(std::get<std::string>(value), draft, base);
+    const auto& text = std::get<std::string>(value);
+    if (text.empty()) return value;  // none
+    Result<std::string> path = expanded_path(text, draft, base);
     if (!path) return path.error();
     return ConfigValue(std::move(*path));
   }

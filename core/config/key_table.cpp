@@ -85,6 +85,11 @@ constexpr ValueRule boolean{ValueKind::boolean};
 constexpr ValueRule text{ValueKind::text};
 constexpr ValueRule texts{ValueKind::text_list};
 constexpr ValueRule path{ValueKind::path};
+constexpr ValueRule path_or_none = [] {
+  ValueRule rule = path;
+  rule.may_be_empty = true;
+  return rule;
+}();
 constexpr ValueRule paths{ValueKind::path_list};
 constexpr ValueRule size{ValueKind::size, 0, most_bytes};
 constexpr ValueRule integer(double least, double most) { return {ValueKind::integer, least, most}; }
@@ -102,6 +107,7 @@ constexpr SectionEntry sections[] = {
     {"executor", "How work is submitted and waited for."},
     {"selector", "How a device is chosen for a job that names none."},
     {"generator", "Who writes the source of kernels."},
+    {"metrics", "What is told to monitoring systems."},
     {"log", "What is said on standard error."},
 };
 
@@ -111,6 +117,7 @@ constexpr auto cache = &Config::cache;
 constexpr auto executor = &Config::executor;
 constexpr auto selector = &Config::selector;
 constexpr auto generator = &Config::generator;
+constexpr auto metrics = &Config::metrics;
 
 constexpr KeyEntry keys[] = {
     {"plugins.load", texts,
@@ -213,6 +220,14 @@ constexpr KeyEntry keys[] = {
      "The generator that serves the dialects it writes, by the name under which it is registered; for another dialect "
      "that of the device's own plugin serves, else any that writes it.",
      set<generator, &GeneratorConfig::name>, get<generator, &GeneratorConfig::name>},
+
+    {"metrics.file", path_or_none,
+     "File that a runtime keeps its figures in, as Prometheus reads them; for node_exporter's textfile collector one "
+     "that ends in \".prom\". It is replaced as a whole, when a job ends and when the runtime does. Empty: none.",
+     set<metrics, &MetricsConfig::file>, get<metrics, &MetricsConfig::file>},
+    {"metrics.interval", ValueRule{ValueKind::duration, 0, most_wait},
+     "How long a metrics file stays as it is at least, however many jobs end.", set<metrics, &MetricsConfig::interval>,
+     get<metrics, &MetricsConfig::interval>},
 
     {"log.level", word(level_words), "The least important messages that are shown. Also set by --log or KILN_LOG.",
      set_log_level, get_log_level},

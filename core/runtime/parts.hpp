@@ -7,6 +7,7 @@
 #include "runtime/devices/device_table.hpp"
 #include "runtime/devices/resource_use.hpp"
 #include "runtime/job/plan_memo.hpp"
+#include "runtime/metrics/runtime_metrics.hpp"
 #include "runtime/warming/background_builder.hpp"
 #include "runtime/warming/background_warming.hpp"
 
@@ -58,6 +59,8 @@ struct Runtime::Parts {
   std::vector<OneGenerator> generators;  // the configured one first
   PlanMemo memo;
   ResourceUse resources;
+  JobMetrics metrics;
+  MetricsFile metrics_file;
   mutable std::mutex warm_mutex;
   std::set<std::string> ran;    // "device|spec" that ran in this process
   std::set<std::string> ready;  // whose programs are in memory and were dispatched, over nothing or by a run
@@ -67,7 +70,7 @@ struct Runtime::Parts {
   std::unique_ptr<BackgroundWarming> warming;  // null: nothing is asked for
 
   Parts(const Config& chosen, const Registry& registry, Log to)
-      : config(chosen), log(to), devices(config, registry, log, counters) {}
+      : config(chosen), log(to), devices(config, registry, log, counters), metrics_file(config.metrics, log) {}
 
   // The configured one where it writes what the device reads, else that of the plugin which brought the device, else
   // any; by the device's dialects, best first. nullptr: none writes any of them.
@@ -88,6 +91,8 @@ struct Runtime::Parts {
   Result<std::vector<KeptProgram>> programs_of(const std::vector<WarmJob>& jobs, const Device& device);
   Result<PlannedPrograms> acquire(const KeyedPlan& keyed, Device& device);
   Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);
+  // Chooses, prepares and runs, on another device where one cannot serve.
+  RunReport serve(const RunRequest& request);
   Result<Measurement> run_once(const RunRequest& request, const Service& service, bool poisoned, Deadline deadline);
   JobEnd run_all(const RunRequest& request, const Service& service, RunReport& report);
   Status compare(const RunRequest& request, RunReport& report);

@@ -42,7 +42,9 @@ Status above_roof(const RunRequest& request, const DeviceInfo& device, const Mea
 }  // namespace
 
 Runtime::Runtime(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-Runtime::~Runtime() = default;
+Runtime::~Runtime() {
+  parts_->metrics_file.write([this] { return metrics(); });
+}
 
 Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Registry& registry, Log log,
                                                  TraceSink* trace) {
@@ -84,6 +86,13 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
 RunReport Runtime::run(const RunRequest& request) {
   const BackgroundWarming::Job job(parts_->warming.get());
   parts_->cache->heed_pressure();  // a job that only hits would not
+  RunReport report = parts_->serve(request);
+  parts_->metrics.ended(report.device.id, report.op, to_string(report.status.code));
+  parts_->metrics_file.write_if_due([this] { return metrics(); });
+  return report;
+}
+
+RunReport Runtime::Parts::serve(const RunRequest& request) {
   RunReport report;
   report.name = request.name;
   report.op = operation(request.spec);
@@ -98,27 +107,27 @@ RunReport Runtime::run(const RunRequest& request) {
   }
   std::set<std::string> refused;  // devices that turned out not to be able to serve this request
   for (;;) {
-    auto device = parts_->choose(request, refused, report);
+    auto device = choose(request, refused, report);
     if (!device) {
       report.status = std::move(device).error();
       return report;
     }
-    auto service = parts_->prepare(request, *device, report);
+    auto service = prepare(request, *device, report);
     // Who waited in vain for another's build says nothing of the device.
-    JobEnd end = service ? parts_->run_all(request, *service, report)
+    JobEnd end = service ? run_all(request, *service, report)
                          : JobEnd{service.error(), service.error().code != StatusCode::timeout};
     Status& status = end.status;
-    if (status.ok()) parts_->devices.served(*device);
+    if (status.ok()) devices.served(*device);
     if (status.ok() || !another_device_may_serve(status) || stop_requested(request)) {
-      if (end.had_its_turn && is_the_devices_failure(status)) parts_->devices.failed(*device, status);
+      if (end.had_its_turn && is_the_devices_failure(status)) devices.failed(*device, status);
       report.status = std::move(status);
       return report;
     }
     std::string for_how_long;
     if (status.code != StatusCode::unsupported) {
-      for_how_long = " (set aside for " + parts_->devices.set_aside(*device, status) + ")";
+      for_how_long = " (set aside for " + devices.set_aside(*device, status) + ")";
     }
-    if (parts_->config.device.fallback == Fallback::never) {
+    if (config.device.fallback == Fallback::never) {
       report.status = status.within("fallback = \"never\"");
       return report;
     }
@@ -204,6 +213,7 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
       return {above};
     }
     statistics.add(*measurement);
+    metrics.ran(report.device.id, report.op, *measurement);
     report.runs = run + 1;
   }
   report.median = statistics.median();
@@ -301,6 +311,9 @@ TuningStore* Runtime::tuning() noexcept {
 WarmingState Runtime::warming() const { return parts_->warming == nullptr ? WarmingState{} : parts_->warming->state(); }
 
 CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }
+std::string Runtime::metrics() const {
+  return runtime_metrics(parts_->metrics, parts_->devices.known(), parts_->cache->stats());
+}
 const WorkCounters& Runtime::counters() const noexcept { return parts_->counters; }
 Result<std::uint64_t> Runtime::persist() { return parts_->cache->persist(); }
 

@@ -1,65 +1,13 @@
 #include <kiln/cache_admin.hpp>
 
-#include <charconv>
-#include <initializer_list>
+#include "base/exposition.hpp"
+
 #include <utility>
 
 namespace kiln {
 namespace {
 
-using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
-
 constexpr double ms_per_s = 1e3;
-
-std::string number(double value) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 12).ptr;
-  return {text, end};
-}
-
-std::string escaped(std::string_view value) {
-  std::string text;
-  for (const char c : value) {
-    if (c == '\\' || c == '"') text += '\\';
-    if (c == '\n') {
-      text += "\\n";
-    } else {
-      text += c;
-    }
-  }
-  return text;
-}
-
-class Exposition {
- public:
-  void metric(std::string_view name, std::string_view type, std::string_view help) {
-    name_ = name;
-    text_ += "# HELP " + name_ + " " + std::string(help) + "\n# TYPE " + name_ + " " + std::string(type) + "\n";
-  }
-  void sample(Labels labels, const std::string& value) {
-    text_ += name_;
-    char before = '{';
-    for (const auto& [label, content] : labels) {
-      text_ += before + std::string(label) + "=\"" + escaped(content) + "\"";
-      before = ',';
-    }
-    text_ += (labels.size() == 0 ? " " : "} ") + value + "\n";
-  }
-  void sample(Labels labels, std::uint64_t value) { sample(labels, std::to_string(value)); }
-  // A metric of one sample.
-  void single(std::string_view name, std::string_view type, std::string_view help, const std::string& value) {
-    metric(name, type, help);
-    sample({}, value);
-  }
-  void single(std::string_view name, std::string_view type, std::string_view help, std::uint64_t value) {
-    single(name, type, help, std::to_string(value));
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string name_;
-  std::string text_;
-};
 
 void add_counts(Exposition& to, const CacheTotals& totals) {
   const CacheStats& counts = totals.counts;
@@ -89,7 +37,7 @@ void add_counts(Exposition& to, const CacheTotals& totals) {
   to.single("kiln_cache_lease_waits_total", "counter", "Programs waited for that another process was building.",
             counts.lease_waits);
   to.single("kiln_cache_lease_wait_seconds_total", "counter", "How long they were waited for.",
-            number(static_cast<double>(counts.lease_wait_ns) / 1e9));
+            static_cast<double>(counts.lease_wait_ns) / 1e9);
   to.single("kiln_cache_lease_takeovers_total", "counter", "Builds taken over from a process that did not publish.",
             counts.lease_takeovers);
   to.single("kiln_cache_lease_timeouts_total", "counter", "Builds begun beside another process that was too slow.",
@@ -97,12 +45,11 @@ void add_counts(Exposition& to, const CacheTotals& totals) {
   to.single("kiln_cache_negative_hits_total", "counter",
             "Requests answered with the error of an earlier build, without asking the compiler.", counts.negative_hits);
   to.single("kiln_cache_saved_seconds", "gauge",
-            "Recorded build time of what was found, less the time that finding it took.",
-            number(counts.saved_ms / ms_per_s));
+            "Recorded build time of what was found, less the time that finding it took.", counts.saved_ms / ms_per_s);
   to.single("kiln_cache_processes_total", "counter", "Processes that used the cache and ended in order.",
             totals.processes);
   to.single("kiln_cache_updated_timestamp_seconds", "gauge", "When the last of them ended; 0: none did.",
-            std::to_string(totals.updated_s));
+            static_cast<double>(totals.updated_s));
 }
 
 void add_stored(Exposition& to, const CacheInventory& inventory) {

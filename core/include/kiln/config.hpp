@@ -107,6 +107,11 @@ struct GeneratorConfig {
   std::string name = "dynamic_shaders";
 };
 
+struct MetricsConfig {
+  std::filesystem::path file;  // empty: none is written
+  std::chrono::nanoseconds interval = std::chrono::seconds(15);
+};
+
 struct KernelBindingConfig {
   Access access = Access::invalid;  // read ("input") or read_write ("inout")
   std::string file;                 // .npy
@@ -141,6 +146,7 @@ struct Config {
   ExecutorConfig executor;
   SelectorConfig selector;
   GeneratorConfig generator;
+  MetricsConfig metrics;
   LogLevel log_level = LogLevel::warning;
   std::vector<JobConfig> jobs;
   std::map<std::string, RawPluginSection> plugin;    // by plugin name

@@ -134,6 +134,8 @@ class Runtime {
   // What the generators keep of measurements; nullptr: none of them keeps any. Lives as long as the runtime.
   TuningStore* tuning() noexcept;
   CacheStats cache_stats() const;
+  // What its jobs did since it began, its devices and its cache, in Prometheus' text format; what [metrics] file holds.
+  std::string metrics() const;
   const WorkCounters& counters() const noexcept;
   Result<std::uint64_t> persist();
 

@@ -76,6 +76,8 @@ TEST_CASE("config: the fixed sections as typed values", "[config]") {
   CHECK_FALSE(config.selector.serve_while_building);
   CHECK(config.selector.log);
   CHECK(config.selector.max_log == 1u << 20);
+  CHECK(config.metrics.file == source_dir() / "tests/golden/config/good/figures.prom");
+  CHECK(config.metrics.interval == std::chrono::minutes(1));
   CHECK(config.generator.name == "other");
   CHECK(config.log_level == LogLevel::debug);
   const RawPluginSection& section = config.plugin.at("mine");

@@ -24,6 +24,7 @@ class RuntimeFixture {
   // Makes the runtime from `config`; throws with the message where it cannot.
   Runtime& runtime();
   void restart() { runtime_.reset(); }  // as a new process would: the cache folder stays
+  const std::filesystem::path& folder() const noexcept { return folder_; }  // for what a test writes
   support::FixtureControls& controls(const std::string& device) { return *options_.at(device).controls; }
   support::FixtureOptions& options(const std::string& device) { return options_.at(device); }
 

@@ -1,0 +1,46 @@
+// JobMetrics: what the jobs of one runtime did, by device and operation, counted up since it began.
+//
+// Thread-safety: every method from any thread; a run pays one lock, for a look-up. Ownership: values.
+#pragma once
+
+#include "base/exposition.hpp"
+
+#include <kiln/measurement.hpp>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace kiln {
+
+class JobMetrics {
+ public:
+  // Upper bounds of the buckets of a run's wall time, in seconds: from what a tiny job takes to what somebody notices.
+  static constexpr std::array bounds_s{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+                                       0.05,   0.1,     0.25,   0.5,   1.0,    2.5,   5.0,  10.0};
+
+  // A run that ended well. device: an id; operation: "conv2d", "gemm", "kernel".
+  void ran(const std::string& device, std::string_view operation, const Measurement& run);
+  // A job, of one run or several. device: empty where none was reached. status: as in to_string(StatusCode).
+  void ended(const std::string& device, std::string_view operation, std::string_view status);
+
+  void add_to(Exposition& exposition) const;
+
+ private:
+  using Name = std::pair<std::string, std::string>;  // device, operation
+
+  struct Runs {
+    std::array<std::uint64_t, bounds_s.size() + 1> buckets{};
+    std::uint64_t wall_ns = 0, queue_ns = 0, build_ns = 0, upload_ns = 0, device_ns = 0, readback_ns = 0;
+  };
+
+  mutable std::mutex mutex_;
+  std::map<Name, Runs> runs_;
+  std::map<std::pair<Name, std::string>, std::uint64_t> jobs_;  // by status
+};
+
+}  // namespace kiln

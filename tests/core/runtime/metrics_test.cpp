@@ -1,0 +1,153 @@
+// What a runtime tells a monitoring system, the file that it keeps it in, and the dashboard that shows it.
+#include "core/runtime/runtime_fixture.hpp"
+#include "runtime/metrics/runtime_metrics.hpp"
+
+#include <kiln/cache_admin.hpp>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <thread>
+
+using namespace kiln;
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::string contents(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+Measurement run_of(std::uint64_t wall_ns) {
+  Measurement run;
+  run.wall_ns = wall_ns;
+  run.queue_ns = 1'000;
+  run.device_ns = wall_ns / 2;
+  return run;
+}
+
+// The names of the metrics that a text has, each with its type line.
+std::set<std::string> names_in(const std::string& text) {
+  std::set<std::string> names;
+  const std::regex type_line("# TYPE (\\S+) (counter|gauge|histogram)\n");
+  for (std::sregex_iterator at(text.begin(), text.end(), type_line), end; at != end; ++at) names.insert((*at)[1]);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("metrics: runs in buckets, stages in seconds, jobs by status") {
+  JobMetrics jobs;
+  jobs.ran("cpu", "conv2d", run_of(100'000));  // the bound of the first bucket belongs to it
+  jobs.ran("cpu", "conv2d", run_of(100'001));
+  jobs.ran("cpu", "conv2d", run_of(20'000'000'000));  // beyond the last
+  jobs.ended("cpu", "conv2d", "ok");
+  jobs.ended("", "gemm", "unavailable");
+  Exposition exposition;
+  jobs.add_to(exposition);
+  const std::string text = exposition.take();
+  CHECK_THAT(text, Contains("kiln_runtime_jobs_total{device=\"cpu\",op=\"conv2d\",status=\"ok\"} 1\n") &&
+                       Contains("kiln_runtime_jobs_total{device=\"\",op=\"gemm\",status=\"unavailable\"} 1\n"));
+  CHECK_THAT(text, Contains("kiln_runtime_run_seconds_bucket{device=\"cpu\",op=\"conv2d\",le=\"0.0001\"} 1\n") &&
+                       Contains("le=\"0.00025\"} 2\n") && Contains("le=\"10\"} 2\n") && Contains("le=\"+Inf\"} 3\n") &&
+                       Contains("kiln_runtime_run_seconds_count{device=\"cpu\",op=\"conv2d\"} 3\n") &&
+                       Contains("kiln_runtime_run_seconds_sum{device=\"cpu\",op=\"conv2d\"} 20.000200001\n"));
+  CHECK_THAT(text, Contains("stage=\"queue\"} 3e-06\n") && Contains("stage=\"device\"} 10.0001\n") &&
+                       Contains("stage=\"upload\"} 0\n"));
+}
+
+TEST_CASE("metrics: what a label holds cannot end it") {
+  Exposition exposition;
+  exposition.metric("kiln_runtime_device_usable", "gauge", "Words.");
+  exposition.sample({{"name", "a \"b\" \\ \n c"}}, std::uint64_t{1});
+  CHECK_THAT(exposition.take(), Contains("{name=\"a \\\"b\\\" \\\\ \\n c\"} 1\n"));
+}
+
+TEST_CASE("metrics: a runtime counts what its jobs did, whichever way they ended") {
+  RuntimeFixture fixture;
+  RunRequest good = small_conv2d();
+  good.device = "alpha";
+  good.repeat = 3;
+  REQUIRE(fixture.runtime().run(good).status.ok());
+  RunRequest bad = small_gemm();
+  bad.tensors.clear();
+  REQUIRE_FALSE(fixture.runtime().run(bad).status.ok());
+  const std::string text = fixture.runtime().metrics();
+  CHECK_THAT(text, Contains("kiln_runtime_jobs_total{device=\"alpha\",op=\"conv2d\",status=\"ok\"} 1\n") &&
+                       Contains("kiln_runtime_run_seconds_count{device=\"alpha\",op=\"conv2d\"} 3\n") &&
+                       Contains("jobs_total{device=\"\",op=\"gemm\",status=\"invalid_argument\"} 1\n"));
+  CHECK_THAT(text, Contains("kiln_runtime_cache_builds_total{stored=\"yes\"} 1\n") &&
+                       Contains("kiln_runtime_device_usable{device=\"alpha\""));
+}
+
+TEST_CASE("metrics: the file is whole at each moment, no younger than the interval says, and last written at the end") {
+  RuntimeFixture fixture;
+  const std::filesystem::path file = fixture.folder() / "kiln.prom";
+  fixture.config.metrics = {file, std::chrono::hours(1)};
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  REQUIRE(fixture.runtime().run(request).status.ok());
+  CHECK_THAT(contents(file), Contains("status=\"ok\"} 1\n"));
+  REQUIRE(fixture.runtime().run(request).status.ok());
+  CHECK_THAT(contents(file), Contains("status=\"ok\"} 1\n"));  // not due
+  fixture.restart();
+  CHECK_THAT(contents(file), Contains("status=\"ok\"} 2\n"));
+
+  fixture.config.metrics.interval = std::chrono::nanoseconds(0);
+  Runtime& runtime = fixture.runtime();
+  std::atomic<bool> stop{false};
+  std::atomic<int> torn{0};
+  std::thread reader([&] {
+    while (!stop) {
+      const std::string text = contents(file);
+      if (text.empty() || text.back() != '\n' || text.find("kiln_runtime_cache_saved_seconds ") == std::string::npos) {
+        ++torn;
+      }
+    }
+  });
+  for (int i = 0; i < 50; ++i) CHECK(runtime.run(request).status.ok());
+  stop = true;
+  reader.join();
+  CHECK(torn == 0);
+  CHECK_THAT(contents(file), Contains("status=\"ok\"} 50\n"));
+}
+
+TEST_CASE("metrics: a file that cannot be written costs no job") {
+  RuntimeFixture fixture;
+  fixture.config.metrics = {fixture.folder() / "no such folder" / "kiln.prom", std::chrono::nanoseconds(0)};
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  for (int i = 0; i < 2; ++i) CHECK(fixture.runtime().run(request).status.ok());
+  CHECK_FALSE(std::filesystem::exists(fixture.config.metrics.file));
+}
+
+TEST_CASE("metrics: the dashboard asks for nothing that there is not") {
+  JobMetrics jobs;
+  jobs.ran("cpu", "conv2d", run_of(1));
+  std::set<std::string> offered = names_in(runtime_metrics(jobs, {}, {}));
+  offered.merge(names_in(cache_prometheus({}, {}, {})));
+  for (const char* suffix : {"_bucket", "_sum", "_count"})
+    offered.insert(std::string("kiln_runtime_run_seconds") + suffix);
+  const auto dashboard =
+      nlohmann::json::parse(contents(std::filesystem::path(KILN_SOURCE_DIR) / "configs/grafana-dashboard.json"));
+  std::size_t asked = 0;
+  const std::regex name("kiln_[a-z_]+");
+  for (const auto& panel : dashboard["panels"]) {
+    CHECK_FALSE(panel["title"].get<std::string>().empty());
+    for (const auto& target : panel["targets"]) {
+      const std::string expression = target["expr"];
+      for (std::sregex_iterator at(expression.begin(), expression.end(), name), end; at != end; ++at) {
+        INFO(expression);
+        CHECK(offered.contains(at->str()));
+        ++asked;
+      }
+    }
+  }
+  CHECK(asked >= 15);
+}
