@@ -30,6 +30,7 @@ class RuntimeFixture {
 
   Config config;
   Registry registry;
+  Log log;
   std::atomic<int> learned{0};  // runs that the generator was told of
 
  private:
