@@ -68,6 +68,7 @@ Result<std::uint64_t> RingQueue::submit(Job job, Deadline deadline, std::uint64_
   Wake wake;
   bool upload_apart = false;
   bool retire_apart = false;
+  bool beside_apart = false;
   {
     std::unique_lock lock(pipeline_.mutex());
     Slot* slot = nullptr;
@@ -85,13 +86,14 @@ Result<std::uint64_t> RingQueue::submit(Job job, Deadline deadline, std::uint64_
     value = pipeline_.enter(*slot, std::move(job), deadline, entered_ns, wake);
     upload_apart = slot->upload_apart;
     retire_apart = slot->readback_apart;
+    beside_apart = retire_apart && !slot->ordered;
   }
-  if (upload_apart || retire_apart) start_apart(upload_apart, retire_apart);
+  if (upload_apart || retire_apart) start_apart(upload_apart, retire_apart, beside_apart);
   tell(wake);
   return value;
 }
 
-void RingQueue::start_apart(bool upload, bool retire) {
+void RingQueue::start_apart(bool upload, bool retire, bool beside) {
   const auto start = [&](Lane lane, void (RingQueue::*serve)()) {
     std::atomic<bool>& has = has_thread_[index_of(lane)];
     if (has.exchange(true, std::memory_order_acq_rel)) return;
@@ -100,6 +102,7 @@ void RingQueue::start_apart(bool upload, bool retire) {
   };
   if (upload) start(Lane::upload, &RingQueue::serve_upload);
   if (retire) start(Lane::retire, &RingQueue::serve_retire);
+  if (beside) start(Lane::beside, &RingQueue::serve_beside);
 }
 
 Result<Measurement> RingQueue::wait(std::uint64_t value, Deadline deadline) {
@@ -119,7 +122,7 @@ void RingQueue::tell(const Wake& wake) {
   news_.fetch_add(1, std::memory_order_acq_rel);
   const bool all = stopping_.load(std::memory_order_acquire) || pipeline_.lost();
   work_.notify_one();
-  for (const Lane lane : {Lane::upload, Lane::retire}) {
+  for (const Lane lane : {Lane::upload, Lane::retire, Lane::beside}) {
     if (all || wake.lane(lane)) apart_[index_of(lane)].notify_one();
   }
   if (all || wake.submitter) slot_free_.notify_all();
@@ -192,7 +195,7 @@ void RingQueue::serve_submit() {
     const std::uint64_t seen = news_.load(std::memory_order_acquire);
     // What is finished already goes out first: its waiter shall not wait for the next job's upload, nor, on a device
     // that works inside submit(), for the next job.
-    if (advance(Lane::retire, own(Lane::retire))) continue;
+    if (advance(Lane::retire, own(Lane::retire)) || (may_overtake() && advance(Lane::beside, false))) continue;
     const bool uploaded = advance(Lane::upload, own(Lane::upload));
     if (advance(Lane::dispatch, std::nullopt) || uploaded) continue;
     if (await_device(seen)) continue;
@@ -203,6 +206,7 @@ void RingQueue::serve_submit() {
 // Until the oldest job has finished, or there is something else to do. false: no job is this thread's to wait for.
 bool RingQueue::await_device(std::uint64_t seen) {
   Claim claim = pipeline_.begin(Lane::retire, own(Lane::retire));
+  if (!claim && may_overtake()) claim = pipeline_.begin(Lane::beside, false);
   if (!claim) return false;
   const Clock::time_point since = Clock::now();
   std::chrono::nanoseconds slice = least_slice;
@@ -227,7 +231,10 @@ bool RingQueue::await_work() {
     const auto apart = own(lane);
     return pipeline_.ready(lane) && (!apart || pipeline_.next_is_apart(lane) == *apart);
   };
-  const auto something = [&] { return mine(Lane::upload) || mine(Lane::dispatch) || mine(Lane::retire) || ending(); };
+  const auto something = [&] {
+    return mine(Lane::upload) || mine(Lane::dispatch) || mine(Lane::retire) ||
+           (may_overtake() && pipeline_.ready(Lane::beside) && !pipeline_.next_is_apart(Lane::beside)) || ending();
+  };
   {
     const std::lock_guard lock(pipeline_.mutex());
     if (something()) return !ending();

@@ -1,8 +1,9 @@
-// RingQueue: one device's submit thread, and two more for the copies of large jobs, which serve the lanes of a
+// RingQueue: one device's submit thread, and up to three more for the copies of large jobs, which serve the lanes of a
 // SlotPipeline: while one job is on the device the next is uploaded and the one before comes back.
 //
 // The submit thread does everything itself for jobs whose copies are shorter than handing them over would be; the other
-// threads are started by the first job that is longer. Thread-safety: every method from any thread; stop() once.
+// threads are started by the first job that is longer. While one of them takes a long result, the submit thread takes
+// a short one behind it that need not keep its order, and a thread more a long one. Thread-safety: every method from any thread; stop() once.
 // Ownership: shared between the executor and the threads.
 //
 // Work that never ends: when stop() gives up on it, the threads are detached and sleep for ever, and keep the slots,
@@ -50,11 +51,14 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   void serve_submit();
   void serve_upload() { serve_apart(Lane::upload); }
   void serve_retire() { serve_apart(Lane::retire); }
+  void serve_beside() { serve_apart(Lane::beside); }
   void serve_apart(Lane lane);
   bool advance(Lane lane, std::optional<bool> apart);
   std::optional<bool> own(Lane lane) const noexcept;
-  void start_apart(bool upload, bool retire);
+  void start_apart(bool upload, bool retire, bool beside);
   void put_back(Claim& claim);
+  // The submit thread, a short result: there is somebody else who takes long ones.
+  bool may_overtake() const noexcept { return has_thread_[index_of(Lane::retire)].load(std::memory_order_acquire); }
   bool await_device(std::uint64_t seen);
   bool await_work();
   void tell(const Wake& wake);

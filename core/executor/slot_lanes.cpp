@@ -3,18 +3,18 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 namespace kiln::executor {
 namespace {
 
-constexpr double alpha = 0.2;
 constexpr std::chrono::milliseconds slice{5};  // of a wait that has to notice that it was abandoned
 
-void average(std::atomic<std::uint64_t>& usual, std::uint64_t unknown, std::uint64_t ns) noexcept {
-  const std::uint64_t old = usual.load(std::memory_order_relaxed);
-  const double before = static_cast<double>(old == unknown ? ns : old);
-  usual.store(static_cast<std::uint64_t>(before + alpha * (static_cast<double>(ns) - before)),
-              std::memory_order_relaxed);
+void follow(std::atomic<std::uint64_t>& usual_ns, std::uint64_t ns) noexcept {
+  const std::uint64_t old = usual_ns.load(std::memory_order_relaxed);
+  const double before = static_cast<double>(old == UINT64_MAX ? ns : old);
+  usual_ns.store(static_cast<std::uint64_t>(before + 0.2 * (static_cast<double>(ns) - before)),
+                 std::memory_order_relaxed);
 }
 
 constexpr std::uint64_t between(std::uint64_t begin, std::uint64_t end) noexcept {
@@ -58,7 +58,8 @@ void SlotPipeline::upload(Claim& claim) {
     }
     park_if_abandoned();
     if (!slot.failure.ok()) continue;
-    if (slot.work().upload_bytes(*device_) != 0) average(upload_ns_, unknown, between(slot.at.built, slot.at.uploaded));
+    const std::uint64_t bytes = slot.work().upload_bytes(*device_);
+    if (bytes != 0) upload_.learn(bytes, between(slot.at.built, slot.at.uploaded));
   }
 }
 
@@ -143,8 +144,8 @@ bool SlotPipeline::retire(Claim& claim, Deadline patience) {
     park_if_abandoned();
     if (!*result && result->error().code == StatusCode::timeout) return false;
   }
-  const std::uint64_t since = last_finished_ns_;
   const std::uint64_t now = device_->clock_ns();
+  const std::uint64_t since = finished_at(now);
   for (std::size_t i = 0; i < count; ++i) {
     Slot& slot = slot_at(claim, i);
     if (slot.over) continue;
@@ -162,19 +163,23 @@ bool SlotPipeline::retire(Claim& claim, Deadline patience) {
     }
     if (!slot.over) read_back(slot, since, slot.jobs_in_batch);
   }
-  last_finished_ns_ = now;
   return true;
+}
+
+std::uint64_t SlotPipeline::finished_at(std::uint64_t now) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(last_finished_ns_, std::max(last_finished_ns_, now));
 }
 
 void SlotPipeline::read_back(Slot& slot, std::uint64_t device_since_ns, std::uint32_t jobs) {
   if (Status status = slot.readback(*device_); !status.ok()) return fail(slot, std::move(status));
-  if (slot.work().readback_bytes(*device_) != 0) {
-    average(readback_ns_, unknown, between(slot.at.reading, slot.at.done));
-  }
+  const std::uint64_t bytes = slot.work().readback_bytes(*device_);
+  if (bytes != 0) readback_.learn(bytes, between(slot.at.reading, slot.at.done));
   const std::uint64_t busy = between(std::max(slot.at.submitting, device_since_ns), slot.at.finished);
   const std::uint64_t device_ns = slot.device_ns != 0 ? slot.device_ns : busy;
-  average(device_ns_, unknown, device_ns / jobs);
+  follow(device_ns_, device_ns / jobs);
   if (adaptive_) {
+    const std::lock_guard lock(mutex_);
     depth_.add({static_cast<double>(between(slot.at.begun, slot.at.uploaded)), static_cast<double>(device_ns) / jobs,
                 static_cast<double>(between(slot.at.reading, slot.at.done))});
   }
@@ -192,12 +197,12 @@ Result<Measurement> SlotPipeline::outcome_of(Slot& slot) {
 
 void SlotPipeline::learn(const Slot& slot) {
   const bool good = slot.failure.ok();
+  const bool counts = slot.packed != 0 && counters_ != nullptr;
+  const std::lock_guard lock(mutex_);
   if (!slot.cancelled && slot.at.done != 0) {
     run_average_.add(slot.at.begun, slot.at.done, good ? RunAverage::Outcome::finished : RunAverage::Outcome::failed);
   }
-  const bool counts = slot.packed != 0 && counters_ != nullptr;
   if (!counts && trace_ == nullptr) return;
-  const std::lock_guard lock(mutex_);
   // Both may be gone once the queue has been abandoned.
   if (abandoned_.load(std::memory_order_relaxed)) return;
   if (counts) counters_->prepared.fetch_add(slot.packed, std::memory_order_relaxed);

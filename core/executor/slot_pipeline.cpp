@@ -5,8 +5,6 @@ namespace {
 
 // Handing a job to another thread and back costs two wake-ups of some 10 to 50 us.
 constexpr std::uint64_t worth_a_thread_ns = 40'000;
-// Until a copy has been measured: 4 GB/s.
-constexpr std::uint64_t bytes_per_ns = 4;
 // Jobs that the device is done with so soon share a submission where several wait.
 constexpr std::uint64_t small_ns = 20'000;
 
@@ -22,9 +20,8 @@ std::vector<Seat*> seats_of(const std::vector<std::unique_ptr<Slot>>& slots) {
   return seats;
 }
 
-bool takes_long(std::uint64_t bytes, std::uint64_t usual_ns, bool usual_known) noexcept {
-  if (bytes == 0) return false;
-  return (usual_known ? usual_ns : bytes / bytes_per_ns) >= worth_a_thread_ns;
+bool takes_long(std::uint64_t bytes, const UsualCopy& usual) noexcept {
+  return bytes != 0 && usual.ns(bytes) >= worth_a_thread_ns;
 }
 
 }  // namespace
@@ -51,12 +48,10 @@ std::uint64_t SlotPipeline::enter(Slot& slot, Job job, Deadline deadline, std::u
   slot.at.entered = entered_ns;
   slot.at.accepted = device_->clock_ns();
   std::visit([&](auto& what) { slot.accept(std::move(what)); }, job);
-  const auto usual = [](const std::atomic<std::uint64_t>& ns) { return ns.load(std::memory_order_relaxed); };
-  slot.upload_apart = takes_long(slot.work().upload_bytes(*device_), usual(upload_ns_), usual(upload_ns_) != unknown);
-  slot.readback_apart =
-      takes_long(slot.work().readback_bytes(*device_), usual(readback_ns_), usual(readback_ns_) != unknown);
-  slot.small =
-      !slot.upload_apart && !slot.readback_apart && usual(device_ns_) < small_ns && slot.work().may_share(*device_);
+  slot.upload_apart = takes_long(slot.work().upload_bytes(*device_), upload_);
+  slot.readback_apart = takes_long(slot.work().readback_bytes(*device_), readback_);
+  slot.small = !slot.upload_apart && !slot.readback_apart && device_ns_.load(std::memory_order_relaxed) < small_ns &&
+               slot.work().may_share(*device_);
   in_flight_.fetch_add(1, std::memory_order_relaxed);
   wake = ring_.enter(slot);
   return value;
@@ -82,7 +77,7 @@ bool SlotPipeline::put_back(Claim& claim) {
 
 Wake SlotPipeline::end(Claim& claim) {
   SeatQueue finished;
-  if (claim.lane != Lane::retire) {
+  if (claim.lane != Lane::retire && claim.lane != Lane::beside) {
     Wake wake;
     {
       const std::lock_guard lock(mutex_);
@@ -94,7 +89,8 @@ Wake SlotPipeline::end(Claim& claim) {
     }
     return wake;
   }
-  // The results appear after the slots are free and everything of the jobs has been let go.
+  // The results appear after the slots are free and everything of the jobs has been let go, and before any that comes
+  // back later: both lanes finish under the one lock.
   const std::size_t count = claim.seats.size();
   std::array<std::uint64_t, most_in_flight> values{};
   std::array<std::optional<Result<Measurement>>, most_in_flight> outcomes;
@@ -110,9 +106,10 @@ Wake SlotPipeline::end(Claim& claim) {
     ring_.pass_on(claim, finished);
     if (adaptive_) ring_.set_depth(depth_.depth());
     while (!finished.empty()) wake = ring_.release(*finished.pop_front());
+    in_flight_.fetch_sub(static_cast<std::uint32_t>(count), std::memory_order_relaxed);
+    for (std::size_t i = 0; i < count; ++i) timeline_.finish(values[i], std::move(*outcomes[i]));
   }
-  in_flight_.fetch_sub(static_cast<std::uint32_t>(count), std::memory_order_relaxed);
-  for (std::size_t i = 0; i < count; ++i) timeline_.finish(values[i], std::move(*outcomes[i]));
+  timeline_.announce();
   return wake;
 }
 
@@ -128,6 +125,7 @@ void SlotPipeline::finish(Slot& slot) {
   }
   in_flight_.fetch_sub(1, std::memory_order_relaxed);
   timeline_.finish(value, std::move(outcome));
+  timeline_.announce();
 }
 
 Status SlotPipeline::executor_cancelled(std::uint64_t value) const {

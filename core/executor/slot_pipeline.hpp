@@ -9,6 +9,7 @@
 #include "executor/ring/ring.hpp"
 #include "executor/ring/run_average.hpp"
 #include "executor/ring/timeline.hpp"
+#include "executor/ring/usual_copy.hpp"
 #include "executor/stages/slot.hpp"
 
 #include <kiln/executor.hpp>
@@ -45,10 +46,11 @@ class SlotPipeline {
   Claim begin(Lane lane, std::optional<bool> apart);
   void upload(Claim& claim);
   void dispatch(Claim& claim);
-  // false: the device has not finished by then, and nothing was done.
+  // Of `retire` and `beside`. false: the device has not finished by then, and nothing was done.
   bool retire(Claim& claim, Deadline patience);
   Wake end(Claim& claim);
-  // Nothing was done. Answers whether the lane's next work is for a thread apart, which saw nothing while it was claimed.
+  // Nothing was done. Answers whether the lane's next work is for a thread apart, which saw nothing while it was
+  // claimed.
   [[nodiscard]] bool put_back(Claim& claim);
 
   // As Executor::cancel().
@@ -83,6 +85,7 @@ class SlotPipeline {
   Status submit_alone(Slot& slot);
   void run_alone(Slot& slot);
   void read_back(Slot& slot, std::uint64_t device_since_ns, std::uint32_t jobs);
+  std::uint64_t finished_at(std::uint64_t now);  // answers when the job before did
   Result<FenceResult> run_to_end(const Dispatch& dispatch);
   void fail(Slot& slot, Status why);
   void learn(const Slot& slot);
@@ -103,19 +106,18 @@ class SlotPipeline {
   Status refusal_;
   Status lost_;
   DepthController depth_;
+  std::uint64_t last_finished_ns_ = 0;  // of what the device has worked on
 
   std::mutex constants_mutex_;
   std::optional<ConstantStore> constants_;
 
-  std::vector<PassLaunch> batch_;       // the dispatch lane's
-  std::uint64_t last_finished_ns_ = 0;  // the retire lane's
-  RunAverage run_average_;
-  std::atomic<std::uint64_t> upload_ns_{unknown}, device_ns_{unknown}, readback_ns_{unknown};  // usual ones
+  std::vector<PassLaunch> batch_;  // the dispatch lane's
+  RunAverage run_average_;         // learns under the lock
+  UsualCopy upload_, readback_;
+  std::atomic<std::uint64_t> device_ns_{UINT64_MAX};  // the usual; UINT64_MAX: unknown
   std::atomic<std::uint32_t> in_flight_{0};
   std::atomic<bool> is_lost_{false};
   std::atomic<bool> abandoned_{false};
-
-  static constexpr std::uint64_t unknown = UINT64_MAX;
 };
 
 }  // namespace kiln::executor

@@ -31,19 +31,50 @@ Wake Ring::enter(Seat& seat) noexcept {
   return wake();
 }
 
-bool Ring::ready(Lane lane) const noexcept { return held_[index_of(lane)].empty() && !queues_[index_of(lane)].empty(); }
+std::size_t Ring::overtaking() const noexcept {
+  const SeatQueue& waiting = queues_[index_of(Lane::retire)];
+  bool is_behind = !held_[index_of(Lane::retire)].empty();
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    if (is_behind && !waiting[i]->ordered) return i;
+    is_behind = is_behind || waiting[i]->readback_apart;
+  }
+  return waiting.size();
+}
+
+bool Ring::ready(Lane lane) const noexcept {
+  if (!held_[index_of(lane)].empty()) return false;
+  if (lane == Lane::beside) return overtaking() < queues_[index_of(Lane::retire)].size();
+  const SeatQueue& queue = queues_[index_of(lane)];
+  if (queue.empty()) return false;
+  // An ordered job comes after one before it that has left the queue to overtake others.
+  const SeatQueue& overtakes = held_[index_of(Lane::beside)];
+  return lane != Lane::retire || overtakes.empty() || !queue.front()->ordered ||
+         overtakes.front()->value > queue.front()->value;
+}
+
+const Seat* Ring::next(Lane lane) const noexcept {
+  if (!ready(lane)) return nullptr;
+  return lane == Lane::beside ? queues_[index_of(Lane::retire)][overtaking()] : queues_[index_of(lane)].front();
+}
 
 Claim Ring::claim(Lane lane) noexcept {
   Claim claim{lane, {}};
   if (!ready(lane)) return claim;
-  SeatQueue& queue = queues_[index_of(lane)];
-  Seat* const first = queue.pop_front();
-  claim.seats.push_back(first);
-  const auto goes_along = [&](const Seat& next) {
-    if (lane == Lane::retire) return first->batch != 0 && next.batch == first->batch;
-    return first->small && !first->over && next.small && !next.over;
+  const bool comes_back = lane == Lane::retire || lane == Lane::beside;
+  SeatQueue& queue = queues_[index_of(comes_back ? Lane::retire : lane)];
+  const std::size_t at = lane == Lane::beside ? overtaking() : 0;
+  const auto take = [&] {
+    Seat* const seat = queue[at];
+    queue.remove(at);
+    claim.seats.push_back(seat);
+    return seat;
   };
-  while (!queue.empty() && goes_along(*queue.front())) claim.seats.push_back(queue.pop_front());
+  const Seat* const first = take();
+  const auto goes_along = [&](const Seat& next) {
+    if (comes_back) return first->batch != 0 && next.batch == first->batch;
+    return first->small && !first->over && next.small && !next.over && first->ordered == next.ordered;
+  };
+  while (at < queue.size() && goes_along(*queue[at])) take();
   held_[index_of(lane)] = claim.seats;
   return claim;
 }
@@ -53,7 +84,8 @@ Wake Ring::pass_on(Claim& claim, SeatQueue& finished) noexcept {
   while (!claim.seats.empty()) {
     Seat* const seat = claim.seats.pop_front();
     if (seat->cancelled) seat->over = true;
-    const bool leaves = claim.lane == Lane::retire || (seat->over && (seat->cancelled || !seat->ordered));
+    const bool comes_back = claim.lane == Lane::retire || claim.lane == Lane::beside;
+    const bool leaves = comes_back || (seat->over && (seat->cancelled || !seat->ordered));
     if (leaves) {
       finished.push_back(seat);
     } else {
@@ -64,9 +96,9 @@ Wake Ring::pass_on(Claim& claim, SeatQueue& finished) noexcept {
 }
 
 void Ring::put_back(Claim& claim) noexcept {
-  SeatQueue& queue = queues_[index_of(claim.lane)];
+  SeatQueue& queue = queues_[index_of(claim.lane == Lane::beside ? Lane::retire : claim.lane)];
   held_[index_of(claim.lane)] = {};
-  for (std::size_t i = claim.seats.size(); i > 0; --i) queue.push_front(claim.seats[i - 1]);
+  for (std::size_t i = claim.seats.size(); i > 0; --i) queue.insert(claim.seats[i - 1]);
   claim.seats = {};
 }
 
@@ -95,7 +127,7 @@ Ring::Cancelled Ring::cancel(std::uint64_t value, Seat*& removed) noexcept {
     return Cancelled::marked;
   }
   const SeatQueue* const beyond[] = {&held_[index_of(Lane::dispatch)], &queues_[index_of(Lane::retire)],
-                                     &held_[index_of(Lane::retire)]};
+                                     &held_[index_of(Lane::retire)], &held_[index_of(Lane::beside)]};
   for (const SeatQueue* queue : beyond) {
     for (std::size_t i = 0; i < queue->size(); ++i) {
       if ((*queue)[i]->value == value) return Cancelled::too_late;

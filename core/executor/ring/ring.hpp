@@ -43,7 +43,7 @@ class Ring {
   Claim claim(Lane lane) noexcept;
   bool ready(Lane lane) const noexcept;
   // The first that claim() would answer; null: nothing.
-  const Seat* next(Lane lane) const noexcept { return ready(lane) ? queues_[index_of(lane)].front() : nullptr; }
+  const Seat* next(Lane lane) const noexcept;
   // The lane has done its work on the claim. What needs no more of the ring comes out in `finished`, in the order in
   // which results shall appear; each of them is handed to release() by the caller.
   Wake pass_on(Claim& claim, SeatQueue& finished) noexcept;
@@ -59,9 +59,12 @@ class Ring {
 
  private:
   Wake wake() const noexcept;
+  // Where the first that may overtake lies among those that wait for `retire`; as many as they are: none may.
+  // Unordered, behind results that somebody takes already or that a thread apart is to take.
+  std::size_t overtaking() const noexcept;
 
   SeatQueue free_;
-  std::array<SeatQueue, lane_count> queues_;  // waiting for each lane
+  std::array<SeatQueue, lane_count> queues_;  // waiting for each lane; for `beside` nobody does
   std::array<SeatQueue, lane_count> held_;    // what each lane works on
   std::uint32_t taken_ = 0;
   std::uint32_t depth_;

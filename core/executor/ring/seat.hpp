@@ -16,11 +16,13 @@ struct Seat {
   bool ordered = true;      // it finishes after those before it, also when it is over early
   bool cancelled = false;   // as over, once its lane lets go of it; and it does not wait for its turn
   bool small = false;       // goes through its lanes, and to the device, together with neighbours that are small too
+  bool readback_apart = false;  // its results take long to come back: worth a thread of their own
 };
 
-// The lanes that a job goes through. Each has one job at a time, in the order of the fences.
-enum class Lane : std::uint8_t { upload = 0, dispatch, retire };
-inline constexpr std::size_t lane_count = 3;
+// The lanes that a job goes through. Each has one job at a time, in the order of the fences. beside: takes from among
+// those that wait for `retire` what may come back before longer results ahead of it.
+enum class Lane : std::uint8_t { upload = 0, dispatch, retire, beside };
+inline constexpr std::size_t lane_count = 4;
 
 constexpr std::size_t index_of(Lane lane) noexcept { return static_cast<std::size_t>(lane); }
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
 
 namespace kiln::executor {
 
@@ -30,6 +31,13 @@ class SeatQueue {
     head_ = (head_ + 1) % most_in_flight;
     --count_;
     return seat;
+  }
+  // Among seats that lie in the order of their fences. REQUIRES: size() < most_in_flight.
+  void insert(Seat* seat) noexcept {
+    push_back(seat);
+    for (std::size_t i = count_ - 1; i > 0 && (*this)[i - 1]->value > seat->value; --i) {
+      std::swap(seats_[(head_ + i - 1) % most_in_flight], seats_[(head_ + i) % most_in_flight]);
+    }
   }
   // REQUIRES: i < size().
   void remove(std::size_t i) noexcept {

@@ -23,12 +23,9 @@ std::uint64_t Timeline::open(Deadline deadline) {
 }
 
 void Timeline::finish(std::uint64_t value, Result<Measurement> outcome) {
-  {
-    const std::lock_guard lock(mutex_);
-    entries_.at(value).outcome.emplace(std::move(outcome));
-    advance();
-  }
-  finished_.notify_all();
+  const std::lock_guard lock(mutex_);
+  entries_.at(value).outcome.emplace(std::move(outcome));
+  advance();
 }
 
 void Timeline::advance() {

@@ -26,8 +26,9 @@ class Timeline {
 
   // The next value. `deadline` is the job's own.
   std::uint64_t open(Deadline deadline);
-  // Once for each value, in any order.
+  // Once for each value, in any order; then announce(), which may be for several and need not be under a lock.
   void finish(std::uint64_t value, Result<Measurement> outcome);
+  void announce() noexcept { finished_.notify_all(); }
 
   // Spins for `spin` at most, then sleeps. timeout at the earlier of `deadline` and the job's own; once the job's own
   // has been reported, later calls wait for `deadline` alone. not_found: never opened, or taken already.

@@ -84,7 +84,7 @@ void Slot::release() noexcept {
   at = {};
   device_value = device_ns = packed = aside_ns_ = 0;
   jobs_in_batch = 1;
-  upload_apart = readback_apart = false;
+  upload_apart = false;
 }
 
 }  // namespace kiln::executor

@@ -54,8 +54,7 @@ class Slot final : public Seat {
   std::uint64_t device_ns = 0;
   std::uint64_t packed = 0;  // Constants packed for this job
   std::uint32_t jobs_in_batch = 1;
-  bool upload_apart = false;  // long enough to be worth another thread
-  bool readback_apart = false;
+  bool upload_apart = false;  // as readback_apart
 
  private:
   const std::uint32_t number_;

@@ -25,8 +25,10 @@ struct TensorArgument {
   std::shared_ptr<const Constant> constant;  // constant
 };
 
-// ordered: the job finishes after all that were submitted to its queue before it. unordered: one that ends without the
-// device, because it failed on the way there, finishes at once.
+// ordered: the job finishes after all that were submitted to its queue before it. unordered: it finishes as soon as its
+// own outputs lie in host memory, also where longer ones of jobs before it are still coming back; and at once where it
+// fails on its way to the device. The order in which jobs reach a device, and in which it works on them, is that of
+// their fences either way: a device completes in order (Device::submit).
 enum class Completion : std::uint8_t { invalid = 0, ordered, unordered };
 
 struct Submission {

@@ -30,6 +30,7 @@ class SyntheticBuffer final : public Buffer {
   }
   Status read(std::uint64_t offset, std::span<std::byte> to) noexcept override {
     if (offset + to.size() > memory_.size()) return invalid_argument("read leaves the buffer");
+    device_.await_reads(to.size());
     std::memcpy(to.data(), memory_.data() + offset, to.size());
     return {};
   }
@@ -152,6 +153,27 @@ void SyntheticDevice::release() {
   const std::lock_guard lock(mutex_);
   allowance_ = UINT64_MAX;
   changed_.notify_all();
+}
+
+void SyntheticDevice::hold_reads(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  held_from_ = bytes;
+  changed_.notify_all();
+}
+
+void SyntheticDevice::await_reads(std::size_t bytes) {
+  std::unique_lock lock(mutex_);
+  ++held_reads_;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return bytes < held_from_; });
+  --held_reads_;
+}
+
+void SyntheticDevice::await_held_read() {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, patience, [&] { return held_reads_ > 0; })) {
+    throw std::runtime_error("nothing was read back");
+  }
 }
 
 void SyntheticDevice::fail(std::uint64_t value, Status status) {

@@ -54,11 +54,13 @@ class SyntheticDevice final : public Device {
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept override;
 
   // What the test decides. Values are the device's own, counted from 1.
-  void hold();                                        // from now on nothing is worked on
-  void allow(std::uint64_t dispatches);               // …but so many
-  void release();                                     // everything again
-  void fail(std::uint64_t value, Status status);      // wait() answers it for this value
-  void refuse(std::uint64_t value, Status status);    // submit() answers it for this value
+  void hold();                                      // from now on nothing is worked on
+  void allow(std::uint64_t dispatches);             // …but so many
+  void release();                                   // everything again
+  void hold_reads(std::size_t bytes);               // Buffer::read of so many bytes or more waits; SIZE_MAX: none does
+  void await_held_read();                           // until one does
+  void fail(std::uint64_t value, Status status);    // wait() answers it for this value
+  void refuse(std::uint64_t value, Status status);  // submit() answers it for this value
   void refuse_buffers(std::optional<Status> status);  // create_buffer() answers it
   void lose();                                        // everything answers device_lost, work in flight too
 
@@ -80,6 +82,7 @@ class SyntheticDevice final : public Device {
 
   void serve();
   void count_buffer(BufferUsage usage, int change);
+  void await_reads(std::size_t bytes);
 
   const Memory memory_;
   DeviceInfo info_;
@@ -91,6 +94,8 @@ class SyntheticDevice final : public Device {
   std::map<std::uint64_t, Status> failing_;
   std::map<std::uint64_t, Status> refused_;
   std::optional<Status> no_buffers_;
+  std::size_t held_from_ = SIZE_MAX;
+  std::size_t held_reads_ = 0;
   std::uint64_t last_ = 0;
   std::uint64_t worked_ = 0;
   std::uint64_t allowance_ = UINT64_MAX;

@@ -166,22 +166,6 @@ TEST_CASE("wait_any: answers whichever is finished, of several queues", "[execut
   CHECK(executor->wait_any({}, Deadline::never()).error().code == StatusCode::not_found);
 }
 
-TEST_CASE("unordered: a job that fails on its way finishes before those ahead of it", "[executor][unordered]") {
-  const auto device = std::make_shared<SyntheticDevice>();
-  const auto executor = ring(3);
-  device->hold();
-  const Fence first = executor->submit(add_one(device, {1}).submission).value();
-  device->await_submitted(1);
-  device->refuse(2, unsupported("no"));
-  Submission failing = add_one(device, {1}).submission;
-  failing.completion = Completion::unordered;
-  const Fence second = executor->submit(failing).value();
-  CHECK(executor->wait(second, Deadline::never()).error().code == StatusCode::unsupported);
-  CHECK(executor->wait(first, {Clock::now()}).error().code == StatusCode::timeout);
-  device->release();
-  CHECK(executor->wait(first, Deadline::never()));
-}
-
 TEST_CASE("batches: small jobs that wait together share a submission, and each has its own result",
           "[executor][batch]") {
   const auto device = std::make_shared<SyntheticDevice>();

@@ -39,6 +39,11 @@ Planned plan_job(const std::shared_ptr<Device>& device, const std::shared_ptr<co
   return job;
 }
 
+bool may_overtake(SlotPipeline& pipeline) {
+  const std::lock_guard lock(pipeline.mutex());
+  return pipeline.ready(Lane::beside);
+}
+
 // Every lane that is idle begins what is its turn; answers whether any did.
 bool begin_all(SlotPipeline& pipeline, std::array<ScheduledLane, executor::lane_count>& lanes,
                support::SimClock& clock) {
@@ -52,9 +57,9 @@ bool begin_all(SlotPipeline& pipeline, std::array<ScheduledLane, executor::lane_
     bool done = true;
     if (lane == Lane::upload) pipeline.upload(claim);
     if (lane == Lane::dispatch) pipeline.dispatch(claim);
-    if (lane == Lane::retire) done = pipeline.retire(claim, {Clock::now()});
+    if (lane == Lane::retire || lane == Lane::beside) done = pipeline.retire(claim, {Clock::now()});
     if (!done) {
-      (void)pipeline.put_back(claim);  // one thread serves all lanes here
+      (void)pipeline.put_back(claim);  // one scheduler serves all lanes here
       continue;
     }
     lanes[i] = {claim, clock.now()};
@@ -69,7 +74,7 @@ bool begin_all(SlotPipeline& pipeline, std::array<ScheduledLane, executor::lane_
 VirtualRun run_virtually(const VirtualWorkload& workload, std::uint32_t in_flight, bool adaptive) {
   const auto clock = std::make_shared<support::SimClock>(support::Pace::stepped);
   const auto device = std::make_shared<support::SimDevice>(
-      support::SimOptions{workload.model, support::sim_info(), true, false, nullptr}, clock);
+      support::SimOptions{.model = workload.model, .info = support::sim_info()}, clock);
   KernelSource source;
   source.dialect = Dialect::glsl;
   source.text = "scale";
@@ -84,8 +89,10 @@ VirtualRun run_virtually(const VirtualWorkload& workload, std::uint32_t in_fligh
   std::vector<Planned> jobs;
   for (std::size_t i = 0; i < workload.jobs; ++i) {
     jobs.push_back(plan_job(device, program, i, workload.bytes_of ? workload.bytes_of(i) : workload.bytes));
+    if (workload.completion_of) jobs.back().submission.completion = workload.completion_of(i);
   }
   VirtualRun run;
+  run.finished_ns.resize(jobs.size());
   std::array<ScheduledLane, executor::lane_count> lanes;
   const std::uint64_t start = clock->now();
   std::size_t next = 0;
@@ -105,13 +112,22 @@ VirtualRun run_virtually(const VirtualWorkload& workload, std::uint32_t in_fligh
     moved = begin_all(pipeline, lanes, *clock) || moved;
     for (ScheduledLane& lane : lanes) {
       if (!lane.claim || lane.until > clock->now()) continue;
+      const Claim ended = lane.claim;
+      std::vector<std::uint64_t> values;
+      for (std::size_t s = 0; s < ended.seats.size(); ++s) values.push_back(ended.seats[s]->value);
       pipeline.end(lane.claim);
       lane.claim = {};
       moved = true;
+      for (const std::uint64_t value : values) {
+        if (pipeline.timeline().state(value) == executor::Timeline::State::finished) {
+          run.finished_ns[value - 1] = clock->now() - start;
+        }
+      }
     }
     if (moved) continue;
     std::optional<std::uint64_t> soonest;  // a device's end matters once somebody waits for it
-    if (!lanes[executor::index_of(Lane::retire)].claim) soonest = device->next_end();
+    const bool overtakes = !lanes[executor::index_of(Lane::beside)].claim && may_overtake(pipeline);
+    if (!lanes[executor::index_of(Lane::retire)].claim || overtakes) soonest = device->next_end();
     for (const ScheduledLane& lane : lanes) {
       if (lane.claim) soonest = std::min(soonest.value_or(lane.until), lane.until);
     }

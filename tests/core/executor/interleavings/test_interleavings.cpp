@@ -21,6 +21,7 @@ struct Explored {
   std::size_t walks = 0;
   std::size_t ends = 0;
   std::size_t most_together = 0;
+  std::size_t overtaken = 0;  // walks in which a job was
 };
 
 // Depth first over the orders of steps; the first broken promise is told with the order that led there.
@@ -39,6 +40,7 @@ Explored explore(const Scenario& scenario) {
     }
     ++explored.walks;
     explored.most_together = std::max(explored.most_together, walk.most_together);
+    explored.overtaken += walk.overtaken ? 1 : 0;
     INFO("order of actors: " << order);
     REQUIRE(walk.broken == "");
     if (!seen.insert(walk.state()).second) continue;
@@ -127,6 +129,27 @@ TEST_CASE("interleavings: likewise where copies are long, and the thread for res
       CHECK(explore(scenario).ends >= 1);
     }
   }
+}
+
+TEST_CASE("interleavings: likewise where a job need not wait for the long result of one before it",
+          "[executor][interleavings]") {
+  const auto walk = [](std::uint32_t slots, int overtakes, bool loses) {
+    Scenario scenario;
+    scenario.slots = slots;
+    scenario.apart = true;
+    scenario.longs = 1;
+    scenario.overtakes = overtakes;
+    scenario.loses = loses;
+    INFO(slots << " slots, job " << overtakes << " may overtake, the device may be lost " << loses);
+    const Explored explored = explore(scenario);
+    CHECK(explored.ends >= 1);
+    CHECK((explored.overtaken > 0) == (overtakes != 0));
+  };
+  walk(2, 0, false);
+  for (const int overtakes : {2, 3}) walk(2, overtakes, false);
+  if (!is_sanitized) walk(3, 3, false);  // past two of them
+  if (!is_long() || is_sanitized) return;
+  for (const int overtakes : {0, 2, 3}) walk(3, overtakes, true);
 }
 
 TEST_CASE("interleavings: likewise where small jobs share submissions", "[executor][interleavings]") {

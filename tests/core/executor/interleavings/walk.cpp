@@ -13,18 +13,25 @@ using executor::Timeline;
 using executor::Wake;
 
 Walk::Walk(const Scenario& scenario)
-    : scenario_(scenario), device_(std::make_shared<SteppedDevice>(scenario.small ? 1'000 : 50'000, scenario.apart ? 100'000 : 1)) {
+    : scenario_(scenario),
+      device_(std::make_shared<SteppedDevice>(scenario.small ? 1'000 : 50'000, scenario.apart ? 100'000 : 1)) {
   ExecutorContext context;
   context.config.in_flight = scenario.slots;
   pipeline_ = std::make_unique<SlotPipeline>(device_, context);
   for (int i = 0; i < job_count; ++i) {
     const bool failing = i + 1 == scenario.fails;  // found out by the upload lane
-    Job job = add_one(device_, std::vector<float>(failing ? SteppedDevice::refused_floats : 1, static_cast<float>(i)));
-    if (failing && scenario.unordered) job.submission.completion = Completion::unordered;
+    Job job = add_one(device_, std::vector<float>(floats_of(i + 1), static_cast<float>(i)));
+    if ((failing && scenario.unordered) || i + 1 == scenario.overtakes)
+      job.submission.completion = Completion::unordered;
     if (scenario.late && i + 1 == scenario.hastens) job.submission.deadline = {Clock::now()};
     jobs_.push_back(std::move(job));
   }
   if (learns()) learn_from_one_job();
+}
+
+std::size_t Walk::floats_of(int job) const {
+  if (job == scenario_.fails) return SteppedDevice::refused_floats;
+  return job == scenario_.longs ? 64 : 1;
 }
 
 bool Walk::can(int actor) const {
@@ -50,9 +57,11 @@ bool Walk::can(int actor) const {
       return apart_claim_ ? apart_worked_ || done_with(apart_claim_) : apart_awake_;
     default: {
       const auto lane = static_cast<std::size_t>(actor - lanes);
-      // The retire lane asks the device, which wakes whoever waits for it.
-      if (claims_[lane] && static_cast<Lane>(lane) == Lane::retire && !worked_[lane]) {
-        return done_with(claims_[lane]) || (scenario_.apart && news_);
+      const auto which = static_cast<Lane>(lane);
+      if (which == Lane::beside && (!has_apart_ || scenario_.overtakes == 0)) return false;
+      // These ask the device, which wakes whoever waits for it.
+      if (claims_[lane] && (which == Lane::retire || which == Lane::beside) && !worked_[lane]) {
+        return done_with(claims_[lane]) || (scenario_.apart && news_[lane]);
       }
       return claims_[lane] || awake_[lane];
     }
@@ -60,6 +69,25 @@ bool Walk::can(int actor) const {
 }
 
 void Walk::step(int actor) {
+  move(actor);
+  check_order();
+}
+
+void Walk::check_order() {
+  const auto pending = [&](int job) { return pipeline_->timeline().state(fence_of(job)) == Timeline::State::pending; };
+  for (int later = 2; later <= submitted_; ++later) {
+    if (pending(later)) continue;
+    for (int job = 1; job < later; ++job) {
+      if (!pending(job)) continue;
+      overtaken = true;
+      const bool may = later == scenario_.overtakes || (later == scenario_.fails && scenario_.unordered) ||
+                       (cancelled_ && later == scenario_.cancels);
+      if (!may) broken = "job " + std::to_string(later) + " finished before job " + std::to_string(job);
+    }
+  }
+}
+
+void Walk::move(int actor) {
   switch (actor) {
     case submitter:
       return submit();
@@ -74,7 +102,9 @@ void Walk::step(int actor) {
     case loser:
       return device_->lose();
     case starter:  // the submission that starts it is told of afterwards
-      has_apart_ = apart_awake_ = news_ = true;
+      has_apart_ = apart_awake_ = true;
+      awake_[executor::index_of(Lane::beside)] = scenario_.overtakes != 0;
+      news_.fill(true);
       return;
     case apart:
       return lane_apart();
@@ -87,7 +117,9 @@ std::string Walk::state() const {
   std::ostringstream text;
   text << submitted_ << refused_ << submitter_awake_ << taken_ << cancel_tried_ << cancelled_ << hastened_
        << device_->submitted() << device_->worked() << device_->lost() << pipeline_->lost() << dispatched_;
-  text << '|' << has_apart_ << apart_awake_ << apart_worked_ << (scenario_.apart && news_);
+  text << '|' << has_apart_ << apart_awake_ << apart_worked_;
+  text << (scenario_.apart && news_[executor::index_of(Lane::retire)]);
+  text << (scenario_.overtakes != 0 && news_[executor::index_of(Lane::beside)]);
   for (std::size_t s = 0; s < apart_claim_.seats.size(); ++s) text << apart_claim_.seats[s]->value;
   for (std::size_t i = 0; i < lane_count; ++i) {
     text << '|' << awake_[i] << worked_[i];
@@ -100,7 +132,7 @@ std::string Walk::state() const {
     text << '/' << static_cast<int>(pipeline_->timeline().state(fence_of(i)));
   }
   const std::lock_guard lock(pipeline_->mutex());
-  for (const Lane lane : {Lane::upload, Lane::dispatch, Lane::retire}) {
+  for (const Lane lane : {Lane::upload, Lane::dispatch, Lane::retire, Lane::beside}) {
     text << pipeline_->ready(lane) << (pipeline_->next(lane) != nullptr ? pipeline_->next(lane)->value : 0);
   }
   text << pipeline_->idle();
@@ -116,7 +148,8 @@ void Walk::learn_from_one_job() {
   Wake told;
   {
     const std::lock_guard lock(pipeline_->mutex());
-    pipeline_->enter(*pipeline_->take_free(), add_one(device_, {0}).submission, {}, now_ns(), told);
+    const std::vector<float> input(scenario_.longs != 0 ? floats_of(scenario_.longs) : 1, 0.0f);
+    pipeline_->enter(*pipeline_->take_free(), add_one(device_, input).submission, {}, now_ns(), told);
   }
   for (const Lane which : {Lane::upload, Lane::dispatch, Lane::retire}) {
     Claim claim = pipeline_->begin(which, std::nullopt);
@@ -131,11 +164,13 @@ void Walk::learn_from_one_job() {
 
 void Walk::wake(const Wake& told) {
   for (std::size_t i = 0; i < lane_count; ++i) awake_[i] = awake_[i] || told.lanes[i];
+  if (scenario_.overtakes == 0) awake_[executor::index_of(Lane::beside)] = false;
   apart_awake_ = apart_awake_ || told.lane(Lane::retire);
-  news_ = true;
+  news_.fill(true);
   submitter_awake_ = submitter_awake_ || told.submitter;
   if (!pipeline_->lost()) return;
   awake_.fill(true);
+  awake_[executor::index_of(Lane::beside)] = scenario_.overtakes != 0;
   apart_awake_ = submitter_awake_ = true;
 }
 
@@ -169,20 +204,21 @@ void Walk::lane(Lane which) {
     claims_[i] = pipeline_->begin(which, others_too ? std::optional(false) : std::nullopt);
     awake_[i] = static_cast<bool>(claims_[i]);
     worked_[i] = false;
-    if (which == Lane::retire) news_ = false;
+    news_[i] = false;
     return;
   }
-  if (!worked_[i] && which == Lane::retire && !done_with(claims_[i])) {  // there is news
+  const bool comes_back = which == Lane::retire || which == Lane::beside;
+  if (!worked_[i] && comes_back && !done_with(claims_[i])) {  // there is news
     const bool for_the_other = pipeline_->put_back(claims_[i]);
     apart_awake_ = apart_awake_ || for_the_other;
     claims_[i] = {};
-    awake_[i] = true;
+    awake_[i] = awake_[executor::index_of(Lane::retire)] = true;  // in truth one thread looks at both
     return;
   }
   if (!worked_[i]) {
     if (which == Lane::upload) pipeline_->upload(claims_[i]);
     if (which == Lane::dispatch) dispatch(claims_[i]);
-    if (which == Lane::retire && !pipeline_->retire(claims_[i], {Clock::now()})) {
+    if (comes_back && !pipeline_->retire(claims_[i], {Clock::now()})) {
       broken = "the device had finished, and retire() did not see it";
     }
     worked_[i] = true;
@@ -200,7 +236,8 @@ void Walk::lane_apart() {
     apart_awake_ = static_cast<bool>(apart_claim_);
     apart_worked_ = false;
   } else if (!apart_worked_) {
-    if (!pipeline_->retire(apart_claim_, {Clock::now()})) broken = "the device had finished, and retire() did not see it";
+    if (!pipeline_->retire(apart_claim_, {Clock::now()}))
+      broken = "the device had finished, and retire() did not see it";
     apart_worked_ = true;
   } else {
     const Wake told = pipeline_->end(apart_claim_);
@@ -231,7 +268,7 @@ void Walk::take() {
     }
   } else if (cancelled_ && taken_ == scenario_.cancels) {
     broken = "a job that was cancelled has run";
-  } else if (values_of(*jobs_[i].output) != std::vector<float>{static_cast<float>(i) + 1}) {
+  } else if (values_of(*jobs_[i].output) != std::vector<float>(floats_of(taken_), static_cast<float>(i) + 1)) {
     broken = "job " + std::to_string(value) + ": early or overwritten result";
   }
   if (pipeline_->timeline().wait(value, {Clock::now()}, {})) broken = "a result was there twice";

@@ -29,6 +29,8 @@ struct Scenario {
   int hastens = 0;         // this job, from 1, is waited for at any time by somebody who leaves at once
   bool late = false;       // the deadline of that job has passed from the start
   bool apart = false;      // copies take long, and the thread that takes results apart begins at any time
+  int longs = 0;           // likewise, but of this job alone, from 1
+  int overtakes = 0;       // this job, from 1, need not finish in its turn
 };
 
 class Walk {
@@ -56,6 +58,7 @@ class Walk {
   // What a promise was broken by; empty: none.
   std::string broken;
   std::size_t most_together = 0;  // jobs of one submission
+  bool overtaken = false;         // a job has finished before one that was submitted earlier
 
  private:
   // The fence of a job, from 1.
@@ -64,7 +67,10 @@ class Walk {
   // One job more, before the walk begins, from which the pipeline knows how long jobs and copies take.
   bool learns() const { return scenario_.small || scenario_.apart; }
   void learn_from_one_job();
+  std::size_t floats_of(int job) const;
   void wake(const executor::Wake& told);
+  void move(int actor);
+  void check_order();
   void submit();
 
   // Three steps: claim, work, pass on.
@@ -86,7 +92,8 @@ class Walk {
   std::array<bool, executor::lane_count> awake_{};
   bool has_apart_ = false, apart_awake_ = false, apart_worked_ = false;
   executor::Claim apart_claim_;
-  bool news_ = false;  // the submit thread, which waits for the device, has something else to look at
+  // The submit thread, which waits for the device, has something else to look at. By lane: here each is one by itself.
+  std::array<bool, executor::lane_count> news_{};
   bool submitter_awake_ = true;
   bool cancel_tried_ = false;
   bool cancelled_ = false;
