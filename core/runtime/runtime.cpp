@@ -201,7 +201,7 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
     measurement->tier = service.programs.tier;
     measurement->first_run = !ran_before;
     if (compared) {
-      const auto comparing = resources.begin(report.device, report.device.id);  // on the host's cores
+      const auto comparing = resources.begin(host_cores, "comparing");
       conditions.status = compare(request, report);
       measurement->verified = report.verified;
     }

@@ -17,6 +17,13 @@ ResourceUse::Use ResourceUse::begin(const DeviceInfo& device, const std::string&
   return use;
 }
 
+ResourceUse::Use ResourceUse::begin(std::string_view resource, const std::string& user) {
+  Use use(this, user);
+  const std::lock_guard lock(mutex_);
+  count_in(use, resource);
+  return use;
+}
+
 Result<ResourceUse::Use> ResourceUse::begin_turn(const DeviceInfo& device, Deadline deadline,
                                                  const std::atomic<bool>* stop) {
   Use use(this, device.id);
@@ -53,13 +60,17 @@ Result<ResourceUse::Use> ResourceUse::begin_turn(const DeviceInfo& device, Deadl
 
 void ResourceUse::count_in(Use& use, const DeviceInfo& device) {
   for (const std::string& name : {device.shared_resource, device.physical_id}) {
-    if (name.empty()) continue;
-    Resource& resource = resources_[name];
-    const bool first_of_user = resource.users[use.user_]++ == 0;
-    const bool shared = resource.users.size() > 1;
-    if (first_of_user && shared) ++resource.overlaps;
-    use.held_.push_back({name, resource.overlaps, shared});
+    if (!name.empty()) count_in(use, name);
   }
+}
+
+void ResourceUse::count_in(Use& use, std::string_view resource_name) {
+  const std::string name(resource_name);
+  Resource& resource = resources_[name];
+  const bool first_of_user = resource.users[use.user_]++ == 0;
+  const bool shared = resource.users.size() > 1;
+  if (first_of_user && shared) ++resource.overlaps;
+  use.held_.push_back({name, resource.overlaps, shared});
 }
 
 bool ResourceUse::Use::contended() const {

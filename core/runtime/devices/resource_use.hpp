@@ -3,7 +3,8 @@
 //
 // A resource is a DeviceInfo::shared_resource or physical_id. Runs of two devices with one shared_resource take turns,
 // in the order in which they came. Runs of one device go together: they queue behind their own, and are not contended
-// by it. A compiler at work takes no turn, and counts as another device.
+// by it. A compiler at work takes no turn, and counts as another device; so does the comparing of outputs with the
+// reference, which uses the host's cores whatever device computed them.
 // Thread-safety: every method from any thread. Ownership: a Use ends with its life; the ResourceUse outlives it.
 #pragma once
 
@@ -16,10 +17,14 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace kiln {
+
+// What devices that compute on the host's cores name as their shared_resource.
+inline constexpr std::string_view host_cores = "host-cores";
 
 class ResourceUse {
  public:
@@ -58,6 +63,8 @@ class ResourceUse {
 
   // user: the device's id, or what else tells one user from another.
   Use begin(const DeviceInfo& device, const std::string& user);
+  // Of a resource by its name, by what is no device.
+  Use begin(std::string_view resource, const std::string& user);
   // Likewise, when it is the device's turn. timeout: another device held what they share until the deadline.
   // unavailable: `stop` was set meanwhile; it may be null.
   Result<Use> begin_turn(const DeviceInfo& device, Deadline deadline, const std::atomic<bool>* stop);
@@ -77,7 +84,8 @@ class ResourceUse {
     std::uint64_t overlaps = 0;                  // how often a second user came
   };
 
-  void count_in(Use& use, const DeviceInfo& device);  // REQUIRES: mutex_
+  void count_in(Use& use, const DeviceInfo& device);        // REQUIRES: mutex_
+  void count_in(Use& use, std::string_view resource_name);  // REQUIRES: mutex_
 
   mutable std::mutex mutex_;
   std::condition_variable turned_;
