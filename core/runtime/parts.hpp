@@ -94,8 +94,14 @@ struct Runtime::Parts {
   // Chooses, prepares and runs, on another device where one cannot serve.
   RunReport serve(const RunRequest& request);
   Result<Measurement> run_once(const RunRequest& request, const Service& service, bool poisoned, Deadline deadline);
+  // Until the deadline, or until `stop` says so; then it is cancelled. null: nobody says so.
+  Result<Measurement> await(Fence fence, const std::atomic<bool>* stop, Deadline deadline);
   JobEnd run_all(const RunRequest& request, const Service& service, RunReport& report);
   Status compare(const RunRequest& request, RunReport& report);
+  // Makes the programs of all requests on the device.
+  Result<std::vector<Submission>> submissions_of(RecordedRequests::Parts& recorded, const std::string& device);
+  Status compare_all(const std::vector<RunRequest>& requests, RunReport& report);
+  Status replay(RecordedRequests::Parts& recorded, const ReplayTerms& terms, RunReport& report);
   void learn(const RunRequest& request, const Service& service, const Measurement& measurement,
              const RunConditions& conditions);
   // Whether it ran before in this process; it has now.

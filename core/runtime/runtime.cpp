@@ -30,7 +30,9 @@ bool is_the_devices_failure(const Status& status) {
   return status.code == StatusCode::timeout || status.code == StatusCode::internal;
 }
 
-bool stop_requested(const RunRequest& request) { return request.stop != nullptr && request.stop->load(); }
+bool stop_requested(const std::atomic<bool>* stop) { return stop != nullptr && stop->load(); }
+
+bool stop_requested(const RunRequest& request) { return stop_requested(request.stop); }
 
 Status above_roof(const RunRequest& request, const DeviceInfo& device, const Measurement& measurement) {
   if (!selector::is_above_roof(request.spec, device, measurement)) return {};
@@ -150,15 +152,19 @@ std::vector<std::shared_ptr<Device>> Runtime::Parts::devices_to_warm() {
 Result<Measurement> Runtime::Parts::run_once(const RunRequest& request, const Service& service, bool poisoned,
                                              Deadline deadline) {
   auto fence = executor->submit({service.device, service.keyed->plan, service.programs.passes, service.programs.prepare,
-                                 request.tensors, deadline, poisoned});
+                                 request.tensors, deadline, poisoned, request.completion});
   if (!fence) return std::move(fence).error();
+  return await(*fence, request.stop, deadline);
+}
+
+Result<Measurement> Runtime::Parts::await(Fence fence, const std::atomic<bool>* stop, Deadline deadline) {
   for (;;) {
     const Deadline slice = Deadline{std::min(deadline.at, Deadline::after(stop_poll).at)};
-    auto measurement = executor->wait(*fence, request.stop == nullptr ? deadline : slice);
+    auto measurement = executor->wait(fence, stop == nullptr ? deadline : slice);
     if (measurement || measurement.error().code != StatusCode::timeout) return measurement;
-    const bool stopped = stop_requested(request);
+    const bool stopped = stop_requested(stop);
     if (!stopped && !deadline.passed()) continue;
-    (void)executor->cancel(*fence);  // nobody asks for it any more; what the device has begun runs to its end
+    (void)executor->cancel(fence);  // nobody asks for it any more; what the device has begun runs to its end
     if (!deadline.passed()) return unavailable("stopped on request");
     return measurement;
   }

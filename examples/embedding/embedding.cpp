@@ -1,4 +1,5 @@
-// A small application around Kiln: one convolution on whatever device serves it, compared with the reference.
+// A small application around Kiln: one convolution on whatever device serves it, compared with the reference; then that
+// and one of its output, recorded and replayed as one job.
 #include <kiln/config_reader.hpp>
 #include <kiln/driver_cache.hpp>
 #include <kiln/plugin_loader.hpp>
@@ -28,6 +29,19 @@ std::shared_ptr<kiln::HostTensor> ramp(kiln::Shape shape) {
     next = next < 1 ? next + 0.125f : -1.0f;
   }
   return std::move(tensor).value();
+}
+
+// A convolution of what `first` writes, to half as many channels.
+kiln::RunRequest after(const kiln::RunRequest& first) {
+  kiln::Conv2dSpec spec;
+  spec.c = 16, spec.h = 20, spec.w = 20, spec.k = 8, spec.r = 1, spec.s = 1;
+  kiln::RunRequest request;
+  request.name = "mixed";
+  request.spec = spec;
+  request.verify = true;
+  request.tensors = {
+      first.tensors[2], {nullptr, kiln::Constant::create(ramp({8, 16, 1, 1}))}, {ramp({1, 8, 20, 20}), nullptr}};
+  return request;
 }
 
 int fail(const std::string& why) {
@@ -68,5 +82,16 @@ int main(int argc, char** argv) {
   if (!report.status.ok()) return fail(report.status.text());
   std::printf("%s served %s: verified, relative error %.2g of at most %.2g\n", report.device.id.c_str(),
               report.name.c_str(), report.max_rel_error, report.error_bound);
-  return report.verified == true ? 0 : 1;
+  if (report.verified != true) return 1;
+
+  auto recorded = (*runtime)->record({request, after(request)});
+  if (!recorded) return fail(recorded.error().text());
+  for (int frame = 0; frame < 3; ++frame) {
+    for (float& value : request.tensors[0].host->as<float>()) value *= 0.5f;  // the next frame, in the same tensor
+    const kiln::RunReport replayed = (*runtime)->replay(**recorded);
+    if (!replayed.status.ok() || replayed.verified != true) return fail(replayed.status.text());
+  }
+  std::printf("%s replayed %zu convolutions as one job, three times: verified\n", (*recorded)->device().id.c_str(),
+              (*recorded)->jobs());
+  return 0;
 }

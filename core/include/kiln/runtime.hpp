@@ -36,6 +36,8 @@ struct RunRequest {
   std::vector<std::shared_ptr<const HostTensor>> expected;  // user kernels: the reference, one per inout; empty: none
   std::optional<std::chrono::nanoseconds> timeout;          // a run; absent: [executor] timeout
   const std::atomic<bool>* stop = nullptr;                  // true: end between waits, with status unavailable
+  // Of its runs among those of other threads on the same device: unordered does not wait for longer results before it.
+  Completion completion = Completion::ordered;
 };
 
 struct RunReport {
@@ -58,6 +60,31 @@ struct RunReport {
   double max_rel_error = 0;           // max |out − ref| ÷ Σ|w·x|
   double error_bound = 0;
   std::vector<std::string> notes;  // devices set aside, fallbacks: nothing happens in silence
+};
+
+// Requests whose programs were made and whose memory was bound on one device once, for Runtime::replay(). What one of
+// them writes and a later one reads stays on the device in between. Thread-safety: one replay at a time. Ownership:
+// keeps the device, the programs and the tensors; dies before its Runtime.
+class RecordedRequests {
+ public:
+  RecordedRequests(const RecordedRequests&) = delete;
+  RecordedRequests& operator=(const RecordedRequests&) = delete;
+  ~RecordedRequests();
+
+  const DeviceInfo& device() const noexcept;
+  std::size_t jobs() const noexcept;
+  const std::string& selected_because() const noexcept;
+
+ private:
+  friend class Runtime;
+  struct Parts;
+  explicit RecordedRequests(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+struct ReplayTerms {
+  std::optional<std::chrono::nanoseconds> timeout;  // absent: [executor] timeout
+  const std::atomic<bool>* stop = nullptr;          // as RunRequest::stop
 };
 
 struct WarmJob {
@@ -108,6 +135,17 @@ class Runtime {
 
   // Always answers a report; what failed is in its status. unavailable: no device could serve.
   RunReport run(const RunRequest& request);
+
+  // Prepares requests to be run again and again, in their order, as one job. One device serves them all: the one that
+  // is named, else the one that would be chosen for the request with most FLOPs. Each request's `variant` counts, and
+  // its `verify`: such a request is compared after each replay, with what its tensors hold then. invalid_argument names
+  // the request that is amiss: one that asks for repeats, a device, a timeout or a stop of its own, or for a comparison
+  // of what an earlier one reads or a later one writes. unsupported: the executor does not record.
+  Result<std::unique_ptr<RecordedRequests>> record(std::vector<RunRequest> requests, std::string_view device = {});
+  // Runs them with what their tensors hold now. The report is that of one run: figures of all requests together. What
+  // the device did once for each, the first replay does. Neither the selector nor the generator learns from it: it is
+  // no single request's time. device_lost: record anew.
+  RunReport replay(RecordedRequests& recorded, const ReplayTerms& terms = {});
 
   // The selector's numbers for a request, as they would decide now. Opens the devices, runs and counts nothing. The
   // request's tensors are not looked at.

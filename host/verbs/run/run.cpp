@@ -53,6 +53,8 @@ JobOutcome run_job(const JobConfig& job, const Options& options, Runtime& runtim
   request->verify = request->verify || options.verify;
   request->repeat = options.repeat.value_or(1);
   request->stop = &interrupted();
+  // Each job's thread waits for its own; the table is in the order of the file whatever ends first.
+  if (options.jobs > 1) request->completion = Completion::unordered;
   JobOutcome outcome{runtime.run(*request), 0, {}};
   if (outcome.report.first_output_ns != 0) {
     outcome.first_result_ms = static_cast<double>(setup_ns) / 1e6 + ms_between(begun, outcome.report.first_output_ns);

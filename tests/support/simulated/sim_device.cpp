@@ -83,7 +83,8 @@ Status SimDevice::transfer(Engine engine, std::uint64_t bytes) {
     if (is_lost_) return lost();
     ns = rounded(cost.of(static_cast<double>(bytes), 0) * noise());
     std::uint64_t& free = engine_free_ns_[static_cast<std::size_t>(engine)];
-    free = end = std::max(clock_->now(), free) + ns;
+    end = (options_.together ? clock_->now() : std::max(clock_->now(), free)) + ns;
+    free = std::max(free, end);
   }
   if (ns == 0) return {};
   if (clock_->pace() == Pace::real) {

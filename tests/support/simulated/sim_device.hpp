@@ -21,9 +21,10 @@ namespace kiln::support {
 
 struct SimOptions {
   SimModel model;
-  DeviceInfo info;       // of sim_info()
-  bool computes = true;  // false: programs change nothing, and only take their time
-  bool maps = false;     // buffers show their memory: copies are the host's and cost nothing here
+  DeviceInfo info;        // of sim_info()
+  bool computes = true;   // false: programs change nothing, and only take their time
+  bool together = false;  // copies of one direction do not wait for one another, as where the host makes them
+  bool maps = false;      // buffers show their memory: copies are the host's and cost nothing here
   WorkCounters* counters = nullptr;
 };
 

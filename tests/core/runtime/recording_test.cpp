@@ -1,0 +1,207 @@
+// Requests recorded and replayed through the Runtime, and unordered completion of its runs.
+#include "core/runtime/runtime_fixture.hpp"
+
+#include "support/simulated/sim_driver.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <thread>
+
+using namespace kiln;
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// A second convolution, of what the first one writes.
+RunRequest after(const RunRequest& first) {
+  RunRequest request = small_conv2d();
+  auto& spec = std::get<Conv2dSpec>(request.spec);
+  spec.c = 3, spec.k = 2;
+  request.name = "second";
+  request.tensors[0] = first.tensors[2];
+  const auto weights = HostTensor::create(DType::f32, {2, 3, 3, 3}).value();
+  float next = -1;
+  for (float& value : weights->as<float>()) value = next += 0.03f;
+  request.tensors[1].constant = Constant::create(weights);
+  request.tensors[2].host = HostTensor::create(DType::f32, {1, 2, 6, 6}).value();
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("recording: requests are prepared once and replayed as one job, with what their tensors hold then") {
+  RuntimeFixture fixture;
+  Runtime& runtime = fixture.runtime();
+  const RunRequest first = small_conv2d();
+  const RunRequest second = after(first);
+  auto recorded = runtime.record({first, second}, "beta");
+  REQUIRE(recorded);
+  CHECK((*recorded)->jobs() == 2);
+  CHECK((*recorded)->device().id == "beta");
+  CHECK((*recorded)->selected_because() == "asked for");
+  CHECK(runtime.counters().builds == 2);
+  CHECK(fixture.controls("beta").submits == 0);
+
+  for (std::uint64_t replay = 1; replay <= 3; ++replay) {
+    for (float& value : first.tensors[0].host->as<float>()) value += 0.125f;
+    const RunReport report = runtime.replay(**recorded);
+    REQUIRE(report.status.text() == "ok");
+    CHECK(report.verified == true);  // both, against the reference
+    CHECK(report.device.id == "beta");
+    CHECK(report.name == "recording of 2");
+    CHECK(report.variant == "recording of 2");
+    CHECK(report.runs == 1);
+    CHECK(report.keys.size() == 2);
+    CHECK(report.tier == (replay == 1 ? Tier::built : Tier::memory));
+    CHECK(report.flops == Approx(flops(first.spec) + flops(second.spec)));
+    CHECK(report.median.wall_ns > 0);
+    CHECK(fixture.controls("beta").submits == replay);  // all passes in one submission
+  }
+  CHECK(runtime.counters().builds == 2);
+  CHECK(fixture.learned == 0);
+}
+
+TEST_CASE("recording: one device is chosen for all, and another serves where it cannot") {
+  RuntimeFixture fixture;
+  SECTION("chosen") {
+    auto recorded = fixture.runtime().record({small_conv2d(), small_gemm()});
+    REQUIRE(recorded);
+    CHECK_FALSE((*recorded)->selected_because().empty());
+    CHECK(fixture.runtime().replay(**recorded).verified == true);
+  }
+  SECTION("no memory on the first") {
+    fixture.config.device.prefer = "alpha";
+    fixture.controls("alpha").fail_buffers = true;
+    auto recorded = fixture.runtime().record({small_conv2d()});
+    REQUIRE(recorded);
+    CHECK((*recorded)->device().id == "beta");
+    const RunReport report = fixture.runtime().replay(**recorded);
+    CHECK(report.status.text() == "ok");
+    REQUIRE_FALSE(report.notes.empty());
+    CHECK_THAT(report.notes[0], Contains("alpha cannot serve"));
+  }
+  SECTION("and none may") {
+    fixture.config.device.prefer = "alpha";
+    fixture.config.device.fallback = Fallback::never;
+    fixture.controls("alpha").fail_buffers = true;
+    const auto recorded = fixture.runtime().record({small_conv2d()});
+    REQUIRE_FALSE(recorded);
+    CHECK_THAT(recorded.error().message, Contains("never"));
+  }
+}
+
+TEST_CASE("recording: what cannot be recorded is told, with the request that is amiss") {
+  RuntimeFixture fixture;
+  Runtime& runtime = fixture.runtime();
+  const auto error_of = [&](std::vector<RunRequest> requests) {
+    const auto recorded = runtime.record(std::move(requests));
+    REQUIRE_FALSE(recorded);
+    CHECK(recorded.error().code == StatusCode::invalid_argument);
+    return recorded.error().message;
+  };
+  CHECK_THAT(error_of({}), Contains("no requests given"));
+  RunRequest amiss = small_gemm();
+  amiss.repeat = 3;
+  CHECK_THAT(error_of({small_conv2d(), amiss}), Contains("request 1 'product'") && Contains("3 repeats"));
+  amiss = small_gemm();
+  amiss.device = "beta";
+  CHECK_THAT(error_of({amiss}), Contains("device beta"));
+  amiss = small_gemm();
+  amiss.timeout = std::chrono::seconds(1);
+  CHECK_THAT(error_of({amiss}), Contains("those of the replay"));
+  amiss = small_gemm();
+  amiss.tensors.pop_back();
+  CHECK_THAT(error_of({amiss}), Contains("2 tensors given, expected 3"));
+
+  // What is compared is poisoned before the replay and looked at after it.
+  const RunRequest first = small_conv2d();
+  RunRequest reader = after(first);
+  CHECK_THAT(error_of({reader, first}), Contains("request 0 'second'") && Contains("after it writes its tensor input"));
+  reader.verify = false;
+  CHECK_THAT(error_of({reader, first}), Contains("request 1 'small'") && Contains("before it reads its tensor output"));
+  CHECK_THAT(error_of({first, first}), Contains("request 0 'small'") && Contains("after it writes"));
+  RunRequest unverified = first;
+  unverified.verify = false;
+  CHECK(runtime.record({unverified, unverified}));
+}
+
+TEST_CASE("recording: a replay that goes wrong is told, and the next one goes on") {
+  RuntimeFixture fixture;
+  Runtime& runtime = fixture.runtime();
+  auto recorded = runtime.record({small_conv2d()}, "alpha").value();
+  REQUIRE(runtime.replay(*recorded).status.text() == "ok");
+  support::FixtureControls& alpha = fixture.controls("alpha");
+  SECTION("a wrong result") {
+    alpha.wrong_at = 2;
+    const RunReport wrong = runtime.replay(*recorded);
+    CHECK(wrong.status.code == StatusCode::internal);
+    CHECK_THAT(wrong.status.message, Contains("request 'small'") && Contains("differs from the reference"));
+    CHECK(wrong.runs == 0);
+    CHECK(runtime.replay(*recorded).verified == true);
+  }
+  SECTION("late, and in flight still") {
+    alpha.run.close();
+    const RunReport late = runtime.replay(*recorded, {std::chrono::milliseconds(20), nullptr});
+    CHECK(late.status.code == StatusCode::timeout);
+    const RunReport busy = runtime.replay(*recorded);
+    CHECK(busy.status.code == StatusCode::invalid_argument);
+    CHECK_THAT(busy.status.message, Contains("in flight still"));
+    alpha.run.open();
+  }
+  SECTION("stopped") {
+    alpha.run.close();
+    std::atomic<bool> stop{true};
+    const RunReport stopped = runtime.replay(*recorded, {std::nullopt, &stop});
+    CHECK(stopped.status.code == StatusCode::unavailable);
+    alpha.run.open();
+  }
+  SECTION("the device is lost") {
+    alpha.lost = true;
+    const RunReport lost = runtime.replay(*recorded);
+    CHECK(lost.status.code == StatusCode::device_lost);
+    REQUIRE(lost.notes.size() == 1);
+    CHECK_THAT(lost.notes[0], Contains("alpha was lost (set aside"));
+    CHECK(runtime.run(small_conv2d()).device.id == "beta");
+  }
+}
+
+TEST_CASE("unordered runs: a small job does not wait for the long result of another thread's") {
+  // By the host's clock: 1 MiB takes 1 s to come back, the small one's output next to nothing.
+  RuntimeFixture fixture;
+  for (const char* other : {"alpha", "beta"}) {
+    fixture.options(other).info.usable = false;
+    fixture.options(other).info.why_not = "not part of this test";
+  }
+  support::SimOptions device;
+  device.info = support::sim_info("simulated:0");
+  device.computes = false;
+  device.together = true;
+  device.model.readback.byte_ns = 1e9 / (1 << 20);
+  REQUIRE(fixture.registry
+              .add_driver("test", "simulated",
+                          [device](const DriverContext&) {
+                            return Result<std::unique_ptr<Driver>>(std::make_unique<support::SimDriver>(
+                                std::vector<support::SimOptions>{device}, support::Pace::real));
+                          })
+              .ok());
+  fixture.config.device.prefer = "simulated:0";
+  RunRequest small = small_conv2d();
+  small.verify = false;
+  RunRequest large = small;
+  auto& spec = std::get<Conv2dSpec>(large.spec);
+  spec.h = spec.w = 296;
+  large.tensors[0].host = HostTensor::create(DType::f32, {1, 4, 296, 296}).value();
+  large.tensors[2].host = HostTensor::create(DType::f32, {1, 3, 296, 296}).value();
+  Runtime& runtime = fixture.runtime();
+  REQUIRE(runtime.run(small).status.text() == "ok");
+  std::atomic<bool> large_is_back{false};
+  std::jthread other([&] {
+    CHECK(runtime.run(large).status.text() == "ok");
+    large_is_back = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // upload and dispatch cost it nothing
+  small.completion = Completion::unordered;
+  REQUIRE(runtime.run(small).status.text() == "ok");
+  CHECK_FALSE(large_is_back);
+}
