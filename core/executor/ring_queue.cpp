@@ -23,13 +23,15 @@ constexpr microseconds least_slice{200};
 constexpr milliseconds most_slice{5};
 constexpr milliseconds apart_slice{100};  // of a thread that has nothing else to look at
 
+constexpr std::chrono::hours scheduled_slice{1};  // where hooks decide when it is over
+
 constexpr std::chrono::seconds sweep_interval{1};  // of Constants that went while the queue was idle
 
 }  // namespace
 
 Result<std::shared_ptr<RingQueue>> RingQueue::start(std::shared_ptr<Device> device, const ExecutorContext& context,
-                                                    std::shared_ptr<CompletionBell> bell) {
-  std::shared_ptr<RingQueue> queue(new RingQueue(std::move(device), context, std::move(bell)));
+                                                    std::shared_ptr<CompletionBell> bell, SchedulingHooks* hooks) {
+  std::shared_ptr<RingQueue> queue(new RingQueue(std::move(device), context, std::move(bell), hooks));
   if (Status status = queue->start_thread(&RingQueue::serve_submit); !status.ok()) {
     return status.within(queue->name() + ": no submit thread");
   }
@@ -37,17 +39,45 @@ Result<std::shared_ptr<RingQueue>> RingQueue::start(std::shared_ptr<Device> devi
 }
 
 RingQueue::RingQueue(std::shared_ptr<Device> device, const ExecutorContext& context,
-                     std::shared_ptr<CompletionBell> bell)
-    : pipeline_(device, context), bell_(std::move(bell)), wraps_(device->info().wraps_host_memory) {}
+                     std::shared_ptr<CompletionBell> bell, SchedulingHooks* hooks)
+    : pipeline_(device, context), bell_(std::move(bell)), hooks_(hooks), wraps_(device->info().wraps_host_memory) {}
+
+template <class Ready>
+void RingQueue::sleep(std::condition_variable& place, std::unique_lock<std::mutex>& lock, Ready ready) {
+  if (hooks_ == nullptr) return place.wait(lock, ready);
+  while (!ready()) hooks_->sleep(&place, lock);
+}
+
+template <class Ready>
+void RingQueue::sleep_until(std::condition_variable& place, std::unique_lock<std::mutex>& lock, Deadline deadline,
+                            Ready ready) {
+  // An endless deadline is not handed to wait_until: its conversion to the condition's clock could overflow.
+  if (hooks_ != nullptr || deadline.at == Deadline::never().at) return sleep(place, lock, ready);
+  place.wait_until(lock, deadline.at, ready);
+}
+
+void RingQueue::wake_one(std::condition_variable& place) noexcept {
+  if (hooks_ == nullptr) return place.notify_one();
+  hooks_->wake(&place, SchedulingHooks::Whom::one);
+}
+
+void RingQueue::wake_all(std::condition_variable& place) noexcept {
+  if (hooks_ == nullptr) return place.notify_all();
+  hooks_->wake(&place, SchedulingHooks::Whom::all);
+}
 
 Status RingQueue::start_thread(void (RingQueue::*serve)()) {
   const std::lock_guard lock(pipeline_.mutex());
   if (!threads_.empty() && running_ == 0) return unavailable("the queue has ended");
   try {
     threads_.reserve(lane_count);
+    if (hooks_ != nullptr) hooks_->start();
     threads_.emplace_back([queue = shared_from_this(), serve] {
+      SchedulingHooks* const hooks = queue->hooks_;
+      if (hooks != nullptr) hooks->begin();
       ((*queue).*serve)();
       queue->leave();
+      if (hooks != nullptr) hooks->end();
     });
     ++running_;
   } catch (const std::system_error& error) {
@@ -69,15 +99,12 @@ Result<std::uint64_t> RingQueue::submit(Job job, Deadline deadline, std::uint64_
   bool upload_apart = false;
   bool retire_apart = false;
   bool beside_apart = false;
+  step();
   {
     std::unique_lock lock(pipeline_.mutex());
     Slot* slot = nullptr;
     const auto decided = [&] { return !pipeline_.refusal().ok() || (slot = pipeline_.take_free()) != nullptr; };
-    if (deadline.at == Deadline::never().at) {
-      slot_free_.wait(lock, decided);
-    } else {
-      slot_free_.wait_until(lock, deadline.at, decided);
-    }
+    sleep_until(slot_free_, lock, deadline, decided);
     if (!pipeline_.refusal().ok()) return pipeline_.refusal();
     if (slot == nullptr) {
       return timed_out(name() + ": no slot came free before the job's deadline; " + std::to_string(pipeline_.depth()) +
@@ -88,6 +115,7 @@ Result<std::uint64_t> RingQueue::submit(Job job, Deadline deadline, std::uint64_
     retire_apart = slot->readback_apart;
     beside_apart = retire_apart && !slot->ordered;
   }
+  step();
   if (upload_apart || retire_apart) start_apart(upload_apart, retire_apart, beside_apart);
   tell(wake);
   return value;
@@ -111,7 +139,9 @@ Result<Measurement> RingQueue::wait(std::uint64_t value, Deadline deadline) {
 
 Status RingQueue::cancel(std::uint64_t value) {
   Wake wake;
+  step();
   Status status = pipeline_.cancel(value, wake);
+  step();
   tell(wake);
   bell_->ring();
   return status;
@@ -120,12 +150,13 @@ Status RingQueue::cancel(std::uint64_t value) {
 // Notifications of a thread that does not sleep cost next to nothing.
 void RingQueue::tell(const Wake& wake) {
   news_.fetch_add(1, std::memory_order_acq_rel);
+  step();
   const bool all = stopping_.load(std::memory_order_acquire) || pipeline_.lost();
-  work_.notify_one();
+  wake_one(work_);
   for (const Lane lane : {Lane::upload, Lane::retire, Lane::beside}) {
-    if (all || wake.lane(lane)) apart_[index_of(lane)].notify_one();
+    if (all || wake.lane(lane)) wake_one(apart_[index_of(lane)]);
   }
-  if (all || wake.submitter) slot_free_.notify_all();
+  if (all || wake.submitter) wake_all(slot_free_);
 }
 
 void RingQueue::request_stop() {
@@ -134,17 +165,14 @@ void RingQueue::request_stop() {
     const std::lock_guard lock(pipeline_.mutex());
     stopping_.store(true, std::memory_order_release);
   }
+  step();
   tell({});
 }
 
 bool RingQueue::stop(Deadline deadline) {
   std::unique_lock lock(pipeline_.mutex());
   const auto over = [&] { return has_ended_; };
-  if (deadline.at == Deadline::never().at) {
-    ended_.wait(lock, over);
-  } else {
-    ended_.wait_until(lock, deadline.at, over);
-  }
+  sleep_until(ended_, lock, deadline, over);
   const bool finished = has_ended_;
   lock.unlock();
   if (!finished) pipeline_.abandon();
@@ -168,8 +196,10 @@ std::optional<bool> RingQueue::own(Lane lane) const noexcept {
 }
 
 bool RingQueue::advance(Lane lane, std::optional<bool> apart) {
+  step();
   Claim claim = pipeline_.begin(lane, apart);
   if (!claim) return false;
+  step();
   if (lane == Lane::upload) {
     pipeline_.upload(claim);
   } else if (lane == Lane::dispatch) {
@@ -178,15 +208,25 @@ bool RingQueue::advance(Lane lane, std::optional<bool> apart) {
     put_back(claim);
     return false;
   }
-  tell(pipeline_.end(claim));
-  bell_->ring();
+  finish(claim);
   return true;
+}
+
+void RingQueue::finish(Claim& claim) {
+  step();
+  const Wake wake = pipeline_.end(claim);
+  step();
+  tell(wake);
+  bell_->ring();
 }
 
 // A lane's own thread may have been started while the submit thread held the claim: it found nothing and sleeps, and
 // what comes back here is no longer the submit thread's to take.
 void RingQueue::put_back(Claim& claim) {
-  if (pipeline_.put_back(claim)) apart_[index_of(claim.lane)].notify_one();
+  step();
+  const bool for_another = pipeline_.put_back(claim);
+  step();
+  if (for_another) wake_one(apart_[index_of(claim.lane)]);
 }
 
 void RingQueue::serve_submit() {
@@ -206,21 +246,23 @@ void RingQueue::serve_submit() {
 // Until the oldest job has finished, or there is something else to do. false: no job is this thread's to wait for.
 bool RingQueue::await_device(std::uint64_t seen) {
   Claim claim = pipeline_.begin(Lane::retire, own(Lane::retire));
+  step();
   if (!claim && may_overtake()) claim = pipeline_.begin(Lane::beside, false);
   if (!claim) return false;
   const Clock::time_point since = Clock::now();
   std::chrono::nanoseconds slice = least_slice;
   bool finished = false;
   const auto news = [&] { return news_.load(std::memory_order_acquire) != seen; };
-  while (!news() && !(finished = pipeline_.retire(claim, Deadline::after(slice)))) {
+  step();
+  while (!news() &&
+         !(finished = pipeline_.retire(claim, Deadline::after(hooks_ != nullptr ? scheduled_slice : slice)))) {
     slice = std::clamp<std::chrono::nanoseconds>((Clock::now() - since) / 4, least_slice, most_slice);
   }
   if (!finished) {
     put_back(claim);
     return true;
   }
-  tell(pipeline_.end(claim));
-  bell_->ring();
+  finish(claim);
   return true;
 }
 
@@ -241,13 +283,10 @@ bool RingQueue::await_work() {
   }
   if (spin_until(spin(thread_spin), [&] { return news_.load(std::memory_order_acquire) != seen; })) return true;
   for (;;) {
+    step();
     const bool left = pipeline_.sweep();
     std::unique_lock lock(pipeline_.mutex());
-    if (left) {
-      work_.wait_for(lock, sweep_interval, something);
-    } else {
-      work_.wait(lock, something);
-    }
+    sleep_until(work_, lock, left ? Deadline::after(sweep_interval) : Deadline::never(), something);
     if (something()) return !ending();
   }
 }
@@ -257,25 +296,27 @@ void RingQueue::serve_apart(Lane lane) {
     {
       std::unique_lock lock(pipeline_.mutex());
       const auto its = [&] { return pipeline_.ready(lane) && pipeline_.next_is_apart(lane); };
-      apart_[index_of(lane)].wait(lock, [&] { return its() || ending(); });
+      sleep(apart_[index_of(lane)], lock, [&] { return its() || ending(); });
       if (!its()) return;
     }
+    step();
     pipeline_.park_if_abandoned();
     Claim claim = pipeline_.begin(lane, true);
     if (!claim) continue;
+    step();
     if (lane == Lane::upload) {
       pipeline_.upload(claim);
     } else {
-      while (!pipeline_.retire(claim, Deadline::after(apart_slice))) {
+      while (!pipeline_.retire(claim, Deadline::after(hooks_ != nullptr ? scheduled_slice : apart_slice))) {
       }
     }
-    tell(pipeline_.end(claim));
-    bell_->ring();
+    finish(claim);
   }
 }
 
 // Everything that belongs to the device goes with the last thread, before stop() answers.
 void RingQueue::leave() {
+  step();
   {
     const std::lock_guard lock(pipeline_.mutex());
     if (--running_ != 0) return;
@@ -285,7 +326,7 @@ void RingQueue::leave() {
     const std::lock_guard lock(pipeline_.mutex());
     has_ended_ = true;
   }
-  ended_.notify_all();
+  wake_all(ended_);  // stop() joins this thread: nobody may go on before it has ended
 }
 
 }  // namespace kiln::executor

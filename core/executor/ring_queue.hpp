@@ -3,14 +3,15 @@
 //
 // The submit thread does everything itself for jobs whose copies are shorter than handing them over would be; the other
 // threads are started by the first job that is longer. While one of them takes a long result, the submit thread takes
-// a short one behind it that need not keep its order, and a thread more a long one. Thread-safety: every method from any thread; stop() once.
-// Ownership: shared between the executor and the threads.
+// a short one behind it that need not keep its order, and a thread more a long one. Thread-safety: every method from
+// any thread; stop() once. Ownership: shared between the executor and the threads.
 //
 // Work that never ends: when stop() gives up on it, the threads are detached and sleep for ever, and keep the slots,
 // tensors, programs and the device alive: memory that a device may still write is leaked, never freed.
 #pragma once
 
 #include "executor/completion_bell.hpp"
+#include "executor/scheduling_hooks.hpp"
 #include "executor/slot_pipeline.hpp"
 
 #include <atomic>
@@ -22,9 +23,11 @@ namespace kiln::executor {
 
 class RingQueue : public std::enable_shared_from_this<RingQueue> {
  public:
-  // unavailable: no thread could be started.
+  // unavailable: no thread could be started. hooks: null leaves the schedule to the system; with them every thread that
+  // calls a method but wait() is one of theirs.
   static Result<std::shared_ptr<RingQueue>> start(std::shared_ptr<Device> device, const ExecutorContext& context,
-                                                  std::shared_ptr<CompletionBell> bell);
+                                                  std::shared_ptr<CompletionBell> bell,
+                                                  SchedulingHooks* hooks = nullptr);
 
   // REQUIRES: what is submitted was checked, and is for this queue's device.
   Result<std::uint64_t> submit(Job job, Deadline deadline, std::uint64_t entered_ns);
@@ -45,7 +48,8 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   const std::string& name() const noexcept { return pipeline_.name(); }
 
  private:
-  RingQueue(std::shared_ptr<Device> device, const ExecutorContext& context, std::shared_ptr<CompletionBell> bell);
+  RingQueue(std::shared_ptr<Device> device, const ExecutorContext& context, std::shared_ptr<CompletionBell> bell,
+            SchedulingHooks* hooks);
 
   Status start_thread(void (RingQueue::*serve)());
   void serve_submit();
@@ -57,6 +61,7 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   std::optional<bool> own(Lane lane) const noexcept;
   void start_apart(bool upload, bool retire, bool beside);
   void put_back(Claim& claim);
+  void finish(Claim& claim);
   // The submit thread, a short result: there is somebody else who takes long ones.
   bool may_overtake() const noexcept { return has_thread_[index_of(Lane::retire)].load(std::memory_order_acquire); }
   bool await_device(std::uint64_t seen);
@@ -66,8 +71,20 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   bool ending() const;  // REQUIRES: the pipeline's mutex is held
   std::chrono::nanoseconds spin(std::chrono::nanoseconds longest) const noexcept;
 
+  // How the threads wait for and wake one another: every wait and every wake-up goes through these.
+  void step() const noexcept {
+    if (hooks_ != nullptr) hooks_->step();
+  }
+  template <class Ready>
+  void sleep(std::condition_variable& place, std::unique_lock<std::mutex>& lock, Ready ready);
+  template <class Ready>
+  void sleep_until(std::condition_variable& place, std::unique_lock<std::mutex>& lock, Deadline deadline, Ready ready);
+  void wake_one(std::condition_variable& place) noexcept;
+  void wake_all(std::condition_variable& place) noexcept;
+
   SlotPipeline pipeline_;
   const std::shared_ptr<CompletionBell> bell_;
+  SchedulingHooks* const hooks_;
   const bool wraps_;
 
   std::condition_variable slot_free_;

@@ -54,9 +54,10 @@ void SteppedDevice::work() {
   ++worked_;
 }
 
-Result<FenceResult> SteppedDevice::wait(std::uint64_t value, Deadline) noexcept {
+Result<FenceResult> SteppedDevice::wait(std::uint64_t value, Deadline deadline) noexcept {
+  if (value == 0 || value > submitted_) return lost_ ? gone() : not_found("never submitted");
+  if (patience && !deadline.passed()) patience([&] { return lost_ || worked_ >= value; });
   if (lost_) return gone();
-  if (value == 0 || value > submitted_) return not_found("never submitted");
   if (value > worked_) return timed_out("still running");
   if (!taken_.insert(value).second) return not_found("taken already");
   return FenceResult{each_ns_, 0};

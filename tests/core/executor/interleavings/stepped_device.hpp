@@ -1,10 +1,11 @@
 // SteppedDevice: works only when told to, one dispatch at a time, and keeps every promise of a Device.
 //
-// Thread-safety: one thread. Ownership: programs and buffers of what was submitted outlive its work.
+// Thread-safety: one thread at a time. Ownership: programs and buffers of what was submitted outlive its work.
 #pragma once
 
 #include "core/executor/synthetic_device.hpp"
 
+#include <functional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -33,6 +34,9 @@ class SteppedDevice final : public Device {
 
   // No time but that of being asked: whether a copy counts as long is not the machine's to say.
   std::uint64_t clock_ns() const noexcept override { return clock_ += look_ns_; }
+
+  // How wait() waits: until `done`, or until it gives up. Unset: it does not.
+  std::function<void(const std::function<bool()>& done)> patience;
 
   bool can_work() const { return worked_ < submitted_ && !lost_; }
   void work();
