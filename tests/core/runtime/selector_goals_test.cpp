@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <random>
@@ -120,6 +121,47 @@ TEST_CASE("selector on devices: right after 8 visits, little regret, little expl
   CHECK(share >= 0.95);
   WARN(devices << " devices: " << 100 * share << " % right, regret at most " << 100 * worst_regret
                << " %, exploring at most " << 100 * most_explored << " %");
+}
+
+TEST_CASE(
+    "selector on devices: shapes that were never run are expected within a quarter, and served by the right one") {
+  const std::size_t devices = GENERATE(2u, 3u, 4u);
+  CAPTURE(devices);
+  double worst_error = 0, worst_slower = 0;
+  for (std::uint64_t seed = 0; seed < seeds(5, 100); ++seed) {
+    CAPTURE(seed);
+    VirtualFleet fleet(drawn_models(devices, noise, seed), 64);
+    std::vector<std::size_t> order(fleet.shapes());
+    std::iota(order.begin(), order.end(), 0);
+    std::mt19937_64 random(seed);
+    std::shuffle(order.begin(), order.end(), random);
+    const std::size_t seen = order.size() * 3 / 4;
+    for (std::size_t i = 0; i < seen; ++i) {
+      for (std::size_t d = 0; d < devices; ++d) {
+        for (int run = 0; run < 4; ++run) (void)fleet.serve(order[i], "simulated:" + std::to_string(d));
+      }
+    }
+    std::vector<double> errors;
+    double chosen_ns = 0, best_ns = 0;
+    for (std::size_t i = seen; i < order.size(); ++i) {
+      const Explanation explained = fleet.explain_hurried(order[i]);
+      for (std::size_t d = 0; d < devices; ++d) {
+        CHECK(explained.candidates[d].runs == 0);
+        const double expected_ns = explained.candidates[d].run_ns + explained.candidates[d].transfer_ns;
+        errors.push_back(std::abs(expected_ns / fleet.truth_ns(order[i], d) - 1));
+      }
+      chosen_ns += fleet.truth_ns(order[i], explained.choice.candidate);
+      best_ns += fleet.truth_ns(order[i], fleet.best(order[i]));
+    }
+    const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
+    std::nth_element(errors.begin(), middle, errors.end());
+    CHECK(*middle <= 0.25);
+    CHECK(chosen_ns / best_ns - 1 <= 0.10);
+    worst_error = std::max(worst_error, *middle);
+    worst_slower = std::max(worst_slower, chosen_ns / best_ns - 1);
+  }
+  WARN(devices << " devices: median error at most " << 100 * worst_error << " %, slower than the best by at most "
+               << 100 * worst_slower << " %");
 }
 
 TEST_CASE("selector on devices: a threefold slow-down is noticed within 12 jobs of the device, its end within 30") {

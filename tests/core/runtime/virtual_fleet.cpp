@@ -101,6 +101,12 @@ RunReport VirtualFleet::serve(std::size_t shape, const std::string& device) {
   return report;
 }
 
+Explanation VirtualFleet::explain_hurried(std::size_t shape) {
+  RunRequest hurried = requests_[shape];
+  hurried.timeout = std::chrono::hours(1);
+  return fixture_.runtime().explain(hurried).value();
+}
+
 double VirtualFleet::truth_ns(std::size_t shape, std::size_t device) const {
   const RunRequest& request = requests_[shape];
   const support::SimModel& model = models_[device];

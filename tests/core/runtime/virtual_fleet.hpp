@@ -30,6 +30,8 @@ class VirtualFleet {
   // One job of the shape; device: empty leaves it to the selector. Throws what the runtime says where it fails.
   RunReport serve(std::size_t shape, const std::string& device = {});
   Explanation explain(std::size_t shape) { return fixture_.runtime().explain(requests_[shape]).value(); }
+  // Of a job with a deadline, which pays for no look.
+  Explanation explain_hurried(std::size_t shape);
 
   // Without noise, and without what a device does once.
   double truth_ns(std::size_t shape, std::size_t device) const;

@@ -188,6 +188,7 @@ TEST_CASE("hand-over: likewise two jobs with twice as many delays", "[executor][
   handed.slots = 1;
   handed.long_copies = GENERATE(false, true);
   handed.slow_device = GENERATE(false, true);
+  if (!(handed.long_copies && handed.slow_device) && !is_long()) return;
   const Explored explored = explore(handed, is_sanitized ? 1 : 2);
   CHECK(explored.runs > 20);
   WARN("two jobs, one slot, long copies " << handed.long_copies << ", slow device " << handed.slow_device << ": "
