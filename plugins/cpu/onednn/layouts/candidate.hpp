@@ -15,6 +15,9 @@
 
 namespace kiln::cpu {
 
+// Up to here one thread is about done before several have met: its way is worth a candidate beside those in tiles.
+inline constexpr double small_flops = 1e6;
+
 class Candidate {
  public:
   // REQUIRES: tiles is not empty; each was made by a thread that is set to work alone (omp_alone.hpp).

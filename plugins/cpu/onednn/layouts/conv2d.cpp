@@ -25,9 +25,6 @@ constexpr Way narrow_ways[] = {
     {"any", Tag::any, Tag::any}, {"any", Tag::any, Tag::any, 1}, {"nChw8c", Tag::nChw8c, Tag::nChw8c}};
 constexpr Way winograd_ways[] = {{"winograd", Tag::any, Tag::any, 0, dnnl::algorithm::convolution_winograd}};
 
-// Up to here one thread may be done before several have met.
-constexpr double small_flops = 4e6;
-
 bool is_plain_product(const Conv2dSpec& spec) {
   return spec.groups == 1 && spec.r == 1 && spec.s == 1 && spec.pad_y == 0 && spec.pad_x == 0 && spec.stride_y == 1 &&
          spec.stride_x == 1;

@@ -21,8 +21,6 @@ constexpr std::int64_t row_unit = 4;
 constexpr std::int64_t column_unit = 64;
 // Fewer rows than that for each thread make the library read B more often than it computes with it.
 constexpr std::int64_t few_rows = 16;
-// Up to here one thread is about done before several have met.
-constexpr double small_flops = 1e6;
 
 // packed: B in the layout that the library likes best. plain: B as it lies. inner_product: the same product as a fully
 // connected layer, for which oneDNN has other code.
@@ -179,14 +177,17 @@ std::vector<Candidate> gemm_candidates(const GemmSpec& spec, const dnnl::engine&
   if (threads == 1 || flops(spec) <= small_flops) collector.add(alone);
   if (threads > 1) {
     const bool rows_first = spec.m >= few_rows * threads;
-    for (const bool rows : {rows_first, !rows_first}) {
-      const Blocks blocks = blocks_of(spec, rows, threads);
-      if (blocks.size() > 1) collector.add(blocks);
-    }
+    const Blocks blocks = blocks_of(spec, rows_first, threads);
+    const Blocks others = blocks_of(spec, !rows_first, threads);
     // Smaller ones, of which a thread that is held up leaves some to the others.
     const Blocks smaller = blocks_of(spec, rows_first, std::int64_t{2} * threads);
-    if (smaller.size() > 1) collector.add(Form::packed, smaller);
-    if (smaller.size() > 1) collector.add(Form::plain, smaller);
+    // For columns of B as it lies the library makes code when it first runs, which takes most of the time that a choice
+    // has: so that comes last.
+    for (const Form form : {Form::packed, Form::inner_product, Form::plain}) {
+      for (const Blocks* shared : {&blocks, &others, &smaller}) {
+        if (shared->size() > 1) collector.add(form, *shared);
+      }
+    }
   }
   if (collector.empty()) collector.add(alone);
   if (collector.empty()) {
