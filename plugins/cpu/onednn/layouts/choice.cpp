@@ -20,8 +20,9 @@ std::uint64_t lower_median(std::vector<std::uint64_t>& times) {
   return *middle;
 }
 
-// A candidate's first run also pays for cold code, page faults and sleeping threads: of one that is over within this
-// share of the budget the second counts.
+// A candidate's first run also pays for cold code, page faults and sleeping threads, and its first in each turn for
+// operands that the others have driven out of the caches. Of one that is over within this share of the budget the second
+// counts.
 constexpr std::uint64_t brief_share = 20;
 
 // How far behind the fastest a candidate may be after so many turns. A first run that was not brief counts with all
@@ -50,7 +51,7 @@ Choice choose_fastest(std::size_t candidates, std::chrono::nanoseconds budget,
       if (spent_ns >= (turn == 1 ? first_turn * most_ns : most_ns) && spent_ns != 0) return choice;
       std::uint64_t took = run(candidate);
       spent_ns += took;
-      if (turn == 1 && took <= most_ns / brief_share) {
+      if (took <= most_ns / brief_share) {
         took = run(candidate);
         spent_ns += took;
       }
