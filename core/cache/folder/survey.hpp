@@ -35,8 +35,8 @@ struct Survey {
 
 enum class Sweep : std::uint8_t { invalid = 0, no, yes };
 
-// yes: temporary files older than ten minutes, which a killed process left, and programs that were set aside more than
-// a week ago are removed on the way.
+// yes: temporary files older than ten minutes, which a killed process left in a device folder or beside one, and
+// programs that were set aside more than a week ago are removed on the way.
 Survey survey(int root, Sweep sweep);
 
 // Removes least recently used entries until at most `bytes` are left; answers how many were removed. At most 4096 go in
