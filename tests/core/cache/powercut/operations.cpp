@@ -24,7 +24,7 @@ std::uint64_t head_of(const Operation& operation) {
   return end >= operation.at + operation.bytes.size() ? 0 : end - operation.at;
 }
 
-void write(FolderImage& image, const Operation& operation, Fate fate) {
+void apply_write(FolderImage& image, const Operation& operation, Fate fate) {
   const std::string_view bytes = operation.bytes;
   const std::uint64_t head = head_of(operation), end = operation.at + bytes.size();
   if (fate != Fate::head_short && image.bytes_of(operation.node).size() < end) image.resize(operation.node, end);
@@ -41,7 +41,7 @@ void write(FolderImage& image, const Operation& operation, Fate fate) {
   }
 }
 
-void move(FolderImage& image, const Operation& operation, Fate fate) {
+void apply_move(FolderImage& image, const Operation& operation, Fate fate) {
   if (fate != Fate::both_names) image.forget(operation.folder, operation.name);
   if (fate != Fate::no_name) image.name(operation.to_folder, operation.to_name, operation.node);
 }
@@ -129,11 +129,11 @@ void apply(FolderImage& image, const Operation& operation, Fate fate) {
     case Change::linked:
       return image.name(operation.to_folder, operation.to_name, operation.node);
     case Change::written:
-      return write(image, operation, fate);
+      return apply_write(image, operation, fate);
     case Change::cut:
       return image.resize(operation.node, operation.at);
     case Change::moved:
-      return move(image, operation, fate);
+      return apply_move(image, operation, fate);
     case Change::removed:
       return image.forget(operation.folder, operation.name);
     case Change::flushed:

@@ -2,6 +2,7 @@
 // built as a cut may leave it. A cache serves from each such folder what is whole, counts what is not, and goes on.
 #include "core/cache/in_child.hpp"
 #include "core/cache/powercut/crash_states.hpp"
+#include "core/cache/powercut/recording.hpp"
 #include "core/cache/powercut/recovery.hpp"
 #include "core/cache/workplace.hpp"
 #include "support/test_length.hpp"
@@ -126,33 +127,17 @@ const std::array scenarios{
     Scenario{"a process had died, and others have to go", First::asked_for, die_loading, over_the_bound},
 };
 
-struct Recorded {
-  FolderImage before;
-  std::vector<Operation> operations;
-  std::string why_not, wrong;
-};
-
-Recorded record(const Scenario& scenario) {
+Recording record_scenario(const Scenario& scenario) {
   const TemporaryFolder place;
   Machine machine;
   machine.config = config_below(place.path());
   scenario.before(machine);
-  Recorded recorded;
-  recorded.before = FolderImage::of(place.path());
-  const WriteLog log = record_writes(place.path(), [&]() -> std::string {
+  return record(place.path(), [&]() -> std::string {
     Machine working;
     working.config = machine.config;
     scenario.work(working);
     return {};
   });
-  recorded.why_not = log.why_not;
-  recorded.wrong = log.wrong;
-  if (!log.why_not.empty() || !log.wrong.empty()) return recorded;
-  recorded.operations = operations_of(recorded.before, log.calls);
-  FolderImage after = recorded.before;
-  for (const Operation& operation : recorded.operations) apply(after, operation, Fate::kept);
-  if (after.fingerprint() != FolderImage::of(place.path()).fingerprint()) recorded.wrong = "the log is not whole";
-  return recorded;
 }
 
 Exploration how_far() {
@@ -163,7 +148,7 @@ Exploration how_far() {
 }
 
 void meet(const Scenario& scenario) {
-  const Recorded recorded = record(scenario);
+  const Recording recorded = record_scenario(scenario);
   if (!recorded.why_not.empty()) {
     WARN("skipped: " << recorded.why_not);
     return;
