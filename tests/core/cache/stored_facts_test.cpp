@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -235,6 +236,23 @@ TEST_CASE("cache::stored_facts: the manifest says in words whose folder it is") 
   CHECK(manifest["driver"] == "Synthetic 1.0");
   CHECK(manifest["kind"] == "software");
   CHECK(manifest["driver_identity"][0] == nlohmann::json::array({"version", "1.0"}));
+}
+
+TEST_CASE("cache::stored_facts: a manifest that a power cut damaged is written anew, another version's stays") {
+  Workplace place;
+  SyntheticDevice device;
+  REQUIRE(acquire(*place.open(), "one", device));
+  const auto file = place.named("manifest.json").at(0);
+  const auto manifest = contents(file);
+  for (const std::size_t zeros : {std::size_t{0}, manifest.size()}) {
+    overwrite(file, std::vector<std::byte>(zeros));
+    REQUIRE(acquire(*place.open(), "after " + std::to_string(zeros) + " zeros", device)->tier == Tier::built);
+    CHECK(contents(file) == manifest);
+  }
+  const std::string_view other = R"({"driver_fields": "00", "schema": 9})";
+  overwrite(file, std::as_bytes(std::span(other)));
+  REQUIRE(acquire(*place.open(), "two", device));
+  CHECK(std::ranges::equal(contents(file), std::as_bytes(std::span(other))));
 }
 
 TEST_CASE("cache::stored_facts: files and folders are their owner's alone") {

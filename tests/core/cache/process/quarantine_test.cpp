@@ -70,6 +70,18 @@ TEST_CASE("cache::quarantine: said once, when it begins") {
   CHECK(s.log.warnings().size() == 1);
 }
 
+TEST_CASE("cache::quarantine: an entry that a power cut left under both names is set aside all the same") {
+  Stored s;
+  CHECK(s.asked_for("one").signal == SIGSEGV);
+  auto aside = s.file;
+  std::filesystem::create_hard_link(s.file, aside.replace_extension(".quarantined"));
+  const ChildEnd end = s.asked_for("one");
+  CHECK(end.signal == 0);
+  CHECK(end.said == "");
+  CHECK(s.files(".bin").empty());
+  CHECK(s.files(".quarantined").size() == 1);
+}
+
 TEST_CASE("cache::quarantine: the others are served as before, and nobody is quarantined by a death elsewhere") {
   Stored s;
   REQUIRE(acquire(*s.open(), "two", s.device));
