@@ -39,7 +39,7 @@ class Recovery {
   // programs: all that anybody asked for. before: sound.
   Recovery(std::vector<TestProgram> programs, const FolderImage& before, std::span<const Operation> operations);
 
-  // What is wrong with what becomes of the state, or nothing. Nothing of it may change on disk before `changed_s`.
+  // What is wrong with what becomes of the state, or nothing. First: what is done with it at first.
   std::string check(const FolderImage& state, First first);
 
   double longest_ms() const noexcept { return longest_ms_; }  // from opening the cache to its first answer
