@@ -91,6 +91,9 @@ struct Runtime::Parts {
   Result<std::vector<KeptProgram>> programs_of(const std::vector<WarmJob>& jobs, const Device& device);
   Result<PlannedPrograms> acquire(const KeyedPlan& keyed, Device& device);
   Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);
+  // A job that ended, as the metrics tell it.
+  void count(const RunReport& report);
+  std::string metrics_text() const;
   // Chooses, prepares and runs, on another device where one cannot serve.
   RunReport serve(const RunRequest& request);
   Result<Measurement> run_once(const RunRequest& request, const Service& service, bool poisoned, Deadline deadline);

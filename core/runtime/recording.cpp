@@ -160,6 +160,8 @@ RunReport Runtime::replay(RecordedRequests& recorded, const ReplayTerms& terms) 
   const BackgroundWarming::Job job(parts_->warming.get());
   RunReport report = recorded.parts_->report;
   report.status = parts_->replay(*recorded.parts_, terms, report);
+  if (report.status.ok()) parts_->metrics.ran(report.device.id, report.op, report.median);
+  parts_->count(report);
   // The programs were there before this replay began.
   recorded.parts_->report.build_ns = 0;
   recorded.parts_->report.tier = Tier::memory;

@@ -45,7 +45,7 @@ Status above_roof(const RunRequest& request, const DeviceInfo& device, const Mea
 
 Runtime::Runtime(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Runtime::~Runtime() {
-  parts_->metrics_file.write([this] { return metrics(); });
+  parts_->metrics_file.write([this] { return parts_->metrics_text(); });
 }
 
 Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Registry& registry, Log log,
@@ -89,10 +89,16 @@ RunReport Runtime::run(const RunRequest& request) {
   const BackgroundWarming::Job job(parts_->warming.get());
   parts_->cache->heed_pressure();  // a job that only hits would not
   RunReport report = parts_->serve(request);
-  parts_->metrics.ended(report.device.id, report.op, to_string(report.status.code));
-  parts_->metrics_file.write_if_due([this] { return metrics(); });
+  parts_->count(report);
   return report;
 }
+
+void Runtime::Parts::count(const RunReport& report) {
+  metrics.ended(report.device.id, report.op, to_string(report.status.code));
+  metrics_file.write_if_due([this] { return metrics_text(); });
+}
+
+std::string Runtime::Parts::metrics_text() const { return runtime_metrics(metrics, devices.known(), cache->stats()); }
 
 RunReport Runtime::Parts::serve(const RunRequest& request) {
   RunReport report;
@@ -317,9 +323,7 @@ TuningStore* Runtime::tuning() noexcept {
 WarmingState Runtime::warming() const { return parts_->warming == nullptr ? WarmingState{} : parts_->warming->state(); }
 
 CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }
-std::string Runtime::metrics() const {
-  return runtime_metrics(parts_->metrics, parts_->devices.known(), parts_->cache->stats());
-}
+std::string Runtime::metrics() const { return parts_->metrics_text(); }
 const WorkCounters& Runtime::counters() const noexcept { return parts_->counters; }
 Result<std::uint64_t> Runtime::persist() { return parts_->cache->persist(); }
 
