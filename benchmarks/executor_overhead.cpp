@@ -3,10 +3,14 @@
 // streamed: wall ÷ jobs, 16 in flight, in batches of 1,000 submissions made beforehand; replayed: the same with
 // recordings of one job each; round_trip: one submit and its wait; naive and recorded: 1,000 tiny dispatches, each
 // submitted and waited for, against one recording of all. p50 and p99 are over what Google Benchmark ran, and the time
-// column is the mean. allocations: calls of operator new per job by all threads while the clock ran.
+// column is the mean. allocations: calls of operator new per job by all threads while the clock ran. sleeps, preempted:
+// how often a job a thread went to sleep, and lost its core to something else, in the usual batch and in the slowest
+// hundredth: what is slow because threads wake one another, and what because they were not let run.
 #include "executor/ring_executor.hpp"
 
 #include <benchmark/benchmark.h>
+
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -108,35 +112,65 @@ std::unique_ptr<Executor> ring(std::uint32_t in_flight) {
 constexpr std::size_t depth = 16;
 constexpr std::size_t batch = 1000;
 
+// Of the process since it began.
+struct Switches {
+  double sleeps = 0, preempted = 0;
+  static Switches now() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return {static_cast<double>(usage.ru_nvcsw), static_cast<double>(usage.ru_nivcsw)};
+  }
+};
+
 class Record {
  public:
   void begin() {
     allocated_ = allocations.load();
+    switched_ = Switches::now();
     begin_ = now_ns();
   }
   void end(std::size_t jobs) {
-    each_ns_.push_back(static_cast<double>(now_ns() - begin_) / static_cast<double>(jobs));
+    const double count = static_cast<double>(jobs);
+    Batch ended{static_cast<double>(now_ns() - begin_) / count, {}};
+    const Switches now = Switches::now();
+    ended.each = {(now.sleeps - switched_.sleeps) / count, (now.preempted - switched_.preempted) / count};
+    batches_.push_back(ended);
     in_all_ += allocations.load() - allocated_;
     jobs_ += jobs;
     // What the first round allocates is kept and used again.
-    if (each_ns_.size() == 1) in_all_ = jobs_ = 0;
+    if (batches_.size() == 1) in_all_ = jobs_ = 0;
   }
   void report(benchmark::State& state) {
-    std::sort(each_ns_.begin(), each_ns_.end());
-    const auto at = [&](double share) {
-      return each_ns_[static_cast<std::size_t>(share * static_cast<double>(each_ns_.size() - 1))];
+    std::ranges::sort(batches_, {}, &Batch::each_ns);
+    const auto place = [&](double share) {
+      return static_cast<std::size_t>(share * static_cast<double>(batches_.size() - 1));
     };
-    state.counters["p50_us"] = at(0.50) / 1e3;
-    state.counters["p99_us"] = at(0.99) / 1e3;
+    const auto mean = [&](std::size_t from, std::size_t to, double Switches::*what) {
+      double sum = 0;
+      for (std::size_t i = from; i < to; ++i) sum += batches_[i].each.*what;
+      return sum / static_cast<double>(to - from);
+    };
+    const std::size_t slow = place(0.99), lower = place(0.25), upper = place(0.75) + 1;
+    state.counters["p50_us"] = batches_[place(0.50)].each_ns / 1e3;
+    state.counters["p99_us"] = batches_[slow].each_ns / 1e3;
+    state.counters["sleeps"] = mean(lower, upper, &Switches::sleeps);
+    state.counters["slow_sleeps"] = mean(slow, batches_.size(), &Switches::sleeps);
+    state.counters["preempted"] = mean(lower, upper, &Switches::preempted);
+    state.counters["slow_preempted"] = mean(slow, batches_.size(), &Switches::preempted);
     if (jobs_ != 0) state.counters["allocations"] = static_cast<double>(in_all_) / static_cast<double>(jobs_);
   }
 
  private:
-  std::vector<double> each_ns_ = [] {
-    std::vector<double> room;
+  struct Batch {
+    double each_ns;
+    Switches each;  // a job
+  };
+  std::vector<Batch> batches_ = [] {
+    std::vector<Batch> room;
     room.reserve(1 << 20);
     return room;
   }();
+  Switches switched_;
   std::uint64_t begin_ = 0, allocated_ = 0, in_all_ = 0, jobs_ = 0;
 };
 
