@@ -19,7 +19,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-std::string contents(const std::filesystem::path& file) {
+std::string text_in(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
@@ -93,11 +93,11 @@ TEST_CASE("metrics: the file is whole at each moment, no younger than the interv
   RunRequest request = small_conv2d();
   request.device = "alpha";
   REQUIRE(fixture.runtime().run(request).status.ok());
-  CHECK_THAT(contents(file), Contains("status=\"ok\"} 1\n"));
+  CHECK_THAT(text_in(file), Contains("status=\"ok\"} 1\n"));
   REQUIRE(fixture.runtime().run(request).status.ok());
-  CHECK_THAT(contents(file), Contains("status=\"ok\"} 1\n"));  // not due
+  CHECK_THAT(text_in(file), Contains("status=\"ok\"} 1\n"));  // not due
   fixture.restart();
-  CHECK_THAT(contents(file), Contains("status=\"ok\"} 2\n"));
+  CHECK_THAT(text_in(file), Contains("status=\"ok\"} 2\n"));
 
   fixture.config.metrics.interval = std::chrono::nanoseconds(0);
   Runtime& runtime = fixture.runtime();
@@ -105,7 +105,7 @@ TEST_CASE("metrics: the file is whole at each moment, no younger than the interv
   std::atomic<int> torn{0};
   std::thread reader([&] {
     while (!stop) {
-      const std::string text = contents(file);
+      const std::string text = text_in(file);
       if (text.empty() || text.back() != '\n' || text.find("kiln_runtime_cache_saved_seconds ") == std::string::npos) {
         ++torn;
       }
@@ -115,7 +115,7 @@ TEST_CASE("metrics: the file is whole at each moment, no younger than the interv
   stop = true;
   reader.join();
   CHECK(torn == 0);
-  CHECK_THAT(contents(file), Contains("status=\"ok\"} 50\n"));
+  CHECK_THAT(text_in(file), Contains("status=\"ok\"} 50\n"));
 }
 
 TEST_CASE("metrics: a file that cannot be written costs no job") {
@@ -135,7 +135,7 @@ TEST_CASE("metrics: the dashboard asks for nothing that there is not") {
   for (const char* suffix : {"_bucket", "_sum", "_count"})
     offered.insert(std::string("kiln_runtime_run_seconds") + suffix);
   const auto dashboard =
-      nlohmann::json::parse(contents(std::filesystem::path(KILN_SOURCE_DIR) / "configs/grafana-dashboard.json"));
+      nlohmann::json::parse(text_in(std::filesystem::path(KILN_SOURCE_DIR) / "configs/grafana-dashboard.json"));
   std::size_t asked = 0;
   const std::regex name("kiln_[a-z_]+");
   for (const auto& panel : dashboard["panels"]) {
