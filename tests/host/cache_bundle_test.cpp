@@ -185,12 +185,13 @@ TEST_CASE("softpipe finds every program of llvmpipe's driver_changed, and is han
   const Finished soft = machine.run({"--set", "device.fallback=never"}, with("softpipe"), jobs);
   INFO(soft.out + soft.err);
   REQUIRE(soft.status == 0);
-  const auto cache = soft.json()["cache"];
+  const auto report = soft.json();
+  const auto& cache = report["cache"];
   CHECK(cache["rejected"]["driver_changed"] == 3);
   CHECK(cache["missing"]["absent"] == 0);
   CHECK(cache["disk_hits"] == 0);
   CHECK(cache["memory_hits"] == 0);
-  for (const auto& job : soft.json()["jobs"]) CHECK(job["verified"] == true);
+  for (const auto& job : report["jobs"]) CHECK(job["verified"] == true);
   const auto missed = machine.kiln({"cache", "explain", "tiny", "--json"}).json()["misses"][0];
   CHECK(missed["reason"] == "driver_changed");
   CHECK(missed["differences"][1]["field"] == "driver.renderer");
