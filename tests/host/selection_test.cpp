@@ -38,7 +38,8 @@ TEST_CASE("selection: after its looks every layer of a table goes to the CPU, an
   const std::string cache = folder / "cache";
   int looks = 0, elsewhere = 0, others = 0;
   bool all_on_cpu = false;  // in the last process
-  for (int process = 0; process < 6; ++process) {
+  // Where others have the cores a look may come late: what such a one saw is not learned from.
+  for (int process = 0; process < 6 || (process < 12 && !all_on_cpu); ++process) {
     const Finished finished = run_kiln({"run", config, "--json", "--repeat", "10", "--cache-dir", cache});
     INFO(finished.err);
     REQUIRE(finished.status == 0);
