@@ -285,9 +285,7 @@ class OnednnPrimitives {
 
 void peer_onednn(benchmark::State& state) {
   static const OnednnPrimitives primitives;
-  each_draw(state, [&](std::uint16_t number) {
-    return primitives.get(number) ? filled().expected[number] : nullptr;
-  });
+  each_draw(state, [&](std::uint16_t number) { return primitives.get(number) ? filled().expected[number] : nullptr; });
 }
 
 void threads(benchmark::internal::Benchmark* bench) {

@@ -256,7 +256,8 @@ std::vector<KeptProgram> DiskTier::kept(const Device& device, std::size_t most) 
   const std::vector<double> expected_ms = expected_stalls(metas);
   std::vector<std::size_t> order(digests.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, std::greater<>(), [&](std::size_t one) { return std::pair(expected_ms[one], digests[one]); });
+  std::ranges::sort(order, std::greater<>(),
+                    [&](std::size_t one) { return std::pair(expected_ms[one], digests[one]); });
   std::vector<KeptProgram> programs;
   for (const std::size_t one : order) {
     if (programs.size() >= most) break;

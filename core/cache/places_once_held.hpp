@@ -1,4 +1,5 @@
-// PlacesOnceHeld: programs that this process had, so that one which it has to build again is known to have been evicted.
+// PlacesOnceHeld: programs that this process had, so that one which it has to build again is known to have been
+// evicted.
 //
 // Bounded: the oldest is forgotten, and a program of its place then counts as one that was never there. Thread-safety:
 // every method from any thread. Ownership: values; devices by address, as in ProgramPlace.

@@ -66,25 +66,24 @@ std::string run_json(const RunOutcome& outcome) {
   for (const JobOutcome& job : outcome.jobs) json["jobs"].push_back(job_json(job));
   json["total_ms"] = ms(outcome.total_ns);
   const RejectedCounts& rejected = outcome.cache.rejected;
-  json["cache"] = {{"memory_hits", outcome.cache.memory_hits},
-                   {"disk_hits", outcome.cache.disk_hits},
-                   {"misses", outcome.cache.misses},
-                   {"builds", outcome.builds},
-                   {"prepared", outcome.prepared},
-                   {"driver_cache", driver_cache_of(outcome.jobs)},
-                   {"missing",
-                    {{"absent", outcome.cache.absent},
-                     {"evicted", outcome.cache.evicted},
-                     {"timed_out", outcome.cache.timed_out}}},
-                   {"rejected",
-                    {{"corrupt", rejected.corrupt},
-                     {"tampered", rejected.tampered},
-                     {"foreign", rejected.foreign},
-                     {"driver_changed", rejected.driver_changed},
-                     {"refused", rejected.refused},
-                     {"quarantined", rejected.quarantined}}},
-                   {"bytes_on_disk", outcome.cache.bytes_on_disk},
-                   {"saved_ms", outcome.cache.saved_ms}};
+  json["cache"] = {
+      {"memory_hits", outcome.cache.memory_hits},
+      {"disk_hits", outcome.cache.disk_hits},
+      {"misses", outcome.cache.misses},
+      {"builds", outcome.builds},
+      {"prepared", outcome.prepared},
+      {"driver_cache", driver_cache_of(outcome.jobs)},
+      {"missing",
+       {{"absent", outcome.cache.absent}, {"evicted", outcome.cache.evicted}, {"timed_out", outcome.cache.timed_out}}},
+      {"rejected",
+       {{"corrupt", rejected.corrupt},
+        {"tampered", rejected.tampered},
+        {"foreign", rejected.foreign},
+        {"driver_changed", rejected.driver_changed},
+        {"refused", rejected.refused},
+        {"quarantined", rejected.quarantined}}},
+      {"bytes_on_disk", outcome.cache.bytes_on_disk},
+      {"saved_ms", outcome.cache.saved_ms}};
   const WarmingState& warming = outcome.warming;
   json["warming"] = {{"running", warming.running}, {"done", warming.done},   {"of", warming.of},
                      {"linked", warming.linked},   {"ready", warming.ready}, {"built", warming.built},

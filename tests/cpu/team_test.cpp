@@ -66,7 +66,7 @@ TEST_CASE("gemms, convolutions, reorders and packing form no OpenMP team", "[tea
     CHECK(threads_of_process() <= before + pool_threads);
   }
   CHECK(threads_of_process() <= before + pool_threads);  // one that is just ending may have been counted before
-  CHECK(omp_get_max_threads() == allowed);  // what the caller set is the caller's
+  CHECK(omp_get_max_threads() == allowed);               // what the caller set is the caller's
 }
 
 }  // namespace kiln::cpu_test

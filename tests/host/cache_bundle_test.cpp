@@ -168,9 +168,8 @@ TEST_CASE("a driver whose identity changed finds every program driver_changed, a
 // offers OpenGL 4.3 only where it is told to.
 TEST_CASE("softpipe finds every program of llvmpipe's driver_changed, and is handed none") {
   const Machine machine;
-  const std::map<std::string, std::string> as_far_as = {{"LIBGL_ALWAYS_SOFTWARE", "1"},
-                                                        {"MESA_GL_VERSION_OVERRIDE", "4.5"},
-                                                        {"MESA_GLSL_VERSION_OVERRIDE", "450"}};
+  const std::map<std::string, std::string> as_far_as = {
+      {"LIBGL_ALWAYS_SOFTWARE", "1"}, {"MESA_GL_VERSION_OVERRIDE", "4.5"}, {"MESA_GLSL_VERSION_OVERRIDE", "450"}};
   const auto with = [&](const char* driver) {
     auto environment = as_far_as;
     environment["GALLIUM_DRIVER"] = driver;

@@ -63,8 +63,8 @@ TEST_CASE("kiln cache stats: the table, its figures for machines, and for Promet
   CHECK(described.cache.plain(table.out) == golden_cache_text("stats.txt"));
   const auto json = described.cache.kiln_cache({"stats", "--json"}).json();
   // What `kiln run --json` calls `cache`, all of it.
-  for (const char* name : {"memory_hits", "disk_hits", "misses", "builds", "prepared", "driver_cache", "missing", "rejected",
-                           "bytes_on_disk", "saved_ms"}) {
+  for (const char* name : {"memory_hits", "disk_hits", "misses", "builds", "prepared", "driver_cache", "missing",
+                           "rejected", "bytes_on_disk", "saved_ms"}) {
     CHECK(json.contains(name));
   }
   CHECK(json["memory_hits"] == 120);

@@ -41,8 +41,9 @@ void merge(EntryMeta& into, const EntryMeta& news) {
   }
   if (news.load_ms > 0) into.load_ms = news.load_ms;
   if (news.first_use_ms > 0) {
-    into.first_use_ms = into.first_use_ms > 0 ? into.first_use_ms + newest_weight * (news.first_use_ms - into.first_use_ms)
-                                              : news.first_use_ms;
+    into.first_use_ms = into.first_use_ms > 0
+                            ? into.first_use_ms + newest_weight * (news.first_use_ms - into.first_use_ms)
+                            : news.first_use_ms;
   }
   if (news.gflops > 0) into.gflops = news.gflops;
   into.times_used += news.times_used;

@@ -89,8 +89,8 @@ class ProgramCache {
   virtual ~ProgramCache();
 
   // The program for the key, made at most once at a time however many threads ask. `source` and `device` belong to
-  // `key`. A failed build answers every waiter and is not kept as a program; what the compiler refused may be remembered
-  // and answered again without asking it.
+  // `key`. A failed build answers every waiter and is not kept as a program; what the compiler refused may be
+  // remembered and answered again without asking it.
   virtual Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept = 0;
 
   // Told the answer to a request, by its place: from any of the working threads, one at a time, as the answers come.
@@ -115,8 +115,8 @@ class ProgramCache {
   virtual void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept = 0;
 
   // Gives programs back where the system says that memory is short, as loading and building do: for who only hits, or
-  // idles. Nothing that is in use goes. Looks at most four times a second and else costs a look at the clock; the runtime
-  // calls it before each job. By default nothing: the cache has no memory to give, or sees to it by itself.
+  // idles. Nothing that is in use goes. Looks at most four times a second and else costs a look at the clock; the
+  // runtime calls it before each job. By default nothing: the cache has no memory to give, or sees to it by itself.
   virtual void heed_pressure() noexcept;
 
   // Publishes what auto_save = false held back. Answers how many entries were written.

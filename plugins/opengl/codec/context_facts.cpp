@@ -91,8 +91,9 @@ Result<Facts> read_facts(const CurrentContext& context, DriverNotes* notes) {
   // What rasterizes in software is a driver, and its device this host: a program of llvmpipe's that softpipe is asked
   // for was held under another driver.
   const bool software = info.kind == DeviceKind::software;
-  info.device_identity = {{"vendor", text_of(gl, GL_VENDOR)},
-                          software ? std::pair("rasterizer", std::string("software")) : std::pair("renderer", renderer)};
+  info.device_identity = {
+      {"vendor", text_of(gl, GL_VENDOR)},
+      software ? std::pair("rasterizer", std::string("software")) : std::pair("renderer", renderer)};
   info.driver_identity = {{"gl", version}, {"glsl", text_of(gl, GL_SHADING_LANGUAGE_VERSION)}};
   for (const char* setting : code_settings) {
     if (const char* value = std::getenv(setting); value != nullptr && *value != 0)

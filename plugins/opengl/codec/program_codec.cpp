@@ -53,9 +53,9 @@ Status check_workgroup(const Gl& gl, GLuint program, const KernelSource& source)
   return invalid_argument("the text declares a workgroup of " + sizes(size) + ", expected " + sizes(source.workgroup));
 }
 
-// An estimate of what a driver keeps of a program that is linked and was dispatched: intermediate forms and machine code.
-// docs/measurements/program-cache.md: llvmpipe (Mesa 22.3) takes 0.17 MB for a binary of 5 KB and 0.48 MB for one of 25 KB.
-// Where a driver tells no size, the source stands in for it.
+// An estimate of what a driver keeps of a program that is linked and was dispatched: intermediate forms and machine
+// code. docs/measurements/program-cache.md: llvmpipe (Mesa 22.3) takes 0.17 MB for a binary of 5 KB and 0.48 MB for one
+// of 25 KB. Where a driver tells no size, the source stands in for it.
 std::uint64_t charge_of(const KernelSource& source, std::uint64_t binary_bytes) {
   constexpr std::uint64_t for_any = 80 << 10, for_each_byte = 16;
   return for_any + for_each_byte * (binary_bytes != 0 ? binary_bytes : source.text.size());

@@ -89,7 +89,8 @@ struct Service {
   }
 };
 
-TEST_CASE("cache::expected_stall: as long as loading and a warm first dispatch take, in the runs that use it, if soon") {
+TEST_CASE(
+    "cache::expected_stall: as long as loading and a warm first dispatch take, in the runs that use it, if soon") {
   const std::vector<EntryMeta> programs = {loaded(2, 3, 10), loaded(2, 3, 5), loaded(2, 3, 10, 2000)};
   const std::vector<double> stalls = expected_stalls(programs);
   CHECK(stalls[0] == Approx(5));
@@ -103,7 +104,7 @@ TEST_CASE("cache::expected_stall: what was never loaded is expected to be as muc
   new_one.first_dispatch_ms = 40;
   new_one.runs = 1;
   CHECK(expected_stalls(std::vector{loaded(2, 3), new_one})[1] == Approx(5));
-  CHECK(expected_stalls(std::vector{new_one})[0] == Approx(100));  // nothing says how much
+  CHECK(expected_stalls(std::vector{new_one})[0] == Approx(100));          // nothing says how much
   CHECK(expected_stalls(std::vector{EntryMeta{}, loaded(1, 1)})[0] == 0);  // its .meta was lost
   CHECK(expected_stalls({}).empty());
 }

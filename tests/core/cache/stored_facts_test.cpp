@@ -176,7 +176,8 @@ TEST_CASE("cache::stored_facts: what is taken in ahead is no use of a program, a
   const KernelSource source = source_of("one");
   const ProgramRequest request{&key, &source, &device, true};
   const auto take_in = [&](ProgramCache& cache) {
-    cache.get_or_build_all({&request, 1}, 1, [](std::size_t, Result<Acquired> acquired) { return static_cast<bool>(acquired); });
+    cache.get_or_build_all({&request, 1}, 1,
+                           [](std::size_t, Result<Acquired> acquired) { return static_cast<bool>(acquired); });
   };
   take_in(*place.open());
   auto meta = json_of(place.files(".meta").at(0));

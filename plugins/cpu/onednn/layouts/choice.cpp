@@ -21,8 +21,8 @@ std::uint64_t lower_median(std::vector<std::uint64_t>& times) {
 }
 
 // A candidate's first run also pays for cold code, page faults and sleeping threads, and its first in each turn for
-// operands that the others have driven out of the caches. Of one that is over within this share of the budget the second
-// counts.
+// operands that the others have driven out of the caches. Of one that is over within this share of the budget the
+// second counts.
 constexpr std::uint64_t brief_share = 20;
 
 // How far behind the fastest a candidate may be after so many turns. A first run that was not brief counts with all

@@ -18,9 +18,9 @@ struct Choice {
 };
 
 // run(i) runs candidate i once and answers how many nanoseconds that took. Candidates are timed in turns, so that a
-// disturbance meets all of them; one that falls clearly behind leaves. Whoever is done quickly runs twice in a turn, and
-// the second counts. No turn starts once the runs have taken `budget`, except that the first turn, in which everybody
-// runs, may take twice that. At least the first candidate is run. REQUIRES: candidates is positive.
+// disturbance meets all of them; one that falls clearly behind leaves. Whoever is done quickly runs twice in a turn,
+// and the second counts. No turn starts once the runs have taken `budget`, except that the first turn, in which
+// everybody runs, may take twice that. At least the first candidate is run. REQUIRES: candidates is positive.
 Choice choose_fastest(std::size_t candidates, std::chrono::nanoseconds budget,
                       const std::function<std::uint64_t(std::size_t)>& run);
 
