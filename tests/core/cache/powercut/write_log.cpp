@@ -142,7 +142,7 @@ class Recorder {
   }
   static std::uint64_t inode_of(int file) {
     struct stat at {};
-    return fstat(file, &at) == 0 ? at.st_ino : 0;
+    return fstatat(file, "", &at, AT_EMPTY_PATH) == 0 ? at.st_ino : 0;
   }
 
   std::optional<WriteCall> opened(const std::string& path, int flags) const {
