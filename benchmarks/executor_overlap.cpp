@@ -10,16 +10,12 @@
 #include "executor_bench.hpp"
 
 #include "reference/compare.hpp"
+#include "support/taken_core.hpp"
 
-#include <spawn.h>
-#include <sys/wait.h>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-
-extern char** environ;
 
 namespace {
 
@@ -188,23 +184,7 @@ void run_tiny() {
               opengl.device()->info().name.c_str(), median(naive) / 1e3, median(recorded) / 1e3, median(ratios));
 }
 
-class BusyProcess {
- public:
-  explicit BusyProcess(const char* self) {
-    std::string program(self), word("--spin");
-    char* const words[] = {program.data(), word.data(), nullptr};
-    if (posix_spawn(&pid_, "/proc/self/exe", nullptr, nullptr, words, environ) != 0) throw std::runtime_error("spawn");
-  }
-  ~BusyProcess() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-
- private:
-  pid_t pid_ = 0;
-};
-
-void run_busy(const char* self) {
+void run_busy() {
   const PluginDevice cpu("cpu", "cpu");
   Conv2dSpec spec;
   spec.c = spec.k = 64;
@@ -232,7 +212,7 @@ void run_busy(const char* self) {
   for (std::size_t round = 0; round < rounds; ++round) {
     alone.push_back(median_of(60));
     {
-      const BusyProcess busy(self);
+      const support::TakenCore busy(support::allowed_cores().back());
       median_of(5);
       shared.push_back(median_of(60));
     }
@@ -249,16 +229,13 @@ void run_busy(const char* self) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc > 1 && std::strcmp(argv[1], "--spin") == 0) {
-    for (;;) sink = host_stage(1'000'000);
-  }
   const auto wanted = [&](const char* part) {
     if (argc == 1) return true;
     return std::any_of(argv + 1, argv + argc, [&](const char* word) { return std::strcmp(word, part) == 0; });
   };
   if (wanted("overlap")) run_overlap();
   if (wanted("tiny")) run_tiny();
-  if (wanted("busy")) run_busy(argv[0]);
+  if (wanted("busy")) run_busy();
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "executor_overlap: %s\n", error.what());

@@ -13,18 +13,15 @@
 #include "cpu/direct_call.hpp"
 #include "cpu/kiln_side.hpp"
 
+#include "support/taken_core.hpp"
+
 #include <omp.h>
-#include <sched.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <stdexcept>
 #include <thread>
 
@@ -71,44 +68,6 @@ std::vector<Case> cases() {
           {"1x1 256 14x14", conv(256, 14, 14, 1024, 1)}};
 }
 
-int last_core() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  sched_getaffinity(0, sizeof allowed, &allowed);
-  int last = 0;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &allowed)) last = core;
-  }
-  return last;
-}
-
-// Another process that takes a core for as long as this lives.
-class TakenCore {
- public:
-  explicit TakenCore(const char* self) {
-    std::string program = self, word = "--spin", core = std::to_string(last_core());
-    char* const words[] = {program.data(), word.data(), core.data(), nullptr};
-    if (posix_spawn(&pid_, "/proc/self/exe", nullptr, nullptr, words, environ) != 0) throw std::runtime_error("spawn");
-  }
-  TakenCore(const TakenCore&) = delete;
-  TakenCore& operator=(const TakenCore&) = delete;
-  ~TakenCore() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-
- private:
-  pid_t pid_ = 0;
-};
-
-[[noreturn]] void spin(int core) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  sched_setaffinity(0, sizeof one, &one);
-  for (volatile std::uint64_t turns = 0;;) turns = turns + 1;
-}
-
 struct Measured {
   double kiln_ms = 0, peer_ms = 0, ratio = 0, lower = 0, upper = 0;
 };
@@ -146,7 +105,7 @@ Measured measure(KilnCall& ours, DirectCall& peer, int turns) {
           quantile(ratios, 0.75)};
 }
 
-int compare(const char* self, int turns) {
+int compare(int turns) {
   KilnCpu cpu;
   const char* spins = std::getenv("GOMP_SPINCOUNT");
   std::printf("%s, %s, %d threads, GOMP_SPINCOUNT %s, %d turns; ratio = peer / Kiln, quartiles beside it\n",
@@ -166,7 +125,7 @@ int compare(const char* self, int turns) {
     ours.run();
     const Measured idle = measure(ours, peer, turns);
     const Measured taken = [&] {
-      const TakenCore busy(self);
+      const support::TakenCore busy(support::allowed_cores().back());
       return measure(ours, peer, turns);
     }();
     const bool verified = problem.is_right(problem.kiln_output) && problem.is_right(problem.peer_output);
@@ -192,9 +151,8 @@ int compare(const char* self, int turns) {
 }  // namespace kiln::bench
 
 int main(int count, char** words) {
-  if (count == 3 && std::strcmp(words[1], "--spin") == 0) kiln::bench::spin(std::atoi(words[2]));
   try {
-    return kiln::bench::compare(words[0], count > 1 ? std::max(1, std::atoi(words[1])) : 21);
+    return kiln::bench::compare(count > 1 ? std::max(1, std::atoi(words[1])) : 21);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cpu_contention: %s\n", error.what());
     return 1;

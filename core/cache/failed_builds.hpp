@@ -5,30 +5,24 @@
 // stored. Thread-safety: every method from any thread. Ownership: values.
 #pragma once
 
-#include "cache/program_place.hpp"
+#include "cache/recent_places.hpp"
 
 #include <kiln/status.hpp>
 
 #include <cstddef>
-#include <deque>
-#include <mutex>
 #include <optional>
-#include <unordered_map>
 
 namespace kiln {
 
 class FailedBuilds {
  public:
-  explicit FailedBuilds(std::size_t most = 256) noexcept : most_(most) {}
+  explicit FailedBuilds(std::size_t most = 256) noexcept : failures_(most) {}
 
-  std::optional<Status> find(const ProgramPlace& place) const;
+  std::optional<Status> find(const ProgramPlace& place) const { return failures_.find(place); }
   void remember(const ProgramPlace& place, const Status& failure);
 
  private:
-  const std::size_t most_;
-  mutable std::mutex mutex_;
-  std::unordered_map<ProgramPlace, Status, ProgramPlaceHash> failures_;
-  std::deque<ProgramPlace> order_;  // oldest first; the same as are in failures_
+  RecentPlaces<Status> failures_;
 };
 
 }  // namespace kiln

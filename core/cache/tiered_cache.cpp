@@ -176,7 +176,7 @@ Result<std::optional<TieredCache::Flown>> TieredCache::make(const Request& reque
 
 void TieredCache::count_why_missing(const Request& request) {
   if (disk_.told_why_absent(request.key, request.device)) return;
-  const bool had = once_held_.holds({request.key.digest, &request.device});
+  const bool had = once_held_.find({request.key.digest, &request.device}).has_value();
   (had ? counters_.evicted : counters_.absent).fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -228,7 +228,7 @@ Result<TieredCache::Flown> TieredCache::build(const Request& request) {
 TieredCache::Flown TieredCache::keep(const Request& request, std::unique_ptr<Program> program, Tier tier,
                                      std::uint64_t build_ns, std::uint64_t took_ns) {
   std::shared_ptr<const Program> shared = std::move(program);
-  once_held_.remember({request.key.digest, &request.device});
+  once_held_.remember({request.key.digest, &request.device}, {});
   look_at_memory();
   if (!memory_.insert(request.key.digest, request.device, {shared, build_ns, took_ns, request.ahead}) &&
       !request.ahead) {

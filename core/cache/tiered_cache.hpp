@@ -10,9 +10,9 @@
 #include "cache/disk_tier.hpp"
 #include "cache/failed_builds.hpp"
 #include "cache/memory/memory_tier.hpp"
-#include "cache/places_once_held.hpp"
 #include "cache/pressure/memory_pressure.hpp"
 #include "cache/program_place.hpp"
+#include "cache/recent_places.hpp"
 #include "cache/single_flight.hpp"
 
 #include <kiln/program_cache.hpp>
@@ -24,6 +24,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <variant>
 
 namespace kiln {
 
@@ -90,7 +91,8 @@ class TieredCache final : public ProgramCache {
   MemoryTier memory_;
   mutable DiskTier disk_;  // its figures are surveyed when they are asked for
   FailedBuilds failed_builds_;
-  PlacesOnceHeld once_held_;
+  // Programs that this process had: one that it has to build again was evicted.
+  RecentPlaces<std::monostate> once_held_{65536};
   Flight flights_;
 };
 

@@ -4,54 +4,13 @@
 
 #include <kiln/clock.hpp>
 
-#include <sched.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-
 #include <algorithm>
 
 #include "cpu/cpu_under_test.hpp"
+#include "support/taken_core.hpp"
 
 namespace kiln::cpu_test {
 namespace {
-
-// A shell that only counts, for as long as this lives, on the last core that this process may use.
-class TakenCore {
- public:
-  explicit TakenCore(int core) {
-    cpu_set_t before, one;
-    REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);  // a child has its parent's
-    std::string shell = "sh", option = "-c", loop = "while :; do :; done";
-    char* const words[] = {shell.data(), option.data(), loop.data(), nullptr};
-    const int failed = posix_spawnp(&pid_, "sh", nullptr, nullptr, words, environ);
-    REQUIRE(sched_setaffinity(0, sizeof before, &before) == 0);
-    REQUIRE(failed == 0);
-  }
-  TakenCore(const TakenCore&) = delete;
-  TakenCore& operator=(const TakenCore&) = delete;
-  ~TakenCore() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-
- private:
-  pid_t pid_ = 0;
-};
-
-std::vector<int> allowed_cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  sched_getaffinity(0, sizeof allowed, &allowed);
-  std::vector<int> cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
-  }
-  return cores;
-}
 
 // The mean over a while: a thread whose core is taken shows in few jobs of many, and in all of their time.
 double mean_ns(Job& job) {
@@ -68,7 +27,7 @@ double mean_ns(Job& job) {
 }  // namespace
 
 TEST_CASE("a job does not collapse when another process takes a core") {
-  const std::vector<int> cores = allowed_cores();
+  const std::vector<int> cores = support::allowed_cores();
   if (cores.size() < 2) {
     WARN("one core only: there is none to take away");
     return;
@@ -87,7 +46,7 @@ TEST_CASE("a job does not collapse when another process takes a core") {
     double least = 0;
     for (int round = 0; round < 5 && (round == 0 || least >= 5); ++round) {
       const double before = mean_ns(job);
-      const TakenCore taken(cores.back());
+      const support::TakenCore taken(cores.back());
       const double ratio = mean_ns(job) / before;
       least = round == 0 ? ratio : std::min(least, ratio);
     }

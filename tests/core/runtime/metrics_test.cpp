@@ -1,4 +1,5 @@
 // What a runtime tells a monitoring system, the file that it keeps it in, and the dashboard that shows it.
+#include "core/cache/workplace.hpp"
 #include "core/runtime/runtime_fixture.hpp"
 #include "runtime/metrics/runtime_metrics.hpp"
 
@@ -116,6 +117,14 @@ TEST_CASE("metrics: the file is whole at each moment, no younger than the interv
   reader.join();
   CHECK(torn == 0);
   CHECK_THAT(text_in(file), Contains("status=\"ok\"} 50\n"));
+}
+
+TEST_CASE("metrics: a file that cannot be written is said once, by its name") {
+  CollectedLog log;
+  MetricsFile file({"/no such folder/kiln.prom", std::chrono::nanoseconds(0)}, {&log, LogLevel::info});
+  for (int i = 0; i < 3; ++i) file.write_if_due([] { return std::string("text"); });
+  REQUIRE(log.warnings().size() == 1);
+  CHECK_THAT(log.warnings()[0], Contains("[metrics] file is not written") && Contains("/no such folder/kiln.prom"));
 }
 
 TEST_CASE("metrics: a file that cannot be written costs no job") {
