@@ -14,7 +14,8 @@
 
 namespace kiln::simulator {
 
-// Dispatches that pass the command processor's checks do nothing here: the engine has a fuzz target of its own.
+// Dispatches that pass the command processor's checks do nothing here: packets are what is fuzzed. Of the engine only
+// the decoder of machine code has a fuzz target, fuzz_isa.
 class ComputeEngine::Impl {
  public:
   ComputeCounters counters;
