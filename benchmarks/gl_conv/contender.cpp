@@ -4,6 +4,7 @@
 
 #include "reference/compare.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <random>
 #include <stdexcept>
@@ -71,6 +72,10 @@ Contender::Contender(Device& device, const Problem& problem, KernelPlan plan)
   launches_ = launches_of(plan_.passes, programs_);
   dispatch(launches_);
   build_ms_ = milliseconds_since(begun);
+  const std::span<const PassLaunch> timed = std::span(launches_).subspan(packing_);
+  const auto once_ns = static_cast<double>(std::max<std::uint64_t>(dispatch(timed), 1));
+  repeats_ = static_cast<std::size_t>(std::clamp(least_timed_ms * 1e6 / once_ns, 1.0, most_repeats));
+  for (std::size_t i = 0; i < repeats_; ++i) timed_.insert(timed_.end(), timed.begin(), timed.end());
 }
 
 std::vector<PassLaunch> Contender::launches_of(const std::vector<Pass>& passes,
@@ -107,7 +112,7 @@ bool Contender::is_right() {
 
 Times Contender::time() {
   Times times;
-  times.device_ms = static_cast<double>(dispatch(std::span(launches_).subspan(packing_))) / 1e6;
+  times.device_ms = static_cast<double>(dispatch(timed_)) / 1e6 / static_cast<double>(repeats_);
   const std::uint64_t begun = now_ns();
   need(tensors_[0]->write(0, problem_.input->bytes()), "input");
   dispatch(launches_);

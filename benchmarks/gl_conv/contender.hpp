@@ -22,6 +22,9 @@ struct Problem {
   std::shared_ptr<HostTensor> input, weights;
 };
 
+// What takes less is repeated until it takes as long, and the whole is divided: a short run says more of waking threads.
+inline constexpr double least_timed_ms = 2, most_repeats = 200;
+
 struct Times {
   double device_ms = 0;  // of all passes but the one that packs activations; by the device's clock
   double wall_ms = 0;    // input in host memory to output in host memory, NCHW both, all passes
@@ -48,6 +51,8 @@ class Contender {
   std::vector<std::unique_ptr<Program>> programs_;
   std::vector<std::vector<Buffer*>> bound_;
   std::vector<PassLaunch> launches_;
+  std::vector<PassLaunch> timed_;  // by the device's clock: all but the packing, repeated
+  std::size_t repeats_ = 1;
   std::size_t packing_ = 0;  // so many of the first passes only pack activations
   std::vector<float> output_;
   double build_ms_ = 0;

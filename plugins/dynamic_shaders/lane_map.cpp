@@ -8,14 +8,13 @@
 namespace kiln::dynamic_shaders {
 namespace {
 
-// A wave of every GPU that OpenGL 4.3 runs on divides it; llvmpipe is indifferent from 8 to 256.
-constexpr std::uint32_t wanted_lanes = 64;
+constexpr std::uint64_t wanted_groups = 16;  // so that the last of them to end keeps nobody waiting for long
 
 std::uint32_t divide_up(std::uint32_t a, std::uint32_t b) { return a / b + (a % b != 0); }
 
 // The least power of two that covers `extent`, within `most`.
-std::uint32_t lanes_for(std::uint32_t extent, std::uint32_t most) {
-  return std::min(std::bit_ceil(std::min(extent, wanted_lanes)), std::bit_floor(std::max(most, 1u)));
+std::uint32_t lanes_for(std::uint32_t extent, std::uint32_t wanted, std::uint32_t most) {
+  return std::min(std::bit_ceil(std::min(extent, wanted)), std::bit_floor(std::max(most, 1u)));
 }
 
 bool fits(const LaneMap::Triple& grid, const LaneMap::Triple& most) {
@@ -76,12 +75,21 @@ std::string LaneMap::decoding(Dialect dialect) const {
   return text.take();
 }
 
-Result<LaneMap> map_lanes(const LaneMap::Triple& box, const DeviceInfo& device) {
+std::uint32_t workgroup_for_few(std::uint64_t lanes, const DeviceInfo& device) noexcept {
+  if (device.kind != DeviceKind::software) return usual_workgroup;
+  const std::uint64_t vector = std::bit_ceil(std::max(device.simd_lanes, 8u));
+  const std::uint64_t share = std::bit_floor(std::max<std::uint64_t>(lanes / wanted_groups, 1));
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(share, std::min<std::uint64_t>(vector, usual_workgroup), usual_workgroup));
+}
+
+Result<LaneMap> map_lanes(const LaneMap::Triple& box, const DeviceInfo& device, std::uint32_t lanes) {
   LaneMap map;
   map.box = box;
-  map.workgroup[0] = lanes_for(box[0], std::min(device.max_workgroup[0], device.max_workgroup_lanes));
-  map.workgroup[1] = lanes_for(box[1], std::min({device.max_workgroup[1], device.max_workgroup_lanes / map.workgroup[0],
-                                                 wanted_lanes / map.workgroup[0]}));
+  map.workgroup[0] = lanes_for(box[0], lanes, std::min(device.max_workgroup[0], device.max_workgroup_lanes));
+  map.workgroup[1] = lanes_for(box[1], lanes,
+                               std::min({device.max_workgroup[1], device.max_workgroup_lanes / map.workgroup[0],
+                                         std::max(lanes / map.workgroup[0], 1u)}));
   for (std::size_t axis = 0; axis < 3; ++axis) map.tiles[axis] = divide_up(box[axis], map.workgroup[axis]);
   map.grid = map.tiles;
   if (fits(map.grid, device.max_grid)) return map;

@@ -36,7 +36,15 @@ struct LaneMap {
   std::string decoding(Dialect dialect = Dialect::glsl) const;
 };
 
-// unsupported: no grid of the device holds as many workgroups. REQUIRES: every extent is 1 to 2^31 - 1.
-Result<LaneMap> map_lanes(const LaneMap::Triple& box, const DeviceInfo& device);
+// A wave of every GPU that OpenGL 4.3 runs on divides it; llvmpipe is indifferent from 8 to 256.
+inline constexpr std::uint32_t usual_workgroup = 64;
+
+// unsupported: no grid of the device holds as many workgroups. REQUIRES: every extent is 1 to 2^31 - 1; lanes, the most
+// of a workgroup, is a power of two.
+Result<LaneMap> map_lanes(const LaneMap::Triple& box, const DeviceInfo& device, std::uint32_t lanes = usual_workgroup);
+
+// Lanes of a workgroup where a pass has so few of them that whole workgroups would not part evenly among a host's
+// cores: a vector at the least. On other devices the usual number.
+std::uint32_t workgroup_for_few(std::uint64_t lanes, const DeviceInfo& device) noexcept;
 
 }  // namespace kiln::dynamic_shaders

@@ -57,7 +57,8 @@ std::vector<KernelPlan> plans_in(Dialect dialect) {
   add(winograd(winograd_layer, 4,
                {Lanes::channels, 8, 12, 1, Packing::plane, View::texels, Rows::looped, Border::padded, 8}, device,
                dialect));
-  add(depthwise(depth, {0, 8, 4, View::texels}, device, dialect));
+  add(depthwise(depth, {0, 0, 8, 4, View::texels}, device, dialect));
+  add(depthwise(depth, {0, 2, 0, 0, View::texels}, device, dialect));
   add(implicit_product(strided, {Staging::registers, 8, 2, 4, 16, 4}, device, dialect));
   add(implicit_product(layer, {Staging::shared, 4, 4, 8, 16, 8}, device, dialect));
   GemmSpec product = small_gemm();
@@ -66,7 +67,7 @@ std::vector<KernelPlan> plans_in(Dialect dialect) {
   add(gemm_blocked(product, {8, 2, 16, View::texels}, device, dialect));
   product.n = 30, product.k = 21;
   add(gemm_blocked(product, {4, 1, 8, View::storage}, device, dialect));
-  add(depthwise(small, {4, 0, 0, View::storage}, device, dialect));
+  add(depthwise(small, {4, 0, 0, 0, View::storage}, device, dialect));
   return plans;
 }
 

@@ -10,6 +10,7 @@ namespace kiln::dynamic_shaders {
 namespace {
 
 constexpr std::string_view planes_family = "depthwise/planes:planes=";
+constexpr std::string_view bands_family = "depthwise/bands:rows=";
 constexpr std::string_view blocked_family = "depthwise/blocked:x=";
 constexpr std::int64_t most_plane_outputs = 256, most_plane_inputs = 1024;
 constexpr View views[] = {View::storage, View::texels, View::image};
@@ -27,6 +28,18 @@ Status check_planes(const Conv2dSpec& spec, std::int64_t planes) {
   return {};
 }
 
+Status check_bands(const Conv2dSpec& spec, std::int64_t rows) {
+  if (rows < 1 || spec.out_h() % rows != 0) return does_not_fit("rows must divide the result's rows");
+  if (spec.h * spec.w % 4 != 0) return does_not_fit("an input plane must be whole texels");
+  if (rows * spec.stride_y * spec.w % 4 != 0 || rows * spec.out_w() % 4 != 0) {
+    return does_not_fit("a band must begin at a texel");
+  }
+  if (rows * spec.out_w() > most_plane_outputs || rows * spec.out_w() * spec.r * spec.s > most_unrolled_terms / 2) {
+    return does_not_fit("a band too large to be unrolled");
+  }
+  return {};
+}
+
 Status check_block(const Conv2dSpec& spec, const Depthwise& choice) {
   if (choice.x < 4 || choice.x % 4 != 0 || choice.y < 1) return does_not_fit("x must be a multiple of 4");
   if (spec.w % 4 != 0 || spec.out_w() % 4 != 0) return does_not_fit("rows must be whole texels");
@@ -39,9 +52,9 @@ Status check_block(const Conv2dSpec& spec, const Depthwise& choice) {
 }  // namespace
 
 std::string depthwise_variant(const Depthwise& choice) {
-  std::string id(choice.planes != 0 ? planes_family : blocked_family);
-  if (choice.planes != 0) {
-    id += std::to_string(choice.planes);
+  std::string id(choice.planes != 0 ? planes_family : choice.rows != 0 ? bands_family : blocked_family);
+  if (choice.planes != 0 || choice.rows != 0) {
+    id += std::to_string(choice.planes != 0 ? choice.planes : choice.rows);
   } else {
     id += std::to_string(choice.x);
     id += ",y=";
@@ -56,6 +69,8 @@ std::optional<Depthwise> depthwise_of(std::string_view variant) {
   Depthwise choice;
   if (take_number(variant, planes_family, choice.planes)) {
     if (choice.planes < 1) return std::nullopt;
+  } else if (take_number(variant, bands_family, choice.rows)) {
+    if (choice.rows < 1) return std::nullopt;
   } else if (!take_number(variant, blocked_family, choice.x) || !take_number(variant, ",y=", choice.y)) {
     return std::nullopt;
   }
@@ -68,7 +83,9 @@ std::optional<Depthwise> depthwise_of(std::string_view variant) {
 
 Status check(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device) {
   if (spec.groups != spec.c || spec.k != spec.c) return does_not_fit("one output channel for each input channel");
-  Status fits = choice.planes != 0 ? check_planes(spec, choice.planes) : check_block(spec, choice);
+  Status fits = choice.planes != 0 ? check_planes(spec, choice.planes)
+                : choice.rows != 0 ? check_bands(spec, choice.rows)
+                                   : check_block(spec, choice);
   if (!fits.ok()) return fits;
   const auto texels = static_cast<std::uint64_t>(divide_up(spec.n * spec.c * spec.h * spec.w, 4));
   if (choice.view == View::texels && (device.max_texel_bindings == 0 || texels > device.max_view_texels)) {
@@ -89,11 +106,12 @@ std::vector<Depthwise> depthwise_space(const Conv2dSpec& spec, const DeviceInfo&
     }
   };
   if (spec.groups != spec.c || spec.k != spec.c) return space;
-  for (const std::int64_t planes : {1, 2, 4}) consider({planes, 0, 0, View::invalid});
+  for (const std::int64_t planes : {1, 2, 4}) consider({planes, 0, 0, 0, View::invalid});
+  for (const std::int64_t rows : {1, 2, 4, 7, 8, 14}) consider({0, rows, 0, 0, View::invalid});
   for (const std::int64_t x : {4, 8, 12, 16, 28}) {
     if (x > round_up(spec.out_w(), 4)) continue;
     for (const std::int64_t y : {1, 2, 4, 7, 8}) {
-      if (y <= spec.out_h()) consider({0, x, y, View::invalid});
+      if (y <= spec.out_h()) consider({0, 0, x, y, View::invalid});
     }
   }
   return space;
@@ -107,6 +125,7 @@ Result<KernelPlan> depthwise(const Conv2dSpec& spec, const Depthwise& choice, co
   if (Status status = check_limits(plan.tensors, device); !status.ok()) return status;
   if (Status status = check(spec, choice, device); !status.ok()) return status;
   auto pass = choice.planes != 0 ? depthwise_planes_pass(spec, choice, device, dialect)
+              : choice.rows != 0 ? depthwise_bands_pass(spec, choice, device, dialect)
                                  : depthwise_blocked_pass(spec, choice, device, dialect);
   if (!pass) return std::move(pass).error();
   plan.passes.push_back(std::move(*pass));

@@ -1,5 +1,6 @@
 #include "dynamic_shaders/families/depthwise_text.hpp"
 
+#include <map>
 #include <set>
 
 #include "dynamic_shaders/dialect/kernel_writer.hpp"
@@ -22,6 +23,8 @@ void bind_tensors(KernelWriter& writer, const Conv2dSpec& spec, View view) {
   if (has_bias(spec)) writer.bind("bias", Element::scalar, Access::read, {BindingSource::tensor, 2});
   writer.bind("y", Element::vector, Access::write, {BindingSource::tensor, has_bias(spec) ? 3u : 2u});
 }
+
+std::string name_of(std::int64_t value) { return value < 0 ? "m" + text_of(-value) : text_of(value); }
 
 std::string finished(const KernelWriter& writer, const Conv2dSpec& spec, const std::string& value) {
   return spec.activation == Activation::relu ? writer.maximum(value, writer.zero()) : value;
@@ -90,6 +93,78 @@ class PlanesText {
   std::set<std::int64_t> loaded_;
 };
 
+// Some whole rows of a plane, which may begin within a texel: a plane is whole texels, so that a texel is inside it or
+// outside, and every value's place is a number counted from the band's beginning.
+class BandText {
+ public:
+  BandText(const Conv2dSpec& spec, const Depthwise& choice, KernelWriter& writer)
+      : spec_(spec),
+        rows_(choice.rows),
+        bands_(spec.out_h() / choice.rows),
+        step_(choice.rows * spec.stride_y * spec.w / 4),
+        plane_(spec.h * spec.w / 4),
+        writer_(writer),
+        text_(writer.body()) {}
+
+  void write() {
+    const std::int64_t outputs = rows_ * spec_.out_w();
+    write_weights(writer_, spec_, "channel", 0);
+    text_.line("int band = part * ", step_, ";");
+    text_.line("int first_x = (layer * ", spec_.c, " + channel) * ", plane_, " + band;");
+    text_.line("int first_y = ((layer * ", spec_.c, " + channel) * ", bands_, " + part) * ", outputs / 4, ";");
+    for (std::int64_t at = 0; at < outputs; ++at) {
+      write_output(at);
+      if (at % 4 != 3) continue;
+      const std::string value =
+          writer_.vector("y" + text_of(at - 3), "y" + text_of(at - 2), "y" + text_of(at - 1), "y" + text_of(at));
+      text_.line(writer_.store("y", "first_y + " + text_of(at / 4), finished(writer_, spec_, value)));
+    }
+  }
+
+ private:
+  void write_output(std::int64_t at) {
+    const std::int64_t oy = at / spec_.out_w(), ox = at % spec_.out_w();
+    std::string sum;
+    for (std::int64_t r = 0; r < spec_.r; ++r) {
+      const std::int64_t iy = oy * spec_.stride_y + r * spec_.dilation_y - spec_.pad_y;
+      for (std::int64_t s = 0; s < spec_.s; ++s) {
+        const std::int64_t ix = ox * spec_.stride_x + s * spec_.dilation_x - spec_.pad_x;
+        if (ix < 0 || ix >= spec_.w) continue;
+        const std::int64_t pixel = iy * spec_.w + ix, texel = floor_divide(pixel, 4);
+        if (!need(texel)) continue;
+        if (!sum.empty()) sum += " + ";
+        sum += "x" + name_of(texel) + "." + "xyzw"[pixel - 4 * texel] + " * w0_" + text_of(r * spec_.s + s);
+      }
+    }
+    if (has_bias(spec_)) sum += sum.empty() ? "bias0" : " + bias0";
+    text_.line("float y", at, " = ", sum.empty() ? writer_.zero() : sum, ";");
+  }
+
+  // Loads a texel that is new. False: in every band it lies outside the plane.
+  bool need(std::int64_t texel) {
+    const std::int64_t last = (bands_ - 1) * step_ + texel;  // where it lies in the last band
+    if (last < 0 || texel >= plane_) return false;
+    if (!loaded_.insert(texel).second) return true;
+    std::string guard;
+    if (texel < 0) guard = "band >= " + text_of(-texel);
+    if (last >= plane_) {
+      if (!guard.empty()) guard += " && ";
+      guard += "band < " + text_of(plane_ - texel);
+    }
+    const std::string value = writer_.load("x", "first_x + " + text_of(texel));
+    text_.line(writer_.vector_type(), " x", name_of(texel), " = ",
+               guard.empty() ? value : guard + " ? " + value + " : " + writer_.splat(writer_.zero()), ";");
+    return true;
+  }
+
+  const Conv2dSpec& spec_;
+  const std::int64_t rows_, bands_;
+  const std::int64_t step_, plane_;  // texels from band to band, of a plane
+  KernelWriter& writer_;
+  Text& text_;
+  std::set<std::int64_t> loaded_;
+};
+
 // A block of a plane, whose rows are whole texels: a texel is inside the input or outside it, never both.
 class BlockText {
  public:
@@ -98,20 +173,21 @@ class BlockText {
 
   void write() {
     const std::int64_t blocks_x = divide_up(spec_.out_w(), choice_.x);
-    text_.line("int x0 = column % ", blocks_x, " * ", choice_.x, ";");
-    text_.line("int y0 = column / ", blocks_x, " * ", choice_.y, ";");
-    write_weights(writer_, spec_, "row", 0);
-    text_.line("int plane_x = (layer * ", spec_.c, " + row) * ", spec_.h * spec_.w / 4, ";");
-    text_.line("int plane_y = (layer * ", spec_.c, " + row) * ", spec_.out_h() * spec_.out_w() / 4, ";");
+    text_.line("int x0 = part % ", blocks_x, " * ", choice_.x, ";");
+    text_.line("int y0 = part / ", blocks_x, " * ", choice_.y, ";");
+    write_weights(writer_, spec_, "channel", 0);
+    text_.line("int plane_x = (layer * ", spec_.c, " + channel) * ", spec_.h * spec_.w / 4, ";");
+    text_.line("int plane_y = (layer * ", spec_.c, " + channel) * ", spec_.out_h() * spec_.out_w() / 4, ";");
     for (const std::int64_t texel : texels()) {
-      text_.line("int t", name(texel), " = x0 * ", spec_.stride_x, " / 4 + ", texel, ";");
-      text_.line("bool in", name(texel), " = t", name(texel), " >= 0 && t", name(texel), " < ", spec_.w / 4, ";");
+      text_.line("int t", name_of(texel), " = x0 * ", spec_.stride_x, " / 4 + ", texel, ";");
+      const std::string t = "t" + name_of(texel);
+      in_[texel] = within(t, texel, (blocks_x - 1) * choice_.x * spec_.stride_x / 4 + texel, spec_.w / 4);
+      if (!in_[texel].empty()) text_.line("bool in", name_of(texel), " = ", in_[texel], ";");
     }
     for (std::int64_t y = 0; y < choice_.y; ++y) write_row(y);
   }
 
  private:
-  static std::string name(std::int64_t value) { return value < 0 ? "m" + text_of(-value) : text_of(value); }
   std::int64_t column_of(std::int64_t x, std::int64_t s) const {
     return x * spec_.stride_x + s * spec_.dilation_x - spec_.pad_x;
   }
@@ -123,14 +199,29 @@ class BlockText {
     return found;
   }
 
+  // The condition of a place that is `first` in the first block and `last` in the last to lie below `end`, and not
+  // below zero; empty: it always does.
+  static std::string within(const std::string& place, std::int64_t first, std::int64_t last, std::int64_t end) {
+    std::string condition;
+    if (first < 0) condition = place + " >= 0";
+    if (last >= end) condition += (condition.empty() ? "" : " && ") + place + " < " + text_of(end);
+    return condition;
+  }
+
   void need_row(std::int64_t row) {
     if (!loaded_.insert(row).second) return;
     text_.line("int iy", row, " = y0 * ", spec_.stride_y, " + ", row - spec_.pad_y, ";");
-    text_.line("bool within", row, " = iy", row, " >= 0 && iy", row, " < ", spec_.h, ";");
+    const std::int64_t first = row - spec_.pad_y;
+    const std::int64_t last = (divide_up(spec_.out_h(), choice_.y) - 1) * choice_.y * spec_.stride_y + first;
+    const std::string inside = within("iy" + text_of(row), first, last, spec_.h);
+    if (!inside.empty()) text_.line("bool within", row, " = ", inside, ";");
     for (const std::int64_t texel : texels()) {
-      const std::string at = "plane_x + iy" + text_of(row) + " * " + text_of(spec_.w / 4) + " + t" + name(texel);
-      text_.line(writer_.vector_type(), " x", row, "_", name(texel), " = within", row, " && in", name(texel), " ? ",
-                 writer_.load("x", at), " : ", writer_.splat(writer_.zero()), ";");
+      const std::string at = "plane_x + iy" + text_of(row) + " * " + text_of(spec_.w / 4) + " + t" + name_of(texel);
+      std::string guard = inside.empty() ? std::string() : "within" + text_of(row);
+      if (!in_[texel].empty()) guard += (guard.empty() ? "in" : " && in") + name_of(texel);
+      const std::string value = writer_.load("x", at);
+      text_.line(writer_.vector_type(), " x", row, "_", name_of(texel), " = ",
+                 guard.empty() ? value : guard + " ? " + value + " : " + writer_.splat(writer_.zero()), ";");
     }
   }
 
@@ -142,7 +233,7 @@ class BlockText {
         for (std::int64_t s = 0; s < spec_.s; ++s) {
           const std::int64_t column = column_of(x, s), texel = floor_divide(column, 4);
           if (!sum.empty()) sum += " + ";
-          sum += "x" + text_of(y * spec_.stride_y + r * spec_.dilation_y) + "_" + name(texel) + "." +
+          sum += "x" + text_of(y * spec_.stride_y + r * spec_.dilation_y) + "_" + name_of(texel) + "." +
                  "xyzw"[column - 4 * texel] + " * w0_" + text_of(r * spec_.s + s);
         }
       }
@@ -172,14 +263,28 @@ class BlockText {
   const Depthwise& choice_;
   KernelWriter& writer_;
   Text& text_;
+  std::map<std::int64_t, std::string> in_;  // the guard of each texel of a row
   std::set<std::int64_t> loaded_;
 };
+
+// Lanes over the parts of all planes, the parts of one side by side.
+Result<LaneMap> lanes_over(std::int64_t parts, std::int64_t planes, std::int64_t images, const DeviceInfo& device) {
+  const std::int64_t lanes = parts * planes;
+  return map_lanes({extent(lanes), 1, extent(images)}, device,
+                   workgroup_for_few(static_cast<std::uint64_t>(lanes), device));
+}
+
+// The channel of a lane, and which part of its plane.
+void write_channel(Text& text, std::int64_t parts) {
+  text.line("int channel = column / ", parts, ";");
+  text.line("int part = column % ", parts, ";");
+}
 
 }  // namespace
 
 Result<Pass> depthwise_planes_pass(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
                                    Dialect dialect) {
-  const auto map = map_lanes({extent(spec.c / choice.planes), 1, extent(spec.n)}, device);
+  const auto map = lanes_over(1, spec.c / choice.planes, spec.n, device);
   if (!map) return map.error();
   KernelWriter writer(dialect, "depthwise/planes: whole planes a lane");
   bind_tensors(writer, spec, choice.view);
@@ -188,14 +293,28 @@ Result<Pass> depthwise_planes_pass(const Conv2dSpec& spec, const Depthwise& choi
   return writer.take(map->workgroup, map->grid);
 }
 
+Result<Pass> depthwise_bands_pass(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
+                                  Dialect dialect) {
+  const std::int64_t bands = spec.out_h() / choice.rows;
+  const auto map = lanes_over(bands, spec.c, spec.n, device);
+  if (!map) return map.error();
+  KernelWriter writer(dialect, "depthwise/bands: some rows of a plane a lane");
+  bind_tensors(writer, spec, choice.view);
+  writer.body().lines(map->decoding(dialect));
+  write_channel(writer.body(), bands);
+  BandText(spec, choice, writer).write();
+  return writer.take(map->workgroup, map->grid);
+}
+
 Result<Pass> depthwise_blocked_pass(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
                                     Dialect dialect) {
   const std::int64_t blocks = divide_up(spec.out_w(), choice.x) * divide_up(spec.out_h(), choice.y);
-  const auto map = map_lanes({extent(blocks), extent(spec.c), extent(spec.n)}, device);
+  const auto map = lanes_over(blocks, spec.c, spec.n, device);
   if (!map) return map.error();
   KernelWriter writer(dialect, "depthwise/blocked: a block of a plane a lane");
   bind_tensors(writer, spec, choice.view);
   writer.body().lines(map->decoding(dialect));
+  write_channel(writer.body(), blocks);
   BlockText(spec, choice, writer).write();
   return writer.take(map->workgroup, map->grid);
 }

@@ -131,20 +131,26 @@ PredictedCost predict_winograd(const Conv2dSpec& spec, const WinogradShape& shap
 PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice, const MachineModel& model) noexcept {
   const bool planes = choice.planes != 0;
   const std::int64_t out_h = spec.out_h(), out_w = spec.out_w();
-  const double outputs = number(planes ? choice.planes * out_h * out_w : choice.x * choice.y);
+  const bool bands = choice.rows != 0;
+  const double outputs = number(planes  ? choice.planes * out_h * out_w
+                                : bands ? choice.rows * out_w
+                                        : choice.x * choice.y);
   double texels = number(choice.planes * spec.h * spec.w) / 4;
-  if (!planes) {
+  if (bands) {
+    texels = different(choice.rows, spec.stride_y, spec.r, spec.dilation_y, 1) * number(spec.w) / 4 + 1;
+  } else if (!planes) {
     texels = (different(choice.x, spec.stride_x, spec.s, spec.dilation_x, 4) + (spec.pad_x != 0 ? 1 : 0)) *
              different(choice.y, spec.stride_y, spec.r, spec.dilation_y, 1);
   }
   const double weights = number((planes ? choice.planes : 1) * spec.r * spec.s) * model.scalar_load;
   const double terms = outputs * number(spec.r * spec.s);
-  const double lanes =
-      number(planes ? spec.c / choice.planes : spec.c * divide_up(out_w, choice.x) * divide_up(out_h, choice.y));
+  const double lanes = number(planes  ? spec.c / choice.planes
+                              : bands ? spec.c * (out_h / choice.rows)
+                                      : spec.c * divide_up(out_w, choice.x) * divide_up(out_h, choice.y));
   const double vectors = std::ceil(lanes / model.lanes) * number(spec.n);
   PredictedCost cost;
   cost.main = model.dispatch + vectors * idle(vectors, model) *
-                                   (texels * (load_cost(choice.view, model) + (planes ? 0 : 4)) + weights +
+                                   (texels * (load_cost(choice.view, model) + (planes || bands ? 0 : 4)) + weights +
                                     terms * model.term + outputs / 4 * model.vector_store);
   cost.build = model.build + terms * model.build_term * (choice.view == View::image ? model.build_image : 1);
   return cost;

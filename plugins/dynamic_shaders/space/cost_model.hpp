@@ -49,7 +49,7 @@ PredictedCost predict(const ConvShape& shape, const Blocking& blocking, const Ma
 // Of winograd/f2 and f4; `blocking` is of the products.
 PredictedCost predict_winograd(const Conv2dSpec& spec, const WinogradShape& shape, const Blocking& blocking,
                                const MachineModel& model) noexcept;
-// Of depthwise/planes and depthwise/blocked.
+// Of depthwise/planes, bands and blocked.
 PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice, const MachineModel& model) noexcept;
 // Of implicit/registers and implicit/shared.
 PredictedCost predict_implicit(const Conv2dSpec& spec, const ImplicitTile& tile, const MachineModel& model) noexcept;

@@ -26,15 +26,15 @@ Conv2dSpec draw_shape(Dice& dice) {
   return spec;
 }
 
-std::vector<Depthwise> choices_for(const Conv2dSpec& spec, const DeviceInfo& device, bool planes) {
+std::vector<Depthwise> choices_for(const Conv2dSpec& spec, const DeviceInfo& device, std::string_view family) {
   std::vector<Depthwise> some;
   for (const Depthwise& choice : depthwise_space(spec, device)) {
-    if ((choice.planes != 0) == planes && (planes || choice.x * choice.y <= 32)) some.push_back(choice);
+    if (depthwise_variant(choice).starts_with(family) && choice.x * choice.y <= 32) some.push_back(choice);
   }
   return some;
 }
 
-void check_family(bool planes, std::uint64_t seed) {
+void check_depthwise(std::string_view family, std::uint64_t seed) {
   if (device_under_test() == nullptr) return;
   const DeviceInfo& info = device_under_test()->info();
   Dice dice(seed);
@@ -42,7 +42,7 @@ void check_family(bool planes, std::uint64_t seed) {
     REQUIRE(attempt < 100 * shapes_wanted());
     const Conv2dSpec spec = draw_shape(dice);
     if (!validate(KernelSpec(spec)).ok()) continue;
-    const std::vector<Depthwise> choices = choices_for(spec, info, planes);
+    const std::vector<Depthwise> choices = choices_for(spec, info, family);
     if (choices.empty()) continue;
     const Depthwise& choice = choices[dice.next() % choices.size()];
     INFO(canonical_text(spec) << " by " << depthwise_variant(choice));
@@ -56,7 +56,10 @@ void check_family(bool planes, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("depthwise/planes: random shapes are right") { check_family(true, 80); }
-TEST_CASE("depthwise/blocked: random shapes are right") { check_family(false, 81); }
+TEST_CASE("depthwise/planes: random shapes are right") { check_depthwise("depthwise/planes:", 80); }
+TEST_CASE("depthwise/blocked: random shapes are right") { check_depthwise("depthwise/blocked:", 81); }
+TEST_CASE("depthwise/bands: random shapes are right, also where rows begin within a texel") {
+  check_depthwise("depthwise/bands:", 82);
+}
 
 }  // namespace kiln::dynamic_shaders
