@@ -27,6 +27,9 @@ if(NOT KILN_FUZZ)
   endif()
 endif()
 
+# Optional: Chart.js (libjs-chart.js), which `kiln report` draws with: inlined in every page, never fetched.
+find_file(KILN_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js /usr/share/nodejs/chart.js/dist NO_DEFAULT_PATH)
+
 # Optional: Mesa's RADV as a witness of the simulated card and as a peer of submissions.
 find_path(KILN_VULKAN_INCLUDE_DIR vulkan/vulkan.h)
 find_library(KILN_VULKAN_LIBRARY vulkan)

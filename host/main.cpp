@@ -74,6 +74,8 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return pm4_dump(options);
     case Verb::simulate:
       return simulate(options);
+    case Verb::report:
+      return report(options);
     case Verb::invalid:
       break;
   }

@@ -30,7 +30,8 @@ po::options_description all_options() {
   add("all", po::bool_switch(), "statistics, the selector's model and the verdicts on plugins too");
   add("prometheus", po::bool_switch(), "Prometheus text exposition format");
   add("budget", po::value<std::string>()->value_name("TIME"), "the time that a job may take: 30 s (default), 5 min");
-  add("exhaustive", po::bool_switch(), "every variant of the space, whatever it takes (of a convolution the 256 most promising)");
+  add("exhaustive", po::bool_switch(),
+      "every variant of the space, whatever it takes (of a convolution the 256 most promising)");
   add("again", po::bool_switch(), "measure also what is known");
   add("sample", po::value<std::uint32_t>()->value_name("N"), "how many winners are measured again (default 8)");
   add("show-key", po::bool_switch(), "print the public key that an importer shall trust, and write no file");
@@ -45,6 +46,7 @@ po::options_description all_options() {
   add("jobs", po::value<std::int64_t>()->value_name("N"), "run N jobs at one time (default 1)");
   add("json", po::bool_switch(), "machine-readable result");
   add("output", po::value<std::string>()->value_name("FILE"), "write the result to FILE instead of standard output");
+  add("title", po::value<std::string>()->value_name("TEXT"), "the page's heading");
   add("trace", po::value<std::string>()->value_name("FILE"),
       "write every stage of every job to FILE as Chrome trace events, which Perfetto opens");
   add("plugin-path", po::value<std::string>()->value_name("DIR"),
@@ -320,6 +322,7 @@ Result<Options> parse_options(int argc, char** argv) {
   }
   if (const auto file = text_of(given, "output")) options.output = *file;
   if (const auto file = text_of(given, "trace")) options.trace = *file;
+  options.title = text_of(given, "title").value_or("");
   const std::string progress = text_of(given, "progress").value_or("auto");
   if (progress == "auto")
     options.progress = Progress::automatic;

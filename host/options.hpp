@@ -48,6 +48,7 @@ enum class Verb {
   kernel_build,
   pm4_dump,
   simulate,
+  report,
 };
 
 struct TuneChoices {  // of `kiln tune`
@@ -85,6 +86,7 @@ struct Options {
   bool json = false;
   std::optional<std::filesystem::path> output;
   std::optional<std::filesystem::path> trace;  // --trace
+  std::string title;                           // --title; empty: not given
   Progress progress = Progress::automatic;
 };
 

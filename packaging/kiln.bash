@@ -46,7 +46,7 @@ _kiln() {
       _kiln_lines "$("$command" config show 2>/dev/null | sed -n 's/^([^)]*) \([^ ]*\) =.*/\1=/p')" "$word"
       return
       ;;
-    --repeat | --jobs | --top | --budget | --sample | --max-age | --max-size) return ;;
+    --repeat | --jobs | --title | --top | --budget | --sample | --max-age | --max-size) return ;;
   esac
 
   if [[ $word == -* ]]; then
@@ -61,7 +61,7 @@ _kiln() {
       'kernel build') _kiln_files '*.cl' "$word" ;;
       'pm4 dump' | 'tune export' | 'tune import' | 'selector replay') _kiln_files '*' "$word" ;;
       run | tune* | devices | plugins | config* | selector* | 'cache warm') _kiln_files '*.toml' "$word" ;;
-      'cache export' | 'cache import') _kiln_files '*' "$word" ;;
+      'cache export' | 'cache import' | report) _kiln_files '*' "$word" ;;
     esac
   fi
 }

@@ -125,6 +125,7 @@ Result<std::vector<Submission>> Runtime::Parts::submissions_of(RecordedRequests:
   std::vector<Submission> submissions;
   RunReport& report = recorded.report;
   report.flops = 0;
+  report.bytes = 0;
   Tier tier = Tier::memory;
   std::uint64_t build_ns = 0;
   std::vector<std::string> keys;
@@ -136,6 +137,7 @@ Result<std::vector<Submission>> Runtime::Parts::submissions_of(RecordedRequests:
     build_ns += report.build_ns;
     keys.insert(keys.end(), report.keys.begin(), report.keys.end());
     report.flops += flops(request.spec);
+    report.bytes += bytes_moved(request.spec);
     submissions.push_back({service->device, service->keyed->plan, service->programs.passes, service->programs.prepare,
                            request.tensors, Deadline::never(), request.verify, Completion::ordered});
   }

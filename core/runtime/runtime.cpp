@@ -105,6 +105,7 @@ RunReport Runtime::Parts::serve(const RunRequest& request) {
   report.name = request.name;
   report.op = operation(request.spec);
   report.flops = flops(request.spec);
+  report.bytes = bytes_moved(request.spec);
   if (Status status = validate(request.spec); !status.ok()) {
     report.status = std::move(status);
     return report;

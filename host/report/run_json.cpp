@@ -12,6 +12,8 @@ double ms(std::uint64_t ns) { return static_cast<double>(ns) / 1e6; }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+Json amount_or_null(double amount) { return amount > 0 ? Json(amount) : Json(nullptr); }
+
 Json job_json(const JobOutcome& job) {
   const RunReport& report = job.report;
   const bool ran = report.runs > 0;
@@ -38,6 +40,9 @@ Json job_json(const JobOutcome& job) {
                 {"wall_max", ms(report.wall_max_ns)},       {"first_result", job.first_result_ms}};
   json["gflops"] = rate(report.median.wall_ns);
   json["gflops_device"] = rate(report.median.device_ns);
+  json["work"] = {{"flops", amount_or_null(report.flops)},
+                  {"bytes", amount_or_null(report.bytes)},
+                  {"roof_gflops", amount_or_null(report.device.roof_gflops)}};
   json["verified"] = report.verified ? Json(*report.verified) : Json(nullptr);
   json["max_rel_error"] = report.verified ? Json(report.max_rel_error) : Json(nullptr);
   json["error_bound"] = report.verified ? Json(report.error_bound) : Json(nullptr);
@@ -65,6 +70,7 @@ std::string run_json(const RunOutcome& outcome) {
   json["jobs"] = Json::array();
   for (const JobOutcome& job : outcome.jobs) json["jobs"].push_back(job_json(job));
   json["total_ms"] = ms(outcome.total_ns);
+  json["setup_ms"] = ms(outcome.setup_ns);
   const RejectedCounts& rejected = outcome.cache.rejected;
   json["cache"] = {
       {"memory_hits", outcome.cache.memory_hits},

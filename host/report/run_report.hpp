@@ -21,6 +21,7 @@ struct JobOutcome {
 struct RunOutcome {
   std::vector<JobOutcome> jobs;  // in the order of the file
   std::uint64_t total_ns = 0;    // from main() to the end of the last job
+  std::uint64_t setup_ns = 0;    // of it, to the beginning of the first
   CacheStats cache;
   std::uint64_t builds = 0;
   std::uint64_t prepared = 0;

@@ -37,5 +37,6 @@ int cache_import(const Options& options);
 int kernel_build(const Options& options);
 int pm4_dump(const Options& options);
 int simulate(const Options& options);
+int report(const Options& options);
 
 }  // namespace kiln::host

@@ -58,7 +58,7 @@ void check_cache(const json& cache) {
 void check_job(const json& job) {
   CHECK(keys_of(job) == Keys{"name", "op", "status", "error", "device", "variant", "selected_because", "program",
                              "runs", "ms", "gflops", "gflops_device", "verified", "max_rel_error", "error_bound",
-                             "output", "notes"});
+                             "output", "notes", "work"});
   CHECK(keys_of(job["device"]) == Keys{"id", "kind", "name", "driver"});
   for (const auto& text : job["device"]) CHECK_FALSE(text.get<std::string>().empty());
   CHECK(keys_of(job["program"]) == Keys{"keys", "tier", "build_ms"});
@@ -67,6 +67,7 @@ void check_job(const json& job) {
         Keys{"queue", "upload", "device", "readback", "wall_median", "wall_min", "wall_max", "first_result"});
   for (const auto& time : job["ms"]) CHECK(time.get<double>() >= 0);
   CHECK(job["notes"].is_array());
+  CHECK(keys_of(job["work"]) == Keys{"flops", "bytes", "roof_gflops"});
 }
 
 constexpr const char* layer = R"(
@@ -98,7 +99,7 @@ TEST_CASE("run --json has every key of the contract and no other") {
     REQUIRE(finished.status == 0);
     const json out = finished.json();
     CHECK(keys_of(out) ==
-          Keys{"schema", "kiln", "jobs", "total_ms", "cache", "warming", "devices", "plugins", "problems"});
+          Keys{"schema", "kiln", "jobs", "total_ms", "setup_ms", "cache", "warming", "devices", "plugins", "problems"});
     CHECK(out["problems"].empty());
     CHECK(out["schema"] == 1);
     CHECK_THAT(out["kiln"].get<std::string>(), Catch::Matchers::StartsWith("0."));

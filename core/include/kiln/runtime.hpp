@@ -56,6 +56,7 @@ struct RunReport {
   std::uint64_t wall_max_ns = 0;
   std::uint64_t first_output_ns = 0;  // now_ns() when the first output lay in host memory, verification not counted
   double flops = 0;                   // direct; 0 where unknown
+  double bytes = 0;                   // of inputs, constants and outputs, each moved once; 0 where unknown
   std::optional<bool> verified;       // nullopt: not compared
   double max_rel_error = 0;           // max |out − ref| ÷ Σ|w·x|
   double error_bound = 0;

@@ -26,6 +26,18 @@ itself that it is simulated, and programs of this project label its device so. C
 
 The simulator's own messages go to standard error, or to the file that KILN_SIM_LOG names.)",
      "help version", "target"},
+    {"report", Verb::report, Argument::subjects, "FILE…", "one page of charts and tables from what Kiln wrote",
+     R"(Makes one HTML file that fetches nothing from any mix of: what `kiln run --json` printed, a bench file, a tuning database (kiln tune
+export), a cache (its folder, or what `kiln cache stats --json` printed), a trace (kiln run --trace). Kinds are told apart by what
+stands in them. Shown are, as far as the files tell: Kiln beside its peers, where the time of a start went tier by tier, where programs
+were found and what that saved, devices compared job by job, the roofline, every variant that was tuned, and the lanes of the
+executor; each chart with its figures as a table.
+
+    kiln run my.toml --json --output run.json
+    kiln report run.json ~/.cache/kiln --output page.html
+
+Exit status: 0 written · 1 it could not be written · 2 usage, or a file that is not as expected.)",
+     "output help version", "title"},
 };
 
 }  // namespace

@@ -136,7 +136,8 @@ int run(const Options& options, std::uint64_t started_ns) {
   RunOutcome outcome;
   {
     const DeviceOpener opener(session.runtime(), first_device(options, session.config()));
-    outcome.jobs = run_jobs(jobs, options, session.runtime(), now_ns() - started_ns);
+    outcome.setup_ns = now_ns() - started_ns;
+    outcome.jobs = run_jobs(jobs, options, session.runtime(), outcome.setup_ns);
     outcome.total_ns = now_ns() - started_ns;
   }
   const Status traced = session.write_trace();

@@ -1,0 +1,274 @@
+"use strict";
+// From the page's data to what Chart.js takes: one function a kind of chart.
+
+page.configuration = (() => {
+  const shapes = ["circle", "rectRot", "triangle", "rect", "crossRot", "star", "rectRounded"];
+  const narrow = (width) => width < 620;
+
+  // Round values within a logarithmic scale, no more than there is room for.
+  const logarithmicTicks = (least, most, room) => {
+    const sets = [[1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8], [1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]];
+    for (const set of sets) {
+      const ticks = [];
+      for (let power = Math.floor(Math.log10(least)); power <= Math.ceil(Math.log10(most)); ++power) {
+        for (const digit of set) {
+          const value = Number((digit * 10 ** power).toPrecision(3));
+          if (value >= least * 0.999 && value <= most * 1.001) ticks.push(value);
+        }
+      }
+      if (ticks.length <= room && ticks.length >= 2) return ticks;
+    }
+    const ticks = [];
+    const decades = Math.ceil((Math.log10(most) - Math.log10(least)) / room) || 1;
+    for (let power = Math.ceil(Math.log10(least)); 10 ** power <= most; power += decades) ticks.push(10 ** power);
+    return ticks.length >= 2 ? ticks : [least, most].map((value) => Number(value.toPrecision(2)));
+  };
+
+  const bounds = (values, mark) => {
+    const all = values.filter((value) => value > 0);
+    if (mark) all.push(mark.value);
+    const least = Math.min(...all), most = Math.max(...all);
+    const room = Math.max(1.08, (most / least) ** 0.04);
+    return [least / room, most * room];
+  };
+
+  const scaleOf = (axis, theme, values, width, direction) => {
+    const logarithmic = axis.scale === "logarithmic" && values.some((value) => value > 0);
+    const scale = {
+      type: logarithmic ? "logarithmic" : "linear",
+      title: { display: true, text: axis.title, color: theme.of("soft"), font: { size: 13 } },
+      grid: { color: theme.of("grid"), borderColor: theme.of("edge"), tickColor: theme.of("edge") },
+      ticks: { color: theme.of("soft"), font: { size: 12 }, maxRotation: 0, callback: (value) => page.number(value) },
+    };
+    if (logarithmic) {
+      [scale.min, scale.max] = bounds(values, axis.mark);
+      const room = direction === "x" ? (narrow(width) ? 5 : 10) : 7;
+      scale.afterBuildTicks = (built) => {
+        built.ticks = logarithmicTicks(built.min, built.max, room).map((value) => ({ value }));
+      };
+      scale.ticks.autoSkip = false;
+    } else {
+      scale.beginAtZero = true;
+      scale.ticks.maxTicksLimit = narrow(width) ? 5 : 10;
+    }
+    return scale;
+  };
+
+  const rowsScale = (spec, theme, width) => ({
+    type: "linear",
+    reverse: true,
+    min: -0.5,
+    max: spec.categories.length - 0.5,
+    grid: { display: !narrow(width), color: theme.of("grid"), drawBorder: false, drawTicks: false },
+    afterBuildTicks: (built) => { built.ticks = spec.categories.map((_, value) => ({ value })); },
+    ticks: {
+      display: !narrow(width), autoSkip: false, color: theme.of("text"), font: { size: 12.5 }, padding: 8,
+      callback: (value) => page.lines(spec.categories[value] || "", Math.floor(width / 18)),
+    },
+  });
+
+  const categoriesScale = (spec, theme, width, stacked) => ({
+    type: "category",
+    labels: spec.categories.map((_, index) => index),
+    stacked,
+    grid: { display: false, borderColor: theme.of("edge") },
+    ticks: {
+      display: !narrow(width), autoSkip: false, color: theme.of("text"), font: { size: 12.5 },
+      callback: (_, index) => page.lines(spec.categories[index], Math.floor(width / 18)),
+    },
+  });
+
+  // Of a row: what its name takes where it stands above, and more where it has two lines beside.
+  const linesOf = (spec) => Math.max(1, ...spec.categories.map((name) => name.split("\n").length));
+  const above = (spec, width) => (narrow(width) ? 5 + 15 * linesOf(spec) : 14 * (linesOf(spec) - 1));
+  const heightOf = (spec, width, each) => spec.categories.length * (each + above(spec, width)) + 78;
+  // How far below the middle of its row a mark stands, in rows, so that the name has its place.
+  const lowered = (spec, width, each) => (narrow(width) ? above(spec, width) / 2 / (each + above(spec, width)) : 0);
+
+  const inkOf = (series, theme) => ({
+    backgroundColor: theme.fill(series.ink), borderColor: theme.line(series.ink), inkName: series.ink,
+  });
+
+  const valueText = (axis, value, low, high, note) => {
+    const unit = axis.title.split(", ")[0];
+    const spread = low !== null && low !== undefined ? ` (${page.number(low)} to ${page.number(high)})` : "";
+    return `${page.number(value)}${spread} ${unit}${note ? ", " + note : ""}`;
+  };
+
+  const kinds = {
+    bars(spec, theme, width) {
+      const shown = spec.series;
+      const datasets = shown.map((series) => ({
+        ...inkOf(series, theme),
+        label: series.name,
+        data: series.points.map((point) => point[0]),
+        words: series.points.map((point) => point[0] === null ? "" : valueText(spec.x, point[0], point[1], point[2], point[3])),
+        borderWidth: 1,
+        borderRadius: 2,
+        maxBarThickness: 22,
+        categoryPercentage: narrow(width) ? 0.46 : 0.8,
+        barPercentage: spec.stacked ? 0.9 : 0.86,
+      }));
+      const each = spec.stacked ? 30 : Math.max(30, 12 + 18 * shown.length);
+      return {
+        type: "bar", height: heightOf(spec, width, each), datasets, ends: spec.stacked ? "stacked" : "beside",
+        options: {
+          indexAxis: "y",
+          layout: { padding: { right: 58 } },
+          scales: {
+            x: { ...scaleOf(spec.x, theme, [], width, "x"), stacked: spec.stacked },
+            y: categoriesScale(spec, theme, width, spec.stacked),
+          },
+        },
+      };
+    },
+
+    rows(spec, theme, width) {
+      const values = [];
+      let together = false;
+      for (let row = 0; row < spec.categories.length; ++row) {
+        together = together || spec.series.filter((series) => series.points[row][0] !== null).length > 1;
+      }
+      const count = spec.series.length;
+      const each = together ? Math.max(30, 10 + 13 * count) : 28;
+      const lower = lowered(spec, width, each);
+      const step = together ? 13 / (each + above(spec, width)) : 0;
+      const datasets = spec.series.map((series, index) => {
+        const dataset = { ...inkOf(series, theme), label: series.name, data: [], spreads: [], words: [], rows: [] };
+        series.points.forEach(([value, low, high, note], row) => {
+          if (value === null) return;
+          values.push(value, low ?? value, high ?? value);
+          dataset.data.push({ x: value, y: row + lower + (index - (count - 1) / 2) * step });
+          dataset.spreads.push(low === null ? null : [low, high]);
+          dataset.words.push(valueText(spec.x, value, low, high, note));
+          dataset.rows.push(row);
+        });
+        return { ...dataset, pointStyle: shapes[index % shapes.length], pointRadius: 5.5, pointHoverRadius: 8, borderWidth: 1.5 };
+      });
+      return {
+        type: "scatter", height: heightOf(spec, width, each), datasets,
+        options: {
+          layout: { padding: { top: spec.x.mark ? 20 : 4, right: 14 } },
+          scales: { x: scaleOf(spec.x, theme, values, width, "x"), y: rowsScale(spec, theme, width) },
+        },
+      };
+    },
+
+    cloud(spec, theme, width) {
+      const values = [];
+      const each = 46;
+      const lower = lowered(spec, width, each);
+      const last = spec.series.length - 1;
+      const datasets = spec.series.map((series, index) => {
+        const chosen = index === last;
+        const dataset = { ...inkOf(series, theme), label: series.name, data: [], words: [], rows: [] };
+        for (const [value, row, note] of series.points) {
+          values.push(value);
+          dataset.data.push({ x: value, y: row * 1 + lower });
+          dataset.words.push(`${page.number(value)} ×, ${note}`);
+          dataset.rows.push(Math.round(row));
+        }
+        if (!chosen) dataset.backgroundColor += "66";
+        return {
+          ...dataset, pointStyle: chosen ? "rectRot" : shapes[index % shapes.length], pointRadius: chosen ? 8 : 3.5,
+          pointHoverRadius: chosen ? 10 : 7, borderWidth: chosen ? 2 : 1, order: chosen ? 0 : 1,
+        };
+      });
+      return {
+        type: "scatter", height: heightOf(spec, width, each), datasets,
+        options: {
+          layout: { padding: { top: spec.x.mark ? 20 : 4, right: 14 } },
+          scales: { x: scaleOf(spec.x, theme, values, width, "x"), y: rowsScale(spec, theme, width) },
+        },
+      };
+    },
+
+    plane(spec, theme, width) {
+      const xs = [], ys = [];
+      const datasets = spec.series.map((series, index) => {
+        const notes = series.points.map((point) => point[2]);
+        const data = series.points.map(([x, y]) => { xs.push(x); ys.push(y); return { x, y }; });
+        const words = series.points.map(([x, y, note]) => `${note ? note + ": " : ""}${page.number(y)} ${spec.y.title} at ${page.number(x)} ${spec.x.title}`);
+        return {
+          ...inkOf(series, theme), label: series.name, data, notes, words, showLine: series.line,
+          borderWidth: series.line ? 2 : 1.5, borderDash: series.line && series.ink === "vermillion" ? [7, 5] : [],
+          pointRadius: series.line ? 0 : 5.5, pointHoverRadius: series.line ? 0 : 8, pointHitRadius: series.line ? 0 : 4,
+          pointStyle: shapes[index % shapes.length], fill: false,
+        };
+      });
+      return {
+        type: "scatter", height: narrow(width) ? 360 : 460, datasets, names: true,
+        options: {
+          layout: { padding: { top: 8, right: 14 } },
+          scales: { x: scaleOf(spec.x, theme, xs, width, "x"), y: scaleOf(spec.y, theme, ys, width, "y") },
+        },
+      };
+    },
+
+    lanes(spec, theme, width) {
+      const datasets = spec.series.map((series) => ({
+        ...inkOf(series, theme),
+        label: series.name,
+        data: series.points.map(([from, to, lane]) => ({ x: [from, to], y: lane })),
+        words: series.points.map(([, , , note]) => note),
+        rows: series.points.map(([, , lane]) => lane),
+        grouped: false,
+        borderWidth: 0,
+        maxBarThickness: 34,
+        categoryPercentage: narrow(width) ? 0.46 : 0.8,
+        barPercentage: 0.95,
+      }));
+      return {
+        type: "bar", height: heightOf(spec, width, 44), datasets,
+        options: {
+          indexAxis: "y",
+          layout: { padding: { right: 14 } },
+          scales: { x: scaleOf(spec.x, theme, [], width, "x"), y: categoriesScale(spec, theme, width, false) },
+        },
+      };
+    },
+  };
+
+  return (spec, width, whenDrawn) => {
+    const theme = page.theme();
+    const made = kinds[spec.kind](spec, theme, width);
+    const categoryOf = (item) => {
+      if (!spec.categories) return "";
+      const { rows } = item.dataset;
+      return spec.categories[rows ? rows[item.dataIndex] : item.dataIndex].replace("\n", ", ");
+    };
+    const options = {
+      ...made.options,
+      responsive: true,
+      maintainAspectRatio: false,
+      animation: false,
+      font: { family: theme.font },
+      interaction: { mode: "nearest", intersect: true },
+      kiln: {
+        font: theme.font, text: theme.of("text"), soft: theme.of("soft"), card: theme.of("card"), mark: spec.x.mark, categories: spec.categories,
+        namesAbove: spec.categories && narrow(width), nameDrop: made.type === "bar" ? 6 : 12, pointNames: made.names, barEnds: made.ends,
+      },
+      plugins: {
+        legend: { display: false },
+        tooltip: {
+          backgroundColor: theme.of("tip"), titleColor: theme.of("tip-text"), bodyColor: theme.of("tip-text"), padding: 10,
+          boxPadding: 4, usePointStyle: true,
+          callbacks: {
+            title: (items) => (items.length ? categoryOf(items[0]) : ""),
+            label: (item) => page.shortened(`${item.dataset.label}: ${item.dataset.words[item.dataIndex]}`, narrow(width) ? 48 : 110),
+          },
+        },
+      },
+    };
+    return {
+      height: made.height,
+      categoryOf: (datasetIndex, dataIndex) => categoryOf({ dataset: made.datasets[datasetIndex], dataIndex }),
+      configuration: {
+        type: made.type,
+        data: { datasets: made.datasets },
+        options,
+        plugins: [...page.marks, { id: "whenDrawn", afterRender: whenDrawn }],
+      },
+    };
+  };
+})();

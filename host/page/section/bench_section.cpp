@@ -1,0 +1,272 @@
+#include "page/section/chart.hpp"
+#include "page/section/sections.hpp"
+#include "report/human.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace kiln::host::page {
+namespace {
+
+std::string spread_text(const Spread& spread) {
+  return legible(spread.median) + " (" + legible(spread.low) + " to " + legible(spread.high) + ")";
+}
+
+// A row's name where several figures of one area share theirs.
+std::string row_name(const BenchFigure& figure) {
+  std::string name = figure.group.empty() ? figure.name : figure.group + ": " + figure.name;
+  if (!figure.device.empty() && name.find(figure.device) == std::string::npos) name += ", " + figure.device;
+  return name;
+}
+
+std::string contest_name(const BenchFigure& figure) {
+  return row_name(figure) + (figure.peer ? "\nbeside " + figure.peer->name : "");  // two lines
+}
+
+Table area_table(const BenchArea& area) {
+  Table table;
+  table.columns = {{"Figure", Align::left},
+                   {"Unit", Align::left},
+                   {"Kiln (quartiles)", Align::right},
+                   {"Peer", Align::left},
+                   {"Peer's (quartiles)", Align::right},
+                   {"Ratio (spread)", Align::right},
+                   {"Target", Align::left},
+                   {"Verified", Align::left},
+                   {"Samples", Align::right}};
+  for (const BenchFigure& figure : area.figures) {
+    table.rows.push_back({row_name(figure), figure.unit, spread_text(figure.kiln.value),
+                          figure.peer ? figure.peer->name : "–", figure.peer ? spread_text(figure.peer->value) : "–",
+                          figure.ratio ? spread_text(*figure.ratio) + " ×" : "–",
+                          figure.target.empty() ? "–" : figure.target + (figure.target_met ? ": met" : ": missed"),
+                          !figure.verified   ? "–"
+                          : *figure.verified ? "yes"
+                                             : "no",
+                          std::to_string(figure.kiln.samples)});
+  }
+  return table;
+}
+
+std::optional<Figure> ratio_figure(const BenchArea& area, const std::string& id) {
+  std::vector<std::string> categories;
+  Series better{"Kiln is better", Ink::blue, {}};
+  Series worse{"the peer is better", Ink::vermillion, {}};
+  Series even{"within the spread", Ink::grey, {}};
+  for (const BenchFigure& figure : area.figures) {
+    if (!figure.ratio || figure.ratio->median <= 0) continue;
+    const Spread& ratio = *figure.ratio;
+    categories.push_back(contest_name(figure));
+    const Point point{ratio.median, ratio.low, ratio.high, figure.peer ? "beside " + figure.peer->name : ""};
+    Series& mine = ratio.low > 1 ? better : ratio.high < 1 ? worse : even;
+    for (Series* series : {&better, &worse, &even}) series->points.push_back(series == &mine ? point : Point{});
+  }
+  if (categories.empty()) return std::nullopt;
+  Figure figure;
+  figure.id = id;
+  figure.title = "Kiln beside its peers";
+  figure.caption =
+      "Each point is a ratio of the same work in the same run, with its spread; right of the line Kiln is better, "
+      "whether less "
+      "or more is good. The scale is logarithmic: twice as fast is as far right of the line as half as fast is left of "
+      "it.";
+  std::vector<Series> series;
+  for (Series* one : {&better, &worse, &even}) {
+    if (std::ranges::any_of(one->points, [](const Point& point) { return point.value.has_value(); })) {
+      series.push_back(std::move(*one));
+    }
+  }
+  figure.chart = rows_chart({"times better than the peer", Scale::logarithmic, 1.0, "equal"}, categories, series);
+  figure.table = area_table(area);
+  return figure;
+}
+
+// What can be drawn on one logarithmic scale.
+bool drawable(const BenchFigure& figure) { return figure.kiln.value.low > 0; }
+
+Point point_of(const Contender& contender) {
+  return {contender.value.median, contender.value.low, contender.value.high, contender.name};
+}
+
+Axis axis_of(const std::string& unit, bool less) {
+  return {unit + (less ? ", less is better" : ", more is better"), Scale::logarithmic, {}, {}};
+}
+
+Table short_table(const std::vector<const BenchFigure*>& figures, const std::string& unit) {
+  Table table;
+  table.columns = {{"Figure", Align::left},
+                   {"Kiln, " + unit, Align::right},
+                   {"Peer", Align::left},
+                   {"Peer's, " + unit, Align::right}};
+  for (const BenchFigure* figure : figures) {
+    table.rows.push_back({row_name(*figure), spread_text(figure->kiln.value), figure->peer ? figure->peer->name : "–",
+                          figure->peer ? spread_text(figure->peer->value) : "–"});
+  }
+  return table;
+}
+
+// One row a figure: Kiln's point and its peer's.
+Figure beside_figure(const std::vector<const BenchFigure*>& figures, const std::string& id) {
+  Figure figure;
+  figure.id = id;
+  const std::string& unit = figures.front()->unit;
+  figure.title = "In " + unit;
+  figure.caption = "Medians, with the quartiles as bars beside them.";
+  std::vector<std::string> categories;
+  Series kiln{"Kiln", Ink::blue, {}};
+  Series peer{"peer", Ink::orange, {}};
+  for (const BenchFigure* one : figures) {
+    categories.push_back(contest_name(*one));
+    kiln.points.push_back(point_of(one->kiln));
+    const bool shown = one->peer && one->peer->value.low > 0;
+    peer.points.push_back(shown ? point_of(*one->peer) : Point{});
+  }
+  std::vector<Series> series{std::move(kiln)};
+  if (std::ranges::any_of(peer.points, [](const Point& point) { return point.value.has_value(); })) {
+    series.push_back(std::move(peer));
+  }
+  figure.chart = rows_chart(axis_of(unit, figures.front()->less_is_better), categories, series);
+  figure.table = short_table(figures, unit);
+  return figure;
+}
+
+// Whether one device has figures of several names in one group: then names are contenders, and are told apart.
+bool has_named_contenders(const std::vector<const BenchFigure*>& figures) {
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> names;
+  for (const BenchFigure* one : figures) names[{one->group, one->device}].insert(one->name);
+  return std::ranges::any_of(names, [](const auto& group) { return group.second.size() > 1; });
+}
+
+std::string kiln_name(const BenchFigure& figure, bool named) {
+  std::string name = "Kiln";
+  if (!figure.device.empty()) name += ", " + figure.device;
+  if (named) name += ": " + figure.name;
+  return name;
+}
+
+// Kiln's in cold colours, its peers' in warm ones.
+Ink contender_ink(bool kiln, std::size_t index) {
+  constexpr Ink ours[] = {Ink::blue, Ink::green, Ink::sky};
+  constexpr Ink theirs[] = {Ink::orange, Ink::vermillion, Ink::purple, Ink::grey};
+  return kiln ? ours[index % std::size(ours)] : theirs[index % std::size(theirs)];
+}
+
+// One row a group, a layer: every contender on each device.
+Figure grouped_figure(const std::vector<const BenchFigure*>& figures, const std::vector<std::string>& groups,
+                      const std::string& id) {
+  Figure figure;
+  figure.id = id;
+  const std::string& unit = figures.front()->unit;
+  figure.title = "Side by side, in " + unit;
+  figure.caption =
+      "One row a group, as a layer or a number of threads. Medians, with the quartiles as bars beside them.";
+  std::vector<Series> ours;
+  std::vector<Series> theirs;
+  const auto put = [&](std::vector<Series>& to, const std::string& name, std::size_t group,
+                       const Contender& contender) {
+    auto at = std::ranges::find(to, name, &Series::name);
+    if (at == to.end()) {
+      to.push_back({name, contender_ink(&to == &ours, to.size()), std::vector<Point>(groups.size())});
+      at = to.end() - 1;
+    }
+    const bool free = !at->points[group].value || at->points[group].value == contender.value.median;
+    if (free) at->points[group] = point_of(contender);
+    return free;
+  };
+  const bool named = has_named_contenders(figures);
+  for (const BenchFigure* one : figures) {
+    const auto group = static_cast<std::size_t>(std::ranges::find(groups, one->group) - groups.begin());
+    put(ours, kiln_name(*one, named), group, one->kiln);
+    if (!one->peer || one->peer->value.low <= 0) continue;
+    // One peer may stand beside several of ours, each time measured anew.
+    if (put(theirs, one->peer->name, group, *one->peer)) continue;
+    const std::string where = !one->device.empty() ? one->device : one->name;
+    if (!put(theirs, one->peer->name + " beside " + where, group, *one->peer)) {
+      put(theirs, one->peer->name + " beside " + row_name(*one), group, *one->peer);
+    }
+  }
+  ours.insert(ours.end(), std::make_move_iterator(theirs.begin()), std::make_move_iterator(theirs.end()));
+  figure.chart = rows_chart(axis_of(unit, figures.front()->less_is_better), groups, ours);
+  figure.table = short_table(figures, unit);
+  return figure;
+}
+
+std::vector<std::string> groups_of(const std::vector<const BenchFigure*>& figures) {
+  std::vector<std::string> groups;
+  for (const BenchFigure* one : figures) {
+    if (std::ranges::find(groups, one->group) == groups.end()) groups.push_back(one->group);
+  }
+  return groups;
+}
+
+std::vector<Figure> value_figures(const BenchArea& area, const std::string& id) {
+  std::vector<std::vector<const BenchFigure*>> sets;  // of one unit, direction and form
+  for (const BenchFigure& figure : area.figures) {
+    if (!drawable(figure)) continue;
+    const auto same = [&](const std::vector<const BenchFigure*>& set) {
+      const BenchFigure& first = *set.front();
+      return first.unit == figure.unit && first.less_is_better == figure.less_is_better &&
+             first.group.empty() == figure.group.empty();
+    };
+    auto at = std::ranges::find_if(sets, same);
+    if (at == sets.end()) at = sets.insert(at, std::vector<const BenchFigure*>());
+    at->push_back(&figure);
+  }
+  std::vector<Figure> figures;
+  for (const auto& set : sets) {
+    const std::string name = id + "-" + std::to_string(figures.size() + 1);
+    const auto groups = groups_of(set);
+    figures.push_back(groups.size() < 2 ? beside_figure(set, name) : grouped_figure(set, groups, name));
+  }
+  return figures;
+}
+
+std::string id_of(std::string_view name) {
+  std::string id;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    id += plain ? c : '-';
+  }
+  return id;
+}
+
+Section area_section(const BenchArea& area, std::string_view label, bool several, std::size_t number) {
+  Section section;
+  section.id = "bench-" + std::to_string(number) + "-" + id_of(area.name);
+  section.title = area.title + (several ? " (" + std::string(label) + ")" : "");
+  if (!area.skipped.empty()) {
+    section.lead = "Not measured: " + area.skipped;
+    return section;
+  }
+  section.lead = counted(area.figures.size(), "figure") + ", measured in " + human_ms(area.seconds * 1e3) + ".";
+  const auto met = static_cast<std::uint64_t>(std::ranges::count_if(area.figures, &BenchFigure::target_met));
+  const auto targets = static_cast<std::uint64_t>(
+      std::ranges::count_if(area.figures, [](const BenchFigure& one) { return !one.target.empty(); }));
+  if (targets != 0) section.lead += " " + std::to_string(met) + " of " + counted(targets, "target") + " met.";
+  bool table_shown = false;
+  if (auto figure = ratio_figure(area, section.id + "-ratios")) {
+    section.figures.push_back(std::move(*figure));
+    table_shown = true;
+  }
+  for (Figure& figure : value_figures(area, section.id)) section.figures.push_back(std::move(figure));
+  if (!table_shown)
+    section.figures.push_back({section.id + "-all", "Every figure", "", std::nullopt, area_table(area)});
+  return section;
+}
+
+}  // namespace
+
+std::vector<Section> bench_sections(const Inputs& inputs) {
+  std::vector<Section> sections;
+  const auto benches = of_kind<BenchFile>(inputs);
+  for (const auto& [bench, label] : benches) {
+    for (const BenchArea& area : bench->areas) {
+      sections.push_back(area_section(area, label, benches.size() > 1, sections.size() + 1));
+    }
+  }
+  return sections;
+}
+
+}  // namespace kiln::host::page

@@ -1,0 +1,210 @@
+// Pages in a real browser: every chart is drawn, nothing is complained of or fetched, a phone shows them without
+// scrolling sideways, text stands out in light and dark, keys reach everything, and paper has all of it. Pictures are
+// kept under pictures/ beside the tests.
+#include "host/page/chromium.hpp"
+#include "host/page/page_files.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+
+namespace {
+
+const std::filesystem::path pictures = std::filesystem::path(KILN_BINARY_DIR) / "pictures" / "report";
+
+std::filesystem::path full_page(const TemporaryFolder& folder) {
+  const RealFiles real = real_files(folder);
+  const auto page = folder / "page.html";
+  const Finished finished = report(
+      {folder.write("bench.json", bench_document().dump()), real.cold, real.warm,
+       folder.write("built.json", run_document("built").dump()), folder.write("disk.json", run_document("disk").dump()),
+       real.trace, real.cache, folder.write("tuning.tsv", tuning_text())},
+      page);
+  if (finished.status != 0) throw std::runtime_error(finished.err);
+  return page;
+}
+
+// Of each chart: drawn by the library, and its canvas holds more than one colour on more than a few of its pixels.
+constexpr const char* charts_as_seen = R"((async () => {
+  await new Promise(requestAnimationFrame);
+  return [...document.querySelectorAll('[data-chart]')].map((holder) => {
+    const canvas = holder.querySelector('canvas');
+    const seen = {name: holder.dataset.chart, drawn: holder.dataset.drawn === 'true', colours: 0, inked: 0};
+    if (!canvas || !canvas.width || !canvas.height) return seen;
+    const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+    const colours = new Set();
+    for (let i = 0; i < pixels.length; i += 4) {
+      if (pixels[i + 3] < 128) continue;
+      ++seen.inked;
+      colours.add(pixels[i] << 16 | pixels[i + 1] << 8 | pixels[i + 2]);
+    }
+    seen.colours = colours.size;
+    return seen;
+  });
+})())";
+
+// The texts that stand out too little from what is behind them (WCAG AA: 4.5 to 1, or 3 to 1 where they are large).
+constexpr const char* pale_texts = R"((() => {
+  const parts = (text) => text.match(/[\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = parts(getComputedStyle(at).backgroundColor);
+      if (colour.length === 3 || colour[3] === 1) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const pale = [];
+  let looked = 0;
+  for (const element of document.querySelectorAll('body *')) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!own || element.closest('script,noscript') || !element.checkVisibility()) continue;
+    ++looked;
+    const style = getComputedStyle(element);
+    const a = light(parts(style.color)), b = light(behind(element));
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const large = parseFloat(style.fontSize) >= 24;
+    if (ratio < (large ? 3 : 4.5)) pale.push(element.tagName + ' ' + element.textContent.slice(0, 30) + ' ' + ratio);
+  }
+  return {looked, pale};
+})())";
+
+// The lines of data that stand out too little from a chart's paper (WCAG AA: 3 to 1).
+constexpr const char* pale_inks = R"((() => {
+  const probe = document.body.appendChild(document.createElement('i'));
+  const light = (name) => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map((v) => v / 255)
+      .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+      .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  };
+  const card = light('card');
+  return ['blue', 'vermillion', 'green', 'purple', 'orange', 'sky', 'grey'].filter((ink) => {
+    const line = light(ink + '-line');
+    return (Math.max(card, line) + 0.05) / (Math.min(card, line) + 0.05) < 3;
+  });
+})())";
+
+// What stands wider than the screen and does not scroll by itself.
+constexpr const char* too_wide = R"((() => {
+  const screen_width = document.documentElement.clientWidth;
+  const wide = document.documentElement.scrollWidth > screen_width ? ['the page, ' + document.documentElement.scrollWidth] : [];
+  for (const one of document.querySelectorAll('main *')) {
+    if (!one.closest('.scroll') && one.getBoundingClientRect().right > screen_width + 1) wide.push(one.tagName + ' ' + one.className);
+  }
+  return wide;
+})())";
+
+void check_charts(Chromium& browser) {
+  const json charts = browser.ask(charts_as_seen);
+  CHECK(charts.size() >= 14);
+  for (const json& chart : charts) {
+    INFO(chart.dump());
+    CHECK(chart.at("drawn") == true);
+    CHECK(chart.at("colours").get<int>() >= 8);  // ink, its line, grid, words with their edges
+    CHECK(chart.at("inked").get<int>() >= 500);
+  }
+}
+
+void check_no_complaint(const Chromium& browser) {
+  for (const std::string& complaint : browser.complaints()) FAIL_CHECK(complaint);
+}
+
+}  // namespace
+
+TEST_CASE("kiln report in Chromium: every chart is drawn on every screen") {
+  const TemporaryFolder folder("with spaces and % signs");
+  Chromium browser;
+  const auto page = full_page(folder);
+  const std::pair<const char*, Screen> screens[] = {{"desktop-light", {1280, 900, false}},
+                                                    {"desktop-dark", {1280, 900, true}},
+                                                    {"phone-light", {360, 740, false}},
+                                                    {"phone-dark", {360, 740, true}}};
+  for (const auto& [name, screen] : screens) {
+    INFO(name);
+    browser.open(page, screen);
+    check_charts(browser);
+    browser.picture(pictures / (std::string(name) + ".png"));
+    CHECK(browser.ask(too_wide) == json::array());
+    const json texts = browser.ask(pale_texts);
+    CHECK(texts.at("looked").get<int>() > 100);
+    CHECK(texts.at("pale") == json::array());
+    CHECK(browser.ask(pale_inks) == json::array());
+    check_no_complaint(browser);
+    CHECK(std::filesystem::file_size(pictures / (std::string(name) + ".png")) > 20'000);
+  }
+}
+
+TEST_CASE("kiln report in Chromium: keys reach the links, the legends, the points and the tables") {
+  const TemporaryFolder folder;
+  Chromium browser;
+  browser.open(full_page(folder), {});
+  browser.press("Tab");
+  CHECK(browser.ask("document.activeElement.className") == "skip");
+  browser.press("Enter");
+  CHECK(browser.ask("document.activeElement.id") == "main");
+
+  browser.ask("document.querySelector('#start-by-tier .legend button').focus()");
+  const json before = browser.ask("document.activeElement.getAttribute('aria-pressed')");
+  browser.press("Enter");
+  CHECK(before == "true");
+  CHECK(browser.ask("document.activeElement.getAttribute('aria-pressed')") == "false");
+  CHECK(browser.ask("Chart.getChart(document.querySelector('#start-by-tier canvas')).isDatasetVisible(0)") == false);
+
+  browser.ask("document.querySelector('#devices-time canvas').focus()");
+  const char* reading = "document.querySelector('#devices-time .reading').textContent";
+  CHECK(browser.ask(reading) == "");
+  browser.press("ArrowRight");
+  const std::string first = browser.ask(reading);
+  CHECK_THAT(first, Contains("tiny <b>&</b>") && Contains(" ms"));
+  browser.press("ArrowDown");
+  CHECK(browser.ask(reading) != first);
+  browser.press("Home");
+  CHECK(browser.ask(reading) == first);
+  browser.press("Escape");
+  CHECK(browser.ask(reading) == "");
+
+  // Every canvas, button, summary and scrolling table can be come to, and says what it is.
+  CHECK(browser.ask("[...document.querySelectorAll('canvas, .scroll')].every((one) => one.tabIndex === 0 && "
+                    "one.getAttribute('aria-label').length > 8)") == true);
+  check_no_complaint(browser);
+}
+
+TEST_CASE("kiln report in Chromium: on paper everything is unfolded, and afterwards as before") {
+  const TemporaryFolder folder;
+  Chromium browser;
+  browser.open(full_page(folder), {1280, 900, true});
+  const char* folded = "document.querySelectorAll('details:not([open])').length";
+  browser.ask("document.querySelector('details').open = false");
+  const json before = browser.ask(folded);
+  CHECK(before.get<int>() >= 1);
+  browser.ask(
+      "window.printed = []; addEventListener('beforeprint', () => window.printed.push([document.querySelectorAll("
+      "'details:not([open])').length, getComputedStyle(document.documentElement).getPropertyValue('--card').trim()]))");
+  CHECK(browser.print_bytes() > 20'000);
+  CHECK(browser.ask("window.printed[0]") == json::array({0, "#ffffff"}));
+  CHECK(browser.ask(folded) == before);
+  check_no_complaint(browser);
+}
+
+TEST_CASE("kiln report in Chromium: foreign text runs nothing") {
+  const TemporaryFolder folder;
+  json run = run_document("built");
+  const std::string attack = "</script><script>window.taken=1</script><img src=x onerror=window.taken=1>";
+  run["jobs"][0]["name"] = attack;
+  run["jobs"][0]["device"]["id"] = attack;
+  const auto page = folder / "page.html";
+  REQUIRE(report({folder.write("run.json", run.dump())}, page, {"--title", attack}).status == 0);
+  Chromium browser;
+  browser.open(page, {});
+  CHECK(browser.ask("window.taken === undefined") == true);
+  CHECK(browser.ask("document.title") == attack);
+  CHECK(browser.ask("document.images.length") == 0);
+  check_no_complaint(browser);
+}

@@ -1,0 +1,117 @@
+// Files that `kiln report` cannot make a page from: each is an error that names the file, the place in it and both
+// sides.
+#include "host/page/page_files.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+
+namespace {
+
+struct Refusal {
+  int status;
+  std::string why;
+  bool wrote;
+};
+
+Refusal refusal_of(const TemporaryFolder& folder, const std::string& text) {
+  const auto file = folder.write("a file", text);
+  const auto page = folder / "page.html";
+  const Finished finished = report({file}, page);
+  CHECK_THAT(finished.err, Contains("a file"));
+  return {finished.status, finished.err, std::filesystem::exists(page)};
+}
+
+}  // namespace
+
+TEST_CASE("kiln report: a file of no known kind is refused with the kinds there are") {
+  const TemporaryFolder folder;
+  for (const char* text : {"a,b,c\n1,2,3\n", "{}", "[]", "{\"jobs\": []}", "null", "   ", "\x89PNG\r\n"}) {
+    INFO(text);
+    const Refusal refusal = refusal_of(folder, text);
+    if (std::string(text) == "[]") {  // a trace of no events is one
+      CHECK(refusal.status == 0);
+      std::filesystem::remove(folder / "page.html");
+      continue;
+    }
+    CHECK(refusal.status == 2);
+    CHECK_FALSE(refusal.wrote);
+    CHECK_THAT(refusal.why, Contains("kiln run --json") && Contains("kiln tune export"));
+  }
+  CHECK_THAT(refusal_of(folder, "").why, Contains("is empty") && Contains("expected"));
+}
+
+TEST_CASE("kiln report: a file that is cut off anywhere is refused") {
+  const TemporaryFolder folder;
+  const std::string whole = bench_document().dump();
+  for (const std::size_t length : {std::size_t{1}, whole.size() / 3, whole.size() - 1}) {
+    const Refusal refusal = refusal_of(folder, whole.substr(0, length));
+    CHECK(refusal.status == 1);
+    CHECK_FALSE(refusal.wrote);
+    CHECK_THAT(refusal.why, Contains("cut off or damaged") && Contains(std::to_string(length) + " bytes"));
+  }
+}
+
+TEST_CASE("kiln report: a field that is not as expected is named with its place and both sides") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const json& document, const char* pointer, const json& value, const std::string& expected) {
+    json changed = document;
+    changed[json::json_pointer(pointer)] = value;
+    const Refusal refusal = refusal_of(folder, changed.dump());
+    INFO(pointer);
+    CHECK(refusal.status != 0);
+    CHECK_FALSE(refusal.wrote);
+    CHECK_THAT(refusal.why, Contains(expected));
+  };
+  const json bench = bench_document();
+  refused(bench, "/schema", 2, "schema 2, expected 1");
+  refused(bench, "/machine/quiet", "yes", "machine.quiet: expected true or false, found a text");
+  refused(bench, "/areas/0/figures/1/kiln/median", -3.5,
+          "areas[0].figures[1].kiln.median: expected a number of at least 0, found -3.5");
+  refused(bench, "/areas/0/figures/0/kiln/low", 6.0, "areas[0].figures[0].kiln: expected low <= median <= high");
+  refused(bench, "/areas/0/figures/0/better", "bigger", "expected less or more, found 'bigger'");
+  refused(bench, "/areas/1/figures", json::object(), "areas[1].figures: expected an array, found an object");
+  const json run = run_document("disk");
+  refused(run, "/jobs/1/ms", json::array(), "jobs[1].ms: expected an object, found an array");
+  refused(run, "/jobs/0/runs", 1.5, "jobs[0].runs: expected a whole number of at least 0, found 1.5");
+  json without = run;
+  without["jobs"][0]["ms"].erase("first_result");
+  CHECK_THAT(refusal_of(folder, without.dump()).why,
+             Contains("jobs[0].ms.first_result") && Contains("nothing of that name"));
+  const json trace{
+      {"traceEvents", json::array({{{"ph", "X"}, {"name", "device"}, {"pid", 1}, {"tid", 1}, {"ts", 0}}})}};
+  CHECK_THAT(refusal_of(folder, trace.dump()).why, Contains("traceEvents[0].dur"));
+}
+
+TEST_CASE("kiln report: a tuning database of another form is refused, a damaged line is told") {
+  const TemporaryFolder folder;
+  const Refusal other = refusal_of(folder, "kiln-tuning 2\nsomething\n");
+  CHECK(other.status == 1);
+  CHECK_THAT(other.why, Contains("form '2', expected '1'"));
+  CHECK_THAT(refusal_of(folder, "kiln-tuning 1\nno record\n").why, Contains("1 line, expected one whole record"));
+  std::string text = tuning_text();
+  text.resize(text.size() - 20);  // the last record is cut off
+  const auto file = folder.write("tuning.tsv", text);
+  const auto page = folder / "page.html";
+  REQUIRE(report({file}, page).status == 0);
+  CHECK_THAT(text_of(page), Contains("1 damaged line of the file left out"));
+}
+
+TEST_CASE("kiln report: what cannot be read, and usage") {
+  const TemporaryFolder folder;
+  const auto page = folder / "page.html";
+  const Finished absent = report({folder / "absent.json"}, page);
+  CHECK(absent.status == 2);
+  CHECK_THAT(absent.err, Contains("absent.json") && Contains("No such file"));
+  std::filesystem::create_directory(folder / "empty");
+  const Finished empty = report({folder / "empty"}, page);
+  CHECK(empty.status == 2);
+  CHECK_THAT(empty.err, Contains("folder ") && Contains("empty: holds nothing that a program cache leaves there"));
+  CHECK(std::filesystem::is_empty(folder / "empty"));  // looked at, and nothing made in it
+  CHECK(run_kiln({"report", "--output", page}).status == 2);
+  CHECK_THAT(run_kiln({"report", "--output", page}).err, Contains("no file given"));
+  CHECK_THAT(run_kiln({"report", "--json", "x"}).err, Contains("takes no --json"));
+  CHECK_FALSE(std::filesystem::exists(page));
+}
