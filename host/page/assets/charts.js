@@ -90,9 +90,8 @@ page.configuration = (() => {
   });
 
   const valueText = (axis, value, low, high, note) => {
-    const unit = axis.title.split(", ")[0];
     const spread = low !== null && low !== undefined ? ` (${page.number(low)} to ${page.number(high)})` : "";
-    return `${page.number(value)}${spread} ${unit}${note ? ", " + note : ""}`;
+    return `${page.number(value)}${spread} ${axis.unit}${note ? ", " + note : ""}`;
   };
 
   const kinds = {
@@ -188,7 +187,7 @@ page.configuration = (() => {
       const datasets = spec.series.map((series, index) => {
         const notes = series.points.map((point) => point[2]);
         const data = series.points.map(([x, y]) => { xs.push(x); ys.push(y); return { x, y }; });
-        const words = series.points.map(([x, y, note]) => `${note ? note + ": " : ""}${page.number(y)} ${spec.y.title} at ${page.number(x)} ${spec.x.title}`);
+        const words = series.points.map(([x, y, note]) => `${note ? note + ": " : ""}${page.number(y)} ${spec.y.unit} at ${page.number(x)} ${spec.x.unit}`);
         return {
           ...inkOf(series, theme), label: series.name, data, notes, words, showLine: series.line,
           borderWidth: series.line ? 2 : 1.5, borderDash: series.line && series.ink === "vermillion" ? [7, 5] : [],

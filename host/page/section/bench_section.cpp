@@ -78,7 +78,8 @@ std::optional<Figure> ratio_figure(const BenchArea& area, const std::string& id)
       series.push_back(std::move(*one));
     }
   }
-  figure.chart = rows_chart({"times better than the peer", Scale::logarithmic, 1.0, "equal"}, categories, series);
+  figure.chart =
+      rows_chart({"times better than the peer", "times", Scale::logarithmic, 1.0, "equal"}, categories, series);
   figure.table = area_table(area);
   return figure;
 }
@@ -91,7 +92,7 @@ Point point_of(const Contender& contender) {
 }
 
 Axis axis_of(const std::string& unit, bool less) {
-  return {unit + (less ? ", less is better" : ", more is better"), Scale::logarithmic, {}, {}};
+  return {unit + (less ? ", less is better" : ", more is better"), unit, Scale::logarithmic, {}, {}};
 }
 
 Table short_table(const std::vector<const BenchFigure*>& figures, const std::string& unit) {

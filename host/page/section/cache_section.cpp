@@ -51,7 +51,7 @@ Figure found_figure(const std::vector<Counted>& all) {
          percent(static_cast<double>(counts->memory_hits + counts->disk_hits), whole), std::to_string(counts->builds),
          std::to_string(counts->prepared), rejected_words(*counts)});
   }
-  figure.chart = bars_chart({"times asked for"}, categories, series, Stacking::stacked);
+  figure.chart = bars_chart({"times asked for", "times"}, categories, series, Stacking::stacked);
   return figure;
 }
 
@@ -73,7 +73,7 @@ Figure saved_figure(const std::vector<Counted>& all) {
     figure.table.rows.push_back({label, human_ms(counts->saved_ms), std::to_string(hits),
                                  hits == 0 ? "–" : legible(counts->saved_ms / static_cast<double>(hits))});
   }
-  figure.chart = bars_chart({"build time saved, s"}, categories, series, Stacking::beside);
+  figure.chart = bars_chart({"build time saved, s", "s"}, categories, series, Stacking::beside);
   return figure;
 }
 
@@ -114,7 +114,7 @@ std::optional<Figure> programs_figure(const CacheFile& cache, std::string_view l
                                  program->first_dispatch > 0 ? legible(program->first_dispatch) : "–",
                                  std::to_string(program->times_used), human_size(program->bytes)});
   }
-  figure.chart = bars_chart({"time, ms"}, categories, series, Stacking::stacked);
+  figure.chart = bars_chart({"time, ms", "ms"}, categories, series, Stacking::stacked);
   return figure;
 }
 

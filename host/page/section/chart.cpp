@@ -8,7 +8,9 @@ namespace kiln::host::page {
 namespace {
 
 Json axis_json(const Axis& axis) {
-  Json json{{"title", axis.title}, {"scale", axis.scale == Scale::logarithmic ? "logarithmic" : "linear"}};
+  Json json{{"title", axis.title},
+            {"unit", axis.unit},
+            {"scale", axis.scale == Scale::logarithmic ? "logarithmic" : "linear"}};
   if (axis.mark) json["mark"] = {{"value", *axis.mark}, {"text", axis.mark_text}};
   return json;
 }

@@ -29,6 +29,7 @@ Ink ink_of(std::size_t index) noexcept;  // in the order above, grey left out, a
 
 struct Axis {
   std::string title;  // with its unit
+  std::string unit;
   Scale scale = Scale::linear;
   std::optional<double> mark = std::nullopt;  // a line across, with what it means
   std::string mark_text = {};

@@ -93,7 +93,7 @@ std::optional<Section> devices_section(const Inputs& inputs) {
   }
   std::vector<Series> series;
   for (std::size_t i = 0; i < all.devices.size(); ++i) series.push_back(series_of(all.devices[i], ink_of(i), drawn));
-  figure.chart = rows_chart({"time of a run, ms", Scale::logarithmic, {}, {}},
+  figure.chart = rows_chart({"time of a run, ms", "ms", Scale::logarithmic, {}, {}},
                             {all.layers.begin(), all.layers.begin() + static_cast<std::ptrdiff_t>(drawn)}, series);
   figure.table.columns = {{"Job", Align::left}};
   for (const OnDevice& device : all.devices) {

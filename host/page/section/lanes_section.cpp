@@ -119,7 +119,7 @@ Section lanes_section(const TraceFile& trace, std::string_view label, std::size_
     figure.caption += " The first " + std::to_string(most_spans_drawn) + " of " + std::to_string(all) +
                       " spans are drawn; the table counts all.";
   }
-  figure.chart = lanes_chart({"time since the first span, ms"}, lanes, series);
+  figure.chart = lanes_chart({"time since the first span, ms", "ms"}, lanes, series);
   figure.table = lanes_table(trace, groups, end);
   section.figures.push_back(std::move(figure));
   return section;

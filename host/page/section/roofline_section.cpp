@@ -72,8 +72,8 @@ Figure roofline_figure(const std::string& device, const std::vector<Rated>& jobs
   if (roof > 0) {
     series.push_back({"roof, " + legible(roof) + " GFLOP/s", Ink::grey, true, {{left, roof, ""}, {right, roof, ""}}});
   }
-  figure.chart =
-      plane_chart({"FLOP a byte", Scale::logarithmic, {}, {}}, {"GFLOP/s", Scale::logarithmic, {}, {}}, series);
+  figure.chart = plane_chart({"FLOP a byte", "FLOP a byte", Scale::logarithmic, {}, {}},
+                             {"GFLOP/s", "GFLOP/s", Scale::logarithmic, {}, {}}, series);
   return figure;
 }
 

@@ -100,7 +100,7 @@ Figure starts_figure(const std::vector<Labelled<RunFile>>& runs) {
   std::erase_if(series, [](const Series& one) {
     return std::ranges::all_of(one.points, [](const Point& point) { return point.value.value_or(0) == 0; });
   });
-  figure.chart = bars_chart({"time, ms"}, categories, series, Stacking::stacked);
+  figure.chart = bars_chart({"time, ms", "ms"}, categories, series, Stacking::stacked);
   return figure;
 }
 
@@ -145,7 +145,7 @@ Figure jobs_figure(const RunFile& run, std::string_view label, std::size_t numbe
   std::erase_if(series, [](const Series& one) {
     return std::ranges::none_of(one.points, [](const Point& point) { return point.value.has_value(); });
   });
-  figure.chart = bars_chart({"time, ms"}, categories, series, Stacking::stacked);
+  figure.chart = bars_chart({"time, ms", "ms"}, categories, series, Stacking::stacked);
   return figure;
 }
 

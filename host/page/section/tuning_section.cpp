@@ -78,7 +78,7 @@ Json landscape_chart(const std::vector<const ShapeTuning*>& shapes) {
     }
   }
   families.push_back(std::move(winners));  // drawn over the others
-  return cloud_chart({"times the fastest variant's time", Scale::logarithmic, 1.0, "the fastest"}, categories,
+  return cloud_chart({"times the fastest variant's time", "times", Scale::logarithmic, 1.0, "the fastest"}, categories,
                      families);
 }
 
@@ -161,8 +161,8 @@ std::optional<Figure> parameters_figure(const Tunings& shapes, const std::string
     figure.table.rows.push_back({parameter, legible(median), legible(ratios.front()) + " to " + legible(ratios.back()),
                                  std::to_string(ratios.size())});
   }
-  figure.chart =
-      rows_chart({"times the fastest variant's time", Scale::logarithmic, 1.0, "loses nothing"}, categories, {series});
+  figure.chart = rows_chart({"times the fastest variant's time", "times", Scale::logarithmic, 1.0, "loses nothing"},
+                            categories, {series});
   return figure;
 }
 

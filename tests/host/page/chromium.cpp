@@ -26,6 +26,7 @@ using nlohmann::json;
 constexpr int answer_patience_ms = 120'000;
 constexpr int reads_from = 3;  // the browser's ends of the pipes, by its documentation
 constexpr int writes_to = 4;
+constexpr double most_picture_height = 16'000;  // what a surface of the browser can have
 
 std::string browser_file() {
   for (const char* file : {"/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"}) {
@@ -207,9 +208,10 @@ void Chromium::press(const std::string& key) {
 
 void Chromium::picture(const std::filesystem::path& file, const std::string& selector) {
   const std::string of = selector.empty() ? "document.documentElement" : "document.querySelector('" + selector + "')";
-  const json box = ask("(() => { const r = " + of +
-                       ".getBoundingClientRect(); return {x: r.x + scrollX, y: r.y + scrollY, width: r.width, height: "
-                       "r.height, scale: 1}; })()");
+  json box = ask("(() => { const r = " + of +
+                 ".getBoundingClientRect(); return {x: r.x + scrollX, y: r.y + scrollY, width: r.width, height: "
+                 "r.height, scale: 1}; })()");
+  box["height"] = std::min(box.at("height").get<double>(), most_picture_height);
   const json taken =
       call("Page.captureScreenshot", {{"format", "png"}, {"clip", box}, {"captureBeyondViewport", true}});
   std::filesystem::create_directories(file.parent_path());

@@ -35,7 +35,7 @@ class Chromium {
   // The value of an expression, which may be a promise's.
   nlohmann::json ask(const std::string& expression);
   void press(const std::string& key);  // "Tab", "Enter", "ArrowRight", …
-  // The whole page, or what one element takes.
+  // The whole page, or what one element takes; of what is very long the beginning.
   void picture(const std::filesystem::path& file, const std::string& selector = {});
   std::size_t print_bytes();  // of the page as PDF
 
