@@ -4,6 +4,7 @@
 #pragma once
 
 #include "executor/ring_executor.hpp"
+#include "places.hpp"
 
 #include <kiln/plugin.hpp>
 
@@ -27,7 +28,7 @@ T need(Result<T> result, const std::string& what) {
 class PluginDevice {
  public:
   PluginDevice(const std::string& plugin, const std::string& id) {
-    const std::string path = std::string(KILN_PLUGIN_DIR) + "/" + plugin + ".so";
+    const std::string path = plugins_folder() / (plugin + ".so");
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw std::runtime_error(dlerror());
     const auto* const entry = static_cast<const PluginEntry*>(dlsym(library, plugin_entry_symbol));

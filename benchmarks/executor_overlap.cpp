@@ -1,6 +1,6 @@
 // What overlapping and recording bring on real devices, every output compared outside the clock.
 //
-// usage: executor_overlap [overlap|tiny|busy] …  (all where none is named)
+// usage: executor_overlap [--figures FILE] [overlap|tiny|busy] …  (all where none is named)
 // overlap: on llvmpipe with one thread, jobs whose host stage, done by the submitting thread, takes as long as their
 //   dispatch. Speed-up = wall of the synchronous loop (host stage, submit, wait, one job after the other) ÷ wall of the
 //   same jobs three in flight, all outputs back; five pairs in turns.
@@ -8,6 +8,7 @@
 // busy: a convolution on the cpu device while another process takes a core, against without; pairs in turns.
 //   cpu_contention has more shapes, and oneDNN on OpenMP's threads beside them.
 #include "executor_bench.hpp"
+#include "figures/figures.hpp"
 
 #include "reference/compare.hpp"
 #include "support/taken_core.hpp"
@@ -105,11 +106,26 @@ Planned plan_iterated(const std::shared_ptr<Device>& device, std::int64_t floats
               {static_cast<std::uint32_t>(floats / 64), 1, 1});
 }
 
+// Milliseconds, or as the unit says, of the pairs of a part.
+void tell(FigureFile& file, const std::string& id, const std::string& name, const char* unit, std::vector<double> kiln,
+          const char* peer, std::vector<double> theirs, double goal, const char* device) {
+  Figure figure;
+  figure.id = id;
+  figure.name = name;
+  figure.unit = unit;
+  figure.kiln = std::move(kiln);
+  figure.peer = Peer{peer, std::move(theirs)};
+  if (goal > 0) figure.target = Target{Target::Of::ratio, goal};
+  figure.verified = true;  // or the program has ended
+  figure.device = device;
+  file.add(std::move(figure));
+}
+
 Measurement run(Executor& executor, const Submission& submission) {
   return need(executor.wait(need(executor.submit(submission), "submit"), Deadline::never()), "wait");
 }
 
-void run_overlap() {
+void run_overlap(FigureFile& file) {
   setenv("LP_NUM_THREADS", "1", 1);
   constexpr std::int64_t floats = 65536;
   constexpr std::uint32_t steps = 2000;
@@ -127,7 +143,7 @@ void run_overlap() {
   const std::uint64_t host_steps = steps_for(static_cast<std::uint64_t>(median(device_ns)));
   std::printf("overlap: %s, dispatch %.2f ms, host stage likewise, %zu jobs\n", opengl.device()->info().name.c_str(),
               median(device_ns) / 1e6, jobs.size());
-  std::vector<double> ratios;
+  std::vector<double> ratios, of_loop, of_ring;
   for (std::size_t round = 0; round < rounds; ++round) {
     poison(jobs);
     std::uint64_t begin = now_ns();
@@ -148,13 +164,17 @@ void run_overlap() {
     const double pipelined = static_cast<double>(now_ns() - begin);
     check_iterated(jobs, steps, "pipelined");
     ratios.push_back(synchronous / pipelined);
+    of_loop.push_back(synchronous / 1e6);
+    of_ring.push_back(pipelined / 1e6);
     std::printf("  synchronous %.1f ms, three in flight %.1f ms: %.2fx\n", synchronous / 1e6, pipelined / 1e6,
                 ratios.back());
   }
   std::printf("  median %.2fx (target 1.5); %zu outputs compared\n", median(ratios), 2 * rounds * jobs.size());
+  tell(file, "executor.overlap/loop", "24 jobs, host stages as long as dispatches, three in flight", "ms", of_ring,
+       "one after another", of_loop, 1.5, "opengl:0");
 }
 
-void run_tiny() {
+void run_tiny(FigureFile& file) {
   constexpr std::size_t count = 1000;
   const PluginDevice opengl("opengl", "opengl:0");
   const Planned planned = plan_iterated(opengl.device(), 64, 2);
@@ -182,6 +202,10 @@ void run_tiny() {
   }
   std::printf("tiny: %zu dispatches on %s: naive %.2f us each, recorded %.2f us each, median ratio %.2fx\n", count,
               opengl.device()->info().name.c_str(), median(naive) / 1e3, median(recorded) / 1e3, median(ratios));
+  for (double& each : naive) each /= 1e3;
+  for (double& each : recorded) each /= 1e3;
+  tell(file, "executor.tiny/each", "a tiny dispatch of a recording of 1,000", "us", recorded,
+       "submitted and waited for one by one", naive, 0, "opengl:0");
 }
 
 void run_busy() {
@@ -229,13 +253,15 @@ void run_busy() {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  FigureFile file = FigureFile::of_words(argc, argv);
   const auto wanted = [&](const char* part) {
     if (argc == 1) return true;
     return std::any_of(argv + 1, argv + argc, [&](const char* word) { return std::strcmp(word, part) == 0; });
   };
-  if (wanted("overlap")) run_overlap();
-  if (wanted("tiny")) run_tiny();
+  if (wanted("overlap")) run_overlap(file);
+  if (wanted("tiny")) run_tiny(file);
   if (wanted("busy")) run_busy();
+  file.write();
   return 0;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "executor_overlap: %s\n", error.what());

@@ -76,6 +76,12 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return simulate(options);
     case Verb::report:
       return report(options);
+    case Verb::bench:
+      return bench(options);
+    case Verb::bench_compare:
+      return bench_compare(options);
+    case Verb::bench_table:
+      return bench_table(options);
     case Verb::invalid:
       break;
   }

@@ -34,6 +34,8 @@ po::options_description all_options() {
       "every variant of the space, whatever it takes (of a convolution the 256 most promising)");
   add("again", po::bool_switch(), "measure also what is known");
   add("sample", po::value<std::uint32_t>()->value_name("N"), "how many winners are measured again (default 8)");
+  add("quick", po::bool_switch(), "fewer rounds, smaller cases: whether everything works");
+  add("stable", po::bool_switch(), "counts only, which are the same on every machine");
   add("show-key", po::bool_switch(), "print the public key that an importer shall trust, and write no file");
   add("trust", po::value<std::string>()->value_name("KEY|FILE"),
       "the public key to trust: 64 hexadecimal digits, or a file that begins with them");
@@ -90,6 +92,7 @@ std::vector<VerbHelp> all_verbs() {
   all.insert(all.end(), selector_verbs().begin(), selector_verbs().end());
   all.insert(all.end(), cache_verbs().begin(), cache_verbs().end());
   all.insert(all.end(), offline_verbs().begin(), offline_verbs().end());
+  all.insert(all.end(), bench_verbs().begin(), bench_verbs().end());
   return all;
 }
 
@@ -310,6 +313,7 @@ Result<Options> parse_options(int argc, char** argv) {
   options.target = text_of(given, "target").value_or("");
   options.verify = given["verify"].as<bool>();
   options.json = given["json"].as<bool>();
+  options.bench = {given["quick"].as<bool>(), given["stable"].as<bool>()};
   if (given.count("repeat") != 0) {
     const auto repeat = count_of(given, "repeat", 1'000'000);
     if (!repeat) return repeat.error();

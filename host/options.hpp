@@ -49,6 +49,9 @@ enum class Verb {
   pm4_dump,
   simulate,
   report,
+  bench,
+  bench_compare,
+  bench_table,
 };
 
 struct TuneChoices {  // of `kiln tune`
@@ -56,6 +59,11 @@ struct TuneChoices {  // of `kiln tune`
   bool exhaustive = false;
   bool again = false;
   std::uint32_t sample = 8;  // of an audit: winners
+};
+
+struct BenchChoices {  // of `kiln bench`
+  bool quick = false;
+  bool stable = false;
 };
 
 struct CacheOptions {  // each for some of the cache verbs
@@ -78,6 +86,7 @@ struct Options {
   std::vector<std::string> subjects;  // likewise, of those that take several: labels or keys; a command's words
   CacheOptions cache;
   TuneChoices tune;
+  BenchChoices bench;
   std::string device;  // --device; empty: as configured
   std::string target;  // --target; empty: not given
   bool verify = false;

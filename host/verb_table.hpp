@@ -41,5 +41,6 @@ std::span<const VerbHelp> job_verbs() noexcept;
 std::span<const VerbHelp> selector_verbs() noexcept;
 std::span<const VerbHelp> cache_verbs() noexcept;
 std::span<const VerbHelp> offline_verbs() noexcept;
+std::span<const VerbHelp> bench_verbs() noexcept;
 
 }  // namespace kiln::host

@@ -1,7 +1,7 @@
 // What the disk tier costs beside files that are only read: opening a cache of 10,000 programs, a disk hit of an 8 KB
 // program (read, authenticated, inflated, compared), and a put.
 //
-//   cache_disk [ENTRIES [FOLDER]]         10000, and a temporary folder that is removed; FOLDER is kept
+//   cache_disk [ENTRIES [FOLDER]] [--figures FILE]         10000, and a temporary folder that is removed; FOLDER is kept
 //   cache_disk open FOLDER                one opening and one hit in a kept folder, for counting system calls
 //
 // "disk hit" is the whole of get_or_build: the hit proper (its part, the next line), marks, the device, what memory
@@ -13,6 +13,7 @@
 #include "cache/disk_tier.hpp"
 #include "cache/format/entry_format.hpp"
 #include "cache/tiered_cache.hpp"
+#include "figures/figures.hpp"
 
 #include "opengl/adopt/own_context.hpp"
 
@@ -159,7 +160,7 @@ double micros_of(const std::function<void()>& work) {
   return static_cast<double>(now_ns() - start) / 1e3;
 }
 
-void measure(
+std::vector<double> measure(
     const char* what, std::size_t times, const std::function<void(std::size_t)>& work,
     const std::function<void()>& before_a_round = [] {}) {
   Figures figures;
@@ -170,6 +171,7 @@ void measure(
     figures.add(std::move(micros));
   }
   figures.print(what);
+  return figures.p50;
 }
 
 struct Corpus {
@@ -229,7 +231,20 @@ std::vector<std::byte> plain_read(const std::string& path) {
   return bytes;
 }
 
-void measure_puts(Corpus& corpus, std::size_t entries) {
+void tell(bench::FigureFile& file, const char* id, const char* name, std::vector<double> micros, double goal,
+          const std::vector<double>* plain) {
+  bench::Figure figure;
+  figure.id = std::string("cache.disk.") + id;
+  figure.name = name;
+  figure.unit = "us";
+  figure.kiln = std::move(micros);
+  if (plain != nullptr) figure.peer = bench::Peer{"the same file opened, read, closed", *plain};
+  if (goal > 0) figure.target = bench::Target{bench::Target::Of::kiln, goal};
+  figure.verified = true;  // another answer ends the program
+  file.add(std::move(figure));
+}
+
+void measure_puts(Corpus& corpus, std::size_t entries, bench::FigureFile& file) {
   const auto cache = corpus.open();
   std::vector<double> micros;
   for (std::size_t i = 0; i < entries; ++i) {
@@ -243,17 +258,19 @@ void measure_puts(Corpus& corpus, std::size_t entries) {
     figures.add({from, from + static_cast<std::ptrdiff_t>(part)});
   }
   figures.print("put: program and its .meta");
+  tell(file, "put", "a program stored, p50", figures.p50, 0, nullptr);
 }
 
-void measure_opening(Corpus& corpus) {
+void measure_opening(Corpus& corpus, bench::FigureFile& file) {
   const auto request = corpus.request(0);
-  measure("opening, up to the first disk hit", 100, [&](std::size_t) {
+  const auto micros = measure("opening, up to the first disk hit", 100, [&](std::size_t) {
     const auto cache = corpus.open();
     corpus.expect(*cache, request, Tier::disk);
   });
+  tell(file, "opening", "opening the cache, up to the first disk hit, p50", micros, 5000, nullptr);
 }
 
-void measure_hits(Corpus& corpus) {
+void measure_hits(Corpus& corpus, bench::FigureFile& file) {
   const std::size_t asked = std::min<std::size_t>(corpus.order.size() - 1, 2000);
   std::vector<Corpus::Request> requests;
   std::vector<std::string> paths;
@@ -268,20 +285,22 @@ void measure_hits(Corpus& corpus) {
     corpus.expect(*cache, corpus.request(asked), Tier::disk);
   };
   const auto hit = [&](std::size_t i) { corpus.expect(*cache, requests[i], Tier::disk); };
-  measure("disk hit", asked, hit, reopen);
+  const auto whole = measure("disk hit", asked, hit, reopen);
   corpus.config.read_only = true;
   measure("disk hit, read_only (no mark while loading)", asked, hit, reopen);
   CacheCounters counters;
   DiskTier tier({}, corpus.config, counters);
-  measure("its part: read, authenticated, inflated, compared", asked, [&](std::size_t i) {
+  const auto proper = measure("its part: read, authenticated, inflated, compared", asked, [&](std::size_t i) {
     const Lookup found = tier.find(requests[i].key, corpus.device);
     if (!found.stored || found.stored->binary.bytes != corpus.payload(i))
       die("a hit answered other bytes than were stored");
     ++corpus.device.compared;
   });
   std::size_t read_bytes = 0;
-  measure("peer: the same file opened, read, closed", asked,
-          [&](std::size_t i) { read_bytes += plain_read(paths[i]).size(); });
+  const auto plain = measure("peer: the same file opened, read, closed", asked,
+                             [&](std::size_t i) { read_bytes += plain_read(paths[i]).size(); });
+  tell(file, "hit/read", "a disk hit, all of get_or_build, p50", whole, 0, &plain);
+  tell(file, "hit_proper/read", "its part: read, authenticated, inflated, compared, p50", proper, 15, &plain);
 
   Inflaters inflaters;
   SecretKey secret{};
@@ -310,7 +329,8 @@ void measure_hits(Corpus& corpus) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
+  auto file = bench::FigureFile::of_words(argc, argv);
   const bool one_opening = argc == 3 && std::strcmp(argv[1], "open") == 0;
   const std::size_t entries = one_opening ? 1 : argc < 2 ? 10000 : std::strtoul(argv[1], nullptr, 10);
   std::string folder = argc > 2 ? argv[2] : (fs::temp_directory_path() / "kiln-disk-XXXXXX").string();
@@ -325,10 +345,13 @@ int main(int argc, char** argv) {
     return 0;
   }
   std::printf("%zu programs, microseconds %34s %9s   p50 of the rounds\n", entries, "p50", "p99");
-  measure_puts(corpus, entries);
-  measure_opening(corpus);
-  measure_hits(corpus);
+  measure_puts(corpus, entries, file);
+  measure_opening(corpus, file);
+  measure_hits(corpus, file);
   std::printf("%llu hits compared\n", static_cast<unsigned long long>(corpus.device.compared));
   if (argc <= 2) fs::remove_all(folder);
+  file.write();
   return 0;
+} catch (const std::exception& error) {
+  die(error.what());
 }

@@ -2,7 +2,7 @@
 // a user would write: as many programs as a cache holds by default, or as many as are asked for, keys drawn by Zipf's
 // law, on 1 to 32 threads.
 //
-//   cache_hits [PROGRAMS] [--benchmark_filter=…] [--benchmark_repetitions=5]
+//   cache_hits [PROGRAMS] [--figures FILE] [--benchmark_filter=…] [--benchmark_repetitions=5]
 //
 // find: under one Guard for 256 lookups · find_guarded: a Guard for each · handle: get_or_build into a ProgramHandle ·
 // job: the same as find, from a conv2d spec by way of the plan memo · peer_onednn: oneDNN's own cache of primitives,
@@ -12,6 +12,8 @@
 #include "runtime/job/plan_memo.hpp"
 
 #include "core/cache/synthetic_device.hpp"
+#include "figures/figures.hpp"
+#include "figures/google_figures.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -305,9 +307,62 @@ BENCHMARK(peer_onednn)->Apply(threads);
 BENCHMARK_TEMPLATE(peer, TbbMap)->Apply(threads);
 #endif
 
+struct Compared {
+  const char* ours;
+  const char* id;
+  const char* name;
+  const char* theirs;  // nullptr: nobody
+  const char* peer;
+  std::optional<bench::Target> target;  // on one thread
+};
+
+// What each benchmark is told as. The targets are those of a cache of the default size.
+std::vector<Compared> compared() {
+  using Of = bench::Target::Of;
+  return {
+      {"find", "cache.hit.find/mutex_lru", "memory hit, a Guard for 256", "peer<LockedLru>", "mutex and list", {}},
+      {"find", "cache.hit.find/sharded_clock", "memory hit, a Guard for 256", "peer<ShardedClock>",
+       "16 shards, mutex, clock bit", bench::Target{Of::ratio, 3}},
+      {"find", "cache.hit.find/shared_mutex", "memory hit, a Guard for 256", "peer<SharedMutexMap>", "shared_mutex", {}},
+#ifdef KILN_HAS_TBB
+      {"find", "cache.hit.find/tbb", "memory hit, a Guard for 256", "peer<TbbMap>", "oneTBB's concurrent_hash_map", {}},
+#endif
+      {"find", "cache.hit.find", "memory hit, a Guard for 256", nullptr, "", bench::Target{Of::kiln, 7}},
+      {"find_guarded", "cache.hit.guard", "memory hit, a Guard for each", nullptr, "", {}},
+      {"handle", "cache.hit.handle", "memory hit, a handle that pins", nullptr, "", bench::Target{Of::kiln, 25}},
+      {"job", "cache.hit.job/onednn", "memory hit, from a convolution's description", "peer_onednn",
+       "oneDNN's cache of primitives", {}},
+  };
+}
+
+void tell(const bench::GoogleFigures& ran, bench::FigureFile& file) {
+  const auto nanoseconds = [&](const std::string& benchmark, int count) {
+    std::vector<double> each;
+    const auto* rates = ran.samples(benchmark + "@" + std::to_string(count), "items_per_second");
+    for (const double rate : rates != nullptr ? *rates : std::vector<double>()) each.push_back(1e9 / rate);
+    return each;
+  };
+  for (const int count : {1, 2, 8, 32}) {
+    for (const Compared& each : compared()) {
+      bench::Figure figure;
+      figure.id = each.id;
+      figure.name = each.name;
+      figure.unit = "ns";
+      figure.kiln = nanoseconds(each.ours, count);
+      if (each.theirs != nullptr) figure.peer = bench::Peer{each.peer, nanoseconds(each.theirs, count)};
+      if (figure.kiln.empty() || (figure.peer && figure.peer->samples.empty())) continue;  // filtered out
+      if (count == 1) figure.target = each.target;
+      figure.verified = true;  // in the loops: another answer ends the benchmark
+      figure.group = std::to_string(count) + (count == 1 ? " thread" : " threads");
+      file.add(std::move(figure));
+    }
+  }
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
+  auto file = bench::FigureFile::of_words(argc, argv);
   benchmark::Initialize(&argc, argv);
   if (argc == 2 && std::strtoul(argv[1], nullptr, 10) > 0 && std::strtoul(argv[1], nullptr, 10) <= 65535) {
     programs = std::strtoul(argv[1], nullptr, 10);
@@ -315,6 +370,16 @@ int main(int argc, char** argv) {
   }
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   filled();
-  benchmark::RunSpecifiedBenchmarks();
+  bench::GoogleFigures ran;
+  benchmark::RunSpecifiedBenchmarks(&ran);
+  if (ran.failed()) return 1;
+  tell(ran, file);
+  const dnnl_version_t* onednn = dnnl::version();
+  file.version("onednn", std::to_string(onednn->major) + "." + std::to_string(onednn->minor) + "." +
+                             std::to_string(onednn->patch));
+  file.write();
   return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "cache_hits: %s\n", error.what());
+  return 1;
 }

@@ -1,7 +1,7 @@
 // What being safe for threads and processes costs a job that uses one of each: the tiered cache beside a store without
 // any of it, on the same job.
 //
-//   cache_one_thread [ROUNDS] [PROGRAMS] [BUILD_MS] [RUNS]
+//   cache_one_thread [ROUNDS] [PROGRAMS] [BUILD_MS] [RUNS] [--figures FILE]
 //
 // The job takes PROGRAMS programs RUNS times, in turns, and dispatches each that it takes. Its device burns BUILD_MS of
 // processor time to build one and 20 µs to dispatch one. cold: on an empty folder, so that every program is built and
@@ -18,6 +18,7 @@
 #include "cache/tiered_cache.hpp"
 
 #include "core/cache/synthetic_device.hpp"
+#include "figures/figures.hpp"
 
 #include <fcntl.h>
 #include <kiln/clock.hpp>
@@ -194,10 +195,7 @@ Spent run(const Job& job, const fs::path& folder, int builds_expected) {
   return spent;
 }
 
-double quantile(std::vector<double> values, double at) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(at * static_cast<double>(values.size() - 1) + 0.5)];
-}
+using bench::quantile;
 
 struct Arm {
   const char* name;
@@ -242,7 +240,7 @@ class Folders {
   fs::path root_;
 };
 
-void compare(const Job& job, int rounds) {
+void compare(const Job& job, int rounds, bench::FigureFile& file) {
   Arm cold{"cold", {}, {}, {}, {}}, warm{"warm", {}, {}, {}, {}};
   const Folders folders;
   for (int round = 0; round < rounds; ++round) {
@@ -264,12 +262,24 @@ void compare(const Job& job, int rounds) {
               job.programs, job.build_ms, job.runs, rounds);
   cold.print();
   warm.print();
+  for (const Arm* arm : {&cold, &warm}) {
+    bench::Figure figure;
+    figure.id = std::string("cache.one_thread.") + arm->name + "/bare";
+    figure.name = std::string("a job of ") + std::to_string(job.programs) + " programs on one thread, " + arm->name;
+    figure.unit = "ms";
+    figure.kiln = arm->tiered;
+    figure.peer = bench::Peer{"a map and files, no lock, lease or bound", arm->bare};
+    if (arm == &cold) figure.target = bench::Target{bench::Target::Of::ratio, 1 / 1.05};
+    figure.verified = true;  // another answer ends the program
+    file.add(std::move(figure));
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
+    auto file = bench::FigureFile::of_words(argc, argv);
     const std::vector<std::string> words(argv + 1, argv + argc);
     const auto number = [&](std::size_t at, int fallback) {
       const int value = words.size() > at ? std::stoi(words[at]) : fallback;
@@ -281,7 +291,8 @@ int main(int argc, char** argv) {
     job.programs = number(1, job.programs);
     job.build_ms = number(2, job.build_ms);
     job.runs = number(3, job.runs);
-    compare(job, rounds);
+    compare(job, rounds, file);
+    file.write();
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cache_one_thread: %s\n", error.what());

@@ -1,7 +1,7 @@
 // What processes that start together on one empty cache gain from sharing the work: until each of them has every
 // program ready, that is built or loaded, and dispatched once; in milliseconds:
 //
-//   cache_processes [synthetic|simple|large] [ROUNDS] [COUNT] [BUILD_MS]
+//   cache_processes [synthetic|simple|large] [ROUNDS] [COUNT] [BUILD_MS] [--figures FILE]
 //
 // ROUNDS is 3. COUNT is 100, and 20 for large: a round of 100 large ones takes about a minute on two idle cores, for
 // each of its five measurements builds all of them at least once. What is being done, and how long it took, goes to
@@ -15,6 +15,8 @@
 
 #include "cache/corpus.hpp"
 #include "core/cache/synthetic_device.hpp"
+#include "figures/figures.hpp"
+#include "places.hpp"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -108,7 +110,7 @@ struct OpenGl {
   std::shared_ptr<Device> device;
 
   explicit OpenGl(const fs::path& folder) {
-    void* library = dlopen(KILN_PLUGIN_DIR "/opengl.so", RTLD_NOW | RTLD_LOCAL);
+    void* library = dlopen((bench::plugins_folder() / "opengl.so").c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw std::runtime_error(dlerror());
     const auto* entry = static_cast<const PluginEntry*>(dlsym(library, plugin_entry_symbol));
     if (entry == nullptr) throw std::runtime_error("opengl.so is no plugin");
@@ -271,7 +273,20 @@ struct Arm {
   std::uint64_t waits = 0, timeouts = 0;
 };
 
-int compare(const Job& job, int rounds) {
+void tell(bench::FigureFile& file, const Job& job, const char* id, const char* name, const Arm& ours, const Arm& theirs,
+          double goal) {
+  bench::Figure figure;
+  figure.id = std::string("cache.processes.") + id;
+  figure.name = name;
+  figure.unit = "ms";
+  figure.kiln = ours.wall_ms;
+  figure.peer = bench::Peer{theirs.name, theirs.wall_ms};
+  figure.target = bench::Target{bench::Target::Of::ratio, goal};
+  figure.group = std::to_string(job.count) + " " + job.kind + " programs";
+  file.add(std::move(figure));
+}
+
+int compare(const Job& job, int rounds, bench::FigureFile& file) {
   std::vector<Arm> arms{{"one process, one thread", 1, 1, {}, {}, {}},
                         {"one process, two threads", 1, 2, {}, {}, {}},
                         {"two processes, a thread each", 2, 1, {}, {}, {}},
@@ -306,6 +321,18 @@ int compare(const Job& job, int rounds) {
   }
   std::printf("waits for another process: %llu, of which patience ended: %llu\n",
               static_cast<unsigned long long>(waits), static_cast<unsigned long long>(timeouts));
+  const std::size_t two = 2, eight = 4;
+  tell(file, job, "two/one", "two processes at once, a thread each", arms[two], arms[0], 1 / 0.7);
+  tell(file, job, "two/threads", "likewise", arms[two], arms[1], 1 / 1.1);
+  bench::Figure builds;
+  builds.id = "cache.processes.builds";
+  builds.name = "builds of all by eight processes at once, at most";
+  builds.unit = "builds";
+  builds.kiln = {static_cast<double>(arms[eight].most_builds)};
+  builds.target = bench::Target{bench::Target::Of::kiln, 1.05 * job.count};
+  builds.group = std::to_string(job.count) + " " + job.kind + " programs";
+  file.add(std::move(builds));
+  file.write();
   return 0;
 }
 
@@ -313,6 +340,7 @@ int compare(const Job& job, int rounds) {
 
 int main(int argc, char** argv) {
   try {
+    auto file = bench::FigureFile::of_words(argc, argv);
     const std::vector<std::string> words(argv + 1, argv + argc);
     if (words.size() == 6 && words[0] == "--child") {
       const Told told = work({words[1], std::stoi(words[2]), std::stoi(words[3])}, words[4],
@@ -334,7 +362,7 @@ int main(int argc, char** argv) {
     if (rounds < 1 || job.count < 1 || job.build_ms < 0) {
       throw std::runtime_error("ROUNDS and COUNT: expected 1 or more; BUILD_MS: 0 or more");
     }
-    return compare(job, rounds);
+    return compare(job, rounds, file);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cache_processes: %s\n", error.what());
     return 1;

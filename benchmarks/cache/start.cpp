@@ -1,6 +1,6 @@
 // What a new process pays until each of 100 programs has been linked and dispatched once, in milliseconds:
 //
-//   cache_start [simple|large] [ROUNDS] [COUNT]
+//   cache_start [simple|large] [ROUNDS] [COUNT] [--figures FILE]
 //
 // cold: OpenGL directly, no cache of any kind · driver: OpenGL directly, from source, Mesa's own cache warm · kiln: the
 // same programs through Kiln's cache, its folder and the adopted driver cache warm. Each measurement is a process of
@@ -12,6 +12,8 @@
 #include "egl/egl_devices.hpp"
 
 #include "cache/corpus.hpp"
+#include "figures/figures.hpp"
+#include "places.hpp"
 #include "support/plugin_under_test.hpp"
 
 #include <glad/gl.h>
@@ -66,10 +68,7 @@ double resident_mb() {
   return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
-double quantile(std::vector<double> values, double at) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(at * static_cast<double>(values.size() - 1) + 0.5)];
-}
+using bench::quantile;
 
 // What a switch costs: each program in turn is dispatched twice, after another one and after itself. The median of the
 // differences, so that what a program itself takes is on both sides. `dispatch` returns the ns of one dispatch of a
@@ -138,7 +137,7 @@ Told direct(const std::vector<KernelSource>& sources) {
   const std::uint64_t before = now_ns();
   for (const GLuint program : programs) run(program);
   gl.Finish();
-  const std::uint64_t dispatched = now_ns() - before;
+  const std::uint64_t ready = now_ns(), dispatched = ready - before;
   KeyEncoder outputs;
   for (const GLuint program : programs) {
     run(program);
@@ -149,6 +148,7 @@ Told direct(const std::vector<KernelSource>& sources) {
   Told told{{{"egl", ms(started - begun)},
              {"link", ms(linked - started)},
              {"dispatch", ms(dispatched)},
+             {"ready_at", ms(ready)},
              {"resident_mb", resident_mb() - resident_before}},
             outputs.digest().hex()};
   measure_switches(told, programs.size(), [&](std::size_t i) {
@@ -209,7 +209,7 @@ std::uint64_t dispatch(Device& device, const Program& program, std::span<Buffer*
 
 Told through_kiln(const std::vector<KernelSource>& sources, const fs::path& folder) {
   const std::uint64_t begun = now_ns();
-  support::PluginUnderTest plugin("opengl");
+  support::PluginUnderTest plugin("opengl", {}, bench::plugins_folder());
   const auto opened = plugin.open("opengl:0");
   TimedDevice device(*opened);
   const std::uint64_t started = now_ns();
@@ -240,7 +240,7 @@ Told through_kiln(const std::vector<KernelSource>& sources, const fs::path& fold
     last = need(device.submit({std::span(&launch, 1)}));
   }
   need(device.wait(last, Deadline::never()));  // in order: the others are done
-  const std::uint64_t dispatched = now_ns() - before;
+  const std::uint64_t ready = now_ns(), dispatched = ready - before;
   KeyEncoder outputs;
   for (const ProgramHandle& program : programs) {
     dispatch(device, *program, bound);
@@ -251,6 +251,7 @@ Told through_kiln(const std::vector<KernelSource>& sources, const fs::path& fold
   Told told{{{"egl", ms(started - begun)},
              {"link", ms(linked - started)},
              {"dispatch", ms(dispatched)},
+             {"ready_at", ms(ready)},
              {"own", ms(linked - started - device.load_ns)},
              {"built", static_cast<double>(built)},
              {"resident_mb", resident_mb() - resident_before}},
@@ -279,6 +280,7 @@ Told child(const std::string& arm, const std::string& kind, int count, const fs:
   posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
   posix_spawn_file_actions_addclose(&actions, ends[0]);
   pid_t pid = 0;
+  const double begun = ms(now_ns());
   if (posix_spawn(&pid, self.c_str(), &actions, nullptr, arguments, variables.data()) != 0)
     throw std::runtime_error("posix_spawn");
   posix_spawn_file_actions_destroy(&actions);
@@ -299,6 +301,8 @@ Told child(const std::string& arm, const std::string& kind, int count, const fs:
       words >> told.figures[name];
     }
   }
+  told.figures["process"] = told.figures.at("ready_at") - begun;
+  told.figures["total"] = told.figures.at("link") + told.figures.at("dispatch");
   return told;
 }
 
@@ -307,31 +311,95 @@ void line(const char* what, const std::vector<double>& values) {
               quantile(values, 0.75));
 }
 
-int compare(const std::string& kind, int rounds, int count) {
+// Of each side, by name, a sample a round.
+using Samples = std::map<std::string, std::vector<double>>;
+
+void add(Samples& samples, const Told& told) {
+  for (const auto& [what, value] : told.figures) samples[what].push_back(value);
+}
+
+void tell(const std::string& kind, int count, const Told& first, Samples& cold, Samples& driver, Samples& ours,
+          bench::FigureFile& file) {
+  using Of = bench::Target::Of;
+  const std::string stem = "start." + kind + std::to_string(count);
+  const bool many = count == 100, large = kind == "large";
+  const auto figure = [&](const std::string& id, const std::string& name, const char* unit, std::vector<double> kiln) {
+    bench::Figure made;
+    made.id = stem + id;
+    made.name = name;
+    made.unit = unit;
+    made.kiln = std::move(kiln);
+    made.verified = true;  // or the program has ended
+    made.group = std::to_string(count) + " " + kind + (count == 1 ? " program" : " programs");
+    made.device = "opengl:0";
+    return made;
+  };
+  const auto beside = [&](bench::Figure made, const char* peer, const std::vector<double>& samples, double goal) {
+    made.peer = bench::Peer{peer, samples};
+    if (goal > 0) made.target = bench::Target{Of::ratio, goal};
+    file.add(std::move(made));
+  };
+  const std::string ready = "programs ready in a new process, EGL's start apart";
+  const std::string whole = "from the start of the process to its last first output";
+  beside(figure("/cold", ready, "ms", ours["total"]), "OpenGL, no cache", cold["total"], many ? large ? 130 : 70 : 0);
+  beside(figure("/driver", ready, "ms", ours["total"]), "OpenGL, Mesa's own cache warm", driver["total"],
+         many && large ? 1 / 1.1 : 0);
+  beside(figure(".process/cold", whole, "ms", ours["process"]), "OpenGL, no cache", cold["process"], 0);
+  beside(figure(".process/driver", whole, "ms", ours["process"]), "OpenGL, Mesa's own cache warm", driver["process"],
+         0);
+  bench::Figure own = figure(".own", "Kiln's own share", "ms", ours["own"]);
+  if (many) own.target = bench::Target{Of::kiln, 10};
+  file.add(std::move(own));
+  beside(figure(".resident", "resident growth", "MB", ours["resident_mb"]), "OpenGL, Mesa's own cache warm",
+         driver["resident_mb"], 0);
+  if (many) {
+    bench::Figure one = figure(".switch", "a switch of programs", "us", ours["switch_us"]);
+    one.peer = bench::Peer{"OpenGL, Mesa's own cache warm", driver["switch_us"]};
+    one.target = bench::Target{Of::kiln, 10};
+    file.add(std::move(one));
+  }
+  bench::Figure cold_builds =
+      figure(".builds.first", "builds by the first process", "builds", {first.figures.at("built")});
+  bench::Figure warm_builds = figure(".builds.warm", "builds by a later process", "builds", ours["built"]);
+  warm_builds.target = bench::Target{Of::kiln, 0};
+  cold_builds.stable = warm_builds.stable = true;
+  file.add(std::move(cold_builds));
+  file.add(std::move(warm_builds));
+}
+
+int compare(const std::string& kind, int rounds, int count, bench::FigureFile& file) {
   std::string name = (fs::temp_directory_path() / "kiln-cache-start-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
   const fs::path folder = name;
   const std::string no_cache = "/proc/none", of_driver = folder / "driver", of_kiln = folder / "cache" / "driver";
   fs::create_directories(of_kiln);
-  const Told cold = child("direct", kind, count, folder, no_cache);
+  const Told coldest = child("direct", kind, count, folder, no_cache);
   child("direct", kind, count, folder, of_driver);
   const Told first = child("kiln", kind, count, folder, of_kiln);
-  std::map<std::string, std::vector<double>> driver, ours;
+  Samples cold, driver, ours;
+  add(cold, coldest);
   std::vector<double> ratios, gains;
-  bool same = first.outputs == cold.outputs;
-  const auto total = [](const Told& told) { return told.figures.at("link") + told.figures.at("dispatch"); };
+  bool same = first.outputs == coldest.outputs;
+  constexpr double long_ms = 2000;
   for (int round = 0; round < rounds; ++round) {
+    if (round > 0 && coldest.figures.at("total") < long_ms) {
+      const Told again = child("direct", kind, count, folder, no_cache);
+      same = same && again.outputs == coldest.outputs;
+      add(cold, again);
+    }
     const Told theirs = child("direct", kind, count, folder, of_driver);
     const Told mine = child("kiln", kind, count, folder, of_kiln);
-    same = same && theirs.outputs == cold.outputs && mine.outputs == cold.outputs && mine.figures.at("built") == 0;
-    for (const auto& [what, value] : theirs.figures) driver[what].push_back(value);
-    for (const auto& [what, value] : mine.figures) ours[what].push_back(value);
-    ratios.push_back(total(mine) / total(theirs));
-    gains.push_back(total(cold) / total(mine));
+    same =
+        same && theirs.outputs == coldest.outputs && mine.outputs == coldest.outputs && mine.figures.at("built") == 0;
+    add(driver, theirs);
+    add(ours, mine);
+    ratios.push_back(mine.figures.at("total") / theirs.figures.at("total"));
+    gains.push_back(cold["total"].back() / mine.figures.at("total"));
   }
   fs::remove_all(folder);
   std::printf("%d %s programs, %d rounds; ms, link and first dispatch of all\n", count, kind.c_str(), rounds);
-  std::printf("%-34s %9.2f + %.2f\n", "cold: link + dispatch", cold.figures.at("link"), cold.figures.at("dispatch"));
+  std::printf("%-34s %9.2f + %.2f\n", "cold: link + dispatch", coldest.figures.at("link"),
+              coldest.figures.at("dispatch"));
   std::printf("%-34s %9.2f + %.2f\n", "kiln, first process", first.figures.at("link"), first.figures.at("dispatch"));
   line("driver's cache: link", driver["link"]);
   line("driver's cache: dispatch", driver["dispatch"]);
@@ -340,6 +408,8 @@ int compare(const std::string& kind, int rounds, int count) {
   line("kiln's own share", ours["own"]);
   line("egl: direct", driver["egl"]);
   line("egl: kiln, plugin and canary", ours["egl"]);
+  line("process: driver's cache", driver["process"]);
+  line("process: kiln", ours["process"]);
   line("kiln / driver's cache", ratios);
   line("cold / kiln", gains);
   line("resident growth, MB: driver", driver["resident_mb"]);
@@ -350,12 +420,16 @@ int compare(const std::string& kind, int rounds, int count) {
   line("a switch, us: kiln", ours["switch_us"]);
   std::printf("%s\n",
               same ? "every output equal to the cold run's; nothing built" : "OUTPUTS DIFFER, or something was built");
-  return same ? 0 : 1;
+  if (!same) return 1;
+  tell(kind, count, first, cold, driver, ours, file);
+  file.write();
+  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
+  auto file = bench::FigureFile::of_words(argc, argv);
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 5 && words[0] == "--child") {
     prefer_one_heap();  // as `kiln` does; for both sides
@@ -366,7 +440,7 @@ int main(int argc, char** argv) try {
   }
   const std::string kind = words.empty() ? "simple" : words[0];
   if (kind != "simple" && kind != "large") throw std::runtime_error("'" + kind + "': expected simple or large");
-  return compare(kind, words.size() > 1 ? std::stoi(words[1]) : 10, words.size() > 2 ? std::stoi(words[2]) : 100);
+  return compare(kind, words.size() > 1 ? std::stoi(words[1]) : 10, words.size() > 2 ? std::stoi(words[2]) : 100, file);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "cache_start: %s\n", error.what());
   return 1;

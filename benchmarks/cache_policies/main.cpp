@@ -1,7 +1,9 @@
-// cache_policies [TRACE...] [--part P]... [--seed N] [--json]: every eviction policy on traces, beside
+// cache_policies [TRACE...] [--part P]... [--seed N] [--json] [--figures FILE]: every eviction policy on traces, beside
 // perfect LFU, Belady's and an upper bound. Without a trace it runs the recorded ones and the generated mixes.
 #include "cache_policies/comparison.hpp"
 #include "cache_policies/generated_traces.hpp"
+#include "figures/figures.hpp"
+#include "places.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -50,7 +52,7 @@ Options parse(int count, char** words) {
 std::vector<Trace> load(const Options& options) {
   std::vector<std::filesystem::path> files = options.traces;
   if (files.empty()) {
-    for (const auto& entry : std::filesystem::directory_iterator(KILN_TRACE_DIR)) {
+    for (const auto& entry : std::filesystem::directory_iterator(traces_folder())) {
       if (entry.path().extension() == ".trace") files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
@@ -67,19 +69,44 @@ std::vector<Trace> load(const Options& options) {
   return traces;
 }
 
+// Build time that each policy saves, as it is told of uses in the memory tier, beside what "lru", the default, saves.
+void tell(const Comparison& comparison, FigureFile& file) {
+  const auto saved = [&](const std::string& name, const char* uses) {
+    const auto row = std::ranges::find_if(
+        comparison.rows, [&](const ComparedRow& each) { return each.name == name && each.uses == uses; });
+    return comparison.saved_percent(*row);
+  };
+  for (const char* policy : {"sieve", "s3fifo", "wtinylfu", "cost"}) {
+    Figure figure;
+    figure.id = std::string("cache.policy.") + policy + "/lru";
+    figure.name = std::string("build time saved by policy ") + policy;
+    figure.unit = "%";
+    figure.better = Better::more;
+    figure.kiln = {saved(policy, "stamped")};
+    figure.peer = Peer{"lru", {saved("lru", "stamped")}};
+    char group[96];
+    std::snprintf(group, sizeof group, "%s at %g of the working set", comparison.trace.c_str(), comparison.part);
+    figure.group = group;
+    file.add(std::move(figure));
+  }
+}
+
 }  // namespace
 
 int main(int count, char** words) {
   try {
+    auto file = FigureFile::of_words(count, words);
     const Options options = parse(count, words);
     std::vector<Comparison> comparisons;
     for (const Trace& trace : load(options)) {
       for (const double part : options.parts) {
         comparisons.push_back(compare(trace, part));
+        tell(comparisons.back(), file);
         if (!options.json) std::printf("%s\n", table_of(comparisons.back()).c_str());
       }
     }
     if (options.json) std::printf("%s", json_of(comparisons).c_str());
+    file.write();
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cache_policies: %s\n", error.what());

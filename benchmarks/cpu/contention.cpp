@@ -1,7 +1,7 @@
 // cpu_contention: gemms and convolutions on Kiln's worker pool beside oneDNN on OpenMP's own threads, on idle cores and
 // with one core taken by another process, in one run.
 //
-// usage: cpu_contention [TURNS]
+// usage: cpu_contention [TURNS] [--figures FILE]
 // Each turn runs one side once, and then back to back for 20 ms, at least three times; its figure is the mean of those,
 // as a thread whose core is taken away shows in few runs of many and in all of their time. The sides take turns, and
 // who begins alternates. Idle first; then a process that only spins is pinned to the last core that this one may use. A
@@ -12,6 +12,7 @@
 
 #include "cpu/direct_call.hpp"
 #include "cpu/kiln_side.hpp"
+#include "figures/figures.hpp"
 
 #include "support/taken_core.hpp"
 
@@ -70,6 +71,7 @@ std::vector<Case> cases() {
 
 struct Measured {
   double kiln_ms = 0, peer_ms = 0, ratio = 0, lower = 0, upper = 0;
+  std::vector<double> kiln, peer;  // ms, of the turns
 };
 
 constexpr double turn_ms = 20;
@@ -102,10 +104,24 @@ Measured measure(KilnCall& ours, DirectCall& peer, int turns) {
     ratios.push_back(took[1] / took[0]);
   }
   return {quantile(kiln_ms, 0.5), quantile(peer_ms, 0.5), quantile(ratios, 0.5), quantile(ratios, 0.25),
-          quantile(ratios, 0.75)};
+          quantile(ratios, 0.75), kiln_ms, peer_ms};
 }
 
-int compare(int turns) {
+void tell(FigureFile& file, const char* id, const char* name, const char* unit, const std::string& group,
+          std::vector<double> kiln, std::vector<double> peer, bool verified) {
+  Figure figure;
+  figure.id = id;
+  figure.name = name;
+  figure.unit = unit;
+  figure.kiln = std::move(kiln);
+  figure.peer = Peer{"oneDNN on OpenMP's threads", std::move(peer)};
+  figure.verified = verified;
+  figure.group = group;
+  figure.device = "cpu";
+  file.add(std::move(figure));
+}
+
+int compare(int turns, FigureFile& file) {
   KilnCpu cpu;
   const char* spins = std::getenv("GOMP_SPINCOUNT");
   std::printf("%s, %s, %d threads, GOMP_SPINCOUNT %s, %d turns; ratio = peer / Kiln, quartiles beside it\n",
@@ -139,11 +155,17 @@ int compare(int turns) {
                 taken.ratio, taken.lower, taken.upper, taken.kiln_ms / idle.kiln_ms, taken.peer_ms / idle.peer_ms,
                 cpu.chosen().c_str(), peer.name().c_str(), verified ? "" : "  WRONG");
     std::fflush(stdout);
+    tell(file, "executor.pool.idle/openmp", "idle cores", "ms", of.name, idle.kiln, idle.peer, verified);
+    tell(file, "executor.pool.taken/openmp", "one core taken by another process", "ms", of.name, taken.kiln, taken.peer,
+         verified);
   }
   const auto count = static_cast<double>(cases().size());
   std::printf(
       "geometric mean of ratios: idle %.3f, core taken %.3f; largest slow-down: Kiln %.2f, peer %.2f; outputs %s\n",
       std::exp(idle_logs / count), std::exp(taken_logs / count), kiln_most, peer_most, right ? "verified" : "WRONG");
+  tell(file, "executor.pool.slowdown/openmp", "largest slow-down when one core is taken", "x", "", {kiln_most},
+       {peer_most}, right);
+  file.write();
   return right ? 0 : 1;
 }
 
@@ -152,7 +174,8 @@ int compare(int turns) {
 
 int main(int count, char** words) {
   try {
-    return kiln::bench::compare(count > 1 ? std::max(1, std::atoi(words[1])) : 21);
+    auto file = kiln::bench::FigureFile::of_words(count, words);
+    return kiln::bench::compare(count > 1 ? std::max(1, std::atoi(words[1])) : 21, file);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cpu_contention: %s\n", error.what());
     return 1;

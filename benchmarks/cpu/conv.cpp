@@ -11,6 +11,7 @@
 #include "cpu/direct_call.hpp"
 #include "cpu/kiln_side.hpp"
 #include "layer_table.hpp"
+#include "places.hpp"
 
 #include <omp.h>
 
@@ -86,7 +87,7 @@ int compare(const std::string& table, int pairs) {
 
 int main(int count, char** words) {
   try {
-    const std::string table = count > 1 ? words[1] : KILN_SOURCE_DIR "/tests/data/workloads/resnet50.csv";
+    const std::string table = count > 1 ? words[1] : (kiln::bench::tables_folder() / "resnet50.csv").string();
     return kiln::bench::compare(table, count > 2 ? std::max(1, std::atoi(words[2])) : 30);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "cpu_conv: %s\n", error.what());

@@ -14,7 +14,7 @@ constexpr auto f32 = dnnl::memory::data_type::f32;
 
 }  // namespace
 
-DirectCall DirectCall::convolution(const dnnl::engine& engine, Problem& problem, Tag tag) {
+DirectCall DirectCall::convolution(const dnnl::engine& engine, Problem& problem, Tag tag, dnnl::algorithm algorithm) {
   const auto& spec = std::get<Conv2dSpec>(problem.spec);
   const dnnl::memory::dims in{spec.n, spec.c, spec.h, spec.w};
   const dnnl::memory::dims out{spec.n, spec.k, spec.out_h(), spec.out_w()};
@@ -23,7 +23,7 @@ DirectCall DirectCall::convolution(const dnnl::engine& engine, Problem& problem,
       grouped ? dnnl::memory::dims{spec.groups, spec.k / spec.groups, spec.c / spec.groups, spec.r, spec.s}
               : dnnl::memory::dims{spec.k, spec.c, spec.r, spec.s};
   const dnnl::convolution_forward::primitive_desc described({dnnl::prop_kind::forward_inference,
-                                                             dnnl::algorithm::convolution_direct,
+                                                             algorithm,
                                                              {in, f32, tag},
                                                              {weights, f32, Tag::any},
                                                              {out, f32, tag},
@@ -112,6 +112,16 @@ DirectCall DirectCall::best(const dnnl::engine& engine, Problem& problem) {
   }
   if (!best) throw std::runtime_error("oneDNN offers the peer nothing but its reference code");
   return std::move(*best);
+}
+
+std::optional<DirectCall> DirectCall::winograd(const dnnl::engine& engine, Problem& problem) {
+  try {
+    DirectCall call = convolution(engine, problem, Tag::any, dnnl::algorithm::convolution_winograd);
+    if (call.name().find("ref") == 0) return std::nullopt;
+    return call;
+  } catch (const dnnl::error&) {
+    return std::nullopt;  // none for this shape
+  }
 }
 
 void DirectCall::run() {

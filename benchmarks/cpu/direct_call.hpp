@@ -7,6 +7,7 @@
 #include "cpu/problem.hpp"
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,6 +23,8 @@ class DirectCall {
   // in each layout, with the reorders that it needs; a gemm is a matmul on packed weights or on those as they lie, or
   // an inner product. Throws std::runtime_error where there is nothing but reference code.
   static DirectCall best(const dnnl::engine& engine, Problem& problem);
+  // A conv2d by Winograd's algorithm; nothing where oneDNN has none for the shape and this processor.
+  static std::optional<DirectCall> winograd(const dnnl::engine& engine, Problem& problem);
 
  private:
   struct Step {
@@ -31,7 +34,8 @@ class DirectCall {
   enum class GemmWay { packed, plain, inner_product };
 
   explicit DirectCall(const dnnl::engine& engine) : engine_(engine), stream_(engine) {}
-  static DirectCall convolution(const dnnl::engine& engine, Problem& problem, dnnl::memory::format_tag tag);
+  static DirectCall convolution(const dnnl::engine& engine, Problem& problem, dnnl::memory::format_tag tag,
+                                dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct);
   static DirectCall gemm(const dnnl::engine& engine, Problem& problem, GemmWay way);
   static std::vector<DirectCall> all(const dnnl::engine& engine, Problem& problem);
   dnnl::memory converted(dnnl::memory from, const dnnl::memory::desc& wanted);

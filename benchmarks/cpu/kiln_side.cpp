@@ -1,5 +1,7 @@
 #include "cpu/kiln_side.hpp"
 
+#include "places.hpp"
+
 #include <dlfcn.h>
 
 #include <stdexcept>
@@ -17,11 +19,11 @@ T need(Result<T> result) {
 
 KilnCpu::KilnCpu() {
   const Log log{&notes_, LogLevel::info};
-  const char* path = KILN_PLUGIN_DIR "/cpu.so";
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const std::string path = plugins_folder() / "cpu.so";
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw std::runtime_error(dlerror());
   const auto* entry = static_cast<const PluginEntry*>(dlsym(library, plugin_entry_symbol));
-  if (entry == nullptr) throw std::runtime_error(std::string(path) + ": no entry");
+  if (entry == nullptr) throw std::runtime_error(path + ": no entry");
   if (const Status status = entry->register_fn(registry_, {entry->note.name, log}); !status.ok()) {
     throw std::runtime_error(status.text());
   }

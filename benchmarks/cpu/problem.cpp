@@ -42,9 +42,4 @@ bool Problem::is_right(const Tensor& output) const {
 
 double milliseconds_since(std::uint64_t begun_ns) { return static_cast<double>(now_ns() - begun_ns) / 1e6; }
 
-double quantile(std::vector<double> of, double share) {
-  std::ranges::sort(of);
-  return of[static_cast<std::size_t>(share * static_cast<double>(of.size() - 1) + 0.5)];
-}
-
 }  // namespace kiln::bench

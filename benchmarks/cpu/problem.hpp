@@ -6,6 +6,8 @@
 
 #include <kiln/plugin.hpp>
 
+#include "figures/figures.hpp"
+
 #include <memory>
 #include <random>
 #include <span>
@@ -32,8 +34,5 @@ struct Problem {
 };
 
 double milliseconds_since(std::uint64_t begun_ns);
-
-// share: 0.5 for the median. REQUIRES: of is not empty.
-double quantile(std::vector<double> of, double share);
 
 }  // namespace kiln::bench

@@ -37,6 +37,10 @@ class Contender {
   // Poisons the output, runs, and compares all of it with the double-precision reference.
   bool is_right();
   Times time();
+  // One run as `wall_ms` is of, what it wrote last, and NaN to where the next one writes.
+  void run();
+  const std::vector<float>& output() const { return output_; }
+  void poison();
   const std::string& variant() const { return plan_.variant; }
   double build_ms() const { return build_ms_; }  // compiling, and the first dispatch of every pass
 

@@ -14,6 +14,7 @@
 #include "gl_conv/contender.hpp"
 #include "gl_conv/onednn_peer.hpp"
 #include "layer_table.hpp"
+#include "places.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -81,7 +82,7 @@ struct Means {
 };
 
 struct Choices {
-  std::string table = KILN_SOURCE_DIR "/tests/data/workloads/resnet50.csv";
+  std::string table = (bench::tables_folder() / "resnet50.csv").string();
   int rounds = 7;
   std::string names = "all";
   std::vector<std::string> variants;

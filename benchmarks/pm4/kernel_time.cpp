@@ -8,13 +8,14 @@
 
 namespace {
 
-thread_local std::uint64_t total_ns = 0;
+thread_local std::uint64_t total_ns = 0, calls = 0;
 
 }  // namespace
 
 namespace kiln::bench {
 
 std::uint64_t in_kernel_ns() noexcept { return total_ns; }
+std::uint64_t kernel_calls() noexcept { return calls; }
 
 }  // namespace kiln::bench
 
@@ -29,5 +30,6 @@ extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
   const std::uint64_t begin = kiln::now_ns();
   const int result = next(fd, request, argument);
   total_ns += kiln::now_ns() - begin;
+  ++calls;
   return result;
 }

@@ -7,5 +7,7 @@
 namespace kiln::bench {
 
 std::uint64_t in_kernel_ns() noexcept;
+// And how often it called.
+std::uint64_t kernel_calls() noexcept;
 
 }  // namespace kiln::bench

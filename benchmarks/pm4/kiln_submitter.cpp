@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "places.hpp"
 #include "pm4/kernel_time.hpp"
 #include "support/plugin_under_test.hpp"
 
@@ -76,7 +77,7 @@ class KilnSubmitter final : public Submitter {
     return made;
   }
 
-  support::PluginUnderTest plugin_{"amdgpu_pm4"};
+  support::PluginUnderTest plugin_{"amdgpu_pm4", {}, plugins_folder()};
   std::shared_ptr<Device> device_;
   std::unique_ptr<Program> program_;
   std::vector<std::unique_ptr<Buffer>> sums_;

@@ -5,7 +5,7 @@
 // ns/instruction is wall time divided by wave instructions of all threads, cpu the same of the process's processor
 // time; both medians of the rounds, with the fastest round's wall time beside them, which on a busy machine says most.
 // The speedup is of the wall times, one thread's over two's of the same round, so that what else the machine does
-// weighs on both. interpreter [ROUNDS]
+// weighs on both. interpreter [ROUNDS] [--figures FILE]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "figures/figures.hpp"
 #include "simulator/compute/dispatch.hpp"
 #include "simulator/memory/job_memory.hpp"
 #include "simulator/memory/page_table.hpp"
@@ -177,7 +178,25 @@ Cost medians(const std::vector<Cost>& costs) {
   return {median(wall), median(cpu), *std::min_element(wall.begin(), wall.end())};
 }
 
-void measure(const std::string& target, unsigned rounds) {
+void tell(kiln::bench::FigureFile& file, const std::string& target, const std::string& id, const std::string& name,
+          const std::vector<Cost>& costs, const char* peer, const std::vector<Cost>& theirs) {
+  const auto wall = [](const std::vector<Cost>& of) {
+    std::vector<double> ns;
+    for (const Cost& each : of) ns.push_back(each.wall_ns);
+    return ns;
+  };
+  kiln::bench::Figure figure;
+  figure.id = "pm4.interpreter." + id;
+  figure.name = name;
+  figure.unit = "ns";
+  figure.kiln = wall(costs);
+  figure.peer = kiln::bench::Peer{peer, wall(theirs)};
+  figure.verified = true;  // or verify() has thrown
+  figure.group = target;
+  file.add(std::move(figure));
+}
+
+void measure(const std::string& target, unsigned rounds, kiln::bench::FigureFile& file) {
   Convolution convolution(target);
   ComputeEngine one({.threads = 1, .vectors = VectorChoice::best}), two({.threads = 2, .vectors = VectorChoice::best});
   ComputeEngine portable({.threads = 1, .vectors = VectorChoice::portable});
@@ -202,15 +221,19 @@ void measure(const std::string& target, unsigned rounds) {
               second.fastest_ns, median(speedups));
   std::printf("  portable      %6.2f ns/instruction  %6.2f cpu  %6.2f fastest\n", third.wall_ns, third.cpu_ns,
               third.fastest_ns);
+  tell(file, target, "one/portable", "a wave's instruction, one thread", ones, "portable code", portables);
+  tell(file, target, "two/one", "likewise, two threads", twos, "one thread", ones);
 }
 
 }  // namespace
 
 int main(int argument_count, char** arguments) {
   try {
+    auto file = kiln::bench::FigureFile::of_words(argument_count, arguments);
     const int rounds = argument_count > 1 ? std::atoi(arguments[1]) : 15;
     if (rounds < 1) throw std::runtime_error("interpreter [ROUNDS]: at least one");
-    for (const char* target : {"gfx1100", "gfx1030"}) measure(target, static_cast<unsigned>(rounds));
+    for (const char* target : {"gfx1100", "gfx1030"}) measure(target, static_cast<unsigned>(rounds), file);
+    file.write();
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "interpreter: %s\n", error.what());

@@ -38,5 +38,8 @@ int kernel_build(const Options& options);
 int pm4_dump(const Options& options);
 int simulate(const Options& options);
 int report(const Options& options);
+int bench(const Options& options);
+int bench_compare(const Options& options);
+int bench_table(const Options& options);
 
 }  // namespace kiln::host

@@ -1,0 +1,30 @@
+// Where a benchmark program finds what it works with: beside itself where it is installed (lib/kiln/bench), else in the
+// build and the sources that it was made from.
+//
+// Thread-safety: pure functions of the program's own place. Ownership: values.
+#pragma once
+
+#include <filesystem>
+
+namespace kiln::bench {
+
+inline std::filesystem::path own_folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path(); }
+inline bool is_installed() { return own_folder().filename() == "bench"; }
+
+inline std::filesystem::path plugins_folder() {
+  return is_installed() ? own_folder().parent_path() / "plugins"
+                        : own_folder().parent_path() / "lib" / "kiln" / "plugins";
+}
+// The command that this program belongs to.
+inline std::filesystem::path kiln_command() {
+  return is_installed() ? own_folder() / ".." / ".." / ".." / "bin" / "kiln" : own_folder() / "kiln";
+}
+inline std::filesystem::path tables_folder() {
+  return is_installed() ? own_folder() / ".." / ".." / ".." / "share" / "kiln" / "configs"
+                        : std::filesystem::path(KILN_SOURCE_DIR) / "configs";
+}
+inline std::filesystem::path traces_folder() {
+  return is_installed() ? own_folder() / "traces" : std::filesystem::path(KILN_SOURCE_DIR) / "benchmarks" / "traces";
+}
+
+}  // namespace kiln::bench

@@ -1,0 +1,50 @@
+#include "verbs/bench/areas.hpp"
+
+namespace kiln::host {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr BenchArea areas[] = {
+    {"cache", "Program cache"},
+    {"start", "Starting with kept programs"},
+    {"conv", "Convolutions of four networks"},
+    {"executor", "Executor"},
+    {"selector", "Device selector, on simulated worlds"},
+    {"tuner", "Tuner"},
+    {"pm4", "Submissions by PM4 and the simulated card"},
+};
+
+constexpr BenchProgram programs[] = {
+    {"cache", "cache_hits",
+     "--benchmark_min_time=0.05 --benchmark_repetitions=7 --benchmark_enable_random_interleaving=true",
+     "--benchmark_min_time=0.02 --benchmark_repetitions=3 --benchmark_enable_random_interleaving=true", {}, seconds(45),
+     seconds(12)},
+    {"cache", "cache_disk", "2000", "500", {}, seconds(15), seconds(5)},
+    {"cache", "cache_one_thread", "5", "1", {}, seconds(15), seconds(4)},
+    {"cache", "cache_processes", "synthetic 3", "synthetic 1 20", {}, seconds(15), seconds(3)},
+    {"cache", "cache_policies", "--part 0.25", "--part 0.25", {}, seconds(15), seconds(15)},
+    {"cache", "cache_counts", "", "", "", seconds(2), seconds(2)},
+    {"start", "cache_start", "large 3 100", "large 3 4", {}, seconds(150), seconds(6)},
+    {"start", "cache_start", "simple 5 100", "simple 3 20", {}, seconds(25), seconds(6)},
+    {"start", "cache_start", "large 9 1", "large 3 1", {}, seconds(15), seconds(3)},
+    {"conv", "conv_tables", "--rounds 5", "--rounds 3 --every 12 resnet50 mobilenet_v2", {}, seconds(240), seconds(20),
+     BenchNeeds::tuning_database},
+    {"executor", "executor_overhead",
+     "--benchmark_min_time=0.2 --benchmark_repetitions=7 --benchmark_enable_random_interleaving=true",
+     "--benchmark_min_time=0.02 --benchmark_repetitions=3 --benchmark_enable_random_interleaving=true",
+     "--benchmark_min_time=0.05 --benchmark_filter=(streamed|replayed)/wraps:0", seconds(20), seconds(3)},
+    {"executor", "executor_overlap", "overlap tiny", "overlap tiny", {}, seconds(10), seconds(10)},
+    {"executor", "cpu_contention", "7", "2", {}, seconds(50), seconds(20)},
+    {"selector", "selector", "--seeds 30", "--seeds 3", {}, seconds(20), seconds(2)},
+    {"tuner", "tuner", "--layers 4 --budget 8", "--layers 1 --budget 3", {}, seconds(60), seconds(10)},
+    {"pm4", "pm4_submission", "100", "10", "1", seconds(20), seconds(5), BenchNeeds::simulated_card},
+    {"pm4", "interpreter", "7", "2", {}, seconds(15), seconds(5)},
+};
+
+}  // namespace
+
+std::span<const BenchArea> bench_areas() noexcept { return areas; }
+std::span<const BenchProgram> bench_programs() noexcept { return programs; }
+
+}  // namespace kiln::host

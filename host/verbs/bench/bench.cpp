@@ -1,0 +1,278 @@
+// `kiln bench`: the benchmark programs of some areas or of all, one after another, into one file.
+#include "console.hpp"
+#include "exit_status.hpp"
+#include "interrupt.hpp"
+#include "report/human.hpp"
+#include "report/text_table.hpp"
+#include "verbs/bench/areas.hpp"
+#include "verbs/bench/bench_file.hpp"
+#include "verbs/bench/bench_text.hpp"
+#include "verbs/bench/machine.hpp"
+#include "verbs/bench/program_run.hpp"
+#include "verbs/finish.hpp"
+#include "verbs/verbs.hpp"
+
+#include <kiln/version.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <sstream>
+
+namespace kiln::host {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+struct BenchRun {
+  const BenchProgram* program = nullptr;
+  std::string words;
+  seconds usual{0};
+};
+
+// Where the programs are: KILN_BENCH_PATH, installed beside this command, or beside it in the build.
+std::vector<fs::path> program_folders() {
+  if (const char* set = std::getenv("KILN_BENCH_PATH"); set != nullptr && *set != '\0') return {fs::path(set)};
+  std::error_code error;
+  const fs::path own = fs::read_symlink("/proc/self/exe", error).parent_path();
+  if (error) return {};
+  return {own.parent_path() / "lib" / "kiln" / "bench", own};
+}
+
+Result<fs::path> find_program(std::string_view name) {
+  std::string searched;
+  for (const fs::path& folder : program_folders()) {
+    const fs::path file = folder / name;
+    if (access(file.c_str(), X_OK) == 0 && !fs::is_directory(file)) return file;
+    searched += (searched.empty() ? "" : ", ") + folder.string();
+  }
+  return not_found("benchmark program " + std::string(name) + ": is not in " +
+                   (searched.empty() ? "any folder" : searched) + "; it is built with KILN_BENCHMARKS=ON");
+}
+
+Status check_areas(const std::vector<std::string>& asked) {
+  std::string known;
+  for (const BenchArea& area : bench_areas()) known += (known.empty() ? "" : ", ") + std::string(area.name);
+  for (const std::string& name : asked) {
+    if (std::ranges::find(bench_areas(), name, &BenchArea::name) == bench_areas().end()) {
+      return invalid_argument("kiln bench: area '" + name + "': expected among " + known);
+    }
+  }
+  return {};
+}
+
+bool is_asked(const Options& options, std::string_view area) {
+  return options.subjects.empty() || std::ranges::find(options.subjects, area) != options.subjects.end();
+}
+
+std::vector<BenchRun> runs_of(const Options& options) {
+  std::vector<BenchRun> runs;
+  for (const BenchProgram& program : bench_programs()) {
+    if (!is_asked(options, program.area)) continue;
+    if (options.bench.stable) {
+      constexpr seconds brief{5};
+      if (program.stable_words) runs.push_back({&program, std::string(*program.stable_words), brief});
+    } else if (options.bench.quick) {
+      runs.push_back({&program, std::string(program.quick_words), program.quick});
+    } else {
+      runs.push_back({&program, std::string(program.words), program.usual});
+    }
+  }
+  return runs;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+double seconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
+  constexpr double to_tenths = 1e8;
+  return static_cast<double>(static_cast<std::uint64_t>(static_cast<double>(to_ns - from_ns) / to_tenths)) / 10;
+}
+
+std::string not_quiet_text(const BenchMachine& machine) {
+  return "this machine is not quiet (load " + short_number(machine.load_before) + ", noise " +
+         short_number(machine.noise_percent) + " %): its times are not to be trusted";
+}
+
+// For the programs' figures and what they say; gone at the end.
+class ScratchFolder {
+ public:
+  static Result<ScratchFolder> create() {
+    std::string name = (fs::temp_directory_path() / "kiln-bench-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) return io_error(name + ": cannot be made");
+    return ScratchFolder(name);
+  }
+  ScratchFolder(ScratchFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  ScratchFolder& operator=(ScratchFolder&&) = delete;
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  fs::path operator/(const char* name) const { return path_ / name; }
+
+ private:
+  explicit ScratchFolder(fs::path path) : path_(std::move(path)) {}
+  fs::path path_;
+};
+
+// The line that says what runs and how long all of it will take yet.
+class BenchProgress {
+ public:
+  BenchProgress(Progress progress, std::vector<BenchRun> runs) : line_(progress), runs_(std::move(runs)) {}
+
+  void begin(std::size_t run) {
+    run_ = run;
+    begun_ = Clock::now();
+    line_.show(text());
+  }
+  void redraw() {
+    if (line_.is_redrawn()) line_.show(text());
+  }
+
+ private:
+  std::string text() const {
+    seconds left{0};
+    for (std::size_t i = run_; i < runs_.size(); ++i) left += runs_[i].usual;
+    const auto passed = std::chrono::duration_cast<seconds>(Clock::now() - begun_);
+    left -= std::min(passed, runs_[run_].usual);
+    const auto total = left.count();
+    const std::string time = total >= 60 ? std::to_string((total + 30) / 60) + " min" : std::to_string(total) + " s";
+    return "bench " + std::to_string(run_ + 1) + " of " + std::to_string(runs_.size()) + ": " +
+           std::string(runs_[run_].program->area) + ", " + std::string(runs_[run_].program->program) + "; about " + time +
+           " left";
+  }
+
+  ProgressLine line_;
+  std::vector<BenchRun> runs_;
+  std::size_t run_ = 0;
+  Clock::time_point begun_ = Clock::now();
+};
+
+Result<ProgramFigures> measure(const BenchRun& run, const fs::path& cache, const ScratchFolder& scratch,
+                               BenchProgress& progress) {
+  const auto program = find_program(run.program->program);
+  if (!program) return program.error();
+  std::vector<std::string> words;
+  if (run.program->needs == BenchNeeds::simulated_card) {
+    std::error_code error;
+    words = {fs::read_symlink("/proc/self/exe", error).string(), "simulate", "--"};
+  }
+  const fs::path figures = scratch / "figures.json";
+  std::error_code ignored;
+  fs::remove(figures, ignored);
+  words.push_back(program->string());
+  words.push_back("--figures");
+  words.push_back(figures.string());
+  if (run.program->needs == BenchNeeds::tuning_database && !cache.empty()) {
+    words.push_back("--cache-dir");
+    words.push_back(cache.string());
+  }
+  std::istringstream rest{run.words};
+  for (std::string word; rest >> word;) words.push_back(word);
+  const seconds limit = std::max(seconds(60), 8 * run.usual);
+  const Status ran = run_program(words, scratch / "log", Deadline::after(limit), interrupted(), [&] { progress.redraw(); });
+  if (!ran.ok()) return ran.within(run.program->program);
+  auto read = read_program_figures(figures);
+  if (!read) return read.error().within(run.program->program);
+  return read;
+}
+
+MeasuredArea& area_of(BenchFile& file, std::string_view name) {
+  if (file.areas.empty() || file.areas.back().name != name) {
+    const auto& known = *std::ranges::find(bench_areas(), name, &BenchArea::name);
+    file.areas.push_back({std::string(known.name), std::string(known.title), 0, std::nullopt, {}});
+  }
+  return file.areas.back();
+}
+
+void leave_out(MeasuredArea& area, const std::string& why) {
+  area.skipped = area.skipped ? *area.skipped + "; " + why : why;
+}
+
+// Answers false where a program failed, or an output was wrong.
+bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, BenchMachine& machine, bool counts_only) {
+  if (!told) {
+    complain(visible(told.error().message));
+    leave_out(area, told.error().message);
+    return false;
+  }
+  if (told->skipped) leave_out(area, std::string(run.program->program) + ": " + *told->skipped);
+  for (const auto& [of, what] : told->versions) machine.versions[of] = what;
+  bool right = true;
+  for (BenchFigure& figure : told->figures) {
+    if (counts_only && !figure.stable) continue;
+    if (std::ranges::find(area.figures, figure.identity(), &BenchFigure::identity) != area.figures.end()) {
+      complain(visible(std::string(run.program->program) + ": figure '" + figure.identity() + "' is there already"));
+      right = false;
+      continue;
+    }
+    if (figure.verified == false) {
+      complain(visible("figure '" + figure.identity() + "': an output was wrong"));
+      right = false;
+    }
+    area.figures.push_back(std::move(figure));
+  }
+  return right;
+}
+
+// Runs everything that was asked for; answers whether all of it was right. cancelled: it was interrupted.
+Result<bool> measure_all(const Options& options, const fs::path& cache, BenchFile& file) {
+  const auto scratch = ScratchFolder::create();
+  if (!scratch) return scratch.error();
+  const std::vector<BenchRun> runs = runs_of(options);
+  BenchProgress progress(options.progress, runs);
+  bool right = true;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::uint64_t begun = now_ns();
+    progress.begin(i);
+    MeasuredArea& area = area_of(file, runs[i].program->area);
+    auto told = measure(runs[i], cache, *scratch, progress);
+    if (interrupted()) return cancelled("kiln bench: interrupted");
+    right = take(area, runs[i], std::move(told), file.machine, options.bench.stable) && right;
+    area.seconds += seconds_between(begun, now_ns());
+  }
+  return right;
+}
+
+}  // namespace
+
+int bench(const Options& options) {
+  if (const Status known = check_areas(options.subjects); !known.ok()) return complain_of(known);
+  const ConfigReading reading = read_config(options.sources);
+  for (const ConfigProblem& problem : reading.problems) complain(problem.text());
+  if (!reading.problems.empty()) return exit_usage;
+  std::error_code error;
+  fs::path cache = fs::absolute(reading.config.cache.directory, error);
+  if (!fs::is_directory(cache, error)) cache.clear();
+  install_interrupt_handlers();
+  BenchFile file;
+  file.kiln = version;
+  file.started = utc_now();
+  const std::uint64_t begun = now_ns();
+  file.machine = describe_machine();
+  if (!file.machine.quiet && !options.bench.stable) complain(not_quiet_text(file.machine));
+  const auto right = measure_all(options, cache, file);
+  if (interrupted()) end_by_signal();
+  if (!right) return complain_of(right.error());
+  file.seconds = seconds_between(begun, now_ns());
+  const int status = *right ? exit_done : exit_job_failed;
+  if (!options.json && !options.output) return finish(bench_text(file), options, status);
+  const int written = finish_json(bench_json(file), options, status);
+  if (options.json || written != status) return written;
+  Options terminal = options;  // the file has the figures, and the terminal the table
+  terminal.output.reset();
+  return finish(bench_text(file), terminal, status);
+}
+
+}  // namespace kiln::host
