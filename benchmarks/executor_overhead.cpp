@@ -1,11 +1,12 @@
 // What the ring executor itself costs: jobs on a device that does nothing.
 //
 // streamed: wall ÷ jobs, 16 in flight, in batches of 1,000 submissions made beforehand; replayed: the same with
-// recordings of one job each; plain_queue: streamed through a thread behind a mutex instead; round_trip: one submit and its wait; naive and recorded: 1,000 tiny dispatches, each
-// submitted and waited for, against one recording of all. p50 and p99 are over what Google Benchmark ran, and the time
-// column is the mean. allocations: calls of operator new per job by all threads while the clock ran. sleeps, preempted:
-// how often a job a thread went to sleep, and lost its core to something else, in the usual batch and in the slowest
-// hundredth: what is slow because threads wake one another, and what because they were not let run.
+// recordings of one job each; plain_queue: streamed through a thread behind a mutex instead; round_trip: one submit and
+// its wait; naive and recorded: 1,000 tiny dispatches, each submitted and waited for, against one recording of all. p50
+// and p99 are over what Google Benchmark ran, and the time column is the mean. allocations: calls of operator new per
+// job by all threads while the clock ran. sleeps, preempted: how often a job a thread went to sleep, and lost its core
+// to something else, in the usual batch and in the slowest hundredth: what is slow because threads wake one another,
+// and what because they were not let run.
 #include "executor/ring_executor.hpp"
 
 #include "figures/figures.hpp"
@@ -244,8 +245,8 @@ void round_trip(benchmark::State& state) {
   record.report(state);
 }
 
-// What a person would write who wants calls off the calling thread: one thread that takes them, memory copied in and out
-// as the ring's is, the caller told by a condition variable.
+// What a person would write who wants calls off the calling thread: one thread that takes them, memory copied in and
+// out as the ring's is, the caller told by a condition variable.
 class PlainQueue {
  public:
   explicit PlainQueue(std::shared_ptr<Device> device) : device_(std::move(device)) {
@@ -377,8 +378,8 @@ struct Told {
 constexpr Told told[] = {
     {"streamed/wraps:0", "p50_us", "executor.streamed/plain_queue", "a job of a stream, 16 in flight", "us",
      "plain_queue", "a thread behind a mutex and a condition variable", 5},
-    {"streamed/wraps:0", "p99_us", "executor.streamed.p99/plain_queue", "likewise, the slowest hundredth of batches", "us",
-     "plain_queue", "a thread behind a mutex and a condition variable", 20},
+    {"streamed/wraps:0", "p99_us", "executor.streamed.p99/plain_queue", "likewise, the slowest hundredth of batches",
+     "us", "plain_queue", "a thread behind a mutex and a condition variable", 20},
     {"streamed/wraps:1", "p50_us", "executor.streamed.wrapped", "likewise, memory wrapped", "us", nullptr, "", -1},
     {"replayed/wraps:0", "p50_us", "executor.replayed", "a recording of one job, 16 in flight", "us", nullptr, "", -1},
     {"round_trip/wraps:0", "p50_us", "executor.round_trip", "one submit and its wait", "us", nullptr, "", -1},
@@ -424,9 +425,7 @@ int run_and_tell(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  return run_and_tell(argc, argv);
-} catch (const std::exception& error) {
+int main(int argc, char** argv) try { return run_and_tell(argc, argv); } catch (const std::exception& error) {
   std::fprintf(stderr, "executor_overhead: %s\n", error.what());
   return 1;
 }

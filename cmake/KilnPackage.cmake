@@ -1,5 +1,6 @@
-# What a packaged Kiln has beside the installed tree: man pages, bash completion, and Debian packages: `kiln`, and
-# `kiln-clang` with the one library that needs Clang's, a hundred megabytes that only compiling for AMD cards wants.
+# What a packaged Kiln has beside the installed tree: man pages, bash completion, and Debian packages: `kiln`,
+# `kiln-clang` with the one library that needs Clang's, a hundred megabytes that only compiling for AMD cards wants, and,
+# where they are built, `kiln-bench` with the programs of `kiln bench` and what their peers need.
 #
 #   cmake --build build/release && cpack --config build/release/CPackConfig.cmake -B FOLDER
 #
@@ -41,16 +42,24 @@ set(CPACK_COMPONENTS_ALL Unspecified)
 if(TARGET kiln_clang)  # where Clang's headers and libraries are
   list(APPEND CPACK_COMPONENTS_ALL clang)
 endif()
+if(KILN_BENCHMARKS)
+  list(APPEND CPACK_COMPONENTS_ALL bench)
+endif()
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS  # whatever the umask is
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME kiln)
-set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS "libegl1, libgl1-mesa-dri")
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS "libegl1, libgl1-mesa-dri, kiln-bench")
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "kiln-clang, clang-19, bash-completion")
 set(CPACK_DEBIAN_CLANG_PACKAGE_NAME kiln-clang)
 set(CPACK_DEBIAN_CLANG_DESCRIPTION
 "Compiles OpenCL C for gfx10.3 and gfx11 within the process that asks for it.
 Without this package kiln runs clang-19 as a child, where that is there.")
 set(CPACK_DEBIAN_CLANG_PACKAGE_DEPENDS "kiln (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_BENCH_PACKAGE_NAME kiln-bench)
+set(CPACK_DEBIAN_BENCH_DESCRIPTION
+"The programs that `kiln bench` runs: Kiln beside what would be used instead,
+on the same work in the same run.")
+set(CPACK_DEBIAN_BENCH_PACKAGE_DEPENDS "kiln (= ${PROJECT_VERSION})")
 # Without these CPack makes a package that names no dependencies.
 find_program(KILN_SHLIBDEPS dpkg-shlibdeps)
 find_program(KILN_FILE file)

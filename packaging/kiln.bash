@@ -59,6 +59,8 @@ _kiln() {
   if [[ -n $verb ]]; then
     case $verb in
       'kernel build') _kiln_files '*.cl' "$word" ;;
+      bench) _kiln_lines 'cache start conv executor selector tuner pm4' "$word" ;;
+      'bench compare' | 'bench table') _kiln_files '*.json' "$word" ;;
       'pm4 dump' | 'tune export' | 'tune import' | 'selector replay') _kiln_files '*' "$word" ;;
       run | tune* | devices | plugins | config* | selector* | 'cache warm') _kiln_files '*.toml' "$word" ;;
       'cache export' | 'cache import' | report) _kiln_files '*' "$word" ;;

@@ -2,9 +2,9 @@
 // a change shows.
 //
 // usage: cache_counts [--figures FILE]
-// Device and programs are made up (core/cache/synthetic_device.hpp). Every program that is answered is compared with its
-// source. Allocations and system calls are those of the calling thread's path: of the second and later hits, when what
-// is made once is made.
+// Device and programs are made up (core/cache/synthetic_device.hpp). Every program that is answered is compared with
+// its source. Allocations and system calls are those of the calling thread's path: of the second and later hits, when
+// what is made once is made.
 #include "cache/tiered_cache.hpp"
 #include "figures/figures.hpp"
 #include "figures/system_calls.hpp"
@@ -116,7 +116,8 @@ void count_builds(const fs::path& folder, bench::FigureFile& file) {
   Process second(folder, false);
   second.take_all(Tier::disk);
   second.take_all(Tier::memory);
-  file.add(figure("builds.second", "likewise, a later cache on the same folder", "builds", {double(second.device.builds)}));
+  file.add(
+      figure("builds.second", "likewise, a later cache on the same folder", "builds", {double(second.device.builds)}));
   file.add(figure("loads.second", "programs that it loads", "loads", {double(second.device.loads)}));
 }
 

@@ -1,8 +1,8 @@
 // What the disk tier costs beside files that are only read: opening a cache of 10,000 programs, a disk hit of an 8 KB
 // program (read, authenticated, inflated, compared), and a put.
 //
-//   cache_disk [ENTRIES [FOLDER]] [--figures FILE]         10000, and a temporary folder that is removed; FOLDER is kept
-//   cache_disk open FOLDER                one opening and one hit in a kept folder, for counting system calls
+//   cache_disk [ENTRIES [FOLDER]] [--figures FILE]         10000, and a temporary folder that is removed; FOLDER is
+//   kept cache_disk open FOLDER                one opening and one hit in a kept folder, for counting system calls
 //
 // "disk hit" is the whole of get_or_build: the hit proper (its part, the next line), marks, the device, what memory
 // does. The programs are what this machine's OpenGL driver makes of 64 compute shaders. The device's codec costs

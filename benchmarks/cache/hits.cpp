@@ -323,15 +323,24 @@ std::vector<Compared> compared() {
       {"find", "cache.hit.find/mutex_lru", "memory hit, a Guard for 256", "peer<LockedLru>", "mutex and list", {}},
       {"find", "cache.hit.find/sharded_clock", "memory hit, a Guard for 256", "peer<ShardedClock>",
        "16 shards, mutex, clock bit", bench::Target{Of::ratio, 3}},
-      {"find", "cache.hit.find/shared_mutex", "memory hit, a Guard for 256", "peer<SharedMutexMap>", "shared_mutex", {}},
+      {"find",
+       "cache.hit.find/shared_mutex",
+       "memory hit, a Guard for 256",
+       "peer<SharedMutexMap>",
+       "shared_mutex",
+       {}},
 #ifdef KILN_HAS_TBB
       {"find", "cache.hit.find/tbb", "memory hit, a Guard for 256", "peer<TbbMap>", "oneTBB's concurrent_hash_map", {}},
 #endif
       {"find", "cache.hit.find", "memory hit, a Guard for 256", nullptr, "", bench::Target{Of::kiln, 7}},
       {"find_guarded", "cache.hit.guard", "memory hit, a Guard for each", nullptr, "", {}},
       {"handle", "cache.hit.handle", "memory hit, a handle that pins", nullptr, "", bench::Target{Of::kiln, 25}},
-      {"job", "cache.hit.job/onednn", "memory hit, from a convolution's description", "peer_onednn",
-       "oneDNN's cache of primitives", {}},
+      {"job",
+       "cache.hit.job/onednn",
+       "memory hit, from a convolution's description",
+       "peer_onednn",
+       "oneDNN's cache of primitives",
+       {}},
   };
 }
 

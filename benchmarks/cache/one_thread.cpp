@@ -215,8 +215,8 @@ struct Arm {
   }
 };
 
-// A folder for each round, all removed at the end: ext4 makes files slowly in the seconds after others were removed, and
-// more so for the side that makes more of them.
+// A folder for each round, all removed at the end: ext4 makes files slowly in the seconds after others were removed,
+// and more so for the side that makes more of them.
 class Folders {
  public:
   Folders() {

@@ -1,4 +1,5 @@
-// conv_tables: the layers of the networks' tables on each of Kiln's devices, beside the libraries that a user would take.
+// conv_tables: the layers of the networks' tables on each of Kiln's devices, beside the libraries that a user would
+// take.
 //
 // usage: conv_tables [--figures FILE] [--cache-dir DIR] [--rounds N] [--every N] [TABLE…]
 // TABLE: resnet50, mobilenet_v2, vgg16, prior_system, or a file; all four where none is named. --every N: only each
@@ -7,8 +8,8 @@
 // that rotates, after a pause in which threads that spin come to rest. Before the first and after the last round every
 // output is poisoned, computed and compared in full with the double-precision reference, outside the clock.
 //
-// Peers: oneDNN direct, in the fastest of its layouts, and Winograd where it has one for the shape; XNNPACK and OpenCV's
-// dnn module where the build found them.
+// Peers: oneDNN direct, in the fastest of its layouts, and Winograd where it has one for the shape; XNNPACK and
+// OpenCV's dnn module where the build found them.
 #include <kiln/clock.hpp>
 
 #include "conv/contestant.hpp"
@@ -76,7 +77,8 @@ using Sums = std::map<std::string, Sum>;  // by id
 std::vector<Entrant> entrants_of(Problem& problem, KilnDevices& devices, const dnnl::engine& engine) {
   const Conv2dSpec& spec = std::get<Conv2dSpec>(problem.spec);
   std::vector<Entrant> all;
-  const auto add = [&](Side side, const char* id, const char* name, const char* device, std::unique_ptr<Contestant> made) {
+  const auto add = [&](Side side, const char* id, const char* name, const char* device,
+                       std::unique_ptr<Contestant> made) {
     if (made != nullptr) all.push_back({side, id, name, device, std::move(made), {}, true});
   };
   add(Side::kiln, "cpu", "Kiln on the cpu", "cpu", devices.on_cpu(problem));
@@ -204,7 +206,8 @@ bool run_table(const std::string& table, const Choices& choices, KilnDevices& de
     measure(entrants, choices.rounds);
     verify(entrants, judge);
     for (const Entrant& each : entrants) {
-      if (!each.right) std::fprintf(stderr, "%s %s: %s is WRONG\n", table.c_str(), layers[at].name.c_str(), each.name.c_str());
+      if (!each.right)
+        std::fprintf(stderr, "%s %s: %s is WRONG\n", table.c_str(), layers[at].name.c_str(), each.name.c_str());
       right = right && each.right;
     }
     tell(table, layers[at], entrants, sums, file);
@@ -249,7 +252,8 @@ int compare(const Choices& choices, FigureFile& file) {
     if (version) {
       file.version(name, *version);
     } else {
-      absent += std::string(absent.empty() ? "" : "; ") + name + ": was not there when this was built (" + package + ")";
+      absent +=
+          std::string(absent.empty() ? "" : "; ") + name + ": was not there when this was built (" + package + ")";
     }
   };
   const dnnl_version_t* onednn = dnnl::version();

@@ -30,15 +30,17 @@ std::vector<float> turned(std::span<const float> from, std::int64_t outer, std::
 
 class Xnnpack final : public Contestant {
  public:
-  explicit Xnnpack(const Problem& problem) : spec_(std::get<Conv2dSpec>(problem.spec)), threads_(pthreadpool_create(0)) {
+  explicit Xnnpack(const Problem& problem)
+      : spec_(std::get<Conv2dSpec>(problem.spec)), threads_(pthreadpool_create(0)) {
     need(xnn_initialize(nullptr), "starting");
     const auto n = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
     const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
     const bool depthwise = spec_.groups > 1 && spec_.groups == spec_.c;
     const std::int64_t taps = spec_.r * spec_.s;
     // Weights [k][r][s][c/groups]; of a depthwise one [r][s][k].
-    const std::vector<float> weights = depthwise ? turned(problem.weights.values, 1, spec_.k, taps)
-                                                 : turned(problem.weights.values, spec_.k, spec_.c / spec_.groups, taps);
+    const std::vector<float> weights = depthwise
+                                           ? turned(problem.weights.values, 1, spec_.k, taps)
+                                           : turned(problem.weights.values, spec_.k, spec_.c / spec_.groups, taps);
     // It reads some bytes behind its input's end.
     input_ = turned(problem.input.values, spec_.n, spec_.c, spec_.h * spec_.w);
     input_.resize(input_.size() + XNN_EXTRA_BYTES / sizeof(float));

@@ -103,8 +103,13 @@ Measured measure(KilnCall& ours, DirectCall& peer, int turns) {
     peer_ms.push_back(took[1]);
     ratios.push_back(took[1] / took[0]);
   }
-  return {quantile(kiln_ms, 0.5), quantile(peer_ms, 0.5), quantile(ratios, 0.5), quantile(ratios, 0.25),
-          quantile(ratios, 0.75), kiln_ms, peer_ms};
+  return {quantile(kiln_ms, 0.5),
+          quantile(peer_ms, 0.5),
+          quantile(ratios, 0.5),
+          quantile(ratios, 0.25),
+          quantile(ratios, 0.75),
+          kiln_ms,
+          peer_ms};
 }
 
 void tell(FigureFile& file, const char* id, const char* name, const char* unit, const std::string& group,

@@ -36,9 +36,7 @@ Json spread(std::vector<double> samples) {
 }
 
 // Above 1: Kiln is better.
-double ratio_of(double kiln, double peer, Better better) {
-  return better == Better::less ? peer / kiln : kiln / peer;
-}
+double ratio_of(double kiln, double peer, Better better) { return better == Better::less ? peer / kiln : kiln / peer; }
 
 Json ratio_json(const Figure& figure) {
   const std::vector<double>& peer = figure.peer->samples;
@@ -108,7 +106,8 @@ void check(const Figure& figure) {
   if (figure.better == Better::invalid) refuse("neither less nor more is better");
   if (bad(figure.kiln)) refuse("no samples of Kiln, or one that is no number");
   if (figure.peer && bad(figure.peer->samples)) refuse("no samples of the peer, or one that is no number");
-  if (figure.target && figure.target->of == Target::Of::ratio && !figure.peer) refuse("a target for a ratio to no peer");
+  if (figure.target && figure.target->of == Target::Of::ratio && !figure.peer)
+    refuse("a target for a ratio to no peer");
 }
 
 }  // namespace
@@ -129,7 +128,7 @@ FigureFile FigureFile::of_words(int& count, char** words) {
   for (int i = 1; i + 1 < count; ++i) {
     if (std::strcmp(words[i], "--figures") != 0) continue;
     file.path_ = words[i + 1];
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // who asked for the file is gone: nobody waits for it
+    prctl(PR_SET_PDEATHSIG, SIGKILL);                        // who asked for the file is gone: nobody waits for it
     std::copy(words + i + 2, words + count + 1, words + i);  // with the null behind the last
     count -= 2;
     break;

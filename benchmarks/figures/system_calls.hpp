@@ -1,4 +1,5 @@
-// How many system calls a piece of work makes, counted by the kernel: the work runs in a child that this process traces.
+// How many system calls a piece of work makes, counted by the kernel: the work runs in a child that this process
+// traces.
 //
 // Thread-safety: call it before there is a second thread. Ownership: the child is gone when it answers.
 #pragma once

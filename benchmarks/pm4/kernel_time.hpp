@@ -1,5 +1,5 @@
-// Time that the calling thread has spent in the kernel's interface: this program's ioctl() stands in front of all others.
-// Thread-safety: any thread, each its own time. Ownership: none.
+// Time that the calling thread has spent in the kernel's interface: this program's ioctl() stands in front of all
+// others. Thread-safety: any thread, each its own time. Ownership: none.
 #pragma once
 
 #include <cstdint>

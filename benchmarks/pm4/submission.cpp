@@ -1,7 +1,7 @@
 // What a dispatch costs the thread that submits it to the simulated AMD card: through the plugin amdgpu_pm4, and, where
-// Vulkan is installed, through RADV on the same card, in turns. A figure is the wall of one submission less what it spends
-// in the kernel's interface, divided by its dispatches. Kiln's has in it arguments, packets, buffer list and the check
-// before the submission; RADV's the recording of a command buffer and its submission.
+// Vulkan is installed, through RADV on the same card, in turns. A figure is the wall of one submission less what it
+// spends in the kernel's interface, divided by its dispatches. Kiln's has in it arguments, packets, buffer list and the
+// check before the submission; RADV's the recording of a command buffer and its submission.
 //
 // usage: kiln simulate [--target TARGET] -- pm4_submission [ROUNDS] [--figures FILE]
 // in order: all dispatches add to one buffer, and each has a barrier before it. apart: to 16 buffers in turns.
@@ -30,7 +30,8 @@ void print(const std::string& order, std::size_t dispatches, const std::string& 
               us[us.size() / 2], us[us.size() * 95 / 100]);
 }
 
-void tell(FigureFile& file, const std::string& order, std::size_t dispatches, const std::vector<std::vector<double>>& us) {
+void tell(FigureFile& file, const std::string& order, std::size_t dispatches,
+          const std::vector<std::vector<double>>& us) {
   Figure figure;
   figure.id = "pm4.submission";
   figure.name = "a dispatch, on the submitting thread";

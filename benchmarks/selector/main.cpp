@@ -41,8 +41,8 @@ struct Spread {
 class Told {
  public:
   explicit Told(bench::FigureFile& file) : file_(file) {}
-  void add(const std::string& id, const std::string& name, const char* unit, bench::Better better, const Spread& reached,
-           double factor, double goal, const std::string& group, const Spread* fixed = nullptr) {
+  void add(const std::string& id, const std::string& name, const char* unit, bench::Better better,
+           const Spread& reached, double factor, double goal, const std::string& group, const Spread* fixed = nullptr) {
     bench::Figure figure;
     figure.id = "selector." + id;
     figure.name = name;
@@ -129,7 +129,8 @@ void drift(double factor, int seeds, Told& told) {
   print(text, factor >= 3 ? "<= 30" : "", faster, 1, "  ");
   if (factor < 3) return;
   told.add("drift.slower", "a slow-down by 3 is noticed after", "runs", bench::Better::less, slower, 1, 12, "drift");
-  told.add("drift.faster", "the recovery from it is noticed after", "runs", bench::Better::less, faster, 1, 30, "drift");
+  told.add("drift.faster", "the recovery from it is noticed after", "runs", bench::Better::less, faster, 1, 30,
+           "drift");
   std::printf("| %-58s | %-8s | %7.2f   | %17s |\n", "drift: false alarms in 10,000 runs", "<= 1",
               1e4 * alarms / static_cast<double>(stationary), (std::to_string(stationary) + " runs").c_str());
 }
@@ -146,7 +147,8 @@ void unseen(std::size_t devices, int seeds, Told& told) {
   print((world + "median error").c_str(), "<= 25 %", errors, 100, " %");
   print((world + "chosen slower than the best").c_str(), "<= 10 %", slower, 100, " %");
   const std::string id = "unseen" + std::to_string(devices) + ".", group = world.substr(0, world.size() - 2);
-  told.add(id + "error", "error of the expected time, median of shapes", "%", bench::Better::less, errors, 100, 25, group);
+  told.add(id + "error", "error of the expected time, median of shapes", "%", bench::Better::less, errors, 100, 25,
+           group);
   told.add(id + "slower", "chosen slower than the best", "%", bench::Better::less, slower, 100, 10, group);
 }
 

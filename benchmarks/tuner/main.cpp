@@ -2,8 +2,8 @@
 //
 // usage: tuner [--figures FILE] [--layers N] [--budget SECONDS]
 // `kiln tune` itself is run, on OpenGL, with a cache of its own: it compares every variant's whole output with the
-// reference, and measures the winner and the plain kernel in rounds. Then it is run again: what is known is not measured
-// anew. Layers: of ResNet-50, 3x3 and 1x1.
+// reference, and measures the winner and the plain kernel in rounds. Then it is run again: what is known is not
+// measured anew. Layers: of ResNet-50, 3x3 and 1x1.
 #include "base/json.hpp"
 #include "figures/figures.hpp"
 #include "layer_table.hpp"
@@ -69,11 +69,20 @@ void write_jobs(const fs::path& file, const Choices& choices) {
 
 Json tune(const Folder& folder, const Choices& choices) {
   const std::string command = kiln_command().string(), result = (folder / "result.json").string();
-  std::vector<std::string> words{command,     "tune",
-                                 (folder / "jobs.toml").string(), "--device", "opengl:0",
-                                 "--budget",  std::to_string(choices.budget_s) + " s",
-                                 "--cache-dir", (folder / "cache").string(),
-                                 "--progress", "none", "--output", result, "--json"};
+  std::vector<std::string> words{command,
+                                 "tune",
+                                 (folder / "jobs.toml").string(),
+                                 "--device",
+                                 "opengl:0",
+                                 "--budget",
+                                 std::to_string(choices.budget_s) + " s",
+                                 "--cache-dir",
+                                 (folder / "cache").string(),
+                                 "--progress",
+                                 "none",
+                                 "--output",
+                                 result,
+                                 "--json"};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -113,7 +122,8 @@ void tell(const Json& first, const Json& second, FigureFile& file) {
     device.target = Target{Target::Of::ratio, 25};
     device.verified = true;  // a variant whose output is wrong is rejected and wins nothing
     file.add(std::move(device));
-    Figure wall = figure("wall/plain", "the winner, NCHW to NCHW", "GFLOP/s", Better::more, job.at("gflops").get<double>());
+    Figure wall =
+        figure("wall/plain", "the winner, NCHW to NCHW", "GFLOP/s", Better::more, job.at("gflops").get<double>());
     wall.peer = Peer{"the plain kernel with constants", {job.at("baseline_gflops").get<double>()}};
     wall.verified = true;
     file.add(std::move(wall));

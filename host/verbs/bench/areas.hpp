@@ -24,7 +24,7 @@ struct BenchProgram {
   std::string_view words;    // what it is called with, parted by blanks
   std::string_view quick_words;
   std::optional<std::string_view> stable_words;  // for counts only; nothing: it has none that are worth a run
-  std::chrono::seconds usual;     // about, on two cores; a run ends after eight times that, or a minute
+  std::chrono::seconds usual;                    // about, on two cores; a run ends after eight times that, or a minute
   std::chrono::seconds quick;
   BenchNeeds needs = BenchNeeds::nothing;
 };

@@ -50,7 +50,8 @@ Result<fs::path> find_program(std::string_view name) {
     searched += (searched.empty() ? "" : ", ") + folder.string();
   }
   return not_found("benchmark program " + std::string(name) + ": is not in " +
-                   (searched.empty() ? "any folder" : searched) + "; it is built with KILN_BENCHMARKS=ON");
+                   (searched.empty() ? "any folder" : searched) +
+                   "; package kiln-bench has it, or a build with KILN_BENCHMARKS=ON");
 }
 
 Status check_areas(const std::vector<std::string>& asked) {
@@ -149,8 +150,8 @@ class BenchProgress {
     const auto total = left.count();
     const std::string time = total >= 60 ? std::to_string((total + 30) / 60) + " min" : std::to_string(total) + " s";
     return "bench " + std::to_string(run_ + 1) + " of " + std::to_string(runs_.size()) + ": " +
-           std::string(runs_[run_].program->area) + ", " + std::string(runs_[run_].program->program) + "; about " + time +
-           " left";
+           std::string(runs_[run_].program->area) + ", " + std::string(runs_[run_].program->program) + "; about " +
+           time + " left";
   }
 
   ProgressLine line_;
@@ -181,7 +182,8 @@ Result<ProgramFigures> measure(const BenchRun& run, const fs::path& cache, const
   std::istringstream rest{run.words};
   for (std::string word; rest >> word;) words.push_back(word);
   const seconds limit = std::max(seconds(60), 8 * run.usual);
-  const Status ran = run_program(words, scratch / "log", Deadline::after(limit), interrupted(), [&] { progress.redraw(); });
+  const Status ran =
+      run_program(words, scratch / "log", Deadline::after(limit), interrupted(), [&] { progress.redraw(); });
   if (!ran.ok()) return ran.within(run.program->program);
   auto read = read_program_figures(figures);
   if (!read) return read.error().within(run.program->program);
@@ -201,7 +203,8 @@ void leave_out(MeasuredArea& area, const std::string& why) {
 }
 
 // Answers false where a program failed, or an output was wrong.
-bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, BenchMachine& machine, bool counts_only) {
+bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, BenchMachine& machine,
+          bool counts_only) {
   if (!told) {
     complain(visible(told.error().message));
     leave_out(area, told.error().message);

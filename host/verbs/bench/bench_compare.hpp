@@ -12,7 +12,7 @@ namespace kiln::host {
 
 enum class Change {
   invalid = 0,
-  same,          // within the noise, or below the margin
+  same,  // within the noise, or below the margin
   better,
   worse,
   missing,       // in the first file only
@@ -26,7 +26,7 @@ struct FigureChange {
   Change change = Change::invalid;
   std::string figure;  // its identity
   std::string before, after;
-  std::string of;  // what was compared: "ratio to NAME", "ns"
+  std::string of;     // what was compared: "ratio to NAME", "ns"
   double factor = 1;  // how many times better it became; below 1: worse
 };
 

@@ -232,7 +232,9 @@ Json bench_json(const BenchFile& file) {
   return json;
 }
 
-Result<BenchFile> read_bench_file(const std::filesystem::path& path) { return read_kind<BenchFile>(path, "bench", bench_at); }
+Result<BenchFile> read_bench_file(const std::filesystem::path& path) {
+  return read_kind<BenchFile>(path, "bench", bench_at);
+}
 
 Result<ProgramFigures> read_program_figures(const std::filesystem::path& path) {
   return read_kind<ProgramFigures>(path, "figures", program_at);

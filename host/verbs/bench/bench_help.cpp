@@ -28,7 +28,8 @@ also a figure that is new or missing.
 Exit status: 0 no regression · 1 one at least · 2 usage, or a file that cannot be read.)",
      "json output help version", "stable"},
     {"bench table", Verb::bench_table, Argument::file_and_subjects, "FILE [ID…]", "figures as a table in Markdown",
-     R"(Writes the figures of a file of `kiln bench` as a table for documents: those named, ID or ID@GROUP, in that order, or all.)",
+     R"(Writes the figures of a file of `kiln bench` as a table for documents: those named, ID or ID@GROUP (its blanks
+may be written as _), in that order, or all.)",
      "output help version"},
 };
 

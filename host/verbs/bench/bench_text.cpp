@@ -3,6 +3,7 @@
 #include "report/human.hpp"
 #include "report/text_table.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace kiln::host {
@@ -29,8 +30,8 @@ std::string name_text(const BenchFigure& figure) {
 }
 
 std::string machine_text(const BenchMachine& machine) {
-  std::string text = machine.cpu + ", " + counted(machine.cores, "core") + ", " + human_size(machine.memory_bytes) + ", " +
-                     machine.os + ", Linux " + machine.kernel;
+  std::string text = machine.cpu + ", " + counted(machine.cores, "core") + ", " + human_size(machine.memory_bytes) +
+                     ", " + machine.os + ", Linux " + machine.kernel;
   for (const auto& [of, what] : machine.versions) text += ", " + of + " " + what;
   return text;
 }
@@ -59,7 +60,10 @@ std::string markdown_row(const BenchFigure& figure) {
 }
 
 bool is_named(const BenchFigure& figure, const std::string& id) {
-  return figure.id == id || figure.id + "@" + figure.group.value_or("") == id;
+  std::string with_group = figure.id + "@" + figure.group.value_or("");
+  if (figure.id == id || with_group == id) return true;
+  std::ranges::replace(with_group, ' ', '_');
+  return with_group == id;
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ std::string spread_text(const Spread& spread, const std::string& unit);
 
 std::string bench_text(const BenchFile& file);
 
-// The figures named by their ids, "ID" or "ID@GROUP", in that order; all of them where none is named, by areas. Under the
-// table stands what machine it is of. not_found: an id that the file has not.
+// The figures named by their ids, "ID" or "ID@GROUP" (blanks may be written as '_'), in that order; all of them where
+// none is named, by areas. Under the table stands what machine it is of. not_found: an id that the file has not.
 Result<std::string> bench_markdown(const BenchFile& file, std::span<const std::string> ids);
 
 }  // namespace kiln::host

@@ -70,7 +70,9 @@ double measure_noise() {
   std::vector<double> all;
   for (const auto& times : of_cores) all.insert(all.end(), times.begin(), times.end());
   std::ranges::sort(all);
-  const auto at = [&](double share) { return all[static_cast<std::size_t>(share * static_cast<double>(all.size() - 1))]; };
+  const auto at = [&](double share) {
+    return all[static_cast<std::size_t>(share * static_cast<double>(all.size() - 1))];
+  };
   return 100 * (at(0.9) - at(0.1)) / at(0.5);
 }
 

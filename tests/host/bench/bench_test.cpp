@@ -1,0 +1,196 @@
+// `kiln bench` with programs that are made up: what they write arrives, and what they do wrong is said.
+#include "host/kiln_process.hpp"
+
+#include "verbs/bench/program_run.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+using kiln::Deadline;
+using kiln::StatusCode;
+using kiln::host::run_program;
+
+namespace {
+
+const std::string good_figure =
+    R"({"id": "selector.a", "name": "a figure", "unit": "ms", "better": "less",
+  "kiln": {"median": 2, "low": 1.5, "high": 2.5, "samples": 5},
+  "peer": {"name": "a peer", "median": 6, "low": 5, "high": 7, "samples": 5},
+  "ratio": {"median": 3, "low": 2, "high": 4}, "target": {"text": ">= 2x", "value": 2, "met": true},
+  "verified": true, "stable": false, "group": "a group", "device": "cpu"})";
+
+const std::string good_count =
+    R"({"id": "selector.count", "name": "a count", "unit": "calls", "better": "less",
+  "kiln": {"median": 3, "low": 3, "high": 3, "samples": 1}, "peer": null, "ratio": null, "target": null,
+  "verified": null, "stable": true, "group": null, "device": null})";
+
+std::string figures_of(const std::string& list) {
+  return R"({"schema": 1, "kind": "figures", "versions": {"peer": "1.2"}, "skipped": null, "figures": [)" + list + "]}";
+}
+
+// A folder with a program `selector` that writes `figures`, and then does what the words say.
+class FakePrograms {
+ public:
+  explicit FakePrograms(const std::string& figures, const std::string& then = "exit 0") {
+    folder_.write("figures", figures);
+    const auto program = folder_.write("selector", "#!/bin/sh\ncp '" + (folder_ / "figures").string() +
+                                                       "' \"$2\"\necho the last words\n" + then + "\n");
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  }
+  Finished bench(std::vector<std::string> words, const std::string& interrupt_when = "") const {
+    words.insert(words.begin(), "bench");
+    words.insert(words.end(), {"--cache-dir", folder_ / "cache"});
+    ProcessOptions options;
+    options.environment["KILN_BENCH_PATH"] = folder_.path();
+    options.environment["TMPDIR"] = folder_.path();
+    options.interrupt_when = interrupt_when;
+    return run_kiln(words, options);
+  }
+  const TemporaryFolder& folder() const { return folder_; }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+}  // namespace
+
+TEST_CASE("kiln bench: what a program writes is in the file and in the table") {
+  const FakePrograms programs(figures_of(good_figure + "," + good_count));
+  const auto file = programs.folder() / "bench.json";
+  const Finished done = programs.bench({"selector", "--output", file});
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK_THAT(done.out, Contains("a figure, a group [cpu]") && Contains("2 ms (1.5 to 2.5)") &&
+                           Contains("a peer: 6 ms (5 to 7)") && Contains("3x (2 to 4)") && Contains(">= 2x: met") &&
+                           Contains("verified"));
+  std::ifstream stream(file);
+  const auto json = nlohmann::json::parse(stream);
+  CHECK(json["schema"] == 1);
+  CHECK(json["kind"] == "bench");
+  CHECK(json["machine"]["cores"] >= 1);
+  CHECK(json["machine"]["memory_bytes"] > 1'000'000);
+  CHECK(json["machine"]["noise_percent"] >= 0);
+  CHECK(json["machine"]["versions"]["peer"] == "1.2");
+  REQUIRE(json["areas"].size() == 1);
+  CHECK(json["areas"][0]["name"] == "selector");
+  CHECK(json["areas"][0]["skipped"].is_null());
+  REQUIRE(json["areas"][0]["figures"].size() == 2);
+  CHECK(json["areas"][0]["figures"][0] == nlohmann::json::parse(good_figure));
+  CHECK(json["areas"][0]["figures"][1] == nlohmann::json::parse(good_count));
+}
+
+TEST_CASE("kiln bench: every way in which a program fails is told, with what it said last") {
+  const struct {
+    std::string figures, then;
+    std::vector<std::string> says;
+  } cases[] = {
+      {figures_of(good_figure), "kill -SEGV $$", {"selector", "SIGSEGV", "the last words"}},
+      {figures_of(good_figure), "exit 3", {"selector", "status 3", "the last words"}},
+      {"{", "exit 0", {"selector", "is no JSON"}},
+      {R"({"schema": 2, "kind": "figures"})", "exit 0", {"schema: expected 1, found 2"}},
+      {R"({"schema": 1, "kind": "bench"})", "exit 0", {"kind: expected \"figures\", found \"bench\""}},
+      {figures_of(R"({"id": "x"})"), "exit 0", {"figures[0].name: is missing"}},
+      {figures_of(good_figure + "," + good_figure), "exit 0", {"selector.a@a group on cpu", "twice"}},
+  };
+  for (const auto& each : cases) {
+    const FakePrograms programs(each.figures, each.then);
+    const Finished done = programs.bench({"selector", "--json"});
+    INFO(done.out << done.err);
+    CHECK(done.status == 1);
+    for (const std::string& text : each.says) CHECK_THAT(done.err, Contains(text));
+    const auto area = done.json()["areas"][0];
+    CHECK(area["figures"].empty());
+    CHECK_THAT(area["skipped"].get<std::string>(), Contains(each.says.front()));
+  }
+}
+
+TEST_CASE("kiln bench: a number that is none is told with its place") {
+  std::string wrong = good_count;
+  wrong.replace(wrong.find("\"median\": 3"), 11, "\"median\": \"3\"");
+  const Finished done = FakePrograms(figures_of(wrong)).bench({"selector"});
+  CHECK(done.status == 1);
+  CHECK_THAT(done.err, Contains("figures[0].kiln.median: expected a number, found \"3\""));
+}
+
+TEST_CASE("kiln bench: an output that was wrong is a failure, a peer that is not there is none") {
+  std::string wrong = good_figure;
+  wrong.replace(wrong.find("\"verified\": true"), 16, "\"verified\": false");
+  const Finished done = FakePrograms(figures_of(wrong)).bench({"selector"});
+  CHECK(done.status == 1);
+  CHECK_THAT(done.err, Contains("selector.a@a group on cpu") && Contains("an output was wrong"));
+  CHECK_THAT(done.out, Contains("WRONG"));
+
+  std::string skipped = figures_of("");
+  skipped.replace(skipped.find("\"skipped\": null"), 15, "\"skipped\": \"no such card\"");
+  const Finished absent = FakePrograms(skipped).bench({"selector", "--json"});
+  CHECK(absent.status == 0);
+  CHECK(absent.json()["areas"][0]["skipped"] == "selector: no such card");
+}
+
+TEST_CASE("kiln bench: an area, or a program, that is not there") {
+  const FakePrograms programs(figures_of(good_figure));
+  const Finished area = programs.bench({"selektor"});
+  CHECK(area.status == 2);
+  CHECK_THAT(area.err, Contains("'selektor'") && Contains("cache, start, conv, executor, selector, tuner, pm4"));
+  const Finished program = programs.bench({"tuner"});
+  CHECK(program.status == 1);
+  CHECK_THAT(program.err, Contains("tuner: is not in " + programs.folder().path().string()));
+}
+
+TEST_CASE("kiln bench --stable: only counts") {
+  const TemporaryFolder folder;
+  folder.write("figures", figures_of(good_figure + "," + good_count));
+  const auto program = folder.write("cache_counts", "#!/bin/sh\ncp '" + (folder / "figures").string() + "' \"$2\"\n");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  ProcessOptions options;
+  options.environment["KILN_BENCH_PATH"] = folder.path();
+  const Finished done = run_kiln({"bench", "cache", "--stable", "--json", "--cache-dir", folder / "cache"}, options);
+  INFO(done.err);
+  REQUIRE(done.status == 0);
+  const auto figures = done.json()["areas"][0]["figures"];
+  REQUIRE(figures.size() == 1);
+  CHECK(figures[0]["id"] == "selector.count");
+}
+
+TEST_CASE("kiln bench: Ctrl-C ends the program too, and nothing is left") {
+  const FakePrograms programs(figures_of(good_figure), "sleep 300");
+  const auto file = programs.folder() / "bench.json";
+  const Finished done = programs.bench({"selector", "--progress", "plain", "--output", file}, "bench 1 of 1");
+  CHECK(done.status == -SIGINT);
+  CHECK_FALSE(std::filesystem::exists(file));
+  for (const auto& entry : std::filesystem::directory_iterator(programs.folder().path())) {
+    CHECK_FALSE(entry.path().filename().string().starts_with("kiln-bench-"));
+  }
+}
+
+TEST_CASE("run_program: what does not end is ended at its deadline, and what it started with it") {
+  const TemporaryFolder folder;
+  const std::atomic<bool> stop{false};
+  const auto script = folder.write("hangs", "#!/bin/sh\necho before it hung\nsleep 300 & echo $! > \"$1\"\nwait\n");
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  const auto pid_file = folder / "pid";
+  const kiln::Status hung =
+      run_program({script, pid_file}, folder / "log", Deadline::after(std::chrono::seconds(2)), stop, [] {});
+  CHECK(hung.code == StatusCode::timeout);
+  CHECK_THAT(hung.message, Contains("hangs: was ended at its deadline") && Contains("before it hung"));
+  std::ifstream stream(pid_file);
+  pid_t sleeper = 0;
+  REQUIRE(stream >> sleeper);
+  bool gone = false;  // killed with its group; its new parent may take a moment to collect it
+  for (int look = 0; look < 200 && !gone; ++look) {
+    std::ifstream state("/proc/" + std::to_string(sleeper) + "/stat");
+    std::string number, name, letter;
+    gone = !(state >> number >> name >> letter) || letter == "Z";
+    if (!gone) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(gone);
+  const kiln::Status absent =
+      run_program({folder / "absent"}, folder / "log", Deadline::after(std::chrono::seconds(2)), stop, [] {});
+  CHECK(absent.code == StatusCode::unavailable);
+  CHECK_THAT(absent.message, Contains("cannot be started"));
+}
