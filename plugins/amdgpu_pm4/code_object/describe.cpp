@@ -31,10 +31,14 @@ std::string argument_text(const KernelCode& kernel) {
   return text.empty() ? "none" : text;
 }
 
+std::string dispatch_text(const CodeObject& object, const KernelCode& kernel) {
+  if (const Status status = check_dispatch(object, kernel); !status.ok()) return "refused: " + status.message;
+  return kernel.required_workgroup[0] != 0 ? "offered" : "offered where the source tells a workgroup";
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> facts_of(const CodeObject& object, const KernelCode& kernel) {
-  const Status dispatch = check_dispatch(object, kernel);
   return {{"wave", std::to_string(kernel.wave_lanes) + " lanes"},
           {"workgroup", workgroup_text(kernel)},
           {"SGPRs", std::to_string(kernel.sgprs)},
@@ -44,7 +48,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const CodeObject& obje
           {"kernarg", std::to_string(kernel.kernarg_bytes) + " bytes"},
           {"user SGPRs", user_sgpr_text(kernel)},
           {"arguments", argument_text(kernel)},
-          {"dispatch", dispatch.ok() ? "offered" : dispatch.message}};
+          {"dispatch", dispatch_text(object, kernel)}};
 }
 
 std::string describe(const CodeObject& object) {

@@ -1,6 +1,8 @@
 #include "amdgpu_pm4/device/device.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 
 #include "amdgpu_pm4/device/buffer.hpp"
 #include "amdgpu_pm4/device/info.hpp"
@@ -18,6 +20,19 @@ DeviceInfo info_of(const DeviceParts& parts, const Chip& chip) {
   info.id = parts.id;
   info.physical_id = parts.physical_id;
   return info;
+}
+
+// The bytes of an argument by value, as they are now. The words that follow "binding 2", where they cannot be.
+std::optional<std::string> append_value(const Pm4Buffer& buffer, std::uint32_t bytes, std::vector<std::byte>& values) {
+  if (buffer.object()->access() != GpuAccess::read) {  // what a kernel has yet to write is no value
+    return " is passed by value, and bound to a buffer that kernels may write";
+  }
+  if (buffer.bytes() != bytes) {
+    return " has " + std::to_string(buffer.bytes()) + " bytes, the argument by value has " + std::to_string(bytes);
+  }
+  const std::span<const std::byte> memory = buffer.object()->mapped().first(bytes);
+  values.insert(values.end(), memory.begin(), memory.end());
+  return std::nullopt;
 }
 
 // What a verdict over a program depends on: the chip, and whether it is one.
@@ -144,12 +159,17 @@ Result<BoundPass> Pm4Device::bind(std::size_t index, const PassLaunch& launch) c
   }
   pass.buffers.reserve(bindings.size());
   for (std::size_t i = 0; i < bindings.size(); ++i) {
-    const auto wrong_binding = [&](const char* what) { return wrong(": binding " + std::to_string(i) + what); };
+    const auto wrong_binding = [&](std::string_view what) {
+      return wrong(": binding " + std::to_string(i) + std::string(what));
+    };
     if (launch.bindings[i] == nullptr) return wrong_binding(" is empty");
     const auto& buffer = static_cast<const Pm4Buffer&>(*launch.bindings[i]);
     if (buffer.owner() != winsys_.get()) return wrong_binding(" belongs to another device");
     if (bindings[i] != Access::read && buffer.object()->access() != GpuAccess::read_write) {
       return wrong_binding(" is written, and bound to a buffer for upload or a constant");
+    }
+    if (const std::uint32_t bytes = pass.kernel->value_bytes(i); bytes != 0) {
+      if (const auto what = append_value(buffer, bytes, pass.values)) return wrong_binding(*what);
     }
     pass.buffers.push_back(buffer.object());
   }

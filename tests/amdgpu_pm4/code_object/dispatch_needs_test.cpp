@@ -112,7 +112,10 @@ TEST_CASE("dispatch: an object in words") {
              Contains("arguments: global_buffer x of 8 at 0, global_buffer y of 8 at 8, by_value a of 4 at 16\n"));
   CHECK_THAT(words, Contains("dispatch: offered\n"));
   CHECK_THAT(describe(ObjectFile::named("readable-gfx1201").read()),
-             Contains("dispatch: dispatch on gfx1201 is unsup"));
+             Contains("dispatch: refused: dispatch on gfx1201 is unsup"));
+  CodeObject any_workgroup = ObjectFile::named("readable-gfx1100").read();
+  any_workgroup.kernels.at(0).required_workgroup = {};
+  CHECK_THAT(describe(any_workgroup), Contains("dispatch: offered where the source tells a workgroup\n"));
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -33,6 +33,16 @@ kernel void work(global uint* y) {
 }
 )";
 
+// A struct, and values before and behind the buffers.
+const char* const taking_values = R"(
+struct Line { float slope; int shift; };
+__attribute__((reqd_work_group_size(64, 1, 1)))
+kernel void work(uint first, global float* y, struct Line line, double scale) {
+  const uint i = get_global_id(0);
+  y[first + i] = (float)(scale * (line.slope * (float)i + (float)line.shift));
+}
+)";
+
 std::vector<float> saxpy_of(float a, std::size_t count) {
   std::vector<float> values = counting(count);
   for (float& value : values) value = a * value + value;
@@ -88,7 +98,7 @@ TEST_CASE("device: submissions run in order, also when nobody waits between them
   CHECK(d.read(*sum) == std::vector<float>(64, 500.0F));
 }
 
-TEST_CASE("device: kernels with private memory get it, with waves of both kernels' sizes in one submission") {
+TEST_CASE("device: a kernel with private memory gets it") {
   if (!OpenedDevice::possible()) return;
   OpenedDevice d;
   const auto program = d.build(kernel_of(spilling, {Access::read, Access::write}));
@@ -159,12 +169,60 @@ TEST_CASE("device: what a source says and its text does not is an error with bot
   source.bindings = {Access::read};
   program = d.device->build(source);
   REQUIRE_FALSE(program.has_value());
-  CHECK_THAT(program.error().message, Catch::Contains("takes 2 buffers, the source has 1"));
+  CHECK_THAT(program.error().message, Catch::Contains("takes 2 arguments, the source has 1"));
   source = saxpy("2.0f");
   source.entry = "elsewhere";
   program = d.device->build(source);
   REQUIRE_FALSE(program.has_value());
   CHECK_THAT(program.error().message, Catch::Contains("elsewhere") && Catch::Contains("work"));
+}
+
+TEST_CASE("device: arguments by value are the bytes of their bindings when the pass is submitted") {
+  if (!OpenedDevice::possible()) return;
+  OpenedDevice d;
+  const auto program = d.build(kernel_of(taking_values, {Access::read, Access::write, Access::read, Access::read}));
+  const auto value = [&](BufferUsage usage, const auto& held) {
+    BufferDesc desc;
+    desc.bytes = sizeof held;
+    desc.usage = usage;
+    auto made = d.device->create_buffer(desc);
+    REQUIRE(made.has_value());
+    REQUIRE((*made)->write(0, std::as_bytes(std::span(&held, 1))).ok());
+    return std::move(made).value();
+  };
+  struct Line {
+    float slope;
+    std::int32_t shift;
+  };
+  const auto first = value(BufferUsage::upload, std::uint32_t{64}), line = value(BufferUsage::upload, Line{3, -7});
+  const auto scale = value(BufferUsage::constant, 0.5);
+  const auto y = d.buffer(BufferUsage::readback, std::vector<float>(192, -1.0F));
+  Buffer* const bindings[] = {first.get(), y.get(), line.get(), scale.get()};
+  const PassLaunch launch{program.get(), bindings, {1, 1, 1}};
+  const auto one = d.device->submit({{&launch, 1}});
+  REQUIRE(one.has_value());
+  // Another value, while the first submission may still run.
+  const std::uint32_t behind = 128;
+  REQUIRE(first->write(0, std::as_bytes(std::span(&behind, 1))).ok());
+  const auto other = d.device->submit({{&launch, 1}});
+  REQUIRE(other.has_value());
+  REQUIRE(d.device->wait(*one, Deadline::never()).has_value());
+  REQUIRE(d.device->wait(*other, Deadline::never()).has_value());
+  std::vector<float> expected(192, -1.0F);
+  for (std::size_t i = 0; i < 128; ++i) expected[64 + i] = 0.5F * (3.0F * static_cast<float>(i % 64) - 7);
+  CHECK(d.read(*y) == expected);
+
+  const auto refused = [&](Buffer* with) { return d.run(*program, {with, y.get(), line.get(), scale.get()}); };
+  const auto wide = value(BufferUsage::upload, std::uint64_t{64});
+  CHECK(refused(wide.get()).code == StatusCode::invalid_argument);
+  CHECK_THAT(refused(wide.get()).message, Catch::Contains("binding 0 has 8 bytes, the argument by value has 4"));
+  const auto written = value(BufferUsage::storage, std::uint32_t{64});
+  CHECK(refused(written.get()).code == StatusCode::invalid_argument);
+  CHECK_THAT(refused(written.get()).message, Catch::Contains("binding 0 is passed by value"));
+  const auto writing =
+      d.device->build(kernel_of(taking_values, {Access::read_write, Access::write, Access::read, Access::read}));
+  REQUIRE_FALSE(writing.has_value());
+  CHECK_THAT(writing.error().message, Catch::Contains("takes 'first' by value: binding 0 is written"));
 }
 
 TEST_CASE("device: a pass that writes to what programs may only read is refused before it runs") {
@@ -211,7 +269,8 @@ TEST_CASE("device: a kernel that faults is named and refused from then on, in la
   later.reopen();
   const auto loaded = later.device->load(bad, *binary);  // what a cache kept is no reason to compile it again
   REQUIRE(loaded.has_value());
-  const auto in = later.buffer(BufferUsage::upload, counting(64)), out = later.buffer(BufferUsage::storage, counting(64));
+  const auto in = later.buffer(BufferUsage::upload, counting(64)),
+             out = later.buffer(BufferUsage::storage, counting(64));
   const Status refused = later.run(**loaded, {in.get(), out.get()});
   CHECK(refused.code == StatusCode::unsupported);
   CHECK_THAT(refused.message, Catch::Contains("in quarantine"));

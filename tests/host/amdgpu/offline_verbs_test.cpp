@@ -41,6 +41,7 @@ TEST_CASE("kernel build: a code object, and what its kernel takes") {
     CHECK(json["target"] == target);
     REQUIRE(json["kernels"].size() == 1);
     CHECK(json["kernels"][0]["name"] == "scale");
+    CHECK(json["kernels"][0]["facts"]["dispatch"] == "offered");  // which simulate_test.cpp dispatches
     const auto file = folder / ("scale." + target + ".co");
     REQUIRE(std::filesystem::exists(file));
     CHECK(std::filesystem::file_size(file) == json["bytes"].get<std::uintmax_t>());
@@ -50,6 +51,33 @@ TEST_CASE("kernel build: a code object, and what its kernel takes") {
           "\x7f"
           "ELF");
   }
+}
+
+TEST_CASE("kernel build: what a dispatch would be refused for is told") {
+  if (!has_clang()) {
+    WARN("skipped: no clang-19 on this machine");
+    return;
+  }
+  const TemporaryFolder folder;
+  const auto source = folder.write("shared.cl", R"(__attribute__((reqd_work_group_size(64, 1, 1)))
+kernel void shared(global float* values, local float* row) {
+  const unsigned at = get_local_id(0);
+  row[at] = values[at];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  values[at] = row[63 - at];
+}
+kernel void anywhere(global float* values) { values[get_global_id(0)] = 1; }
+)");
+  const Finished built =
+      run_kiln({"kernel", "build", source.string(), "--target", "gfx1100", "--json", "--cache-dir", cache_dir(folder)},
+               {.folder = folder.path()});
+  INFO(built.err);
+  REQUIRE(built.status == 0);
+  const auto kernels = built.json()["kernels"];
+  REQUIRE(kernels.size() == 2);
+  CHECK(kernels[0]["facts"]["dispatch"] == "offered where the source tells a workgroup");
+  CHECK_THAT(kernels[1]["facts"]["dispatch"].get<std::string>(),
+             Contains("refused: ") && Contains("'shared'") && Contains("'row'") && Contains("dynamic_shared_pointer"));
 }
 
 TEST_CASE("kernel build: the compiler's whole log for a text that is wrong, and no file") {

@@ -1,6 +1,8 @@
 // `kiln simulate`: another program with the simulated AMD device present.
 #include "host/kiln_process.hpp"
 
+#include "data/npy.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <cstdlib>
@@ -77,5 +79,44 @@ device = "amdgpu:0"
     const Finished second = run();
     REQUIRE(second.status == 0);
     CHECK(second.json()["cache"]["builds"] == 0);
+  }
+}
+
+TEST_CASE("simulate: a kernel of the user's gets its number by value") {
+  if (std::system("command -v clang-19 >/dev/null 2>&1") != 0) {
+    WARN("skipped: no clang-19 on this machine");
+    return;
+  }
+  const TemporaryFolder folder;
+  folder.write("scale.cl", R"(__attribute__((reqd_work_group_size(64, 1, 1)))
+kernel void scale(global float* values, float by) { values[get_global_id(0)] *= by; }
+)");
+  const auto job = folder.write("job.toml", R"([[job]]
+name = "scale"
+op = "kernel"
+source = "scale.cl"
+bindings = [ { inout = "values.npy" }, { input = "by.npy" } ]
+grid = [2, 1, 1]
+expect = "expected.npy"
+verify = true
+device = "amdgpu:0"
+)");
+  const auto store = [&](const char* file, std::size_t count, float factor, float shift) {
+    auto tensor = kiln::HostTensor::create(kiln::DType::f32, {static_cast<std::int64_t>(count)}).value();
+    float next = 0;
+    for (float& value : tensor->as<float>()) value = factor * next++ + shift;
+    REQUIRE(kiln::data::write_npy(folder / file, *tensor).ok());
+  };
+  // Another value is no other program: the second process builds nothing.
+  for (const float by : {2.5F, -3.0F}) {
+    store("values.npy", 128, 1, 1);
+    store("expected.npy", 128, by, by);
+    store("by.npy", 1, 0, by);
+    const Finished finished = simulate({"--", std::string(KILN_BINARY_DIR) + "/bin/kiln", "run", job.string(), "--json",
+                                        "--repeat", "1", "--cache-dir", (folder / "cache").string()});
+    INFO(finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    CHECK(finished.json()["jobs"][0]["verified"] == true);
+    CHECK(finished.json()["cache"]["builds"] == (by > 0 ? 1 : 0));
   }
 }

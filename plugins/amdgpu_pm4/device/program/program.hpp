@@ -24,12 +24,15 @@ struct LoadedKernel {
   std::uint32_t version = 0;      // of the code object format
   KernelCode kernel;
   std::array<std::uint32_t, 3> workgroup{};
-  std::vector<Access> bindings;  // one a buffer argument
+  std::vector<Access> bindings;  // one an argument
   std::unique_ptr<BufferObject> code;
   std::shared_ptr<BufferObject> scratch;  // null: the kernel has none
   RecordedDispatch recorded;
   ProgramFacts facts;  // for the check before each submission
+  // One a binding: 0, or the bytes of an argument that is passed by value. Empty: none is.
+  std::vector<std::uint32_t> by_value{};
 
+  std::uint32_t value_bytes(std::size_t binding) const noexcept { return by_value.empty() ? 0 : by_value[binding]; }
   // "kernel 'saxpy' (program 3f2a90c1…)", for messages.
   std::string name() const;
 };

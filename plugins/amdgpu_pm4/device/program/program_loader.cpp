@@ -43,18 +43,26 @@ Result<Sizes> choose_workgroup(const KernelSource& source, const KernelCode& ker
   return source.workgroup;
 }
 
-Status check_bindings(const KernelSource& source, const KernelCode& kernel) {
-  std::size_t buffers = 0;
+// LoadedKernel::by_value: binding i is argument i, hidden ones not counted.
+Result<std::vector<std::uint32_t>> match_bindings(const KernelSource& source, const KernelCode& kernel) {
+  std::vector<std::uint32_t> bytes;
+  bool any = false;
   for (const KernelArgument& argument : kernel.arguments) {
-    buffers += argument.kind == ArgumentKind::global_buffer ? 1 : 0;
-    if (argument.kind == ArgumentKind::by_value) {
-      return unsupported("kernel '" + kernel.name + "' takes '" + argument.name +
-                         "' by value, which is not offered: constants are #defines");
+    const bool by_value = argument.kind == ArgumentKind::by_value;
+    if (!by_value && argument.kind != ArgumentKind::global_buffer) continue;
+    if (by_value && bytes.size() < source.bindings.size() && source.bindings[bytes.size()] != Access::read) {
+      return invalid_argument("kernel '" + kernel.name + "' takes '" + argument.name + "' by value: binding " +
+                              std::to_string(bytes.size()) + " is written, expected one that is read");
     }
+    bytes.push_back(by_value ? argument.size : 0);
+    any |= by_value;
   }
-  if (buffers == source.bindings.size()) return {};
-  return invalid_argument("kernel '" + kernel.name + "' takes " + std::to_string(buffers) +
-                          " buffers, the source has " + std::to_string(source.bindings.size()) + " bindings");
+  if (bytes.size() != source.bindings.size()) {
+    return invalid_argument("kernel '" + kernel.name + "' takes " + std::to_string(bytes.size()) +
+                            " arguments, the source has " + std::to_string(source.bindings.size()) + " bindings");
+  }
+  if (!any) bytes.clear();
+  return bytes;
 }
 
 }  // namespace
@@ -101,7 +109,8 @@ Result<std::shared_ptr<const LoadedKernel>> ProgramLoader::load(const KernelSour
   if (!chosen) return chosen.error();
   const KernelCode& kernel = **chosen;
   if (Status status = check_dispatch(*read, kernel); !status.ok()) return status;
-  if (Status status = check_bindings(source, kernel); !status.ok()) return status;
+  auto by_value = match_bindings(source, kernel);
+  if (!by_value) return by_value.error();
   const auto workgroup = choose_workgroup(source, kernel);
   if (!workgroup) return workgroup.error();
 
@@ -132,7 +141,8 @@ Result<std::shared_ptr<const LoadedKernel>> ProgramLoader::load(const KernelSour
                                                                                          std::move(code).value(),
                                                                                          std::move(scratch),
                                                                                          std::move(recorded).value(),
-                                                                                         facts}));
+                                                                                         facts,
+                                                                                         std::move(by_value).value()}));
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -21,7 +21,7 @@ class ProgramLoader {
       : winsys_(winsys), target_(target), shape_(shape) {}
 
   // `digest`: that of the object's bytes. corrupt or unsupported: the object; invalid_argument: it is not what the
-  // source says (its kernel, its workgroup, its number of bindings).
+  // source says (its kernel, its workgroup, its bindings).
   Result<std::shared_ptr<const LoadedKernel>> load(const KernelSource& source, std::span<const std::byte> object,
                                                    const Digest& digest);
 

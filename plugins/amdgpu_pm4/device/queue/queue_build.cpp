@@ -56,12 +56,23 @@ Status Queue::write_arguments(const std::vector<BoundPass>& passes, std::vector<
   if (!part) return part.error();
   std::uint64_t at = 0;
   std::vector<std::uint64_t> buffers;
+  std::vector<std::span<const std::byte>> by_value;
   for (std::size_t i = 0; i < passes.size(); ++i) {
     const KernelCode& kernel = passes[i].kernel->kernel;
     if (kernel.kernarg_bytes == 0) continue;
     buffers.clear();
-    for (const auto& each : passes[i].buffers) buffers.push_back(each->address());
-    const KernargValues values{buffers, {}, passes[i].grid, passes[i].kernel->workgroup};
+    by_value.clear();
+    std::span<const std::byte> left = passes[i].values;
+    for (std::size_t b = 0; b < passes[i].buffers.size(); ++b) {
+      const std::uint32_t value_bytes = passes[i].kernel->value_bytes(b);
+      if (value_bytes == 0) {
+        buffers.push_back(passes[i].buffers[b]->address());
+      } else {
+        by_value.push_back(left.first(value_bytes));
+        left = left.subspan(value_bytes);
+      }
+    }
+    const KernargValues values{buffers, by_value, passes[i].grid, passes[i].kernel->workgroup};
     const Status status = write_kernarg(kernel, values, part->memory.subspan(at, kernel.kernarg_bytes));
     if (!status.ok()) return status;
     addresses[i] = part->address + at;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -17,6 +18,7 @@ struct BoundPass {
   std::shared_ptr<const LoadedKernel> kernel;
   std::vector<std::shared_ptr<BufferObject>> buffers;  // one a binding
   std::array<std::uint32_t, 3> grid{};                 // never nothing: such launches are left out
+  std::vector<std::byte> values{};                     // of the arguments by value, one behind the other
 };
 
 }  // namespace kiln::amdgpu_pm4
