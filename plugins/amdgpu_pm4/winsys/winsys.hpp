@@ -74,6 +74,9 @@ class Timeline {
   virtual Status signal(std::uint64_t point) noexcept = 0;
   // A sync_file that is signalled with the point, for other drivers. REQUIRES: the point's work was submitted.
   virtual Result<UniqueFd> export_sync_file(std::uint64_t point) noexcept = 0;
+  // The point is passed when the sync_file of another driver is signalled; the descriptor stays the caller's.
+  // REQUIRES: the point lies beyond those that are submitted.
+  virtual Status import_sync_file(std::uint64_t point, int fd) noexcept = 0;
 };
 
 struct CommandRange {  // of one indirect buffer

@@ -63,6 +63,7 @@ class FakeTimeline final : public Timeline {
   }
   Status signal(std::uint64_t) noexcept override { return unsupported("fake: no signals"); }
   Result<UniqueFd> export_sync_file(std::uint64_t) noexcept override { return unsupported("fake: no descriptors"); }
+  Status import_sync_file(std::uint64_t, int) noexcept override { return unsupported("fake: no descriptors"); }
 
  private:
   std::shared_ptr<Gpu> gpu_;

@@ -48,4 +48,9 @@ Result<UniqueFd> DrmTimeline::export_sync_file(std::uint64_t point) noexcept {
   return UniqueFd(fd);
 }
 
+Status DrmTimeline::import_sync_file(std::uint64_t point, int fd) noexcept {
+  const int error = amdgpu_cs_syncobj_import_sync_file2(device_->get(), handle_, point, fd);
+  return device_->check(error, "importing descriptor " + std::to_string(fd) + " as point " + std::to_string(point));
+}
+
 }  // namespace kiln::amdgpu_pm4

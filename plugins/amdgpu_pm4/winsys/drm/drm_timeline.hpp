@@ -18,6 +18,7 @@ class DrmTimeline final : public Timeline {
   Result<std::uint64_t> passed() noexcept override;
   Status signal(std::uint64_t point) noexcept override;
   Result<UniqueFd> export_sync_file(std::uint64_t point) noexcept override;
+  Status import_sync_file(std::uint64_t point, int fd) noexcept override;
 
  private:
   DrmTimeline(std::shared_ptr<const DrmDevice> device, std::uint32_t handle)

@@ -18,10 +18,10 @@ bool has_word(const char* list, std::string_view word) {
 
 }  // namespace
 
-template <class Function>
-void OpenglContext::find(Function& into, const char* name) const {
-  into = reinterpret_cast<Function>(get_proc_address_(name));
-  if (into == nullptr) throw NoRenderer(std::string("EGL does not know ") + name);
+__eglMustCastToProperFunctionPointerType OpenglContext::address_of(const char* name) const {
+  const auto address = get_proc_address_(name);
+  if (address == nullptr) throw NoRenderer(std::string("EGL does not know ") + name);
+  return address;
 }
 
 OpenglContext::OpenglContext(DeviceChoice choice) {

@@ -62,6 +62,12 @@ class OpenglContext {
   const GlFunctions& gl() const { return gl_; }
   std::string name() const;
   const std::set<std::string>& extensions() const { return extensions_; }
+  EGLDisplay display() const { return display_; }
+  // The function of EGL or OpenGL of that name. Throws NoRenderer where there is none.
+  template <class Function>
+  void find(Function& into, const char* name) const {
+    into = reinterpret_cast<Function>(address_of(name));
+  }
   // Throws std::runtime_error where the driver has noted an error since the last time.
   void check(const char* what) const;
 
@@ -70,9 +76,7 @@ class OpenglContext {
   EGLDeviceEXT choose_device(DeviceChoice choice) const;
   void create_context(EGLDeviceEXT device);
   void load_functions();
-  // The function of that name. Throws NoRenderer where there is none.
-  template <class Function>
-  void find(Function& into, const char* name) const;
+  __eglMustCastToProperFunctionPointerType address_of(const char* name) const;
   void close();
 
   PFNEGLGETPROCADDRESSPROC get_proc_address_ = nullptr;
