@@ -1,7 +1,7 @@
 // kiln-probe: the child in which is done what may crash or hang: a plugin that was not seen before is loaded for the
 // first time, or variants of a kernel are run for `kiln tune`.
 //
-// Usage: kiln-probe load PATH, or kiln-probe measure (tune/bench_protocol.hpp). load answers one line
+// Usage: kiln-probe load PATH, or kiln-probe measure (runtime/tuning/bench_protocol.hpp). load answers one line
 // (plugin/probe/probe_verdict.hpp) on its standard output and leaves by a normal exit, so that a plugin that crashes
 // while the process exits is seen too. The plugin gets neither standard input nor output.
 #include <fcntl.h>

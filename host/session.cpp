@@ -151,7 +151,10 @@ Config Session::config_for_runtime() const {
   Config config = config_;
   config.cache.read_only = only_reads_cache_;
   if (!trusts_cache_) config.cache.directory.clear();
-  if (options_.verb != Verb::run) config.cache.warm = "none";  // what [cache] warm asks for is for those who run jobs
+  if (options_.verb != Verb::run) {  // what is done in the background is for those who run jobs
+    config.cache.warm = "none";
+    config.generator.background = false;
+  }
   return config;
 }
 

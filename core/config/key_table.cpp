@@ -220,6 +220,11 @@ constexpr KeyEntry keys[] = {
      "The generator that serves the dialects it writes, by the name under which it is registered; for another dialect "
      "that of the device's own plugin serves, else any that writes it.",
      set<generator, &GeneratorConfig::name>, get<generator, &GeneratorConfig::name>},
+    {"generator.background", boolean,
+     "Whether shapes that jobs ran are tuned in a process apart while no job runs, for selector.exploration of the "
+     "time "
+     "at most. For programs that stay: `kiln run` ends with its jobs. See docs/tuning.md.",
+     set<generator, &GeneratorConfig::background>, get<generator, &GeneratorConfig::background>},
 
     {"metrics.file", path_or_none,
      "File that a runtime keeps its figures in, as Prometheus reads them; for node_exporter's textfile collector one "

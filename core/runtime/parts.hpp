@@ -8,6 +8,7 @@
 #include "runtime/devices/resource_use.hpp"
 #include "runtime/job/plan_memo.hpp"
 #include "runtime/metrics/runtime_metrics.hpp"
+#include "runtime/tuning/background_tuning.hpp"
 #include "runtime/warming/background_builder.hpp"
 #include "runtime/warming/background_warming.hpp"
 
@@ -68,6 +69,17 @@ struct Runtime::Parts {
   // Last: what they do needs the rest.
   BackgroundBuilder builder;
   std::unique_ptr<BackgroundWarming> warming;  // null: nothing is asked for
+  std::unique_ptr<BackgroundTuning> tuning;    // likewise
+
+  // A scope in which a job runs: what is done in the background goes behind.
+  class JobScope {
+   public:
+    explicit JobScope(Parts& parts) : warming_(parts.warming.get()), tuning_(parts.tuning.get()) {}
+
+   private:
+    const BackgroundWarming::Job warming_;
+    const BackgroundTuning::Job tuning_;
+  };
 
   Parts(const Config& chosen, const Registry& registry, Log to)
       : config(chosen), log(to), devices(config, registry, log, counters), metrics_file(config.metrics, log) {}
@@ -88,6 +100,14 @@ struct Runtime::Parts {
   Result<std::shared_ptr<const KeyedPlan>> keyed_plan(const RunRequest& request, const Device& device,
                                                       KernelGenerator& generator, Dialect dialect);
   std::vector<std::shared_ptr<Device>> devices_to_warm();
+  // What [generator] background asks for; a reason why it cannot be done.
+  Result<std::unique_ptr<BackgroundTuning>> tune_in_background();
+  Result<TuneOutcome> tune(const KernelSpec& spec, const std::string& device, VariantBench& bench,
+                           const TuneOptions& options);
+  // The programs of the winners that the device's generator keeps.
+  TunedPrograms tuned_programs(const Device& device);
+  // Links and dispatches the programs of one variant, which stores them.
+  Status publish(const RunRequest& variant, Device& device, unsigned threads);
   Result<std::vector<KeptProgram>> programs_of(const std::vector<WarmJob>& jobs, const Device& device);
   Result<PlannedPrograms> acquire(const KeyedPlan& keyed, Device& device);
   Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);

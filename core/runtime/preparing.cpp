@@ -1,6 +1,7 @@
 // From a request and its device to programs: plan, keys, cache.
 #include "runtime/job/program_purpose.hpp"
 #include "runtime/parts.hpp"
+#include "runtime/warming/warming.hpp"
 
 #include <kiln/digest.hpp>
 
@@ -40,7 +41,21 @@ Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::keyed_plan(const RunReq
   return std::make_shared<const KeyedPlan>(std::move(keyed));
 }
 
-// Each once, in the order of the jobs.
+namespace {
+
+// Each once, in the order of the plans.
+void add_programs(const KeyedPlan& keyed, std::set<Digest>& seen, std::vector<KeptProgram>& programs) {
+  const auto add = [&](const std::vector<Pass>& passes, const std::vector<ProgramKey>& keys) {
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      if (seen.insert(keys[i].digest).second) programs.push_back({keys[i], passes[i].source, 0});
+    }
+  };
+  add(keyed.plan->prepare, keyed.prepare);
+  add(keyed.plan->passes, keyed.passes);
+}
+
+}  // namespace
+
 Result<std::vector<KeptProgram>> Runtime::Parts::programs_of(const std::vector<WarmJob>& jobs, const Device& device) {
   std::vector<KeptProgram> programs;
   std::set<Digest> seen;
@@ -52,15 +67,21 @@ Result<std::vector<KeptProgram>> Runtime::Parts::programs_of(const std::vector<W
     request.spec = job.spec;
     auto keyed = plan(request, device, *generator, dialect);
     if (!keyed) return std::move(keyed).error().within("job '" + job.name + "'");
-    const auto add = [&](const std::vector<Pass>& passes, const std::vector<ProgramKey>& keys) {
-      for (std::size_t i = 0; i < passes.size(); ++i) {
-        if (seen.insert(keys[i].digest).second) programs.push_back({keys[i], passes[i].source, 0});
-      }
-    };
-    add((*keyed)->plan->prepare, (*keyed)->prepare);
-    add((*keyed)->plan->passes, (*keyed)->passes);
+    add_programs(**keyed, seen, programs);
   }
   return programs;
+}
+
+Status Runtime::Parts::publish(const RunRequest& variant, Device& device, unsigned threads) {
+  const auto [generator, dialect] = generator_for(device.info());
+  if (generator == nullptr) return unsupported("device " + device.info().id + ": no generator writes its dialect");
+  auto keyed = plan(variant, device, *generator, dialect);
+  if (!keyed) return std::move(keyed).error();
+  std::set<Digest> seen;
+  std::vector<KeptProgram> programs;
+  add_programs(**keyed, seen, programs);
+  const auto use = resources.begin(device.info(), device.info().id + ", building");
+  return warm_programs(programs, device, *cache, {}, threads).first_failure;
 }
 
 Result<PlannedPrograms> Runtime::Parts::acquire(const KeyedPlan& keyed, Device& device) {

@@ -90,7 +90,7 @@ Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest
     Status status = requests[i].verify ? check_comparable(requests, i) : Status{};
     if (!status.ok()) return status.within(name_of(requests, i));
   }
-  const BackgroundWarming::Job job(parts_->warming.get());
+  const Parts::JobScope job(*parts_);
   auto made = std::make_unique<RecordedRequests::Parts>();
   made->requests = std::move(requests);
   made->report.name = "recording of " + std::to_string(made->requests.size());
@@ -159,7 +159,7 @@ Status Runtime::Parts::compare_all(const std::vector<RunRequest>& requests, RunR
 }
 
 RunReport Runtime::replay(RecordedRequests& recorded, const ReplayTerms& terms) {
-  const BackgroundWarming::Job job(parts_->warming.get());
+  const Parts::JobScope job(*parts_);
   RunReport report = recorded.parts_->report;
   report.status = parts_->replay(*recorded.parts_, terms, report);
   if (report.status.ok()) parts_->metrics.ran(report.device.id, report.op, report.median);

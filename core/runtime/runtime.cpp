@@ -80,13 +80,22 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
   }
   if (config.cache.warm != "none") {
     parts->warming = std::make_unique<BackgroundWarming>(
-        parts->config.cache, [&all = *parts] { return all.devices_to_warm(); }, *parts->cache);
+        parts->config.cache, [&all = *parts] { return all.devices_to_warm(); }, *parts->cache, WarmingRules{},
+        [&all = *parts](const Device& device) { return all.tuned_programs(device); });
+  }
+  if (config.generator.background) {
+    auto tuning = parts->tune_in_background();
+    if (!tuning) {
+      log.write(LogLevel::warning, "tuning", "[generator] background: nothing is tuned: " + tuning.error().message);
+    } else {
+      parts->tuning = std::move(*tuning);
+    }
   }
   return std::unique_ptr<Runtime>(new Runtime(std::move(parts)));
 }
 
 RunReport Runtime::run(const RunRequest& request) {
-  const BackgroundWarming::Job job(parts_->warming.get());
+  const Parts::JobScope job(*parts_);
   parts_->cache->heed_pressure();  // a job that only hits would not
   RunReport report = parts_->serve(request);
   parts_->count(report);
@@ -213,6 +222,7 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
     }
     measurement->tier = service.programs.tier;
     measurement->first_run = !ran_before;
+    measurement->contended = conditions.contended;
     if (compared) {
       const auto comparing = resources.begin(host_cores, "comparing");
       conditions.status = compare(request, report);
@@ -263,7 +273,11 @@ void Runtime::Parts::learn(const RunRequest& request, const Service& service, co
   const DeviceInfo& device = service.device->info();
   selector->record(request.spec, device, measurement, conditions);  // it judges by itself what is fit, and counts
   if (!conditions.status.ok() || selector::is_above_roof(request.spec, device, measurement)) return;
-  service.generator->record(request.spec, service.device->info(), service.keyed->plan->variant, measurement);
+  service.generator->record(request.spec, device, service.keyed->plan->variant, measurement);
+  // A simulated device's times say nothing of any other; a variant that was asked for says nothing of what serves.
+  if (tuning != nullptr && device.kind != DeviceKind::simulated && request.variant.empty()) {
+    tuning->ran(device.id, request.spec, request.name, measurement.wall_ns);
+  }
 }
 
 Result<Explanation> Runtime::explain(const RunRequest& request) { return parts_->explain(request); }
@@ -286,8 +300,8 @@ Result<WarmReport> Runtime::warm(const WarmRequest& request) {
   if (!device) return std::move(device).error();
   const auto use = parts_->resources.begin((*device)->info(), request.device + ", building");
   if (request.jobs.empty()) {
-    return warm_programs(parts_->cache->kept(**device, request.most), **device, *parts_->cache, request,
-                         building_threads());
+    const auto programs = kept_programs(*parts_->cache, **device, request.most, parts_->tuned_programs(**device));
+    return warm_programs(programs, **device, *parts_->cache, request, building_threads());
   }
   auto programs = parts_->programs_of(request.jobs, **device);
   if (!programs) return std::move(programs).error();
@@ -297,12 +311,20 @@ Result<WarmReport> Runtime::warm(const WarmRequest& request) {
 
 Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, VariantBench& bench,
                                   const TuneOptions& options) {
-  if (Status status = validate(spec); !status.ok()) return status;
-  auto device = parts_->devices.open(std::string(id));
-  if (!device) return std::move(device).error();
-  const auto [generator, dialect] = parts_->generator_for((*device)->info());
-  if (generator == nullptr) return unsupported("device " + std::string(id) + ": no generator writes its dialect");
-  return generator->tune(spec, (*device)->info(), dialect, bench, options);
+  const BackgroundTuning::Job job(parts_->tuning.get());  // two that measure would disturb one another
+  TuneOptions how = options;
+  if (!how.publish) {
+    how.publish = [&](const std::string& variant) -> Status {
+      auto device = parts_->devices.open(std::string(id));
+      if (!device) return std::move(device).error();
+      RunRequest winner;
+      winner.name = options.name;
+      winner.spec = spec;
+      winner.variant = variant;
+      return parts_->publish(winner, **device, building_threads());
+    };
+  }
+  return parts_->tune(spec, std::string(id), bench, how);
 }
 
 Result<std::vector<KernelSpec>> Runtime::tuned(std::string_view id) {
@@ -322,6 +344,10 @@ TuningStore* Runtime::tuning() noexcept {
 }
 
 WarmingState Runtime::warming() const { return parts_->warming == nullptr ? WarmingState{} : parts_->warming->state(); }
+
+BackgroundTuningState Runtime::background_tuning() const {
+  return parts_->tuning == nullptr ? BackgroundTuningState{} : parts_->tuning->state();
+}
 
 CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }
 std::string Runtime::metrics() const { return parts_->metrics_text(); }

@@ -7,7 +7,7 @@
 #include "data/tensor_source.hpp"
 #include "plugin_path.hpp"
 #include "runtime/job/request_tensors.hpp"
-#include "tune/bench_protocol.hpp"
+#include "runtime/tuning/bench_protocol.hpp"
 #include "verbs/job_request.hpp"
 
 #include <algorithm>
@@ -106,6 +106,8 @@ Status open(Bench& bench, const BenchSetup& setup) {
   const bool keeps_verdicts = !bench.config.cache.read_only;
   bench.config.cache.read_only = true;  // programs of variants that lose are not kept
   bench.config.cache.warm = "none";     // nothing runs beside a measurement
+  bench.config.generator.background = false;
+  bench.config.metrics.file.clear();  // its parent's
   bench.config.device.fallback = Fallback::never;
   if (Status status = register_core(bench.registry); !status.ok()) return status;
   PluginLoaderOptions options;
@@ -170,7 +172,9 @@ int bench_child(std::istream& input, const std::function<bool(const std::string&
   if (!std::getline(input, line)) return 2;
   const auto setup = setup_of(line);
   std::optional<Bench> bench(std::in_place);
-  const Status opened = setup ? open(*bench, *setup) : setup.error();
+  Status opened = setup ? open(*bench, *setup) : setup.error();
+  // Whatever it was, no variant is to blame.
+  if (!opened.ok()) opened = unavailable("bench: " + opened.message);
   while (std::getline(input, line)) {
     const auto result = opened.ok() ? serve(*bench, line) : Result<VariantSamples>(opened);
     if (!answer(to_line(result))) return 4;

@@ -191,6 +191,7 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
   } else {
     return unsupported(std::string(operation(spec)) + ": dynamic_shaders writes one variant of it");
   }
+  refresh();
   task.known = fresh_records(spec, device, dialect);
   task.form.device = device_digest(device);
   task.form.spec = canonical_text(spec);
@@ -245,6 +246,19 @@ std::vector<KernelSpec> Generator::tuned(const DeviceInfo& device) noexcept {
   return specs;
 }
 
+TuningState Generator::state(const KernelSpec& spec, const DeviceInfo& device) noexcept {
+  const auto* kernel = std::get_if<UserKernelSpec>(&spec);
+  if (kernel != nullptr && kernel->parameters.empty()) return TuningState::fixed;
+  refresh();
+  const auto winner = database_.winner(device_digest(device), canonical_text(spec));
+  if (!winner) return TuningState::untuned;
+  return winner->stale() ? TuningState::stale : TuningState::tuned;
+}
+
+void Generator::refresh() {
+  if (database_.refresh()) revision_.fetch_add(1, std::memory_order_acq_rel);
+}
+
 Result<MergedTuning> Generator::merge(std::string_view text) noexcept {
   auto merged = database_.merge(text);
   revision_.fetch_add(1, std::memory_order_acq_rel);
@@ -253,7 +267,9 @@ Result<MergedTuning> Generator::merge(std::string_view text) noexcept {
 
 void Generator::record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
                        const Measurement& measurement) noexcept {
-  if (measurement.first_run || measurement.device_ns == 0 || !database_.has_winners()) return;
+  // A batch's time is that of all its jobs; what ran beside other work was slowed by that.
+  const bool tells = !measurement.first_run && !measurement.contended && measurement.batch == 1;
+  if (!tells || measurement.device_ns == 0 || !database_.has_winners()) return;
   std::optional<DriftWatch::Spec> watched;
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) watched = *conv;
   if (const auto* gemm = std::get_if<GemmSpec>(&spec)) watched = *gemm;

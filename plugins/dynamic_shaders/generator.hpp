@@ -37,6 +37,7 @@ class Generator final : public KernelGenerator, private TuningStore {
 
  private:
   std::vector<KernelSpec> tuned(const DeviceInfo& device) noexcept override;
+  TuningState state(const KernelSpec& spec, const DeviceInfo& device) noexcept override;
   std::string exported() noexcept override { return database_.text(); }
   Result<MergedTuning> merge(std::string_view text) noexcept override;
 
@@ -44,6 +45,8 @@ class Generator final : public KernelGenerator, private TuningStore {
   std::string choose(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect);
   std::string choose(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect);
   std::string choose(const UserKernelSpec& kernel, const DeviceInfo& device);
+  // What other processes kept since may change which variant serves.
+  void refresh();
   std::vector<TuningRecord> fresh_records(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
 
   TuningDatabase database_;

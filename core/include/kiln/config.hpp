@@ -105,6 +105,7 @@ struct SelectorConfig {
 
 struct GeneratorConfig {
   std::string name = "dynamic_shaders";
+  bool background = false;  // shapes that ran are tuned while the runtime has no jobs, within selector.exploration
 };
 
 struct MetricsConfig {

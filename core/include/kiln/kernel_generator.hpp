@@ -37,6 +37,7 @@ class KernelGenerator {
                                    VariantBench& bench, const TuneOptions& options) noexcept;
   // nullptr: it keeps none.
   virtual TuningStore* tuning() noexcept { return nullptr; }
+  // Told of every run that went well, with the variant that ran.
   virtual void record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
                       const Measurement& measurement) noexcept = 0;
 };

@@ -33,6 +33,7 @@ struct Measurement {
   std::uint32_t batch = 1;    // jobs that went to the device as one: device_ns is that of all of them
   bool first_run = false;     // the first of its program in this process: not learned from
   bool prepared = false;      // a Constant was packed for it
+  bool contended = false;     // something else used what the device shares meanwhile
   std::string variant;
   std::optional<bool> verified;  // nullopt: not compared
 };

@@ -120,13 +120,22 @@ struct WarmingState {    // of the warming that [cache] warm asks for
   std::size_t linked = 0, ready = 0, built = 0, failed = 0;
 };
 
+struct BackgroundTuningState {  // of the tuning that [generator] background asks for
+  bool asked = false;           // false: it was not, or it cannot be done, and the log says why
+  std::size_t waiting = 0;      // shapes that ran, and were not looked at since
+  std::size_t tuned = 0;        // by this runtime
+  std::size_t failed = 0;       // nothing of them could be measured
+  std::uint64_t spent_ns = 0;   // measuring and building
+};
+
 class Runtime {
  public:
   // Opens nothing heavy: a device is opened when it is first chosen. not_found: a name chosen in the configuration is
   // not registered, with what is.
   // Where [cache] warm asks for it a thread of the runtime's own begins to open [device] prefer and to warm; it waits
-  // for jobs and for memory, and ends with the runtime. trace: told every stage of every job; it outlives the Runtime.
-  // Null: nobody is.
+  // for jobs and for memory, and ends with the runtime. Where [generator] background asks for it another one tunes what
+  // ran, in kiln-probe, while no job runs; it needs a cache folder that is written. trace: told every stage of every
+  // job; it outlives the Runtime. Null: nobody is.
   static Result<std::unique_ptr<Runtime>> create(const Config& config, const Registry& registry, Log log,
                                                  TraceSink* trace = nullptr);
 
@@ -164,8 +173,9 @@ class Runtime {
   // threads, and shared among the processes that warm at one time.
   Result<WarmReport> warm(const WarmRequest& request);
   WarmingState warming() const;
+  BackgroundTuningState background_tuning() const;
   // Lets the device's generator measure its variants of a spec on the bench, which runs them apart from this process,
-  // and keep the winner.
+  // and keep the winner, whose programs are stored before it serves.
   Result<TuneOutcome> tune(const KernelSpec& spec, std::string_view device, VariantBench& bench,
                            const TuneOptions& options);
   // Likewise the specs for which the device's generator keeps a winner.

@@ -41,6 +41,8 @@ class VariantBench {
   // run answer. After any of them the bench serves the next variant.
   virtual Result<VariantSamples> measure(std::string_view variant, std::uint32_t runs,
                                          std::chrono::nanoseconds limit) noexcept = 0;
+  // For how long its measurements stood back for something else so far: that is no part of a budget.
+  virtual std::uint64_t waited_ns() const noexcept { return 0; }
 };
 
 struct TuneProgress {
@@ -51,12 +53,16 @@ struct TuneProgress {
 };
 
 struct TuneOptions {
-  std::chrono::nanoseconds budget = std::chrono::seconds(30);  // of one spec
+  std::chrono::nanoseconds budget = std::chrono::seconds(30);  // of one spec; what the bench waited is not counted
   bool exhaustive = false;                                     // the whole space, whatever it costs
   bool again = false;                                          // measure also what is known
   bool audit = false;  // measure what won before, nothing else, and mark it where it no longer holds
   std::function<void(const TuneProgress&)> progress;
   const std::atomic<bool>* stop = nullptr;  // true: end between two measurements; what was measured is kept
+  std::string name;                         // label of the winner's programs
+  // Told of the winner before generate() answers it, so that its programs are where whoever runs it looks for them;
+  // a failure leaves what served before. The runtime sets it.
+  std::function<Status(const std::string& variant)> publish;
 };
 
 struct TuneOutcome {
@@ -66,9 +72,9 @@ struct TuneOutcome {
   std::string baseline;         // the plain variant, measured in the same rounds
   std::uint64_t baseline_wall_ns = 0;
   std::uint64_t baseline_device_ns = 0;
-  std::size_t space = 0;       // variants that fit
-  std::size_t candidates = 0;  // measured now
-  std::size_t known = 0;       // taken from records
+  std::size_t space = 0;              // variants that fit
+  std::size_t candidates = 0;         // measured now
+  std::size_t known = 0;              // taken from records
   std::vector<std::string> rejected;  // "variant: why"
   // Of an audit, which fills in the variant and its medians beside these and nothing else.
   std::uint64_t recorded_wall_ns = 0;  // when it won
@@ -83,6 +89,14 @@ struct MergedTuning {  // records
   std::size_t damaged = 0;  // left out
 };
 
+enum class TuningState : std::uint8_t {
+  invalid = 0,
+  fixed,    // there is nothing to choose from
+  untuned,  // there is, and no winner
+  tuned,
+  stale,  // the winner serves, and is to be measured again: it is slower than it was
+};
+
 // The measurements that a generator keeps, over all its devices.
 //
 // Thread-safety: every method from any thread. Ownership: the generator's.
@@ -95,6 +109,8 @@ class TuningStore {
 
   // The specs that have a winner on the device, in an order that stays.
   virtual std::vector<KernelSpec> tuned(const DeviceInfo& device) noexcept = 0;
+  // What other processes have kept since counts too.
+  virtual TuningState state(const KernelSpec& spec, const DeviceInfo& device) noexcept = 0;
   // All of them, as a text that merge() takes.
   virtual std::string exported() noexcept = 0;
   // Takes in what is newer than what is here. corrupt: the text is none of exported().

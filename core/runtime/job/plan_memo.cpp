@@ -3,6 +3,7 @@
 #define XXH_INLINE_ALL  // from the header alone: no library to bind at start
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -41,6 +42,13 @@ bool same(const KernelSpec& a, const KernelSpec& b) noexcept {
   return same_bytes<gemm_bytes>(std::get_if<GemmSpec>(&a), std::get_if<GemmSpec>(&b));
 }
 
+bool same_programs(const KeyedPlan& a, const KeyedPlan& b) {
+  const auto same_keys = [](const std::vector<ProgramKey>& these, const std::vector<ProgramKey>& those) {
+    return std::ranges::equal(these, those, {}, &ProgramKey::digest, &ProgramKey::digest);
+  };
+  return a.plan->variant == b.plan->variant && same_keys(a.prepare, b.prepare) && same_keys(a.passes, b.passes);
+}
+
 std::uint64_t with_device(std::uint64_t hash, const Device& device) noexcept {
   return hash ^ (reinterpret_cast<std::uintptr_t>(&device) * 0x9e3779b97f4a7c15u);  // 2^64 ÷ the golden ratio
 }
@@ -57,7 +65,7 @@ const KeyedPlan* PlanMemo::find(const KernelSpec& spec, const Device& device, st
   const auto hash = spec_hash(spec);
   if (!hash) return nullptr;
   const Entry* entry = table_.find(with_device(*hash, device), [&](const Entry& each) {
-    return each.device == &device && each.revision == revision && same(each.spec, spec);
+    return each.device == &device && each.revision.load(std::memory_order_acquire) == revision && same(each.spec, spec);
   });
   return entry == nullptr ? nullptr : &entry->plan;
 }
@@ -67,9 +75,18 @@ std::shared_ptr<const KeyedPlan> PlanMemo::keep(const KernelSpec& spec, const De
   const auto hash = spec_hash(spec);
   if (!hash) return std::make_shared<const KeyedPlan>(std::move(plan));
   const std::uint64_t hash_of_both = with_device(*hash, device);
-  const auto entry = std::make_shared<const Entry>(Entry{std::move(plan), &device, revision, hash_of_both, spec});
-  const std::shared_ptr<const KeyedPlan> kept(entry, &entry->plan);
   const std::lock_guard lock(mutex_);
+  const Entry* const known = table_.find(hash_of_both, [&](const Entry& each) {
+    return each.device == &device && same(each.spec, spec) && same_programs(each.plan, plan);
+  });
+  if (known != nullptr) {
+    if (known->revision.load(std::memory_order_relaxed) < revision) {
+      known->revision.store(revision, std::memory_order_release);
+    }
+    return {std::shared_ptr<const KeyedPlan>(), &known->plan};
+  }
+  const std::shared_ptr<const Entry> entry(new Entry{std::move(plan), &device, revision, hash_of_both, spec});
+  const std::shared_ptr<const KeyedPlan> kept(entry, &entry->plan);
   if (entries_.size() >= most_plans || find(spec, device, revision) != nullptr) return kept;
   entries_.push_back(entry);
   if (auto cells = table_.insert(*entry)) outgrown_.push_back(std::move(cells));

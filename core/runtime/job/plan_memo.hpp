@@ -12,6 +12,7 @@
 #include <kiln/kernel.hpp>
 #include <kiln/program.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -30,7 +31,8 @@ class PlanMemo {
  public:
   // nullptr: not remembered. `revision` is the generator's: a plan of another one is not answered.
   const KeyedPlan* find(const KernelSpec& spec, const Device& device, std::uint64_t revision) const noexcept;
-  // Remembers it, where there is room, and answers it either way for as long as the answer is held.
+  // Remembers it, where there is room, and answers it either way for as long as the answer is held. A plan that is as
+  // it was under another revision takes no more room.
   std::shared_ptr<const KeyedPlan> keep(const KernelSpec& spec, const Device& device, std::uint64_t revision,
                                         KeyedPlan plan);
 
@@ -38,8 +40,8 @@ class PlanMemo {
   struct alignas(64) Entry {
     KeyedPlan plan;  // in the entry's first line: what a finder goes on to
     const Device* device;
-    std::uint64_t revision;
-    std::uint64_t hash_of_both;  // spec and device
+    mutable std::atomic<std::uint64_t> revision;  // the newest that gave this plan
+    std::uint64_t hash_of_both;                   // spec and device
     KernelSpec spec;
 
     std::uint64_t hash() const noexcept { return hash_of_both; }

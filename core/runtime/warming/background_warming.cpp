@@ -24,14 +24,31 @@ bool memory_is_short(const MemoryReading& reading, bool before, const PressureRu
   return before && (stalled >= rules.stalled_low || used >= rules.used_low);
 }
 
-std::vector<KeptProgram> programs_to_warm(const CacheConfig& config, ProgramCache& cache, const Device& device) {
+bool TunedPrograms::supersede(const KeptProgram& program) const {
+  return shapes.contains({program.key.purpose.operation, program.key.purpose.shape}) &&
+         !winners.contains(program.key.digest);
+}
+
+std::vector<KeptProgram> kept_programs(ProgramCache& cache, const Device& device, std::size_t most,
+                                       const TunedPrograms& tuned) {
+  if (tuned.shapes.empty()) return cache.kept(device, most);
+  std::vector<KeptProgram> programs = cache.kept(device, std::numeric_limits<std::size_t>::max());
+  std::ranges::stable_partition(programs, [&](const KeptProgram& program) { return !tuned.supersede(program); });
+  if (programs.size() > most) programs.erase(programs.begin() + static_cast<std::ptrdiff_t>(most), programs.end());
+  return programs;
+}
+
+std::vector<KeptProgram> programs_to_warm(const CacheConfig& config, ProgramCache& cache, const Device& device,
+                                          const TunedPrograms& tuned) {
   // More than memory takes would only push one another out.
   const auto most =
       static_cast<std::size_t>(std::min<std::uint64_t>(config.max_programs, std::numeric_limits<std::size_t>::max()));
-  if (config.warm == "top") return cache.kept(device, std::min<std::size_t>(config.warm_top, most));
-  if (config.warm == "all") return cache.kept(device, most);
+  if (config.warm == "top") {
+    return kept_programs(cache, device, std::min<std::size_t>(config.warm_top, most), tuned);
+  }
+  if (config.warm == "all") return kept_programs(cache, device, most, tuned);
   if (config.warm != "labels") return {};
-  std::vector<KeptProgram> programs = cache.kept(device, std::numeric_limits<std::size_t>::max());
+  std::vector<KeptProgram> programs = kept_programs(cache, device, std::numeric_limits<std::size_t>::max(), tuned);
   std::erase_if(programs, [&](const KeptProgram& program) {
     return std::ranges::none_of(config.warm_labels,
                                 [&](const std::string& label) { return is_label_of(label, program.key.label); });
@@ -40,8 +57,14 @@ std::vector<KeptProgram> programs_to_warm(const CacheConfig& config, ProgramCach
   return programs;
 }
 
-BackgroundWarming::BackgroundWarming(const CacheConfig& config, Open open, ProgramCache& cache, WarmingRules rules)
-    : config_(config), open_(std::move(open)), cache_(cache), rules_(std::move(rules)), thread_([this] { work(); }) {}
+BackgroundWarming::BackgroundWarming(const CacheConfig& config, Open open, ProgramCache& cache, WarmingRules rules,
+                                     Tuned tuned)
+    : config_(config),
+      open_(std::move(open)),
+      cache_(cache),
+      rules_(std::move(rules)),
+      tuned_(std::move(tuned)),
+      thread_([this] { work(); }) {}
 
 BackgroundWarming::~BackgroundWarming() {
   {
@@ -76,7 +99,8 @@ void BackgroundWarming::warm(Device& device) {
     changed_.wait_for(lock, rules_.grace, [&] { return stop_ || jobs_ != 0 || job_ended_; });
   }
   if (!await_turn()) return;
-  const std::vector<KeptProgram> programs = programs_to_warm(config_, cache_, device);
+  const std::vector<KeptProgram> programs =
+      programs_to_warm(config_, cache_, device, tuned_ ? tuned_(device) : TunedPrograms());
   WarmingState before;  // by the devices that were warmed already
   {
     const std::lock_guard lock(mutex_);

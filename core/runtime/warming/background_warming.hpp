@@ -20,7 +20,10 @@
 #include <cstddef>
 #include <functional>
 #include <mutex>
+#include <set>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace kiln {
@@ -36,15 +39,31 @@ struct WarmingRules {
 // Whether what the system says leaves room for programs that nobody waits for: between the two bounds, as before.
 bool memory_is_short(const MemoryReading& reading, bool before, const PressureRules& rules);
 
-// The programs that [cache] warm means, of those that lie on disk for the device.
-std::vector<KeptProgram> programs_to_warm(const CacheConfig& config, ProgramCache& cache, const Device& device);
+// What tuning left on a device: shapes that have a winner, and the winners' programs.
+struct TunedPrograms {
+  std::set<std::pair<std::string, std::string>> shapes;  // operation and shape, as ProgramPurpose has them
+  std::set<Digest> winners;
+
+  // It is of such a shape, which another variant serves now.
+  bool supersede(const KeptProgram& program) const;
+};
+
+// At most so many of those that lie on disk for the device: those first that spare most, the superseded last.
+std::vector<KeptProgram> kept_programs(ProgramCache& cache, const Device& device, std::size_t most,
+                                       const TunedPrograms& tuned);
+
+// The programs that [cache] warm means, of those.
+std::vector<KeptProgram> programs_to_warm(const CacheConfig& config, ProgramCache& cache, const Device& device,
+                                          const TunedPrograms& tuned = {});
 
 class BackgroundWarming {
  public:
   // Answers the devices to warm, opened; called on the warming's thread.
   using Open = std::function<std::vector<std::shared_ptr<Device>>()>;
+  using Tuned = std::function<TunedPrograms(const Device&)>;  // likewise
 
-  BackgroundWarming(const CacheConfig& config, Open open, ProgramCache& cache, WarmingRules rules = {});
+  BackgroundWarming(const CacheConfig& config, Open open, ProgramCache& cache, WarmingRules rules = {},
+                    Tuned tuned = {});
   ~BackgroundWarming();
   BackgroundWarming(const BackgroundWarming&) = delete;
   BackgroundWarming& operator=(const BackgroundWarming&) = delete;
@@ -74,6 +93,7 @@ class BackgroundWarming {
   const Open open_;
   ProgramCache& cache_;
   const WarmingRules rules_;
+  const Tuned tuned_;
   std::atomic<bool> stop_{false};
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

@@ -3,8 +3,8 @@
 #include "interrupt.hpp"
 #include "report/human.hpp"
 #include "report/text_table.hpp"
+#include "runtime/tuning/bench_process.hpp"
 #include "session.hpp"
-#include "tune/bench_process.hpp"
 #include "verbs/finish.hpp"
 #include "verbs/job_request.hpp"
 #include "verbs/verbs.hpp"
@@ -103,6 +103,7 @@ TunedJob tune_job(const RunRequest& request, const std::string& device, Session&
   if (gemm != nullptr) setup.subject = *gemm;
   BenchProcess bench(PluginLoader::default_probe(), std::move(setup));
   TuneOptions how;
+  how.name = request.name;
   how.stop = &interrupted();
   how.exhaustive = options.tune.exhaustive;
   how.again = options.tune.again;
@@ -114,11 +115,6 @@ TunedJob tune_job(const RunRequest& request, const std::string& device, Session&
     return tuned;
   }
   tuned.outcome = std::move(*outcome);
-  // The winner's programs lie in the cache before anybody chooses it.
-  WarmRequest warm;
-  warm.jobs = {{request.name, request.spec}};
-  warm.device = device;
-  if (auto warmed = session.runtime().warm(warm); !warmed) tuned.status = std::move(warmed).error();
   return tuned;
 }
 

@@ -1,8 +1,8 @@
 // `kiln tune audit`: measures a sample of the winners again, and marks those that no longer hold.
 #include "interrupt.hpp"
 #include "report/human.hpp"
+#include "runtime/tuning/bench_process.hpp"
 #include "session.hpp"
-#include "tune/bench_process.hpp"
 #include "verbs/finish.hpp"
 #include "verbs/verbs.hpp"
 

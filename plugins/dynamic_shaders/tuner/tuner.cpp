@@ -20,10 +20,15 @@ constexpr double near_best = 1.15;
 constexpr double search_share = 0.7;                                     // of the time; the rest is for the rounds
 constexpr std::chrono::nanoseconds watchdog = std::chrono::seconds(20);  // of one measurement, its build included
 
+// Its times say how fast it is.
+bool usable(const TuningRecord& record) {
+  return (record.verdict == Verdict::measured || record.verdict == Verdict::winner) && !record.wall_ns.empty();
+}
+
 class Search {
  public:
   Search(const TuneTask& task, VariantBench& bench, const TuneOptions& options)
-      : task_(task), bench_(bench), options_(options), begun_(now_ns()) {
+      : task_(task), bench_(bench), options_(options), begun_(now_ns()), waited_before_ns_(bench.waited_ns()) {
     outcome_.space = task.candidates.size();
     outcome_.baseline = task.baseline;
   }
@@ -47,15 +52,15 @@ class Search {
     }
     if (stopped()) return unavailable("tuning was stopped; what was measured is kept");
     if (best_.empty()) return nothing_measured();
-    decide();
+    if (Status status = decide(); !status.ok()) return status;
     if (outcome_.variant.empty()) return unavailable("no variant could be measured again: " + std::string(best_));
     return outcome_;
   }
 
  private:
+  std::uint64_t worked_ns() const { return now_ns() - begun_ - (bench_.waited_ns() - waited_before_ns_); }
   double spent() const {
-    return static_cast<double>(now_ns() - begun_) /
-           static_cast<double>(std::max<std::int64_t>(options_.budget.count(), 1));
+    return static_cast<double>(worked_ns()) / static_cast<double>(std::max<std::int64_t>(options_.budget.count(), 1));
   }
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
 
@@ -85,10 +90,10 @@ class Search {
       record.device_ns.insert(record.device_ns.end(), samples->device_ns.begin(), samples->device_ns.end());
       return !record.wall_ns.empty();
     }
-    record.verdict = Verdict::rejected;
+    // What failed for another reason than its own may do well next time, and is not kept.
+    record.verdict = tells_of_variant(samples.error().code) ? Verdict::rejected : Verdict::invalid;
     record.why = samples.error().text();
     outcome_.rejected.push_back(record.variant + ": " + record.why);
-    failed_elsewhere_ = !tells_of_variant(samples.error().code);
     return false;
   }
 
@@ -101,8 +106,7 @@ class Search {
       const bool hopeless = !options_.exhaustive && best_ns_ != 0 && record.wall_ns.front() > 2 * best_ns_;
       if (!hopeless) measure(record, more_runs);
     }
-    // What failed for another reason may do well next time.
-    if (task_.keep && !(record.verdict == Verdict::rejected && failed_elsewhere_)) task_.keep(record);
+    if (task_.keep && record.verdict != Verdict::invalid) task_.keep(record);
     admit(std::move(record));
   }
 
@@ -121,7 +125,7 @@ class Search {
   void admit(TuningRecord record) {
     records_.push_back(std::move(record));
     const TuningRecord& last = records_.back();
-    if (last.verdict == Verdict::rejected || last.wall_ns.empty()) return;
+    if (!usable(last)) return;
     const std::uint64_t median = interval_of(last.wall_ns).median;
     if (best_ns_ != 0 && median >= best_ns_) return;
     best_ns_ = median;
@@ -131,7 +135,7 @@ class Search {
   void tell(std::size_t planned) {
     if (!options_.progress) return;
     const std::size_t done = outcome_.candidates + outcome_.known;
-    const std::uint64_t so_far = now_ns() - begun_;
+    const std::uint64_t so_far = worked_ns();
     const auto whole = static_cast<std::uint64_t>(options_.budget.count());
     const std::uint64_t by_count = done == 0 ? whole : so_far / done * (planned > done ? planned - done : 0);
     options_.progress({done, planned, best_, best_ns_, std::min(by_count, whole > so_far ? whole - so_far : 0)});
@@ -146,7 +150,7 @@ class Search {
   std::vector<std::string> finalists() {
     std::vector<std::pair<std::uint64_t, std::string>> near;
     for (const TuningRecord& record : records_) {
-      if (record.verdict == Verdict::rejected || record.wall_ns.empty()) continue;
+      if (!usable(record)) continue;
       const std::uint64_t median = interval_of(record.wall_ns).median;
       if (static_cast<double>(median) <= near_best * static_cast<double>(best_ns_))
         near.emplace_back(median, record.variant);
@@ -156,57 +160,65 @@ class Search {
     std::vector<std::string> names;
     for (auto& [median, name] : near) names.push_back(std::move(name));
     const TuningRecord* incumbent = find(task_.incumbent);
-    const bool runs = incumbent != nullptr && incumbent->verdict != Verdict::rejected;
+    const bool runs = incumbent != nullptr && usable(*incumbent);
     if (runs && std::find(names.begin(), names.end(), task_.incumbent) == names.end()) names.push_back(task_.incumbent);
     return names;
   }
 
-  void decide() {
+  // Not ok: the winner could not be published, and is none.
+  Status decide() {
     std::vector<TuningRecord> last;
     for (const std::string& name : finalists()) last.push_back(new_record(name));
     const TuningRecord* plain = find(task_.baseline);
     TuningRecord baseline = new_record(task_.baseline);
-    const bool has_baseline = plain != nullptr && plain->verdict != Verdict::rejected;
+    const bool has_baseline = plain != nullptr && usable(*plain);
     for (std::size_t round = 0; round < rounds && !stopped(); ++round) {
       for (std::size_t turn = 0; turn < last.size(); ++turn) {
         TuningRecord& record = last[(turn + round) % last.size()];
-        if (record.verdict != Verdict::rejected) measure(record, runs_of_a_round);
+        if (round == 0 || usable(record)) measure(record, runs_of_a_round);
       }
-      if (has_baseline && round < baseline_rounds && baseline.verdict != Verdict::rejected) measure(baseline, 1);
+      if (has_baseline && round < baseline_rounds && (round == 0 || usable(baseline))) measure(baseline, 1);
     }
+    if (stopped()) return unavailable("tuning was stopped; what was measured is kept");
     const TuningRecord* best = nullptr;
     const TuningRecord* incumbent = nullptr;
     for (const TuningRecord& record : last) {
-      if (record.verdict == Verdict::rejected || record.wall_ns.empty()) continue;
+      if (!usable(record)) continue;
       if (record.variant == task_.incumbent) incumbent = &record;
       if (best == nullptr || interval_of(record.wall_ns).median < interval_of(best->wall_ns).median) best = &record;
     }
-    if (best == nullptr) return;
+    if (best == nullptr) return {};
     if (incumbent != nullptr && interval_of(incumbent->wall_ns).overlaps(interval_of(best->wall_ns))) best = incumbent;
     outcome_.variant = best->variant;
     outcome_.wall_ns = interval_of(best->wall_ns).median;
     outcome_.device_ns = interval_of(best->device_ns).median;
-    const TuningRecord& measured = baseline.wall_ns.empty() && has_baseline ? *plain : baseline;
-    if (!measured.wall_ns.empty()) {
+    const TuningRecord& measured = !usable(baseline) && has_baseline ? *plain : baseline;
+    if (usable(measured)) {
       outcome_.baseline_wall_ns = interval_of(measured.wall_ns).median;
       outcome_.baseline_device_ns = interval_of(measured.device_ns).median;
     }
-    if (!task_.keep) return;
+    if (options_.publish) {
+      if (Status status = options_.publish(outcome_.variant); !status.ok()) {
+        return status.within("the winner " + outcome_.variant + " does not serve: its programs cannot be stored");
+      }
+    }
+    if (!task_.keep) return {};
     for (TuningRecord& record : last) {
       if (record.variant == outcome_.variant) record.verdict = Verdict::winner;
-      task_.keep(record);
+      if (record.verdict != Verdict::invalid) task_.keep(record);
     }
+    return {};
   }
 
   const TuneTask& task_;
   VariantBench& bench_;
   const TuneOptions& options_;
   const std::uint64_t begun_;
+  const std::uint64_t waited_before_ns_;  // by the bench, for others than us
   TuneOutcome outcome_;
   std::vector<TuningRecord> records_;
   std::string best_;
   std::uint64_t best_ns_ = 0;
-  bool failed_elsewhere_ = false;  // the last failed measurement says nothing of its variant
 };
 
 }  // namespace

@@ -21,6 +21,14 @@ Status failed(const std::string& doing, const std::filesystem::path& file) {
   return io_error("tuning database: " + doing + " " + file.string() + ": " + std::strerror(errno));
 }
 
+// What tells one content of the file from the next: each is a file of its own. Empty: there is none.
+std::string version_of(const std::filesystem::path& file) {
+  struct stat facts {};
+  if (lstat(file.c_str(), &facts) != 0) return {};
+  return std::to_string(facts.st_ino) + " " + std::to_string(facts.st_size) + " " +
+         std::to_string(facts.st_mtim.tv_sec) + " " + std::to_string(facts.st_mtim.tv_nsec);
+}
+
 // The file's text; empty where there is none that a record could be in.
 std::string text_of(const std::filesystem::path& file) {
   const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -76,7 +84,22 @@ void TuningDatabase::take(std::string_view text) {
 void TuningDatabase::read() {
   if (read_ || file_.empty()) return;
   read_ = true;
+  take_file();
+}
+
+void TuningDatabase::take_file() {
+  version_ = version_of(file_);  // before its text: what comes between the two is taken in the next time
+  damaged_ = 0;
   take(text_of(file_));
+}
+
+bool TuningDatabase::refresh() {
+  const std::lock_guard lock(mutex_);
+  if (file_.empty()) return false;
+  if (read_ && version_of(file_) == version_) return false;
+  read_ = true;
+  take_file();
+  return true;
 }
 
 void TuningDatabase::replace(const TuningRecord& record) {
@@ -213,13 +236,15 @@ Status TuningDatabase::put(const std::vector<TuningRecord>& records) {
     if (!turn || flock(turn.get(), LOCK_EX) != 0) {
       status = failed("locking", beside);
     } else {
-      damaged_ = 0;
-      take(text_of(file_));  // what other processes have added since
+      take_file();  // what other processes have added since
     }
   }
   for (const TuningRecord& record : records) replace(record);
   prune();
-  if (status.ok() && !file_.empty()) status = write();
+  if (status.ok() && !file_.empty()) {
+    status = write();
+    if (status.ok()) version_ = version_of(file_);  // nobody else writes before the lock is gone
+  }
   return status;
 }
 

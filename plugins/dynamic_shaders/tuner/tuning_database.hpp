@@ -9,8 +9,8 @@
 #pragma once
 
 #include <kiln/device.hpp>
-#include <kiln/tuning.hpp>
 #include <kiln/kernel.hpp>
+#include <kiln/tuning.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -62,6 +62,8 @@ class TuningDatabase {
   std::vector<TuningRecord> winners(std::string_view device);
   bool has_winners() const noexcept { return has_winners_.load(std::memory_order_relaxed); }  // of what was read so far
   std::size_t damaged();
+  // Takes in what other processes wrote since the file was read. true: it had changed.
+  bool refresh();
 
   // Replaces what it has of the same device, spec and variant, in memory and in the file. A record that says winner
   // makes the winner before it `measured`. io: the file could not be written; unavailable: it is only
@@ -78,6 +80,7 @@ class TuningDatabase {
   using Key = std::pair<std::string, std::string>;  // device, spec
   void read();                                      // REQUIRES: mutex_ held
   void take(std::string_view text);
+  void take_file();
   void replace(const TuningRecord& record);
   void prune();
   std::string whole_text() const;
@@ -87,6 +90,7 @@ class TuningDatabase {
   const bool read_only_;
   std::mutex mutex_;
   bool read_ = false;
+  std::string version_;  // of the file, when it was read or written last
   std::size_t damaged_ = 0;
   std::atomic<bool> has_winners_{false};
   std::map<Key, std::vector<TuningRecord>> records_;

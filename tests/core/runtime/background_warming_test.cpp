@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <latch>
 #include <thread>
@@ -113,6 +114,38 @@ TEST_CASE("runtime::background_warming: top, labels, and never more than memory 
   REQUIRE(done(*warming));
   CHECK(warming->state().done == expected);
   CHECK(place.device->dispatched_nothing == static_cast<int>(expected));
+}
+
+TEST_CASE("runtime::background_warming: what a tuned winner has superseded comes last", "[runtime][warm]") {
+  Behind place(0);
+  const auto keep = [&](const std::string& text, const std::string& shape) {
+    ProgramKey key = key_for(text, *place.device);
+    key.purpose = {"conv2d", shape, text};
+    REQUIRE(place.cache->get_or_build(key, source_of(text), *place.device));
+    return key.digest;
+  };
+  keep("plain", "tuned shape");
+  const Digest winner = keep("winner", "tuned shape");
+  keep("other", "another shape");
+  place.cache.reset();  // what is noted of them is written
+  place.cache = place.open();
+  TunedPrograms tuned;
+  tuned.shapes.insert({"conv2d", "tuned shape"});
+  tuned.winners.insert(winner);
+  const auto variants = [&](const std::vector<KeptProgram>& programs) {
+    std::vector<std::string> names;
+    for (const KeptProgram& program : programs) names.push_back(program.key.purpose.variant);
+    return names;
+  };
+  const auto all = variants(programs_to_warm(place.config, *place.cache, *place.device, tuned));
+  REQUIRE(all.size() == 3);
+  CHECK(all.back() == "plain");
+  place.config.warm = "top";
+  place.config.warm_top = 2;
+  const auto top = variants(programs_to_warm(place.config, *place.cache, *place.device, tuned));
+  REQUIRE(top.size() == 2);
+  CHECK(std::ranges::find(top, "plain") == top.end());
+  CHECK(programs_to_warm(place.config, *place.cache, *place.device).size() == 2);
 }
 
 TEST_CASE("runtime::background_warming: it waits for the first job as long as that takes", "[runtime][warm]") {

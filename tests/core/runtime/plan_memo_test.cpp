@@ -41,6 +41,23 @@ TEST_CASE("runtime::PlanMemo: spec, device and revision each tell plans apart", 
   CHECK(memo.find(GemmSpec{}, device, 1) == nullptr);
 }
 
+TEST_CASE("runtime::PlanMemo: a plan that another revision gives as well takes no room, and answers for the newest",
+          "[runtime][memo]") {
+  PlanMemo memo;
+  const test::SyntheticDevice device;
+  const auto first = memo.keep(layer(8), device, 1, plan_named("eight"));
+  for (std::uint64_t revision = 2; revision <= 5000; ++revision) {
+    CHECK(memo.keep(layer(8), device, revision, plan_named("eight")).get() == first.get());
+  }
+  CHECK(memo.find(layer(8), device, 5000) == first.get());
+  CHECK(memo.keep(layer(8), device, 3, plan_named("eight")).get() == first.get());  // of who was late
+  CHECK(memo.find(layer(8), device, 5000) == first.get());
+  memo.keep(layer(8), device, 5001, plan_named("other"));
+  CHECK(memo.find(layer(8), device, 5001)->plan->variant == "other");
+  memo.keep(layer(9), device, 5001, plan_named("nine"));  // there is room
+  CHECK(memo.find(layer(9), device, 5001) != nullptr);
+}
+
 TEST_CASE("runtime::PlanMemo: every field of a spec reaches its hash", "[runtime][memo]") {
   const Conv2dSpec base = layer(8);
   const auto hash = spec_hash(base);

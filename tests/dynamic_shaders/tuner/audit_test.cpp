@@ -3,7 +3,9 @@
 
 #include <kiln/program.hpp>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
@@ -22,6 +24,7 @@ class SaidBench final : public VariantBench {
     if (!failure.ok()) return failure;
     VariantSamples samples;
     for (std::uint32_t run = 0; run < runs; ++run) samples.wall_ns.push_back(wall_ns + run);
+    samples.device_ns = samples.wall_ns;
     return samples;
   }
   std::uint64_t wall_ns = 0;
@@ -166,8 +169,44 @@ TEST_CASE("dynamic_shaders::audit: a winner that runs slowly again and again bec
   for (int i = 0; i < 20; ++i) generator.record(f.spec, f.device, "direct/plain", slow);
   CHECK(f.kept().empty());  // a first run is no measure
   slow.first_run = false;
+  slow.contended = true;
+  for (int i = 0; i < 20; ++i) generator.record(f.spec, f.device, "direct/plain", slow);
+  CHECK(f.kept().empty());  // nor is one beside other work
+  slow.contended = false;
+  slow.batch = 3;
+  for (int i = 0; i < 20; ++i) generator.record(f.spec, f.device, "direct/plain", slow);
+  CHECK(f.kept().empty());  // nor the time of three jobs
+  slow.batch = 1;
+  CHECK(generator.tuning()->state(f.spec, f.device) == TuningState::tuned);
   for (int i = 0; i < 8; ++i) generator.record(f.spec, f.device, "direct/plain", slow);
   CHECK_THAT(f.kept(), Catch::Contains("8 runs in a row took 2000000 ns"));
+  CHECK(generator.tuning()->state(f.spec, f.device) == TuningState::stale);
+  CHECK(generator.generate(f.spec, f.device, Dialect::glsl)->variant == "direct/plain");  // it goes on serving
+
+  // Tuned again, it is measured anew, and the mark is gone.
+  f.bench.wall_ns = 2'000'000;
+  TuneOptions options;
+  options.budget = std::chrono::milliseconds(1);
+  REQUIRE(generator.tune(f.spec, f.device, Dialect::glsl, f.bench, options).has_value());
+  CHECK(std::ranges::count(f.bench.asked, "direct/plain") >= 1);
+  CHECK(generator.tuning()->state(f.spec, f.device) == TuningState::tuned);
+}
+
+TEST_CASE("dynamic_shaders::state: untuned, tuned by another process, and what has nothing to choose from") {
+  Fixture f;
+  Generator generator(f.folder);
+  CHECK(generator.tuning()->state(f.spec, f.device) == TuningState::untuned);
+  CHECK(generator.tuning()->state(UserKernelSpec{}, f.device) == TuningState::fixed);
+  UserKernelSpec open;
+  open.parameters.push_back({"TILE", {"8", "16"}});
+  CHECK(generator.tuning()->state(open, f.device) == TuningState::untuned);
+  const std::uint64_t revision = generator.revision();
+  f.remember_winner();  // by a database of its own, as another process would
+  CHECK(generator.tuning()->state(f.spec, f.device) == TuningState::tuned);
+  CHECK(generator.revision() > revision);  // what was planned before is planned again
+  const std::uint64_t known = generator.revision();
+  CHECK(generator.tuning()->state(f.spec, f.device) == TuningState::tuned);
+  CHECK(generator.revision() == known);
 }
 
 }  // namespace kiln::dynamic_shaders

@@ -1,9 +1,16 @@
 #include "dynamic_shaders/tuner/tuner.hpp"
 
+#include <kiln/clock.hpp>
+
 #include <catch2/catch.hpp>
+
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "dynamic_shaders/tuner/nearest.hpp"
 
@@ -19,6 +26,7 @@ class SyntheticBench final : public VariantBench {
                                  std::chrono::nanoseconds) noexcept override {
     total_runs += runs;
     const std::string name(variant);
+    if (on_measure) on_measure(name);
     if (const auto failure = failures.find(name); failure != failures.end()) return failure->second;
     VariantSamples samples;
     for (std::uint32_t run = 0; run < runs; ++run) {
@@ -30,8 +38,12 @@ class SyntheticBench final : public VariantBench {
     return samples;
   }
 
+  std::uint64_t waited_ns() const noexcept override { return waited; }
+
   std::map<std::string, double> times;
   std::map<std::string, Status> failures;
+  std::function<void(const std::string&)> on_measure;
+  std::uint64_t waited = 0;
   std::uint32_t total_runs = 0;
 
  private:
@@ -168,6 +180,87 @@ TEST_CASE("tuner: a run that was ended goes on where it was") {
   const auto again = tune(task, bench, options);
   REQUIRE(again.has_value());
   CHECK(again->known == 0);
+}
+
+TEST_CASE("tuner: a winner is published before it is kept, and is none where that fails") {
+  SyntheticBench bench;
+  TuneTask task = task_on(bench);
+  std::vector<std::string> order;
+  task.keep = [&](const TuningRecord& record) {
+    if (record.verdict == Verdict::winner) order.push_back("kept " + record.variant);
+  };
+  TuneOptions options;
+  options.publish = [&](const std::string& variant) {
+    order.push_back("published " + variant);
+    return ok_status();
+  };
+  const auto outcome = tune(task, bench, options);
+  REQUIRE(outcome.has_value());
+  CHECK(order == std::vector<std::string>{"published " + outcome->variant, "kept " + outcome->variant});
+
+  order.clear();
+  options.publish = [&](const std::string&) { return io_error("the disk is full"); };
+  const auto failed = tune(task, bench, options);
+  REQUIRE_FALSE(failed.has_value());
+  CHECK(failed.error().code == StatusCode::io);
+  CHECK_THAT(failed.error().message, Catch::Contains("the disk is full") && Catch::Contains(outcome->variant));
+  CHECK(order.empty());
+}
+
+TEST_CASE("tuner: what the bench waits for others is no part of the time given") {
+  const auto candidates_where = [](bool waits) {
+    SyntheticBench bench;
+    TuneTask task = task_on(bench);
+    bench.on_measure = [&](const std::string&) {
+      const std::uint64_t begun = now_ns();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      if (waits) bench.waited += now_ns() - begun;
+    };
+    TuneOptions options;
+    options.budget = std::chrono::milliseconds(50);
+    return tune(task, bench, options)->candidates;
+  };
+  CHECK(candidates_where(false) <= 8);
+  CHECK(candidates_where(true) >= 16);
+}
+
+TEST_CASE("tuner: a bench that fails by itself in the last rounds costs no variant its record, and chooses nothing") {
+  SyntheticBench bench;
+  TuneTask task = task_on(bench);
+  std::map<std::string, Verdict> kept;
+  task.keep = [&](const TuningRecord& record) { kept[record.variant] = record.verdict; };
+  const auto first = tune(task, bench, {});
+  REQUIRE(first.has_value());
+  for (const auto& [variant, verdict] : kept) task.known.push_back(task.form), task.known.back().variant = variant;
+  for (TuningRecord& record : task.known) {
+    record.verdict = Verdict::measured;
+    record.wall_ns = {static_cast<std::uint64_t>(bench.times[record.variant])};
+    record.device_ns = record.wall_ns;
+  }
+  kept.clear();
+  for (const auto& [variant, time] : bench.times) bench.failures[variant] = unavailable("no device any more");
+  const auto outcome = tune(task, bench, {});
+  REQUIRE_FALSE(outcome.has_value());
+  CHECK(outcome.error().code == StatusCode::unavailable);
+  CHECK(kept.empty());
+}
+
+TEST_CASE("tuner: a stop in the last rounds chooses nothing") {
+  SyntheticBench bench;
+  TuneTask task = task_on(bench);
+  std::atomic<bool> stop{false};
+  std::map<std::string, int> asked;
+  bench.on_measure = [&](const std::string& variant) {
+    if (++asked[variant] == 4) stop = true;  // two looks, then the second round
+  };
+  bool won = false;
+  task.keep = [&](const TuningRecord& record) { won = won || record.verdict == Verdict::winner; };
+  TuneOptions options;
+  options.stop = &stop;
+  const auto outcome = tune(task, bench, options);
+  REQUIRE(stop);
+  REQUIRE_FALSE(outcome.has_value());
+  CHECK_FALSE(won);
 }
 
 TEST_CASE("tuner: where nothing can be measured it says why") {

@@ -1,10 +1,10 @@
-#include "tune/bench_protocol.hpp"
+#include "runtime/tuning/bench_protocol.hpp"
 
 #include "base/json.hpp"
 
 #include <array>
 
-namespace kiln::host {
+namespace kiln {
 namespace {
 
 constexpr std::array numbers = {
@@ -57,7 +57,8 @@ GemmSpec gemm_of(const Json& json) {
 
 constexpr StatusCode codes[] = {StatusCode::invalid_argument, StatusCode::not_found,   StatusCode::unsupported,
                                 StatusCode::unavailable,      StatusCode::corrupt,     StatusCode::io,
-                                StatusCode::timeout,          StatusCode::device_lost, StatusCode::internal};
+                                StatusCode::timeout,          StatusCode::device_lost, StatusCode::cancelled,
+                                StatusCode::internal};
 
 }  // namespace
 
@@ -137,4 +138,4 @@ Result<VariantSamples> answer_of(std::string_view line) {
   }
 }
 
-}  // namespace kiln::host
+}  // namespace kiln

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <variant>
 
-namespace kiln::host {
+namespace kiln {
 
 struct BenchSetup {
   ConfigSources sources;  // of the parent: the child reads the same configuration
@@ -29,4 +29,4 @@ std::string to_line(const Result<VariantSamples>& answer);
 // internal: the line is none of ours.
 Result<VariantSamples> answer_of(std::string_view line);
 
-}  // namespace kiln::host
+}  // namespace kiln

@@ -1,4 +1,4 @@
-#include "tune/bench_process.hpp"
+#include "runtime/tuning/bench_process.hpp"
 
 #include <kiln/clock.hpp>
 
@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace kiln::host {
+namespace kiln {
 namespace {
 
 constexpr std::size_t most_line_bytes = std::size_t{1} << 20;
@@ -31,6 +32,32 @@ struct SpawnFiles {
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
   }
+};
+
+// A child that is gone is an error of the write, and no signal that ends whoever embeds Kiln.
+class WithoutSigpipe {
+ public:
+  WithoutSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigemptyset(&pending);
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  WithoutSigpipe(const WithoutSigpipe&) = delete;
+  WithoutSigpipe& operator=(const WithoutSigpipe&) = delete;
+  ~WithoutSigpipe() {
+    const timespec at_once{};
+    while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t pipe_, before_;
+  bool was_pending_ = false;
 };
 
 int spawn(pid_t& pid, const std::string& program, int input, int output) {
@@ -65,7 +92,10 @@ std::string end_of(int status) {
 
 }  // namespace
 
-BenchProcess::~BenchProcess() { stop(); }
+BenchProcess::BenchProcess(std::filesystem::path probe, BenchSetup setup)
+    : probe_(std::move(probe)), setup_(std::move(setup)), pauses_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+BenchProcess::~BenchProcess() { (void)stop(); }
 
 Status BenchProcess::start() {
   int in[2], out[2];
@@ -76,14 +106,46 @@ Status BenchProcess::start() {
   from_child_ = UniqueFd(out[0]);
   const UniqueFd child_output(out[1]);
   heard_.clear();
-  if (const int error = spawn(pid_, probe_.string(), child_input.get(), child_output.get()); error != 0) {
-    pid_ = -1;
+  owed_ = 0;
+  pid_t pid = -1;
+  if (const int error = spawn(pid, probe_.string(), child_input.get(), child_output.get()); error != 0) {
     return unavailable("bench: " + probe_.string() + " cannot be started: " + std::strerror(error));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    pid_ = pid;
+    if (paused_) kill(-pid_, SIGSTOP);
   }
   return say(to_line(setup_));
 }
 
+void BenchProcess::pause() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    paused_ = true;
+    if (pid_ > 0) kill(-pid_, SIGSTOP);
+  }
+  const std::uint64_t one = 1;
+  // Full only where nobody listened to as many as it holds: the next to listen hears of it all the same.
+  if (write(pauses_.get(), &one, sizeof one) < 0) return;
+}
+
+void BenchProcess::resume() noexcept {
+  std::uint64_t pauses = 0;
+  // Empty: there was no pause since the last time.
+  if (read(pauses_.get(), &pauses, sizeof pauses) < 0) pauses = 0;
+  const std::lock_guard lock(mutex_);
+  paused_ = false;
+  if (pid_ > 0) kill(-pid_, SIGCONT);
+}
+
+bool BenchProcess::paused() {
+  const std::lock_guard lock(mutex_);
+  return paused_;
+}
+
 Status BenchProcess::say(const std::string& line) {
+  const WithoutSigpipe scope;
   for (std::size_t sent = 0; sent < line.size();) {
     const ssize_t count = write(to_child_.get(), line.data() + sent, line.size() - sent);
     if (count < 0 && errno == EINTR) continue;
@@ -101,10 +163,12 @@ Result<std::string> BenchProcess::hear(Deadline deadline) {
       return line;
     }
     if (heard_.size() > most_line_bytes) return internal_error("bench: the child talks without end");
+    if (paused()) return cancelled("bench: paused");
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()).count();
     if (deadline.passed()) return timed_out("bench: no answer in time");
-    pollfd waited{from_child_.get(), POLLIN, 0};
-    if (poll(&waited, 1, static_cast<int>(std::clamp<std::int64_t>(left + 1, 1, 1000))) <= 0) continue;
+    pollfd waited[] = {{from_child_.get(), POLLIN, 0}, {pauses_.get(), POLLIN, 0}};
+    if (poll(waited, 2, static_cast<int>(std::clamp<std::int64_t>(left + 1, 1, 1000))) <= 0) continue;
+    if (waited[0].revents == 0) continue;
     char bytes[4096];
     const ssize_t count = read(from_child_.get(), bytes, sizeof bytes);
     if (count < 0 && errno == EINTR) continue;
@@ -114,24 +178,30 @@ Result<std::string> BenchProcess::hear(Deadline deadline) {
 }
 
 std::string BenchProcess::stop() {
-  if (pid_ < 0) return "not started";
+  pid_t pid = -1;
+  bool stands = false;
+  {
+    const std::lock_guard lock(mutex_);
+    std::swap(pid, pid_);
+    stands = paused_;
+  }
+  if (pid < 0) return "not started";
   to_child_ = UniqueFd();
   from_child_ = UniqueFd();
   int status = 0;
   pid_t answer = 0;
-  // A child that has closed its output is about to end by itself; one that hangs is not.
-  for (int look = 0; look < 20 && answer == 0; ++look) {
-    answer = waitpid(pid_, &status, WNOHANG);
+  // A child that has closed its output is about to end by itself; one that hangs, or stands still, is not.
+  for (int look = 0; look < 20 && answer == 0 && !stands; ++look) {
+    answer = waitpid(pid, &status, WNOHANG);
     if (answer == 0) usleep(5000);
   }
-  const std::string how = answer == pid_ ? end_of(status) : "was ended";
-  kill(-pid_, SIGKILL);
-  if (answer != pid_) {
-    kill(pid_, SIGKILL);
-    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  const std::string how = answer == pid ? end_of(status) : "was ended";
+  kill(-pid, SIGKILL);
+  if (answer != pid) {
+    kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
   }
-  pid_ = -1;
   return how;
 }
 
@@ -140,11 +210,22 @@ Result<VariantSamples> BenchProcess::measure(std::string_view variant, std::uint
   if (pid_ < 0) {
     if (Status status = start(); !status.ok()) return status;
   }
-  const Deadline deadline = Deadline::after(limit);
-  Status said = say(std::string(variant) + "\t" + std::to_string(runs) + "\n");
-  auto line = said.ok() ? hear(deadline) : Result<std::string>(device_lost(said.message));
+  // What a pause broke off ends before anything else is asked, and is nobody's: part of its time the child stood still.
+  Result<std::string> line = std::string();
+  for (const Deadline deadline = Deadline::after(limit); owed_ > 0;) {
+    line = hear(deadline);
+    if (!line) break;
+    --owed_;
+  }
+  if (line) {
+    const Status said = say(std::string(variant) + "\t" + std::to_string(runs) + "\n");
+    if (said.ok()) ++owed_;
+    line = said.ok() ? hear(Deadline::after(limit)) : Result<std::string>(device_lost(said.message));
+    if (line) --owed_;
+  }
   if (line) return answer_of(*line);
   Status failure = std::move(line).error();
+  if (failure.code == StatusCode::cancelled) return failure;
   const std::string how = stop();
   if (failure.code == StatusCode::device_lost) failure.message = "bench: the process " + how;
   if (failure.code == StatusCode::timeout) {
@@ -154,4 +235,4 @@ Result<VariantSamples> BenchProcess::measure(std::string_view variant, std::uint
   return failure;
 }
 
-}  // namespace kiln::host
+}  // namespace kiln

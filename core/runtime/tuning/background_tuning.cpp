@@ -1,0 +1,232 @@
+#include "runtime/tuning/background_tuning.hpp"
+
+#include "runtime/warming/background_warming.hpp"
+
+#include <kiln/clock.hpp>
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace kiln {
+namespace {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+constexpr std::chrono::milliseconds longest_wait{10'000};  // between two looks, whatever is waited for
+
+std::string in_words(const RanShape& shape, const TuneOutcome& outcome) {
+  return canonical_text(shape.spec) + " on " + shape.device + ": tuned, " + outcome.variant + " takes " +
+         std::to_string(outcome.wall_ns / 1000) + " us; " + std::to_string(outcome.candidates) + " variants measured";
+}
+
+}  // namespace
+
+// Measures where nothing else runs, again where a job came meanwhile.
+class BackgroundTuning::PacedBench final : public VariantBench {
+ public:
+  PacedBench(BackgroundTuning& owner, PausableBench& bench) : owner_(owner), bench_(bench) {}
+
+  Result<VariantSamples> measure(std::string_view variant, std::uint32_t runs,
+                                 std::chrono::nanoseconds limit) noexcept override {
+    for (;;) {
+      const std::uint64_t asked = now_ns();
+      if (!owner_.begin(&bench_)) return cancelled("tuning was ended");
+      const std::uint64_t begun = now_ns();
+      waited_ns_ += begun - asked;
+      auto samples = bench_.measure(variant, runs, limit);
+      const bool broken_off = owner_.end();
+      if (owner_.stop_) return cancelled("tuning was ended");
+      if (!broken_off) return samples;
+      waited_ns_ += now_ns() - begun;
+    }
+  }
+  std::uint64_t waited_ns() const noexcept override { return waited_ns_; }
+
+ private:
+  BackgroundTuning& owner_;
+  PausableBench& bench_;
+  std::uint64_t waited_ns_ = 0;
+};
+
+BackgroundTuning::BackgroundTuning(Means means, TuningRules rules, Log log)
+    : means_(std::move(means)),
+      rules_(std::move(rules)),
+      log_(log),
+      born_(std::chrono::steady_clock::now()),
+      reviewed_(born_),
+      last_job_(born_),
+      thread_([this] { work(); }) {}
+
+BackgroundTuning::~BackgroundTuning() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    if (bench_ != nullptr) bench_->pause();
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void BackgroundTuning::ran(const std::string& device, const KernelSpec& spec, const std::string& name,
+                           std::uint64_t wall_ns) {
+  shapes_.ran(device, spec, name, wall_ns);
+}
+
+BackgroundTuningState BackgroundTuning::state() const {
+  const std::size_t waiting = shapes_.waiting();
+  const std::lock_guard lock(mutex_);
+  BackgroundTuningState state = state_;
+  state.asked = true;
+  state.waiting = waiting;
+  state.spent_ns = static_cast<std::uint64_t>(spent_.count());
+  return state;
+}
+
+void BackgroundTuning::work() {
+  try {
+    while (!stop_) {
+      const auto shape = shapes_.next();
+      if (!shape) {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, rules_.quiet, [&] { return stop_.load(); });
+        const TimePoint now = std::chrono::steady_clock::now();
+        if (now - reviewed_ < rules_.between) continue;
+        reviewed_ = now;
+        shapes_.wait_again();
+        continue;
+      }
+      if (!begin(nullptr)) return;  // what was kept is read from a file
+      const bool mine = take_turn();
+      const TuningState state = mine ? means_.state(*shape) : TuningState::invalid;
+      (void)end();
+      if (!mine) {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, rules_.patience, [&] { return stop_.load(); });
+      } else if (state == TuningState::untuned || state == TuningState::stale) {
+        tune(*shape);
+      } else if (state == TuningState::fixed) {
+        shapes_.give_up(*shape);
+      } else {
+        shapes_.settle(*shape);  // tuned; or its device is away
+      }
+      turn_ = UniqueFd();
+    }
+  } catch (const std::exception&) {  // out of memory: tuning is what can be done without
+  }
+}
+
+void BackgroundTuning::tune(const RanShape& shape) {
+  const std::unique_ptr<PausableBench> bench = means_.bench(shape);
+  PacedBench paced(*this, *bench);
+  TuneOptions options;
+  options.budget = rules_.budget;
+  options.stop = &stop_;
+  options.name = shape.name;
+  const auto outcome = means_.tune(shape, paced, options);
+  if (outcome) {
+    shapes_.settle(shape);
+    log_.write(LogLevel::info, "tuning", in_words(shape, *outcome));
+    const std::lock_guard lock(mutex_);
+    ++state_.tuned;
+  } else if (!stop_) {
+    shapes_.give_up(shape);
+    log_.write(LogLevel::info, "tuning",
+               canonical_text(shape.spec) + " on " + shape.device + " stays as it is: " + outcome.error().message);
+    const std::lock_guard lock(mutex_);
+    ++state_.failed;
+  }
+}
+
+Status BackgroundTuning::when_idle(const std::function<Status()>& work) {
+  if (!begin(nullptr)) return cancelled("tuning was ended");
+  Status status = work();
+  (void)end();
+  return status;
+}
+
+bool BackgroundTuning::take_turn() {
+  if (means_.turn_file.empty()) return true;
+  turn_ = UniqueFd(open(means_.turn_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (turn_ && flock(turn_.get(), LOCK_EX | LOCK_NB) == 0) return true;
+  turn_ = UniqueFd();
+  return false;
+}
+
+bool BackgroundTuning::has_time(TimePoint now) {
+  return rules_.share * std::chrono::duration<double>(now - born_) >= std::chrono::duration<double>(spent_);
+}
+
+bool BackgroundTuning::memory_is_short(TimePoint now) {
+  if (looked_ == TimePoint() || now - looked_ >= rules_.look) {
+    looked_ = now;
+    memory_short_ = kiln::memory_is_short(read_memory(rules_.memory), memory_short_, rules_.pressure);
+  }
+  return memory_short_;
+}
+
+bool BackgroundTuning::begin(PausableBench* bench) {
+  const TimePoint asked = std::chrono::steady_clock::now();
+  bool rested = bench == nullptr;
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    const TimePoint now = std::chrono::steady_clock::now();
+    const auto is_quiet = [&] { return !stop_ && jobs_ == 0 && now - last_job_ >= rules_.quiet; };
+    if (is_quiet() && has_time(now)) {
+      lock.unlock();
+      const bool free = !means_.busy() && !memory_is_short(now);
+      lock.lock();
+      if (free && is_quiet()) {
+        working_ = true;
+        begun_ = now;
+        broken_off_.reset();
+        bench_ = bench;
+        if (bench != nullptr) bench->resume();
+        return true;
+      }
+    }
+    if (!rested && now - asked >= rules_.patience) {
+      rested = true;
+      lock.unlock();
+      bench->rest();
+      lock.lock();
+    }
+    // Nobody tells of a job's end or of its share: a job shall not pay for waking this thread.
+    const std::chrono::nanoseconds due =
+        std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(spent_.count()) / rules_.share)) -
+        (now - born_);
+    const std::chrono::nanoseconds wait = std::clamp<std::chrono::nanoseconds>(due, rules_.look, longest_wait);
+    changed_.wait_for(lock, rested ? wait : std::min<std::chrono::nanoseconds>(wait, rules_.look),
+                      [&] { return stop_.load(); });
+  }
+  return false;
+}
+
+bool BackgroundTuning::end() {
+  const std::lock_guard lock(mutex_);
+  spent_ += broken_off_.value_or(std::chrono::steady_clock::now()) - begun_;
+  working_ = false;
+  bench_ = nullptr;
+  return broken_off_.has_value();
+}
+
+BackgroundTuning::Job::Job(BackgroundTuning* tuning) : tuning_(tuning) {
+  if (tuning_ == nullptr) return;
+  const std::lock_guard lock(tuning_->mutex_);
+  ++tuning_->jobs_;
+  if (!tuning_->working_ || tuning_->broken_off_) return;
+  tuning_->broken_off_ = std::chrono::steady_clock::now();
+  if (tuning_->bench_ != nullptr) tuning_->bench_->pause();
+}
+
+BackgroundTuning::Job::~Job() {
+  if (tuning_ == nullptr) return;
+  const std::lock_guard lock(tuning_->mutex_);
+  --tuning_->jobs_;
+  tuning_->last_job_ = std::chrono::steady_clock::now();
+}
+
+}  // namespace kiln

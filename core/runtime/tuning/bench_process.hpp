@@ -1,0 +1,54 @@
+// BenchProcess: runs variants of one spec in kiln-probe, a process of its own, under a watchdog.
+//
+// Thread-safety: as PausableBench. Ownership: the child and its process group are gone when this dies; the child dies
+// with its parent, and with the thread that measured first, too. What crashes or hangs costs the child: the next
+// measurement starts another.
+#pragma once
+
+#include <kiln/buffer.hpp>
+#include <kiln/clock.hpp>
+
+#include "runtime/tuning/bench_protocol.hpp"
+#include "runtime/tuning/pausable_bench.hpp"
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <mutex>
+#include <string>
+
+namespace kiln {
+
+class BenchProcess final : public PausableBench {
+ public:
+  BenchProcess(std::filesystem::path probe, BenchSetup setup);
+  ~BenchProcess() override;
+
+  Result<VariantSamples> measure(std::string_view variant, std::uint32_t runs,
+                                 std::chrono::nanoseconds limit) noexcept override;
+  // The child's threads are stopped where they are. What it was measuring is measured again after resume().
+  void pause() noexcept override;
+  void resume() noexcept override;
+  void rest() noexcept override { (void)stop(); }
+
+ private:
+  Status start();
+  Status say(const std::string& line);
+  Result<std::string> hear(Deadline deadline);
+  // Ends the child; answers how it had ended by itself, where it had.
+  std::string stop();
+  bool paused();
+
+  const std::filesystem::path probe_;
+  const BenchSetup setup_;
+  UniqueFd pauses_;   // an event, for who listens to the child
+  std::mutex mutex_;  // of the next two: a child that is being ended is nobody's to pause
+  pid_t pid_ = -1;
+  bool paused_ = false;
+  UniqueFd to_child_, from_child_;
+  std::string heard_;     // behind the last whole line
+  std::size_t owed_ = 0;  // answers to what was asked before a pause
+};
+
+}  // namespace kiln

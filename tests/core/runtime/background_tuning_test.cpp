@@ -1,0 +1,364 @@
+// [generator] background: shapes that ran are tuned while no job runs; a job stops what is being measured.
+#include "runtime/tuning/background_tuning.hpp"
+
+#include "core/runtime/runtime_fixture.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace kiln::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Conv2dSpec shape_with(std::int64_t channels) {
+  Conv2dSpec spec;
+  spec.c = channels;
+  spec.h = spec.w = 8;
+  spec.k = 4;
+  spec.r = spec.s = 3;
+  return spec;
+}
+
+// Patience for two busy cores, not a bound on how fast it is.
+template <class Condition>
+bool happens(const Condition& condition) {
+  for (int i = 0; i < 20'000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return false;
+}
+
+// What the tuning did, in order; and benches that take as long as the test says.
+struct Bench {
+  std::mutex mutex;
+  std::condition_variable changed;
+  milliseconds takes{1};
+  bool paused = false;
+  int measuring = 0, measured = 0, broken_off = 0, rests = 0, benches = 0;
+  std::vector<std::int64_t> tuned;  // channels of the shapes, as they were begun
+  std::map<std::int64_t, TuningState> states;
+  std::map<std::int64_t, Status> failures;
+  bool busy = false;
+
+  template <class Number>
+  Number read(Number Bench::*of) {
+    const std::lock_guard lock(mutex);
+    return this->*of;
+  }
+};
+
+class SlowBench final : public PausableBench {
+ public:
+  explicit SlowBench(Bench& bench) : bench_(bench) {}
+  Result<VariantSamples> measure(std::string_view, std::uint32_t runs, std::chrono::nanoseconds) noexcept override {
+    std::unique_lock lock(bench_.mutex);
+    ++bench_.measuring;
+    bench_.changed.notify_all();
+    const bool stopped = bench_.changed.wait_for(lock, bench_.takes, [&] { return bench_.paused; });
+    --bench_.measuring;
+    if (stopped) {
+      ++bench_.broken_off;
+      return cancelled("paused");
+    }
+    ++bench_.measured;
+    VariantSamples samples;
+    samples.wall_ns.assign(runs, 1000);
+    return samples;
+  }
+  void pause() noexcept override { set(true); }
+  void resume() noexcept override { set(false); }
+  void rest() noexcept override {
+    const std::lock_guard lock(bench_.mutex);
+    ++bench_.rests;
+  }
+
+ private:
+  void set(bool paused) {
+    const std::lock_guard lock(bench_.mutex);
+    bench_.paused = paused;
+    bench_.changed.notify_all();
+  }
+  Bench& bench_;
+};
+
+struct Behind {
+  Bench bench;
+  TuningRules rules;
+  std::filesystem::path turn_file;
+
+  Behind() {
+    rules.share = 1;
+    rules.quiet = rules.look = milliseconds(1);
+    rules.patience = rules.between = milliseconds(20);
+    rules.memory = {"/proc/none", "/proc/none", "/proc/none"};
+  }
+  std::unique_ptr<BackgroundTuning> start() {
+    BackgroundTuning::Means means;
+    const auto channels = [](const RanShape& shape) { return std::get<Conv2dSpec>(shape.spec).c; };
+    means.state = [this, channels](const RanShape& shape) {
+      const std::lock_guard lock(bench.mutex);
+      const auto at = bench.states.find(channels(shape));
+      return at == bench.states.end() ? TuningState::untuned : at->second;
+    };
+    means.bench = [this](const RanShape&) {
+      const std::lock_guard lock(bench.mutex);
+      ++bench.benches;
+      return std::make_unique<SlowBench>(bench);
+    };
+    means.tune = [this, channels](const RanShape& shape, VariantBench& on,
+                                  const TuneOptions& options) -> Result<TuneOutcome> {
+      {
+        const std::lock_guard lock(bench.mutex);
+        bench.tuned.push_back(channels(shape));
+        const auto failure = bench.failures.find(channels(shape));
+        if (failure != bench.failures.end()) return failure->second;
+      }
+      for (const char* variant : {"a", "b"}) {
+        if (options.stop->load()) return unavailable("stopped");
+        if (const auto samples = on.measure(variant, 3, seconds(1)); !samples) return samples.error();
+      }
+      const std::lock_guard lock(bench.mutex);
+      bench.states[channels(shape)] = TuningState::tuned;
+      TuneOutcome outcome;
+      outcome.variant = "a";
+      return outcome;
+    };
+    means.busy = [this] { return bench.read(&Bench::busy); };
+    means.turn_file = turn_file;
+    return std::make_unique<BackgroundTuning>(std::move(means), rules, Log{});
+  }
+  // A job of the shape that took so long.
+  static void run(BackgroundTuning& tuning, std::int64_t channels, std::uint64_t ns) {
+    const BackgroundTuning::Job job(&tuning);
+    tuning.ran("opengl:0", shape_with(channels), "job", ns);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("runtime::background_tuning: what ran is tuned once, what took most time first", "[runtime][tuning]") {
+  Behind behind;
+  behind.rules.quiet = milliseconds(50);  // so that all three have run before the first is chosen
+  const auto tuning = behind.start();
+  Behind::run(*tuning, 1, 100);
+  Behind::run(*tuning, 2, 300);
+  Behind::run(*tuning, 3, 200);
+  Behind::run(*tuning, 3, 200);
+  REQUIRE(happens([&] { return tuning->state().tuned == 3; }));
+  CHECK(behind.bench.tuned == std::vector<std::int64_t>{3, 2, 1});
+  CHECK(behind.bench.measured == 6);
+  Behind::run(*tuning, 2, 300);
+  std::this_thread::sleep_for(milliseconds(100));
+  CHECK(tuning->state().tuned == 3);
+  CHECK(tuning->state().failed == 0);
+  CHECK(tuning->state().waiting == 0);
+}
+
+TEST_CASE("runtime::background_tuning: a job stops a measurement before it begins, and it is taken again afterwards",
+          "[runtime][tuning]") {
+  Behind behind;
+  behind.bench.takes = seconds(600);
+  const auto tuning = behind.start();
+  Behind::run(*tuning, 1, 100);
+  REQUIRE(happens([&] { return behind.bench.read(&Bench::measuring) == 1; }));
+  {
+    const BackgroundTuning::Job job(tuning.get());
+    CHECK(behind.bench.read(&Bench::paused));
+    REQUIRE(happens([&] { return behind.bench.read(&Bench::broken_off) == 1; }));
+    {
+      const std::lock_guard lock(behind.bench.mutex);
+      behind.bench.takes = milliseconds(1);
+    }
+    std::this_thread::sleep_for(milliseconds(50));  // many times what it would need
+    CHECK(behind.bench.read(&Bench::measured) == 0);
+    CHECK(behind.bench.read(&Bench::measuring) == 0);
+    CHECK(behind.bench.read(&Bench::paused));
+  }
+  REQUIRE(happens([&] { return tuning->state().tuned == 1; }));
+  CHECK(behind.bench.measured == 2);  // both variants, and the first was asked for twice
+  CHECK(behind.bench.broken_off == 1);
+}
+
+TEST_CASE("runtime::background_tuning: its end breaks off what is being measured", "[runtime][tuning]") {
+  Behind behind;
+  behind.bench.takes = seconds(600);
+  auto tuning = behind.start();
+  Behind::run(*tuning, 1, 100);
+  REQUIRE(happens([&] { return behind.bench.read(&Bench::measuring) == 1; }));
+  tuning.reset();
+  CHECK(behind.bench.broken_off == 1);
+  CHECK(behind.bench.measured == 0);
+}
+
+TEST_CASE("runtime::background_tuning: it takes no more than its share of the time, and its process rests meanwhile",
+          "[runtime][tuning]") {
+  Behind behind;
+  behind.rules.share = 1e-4;
+  behind.bench.takes = milliseconds(30);
+  const auto tuning = behind.start();
+  Behind::run(*tuning, 1, 100);
+  REQUIRE(happens([&] { return behind.bench.read(&Bench::measured) == 1; }));
+  const int rested = behind.bench.read(&Bench::rests);
+  REQUIRE(happens([&] { return behind.bench.read(&Bench::rests) > rested; }));
+  CHECK(behind.bench.read(&Bench::measured) == 1);  // the second has to wait for five minutes
+  CHECK(tuning->state().spent_ns >= 29'000'000);
+  CHECK(tuning->state().tuned == 0);
+}
+
+TEST_CASE("runtime::background_tuning: it stands back while the runtime builds, and while jobs follow on one another",
+          "[runtime][tuning]") {
+  Behind behind;
+  SECTION("building") {
+    behind.bench.busy = true;
+    const auto tuning = behind.start();
+    Behind::run(*tuning, 1, 100);
+    std::this_thread::sleep_for(milliseconds(50));
+    CHECK(behind.bench.read(&Bench::benches) == 0);
+    {
+      const std::lock_guard lock(behind.bench.mutex);
+      behind.bench.busy = false;
+    }
+    REQUIRE(happens([&] { return tuning->state().tuned == 1; }));
+  }
+  SECTION("jobs") {
+    behind.rules.quiet = seconds(600);
+    const auto tuning = behind.start();
+    for (int i = 0; i < 20; ++i) {
+      Behind::run(*tuning, 1, 100);
+      std::this_thread::sleep_for(milliseconds(2));
+    }
+    CHECK(behind.bench.read(&Bench::benches) == 0);
+    CHECK(tuning->state().waiting == 1);
+  }
+}
+
+TEST_CASE("runtime::background_tuning: what cannot be measured, or has nothing to choose from, is left for good",
+          "[runtime][tuning]") {
+  Behind behind;
+  behind.bench.failures[1] = unavailable("no device");
+  behind.bench.states[2] = TuningState::fixed;
+  const auto tuning = behind.start();
+  Behind::run(*tuning, 1, 100);
+  Behind::run(*tuning, 2, 100);
+  REQUIRE(happens([&] { return tuning->state().failed == 1 && tuning->state().waiting == 0; }));
+  for (int i = 0; i < 5; ++i) {  // beyond `between`, after which those that ran are looked at again
+    Behind::run(*tuning, 1, 100);
+    Behind::run(*tuning, 2, 100);
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+  CHECK(behind.bench.read(&Bench::tuned) == std::vector<std::int64_t>{1});
+  CHECK(tuning->state().failed == 1);
+}
+
+TEST_CASE("runtime::background_tuning: a winner that went stale is tuned again once it ran again",
+          "[runtime][tuning]") {
+  Behind behind;
+  const auto tuning = behind.start();
+  Behind::run(*tuning, 1, 100);
+  REQUIRE(happens([&] { return tuning->state().tuned == 1; }));
+  {
+    const std::lock_guard lock(behind.bench.mutex);
+    behind.bench.states[1] = TuningState::stale;
+  }
+  std::this_thread::sleep_for(milliseconds(100));
+  CHECK(tuning->state().tuned == 1);  // nobody runs it any more
+  Behind::run(*tuning, 1, 100);
+  REQUIRE(happens([&] { return tuning->state().tuned == 2; }));
+}
+
+TEST_CASE("runtime::background_tuning: of processes on one folder one tunes", "[runtime][tuning]") {
+  RuntimeFixture place;  // for its folder
+  Behind behind;
+  behind.turn_file = place.folder() / "turn.lock";
+  UniqueFd other(open(behind.turn_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE(flock(other.get(), LOCK_EX | LOCK_NB) == 0);
+  const auto tuning = behind.start();
+  Behind::run(*tuning, 1, 100);
+  std::this_thread::sleep_for(milliseconds(60));
+  CHECK(behind.bench.read(&Bench::benches) == 0);
+  CHECK(tuning->state().waiting == 1);
+  other = UniqueFd();
+  REQUIRE(happens([&] { return tuning->state().tuned == 1; }));
+  other = UniqueFd(open(behind.turn_file.c_str(), O_RDWR | O_CLOEXEC));
+  CHECK(happens([&] { return flock(other.get(), LOCK_EX | LOCK_NB) == 0; }));  // it was given back
+}
+
+TEST_CASE("runtime::background_tuning: work of its own waits for an idle moment, and ends with it",
+          "[runtime][tuning]") {
+  Behind behind;
+  auto tuning = behind.start();
+  std::atomic<int> worked{0};
+  std::optional<BackgroundTuning::Job> job(std::in_place, tuning.get());
+  std::thread waiting([&] {
+    const Status status = tuning->when_idle([&] {
+      ++worked;
+      return ok_status();
+    });
+    if (!status.ok()) worked = -1;
+  });
+  std::this_thread::sleep_for(milliseconds(30));
+  CHECK(worked == 0);
+  job.reset();
+  waiting.join();
+  CHECK(worked == 1);
+}
+
+TEST_CASE("runtime::background_tuning: a runtime whose generator keeps nothing says why nothing is tuned",
+          "[runtime][tuning]") {
+  struct Said final : LogSink {
+    void write(LogLevel, std::string_view, std::string_view message) noexcept override { text += message; }
+    std::string text;
+  } said;
+  RuntimeFixture fixture;
+  fixture.config.generator.background = true;
+  fixture.log = {&said, LogLevel::warning};
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  CHECK(fixture.runtime().run(request).status.ok());
+  CHECK_FALSE(fixture.runtime().background_tuning().asked);
+  CHECK_THAT(said.text, Catch::Contains("[generator] background") && Catch::Contains("keeps measurements"));
+}
+
+TEST_CASE("runtime::shape_times: shapes of devices and specs are told apart, and users' kernels left out",
+          "[runtime][tuning]") {
+  ShapeTimes times;
+  CHECK_FALSE(times.next().has_value());
+  times.ran("opengl:0", UserKernelSpec{}, "mine", 1'000'000);
+  CHECK(times.waiting() == 0);
+  times.ran("opengl:0", shape_with(1), "first", 10);
+  times.ran("opengl:1", shape_with(1), "second", 20);
+  times.ran("opengl:0", GemmSpec{1, 2, 3}, "third", 5);
+  times.ran("opengl:0", shape_with(1), "renamed", 15);
+  CHECK(times.waiting() == 3);
+  auto next = times.next();
+  REQUIRE(next.has_value());
+  CHECK(next->device == "opengl:0");
+  CHECK(next->name == "first");
+  times.settle(*next);
+  next = times.next();
+  CHECK(next->device == "opengl:1");
+  times.give_up(*next);
+  times.settle(*times.next());
+  CHECK_FALSE(times.next().has_value());
+  times.wait_again();
+  CHECK_FALSE(times.next().has_value());  // none of them ran since
+  for (const char* device : {"opengl:0", "opengl:1"}) times.ran(device, shape_with(1), "again", 1);
+  times.wait_again();
+  CHECK(times.waiting() == 1);  // the other was given up
+  CHECK(times.next()->device == "opengl:0");
+}
+
+}  // namespace kiln::test

@@ -1,0 +1,161 @@
+// BenchProcess on a child that is a few lines of shell: what it makes of answers, ends, hangs and pauses.
+#include "runtime/tuning/bench_process.hpp"
+
+#include "core/runtime/runtime_fixture.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace kiln::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A child that keeps its number in a file, reads the set-up, and answers each line as `body` says.
+struct Child {
+  RuntimeFixture place;  // for its folder
+  std::filesystem::path program = place.folder() / "child";
+  std::filesystem::path number = place.folder() / "number";
+
+  explicit Child(const std::string& body) {
+    std::ofstream(program) << "#!/bin/sh\necho $$ > " << number.string() << "\nread setup\nwhile read line; do\n"
+                           << body << "\ndone\n";
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  }
+  std::unique_ptr<BenchProcess> bench() {
+    BenchSetup setup;
+    setup.device = "opengl:0";
+    setup.subject = GemmSpec{1, 2, 3};
+    return std::make_unique<BenchProcess>(program, setup);
+  }
+  pid_t pid() const {
+    pid_t value = 0;
+    std::ifstream(number) >> value;
+    return value;
+  }
+  // 'T': stopped; 0: it is gone.
+  static char state_of(pid_t pid) {
+    std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+    std::string text;
+    std::getline(in, text);
+    const std::size_t at = text.rfind(')');
+    return at == std::string::npos ? '\0' : text[at + 2];
+  }
+};
+
+const std::string answer =
+    "echo '{\"wall_ns\":[7],\"device_ns\":[5],\"source\":\"s\",\"max_rel_error\":0.0,\"error_bound\":1.0}'";
+
+template <class Condition>
+bool comes_about(const Condition& condition) {
+  for (int i = 0; i < 10'000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("runtime::bench_process: one child answers one measurement after another, and goes with its bench",
+          "[runtime][tuning]") {
+  Child child(answer);
+  auto bench = child.bench();
+  for (int i = 0; i < 3; ++i) {
+    const auto samples = bench->measure("a", 1, seconds(20));
+    REQUIRE(samples.has_value());
+    CHECK(samples->wall_ns == std::vector<std::uint64_t>{7});
+  }
+  const pid_t pid = child.pid();
+  REQUIRE(Child::state_of(pid) != '\0');
+  bench.reset();
+  CHECK(Child::state_of(pid) == '\0');
+}
+
+TEST_CASE("runtime::bench_process: what ends or hangs is told, ended with its own children, and started anew",
+          "[runtime][tuning]") {
+  Child child("case \"$line\" in crash*) kill -SEGV $$;; leave*) exit 3;; hang*) sleep 600 & echo $! > " +
+              std::string("\"$0.sleeper\"; wait;; esac\n") + answer);
+  const auto bench = child.bench();
+  CHECK_THAT(bench->measure("crash", 1, seconds(20)).error().message, Catch::Contains("SIGSEGV"));
+  CHECK(bench->measure("good", 1, seconds(20)).has_value());
+  const auto left = bench->measure("leave", 1, seconds(20));
+  CHECK(left.error().code == StatusCode::device_lost);
+  CHECK_THAT(left.error().message, Catch::Contains("ended with status 3"));
+  const auto hung = bench->measure("hang", 1, milliseconds(1000));
+  CHECK(hung.error().code == StatusCode::timeout);
+  CHECK_THAT(hung.error().message, Catch::Contains("hung for 1000 ms"));
+  pid_t sleeper = 0;
+  std::ifstream(child.program.string() + ".sleeper") >> sleeper;
+  REQUIRE(sleeper > 0);
+  CHECK(comes_about([&] { return Child::state_of(sleeper) == '\0' || Child::state_of(sleeper) == 'Z'; }));
+  CHECK(bench->measure("good", 1, seconds(20)).has_value());
+}
+
+TEST_CASE("runtime::bench_process: a paused child stands still; its late answer is nobody's, the next is taken",
+          "[runtime][tuning]") {
+  // The first measurement answers 1 when it is let, the others 2.
+  Child child(
+      "case \"$line\" in first*) while [ ! -e \"$0.go\" ]; do sleep 0.01; done; value=1;; *) value=2;; esac\n"
+      "echo '{\"wall_ns\":['$value'],\"device_ns\":[5],\"source\":\"s\",\"max_rel_error\":0.0,"
+      "\"error_bound\":1.0}'");
+  const auto bench = child.bench();
+  Result<VariantSamples> first = unavailable("not measured");
+  std::thread measuring([&] { first = bench->measure("first", 1, seconds(60)); });
+  REQUIRE(comes_about([&] { return child.pid() != 0; }));
+  std::this_thread::sleep_for(milliseconds(50));
+  bench->pause();
+  measuring.join();
+  REQUIRE_FALSE(first.has_value());
+  CHECK(first.error().code == StatusCode::cancelled);
+  CHECK(comes_about([&] { return Child::state_of(child.pid()) == 'T'; }));
+  std::ofstream(child.program.string() + ".go") << "go";
+  bench->resume();
+  const auto second = bench->measure("second", 1, seconds(60));
+  REQUIRE(second.has_value());
+  CHECK(second->wall_ns == std::vector<std::uint64_t>{2});
+}
+
+TEST_CASE(
+    "runtime::bench_process: a child that stands still is ended with its bench, and one started while paused "
+    "stands still",
+    "[runtime][tuning]") {
+  Child child(answer);
+  auto bench = child.bench();
+  bench->pause();
+  CHECK(bench->measure("a", 1, seconds(20)).error().code == StatusCode::cancelled);
+  bench->resume();
+  REQUIRE(bench->measure("a", 1, seconds(20)).has_value());
+  bench->pause();
+  const pid_t pid = child.pid();
+  CHECK(comes_about([&] { return Child::state_of(pid) == 'T'; }));
+  bench.reset();
+  CHECK(Child::state_of(pid) == '\0');
+  bench = child.bench();
+  REQUIRE(bench->measure("a", 1, seconds(20)).has_value());
+  const pid_t resting = child.pid();
+  bench->rest();
+  CHECK(Child::state_of(resting) == '\0');
+  CHECK(bench->measure("a", 1, seconds(20)).has_value());
+}
+
+TEST_CASE("runtime::bench_process: a program that is not there, or listens to nothing, is no end of this process",
+          "[runtime][tuning]") {
+  BenchProcess none("/proc/none/kiln-probe", {});
+  CHECK_THAT(none.measure("a", 1, seconds(1)).error().message, Catch::Contains("/proc/none/kiln-probe"));
+  BenchProcess deaf("/bin/true", {});
+  for (int i = 0; i < 5; ++i) {
+    const auto answered = deaf.measure("a", 1, seconds(20));
+    REQUIRE_FALSE(answered.has_value());
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+}
+
+}  // namespace kiln::test
