@@ -138,7 +138,7 @@ Finished run_process(std::vector<std::string> words, const ProcessOptions& optio
     }
     if (!interrupted && !options.interrupt_when.empty() &&
         finished.err.find(options.interrupt_when) != std::string::npos) {
-      kill(child, SIGINT);
+      kill(child, options.interrupt_by);
       interrupted = true;
     }
   }

@@ -44,7 +44,8 @@ struct ProcessOptions {
   std::filesystem::path folder{};                    // working directory; empty: the test's
   std::vector<std::string> before{};                 // words in front of the command: setpriv, …
   std::uint64_t most_file_bytes = 0;                 // RLIMIT_FSIZE; 0: none
-  std::string interrupt_when{};                      // text on standard error that triggers SIGINT; empty: never
+  std::string interrupt_when{};                      // text on standard error that triggers the signal; empty: never
+  int interrupt_by = 2;                              // SIGINT
   StandardOutput output = StandardOutput::pipe;      // a terminal ends its lines by "\r\n"
   StandardOutput errors = StandardOutput::pipe;
 };

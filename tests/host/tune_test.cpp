@@ -1,11 +1,17 @@
 #include "host/kiln_process.hpp"
 #include "host/sample_jobs.hpp"
+#include "host/tuning_records.hpp"
 
 #include <catch2/catch.hpp>
 
+#include <signal.h>
+
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 using namespace kiln::test;
 using Catch::Matchers::Contains;
@@ -19,6 +25,22 @@ Finished tune(const TemporaryFolder& folder, std::vector<std::string> more = {},
       "tune", folder.write("layer.toml", layer), "--json", "--device", "opengl:0", "--cache-dir", folder / "cache"};
   words.insert(words.end(), more.begin(), more.end());
   return run_kiln(words, options);
+}
+
+// Of this test's, by a variable of their environment; a process that was killed takes a moment.
+bool no_process_has(const std::filesystem::path& mark) {
+  for (int look = 0; look < 500; ++look) {
+    bool found = false;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::ifstream in(entry.path() / "environ", std::ios::binary);
+      std::ostringstream text;
+      text << in.rdbuf();
+      found = found || text.str().find("KILN_TEST_MARK=" + mark.string()) != std::string::npos;
+    }
+    if (!found) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
 }
 
 std::string contents(const std::filesystem::path& file) {
@@ -75,6 +97,32 @@ TEST_CASE("tune that is interrupted keeps what it measured") {
   INFO(next.err);
   REQUIRE(next.status == 0);
   CHECK(next.json()["jobs"][0]["known"] >= 2);
+}
+
+TEST_CASE("tune that is killed in the middle goes on from the last record, and leaves no process behind") {
+  const TemporaryFolder folder;
+  ProcessOptions options;
+  options.interrupt_when = "layer: 4 of";
+  options.interrupt_by = SIGKILL;
+  options.environment["KILN_TEST_MARK"] = folder.path();
+  const Finished ended = tune(folder, {"--progress", "plain"}, options);
+  REQUIRE(ended.status == -SIGKILL);
+  const auto stored = tuning_lines(folder / "cache/tuning.tsv");
+  REQUIRE(stored.size() >= 4);
+  for (const TuningLine& line : stored) CHECK(line.verdict() == "measured");
+  CHECK(no_process_has(folder.path()));
+
+  const Finished next = tune(folder, {"--budget", "4 s"});
+  INFO(next.err << next.out);
+  REQUIRE(next.status == 0);
+  CHECK(next.json()["jobs"][0]["known"] == stored.size());
+  // What was measured before stands as it was, but for those that met again at the end.
+  const std::string text = contents(folder / "cache/tuning.tsv");
+  std::size_t untouched = 0;
+  for (const TuningLine& line : stored) untouched += text.find(line.fields[TuningLine::wall]) != std::string::npos;
+  CHECK(untouched >= 1);
+  const auto lines = tuning_lines(folder / "cache/tuning.tsv");
+  CHECK(std::ranges::count(lines, "winner", &TuningLine::verdict) == 1);
 }
 
 TEST_CASE("tune tells what has nothing to choose from, and refuses what is not there") {

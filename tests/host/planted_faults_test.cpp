@@ -1,0 +1,83 @@
+// `kiln tune` through its real child on variants planted with faults: all are found, none is chosen.
+#include "host/kiln_process.hpp"
+#include "host/sample_jobs.hpp"
+#include "host/tuning_records.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const std::string planted_layer = conv_3x3("layer", {16, 16, 32});
+
+}  // namespace
+
+TEST_CASE("tune: an endless loop, a small wrong result and a crash of the compiler are found and never chosen") {
+  const TemporaryFolder folder;
+  const auto kiln = [&](const std::string& verb) {
+    return run_kiln({verb, folder.write("layer.toml", planted_layer), "--json", "--device", "opengl:0", "--cache-dir",
+                     folder / "cache", "--plugin-path", KILN_FIXTURE_DIR, "--set",
+                     "plugins.load=[\"cpu\", \"opengl\", \"fixture_faulty\"]", "--set",
+                     "generator.name=fixture_faulty"});
+  };
+  const Finished tuned = kiln("tune");
+  INFO(tuned.err << tuned.out);
+  REQUIRE(tuned.status == 0);
+  const auto job = tuned.json()["jobs"][0];
+  CHECK(job["candidates"] >= 4);
+  std::map<std::string, std::string> rejected;
+  for (const std::string text : job["rejected"]) rejected[text.substr(0, text.find(':'))] = text;
+  REQUIRE(rejected.size() == 3);
+  CHECK_THAT(rejected["fault/compiler"], Contains("device_lost") && Contains("ended by SIG"));
+  CHECK_THAT(rejected["fault/wrong"], Contains("corrupt: wrong"));
+  // A driver that ends loops by itself leaves a wrong sum; one that does not is ended by the watchdog.
+  CHECK_THAT(rejected["fault/loop"], Contains("corrupt: wrong") || Contains("timeout"));
+  const std::string winner = job["variant"];
+  CHECK_THAT(winner, Catch::StartsWith("direct/"));
+  std::size_t faults = 0;
+  for (const TuningLine& line : tuning_lines(folder / "cache/tuning.tsv")) {
+    if (!line.variant().starts_with("fault/")) continue;
+    ++faults;
+    CHECK(line.verdict() == "rejected");
+  }
+  CHECK(faults == 3);
+
+  const Finished run = kiln("run");
+  INFO(run.err << run.out);
+  REQUIRE(run.status == 0);
+  CHECK(run.json()["jobs"][0]["variant"] == winner);
+  CHECK(run.json()["jobs"][0]["verified"] == true);
+  CHECK(run.json()["cache"]["builds"] == 0);
+}
+
+TEST_CASE("tune: a record of sources that are no more is measured again, however fast it says its variant is") {
+  const TemporaryFolder folder;
+  const auto tune = [&] {
+    return run_kiln({"tune", folder.write("layer.toml", planted_layer), "--json", "--device", "opengl:0", "--cache-dir",
+                     folder / "cache", "--budget", "2 s"});
+  };
+  REQUIRE(tune().status == 0);
+  std::vector<TuningLine> lines = tuning_lines(folder / "cache/tuning.tsv");
+  const auto loser = std::ranges::find(lines, "measured", &TuningLine::verdict);
+  REQUIRE(loser != lines.end());
+  const std::string variant = loser->variant();
+  loser->fields[TuningLine::source] = std::string(loser->fields[TuningLine::source].size(), '0');
+  loser->fields[TuningLine::wall] = loser->fields[TuningLine::device] = "1,1,1,1,1";
+  folder.write("cache/tuning.tsv", tuning_text(lines));
+
+  const auto again = tune();
+  INFO(again.err << again.out);
+  REQUIRE(again.status == 0);
+  const auto job = again.json()["jobs"][0];
+  CHECK(job["known"] == lines.size() - 1);
+  CHECK(job["ms"] > 0.001);
+  for (const TuningLine& line : tuning_lines(folder / "cache/tuning.tsv")) {
+    if (line.variant() != variant) continue;
+    CHECK(line.fields[TuningLine::wall] != "1,1,1,1,1");
+    CHECK(line.fields[TuningLine::source].find_first_not_of('0') != std::string::npos);
+  }
+}
