@@ -4,12 +4,14 @@
 usage: start_times.py KILN [ROUNDS]      KILN: the command of a build that has the simulated AMD card; 40 rounds
 
 `kiln --help`, `config check` and `plugins` as whole processes, alternating with /bin/true; then the first result of the
-row `tiny` on OpenGL and of a saxpy of 4,096 on the simulated gfx1100, both from a warm cache, as the command reports it.
-Cache, key and inputs are in a temporary folder.
+row `tiny` on OpenGL and of a saxpy of 4,096 on the simulated gfx1100, both from a warm cache, as the command reports it;
+then the first result of a 3x3 layer of 64 channels at 28x28 that was tuned, less the layer's own time in the same process:
+a process that builds or measures anything fails. Cache, key and inputs are in a temporary folder.
 """
 import json
 import os
 import pathlib
+import re
 import statistics
 import struct
 import subprocess
@@ -32,6 +34,9 @@ pad = 1
 input = "random:1"
 weights = "random:2"
 """
+LAYER = TINY.replace('"tiny"', '"layer"')
+for key, value in (("c", 64), ("h", 28), ("w", 28), ("k", 64)):
+    LAYER = re.sub(rf"(?m)^{key} = .*$", f"{key} = {value}", LAYER)
 SAXPY = f"""[[job]]
 name = "saxpy"
 op = "kernel"
@@ -103,6 +108,24 @@ def main(kiln, rounds):
                     sys.exit(f"{what}: {report['cache']['builds']} builds in a warm process, expected 0")
                 times.append(job["ms"]["first_result"])
             print(f"{what:29}{told(times)} to the first result")
+
+        (folder / "layer.toml").write_text(LAYER)
+        on_opengl = ["layer.toml", "--device", "opengl:0", "--json"]
+        tuned = json.loads(run(kiln, "tune", "--budget", "20 s", *on_opengl)[1])["jobs"][0]
+        measured = (folder / "cache" / "tuning.tsv").read_bytes()
+        times = []
+        for round_ in range(rounds + 2):  # the first two settle
+            report = json.loads(run(kiln, "run", "--verify", "--repeat", "9", *on_opengl)[1])
+            job = report["jobs"][0]
+            if job["variant"] != tuned["variant"] or job["verified"] is not True or report["cache"]["builds"] != 0:
+                sys.exit(f"tuned layer: {job['variant']}, verified {job['verified']}, {report['cache']['builds']} builds; "
+                         f"expected {tuned['variant']}, verified, 0")
+            if (folder / "cache" / "tuning.tsv").read_bytes() != measured:
+                sys.exit("tuned layer: a process that only runs it has changed what was measured")
+            if round_ >= 2:
+                times.append(job["ms"]["first_result"] - job["ms"]["wall_median"])
+        print(f"{'tuned layer, opengl:0':29}{told(times)} to the first result, less the layer's own "
+              f"{job['ms']['wall_median']:.2f}; {tuned['candidates']} variants were measured")
 
 
 if __name__ == "__main__":

@@ -70,6 +70,14 @@ TEST_CASE("tune finds a winner, keeps it, and a later run uses it without buildi
   const std::string winner = job["variant"];
   CHECK_THAT(contents(folder / "cache/tuning.tsv"), Contains(winner) && Contains("winner"));
 
+  // Warming means the winner: its programs are there, and nothing else is built for the job.
+  const Finished warmed = run_kiln({"cache", "warm", folder / "layer.toml", "--json", "--device", "opengl:0",
+                                    "--cache-dir", folder / "cache"});
+  INFO(warmed.err << warmed.out);
+  REQUIRE(warmed.status == 0);
+  CHECK(warmed.json()["devices"][0]["ready"] >= 1);
+  CHECK(warmed.json()["devices"][0]["built"] == 0);
+
   const Finished run =
       run_kiln({"run", folder / "layer.toml", "--json", "--device", "opengl:0", "--cache-dir", folder / "cache"});
   INFO(run.err);
