@@ -50,7 +50,8 @@ po::options_description all_options() {
   add("output", po::value<std::string>()->value_name("FILE"), "write the result to FILE instead of standard output");
   add("title", po::value<std::string>()->value_name("TEXT"), "the page's heading");
   add("trace", po::value<std::string>()->value_name("FILE"),
-      "write every stage of every job to FILE as Chrome trace events, which Perfetto opens");
+      "write what was done and decided, and every stage of every job, to FILE as Chrome trace events, which Perfetto "
+      "opens");
   add("plugin-path", po::value<std::string>()->value_name("DIR"),
       "where plugins are looked for before the installed ones; several separated by ':'");
   add("cache-dir", po::value<std::string>()->value_name("DIR"), "the persistent cache's folder");

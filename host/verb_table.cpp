@@ -30,7 +30,7 @@ constexpr VerbHelp verbs[] = {
      "one that served before stays where\nthe difference is within the noise. The winners serve every later run. What "
      "was measured is kept at once: a run that is\nended goes on where it was.\n\n"
      "Exit status: 0 done · 1 a job failed · 2 usage or configuration · 3 no device could serve.",
-     "set device json output plugin-path cache-dir log progress help version", "budget exhaustive again"},
+     "set device json output plugin-path cache-dir log progress help version", "budget exhaustive again trace"},
     {"tune audit", Verb::tune_audit, Argument::config_or_none, "[CONFIG]", "measure a sample of the winners again",
      "Measures some of what was tuned again, each in a child process, its output compared with the reference: on every "
      "device that has\na choice, or on --device ID. A winner whose sources have changed, that computes wrongly now, or "

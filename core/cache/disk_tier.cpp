@@ -9,6 +9,8 @@
 #include "cache/history/totals.hpp"
 #include "cache/pending/publishing.hpp"
 
+#include <kiln/traced_work.hpp>
+
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -37,8 +39,10 @@ DiskTier::Shelf::Shelf(int root, const DeviceInfo& device, const ProcessSharing&
                 }),
       adopts_driver_cache(device.driver_cache == "adopted") {}
 
-DiskTier::DiskTier(Log log, const CacheConfig& config, CacheCounters& counters, ProcessSharing sharing)
+DiskTier::DiskTier(Log log, const CacheConfig& config, CacheCounters& counters, ProcessSharing sharing,
+                   TraceSink* trace)
     : log_(log),
+      trace_(trace),
       config_(config),
       sharing_(std::move(sharing)),
       counters_(counters),
@@ -99,7 +103,10 @@ Lookup DiskTier::find(const ProgramKey& key, const Device& device) {
   Shelf& shelf = shelf_of(*root, device);
   if (!config_.read_only) shelf.processes.attend();
   DeviceFolder& folder = shelf.folder;
+  TracedWork reading(trace_, TraceArea::cache, "disk read");
   const FileContents file = folder.read(key.digest, StoredFile::program, EntryLimits{}.file());
+  reading.figure("bytes", file.bytes.size());
+  reading.end();
   const auto rejected = [&](Rejection reason, const std::string& why) {
     reject(*root, folder, key, reason, why);
     return Lookup{std::nullopt, true, file.modified_ns};
@@ -120,12 +127,17 @@ Lookup DiskTier::find(const ProgramKey& key, const Device& device) {
       say_once(file.why);
       return {};
   }
+  TracedWork authenticating(trace_, TraceArea::cache, "authenticate");
   const DecodedEntry decoded = decode_entry(file.bytes, root->key);
+  authenticating.end();
   if (decoded.rejection != Rejection::none) return rejected(decoded.rejection, decoded.why);
   if (decoded.entry.material != key.material) {
     return rejected(Rejection::tampered, "it holds the program of another key");
   }
+  TracedWork inflating(trace_, TraceArea::cache, "inflate");
   Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry, inflaters_);
+  if (payload) inflating.figure("bytes", payload->size());
+  inflating.end();
   if (!payload) return rejected(Rejection::corrupt, payload.error().message);
   ledger_.note(key, folder, decoded.entry.build_ns);
   return {StoredProgram{{std::string(decoded.entry.format), std::move(*payload)}, decoded.entry.build_ns}, false,
@@ -146,6 +158,7 @@ Turn DiskTier::take_turn(const ProgramKey& key, const Device& device, const Look
     const auto written_ns = shelf.folder.last_written_ns(key.digest, StoredFile::program);
     return written_ns && *written_ns != found.modified_ns;
   };
+  TracedWork asking(trace_, TraceArea::cache, "take turn");
   return kiln::take_turn(shelf.processes, {key.digest, if_elsewhere, sharing_.patience, published}, counters_);
 }
 
@@ -173,6 +186,10 @@ bool DiskTier::told_why_absent(const ProgramKey& key, const Device& device) {
 void DiskTier::reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason,
                       const std::string& why) {
   counters_.reject(reason);
+  if (trace_ != nullptr) {
+    const TraceFigure figures[] = {{"program", key.label}, {"reason", to_string(reason)}, {"why", why}};
+    trace_->add_event({TraceArea::cache, "rejected", now_ns(), std::nullopt, figures});
+  }
   note_miss(key, reason, why);
   if (log_.wants(LogLevel::info)) {
     log_.write(LogLevel::info, "cache",
@@ -192,6 +209,8 @@ void DiskTier::refuse(const ProgramKey& key, const Device& device, const Status&
 void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns) {
   Root* root = config_.read_only ? nullptr : open();
   if (root == nullptr) return;
+  TracedWork storing(trace_, TraceArea::cache, "store");
+  storing.figure("bytes", binary.bytes.size());
   EntryView entry;
   entry.format = binary.format;
   entry.material = key.material;
@@ -228,6 +247,10 @@ Status DiskTier::publish(Root& root, DeviceFolder& folder, const ProgramKey& key
   ledger_.note(key, folder, entry.build_ns);
   const std::size_t pruned = root.bound.published(entry.bytes.size() + ledger_.flush(key.digest));
   counters_.disk_evictions.fetch_add(pruned);
+  if (pruned != 0 && trace_ != nullptr) {
+    const TraceFigure figures[] = {{"programs", std::uint64_t{pruned}}, {"max_disk_bytes", config_.max_disk}};
+    trace_->add_event({TraceArea::cache, "evicted from disk", now_ns(), std::nullopt, figures});
+  }
   if (pruned != 0 && log_.wants(LogLevel::info)) {
     log_.write(LogLevel::info, "cache", std::to_string(pruned) + " programs were removed from disk: over max_disk");
   }

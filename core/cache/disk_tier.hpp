@@ -47,7 +47,8 @@ struct Lookup {
 
 class DiskTier {
  public:
-  DiskTier(Log log, const CacheConfig& config, CacheCounters& counters, ProcessSharing sharing = {});
+  DiskTier(Log log, const CacheConfig& config, CacheCounters& counters, ProcessSharing sharing = {},
+           TraceSink* trace = nullptr);
   ~DiskTier();  // writes the .meta files where [cache] auto_save says so
 
   // Authenticated, and the key material compared.
@@ -113,6 +114,7 @@ class DiskTier {
   void say_once(const std::string& why);
 
   const Log log_;
+  TraceSink* const trace_;
   const CacheConfig config_;
   const ProcessSharing sharing_;
   CacheCounters& counters_;

@@ -4,6 +4,7 @@
 #include "cache/folder/key_file_place.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/traced_work.hpp>
 
 #include <cstdio>
 #include <new>
@@ -45,11 +46,12 @@ Result<std::unique_ptr<TieredCache>> TieredCache::create(const CacheContext& con
 TieredCache::TieredCache(const CacheContext& context, std::unique_ptr<EvictionPolicy> policy, ProcessSharing sharing,
                          MemorySources memory)
     : log_(context.log),
+      trace_(context.trace),
       flight_patience_(sharing.flight_patience),
       configured_{context.config.max_programs, context.config.max_memory},
       pressure_(std::move(memory)),
       memory_(configured_, std::move(policy), context.own_threads),
-      disk_(context.log, context.config, counters_, std::move(sharing)) {}
+      disk_(context.log, context.config, counters_, std::move(sharing), context.trace) {}
 
 TieredCache::~TieredCache() {
   disk_.used(memory_.take_uses());
@@ -94,6 +96,11 @@ void TieredCache::get_or_build_all(std::span<const ProgramRequest> requests, uns
 }
 
 Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfElsewhere if_elsewhere) {
+  const std::string traced_key = trace_ == nullptr ? std::string() : request.key.digest.hex().substr(0, digits_told);
+  TracedWork lookup(trace_, TraceArea::cache, "lookup");
+  lookup.figure("program", request.key.label);
+  lookup.figure("key", traced_key);
+  lookup.figure("device", request.device.info().id);
   const std::uint64_t start = now_ns();
   const ProgramPlace place{request.key.digest, &request.device};
   const auto work = [&] { return make(request, if_elsewhere); };
@@ -112,6 +119,7 @@ Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfE
   if (landing && !landing->own) counters_.waits.fetch_add(1);
   if (!landing || (landing->result && !landing->result->has_value())) return std::optional<Acquired>();
   if (!landing->result) {
+    lookup.figure("answer", "failed");
     counters_.misses.fetch_add(1);
     tell(request, "failed", start);
     return landing->result.error();
@@ -119,6 +127,7 @@ Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfE
   if (!request.ahead) disk_.asked_for(request.key.digest);
   Flown& flown = **landing->result;
   if (!landing->own) flown.acquired = {std::move(flown.acquired.program), Tier::memory, 0};  // made by another's call
+  lookup.figure("answer", landing->own ? to_string(flown.acquired.tier) : "made by another thread");
   switch (flown.acquired.tier) {
     case Tier::memory:
       // The tier has counted those that it answered.
@@ -191,7 +200,11 @@ std::optional<TieredCache::Flown> TieredCache::from_disk(const Request& request,
   found = disk_.find(request.key, request.device);
   if (!found.stored) return std::nullopt;
   const Mark mark = disk_.loading(request.key, request.device);
+  TracedWork loading(trace_, TraceArea::cache, "load");
+  loading.figure("bytes", found.stored->binary.bytes.size());
   Result<std::unique_ptr<Program>> program = request.device.load(request.source, found.stored->binary);
+  if (!program) loading.figure("refused", to_string(program.error().code));
+  loading.end();
   if (program) {
     const std::uint64_t took_ns = now_ns() - start;
     disk_.loaded(request.key.digest, took_ns);
@@ -209,14 +222,22 @@ std::optional<TieredCache::Flown> TieredCache::from_disk(const Request& request,
 Result<TieredCache::Flown> TieredCache::build(const Request& request) {
   (request.device.info().serializes ? counters_.builds : counters_.prepared).fetch_add(1);
   const std::uint64_t start = now_ns();
+  TracedWork building(trace_, TraceArea::build, "build");
+  building.figure("program", request.key.label);
+  building.figure("device", request.device.info().id);
   Result<std::unique_ptr<Program>> program = request.device.build(request.source);
+  if (!program) building.figure("failed", to_string(program.error().code));
+  building.end();
   if (!program) {
     failed_builds_.remember({request.key.digest, &request.device}, program.error());
     return program.error();
   }
   const std::uint64_t build_ns = now_ns() - start;
   if (!request.device.info().serializes) return keep(request, std::move(*program), Tier::library, build_ns, build_ns);
-  if (const Result<ProgramBinary> binary = request.device.serialize(**program)) {
+  TracedWork serializing(trace_, TraceArea::build, "serialize");
+  const Result<ProgramBinary> binary = request.device.serialize(**program);
+  serializing.end();
+  if (binary) {
     disk_.store(request.key, request.device, *binary, build_ns);
   } else {
     log_.write(LogLevel::warning, "cache",

@@ -84,6 +84,7 @@ class TieredCache final : public ProgramCache {
   void look_at_memory();
 
   const Log log_;
+  TraceSink* const trace_;
   const std::chrono::nanoseconds flight_patience_;
   const MemoryBounds configured_;
   CacheCounters counters_;

@@ -29,6 +29,9 @@ TuningStore::~TuningStore() = default;
 Recording::~Recording() = default;
 TraceSink::~TraceSink() = default;
 
+void TraceSink::add_event(const TraceEvent&) noexcept {}
+void TraceSink::add_link(const TraceLink&) noexcept {}
+
 std::uint64_t Device::clock_ns() const noexcept { return now_ns(); }
 
 void ProgramCache::get_or_build_all(std::span<const ProgramRequest> requests, unsigned,

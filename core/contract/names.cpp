@@ -133,4 +133,22 @@ std::string_view to_string(Stage stage) noexcept {
   return "invalid";
 }
 
+std::string_view to_string(TraceArea area) noexcept {
+  switch (area) {
+    case TraceArea::runtime:
+      return "runtime";
+    case TraceArea::cache:
+      return "cache";
+    case TraceArea::build:
+      return "build";
+    case TraceArea::selector:
+      return "selector";
+    case TraceArea::tuner:
+      return "tuner";
+    case TraceArea::invalid:
+      break;
+  }
+  return "invalid";
+}
+
 }  // namespace kiln

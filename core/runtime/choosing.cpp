@@ -2,6 +2,8 @@
 #include "runtime/parts.hpp"
 #include "runtime/warming/warming.hpp"
 
+#include <kiln/traced_work.hpp>
+
 #include <algorithm>
 
 namespace kiln {
@@ -102,8 +104,19 @@ JobTerms Runtime::Parts::terms_of(const RunRequest& request, const std::vector<C
   return terms;
 }
 
-Result<std::string> Runtime::Parts::choose(const RunRequest& request, const std::set<std::string>& refused,
-                                           RunReport& report) {
+Result<Chosen> Runtime::Parts::choose(const RunRequest& request, const std::set<std::string>& refused,
+                                      RunReport& report) {
+  TracedWork choosing(trace, TraceArea::selector, "choose device");
+  auto device = device_for(request, refused, report);
+  if (!device) return std::move(device).error();
+  choosing.figure("device", *device);
+  choosing.figure("because", report.selected_because);
+  choosing.end();
+  return Chosen{std::move(*device), choosing.begin_ns()};
+}
+
+Result<std::string> Runtime::Parts::device_for(const RunRequest& request, const std::set<std::string>& refused,
+                                               RunReport& report) {
   auto able = candidates(request, refused, report);
   if (!able) return std::move(able).error();
   const std::vector<Candidate> offered = offer(request, *able, report);
@@ -151,7 +164,7 @@ void Runtime::Parts::build_ahead(const RunRequest& request, const std::string& i
     auto programs = programs_of({job}, **device);
     if (!programs) return failed(programs.error());
     const auto use = resources.begin((*device)->info(), id + ", building");
-    const WarmReport report = warm_programs(*programs, **device, *cache, {});
+    const WarmReport report = warm_programs(*programs, **device, *cache, {}, 1, {}, most_for_first_dispatch, trace);
     if (report.failed != 0) return failed(report.first_failure);
     const std::lock_guard lock(warm_mutex);
     ready.insert(name);

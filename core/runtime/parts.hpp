@@ -36,11 +36,17 @@ struct OneGenerator {
   std::unique_ptr<KernelGenerator> generator;
 };
 
+struct Chosen {
+  std::string device;
+  std::uint64_t traced_ns = 0;  // within the span that a trace shows of the choosing; 0: there is no trace
+};
+
 struct Service {  // what serves one request on one device
   std::shared_ptr<Device> device;
   KernelGenerator* generator = nullptr;
   std::shared_ptr<const KeyedPlan> keyed;
   PlannedPrograms programs;
+  std::uint64_t chosen_ns = 0;  // Chosen::traced_ns
 };
 
 struct JobEnd {
@@ -52,6 +58,7 @@ struct Runtime::Parts {
   // In order of construction; destroyed from the last to the first.
   Config config;
   Log log;
+  TraceSink* trace;  // null: nobody is told
   WorkCounters counters;
   DeviceTable devices;
   std::unique_ptr<ProgramCache> cache;
@@ -81,15 +88,20 @@ struct Runtime::Parts {
     const BackgroundTuning::Job tuning_;
   };
 
-  Parts(const Config& chosen, const Registry& registry, Log to)
-      : config(chosen), log(to), devices(config, registry, log, counters), metrics_file(config.metrics, log) {}
+  Parts(const Config& chosen, const Registry& registry, Log to, TraceSink* told)
+      : config(chosen),
+        log(to),
+        trace(told),
+        devices(config, registry, log, counters),
+        metrics_file(config.metrics, log) {}
 
   // The configured one where it writes what the device reads, else that of the plugin which brought the device, else
   // any; by the device's dialects, best first. nullptr: none writes any of them.
   std::pair<KernelGenerator*, Dialect> generator_for(const DeviceInfo& device) const;
   Result<std::vector<DeviceInfo>> candidates(const RunRequest& request, const std::set<std::string>& refused,
                                              RunReport& report);
-  Result<std::string> choose(const RunRequest& request, const std::set<std::string>& refused, RunReport& report);
+  Result<Chosen> choose(const RunRequest& request, const std::set<std::string>& refused, RunReport& report);
+  Result<std::string> device_for(const RunRequest& request, const std::set<std::string>& refused, RunReport& report);
   Result<Explanation> explain(const RunRequest& request);
   std::vector<Candidate> offer(const RunRequest& request, const std::vector<DeviceInfo>& able, RunReport& report);
   std::uint64_t wait_ns(const DeviceInfo& device, const std::vector<DeviceInfo>& all);
@@ -116,7 +128,9 @@ struct Runtime::Parts {
   std::string metrics_text() const;
   // Chooses, prepares and runs, on another device where one cannot serve.
   RunReport serve(const RunRequest& request);
-  Result<Measurement> run_once(const RunRequest& request, const Service& service, bool poisoned, Deadline deadline);
+  // follows_ns: Chosen::traced_ns of the choice that this run is the first to follow; 0: of none.
+  Result<Measurement> run_once(const RunRequest& request, const Service& service, bool poisoned, Deadline deadline,
+                               std::uint64_t follows_ns);
   // Until the deadline, or until `stop` says so; then it is cancelled. null: nobody says so.
   Result<Measurement> await(Fence fence, const std::atomic<bool>* stop, Deadline deadline);
   JobEnd run_all(const RunRequest& request, const Service& service, RunReport& report);

@@ -4,6 +4,7 @@
 #include "runtime/warming/warming.hpp"
 
 #include <kiln/digest.hpp>
+#include <kiln/traced_work.hpp>
 
 #include <algorithm>
 
@@ -23,6 +24,7 @@ Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::plan(const RunRequest& 
 
 Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::keyed_plan(const RunRequest& request, const Device& device,
                                                                     KernelGenerator& generator, Dialect dialect) {
+  TracedWork planning(trace, TraceArea::runtime, "plan");
   auto plan = request.variant.empty()
                   ? generator.generate(request.spec, device.info(), dialect)
                   : generator.generate_variant(request.spec, device.info(), dialect, request.variant);
@@ -38,6 +40,9 @@ Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::keyed_plan(const RunReq
   };
   for (const Pass& pass : keyed.plan->prepare) keyed.prepare.push_back(key_for(pass));
   for (const Pass& pass : keyed.plan->passes) keyed.passes.push_back(key_for(pass));
+  planning.figure("variant", keyed.plan->variant);
+  planning.figure("programs", keyed.prepare.size() + keyed.passes.size());
+  planning.end();
   return std::make_shared<const KeyedPlan>(std::move(keyed));
 }
 

@@ -101,7 +101,7 @@ Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest
   for (;;) {
     auto chosen = parts_->choose(wanted, refused, made->report);
     if (!chosen) return std::move(chosen).error();
-    auto submissions = parts_->submissions_of(*made, *chosen);
+    auto submissions = parts_->submissions_of(*made, chosen->device);
     auto recording = submissions ? parts_->executor->record(std::move(submissions).value())
                                  : Result<std::shared_ptr<Recording>>(submissions.error());
     if (recording) {
@@ -110,13 +110,13 @@ Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest
     }
     const Status status = recording.error();
     const bool of_the_device = status.code == StatusCode::unavailable || status.code == StatusCode::device_lost;
-    if (of_the_device) (void)parts_->devices.set_aside(*chosen, status);
+    if (of_the_device) (void)parts_->devices.set_aside(chosen->device, status);
     // An executor that does not record does so for no device.
     const bool another_may = of_the_device || (!submissions && status.code == StatusCode::unsupported);
     if (!another_may) return status;
     if (parts_->config.device.fallback == Fallback::never) return status.within("fallback = \"never\"");
-    made->report.notes.push_back(*chosen + " cannot serve: " + status.message);
-    refused.insert(*chosen);
+    made->report.notes.push_back(chosen->device + " cannot serve: " + status.message);
+    refused.insert(chosen->device);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "selector/hygiene.hpp"
 
 #include <kiln/config_reader.hpp>
+#include <kiln/traced_work.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -50,7 +51,7 @@ Runtime::~Runtime() {
 
 Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Registry& registry, Log log,
                                                  TraceSink* trace) {
-  auto parts = std::make_unique<Parts>(config, registry, log);
+  auto parts = std::make_unique<Parts>(config, registry, log, trace);
   auto make_cache = registry.cache(config.cache.name);
   if (!make_cache) return std::move(make_cache).error().within("[cache] name");
   auto make_executor = registry.executor(config.executor.name);
@@ -60,28 +61,29 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
   auto chosen_generators = registry.generators(config.generator.name);
   if (!chosen_generators) return std::move(chosen_generators).error().within("[generator] name");
 
-  auto cache = make_cache.value()({log, config.cache});
+  auto cache = make_cache.value()({log, config.cache, OwnThreads::yes, trace});
   if (!cache) return std::move(cache).error().within("cache '" + config.cache.name + "'");
   parts->cache = std::move(cache).value();
   auto executor = make_executor.value()({log, config.executor, &parts->counters, trace});
   if (!executor) return std::move(executor).error().within("executor '" + config.executor.name + "'");
   parts->executor = std::move(executor).value();
-  auto selector =
-      make_selector.value()({log, config.selector, config.device, config.cache.directory, config.cache.read_only});
+  auto selector = make_selector.value()(
+      {log, config.selector, config.device, config.cache.directory, config.cache.read_only, trace});
   if (!selector) return std::move(selector).error().within("selector '" + config.selector.name + "'");
   parts->selector = std::move(selector).value();
   for (const RegisteredGenerator* registered : *chosen_generators) {
     const auto keys = registry.config_keys().find(registered->plugin);
     PluginSettings settings;
     if (keys != registry.config_keys().end()) settings = plugin_settings(config, registered->plugin, keys->second);
-    auto generator = registered->make({log, config.cache.directory, config.cache.read_only, std::move(settings)});
+    auto generator =
+        registered->make({log, config.cache.directory, config.cache.read_only, std::move(settings), trace});
     if (!generator) return std::move(generator).error().within("generator of plugin '" + registered->plugin + "'");
     parts->generators.push_back({registered->plugin, registered->dialects, std::move(generator).value()});
   }
   if (config.cache.warm != "none") {
     parts->warming = std::make_unique<BackgroundWarming>(
         parts->config.cache, [&all = *parts] { return all.devices_to_warm(); }, *parts->cache, WarmingRules{},
-        [&all = *parts](const Device& device) { return all.tuned_programs(device); });
+        [&all = *parts](const Device& device) { return all.tuned_programs(device); }, trace);
   }
   if (config.generator.background) {
     auto tuning = parts->tune_in_background();
@@ -97,7 +99,15 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
 RunReport Runtime::run(const RunRequest& request) {
   const Parts::JobScope job(*parts_);
   parts_->cache->heed_pressure();  // a job that only hits would not
+  const std::string_view name = request.name.empty() ? std::string_view("job") : std::string_view(request.name);
+  TracedWork serving(parts_->trace, TraceArea::runtime, name);
   RunReport report = parts_->serve(request);
+  serving.figure("op", report.op);
+  serving.figure("device", report.device.id);
+  serving.figure("tier", to_string(report.tier));
+  serving.figure("status", to_string(report.status.code));
+  serving.figure("runs", std::uint64_t{report.runs});
+  serving.end();
   parts_->count(report);
   return report;
 }
@@ -125,33 +135,35 @@ RunReport Runtime::Parts::serve(const RunRequest& request) {
   }
   std::set<std::string> refused;  // devices that turned out not to be able to serve this request
   for (;;) {
-    auto device = choose(request, refused, report);
-    if (!device) {
-      report.status = std::move(device).error();
+    auto chosen = choose(request, refused, report);
+    if (!chosen) {
+      report.status = std::move(chosen).error();
       return report;
     }
-    auto service = prepare(request, *device, report);
+    const std::string& device = chosen->device;
+    auto service = prepare(request, device, report);
+    if (service) service->chosen_ns = chosen->traced_ns;
     // Who waited in vain for another's build says nothing of the device.
     JobEnd end = service ? run_all(request, *service, report)
                          : JobEnd{service.error(), service.error().code != StatusCode::timeout};
     Status& status = end.status;
-    if (status.ok()) devices.served(*device);
+    if (status.ok()) devices.served(device);
     if (status.ok() || !another_device_may_serve(status) || stop_requested(request)) {
-      if (end.had_its_turn && is_the_devices_failure(status)) devices.failed(*device, status);
+      if (end.had_its_turn && is_the_devices_failure(status)) devices.failed(device, status);
       report.status = std::move(status);
       return report;
     }
     std::string for_how_long;
     if (status.code != StatusCode::unsupported) {
-      for_how_long = " (set aside for " + devices.set_aside(*device, status) + ")";
+      for_how_long = " (set aside for " + devices.set_aside(device, status) + ")";
     }
     if (config.device.fallback == Fallback::never) {
       report.status = status.within("fallback = \"never\"");
       return report;
     }
-    report.notes.push_back(*device + " cannot serve: " + status.message + for_how_long);
+    report.notes.push_back(device + " cannot serve: " + status.message + for_how_long);
     report.device = {};
-    refused.insert(*device);
+    refused.insert(device);
   }
 }
 
@@ -166,10 +178,11 @@ std::vector<std::shared_ptr<Device>> Runtime::Parts::devices_to_warm() {
 }
 
 Result<Measurement> Runtime::Parts::run_once(const RunRequest& request, const Service& service, bool poisoned,
-                                             Deadline deadline) {
+                                             Deadline deadline, std::uint64_t follows_ns) {
   auto fence = executor->submit({service.device, service.keyed->plan, service.programs.passes, service.programs.prepare,
                                  request.tensors, deadline, poisoned, request.completion});
   if (!fence) return std::move(fence).error();
+  if (follows_ns != 0) trace->add_link({TraceArea::selector, follows_ns, service.device->info().id, fence->value});
   return await(*fence, request.stop, deadline);
 }
 
@@ -204,7 +217,9 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
     const bool ran_before = begins_to_run(request, report.device.id);
     RunConditions conditions;
     if (run == 0) conditions.build_ns = service.programs.build_ns;
-    auto measurement = run_once(request, service, compared, deadline);
+    TracedWork dispatching(ran_before ? nullptr : trace, TraceArea::cache, "first dispatch");
+    auto measurement = run_once(request, service, compared, deadline, run == 0 ? service.chosen_ns : 0);
+    dispatching.end();
     conditions.contended = use->contended();
     use->end();
     if (!measurement) {
@@ -301,12 +316,14 @@ Result<WarmReport> Runtime::warm(const WarmRequest& request) {
   const auto use = parts_->resources.begin((*device)->info(), request.device + ", building");
   if (request.jobs.empty()) {
     const auto programs = kept_programs(*parts_->cache, **device, request.most, parts_->tuned_programs(**device));
-    return warm_programs(programs, **device, *parts_->cache, request, building_threads());
+    return warm_programs(programs, **device, *parts_->cache, request, building_threads(), {}, most_for_first_dispatch,
+                         parts_->trace);
   }
   auto programs = parts_->programs_of(request.jobs, **device);
   if (!programs) return std::move(programs).error();
   if (programs->size() > request.most) programs->resize(request.most);
-  return warm_programs(*programs, **device, *parts_->cache, request, building_threads());
+  return warm_programs(*programs, **device, *parts_->cache, request, building_threads(), {}, most_for_first_dispatch,
+                       parts_->trace);
 }
 
 Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, VariantBench& bench,

@@ -2,8 +2,11 @@
 
 #include "selector/fixed_selector.hpp"
 
+#include <kiln/clock.hpp>
+
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <exception>
 
 namespace kiln {
@@ -103,6 +106,7 @@ Result<Choice> LearningSelector::select(const KernelSpec& spec, std::span<const 
       if (!decision.wanted_look) model_.count_look(bucket, *candidates[looked].device);
       unsaved_ = true;
     }
+    if (context_.trace != nullptr) tell(bucket, prospects, decision);
     if (decisions_.enabled()) {
       decisions_.decided(bucket, prospects, decision,
                          chooser_.propensities(decision, prospects.front().repeat, propensity_random_));
@@ -113,6 +117,29 @@ Result<Choice> LearningSelector::select(const KernelSpec& spec, std::span<const 
   } catch (const std::exception& error) {
     return internal_error(std::string("selector learning: ") + error.what());
   }
+}
+
+void LearningSelector::tell(const ShapeBucket& bucket, std::span<const Prospect> prospects,
+                            const Decision& decision) const {
+  const std::string of = bucket.operation + " " + bucket.shape;
+  std::vector<TraceFigure> figures = {{"bucket", of},
+                                      {"chosen", prospects[decision.candidate].device->id},
+                                      {"ground", selector::to_string(decision.ground)}};
+  std::vector<CandidateCost> costs;
+  std::deque<std::string> names;  // which stay where they are
+  for (const Prospect& prospect : prospects) costs.push_back(prospect.figures());
+  for (const CandidateCost& cost : costs) {
+    const auto add = [&](std::string_view what, auto value) {
+      figures.push_back({names.emplace_back(cost.device + " " + std::string(what)), value});
+    };
+    add("cost_ms", cost.cost_ns / 1e6);
+    add("run_ms", cost.run_ns / 1e6);
+    add("transfer_ms", cost.transfer_ns / 1e6);
+    add("queue_ms", cost.queue_ns / 1e6);
+    add("build_ms", cost.build_ns / 1e6);
+    add("evidence", std::string_view(cost.evidence));
+  }
+  context_.trace->add_event({TraceArea::selector, "decision", now_ns(), std::nullopt, figures});
 }
 
 Result<Explanation> LearningSelector::explain(const KernelSpec& spec, std::span<const Candidate> candidates,

@@ -42,6 +42,9 @@ class LearningSelector final : public DeviceSelector {
   LearningSelector(const SelectorContext& context, selector::Chooser chooser);
 
   void load_once();
+  // The numbers behind a decision, to the trace. REQUIRES: a trace is wanted.
+  void tell(const selector::ShapeBucket& bucket, std::span<const selector::Prospect> prospects,
+            const selector::Decision& decision) const;
   void save_now_and_then();
   void save(std::unique_lock<std::mutex>& lock);
   std::uint64_t jobs_of(const selector::ShapeBucket& bucket) const;

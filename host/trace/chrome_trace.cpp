@@ -1,26 +1,73 @@
 #include "trace/chrome_trace.hpp"
 
-#include "base/json.hpp"
+#include "trace/chrome_trace_text.hpp"
 
 #include <algorithm>
-#include <set>
+#include <new>
 
 namespace kiln::host {
 
-std::size_t ChromeTrace::index_of(std::vector<std::string>& names, std::string_view name) {
+std::uint32_t ChromeTrace::index_of(std::vector<std::string>& names, std::string_view name) {
   // Few names, and the last one is the likeliest.
   for (std::size_t i = names.size(); i > 0; --i) {
-    if (names[i - 1] == name) return i - 1;
+    if (names[i - 1] == name) return static_cast<std::uint32_t>(i - 1);
   }
   names.emplace_back(name);
-  return names.size() - 1;
+  return static_cast<std::uint32_t>(names.size() - 1);
 }
 
-void ChromeTrace::add(const StageSpan& span) noexcept {
+ChromeTrace::Lane ChromeTrace::lane_of(TraceArea area) {
+  const auto self = std::this_thread::get_id();
+  const auto at = std::ranges::find(threads_, self);
+  const auto thread = static_cast<std::uint32_t>(at - threads_.begin());
+  if (at == threads_.end()) threads_.push_back(self);
+  return {area, thread};
+}
+
+void ChromeTrace::add_job(std::span<const StageSpan> stages) noexcept {
+  if (stages.empty()) return;
   const std::lock_guard lock(mutex_);
   try {
-    spans_.push_back({index_of(devices_, span.device), index_of(labels_, span.label), span.slot, span.stage, span.fence,
-                      span.begin_ns, span.end_ns});
+    Job& job = jobs_.emplace_back();
+    job.device = index_of(devices_, stages.front().device);
+    job.label = index_of(labels_, stages.front().label);
+    job.slot = stages.front().slot;
+    job.fence = stages.front().fence;
+    for (const StageSpan& span : stages) {
+      const std::size_t place = static_cast<std::size_t>(span.stage) - static_cast<std::size_t>(Stage::job);
+      if (place < job.stages.size()) job.stages[place] = {span.begin_ns, span.end_ns};
+    }
+  } catch (const std::bad_alloc&) {
+    ++dropped_;
+  }
+}
+
+void ChromeTrace::add_event(const TraceEvent& event) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    const std::size_t first = figures_.size();
+    for (const TraceFigure& figure : event.figures) {
+      Figure& kept = figures_.emplace_back();
+      kept.name = figure.name;
+      if (const auto* text = std::get_if<std::string_view>(&figure.value)) {
+        kept.value = std::string(*text);
+      } else if (const auto* number = std::get_if<double>(&figure.value)) {
+        kept.value = *number;
+      } else {
+        kept.value = std::get<std::uint64_t>(figure.value);
+      }
+    }
+    events_.push_back(
+        {lane_of(event.area), std::string(event.name), event.begin_ns, event.end_ns, event.figures.size(), first});
+  } catch (const std::bad_alloc&) {
+    ++dropped_;
+  }
+}
+
+void ChromeTrace::add_link(const TraceLink& link) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    links_.push_back({lane_of(link.area), link.at_ns, index_of(devices_, link.device), link.fence});
   } catch (const std::bad_alloc&) {
     ++dropped_;
   }
@@ -28,40 +75,7 @@ void ChromeTrace::add(const StageSpan& span) noexcept {
 
 std::string ChromeTrace::json() const {
   const std::lock_guard lock(mutex_);
-  std::vector<Span> spans = spans_;
-  // A job before its stages, so that who reads the events in order meets the outer one first.
-  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
-    if (a.begin_ns != b.begin_ns) return a.begin_ns < b.begin_ns;
-    if (a.end_ns != b.end_ns) return a.end_ns > b.end_ns;
-    return a.stage < b.stage;
-  });
-  const std::uint64_t origin = spans.empty() ? 0 : spans.front().begin_ns;
-  const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) / 1e3; };
-
-  Json events = Json::array();
-  const auto name = [&](const char* what, std::size_t pid, std::uint32_t tid, const std::string& text) {
-    events.push_back({{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", {{"name", text}}}});
-  };
-  std::set<std::pair<std::size_t, std::uint32_t>> lanes;
-  for (const Span& span : spans) lanes.insert({span.device, span.slot});
-  for (std::size_t i = 0; i < devices_.size(); ++i) name("process_name", i + 1, 0, "device " + devices_[i]);
-  for (const auto& [device, slot] : lanes) {
-    name("thread_name", device + 1, slot + 1, "slot " + std::to_string(slot));
-  }
-  for (const Span& span : spans) {
-    const bool job = span.stage == Stage::job;
-    events.push_back({{"ph", "X"},
-                      {"name", job ? labels_[span.label] : std::string(to_string(span.stage))},
-                      {"cat", job ? "job" : "stage"},
-                      {"pid", span.device + 1},
-                      {"tid", span.slot + 1},
-                      {"ts", us(span.begin_ns - origin)},
-                      {"dur", us(span.end_ns - span.begin_ns)},
-                      {"args", {{"fence", span.fence}}}});
-  }
-  Json all{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}};
-  if (dropped_ != 0) all["otherData"] = {{"dropped_spans", dropped_}};
-  return json_text(all) + "\n";
+  return ChromeTraceText(*this).text();
 }
 
 }  // namespace kiln::host

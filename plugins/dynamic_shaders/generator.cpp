@@ -1,5 +1,6 @@
 #include "dynamic_shaders/generator.hpp"
 
+#include <kiln/clock.hpp>
 #include <kiln/kernel_parameters.hpp>
 #include <kiln/program.hpp>
 
@@ -69,6 +70,10 @@ constexpr std::uint32_t audit_runs = 9;
 constexpr double audit_slack = 1.25;  // a machine has its moods: what is slower than that, and clearly so, is stale
 constexpr std::chrono::nanoseconds audit_limit = std::chrono::seconds(20);
 
+double median_ms(const std::vector<std::uint64_t>& ns) {
+  return ns.empty() ? 0 : static_cast<double>(interval_of(ns).median) / 1e6;
+}
+
 std::string in_ms(std::uint64_t ns) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3f ms", static_cast<double>(ns) / 1e6);
@@ -83,8 +88,18 @@ std::string source_digest(const KernelPlan& plan, const DeviceInfo& device) {
 
 }  // namespace
 
-Generator::Generator(const std::filesystem::path& cache_directory, bool read_only)
-    : database_(cache_directory.empty() ? std::filesystem::path() : cache_directory / "tuning.tsv", read_only) {}
+Generator::Generator(const std::filesystem::path& cache_directory, bool read_only, TraceSink* trace)
+    : database_(cache_directory.empty() ? std::filesystem::path() : cache_directory / "tuning.tsv", read_only),
+      trace_(trace) {}
+
+void Generator::tell(std::string_view by, const KernelSpec& spec, std::string_view variant,
+                     std::initializer_list<TraceFigure> figures) const {
+  if (trace_ == nullptr) return;
+  const std::string shape = canonical_text(spec);
+  std::vector<TraceFigure> all = {{"variant", variant}, {"by", by}, {"spec", shape}};
+  all.insert(all.end(), figures.begin(), figures.end());
+  trace_->add_event({TraceArea::tuner, "choose variant", now_ns(), std::nullopt, all});
+}
 
 std::span<const Dialect> Generator::dialects() const noexcept { return written; }
 
@@ -120,24 +135,40 @@ std::string Generator::choose(const UserKernelSpec& kernel, const DeviceInfo& de
     if (parameter.texts.empty()) return "user";  // refused in words by whoever makes the plan
   }
   const auto winner = database_.winner(device_digest(device), canonical_text(kernel));
-  return winner && settled(kernel, winner->variant) ? winner->variant : variants_of(kernel).front();
+  if (winner && settled(kernel, winner->variant)) {
+    tell("tuned", kernel, winner->variant, {{"tuned_wall_ms", median_ms(winner->wall_ns)}});
+    return winner->variant;
+  }
+  std::string choice = variants_of(kernel).front();
+  tell("the first of its parameters", kernel, choice, {});
+  return choice;
 }
 
 std::string Generator::choose(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect) {
   if (const auto winner = database_.winner(device_digest(device), canonical_text(spec))) {
-    if (gemm_plan(spec, device, dialect, winner->variant)) return winner->variant;
+    if (gemm_plan(spec, device, dialect, winner->variant)) {
+      tell("tuned", spec, winner->variant, {{"tuned_wall_ms", median_ms(winner->wall_ns)}});
+      return winner->variant;
+    }
   }
-  return default_variant(spec, device);
+  std::string choice = default_variant(spec, device);
+  tell("cost model", spec, choice, {});
+  return choice;
 }
 
 std::string Generator::choose(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect) {
   const std::string machine = device_digest(device);
   if (const auto winner = database_.winner(machine, canonical_text(spec))) {
-    if (conv_variant(spec, device, dialect, winner->variant)) return winner->variant;
+    if (conv_variant(spec, device, dialect, winner->variant)) {
+      tell("tuned", spec, winner->variant, {{"tuned_wall_ms", median_ms(winner->wall_ns)}});
+      return winner->variant;
+    }
   }
   std::string choice = default_variant(spec, device);
   double least = farthest;
-  const double allowed = model_slack * predicted_run(spec, device, choice).value_or(0);
+  double predicted_now = predicted_run(spec, device, choice).value_or(0);
+  const double predicted_default = predicted_now;
+  const double allowed = model_slack * predicted_default;
   for (const TuningRecord& winner : database_.winners(machine)) {
     const auto shape = conv_of(winner.spec);
     const auto apart = shape ? distance(spec, *shape) : std::nullopt;
@@ -146,6 +177,15 @@ std::string Generator::choose(const Conv2dSpec& spec, const DeviceInfo& device, 
     if (!predicted || *predicted > allowed) continue;
     least = *apart;
     choice = winner.variant;
+    predicted_now = *predicted;
+  }
+  if (least < farthest) {
+    tell("the nearest tuned shape", spec, choice,
+         {{"doublings_apart", least},
+          {"model_cost", predicted_now},
+          {"model_cost_of_its_own_choice", predicted_default}});
+  } else {
+    tell("cost model", spec, choice, {{"model_cost", predicted_now}});
   }
   return choice;
 }
@@ -193,6 +233,7 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
   }
   refresh();
   task.known = fresh_records(spec, device, dialect);
+  task.trace = trace_;
   task.form.device = device_digest(device);
   task.form.spec = canonical_text(spec);
   Status kept;

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 
 #include "dynamic_shaders/tuner/drift_watch.hpp"
@@ -20,7 +21,9 @@ namespace kiln::dynamic_shaders {
 class Generator final : public KernelGenerator, private TuningStore {
  public:
   // Empty: nothing that is tuned is kept beyond this process.
-  explicit Generator(const std::filesystem::path& cache_directory = {}, bool read_only = false);
+  // trace: told which variant was chosen and by what; outlives the generator; null: nobody is.
+  explicit Generator(const std::filesystem::path& cache_directory = {}, bool read_only = false,
+                     TraceSink* trace = nullptr);
 
   std::span<const Dialect> dialects() const noexcept override;
   Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept override;
@@ -49,7 +52,12 @@ class Generator final : public KernelGenerator, private TuningStore {
   void refresh();
   std::vector<TuningRecord> fresh_records(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
 
+  // Which variant serves, and the figures that speak for it. Without a trace: nothing.
+  void tell(std::string_view by, const KernelSpec& spec, std::string_view variant,
+            std::initializer_list<TraceFigure> figures) const;
+
   TuningDatabase database_;
+  TraceSink* const trace_;
   std::atomic<std::uint64_t> revision_{0};
   DriftWatch drift_watch_;
 };

@@ -1,8 +1,9 @@
 #include "host/kiln_process.hpp"
+#include "host/trace_file.hpp"
 
 #include <catch2/catch.hpp>
 
-#include <fstream>
+#include <algorithm>
 #include <map>
 
 using namespace kiln::test;
@@ -33,15 +34,11 @@ TEST_CASE("--trace writes Chrome trace events of every stage of every run") {
                                       "--trace", folder / "trace.json", "--cache-dir", folder / "cache"});
   INFO(finished.err);
   REQUIRE(finished.status == 0);
-  std::ifstream file(folder / "trace.json");
-  const auto json = nlohmann::json::parse(file);
+  const TraceFile file(folder / "trace.json");
   std::map<std::uint64_t, std::map<std::string, std::pair<double, double>>> by_job;
-  for (const auto& event : json.at("traceEvents")) {
-    if (event.at("ph") != "X") continue;
-    const std::string name = event.at("cat") == "job" ? "job" : event.at("name");
-    const double begin = event.at("ts");
-    const double length = event.at("dur");
-    by_job[event.at("args").at("fence")][name] = {begin, begin + length};
+  for (const TraceFileEvent& span : file.spans()) {
+    if (span.process == "kiln") continue;
+    by_job[span.arguments.at("fence")][span.category == "job" ? "job" : span.name] = {span.begin, span.end};
   }
   CHECK(by_job.size() == 4);
   for (const auto& [fence, stages] : by_job) {
@@ -56,7 +53,92 @@ TEST_CASE("--trace writes Chrome trace events of every stage of every run") {
   }
 }
 
-TEST_CASE("--trace to a file that cannot be written is an error, and only `run` takes it") {
+TEST_CASE("--trace shows what the cache did, what was chosen and why, and leads from a choice to its job") {
+  const TemporaryFolder folder;
+  using Names = std::vector<std::string>;
+  const auto trace_of = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {
+        "run", folder.write("tiny.toml", tiny), "--trace", folder / "trace.json", "--cache-dir", folder / "cache"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished finished = run_kiln(words);
+    INFO(finished.err);
+    REQUIRE(finished.status == 0);
+    return TraceFile(folder / "trace.json");
+  };
+  const auto has = [](const Names& names, std::string_view name) { return std::ranges::count(names, name) > 0; };
+
+  const TraceFile cold = trace_of({"--device", "opengl:0", "--repeat", "2"});
+  const Names made = cold.spans_in("cache");
+  for (const char* step : {"lookup", "disk read", "take turn", "store", "first dispatch"}) CHECK(has(made, step));
+  for (const char* step : {"authenticate", "inflate", "load"}) CHECK_FALSE(has(made, step));
+  CHECK(has(cold.spans_in("build"), "build"));
+  CHECK(cold.moments_in("tuner") == Names{"choose variant"});
+  CHECK(cold.spans_in("runtime") == Names{"tiny", "plan"});
+  CHECK(cold.spans_in("selector") == Names{"choose device"});
+  REQUIRE(cold.flows().size() == 1);
+  CHECK(cold.flows()[0].from_lane == "selector");
+  CHECK(cold.flows()[0].to_process == "device opengl:0");
+  // The first run's job lies within its first dispatch: devices and host are on one clock.
+  const auto first = std::ranges::find(cold.spans(), "first dispatch", &TraceFileEvent::name);
+  const auto job = std::ranges::find(cold.spans(), "job", &TraceFileEvent::category);
+  CHECK(job->begin >= first->begin);
+  CHECK(job->end <= first->end);
+
+  const TraceFile warm = trace_of({"--device", "opengl:0"});
+  const Names found = warm.spans_in("cache");
+  for (const char* step : {"lookup", "disk read", "authenticate", "inflate", "load"}) CHECK(has(found, step));
+  CHECK_FALSE(has(found, "store"));
+  CHECK(warm.spans_in("build").empty());
+
+  const TraceFile chosen = trace_of({});  // of two devices: by the learning selector
+  REQUIRE(chosen.moments_in("selector") == Names{"decision"});
+  const auto decision = std::ranges::find(chosen.moments(), "decision", &TraceFileEvent::name);
+  CHECK(decision->arguments.contains("cpu cost_ms"));
+  CHECK(decision->arguments.contains("opengl:0 cost_ms"));
+}
+
+TEST_CASE("--trace of several jobs at one time: a lane for each thread, in which nothing crosses") {
+  const TemporaryFolder folder;
+  std::string jobs;
+  for (int i = 0; i < 6; ++i) {
+    std::string job = tiny;
+    job.replace(job.find("\"tiny\""), 6, "\"job " + std::to_string(i) + " \\\"ü\\\"\"");
+    jobs += job.replace(job.find("k = 16"), 6, "k = " + std::to_string(8 + i));
+  }
+  const Finished finished =
+      run_kiln({"run", folder.write("jobs.toml", jobs), "--device", "opengl:0", "--jobs", "3", "--repeat", "3",
+                "--trace", folder / "trace.json", "--cache-dir", folder / "cache"});
+  INFO(finished.err);
+  REQUIRE(finished.status == 0);
+  const TraceFile file(folder / "trace.json");
+  CHECK(file.flows().size() == 6);
+  std::map<std::string, int> lanes;
+  int jobs_of_the_device = 0;
+  for (const TraceFileEvent& span : file.spans()) {
+    jobs_of_the_device += span.category == "job";
+    if (span.category == "runtime" && span.name.starts_with("job ")) {
+      ++lanes[span.lane];
+      CHECK(span.name.ends_with(" \"ü\""));
+    }
+  }
+  CHECK(jobs_of_the_device == 18);
+  CHECK(lanes.size() >= 2);
+}
+
+TEST_CASE("kiln tune --trace: every measurement and the winner") {
+  const TemporaryFolder folder;
+  const Finished finished = run_kiln({"tune", folder.write("tiny.toml", tiny), "--device", "opengl:0", "--budget",
+                                      "300 ms", "--trace", folder / "trace.json", "--cache-dir", folder / "cache"});
+  INFO(finished.err);
+  REQUIRE(finished.status == 0);
+  const TraceFile file(folder / "trace.json");
+  CHECK(file.spans_in("tuner").size() >= 2);
+  const auto winner = std::ranges::find(file.moments(), "winner", &TraceFileEvent::name);
+  REQUIRE(winner != file.moments().end());
+  CHECK(finished.out.find(winner->arguments.at("variant").get<std::string>()) != std::string::npos);
+}
+
+TEST_CASE("--trace to a file that cannot be written is an error, and a verb that runs nothing takes none") {
   const TemporaryFolder folder;
   const Finished finished = run_kiln({"run", folder.write("tiny.toml", tiny), "--device", "cpu", "--trace",
                                       folder / "absent" / "trace.json", "--cache-dir", folder / "cache"});

@@ -25,9 +25,11 @@ OpenGl wrapped() { return OpenGl({{"egl_library", std::string(KILN_WRAPPING_EGL)
 
 class DeviceSpans final : public TraceSink {
  public:
-  void add(const StageSpan& span) noexcept override {
+  void add_job(std::span<const StageSpan> stages) noexcept override {
     const std::lock_guard lock(mutex_);
-    if (span.stage == Stage::device) spans_.push_back({span.begin_ns, span.end_ns});
+    for (const StageSpan& span : stages) {
+      if (span.stage == Stage::device) spans_.push_back({span.begin_ns, span.end_ns});
+    }
   }
   std::vector<std::pair<std::uint64_t, std::uint64_t>> told() const {
     const std::lock_guard lock(mutex_);

@@ -1,6 +1,8 @@
 #include "executor/stages/slot.hpp"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 namespace kiln::executor {
 namespace {
@@ -56,8 +58,11 @@ Measurement Slot::measured() const {
 }
 
 void Slot::tell(TraceSink& trace, std::string_view device) const {
+  std::array<StageSpan, 7> stages;
+  std::size_t count = 0;
   const auto add = [&](Stage stage, std::uint64_t begin, std::uint64_t end) {
-    if (begin != 0 && end >= begin) trace.add({device, work_->variant(), number_, value, stage, begin, end});
+    if (begin == 0 || end < begin) return;
+    stages[count++] = {device, work_->variant(), number_, value, stage, begin, end};
   };
   // The device's own stamps are kept within what the host saw, so that spans of one lane never cross.
   const std::uint64_t told = at.device_begun != 0 ? at.device_begun : at.submitted;
@@ -74,6 +79,7 @@ void Slot::tell(TraceSink& trace, std::string_view device) const {
   add(Stage::submit, at.submitting, std::min(at.submitted, begun));
   if (at.finished != 0) add(Stage::device, begun, ended);
   add(Stage::readback, at.reading, at.done);
+  trace.add_job(std::span(stages.data(), count));
 }
 
 void Slot::release() noexcept {

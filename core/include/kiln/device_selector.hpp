@@ -9,6 +9,7 @@
 #include <kiln/kernel.hpp>
 #include <kiln/log.hpp>
 #include <kiln/measurement.hpp>
+#include <kiln/trace.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -92,6 +93,7 @@ struct SelectorContext {
   DeviceConfig device;                    // the user's preference
   std::filesystem::path cache_directory;  // where a model may persist
   bool read_only = false;                 // what is there is read, and nothing is written
+  TraceSink* trace = nullptr;             // outlives the selector; null: nothing is told
 };
 
 }  // namespace kiln

@@ -7,6 +7,7 @@
 #include <kiln/device.hpp>
 #include <kiln/kernel.hpp>
 #include <kiln/measurement.hpp>
+#include <kiln/trace.hpp>
 #include <kiln/tuning.hpp>
 
 #include <span>
@@ -47,6 +48,7 @@ struct GeneratorContext {
   std::filesystem::path cache_directory;  // where a tuning database may persist
   bool read_only = false;                 // nothing is written there
   PluginSettings settings;
+  TraceSink* trace = nullptr;  // outlives the generator; null: nothing is told
 };
 
 }  // namespace kiln

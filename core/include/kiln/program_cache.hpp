@@ -8,6 +8,7 @@
 #include <kiln/device.hpp>
 #include <kiln/program.hpp>
 #include <kiln/status.hpp>
+#include <kiln/trace.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -132,6 +133,7 @@ struct CacheContext {
   CacheConfig config;  // directory already expanded and absolute
   // no: the process is somebody else's, and the cache starts no thread in it that it is not asked for.
   OwnThreads own_threads = OwnThreads::yes;
+  TraceSink* trace = nullptr;  // outlives the cache; null: nothing is told
 };
 
 }  // namespace kiln

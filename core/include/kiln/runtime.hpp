@@ -135,7 +135,7 @@ class Runtime {
   // Where [cache] warm asks for it a thread of the runtime's own begins to open [device] prefer and to warm; it waits
   // for jobs and for memory, and ends with the runtime. Where [generator] background asks for it another one tunes what
   // ran, in kiln-probe, while no job runs; it needs a cache folder that is written. trace: told every stage of every
-  // job; it outlives the Runtime. Null: nobody is.
+  // job, what was done for it and what was decided; it outlives the Runtime. Null: nobody is.
   static Result<std::unique_ptr<Runtime>> create(const Config& config, const Registry& registry, Log log,
                                                  TraceSink* trace = nullptr);
 

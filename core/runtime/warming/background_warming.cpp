@@ -58,12 +58,13 @@ std::vector<KeptProgram> programs_to_warm(const CacheConfig& config, ProgramCach
 }
 
 BackgroundWarming::BackgroundWarming(const CacheConfig& config, Open open, ProgramCache& cache, WarmingRules rules,
-                                     Tuned tuned)
+                                     Tuned tuned, TraceSink* trace)
     : config_(config),
       open_(std::move(open)),
       cache_(cache),
       rules_(std::move(rules)),
       tuned_(std::move(tuned)),
+      trace_(trace),
       thread_([this] { work(); }) {}
 
 BackgroundWarming::~BackgroundWarming() {
@@ -121,8 +122,8 @@ void BackgroundWarming::warm(Device& device) {
     }
     (void)await_turn();  // where it shall end, the request is stopped too
   };
-  (void)warm_programs(programs, device, cache_, request, 1,
-                      tell);  // why one failed is told to the job that asks for it
+  // Why one failed is told to the job that asks for it.
+  (void)warm_programs(programs, device, cache_, request, 1, tell, most_for_first_dispatch, trace_);
 }
 
 bool BackgroundWarming::await_turn() {

@@ -4,7 +4,8 @@
 // Jobs go first: it waits while one runs, for the first ones as long as they take, later for a tenth of a second a
 // program at most, so that a service that never rests is warmed too. It waits while memory is short. What a job asks
 // for meanwhile is not done twice: both go by way of the cache. Thread-safety: every method from any thread. Ownership:
-// borrows the devices and the cache, which outlive it; the destructor ends it after the program that is in the works.
+// borrows the devices, the cache and the trace's sink, which outlive it; the destructor ends it after the program that
+// is in the works.
 #pragma once
 
 #include "cache/pressure/memory_reading.hpp"
@@ -63,7 +64,7 @@ class BackgroundWarming {
   using Tuned = std::function<TunedPrograms(const Device&)>;  // likewise
 
   BackgroundWarming(const CacheConfig& config, Open open, ProgramCache& cache, WarmingRules rules = {},
-                    Tuned tuned = {});
+                    Tuned tuned = {}, TraceSink* trace = nullptr);
   ~BackgroundWarming();
   BackgroundWarming(const BackgroundWarming&) = delete;
   BackgroundWarming& operator=(const BackgroundWarming&) = delete;
@@ -94,6 +95,7 @@ class BackgroundWarming {
   ProgramCache& cache_;
   const WarmingRules rules_;
   const Tuned tuned_;
+  TraceSink* const trace_;
   std::atomic<bool> stop_{false};
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

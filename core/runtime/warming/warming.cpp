@@ -1,6 +1,7 @@
 #include "runtime/warming/warming.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/traced_work.hpp>
 
 #include <algorithm>
 #include <deque>
@@ -30,7 +31,8 @@ Status dispatch_nothing(Device& device, const Program& program, std::chrono::nan
 
 WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& device, ProgramCache& cache,
                          const WarmRequest& request, unsigned threads,
-                         const std::function<void(const WarmReport&)>& told, std::chrono::nanoseconds patience) {
+                         const std::function<void(const WarmReport&)>& told, std::chrono::nanoseconds patience,
+                         TraceSink* trace) {
   WarmReport report;
   report.found = programs.size();
   bool hangs = false;
@@ -50,6 +52,8 @@ WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& devic
     if (request.progress) request.progress(++done, report.found);
   };
   const auto make_ready = [&](const KeptProgram& program, const Program& linked) {
+    TracedWork dispatching(trace, TraceArea::cache, "first dispatch");
+    dispatching.figure("program", program.key.label);
     const std::uint64_t begun = now_ns();
     const Status status = dispatch_nothing(device, linked, patience);
     report.ready_ns += now_ns() - begun;

@@ -154,7 +154,9 @@ int tune(const Options& options) {
     return exit_no_device;
   }
   (void)session.runtime().persist();
-  const int status = well ? exit_done : exit_job_failed;
+  const Status traced = session.write_trace();
+  if (!traced.ok()) complain(traced.message);
+  const int status = well && traced.ok() ? exit_done : exit_job_failed;
   return options.json ? finish_json(json_of(tuned), options, status) : finish(text_of(tuned), options, status);
 }
 

@@ -1,9 +1,11 @@
 #include "dynamic_shaders/tuner/tuner.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/traced_work.hpp>
 
 #include <algorithm>
 #include <ctime>
+#include <deque>
 
 #include "dynamic_shaders/tuner/samples.hpp"
 
@@ -23,6 +25,10 @@ constexpr std::chrono::nanoseconds watchdog = std::chrono::seconds(20);  // of o
 // Its times say how fast it is.
 bool usable(const TuningRecord& record) {
   return (record.verdict == Verdict::measured || record.verdict == Verdict::winner) && !record.wall_ns.empty();
+}
+
+double median_in_ms(const std::vector<std::uint64_t>& samples_ns) {
+  return static_cast<double>(interval_of(samples_ns).median) / 1e6;
 }
 
 class Search {
@@ -80,7 +86,13 @@ class Search {
 
   // Measures into the record; false where that failed, and the record says why.
   bool measure(TuningRecord& record, std::uint32_t runs) {
+    TracedWork measuring(task_.trace, TraceArea::tuner, "measure");
+    measuring.figure("variant", record.variant);
+    measuring.figure("runs", std::uint64_t{runs});
     auto samples = bench_.measure(record.variant, runs, watchdog);
+    if (!samples) measuring.figure("rejected", to_string(samples.error().code));
+    if (samples && !samples->wall_ns.empty()) measuring.figure("median_wall_ms", median_in_ms(samples->wall_ns));
+    measuring.end();
     if (samples) {
       record.verdict = Verdict::measured;
       record.source = samples->source_digest;
@@ -128,6 +140,12 @@ class Search {
     if (!usable(last)) return;
     const std::uint64_t median = interval_of(last.wall_ns).median;
     if (best_ns_ != 0 && median >= best_ns_) return;
+    if (task_.trace != nullptr) {
+      const TraceFigure figures[] = {{"variant", last.variant},
+                                     {"median_wall_ms", median_in_ms(last.wall_ns)},
+                                     {"before_ms", static_cast<double>(best_ns_) / 1e6}};
+      task_.trace->add_event({TraceArea::tuner, "best so far", now_ns(), std::nullopt, figures});
+    }
     best_ns_ = median;
     best_ = last.variant;
   }
@@ -202,12 +220,29 @@ class Search {
         return status.within("the winner " + outcome_.variant + " does not serve: its programs cannot be stored");
       }
     }
+    tell_winner(last);
     if (!task_.keep) return {};
     for (TuningRecord& record : last) {
       if (record.variant == outcome_.variant) record.verdict = Verdict::winner;
       if (record.verdict != Verdict::invalid) task_.keep(record);
     }
     return {};
+  }
+
+  void tell_winner(const std::vector<TuningRecord>& finalists) const {
+    if (task_.trace == nullptr) return;
+    std::vector<TraceFigure> figures = {{"variant", outcome_.variant},
+                                        {"incumbent", task_.incumbent},
+                                        {"baseline_wall_ms", static_cast<double>(outcome_.baseline_wall_ns) / 1e6},
+                                        {"measured", std::uint64_t{outcome_.candidates}},
+                                        {"known", std::uint64_t{outcome_.known}},
+                                        {"rejected", std::uint64_t{outcome_.rejected.size()}}};
+    std::deque<std::string> names;  // which stay where they are
+    for (const TuningRecord& record : finalists) {
+      if (record.wall_ns.empty()) continue;
+      figures.push_back({names.emplace_back(record.variant + " median_wall_ms"), median_in_ms(record.wall_ns)});
+    }
+    task_.trace->add_event({TraceArea::tuner, "winner", now_ns(), std::nullopt, figures});
   }
 
   const TuneTask& task_;

@@ -7,6 +7,7 @@
 // overlaps the best's stays. Thread-safety: one thread a bench. Ownership: everything is the caller's.
 #pragma once
 
+#include <kiln/trace.hpp>
 #include <kiln/tuning.hpp>
 
 #include <functional>
@@ -27,6 +28,7 @@ struct TuneTask {
   TuningRecord form;                  // device and spec of the records to make
   // Called for every record as soon as there is one: a killed run goes on where it was.
   std::function<void(const TuningRecord&)> keep;
+  TraceSink* trace = nullptr;  // told every measurement and every decision; null: nobody is
 };
 
 // Of a failed measurement: the bench's own failures say nothing of the variant.

@@ -21,9 +21,9 @@ class Spans final : public TraceSink {
     StageSpan span;
   };
   // What is borrowed is copied.
-  void add(const StageSpan& span) noexcept override {
+  void add_job(std::span<const StageSpan> stages) noexcept override {
     const std::lock_guard lock(mutex_);
-    told_.push_back({std::string(span.device), std::string(span.label), span});
+    for (const StageSpan& span : stages) told_.push_back({std::string(span.device), std::string(span.label), span});
   }
   std::vector<Told> told() const {
     const std::lock_guard lock(mutex_);

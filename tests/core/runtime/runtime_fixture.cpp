@@ -96,7 +96,7 @@ RuntimeFixture::~RuntimeFixture() {
 
 Runtime& RuntimeFixture::runtime() {
   if (runtime_ == nullptr) {
-    auto made = Runtime::create(config, registry, log);
+    auto made = Runtime::create(config, registry, log, trace);
     if (!made) throw std::runtime_error(made.error().text());
     runtime_ = std::move(made).value();
   }

@@ -31,6 +31,7 @@ class RuntimeFixture {
   Config config;
   Registry registry;
   Log log;
+  TraceSink* trace = nullptr;
   std::atomic<int> learned{0};  // runs that the generator was told of
 
  private:

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "dynamic_shaders/tuner/nearest.hpp"
+#include "support/told_trace.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
@@ -289,6 +290,39 @@ TEST_CASE("nearest: a convolution is read back from its text; distance needs lik
   CHECK(distance(b, a) == 1.0);
   b.stride_y = 2;
   CHECK_FALSE(distance(a, b).has_value());
+}
+
+TEST_CASE("tuner: a trace is told every measurement, each new best, and the winner with its rivals' times") {
+  SyntheticBench bench;
+  TuneTask task = task_on(bench);
+  bench.failures["v3"] = corrupt("wrong");
+  test::ToldTrace trace;
+  task.trace = &trace;
+  const auto outcome = tune(task, bench, {});
+  REQUIRE(outcome);
+  std::size_t measured = 0, rejected = 0;
+  double runs = 0, best = 1e300;
+  for (const test::ToldEvent& event : trace.events) {
+    CHECK(event.area == TraceArea::tuner);
+    if (event.name == "measure") {
+      ++measured;
+      runs += event.numbers.at("runs");
+      rejected += event.words.contains("rejected");
+      CHECK(event.words.contains("rejected") == (event.words.at("variant") == "v3"));
+    }
+    if (event.name == "best so far") {
+      CHECK(event.numbers.at("median_wall_ms") < best);
+      best = event.numbers.at("median_wall_ms");
+    }
+  }
+  CHECK(measured > outcome->candidates);  // the rounds of the last come on top
+  CHECK(runs == bench.total_runs);
+  CHECK(rejected == outcome->rejected.size());
+  const test::ToldEvent& winner = trace.events.back();
+  CHECK(winner.name == "winner");
+  CHECK(winner.words.at("variant") == outcome->variant);
+  CHECK(winner.numbers.at("measured") == static_cast<double>(outcome->candidates));
+  CHECK(winner.numbers.at(outcome->variant + " median_wall_ms") == static_cast<double>(outcome->wall_ns) / 1e6);
 }
 
 }  // namespace kiln::dynamic_shaders
