@@ -1,6 +1,7 @@
 #include "console.hpp"
 
 #include "base/atomic_file.hpp"
+#include "progress/terminal_text.hpp"
 
 #include <unistd.h>
 #include <cstdio>
@@ -59,7 +60,9 @@ void ProgressLine::show(std::string_view text) {
     complain(text);
     return;
   }
-  std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(text.size()), text.data());
+  // What wraps could not be wiped.
+  const std::string line = "\r\033[K" + cut_to(text, size_of_terminal(STDERR_FILENO).width - 1);
+  std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);
   drawn_ = true;
 }

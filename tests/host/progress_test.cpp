@@ -2,13 +2,19 @@
 #include "host/kiln_process.hpp"
 #include "host/sample_jobs.hpp"
 
-#include "report/run_progress.hpp"
+#include "progress/metrics_reading.hpp"
+#include "progress/progress_bar.hpp"
+#include "progress/run_progress.hpp"
 
 #include <catch2/catch.hpp>
 
 using namespace kiln::test;
 using Catch::Matchers::Contains;
 using kiln::WarmingState;
+using kiln::host::progress_bar_text;
+using kiln::host::rough_time;
+using kiln::host::run_progress_text;
+using kiln::host::text_bar;
 using kiln::host::warming_text;
 
 TEST_CASE("warming_text: a bar of twenty places, and how many of how many; nothing where nothing is under way") {
@@ -17,6 +23,69 @@ TEST_CASE("warming_text: a bar of twenty places, and how many of how many; nothi
   CHECK(warming_text({.running = true, .done = 8, .of = 8}) == "warming [####################] 8 of 8");
   CHECK(warming_text({.running = false, .done = 3, .of = 8}).empty());
   CHECK(warming_text({.running = true}).empty());  // not known yet how many
+}
+
+TEST_CASE("progress_bar_text: how much of how much, a bar, and the time left where enough is done to tell") {
+  CHECK(text_bar(1, 3, 6) == "[##----]");
+  CHECK(text_bar(5, 3, 6) == "[######]");
+  CHECK(text_bar(0, 0, 3) == "[---]");
+  CHECK(progress_bar_text("verified", 25, 100, 10) == "verified 25 of 100 [#####---------------] 30 s left");
+  CHECK(progress_bar_text("verified", 25, 100, 0.1) == "verified 25 of 100 [#####---------------]");
+  CHECK(progress_bar_text("verified", 0, 100, 10) == "verified 0 of 100 [--------------------]");
+  CHECK(progress_bar_text("verified", 7, 7, 10) == "verified 7 of 7 [####################]");
+  CHECK(rough_time(89) == "89 s");
+  CHECK(rough_time(90) == "2 min");
+  CHECK(rough_time(5400) == "1.5 h");
+}
+
+TEST_CASE("run_progress_text: the job, the share of all runs, the time left; failed runs are behind it too") {
+  kiln::host::RunCourse course = kiln::host::course_of(4, 10);
+  course.job = "job 2 of 4: layer";
+  CHECK(run_progress_text(course, 0) == "job 2 of 4: layer [--------------------]");
+  course.elapsed_s = 6;
+  CHECK(run_progress_text(course, 10) == "job 2 of 4: layer [#####---------------] 18 s left");
+  kiln::RunReport report;
+  report.runs = 0;
+  report.status = kiln::unavailable("gone");
+  count_end(course, report);
+  CHECK(course.failed == 1);
+  CHECK(run_progress_text(course, 10) == "job 2 of 4: layer [##########----------] 12 s left");
+  course.warming = {.running = true, .done = 3, .of = 8};
+  CHECK_THAT(run_progress_text(course, 10), Contains("12 s left; warming [#######-------------] 3 of 8"));
+  course = kiln::host::course_of(1, 1);
+  course.job = "job 1 of 1: only";
+  course.elapsed_s = 60;
+  CHECK(run_progress_text(course, 0) == "job 1 of 1: only");  // nothing to go by
+}
+
+TEST_CASE("the verbs over many programs: on a terminal a bar that is wiped, with plain lines, elsewhere nothing") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("jobs.toml", conv_3x3("one") + conv_3x3("two", {.size = 24}));
+  const auto kiln = [&](std::vector<std::string> words, StandardOutput errors, std::string how = "auto") {
+    words.insert(words.end(), {"--progress", how, "--cache-dir", folder / "cache"});
+    const Finished finished = run_kiln(std::move(words), {.errors = errors});
+    INFO(finished.out << finished.err);
+    CHECK(finished.status == 0);
+    return finished.err;
+  };
+  const std::string bundle = (folder / "bundle.kiln").string(), wiped = "\r\033[K";
+  kiln({"run", file, "--device", "opengl:0", "--set", "cache.auto_save=false"}, StandardOutput::pipe);
+  const Finished key = run_kiln({"cache", "export", "--show-key", "--json", "--cache-dir", folder / "cache"});
+  const std::string trust = key.json().at("public_key");
+  const auto check = [&](const std::vector<std::string>& words, const std::string& text) {
+    INFO(text);
+    const std::string shown = kiln(words, StandardOutput::terminal);
+    CHECK_THAT(shown, Contains(wiped + text + " 1 of ") && Contains("[####################]"));
+    CHECK(shown.ends_with(wiped));
+    CHECK_THAT(kiln(words, StandardOutput::pipe, "plain"), Contains("kiln: " + text + " ") && !Contains("\033"));
+    CHECK(kiln(words, StandardOutput::pipe).empty());
+  };
+  const std::string stored = kiln({"cache", "persist"}, StandardOutput::terminal);
+  CHECK_THAT(stored, Contains(wiped + "stored 1 of ") && Contains("[####################]"));
+  check({"cache", "verify"}, "verified");
+  check({"cache", "export", bundle}, "exported");
+  check({"cache", "import", bundle, "--trust", trust}, "imported");
+  check({"cache", "prune", "--max-size", "1GiB"}, "looked at");
 }
 
 TEST_CASE("kiln cache warm and kiln run: on a terminal a line that is redrawn and wiped, elsewhere nothing") {
@@ -32,7 +101,7 @@ TEST_CASE("kiln cache warm and kiln run: on a terminal a line that is redrawn an
     return finished;
   };
   const Finished shown = kiln({"cache", "warm"}, StandardOutput::terminal);
-  CHECK_THAT(shown.err, Contains(wiped + "opengl:0: program 1 of ") && Contains(wiped + "opengl:0: program 2 of "));
+  CHECK_THAT(shown.err, Contains(wiped + "opengl:0: program 1 of ") && Contains(" [####################]"));
   CHECK(shown.err.ends_with(wiped));
   CHECK_THAT(shown.out, Contains(" linked in "));
   CHECK(kiln({"cache", "warm"}, StandardOutput::pipe).err.empty());

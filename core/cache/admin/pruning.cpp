@@ -87,7 +87,8 @@ class Pruning {
 
 }  // namespace
 
-Result<CacheRemoval> prune_cache(const CacheConfig& cache, const PruneLimits& limits, Removal removal) {
+Result<CacheRemoval> prune_cache(const CacheConfig& cache, const PruneLimits& limits, Removal removal,
+                                 const CacheProgress& progress) {
   const Result<CacheRoot> root = removal == Removal::pretend ? CacheRoot::open(cache) : CacheRoot::open_to_write(cache);
   if (!root) return root.error();
   if (!root->exists()) return CacheRemoval{};
@@ -98,7 +99,9 @@ Result<CacheRemoval> prune_cache(const CacheConfig& cache, const PruneLimits& li
   for (const Unit& unit : units) bytes += unit.bytes;
 
   Pruning pruning(*root, removal);
+  std::size_t done = 0;
   for (const Unit& unit : units) {
+    if (progress) progress(++done, units.size());
     const bool old = limits.max_age && now - unit.last_used_ns > limits.max_age->count();
     const bool over = limits.max_bytes && bytes > *limits.max_bytes;
     if (!old && !over) {

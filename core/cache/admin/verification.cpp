@@ -3,6 +3,11 @@
 
 #include "base/secret_key.hpp"
 
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
 namespace kiln {
 namespace {
 
@@ -21,13 +26,18 @@ void count(RejectedCounts& rejected, Rejection reason) {
 
 }  // namespace
 
-Result<CacheVerdict> verify_cache(const CacheConfig& cache, BadEntries bad) {
+Result<CacheVerdict> verify_cache(const CacheConfig& cache, BadEntries bad, const CacheProgress& progress) {
   const Result<CacheRoot> root = bad == BadEntries::remove ? CacheRoot::open_to_write(cache) : CacheRoot::open(cache);
   if (!root) return root.error();
   CacheVerdict verdict;
   std::optional<EntryKey> key;
+  std::vector<std::pair<Area, Survey>> surveys;
+  std::size_t done = 0, of = 0;
   for (const Area area : areas) {
-    const Survey found = root->survey(area);
+    const Survey& found = surveys.emplace_back(area, root->survey(area)).second;
+    of += static_cast<std::size_t>(std::ranges::count_if(found.entries, &StoredEntry::program));
+  }
+  for (const auto& [area, found] : surveys) {
     for (const StoredEntry& entry : found.entries) {
       if (!entry.program) continue;
       if (!key) {
@@ -37,6 +47,7 @@ Result<CacheVerdict> verify_cache(const CacheConfig& cache, BadEntries bad) {
       }
       const std::string& folder = found.folders[entry.folder];
       const FileContents file = root->read_program(area, folder, entry.digest);
+      if (progress) progress(++done, of);
       if (file.state == FileState::absent) continue;  // another process removed it since it was listed
       EntryVerdict judged = judge(file, entry.digest, *key);
       ++verdict.entries;

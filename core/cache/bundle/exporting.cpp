@@ -83,7 +83,7 @@ Result<std::string> bundle_public_key(const CacheConfig& cache) {
 }
 
 Result<BundleExport> export_cache(const CacheConfig& cache, const std::filesystem::path& file,
-                                  std::span<const std::string> which) {
+                                  std::span<const std::string> which, const CacheProgress& progress) {
   const Result<CacheRoot> root = CacheRoot::open(cache);
   if (!root) return root.error();
   if (!root->exists()) return not_found("cache " + cache.directory.string() + ": there is none yet");
@@ -100,7 +100,9 @@ Result<BundleExport> export_cache(const CacheConfig& cache, const std::filesyste
   std::set<std::string> folders;
   for (const SelectedProgram& program : *chosen) folders.insert(program.folder);
   add_devices(*root, folders, bundle);
+  std::size_t done = 0;
   for (const SelectedProgram& program : *chosen) {
+    if (progress) progress(++done, chosen->size());
     const FileContents contents = root->read_program(Area::stored, program.folder, program.entry.digest);
     if (contents.state == FileState::absent) continue;  // another process removed it since it was listed
     EntryVerdict verdict = judge(contents, program.entry.digest, key);

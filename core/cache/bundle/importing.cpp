@@ -119,7 +119,9 @@ class Import {
 
   Result<BundleImport> perform() {
     if (Status status = open(); !status.ok()) return status;
+    std::size_t done = 0;
     for (const auto& [program, device] : chosen_) {
+      if (request_.progress) request_.progress(++done, chosen_.size());
       if (Status status = place(*program, *device); !status.ok()) return status;
     }
     if (driver_cache_) {

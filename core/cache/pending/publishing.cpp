@@ -114,7 +114,8 @@ Result<Published> publish_pending(const CacheRoot& root, const std::string& fold
   return Published{Publication::stored, file.bytes.size(), Rejection::none, {}};
 }
 
-Result<PersistOutcome> persist_cache(const CacheConfig& cache, std::span<const std::string> which) {
+Result<PersistOutcome> persist_cache(const CacheConfig& cache, std::span<const std::string> which,
+                                     const CacheProgress& progress) {
   const Result<CacheRoot> root = CacheRoot::open_to_write(cache);
   if (!root) return root.error();
   PersistOutcome outcome;
@@ -131,7 +132,9 @@ Result<PersistOutcome> persist_cache(const CacheConfig& cache, std::span<const s
     const EntryKey key(*secret);
     DiskBound bound(root->of(Area::stored), cache.max_disk);
     std::set<std::string> touched;
+    std::size_t done = 0;
     for (const SelectedProgram& one : *chosen) {
+      if (progress) progress(++done, chosen->size());
       auto published = publish_pending(*root, one.folder, one.entry.digest, key);
       if (!published) {
         note(outcome, std::move(published).error().within("program " + one.entry.digest.hex()));

@@ -14,8 +14,10 @@
 #include <kiln/status.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +26,9 @@
 #include <vector>
 
 namespace kiln {
+
+// Told after each program that was worked on, by who is at it: how many so far, of how many.
+using CacheProgress = std::function<void(std::size_t done, std::size_t of)>;
 
 // Whether there is a folder at [cache] directory.
 Result<bool> cache_exists(const CacheConfig& cache);
@@ -145,7 +150,8 @@ struct PersistOutcome {
 
 // Stores what [cache] auto_save = false set aside: all of it, or what is named as for inspect_program(). Each is
 // authenticated again. not_found: nothing pending has that name.
-Result<PersistOutcome> persist_cache(const CacheConfig& cache, std::span<const std::string> which);
+Result<PersistOutcome> persist_cache(const CacheConfig& cache, std::span<const std::string> which,
+                                     const CacheProgress& progress = {});
 
 // --- one file for another machine
 
@@ -163,13 +169,14 @@ Result<std::string> bundle_public_key(const CacheConfig& cache);
 // devices into one signed file, which appears whole or not at all. not_found: nothing has that name, or nothing is
 // stored.
 Result<BundleExport> export_cache(const CacheConfig& cache, const std::filesystem::path& file,
-                                  std::span<const std::string> which);
+                                  std::span<const std::string> which, const CacheProgress& progress = {});
 
 struct ImportRequest {
   std::filesystem::path file;
   std::string trust;                // a public key of 64 hexadecimal digits, or the name of a file that holds one
   std::vector<DeviceInfo> devices;  // of this machine, opened: what is for others is left out
   std::string driver_cache;         // the name of the driver's cache that belongs to this machine's driver; empty: none
+  CacheProgress progress = {};
 };
 
 struct BundleImport {
@@ -197,7 +204,7 @@ struct CacheVerdict {
 enum class BadEntries : std::uint8_t { invalid = 0, keep, remove };
 
 // Reads and authenticates everything. Fails where the key cannot be read and there is something to authenticate.
-Result<CacheVerdict> verify_cache(const CacheConfig& cache, BadEntries bad);
+Result<CacheVerdict> verify_cache(const CacheConfig& cache, BadEntries bad, const CacheProgress& progress = {});
 
 // --- what may go
 
@@ -216,7 +223,8 @@ enum class Removal : std::uint8_t { invalid = 0, pretend, perform };
 
 // Programs, pending programs and the drivers' own caches by age and by size. A cache of a driver that no device folder
 // has any more, unused for a day, goes first.
-Result<CacheRemoval> prune_cache(const CacheConfig& cache, const PruneLimits& limits, Removal removal);
+Result<CacheRemoval> prune_cache(const CacheConfig& cache, const PruneLimits& limits, Removal removal,
+                                 const CacheProgress& progress = {});
 
 enum class ClearScope : std::uint8_t { invalid = 0, programs, everything };
 

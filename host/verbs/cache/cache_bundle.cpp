@@ -91,7 +91,9 @@ int cache_export(const Options& options) {
     complain("kiln cache export: no file named; usage: kiln cache export FILE [LABEL|KEY...]");
     return exit_usage;
   }
-  const auto made = export_cache(cache, options.subject, options.subjects);
+  const auto made = with_progress(options.progress, "exported", [&](const CacheProgress& progress) {
+    return export_cache(cache, options.subject, options.subjects, progress);
+  });
   if (!made) return complain_of(made.error());
   for (const BadEntry& bad : made->bad) {
     complain(visible("program " + short_key(bad.key) + " (" + bad.label + "): " + bad.reason + ": " + bad.why));
@@ -124,7 +126,10 @@ int cache_import(const Options& options) {
     }
   }
   request.driver_cache = driver_cache_here(cache);
-  const auto taken = import_cache(cache, request);
+  const auto taken = with_progress(options.progress, "imported", [&](const CacheProgress& progress) {
+    request.progress = progress;
+    return import_cache(cache, request);
+  });
   if (!taken) return complain_of(taken.error());
   return options.json ? finish_json(import_json(options.subject, *taken), options)
                       : finish(import_text(*taken), options);

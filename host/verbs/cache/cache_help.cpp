@@ -5,6 +5,7 @@ namespace kiln::host {
 namespace {
 
 constexpr std::string_view common = "set json output cache-dir log help version";
+constexpr std::string_view of_many = "set json output cache-dir log progress help version";  // with a bar
 
 constexpr VerbHelp verbs[] = {
     {"cache stats", Verb::cache_stats, Argument::none, "", "what the cache holds, and what it was good for",
@@ -44,7 +45,7 @@ each that is not sound what is wrong: corrupt, tampered, or foreign. Removes not
 a bad one counts it, removes it and builds the program anew by itself.
 
 Exit status: 0 all are sound · 1 some are not, or nothing could be checked · 2 usage or configuration.)",
-     common, "remove"},
+     of_many, "remove"},
     {"cache prune", Verb::cache_prune, Argument::none, "", "remove what is old or too much",
      R"(Removes what was not used for longer than --max-age, then what was used least recently until at most --max-size is left.
 Counted are programs, pending ones, and the drivers' own caches, each of which goes as a whole. The cache of a driver that no
@@ -56,7 +57,7 @@ stored program belongs to any more goes first. Without either option the bound i
 A job that runs meanwhile misses what went and builds it again; nothing else happens to it.
 
 Exit status: 0 done · 1 something could not be removed · 2 usage or configuration.)",
-     common, "max-age max-size dry-run"},
+     of_many, "max-age max-size dry-run"},
     {"cache persist", Verb::cache_persist, Argument::subjects, "[LABEL|KEY...]",
      "store what auto_save = false set aside",
      R"(With [cache] auto_save = false what a job builds is set aside, where no later job finds it, for 30 days at most. This verb
@@ -64,7 +65,7 @@ stores all of it, or what is named as for `kiln cache inspect`: each program is 
 Where that makes too much of it, the least recently used go, as ever. `kiln cache list` marks what waits as `pending`.
 
 Exit status: 0 done · 1 something was not sound or could not be stored, or nothing has that name · 2 usage or configuration.)",
-     common},
+     of_many},
     {"cache export", Verb::cache_export, Argument::file_and_subjects, "FILE [LABEL|KEY...]",
      "one signed file for other machines",
      R"(Writes the programs that are named as for `kiln cache inspect`, or all, and the drivers' own caches that served their devices
@@ -75,7 +76,7 @@ the public key: who imports names it. What is not sound is left out and told. FI
     kiln cache export --show-key
 
 Exit status: 0 done · 1 something was left out, or it could not be written · 2 usage or configuration.)",
-     common, "show-key"},
+     of_many, "show-key"},
     {"cache import", Verb::cache_import, Argument::subject, "FILE", "take in what another machine exported",
      R"(Takes the programs for the devices of this machine out of FILE, and the driver's own cache where it is for the same build of the
 driver, settings and processor. Nothing is written, and no driver is given a byte, before the whole file is authenticated by the

@@ -33,7 +33,9 @@ std::string outcome_text(const PersistOutcome& outcome) {
 int cache_persist(const Options& options) {
   CacheConfig cache;
   if (const auto end = read_cache_config(options, cache)) return *end;
-  const auto outcome = persist_cache(cache, options.subjects);
+  const auto outcome = with_progress(options.progress, "stored", [&](const CacheProgress& progress) {
+    return persist_cache(cache, options.subjects, progress);
+  });
   if (!outcome) return complain_of(outcome.error());
   for (const BadEntry& bad : outcome->bad) {
     complain(visible("program " + short_key(bad.key) + " (" + bad.label + "): " + bad.reason + ": " + bad.why));

@@ -43,7 +43,9 @@ int cache_prune(const Options& options) {
   const auto exists = cache_exists(cache);
   if (!exists) return complain_of(exists.error());
   const bool pretend = options.cache.dry_run;
-  const auto removal = prune_cache(cache, limits, pretend ? Removal::pretend : Removal::perform);
+  const auto removal = with_progress(options.progress, "looked at", [&](const CacheProgress& progress) {
+    return prune_cache(cache, limits, pretend ? Removal::pretend : Removal::perform, progress);
+  });
   if (!removal) return complain_of(removal.error());
   std::string text = removal_text(*removal, pretend ? "would remove" : "removed");
   text += "; " + counted(removal->programs_left, "program") + " left, " + human_size(removal->bytes_left) + " in all\n";

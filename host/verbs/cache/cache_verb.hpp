@@ -5,6 +5,7 @@
 
 #include "base/json.hpp"
 #include "options.hpp"
+#include "progress/progress_bar.hpp"
 #include "verbs/finish.hpp"
 
 #include <kiln/cache_admin.hpp>

@@ -41,7 +41,9 @@ int cache_verify(const Options& options) {
   if (const auto end = read_cache_config(options, cache)) return *end;
   const auto exists = cache_exists(cache);
   if (!exists) return complain_of(exists.error());
-  const auto verdict = verify_cache(cache, options.cache.remove ? BadEntries::remove : BadEntries::keep);
+  const auto verdict = with_progress(options.progress, "verified", [&](const CacheProgress& progress) {
+    return verify_cache(cache, options.cache.remove ? BadEntries::remove : BadEntries::keep, progress);
+  });
   if (!verdict) return complain_of(verdict.error());
   if (!verdict->removal.ok()) complain(visible(verdict->removal.message));
   const int status = verdict->ok == verdict->entries ? exit_done : exit_job_failed;

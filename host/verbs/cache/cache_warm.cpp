@@ -75,7 +75,7 @@ int cache_warm(const Options& options) {
   const std::string asked = options.device.empty() ? session.config().device.prefer : options.device;
   std::vector<WarmedDevice> warmed;
   {
-    ProgressLine progress(options.progress);
+    ProgressLine line(options.progress);
     for (const DeviceInfo& device : session.runtime().devices()) {
       if (asked != "auto" && device.id != asked) continue;
       if (!device.usable) {
@@ -85,9 +85,8 @@ int cache_warm(const Options& options) {
       }
       if (!device.serializes) continue;
       request.device = device.id;
-      request.progress = [&](std::size_t done, std::size_t of) {
-        progress.show(device.id + ": program " + std::to_string(done) + " of " + std::to_string(of));
-      };
+      ProgressBar bar(line, device.id + ": program");
+      request.progress = [&](std::size_t done, std::size_t of) { bar.at(done, of); };
       auto report = session.runtime().warm(request);
       if (!report) {
         complain(visible(report.error().message));

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 namespace kiln::host {
 namespace {
@@ -74,7 +75,10 @@ int kernel_build(const Options& options) {
   if (const auto end = session.open_plugins()) return *end;
   const auto compiler = compiler_for(session, options.target);
   if (!compiler) return complain_of(compiler.error());
+  std::optional<ProgressLine> line(std::in_place, options.progress);
+  line->show("compiling " + visible(options.subject) + " for " + options.target);
   const auto program = (*compiler)->compile({*text, options.subject, options.target});
+  line.reset();
   if (!program) {
     complain(program.error().message);  // the compiler's log: line ends stay
     return exit_job_failed;

@@ -1,5 +1,5 @@
 #include "interrupt.hpp"
-#include "report/run_progress.hpp"
+#include "progress/run_progress.hpp"
 #include "report/run_report.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
@@ -71,15 +71,18 @@ JobOutcome run_job(const JobConfig& job, const Options& options, Runtime& runtim
 // So many at one time, as options say; answers those that were begun, in the order of the file.
 std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Options& options, Runtime& runtime,
                                  std::uint64_t setup_ns) {
-  RunProgress progress(options.progress, runtime);
+  RunProgress progress(options.progress, runtime, jobs.size(), options.repeat.value_or(1));
   // Finding a file's one name costs calls of the system for every job.
   using WaitsFor = std::vector<std::vector<std::size_t>>;
   JobOrder order(options.jobs > 1 ? jobs_to_wait_for(jobs) : WaitsFor(jobs.size()), interrupted());
   std::vector<std::optional<JobOutcome>> outcomes(jobs.size());
   const auto serve = [&] {
     while (const auto job = order.begin()) {
-      progress.job("job " + std::to_string(*job + 1) + " of " + std::to_string(jobs.size()) + ": " + jobs[*job].name);
+      const std::string text =
+          "job " + std::to_string(*job + 1) + " of " + std::to_string(jobs.size()) + ": " + jobs[*job].name;
+      progress.job(text);
       outcomes[*job] = run_job(jobs[*job], options, runtime, setup_ns);
+      progress.ended(outcomes[*job]->report);
       order.end(*job);
     }
   };

@@ -1,5 +1,6 @@
 // `kiln tune audit`: measures a sample of the winners again, and marks those that no longer hold.
 #include "interrupt.hpp"
+#include "progress/progress_bar.hpp"
 #include "report/human.hpp"
 #include "runtime/tuning/bench_process.hpp"
 #include "session.hpp"
@@ -109,7 +110,7 @@ int tune_audit(const Options& options) {
   std::size_t winners = 0;
   bool met = options.device.empty();
   {
-    ProgressLine progress(options.progress);
+    ProgressLine line(options.progress);
     for (const DeviceInfo& device : session.runtime().devices()) {
       if (options.device.empty() ? !device.usable : device.id != options.device) continue;
       met = true;
@@ -119,7 +120,10 @@ int tune_audit(const Options& options) {
         continue;
       }
       winners += specs->size();
-      for (const KernelSpec& spec : sample_of(std::move(*specs), options.tune.sample)) {
+      const std::vector<KernelSpec> sample = sample_of(std::move(*specs), options.tune.sample);
+      ProgressBar bar(line, device.id + ": winner");
+      for (std::size_t at = 0; at < sample.size(); ++at) {
+        const KernelSpec& spec = sample[at];
         if (interrupted()) break;
         BenchSetup setup{sources, device.id, {}};
         std::string words;
@@ -129,7 +133,7 @@ int tune_audit(const Options& options) {
         };
         if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) take(*conv);
         if (const auto* gemm = std::get_if<GemmSpec>(&spec)) take(*gemm);
-        progress.show(words + " on " + device.id);
+        bar.at(at, sample.size(), words);
         BenchProcess bench(PluginLoader::default_probe(), std::move(setup));
         TuneOptions how;
         how.stop = &interrupted();

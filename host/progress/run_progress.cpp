@@ -1,0 +1,72 @@
+#include "progress/run_progress.hpp"
+
+#include "progress/metrics_reading.hpp"
+#include "progress/progress_bar.hpp"
+
+#include <kiln/clock.hpp>
+
+#include <chrono>
+
+namespace kiln::host {
+namespace {
+
+constexpr std::chrono::milliseconds progress_redraw{250};
+constexpr std::size_t run_bar_places = 20;
+constexpr double least_elapsed_s = 0.5;  // before that nobody asks how long it takes
+
+}  // namespace
+
+std::string run_progress_text(const RunCourse& course, double runs_done) {
+  std::string text = course.job;
+  if (course.runs > 1) text += " " + text_bar(runs_over(course, runs_done), course.runs, run_bar_places);
+  const auto left = seconds_left(course, runs_done);
+  if (course.runs > 1 && left && course.elapsed_s >= least_elapsed_s) text += " " + rough_time(*left) + " left";
+  const std::string warming = warming_text(course.warming);
+  return warming.empty() ? text : text + "; " + warming;
+}
+
+RunProgress::RunProgress(Progress progress, const Runtime& runtime, std::size_t jobs, std::uint32_t repeat)
+    : runtime_(runtime), line_(progress), begun_ns_(now_ns()), course_(course_of(jobs, repeat)) {
+  if (line_.is_redrawn()) thread_ = std::thread([this] { follow(); });
+}
+
+RunProgress::~RunProgress() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void RunProgress::job(std::string text) {
+  const std::lock_guard lock(mutex_);
+  course_.job = std::move(text);
+  if (line_.is_redrawn()) {
+    draw();
+  } else {
+    line_.show(course_.job);
+  }
+}
+
+void RunProgress::ended(const RunReport& report) {
+  const std::lock_guard lock(mutex_);
+  count_end(course_, report);
+}
+
+void RunProgress::follow() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, progress_redraw, [this] { return over_; })) {
+    runs_done_ = MetricsReading(runtime_.metrics()).sum("kiln_runtime_run_seconds_count");
+    draw();
+  }
+}
+
+void RunProgress::draw() {
+  course_.elapsed_s = static_cast<double>(now_ns() - begun_ns_) / 1e9;
+  course_.warming = runtime_.warming();
+  line_.show(run_progress_text(course_, runs_done_));
+}
+
+}  // namespace kiln::host
