@@ -11,21 +11,38 @@
 
 namespace kiln::host {
 
-bool colour_on_stdout() {
+namespace {
+
+bool colour_on(int descriptor) {
   const char* no_colour = std::getenv("NO_COLOR");
   if (no_colour != nullptr && *no_colour != '\0') return false;
   const char* terminal = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) == 1 && (terminal == nullptr || std::strcmp(terminal, "dumb") != 0);
+  return isatty(descriptor) == 1 && (terminal == nullptr || std::strcmp(terminal, "dumb") != 0);
 }
+
+}  // namespace
+
+bool colour_on_stdout() { return colour_on(STDOUT_FILENO); }
+bool colour_on_stderr() { return colour_on(STDERR_FILENO); }
 
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
 
 void ConsoleLog::write(LogLevel level, std::string_view component, std::string_view message) noexcept {
   const std::string_view word = to_string(level);
   const std::lock_guard lock(mutex_);
+  if (to_) {
+    std::string line = "kiln: ";
+    line.append(word).append(": ").append(component).append("[").append(std::to_string(gettid())).append("]: ");
+    return to_(line.append(message).append("\n"));
+  }
   std::fprintf(stderr, "kiln: %.*s: %.*s[%d]: %.*s\n", static_cast<int>(word.size()), word.data(),
                static_cast<int>(component.size()), component.data(), static_cast<int>(gettid()),
                static_cast<int>(message.size()), message.data());
+}
+
+void ConsoleLog::redirect(std::function<void(std::string_view line)> to) {
+  const std::lock_guard lock(mutex_);
+  to_ = std::move(to);
 }
 
 void complain(std::string_view message) {

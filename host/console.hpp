@@ -7,6 +7,7 @@
 #include <kiln/status.hpp>
 
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -18,15 +19,19 @@ enum class Progress { invalid = 0, automatic, plain, none };
 
 // True where the stream is a terminal that wants colour (NO_COLOR and TERM=dumb are honoured).
 bool colour_on_stdout();
+bool colour_on_stderr();
 bool stderr_is_terminal();
 
 // A line on standard error: "kiln: level: component[thread]: message", the thread by its number in the system.
 class ConsoleLog : public LogSink {
  public:
   void write(LogLevel level, std::string_view component, std::string_view message) noexcept override;
+  // Hands each line, with its end, to who draws on the terminal, until it is called again with nothing.
+  void redirect(std::function<void(std::string_view line)> to);
 
  private:
   std::mutex mutex_;
+  std::function<void(std::string_view)> to_;
 };
 
 // "kiln: message" on standard error.

@@ -52,6 +52,8 @@ po::options_description all_options() {
   add("trace", po::value<std::string>()->value_name("FILE"),
       "write what was done and decided, and every stage of every job, to FILE as Chrome trace events, which Perfetto "
       "opens");
+  add("watch", po::bool_switch(),
+      "on a terminal: a table that is redrawn while the jobs run: devices, cache, rates, time left");
   add("plugin-path", po::value<std::string>()->value_name("DIR"),
       "where plugins are looked for before the installed ones; several separated by ':'");
   add("cache-dir", po::value<std::string>()->value_name("DIR"), "the persistent cache's folder");
@@ -315,6 +317,7 @@ Result<Options> parse_options(int argc, char** argv) {
   options.verify = given["verify"].as<bool>();
   options.json = given["json"].as<bool>();
   options.bench = {given["quick"].as<bool>(), given["stable"].as<bool>()};
+  options.watch = given["watch"].as<bool>();
   if (given.count("repeat") != 0) {
     const auto repeat = count_of(given, "repeat", 1'000'000);
     if (!repeat) return repeat.error();

@@ -96,6 +96,7 @@ struct Options {
   std::optional<std::filesystem::path> output;
   std::optional<std::filesystem::path> trace;  // --trace
   std::string title;                           // --title; empty: not given
+  bool watch = false;
   Progress progress = Progress::automatic;
 };
 

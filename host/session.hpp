@@ -45,6 +45,7 @@ class Session {
   const Config& config() const noexcept { return config_; }
   Registry& registry() noexcept { return registry_; }
   Runtime& runtime() noexcept { return *runtime_; }
+  ConsoleLog& console() noexcept { return sink_; }
   // What --trace asked for goes to its file; nothing where it did not.
   Status write_trace() const;
   // What the makers of a plugin's offline tools are given.

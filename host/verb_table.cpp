@@ -17,11 +17,14 @@ constexpr VerbHelp verbs[] = {
      "With --jobs N the parts of neighbouring jobs overlap: one is built or compared while another runs, and on one "
      "device one is\nuploaded and another read back. A job that reads what another one writes waits for it. Single "
      "times are then not those of a job\nthat has the machine for itself; that of all of them is `total_ms`.\n"
+     "With --watch a table on standard error is redrawn four times a second while the jobs run, best with --repeat N: "
+     "what each device\nand each tier of the cache does, how far the run has come and how long it will take. Where "
+     "standard error is no terminal, or\n--progress says plain or none, it is an ordinary run.\n"
      "Where a device cannot serve, the report says so and another one serves; [device] fallback = \"never\" makes that "
      "an "
      "error.\n\n"
      "Exit status: 0 done · 1 a job failed · 2 usage or configuration · 3 no device could serve.",
-     common, "jobs trace"},
+     common, "jobs trace watch"},
     {"tune", Verb::tune, Argument::config, "CONFIG", "measure kernel variants for the jobs of a file",
      "Measures variants of each job's kernel on each device that has a choice (or on --device ID), in a child process: "
      "what hangs,\ncrashes or computes wrongly is recorded and left out. Every variant's whole output is compared with "

@@ -161,6 +161,7 @@ Status Runtime::Parts::compare_all(const std::vector<RunRequest>& requests, RunR
 RunReport Runtime::replay(RecordedRequests& recorded, const ReplayTerms& terms) {
   const Parts::JobScope job(*parts_);
   RunReport report = recorded.parts_->report;
+  const JobMetrics::UnderWay under_way(parts_->metrics, report.device.id);
   report.status = parts_->replay(*recorded.parts_, terms, report);
   if (report.status.ok()) parts_->metrics.ran(report.device.id, report.op, report.median);
   parts_->count(report);

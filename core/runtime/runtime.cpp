@@ -141,6 +141,7 @@ RunReport Runtime::Parts::serve(const RunRequest& request) {
       return report;
     }
     const std::string& device = chosen->device;
+    const JobMetrics::UnderWay under_way(metrics, device);
     auto service = prepare(request, device, report);
     if (service) service->chosen_ns = chosen->traced_ns;
     // Who waited in vain for another's build says nothing of the device.

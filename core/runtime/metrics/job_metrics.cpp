@@ -27,12 +27,24 @@ void JobMetrics::ended(const std::string& device, std::string_view operation, st
   ++jobs_[{{device, std::string(operation)}, std::string(status)}];
 }
 
+JobMetrics::UnderWay::UnderWay(JobMetrics& owner, std::string device) : owner_(owner), device_(std::move(device)) {
+  const std::lock_guard lock(owner_.mutex_);
+  ++owner_.under_way_[device_];
+}
+
+JobMetrics::UnderWay::~UnderWay() {
+  const std::lock_guard lock(owner_.mutex_);
+  --owner_.under_way_[device_];
+}
+
 void JobMetrics::add_to(Exposition& exposition) const {
   const std::lock_guard lock(mutex_);
   exposition.metric("kiln_runtime_jobs_total", "counter", "Jobs that ended, by device, operation and status.");
   for (const auto& [name, count] : jobs_) {
     exposition.sample({{"device", name.first.first}, {"op", name.first.second}, {"status", name.second}}, count);
   }
+  exposition.metric("kiln_runtime_device_jobs", "gauge", "Jobs that a device was chosen for and that have not ended.");
+  for (const auto& [device, count] : under_way_) exposition.sample({{"device", device}}, count);
   exposition.metric("kiln_runtime_run_seconds", "histogram", "Wall time of runs, from the request to the output.");
   for (const auto& [name, runs] : runs_) {
     exposition.histogram({{"device", name.first}, {"op", name.second}}, bounds_s, runs.buckets, seconds(runs.wall_ns));

@@ -28,6 +28,19 @@ class JobMetrics {
   // A job, of one run or several. device: empty where none was reached. status: as in to_string(StatusCode).
   void ended(const std::string& device, std::string_view operation, std::string_view status);
 
+  // A job has a device now, for as long as the answer lives.
+  class UnderWay {
+   public:
+    UnderWay(JobMetrics& owner, std::string device);
+    ~UnderWay();
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    JobMetrics& owner_;
+    const std::string device_;
+  };
+
   void add_to(Exposition& exposition) const;
 
  private:
@@ -41,6 +54,7 @@ class JobMetrics {
   mutable std::mutex mutex_;
   std::map<Name, Runs> runs_;
   std::map<std::pair<Name, std::string>, std::uint64_t> jobs_;  // by status
+  std::map<std::string, std::uint64_t> under_way_;              // jobs, by device
 };
 
 }  // namespace kiln

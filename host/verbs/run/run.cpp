@@ -6,6 +6,7 @@
 #include "verbs/job_request.hpp"
 #include "verbs/run/job_order.hpp"
 #include "verbs/verbs.hpp"
+#include "watch/run_watch.hpp"
 
 #include <kiln/clock.hpp>
 
@@ -69,9 +70,14 @@ JobOutcome run_job(const JobConfig& job, const Options& options, Runtime& runtim
 }
 
 // So many at one time, as options say; answers those that were begun, in the order of the file.
-std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Options& options, Runtime& runtime,
+std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Options& options, Session& session,
                                  std::uint64_t setup_ns) {
-  RunProgress progress(options.progress, runtime, jobs.size(), options.repeat.value_or(1));
+  Runtime& runtime = session.runtime();
+  std::optional<RunWatch> watch;
+  if (options.watch && RunWatch::can_draw(options.progress)) {
+    watch.emplace(runtime, session.console(), jobs.size(), options.repeat.value_or(1));
+  }
+  RunProgress progress(watch ? Progress::none : options.progress, runtime, jobs.size(), options.repeat.value_or(1));
   // Finding a file's one name costs calls of the system for every job.
   using WaitsFor = std::vector<std::vector<std::size_t>>;
   JobOrder order(options.jobs > 1 ? jobs_to_wait_for(jobs) : WaitsFor(jobs.size()), interrupted());
@@ -81,8 +87,10 @@ std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Optio
       const std::string text =
           "job " + std::to_string(*job + 1) + " of " + std::to_string(jobs.size()) + ": " + jobs[*job].name;
       progress.job(text);
+      if (watch) watch->began(text);
       outcomes[*job] = run_job(jobs[*job], options, runtime, setup_ns);
       progress.ended(outcomes[*job]->report);
+      if (watch) watch->ended(outcomes[*job]->report);
       order.end(*job);
     }
   };
@@ -140,7 +148,7 @@ int run(const Options& options, std::uint64_t started_ns) {
   {
     const DeviceOpener opener(session.runtime(), first_device(options, session.config()));
     outcome.setup_ns = now_ns() - started_ns;
-    outcome.jobs = run_jobs(jobs, options, session.runtime(), outcome.setup_ns);
+    outcome.jobs = run_jobs(jobs, options, session, outcome.setup_ns);
     outcome.total_ns = now_ns() - started_ns;
   }
   const Status traced = session.write_trace();

@@ -63,6 +63,21 @@ TEST_CASE("metrics: runs in buckets, stages in seconds, jobs by status") {
                        Contains("stage=\"upload\"} 0\n"));
 }
 
+TEST_CASE("metrics: jobs under way are counted while they are, and a device that had some stays with 0") {
+  JobMetrics jobs;
+  const auto text_now = [&] {
+    Exposition exposition;
+    jobs.add_to(exposition);
+    return exposition.take();
+  };
+  {
+    const JobMetrics::UnderWay one(jobs, "cpu"), two(jobs, "cpu"), other(jobs, "opengl:0");
+    CHECK_THAT(text_now(), Contains("kiln_runtime_device_jobs{device=\"cpu\"} 2\n") &&
+                               Contains("kiln_runtime_device_jobs{device=\"opengl:0\"} 1\n"));
+  }
+  CHECK_THAT(text_now(), Contains("kiln_runtime_device_jobs{device=\"cpu\"} 0\n"));
+}
+
 TEST_CASE("metrics: what a label holds cannot end it") {
   Exposition exposition;
   exposition.metric("kiln_runtime_device_usable", "gauge", "Words.");
@@ -82,7 +97,8 @@ TEST_CASE("metrics: a runtime counts what its jobs did, whichever way they ended
   const std::string text = fixture.runtime().metrics();
   CHECK_THAT(text, Contains("kiln_runtime_jobs_total{device=\"alpha\",op=\"conv2d\",status=\"ok\"} 1\n") &&
                        Contains("kiln_runtime_run_seconds_count{device=\"alpha\",op=\"conv2d\"} 3\n") &&
-                       Contains("jobs_total{device=\"\",op=\"gemm\",status=\"invalid_argument\"} 1\n"));
+                       Contains("jobs_total{device=\"\",op=\"gemm\",status=\"invalid_argument\"} 1\n") &&
+                       Contains("kiln_runtime_device_jobs{device=\"alpha\"} 0\n"));
   CHECK_THAT(text, Contains("kiln_runtime_cache_builds_total{stored=\"yes\"} 1\n") &&
                        Contains("kiln_runtime_device_usable{device=\"alpha\""));
 }

@@ -1,0 +1,68 @@
+#include "watch/run_watch.hpp"
+
+#include <kiln/clock.hpp>
+
+#include <unistd.h>
+
+#include <chrono>
+
+namespace kiln::host {
+namespace {
+
+constexpr std::chrono::milliseconds watch_redraw{250};
+constexpr std::uint64_t watch_window_ns = 2'000'000'000;
+
+}  // namespace
+
+bool RunWatch::can_draw(Progress progress) { return progress == Progress::automatic && stderr_is_terminal(); }
+
+RunWatch::RunWatch(const Runtime& runtime, ConsoleLog& log, std::size_t jobs, std::uint32_t repeat)
+    : runtime_(runtime),
+      log_(log),
+      colour_(colour_on_stderr() ? Colour::yes : Colour::no),
+      area_(STDERR_FILENO),
+      begun_ns_(now_ns()) {
+  run_ = course_of(jobs, repeat);
+  log_.redirect([this](std::string_view line) { area_.print(line); });
+  thread_ = std::thread([this] { follow(); });
+}
+
+RunWatch::~RunWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  log_.redirect({});
+}
+
+void RunWatch::began(const std::string& job) {
+  const std::lock_guard lock(mutex_);
+  run_.job = job;
+}
+
+void RunWatch::ended(const RunReport& report) {
+  const std::lock_guard lock(mutex_);
+  count_end(run_, report);
+}
+
+void RunWatch::follow() {
+  std::unique_lock lock(mutex_);
+  do draw();
+  while (!changed_.wait_for(lock, watch_redraw, [this] { return over_; }));
+}
+
+void RunWatch::draw() {
+  const std::uint64_t now = now_ns();
+  readings_.push_back({now, MetricsReading(runtime_.metrics())});
+  while (readings_.size() > 2 && now - readings_[1].at_ns >= watch_window_ns) readings_.pop_front();
+  run_.elapsed_s = static_cast<double>(now - begun_ns_) / 1e9;
+  run_.warming = runtime_.warming();
+  const Reading& before = readings_.front();
+  area_.draw(watch_lines(run_,
+                         {before.figures, readings_.back().figures, static_cast<double>(now - before.at_ns) / 1e9},
+                         area_.width(), colour_));
+}
+
+}  // namespace kiln::host
