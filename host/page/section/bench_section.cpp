@@ -140,6 +140,18 @@ bool has_named_contenders(const std::vector<const BenchFigure*>& figures) {
   return std::ranges::any_of(names, [](const auto& group) { return group.second.size() > 1; });
 }
 
+// Peers that stand beside several of Kiln's figures in one group, each time with a measurement of its own.
+std::set<std::string> measured_several_times(const std::vector<const BenchFigure*>& figures) {
+  std::map<std::pair<std::string, std::string>, double> first;  // by group and peer
+  std::set<std::string> several;
+  for (const BenchFigure* one : figures) {
+    if (!one->peer) continue;
+    const auto [at, fresh] = first.try_emplace({one->group, one->peer->name}, one->peer->value.median);
+    if (!fresh && at->second != one->peer->value.median) several.insert(one->peer->name);
+  }
+  return several;
+}
+
 std::string kiln_name(const BenchFigure& figure, bool named) {
   std::string name = "Kiln";
   if (!figure.device.empty()) name += ", " + figure.device;
@@ -163,6 +175,8 @@ Figure grouped_figure(const std::vector<const BenchFigure*>& figures, const std:
   figure.title = "Side by side, in " + unit;
   figure.caption =
       "One row a group, as a layer or a number of threads. Medians, with the quartiles as bars beside them.";
+  const bool named = has_named_contenders(figures);
+  const auto several = measured_several_times(figures);
   std::vector<Series> ours;
   std::vector<Series> theirs;
   const auto put = [&](std::vector<Series>& to, const std::string& name, std::size_t group,
@@ -172,21 +186,15 @@ Figure grouped_figure(const std::vector<const BenchFigure*>& figures, const std:
       to.push_back({name, contender_ink(&to == &ours, to.size()), std::vector<Point>(groups.size())});
       at = to.end() - 1;
     }
-    const bool free = !at->points[group].value || at->points[group].value == contender.value.median;
-    if (free) at->points[group] = point_of(contender);
-    return free;
+    at->points[group] = point_of(contender);
   };
-  const bool named = has_named_contenders(figures);
   for (const BenchFigure* one : figures) {
     const auto group = static_cast<std::size_t>(std::ranges::find(groups, one->group) - groups.begin());
-    put(ours, kiln_name(*one, named), group, one->kiln);
+    const std::string mine = kiln_name(*one, named);
+    put(ours, mine, group, one->kiln);
     if (!one->peer || one->peer->value.low <= 0) continue;
-    // One peer may stand beside several of ours, each time measured anew.
-    if (put(theirs, one->peer->name, group, *one->peer)) continue;
-    const std::string where = !one->device.empty() ? one->device : one->name;
-    if (!put(theirs, one->peer->name + " beside " + where, group, *one->peer)) {
-      put(theirs, one->peer->name + " beside " + row_name(*one), group, *one->peer);
-    }
+    const bool again = several.contains(one->peer->name);
+    put(theirs, one->peer->name + (again ? " beside " + mine : ""), group, *one->peer);
   }
   ours.insert(ours.end(), std::make_move_iterator(theirs.begin()), std::make_move_iterator(theirs.end()));
   figure.chart = rows_chart(axis_of(unit, figures.front()->less_is_better), groups, ours);

@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
@@ -45,6 +46,18 @@ std::array<int, 2> high_pipe() {
     close(std::exchange(end, high));
   }
   return ends;
+}
+
+std::string url_of(const std::filesystem::path& file) {
+  std::string url = "file://";
+  for (const char c : file.string()) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' ||
+                       c == '.' || c == '-' || c == '_';
+    char coded[4];
+    std::snprintf(coded, sizeof coded, "%%%02X", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    url += plain ? std::string(1, c) : coded;
+  }
+  return url;
 }
 
 std::string bytes_of_base64(const std::string& text) {
@@ -183,7 +196,7 @@ void Chromium::open(const std::filesystem::path& page, const Screen& screen) {
   call("Emulation.setEmulatedMedia", {{"media", ""}, {"features", json::array({scheme})}});
   complaints_.clear();
   events_.clear();
-  page_url_ = "file://" + page.string();
+  page_url_ = url_of(page);
   const json begun = call("Page.navigate", {{"url", page_url_}});
   if (begun.contains("errorText")) throw std::runtime_error(page_url_ + ": " + begun["errorText"].dump());
   while (std::ranges::find(events_, "Page.loadEventFired") == events_.end()) take_event(next_message());

@@ -20,7 +20,7 @@ Refusal refusal_of(const TemporaryFolder& folder, const std::string& text) {
   const auto file = folder.write("a file", text);
   const auto page = folder / "page.html";
   const Finished finished = report({file}, page);
-  CHECK_THAT(finished.err, Contains("a file"));
+  if (finished.status != 0) CHECK_THAT(finished.err, Contains("a file"));
   return {finished.status, finished.err, std::filesystem::exists(page)};
 }
 
