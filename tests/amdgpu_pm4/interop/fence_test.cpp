@@ -174,10 +174,10 @@ TEST_CASE("interop: PM4 and OpenGL pass a buffer on by fences in both directions
   std::uint32_t seed = 1;
   for (std::uint32_t round = 1; round <= 8; ++round) {
     INFO("round " << round);
-    const auto words = dwords_in(*in).first(fence_words);
+    const auto given = dwords_in(*in).first(fence_words);
     std::vector<std::uint32_t> expected(fence_words);
     for (std::uint32_t i = 0; i < fence_words; ++i) {
-      words[i] = seed = seed * 1664525 + 1013904223;
+      given[i] = seed = seed * 1664525 + 1013904223;
       expected[i] = mixed_word(mixed_word(mixed_word(seed, first_factor, i), gl_factor, i), last_factor, i);
     }
     const std::uint64_t written = 2 * round - 1, ended = 2 * round;

@@ -31,8 +31,8 @@ TEST_CASE("drm winsys: packets fill, wait, dispatch by counts in memory, and cop
   const auto given = d.buffer(BufferUse::upload), flag = d.buffer(BufferUse::storage);
   const auto gate = d.buffer(BufferUse::reports), told = d.buffer(BufferUse::reports);
   const auto arguments = d.arguments(*kernel, {target.get()});
-  const std::uint32_t groups[] = {indirect_groups, 1, 1};
-  std::copy(std::begin(groups), std::end(groups), dwords_in(*given).begin());
+  const std::uint32_t group_counts[] = {indirect_groups, 1, 1};
+  std::copy(std::begin(group_counts), std::end(group_counts), dwords_in(*given).begin());
 
   DirectSubmission work(d);
   for (const auto* each : {target.get(), counts.get(), given.get(), told.get(), arguments.get()}) work.touch(*each);
@@ -41,7 +41,7 @@ TEST_CASE("drm winsys: packets fill, wait, dispatch by counts in memory, and cop
   PacketWriter& out = work.out();
   REQUIRE(emit_dma_fill(out, target->address(), poison_word, 4 * target_words));
   REQUIRE(emit_dma_fill(out, flag->address(), 7, 4));
-  REQUIRE(emit_dma_copy(out, counts->address(), given->address(), sizeof groups));
+  REQUIRE(emit_dma_copy(out, counts->address(), given->address(), sizeof group_counts));
   work.barrier();  // the engine wrote through L2; waits and group counts are read past it
   REQUIRE(emit_wait_reg_mem(out, {Compare::equal, flag->address(), 7, ~0U}));
   REQUIRE(emit_wait_reg_mem(out, {Compare::not_less, gate->address(), 2, 0xFF}));
@@ -72,8 +72,8 @@ TEST_CASE("drm winsys: packets fill, wait, dispatch by counts in memory, and cop
 
   std::vector<std::uint32_t> expected(target_words, poison_word);
   for (std::uint32_t i = 0; i < written_lanes; ++i) expected[i] = 3 * i + 1;
-  const auto words = dwords_in(*target).first(target_words);
-  CHECK(std::vector<std::uint32_t>(words.begin(), words.end()) == expected);
+  const auto stored = dwords_in(*target).first(target_words);
+  CHECK(std::vector<std::uint32_t>(stored.begin(), stored.end()) == expected);
   std::array<std::uint64_t, 2> clock{};
   std::memcpy(clock.data(), told->mapped().data(), sizeof clock);
   CHECK(*before <= clock[0]);

@@ -57,7 +57,11 @@ std::string unpacked(const std::filesystem::path& entry) {
   return ZSTD_isError(got) != 0 ? std::string() : text;
 }
 
-// The entries of the driver's cache that hold machine code: an ELF file for an AMD GPU, e_machine 224.
+// What the driver compiles for itself, beside the jobs and on a thread of its own, is smaller: a process may end before
+// it is kept.
+constexpr std::size_t least_program_bytes = 4096;
+
+// The entries of the driver's cache that hold programs' machine code: an ELF file for an AMD GPU, e_machine 224.
 std::set<std::filesystem::path> machine_code(const std::filesystem::path& cache) {
   using namespace std::string_view_literals;
   std::set<std::filesystem::path> found;
@@ -65,7 +69,8 @@ std::set<std::filesystem::path> machine_code(const std::filesystem::path& cache)
     if (!entry.is_regular_file()) continue;
     const std::string text = unpacked(entry.path());
     const std::size_t elf = text.find("\x7f\x45LF"sv);
-    if (elf != std::string::npos && text.compare(elf + 18, 2, "\xe0\0"sv) == 0) found.insert(entry.path());
+    const bool code = elf != std::string::npos && text.compare(elf + 18, 2, "\xe0\0"sv) == 0;
+    if (code && text.size() >= least_program_bytes) found.insert(entry.path());
   }
   return found;
 }
