@@ -30,8 +30,8 @@ std::string name_text(const BenchFigure& figure) {
 }
 
 std::string machine_text(const BenchMachine& machine) {
-  std::string text = machine.cpu + ", " + counted(machine.cores, "core") + ", " + human_size(machine.memory_bytes) +
-                     ", " + machine.os + ", Linux " + machine.kernel;
+  std::string text =
+      machine.cpu + ", " + counted(machine.cores, "core") + ", " + human_size(machine.memory_bytes) + ", " + machine.os;
   for (const auto& [of, what] : machine.versions) text += ", " + of + " " + what;
   return text;
 }

@@ -80,20 +80,19 @@ std::string last_words(const std::filesystem::path& log) {
   return text.empty() ? "; it said nothing" : "; it last said: " + visible(text);
 }
 
-Status end_of(int status, const std::string& name, const std::filesystem::path& log) {
+Status end_of(int status, const std::filesystem::path& log) {
   if (WIFSIGNALED(status)) {
     const char* signal = sigabbrev_np(WTERMSIG(status));
-    return internal_error(name + ": ended by SIG" + (signal != nullptr ? signal : "?") + last_words(log));
+    return internal_error(std::string("ended by SIG") + (signal != nullptr ? signal : "?") + last_words(log));
   }
   if (WEXITSTATUS(status) == 0) return {};
-  return internal_error(name + ": ended with status " + std::to_string(WEXITSTATUS(status)) + last_words(log));
+  return internal_error("ended with status " + std::to_string(WEXITSTATUS(status)) + last_words(log));
 }
 
 }  // namespace
 
 Status run_program(const std::vector<std::string>& words, const std::filesystem::path& log, Deadline deadline,
                    const std::atomic<bool>& stop, const std::function<void()>& every_second) {
-  const std::string name = std::filesystem::path(words.front()).filename();
   pid_t pid = -1;
   if (const int error = start_program(pid, words, log.string()); error != 0) {
     return unavailable(words.front() + ": cannot be started: " + std::strerror(error));
@@ -102,22 +101,22 @@ Status run_program(const std::vector<std::string>& words, const std::filesystem:
   if (!ended) {
     const int error = errno;
     reap(pid);
-    return unavailable(name + ": cannot be waited for: " + std::strerror(error));
+    return unavailable(words.front() + ": cannot be waited for: " + std::strerror(error));
   }
   while (!stop.load()) {
     if (deadline.passed()) {
       reap(pid);
-      return timed_out(name + ": was ended at its deadline" + last_words(log));
+      return timed_out("was ended at its deadline" + last_words(log));
     }
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()).count();
     pollfd waited{ended.get(), POLLIN, 0};
     if (poll(&waited, 1, static_cast<int>(std::clamp<std::int64_t>(left + 1, 1, 1000))) > 0) {
-      return end_of(reap(pid), name, log);
+      return end_of(reap(pid), log);
     }
     every_second();
   }
   reap(pid);
-  return cancelled(name + ": was interrupted");
+  return cancelled("was interrupted");
 }
 
 }  // namespace kiln::host
