@@ -35,8 +35,12 @@ Result<Content> read_document(const Json& document) {
     if (!problem.ok()) return problem;
     return content;
   };
-  const bool bench = document.contains("kind") && document["kind"] == "bench";
-  if (bench) return read([](FieldReader reader) { return Content(read_bench(std::move(reader))); });
+  if (document.contains("kind") && document["kind"] == "bench") {
+    if (Status status = check_schema(document); !status.ok()) return status;
+    auto bench = read_bench(document);
+    if (!bench) return corrupt(bench.error().message);
+    return Content(std::move(*bench));
+  }
   if (document.contains("traceEvents"))
     return read([](FieldReader reader) { return Content(read_trace(std::move(reader))); });
   if (document.contains("jobs") && document.contains("cache")) {

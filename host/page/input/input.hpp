@@ -4,11 +4,11 @@
 // Thread-safety: any thread. Ownership: values.
 #pragma once
 
-#include "page/input/bench_file.hpp"
 #include "page/input/cache_file.hpp"
 #include "page/input/run_file.hpp"
 #include "page/input/trace_file.hpp"
 #include "page/input/tuning_file.hpp"
+#include "verbs/bench/bench_file.hpp"
 
 #include <string>
 #include <variant>

@@ -17,16 +17,16 @@ std::string spread_text(const Spread& spread) {
 
 // A row's name where several figures of one area share theirs.
 std::string row_name(const BenchFigure& figure) {
-  std::string name = figure.group.empty() ? figure.name : figure.group + ": " + figure.name;
-  if (!figure.device.empty() && name.find(figure.device) == std::string::npos) name += ", " + figure.device;
+  std::string name = figure.group ? *figure.group + ": " + figure.name : figure.name;
+  if (figure.device && name.find(*figure.device) == std::string::npos) name += ", " + *figure.device;
   return name;
 }
 
 std::string contest_name(const BenchFigure& figure) {
-  return row_name(figure) + (figure.peer ? "\nbeside " + figure.peer->name : "");  // two lines
+  return row_name(figure) + (figure.peer_name ? "\nbeside " + *figure.peer_name : "");  // two lines
 }
 
-Table area_table(const BenchArea& area) {
+Table area_table(const MeasuredArea& area) {
   Table table;
   table.columns = {{"Figure", Align::left},
                    {"Unit", Align::left},
@@ -38,10 +38,11 @@ Table area_table(const BenchArea& area) {
                    {"Verified", Align::left},
                    {"Samples", Align::right}};
   for (const BenchFigure& figure : area.figures) {
-    table.rows.push_back({row_name(figure), figure.unit, spread_text(figure.kiln.value),
-                          figure.peer ? figure.peer->name : "–", figure.peer ? spread_text(figure.peer->value) : "–",
-                          figure.ratio ? spread_text(*figure.ratio) + " ×" : "–",
-                          figure.target.empty() ? "–" : figure.target + (figure.target_met ? ": met" : ": missed"),
+    const auto& target = figure.target;
+    table.rows.push_back({row_name(figure), figure.unit, spread_text(figure.kiln), figure.peer_name.value_or("–"),
+                          figure.peer_name ? spread_text(figure.peer) : "–",
+                          figure.peer_name ? spread_text(figure.ratio) + " ×" : "–",
+                          target ? target->text + (target->met ? ": met" : ": missed") : "–",
                           !figure.verified   ? "–"
                           : *figure.verified ? "yes"
                                              : "no",
@@ -50,16 +51,16 @@ Table area_table(const BenchArea& area) {
   return table;
 }
 
-std::optional<Figure> ratio_figure(const BenchArea& area, const std::string& id) {
+std::optional<Figure> ratio_figure(const MeasuredArea& area, const std::string& id) {
   std::vector<std::string> categories;
   Series better{"Kiln is better", Ink::blue, {}};
   Series worse{"the peer is better", Ink::vermillion, {}};
   Series even{"within the spread", Ink::grey, {}};
   for (const BenchFigure& figure : area.figures) {
-    if (!figure.ratio || figure.ratio->median <= 0) continue;
-    const Spread& ratio = *figure.ratio;
+    if (!figure.peer_name || figure.ratio.median <= 0) continue;
+    const Spread& ratio = figure.ratio;
     categories.push_back(contest_name(figure));
-    const Point point{ratio.median, ratio.low, ratio.high, figure.peer ? "beside " + figure.peer->name : ""};
+    const Point point{ratio.median, ratio.low, ratio.high, "beside " + *figure.peer_name};
     Series& mine = ratio.low > 1 ? better : ratio.high < 1 ? worse : even;
     for (Series* series : {&better, &worse, &even}) series->points.push_back(series == &mine ? point : Point{});
   }
@@ -85,14 +86,21 @@ std::optional<Figure> ratio_figure(const BenchArea& area, const std::string& id)
 }
 
 // What can be drawn on one logarithmic scale.
-bool drawable(const BenchFigure& figure) { return figure.kiln.value.low > 0; }
+bool drawable(const BenchFigure& figure) { return figure.kiln.low > 0; }
 
-Point point_of(const Contender& contender) {
-  return {contender.value.median, contender.value.low, contender.value.high, contender.name};
+Point point_of(const std::string& contender, const Spread& spread) {
+  return {spread.median, spread.low, spread.high, contender};
 }
 
-Axis axis_of(const std::string& unit, bool less) {
-  return {unit + (less ? ", less is better" : ", more is better"), unit, Scale::logarithmic, {}, {}};
+Point kiln_point(const BenchFigure& figure) { return point_of("Kiln", figure.kiln); }
+
+// Whether its peer's is on the same scale.
+bool peer_drawable(const BenchFigure& figure) { return figure.peer_name && figure.peer.low > 0; }
+
+Point peer_point(const BenchFigure& figure) { return point_of(*figure.peer_name, figure.peer); }
+
+Axis axis_of(const std::string& unit, bool more) {
+  return {unit + (more ? ", more is better" : ", less is better"), unit, Scale::logarithmic, {}, {}};
 }
 
 Table short_table(const std::vector<const BenchFigure*>& figures, const std::string& unit) {
@@ -102,8 +110,8 @@ Table short_table(const std::vector<const BenchFigure*>& figures, const std::str
                    {"Peer", Align::left},
                    {"Peer's, " + unit, Align::right}};
   for (const BenchFigure* figure : figures) {
-    table.rows.push_back({row_name(*figure), spread_text(figure->kiln.value), figure->peer ? figure->peer->name : "–",
-                          figure->peer ? spread_text(figure->peer->value) : "–"});
+    table.rows.push_back({row_name(*figure), spread_text(figure->kiln), figure->peer_name.value_or("–"),
+                          figure->peer_name ? spread_text(figure->peer) : "–"});
   }
   return table;
 }
@@ -120,41 +128,40 @@ Figure beside_figure(const std::vector<const BenchFigure*>& figures, const std::
   Series peer{"peer", Ink::orange, {}};
   for (const BenchFigure* one : figures) {
     categories.push_back(contest_name(*one));
-    kiln.points.push_back(point_of(one->kiln));
-    const bool shown = one->peer && one->peer->value.low > 0;
-    peer.points.push_back(shown ? point_of(*one->peer) : Point{});
+    kiln.points.push_back(kiln_point(*one));
+    peer.points.push_back(peer_drawable(*one) ? peer_point(*one) : Point{});
   }
   std::vector<Series> series{std::move(kiln)};
   if (std::ranges::any_of(peer.points, [](const Point& point) { return point.value.has_value(); })) {
     series.push_back(std::move(peer));
   }
-  figure.chart = rows_chart(axis_of(unit, figures.front()->less_is_better), categories, series);
+  figure.chart = rows_chart(axis_of(unit, figures.front()->more_is_better), categories, series);
   figure.table = short_table(figures, unit);
   return figure;
 }
 
 // Whether one device has figures of several names in one group: then names are contenders, and are told apart.
 bool has_named_contenders(const std::vector<const BenchFigure*>& figures) {
-  std::map<std::pair<std::string, std::string>, std::set<std::string>> names;
+  std::map<std::pair<std::optional<std::string>, std::optional<std::string>>, std::set<std::string>> names;
   for (const BenchFigure* one : figures) names[{one->group, one->device}].insert(one->name);
   return std::ranges::any_of(names, [](const auto& group) { return group.second.size() > 1; });
 }
 
 // Peers that stand beside several of Kiln's figures in one group, each time with a measurement of its own.
 std::set<std::string> measured_several_times(const std::vector<const BenchFigure*>& figures) {
-  std::map<std::pair<std::string, std::string>, double> first;  // by group and peer
+  std::map<std::pair<std::optional<std::string>, std::string>, double> first;  // by group and peer
   std::set<std::string> several;
   for (const BenchFigure* one : figures) {
-    if (!one->peer) continue;
-    const auto [at, fresh] = first.try_emplace({one->group, one->peer->name}, one->peer->value.median);
-    if (!fresh && at->second != one->peer->value.median) several.insert(one->peer->name);
+    if (!one->peer_name) continue;
+    const auto [at, fresh] = first.try_emplace({one->group, *one->peer_name}, one->peer.median);
+    if (!fresh && at->second != one->peer.median) several.insert(*one->peer_name);
   }
   return several;
 }
 
 std::string kiln_name(const BenchFigure& figure, bool named) {
   std::string name = "Kiln";
-  if (!figure.device.empty()) name += ", " + figure.device;
+  if (figure.device) name += ", " + *figure.device;
   if (named) name += ": " + figure.name;
   return name;
 }
@@ -179,25 +186,24 @@ Figure grouped_figure(const std::vector<const BenchFigure*>& figures, const std:
   const auto several = measured_several_times(figures);
   std::vector<Series> ours;
   std::vector<Series> theirs;
-  const auto put = [&](std::vector<Series>& to, const std::string& name, std::size_t group,
-                       const Contender& contender) {
+  const auto put = [&](std::vector<Series>& to, const std::string& name, std::size_t group, const Point& point) {
     auto at = std::ranges::find(to, name, &Series::name);
     if (at == to.end()) {
       to.push_back({name, contender_ink(&to == &ours, to.size()), std::vector<Point>(groups.size())});
       at = to.end() - 1;
     }
-    at->points[group] = point_of(contender);
+    at->points[group] = point;
   };
   for (const BenchFigure* one : figures) {
-    const auto group = static_cast<std::size_t>(std::ranges::find(groups, one->group) - groups.begin());
+    const auto group = static_cast<std::size_t>(std::ranges::find(groups, one->group.value_or("")) - groups.begin());
     const std::string mine = kiln_name(*one, named);
-    put(ours, mine, group, one->kiln);
-    if (!one->peer || one->peer->value.low <= 0) continue;
-    const bool again = several.contains(one->peer->name);
-    put(theirs, one->peer->name + (again ? " beside " + mine : ""), group, *one->peer);
+    put(ours, mine, group, kiln_point(*one));
+    if (!peer_drawable(*one)) continue;
+    const bool again = several.contains(*one->peer_name);
+    put(theirs, *one->peer_name + (again ? " beside " + mine : ""), group, peer_point(*one));
   }
   ours.insert(ours.end(), std::make_move_iterator(theirs.begin()), std::make_move_iterator(theirs.end()));
-  figure.chart = rows_chart(axis_of(unit, figures.front()->less_is_better), groups, ours);
+  figure.chart = rows_chart(axis_of(unit, figures.front()->more_is_better), groups, ours);
   figure.table = short_table(figures, unit);
   return figure;
 }
@@ -205,19 +211,20 @@ Figure grouped_figure(const std::vector<const BenchFigure*>& figures, const std:
 std::vector<std::string> groups_of(const std::vector<const BenchFigure*>& figures) {
   std::vector<std::string> groups;
   for (const BenchFigure* one : figures) {
-    if (std::ranges::find(groups, one->group) == groups.end()) groups.push_back(one->group);
+    const std::string group = one->group.value_or("");
+    if (std::ranges::find(groups, group) == groups.end()) groups.push_back(group);
   }
   return groups;
 }
 
-std::vector<Figure> value_figures(const BenchArea& area, const std::string& id) {
+std::vector<Figure> value_figures(const MeasuredArea& area, const std::string& id) {
   std::vector<std::vector<const BenchFigure*>> sets;  // of one unit, direction and form
   for (const BenchFigure& figure : area.figures) {
     if (!drawable(figure)) continue;
     const auto same = [&](const std::vector<const BenchFigure*>& set) {
       const BenchFigure& first = *set.front();
-      return first.unit == figure.unit && first.less_is_better == figure.less_is_better &&
-             first.group.empty() == figure.group.empty();
+      return first.unit == figure.unit && first.more_is_better == figure.more_is_better &&
+             first.group.has_value() == figure.group.has_value();
     };
     auto at = std::ranges::find_if(sets, same);
     if (at == sets.end()) at = sets.insert(at, std::vector<const BenchFigure*>());
@@ -241,19 +248,21 @@ std::string id_of(std::string_view name) {
   return id;
 }
 
-Section area_section(const BenchArea& area, std::string_view label, bool several, std::size_t number) {
+Section area_section(const MeasuredArea& area, std::string_view label, bool several, std::size_t number) {
   Section section;
   section.id = "bench-" + std::to_string(number) + "-" + id_of(area.name);
   section.title = area.title + (several ? " (" + std::string(label) + ")" : "");
-  if (!area.skipped.empty()) {
-    section.lead = "Not measured: " + area.skipped;
+  if (area.skipped && area.figures.empty()) {
+    section.lead = "Not measured: " + *area.skipped;
     return section;
   }
   section.lead = counted(area.figures.size(), "figure") + ", measured in " + human_ms(area.seconds * 1e3) + ".";
-  const auto met = static_cast<std::uint64_t>(std::ranges::count_if(area.figures, &BenchFigure::target_met));
+  const auto met = static_cast<std::uint64_t>(
+      std::ranges::count_if(area.figures, [](const BenchFigure& one) { return one.target && one.target->met; }));
   const auto targets = static_cast<std::uint64_t>(
-      std::ranges::count_if(area.figures, [](const BenchFigure& one) { return !one.target.empty(); }));
+      std::ranges::count_if(area.figures, [](const BenchFigure& one) { return one.target.has_value(); }));
   if (targets != 0) section.lead += " " + std::to_string(met) + " of " + counted(targets, "target") + " met.";
+  if (area.skipped) section.lead += " Missing: " + *area.skipped + ".";
   bool table_shown = false;
   if (auto figure = ratio_figure(area, section.id + "-ratios")) {
     section.figures.push_back(std::move(*figure));
@@ -271,7 +280,7 @@ std::vector<Section> bench_sections(const Inputs& inputs) {
   std::vector<Section> sections;
   const auto benches = of_kind<BenchFile>(inputs);
   for (const auto& [bench, label] : benches) {
-    for (const BenchArea& area : bench->areas) {
+    for (const MeasuredArea& area : bench->areas) {
       sections.push_back(area_section(area, label, benches.size() > 1, sections.size() + 1));
     }
   }

@@ -39,13 +39,13 @@ struct BenchSums {
 
 BenchSums sums_of(const BenchFile& bench) {
   BenchSums sums;
-  for (const BenchArea& area : bench.areas) {
+  for (const MeasuredArea& area : bench.areas) {
     for (const BenchFigure& figure : area.figures) {
       ++sums.figures;
-      sums.with_peer += figure.ratio ? 1 : 0;
-      sums.better += figure.ratio && figure.ratio->median > 1 ? 1 : 0;
-      sums.targets += figure.target.empty() ? 0 : 1;
-      sums.met += !figure.target.empty() && figure.target_met ? 1 : 0;
+      sums.with_peer += figure.peer_name ? 1 : 0;
+      sums.better += figure.peer_name && figure.ratio.median > 1 ? 1 : 0;
+      sums.targets += figure.target ? 1 : 0;
+      sums.met += figure.target && figure.target->met ? 1 : 0;
       sums.wrong += figure.verified == false ? 1 : 0;
     }
   }
@@ -64,8 +64,9 @@ void add_bench_tiles(const BenchFile& bench, std::string_view label, std::vector
     tiles.push_back({"targets met", std::to_string(sums.met) + " of " + std::to_string(sums.targets),
                      sums.met == sums.targets ? "none was missed" : "those that were missed stand below"});
   }
-  tiles.push_back({"machine", bench.quiet ? "quiet" : "not quiet",
-                   "load " + legible(bench.load_before) + " before, noise " + legible(bench.noise_percent) + " %" +
+  const BenchMachine& machine = bench.machine;
+  tiles.push_back({"machine", machine.quiet ? "quiet" : "not quiet",
+                   "load " + legible(machine.load_before) + " before, noise " + legible(machine.noise_percent) + " %" +
                        (sums.wrong == 0 ? "" : ", " + counted(sums.wrong, "wrong result"))});
 }
 
@@ -75,11 +76,12 @@ Figure machine_figure(const BenchFile& bench, std::string_view label, std::size_
   figure.title = "Machine and versions: " + std::string(label);
   figure.table.columns = {{"What", Align::left}, {"Which", Align::left}};
   auto& rows = figure.table.rows;
-  rows = {{"processor", bench.cpu + ", " + counted(bench.cores, "core")},
-          {"memory", human_size(bench.memory_bytes)},
-          {"system", bench.os + ", " + bench.kernel},
-          {"kiln", bench.kiln + (bench.commit.empty() ? "" : ", commit " + bench.commit.substr(0, 12))}};
-  for (const auto& [name, version] : bench.versions) rows.push_back({name, version.empty() ? "not there" : version});
+  const BenchMachine& machine = bench.machine;
+  rows = {{"processor", machine.cpu + ", " + counted(machine.cores, "core")},
+          {"memory", human_size(machine.memory_bytes)},
+          {"system", machine.os + ", " + machine.kernel},
+          {"kiln", bench.kiln + (bench.commit ? ", commit " + bench.commit->substr(0, 12) : "")}};
+  for (const auto& [name, version] : machine.versions) rows.push_back({name, version.empty() ? "not there" : version});
   return figure;
 }
 
@@ -91,14 +93,14 @@ std::optional<Figure> missed_figure(const std::vector<Labelled<BenchFile>>& benc
   figure.table.columns = {
       {"Figure", Align::left}, {"Target", Align::left}, {"Kiln", Align::right}, {"Ratio", Align::right}};
   for (const auto& [bench, label] : benches) {
-    for (const BenchArea& area : bench->areas) {
-      if (!area.skipped.empty()) figure.table.rows.push_back({area.title, "not measured: " + area.skipped, "–", "–"});
+    for (const MeasuredArea& area : bench->areas) {
+      if (area.skipped) figure.table.rows.push_back({area.title, "not measured: " + *area.skipped, "–", "–"});
       for (const BenchFigure& one : area.figures) {
-        const bool missed = !one.target.empty() && !one.target_met;
+        const bool missed = one.target && !one.target->met;
         if (!missed && one.verified != false) continue;
-        figure.table.rows.push_back({area.title + ": " + (one.group.empty() ? "" : one.group + ": ") + one.name,
-                                     missed ? one.target : "a right result", with_unit(one.kiln.value.median, one.unit),
-                                     one.ratio ? legible(one.ratio->median) + " ×" : "–"});
+        figure.table.rows.push_back({area.title + ": " + (one.group ? *one.group + ": " : "") + one.name,
+                                     missed ? one.target->text : "a right result", with_unit(one.kiln.median, one.unit),
+                                     one.peer_name ? legible(one.ratio.median) + " ×" : "–"});
       }
     }
   }

@@ -144,6 +144,18 @@ ProgramFigures program_at(const Place& place) {
 }
 
 template <class Value>
+Result<Value> read_document(const Json& json, const std::string& kind, Value (*value_at)(const Place&)) {
+  try {
+    const Place document(json, "");
+    if (document.at("schema").count() != 1) document.at("schema").refuse("1");
+    if (document.at("kind").text() != kind) document.at("kind").refuse("\"" + kind + "\"");
+    return value_at(document);
+  } catch (const std::runtime_error& wrong) {
+    return invalid_argument(wrong.what());
+  }
+}
+
+template <class Value>
 Result<Value> read_kind(const std::filesystem::path& path, const std::string& kind, Value (*value_at)(const Place&)) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return not_found(path.string() + ": no such file");
@@ -152,14 +164,9 @@ Result<Value> read_kind(const std::filesystem::path& path, const std::string& ki
   if (!file) return io_error(path.string() + ": cannot be read");
   const Json json = parse_json(text);
   if (json.is_discarded()) return invalid_argument(path.string() + ": is no JSON");
-  try {
-    const Place document(json, "");
-    if (document.at("schema").count() != 1) document.at("schema").refuse("1");
-    if (document.at("kind").text() != kind) document.at("kind").refuse("\"" + kind + "\"");
-    return value_at(document);
-  } catch (const std::runtime_error& wrong) {
-    return invalid_argument(path.string() + ": " + wrong.what());
-  }
+  auto value = read_document(json, kind, value_at);
+  if (!value) return invalid_argument(path.string() + ": " + value.error().message);
+  return value;
 }
 
 Json spread_json(const Spread& spread) {
@@ -231,6 +238,8 @@ Json bench_json(const BenchFile& file) {
   }
   return json;
 }
+
+Result<BenchFile> read_bench(const Json& document) { return read_document<BenchFile>(document, "bench", bench_at); }
 
 Result<BenchFile> read_bench_file(const std::filesystem::path& path) {
   return read_kind<BenchFile>(path, "bench", bench_at);

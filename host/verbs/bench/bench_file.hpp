@@ -74,8 +74,12 @@ struct ProgramFigures {
 
 Json bench_json(const BenchFile& file);
 
+// invalid_argument: the document is none; names the place in it ("areas[1].figures[0].kiln.median: expected a number,
+// found null").
+Result<BenchFile> read_bench(const Json& document);
+
 // not_found, io: no such file, or it cannot be read. invalid_argument: it is none of these; names the file and the
-// place in it ("areas[1].figures[0].kiln.median: expected a number, found null").
+// place.
 Result<BenchFile> read_bench_file(const std::filesystem::path& path);
 Result<ProgramFigures> read_program_figures(const std::filesystem::path& path);
 
