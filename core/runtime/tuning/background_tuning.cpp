@@ -32,16 +32,27 @@ class BackgroundTuning::PacedBench final : public VariantBench {
 
   Result<VariantSamples> measure(std::string_view variant, std::uint32_t runs,
                                  std::chrono::nanoseconds limit) noexcept override {
-    for (;;) {
+    VariantSamples all;
+    for (std::uint32_t at_once = runs;;) {
       const std::uint64_t asked = now_ns();
       if (!owner_.begin(&bench_)) return cancelled("tuning was ended");
       const std::uint64_t begun = now_ns();
       waited_ns_ += begun - asked;
-      auto samples = bench_.measure(variant, runs, limit);
+      auto samples = bench_.measure(variant, at_once, limit);
       const bool broken_off = owner_.end();
       if (owner_.stop_) return cancelled("tuning was ended");
-      if (!broken_off) return samples;
-      waited_ns_ += now_ns() - begun;
+      if (broken_off) {
+        waited_ns_ += now_ns() - begun;
+        at_once = 1;  // the pauses between jobs are short: what was measured in one is not lost in the next
+        continue;
+      }
+      if (!samples || at_once == runs || samples->wall_ns.empty()) return samples;
+      all.wall_ns.insert(all.wall_ns.end(), samples->wall_ns.begin(), samples->wall_ns.end());
+      all.device_ns.insert(all.device_ns.end(), samples->device_ns.begin(), samples->device_ns.end());
+      if (all.wall_ns.size() < runs) continue;
+      std::swap(all.wall_ns, samples->wall_ns);
+      std::swap(all.device_ns, samples->device_ns);
+      return samples;
     }
   }
   std::uint64_t waited_ns() const noexcept override { return waited_ns_; }

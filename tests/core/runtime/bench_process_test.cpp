@@ -19,12 +19,12 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // A child that keeps its number in a file, reads the set-up, and answers each line as `body` says.
-struct Child {
+struct ShellChild {
   RuntimeFixture place;  // for its folder
   std::filesystem::path program = place.folder() / "child";
   std::filesystem::path number = place.folder() / "number";
 
-  explicit Child(const std::string& body) {
+  explicit ShellChild(const std::string& body) {
     std::ofstream(program) << "#!/bin/sh\necho $$ > " << number.string() << "\nread setup\nwhile read line; do\n"
                            << body << "\ndone\n";
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
@@ -50,7 +50,7 @@ struct Child {
   }
 };
 
-const std::string answer =
+const std::string shell_answer =
     "echo '{\"wall_ns\":[7],\"device_ns\":[5],\"source\":\"s\",\"max_rel_error\":0.0,\"error_bound\":1.0}'";
 
 template <class Condition>
@@ -66,7 +66,7 @@ bool comes_about(const Condition& condition) {
 
 TEST_CASE("runtime::bench_process: one child answers one measurement after another, and goes with its bench",
           "[runtime][tuning]") {
-  Child child(answer);
+  ShellChild child(shell_answer);
   auto bench = child.bench();
   for (int i = 0; i < 3; ++i) {
     const auto samples = bench->measure("a", 1, seconds(20));
@@ -74,15 +74,15 @@ TEST_CASE("runtime::bench_process: one child answers one measurement after anoth
     CHECK(samples->wall_ns == std::vector<std::uint64_t>{7});
   }
   const pid_t pid = child.pid();
-  REQUIRE(Child::state_of(pid) != '\0');
+  REQUIRE(ShellChild::state_of(pid) != '\0');
   bench.reset();
-  CHECK(Child::state_of(pid) == '\0');
+  CHECK(ShellChild::state_of(pid) == '\0');
 }
 
 TEST_CASE("runtime::bench_process: what ends or hangs is told, ended with its own children, and started anew",
           "[runtime][tuning]") {
-  Child child("case \"$line\" in crash*) kill -SEGV $$;; leave*) exit 3;; hang*) sleep 600 & echo $! > " +
-              std::string("\"$0.sleeper\"; wait;; esac\n") + answer);
+  ShellChild child("case \"$line\" in crash*) kill -SEGV $$;; leave*) exit 3;; hang*) sleep 600 & echo $! > " +
+                   std::string("\"$0.sleeper\"; wait;; esac\n") + shell_answer);
   const auto bench = child.bench();
   CHECK_THAT(bench->measure("crash", 1, seconds(20)).error().message, Catch::Contains("SIGSEGV"));
   CHECK(bench->measure("good", 1, seconds(20)).has_value());
@@ -95,14 +95,14 @@ TEST_CASE("runtime::bench_process: what ends or hangs is told, ended with its ow
   pid_t sleeper = 0;
   std::ifstream(child.program.string() + ".sleeper") >> sleeper;
   REQUIRE(sleeper > 0);
-  CHECK(comes_about([&] { return Child::state_of(sleeper) == '\0' || Child::state_of(sleeper) == 'Z'; }));
+  CHECK(comes_about([&] { return ShellChild::state_of(sleeper) == '\0' || ShellChild::state_of(sleeper) == 'Z'; }));
   CHECK(bench->measure("good", 1, seconds(20)).has_value());
 }
 
 TEST_CASE("runtime::bench_process: a paused child stands still; its late answer is nobody's, the next is taken",
           "[runtime][tuning]") {
   // The first measurement answers 1 when it is let, the others 2.
-  Child child(
+  ShellChild child(
       "case \"$line\" in first*) while [ ! -e \"$0.go\" ]; do sleep 0.01; done; value=1;; *) value=2;; esac\n"
       "echo '{\"wall_ns\":['$value'],\"device_ns\":[5],\"source\":\"s\",\"max_rel_error\":0.0,"
       "\"error_bound\":1.0}'");
@@ -115,7 +115,7 @@ TEST_CASE("runtime::bench_process: a paused child stands still; its late answer 
   measuring.join();
   REQUIRE_FALSE(first.has_value());
   CHECK(first.error().code == StatusCode::cancelled);
-  CHECK(comes_about([&] { return Child::state_of(child.pid()) == 'T'; }));
+  CHECK(comes_about([&] { return ShellChild::state_of(child.pid()) == 'T'; }));
   std::ofstream(child.program.string() + ".go") << "go";
   bench->resume();
   const auto second = bench->measure("second", 1, seconds(60));
@@ -127,7 +127,7 @@ TEST_CASE(
     "runtime::bench_process: a child that stands still is ended with its bench, and one started while paused "
     "stands still",
     "[runtime][tuning]") {
-  Child child(answer);
+  ShellChild child(shell_answer);
   auto bench = child.bench();
   bench->pause();
   CHECK(bench->measure("a", 1, seconds(20)).error().code == StatusCode::cancelled);
@@ -135,14 +135,14 @@ TEST_CASE(
   REQUIRE(bench->measure("a", 1, seconds(20)).has_value());
   bench->pause();
   const pid_t pid = child.pid();
-  CHECK(comes_about([&] { return Child::state_of(pid) == 'T'; }));
+  CHECK(comes_about([&] { return ShellChild::state_of(pid) == 'T'; }));
   bench.reset();
-  CHECK(Child::state_of(pid) == '\0');
+  CHECK(ShellChild::state_of(pid) == '\0');
   bench = child.bench();
   REQUIRE(bench->measure("a", 1, seconds(20)).has_value());
   const pid_t resting = child.pid();
   bench->rest();
-  CHECK(Child::state_of(resting) == '\0');
+  CHECK(ShellChild::state_of(resting) == '\0');
   CHECK(bench->measure("a", 1, seconds(20)).has_value());
 }
 
