@@ -10,6 +10,7 @@
 
 #include "conformance/plan_runner.hpp"
 #include "conformance/reference.hpp"
+#include "dynamic_shaders/families/shuffled_groups.hpp"
 #include "reference/compare.hpp"
 #include "support/plugin_under_test.hpp"
 #include "support/test_length.hpp"
@@ -97,7 +98,8 @@ void check_plan(const KernelSpec& spec, const KernelPlan& plan, std::uint64_t se
   for (const bool integers : {false, true}) {
     INFO((integers ? "integers" : "fractions"));
     auto tensors = values_for(plan, seed, integers);
-    const conformance::PlanOutcome outcome = conformance::run_plan(*device_under_test(), plan, tensors);
+    const KernelPlan run = integers ? shuffled(plan, seed) : plan;
+    const conformance::PlanOutcome outcome = conformance::run_plan(*device_under_test(), run, tensors);
     CHECK(outcome.status.text() == "ok");
     CHECK(outcome.damage == "");
     if (!outcome.status.ok()) return;

@@ -31,9 +31,9 @@ class Dice {
   std::uint64_t state_;
 };
 
-// Runs the plan twice, on fractions and on integers, and checks: the whole output against the double-precision
-// reference, fractions within the derived bound, integers bit for bit (but where the spec allows Winograd's error),
-// canaries behind every buffer, inputs unchanged.
+// Runs the plan twice, on fractions, and with its groups shuffled on integers, and checks: the whole output against the
+// double-precision reference, fractions within the derived bound, integers bit for bit (but where the spec allows
+// Winograd's error), canaries behind every buffer, inputs unchanged.
 void check_plan(const KernelSpec& spec, const KernelPlan& plan, std::uint64_t seed);
 
 }  // namespace kiln::dynamic_shaders

@@ -1,0 +1,38 @@
+#include <catch2/catch.hpp>
+
+#include "dynamic_shaders/families/direct_plain.hpp"
+#include "dynamic_shaders/families/family_check.hpp"
+#include "dynamic_shaders/families/product/gemm_plain.hpp"
+#include "support/conv_cases.hpp"
+
+namespace kiln::dynamic_shaders {
+
+TEST_CASE("direct/plain: random shapes are right") {
+  if (device_under_test() == nullptr) return;
+  std::uint64_t seed = 11000;
+  for (const Conv2dSpec& spec : support::random_cases(shapes_wanted(), 110, 1 << 16)) {
+    INFO(canonical_text(spec));
+    const auto plan = direct_plain(spec, device_under_test()->info(), Dialect::glsl);
+    REQUIRE(plan.has_value());
+    check_plan(spec, *plan, ++seed);
+  }
+}
+
+TEST_CASE("gemm/plain: random products are right") {
+  if (device_under_test() == nullptr) return;
+  Dice dice(120);
+  for (std::size_t i = 0; i < shapes_wanted(); ++i) {
+    GemmSpec spec;
+    spec.m = 1 + static_cast<std::int64_t>(dice.next() % 70);
+    spec.n = 1 + static_cast<std::int64_t>(dice.next() % 70);
+    spec.k = 1 + static_cast<std::int64_t>(dice.next() % 140);
+    spec.bias = dice.one_of({Bias::none, Bias::per_channel});
+    spec.activation = dice.one_of({Activation::none, Activation::relu});
+    INFO(canonical_text(spec));
+    const auto plan = gemm_plain(spec, device_under_test()->info(), Dialect::glsl);
+    REQUIRE(plan.has_value());
+    check_plan(spec, *plan, 12000 + i);
+  }
+}
+
+}  // namespace kiln::dynamic_shaders
