@@ -22,7 +22,8 @@ struct Problem {
   std::shared_ptr<HostTensor> input, weights;
 };
 
-// What takes less is repeated until it takes as long, and the whole is divided: a short run says more of waking threads.
+// What takes less is repeated until it takes as long, and the whole is divided: a short run says more of waking
+// threads.
 inline constexpr double least_timed_ms = 2, most_repeats = 200;
 
 struct Times {

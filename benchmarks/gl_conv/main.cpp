@@ -1,15 +1,22 @@
 // gl_conv: the generator's kernels on an OpenGL device against the plain kernel with constants, a shape-generic one,
 // and oneDNN's direct convolution on the host's cores.
 //
-// usage: gl_conv [--cache-dir DIR] [--winograd] [TABLE.csv] [ROUNDS] [NAMES] [VARIANT…]
-// --cache-dir: what was tuned there serves. --winograd: Winograd's error is allowed. NAMES: layers of the table, parted
-// by commas, or "all". VARIANT: ids to run beside the generator's own choice. In each round every contender runs once,
-// in an order that rotates. Device time: all passes but the one that packs activations, by the device's clock; oneDNN:
-// the convolution alone, in its own layout. Wall: from the input in host memory to the output in host memory, NCHW
-// both, with all passes. A ratio is the other's time ÷ ours within one round; medians and quartiles over the rounds.
+// usage: gl_conv [--cache-dir DIR] [--vector-width BITS] [--winograd] [--figures FILE] [TABLE.csv] [ROUNDS] [NAMES]
+//                [VARIANT…]
+// --cache-dir: what was tuned there serves, and the driver keeps its code there, in a folder for each vector width;
+// else a temporary folder. --vector-width: llvmpipe's. --winograd: Winograd's error is allowed. --figures: the times
+// too, a contender a line, for vector_widths.py. NAMES: layers of the table, parted by commas, or "all". VARIANT: ids
+// to run beside the generator's own choice. In each round every contender runs, in an order that rotates. Device time:
+// all passes but the one that packs activations, by the device's clock, repeated until they take 2 ms; oneDNN: the
+// convolution alone, in its own layout, likewise. Wall: from the input in host memory to the output in host memory,
+// NCHW both, with all passes, once. A ratio is the other's time ÷ ours within one round, medians and quartiles over the
+// rounds; least: the shortest of the other's times ÷ the shortest of ours, which others on the machine disturb least.
 // Every contender's whole output is compared with the double-precision reference, poisoned first, outside the clock.
+#include <kiln/config.hpp>
+#include <kiln/driver_cache.hpp>
 #include <kiln/kernel_generator.hpp>
 #include <kiln/plugin_loader.hpp>
+#include <kiln/runtime.hpp>
 
 #include "gl_conv/contender.hpp"
 #include "gl_conv/onednn_peer.hpp"
@@ -20,6 +27,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 
 namespace {
@@ -54,6 +63,10 @@ struct Series {
   std::vector<double> device, wall;
 };
 
+double least_ratio(const std::vector<double>& other, const std::vector<double>& ours) {
+  return *std::min_element(other.begin(), other.end()) / *std::min_element(ours.begin(), ours.end());
+}
+
 std::vector<double> ratios(const std::vector<double>& other, const std::vector<double>& ours) {
   std::vector<double> result;
   for (std::size_t i = 0; i < ours.size(); ++i) result.push_back(other[i] / ours[i]);
@@ -61,24 +74,28 @@ std::vector<double> ratios(const std::vector<double>& other, const std::vector<d
 }
 
 void print_row(const std::string& name, const Series& series, const Series& ours, double flops, bool right) {
-  const auto device = ratios(series.device, ours.device), wall = ratios(series.wall, ours.wall);
-  std::printf("  %9.3f %7.1f %8.2f [%6.2f %6.2f] | %9.3f %7.1f %8.2f [%6.2f %6.2f]  %s%s\n",
-              quantile(series.device, 0.5), flops / quantile(series.device, 0.5) / 1e6, quantile(device, 0.5),
-              quantile(device, 0.25), quantile(device, 0.75), quantile(series.wall, 0.5),
-              flops / quantile(series.wall, 0.5) / 1e6, quantile(wall, 0.5), quantile(wall, 0.25), quantile(wall, 0.75),
-              name.c_str(), right ? "" : "  WRONG");
+  for (const bool device : {true, false}) {
+    const std::vector<double>& times = device ? series.device : series.wall;
+    const std::vector<double>& our_times = device ? ours.device : ours.wall;
+    const auto compared = ratios(times, our_times);
+    std::printf("%s %9.3f %7.1f %8.2f [%6.2f %6.2f] %6.2f", device ? "  " : " |", quantile(times, 0.5),
+                flops / quantile(times, 0.5) / 1e6, quantile(compared, 0.5), quantile(compared, 0.25),
+                quantile(compared, 0.75), least_ratio(times, our_times));
+  }
+  std::printf("  %s%s\n", name.c_str(), right ? "" : "  WRONG");
 }
 
 // Sums of logarithms of another's time ÷ ours.
 struct Means {
   struct Sum {
-    double device = 0, wall = 0;
+    double device = 0, least_device = 0, wall = 0;
     void add(const Series& other, const Series& ours) {
       device += std::log(quantile(ratios(other.device, ours.device), 0.5));
+      least_device += std::log(least_ratio(other.device, ours.device));
       wall += std::log(quantile(ratios(other.wall, ours.wall), 0.5));
     }
   };
-  Sum plain, generic, onednn;
+  Sum plain, generic, untuned, onednn;
 };
 
 struct Choices {
@@ -86,24 +103,42 @@ struct Choices {
   int rounds = 7;
   std::string names = "all";
   std::vector<std::string> variants;
-  std::string cache_directory;
+  std::string cache_directory, figures;
+  std::int64_t vector_width = 0;  // 0: the driver's own
   bool winograd = false;
 };
 
+// layer, contender, variant, median and least device ms, median and least wall ms.
+void write_figures(const std::string& path, const std::string& layer, const std::string& contender,
+                   const std::string& variant, const Series& series) {
+  std::ofstream file(path, std::ios::app);
+  file << layer << '\t' << contender << '\t' << variant;
+  for (const std::vector<double>* times : {&series.device, &series.wall}) {
+    file << '\t' << quantile(*times, 0.5) << '\t' << quantile(*times, 0);
+  }
+  file << '\n';
+  if (!file) throw std::runtime_error(path + ": cannot be written");
+}
+
 // Answers whether every contender was right.
-bool compare(const Layer& layer, Device& device, KernelGenerator& generator, const Choices& choices, Means& means) {
+bool compare(const Layer& layer, Device& device, KernelGenerator& generator, KernelGenerator& untuned,
+             const Choices& choices, Means& means) {
   const Problem problem(layer.spec, 20240607);
   const DeviceInfo& info = device.info();
   std::vector<Contender> contenders;
-  contenders.reserve(choices.variants.size() + 3);
+  std::vector<std::string> roles{"ours", "plain", "shape-generic", "untuned"};
+  contenders.reserve(choices.variants.size() + roles.size());
   contenders.emplace_back(device, problem, need(generator.generate(layer.spec, info, Dialect::glsl), layer.name));
   contenders.emplace_back(
       device, problem, need(generator.generate_variant(layer.spec, info, Dialect::glsl, "direct/plain"), layer.name));
   contenders.emplace_back(device, problem, benchmarks::shape_generic_plan(layer.spec));
+  contenders.emplace_back(device, problem, need(untuned.generate(layer.spec, info, Dialect::glsl), layer.name));
   for (const std::string& variant : choices.variants) {
     contenders.emplace_back(device, problem,
                             need(generator.generate_variant(layer.spec, info, Dialect::glsl, variant), layer.name));
+    roles.emplace_back("variant");
   }
+  roles.emplace_back("onednn");
   OnednnPeer onednn(problem);
   std::vector<Series> series(contenders.size() + 1);
   const auto add = [&](std::size_t which, const Times& times) {
@@ -122,11 +157,14 @@ bool compare(const Layer& layer, Device& device, KernelGenerator& generator, con
     const bool peer = i == contenders.size();
     const bool right = peer ? onednn.is_right() : contenders[i].is_right();
     all_right = all_right && right;
-    print_row(peer ? onednn.name() : contenders[i].variant(), series[i], series[0], flops(layer.spec), right);
+    const std::string variant = peer ? onednn.name() : contenders[i].variant();
+    print_row(roles[i] + ": " + variant, series[i], series[0], flops(layer.spec), right);
+    if (!choices.figures.empty()) write_figures(choices.figures, layer.name, roles[i], variant, series[i]);
   }
   std::fflush(stdout);
   means.plain.add(series[1], series[0]);
   means.generic.add(series[2], series[0]);
+  means.untuned.add(series[3], series[0]);
   means.onednn.add(series.back(), series[0]);
   return all_right;
 }
@@ -143,23 +181,25 @@ int run(const Choices& choices) {
   const auto device = need(driver->open("opengl:0"), "opengl:0");
   const auto generators = need(registry.generators("dynamic_shaders"), "dynamic_shaders");
   const auto generator = need(generators.front()->make({{}, choices.cache_directory, true, {}}), "dynamic_shaders");
+  const auto untuned = need(generators.front()->make({{}, {}, true, {}}), "dynamic_shaders");
   std::printf("%s, %s, %d rounds\n", device->info().name.c_str(), device->info().driver.c_str(), choices.rounds);
-  std::printf("  %9s %7s %8s %15s | %9s %7s %8s %15s  %s\n", "device ms", "GFLOP/s", "÷ ours", "quartiles", "wall ms",
-              "GFLOP/s", "÷ ours", "quartiles", "variant");
+  std::printf("  %9s %7s  %8s %15s %6s | %9s %7s  %8s %15s %6s  %s\n", "device ms", "GFLOP/s", "÷ ours", "quartiles",
+              "least", "wall ms", "GFLOP/s", "÷ ours", "quartiles", "least", "variant");
   Means means;
   bool right = true;
   std::vector<Layer> layers = read_table(choices.table, choices.names);
   for (Layer& layer : layers) {
     if (choices.winograd) layer.spec.accuracy = Accuracy::winograd;
-    right = compare(layer, *device, *generator, choices, means) && right;
+    right = compare(layer, *device, *generator, *untuned, choices, means) && right;
   }
   const auto mean = [&](double sum) {
     return std::exp(sum / static_cast<double>(std::max<std::size_t>(layers.size(), 1)));
   };
   std::printf("geometric means over %zu layers, other's time ÷ ours:\n", layers.size());
   for (const auto& [name, sum] : {std::pair("plain", means.plain), std::pair("shape-generic", means.generic),
-                                  std::pair("oneDNN direct", means.onednn)}) {
-    std::printf("  %-14s device %7.3f, wall %7.3f\n", name, mean(sum.device), mean(sum.wall));
+                                  std::pair("untuned", means.untuned), std::pair("oneDNN direct", means.onednn)}) {
+    std::printf("  %-14s device %7.3f (least %7.3f), wall %7.3f\n", name, mean(sum.device), mean(sum.least_device),
+                mean(sum.wall));
   }
   std::printf("outputs %s\n", right ? "verified" : "WRONG");
   return right ? 0 : 1;
@@ -174,8 +214,12 @@ Choices parse(int count, char** words) {
       choices.winograd = true;
     } else if (word == "--cache-dir" && i + 1 < count) {
       choices.cache_directory = words[++i];
+    } else if (word == "--figures" && i + 1 < count) {
+      choices.figures = words[++i];
+    } else if (word == "--vector-width" && i + 1 < count) {
+      choices.vector_width = std::atoll(words[++i]);
     } else if (word.starts_with("--")) {
-      throw std::runtime_error(word + ": expected --cache-dir DIR or --winograd");
+      throw std::runtime_error(word + ": expected --cache-dir DIR, --vector-width BITS, --winograd or --figures FILE");
     } else {
       rest.push_back(word);
     }
@@ -187,11 +231,45 @@ Choices parse(int count, char** words) {
   return choices;
 }
 
+// The driver's settings and its own folder, before any thread or library of it exists.
+void set_driver_environment(const Choices& choices, const std::filesystem::path& directory) {
+  Config config;
+  config.cache.directory = directory;
+  if (choices.vector_width != 0) config.plugin["opengl"]["vector_width"].value = choices.vector_width;
+  for (const auto& [name, value] : driver_environment(config)) {
+    if (name == "MESA_SHADER_CACHE_DIR") {
+      const Status status = prepare_driver_cache(value);
+      if (!status.ok()) throw std::runtime_error(status.text());
+    }
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+}
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() : path_((std::filesystem::temp_directory_path() / "gl_conv-XXXXXX").string()) {
+    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error(path_ + ": cannot be made");
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
 }  // namespace
 
 int main(int count, char** words) {
   try {
-    return run(parse(count, words));
+    const Choices choices = parse(count, words);
+    const TemporaryFolder temporary;
+    set_driver_environment(choices, choices.cache_directory.empty() ? temporary.path() : choices.cache_directory);
+    return run(choices);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gl_conv: %s\n", error.what());
     return 1;
