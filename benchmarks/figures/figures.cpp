@@ -59,7 +59,7 @@ Json ratio_json(const Figure& figure) {
 
 std::string short_text(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
+  std::snprintf(text, sizeof text, "%.3g", value);
   return text;
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <sstream>
@@ -95,8 +96,7 @@ std::string utc_now() {
 }
 
 double seconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
-  constexpr double to_tenths = 1e8;
-  return static_cast<double>(static_cast<std::uint64_t>(static_cast<double>(to_ns - from_ns) / to_tenths)) / 10;
+  return std::round(static_cast<double>(to_ns - from_ns) / 1e8) / 10;
 }
 
 std::string not_quiet_text(const BenchMachine& machine) {
@@ -243,7 +243,7 @@ Result<bool> measure_all(const Options& options, const fs::path& cache, BenchFil
     auto told = measure(runs[i], cache, *scratch, progress);
     if (interrupted()) return cancelled("kiln bench: interrupted");
     right = take(area, runs[i], std::move(told), file.machine, options.bench.stable) && right;
-    area.seconds += seconds_between(begun, now_ns());
+    area.seconds = std::round(10 * (area.seconds + seconds_between(begun, now_ns()))) / 10;
   }
   return right;
 }
