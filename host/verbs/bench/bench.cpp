@@ -121,6 +121,7 @@ class ScratchFolder {
     if (!path_.empty()) fs::remove_all(path_, ignored);
   }
   fs::path operator/(const char* name) const { return path_ / name; }
+  const fs::path& path() const { return path_; }
 
  private:
   explicit ScratchFolder(fs::path path) : path_(std::move(path)) {}
@@ -233,6 +234,8 @@ bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, 
 Result<bool> measure_all(const Options& options, const fs::path& cache, BenchFile& file) {
   const auto scratch = ScratchFolder::create();
   if (!scratch) return scratch.error();
+  // Programs make their folders there, so that nothing is left of one that is ended. There is no second thread now.
+  setenv("TMPDIR", scratch->path().c_str(), 1);
   const std::vector<BenchRun> runs = runs_of(options);
   BenchProgress progress(options.progress, runs);
   bool right = true;
