@@ -63,7 +63,7 @@ page.configuration = (() => {
     afterBuildTicks: (built) => { built.ticks = spec.categories.map((_, value) => ({ value })); },
     ticks: {
       display: !narrow(width), autoSkip: false, color: theme.of("text"), font: { size: 12.5 }, padding: 8,
-      callback: (value) => page.lines(spec.categories[value] || "", Math.floor(width / 18)),
+      callback: (value) => page.lines(spec.categories[value] || "", Math.floor(width / 16)),
     },
   });
 
@@ -74,7 +74,7 @@ page.configuration = (() => {
     grid: { display: false, borderColor: theme.of("edge") },
     ticks: {
       display: !narrow(width), autoSkip: false, color: theme.of("text"), font: { size: 12.5 },
-      callback: (_, index) => page.lines(spec.categories[index], Math.floor(width / 18)),
+      callback: (_, index) => page.lines(spec.categories[index], Math.floor(width / 16)),
     },
   });
 

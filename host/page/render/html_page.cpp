@@ -12,6 +12,16 @@ std::string element(std::string_view tag, std::string_view text) {
   return "<" + std::string(tag) + ">" + escaped(text) + "</" + std::string(tag) + ">\n";
 }
 
+// A variant's name is one long word: its line may break after each of its parts.
+std::string cell_html(std::string_view text) {
+  std::string html;
+  for (const char c : escaped(text)) {
+    html += c;
+    if (c == ',' || c == '/') html += "<wbr>";
+  }
+  return html;
+}
+
 std::string table_html(const Table& table, std::string_view title) {
   // Wider than a phone: it scrolls by itself, with the keyboard too.
   std::string html = "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Table: " + escaped(title) +
@@ -24,7 +34,7 @@ std::string table_html(const Table& table, std::string_view title) {
   for (const auto& row : table.rows) {
     html += "<tr>";
     for (std::size_t i = 0; i < row.size() && i < table.columns.size(); ++i) {
-      const std::string text = escaped(row[i]);
+      const std::string text = cell_html(row[i]);
       if (i == 0) {
         html += "<th scope=\"row\">" + text + "</th>";
       } else {

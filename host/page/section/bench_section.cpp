@@ -121,7 +121,7 @@ Figure beside_figure(const std::vector<const BenchFigure*>& figures, const std::
   Figure figure;
   figure.id = id;
   const std::string& unit = figures.front()->unit;
-  figure.title = "In " + unit;
+  figure.title = unit == "x" ? "As ratios" : "In " + unit;
   figure.caption = "Medians, with the quartiles as bars beside them.";
   std::vector<std::string> categories;
   Series kiln{"Kiln", Ink::blue, {}};
@@ -232,6 +232,8 @@ std::vector<Figure> value_figures(const MeasuredArea& area, const std::string& i
   }
   std::vector<Figure> figures;
   for (const auto& set : sets) {
+    if (set.size() == 1 && !set.front()->peer)
+      continue;  // a point alone shows nothing that its row in the table does not
     const std::string name = id + "-" + std::to_string(figures.size() + 1);
     const auto groups = groups_of(set);
     figures.push_back(groups.size() < 2 ? beside_figure(set, name) : grouped_figure(set, groups, name));

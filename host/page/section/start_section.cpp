@@ -67,8 +67,9 @@ Figure starts_figure(const std::vector<Labelled<RunFile>>& runs) {
   figure.caption =
       "One bar a run: the process's set-up once, then of every job the time until its program was ready, by the tier "
       "that "
-      "answered, and the rest: inputs, first dispatch, first run, readback. Later runs and verification are not "
-      "counted.";
+      "answered, and the rest: inputs, first dispatch, first run, readback. Later runs and verification are not in it; "
+      "jobs "
+      "that ran at one time are added up all the same.";
   std::vector<std::string> categories;
   std::vector<Series> series(tiers.size() + 2);
   series[0] = {"set-up of the process", Ink::grey, {}};

@@ -3,7 +3,9 @@
 #include "report/human.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <tuple>
 
 namespace kiln::host::page {
 namespace {
@@ -117,9 +119,21 @@ std::vector<std::string_view> parameters_of(std::string_view variant) {
   return parameters;
 }
 
+// "x=8" before "x=16".
+struct ByValue {
+  bool operator()(const std::string& a, const std::string& b) const {
+    const auto parts = [](const std::string& text) {
+      const std::size_t equals = text.find('=') + 1;  // 0: there is none
+      return std::tuple(text.substr(0, equals), std::strtol(text.c_str() + equals, nullptr, 10), text);
+    };
+    return parts(a) < parts(b);
+  }
+};
+using ParameterCosts = std::map<std::string, std::vector<double>, ByValue>;
+
 // By "key=value": of each shape, how much longer the best variant that has it takes than the best of all.
-std::map<std::string, std::vector<double>> costs_of_parameters(const Tunings& shapes) {
-  std::map<std::string, std::vector<double>> costs;
+ParameterCosts costs_of_parameters(const Tunings& shapes) {
+  ParameterCosts costs;
   for (const ShapeTuning& shape : shapes) {
     std::map<std::string, double> best;
     for (const TuningRecord* record : shape.timed) {  // the fastest first
