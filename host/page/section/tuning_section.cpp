@@ -222,8 +222,7 @@ Section tuning_section(std::string_view device, const Tunings& shapes, std::stri
   figure.title = "Landscape";
   figure.caption =
       "One row a shape, one point a variant: how many times longer it takes than the fastest of its row. Winners were "
-      "timed in "
-      "rounds with their rivals, the others a few runs each in the search: a winner need not stand at 1.";
+      "timed in rounds with their rivals, the others a few runs each in the search: a winner need not stand at 1.";
   if (drawn.size() > most_shapes_drawn) {
     figure.caption += " The first " + std::to_string(most_shapes_drawn) + " of " + std::to_string(drawn.size()) +
                       " shapes are drawn.";
