@@ -70,9 +70,8 @@ std::optional<Figure> ratio_figure(const MeasuredArea& area, const std::string& 
   figure.title = "Kiln beside its peers";
   figure.caption =
       "Each point is a ratio of the same work in the same run, with its spread; right of the line Kiln is better, "
-      "whether less "
-      "or more is good. The scale is logarithmic: twice as fast is as far right of the line as half as fast is left of "
-      "it.";
+      "whether less or more is good. The scale is logarithmic: twice as fast is as far right of the line as half as "
+      "fast is left of it.";
   std::vector<Series> series;
   for (Series* one : {&better, &worse, &even}) {
     if (std::ranges::any_of(one->points, [](const Point& point) { return point.value.has_value(); })) {

@@ -30,8 +30,8 @@ Figure found_figure(const std::vector<Counted>& all) {
   figure.title = "Where programs were found";
   figure.caption =
       "How often a program was asked for, by where it was found. A bar is one run, or all processes of one cache "
-      "together. "
-      "What a library prepares lasts as long as its process, so that a cache never holds it: it counts as not found.";
+      "together. What a library prepares lasts as long as its process, so that a cache never holds it: it counts as "
+      "not found.";
   figure.table.columns = {{"Source", Align::left},     {"Memory", Align::right},    {"Disk", Align::right},
                           {"Not found", Align::right}, {"Hit ratio", Align::right}, {"Built", Align::right},
                           {"Prepared", Align::right},  {"Rejected", Align::left}};

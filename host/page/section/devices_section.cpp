@@ -83,8 +83,7 @@ std::optional<Section> devices_section(const Inputs& inputs) {
   figure.title = "Time of a run";
   figure.caption =
       "The point is the median, the bar beside it reaches from the shortest to the longest run; the longest is often "
-      "the "
-      "first, which compiles on some drivers. The scale is logarithmic: equal distances are equal ratios. Less is "
+      "the first, which compiles on some drivers. The scale is logarithmic: equal distances are equal ratios. Less is "
       "better.";
   const std::size_t drawn = std::min(all.layers.size(), most_layers_drawn);
   if (drawn < all.layers.size()) {

@@ -113,8 +113,7 @@ Section lanes_section(const TraceFile& trace, std::string_view label, std::size_
   figure.title = "Lanes over time";
   figure.caption =
       "One row a slot of the executor, or another thread of the trace; what overlaps from row to row ran at the same "
-      "time. "
-      "The file itself opens in Perfetto, where every span can be looked at.";
+      "time. The file itself opens in Perfetto, where every span can be looked at.";
   if (all > most_spans_drawn) {
     figure.caption += " The first " + std::to_string(most_spans_drawn) + " of " + std::to_string(all) +
                       " spans are drawn; the table counts all.";

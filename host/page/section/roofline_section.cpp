@@ -56,12 +56,11 @@ Figure roofline_figure(const std::string& device, const std::vector<Rated>& jobs
   figure.title = "Rates on " + device;
   figure.caption =
       "Direct FLOPs by the bytes of inputs, constants and outputs, each moved once; of a job that several runs have, "
-      "the "
-      "fastest. The slope is the highest rate in bytes that one of these jobs reached, so that memory can do at least "
-      "that; it is no bound.";
+      "the fastest. The slope is the highest rate in bytes that one of these jobs reached, so that memory can do at "
+      "least that; it is no bound.";
   figure.caption += roof > 0
                         ? " The flat line is the roof of " + legible(roof) +
-                              " GFLOP/s above which a rate would be an error: cores × lanes × two units × the highest "
+                              "GFLOP/s above which a rate would be an error: cores × lanes × two units × the highest "
                               "clock there is, so that no real run comes near it."
                         : " The device tells nothing that a roof of computing could be derived from.";
   PlaneSeries points{"jobs", Ink::blue, false, {}};

@@ -66,10 +66,8 @@ Figure starts_figure(const std::vector<Labelled<RunFile>>& runs) {
   figure.title = "Time to every job's first result";
   figure.caption =
       "One bar a run: the process's set-up once, then of every job the time until its program was ready, by the tier "
-      "that "
-      "answered, and the rest: inputs, first dispatch, first run, readback. Later runs and verification are not in it; "
-      "jobs "
-      "that ran at one time are added up all the same.";
+      "that answered, and the rest: inputs, first dispatch, first run, readback. Later runs and verification are not "
+      "in it; jobs that ran at one time are added up all the same.";
   std::vector<std::string> categories;
   std::vector<Series> series(tiers.size() + 2);
   series[0] = {"set-up of the process", Ink::grey, {}};
@@ -163,8 +161,7 @@ std::optional<Section> start_section(const Inputs& inputs) {
   section.title = "Where the start went";
   section.lead =
       "A start is over when every job has its first output in host memory. What is built once is found again: in a "
-      "later "
-      "process on disk, in the same one in memory.";
+      "later process on disk, in the same one in memory.";
   section.figures.push_back(starts_figure(runs));
   for (std::size_t i = 0; i < runs.size(); ++i) {
     section.figures.push_back(jobs_figure(*runs[i].content, runs[i].label, i + 1));

@@ -160,8 +160,7 @@ std::optional<Figure> parameters_figure(const Tunings& shapes, const std::string
   figure.title = "What a parameter's value costs";
   figure.caption =
       "Of each shape, the fastest variant with that value against the fastest of all: at 1 the value loses nothing. "
-      "The point "
-      "is the median over the shapes, the bar reaches from the least to the most.";
+      "The point is the median over the shapes, the bar reaches from the least to the most.";
   figure.table.columns = {{"Parameter", Align::left},
                           {"Median, times", Align::right},
                           {"Least to most", Align::right},
