@@ -17,7 +17,7 @@ std::string cell_html(std::string_view text) {
   std::string html;
   for (const char c : escaped(text)) {
     html += c;
-    if (c == ',' || c == '/') html += "<wbr>";
+    if (c == ',') html += "<wbr>";
   }
   return html;
 }

@@ -54,9 +54,8 @@ TEST_CASE("kiln report: one file from every kind of source, complete without a s
     }
     CHECK_THAT(html, Contains("<h1>All &amp; sundry</h1>"));
     CHECK_THAT(html, Contains("Not measured: there is no simulator"));
-    CHECK_THAT(html, Contains("4.90 (4.66 to 5.14)") || Contains("4.90 (4.66 to 5.15)") ||
-                         Contains("4.90 (4.65 to 5.14)"));  // the hit, with its quartiles
-    CHECK_THAT(html, Contains("&lt;= 5000 ns: missed"));    // told in the area
+    CHECK_THAT(html, Contains("4.90 (4.66 to 5.15)"));    // the hit, with its quartiles
+    CHECK_THAT(html, Contains("&lt;= 5000 ns: missed"));  // told in the area
     CHECK_THAT(html, Contains("What fell short"));
     CHECK_THAT(html, Contains("wrong: 3 of 401408 outputs"));
     CHECK_THAT(html, Contains("tiny &lt;b&gt;&amp;&lt;/b&gt;"));
