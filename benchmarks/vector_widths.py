@@ -30,7 +30,7 @@ def figures(command, arguments, path):
 
 def compare(name, others, ours):
     ratios = sorted(other / own for other, own in zip(others, ours))
-    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
+    quartiles = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else [ratios[0]] * 3
     least = min(others) / min(ours)
     print(f"    {name:<34} {statistics.median(ratios):8.2f} [{quartiles[0]:6.2f} {quartiles[2]:6.2f}] least {least:8.2f}")
     return math.log(statistics.median(ratios)), math.log(least)
