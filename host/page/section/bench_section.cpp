@@ -231,8 +231,7 @@ std::vector<Figure> value_figures(const MeasuredArea& area, const std::string& i
   }
   std::vector<Figure> figures;
   for (const auto& set : sets) {
-    if (set.size() == 1 && !set.front()->peer)
-      continue;  // a point alone shows nothing that its row in the table does not
+    if (set.size() == 1 && !set.front()->peer_name) continue;  // a point alone shows no more than its row in the table
     const std::string name = id + "-" + std::to_string(figures.size() + 1);
     const auto groups = groups_of(set);
     figures.push_back(groups.size() < 2 ? beside_figure(set, name) : grouped_figure(set, groups, name));
