@@ -71,8 +71,8 @@ TEST_CASE("tune finds a winner, keeps it, and a later run uses it without buildi
   CHECK_THAT(contents(folder / "cache/tuning.tsv"), Contains(winner) && Contains("winner"));
 
   // Warming means the winner: its programs are there, and nothing else is built for the job.
-  const Finished warmed = run_kiln({"cache", "warm", folder / "layer.toml", "--json", "--device", "opengl:0",
-                                    "--cache-dir", folder / "cache"});
+  const Finished warmed = run_kiln(
+      {"cache", "warm", folder / "layer.toml", "--json", "--device", "opengl:0", "--cache-dir", folder / "cache"});
   INFO(warmed.err << warmed.out);
   REQUIRE(warmed.status == 0);
   CHECK(warmed.json()["devices"][0]["ready"] >= 1);
