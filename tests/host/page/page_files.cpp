@@ -145,7 +145,7 @@ json bench_document() {
             {"quiet", false},
             {"load_before", 1.3},
             {"noise_percent", 2.1},
-            {"versions", {{"mesa", "22.3.6"}, {"opencv", nullptr}}}}},
+            {"versions", {{"mesa", "22.3.6"}, {"opencv", "4.6.0"}}}}},
           {"areas", areas}};
 }
 
