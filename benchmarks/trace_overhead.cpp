@@ -116,7 +116,7 @@ int main(int argc, char** argv) try {
   const auto jobs = static_cast<std::uint32_t>(argc > 2 ? std::atoi(argv[2]) : 100);
   Registry registry;
   if (const Status status = register_core(registry); !status.ok()) throw std::runtime_error(status.text());
-  const std::string path = std::string(KILN_PLUGIN_DIR) + "/cpu.so";
+  const std::string path = bench::plugins_folder() / "cpu.so";
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw std::runtime_error(dlerror());
   const auto* const entry = static_cast<const PluginEntry*>(dlsym(library, plugin_entry_symbol));

@@ -55,7 +55,8 @@ std::vector<KernelPlan> plans() {
   add(winograd(winograd_layer, 4,
                {Lanes::channels, 8, 12, 1, Packing::plane, View::storage, Rows::looped, Border::padded, 8}, device(),
                opencl_c));
-  add(depthwise(depth, {0, 8, 4, View::storage}, device(), opencl_c));
+  add(depthwise(depth, {0, 0, 8, 4, View::storage}, device(), opencl_c));
+  add(depthwise(depth, {0, 2, 0, 0, View::storage}, device(), opencl_c));
   add(implicit_product(layer(), {Staging::shared, 4, 4, 8, 16, 8}, device(), opencl_c));
   add(gemm_blocked(product, {8, 2, 16, View::storage}, device(), opencl_c));
   return made;
