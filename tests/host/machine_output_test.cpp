@@ -147,7 +147,7 @@ TEST_CASE("run --json has the same keys where a job failed") {
       {"run", folder.write("layer.toml", broken), "--json", "--device", "cpu", "--cache-dir", folder / "cache"});
   CHECK(finished.status == 1);
   const json job = finished.json()["jobs"][0];
-  CHECK(keys_of(job).size() == 17);
+  CHECK(keys_of(job).size() == 18);
   CHECK_THAT(job["error"].get<std::string>(), Contains("absent.npy"));
   for (const char* none : {"device", "variant", "verified", "max_rel_error", "error_bound", "output"}) {
     INFO(none);

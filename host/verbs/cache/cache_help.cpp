@@ -86,7 +86,7 @@ this user's key. What is here already stays, so an import that was cut off may b
     kiln cache import programs.kiln --trust 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 
 Exit status: 0 done · 1 refused, or for other devices · 2 usage or configuration · 3 a required plugin is missing.)",
-     "set device json output plugin-path cache-dir log help version", "trust"},
+     "set device json output plugin-path cache-dir log progress help version", "trust"},
     {"cache warm", Verb::cache_warm, Argument::config_or_none, "[CONFIG]",
      "link and dispatch programs ahead of the jobs",
      R"(Takes programs into memory and dispatches each once, over nothing, so that the drivers generate and keep their machine code:
