@@ -32,7 +32,9 @@ TEST_CASE("tune: an endless loop, a small wrong result and a crash of the compil
   std::map<std::string, std::string> rejected;
   for (const std::string text : job["rejected"]) rejected[text.substr(0, text.find(':'))] = text;
   REQUIRE(rejected.size() == 3);
-  CHECK_THAT(rejected["fault/compiler"], Contains("device_lost") && Contains("ended by SIG"));
+  // A sanitizer ends a process that overflows its stack by a status of its own.
+  CHECK_THAT(rejected["fault/compiler"],
+             Contains("device_lost") && (Contains("ended by SIG") || Contains("ended with status")));
   CHECK_THAT(rejected["fault/wrong"], Contains("corrupt: wrong"));
   // A driver that ends loops by itself leaves a wrong sum; one that does not is ended by the watchdog.
   CHECK_THAT(rejected["fault/loop"], Contains("corrupt: wrong") || Contains("timeout"));
@@ -69,15 +71,21 @@ TEST_CASE("tune: a record of sources that are no more is measured again, however
   loser->fields[TuningLine::wall] = loser->fields[TuningLine::device] = "1,1,1,1,1";
   folder.write("cache/tuning.tsv", tuning_text(lines));
 
-  const auto again = tune();
-  INFO(again.err << again.out);
-  REQUIRE(again.status == 0);
-  const auto job = again.json()["jobs"][0];
-  CHECK(job["known"] == lines.size() - 1);
-  CHECK(job["ms"] > 0.001);
-  for (const TuningLine& line : tuning_lines(folder / "cache/tuning.tsv")) {
-    if (line.variant() != variant) continue;
-    CHECK(line.fields[TuningLine::wall] != "1,1,1,1,1");
-    CHECK(line.fields[TuningLine::source].find_first_not_of('0') != std::string::npos);
+  // On a slow machine one run's time may end before the variant's turn has come; the next goes on.
+  const auto is_stale = [&] {
+    const auto now = tuning_lines(folder / "cache/tuning.tsv");
+    const auto line = std::ranges::find_if(now, [&](const TuningLine& one) { return one.variant() == variant; });
+    REQUIRE(line != now.end());
+    return line->fields[TuningLine::wall] == "1,1,1,1,1" ||
+           line->fields[TuningLine::source].find_first_not_of('0') == std::string::npos;
+  };
+  for (int runs = 0; runs < 10 && is_stale(); ++runs) {
+    const auto again = tune();
+    INFO(again.err << again.out);
+    REQUIRE(again.status == 0);
+    const auto job = again.json()["jobs"][0];
+    if (runs == 0) CHECK(job["known"] == lines.size() - 1);
+    CHECK(job["ms"] > 0.001);
   }
+  CHECK_FALSE(is_stale());
 }
