@@ -75,7 +75,9 @@ Cost measure(Device& device, const KernelPlan& plan, const Pass& pass, const std
   for (const Binding& binding : pass.bindings) {
     const std::uint64_t bytes = binding.source == BindingSource::tensor    ? plan.tensors[binding.index].bytes
                                 : binding.source == BindingSource::scratch ? plan.scratch[binding.index].bytes
-                                                                           : plan.prepared[binding.index].bytes;
+                                : binding.source == BindingSource::prepared
+                                    ? plan.prepared[binding.index].bytes
+                                    : plan.constants[binding.index]->tensor().bytes().size();
     owned.push_back(need(device.create_buffer({bytes, BufferUsage::storage, {}, -1}), what));
     bindings.push_back(owned.back().get());
   }

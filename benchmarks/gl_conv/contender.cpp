@@ -5,6 +5,7 @@
 #include "reference/compare.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <stdexcept>
@@ -51,19 +52,15 @@ Contender::Contender(Device& device, const Problem& problem, KernelPlan plan)
   }
   need(tensors_[0]->write(0, problem.input->bytes()), "input");
   need(tensors_[1]->write(0, problem.weights->bytes()), "weights");
-  if (plan_.tensors.size() == 4) {  // the extents of shape_generic_plan
-    const Conv2dSpec& s = problem.spec;
-    const std::int64_t values[] = {s.c,          s.h,          s.w,        s.k,        s.r,     s.s,
-                                   s.out_h(),    s.out_w(),    s.stride_y, s.stride_x, s.pad_y, s.pad_x,
-                                   s.dilation_y, s.dilation_x, s.groups,   s.n};
-    std::vector<std::int32_t> extents(std::begin(values), std::end(values));
-    need(tensors_[2]->write(0, std::as_bytes(std::span(extents))), "extents");
-  }
   output_.resize(plan_.tensors.back().bytes / sizeof(float));
   for (const ScratchDecl& each : plan_.scratch)
     scratch_.push_back(make_buffer(device, each.bytes, BufferUsage::storage));
   for (const PreparedDecl& each : plan_.prepared)
     prepared_.push_back(make_buffer(device, each.bytes, BufferUsage::storage));
+  for (const auto& each : plan_.constants) {
+    constants_.push_back(make_buffer(device, each->tensor().bytes().size(), BufferUsage::upload));
+    need(constants_.back()->write(0, each->tensor().bytes()), "numbers of the shape");
+  }
   std::vector<std::unique_ptr<Program>> once;
   if (!plan_.prepare.empty()) dispatch(launches_of(plan_.prepare, once));
   packing_ = !plan_.scratch.empty() && plan_.scratch.front().name == "packed activations" ? 1 : 0;
@@ -84,9 +81,10 @@ std::vector<PassLaunch> Contender::launches_of(const std::vector<Pass>& passes,
     programs.push_back(need(device_.build(pass.source), plan_.variant));
     std::vector<Buffer*>& buffers = bound_.emplace_back();
     for (const Binding& binding : pass.bindings) {
-      const auto& from = binding.source == BindingSource::tensor    ? tensors_
-                         : binding.source == BindingSource::scratch ? scratch_
-                                                                    : prepared_;
+      const auto& from = binding.source == BindingSource::tensor     ? tensors_
+                         : binding.source == BindingSource::scratch  ? scratch_
+                         : binding.source == BindingSource::prepared ? prepared_
+                                                                     : constants_;
       buffers.push_back(from[binding.index].get());
     }
   }
@@ -129,11 +127,28 @@ Times Contender::time() {
   return times;
 }
 
+std::vector<double> Contender::pass_ms(int rounds) {
+  std::vector<double> least(launches_.size(), std::numeric_limits<double>::infinity());
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < launches_.size(); ++i) {
+      const std::vector<PassLaunch> repeated(repeats_, launches_[i]);
+      const double ms = static_cast<double>(dispatch(repeated)) / 1e6 / static_cast<double>(repeats_);
+      least[i] = std::min(least[i], ms);
+    }
+  }
+  return least;
+}
+
 KernelPlan shape_generic_plan(const Conv2dSpec& spec) {
   KernelPlan plan;
   plan.variant = "shape-generic";
   plan.tensors = tensors_of(spec);
-  plan.tensors.insert(plan.tensors.begin() + 2, {"extents", TensorRole::input, 16 * sizeof(std::int32_t)});
+  const std::int64_t values[] = {spec.c,          spec.h,          spec.w,        spec.k,        spec.r,     spec.s,
+                                 spec.out_h(),    spec.out_w(),    spec.stride_y, spec.stride_x, spec.pad_y, spec.pad_x,
+                                 spec.dilation_y, spec.dilation_x, spec.groups,   spec.n};
+  auto extents = need(HostTensor::create(DType::i32, {std::ssize(values)}), "extents");
+  std::ranges::copy(values, extents->as<std::int32_t>().begin());
+  plan.constants.push_back(Constant::create(std::move(extents)));
   Pass& pass = plan.passes.emplace_back();
   pass.source.dialect = Dialect::glsl;
   pass.source.text = R"(#version 430
@@ -166,7 +181,8 @@ void main() {
 }
 )";
   pass.source.bindings = {Access::read, Access::read, Access::read, Access::write};
-  for (std::uint32_t i = 0; i < 4; ++i) pass.bindings.push_back({BindingSource::tensor, i});
+  pass.bindings = {
+      {BindingSource::tensor, 0}, {BindingSource::tensor, 1}, {BindingSource::constant, 0}, {BindingSource::tensor, 2}};
   pass.source.workgroup = {64, 1, 1};
   pass.grid = {static_cast<std::uint32_t>((spec.n * spec.k * spec.out_h() * spec.out_w() + 63) / 64), 1, 1};
   return plan;

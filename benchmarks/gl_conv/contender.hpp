@@ -38,6 +38,8 @@ class Contender {
   // Poisons the output, runs, and compares all of it with the double-precision reference.
   bool is_right();
   Times time();
+  // Of each pass, packing included, by the device's clock: the least of `rounds`.
+  std::vector<double> pass_ms(int rounds);
   // One run as `wall_ms` is of, what it wrote last, and NaN to where the next one writes.
   void run();
   const std::vector<float>& output() const { return output_; }
@@ -52,7 +54,7 @@ class Contender {
   Device& device_;
   const Problem& problem_;
   KernelPlan plan_;
-  std::vector<std::unique_ptr<Buffer>> tensors_, scratch_, prepared_;
+  std::vector<std::unique_ptr<Buffer>> tensors_, scratch_, prepared_, constants_;
   std::vector<std::unique_ptr<Program>> programs_;
   std::vector<std::vector<Buffer*>> bound_;
   std::vector<PassLaunch> launches_;
@@ -63,7 +65,7 @@ class Contender {
   double build_ms_ = 0;
 };
 
-// The same sum with every extent read from memory: one program for all shapes.
+// The definition with every extent read from memory, as it is first written: one program for all shapes.
 KernelPlan shape_generic_plan(const Conv2dSpec& spec);
 
 }  // namespace kiln::benchmarks

@@ -1,17 +1,18 @@
 // gl_conv: the generator's kernels on an OpenGL device against the plain kernel with constants, a shape-generic one,
 // and oneDNN's direct convolution on the host's cores.
 //
-// usage: gl_conv [--cache-dir DIR] [--vector-width BITS] [--winograd] [--figures FILE] [TABLE.csv] [ROUNDS] [NAMES]
-//                [VARIANT…]
+// usage: gl_conv [--cache-dir DIR] [--vector-width BITS] [--winograd] [--passes] [--figures FILE] [TABLE.csv] [ROUNDS]
+//                [NAMES] [VARIANT…]
 // --cache-dir: what was tuned there serves, and the driver keeps its code there, in a folder for each vector width;
-// else a temporary folder. --vector-width: llvmpipe's. --winograd: Winograd's error is allowed. --figures: the times
-// too, a contender a line, for vector_widths.py. NAMES: layers of the table, parted by commas, or "all". VARIANT: ids
-// to run beside the generator's own choice. In each round every contender runs, in an order that rotates. Device time:
-// all passes but the one that packs activations, by the device's clock, repeated until they take 2 ms; oneDNN: the
-// convolution alone, in its own layout, likewise. Wall: from the input in host memory to the output in host memory,
-// NCHW both, with all passes, once. A ratio is the other's time ÷ ours within one round, medians and quartiles over the
-// rounds; least: the shortest of the other's times ÷ the shortest of ours, which others on the machine disturb least.
-// Every contender's whole output is compared with the double-precision reference, poisoned first, outside the clock.
+// else a temporary folder. --vector-width: llvmpipe's. --winograd: Winograd's error is allowed. --passes: also each
+// pass of ours. --figures: the times too, a contender a line, for vector_widths.py. NAMES: layers of the table, parted
+// by commas, or "all". VARIANT: ids to run beside the generator's own choice. In each round every contender runs, in an
+// order that rotates. Device time: all passes but the one that packs activations, by the device's clock, repeated until
+// they take 2 ms; oneDNN: the convolution alone, in its own layout, likewise. Wall: from the input in host memory to
+// the output in host memory, NCHW both, with all passes, once. A ratio is the other's time ÷ ours within one round,
+// medians and quartiles over the rounds; least: the shortest of the other's times ÷ the shortest of ours, which others
+// on the machine disturb least. Every contender's whole output is compared with the double-precision reference,
+// poisoned first, outside the clock.
 #include <kiln/config.hpp>
 #include <kiln/driver_cache.hpp>
 #include <kiln/kernel_generator.hpp>
@@ -106,6 +107,7 @@ struct Choices {
   std::string cache_directory, figures;
   std::int64_t vector_width = 0;  // 0: the driver's own
   bool winograd = false;
+  bool passes = false;  // tell the time of each pass of ours
 };
 
 // layer, contender, variant, median and least device ms, median and least wall ms.
@@ -127,12 +129,16 @@ bool compare(const Layer& layer, Device& device, KernelGenerator& generator, Ker
   const DeviceInfo& info = device.info();
   std::vector<Contender> contenders;
   std::vector<std::string> roles{"ours", "plain", "shape-generic", "untuned"};
-  contenders.reserve(choices.variants.size() + roles.size());
+  contenders.reserve(choices.variants.size() + roles.size() + 4);  // the stand-ins are few
   contenders.emplace_back(device, problem, need(generator.generate(layer.spec, info, Dialect::glsl), layer.name));
   contenders.emplace_back(
       device, problem, need(generator.generate_variant(layer.spec, info, Dialect::glsl, "direct/plain"), layer.name));
   contenders.emplace_back(device, problem, benchmarks::shape_generic_plan(layer.spec));
   contenders.emplace_back(device, problem, need(untuned.generate(layer.spec, info, Dialect::glsl), layer.name));
+  for (KernelPlan& plan : generator.stand_ins(layer.spec, info, Dialect::glsl)) {
+    contenders.emplace_back(device, problem, std::move(plan));
+    roles.emplace_back("stand-in");
+  }
   for (const std::string& variant : choices.variants) {
     contenders.emplace_back(device, problem,
                             need(generator.generate_variant(layer.spec, info, Dialect::glsl, variant), layer.name));
@@ -160,6 +166,11 @@ bool compare(const Layer& layer, Device& device, KernelGenerator& generator, Ker
     const std::string variant = peer ? onednn.name() : contenders[i].variant();
     print_row(roles[i] + ": " + variant, series[i], series[0], flops(layer.spec), right);
     if (!choices.figures.empty()) write_figures(choices.figures, layer.name, roles[i], variant, series[i]);
+  }
+  if (choices.passes) {
+    std::printf("  ours, each pass, least ms:");
+    for (const double ms : contenders[0].pass_ms(choices.rounds)) std::printf(" %.3f", ms);
+    std::printf("\n");
   }
   std::fflush(stdout);
   means.plain.add(series[1], series[0]);
@@ -212,6 +223,8 @@ Choices parse(int count, char** words) {
     const std::string word = words[i];
     if (word == "--winograd") {
       choices.winograd = true;
+    } else if (word == "--passes") {
+      choices.passes = true;
     } else if (word == "--cache-dir" && i + 1 < count) {
       choices.cache_directory = words[++i];
     } else if (word == "--figures" && i + 1 < count) {
@@ -219,7 +232,8 @@ Choices parse(int count, char** words) {
     } else if (word == "--vector-width" && i + 1 < count) {
       choices.vector_width = std::atoll(words[++i]);
     } else if (word.starts_with("--")) {
-      throw std::runtime_error(word + ": expected --cache-dir DIR, --vector-width BITS, --winograd or --figures FILE");
+      throw std::runtime_error(
+          word + ": expected --cache-dir DIR, --vector-width BITS, --winograd, --passes or --figures FILE");
     } else {
       rest.push_back(word);
     }

@@ -97,6 +97,11 @@ DiskTier::Shelf& DiskTier::shelf_of(Root& root, const Device& device) {
   return *shelf;
 }
 
+bool DiskTier::holds(const ProgramKey& key, const Device& device) {
+  Root* root = open();
+  return root != nullptr && shelf_of(*root, device).folder.holds(key.digest, StoredFile::program);
+}
+
 Lookup DiskTier::find(const ProgramKey& key, const Device& device) {
   Root* root = open();
   if (root == nullptr) return {};

@@ -53,6 +53,8 @@ class DiskTier {
 
   // Authenticated, and the key material compared.
   Lookup find(const ProgramKey& key, const Device& device);
+  // Whether there is a file of the key's name, whatever is in it.
+  bool holds(const ProgramKey& key, const Device& device);
   // To be held while the driver is given what find() answered.
   Mark loading(const ProgramKey& key, const Device& device);
   // After find() answered nothing: who builds.

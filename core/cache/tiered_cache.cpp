@@ -273,6 +273,15 @@ const Program* TieredCache::find(const Digest& digest, const Device& device, con
   return memory_.find(digest, device, guard);
 }
 
+bool TieredCache::holds(const ProgramKey& key, const Device& device) noexcept {
+  if (ProgramCache::holds(key, device)) return true;
+  try {
+    return device.info().serializes && disk_.holds(key, device);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 std::vector<KeptProgram> TieredCache::kept(const Device& device, std::size_t most) noexcept {
   try {
     return disk_.kept(device, most);

@@ -47,6 +47,7 @@ class TieredCache final : public ProgramCache {
                         const OnAnswer& on_answer) noexcept override;
   Guard enter() noexcept override { return memory_.enter(); }
   const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override;
+  bool holds(const ProgramKey& key, const Device& device) noexcept override;
   std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept override;
   void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept override;
   void heed_pressure() noexcept override;

@@ -225,6 +225,11 @@ constexpr KeyEntry keys[] = {
      "time "
      "at most. For programs that stay: `kiln run` ends with its jobs. See docs/tuning.md.",
      set<generator, &GeneratorConfig::background>, get<generator, &GeneratorConfig::background>},
+    {"generator.serve_while_building", boolean,
+     "Whether a job whose programs would have to be built is served by programs for any shape, where the cache holds "
+     "those, while its own are built in the background, which then serve. For programs that stay, as background is. "
+     "See docs/kernel-families.md.",
+     set<generator, &GeneratorConfig::serve_while_building>, get<generator, &GeneratorConfig::serve_while_building>},
 
     {"metrics.file", path_or_none,
      "File that a runtime keeps its figures in, as Prometheus reads them; for node_exporter's textfile collector one "

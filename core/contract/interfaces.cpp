@@ -44,6 +44,11 @@ void ProgramCache::get_or_build_all(std::span<const ProgramRequest> requests, un
 
 void ProgramCache::heed_pressure() noexcept {}
 
+bool ProgramCache::holds(const ProgramKey& key, const Device& device) noexcept {
+  const Guard guard = enter();
+  return find(key.digest, device, guard) != nullptr;
+}
+
 Status Executor::cancel(Fence) noexcept { return unsupported("this executor cannot cancel a job"); }
 Result<std::size_t> Executor::wait_any(std::span<const Fence>, Deadline) noexcept {
   return unsupported("this executor cannot wait for any of several fences");
@@ -58,6 +63,10 @@ Result<Fence> Executor::replay(const std::shared_ptr<Recording>&, Deadline) noex
 Result<KernelPlan> KernelGenerator::generate_variant(const KernelSpec&, const DeviceInfo&, Dialect,
                                                      std::string_view variant) noexcept {
   return not_found("variant '" + std::string(variant) + "': this generator writes no variants");
+}
+
+std::vector<KernelPlan> KernelGenerator::stand_ins(const KernelSpec&, const DeviceInfo&, Dialect) noexcept {
+  return {};
 }
 
 Result<TuneOutcome> KernelGenerator::tune(const KernelSpec& spec, const DeviceInfo&, Dialect, VariantBench&,

@@ -13,6 +13,9 @@ Status check_access(const KernelPlan& plan, const Binding& binding, Access acces
   if (binding.source == BindingSource::prepared && access != Access::read) {
     return internal_error("writes packed constant " + std::to_string(binding.index));
   }
+  if (binding.source == BindingSource::constant && access != Access::read) {
+    return internal_error("writes the plan's constant " + std::to_string(binding.index));
+  }
   return {};
 }
 
@@ -27,6 +30,9 @@ Status check_binding(const KernelPlan& plan, const Binding& binding) {
       break;
     case BindingSource::prepared:
       size = plan.prepared.size();
+      break;
+    case BindingSource::constant:
+      size = plan.constants.size();
       break;
     case BindingSource::invalid:
       return internal_error("a binding has no source");
@@ -77,6 +83,9 @@ Status validate(const KernelPlan& plan) {
     return internal_error("plan " + plan.variant + ": " + std::to_string(plan.prepare.size()) + " prepare passes for " +
                           std::to_string(plan.prepared.size()) + " packed constants");
   }
+  for (std::size_t i = 0; i < plan.constants.size(); ++i) {
+    if (plan.constants[i] == nullptr) return internal_error(who("constant", i) + " is none");
+  }
   for (std::size_t i = 0; i < plan.passes.size(); ++i) {
     const Pass& pass = plan.passes[i];
     if (Status status = check_pass(plan, pass); !status.ok()) return status.within(who("pass", i));
@@ -98,10 +107,11 @@ Status validate(const KernelPlan& plan) {
       const Binding& binding = pass.bindings[b];
       const bool its_constant = binding.source == BindingSource::tensor && binding.index == plan.prepared[i].tensor;
       const bool its_packed_form = binding.source == BindingSource::prepared && binding.index == i;
-      if (!its_constant && !its_packed_form) {
+      const bool the_plans = binding.source == BindingSource::constant;
+      if (!its_constant && !its_packed_form && !the_plans) {
         return internal_error(where() + ": binds more than its constant and packed form");
       }
-      if (its_constant && pass.source.bindings[b] != Access::read) {
+      if (!its_packed_form && pass.source.bindings[b] != Access::read) {
         return internal_error(where() + ": writes its constant");
       }
     }

@@ -7,13 +7,10 @@
 #include <algorithm>
 
 namespace kiln {
-namespace {
 
 std::string work_name(const RunRequest& request, const std::string& device) {
   return device + "|" + canonical_text(request.spec);
 }
-
-}  // namespace
 
 std::pair<KernelGenerator*, Dialect> Runtime::Parts::generator_for(const DeviceInfo& device) const {
   std::optional<std::string> plugin;  // asked for only where there is a choice

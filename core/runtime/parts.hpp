@@ -1,5 +1,5 @@
 // Runtime::Parts: what a Runtime is made of, and the steps of a request over it: choosing.cpp, preparing.cpp,
-// runtime.cpp.
+// standing_in.cpp, runtime.cpp.
 //
 // Thread-safety: every method from any thread. Ownership: owns everything but the registry.
 #pragma once
@@ -47,7 +47,13 @@ struct Service {  // what serves one request on one device
   std::shared_ptr<const KeyedPlan> keyed;
   PlannedPrograms programs;
   std::uint64_t chosen_ns = 0;  // Chosen::traced_ns
+  bool stands_in = false;       // with programs for any shape, while the spec's own are built
 };
+
+// Each program that is not in `seen` yet, in the order of the plan.
+void add_programs(const KeyedPlan& keyed, std::set<Digest>& seen, std::vector<KeptProgram>& programs);
+// Of a spec on a device, as the sets of Runtime::Parts name it.
+std::string work_name(const RunRequest& request, const std::string& device);
 
 struct JobEnd {
   Status status;
@@ -111,6 +117,16 @@ struct Runtime::Parts {
                                                 KernelGenerator& generator, Dialect dialect);
   Result<std::shared_ptr<const KeyedPlan>> keyed_plan(const RunRequest& request, const Device& device,
                                                       KernelGenerator& generator, Dialect dialect);
+  Result<std::shared_ptr<const KeyedPlan>> with_keys(const RunRequest& request, const Device& device, KernelPlan plan);
+  // What may serve in place of `own`, whose programs are not kept and are asked for in the background then: nullptr
+  // where [generator] serve_while_building does not ask for it, where own's are kept, or where nothing else is.
+  std::shared_ptr<const KeyedPlan> stand_in_for(const RunRequest& request, const Device& device, const KeyedPlan& own,
+                                                KernelGenerator& generator, Dialect dialect);
+  // Behind a spec's first run: what may serve the next shape that is new, where it is asked for and not kept.
+  void build_stand_ins(const RunRequest& request, const std::string& device);
+  std::vector<std::shared_ptr<const KeyedPlan>> stand_ins(const RunRequest& request, const Device& device,
+                                                          KernelGenerator& generator, Dialect dialect);
+  bool holds(const KeyedPlan& keyed, const Device& device);
   std::vector<std::shared_ptr<Device>> devices_to_warm();
   // What [generator] background asks for; a reason why it cannot be done.
   Result<std::unique_ptr<BackgroundTuning>> tune_in_background();

@@ -29,8 +29,18 @@ Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::keyed_plan(const RunReq
                   ? generator.generate(request.spec, device.info(), dialect)
                   : generator.generate_variant(request.spec, device.info(), dialect, request.variant);
   if (!plan) return std::move(plan).error();
-  if (Status status = validate(*plan); !status.ok()) return status;
-  KeyedPlan keyed{std::make_shared<const KernelPlan>(std::move(*plan)), {}, {}};
+  auto keyed = with_keys(request, device, std::move(*plan));
+  if (!keyed) return keyed;
+  planning.figure("variant", (*keyed)->plan->variant);
+  planning.figure("programs", (*keyed)->prepare.size() + (*keyed)->passes.size());
+  planning.end();
+  return keyed;
+}
+
+Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::with_keys(const RunRequest& request, const Device& device,
+                                                                   KernelPlan plan) {
+  if (Status status = validate(plan); !status.ok()) return status;
+  KeyedPlan keyed{std::make_shared<const KernelPlan>(std::move(plan)), {}, {}};
   const std::string label = request.name + "/" + keyed.plan->variant;
   const ProgramPurpose purpose = purpose_of(request.spec, keyed.plan->variant);
   const auto key_for = [&](const Pass& pass) {
@@ -40,15 +50,9 @@ Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::keyed_plan(const RunReq
   };
   for (const Pass& pass : keyed.plan->prepare) keyed.prepare.push_back(key_for(pass));
   for (const Pass& pass : keyed.plan->passes) keyed.passes.push_back(key_for(pass));
-  planning.figure("variant", keyed.plan->variant);
-  planning.figure("programs", keyed.prepare.size() + keyed.passes.size());
-  planning.end();
   return std::make_shared<const KeyedPlan>(std::move(keyed));
 }
 
-namespace {
-
-// Each once, in the order of the plans.
 void add_programs(const KeyedPlan& keyed, std::set<Digest>& seen, std::vector<KeptProgram>& programs) {
   const auto add = [&](const std::vector<Pass>& passes, const std::vector<ProgramKey>& keys) {
     for (std::size_t i = 0; i < passes.size(); ++i) {
@@ -58,8 +62,6 @@ void add_programs(const KeyedPlan& keyed, std::set<Digest>& seen, std::vector<Ke
   add(keyed.plan->prepare, keyed.prepare);
   add(keyed.plan->passes, keyed.passes);
 }
-
-}  // namespace
 
 Result<std::vector<KeptProgram>> Runtime::Parts::programs_of(const std::vector<WarmJob>& jobs, const Device& device) {
   std::vector<KeptProgram> programs;
@@ -115,6 +117,12 @@ Result<Service> Runtime::Parts::prepare(const RunRequest& request, const std::st
   if (generator == nullptr) return unsupported("device " + id + ": no generator writes its dialect");
   auto keyed = plan(request, **device, *generator, dialect);
   if (!keyed) return std::move(keyed).error();
+  bool stands_in = false;
+  if (auto other = stand_in_for(request, **device, **keyed, *generator, dialect)) {
+    keyed = std::move(other);
+    stands_in = true;
+    report.notes.push_back(id + ": served by programs for any shape, its own are being built");
+  }
   report.variant = (*keyed)->plan->variant;
   auto programs = acquire(**keyed, **device);
   if (!programs) return std::move(programs).error();
@@ -122,7 +130,9 @@ Result<Service> Runtime::Parts::prepare(const RunRequest& request, const std::st
   report.build_ns = programs->build_ns;
   report.keys.clear();
   for (const ProgramKey& key : (*keyed)->passes) report.keys.push_back(key.digest.hex());
-  return Service{*device, generator, std::move(*keyed), std::move(*programs)};
+  Service service{*device, generator, std::move(*keyed), std::move(*programs)};
+  service.stands_in = stands_in;
+  return service;
 }
 
 }  // namespace kiln

@@ -215,7 +215,7 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
     const Deadline deadline = Deadline::after(patience);
     auto use = resources.begin_turn(report.device, deadline, request.stop);
     if (!use) return {std::move(use).error(), false};
-    const bool ran_before = begins_to_run(request, report.device.id);
+    const bool ran_before = !service.stands_in && begins_to_run(request, report.device.id);
     RunConditions conditions;
     if (run == 0) conditions.build_ns = service.programs.build_ns;
     TracedWork dispatching(ran_before ? nullptr : trace, TraceArea::cache, "first dispatch");
@@ -254,6 +254,7 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
     statistics.add(*measurement);
     metrics.ran(report.device.id, report.op, *measurement);
     report.runs = run + 1;
+    if (!ran_before && !service.stands_in) build_stand_ins(request, report.device.id);
   }
   report.median = statistics.median();
   report.wall_min_ns = statistics.wall_min_ns();
@@ -286,6 +287,7 @@ Status Runtime::Parts::compare(const RunRequest& request, RunReport& report) {
 
 void Runtime::Parts::learn(const RunRequest& request, const Service& service, const Measurement& measurement,
                            const RunConditions& conditions) {
+  if (service.stands_in && conditions.status.ok()) return;  // its time says nothing of what will serve
   const DeviceInfo& device = service.device->info();
   selector->record(request.spec, device, measurement, conditions);  // it judges by itself what is fit, and counts
   if (!conditions.status.ok() || selector::is_above_roof(request.spec, device, measurement)) return;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <random>
 
 #include "dynamic_shaders/families/depthwise.hpp"
@@ -19,6 +20,7 @@
 #include "dynamic_shaders/families/winograd/winograd.hpp"
 #include "dynamic_shaders/space/conv_space.hpp"
 #include "dynamic_shaders/space/gemm_space.hpp"
+#include "dynamic_shaders/space/stand_in.hpp"
 #include "dynamic_shaders/tuner/nearest.hpp"
 #include "dynamic_shaders/tuner/samples.hpp"
 #include "dynamic_shaders/tuner/tuner.hpp"
@@ -29,6 +31,7 @@ namespace {
 constexpr Dialect written[] = {Dialect::glsl, Dialect::opencl_c};
 constexpr std::string_view blocked_family = "direct/blocked:";
 constexpr std::string_view winograd_family = "winograd/f";
+constexpr std::string_view any_shape = "@any";  // behind the id of a variant whose programs serve any shape
 
 Status check_dialect(Dialect dialect) {
   if (std::ranges::find(written, dialect) != std::end(written)) return {};
@@ -40,28 +43,69 @@ Status unknown_variant(std::string_view op, std::string_view variant) {
   return not_found(std::string(op) + ": there is no variant '" + std::string(variant) + "'");
 }
 
-Result<KernelPlan> conv_variant(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect,
-                                std::string_view variant) {
-  if (variant == "direct/plain") return direct_plain(spec, device, dialect);
+Result<std::shared_ptr<const Constant>> constant_of(const NumberTable& table) {
+  auto tensor = HostTensor::create(DType::i32, {static_cast<std::int64_t>(table.size())});
+  if (!tensor) return std::move(tensor).error();
+  std::ranges::copy(table, (*tensor)->as<std::int32_t>().begin());
+  return Constant::create(std::move(*tensor));
+}
+
+using MakePlan = std::function<Result<KernelPlan>(std::string_view variant, const Form& form)>;
+
+// The plan of a variant for one shape or, where its id ends so, the plan whose programs serve any.
+Result<KernelPlan> in_its_form(std::string_view variant, const DeviceInfo& device, Dialect dialect,
+                               const MakePlan& make) {
+  if (!variant.ends_with(any_shape)) return make(variant, dialect);
+  variant.remove_suffix(any_shape.size());
+  std::vector<NumberTable> tables;
+  auto plan = make(variant, Form(dialect, &tables));
+  if (!plan) return plan;
+  plan->variant += any_shape;
+  for (const NumberTable& table : tables) {
+    auto constant = constant_of(table);
+    if (!constant) return std::move(constant).error();
+    plan->constants.push_back(std::move(*constant));
+  }
+  for (const std::vector<Pass>* passes : {&plan->prepare, &plan->passes}) {
+    for (const Pass& pass : *passes) {
+      if (pass.bindings.size() <= device.max_bindings) continue;
+      return unsupported("device " + device.id + ": " + std::to_string(pass.bindings.size()) + " bindings, it takes " +
+                         std::to_string(device.max_bindings));
+    }
+  }
+  return plan;
+}
+
+Result<KernelPlan> conv_in_form(const Conv2dSpec& spec, const DeviceInfo& device, std::string_view variant,
+                                const Form& form) {
+  if (variant == "direct/plain") return direct_plain(spec, device, form);
   if (variant.starts_with(blocked_family)) {
     const auto blocking = blocking_of(variant.substr(blocked_family.size()));
-    if (blocking) return direct_blocked(spec, *blocking, device, dialect);
+    if (blocking) return direct_blocked(spec, *blocking, device, form);
   }
-  if (const auto tile = implicit_of(variant)) return implicit_product(spec, *tile, device, dialect);
-  if (const auto choice = depthwise_of(variant)) return depthwise(spec, *choice, device, dialect);
+  if (const auto tile = implicit_of(variant)) return implicit_product(spec, *tile, device, form);
+  if (const auto choice = depthwise_of(variant)) return depthwise(spec, *choice, device, form);
   if (variant.starts_with(winograd_family) && variant.size() > winograd_family.size() + 2) {
     const char m = variant[winograd_family.size()];
     const auto blocking = blocking_of(variant.substr(winograd_family.size() + 2));
-    if (blocking && (m == '2' || m == '4')) return winograd(spec, m - '0', *blocking, device, dialect);
+    if (blocking && (m == '2' || m == '4')) return winograd(spec, m - '0', *blocking, device, form);
   }
   return unknown_variant("conv2d", variant);
 }
 
+Result<KernelPlan> conv_variant(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                std::string_view variant) {
+  return in_its_form(variant, device, dialect,
+                     [&](std::string_view id, const Form& form) { return conv_in_form(spec, device, id, form); });
+}
+
 Result<KernelPlan> gemm_plan(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect,
                              std::string_view variant) {
-  if (variant == "gemm/plain") return gemm_plain(spec, device, dialect);
-  if (const auto blocking = gemm_blocking_of(variant)) return gemm_blocked(spec, *blocking, device, dialect);
-  return unknown_variant("gemm", variant);
+  return in_its_form(variant, device, dialect, [&](std::string_view id, const Form& form) -> Result<KernelPlan> {
+    if (id == "gemm/plain") return gemm_plain(spec, device, form);
+    if (const auto blocking = gemm_blocking_of(id)) return gemm_blocked(spec, *blocking, device, form);
+    return unknown_variant("gemm", id);
+  });
 }
 
 constexpr double farthest = 4;        // doublings to a shape whose winner may serve
@@ -88,9 +132,11 @@ std::string source_digest(const KernelPlan& plan, const DeviceInfo& device) {
 
 }  // namespace
 
-Generator::Generator(const std::filesystem::path& cache_directory, bool read_only, TraceSink* trace)
+Generator::Generator(const std::filesystem::path& cache_directory, bool read_only, TraceSink* trace,
+                     std::chrono::nanoseconds drift)
     : database_(cache_directory.empty() ? std::filesystem::path() : cache_directory / "tuning.tsv", read_only),
-      trace_(trace) {}
+      trace_(trace),
+      drift_watch_(drift) {}
 
 void Generator::tell(std::string_view by, const KernelSpec& spec, std::string_view variant,
                      std::initializer_list<TraceFigure> figures) const {
@@ -127,6 +173,16 @@ Result<KernelPlan> Generator::generate_variant(const KernelSpec& spec, const Dev
   if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) return user_kernel(*kernel, variant, device);
   if (const auto* gemm = std::get_if<GemmSpec>(&spec)) return gemm_plan(*gemm, device, dialect, variant);
   return invalid_argument("dynamic_shaders: the spec holds nothing");
+}
+
+std::vector<KernelPlan> Generator::stand_ins(const KernelSpec& spec, const DeviceInfo& device,
+                                             Dialect dialect) noexcept {
+  std::vector<KernelPlan> plans;
+  for (std::string& variant : stand_in_variants(spec, device, dialect)) {
+    auto plan = generate_variant(spec, device, dialect, variant += any_shape);
+    if (plan) plans.push_back(std::move(*plan));
+  }
+  return plans;
 }
 
 std::string Generator::choose(const UserKernelSpec& kernel, const DeviceInfo& device) {
@@ -321,11 +377,11 @@ void Generator::record(const KernelSpec& spec, const DeviceInfo& device, std::st
     if (!winner || winner->device_ns.empty()) return DriftWatch::Winner{};
     return DriftWatch::Winner{winner->variant, interval_of(winner->device_ns).median};
   };
-  if (!drift_watch_.drifts(device.id, *watched, revision(), variant, measurement.device_ns, timed)) return;
+  if (!drift_watch_.drifts(device.id, *watched, revision(), variant, measurement.device_ns, now_ns(), timed)) return;
   auto winner = find();
   if (!winner || winner->variant != variant) return;
-  winner->why = std::to_string(DriftWatch::slow_runs) + " runs in a row took " + std::to_string(measurement.device_ns) +
-                " ns and the like, when tuned " + std::to_string(interval_of(winner->device_ns).median);
+  winner->why = "runs in a row took " + std::to_string(measurement.device_ns) + " ns and the like, when tuned " +
+                std::to_string(interval_of(winner->device_ns).median);
   (void)database_.put({*winner});  // a folder that cannot be written costs nobody a result
 }
 

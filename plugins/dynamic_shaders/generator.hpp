@@ -9,6 +9,7 @@
 #include <kiln/kernel_generator.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <initializer_list>
 #include <string>
@@ -22,19 +23,22 @@ class Generator final : public KernelGenerator, private TuningStore {
  public:
   // Empty: nothing that is tuned is kept beyond this process.
   // trace: told which variant was chosen and by what; outlives the generator; null: nobody is.
+  // drift: how long a winner must run slowly before its record is stale.
   explicit Generator(const std::filesystem::path& cache_directory = {}, bool read_only = false,
-                     TraceSink* trace = nullptr);
+                     TraceSink* trace = nullptr, std::chrono::nanoseconds drift = DriftWatch::slow_span);
 
   std::span<const Dialect> dialects() const noexcept override;
   Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept override;
   Result<KernelPlan> generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                       std::string_view variant) noexcept override;
+  std::vector<KernelPlan> stand_ins(const KernelSpec& spec, const DeviceInfo& device,
+                                    Dialect dialect) noexcept override;
   Result<TuneOutcome> tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, VariantBench& bench,
                            const TuneOptions& options) noexcept override;
   TuningStore* tuning() noexcept override { return this; }
   std::uint64_t revision() const noexcept override { return revision_.load(std::memory_order_acquire); }
-  // Where a tuned winner takes half as long again as when it won, run after run, its record becomes stale: it still
-  // serves, and the next tuning measures it anew.
+  // Where a tuned winner takes half as long again as when it won, run after run for seconds, its record becomes stale:
+  // it still serves, and the next tuning measures it anew.
   void record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
               const Measurement& measurement) noexcept override;
 

@@ -47,9 +47,9 @@ std::optional<LaneMap::Item> LaneMap::item(const Triple& group, const Triple& la
   return item;
 }
 
-std::string LaneMap::decoding(Dialect dialect) const {
+std::string LaneMap::decoding(KernelWriter& writer) const {
   Text text(1);
-  const bool glsl = dialect == Dialect::glsl;
+  const bool glsl = writer.dialect() == Dialect::glsl, any = writer.any_shape();
   const auto number = [glsl](const char* of_glsl, const char* of_opencl, int axis) {
     std::string name = glsl ? of_glsl : of_opencl;
     name += glsl ? std::string(".") + "xyz"[axis] : "(" + std::to_string(axis) + ")";
@@ -59,19 +59,27 @@ std::string LaneMap::decoding(Dialect dialect) const {
   const auto lane = [&](int axis) { return number("gl_LocalInvocationID", "(uint)get_local_id", axis); };
   const std::string to_int = glsl ? "int(" : "(int)(";
   if (folded) {
-    text.line("uint tile = (", group(2), " * ", grid[1], "u + ", group(1), ") * ", grid[0], "u + ", group(0), ";");
-    text.line("if (tile >= ", std::uint64_t{tiles[0]} * tiles[1] * tiles[2], "u) return;");
-    text.line("int column = ", to_int, "tile % ", tiles[0], "u * ", workgroup[0], "u + ", lane(0), ");");
-    text.line("int row = ", to_int, "tile / ", tiles[0], "u % ", tiles[1], "u * ", workgroup[1], "u + ", lane(1), ");");
-    text.line("int layer = ", to_int, "tile / ", tiles[0], "u / ", tiles[1], "u);");
+    const auto shaped = [&](const char* name, std::uint64_t value) {
+      const std::string known = writer.number(name, static_cast<std::int64_t>(value));
+      return any ? (glsl ? "uint(" : "(uint)(") + known + ")" : known + "u";
+    };
+    const std::string x = shaped("tiles_x", tiles[0]), y = shaped("tiles_y", tiles[1]);
+    text.line("uint tile = (", group(2), " * ", shaped("grid_y", grid[1]), " + ", group(1), ") * ",
+              shaped("grid_x", grid[0]), " + ", group(0), ";");
+    text.line("if (tile >= ", shaped("tiles", std::uint64_t{tiles[0]} * tiles[1] * tiles[2]), ") return;");
+    text.line("int column = ", to_int, "tile % ", x, " * ", workgroup[0], "u + ", lane(0), ");");
+    text.line("int row = ", to_int, "tile / ", x, " % ", y, " * ", workgroup[1], "u + ", lane(1), ");");
+    text.line("int layer = ", to_int, "tile / ", x, " / ", y, ");");
   } else {
     const char* names[] = {"column", "row", "layer"};
     for (int axis = 0; axis < 3; ++axis) {
       text.line("int ", names[axis], " = ", to_int, number("gl_GlobalInvocationID", "get_global_id", axis), ");");
     }
   }
-  if (box[0] % workgroup[0] != 0) text.line("if (column >= ", box[0], ") return;");
-  if (box[1] % workgroup[1] != 0) text.line("if (row >= ", box[1], ") return;");
+  if (workgroup[0] != 1 && (any || box[0] % workgroup[0] != 0)) {
+    text.line("if (column >= ", writer.number("columns", box[0]), ") return;");
+  }
+  if (box[1] % workgroup[1] != 0) text.line("if (row >= ", writer.number("rows", box[1]), ") return;");
   return text.take();
 }
 
@@ -83,13 +91,16 @@ std::uint32_t workgroup_for_few(std::uint64_t lanes, const DeviceInfo& device) n
       std::clamp<std::uint64_t>(share, std::min<std::uint64_t>(vector, usual_workgroup), usual_workgroup));
 }
 
-Result<LaneMap> map_lanes(const LaneMap::Triple& box, const DeviceInfo& device, std::uint32_t lanes) {
+Result<LaneMap> map_lanes(const LaneMap::Triple& box, const DeviceInfo& device, const Form& form, std::uint32_t lanes) {
   LaneMap map;
   map.box = box;
-  map.workgroup[0] = lanes_for(box[0], lanes, std::min(device.max_workgroup[0], device.max_workgroup_lanes));
-  map.workgroup[1] = lanes_for(box[1], lanes,
-                               std::min({device.max_workgroup[1], device.max_workgroup_lanes / map.workgroup[0],
-                                         std::max(lanes / map.workgroup[0], 1u)}));
+  const std::uint32_t most = std::min(device.max_workgroup[0], device.max_workgroup_lanes);
+  map.workgroup[0] = lanes_for(form.any_shape() ? lanes : box[0], lanes, most);
+  if (!form.any_shape()) {
+    map.workgroup[1] = lanes_for(box[1], lanes,
+                                 std::min({device.max_workgroup[1], device.max_workgroup_lanes / map.workgroup[0],
+                                           std::max(lanes / map.workgroup[0], 1u)}));
+  }
   for (std::size_t axis = 0; axis < 3; ++axis) map.tiles[axis] = divide_up(box[axis], map.workgroup[axis]);
   map.grid = map.tiles;
   if (fits(map.grid, device.max_grid)) return map;

@@ -15,6 +15,8 @@
 #include <optional>
 #include <string>
 
+#include "dynamic_shaders/dialect/kernel_writer.hpp"
+
 namespace kiln::dynamic_shaders {
 
 struct LaneMap {
@@ -33,15 +35,16 @@ struct LaneMap {
   std::optional<Item> item(const Triple& group, const Triple& lane) const noexcept;
 
   // Statements that set `int column, row, layer`, and return where the lane has no output.
-  std::string decoding(Dialect dialect = Dialect::glsl) const;
+  std::string decoding(KernelWriter& writer) const;
 };
 
 // A wave of every GPU that OpenGL 4.3 runs on divides it; llvmpipe is indifferent from 8 to 256.
 inline constexpr std::uint32_t usual_workgroup = 64;
 
 // unsupported: no grid of the device holds as many workgroups. REQUIRES: every extent is 1 to 2^31 - 1; lanes, the most
-// of a workgroup, is a power of two.
-Result<LaneMap> map_lanes(const LaneMap::Triple& box, const DeviceInfo& device, std::uint32_t lanes = usual_workgroup);
+// of a workgroup, is a power of two. Where a text is for any shape, the workgroup is the same for every box.
+Result<LaneMap> map_lanes(const LaneMap::Triple& box, const DeviceInfo& device, const Form& form = {},
+                          std::uint32_t lanes = usual_workgroup);
 
 // Lanes of a workgroup where a pass has so few of them that whole workgroups would not part evenly among a host's
 // cores: a vector at the least. On other devices the usual number.

@@ -42,11 +42,14 @@ KernelPlan compose(const KernelPlan& first, const KernelPlan& second) {
         return Binding{BindingSource::scratch, binding.index + between + 1};
       case BindingSource::prepared:
         return Binding{BindingSource::prepared, binding.index + size(first.prepared)};
+      case BindingSource::constant:
+        return Binding{BindingSource::constant, binding.index + size(first.constants)};
       case BindingSource::invalid:
         break;
     }
     return binding;
   };
+  plan.constants.insert(plan.constants.end(), second.constants.begin(), second.constants.end());
   plan.tensors.insert(plan.tensors.end(), second.tensors.begin() + 1, second.tensors.end());
   plan.scratch.insert(plan.scratch.end(), second.scratch.begin(), second.scratch.end());
   for (PreparedDecl prepared : second.prepared) {

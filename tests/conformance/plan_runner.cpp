@@ -96,7 +96,7 @@ class GuardedBuffer {
 };
 
 struct Buffers {
-  std::vector<GuardedBuffer> tensors, scratch, prepared;
+  std::vector<GuardedBuffer> tensors, scratch, prepared, constants;
 
   Buffer* bound(const Binding& binding) const {
     switch (binding.source) {
@@ -106,6 +106,8 @@ struct Buffers {
         return scratch[binding.index].get();
       case BindingSource::prepared:
         return prepared[binding.index].get();
+      case BindingSource::constant:
+        return constants[binding.index].get();
       case BindingSource::invalid:
         break;
     }
@@ -120,6 +122,14 @@ Status add(std::vector<GuardedBuffer>& to, Device& device, BufferUsage usage, st
   if (Status status = buffer->fill(values); !status.ok()) return status.within("write");
   to.push_back(std::move(buffer).value());
   return {};
+}
+
+// Its bytes as the words that buffers are filled with and compared by.
+std::vector<float> words_of(const Constant& constant) {
+  const std::span<const std::byte> bytes = constant.tensor().bytes();
+  std::vector<float> words(bytes.size() / sizeof(float));
+  std::memcpy(words.data(), bytes.data(), words.size() * sizeof(float));
+  return words;
 }
 
 Status allocate(Buffers& buffers, Device& device, const KernelPlan& plan,
@@ -145,6 +155,10 @@ Status allocate(Buffers& buffers, Device& device, const KernelPlan& plan,
   for (const PreparedDecl& prepared : plan.prepared) {
     const auto status = add(buffers.prepared, device, BufferUsage::storage, poison(prepared.bytes), Memory::devices);
     if (!status.ok()) return status.within("packed constant " + prepared.layout);
+  }
+  for (const auto& constant : plan.constants) {
+    const auto status = add(buffers.constants, device, BufferUsage::storage, words_of(*constant), Memory::devices);
+    if (!status.ok()) return status.within("the plan's own constant");
   }
   return {};
 }
@@ -182,6 +196,11 @@ Status take_all(Buffers& buffers, const KernelPlan& plan, std::vector<std::vecto
   }
   for (std::size_t i = 0; i < plan.scratch.size(); ++i) {
     if (auto values = buffers.scratch[i].take(plan.scratch[i].name, damage); !values) return std::move(values).error();
+  }
+  for (std::size_t i = 0; i < plan.constants.size(); ++i) {
+    auto values = buffers.constants[i].take("the plan's own constant", damage);
+    if (!values) return std::move(values).error();
+    if (!same_bits(*values, words_of(*plan.constants[i]))) damage += "the plan's own constant was overwritten; ";
   }
   for (std::size_t i = 0; i < plan.prepared.size(); ++i) {
     if (auto values = buffers.prepared[i].take(plan.prepared[i].layout, damage); !values)

@@ -23,6 +23,11 @@ class Job {
     }
     for (const ScratchDecl& scratch : plan_.scratch) scratch_.push_back(make_storage(scratch.bytes));
     for (const PreparedDecl& prepared : plan_.prepared) prepared_.push_back(make_storage(prepared.bytes));
+    for (const auto& constant : plan_.constants) {
+      const std::span<const std::byte> bytes = constant->tensor().bytes();
+      constants_.push_back(make_storage(bytes.size()));
+      REQUIRE(constants_.back()->write(0, bytes).ok());
+    }
     add(plan_.prepare);
     if (!launches_.empty()) {
       const auto value = submit();
@@ -65,9 +70,10 @@ class Job {
       programs_.push_back(std::move(program).value());
       auto& bound = bound_.emplace_back(std::make_unique<std::vector<Buffer*>>());
       for (const Binding& binding : pass.bindings) {
-        const auto& from = binding.source == BindingSource::tensor    ? buffers_
-                           : binding.source == BindingSource::scratch ? scratch_
-                                                                      : prepared_;
+        const auto& from = binding.source == BindingSource::tensor     ? buffers_
+                           : binding.source == BindingSource::scratch  ? scratch_
+                           : binding.source == BindingSource::prepared ? prepared_
+                                                                       : constants_;
         bound->push_back(from[binding.index].get());
       }
       launches_.push_back({programs_.back().get(), *bound, pass.grid});
@@ -76,7 +82,7 @@ class Job {
 
   KernelPlan plan_;
   std::vector<std::vector<float>> tensors_;
-  std::vector<std::unique_ptr<Buffer>> buffers_, scratch_, prepared_;
+  std::vector<std::unique_ptr<Buffer>> buffers_, scratch_, prepared_, constants_;
   std::vector<std::unique_ptr<Program>> programs_;
   std::vector<std::unique_ptr<std::vector<Buffer*>>> bound_;
   std::vector<PassLaunch> launches_;

@@ -53,6 +53,10 @@ TEST_CASE("dynamic_shaders: sources are those kept as golden") {
   CHECK(source_of(resnet_layer(), "direct/plain") == contents_of(folder + "conv2d_resnet_layer.comp"));
   CHECK(source_of(depthwise_layer(), "direct/plain") == contents_of(folder + "conv2d_depthwise_layer.comp"));
   CHECK(source_of(small_gemm(), "gemm/plain") == contents_of(folder + "gemm_small.comp"));
+  CHECK(source_of(resnet_layer(), "direct/plain@any") == contents_of(folder + "conv2d_any_shape.comp"));
+  Conv2dSpec other = depthwise_layer();
+  other.bias = Bias::none, other.activation = Activation::none;
+  CHECK(source_of(other, "direct/plain@any") == contents_of(folder + "conv2d_any_shape.comp"));
 }
 
 }  // namespace kiln::dynamic_shaders

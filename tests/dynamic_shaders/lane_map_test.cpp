@@ -97,7 +97,8 @@ TEST_CASE("dynamic_shaders: a large picture is folded into the least grid") {
 TEST_CASE("dynamic_shaders: the written decoding agrees with the geometry") {
   const auto plain = map_lanes({100, 7, 3}, sample_device());
   REQUIRE(plain.has_value());
-  CHECK(plain->decoding() ==
+  KernelWriter writer(Dialect::glsl, "");
+  CHECK(plain->decoding(writer) ==
         "  int column = int(gl_GlobalInvocationID.x);\n"
         "  int row = int(gl_GlobalInvocationID.y);\n"
         "  int layer = int(gl_GlobalInvocationID.z);\n"
@@ -107,7 +108,7 @@ TEST_CASE("dynamic_shaders: the written decoding agrees with the geometry") {
   const auto folded = map_lanes({100, 7, 3}, device);
   REQUIRE(folded.has_value());
   CHECK(folded->grid == LaneMap::Triple{5, 5, 2});
-  CHECK(folded->decoding() ==
+  CHECK(folded->decoding(writer) ==
         "  uint tile = (gl_WorkGroupID.z * 5u + gl_WorkGroupID.y) * 5u + gl_WorkGroupID.x;\n"
         "  if (tile >= 42u) return;\n"
         "  int column = int(tile % 2u * 64u + gl_LocalInvocationID.x);\n"

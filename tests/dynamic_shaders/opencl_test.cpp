@@ -15,6 +15,7 @@
 #include "dynamic_shaders/families/product/gemm_plain.hpp"
 #include "dynamic_shaders/families/product/implicit.hpp"
 #include "dynamic_shaders/families/winograd/winograd.hpp"
+#include "dynamic_shaders/generator.hpp"
 #include "dynamic_shaders/sample_specs.hpp"
 
 namespace kiln::dynamic_shaders {
@@ -68,6 +69,9 @@ std::vector<KernelPlan> plans_in(Dialect dialect) {
   product.n = 30, product.k = 21;
   add(gemm_blocked(product, {4, 1, 8, View::storage}, device, dialect));
   add(depthwise(small, {4, 0, 0, 0, View::storage}, device, dialect));
+  for (const KernelSpec& spec : {KernelSpec(layer), KernelSpec(strided), KernelSpec(depth), KernelSpec(product)}) {
+    for (KernelPlan& plan : Generator().stand_ins(spec, device, dialect)) plans.push_back(std::move(plan));
+  }
   return plans;
 }
 

@@ -54,6 +54,8 @@ Buffer* BoundPlan::of(const Binding& binding) const noexcept {
       return scratch[binding.index];
     case BindingSource::prepared:
       return prepared[binding.index];
+    case BindingSource::constant:
+      return constants[binding.index];
     case BindingSource::invalid:
       break;
   }
@@ -64,6 +66,7 @@ void BoundPlan::clear() noexcept {
   tensors.clear();
   scratch.clear();
   prepared.clear();
+  constants.clear();
 }
 
 Status bind_constants(const Submission& submission, BoundPlan& bound, Device& device, ConstantStore& constants,
@@ -75,6 +78,12 @@ Status bind_constants(const Submission& submission, BoundPlan& bound, Device& de
     const auto buffer = constants.resident(submission.tensors[i].constant);
     if (!buffer) return buffer.error().within("tensor " + plan.tensors[i].name);
     bound.tensors[i] = *buffer;
+  }
+  bound.constants.resize(plan.constants.size());
+  for (std::size_t i = 0; i < plan.constants.size(); ++i) {
+    const auto buffer = constants.resident(plan.constants[i]);
+    if (!buffer) return buffer.error().within("constant " + std::to_string(i) + " of plan " + plan.variant);
+    bound.constants[i] = *buffer;
   }
   bound.prepared.resize(plan.prepared.size());
   for (std::size_t i = 0; i < plan.prepared.size(); ++i) {

@@ -29,14 +29,14 @@ Status copy_in(Buffer& to, std::span<const std::byte> from);
 Status copy_out(Buffer& from, std::span<std::byte> to);
 
 struct BoundPlan {
-  std::vector<Buffer*> tensors, scratch, prepared;
+  std::vector<Buffer*> tensors, scratch, prepared, constants;
 
   Buffer* of(const Binding& binding) const noexcept;
   void clear() noexcept;
 };
 
-// Fills in the constants among bound.tensors, and bound.prepared with packed forms, made by `run` where they are not
-// there yet, which `packed` counts. REQUIRES: check(submission).ok().
+// Fills in the constants among bound.tensors, bound.constants, and bound.prepared with packed forms, made by `run`
+// where they are not there yet, which `packed` counts. REQUIRES: check(submission).ok().
 Status bind_constants(const Submission& submission, BoundPlan& bound, Device& device, ConstantStore& constants,
                       const RunToEnd& run, std::uint64_t& packed);
 

@@ -7,13 +7,24 @@
 namespace kiln::executor {
 namespace {
 
+// Whether both passes bind the same numbers of their plans' own.
+bool same_constants(const KernelPlan& a, const Pass& one, const KernelPlan& b, const Pass& other) noexcept {
+  return std::ranges::equal(one.bindings, other.bindings, [&](const Binding& mine, const Binding& its) {
+    if (mine.source != BindingSource::constant || its.source != BindingSource::constant) {
+      return mine.source == its.source;
+    }
+    return a.constants[mine.index]->digest() == b.constants[its.index]->digest();
+  });
+}
+
 bool same_packing(const KernelPlan& a, std::size_t i, const KernelPlan& b, std::size_t j) noexcept {
   if (&a == &b && i == j) return true;
   if (a.prepared[i].layout != b.prepared[j].layout || a.prepared[i].bytes != b.prepared[j].bytes) return false;
   const KernelSource& one = a.prepare[i].source;
   const KernelSource& other = b.prepare[j].source;
   return one.dialect == other.dialect && one.text == other.text && one.entry == other.entry &&
-         one.constants == other.constants && one.workgroup == other.workgroup && a.prepare[i].grid == b.prepare[j].grid;
+         one.constants == other.constants && one.workgroup == other.workgroup &&
+         a.prepare[i].grid == b.prepare[j].grid && same_constants(a, a.prepare[i], b, b.prepare[j]);
 }
 
 bool same_owner(const std::weak_ptr<const Constant>& held, const std::shared_ptr<const Constant>& constant) noexcept {

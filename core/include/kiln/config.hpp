@@ -106,6 +106,7 @@ struct SelectorConfig {
 struct GeneratorConfig {
   std::string name = "dynamic_shaders";
   bool background = false;  // shapes that ran are tuned while the runtime has no jobs, within selector.exploration
+  bool serve_while_building = false;  // a first call is served by kept programs for any shape while its own are built
 };
 
 struct MetricsConfig {

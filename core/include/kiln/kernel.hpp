@@ -1,6 +1,7 @@
 // KernelSpec (what to compute), KernelSource (how, for one pass) and KernelPlan (ordered passes bound to tensors).
 //
-// Thread-safety: values. Ownership: all own their contents; a plan refers to tensors by index only.
+// Thread-safety: values. Ownership: all own their contents; a plan refers to tensors by index only, and shares the
+// Constants that it brings.
 // Shapes follow the usual convolution formula: out = (in + 2*pad - dilation*(kernel-1) - 1) / stride + 1, rounded down.
 // Tensors are fp32, NCHW; weights are [k, c/groups, r, s]; bias is [k].
 #pragma once
@@ -10,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -136,11 +138,12 @@ struct KernelSource {
   std::optional<KernelSpec> spec;                   // library only: what to compute; text is canonical_text(*spec)
 };
 
-enum class BindingSource : std::uint8_t { invalid = 0, tensor, scratch, prepared };
+// constant: a Constant of the plan's own, which no request passes.
+enum class BindingSource : std::uint8_t { invalid = 0, tensor, scratch, prepared, constant };
 
 struct Binding {
   BindingSource source = BindingSource::invalid;
-  std::uint32_t index = 0;  // into the plan's tensors, scratch or prepared
+  std::uint32_t index = 0;  // into the plan's tensors, scratch, prepared or constants
 };
 
 struct Pass {
@@ -165,7 +168,9 @@ struct KernelPlan {
   std::vector<TensorDecl> tensors;
   std::vector<ScratchDecl> scratch;
   std::vector<PreparedDecl> prepared;
-  std::vector<Pass> prepare;  // prepare[i] fills prepared[i]; binds its constant and that packed form only
+  // What a program that serves many shapes is told of this one. Read only, and no part of any program's key.
+  std::vector<std::shared_ptr<const Constant>> constants;
+  std::vector<Pass> prepare;  // prepare[i] fills prepared[i]; binds its constant, that packed form and `constants` only
   std::vector<Pass> passes;   // in order; each sees what the ones before wrote
 };
 

@@ -12,6 +12,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace kiln {
 
@@ -32,6 +33,9 @@ class KernelGenerator {
   // unsupported: it does not fit the spec or the device.
   virtual Result<KernelPlan> generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                               std::string_view variant) noexcept;
+  // Plans whose programs serve many shapes, the better first: for a first call, while the programs of generate() are
+  // being built. They are slower, never less right. Empty: there are none.
+  virtual std::vector<KernelPlan> stand_ins(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept;
   // Measures variants on the bench and keeps the winner, which generate() answers from then on. unsupported: this
   // generator has nothing to choose from.
   virtual Result<TuneOutcome> tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,

@@ -108,6 +108,10 @@ class ProgramCache {
   virtual Guard enter() noexcept = 0;
   virtual const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept = 0;
 
+  // Whether get_or_build() is expected to answer without a compiler: the program is in memory, or a file of its name on
+  // disk, whatever is in it. No use of the program. By default what find() answers.
+  virtual bool holds(const ProgramKey& key, const Device& device) noexcept;
+
   // Programs kept on disk for the device, those first that are expected to spare a run most; at most `most`: for who
   // takes them in before they are asked for. A walk.
   virtual std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept = 0;

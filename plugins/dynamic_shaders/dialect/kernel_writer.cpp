@@ -7,6 +7,8 @@ namespace kiln::dynamic_shaders {
 namespace {
 
 constexpr std::string_view opencl_entry = "kiln_kernel";
+constexpr std::string_view numbers = "numbers";
+constexpr const char* number_prefix = "n_";
 
 std::string block_name(std::string_view name) {  // of a storage block: unlike every variable
   std::string block = "Of_";
@@ -16,10 +18,24 @@ std::string block_name(std::string_view name) {  // of a storage block: unlike e
 
 }  // namespace
 
-KernelWriter::KernelWriter(Dialect dialect, std::string title) : dialect_(dialect), title_(std::move(title)) {}
+KernelWriter::KernelWriter(const Form& form, std::string title) : form_(form), title_(std::move(title)) {}
+
+std::string KernelWriter::number(std::string_view name, std::int64_t value, std::int64_t factor, std::int64_t plus) {
+  if (!any_shape()) return std::to_string(factor * value + plus);
+  const std::string known = number_prefix + std::string(name);
+  const auto number = static_cast<std::int32_t>(value);  // limits.hpp: an index of a kernel is an int
+  if (numbers_.try_emplace(known, number).first->second != number) {
+    std::abort();  // a family gives one name to two numbers: its text would be wrong for every shape
+  }
+  if (factor == 0) return std::to_string(plus);
+  if (factor == -1) return std::to_string(plus) + " - " + known;
+  std::string text = factor == 1 ? known : std::to_string(factor) + " * " + known;
+  if (plus != 0) text += (plus < 0 ? " - " : " + ") + std::to_string(plus < 0 ? -plus : plus);
+  return text;
+}
 
 void KernelWriter::bind(std::string_view name, Element element, Access access, Binding to, View view) {
-  if (dialect_ != Dialect::glsl) view = View::storage;
+  if (form_.dialect != Dialect::glsl) view = View::storage;
   slots_.push_back({std::string(name), element, access, view});
   bindings_.push_back(to);
 }
@@ -29,7 +45,7 @@ void KernelWriter::share(std::string_view name, Element element, std::int64_t co
 }
 
 std::string KernelWriter::barrier() const {
-  return dialect_ == Dialect::glsl ? "memoryBarrierShared(); barrier();" : "barrier(CLK_LOCAL_MEM_FENCE);";
+  return form_.dialect == Dialect::glsl ? "memoryBarrierShared(); barrier();" : "barrier(CLK_LOCAL_MEM_FENCE);";
 }
 
 const KernelWriter::Slot* KernelWriter::slot(std::string_view name) const {
@@ -76,11 +92,11 @@ std::string KernelWriter::store(std::string_view name, const std::string& index,
   return text;
 }
 
-std::string KernelWriter::vector_type() const { return dialect_ == Dialect::glsl ? "vec4" : "float4"; }
+std::string KernelWriter::vector_type() const { return form_.dialect == Dialect::glsl ? "vec4" : "float4"; }
 
 std::string KernelWriter::vector(const std::string& x, const std::string& y, const std::string& z,
                                  const std::string& w) const {
-  std::string text = dialect_ == Dialect::glsl ? "vec4(" : "(float4)(";
+  std::string text = form_.dialect == Dialect::glsl ? "vec4(" : "(float4)(";
   for (const std::string* part : {&x, &y, &z, &w}) {
     if (part != &x) text += ", ";
     text += *part;
@@ -90,14 +106,14 @@ std::string KernelWriter::vector(const std::string& x, const std::string& y, con
 }
 
 std::string KernelWriter::splat(const std::string& value) const {
-  return (dialect_ == Dialect::glsl ? "vec4(" : "(float4)(") + value + ")";
+  return (form_.dialect == Dialect::glsl ? "vec4(" : "(float4)(") + value + ")";
 }
 
 std::string KernelWriter::maximum(const std::string& a, const std::string& b) const {
-  return (dialect_ == Dialect::glsl ? "max(" : "fmax(") + a + ", " + b + ")";
+  return (form_.dialect == Dialect::glsl ? "max(" : "fmax(") + a + ", " + b + ")";
 }
 
-std::string KernelWriter::zero() const { return dialect_ == Dialect::glsl ? "0.0" : "0.0f"; }
+std::string KernelWriter::zero() const { return form_.dialect == Dialect::glsl ? "0.0" : "0.0f"; }
 
 std::string KernelWriter::literal(double value) const {
   char text[48];
@@ -107,21 +123,21 @@ std::string KernelWriter::literal(double value) const {
   }
   std::string number = text;
   if (number.find_first_of(".e") == std::string::npos) number += ".0";
-  return dialect_ == Dialect::glsl ? number : number + "f";
+  return form_.dialect == Dialect::glsl ? number : number + "f";
 }
 
 std::string KernelWriter::lane(int axis) const {
-  if (dialect_ == Dialect::glsl) return std::string("int(gl_LocalInvocationID.") + "xyz"[axis] + ")";
+  if (form_.dialect == Dialect::glsl) return std::string("int(gl_LocalInvocationID.") + "xyz"[axis] + ")";
   return "(int)get_local_id(" + std::to_string(axis) + ")";
 }
 
 std::string KernelWriter::group(int axis) const {
-  if (dialect_ == Dialect::glsl) return std::string("int(gl_WorkGroupID.") + "xyz"[axis] + ")";
+  if (form_.dialect == Dialect::glsl) return std::string("int(gl_WorkGroupID.") + "xyz"[axis] + ")";
   return "(int)get_group_id(" + std::to_string(axis) + ")";
 }
 
 std::string KernelWriter::globally(int axis) const {
-  if (dialect_ == Dialect::glsl) return std::string("int(gl_GlobalInvocationID.") + "xyz"[axis] + ")";
+  if (form_.dialect == Dialect::glsl) return std::string("int(gl_GlobalInvocationID.") + "xyz"[axis] + ")";
   return "(int)get_global_id(" + std::to_string(axis) + ")";
 }
 
@@ -142,6 +158,10 @@ std::string KernelWriter::glsl_frame(const std::array<std::uint32_t, 3>& workgro
                 slot.element == Element::vector ? "vec4 " : "float ", slot.name, "[]; };");
     }
   }
+  if (!numbers_.empty()) {
+    text.line("layout(std430, binding = ", slots_.size(), ") readonly restrict buffer ", block_name(numbers), " { int ",
+              numbers, "[]; };");
+  }
   for (const Shared& each : shared_) {
     text.line("shared ", each.element == Element::vector ? "vec4 " : "float ", each.name, "[", each.count, "];");
   }
@@ -161,6 +181,10 @@ std::string KernelWriter::opencl_frame(const std::array<std::uint32_t, 3>& workg
     arguments += slot.element == Element::vector ? "float4* restrict " : "float* restrict ";
     arguments += slot.name;
   }
+  if (!numbers_.empty()) {
+    arguments += ", __global const int* restrict ";
+    arguments += numbers;
+  }
   text.line("__kernel __attribute__((reqd_work_group_size(", workgroup[0], ", ", workgroup[1], ", ", workgroup[2],
             ")))");
   text.line("void ", opencl_entry, "(", arguments, ") {");
@@ -170,21 +194,35 @@ std::string KernelWriter::opencl_frame(const std::array<std::uint32_t, 3>& workg
   return text.take();
 }
 
+std::string KernelWriter::numbers_frame() const {
+  Text text(1);
+  std::size_t place = 0;
+  for (const auto& [name, value] : numbers_) text.line("int ", name, " = ", numbers, "[", place++, "];");
+  return text.take();
+}
+
 Pass KernelWriter::take(const std::array<std::uint32_t, 3>& workgroup, const std::array<std::uint32_t, 3>& grid) {
   Pass pass;
-  pass.source.dialect = dialect_;
-  pass.source.text =
-      (dialect_ == Dialect::glsl ? glsl_frame(workgroup) : opencl_frame(workgroup)) + body_.take() + "}\n";
-  pass.source.entry = dialect_ == Dialect::glsl ? "main" : opencl_entry;
+  pass.source.dialect = form_.dialect;
+  pass.source.text = (form_.dialect == Dialect::glsl ? glsl_frame(workgroup) : opencl_frame(workgroup)) +
+                     numbers_frame() + body_.take() + "}\n";
+  pass.source.entry = form_.dialect == Dialect::glsl ? "main" : opencl_entry;
   bool viewed = false;
   for (const Slot& slot : slots_) {
     pass.source.bindings.push_back(slot.access);
     pass.source.views.push_back(slot.view);
     viewed = viewed || slot.view != View::storage;
   }
+  pass.bindings = std::move(bindings_);
+  if (!numbers_.empty()) {
+    pass.source.bindings.push_back(Access::read);
+    pass.source.views.push_back(View::storage);
+    pass.bindings.push_back({BindingSource::constant, static_cast<std::uint32_t>(form_.tables->size())});
+    NumberTable& table = form_.tables->emplace_back();
+    for (const auto& [name, value] : numbers_) table.push_back(value);
+  }
   if (!viewed) pass.source.views.clear();
   pass.source.workgroup = workgroup;
-  pass.bindings = std::move(bindings_);
   pass.grid = grid;
   return pass;
 }

@@ -9,10 +9,12 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "dynamic_shaders/dialect/form.hpp"
 #include "dynamic_shaders/text.hpp"
 
 namespace kiln::dynamic_shaders {
@@ -21,8 +23,15 @@ enum class Element : std::uint8_t { invalid = 0, scalar, vector };  // one float
 
 class KernelWriter {
  public:
-  // REQUIRES: dialect is glsl or opencl_c. title: one line of comment.
-  KernelWriter(Dialect dialect, std::string title);
+  // REQUIRES: form.dialect is glsl or opencl_c. title: one line of comment.
+  KernelWriter(const Form& form, std::string title);
+
+  Dialect dialect() const noexcept { return form_.dialect; }
+  bool any_shape() const noexcept { return form_.any_shape(); }
+  // factor * value + plus, where `value` is a number of the shape: written out, or by its name, of which the whole
+  // kernel knows one value. It may stand behind "+" and, without `plus`, behind "*"; with neither factor nor plus,
+  // anywhere.
+  std::string number(std::string_view name, std::int64_t value, std::int64_t factor = 1, std::int64_t plus = 0);
 
   // Declares the next binding. A view other than storage has vectors and is read only; OpenCL C has none and falls back
   // to memory.
@@ -49,6 +58,7 @@ class KernelWriter {
   std::string group(int axis) const;  // number of the workgroup, an int
   std::string globally(int axis) const;
 
+  // Appends the pass's numbers to the form's tables, where the text is for any shape.
   Pass take(const std::array<std::uint32_t, 3>& workgroup, const std::array<std::uint32_t, 3>& grid);
 
  private:
@@ -67,11 +77,14 @@ class KernelWriter {
   std::string glsl_frame(const std::array<std::uint32_t, 3>& workgroup) const;
   std::string opencl_frame(const std::array<std::uint32_t, 3>& workgroup) const;
 
-  Dialect dialect_;
+  std::string numbers_frame() const;
+
+  Form form_;
   std::string title_;
   std::vector<Slot> slots_;
   std::vector<Shared> shared_;
   std::vector<Binding> bindings_;
+  std::map<std::string, std::int32_t> numbers_;  // of the shape, by name: the order in which they are bound
   Text body_{1};
 };
 

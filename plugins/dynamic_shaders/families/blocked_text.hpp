@@ -13,6 +13,6 @@ struct BlockedBindings {
 
 // REQUIRES: check(shape, blocking, …) is ok. The grid is 1-based on blocks, channels and images; it is not compared
 // with a device's.
-Pass blocked_pass(const ConvShape& shape, const Blocking& blocking, Dialect dialect, const BlockedBindings& bindings);
+Pass blocked_pass(const ConvShape& shape, const Blocking& blocking, const Form& form, const BlockedBindings& bindings);
 
 }  // namespace kiln::dynamic_shaders

@@ -118,15 +118,18 @@ std::vector<Depthwise> depthwise_space(const Conv2dSpec& spec, const DeviceInfo&
 }
 
 Result<KernelPlan> depthwise(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
-                             Dialect dialect) {
+                             const Form& form) {
   KernelPlan plan;
   plan.variant = depthwise_variant(choice);
   plan.tensors = tensors_of(spec);
   if (Status status = check_limits(plan.tensors, device); !status.ok()) return status;
   if (Status status = check(spec, choice, device); !status.ok()) return status;
-  auto pass = choice.planes != 0 ? depthwise_planes_pass(spec, choice, device, dialect)
-              : choice.rows != 0 ? depthwise_bands_pass(spec, choice, device, dialect)
-                                 : depthwise_blocked_pass(spec, choice, device, dialect);
+  if (form.any_shape() && (choice.planes != 0 || choice.rows != 0)) {
+    return does_not_fit("planes and bands are written for one shape: every index of theirs is a number");
+  }
+  auto pass = choice.planes != 0 ? depthwise_planes_pass(spec, choice, device, form)
+              : choice.rows != 0 ? depthwise_bands_pass(spec, choice, device, form)
+                                 : depthwise_blocked_pass(spec, choice, device, form);
   if (!pass) return std::move(pass).error();
   plan.passes.push_back(std::move(*pass));
   return plan;

@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "dynamic_shaders/dialect/form.hpp"
+
 namespace kiln::dynamic_shaders {
 
 struct Depthwise {
@@ -39,6 +41,6 @@ Status check(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& 
 std::vector<Depthwise> depthwise_space(const Conv2dSpec& spec, const DeviceInfo& device);
 
 Result<KernelPlan> depthwise(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
-                             Dialect dialect);
+                             const Form& form);
 
 }  // namespace kiln::dynamic_shaders

@@ -173,15 +173,19 @@ class BlockText {
 
   void write() {
     const std::int64_t blocks_x = divide_up(spec_.out_w(), choice_.x);
-    text_.line("int x0 = part % ", blocks_x, " * ", choice_.x, ";");
-    text_.line("int y0 = part / ", blocks_x, " * ", choice_.y, ";");
+    text_.line("int x0 = part % ", writer_.number("blocks_x", blocks_x), " * ", choice_.x, ";");
+    text_.line("int y0 = part / ", writer_.number("blocks_x", blocks_x), " * ", choice_.y, ";");
     write_weights(writer_, spec_, "channel", 0);
-    text_.line("int plane_x = (layer * ", spec_.c, " + channel) * ", spec_.h * spec_.w / 4, ";");
-    text_.line("int plane_y = (layer * ", spec_.c, " + channel) * ", spec_.out_h() * spec_.out_w() / 4, ";");
+    const std::string channels = writer_.number("channels", spec_.c);
+    text_.line("int plane_x = (layer * ", channels, " + channel) * ", writer_.number("plane", spec_.h * spec_.w / 4),
+               ";");
+    text_.line("int plane_y = (layer * ", channels, " + channel) * ",
+               writer_.number("out_plane", spec_.out_h() * spec_.out_w() / 4), ";");
     for (const std::int64_t texel : texels()) {
       text_.line("int t", name_of(texel), " = x0 * ", spec_.stride_x, " / 4 + ", texel, ";");
       const std::string t = "t" + name_of(texel);
-      in_[texel] = within(t, texel, (blocks_x - 1) * choice_.x * spec_.stride_x / 4 + texel, spec_.w / 4);
+      in_[texel] =
+          within(t, texel, (blocks_x - 1) * choice_.x * spec_.stride_x / 4 + texel, "width_quads", spec_.w / 4);
       if (!in_[texel].empty()) text_.line("bool in", name_of(texel), " = ", in_[texel], ";");
     }
     for (std::int64_t y = 0; y < choice_.y; ++y) write_row(y);
@@ -201,10 +205,13 @@ class BlockText {
 
   // The condition of a place that is `first` in the first block and `last` in the last to lie below `end`, and not
   // below zero; empty: it always does.
-  static std::string within(const std::string& place, std::int64_t first, std::int64_t last, std::int64_t end) {
+  std::string within(const std::string& place, std::int64_t first, std::int64_t last, const char* name_of_end,
+                     std::int64_t end) {
     std::string condition;
     if (first < 0) condition = place + " >= 0";
-    if (last >= end) condition += (condition.empty() ? "" : " && ") + place + " < " + text_of(end);
+    if (writer_.any_shape() || last >= end) {
+      condition += (condition.empty() ? "" : " && ") + place + " < " + writer_.number(name_of_end, end);
+    }
     return condition;
   }
 
@@ -213,10 +220,11 @@ class BlockText {
     text_.line("int iy", row, " = y0 * ", spec_.stride_y, " + ", row - spec_.pad_y, ";");
     const std::int64_t first = row - spec_.pad_y;
     const std::int64_t last = (divide_up(spec_.out_h(), choice_.y) - 1) * choice_.y * spec_.stride_y + first;
-    const std::string inside = within("iy" + text_of(row), first, last, spec_.h);
+    const std::string inside = within("iy" + text_of(row), first, last, "height", spec_.h);
     if (!inside.empty()) text_.line("bool within", row, " = ", inside, ";");
     for (const std::int64_t texel : texels()) {
-      const std::string at = "plane_x + iy" + text_of(row) + " * " + text_of(spec_.w / 4) + " + t" + name_of(texel);
+      const std::string at =
+          "plane_x + iy" + text_of(row) + " * " + writer_.number("width_quads", spec_.w / 4) + " + t" + name_of(texel);
       std::string guard = inside.empty() ? std::string() : "within" + text_of(row);
       if (!in_[texel].empty()) guard += (guard.empty() ? "in" : " && in") + name_of(texel);
       const std::string value = writer_.load("x", at);
@@ -245,15 +253,18 @@ class BlockText {
 
   void write_store(std::int64_t y, std::int64_t x) {
     std::string guard;
-    if (y > 0 && spec_.out_h() % choice_.y != 0) guard = "y0 + " + text_of(y) + " < " + text_of(spec_.out_h());
-    if (x > 0 && spec_.out_w() % choice_.x != 0) {
+    const bool any = writer_.any_shape();
+    if (y > 0 && (any || spec_.out_h() % choice_.y != 0)) {
+      guard = "y0 + " + text_of(y) + " < " + writer_.number("out_height", spec_.out_h());
+    }
+    if (x > 0 && (any || spec_.out_w() % choice_.x != 0)) {
       if (!guard.empty()) guard += " && ";
-      guard += "x0 + " + text_of(x) + " < " + text_of(spec_.out_w());
+      guard += "x0 + " + text_of(x) + " < " + writer_.number("out_width", spec_.out_w());
     }
     std::string value[4];
     for (std::int64_t i = 0; i < 4; ++i) value[i] = "y" + text_of(y) + "_" + text_of(x + i);
-    const std::string at =
-        "plane_y + (y0 + " + text_of(y) + ") * " + text_of(spec_.out_w() / 4) + " + x0 / 4 + " + text_of(x / 4);
+    const std::string at = "plane_y + (y0 + " + text_of(y) + ") * " + writer_.number("out_quads", spec_.out_w() / 4) +
+                           " + x0 / 4 + " + text_of(x / 4);
     text_.line(
         guard.empty() ? std::string() : "if (" + guard + ") ",
         writer_.store("y", at, finished(writer_, spec_, writer_.vector(value[0], value[1], value[2], value[3]))));
@@ -268,53 +279,55 @@ class BlockText {
 };
 
 // Lanes over the parts of all planes, the parts of one side by side.
-Result<LaneMap> lanes_over(std::int64_t parts, std::int64_t planes, std::int64_t images, const DeviceInfo& device) {
+Result<LaneMap> lanes_over(std::int64_t parts, std::int64_t planes, std::int64_t images, const DeviceInfo& device,
+                           const Form& form) {
   const std::int64_t lanes = parts * planes;
-  return map_lanes({extent(lanes), 1, extent(images)}, device,
-                   workgroup_for_few(static_cast<std::uint64_t>(lanes), device));
+  return map_lanes({extent(lanes), 1, extent(images)}, device, form,
+                   form.any_shape() ? usual_workgroup : workgroup_for_few(static_cast<std::uint64_t>(lanes), device));
 }
 
 // The channel of a lane, and which part of its plane.
-void write_channel(Text& text, std::int64_t parts) {
-  text.line("int channel = column / ", parts, ";");
-  text.line("int part = column % ", parts, ";");
+void write_channel(KernelWriter& writer, std::int64_t parts) {
+  const std::string number = writer.number("parts", parts);
+  writer.body().line("int channel = column / ", number, ";");
+  writer.body().line("int part = column % ", number, ";");
 }
 
 }  // namespace
 
 Result<Pass> depthwise_planes_pass(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
-                                   Dialect dialect) {
-  const auto map = lanes_over(1, spec.c / choice.planes, spec.n, device);
+                                   const Form& form) {
+  const auto map = lanes_over(1, spec.c / choice.planes, spec.n, device, form);
   if (!map) return map.error();
-  KernelWriter writer(dialect, "depthwise/planes: whole planes a lane");
+  KernelWriter writer(form, "depthwise/planes: whole planes a lane");
   bind_tensors(writer, spec, choice.view);
-  writer.body().lines(map->decoding(dialect));
+  writer.body().lines(map->decoding(writer));
   PlanesText(spec, choice, writer).write();
   return writer.take(map->workgroup, map->grid);
 }
 
 Result<Pass> depthwise_bands_pass(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
-                                  Dialect dialect) {
+                                  const Form& form) {
   const std::int64_t bands = spec.out_h() / choice.rows;
-  const auto map = lanes_over(bands, spec.c, spec.n, device);
+  const auto map = lanes_over(bands, spec.c, spec.n, device, form);
   if (!map) return map.error();
-  KernelWriter writer(dialect, "depthwise/bands: some rows of a plane a lane");
+  KernelWriter writer(form, "depthwise/bands: some rows of a plane a lane");
   bind_tensors(writer, spec, choice.view);
-  writer.body().lines(map->decoding(dialect));
-  write_channel(writer.body(), bands);
+  writer.body().lines(map->decoding(writer));
+  write_channel(writer, bands);
   BandText(spec, choice, writer).write();
   return writer.take(map->workgroup, map->grid);
 }
 
 Result<Pass> depthwise_blocked_pass(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
-                                    Dialect dialect) {
+                                    const Form& form) {
   const std::int64_t blocks = divide_up(spec.out_w(), choice.x) * divide_up(spec.out_h(), choice.y);
-  const auto map = lanes_over(blocks, spec.c, spec.n, device);
+  const auto map = lanes_over(blocks, spec.c, spec.n, device, form);
   if (!map) return map.error();
-  KernelWriter writer(dialect, "depthwise/blocked: a block of a plane a lane");
+  KernelWriter writer(form, "depthwise/blocked: a block of a plane a lane");
   bind_tensors(writer, spec, choice.view);
-  writer.body().lines(map->decoding(dialect));
-  write_channel(writer.body(), blocks);
+  writer.body().lines(map->decoding(writer));
+  write_channel(writer, blocks);
   BlockText(spec, choice, writer).write();
   return writer.take(map->workgroup, map->grid);
 }

@@ -9,10 +9,10 @@ namespace kiln::dynamic_shaders {
 
 // REQUIRES: check(spec, choice, device) is ok.
 Result<Pass> depthwise_planes_pass(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
-                                   Dialect dialect);
+                                   const Form& form);
 Result<Pass> depthwise_bands_pass(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
-                                  Dialect dialect);
+                                  const Form& form);
 Result<Pass> depthwise_blocked_pass(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device,
-                                    Dialect dialect);
+                                    const Form& form);
 
 }  // namespace kiln::dynamic_shaders

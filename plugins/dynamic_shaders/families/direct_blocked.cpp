@@ -7,7 +7,7 @@
 namespace kiln::dynamic_shaders {
 
 Result<KernelPlan> direct_blocked(const Conv2dSpec& spec, const Blocking& blocking, const DeviceInfo& device,
-                                  Dialect dialect) {
+                                  const Form& form) {
   const ConvShape shape = shape_of(spec);
   KernelPlan plan;
   plan.variant = "direct/blocked:" + to_text(blocking);
@@ -21,19 +21,19 @@ Result<KernelPlan> direct_blocked(const Conv2dSpec& spec, const Blocking& blocki
     activations = {BindingSource::scratch, 0};
     plan.scratch.push_back(
         {"packed activations", static_cast<std::uint64_t>(extents.activation_texels * shape.n) * 16});
-    auto pack = pack_activations(shape, blocking, device, dialect, activations);
+    auto pack = pack_activations(shape, blocking, device, form, activations);
     if (!pack) return std::move(pack).error();
     plan.passes.push_back(std::move(*pack));
   }
   const Binding weights{BindingSource::prepared, 0};
   plan.prepared.push_back({1, weights_layout(shape, blocking), static_cast<std::uint64_t>(extents.weight_texels) * 16});
-  auto prepare = pack_weights(shape, blocking, device, dialect, weights);
+  auto prepare = pack_weights(shape, blocking, device, form, weights);
   if (!prepare) return std::move(prepare).error();
   plan.prepare.push_back(std::move(*prepare));
 
   const std::uint32_t output = shape.bias ? 3 : 2;
   plan.passes.push_back(blocked_pass(
-      shape, blocking, dialect, {activations, weights, {BindingSource::tensor, 2}, {BindingSource::tensor, output}}));
+      shape, blocking, form, {activations, weights, {BindingSource::tensor, 2}, {BindingSource::tensor, output}}));
   if (Status status = check_grids(plan, device); !status.ok()) return status;
   return plan;
 }

@@ -11,6 +11,6 @@ namespace kiln::dynamic_shaders {
 
 // unsupported: check(shape_of(spec), blocking, device) is not ok, or the device's grid is too small.
 Result<KernelPlan> direct_blocked(const Conv2dSpec& spec, const Blocking& blocking, const DeviceInfo& device,
-                                  Dialect dialect);
+                                  const Form& form);
 
 }  // namespace kiln::dynamic_shaders

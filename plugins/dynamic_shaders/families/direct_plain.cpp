@@ -28,39 +28,47 @@ void bind_tensors(KernelWriter& kernel, const Conv2dSpec& spec, const Part& part
 
 // The taps of one channel, of which `plane` is the first element and `taps` the weights. Without padding every tap is
 // inside; with it a row outside is left before its taps are looked at.
-void write_taps(Text& text, const Conv2dSpec& spec) {
-  text.open("for (int r = 0; r < ", spec.r, "; ++r)");
-  text.line("int iy = top + r * ", spec.dilation_y, ";");
-  if (spec.pad_y > 0) text.line("if (iy < 0 || iy >= ", spec.h, ") continue;");
-  text.line("int line = plane + iy * ", spec.w, ";");
-  text.open("for (int s = 0; s < ", spec.s, "; ++s)");
-  text.line("int ix = left + s * ", spec.dilation_x, ";");
-  if (spec.pad_x > 0) text.line("if (ix < 0 || ix >= ", spec.w, ") continue;");
-  text.line("sum += x[line + ix] * weights[taps + r * ", spec.s, " + s];");
+void write_taps(KernelWriter& kernel, const Conv2dSpec& spec) {
+  Text& text = kernel.body();
+  const bool any = kernel.any_shape();
+  text.open("for (int r = 0; r < ", kernel.number("taps_y", spec.r), "; ++r)");
+  text.line("int iy = top + r * ", kernel.number("dilation_y", spec.dilation_y), ";");
+  if (any || spec.pad_y > 0) text.line("if (iy < 0 || iy >= ", kernel.number("height", spec.h), ") continue;");
+  text.line("int line = plane + iy * ", kernel.number("width", spec.w), ";");
+  text.open("for (int s = 0; s < ", kernel.number("taps_x", spec.s), "; ++s)");
+  text.line("int ix = left + s * ", kernel.number("dilation_x", spec.dilation_x), ";");
+  if (any || spec.pad_x > 0) text.line("if (ix < 0 || ix >= ", kernel.number("width", spec.w), ") continue;");
+  text.line("sum += x[line + ix] * weights[taps + r * ", kernel.number("taps_x", spec.s), " + s];");
   text.close();
   text.close();
 }
 
-Pass make_pass(const Conv2dSpec& spec, const LaneMap& map, const Part& part, Dialect dialect) {
+Pass make_pass(const Conv2dSpec& spec, const LaneMap& map, const Part& part, const Form& form) {
   const std::int64_t group_c = spec.c / spec.groups, group_k = spec.k / spec.groups;
-  KernelWriter kernel(dialect,
-                      "direct/plain: column is a pixel of the result's plane, row its channel, layer the image.");
+  KernelWriter kernel(form, "direct/plain: column is a pixel of the result's plane, row its channel, layer the image.");
   bind_tensors(kernel, spec, part);
   Text& text = kernel.body();
-  text.lines(map.decoding(dialect));
-  text.line("int top = column / ", spec.out_w(), " * ", spec.stride_y, " - ", spec.pad_y, ";");
-  text.line("int left = column % ", spec.out_w(), " * ", spec.stride_x, " - ", spec.pad_x, ";");
-  text.line("int at = (layer * ", spec.k, " + row) * ", spec.out_h() * spec.out_w(), " + column;");
-  if (spec.groups == 1) {
+  text.lines(map.decoding(kernel));
+  const std::string out_w = kernel.number("out_width", spec.out_w());
+  text.line("int top = column / ", out_w, " * ", kernel.number("stride_y", spec.stride_y), " - ",
+            kernel.number("pad_y", spec.pad_y), ";");
+  text.line("int left = column % ", out_w, " * ", kernel.number("stride_x", spec.stride_x), " - ",
+            kernel.number("pad_x", spec.pad_x), ";");
+  text.line("int at = (layer * ", kernel.number("filters", spec.k), " + row) * ",
+            kernel.number("out_plane", spec.out_h() * spec.out_w()), " + column;");
+  if (spec.groups == 1 && !kernel.any_shape()) {
     text.line("int first = layer * ", spec.c, ";");
   } else {
-    text.line("int first = layer * ", spec.c, " + row / ", group_k, " * ", group_c, ";");
+    text.line("int first = layer * ", kernel.number("channels", spec.c), " + row / ",
+              kernel.number("group_filters", group_k), " * ", kernel.number("group_channels", group_c), ";");
   }
   text.line("float sum = ", part.begins ? kernel.zero() : kernel.load("y", "at"), ";");
-  text.open("for (int c = ", part.first, "; c < ", part.last, "; ++c)");
-  text.line("int plane = (first + c) * ", spec.h * spec.w, ";");
-  text.line("int taps = (row * ", group_c, " + c) * ", spec.r * spec.s, ";");
-  write_taps(text, spec);
+  text.open("for (int c = ", kernel.number("first_channel", part.first), "; c < ",
+            kernel.number("end_channel", part.last), "; ++c)");
+  text.line("int plane = (first + c) * ", kernel.number("plane", spec.h * spec.w), ";");
+  text.line("int taps = (row * ", kernel.number("group_channels", group_c), " + c) * ",
+            kernel.number("taps", spec.r * spec.s), ";");
+  write_taps(kernel, spec);
   text.close();
   if (part.ends && has_bias(spec)) text.line("sum += bias[row];");
   if (part.ends && spec.activation == Activation::relu) {
@@ -72,14 +80,14 @@ Pass make_pass(const Conv2dSpec& spec, const LaneMap& map, const Part& part, Dia
 
 }  // namespace
 
-Result<KernelPlan> direct_plain(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect) {
+Result<KernelPlan> direct_plain(const Conv2dSpec& spec, const DeviceInfo& device, const Form& form) {
   KernelPlan plan;
   plan.variant = "direct/plain";
   plan.tensors = tensors_of(spec);
   if (Status status = check_limits(plan.tensors, device); !status.ok()) return status;
   const auto map = map_lanes({static_cast<std::uint32_t>(spec.out_h() * spec.out_w()),
                               static_cast<std::uint32_t>(spec.k), static_cast<std::uint32_t>(spec.n)},
-                             device);
+                             device, form);
   if (!map) return map.error();
 
   const std::int64_t channels = spec.c / spec.groups;
@@ -90,7 +98,7 @@ Result<KernelPlan> direct_plain(const Conv2dSpec& spec, const DeviceInfo& device
   }
   for (std::int64_t i = 0; i < passes; ++i) {
     const Part part{i * channels / passes, (i + 1) * channels / passes, i == 0, i + 1 == passes};
-    plan.passes.push_back(make_pass(spec, *map, part, dialect));
+    plan.passes.push_back(make_pass(spec, *map, part, form));
   }
   return plan;
 }

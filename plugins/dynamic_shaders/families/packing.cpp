@@ -11,14 +11,18 @@ std::uint32_t extent(std::int64_t value) { return static_cast<std::uint32_t>(val
 std::string text_of(std::int64_t value) { return std::to_string(value); }
 
 // Sets `int iy, ix` of the packed pixel (py, px), and `bool inside` where it may be none of the input's.
-void write_pixel(Text& text, const ConvShape& shape, const Blocking& blocking, const std::string& px, int number) {
-  const std::string at = text_of(number);
+void write_pixel(KernelWriter& writer, const ConvShape& shape, const Blocking& blocking, const std::string& px,
+                 int which) {
+  Text& text = writer.body();
+  const std::string at = text_of(which), width = writer.number("width", shape.w);
   if (shape.flat) {
     const bool strided = shape.pick_y != 1 || shape.pick_x != 1;
-    text.line("bool inside", at, " = ", px, " < ", shape.w, ";");
+    text.line("bool inside", at, " = ", px, " < ", width, ";");
     if (strided) {
-      text.line("int pixel", at, " = ", px, " / ", shape.source_out_w, " * ", shape.pick_y * shape.source_w, " + ", px,
-                " % ", shape.source_out_w, " * ", shape.pick_x, ";");
+      const std::string out_w = writer.number("out_width", shape.source_out_w);
+      text.line("int pixel", at, " = ", px, " / ", out_w, " * ",
+                writer.number("picked_rows", shape.pick_y * shape.source_w), " + ", px, " % ", out_w, " * ",
+                writer.number("pick_x", shape.pick_x), ";");
     } else {
       text.line("int pixel", at, " = ", px, ";");
     }
@@ -26,83 +30,92 @@ void write_pixel(Text& text, const ConvShape& shape, const Blocking& blocking, c
   }
   const std::int64_t pad_y = blocking.border == Border::padded ? shape.pad_y : 0;
   const std::int64_t pad_x = blocking.border == Border::padded ? shape.pad_x : 0;
-  text.line("int ix", at, " = ", px, " - ", pad_x, ";");
-  text.line("bool inside", at, " = py >= ", pad_y, " && py < ", pad_y + shape.h, " && ix", at, " >= 0 && ix", at, " < ",
-            shape.w, ";");
-  text.line("int pixel", at, " = (py - ", pad_y, ") * ", shape.w, " + ix", at, ";");
+  const std::string top = writer.number("pad_y", pad_y);
+  text.line("int ix", at, " = ", px, " - ", writer.number("pad_x", pad_x), ";");
+  text.line("bool inside", at, " = py >= ", top, " && py < ", writer.number("below", pad_y + shape.h), " && ix", at,
+            " >= 0 && ix", at, " < ", width, ";");
+  text.line("int pixel", at, " = (py - ", top, ") * ", width, " + ix", at, ";");
 }
 
 }  // namespace
 
 Result<Pass> pack_activations(const ConvShape& shape, const Blocking& blocking, const DeviceInfo& device,
-                              Dialect dialect, Binding to) {
+                              const Form& form, Binding to) {
   const BlockedExtents extents = extents_of(shape, blocking);
-  const auto map = map_lanes(
-      {extent(extents.packed_h * extents.packed_w), extent(shape.groups * extents.steps), extent(shape.n)}, device);
+  const auto map =
+      map_lanes({extent(extents.packed_h * extents.packed_w), extent(shape.groups * extents.steps), extent(shape.n)},
+                device, form);
   if (!map) return map.error();
   const bool channels = blocking.packing == Packing::channels;
-  KernelWriter writer(dialect, channels ? "pack activations: four channels of a pixel in a texel"
-                                        : "pack activations: four pixels of a channel in a texel");
+  KernelWriter writer(form, channels ? "pack activations: four channels of a pixel in a texel"
+                                     : "pack activations: four pixels of a channel in a texel");
   writer.bind("x", Element::scalar, Access::read, {BindingSource::tensor, 0});
   writer.bind("packed_x", Element::vector, Access::write, to);
   Text& text = writer.body();
-  text.lines(map->decoding(dialect));
-  text.line("int py = column / ", extents.packed_w, ";");
-  text.line("int px = column % ", extents.packed_w, channels ? ";" : " * 4;");
-  text.line("int group = row / ", extents.steps, ";");
-  text.line("int step = row % ", extents.steps, ";");
+  text.lines(map->decoding(writer));
+  const std::string packed_w = writer.number("packed_w", extents.packed_w);
+  const std::string steps = writer.number("steps", extents.steps);
+  text.line("int py = column / ", packed_w, ";");
+  text.line("int px = column % ", packed_w, channels ? ";" : " * 4;");
+  text.line("int group = row / ", steps, ";");
+  text.line("int step = row % ", steps, ";");
   const std::int64_t plane = shape.source_h * shape.source_w;
-  text.line("int first = ((layer * ", shape.groups, " + group) * ", shape.c, " + step", channels ? " * 4" : "", ") * ",
-            plane, ";");
+  text.line("int first = ((layer * ", writer.number("groups", shape.groups), " + group) * ",
+            writer.number("channels", shape.c), " + step", channels ? " * 4" : "", ") * ",
+            writer.number("plane", plane), ";");
   std::string value[4];
-  if (channels) write_pixel(text, shape, blocking, "px", 0);
+  if (channels) write_pixel(writer, shape, blocking, "px", 0);
   for (int i = 0; i < 4; ++i) {
     const std::string at = text_of(i);
     value[i] = "v" + at;
     if (channels) {
-      const std::string there = shape.c % 4 == 0 ? "" : " && step * 4 + " + at + " < " + text_of(shape.c);
+      const bool all_there = !form.any_shape() && shape.c % 4 == 0;
+      const std::string there = all_there ? "" : " && step * 4 + " + at + " < " + writer.number("channels", shape.c);
       text.line("float v", at, " = inside0", there, " ? ",
-                writer.load("x", "first + " + text_of(i * plane) + " + pixel0"), " : ", writer.zero(), ";");
+                writer.load("x", "first + " + writer.number("plane", plane, i) + " + pixel0"), " : ", writer.zero(),
+                ";");
     } else {
-      write_pixel(text, shape, blocking, "(px + " + at + ")", i);
+      write_pixel(writer, shape, blocking, "(px + " + at + ")", i);
       text.line("float v", at, " = inside", at, " ? ", writer.load("x", "first + pixel" + at), " : ", writer.zero(),
                 ";");
     }
   }
   text.line(writer.store("packed_x",
-                         "(layer * " + text_of(shape.groups * extents.steps) + " + row) * " +
-                             text_of(extents.packed_h * extents.packed_w) + " + column",
+                         "(layer * " + writer.number("all_steps", shape.groups * extents.steps) + " + row) * " +
+                             writer.number("texels", extents.packed_h * extents.packed_w) + " + column",
                          writer.vector(value[0], value[1], value[2], value[3])));
   return writer.take(map->workgroup, map->grid);
 }
 
-Result<Pass> pack_weights(const ConvShape& shape, const Blocking& blocking, const DeviceInfo& device, Dialect dialect,
+Result<Pass> pack_weights(const ConvShape& shape, const Blocking& blocking, const DeviceInfo& device, const Form& form,
                           Binding to) {
   const BlockedExtents extents = extents_of(shape, blocking);
   const std::int64_t quads = blocking.k / 4, channels = extents.steps * extents.step_c;
-  const auto map =
-      map_lanes({extent(quads * extents.k_lanes), extent(channels * shape.r * shape.s), extent(shape.groups)}, device);
+  const auto map = map_lanes(
+      {extent(quads * extents.k_lanes), extent(channels * shape.r * shape.s), extent(shape.groups)}, device, form);
   if (!map) return map.error();
-  KernelWriter writer(dialect, "pack weights: four output channels in a texel");
+  KernelWriter writer(form, "pack weights: four output channels in a texel");
   writer.bind("weights", Element::scalar, Access::read, {BindingSource::tensor, 1});
   writer.bind("packed_weights", Element::vector, Access::write, to);
   Text& text = writer.body();
-  text.lines(map->decoding(dialect));
-  text.line("int c = row / ", shape.r * shape.s, ";");
-  text.line("int tap = row % ", shape.r * shape.s, ";");
-  text.line("int k = column % ", extents.k_lanes, " * ", blocking.k, " + column / ", extents.k_lanes, " * 4;");
+  text.lines(map->decoding(writer));
+  const std::string taps = writer.number("taps", shape.r * shape.s),
+                    k_lanes = writer.number("k_lanes", extents.k_lanes);
+  const std::string filters = writer.number("filters", shape.k), inputs = writer.number("channels", shape.c);
+  text.line("int c = row / ", taps, ";");
+  text.line("int tap = row % ", taps, ";");
+  text.line("int k = column % ", k_lanes, " * ", blocking.k, " + column / ", k_lanes, " * 4;");
   std::string value[4];
   for (int i = 0; i < 4; ++i) {
     const std::string at = text_of(i);
     value[i] = "v" + at;
-    const std::string index = "((layer * " + text_of(shape.k) + " + k + " + at + ") * " + text_of(shape.c) +
-                              " + c) * " + text_of(shape.r * shape.s) + " + tap";
-    text.line("float v", at, " = k + ", at, " < ", shape.k, " && c < ", shape.c, " ? ", writer.load("weights", index),
+    const std::string index = "((layer * " + filters + " + k + " + at + ") * " + inputs + " + c) * " + taps + " + tap";
+    text.line("float v", at, " = k + ", at, " < ", filters, " && c < ", inputs, " ? ", writer.load("weights", index),
               " : ", writer.zero(), ";");
   }
   text.line(writer.store("packed_weights",
-                         "(layer * " + text_of(channels * shape.r * shape.s) + " + row) * " +
-                             text_of(quads * extents.k_lanes) + " + column",
+                         "(layer * " + writer.number("all_taps", channels * shape.r * shape.s) + " + row) * " +
+                             writer.number("k_lanes", extents.k_lanes, quads) + " + column",
                          writer.vector(value[0], value[1], value[2], value[3])));
   return writer.take(map->workgroup, map->grid);
 }

@@ -14,10 +14,10 @@ namespace kiln::dynamic_shaders {
 
 // REQUIRES: packing is channels or pixels. Binds input (tensor 0) and `to`.
 Result<Pass> pack_activations(const ConvShape& shape, const Blocking& blocking, const DeviceInfo& device,
-                              Dialect dialect, Binding to);
+                              const Form& form, Binding to);
 
 // Binds weights (tensor 1) and `to`.
-Result<Pass> pack_weights(const ConvShape& shape, const Blocking& blocking, const DeviceInfo& device, Dialect dialect,
+Result<Pass> pack_weights(const ConvShape& shape, const Blocking& blocking, const DeviceInfo& device, const Form& form,
                           Binding to);
 // Tells every parameter that the packed weights depend on.
 std::string weights_layout(const ConvShape& shape, const Blocking& blocking);

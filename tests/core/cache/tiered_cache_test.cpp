@@ -224,6 +224,25 @@ TEST_CASE("cache::tiered_cache: find() sees the memory tier only, and its pointe
   CHECK(device.live == 2);
 }
 
+TEST_CASE("cache::tiered_cache: holds() answers for memory and disk, loads nothing and is no use") {
+  Workplace place;
+  SyntheticDevice device;
+  const ProgramKey one = key_for("one", device), other = key_for("other", device);
+  {
+    const auto cache = place.open();
+    CHECK_FALSE(cache->holds(one, device));
+    REQUIRE(acquire(*cache, "one", device));
+    CHECK(cache->holds(one, device));
+    CHECK_FALSE(cache->holds(other, device));
+  }
+  const auto cache = place.open();
+  CHECK(cache->holds(one, device));
+  CHECK_FALSE(cache->holds(other, device));
+  CHECK(device.loads == 0);
+  const CacheStats stats = cache->stats();
+  CHECK(stats.memory_hits + stats.disk_hits + stats.misses == 0);
+}
+
 TEST_CASE("cache::tiered_cache: a device that serializes nothing is served by the memory tier alone") {
   Workplace place;
   SyntheticDevice device;

@@ -80,6 +80,7 @@ TEST_CASE("config: the fixed sections as typed values", "[config]") {
   CHECK(config.metrics.interval == std::chrono::minutes(1));
   CHECK(config.generator.name == "other");
   CHECK(config.generator.background);
+  CHECK(config.generator.serve_while_building);
   CHECK(config.log_level == LogLevel::debug);
   const RawPluginSection& section = config.plugin.at("mine");
   CHECK(std::get<bool>(section.at("flag").value));

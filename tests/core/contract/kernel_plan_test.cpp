@@ -45,6 +45,31 @@ TEST_CASE("kernel plan: a whole one is valid", "[contract]") {
   CHECK(validate(inout).ok());
 }
 
+TEST_CASE("kernel plan: its own constants are read by passes and by prepare passes", "[contract]") {
+  KernelPlan whole = plan();
+  auto tensor = HostTensor::create(DType::i32, {2});
+  REQUIRE(tensor.has_value());
+  whole.constants = {Constant::create(*tensor)};
+  const auto bind = [](Pass& pass, Access access) {
+    pass.bindings.push_back({BindingSource::constant, 0});
+    pass.source.bindings.push_back(access);
+  };
+  bind(whole.prepare[0], Access::read);
+  bind(whole.passes[1], Access::read);
+  CHECK(validate(whole).ok());
+  const auto says = [&](const std::function<void(KernelPlan&)>& change) {
+    KernelPlan wrong = whole;
+    change(wrong);
+    return validate(wrong).message;
+  };
+  CHECK_THAT(says([](KernelPlan& p) { p.constants.clear(); }), Catch::Contains("index 0 of 0"));
+  CHECK_THAT(says([](KernelPlan& p) { p.constants[0] = nullptr; }), Catch::Contains("constant 0 is none"));
+  CHECK_THAT(says([](KernelPlan& p) { p.passes[1].source.bindings.back() = Access::write; }),
+             Catch::Contains("writes the plan's constant 0"));
+  CHECK_THAT(says([](KernelPlan& p) { p.prepare[0].source.bindings.back() = Access::read_write; }),
+             Catch::Contains("writes its constant"));
+}
+
 TEST_CASE("kernel plan: what contradicts itself is told by plan, pass and cause", "[contract]") {
   struct Case {
     std::string what;

@@ -115,6 +115,23 @@ Job weigh(const std::shared_ptr<Device>& device, const std::vector<float>& input
           output};
 }
 
+Job add_numbers(const std::shared_ptr<Device>& device, const std::vector<float>& input,
+                const std::shared_ptr<const Constant>& numbers) {
+  const std::uint64_t bytes = input.size() * sizeof(float);
+  KernelPlan plan;
+  plan.variant = "add_numbers";
+  plan.tensors = {{"x", TensorRole::input, bytes}, {"y", TensorRole::output, bytes}};
+  plan.constants = {numbers};
+  plan.passes = {pass_of("y = x + n", {Access::read, Access::write, Access::read},
+                         {tensor(0), tensor(1), {BindingSource::constant, 0}})};
+  const auto output = tensor_of(std::vector<float>(input.size(), -1));
+  return {submission_of(device, std::move(plan), {program_of([](const Memories& m) {
+                          for (std::size_t i = 0; i < m[0].size(); ++i) m[1][i] = m[0][i] + m[2][i];
+                        })},
+                        {{tensor_of(input), nullptr}, {output, nullptr}}),
+          output};
+}
+
 Job weigh_packed(const std::shared_ptr<Device>& device, const std::vector<float>& input,
                  const std::shared_ptr<const Constant>& weights, std::shared_ptr<std::atomic<int>> packings,
                  const std::string& layout, const std::string& packer) {

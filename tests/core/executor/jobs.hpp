@@ -34,7 +34,10 @@ Job in_place(const std::shared_ptr<Device>& device, const std::vector<float>& da
 // output[i] = input[i] * weights[i].
 Job weigh(const std::shared_ptr<Device>& device, const std::vector<float>& input,
           const std::shared_ptr<const Constant>& weights);
-// The same by way of a packed form of the weights (reversed), which a prepare pass makes. `packings` counts its runs.
+// output[i] = input[i] + numbers[i], where the numbers are the plan's own constant.
+Job add_numbers(const std::shared_ptr<Device>& device, const std::vector<float>& input,
+                const std::shared_ptr<const Constant>& numbers);
+// weigh() by way of a packed form of the weights (reversed), which a prepare pass makes. `packings` counts its runs.
 Job weigh_packed(const std::shared_ptr<Device>& device, const std::vector<float>& input,
                  const std::shared_ptr<const Constant>& weights, std::shared_ptr<std::atomic<int>> packings,
                  const std::string& layout = "reversed", const std::string& packer = "reverse");

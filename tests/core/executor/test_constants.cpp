@@ -35,6 +35,26 @@ TEST_CASE("executor: a Constant goes to the device once, by content", "[executor
   CHECK(device->buffers_made(BufferUsage::constant) == 2);
 }
 
+TEST_CASE("executor: a plan's own constants are bound, in a recording too", "[executor]") {
+  const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
+  const auto device = std::make_shared<SyntheticDevice>(memory);
+  const auto executor = ring(2);
+  for (int i = 0; i < 3; ++i) {
+    const Job job = add_numbers(device, {1, 10}, constant_of({2, 3}));  // plans of their own, numbers alike
+    run(*executor, job);
+    CHECK(values_of(*job.output) == std::vector<float>{3, 13});
+  }
+  const Job recorded = add_numbers(device, {4, 5}, constant_of({7, 8}));
+  {
+    const auto recording = executor->record({recorded.submission});
+    REQUIRE(recording);
+    const auto fence = executor->replay(*recording, Deadline::never());
+    REQUIRE(fence);
+    REQUIRE(executor->wait(*fence, Deadline::never()));
+    CHECK(values_of(*recorded.output) == std::vector<float>{11, 13});
+  }
+}
+
 TEST_CASE("executor: a Constant leaves the device when its last holder has gone", "[executor]") {
   const auto memory = GENERATE(Memory::plain, Memory::wrapped);
   const auto device = std::make_shared<SyntheticDevice>(memory);

@@ -176,9 +176,10 @@ TEST_CASE("note: the first field that differs is named") {
   other.name[0] = 'P';
   CHECK_THAT(compare_notes(note, other).message, Contains("differ in name: 'plain' in the file, 'Plain' in memory"));
   other = note;
-  other.abi = 7;
+  other.abi = plugin_abi + 1;
   CHECK_THAT(compare_notes(note, other).message,
-             Contains("differ in abi: '" + std::to_string(plugin_abi) + "' in the file, '7' in memory"));
+             Contains("differ in abi: '" + std::to_string(plugin_abi) + "' in the file, '" +
+                      std::to_string(plugin_abi + 1) + "' in memory"));
   other = note;
   other.fingerprint[0] = 'x';
   CHECK_THAT(compare_notes(note, other).message, Contains("differ in fingerprint"));

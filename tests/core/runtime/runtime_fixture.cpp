@@ -14,12 +14,26 @@ class Forwarder final : public KernelGenerator {
 
   std::span<const Dialect> dialects() const noexcept override { return dialects_; }
   Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo&, Dialect) noexcept override {
+    return forwarded(spec, "forwarded", canonical_text(spec));
+  }
+  // One program for a convolution with and without its activation, which it leaves out.
+  std::vector<KernelPlan> stand_ins(const KernelSpec& spec, const DeviceInfo&, Dialect) noexcept override {
+    KernelSpec plain = spec;
+    if (auto* conv = std::get_if<Conv2dSpec>(&plain)) conv->activation = Activation::none;
+    return {forwarded(plain, "stands in", "any " + canonical_text(plain))};
+  }
+  void record(const KernelSpec&, const DeviceInfo&, std::string_view, const Measurement&) noexcept override {
+    ++learned_;
+  }
+
+ private:
+  static KernelPlan forwarded(const KernelSpec& spec, const std::string& variant, const std::string& text) {
     KernelPlan plan;
-    plan.variant = "forwarded";
+    plan.variant = variant;
     plan.tensors = tensors_of(spec);
     Pass pass;
     pass.source.dialect = Dialect::library;
-    pass.source.text = canonical_text(spec);
+    pass.source.text = text;
     pass.source.spec = spec;
     for (std::uint32_t i = 0; i < plan.tensors.size(); ++i) {
       const TensorRole role = plan.tensors[i].role;
@@ -31,11 +45,7 @@ class Forwarder final : public KernelGenerator {
     plan.passes.push_back(std::move(pass));
     return plan;
   }
-  void record(const KernelSpec&, const DeviceInfo&, std::string_view, const Measurement&) noexcept override {
-    ++learned_;
-  }
 
- private:
   std::atomic<int>& learned_;
   Dialect dialects_[1] = {Dialect::library};
 };

@@ -279,6 +279,52 @@ TEST_CASE("runtime: serve_while_building = false waits for the compiler; a named
   CHECK(fixture.runtime().run(named).device.id == "beta");
 }
 
+TEST_CASE("runtime: a program for any shape serves while a shape's own is built, and teaches nobody") {
+  RuntimeFixture fixture;
+  fixture.config.generator.serve_while_building = true;
+  fixture.config.device.prefer = "beta";
+  const RunReport first = fixture.runtime().run(free_job());  // there is nothing else yet: it waits for its own
+  CHECK(first.variant == "forwarded");
+  CHECK(first.tier == Tier::built);
+  CHECK(eventually([&] { return fixture.controls("beta").builds == 2; }));  // behind it, the one for any
+  const int learned = fixture.learned;
+
+  fixture.controls("beta").build.close();  // the compiler stands still
+  RunRequest other = free_job();
+  std::get<Conv2dSpec>(other.spec).activation = Activation::relu;
+  for (int i = 0; i < 3; ++i) {
+    const RunReport report = fixture.runtime().run(other);
+    REQUIRE(report.status.text() == "ok");
+    CHECK(report.variant == "stands in");
+    CHECK(report.tier == Tier::memory);
+    CHECK_THAT(report.notes.at(0), Contains("beta: served by programs for any shape"));
+  }
+  CHECK(fixture.learned == learned);
+  REQUIRE(fixture.controls("beta").build.await_waiting(1, Deadline::after(std::chrono::seconds(60))));
+  fixture.controls("beta").build.open();
+  CHECK(eventually([&] { return fixture.runtime().run(other).variant == "forwarded"; }));
+  CHECK(fixture.controls("beta").builds == 3);
+
+  fixture.restart();  // both kept: what is its own serves at once
+  const RunReport later = fixture.runtime().run(other);
+  CHECK(later.variant == "forwarded");
+  CHECK(later.tier == Tier::disk);
+  CHECK(later.notes.empty());
+}
+
+TEST_CASE("runtime: where its own program cannot be built the error is told, though another one could stand in") {
+  RuntimeFixture fixture;
+  fixture.config.generator.serve_while_building = true;
+  fixture.config.device.prefer = "beta";
+  fixture.config.device.fallback = Fallback::never;
+  (void)fixture.runtime().run(free_job());
+  CHECK(eventually([&] { return fixture.controls("beta").builds == 2; }));
+  fixture.controls("beta").fail_build = true;
+  RunRequest other = free_job();
+  std::get<Conv2dSpec>(other.spec).activation = Activation::relu;
+  CHECK(eventually([&] { return fixture.runtime().run(other).status.code == StatusCode::invalid_argument; }));
+}
+
 TEST_CASE("runtime: explain tells the candidates' figures and runs nothing") {
   RuntimeFixture fixture;
   for (int i = 0; i < 6; ++i) (void)fixture.runtime().run(free_job());

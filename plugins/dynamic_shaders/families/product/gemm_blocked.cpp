@@ -24,13 +24,13 @@ bool whole_depth(const GemmSpec& spec) noexcept { return spec.k % 4 == 0; }
 
 class GemmText {
  public:
-  GemmText(const GemmSpec& spec, const GemmBlocking& blocking, Dialect dialect, Binding factor)
+  GemmText(const GemmSpec& spec, const GemmBlocking& blocking, const Form& form, Binding factor)
       : spec_(spec),
         b_(blocking),
         quads_(quads_of(spec)),
         bias_(spec.bias == Bias::per_channel),
-        writer_(dialect, "gemm/blocked: each lane adds up " + text_of(blocking.rows) + " rows of " +
-                             text_of(4 * blocking.quads) + " columns"),
+        writer_(form, "gemm/blocked: each lane adds up " + text_of(blocking.rows) + " rows of " +
+                          text_of(4 * blocking.quads) + " columns"),
         text_(writer_.body()) {
     const bool deep = whole_depth(spec);
     writer_.bind("a", deep ? Element::vector : Element::scalar, Access::read, {BindingSource::tensor, 0},
@@ -44,10 +44,10 @@ class GemmText {
   Pass write() {
     write_places();
     if (whole_depth(spec_)) {
-      text_.open("for (int step = 0; step < ", spec_.k / 4, "; ++step)");
+      text_.open("for (int step = 0; step < ", number("steps", spec_.k / 4), "; ++step)");
       write_depths(4);
     } else {
-      text_.open("for (int step = 0; step < ", spec_.k, "; ++step)");
+      text_.open("for (int step = 0; step < ", number("steps", spec_.k), "; ++step)");
       write_depths(1);
     }
     text_.close();
@@ -58,8 +58,11 @@ class GemmText {
   }
 
  private:
-  bool spare_columns() const { return quads_ % (b_.workgroup * b_.quads) != 0; }
-  bool spare_rows() const { return spec_.m % b_.rows != 0; }
+  bool spare_columns() const { return writer_.any_shape() || quads_ % (b_.workgroup * b_.quads) != 0; }
+  bool spare_rows() const { return writer_.any_shape() || spec_.m % b_.rows != 0; }
+  std::string number(const char* what, std::int64_t value, std::int64_t factor = 1, std::int64_t plus = 0) {
+    return writer_.number(what, value, factor, plus);
+  }
   static std::string sum(std::int64_t row, std::int64_t quad) { return "s" + text_of(row) + "_" + text_of(quad); }
 
   // What lies beyond the product is read where its last row or quad is, and never stored.
@@ -68,14 +71,16 @@ class GemmText {
       const std::string at = writer_.group(0) + " * " + text_of(b_.workgroup * b_.quads) + " + " +
                              text_of(quad * b_.workgroup) + " + " + writer_.lane(0);
       text_.line("int quad", quad, " = ", at, ";");
-      if (spare_columns()) text_.line("int from", quad, " = min(quad", quad, ", ", quads_ - 1, ");");
+      if (spare_columns())
+        text_.line("int from", quad, " = min(quad", quad, ", ", number("quads", quads_, 1, -1), ");");
     }
     text_.line("int row0 = ", writer_.group(1), " * ", b_.rows, ";");
     const std::int64_t steps = whole_depth(spec_) ? spec_.k / 4 : spec_.k;
     for (std::int64_t row = 0; row < b_.rows; ++row) {
       const std::string at = "row0 + " + text_of(row);
-      text_.line("int a", row, " = ", spare_rows() ? "min(" + at + ", " + text_of(spec_.m - 1) + ")" : "(" + at + ")",
-                 " * ", steps, ";");
+      text_.line("int a", row, " = ",
+                 spare_rows() ? "min(" + at + ", " + number("rows", spec_.m, 1, -1) + ")" : "(" + at + ")", " * ",
+                 number("steps", steps), ";");
     }
     for (std::int64_t row = 0; row < b_.rows; ++row) {
       for (std::int64_t quad = 0; quad < b_.quads; ++quad) {
@@ -91,13 +96,13 @@ class GemmText {
       text_.line(vectors ? writer_.vector_type() : "float", " v", row, " = ",
                  writer_.load("a", "a" + text_of(row) + " + step"), ";");
     }
-    text_.line("int b_row = step * ", depths * quads_, ";");
+    text_.line("int b_row = step * ", number("quads", quads_, depths), ";");
     for (std::int64_t depth = 0; depth < depths; ++depth) {
       for (std::int64_t quad = 0; quad < b_.quads; ++quad) {
         const std::string name = "w" + text_of(depth) + "_" + text_of(quad);
         const std::string at = (spare_columns() ? "from" : "quad") + text_of(quad);
         text_.line(writer_.vector_type(), " ", name, " = ",
-                   writer_.load("b", "b_row + " + text_of(depth * quads_) + " + " + at), ";");
+                   writer_.load("b", "b_row + " + number("quads", quads_, depth) + " + " + at), ";");
         for (std::int64_t row = 0; row < b_.rows; ++row) {
           const std::string value = "v" + text_of(row) + (vectors ? std::string(".") + "xyzw"[depth] : std::string());
           text_.line(sum(row, quad), " += ", value, " * ", name, ";");
@@ -108,13 +113,13 @@ class GemmText {
 
   void write_row(std::int64_t row) {
     if (spare_rows() && row > 0) {
-      text_.line("if (row0 + ", row, " < ", spec_.m, ") {");
+      text_.line("if (row0 + ", row, " < ", number("rows", spec_.m), ") {");
     } else {
       text_.line("{");
     }
     for (std::int64_t quad = 0; quad < b_.quads; ++quad) {
       if (spare_columns()) {
-        text_.line("  if (quad", quad, " < ", quads_, ") {");
+        text_.line("  if (quad", quad, " < ", number("quads", quads_), ") {");
       } else {
         text_.line("  {");
       }
@@ -129,7 +134,8 @@ class GemmText {
     if (bias_) text_.line("    ", sum(row, quad), " += ", writer_.load("bias", at), ";");
     std::string value = sum(row, quad);
     if (spec_.activation == Activation::relu) value = writer_.maximum(value, writer_.zero());
-    text_.line("    ", writer_.store("c", "(row0 + " + text_of(row) + ") * " + text_of(quads_) + " + " + at, value));
+    text_.line("    ",
+               writer_.store("c", "(row0 + " + text_of(row) + ") * " + number("quads", quads_) + " + " + at, value));
   }
 
   void write_columns(std::int64_t row, std::int64_t quad) {
@@ -138,8 +144,9 @@ class GemmText {
       std::string value = sum(row, quad) + "." + "xyzw"[i];
       if (bias_) value += " + " + writer_.load("bias", column);
       if (spec_.activation == Activation::relu) value = writer_.maximum(value, writer_.zero());
-      text_.line("    if (", column, " < ", spec_.n, ") ",
-                 writer_.store("c", "(row0 + " + text_of(row) + ") * " + text_of(spec_.n) + " + " + column, value));
+      const std::string columns = number("columns", spec_.n);
+      text_.line("    if (", column, " < ", columns, ") ",
+                 writer_.store("c", "(row0 + " + text_of(row) + ") * " + columns + " + " + column, value));
     }
   }
 
@@ -152,23 +159,24 @@ class GemmText {
 };
 
 // Rows of whole texels, with zeros behind their last columns.
-Result<Pass> pad_columns(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect, Binding to) {
+Result<Pass> pad_columns(const GemmSpec& spec, const DeviceInfo& device, const Form& form, Binding to) {
   const auto map =
-      map_lanes({static_cast<std::uint32_t>(quads_of(spec)), static_cast<std::uint32_t>(spec.k), 1}, device);
+      map_lanes({static_cast<std::uint32_t>(quads_of(spec)), static_cast<std::uint32_t>(spec.k), 1}, device, form);
   if (!map) return map.error();
-  KernelWriter writer(dialect, "pad columns: four of a row in a texel");
+  KernelWriter writer(form, "pad columns: four of a row in a texel");
   writer.bind("weights", Element::scalar, Access::read, {BindingSource::tensor, 1});
   writer.bind("packed_weights", Element::vector, Access::write, to);
   Text& text = writer.body();
-  text.lines(map->decoding(dialect));
+  text.lines(map->decoding(writer));
   std::string value[4];
   for (int i = 0; i < 4; ++i) {
     const std::string at = "column * 4 + " + text_of(i);
     value[i] = "v" + text_of(i);
-    text.line("float v", i, " = ", at, " < ", spec.n, " ? ",
-              writer.load("weights", "row * " + text_of(spec.n) + " + " + at), " : ", writer.zero(), ";");
+    const std::string width = writer.number("width", spec.n);
+    text.line("float v", i, " = ", at, " < ", width, " ? ", writer.load("weights", "row * " + width + " + " + at),
+              " : ", writer.zero(), ";");
   }
-  text.line(writer.store("packed_weights", "row * " + text_of(quads_of(spec)) + " + column",
+  text.line(writer.store("packed_weights", "row * " + writer.number("quads", quads_of(spec)) + " + column",
                          writer.vector(value[0], value[1], value[2], value[3])));
   return writer.take(map->workgroup, map->grid);
 }
@@ -239,7 +247,7 @@ Status check(const GemmSpec& spec, const GemmBlocking& b, const DeviceInfo& devi
 }
 
 Result<KernelPlan> gemm_blocked(const GemmSpec& spec, const GemmBlocking& blocking, const DeviceInfo& device,
-                                Dialect dialect) {
+                                const Form& form) {
   KernelPlan plan;
   plan.variant = gemm_variant(blocking);
   plan.tensors = tensors_of(spec);
@@ -250,11 +258,11 @@ Result<KernelPlan> gemm_blocked(const GemmSpec& spec, const GemmBlocking& blocki
     factor = {BindingSource::prepared, 0};
     plan.prepared.push_back({1, "gemm/" + text_of(spec.k) + "/" + text_of(spec.n),
                              static_cast<std::uint64_t>(spec.k * quads_of(spec)) * 16});
-    auto pad = pad_columns(spec, device, dialect, factor);
+    auto pad = pad_columns(spec, device, form, factor);
     if (!pad) return std::move(pad).error();
     plan.prepare.push_back(std::move(*pad));
   }
-  plan.passes.push_back(GemmText(spec, blocking, dialect, factor).write());
+  plan.passes.push_back(GemmText(spec, blocking, form, factor).write());
   if (Status status = check_grids(plan, device); !status.ok()) return status;
   return plan;
 }

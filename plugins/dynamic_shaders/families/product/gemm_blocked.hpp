@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "dynamic_shaders/dialect/form.hpp"
+
 namespace kiln::dynamic_shaders {
 
 struct GemmBlocking {
@@ -38,6 +40,6 @@ std::int64_t quads_of(const GemmSpec& spec) noexcept;
 Status check(const GemmSpec& spec, const GemmBlocking& blocking, const DeviceInfo& device);
 
 Result<KernelPlan> gemm_blocked(const GemmSpec& spec, const GemmBlocking& blocking, const DeviceInfo& device,
-                                Dialect dialect);
+                                const Form& form);
 
 }  // namespace kiln::dynamic_shaders

@@ -15,8 +15,8 @@ struct Part {
 
 bool has_bias(const GemmSpec& spec) { return spec.bias == Bias::per_channel; }
 
-Pass make_pass(const GemmSpec& spec, const LaneMap& map, const Part& part, Dialect dialect) {
-  KernelWriter kernel(dialect, "gemm/plain: column and row are those of the product.");
+Pass make_pass(const GemmSpec& spec, const LaneMap& map, const Part& part, const Form& form) {
+  KernelWriter kernel(form, "gemm/plain: column and row are those of the product.");
   const auto bind = [&kernel](std::string_view name, Access access, std::uint32_t tensor) {
     kernel.bind(name, Element::scalar, access, {BindingSource::tensor, tensor});
   };
@@ -25,11 +25,13 @@ Pass make_pass(const GemmSpec& spec, const LaneMap& map, const Part& part, Diale
   if (has_bias(spec) && part.ends) bind("bias", Access::read, 2);
   bind("c", part.begins ? Access::write : Access::read_write, has_bias(spec) ? 3 : 2);
   Text& text = kernel.body();
-  text.lines(map.decoding(dialect));
-  text.line("int at = row * ", spec.n, " + column;");
+  text.lines(map.decoding(kernel));
+  text.line("int at = row * ", kernel.number("width", spec.n), " + column;");
   text.line("float sum = ", part.begins ? kernel.zero() : kernel.load("c", "at"), ";");
-  text.open("for (int k = ", part.first, "; k < ", part.last, "; ++k)");
-  text.line("sum += a[row * ", spec.k, " + k] * b[k * ", spec.n, " + column];");
+  text.open("for (int k = ", kernel.number("first_depth", part.first), "; k < ", kernel.number("end_depth", part.last),
+            "; ++k)");
+  text.line("sum += a[row * ", kernel.number("depth", spec.k), " + k] * b[k * ", kernel.number("width", spec.n),
+            " + column];");
   text.close();
   if (part.ends && has_bias(spec)) text.line("sum += bias[column];");
   if (part.ends && spec.activation == Activation::relu) {
@@ -41,18 +43,18 @@ Pass make_pass(const GemmSpec& spec, const LaneMap& map, const Part& part, Diale
 
 }  // namespace
 
-Result<KernelPlan> gemm_plain(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect) {
+Result<KernelPlan> gemm_plain(const GemmSpec& spec, const DeviceInfo& device, const Form& form) {
   KernelPlan plan;
   plan.variant = "gemm/plain";
   plan.tensors = tensors_of(spec);
   if (Status status = check_limits(plan.tensors, device); !status.ok()) return status;
-  const auto map = map_lanes({static_cast<std::uint32_t>(spec.n), static_cast<std::uint32_t>(spec.m), 1}, device);
+  const auto map = map_lanes({static_cast<std::uint32_t>(spec.n), static_cast<std::uint32_t>(spec.m), 1}, device, form);
   if (!map) return map.error();
 
   const std::int64_t passes = passes_for(spec.k, 1);
   for (std::int64_t i = 0; i < passes; ++i) {
     const Part part{i * spec.k / passes, (i + 1) * spec.k / passes, i == 0, i + 1 == passes};
-    plan.passes.push_back(make_pass(spec, *map, part, dialect));
+    plan.passes.push_back(make_pass(spec, *map, part, form));
   }
   return plan;
 }

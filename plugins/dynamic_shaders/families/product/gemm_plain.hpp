@@ -7,8 +7,10 @@
 #include <kiln/device.hpp>
 #include <kiln/kernel.hpp>
 
+#include "dynamic_shaders/dialect/form.hpp"
+
 namespace kiln::dynamic_shaders {
 
-Result<KernelPlan> gemm_plain(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect);
+Result<KernelPlan> gemm_plain(const GemmSpec& spec, const DeviceInfo& device, const Form& form);
 
 }  // namespace kiln::dynamic_shaders

@@ -118,7 +118,7 @@ std::vector<ImplicitTile> implicit_space(const Conv2dSpec& spec, const DeviceInf
 }
 
 Result<KernelPlan> implicit_product(const Conv2dSpec& spec, const ImplicitTile& tile, const DeviceInfo& device,
-                                    Dialect dialect) {
+                                    const Form& form) {
   KernelPlan plan;
   plan.variant = implicit_variant(tile);
   plan.tensors = tensors_of(spec);
@@ -129,10 +129,10 @@ Result<KernelPlan> implicit_product(const Conv2dSpec& spec, const ImplicitTile& 
   std::string layout = "implicit";
   for (const std::int64_t value : {spec.groups, e.k, e.c, e.taps, e.packed_c, e.quads}) layout += "/" + text_of(value);
   plan.prepared.push_back({1, std::move(layout), static_cast<std::uint64_t>(e.weight_texels) * 16});
-  auto prepare = pack_implicit_weights(spec, tile, device, dialect, weights);
+  auto prepare = pack_implicit_weights(spec, tile, device, form, weights);
   if (!prepare) return std::move(prepare).error();
   plan.prepare.push_back(std::move(*prepare));
-  plan.passes.push_back(implicit_pass(spec, tile, dialect, weights));
+  plan.passes.push_back(implicit_pass(spec, tile, form, weights));
   if (Status status = check_grids(plan, device); !status.ok()) return status;
   return plan;
 }

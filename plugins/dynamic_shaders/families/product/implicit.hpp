@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "dynamic_shaders/dialect/form.hpp"
+
 namespace kiln::dynamic_shaders {
 
 enum class Staging : std::uint8_t { invalid = 0, registers, shared };
@@ -44,6 +46,6 @@ Status check(const Conv2dSpec& spec, const ImplicitTile& tile, const DeviceInfo&
 std::vector<ImplicitTile> implicit_space(const Conv2dSpec& spec, const DeviceInfo& device);
 
 Result<KernelPlan> implicit_product(const Conv2dSpec& spec, const ImplicitTile& tile, const DeviceInfo& device,
-                                    Dialect dialect);
+                                    const Form& form);
 
 }  // namespace kiln::dynamic_shaders

@@ -11,15 +11,15 @@ std::string text_of(std::int64_t value) { return std::to_string(value); }
 
 class ImplicitText {
  public:
-  ImplicitText(const Conv2dSpec& spec, const ImplicitTile& tile, Dialect dialect, Binding weights)
+  ImplicitText(const Conv2dSpec& spec, const ImplicitTile& tile, const Form& form, Binding weights)
       : spec_(spec),
         t_(tile),
         e_(extents_of(spec, tile)),
         quads_(tile.k / 4),
         lanes_(tile.lanes_k * tile.lanes_p),
         bias_(spec.bias == Bias::per_channel),
-        writer_(dialect, std::string(shared() ? "implicit/shared" : "implicit/registers") + ": each lane adds up " +
-                             text_of(tile.k) + " channels of " + text_of(tile.pixels) + " pixels"),
+        writer_(form, std::string(shared() ? "implicit/shared" : "implicit/registers") + ": each lane adds up " +
+                          text_of(tile.k) + " channels of " + text_of(tile.pixels) + " pixels"),
         text_(writer_.body()) {
     writer_.bind("x", Element::scalar, Access::read, {BindingSource::tensor, 0});
     writer_.bind("w", Element::vector, Access::read, weights);
@@ -32,10 +32,10 @@ class ImplicitText {
 
   Pass write() {
     write_places();
-    text_.open("for (int r = 0; r < ", spec_.r, "; ++r)");
-    text_.open("for (int s = 0; s < ", spec_.s, "; ++s)");
+    text_.open("for (int r = 0; r < ", number("taps_y", spec_.r), "; ++r)");
+    text_.open("for (int s = 0; s < ", number("taps_x", spec_.s), "; ++s)");
     write_tap();
-    text_.open("for (int step = 0; step < ", e_.steps, "; ++step)");
+    text_.open("for (int step = 0; step < ", number("steps", e_.steps), "; ++step)");
     shared() ? write_shared_step() : write_step();
     text_.close();
     text_.close();
@@ -49,7 +49,10 @@ class ImplicitText {
  private:
   bool shared() const { return t_.staging == Staging::shared; }
   std::int64_t plane() const { return spec_.h * spec_.w; }
-  bool spare_channels() const { return e_.c != e_.packed_c; }
+  bool spare_channels() const { return writer_.any_shape() || e_.c != e_.packed_c; }
+  std::string number(const char* what, std::int64_t value, std::int64_t factor = 1, std::int64_t plus = 0) {
+    return writer_.number(what, value, factor, plus);
+  }
   static std::string sum(std::int64_t pixel, std::int64_t quad) { return "s" + text_of(pixel) + "_" + text_of(quad); }
 
   // A pixel beyond the plane is read as its last one, and never stored.
@@ -57,16 +60,19 @@ class ImplicitText {
     text_.line("int lane = ", writer_.lane(0), ";");
     text_.line("int lane_p = lane % ", t_.lanes_p, ";");
     text_.line("int lane_k = lane / ", t_.lanes_p, ";");
-    text_.line("int group = ", writer_.group(1), " / ", e_.tiles_k, ";");
-    text_.line("int first_quad = ", writer_.group(1), " % ", e_.tiles_k, " * ", e_.tile_k / 4, ";");
+    text_.line("int group = ", writer_.group(1), " / ", number("tiles_k", e_.tiles_k), ";");
+    text_.line("int first_quad = ", writer_.group(1), " % ", number("tiles_k", e_.tiles_k), " * ", e_.tile_k / 4, ";");
     text_.line("int image = ", writer_.group(2), ";");
-    text_.line("int first_x = (image * ", spec_.groups, " + group) * ", e_.c * plane(), ";");
-    text_.line("int first_w = group * ", e_.taps * e_.packed_c * e_.quads, " + first_quad;");
+    text_.line("int first_x = (image * ", number("groups", spec_.groups), " + group) * ",
+               number("group_inputs", e_.c * plane()), ";");
+    text_.line("int first_w = group * ", number("group_weights", e_.taps * e_.packed_c * e_.quads), " + first_quad;");
     for (std::int64_t p = 0; p < t_.pixels; ++p) {
       text_.line("int pixel", p, " = ", writer_.group(0), " * ", e_.tile_p, " + ", p * t_.lanes_p, " + lane_p;");
-      text_.line("int read", p, " = min(pixel", p, ", ", e_.pixels - 1, ");");
-      text_.line("int iy", p, " = read", p, " / ", spec_.out_w(), " * ", spec_.stride_y, " - ", spec_.pad_y, ";");
-      text_.line("int ix", p, " = read", p, " % ", spec_.out_w(), " * ", spec_.stride_x, " - ", spec_.pad_x, ";");
+      text_.line("int read", p, " = min(pixel", p, ", ", number("pixels", e_.pixels, 1, -1), ");");
+      text_.line("int iy", p, " = read", p, " / ", number("out_width", spec_.out_w()), " * ",
+                 number("stride_y", spec_.stride_y), " - ", number("pad_y", spec_.pad_y), ";");
+      text_.line("int ix", p, " = read", p, " % ", number("out_width", spec_.out_w()), " * ",
+                 number("stride_x", spec_.stride_x), " - ", number("pad_x", spec_.pad_x), ";");
       for (std::int64_t q = 0; q < quads_; ++q) {
         text_.line(writer_.vector_type(), " ", sum(p, q), " = ", writer_.splat(writer_.zero()), ";");
       }
@@ -75,21 +81,23 @@ class ImplicitText {
 
   // Where each pixel's input of this tap lies in a plane, and whether there is one.
   void write_tap() {
-    text_.line("int tap_w = first_w + (r * ", spec_.s, " + s) * ", e_.packed_c * e_.quads, ";");
+    text_.line("int tap_w = first_w + (r * ", number("taps_x", spec_.s), " + s) * ",
+               number("tap_weights", e_.packed_c * e_.quads), ";");
     for (std::int64_t p = 0; p < t_.pixels; ++p) {
-      text_.line("int row", p, " = iy", p, " + r * ", spec_.dilation_y, ";");
-      text_.line("int column", p, " = ix", p, " + s * ", spec_.dilation_x, ";");
-      text_.line("bool in", p, " = row", p, " >= 0 && row", p, " < ", spec_.h, " && column", p, " >= 0 && column", p,
-                 " < ", spec_.w, ";");
-      text_.line("int at", p, " = in", p, " ? first_x + row", p, " * ", spec_.w, " + column", p, " : 0;");
+      text_.line("int row", p, " = iy", p, " + r * ", number("dilation_y", spec_.dilation_y), ";");
+      text_.line("int column", p, " = ix", p, " + s * ", number("dilation_x", spec_.dilation_x), ";");
+      text_.line("bool in", p, " = row", p, " >= 0 && row", p, " < ", number("height", spec_.h), " && column", p,
+                 " >= 0 && column", p, " < ", number("width", spec_.w), ";");
+      text_.line("int at", p, " = in", p, " ? first_x + row", p, " * ", number("width", spec_.w), " + column", p,
+                 " : 0;");
     }
   }
 
   // The input of one pixel in channel `c`, an expression; zero where there is none.
-  std::string input(std::int64_t p, const std::string& c) const {
-    const std::string there = spare_channels() ? " && " + c + " < " + text_of(e_.c) : std::string();
+  std::string input(std::int64_t p, const std::string& c) {
+    const std::string there = spare_channels() ? " && " + c + " < " + number("channels", e_.c) : std::string();
     return "in" + text_of(p) + there + " ? " +
-           writer_.load("x", "at" + text_of(p) + " + " + c + " * " + text_of(plane())) + " : " + writer_.zero();
+           writer_.load("x", "at" + text_of(p) + " + " + c + " * " + number("plane", plane())) + " : " + writer_.zero();
   }
 
   void write_terms(const std::string& suffix) {
@@ -109,7 +117,7 @@ class ImplicitText {
       }
       for (std::int64_t q = 0; q < quads_; ++q) {
         text_.line(writer_.vector_type(), " w", q, suffix, " = ",
-                   writer_.load("w", "tap_w + c" + text_of(d) + " * " + text_of(e_.quads) + " + lane_k * " +
+                   writer_.load("w", "tap_w + c" + text_of(d) + " * " + number("quads", e_.quads) + " + lane_k * " +
                                          text_of(quads_) + " + " + text_of(q)),
                    ";");
       }
@@ -141,7 +149,7 @@ class ImplicitText {
       const std::string store = writer_.store(
           "part_w", "lane + " + text_of(first),
           writer_.load("w", "tap_w + (step * " + text_of(t_.depth) + " + " + texel + " / " + text_of(row) + ") * " +
-                                text_of(e_.quads) + " + " + texel + " % " + text_of(row)));
+                                number("quads", e_.quads) + " + " + texel + " % " + text_of(row)));
       text_.line(
           first + lanes_ > texels ? "if (lane + " + text_of(first) + " < " + text_of(texels) + ") " : std::string(),
           store);
@@ -163,20 +171,23 @@ class ImplicitText {
 
   void write_results() {
     text_.line("int k = first_quad * 4 + lane_k * ", t_.k, ";");
-    text_.line("int first_y = (image * ", spec_.groups, " + group) * ", e_.k * e_.pixels, ";");
+    text_.line("int first_y = (image * ", number("groups", spec_.groups), " + group) * ",
+               number("group_outputs", e_.k * e_.pixels), ";");
     for (std::int64_t k = 0; k < t_.k; ++k) {
       const std::string channel = "k + " + text_of(k);
-      text_.line("if (", channel, " < ", e_.k, ") {");
+      text_.line("if (", channel, " < ", number("filters", e_.k), ") {");
       if (bias_) {
-        text_.line("  float bias", k, " = ", writer_.load("bias", "group * " + text_of(e_.k) + " + " + channel), ";");
+        text_.line("  float bias", k, " = ",
+                   writer_.load("bias", "group * " + number("filters", e_.k) + " + " + channel), ";");
       }
       for (std::int64_t p = 0; p < t_.pixels; ++p) {
         std::string value = sum(p, k / 4) + "." + "xyzw"[k % 4];
         if (bias_) value += " + bias" + text_of(k);
         if (spec_.activation == Activation::relu) value = writer_.maximum(value, writer_.zero());
         text_.line(
-            "  if (pixel", p, " < ", e_.pixels, ") ",
-            writer_.store("y", "first_y + (" + channel + ") * " + text_of(e_.pixels) + " + pixel" + text_of(p), value));
+            "  if (pixel", p, " < ", number("pixels", e_.pixels), ") ",
+            writer_.store("y", "first_y + (" + channel + ") * " + number("pixels", e_.pixels) + " + pixel" + text_of(p),
+                          value));
       }
       text_.line("}");
     }
@@ -207,34 +218,37 @@ ImplicitExtents extents_of(const Conv2dSpec& spec, const ImplicitTile& tile) noe
   return e;
 }
 
-Pass implicit_pass(const Conv2dSpec& spec, const ImplicitTile& tile, Dialect dialect, Binding weights) {
-  return ImplicitText(spec, tile, dialect, weights).write();
+Pass implicit_pass(const Conv2dSpec& spec, const ImplicitTile& tile, const Form& form, Binding weights) {
+  return ImplicitText(spec, tile, form, weights).write();
 }
 
 Result<Pass> pack_implicit_weights(const Conv2dSpec& spec, const ImplicitTile& tile, const DeviceInfo& device,
-                                   Dialect dialect, Binding to) {
+                                   const Form& form, Binding to) {
   const ImplicitExtents e = extents_of(spec, tile);
   const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
-  const auto map = map_lanes({extent(e.quads), extent(e.taps * e.packed_c), extent(spec.groups)}, device);
+  const auto map = map_lanes({extent(e.quads), extent(e.taps * e.packed_c), extent(spec.groups)}, device, form);
   if (!map) return map.error();
-  KernelWriter writer(dialect, "pack weights: by tap and channel, four output channels in a texel");
+  KernelWriter writer(form, "pack weights: by tap and channel, four output channels in a texel");
   writer.bind("weights", Element::scalar, Access::read, {BindingSource::tensor, 1});
   writer.bind("packed_weights", Element::vector, Access::write, to);
   Text& text = writer.body();
-  text.lines(map->decoding(dialect));
-  text.line("int tap = row / ", e.packed_c, ";");
-  text.line("int c = row % ", e.packed_c, ";");
+  text.lines(map->decoding(writer));
+  const std::string packed_c = writer.number("packed_c", e.packed_c), taps = writer.number("taps", e.taps);
+  const std::string filters = writer.number("filters", e.k), channels = writer.number("channels", e.c);
+  text.line("int tap = row / ", packed_c, ";");
+  text.line("int c = row % ", packed_c, ";");
   std::string value[4];
   for (int i = 0; i < 4; ++i) {
     const std::string k = "column * 4 + " + text_of(i);
     value[i] = "v" + text_of(i);
-    text.line("float v", i, " = ", k, " < ", e.k, " && c < ", e.c, " ? ",
-              writer.load("weights", "((layer * " + text_of(e.k) + " + " + k + ") * " + text_of(e.c) + " + c) * " +
-                                         text_of(e.taps) + " + tap"),
-              " : ", writer.zero(), ";");
+    text.line(
+        "float v", i, " = ", k, " < ", filters, " && c < ", channels, " ? ",
+        writer.load("weights", "((layer * " + filters + " + " + k + ") * " + channels + " + c) * " + taps + " + tap"),
+        " : ", writer.zero(), ";");
   }
   text.line(writer.store("packed_weights",
-                         "(layer * " + text_of(e.taps * e.packed_c) + " + row) * " + text_of(e.quads) + " + column",
+                         "(layer * " + writer.number("all_taps", e.taps * e.packed_c) + " + row) * " +
+                             writer.number("quads", e.quads) + " + column",
                          writer.vector(value[0], value[1], value[2], value[3])));
   return writer.take(map->workgroup, map->grid);
 }

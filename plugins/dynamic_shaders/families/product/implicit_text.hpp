@@ -24,8 +24,8 @@ struct ImplicitExtents {
 };
 ImplicitExtents extents_of(const Conv2dSpec& spec, const ImplicitTile& tile) noexcept;
 
-Pass implicit_pass(const Conv2dSpec& spec, const ImplicitTile& tile, Dialect dialect, Binding weights);
+Pass implicit_pass(const Conv2dSpec& spec, const ImplicitTile& tile, const Form& form, Binding weights);
 Result<Pass> pack_implicit_weights(const Conv2dSpec& spec, const ImplicitTile& tile, const DeviceInfo& device,
-                                   Dialect dialect, Binding to);
+                                   const Form& form, Binding to);
 
 }  // namespace kiln::dynamic_shaders

@@ -49,7 +49,7 @@ Status check_winograd(const Conv2dSpec& spec, const WinogradShape& shape, const 
 }
 
 Result<KernelPlan> winograd(const Conv2dSpec& spec, std::int64_t m, const Blocking& blocking, const DeviceInfo& device,
-                            Dialect dialect) {
+                            const Form& form) {
   const auto shape = winograd_shape(spec, m);
   if (!shape) {
     return unsupported("winograd: needs accuracy \"winograd\", a 3x3 kernel, stride 1, dilation 1 and one group");
@@ -71,15 +71,15 @@ Result<KernelPlan> winograd(const Conv2dSpec& spec, std::int64_t m, const Blocki
 
   const Binding transformed{BindingSource::scratch, 0}, products{BindingSource::scratch, 1};
   const Binding weights{BindingSource::prepared, 0};
-  auto prepare = transform_weights(*shape, blocking, device, dialect, weights);
+  auto prepare = transform_weights(*shape, blocking, device, form, weights);
   if (!prepare) return std::move(prepare).error();
-  auto before = transform_input(spec, *shape, blocking.view, device, dialect, transformed);
+  auto before = transform_input(spec, *shape, blocking.view, device, form, transformed);
   if (!before) return std::move(before).error();
-  auto after = transform_output(spec, *shape, blocking.view, device, dialect, products);
+  auto after = transform_output(spec, *shape, blocking.view, device, form, products);
   if (!after) return std::move(after).error();
   plan.prepare.push_back(std::move(*prepare));
   plan.passes.push_back(std::move(*before));
-  plan.passes.push_back(blocked_pass(shape->products, blocking, dialect, {transformed, weights, {}, products}));
+  plan.passes.push_back(blocked_pass(shape->products, blocking, form, {transformed, weights, {}, products}));
   plan.passes.push_back(std::move(*after));
   if (Status status = check_grids(plan, device); !status.ok()) return status;
   return plan;

@@ -28,6 +28,6 @@ Status check_winograd(const Conv2dSpec& spec, const WinogradShape& shape, const 
 
 // unsupported: it is not allowed, or check_winograd is not ok. REQUIRES: m is 2 or 4; blocking.packing is plane.
 Result<KernelPlan> winograd(const Conv2dSpec& spec, std::int64_t m, const Blocking& blocking, const DeviceInfo& device,
-                            Dialect dialect);
+                            const Form& form);
 
 }  // namespace kiln::dynamic_shaders

@@ -9,12 +9,12 @@ namespace kiln::dynamic_shaders {
 
 // Four tiles of one channel a lane: input → texels [image][point][channel][quad of tiles].
 Result<Pass> transform_input(const Conv2dSpec& spec, const WinogradShape& shape, View view, const DeviceInfo& device,
-                             Dialect dialect, Binding to);
+                             const Form& form, Binding to);
 // Four output channels and one input channel a lane, all points: weights → the blocked kernel's packed weights.
 Result<Pass> transform_weights(const WinogradShape& shape, const Blocking& blocking, const DeviceInfo& device,
-                               Dialect dialect, Binding to);
+                               const Form& form, Binding to);
 // Four tiles of one channel a lane: products → output, with bias and activation.
 Result<Pass> transform_output(const Conv2dSpec& spec, const WinogradShape& shape, View view, const DeviceInfo& device,
-                              Dialect dialect, Binding from);
+                              const Form& form, Binding from);
 
 }  // namespace kiln::dynamic_shaders
