@@ -19,7 +19,8 @@ std::size_t DriftWatch::Hash::operator()(const Key& key) const noexcept {
 }
 
 bool DriftWatch::drifts(const std::string& device_id, const Spec& spec, std::uint64_t revision,
-                        std::string_view variant, std::uint64_t device_ns, const std::function<Winner()>& find) {
+                        std::string_view variant, std::uint64_t device_ns, std::uint64_t now_ns,
+                        const std::function<Winner()>& find) {
   const std::lock_guard lock(mutex_);
   if (revision != revision_) watched_.clear();
   revision_ = revision;
@@ -30,7 +31,8 @@ bool DriftWatch::drifts(const std::string& device_id, const Spec& spec, std::uin
   if (winner.device_ns == 0 || winner.variant != variant) return false;
   const bool slow = static_cast<double>(device_ns) > slow_factor * static_cast<double>(winner.device_ns);
   watched.slow = slow ? watched.slow + 1 : 0;
-  if (watched.told || watched.slow < slow_runs) return false;
+  if (watched.slow == 1) watched.slow_since_ns = now_ns;
+  if (watched.told || watched.slow < slow_runs || now_ns - watched.slow_since_ns < span_ns_) return false;
   watched.told = true;
   return true;
 }

