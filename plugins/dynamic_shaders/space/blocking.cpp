@@ -13,7 +13,7 @@ struct Word {
   std::string_view text;
   std::uint8_t value;
 };
-constexpr Word lanes_words[] = {{"channels", 1}, {"places", 2}};
+constexpr Word lanes_words[] = {{"channels", 1}, {"places", 2}, {"groups", 3}};
 constexpr Word packing_words[] = {{"channels", 1}, {"pixels", 2}, {"plane", 3}};
 constexpr Word view_words[] = {{"storage", 1}, {"texels", 2}, {"image", 3}};
 constexpr Word rows_words[] = {{"looped", 1}, {"unrolled", 2}};
@@ -74,7 +74,7 @@ Status check_parameters(const Blocking& b) {
 
 // Terms of one step's unrolled body: what the driver's compiler has to work through.
 std::int64_t unrolled_terms(const ConvShape& shape, const Blocking& b, const BlockedExtents& extents) {
-  return extents.step_c * b.k * b.x * b.y * shape.s * (b.rows == Rows::unrolled ? shape.r : 1);
+  return extents.round_steps * extents.step_c * b.k * b.x * b.y * shape.s * (b.rows == Rows::unrolled ? shape.r : 1);
 }
 
 Status check_shape(const ConvShape& shape, const Blocking& b, const BlockedExtents& extents) {
@@ -84,6 +84,11 @@ Status check_shape(const ConvShape& shape, const Blocking& b, const BlockedExten
     if (b.border == Border::guarded) return does_not_fit("border guarded: only with packing channels");
   }
   if (shape.out_h == 1 && b.y != 1) return does_not_fit("one row of outputs: y must be 1");
+  if (extents.steps % extents.round_steps != 0) {
+    return does_not_fit("rows unrolled, a 1x1 kernel: " + std::to_string(extents.steps) +
+                        " steps over the channels are no multiple of " + std::to_string(extents.round_steps));
+  }
+  if (b.lanes == Lanes::groups && shape.groups == 1) return does_not_fit("lanes over groups: there is one group");
   if (b.packing == Packing::plane && (!shape.flat || shape.pick_y != 1 || shape.pick_x != 1 || shape.w % 4 != 0)) {
     return does_not_fit("packing plane: only for 1x1 kernels of stride 1 on planes of a multiple of four pixels");
   }
@@ -175,6 +180,8 @@ BlockedExtents extents_of(const ConvShape& shape, const Blocking& b) noexcept {
   extents.step_c = b.packing == Packing::channels ? 4 : 1;
   extents.steps = divide_up(shape.c, extents.step_c);
   extents.k_lanes = divide_up(shape.k, b.k);
+  const bool one_tap = shape.r == 1 && shape.s == 1;
+  extents.round_steps = one_tap && b.rows == Rows::unrolled ? 4 : 1;
   if (b.lanes == Lanes::channels) extents.k_lanes = round_up(extents.k_lanes, b.workgroup);
   extents.weight_texels =
       shape.groups * extents.steps * extents.step_c * shape.r * shape.s * (b.k / 4) * extents.k_lanes;

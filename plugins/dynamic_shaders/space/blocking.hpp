@@ -11,16 +11,19 @@
 #include <string>
 #include <string_view>
 
+#include "dynamic_shaders/dialect/form.hpp"
 #include "dynamic_shaders/families/conv_shape.hpp"
 
 namespace kiln::dynamic_shaders {
 
-// What differs between the lanes of a workgroup: the output channels, or the outputs' places.
-enum class Lanes : std::uint8_t { invalid = 0, channels, places };
+// What differs between the lanes of a workgroup: the output channels, the outputs' places, or the output channels and
+// then the groups, so that no lane of a workgroup is idle where a group has few channels.
+enum class Lanes : std::uint8_t { invalid = 0, channels, places, groups };
 // What a texel of the activations holds: four channels of one pixel, or four pixels of one channel. plane: four pixels,
 // as they lie in the NCHW input already.
 enum class Packing : std::uint8_t { invalid = 0, channels, pixels, plane };
-enum class Rows : std::uint8_t { invalid = 0, looped, unrolled };   // of the kernel
+// Of the kernel: in a loop, or in the loop over channels. Of a 1x1 kernel: one channel a round, or four.
+enum class Rows : std::uint8_t { invalid = 0, looped, unrolled };
 enum class Border : std::uint8_t { invalid = 0, padded, guarded };  // zeros in memory, or chosen at each load
 
 struct Blocking {
@@ -45,6 +48,7 @@ struct BlockedExtents {
   std::int64_t k_lanes = 0;            // lanes over a group's channels, with those that only fill the last workgroup
   std::int64_t steps = 0;              // of the loop over channels
   std::int64_t step_c = 0;             // channels a step
+  std::int64_t round_steps = 1;        // a round of that loop
   std::int64_t packed_h = 0;           // rows of the packed activations
   std::int64_t packed_w = 0;           // texels of such a row
   std::int64_t activation_texels = 0;  // of one image; of the input itself where packing is plane

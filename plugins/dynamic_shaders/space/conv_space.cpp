@@ -39,7 +39,7 @@ std::vector<Extent> blocks_for(const ConvShape& shape) {
 enum class Search : std::uint8_t { invalid = 0, all, likely };  // likely: what a first choice looks at
 
 std::vector<std::int64_t> workgroups_for(const ConvShape& shape, Lanes lanes, std::int64_t k, Search search) {
-  if (lanes == Lanes::places)
+  if (lanes != Lanes::channels)
     return search == Search::all ? std::vector<std::int64_t>{16, 64} : std::vector<std::int64_t>{16};
   const std::int64_t needed = divide_up(shape.k, k);
   if (search == Search::likely) return {std::min<std::int64_t>(needed, 16)};
@@ -54,18 +54,20 @@ std::vector<std::int64_t> workgroups_for(const ConvShape& shape, Lanes lanes, st
 template <class Use>
 void for_each_blocking(const ConvShape& shape, const DeviceInfo& device, Search search, const Use& use) {
   const bool all = search == Search::all;
+  const bool products = shape.r == 1 && shape.s == 1;  // all that a block shares is loads: larger ones pay
   const bool bordered = shape.pad_y != 0 || shape.pad_x != 0;
   const View fetched = device.max_texel_bindings != 0 ? View::texels : View::storage;
   const auto consider = [&](const Blocking& blocking) {
     if (check(shape, blocking, device).ok()) use(blocking);
   };
   for (const Extent& block : blocks_for(shape)) {
-    for (const std::int64_t k : {4, 8}) {
-      for (const Lanes lanes : {Lanes::channels, Lanes::places}) {
+    for (const std::int64_t k : {4, 8, 16}) {
+      if (k == 16 && !products) continue;
+      for (const Lanes lanes : {Lanes::channels, Lanes::places, Lanes::groups}) {
         for (const std::int64_t workgroup : workgroups_for(shape, lanes, k, search)) {
           for (const Packing packing : {Packing::channels, Packing::pixels, Packing::plane}) {
             for (const Rows rows : {Rows::looped, Rows::unrolled}) {
-              if (rows == Rows::unrolled && shape.r == 1) continue;
+              if (rows == Rows::unrolled && shape.r == 1 && shape.s != 1) continue;
               for (const View view : {View::storage, View::texels, View::image}) {
                 if (!all && view != fetched) continue;
                 consider({lanes, k, block.x, block.y, packing, view, rows, Border::padded, workgroup});

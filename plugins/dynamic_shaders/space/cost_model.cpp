@@ -83,22 +83,24 @@ PredictedCost predict(const ConvShape& shape, const Blocking& b, const MachineMo
   }
   const double places = number(extents.blocks_x * extents.blocks_y);
   const double workgroup_vectors = std::ceil(number(b.workgroup) / model.lanes);
-  const double workgroups =
-      b.lanes == Lanes::channels
-          ? places * number(extents.k_lanes / b.workgroup)
-          : number(divide_up(extents.blocks_x * extents.blocks_y, b.workgroup)) * number(extents.k_lanes);
-  const double vectors = workgroups * workgroup_vectors * number(shape.n * shape.groups);
+  const auto groups = [&] {  // workgroups of one image
+    const std::int64_t lanes = shape.groups * extents.k_lanes;
+    if (b.lanes != Lanes::places) return places * number(divide_up(lanes, b.workgroup));
+    return number(divide_up(extents.blocks_x * extents.blocks_y, b.workgroup) * lanes);
+  };
+  const double vectors = groups() * workgroup_vectors * number(shape.n);
 
   const double outputs = number(b.k * b.x * b.y);
   const double step_terms = outputs * number(extents.step_c * shape.r * shape.s);
-  const double body_terms = b.rows == Rows::looped ? step_terms / number(shape.r) : step_terms;
+  const double body_terms =
+      b.rows == Rows::looped ? step_terms / number(shape.r) : step_terms * number(extents.round_steps);
   const double term = model.term + (outputs > model.accumulators ? model.spill : 0) +
                       (body_terms > model.body_terms ? model.overflow : 0);
   const double activation_loads = texels_of_row(shape, b) * rows_of_block(shape, b);
   const double weight_loads = number(b.k / 4 * extents.step_c * shape.r * shape.s);
   const double guard = b.border == Border::guarded ? 3 : 0;
-  const double step =
-      (activation_loads + weight_loads) * load_cost(b.view, model) + activation_loads * guard + step_terms * term + 10;
+  const double step = (activation_loads + weight_loads) * load_cost(b.view, model) + activation_loads * guard +
+                      step_terms * term + model.round / number(extents.round_steps);
   const bool wide =
       (shape.out_w % 4 == 0 && b.x % 4 == 0) ||
       (b.x == shape.out_w && b.x * b.y % 4 == 0 && shape.out_h % b.y == 0 && shape.out_h * shape.out_w % 4 == 0);

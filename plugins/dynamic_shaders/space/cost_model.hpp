@@ -31,6 +31,7 @@ struct MachineModel {
   double spill = 0.5;         // what a term costs more beyond that
   double body_terms = 1e9;    // terms of a loop's body that the instruction cache holds
   double overflow = 0;        // what a term costs more beyond that
+  double round = 10;          // of a loop
   double dispatch = 2e4;      // a pass
   double wanted_vectors = 1;  // in flight, to keep the device busy
   double build = 1e8;         // a program

@@ -24,13 +24,13 @@ Conv2dSpec draw_shape(Dice& dice) {
 }
 
 Blocking draw_blocking(Dice& dice) {
-  return {dice.one_of({Lanes::channels, Lanes::places}),
-          dice.one_of<std::int64_t>({4, 8}),
+  return {dice.one_of({Lanes::channels, Lanes::places, Lanes::groups}),
+          dice.one_of<std::int64_t>({4, 8, 16}),
           dice.one_of<std::int64_t>({4, 8, 12}),
           1,
           Packing::plane,
           dice.one_of({View::storage, View::texels, View::texels, View::image}),
-          Rows::looped,
+          dice.one_of({Rows::looped, Rows::unrolled}),
           Border::padded,
           dice.one_of<std::int64_t>({2, 8, 16})};
 }
@@ -41,7 +41,8 @@ void check_winograd_family(std::int64_t m, std::uint64_t seed) {
   Dice dice(seed);
   for (std::size_t i = 0; i < shapes_wanted(); ++i) {
     const Conv2dSpec spec = draw_shape(dice);
-    const Blocking blocking = draw_blocking(dice);
+    Blocking blocking = draw_blocking(dice);
+    if (spec.c % 4 != 0) blocking.rows = Rows::looped;
     INFO(canonical_text(spec) << " by f" << m << " " << to_text(blocking));
     const auto plan = winograd(spec, m, blocking, info, Dialect::glsl);
     INFO((plan ? std::string() : plan.error().text()));
