@@ -4,6 +4,7 @@
 #include "runtime/job/run_statistics.hpp"
 #include "runtime/job/verification.hpp"
 #include "runtime/parts.hpp"
+#include "runtime/tuning/asked_tuning.hpp"
 #include "runtime/warming/warming.hpp"
 #include "selector/hygiene.hpp"
 
@@ -332,6 +333,10 @@ Result<WarmReport> Runtime::warm(const WarmRequest& request) {
 Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, VariantBench& bench,
                                   const TuneOptions& options) {
   const BackgroundTuning::Job job(parts_->tuning.get());  // two that measure would disturb one another
+  const CacheConfig& kept = parts_->config.cache;
+  const auto turn =
+      take_asked_turn(kept.read_only ? std::filesystem::path() : kept.directory, options.stop, parts_->log);
+  if (!turn) return turn.error();
   TuneOptions how = options;
   if (!how.publish) {
     how.publish = [&](const std::string& variant) -> Status {

@@ -1,6 +1,7 @@
 // Tuning: of one spec on request, and in the background of what ran.
 #include "config/sources_of.hpp"
 #include "runtime/parts.hpp"
+#include "runtime/tuning/asked_tuning.hpp"
 #include "runtime/tuning/bench_process.hpp"
 
 #include <kiln/plugin_loader.hpp>
@@ -85,7 +86,10 @@ Result<std::unique_ptr<BackgroundTuning>> Runtime::Parts::tune_in_background() {
     };
     return tune(shape.spec, shape.device, bench, how);
   };
-  means.busy = [this] { return !builder.idle() || (warming != nullptr && warming->state().running); };
+  means.busy = [this] {
+    return !builder.idle() || (warming != nullptr && warming->state().running) ||
+           is_asked_turn_taken(config.cache.directory);
+  };
   means.turn_file = config.cache.directory / "tuning.background.lock";
   TuningRules rules;
   rules.share = config.selector.exploration;

@@ -1,4 +1,5 @@
 // [generator] background: shapes that ran are tuned while no job runs; a job stops what is being measured.
+#include "runtime/tuning/asked_tuning.hpp"
 #include "runtime/tuning/background_tuning.hpp"
 
 #include "core/runtime/runtime_fixture.hpp"
@@ -30,6 +31,14 @@ Conv2dSpec shape_with(std::int64_t channels) {
   spec.r = spec.s = 3;
   return spec;
 }
+
+// Of a generator that measures nothing.
+class SilentBench final : public VariantBench {
+ public:
+  Result<VariantSamples> measure(std::string_view, std::uint32_t, std::chrono::nanoseconds) noexcept override {
+    return internal_error("nothing is measured here");
+  }
+};
 
 // Patience for two busy cores, not a bound on how fast it is.
 template <class Condition>
@@ -332,6 +341,30 @@ TEST_CASE("runtime::background_tuning: a runtime whose generator keeps nothing s
   CHECK(fixture.runtime().run(request).status.ok());
   CHECK_FALSE(fixture.runtime().background_tuning().asked);
   CHECK_THAT(said.text, Catch::Contains("[generator] background") && Catch::Contains("keeps measurements"));
+}
+
+TEST_CASE("runtime: tuning that is asked for waits for another process that does, and ends where it is told to") {
+  RuntimeFixture fixture;
+  fixture.config.device.prefer = "beta";
+  const std::filesystem::path& folder = fixture.config.cache.directory;
+  const KernelSpec spec = small_conv2d().spec;
+  SilentBench bench;
+  const auto tune = [&](const std::atomic<bool>* stop) {
+    TuneOptions options;
+    options.stop = stop;
+    return fixture.runtime().tune(spec, "beta", bench, options).error().code;
+  };
+  CHECK_FALSE(is_asked_turn_taken(folder));
+  std::atomic<bool> stop{true};
+  {
+    const auto other = take_asked_turn(folder, nullptr, {});  // a lock of another opening, as another process has
+    REQUIRE(other.has_value());
+    CHECK(is_asked_turn_taken(folder));
+    CHECK(tune(&stop) == StatusCode::cancelled);
+  }
+  CHECK_FALSE(is_asked_turn_taken(folder));
+  CHECK(tune(&stop) == StatusCode::unsupported);  // its turn came: the fixture's generator has nothing to choose from
+  CHECK_FALSE(is_asked_turn_taken(folder));
 }
 
 TEST_CASE("runtime::shape_times: shapes of devices and specs are told apart, and users' kernels left out",
