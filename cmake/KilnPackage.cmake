@@ -4,8 +4,9 @@
 #
 #   cmake --build build/release && cpack --config build/release/CPackConfig.cmake -B FOLDER
 #
-# A package declares what its programs are linked with, as dpkg-shlibdeps finds it; what is opened at run time, where it is
-# there, is recommended or suggested.
+# A package declares what its programs are linked with, as dpkg-shlibdeps finds it, and what the OpenGL plugin opens at run time:
+# EGL and Mesa's drivers, with which the packaged example runs on any machine. Anything else that is opened only where it is there
+# is suggested. scripts/package-check installs the packages in a clean Debian.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(kiln_man_dir ${PROJECT_BINARY_DIR}/man1)
 add_custom_command(OUTPUT ${kiln_man_dir}.stamp
@@ -48,7 +49,8 @@ endif()
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS  # whatever the umask is
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME kiln)
-set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS "libegl1, libgl1-mesa-dri, kiln-bench")
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_DEPENDS "libegl1, libgl1-mesa-dri")
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS kiln-bench)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "kiln-clang, clang-19, bash-completion")
 set(CPACK_DEBIAN_CLANG_PACKAGE_NAME kiln-clang)
 set(CPACK_DEBIAN_CLANG_DESCRIPTION
