@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the man pages of `kiln` from its own help: kiln.1 and a page a verb, as kiln-cache-stats.1.
+"""Writes the man pages of `kiln` from its own help: kiln.1.gz and a page a verb, as kiln-cache-stats.1.gz.
 
 usage: man_pages.py KILN FOLDER VERSION
 
 The help is the only source: what it says, the pages say. Nothing of the day is in them, so that two builds agree.
 """
+import gzip
 import pathlib
 import re
 import subprocess
@@ -108,13 +109,13 @@ def write_page(folder, title, version, text, see_also):
     if environment:
         out += ".SH ENVIRONMENT\n" + "\n.PP\n".join(roff(re.sub("^Environment: ", "", line)) for line in environment) + "\n"
     out += ".SH SEE ALSO\n" + ",\n".join(f".BR {roff(name)} (1)" for name in see_also).replace(",\n", " ,\n") + "\n"
-    (folder / f"{title}.1").write_text(out, encoding="utf-8")
+    (folder / f"{title}.1.gz").write_bytes(gzip.compress(out.encode("utf-8"), 9, mtime=0))
 
 
 def main(kiln, folder, version):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.1"):  # of a verb that there is no more
+    for old in folder.glob("*.1*"):  # of a verb that there is no more
         old.unlink()
     whole = help_of(kiln)
     verbs = []
