@@ -1,5 +1,6 @@
-// Where a benchmark program finds what it works with: beside itself where it is installed (lib/kiln/bench), else in the
-// build and the sources that it was made from.
+// Where a benchmark program finds what it works with: beside itself, where it is installed (lib/kiln/bench) as in the
+// build, which has links to the sources' folders there. No path is compiled in: a package names no folder of its
+// builder.
 //
 // Thread-safety: pure functions of the program's own place. Ownership: values.
 #pragma once
@@ -21,10 +22,8 @@ inline std::filesystem::path kiln_command() {
 }
 inline std::filesystem::path tables_folder() {
   return is_installed() ? own_folder() / ".." / ".." / ".." / "share" / "kiln" / "configs"
-                        : std::filesystem::path(KILN_SOURCE_DIR) / "configs";
+                        : own_folder() / "configs";
 }
-inline std::filesystem::path traces_folder() {
-  return is_installed() ? own_folder() / "traces" : std::filesystem::path(KILN_SOURCE_DIR) / "benchmarks" / "traces";
-}
+inline std::filesystem::path traces_folder() { return own_folder() / "traces"; }
 
 }  // namespace kiln::bench
