@@ -25,6 +25,8 @@ struct Problem {
 // What takes less is repeated until it takes as long, and the whole is divided: a short run says more of waking
 // threads.
 inline constexpr double least_timed_ms = 2, most_repeats = 200;
+// Before its turn is timed a contender runs for so long, or once.
+inline constexpr double warming_ms = 10;
 
 struct Times {
   double device_ms = 0;  // of all passes but the one that packs activations; by the device's clock

@@ -7,12 +7,12 @@
 // else a temporary folder. --vector-width: llvmpipe's. --winograd: Winograd's error is allowed. --passes: also each
 // pass of ours. --figures: the times too, a contender a line, for vector_widths.py. NAMES: layers of the table, parted
 // by commas, or "all". VARIANT: ids to run beside the generator's own choice. In each round every contender runs, in an
-// order that rotates. Device time: all passes but the one that packs activations, by the device's clock, repeated until
-// they take 2 ms; oneDNN: the convolution alone, in its own layout, likewise. Wall: from the input in host memory to
-// the output in host memory, NCHW both, with all passes, once. A ratio is the other's time ÷ ours within one round,
-// medians and quartiles over the rounds; least: the shortest of the other's times ÷ the shortest of ours, which others
-// on the machine disturb least. Every contender's whole output is compared with the double-precision reference,
-// poisoned first, outside the clock.
+// order that rotates, and for 10 ms before it is timed. Device time: all passes but the one that packs activations, by
+// the device's clock, repeated until they take 2 ms; oneDNN: the convolution alone, in its own layout, likewise. Wall:
+// from the input in host memory to the output in host memory, NCHW both, with all passes, once. A ratio is the other's
+// time ÷ ours within one round, medians and quartiles over the rounds; least: the shortest of the other's times ÷ the
+// shortest of ours, which others on the machine disturb least. Every contender's whole output is compared with the
+// double-precision reference, poisoned first, outside the clock.
 #include <kiln/config.hpp>
 #include <kiln/driver_cache.hpp>
 #include <kiln/kernel_generator.hpp>

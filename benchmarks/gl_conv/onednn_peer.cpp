@@ -101,6 +101,8 @@ bool OnednnPeer::is_right() {
 Times OnednnPeer::time() {
   Times times;
   std::uint64_t begun = now_ns();
+  while (milliseconds_since(begun) < warming_ms) parts_->convolve();
+  begun = now_ns();
   double repeats = 0;
   do {
     parts_->convolve();
