@@ -64,6 +64,7 @@ struct TuneChoices {  // of `kiln tune`
 struct BenchChoices {  // of `kiln bench`
   bool quick = false;
   bool stable = false;
+  std::optional<std::uint32_t> passes;
 };
 
 struct CacheOptions {  // each for some of the cache verbs

@@ -6,6 +6,7 @@
 #include "report/text_table.hpp"
 #include "verbs/bench/areas.hpp"
 #include "verbs/bench/bench_file.hpp"
+#include "verbs/bench/bench_passes.hpp"
 #include "verbs/bench/bench_text.hpp"
 #include "verbs/bench/machine.hpp"
 #include "verbs/bench/program_run.hpp"
@@ -192,20 +193,20 @@ Result<ProgramFigures> measure(const BenchRun& run, const fs::path& cache, const
 }
 
 MeasuredArea& area_of(BenchFile& file, std::string_view name) {
-  if (file.areas.empty() || file.areas.back().name != name) {
-    const auto& known = *std::ranges::find(bench_areas(), name, &BenchArea::name);
-    file.areas.push_back({std::string(known.name), std::string(known.title), 0, std::nullopt, {}});
-  }
-  return file.areas.back();
+  const auto measured = std::ranges::find(file.areas, name, &MeasuredArea::name);
+  if (measured != file.areas.end()) return *measured;
+  const auto& known = *std::ranges::find(bench_areas(), name, &BenchArea::name);
+  return file.areas.emplace_back(MeasuredArea{std::string(known.name), std::string(known.title), 0, std::nullopt, {}});
 }
 
 void leave_out(MeasuredArea& area, const std::string& why) {
+  if (area.skipped && area.skipped->find(why) != std::string::npos) return;  // of the pass before
   area.skipped = area.skipped ? *area.skipped + "; " + why : why;
 }
 
-// Answers false where a program failed, or an output was wrong.
-bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, BenchMachine& machine,
-          bool counts_only) {
+// What one program told in the pass of that number, from 0. Answers false where it failed, or an output was wrong.
+bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, BenchMachine& machine, bool counts_only,
+          unsigned pass) {
   if (!told) {
     complain(visible(told.error().message));
     leave_out(area, told.error().message);
@@ -216,7 +217,8 @@ bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, 
   bool right = true;
   for (BenchFigure& figure : told->figures) {
     if (counts_only && !figure.stable) continue;
-    if (std::ranges::find(area.figures, figure.identity(), &BenchFigure::identity) != area.figures.end()) {
+    const auto known = std::ranges::find(area.figures, figure.identity(), &BenchFigure::identity);
+    if (known != area.figures.end() && pass == 0) {
       complain(visible(std::string(run.program->program) + ": figure '" + figure.identity() + "' is there already"));
       right = false;
       continue;
@@ -225,7 +227,11 @@ bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, 
       complain(visible("figure '" + figure.identity() + "': an output was wrong"));
       right = false;
     }
-    area.figures.push_back(std::move(figure));
+    if (known == area.figures.end()) {
+      area.figures.push_back(std::move(figure));
+    } else {
+      merge_passes(*known, figure, pass);
+    }
   }
   return right;
 }
@@ -236,7 +242,10 @@ Result<bool> measure_all(const Options& options, const fs::path& cache, BenchFil
   if (!scratch) return scratch.error();
   // Programs make their folders there, so that nothing is left of one that is ended. There is no second thread now.
   setenv("TMPDIR", scratch->path().c_str(), 1);
-  const std::vector<BenchRun> runs = runs_of(options);
+  const std::vector<BenchRun> once = runs_of(options);
+  const unsigned passes = options.bench.passes.value_or(options.bench.quick || options.bench.stable ? 1 : 2);
+  std::vector<BenchRun> runs;
+  for (unsigned pass = 0; pass < passes; ++pass) runs.insert(runs.end(), once.begin(), once.end());
   BenchProgress progress(options.progress, runs);
   bool right = true;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -245,7 +254,8 @@ Result<bool> measure_all(const Options& options, const fs::path& cache, BenchFil
     MeasuredArea& area = area_of(file, runs[i].program->area);
     auto told = measure(runs[i], cache, *scratch, progress);
     if (interrupted()) return cancelled("kiln bench: interrupted");
-    right = take(area, runs[i], std::move(told), file.machine, options.bench.stable) && right;
+    const auto pass = static_cast<unsigned>(i / once.size());
+    right = take(area, runs[i], std::move(told), file.machine, options.bench.stable, pass) && right;
     area.seconds = std::round(10 * (area.seconds + seconds_between(begun, now_ns()))) / 10;
   }
   return right;

@@ -11,14 +11,15 @@ constexpr VerbHelp verbs[] = {
 and its peers on the same work in one run, in turns, and compares every output outside the clock. Shown are medians with their
 quartiles, the ratio (above 1: Kiln is better), and whether a target was met. All areas take about a quarter of an hour on two cores;
 with --quick, a few minutes, for looking at whether everything works. With --stable only counts are taken: builds, allocations, system
-calls, which are the same on every machine. What `kiln tune` has kept in the cache's folder serves the convolutions.
+calls, which are the same on every machine. The whole list is run through twice, since a machine's moods outlast the rounds of one
+program; spreads hold both passes. What `kiln tune` has kept in the cache's folder serves the convolutions.
 
 Times want a machine that does nothing else: whether it was quiet is looked at before, said, and kept with the figures. --output keeps
 them as JSON, for `kiln bench compare`, `kiln bench table` and `kiln report`. The programs are found in lib/kiln/bench beside the
 command, or in the folder that KILN_BENCH_PATH names.
 
 Exit status: 0 done · 1 a program failed, or an output was wrong · 2 usage.)",
-     common, "quick stable"},
+     common, "quick stable passes"},
     {"bench compare", Verb::bench_compare, Argument::file_and_subjects, "BEFORE AFTER", "tell regressions from noise",
      R"(Compares two files of `kiln bench`. Figures with the same peer in both are compared by their ratio, which leaves the machine out;
 others by their own value, where both files are of one processor model. A figure has changed where the quartiles of both do not

@@ -1,10 +1,12 @@
 // `kiln bench` with programs that are made up: what they write arrives, and what they do wrong is said.
 #include "host/kiln_process.hpp"
 
+#include "verbs/bench/bench_passes.hpp"
 #include "verbs/bench/program_run.hpp"
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
 #include <csignal>
 #include <fstream>
 #include <thread>
@@ -13,6 +15,9 @@ using namespace kiln::test;
 using Catch::Matchers::Contains;
 using kiln::Deadline;
 using kiln::StatusCode;
+using kiln::host::BenchFigure;
+using kiln::host::BenchTarget;
+using kiln::host::merge_passes;
 using kiln::host::run_program;
 
 namespace {
@@ -62,7 +67,7 @@ class FakePrograms {
 TEST_CASE("kiln bench: what a program writes is in the file and in the table") {
   const FakePrograms programs(figures_of(good_figure + "," + good_count));
   const auto file = programs.folder() / "bench.json";
-  const Finished done = programs.bench({"selector", "--output", file});
+  const Finished done = programs.bench({"selector", "--output", file, "--passes", "1"});
   INFO(done.out << done.err);
   REQUIRE(done.status == 0);
   CHECK_THAT(done.out, Contains("a figure, a group [cpu]") && Contains("2 ms (1.5 to 2.5)") &&
@@ -82,6 +87,48 @@ TEST_CASE("kiln bench: what a program writes is in the file and in the table") {
   REQUIRE(json["areas"][0]["figures"].size() == 2);
   CHECK(json["areas"][0]["figures"][0] == nlohmann::json::parse(good_figure));
   CHECK(json["areas"][0]["figures"][1] == nlohmann::json::parse(good_count));
+}
+
+TEST_CASE("kiln bench: everything is run through twice, and spreads hold both passes") {
+  const FakePrograms programs(figures_of(good_figure + "," + good_count));
+  const Finished done = programs.bench({"selector", "--json"});
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  const auto figures = done.json()["areas"][0]["figures"];
+  REQUIRE(figures.size() == 2);
+  auto twice = nlohmann::json::parse(good_figure);
+  CHECK(figures[0]["kiln"]["samples"] == 2 * twice["kiln"]["samples"].get<int>());
+  CHECK(figures[0]["kiln"]["median"] == Approx(twice["kiln"]["median"].get<double>()));
+  const Finished wrong = programs.bench({"selector", "--passes", "10"});
+  CHECK(wrong.status == 2);
+  CHECK_THAT(wrong.err, Contains("--passes 10: expected 1 to 9"));
+}
+
+TEST_CASE("merge_passes: the middle of the medians, a spread as wide as both, the target judged anew") {
+  BenchFigure figure;
+  figure.kiln = {2, 1.5, 2.5, 5};
+  figure.peer_name = "a peer";
+  figure.peer = {6, 5, 7, 5};
+  figure.ratio = {3, 2, 4, 0};
+  figure.target = BenchTarget{">= 4x", 4, false};
+  figure.verified = true;
+  BenchFigure again = figure;
+  again.kiln = {8, 7, 9, 5};
+  again.ratio = {12, 11, 13, 0};
+  merge_passes(figure, again, 1);
+  CHECK(figure.kiln.median == Approx(4));  // the geometric middle of 2 and 8
+  CHECK(figure.kiln.low == 1.5);
+  CHECK(figure.kiln.high == 9);
+  CHECK(figure.kiln.samples == 10);
+  CHECK(figure.ratio.median == Approx(6));
+  CHECK(figure.target->met);
+  again.verified = false;
+  again.kiln.median = 4, again.ratio.median = 0.05, again.ratio.low = 0.01;
+  merge_passes(figure, again, 2);
+  CHECK(figure.kiln.median == Approx(4));
+  CHECK(figure.ratio.median == Approx(std::cbrt(12 * 3 * 0.05)));
+  CHECK_FALSE(figure.target->met);
+  CHECK(figure.verified == false);
 }
 
 TEST_CASE("kiln bench: every way in which a program fails is told, with what it said last") {
