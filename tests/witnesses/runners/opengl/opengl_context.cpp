@@ -88,15 +88,13 @@ void OpenglContext::create_context(EGLDeviceEXT device) {
 void OpenglContext::close() {
   PFNEGLMAKECURRENTPROC make_current = nullptr;
   PFNEGLDESTROYCONTEXTPROC destroy_context = nullptr;
-  PFNEGLTERMINATEPROC terminate = nullptr;
   make_current = reinterpret_cast<PFNEGLMAKECURRENTPROC>(get_proc_address_("eglMakeCurrent"));
   destroy_context = reinterpret_cast<PFNEGLDESTROYCONTEXTPROC>(get_proc_address_("eglDestroyContext"));
-  terminate = reinterpret_cast<PFNEGLTERMINATEPROC>(get_proc_address_("eglTerminate"));
-  if (display_ == EGL_NO_DISPLAY || make_current == nullptr || destroy_context == nullptr || terminate == nullptr)
-    return;
+  if (display_ == EGL_NO_DISPLAY || make_current == nullptr || destroy_context == nullptr) return;
   make_current(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, EGL_NO_CONTEXT);
   if (context_ != EGL_NO_CONTEXT) destroy_context(display_, context_);
-  terminate(display_);
+  // The display is not terminated: others in the process may hold the same one, and what the driver keeps until the
+  // process ends would be memory of a library that is gone.
 }
 
 void OpenglContext::load_functions() {
