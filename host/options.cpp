@@ -36,7 +36,7 @@ po::options_description all_options() {
   add("sample", po::value<std::uint32_t>()->value_name("N"), "how many winners are measured again (default 8)");
   add("quick", po::bool_switch(), "fewer rounds, smaller cases: whether everything works");
   add("stable", po::bool_switch(), "counts only, which are the same on every machine");
-  add("passes", po::value<std::uint32_t>()->value_name("N"),
+  add("passes", po::value<std::int64_t>()->value_name("N"),
       "run through everything N times, from 1 to 9 (default 2; 1 with --quick or --stable)");
   add("show-key", po::bool_switch(), "print the public key that an importer shall trust, and write no file");
   add("trust", po::value<std::string>()->value_name("KEY|FILE"),
@@ -320,10 +320,9 @@ Result<Options> parse_options(int argc, char** argv) {
   options.json = given["json"].as<bool>();
   options.bench = {given["quick"].as<bool>(), given["stable"].as<bool>(), {}};
   if (given.count("passes") != 0) {
-    options.bench.passes = given["passes"].as<std::uint32_t>();
-    if (*options.bench.passes < 1 || *options.bench.passes > 9) {
-      return invalid_argument("--passes " + std::to_string(*options.bench.passes) + ": expected 1 to 9");
-    }
+    const auto passes = count_of(given, "passes", 9);
+    if (!passes) return passes.error();
+    options.bench.passes = *passes;
   }
   options.watch = given["watch"].as<bool>();
   if (given.count("repeat") != 0) {

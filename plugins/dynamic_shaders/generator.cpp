@@ -18,6 +18,7 @@
 #include "dynamic_shaders/families/product/implicit.hpp"
 #include "dynamic_shaders/families/user_kernel.hpp"
 #include "dynamic_shaders/families/winograd/winograd.hpp"
+#include "dynamic_shaders/limits.hpp"
 #include "dynamic_shaders/space/conv_space.hpp"
 #include "dynamic_shaders/space/gemm_space.hpp"
 #include "dynamic_shaders/space/stand_in.hpp"
@@ -66,13 +67,7 @@ Result<KernelPlan> in_its_form(std::string_view variant, const DeviceInfo& devic
     if (!constant) return std::move(constant).error();
     plan->constants.push_back(std::move(*constant));
   }
-  for (const std::vector<Pass>* passes : {&plan->prepare, &plan->passes}) {
-    for (const Pass& pass : *passes) {
-      if (pass.bindings.size() <= device.max_bindings) continue;
-      return unsupported("device " + device.id + ": " + std::to_string(pass.bindings.size()) + " bindings, it takes " +
-                         std::to_string(device.max_bindings));
-    }
-  }
+  if (Status status = check_bindings(*plan, device); !status.ok()) return status;
   return plan;
 }
 

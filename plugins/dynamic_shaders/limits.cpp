@@ -37,6 +37,17 @@ Status check_grids(const KernelPlan& plan, const DeviceInfo& device) {
   return {};
 }
 
+Status check_bindings(const KernelPlan& plan, const DeviceInfo& device) {
+  for (const std::vector<Pass>* passes : {&plan.prepare, &plan.passes}) {
+    for (const Pass& pass : *passes) {
+      if (pass.bindings.size() <= device.max_bindings) continue;
+      return unsupported("plan " + plan.variant + ": a pass has " + std::to_string(pass.bindings.size()) +
+                         " bindings, device " + device.id + " takes " + std::to_string(device.max_bindings));
+    }
+  }
+  return {};
+}
+
 std::int64_t passes_for(std::int64_t terms, std::int64_t iterations) noexcept {
   const std::int64_t terms_per_pass = most_iterations / iterations;
   return terms_per_pass == 0 ? 0 : (terms + terms_per_pass - 1) / terms_per_pass;

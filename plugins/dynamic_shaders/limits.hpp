@@ -26,6 +26,9 @@ Status check_limits(const std::vector<TensorDecl>& tensors, const DeviceInfo& de
 // unsupported, naming the axis, where a pass launches more workgroups than the device's grid takes.
 Status check_grids(const KernelPlan& plan, const DeviceInfo& device);
 
+// unsupported, naming the plan, where a pass binds more than the device takes.
+Status check_bindings(const KernelPlan& plan, const DeviceInfo& device);
+
 // How many passes a sum of `terms` needs whose every term costs `iterations` rounds; 0: not even one term fits a pass.
 std::int64_t passes_for(std::int64_t terms, std::int64_t iterations) noexcept;
 

@@ -60,10 +60,9 @@ class BlockedText {
     const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
     const std::int64_t blocks = e_.blocks_x * e_.blocks_y;
     const bool places = b_.lanes == Lanes::places;
-    const std::int64_t lanes = shape_.groups * e_.k_lanes;
     return writer_.take({extent(b_.workgroup), 1, 1},
                         {extent(places ? divide_up(blocks, b_.workgroup) : blocks),
-                         extent(places ? lanes : divide_up(lanes, b_.workgroup)), extent(shape_.n)});
+                         extent(places ? lanes() : divide_up(lanes(), b_.workgroup)), extent(shape_.n)});
   }
 
  private:
@@ -86,6 +85,7 @@ class BlockedText {
   bool guarded() const { return b_.border == Border::guarded; }
   bool pixels() const { return b_.packing != Packing::channels; }
   bool any() const { return writer_.any_shape(); }
+  std::int64_t lanes() const { return shape_.groups * e_.k_lanes; }  // over all channels
   std::string number(const char* what, std::int64_t value, std::int64_t factor = 1, std::int64_t plus = 0) {
     return writer_.number(what, value, factor, plus);
   }
@@ -102,10 +102,9 @@ class BlockedText {
       text_.line("int group = ", writer_.group(1), " / ", part, ";");
       text_.line("int k_lane = ", writer_.group(1), " % ", part, " * ", b_.workgroup, " + ", writer_.lane(0), ";");
     } else if (b_.lanes == Lanes::groups) {
-      const std::int64_t lanes = shape_.groups * e_.k_lanes;
       text_.line("int block = ", writer_.group(0), ";");
       text_.line("int lane = ", writer_.group(1), " * ", b_.workgroup, " + ", writer_.lane(0), ";");
-      if (any() || lanes % b_.workgroup != 0) text_.line("if (lane >= ", number("lanes", lanes), ") return;");
+      if (any() || lanes() % b_.workgroup != 0) text_.line("if (lane >= ", number("lanes", lanes()), ") return;");
       text_.line("int group = lane / ", weights(1), ";");
       text_.line("int k_lane = lane % ", weights(1), ";");
     } else {

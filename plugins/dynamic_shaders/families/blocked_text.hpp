@@ -3,6 +3,7 @@
 // Thread-safety: a pure function. Ownership: the pass is a value.
 #pragma once
 
+#include "dynamic_shaders/dialect/form.hpp"
 #include "dynamic_shaders/space/blocking.hpp"
 
 namespace kiln::dynamic_shaders {

@@ -5,6 +5,7 @@
 // with the block's surface and terms with its volume. Thread-safety: a pure function. Ownership: the plan is a value.
 #pragma once
 
+#include "dynamic_shaders/dialect/form.hpp"
 #include "dynamic_shaders/space/blocking.hpp"
 
 namespace kiln::dynamic_shaders {

@@ -1,4 +1,4 @@
-// direct/plain: conv2d as it is defined, one output a lane, the batch is a matter of the grid, so one program serves
+// direct/plain: conv2d as it is defined, one output a lane; the batch is a matter of the grid, so one program serves
 // every batch size.
 //
 // A sum too long for one pass (limits.hpp) is split by channels into passes that go on in the output.

@@ -8,6 +8,7 @@
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
 
+#include "dynamic_shaders/dialect/form.hpp"
 #include "dynamic_shaders/space/blocking.hpp"
 
 namespace kiln::dynamic_shaders {

@@ -11,7 +11,6 @@
 #include <string>
 #include <string_view>
 
-#include "dynamic_shaders/dialect/form.hpp"
 #include "dynamic_shaders/families/conv_shape.hpp"
 
 namespace kiln::dynamic_shaders {

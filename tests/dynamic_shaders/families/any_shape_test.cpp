@@ -85,16 +85,6 @@ Conv2dSpec draw_winograd(Dice& dice) {
   return spec;
 }
 
-GemmSpec draw_product(Dice& dice) {
-  GemmSpec spec;
-  spec.m = 1 + static_cast<std::int64_t>(dice.next() % 70);
-  spec.n = 1 + static_cast<std::int64_t>(dice.next() % 70);
-  spec.k = 1 + static_cast<std::int64_t>(dice.next() % 140);
-  spec.bias = dice.one_of({Bias::none, Bias::per_channel});
-  spec.activation = dice.one_of({Activation::none, Activation::relu});
-  return spec;
-}
-
 }  // namespace
 
 // Of a text there are four, with and without bias and ReLU, of each kind that what follows multiplies.
@@ -157,7 +147,7 @@ TEST_CASE("any shape: Winograd's are right within the error that is allowed") {
 
 TEST_CASE("any shape: products of matrices are right") {
   Dice dice(219);
-  const auto draw = [&] { return draw_product(dice); };
+  const auto draw = [&] { return draw_any_product(dice); };
   check_variant("gemm/plain", epilogues, 219, draw);
   // Depths and columns by fours or not.
   check_variant("gemm/blocked:rows=4,quads=2,view=texels,workgroup=8", 4 * epilogues + 1, 220, draw);

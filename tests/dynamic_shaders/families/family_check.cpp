@@ -91,6 +91,16 @@ std::uint64_t Dice::next() {  // splitmix64
   return bits ^ (bits >> 31);
 }
 
+GemmSpec draw_any_product(Dice& dice) {
+  GemmSpec spec;
+  spec.m = 1 + static_cast<std::int64_t>(dice.next() % 70);
+  spec.n = 1 + static_cast<std::int64_t>(dice.next() % 70);
+  spec.k = 1 + static_cast<std::int64_t>(dice.next() % 140);
+  spec.bias = dice.one_of({Bias::none, Bias::per_channel});
+  spec.activation = dice.one_of({Activation::none, Activation::relu});
+  return spec;
+}
+
 void check_plan(const KernelSpec& spec, const KernelPlan& plan, std::uint64_t seed) {
   const Status sound = validate(plan);
   CHECK(sound.text() == "ok");

@@ -31,6 +31,9 @@ class Dice {
   std::uint64_t state_;
 };
 
+// A small product of matrices of any extents.
+GemmSpec draw_any_product(Dice& dice);
+
 // Runs the plan twice, on fractions, and with its groups shuffled on integers, and checks: the whole output against the
 // double-precision reference, fractions within the derived bound, integers bit for bit (but where the spec allows
 // Winograd's error), canaries behind every buffer, inputs unchanged.

@@ -22,12 +22,7 @@ TEST_CASE("gemm/plain: random products are right") {
   if (device_under_test() == nullptr) return;
   Dice dice(120);
   for (std::size_t i = 0; i < shapes_wanted(); ++i) {
-    GemmSpec spec;
-    spec.m = 1 + static_cast<std::int64_t>(dice.next() % 70);
-    spec.n = 1 + static_cast<std::int64_t>(dice.next() % 70);
-    spec.k = 1 + static_cast<std::int64_t>(dice.next() % 140);
-    spec.bias = dice.one_of({Bias::none, Bias::per_channel});
-    spec.activation = dice.one_of({Activation::none, Activation::relu});
+    const GemmSpec spec = draw_any_product(dice);
     INFO(canonical_text(spec));
     const auto plan = gemm_plain(spec, device_under_test()->info(), Dialect::glsl);
     REQUIRE(plan.has_value());

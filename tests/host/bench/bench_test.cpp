@@ -207,7 +207,8 @@ TEST_CASE("kiln bench --stable: only counts") {
 TEST_CASE("kiln bench: Ctrl-C ends the program too, and nothing is left") {
   const FakePrograms programs(figures_of(good_figure), "mkdir \"$TMPDIR/kiln-bench-left\"; sleep 300");
   const auto file = programs.folder() / "bench.json";
-  const Finished done = programs.bench({"selector", "--passes", "1", "--progress", "plain", "--output", file}, "bench 1 of 1");
+  const Finished done =
+      programs.bench({"selector", "--passes", "1", "--progress", "plain", "--output", file}, "bench 1 of 1");
   CHECK(done.status == -SIGINT);
   CHECK_FALSE(std::filesystem::exists(file));
   for (const auto& entry : std::filesystem::directory_iterator(programs.folder().path())) {

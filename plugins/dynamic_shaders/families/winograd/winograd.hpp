@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "dynamic_shaders/dialect/form.hpp"
 #include "dynamic_shaders/space/blocking.hpp"
 
 namespace kiln::dynamic_shaders {
