@@ -69,8 +69,11 @@ TEST_CASE("runtime: the learning selector tells the numbers behind each of its c
     CHECK_FALSE(event.words.at("ground").empty());
     CHECK(event.words.contains("alpha evidence"));
     CHECK(event.words.contains("beta evidence"));
-    const ToldEvent& around = trace.events[i + 1];  // told when it has ended
-    CHECK(around.name == "choose device");
+    // Told when it has ended; what other threads tell (the plan of a device prepared meanwhile) may come between.
+    const auto next = std::find_if(trace.events.begin() + static_cast<std::ptrdiff_t>(i), trace.events.end(),
+                                   [](const ToldEvent& later) { return later.name == "choose device"; });
+    REQUIRE(next != trace.events.end());
+    const ToldEvent& around = *next;
     CHECK(around.words.at("device") == event.words.at("chosen"));
     CHECK(event.begin_ns >= around.begin_ns);
     CHECK(event.begin_ns <= *around.end_ns);
