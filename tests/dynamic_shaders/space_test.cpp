@@ -127,6 +127,16 @@ TEST_CASE("space: the first choice is blocked where that pays for its build, els
   Conv2dSpec tiny;
   tiny.c = 3, tiny.h = tiny.w = 8, tiny.k = 4, tiny.r = tiny.s = 3;
   CHECK(default_variant(tiny, viewing_device()) == "direct/plain");
+  // The last depthwise layers of MobileNet v2, which are small: a thousand runs pay for what builds longer.
+  Conv2dSpec halving;
+  halving.c = halving.k = halving.groups = 576;
+  halving.h = halving.w = 14, halving.r = halving.s = 3;
+  halving.stride_y = halving.stride_x = 2, halving.pad_y = halving.pad_x = 1;
+  CHECK(default_variant(halving, viewing_device()).starts_with("depthwise/planes:"));
+  Conv2dSpec last = halving;
+  last.c = last.k = last.groups = 960;
+  last.h = last.w = 7, last.stride_y = last.stride_x = 1;
+  CHECK(default_variant(last, viewing_device()).starts_with("depthwise/planes:"));
 }
 
 TEST_CASE("space: every point of a product can be written, and its id names its plan") {

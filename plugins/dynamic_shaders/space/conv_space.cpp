@@ -1,6 +1,7 @@
 #include "dynamic_shaders/space/conv_space.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "dynamic_shaders/families/winograd/winograd.hpp"
 #include "dynamic_shaders/space/blocking.hpp"
@@ -58,9 +59,9 @@ void for_each_blocking(const ConvShape& shape, const DeviceInfo& device, const M
   const bool products = shape.r == 1 && shape.s == 1;  // all that a block shares is loads: larger ones pay
   const bool bordered = shape.pad_y != 0 || shape.pad_x != 0;
   // Texels are fetched through the image unit where that is so much the cheaper that it is worth its longer build.
-  const View fetched = device.max_texel_bindings == 0                                                 ? View::storage
+  const View fetched = device.max_texel_bindings == 0                                                ? View::storage
                        : device.max_image_bindings != 0 && 1.5 * model.image_load < model.texel_load ? View::image
-                                                                                                      : View::texels;
+                                                                                                     : View::texels;
   const auto consider = [&](const Blocking& blocking) {
     if (check(shape, blocking, device).ok()) use(blocking);
   };
@@ -154,17 +155,17 @@ std::optional<double> predicted_run(const Conv2dSpec& spec, const DeviceInfo& de
 }
 
 std::string default_variant(const Conv2dSpec& spec, const DeviceInfo& device) {
-  // By one image, so that one program serves every batch; what pays for its build depends on all of them.
+  // By one image, so that one program serves every batch; whether it pays for its build depends on all of them.
   Conv2dSpec one = spec;
   one.n = 1;
   const double images = static_cast<double>(spec.n);
   const PredictedCost plain = predict_plain(shape_of(one), model_of(device));
-  const double pays = plain.run() * images * soon_runs + plain.build;
-  double least = plain.run() * images * in_the_end_runs + plain.build;
+  const double pays = plain.run() * images * paying_runs + plain.build;
+  double least = std::numeric_limits<double>::infinity();
   std::string best = "direct/plain";
   for_each_point(one, device, Search::likely, [&](const PredictedCost& cost, const auto& id) {
-    const double whole = cost.run() * in_the_end_runs + cost.build;
-    if (whole >= least || cost.run() * images * soon_runs + cost.build >= pays) return;
+    const double whole = cost.run() * paying_runs + cost.build;
+    if (whole >= least || cost.run() * images * paying_runs + cost.build >= pays) return;
     least = whole;
     best = id();
   });

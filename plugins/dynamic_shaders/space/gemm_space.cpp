@@ -50,13 +50,12 @@ std::vector<Candidate> gemm_space(const GemmSpec& spec, const DeviceInfo& device
 std::string default_variant(const GemmSpec& spec, const DeviceInfo& device) {
   const MachineModel model = model_of(device);
   const PredictedCost plain = predict_gemm_plain(spec, model);
-  const double pays = plain.run() * soon_runs + plain.build;
-  double least = plain.run() * in_the_end_runs + plain.build;
+  double least = plain.run() * paying_runs + plain.build;
   std::string best = "gemm/plain";
   for_each_point(spec, device, Search::likely, [&](const GemmBlocking& blocking) {
     const PredictedCost cost = predict_gemm(spec, blocking, model);
-    const double whole = cost.run() * in_the_end_runs + cost.build;
-    if (whole >= least || cost.run() * soon_runs + cost.build >= pays) return;
+    const double whole = cost.run() * paying_runs + cost.build;
+    if (whole >= least) return;
     least = whole;
     best = gemm_variant(blocking);
   });
