@@ -10,7 +10,7 @@
 #include <functional>
 #include <random>
 
-#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/depthwise/depthwise.hpp"
 #include "dynamic_shaders/families/direct_blocked.hpp"
 #include "dynamic_shaders/families/direct_plain.hpp"
 #include "dynamic_shaders/families/product/gemm_blocked.hpp"

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <regex>
 
-#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/depthwise/depthwise.hpp"
 #include "dynamic_shaders/families/direct_blocked.hpp"
 #include "dynamic_shaders/families/direct_plain.hpp"
 #include "dynamic_shaders/families/product/gemm_blocked.hpp"

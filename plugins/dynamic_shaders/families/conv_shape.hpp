@@ -28,5 +28,8 @@ ConvShape shape_of(const Conv2dSpec& spec) noexcept;
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) noexcept { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) noexcept { return divide_up(a, b) * b; }
+constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) noexcept {
+  return a >= 0 ? a / b : -divide_up(-a, b);
+}
 
 }  // namespace kiln::dynamic_shaders

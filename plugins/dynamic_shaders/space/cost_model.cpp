@@ -1,6 +1,7 @@
 #include "dynamic_shaders/space/cost_model.hpp"
 
 #include "dynamic_shaders/families/product/implicit_text.hpp"
+#include "dynamic_shaders/families/winograd/tile_pixels.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -115,15 +116,14 @@ PredictedCost predict_winograd(const Conv2dSpec& spec, const WinogradShape& shap
                                const MachineModel& model) noexcept {
   PredictedCost cost = predict(shape.products, b, model);
   const double points = number(shape.t * shape.t);
-  const bool texels = b.view != View::storage && shape.m == 4 && spec.pad_x == 1 && spec.w % 4 == 0;
   const double load = load_cost(b.view, model);
-  const double loads = texels ? number(4 * 3 * shape.t) * load : 4 * points * model.scalar_load;
+  const TileAccess in = input_access(spec, shape, b.view, Form()), out = output_access(spec, shape, Form());
+  // A float under a condition of its own costs several without.
+  const double loads = number(in.moves) * (in.fours ? load : (in.rows ? 1 : 4) * model.scalar_load);
   const double sums = 2 * points * number(shape.t) * 0.7 * 4 * model.term;  // a vector of four tiles each
   const double in_vectors = number(shape.quads * spec.c * spec.n) / model.lanes;
   const double out_vectors = number(shape.quads * spec.k * spec.n) / model.lanes;
-  const double outputs = number(4 * shape.m * shape.m);
-  const bool wide = shape.m == 4 && spec.out_w() % 4 == 0;
-  const double stores = wide ? outputs / 4 * model.vector_store : outputs * model.scalar_store;
+  const double stores = number(out.moves) * (out.fours ? model.vector_store : (out.rows ? 1 : 4) * model.scalar_store);
   cost.pack = 2 * model.dispatch + in_vectors * idle(in_vectors, model) * (loads + sums + points * model.vector_store) +
               out_vectors * idle(out_vectors, model) * (points * load + sums + stores);
   cost.build += 2 * model.build + points * 60 * model.build_term;

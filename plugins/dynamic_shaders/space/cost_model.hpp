@@ -7,7 +7,7 @@
 // Ownership: values.
 #pragma once
 
-#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/depthwise/depthwise.hpp"
 #include "dynamic_shaders/families/product/gemm_blocked.hpp"
 #include "dynamic_shaders/families/product/implicit.hpp"
 #include "dynamic_shaders/families/winograd/winograd.hpp"

@@ -1,6 +1,6 @@
 #include "dynamic_shaders/space/stand_in.hpp"
 
-#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/depthwise/depthwise.hpp"
 #include "dynamic_shaders/families/product/gemm_blocked.hpp"
 #include "dynamic_shaders/families/product/implicit.hpp"
 #include "dynamic_shaders/space/blocking.hpp"

@@ -4,7 +4,7 @@
 #include "amdgpu_pm4/code_object/dispatch_needs.hpp"
 #include "amdgpu_pm4/code_object/read_code_object.hpp"
 #include "amdgpu_pm4/toolchain/fake_compiler.hpp"
-#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/depthwise/depthwise.hpp"
 #include "dynamic_shaders/families/direct_blocked.hpp"
 #include "dynamic_shaders/families/product/gemm_blocked.hpp"
 #include "dynamic_shaders/families/product/implicit.hpp"

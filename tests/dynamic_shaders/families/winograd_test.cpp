@@ -12,8 +12,8 @@ Conv2dSpec draw_shape(Dice& dice) {
   spec.n = dice.one_of({1, 1, 2});
   spec.c = dice.one_of({1, 3, 8, 17});
   spec.k = dice.one_of({2, 5, 16, 33});
-  spec.h = dice.one_of({4, 7, 8, 13, 16});
-  spec.w = dice.one_of({4, 7, 8, 12, 15, 16});
+  spec.h = dice.one_of({4, 6, 7, 8, 13, 14, 16});
+  spec.w = dice.one_of({3, 4, 6, 7, 8, 12, 14, 15, 16, 18, 20});
   spec.r = spec.s = 3;
   spec.pad_y = dice.one_of({0, 1, 1, 2});
   spec.pad_x = dice.one_of({0, 1, 1, 2});

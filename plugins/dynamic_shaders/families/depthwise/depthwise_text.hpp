@@ -3,7 +3,7 @@
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
 
-#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/depthwise/depthwise.hpp"
 
 namespace kiln::dynamic_shaders {
 

@@ -1,7 +1,7 @@
-#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/depthwise/depthwise.hpp"
 
 #include "dynamic_shaders/families/conv_shape.hpp"
-#include "dynamic_shaders/families/depthwise_text.hpp"
+#include "dynamic_shaders/families/depthwise/depthwise_text.hpp"
 #include "dynamic_shaders/families/variant_id.hpp"
 #include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"

@@ -1,9 +1,10 @@
-#include "dynamic_shaders/families/depthwise_text.hpp"
+#include "dynamic_shaders/families/depthwise/depthwise_text.hpp"
 
 #include <map>
 #include <set>
 
 #include "dynamic_shaders/dialect/kernel_writer.hpp"
+#include "dynamic_shaders/families/band_loads.hpp"
 #include "dynamic_shaders/families/conv_shape.hpp"
 #include "dynamic_shaders/lane_map.hpp"
 
@@ -12,8 +13,6 @@ namespace {
 
 std::string text_of(std::int64_t value) { return std::to_string(value); }
 std::uint32_t extent(std::int64_t value) { return static_cast<std::uint32_t>(value); }
-
-constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
 bool has_bias(const Conv2dSpec& spec) { return spec.bias == Bias::per_channel; }
 
@@ -104,7 +103,8 @@ class BandText {
         step_(choice.rows * spec.stride_y * spec.w / 4),
         plane_(spec.h * spec.w / 4),
         writer_(writer),
-        text_(writer.body()) {}
+        text_(writer.body()),
+        loads_(writer, Element::vector, bands_, step_, plane_) {}
 
   void write() {
     const std::int64_t outputs = rows_ * spec_.out_w();
@@ -131,30 +131,14 @@ class BandText {
         const std::int64_t ix = ox * spec_.stride_x + s * spec_.dilation_x - spec_.pad_x;
         if (ix < 0 || ix >= spec_.w) continue;
         const std::int64_t pixel = iy * spec_.w + ix, texel = floor_divide(pixel, 4);
-        if (!need(texel)) continue;
+        const std::string loaded = loads_.at(texel);
+        if (loaded.empty()) continue;
         if (!sum.empty()) sum += " + ";
-        sum += "x" + name_of(texel) + "." + "xyzw"[pixel - 4 * texel] + " * w0_" + text_of(r * spec_.s + s);
+        sum += loaded + "." + "xyzw"[pixel - 4 * texel] + " * w0_" + text_of(r * spec_.s + s);
       }
     }
     if (has_bias(spec_)) sum += sum.empty() ? "bias0" : " + bias0";
     text_.line("float y", at, " = ", sum.empty() ? writer_.zero() : sum, ";");
-  }
-
-  // Loads a texel that is new. False: in every band it lies outside the plane.
-  bool need(std::int64_t texel) {
-    const std::int64_t last = (bands_ - 1) * step_ + texel;  // where it lies in the last band
-    if (last < 0 || texel >= plane_) return false;
-    if (!loaded_.insert(texel).second) return true;
-    std::string guard;
-    if (texel < 0) guard = "band >= " + text_of(-texel);
-    if (last >= plane_) {
-      if (!guard.empty()) guard += " && ";
-      guard += "band < " + text_of(plane_ - texel);
-    }
-    const std::string value = writer_.load("x", "first_x + " + text_of(texel));
-    text_.line(writer_.vector_type(), " x", name_of(texel), " = ",
-               guard.empty() ? value : guard + " ? " + value + " : " + writer_.splat(writer_.zero()), ";");
-    return true;
   }
 
   const Conv2dSpec& spec_;
@@ -162,7 +146,7 @@ class BandText {
   const std::int64_t step_, plane_;  // texels from band to band, of a plane
   KernelWriter& writer_;
   Text& text_;
-  std::set<std::int64_t> loaded_;
+  BandLoads loads_;
 };
 
 // A block of a plane, whose rows are whole texels: a texel is inside the input or outside it, never both.
