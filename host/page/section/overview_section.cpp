@@ -70,6 +70,10 @@ void add_bench_tiles(const BenchFile& bench, std::string_view label, std::vector
                        (sums.wrong == 0 ? "" : ", " + counted(sums.wrong, "wrong result"))});
 }
 
+std::string short_commit(const std::string& commit) {
+  return commit.substr(0, 12) + (commit.ends_with("+changes") ? " with changes" : "");
+}
+
 Figure machine_figure(const BenchFile& bench, std::string_view label, std::size_t number) {
   Figure figure;
   figure.id = "machine-" + std::to_string(number);
@@ -80,7 +84,7 @@ Figure machine_figure(const BenchFile& bench, std::string_view label, std::size_
   rows = {{"processor", machine.cpu + ", " + counted(machine.cores, "core")},
           {"memory", human_size(machine.memory_bytes)},
           {"system", machine.os + ", " + machine.kernel},
-          {"kiln", bench.kiln + (bench.commit ? ", commit " + bench.commit->substr(0, 12) : "")}};
+          {"kiln", bench.kiln + (bench.commit ? ", commit " + short_commit(*bench.commit) : "")}};
   for (const auto& [name, version] : machine.versions) rows.push_back({name, version.empty() ? "not there" : version});
   return figure;
 }

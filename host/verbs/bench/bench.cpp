@@ -1,4 +1,5 @@
 // `kiln bench`: the benchmark programs of some areas or of all, one after another, into one file.
+#include "commit.hpp"
 #include "console.hpp"
 #include "exit_status.hpp"
 #include "interrupt.hpp"
@@ -274,6 +275,7 @@ int bench(const Options& options) {
   install_interrupt_handlers();
   BenchFile file;
   file.kiln = version;
+  if (!built_commit.empty()) file.commit = built_commit;
   file.started = utc_now();
   const std::uint64_t begun = now_ns();
   file.machine = describe_machine();

@@ -59,7 +59,7 @@ struct BenchMachine {
 
 struct BenchFile {
   std::string kiln, started;
-  std::optional<std::string> commit;
+  std::optional<std::string> commit;  // "+changes" behind it: of files that differed from it; absent: unknown
   double seconds = 0;
   BenchMachine machine;
   std::vector<MeasuredArea> areas;
