@@ -78,6 +78,8 @@ TEST_CASE("kiln bench: what a program writes is in the file and in the table") {
   CHECK(json["schema"] == 1);
   CHECK(json["kind"] == "bench");
   CHECK(json["machine"]["cores"] >= 1);
+  CHECK((json["commit"].is_null() ||
+         json["commit"].get<std::string>().size() >= 40));  // null: sources that are no checkout
   CHECK(json["machine"]["memory_bytes"] > 1'000'000);
   CHECK(json["machine"]["noise_percent"] >= 0);
   CHECK(json["machine"]["versions"]["peer"] == "1.2");
