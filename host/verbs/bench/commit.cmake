@@ -1,0 +1,25 @@
+# Writes commit.hpp, which says from which commit a build is: run at each build, since a commit changes no file that ninja knows.
+# cmake -D SOURCE=folder -D OUTPUT=file -P commit.cmake. Empty without git, and of sources that are no checkout of their own.
+set(commit "")
+find_program(git git)
+if(git AND EXISTS ${SOURCE}/.git)
+  execute_process(COMMAND ${git} -C ${SOURCE} rev-parse HEAD
+    OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  execute_process(COMMAND ${git} -C ${SOURCE} status --porcelain --untracked-files=no
+    OUTPUT_VARIABLE changes ERROR_QUIET RESULT_VARIABLE untold)
+  if(failed OR untold)
+    set(commit "")
+  elseif(changes)
+    string(APPEND commit "+changes")
+  endif()
+endif()
+set(text "// Made at each build: the commit that was built, \"+changes\" behind it where files differed from it; empty: unknown.\n")
+string(APPEND text "#pragma once\n\n#include <string_view>\n\nnamespace kiln::host {\n\n")
+string(APPEND text "inline constexpr std::string_view built_commit = \"${commit}\";\n\n}  // namespace kiln::host\n")
+set(before "")
+if(EXISTS ${OUTPUT})
+  file(READ ${OUTPUT} before)
+endif()
+if(NOT before STREQUAL text)
+  file(WRITE ${OUTPUT} "${text}")
+endif()
