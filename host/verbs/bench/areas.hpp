@@ -27,6 +27,7 @@ struct BenchProgram {
   std::chrono::seconds usual;                    // about, on two cores; a run ends after eight times that, or a minute
   std::chrono::seconds quick;
   BenchNeeds needs = BenchNeeds::nothing;
+  unsigned turns = 1;  // of each pass, behind all the others: where two processes differ by more than rounds of one do
 };
 
 // In the order in which they are run and told.

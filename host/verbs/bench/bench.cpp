@@ -22,6 +22,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
+#include <map>
 #include <sstream>
 
 namespace kiln::host {
@@ -34,6 +35,7 @@ struct BenchRun {
   const BenchProgram* program = nullptr;
   std::string words;
   seconds usual{0};
+  unsigned before = 0;  // runs of the same that were made before this one
 };
 
 // Where the programs are: KILN_BENCH_PATH, installed beside this command, or beside it in the build.
@@ -72,17 +74,25 @@ bool is_asked(const Options& options, std::string_view area) {
   return options.subjects.empty() || std::ranges::find(options.subjects, area) != options.subjects.end();
 }
 
+BenchRun run_of(const BenchProgram& program, const Options& options) {
+  constexpr seconds brief{5};
+  if (options.bench.stable) return {&program, std::string(*program.stable_words), brief};
+  if (options.bench.quick) return {&program, std::string(program.quick_words), program.quick};
+  return {&program, std::string(program.words), program.usual};
+}
+
 std::vector<BenchRun> runs_of(const Options& options) {
+  const bool brief = options.bench.quick || options.bench.stable;
+  const unsigned passes = options.bench.passes.value_or(brief ? 1 : 2);
+  const unsigned most_turns = brief ? 1 : std::ranges::max(bench_programs(), {}, &BenchProgram::turns).turns;
   std::vector<BenchRun> runs;
-  for (const BenchProgram& program : bench_programs()) {
-    if (!is_asked(options, program.area)) continue;
-    if (options.bench.stable) {
-      constexpr seconds brief{5};
-      if (program.stable_words) runs.push_back({&program, std::string(*program.stable_words), brief});
-    } else if (options.bench.quick) {
-      runs.push_back({&program, std::string(program.quick_words), program.quick});
-    } else {
-      runs.push_back({&program, std::string(program.words), program.usual});
+  std::map<const BenchProgram*, unsigned> made;
+  for (unsigned round = 0; round < passes * most_turns; ++round) {
+    for (const BenchProgram& program : bench_programs()) {
+      if (round % most_turns >= program.turns || !is_asked(options, program.area)) continue;
+      if (options.bench.stable && !program.stable_words) continue;
+      runs.push_back(run_of(program, options));
+      runs.back().before = made[&program]++;
     }
   }
   return runs;
@@ -205,9 +215,9 @@ void leave_out(MeasuredArea& area, const std::string& why) {
   area.skipped = area.skipped ? *area.skipped + "; " + why : why;
 }
 
-// What one program told in the pass of that number, from 0. Answers false where it failed, or an output was wrong.
-bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, BenchMachine& machine, bool counts_only,
-          unsigned pass) {
+// What one run told. Answers false where it failed, or an output was wrong.
+bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, BenchMachine& machine,
+          bool counts_only) {
   if (!told) {
     complain(visible(told.error().message));
     leave_out(area, told.error().message);
@@ -219,7 +229,7 @@ bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, 
   for (BenchFigure& figure : told->figures) {
     if (counts_only && !figure.stable) continue;
     const auto known = std::ranges::find(area.figures, figure.identity(), &BenchFigure::identity);
-    if (known != area.figures.end() && pass == 0) {
+    if (known != area.figures.end() && run.before == 0) {
       complain(visible(std::string(run.program->program) + ": figure '" + figure.identity() + "' is there already"));
       right = false;
       continue;
@@ -231,7 +241,7 @@ bool take(MeasuredArea& area, const BenchRun& run, Result<ProgramFigures> told, 
     if (known == area.figures.end()) {
       area.figures.push_back(std::move(figure));
     } else {
-      merge_passes(*known, figure, pass);
+      merge_passes(*known, figure, run.before);
     }
   }
   return right;
@@ -243,10 +253,7 @@ Result<bool> measure_all(const Options& options, const fs::path& cache, BenchFil
   if (!scratch) return scratch.error();
   // Programs make their folders there, so that nothing is left of one that is ended. There is no second thread now.
   setenv("TMPDIR", scratch->path().c_str(), 1);
-  const std::vector<BenchRun> once = runs_of(options);
-  const unsigned passes = options.bench.passes.value_or(options.bench.quick || options.bench.stable ? 1 : 2);
-  std::vector<BenchRun> runs;
-  for (unsigned pass = 0; pass < passes; ++pass) runs.insert(runs.end(), once.begin(), once.end());
+  const std::vector<BenchRun> runs = runs_of(options);
   BenchProgress progress(options.progress, runs);
   bool right = true;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -255,8 +262,7 @@ Result<bool> measure_all(const Options& options, const fs::path& cache, BenchFil
     MeasuredArea& area = area_of(file, runs[i].program->area);
     auto told = measure(runs[i], cache, *scratch, progress);
     if (interrupted()) return cancelled("kiln bench: interrupted");
-    const auto pass = static_cast<unsigned>(i / once.size());
-    right = take(area, runs[i], std::move(told), file.machine, options.bench.stable, pass) && right;
+    right = take(area, runs[i], std::move(told), file.machine, options.bench.stable) && right;
     area.seconds = std::round(10 * (area.seconds + seconds_between(begun, now_ns()))) / 10;
   }
   return right;

@@ -38,13 +38,14 @@ std::string figures_of(const std::string& list) {
   return R"({"schema": 1, "kind": "figures", "versions": {"peer": "1.2"}, "skipped": null, "figures": [)" + list + "]}";
 }
 
-// A folder with a program `selector` that writes `figures`, and then does what the words say.
+// A folder with a program that writes `figures`, and then does what the words say.
 class FakePrograms {
  public:
-  explicit FakePrograms(const std::string& figures, const std::string& then = "exit 0") {
+  explicit FakePrograms(const std::string& figures, const std::string& then = "exit 0",
+                        const std::string& name = "selector") {
     folder_.write("figures", figures);
-    const auto program = folder_.write("selector", "#!/bin/sh\ncp '" + (folder_ / "figures").string() +
-                                                       "' \"$2\"\necho the last words\n" + then + "\n");
+    const auto program = folder_.write(
+        name, "#!/bin/sh\ncp '" + (folder_ / "figures").string() + "' \"$2\"\necho the last words\n" + then + "\n");
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   }
   Finished bench(std::vector<std::string> words, const std::string& interrupt_when = "") const {
@@ -104,6 +105,19 @@ TEST_CASE("kiln bench: everything is run through twice, and spreads hold both pa
   const Finished wrong = programs.bench({"selector", "--passes", "10"});
   CHECK(wrong.status == 2);
   CHECK_THAT(wrong.err, Contains("--passes 10: expected 1 to 9"));
+}
+
+TEST_CASE("kiln bench: convolutions have two turns in each pass, and one where the run is a brief one") {
+  const FakePrograms programs(figures_of(good_figure), "exit 0", "conv_tables");
+  const auto samples = [&](const std::vector<std::string>& words) {
+    const Finished done = programs.bench(words);
+    INFO(done.out << done.err);
+    REQUIRE(done.status == 0);
+    return done.json()["areas"][0]["figures"][0]["kiln"]["samples"].get<int>();
+  };
+  CHECK(samples({"conv", "--json", "--passes", "1"}) == 2 * 5);
+  CHECK(samples({"conv", "--json"}) == 4 * 5);
+  CHECK(samples({"conv", "--json", "--quick"}) == 5);
 }
 
 TEST_CASE("merge_passes: the middle of the medians, a spread as wide as both, the target judged anew") {
