@@ -3,7 +3,7 @@
 // With one, two or four tiles across a plane a lane's tiles are whole rows of tiles: its pixels lie behind one another,
 // columns, borders and alignment are known when the text is written, and what tiles share is loaded once. Else each
 // tile looks after itself. Either way pixels move by fours where they lie so that they can.
-// Thread-safety: pure functions. Ownership: values; what they return borrows the writer.
+// Thread-safety: pure functions. Ownership: what load_tiles returns borrows its arguments.
 #pragma once
 
 #include <functional>
