@@ -13,19 +13,6 @@ namespace {
 
 const std::string tiny = conv_3x3("tiny");
 
-// Its kernel is the same text whatever the device's vector width.
-constexpr const char* tiny_gemm = R"(
-[[job]]
-name = "tiny"
-op = "gemm"
-m = 4
-n = 4
-k = 4
-input = "random:1"
-weights = "random:2"
-verify = true
-)";
-
 // A machine as far as Kiln can tell: a cache folder and a key of its own.
 struct Machine {
   TemporaryFolder folder;
@@ -42,6 +29,8 @@ struct Machine {
   }
 };
 
+std::string programs_in_words(int count) { return std::to_string(count) + (count == 1 ? " program" : " programs"); }
+
 std::uint64_t files_of_drivers(const Machine& machine) {
   const auto stats = machine.kiln({"cache", "stats", "--json"}).json();
   return stats["driver_caches"].empty() ? 0 : stats["driver_caches"][0]["files"].get<std::uint64_t>();
@@ -54,16 +43,18 @@ TEST_CASE("kiln cache export and import: a second machine runs on OpenGL without
   const Finished cold = first.run();
   INFO(cold.err);
   REQUIRE(cold.status == 0);
-  REQUIRE(cold.json()["cache"]["builds"] == 1);
+  const int programs = cold.json()["cache"]["builds"];
+  REQUIRE(programs > 0);
+  const std::string counted = programs_in_words(programs);
   const std::string bundle = first.folder / "programs.kiln";
   const Finished made = first.kiln({"cache", "export", bundle, "--json"});
   INFO(made.err);
   REQUIRE(made.status == 0);
-  CHECK(made.json()["programs"] == 1);
+  CHECK(made.json()["programs"] == programs);
   CHECK(made.json()["driver_files"].get<int>() > 0);
   const std::string key = made.json()["public_key"];
   CHECK(first.kiln({"cache", "export", "--show-key"}).out == key + "\n");
-  CHECK_THAT(first.kiln({"cache", "export", bundle}).out, Contains("1 program") && Contains("signed with key " + key));
+  CHECK_THAT(first.kiln({"cache", "export", bundle}).out, Contains(counted) && Contains("signed with key " + key));
 
   const Finished distrusted =
       second.kiln({"cache", "import", bundle, "--trust",
@@ -75,7 +66,7 @@ TEST_CASE("kiln cache export and import: a second machine runs on OpenGL without
   const Finished taken = second.kiln({"cache", "import", bundle, "--trust", key, "--json"});
   INFO(taken.err);
   REQUIRE(taken.status == 0);
-  CHECK(taken.json()["programs"] == 1);
+  CHECK(taken.json()["programs"] == programs);
   CHECK(taken.json()["driver_files"].get<int>() > 0);
   CHECK(taken.json()["driver_cache_why_not"].is_null());
   const std::uint64_t imported = files_of_drivers(second);
@@ -83,12 +74,12 @@ TEST_CASE("kiln cache export and import: a second machine runs on OpenGL without
   INFO(warm.err);
   REQUIRE(warm.status == 0);
   CHECK(warm.json()["cache"]["builds"] == 0);
-  CHECK(warm.json()["cache"]["disk_hits"] == 1);
+  CHECK(warm.json()["cache"]["disk_hits"] == programs);
   CHECK(warm.json()["jobs"][0]["program"]["tier"] == "disk");
   CHECK(warm.json()["jobs"][0]["verified"] == true);
   // The driver found its machine code too: it wrote none of its own.
   CHECK(files_of_drivers(second) == imported);
-  CHECK_THAT(second.kiln({"cache", "import", bundle, "--trust", key}).out, Contains("here already: 1 program"));
+  CHECK_THAT(second.kiln({"cache", "import", bundle, "--trust", key}).out, Contains("here already: " + counted));
 }
 
 TEST_CASE("kiln cache import: for another driver it is refused with both named, and nothing is placed") {
@@ -106,17 +97,19 @@ TEST_CASE("kiln cache import: for another driver it is refused with both named, 
 TEST_CASE("kiln cache: auto_save = false sets aside, and persist stores") {
   const Machine machine;
   const std::vector<std::string> no_saving = {"--set", "cache.auto_save=false"};
-  REQUIRE(machine.run(no_saving).json()["cache"]["builds"] == 1);
-  CHECK(machine.run(no_saving).json()["cache"]["builds"] == 1);
-  CHECK_THAT(machine.kiln({"cache", "list"}).out, Contains("(pending)") && Contains("1 program pending"));
+  const int programs = machine.run(no_saving).json()["cache"]["builds"];
+  REQUIRE(programs > 0);
+  CHECK(machine.run(no_saving).json()["cache"]["builds"] == programs);
+  const std::string counted = programs_in_words(programs);
+  CHECK_THAT(machine.kiln({"cache", "list"}).out, Contains("(pending)") && Contains(counted + " pending"));
   const auto stats = machine.kiln({"cache", "stats", "--json"}).json();
-  CHECK(stats["pending"]["programs"] == 1);
+  CHECK(stats["pending"]["programs"] == programs);
   CHECK(stats["programs"] == 0);
   CHECK(machine.kiln({"cache", "persist", "nobody"}).status == 1);
   const Finished persisted = machine.kiln({"cache", "persist", "tiny"});
   INFO(persisted.err);
   CHECK(persisted.status == 0);
-  CHECK_THAT(persisted.out, Contains("stored 1 program, ") && Contains("; 0 pending"));
+  CHECK_THAT(persisted.out, Contains("stored " + counted + ", ") && Contains("; 0 pending"));
   CHECK(machine.run(no_saving).json()["cache"]["builds"] == 0);
   CHECK(machine.kiln({"cache", "persist"}).out == "nothing waits\n");
   CHECK(machine.kiln({"cache", "persist", "--json"}).json()["stored"] == 0);
@@ -149,8 +142,8 @@ TEST_CASE("kiln cache explain: the field and both values, for people and for mac
 // counted, none is handed to the other, and the one's are still there.
 TEST_CASE("a driver whose identity changed finds every program driver_changed, and is handed none") {
   const Machine machine;
-  REQUIRE(machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "256"}}, tiny_gemm).json()["cache"]["builds"] == 1);
-  const Finished changed = machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "128"}}, tiny_gemm);
+  REQUIRE(machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "256"}}, tiny_gemm("tiny")).json()["cache"]["builds"] == 1);
+  const Finished changed = machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "128"}}, tiny_gemm("tiny"));
   INFO(changed.err);
   REQUIRE(changed.status == 0);
   const auto cache = changed.json()["cache"];
@@ -161,7 +154,7 @@ TEST_CASE("a driver whose identity changed finds every program driver_changed, a
   const auto explained = machine.kiln({"cache", "explain", "tiny", "--json"}).json();
   CHECK(explained["misses"][0]["reason"] == "driver_changed");
   CHECK(explained["misses"][0]["differences"][0]["field"] == "driver.LP_NATIVE_VECTOR_WIDTH");
-  CHECK(machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "256"}}, tiny_gemm).json()["cache"]["disk_hits"] == 1);
+  CHECK(machine.run({}, {{"LP_NATIVE_VECTOR_WIDTH", "256"}}, tiny_gemm("tiny")).json()["cache"]["disk_hits"] == 1);
 }
 
 // Both rasterize in software, on this host: one device under two drivers. softpipe keeps no programs of its own, and
@@ -175,11 +168,7 @@ TEST_CASE("softpipe finds every program of llvmpipe's driver_changed, and is han
     environment["GALLIUM_DRIVER"] = driver;
     return environment;
   };
-  std::string jobs = tiny_gemm;
-  for (const char* extent : {"m = 3", "m = 5"}) {
-    std::string job = tiny_gemm;
-    jobs += job.replace(job.find("m = 4"), 5, extent).replace(job.find("tiny"), 4, extent);
-  }
+  const std::string jobs = tiny_gemm("tiny") + tiny_gemm("of three rows", 3) + tiny_gemm("of five rows", 5);
   REQUIRE(machine.run({}, with("llvmpipe"), jobs).json()["cache"]["builds"] == 3);
   const Finished soft = machine.run({"--set", "device.fallback=never"}, with("softpipe"), jobs);
   INFO(soft.out + soft.err);

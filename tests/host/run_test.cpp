@@ -1,4 +1,5 @@
 #include "host/kiln_process.hpp"
+#include "host/sample_jobs.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -41,7 +42,8 @@ TEST_CASE("a convolution on OpenGL is built once: the second process builds noth
   REQUIRE(first.status == 0);
   const auto cold = first.json();
   CHECK(cold["schema"] == 1);
-  CHECK(cold["cache"]["builds"] == 1);
+  const std::size_t programs = cold["cache"]["builds"];  // as many as the variant asks for
+  CHECK(programs > 0);
   CHECK(cold["cache"]["driver_cache"] == "adopted");
   CHECK(cold["jobs"][0]["program"]["tier"] == "built");
   CHECK(cold["jobs"][0]["verified"] == true);
@@ -50,10 +52,12 @@ TEST_CASE("a convolution on OpenGL is built once: the second process builds noth
   CHECK(cold["warming"]["running"] == false);  // nobody asked for it
   CHECK_THAT(first.err, !Contains("debug"));
   const auto stored = run_kiln({"cache", "list", "--json", "--cache-dir", folder / "cache"}).json()["programs"];
-  REQUIRE(stored.size() == 1);
-  CHECK(stored[0]["op"] == "conv2d");
-  CHECK(stored[0]["shape"] == "1x3x32x32 k16 3x3 pad 1");
-  CHECK(stored[0]["variant"] == cold["jobs"][0]["variant"]);
+  CHECK(stored.size() == programs);
+  for (const auto& program : stored) {
+    CHECK(program["op"] == "conv2d");
+    CHECK(program["shape"] == "1x3x32x32 k16 3x3 pad 1");
+    CHECK(program["variant"] == cold["jobs"][0]["variant"]);
+  }
 
   const Finished second = run_tiny(folder, "opengl:0", {"--log", "debug"});
   REQUIRE(second.status == 0);
@@ -62,7 +66,7 @@ TEST_CASE("a convolution on OpenGL is built once: the second process builds noth
                              Contains("(" + key.substr(0, 12) + ") on opengl:0, "));
   const auto warm = second.json();
   CHECK(warm["cache"]["builds"] == 0);
-  CHECK(warm["cache"]["disk_hits"] == 1);
+  CHECK(warm["cache"]["disk_hits"] == programs);
   CHECK(warm["jobs"][0]["program"]["tier"] == "disk");
   CHECK(warm["jobs"][0]["program"]["keys"] == cold["jobs"][0]["program"]["keys"]);
   CHECK(warm["jobs"][0]["verified"] == true);
@@ -82,7 +86,7 @@ TEST_CASE("OpenGL without a binary format serves: its programs are prepared in e
     CHECK(json["jobs"][0]["program"]["tier"] == "library");
     CHECK(json["jobs"][0]["verified"] == true);
     CHECK(json["cache"]["builds"] == 0);
-    CHECK(json["cache"]["prepared"] == 1);
+    CHECK(json["cache"]["prepared"] >= json["jobs"][0]["program"]["keys"].size());
     CHECK(json["cache"]["driver_cache"] == "none");
     CHECK(json["cache"]["bytes_on_disk"] == 0);
   }
@@ -98,16 +102,21 @@ TEST_CASE("after repeated runs the .meta tells the first dispatch and the rate o
     }
     return nlohmann::json();
   };
-  const Finished cold = run_tiny(folder, "opengl:0", {"--repeat", "9"});
+  const auto run = [&] {
+    return run_kiln({"run", folder.write("tiny.toml", tiny_gemm("tiny")), "--json", "--device", "opengl:0", "--cache-dir",
+                     folder / "cache", "--repeat", "9"});
+  };
+  const Finished cold = run();
   INFO(cold.err);
   REQUIRE(cold.status == 0);
+  REQUIRE(cold.json()["cache"]["builds"] == 1);
   const auto first = meta_of();
   // Machine code is generated at the first dispatch: it takes longer than any later run as a whole.
   const double first_dispatch_ms = first["first_dispatch_ms"];
   CHECK(first_dispatch_ms > cold.json()["jobs"][0]["ms"]["wall_median"].get<double>());
   CHECK(first["gflops"] > 0.0);
 
-  REQUIRE(run_tiny(folder, "opengl:0", {"--repeat", "9"}).status == 0);  // the driver's own cache is warm
+  REQUIRE(run().status == 0);  // the driver's own cache is warm
   CHECK(meta_of()["first_dispatch_ms"] >= first_dispatch_ms);
   CHECK(meta_of()["gflops"] > 0.0);
   CHECK_THAT(run_kiln({"cache", "list", "--cache-dir", folder / "cache"}).out, !Contains("–"));

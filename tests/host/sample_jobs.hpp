@@ -21,4 +21,10 @@ inline std::string conv_3x3(const std::string& name, Extents extents = {}) {
          "\nr = 3\ns = 3\npad = 1\ninput = \"random:1\"\nweights = \"random:2\"\nverify = true\n";
 }
 
+// A product too small for anything but the plain kernel: one program, and the same text whatever the device's vectors.
+inline std::string tiny_gemm(const std::string& name, int rows = 4) {
+  return "\n[[job]]\nname = \"" + name + "\"\nop = \"gemm\"\nm = " + std::to_string(rows) +
+         "\nn = 4\nk = 4\ninput = \"random:1\"\nweights = \"random:2\"\nverify = true\n";
+}
+
 }  // namespace kiln::test
