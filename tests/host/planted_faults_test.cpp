@@ -63,29 +63,27 @@ TEST_CASE("tune: a record of sources that are no more is measured again, however
                      folder / "cache", "--budget", "2 s"});
   };
   REQUIRE(tune().status == 0);
+  // The plain kernel is looked at in each run, however short its time.
+  const auto plain_of = [](std::vector<TuningLine>& lines) -> TuningLine& {
+    const auto line = std::ranges::find(lines, "direct/plain", &TuningLine::variant);
+    REQUIRE(line != lines.end());
+    return *line;
+  };
   std::vector<TuningLine> lines = tuning_lines(folder / "cache/tuning.tsv");
-  const auto loser = std::ranges::find(lines, "measured", &TuningLine::verdict);
-  REQUIRE(loser != lines.end());
-  const std::string variant = loser->variant();
-  loser->fields[TuningLine::source] = std::string(loser->fields[TuningLine::source].size(), '0');
-  loser->fields[TuningLine::wall] = loser->fields[TuningLine::device] = "1,1,1,1,1";
+  TuningLine& loser = plain_of(lines);
+  REQUIRE(loser.verdict() == "measured");
+  loser.fields[TuningLine::source] = std::string(loser.fields[TuningLine::source].size(), '0');
+  loser.fields[TuningLine::wall] = loser.fields[TuningLine::device] = "1,1,1,1,1";
   folder.write("cache/tuning.tsv", tuning_text(lines));
 
-  // On a slow machine one run's time may end before the variant's turn has come; the next goes on.
-  const auto is_stale = [&] {
-    const auto now = tuning_lines(folder / "cache/tuning.tsv");
-    const auto line = std::ranges::find_if(now, [&](const TuningLine& one) { return one.variant() == variant; });
-    REQUIRE(line != now.end());
-    return line->fields[TuningLine::wall] == "1,1,1,1,1" ||
-           line->fields[TuningLine::source].find_first_not_of('0') == std::string::npos;
-  };
-  for (int runs = 0; runs < 10 && is_stale(); ++runs) {
-    const auto again = tune();
-    INFO(again.err << again.out);
-    REQUIRE(again.status == 0);
-    const auto job = again.json()["jobs"][0];
-    if (runs == 0) CHECK(job["known"] == lines.size() - 1);
-    CHECK(job["ms"] > 0.001);
-  }
-  CHECK_FALSE(is_stale());
+  const auto again = tune();
+  INFO(again.err << again.out);
+  REQUIRE(again.status == 0);
+  const auto job = again.json()["jobs"][0];
+  CHECK(job["known"] < lines.size());
+  CHECK(job["variant"] != "direct/plain");
+  CHECK(job["ms"] > 0.001);
+  auto now = tuning_lines(folder / "cache/tuning.tsv");
+  CHECK(plain_of(now).fields[TuningLine::wall] != "1,1,1,1,1");
+  CHECK(plain_of(now).fields[TuningLine::source].find_first_not_of('0') != std::string::npos);
 }
