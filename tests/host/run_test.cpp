@@ -10,21 +10,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr const char* tiny = R"(
-[[job]]
-name = "tiny"
-op = "conv2d"
-c = 3
-h = 32
-w = 32
-k = 16
-r = 3
-s = 3
-pad = 1
-input = "random:1"
-weights = "random:2"
-verify = true
-)";
+const std::string tiny = conv_3x3("tiny");
 
 Finished run_tiny(const TemporaryFolder& folder, const std::string& device, std::vector<std::string> more = {}) {
   std::vector<std::string> words = {
@@ -103,8 +89,8 @@ TEST_CASE("after repeated runs the .meta tells the first dispatch and the rate o
     return nlohmann::json();
   };
   const auto run = [&] {
-    return run_kiln({"run", folder.write("tiny.toml", tiny_gemm("tiny")), "--json", "--device", "opengl:0", "--cache-dir",
-                     folder / "cache", "--repeat", "9"});
+    return run_kiln({"run", folder.write("tiny.toml", tiny_gemm("tiny")), "--json", "--device", "opengl:0",
+                     "--cache-dir", folder / "cache", "--repeat", "9"});
   };
   const Finished cold = run();
   INFO(cold.err);
@@ -169,8 +155,7 @@ TEST_CASE("a rate above the device's roof is a failed job without figures, and n
 
 TEST_CASE("what was not compared is null, never true") {
   const TemporaryFolder folder;
-  const auto file =
-      folder.write("plain.toml", std::string(tiny).replace(std::string(tiny).find("verify = true"), 13, ""));
+  const auto file = folder.write("plain.toml", std::string(tiny).replace(tiny.find("verify = true"), 13, ""));
   const auto json = run_kiln({"run", file, "--json", "--device", "cpu", "--cache-dir", folder / "cache"}).json();
   CHECK(json["jobs"][0]["verified"].is_null());
   const auto verified =
@@ -188,7 +173,7 @@ TEST_CASE("the selector chooses where nobody asks, and says why") {
 
 TEST_CASE("outputs are written where the job says, in a folder with spaces") {
   const TemporaryFolder folder("with some spaces");
-  const auto file = folder.write("tiny.toml", std::string(tiny) + "output = \"result of it.npy\"\n");
+  const auto file = folder.write("tiny.toml", tiny + "output = \"result of it.npy\"\n");
   const Finished finished = run_kiln({"run", file, "--json", "--device", "cpu", "--cache-dir", folder / "my cache"},
                                      {.folder = folder.path()});
   INFO(finished.err);

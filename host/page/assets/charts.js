@@ -4,6 +4,8 @@
 page.configuration = (() => {
   const shapes = ["circle", "rectRot", "triangle", "rect", "crossRot", "star", "rectRounded"];
   const narrow = (width) => width < 620;
+  // Characters of a row's name: beside the plot, or above the row where the page is narrow.
+  const room = (width) => Math.floor(narrow(width) ? (width - 24) / 6.4 : width / 18);
 
   // Round values within a logarithmic scale, no more than there is room for.
   const logarithmicTicks = (least, most, room) => {
@@ -63,7 +65,7 @@ page.configuration = (() => {
     afterBuildTicks: (built) => { built.ticks = spec.categories.map((_, value) => ({ value })); },
     ticks: {
       display: !narrow(width), autoSkip: false, color: theme.of("text"), font: { size: 12.5 }, padding: 8,
-      callback: (value) => page.lines(spec.categories[value] || "", Math.floor(width / 16)),
+      callback: (value) => page.lines(spec.categories[value] || "", room(width)),
     },
   });
 
@@ -74,13 +76,13 @@ page.configuration = (() => {
     grid: { display: false, borderColor: theme.of("edge") },
     ticks: {
       display: !narrow(width), autoSkip: false, color: theme.of("text"), font: { size: 12.5 },
-      callback: (_, index) => page.lines(spec.categories[index], Math.floor(width / 16)),
+      callback: (_, index) => page.lines(spec.categories[index], room(width)),
     },
   });
 
-  // Of a row: what its name takes where it stands above, and more where it has two lines beside.
-  const linesOf = (spec) => Math.max(1, ...spec.categories.map((name) => name.split("\n").length));
-  const above = (spec, width) => (narrow(width) ? 5 + 15 * linesOf(spec) : 14 * (linesOf(spec) - 1));
+  // Of a row: what its name takes where it stands above, and more where it has several lines beside.
+  const linesOf = (spec, width) => Math.max(1, ...spec.categories.map((name) => page.lines(name, room(width)).length));
+  const above = (spec, width) => (narrow(width) ? 5 + 15 * linesOf(spec, width) : 14 * (linesOf(spec, width) - 1));
   const heightOf = (spec, width, each) => spec.categories.length * (each + above(spec, width)) + 78;
   // How far below the middle of its row a mark stands, in rows, so that the name has its place.
   const lowered = (spec, width, each) => (narrow(width) ? above(spec, width) / 2 / (each + above(spec, width)) : 0);
@@ -245,7 +247,7 @@ page.configuration = (() => {
       interaction: { mode: "nearest", intersect: true },
       kiln: {
         font: theme.font, text: theme.of("text"), soft: theme.of("soft"), card: theme.of("card"), mark: spec.x.mark, categories: spec.categories,
-        namesAbove: spec.categories && narrow(width), nameDrop: made.type === "bar" ? 6 : 12, pointNames: made.names, barEnds: made.ends,
+        namesAbove: spec.categories && narrow(width), nameRoom: room(width), nameDrop: made.type === "bar" ? 6 : 12, pointNames: made.names, barEnds: made.ends,
       },
       plugins: {
         legend: { display: false },

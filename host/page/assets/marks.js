@@ -69,9 +69,8 @@ page.marks = (() => {
       ctx.save();
       text(ctx, kiln, 12, 500);
       ctx.textAlign = "left";
-      const most = Math.floor(chartArea.width / 6.4);
       kiln.categories.forEach((name, row) => {
-        page.lines(name, most).forEach((line, index) => {
+        page.lines(name, kiln.nameRoom).forEach((line, index) => {
           const y = chartArea.top + row * band + kiln.nameDrop + 15 * index;
           ctx.fillStyle = kiln.card;  // no grid behind words
           ctx.fillRect(chartArea.left, y - 7, ctx.measureText(line).width + 3, 14);

@@ -23,7 +23,12 @@ page.number = (value) => {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 };
 
-// The lines of a category, each no longer than there is room for.
-page.lines = (text, most) => text.split("\n").map((line) => page.shortened(line, most));
-
 page.shortened = (text, most) => (text.length <= most ? text : text.slice(0, most - 1).trimEnd() + "…");
+
+// The lines of a category, none longer than there is room for: one that is goes on in a second, and is shortened there.
+page.lines = (text, most) => text.split("\n").flatMap((line) => {
+  if (line.length <= most) return [line];
+  const space = line.lastIndexOf(" ", most);
+  const end = space > most / 2 ? space : most;
+  return [line.slice(0, end), page.shortened(line.slice(end).trimStart(), most)];
+});
