@@ -141,6 +141,16 @@ TEST_CASE("kiln report in Chromium: every chart is drawn on every screen") {
   }
 }
 
+TEST_CASE("kiln report in Chromium: a long name goes on in a second line, broken between words") {
+  const TemporaryFolder folder;
+  Chromium browser;
+  browser.open(full_page(folder), {});
+  CHECK(browser.ask("page.lines('short\\nbeside it', 12)") == json{"short", "beside it"});
+  CHECK(browser.ask("page.lines('programs ready in time', 14)") == json{"programs ready", "in time"});
+  CHECK(browser.ask("page.lines('onewordwithoutanyend', 12)") == json{"onewordwitho", "utanyend"});
+  CHECK(browser.ask("page.lines('one two three four five', 9)") == json{"one two", "three fo…"});
+}
+
 TEST_CASE("kiln report in Chromium: keys reach the links, the legends, the points and the tables") {
   const TemporaryFolder folder;
   Chromium browser;
