@@ -3,7 +3,7 @@
 // usage: tuner [--figures FILE] [--layers N] [--budget SECONDS]
 // `kiln tune` itself is run, on OpenGL, with a cache of its own: it compares every variant's whole output with the
 // reference, and measures the winner and the plain kernel in rounds. Then it is run again: it goes on from what
-// is known. Layers: of ResNet-50, 3x3 and 1x1.
+// is known. A rate's samples are what the two runs tell. Layers: of ResNet-50, 3x3 and 1x1.
 #include "base/json.hpp"
 #include "figures/figures.hpp"
 #include "layer_table.hpp"
@@ -109,34 +109,36 @@ void tell(const Json& first, const Json& second, FigureFile& file) {
     const double known = second.at("jobs").at(i).at("known").get<double>();
     kept.push_back(measured == 0 ? 100 : 100 * std::min(known, measured) / measured);
   }
-  for (const Json& job : first.at("jobs")) {
-    const std::string group = job.at("name").get<std::string>();
-    const auto figure = [&](const char* id, const char* name, const char* unit, Better better, double value) {
+  for (std::size_t i = 0; i < first.at("jobs").size(); ++i) {
+    const Json& job = first.at("jobs").at(i);
+    const auto both = [&](const char* what) {
+      return std::vector<double>{job.at(what).get<double>(), second.at("jobs").at(i).at(what).get<double>()};
+    };
+    const auto figure = [&](const char* id, const char* name, const char* unit, Better better,
+                            std::vector<double> values) {
       Figure made;
       made.id = std::string("tuner.") + id;
       made.name = name;
       made.unit = unit;
       made.better = better;
-      made.kiln = {value};
-      made.group = group;
+      made.kiln = std::move(values);
+      made.group = job.at("name").get<std::string>();
       made.device = "opengl:0";
       return made;
     };
-    Figure device = figure("device/plain", "the winner, on the device", "GFLOP/s", Better::more,
-                           job.at("gflops_device").get<double>());
-    device.peer = Peer{"the plain kernel with constants", {job.at("baseline_gflops_device").get<double>()}};
+    Figure device = figure("device/plain", "the winner, on the device", "GFLOP/s", Better::more, both("gflops_device"));
+    device.peer = Peer{"the plain kernel with constants", both("baseline_gflops_device")};
     device.target = Target{Target::Of::ratio, 25};
     device.verified = true;  // a variant whose output is wrong is rejected and wins nothing
     file.add(std::move(device));
-    Figure wall =
-        figure("wall/plain", "the winner, NCHW to NCHW", "GFLOP/s", Better::more, job.at("gflops").get<double>());
-    wall.peer = Peer{"the plain kernel with constants", {job.at("baseline_gflops").get<double>()}};
+    Figure wall = figure("wall/plain", "the winner, NCHW to NCHW", "GFLOP/s", Better::more, both("gflops"));
+    wall.peer = Peer{"the plain kernel with constants", both("baseline_gflops")};
     wall.verified = true;
     file.add(std::move(wall));
     file.add(figure("candidates", "variants measured within the budget", "variants", Better::more,
-                    job.at("candidates").get<double>()));
+                    {job.at("candidates").get<double>()}));
     file.add(figure("rejected", "of them rejected", "variants", Better::less,
-                    static_cast<double>(job.at("rejected").size())));
+                    {static_cast<double>(job.at("rejected").size())}));
   }
   Figure repeated;
   repeated.id = "tuner.kept";

@@ -45,7 +45,7 @@ constexpr BenchProgram programs[] = {
      "--benchmark_min_time=0.02 --benchmark_repetitions=3 --benchmark_enable_random_interleaving=true",
      "--benchmark_min_time=0.05 --benchmark_filter=(streamed|replayed)/wraps:0", seconds(20), seconds(3)},
     {"executor", "executor_overlap", "overlap tiny", "overlap tiny", {}, seconds(10), seconds(10)},
-    {"executor", "cpu_contention", "7", "2", {}, seconds(50), seconds(20)},
+    {"executor", "cpu_contention", "4", "2", {}, seconds(30), seconds(20), BenchNeeds::nothing, 2},
     {"selector", "selector", "--seeds 30", "--seeds 3", {}, seconds(20), seconds(2)},
     {"tuner", "tuner", "--layers 4 --budget 8", "--layers 1 --budget 3", {}, seconds(60), seconds(10)},
     {"pm4", "pm4_submission", "100", "10", "1", seconds(20), seconds(5), BenchNeeds::simulated_card},
