@@ -1,18 +1,21 @@
 // What a trace costs while jobs run: `kiln run --trace`'s sink beside none, on the cpu device.
 //
 // usage: trace_overhead [PAIRS] [JOBS]
-// Each pair is JOBS jobs of a small convolution in a runtime without a trace and as many in one with a trace, in an
-// order that alternates: as one request that is repeated, and as so many requests of one run. After a sixth of the
-// pairs both runtimes are made anew, since the cpu device finds its layouts by timing. A figure is wall ÷ jobs; the
-// ratio is of a pair's two sides, so that what slows the machine slows both; median and quartiles over the pairs, and
-// the ratio of the fastest tenths, which what else runs on the machine disturbs least. At the end: what it takes to
-// write a trace, which is after the jobs.
+// Each pair is JOBS jobs of a convolution in a runtime without a trace and as many in one with a trace, in an
+// order that alternates: as one request that is repeated, and as so many requests of one run. A small one takes some
+// 10 us, where what threads wait for each other decides, so that it jumps; a layer of a network takes ten times that
+// and more. After a sixth of the pairs both runtimes are made anew, since the cpu device finds its layouts by timing.
+// A figure is wall ÷ jobs; the ratio is of a pair's two sides, so that what slows the machine slows both; median and
+// quartiles over the pairs, and the ratio of the fastest tenths, which what else runs on the machine disturbs least.
+// At the end of each: what it takes to write a trace, which is after the jobs. Last of all: what a job's spans take on
+// the thread that tells them.
 #include "executor_bench.hpp"
 
 #include "trace/chrome_trace.hpp"
 
 #include <kiln/runtime.hpp>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
@@ -97,10 +100,30 @@ void compare(const Registry& registry, const char* name, RunRequest request, int
   }
   const double plain_least = at_share(plain_us, 0.1), traced_least = at_share(traced_us, 0.1);
   std::printf(
-      "%-18s %7.2f us plain %7.2f us traced  ratio %.4f (%.4f to %.4f)  fastest tenths %7.2f %7.2f ratio %.4f  "
+      "%-26s %7.2f us plain %7.2f us traced  ratio %.4f (%.4f to %.4f)  fastest tenths %7.2f %7.2f ratio %.4f  "
       "written in %.2f us a job\n",
       name, median(plain_us), median(traced_us), median(ratios), at_share(ratios, 0.25), at_share(ratios, 0.75),
       plain_least, traced_least, traced_least / plain_least, written_us);
+}
+
+// Of a job, by median over rounds.
+double us_to_tell() {
+  constexpr int rounds = 51, jobs = 10000;
+  std::vector<double> us;
+  for (int round = 0; round < rounds; ++round) {
+    host::ChromeTrace trace;
+    const std::uint64_t begin = now_ns();
+    for (std::uint64_t job = 1; job <= jobs; ++job) {
+      std::array<StageSpan, 7> spans;
+      for (std::size_t i = 0; i < spans.size(); ++i) {
+        const auto stage = static_cast<Stage>(static_cast<std::size_t>(Stage::job) + i);
+        spans[i] = {"cpu", "direct/plain", 0, job, stage, job, job + 1};
+      }
+      trace.add_job(spans);
+    }
+    us.push_back(static_cast<double>(now_ns() - begin) / 1e3 / jobs);
+  }
+  return median(us);
 }
 
 Conv2dSpec conv(std::int64_t c, std::int64_t side, std::int64_t k) {
@@ -124,9 +147,12 @@ int main(int argc, char** argv) try {
   if (const Status status = entry->register_fn(registry, {entry->note.name, {}}); !status.ok()) {
     throw std::runtime_error(status.text());
   }
-  const RunRequest small = request_of(conv(3, 32, 16));
-  compare(registry, "one request", small, pairs, jobs, Requests::repeated);
-  compare(registry, "requests of one run", small, pairs, jobs, Requests::single);
+  const RunRequest small = request_of(conv(3, 32, 16)), layer = request_of(conv(64, 28, 64));
+  compare(registry, "small: one request", small, pairs, jobs, Requests::repeated);
+  compare(registry, "small: requests of one run", small, pairs, jobs, Requests::single);
+  compare(registry, "layer: one request", layer, pairs, jobs, Requests::repeated);
+  compare(registry, "layer: requests of one run", layer, pairs, jobs, Requests::single);
+  std::printf("a job's spans are told in %.3f us\n", us_to_tell());
   return EXIT_SUCCESS;
 } catch (const std::exception& error) {
   std::fprintf(stderr, "trace_overhead: %s\n", error.what());
