@@ -72,7 +72,9 @@ TEST_CASE("OpenGL without a binary format serves: its programs are prepared in e
     CHECK(json["jobs"][0]["program"]["tier"] == "library");
     CHECK(json["jobs"][0]["verified"] == true);
     CHECK(json["cache"]["builds"] == 0);
-    CHECK(json["cache"]["prepared"] >= json["jobs"][0]["program"]["keys"].size());
+    const std::size_t programs = json["jobs"][0]["program"]["keys"].size();
+    CHECK(programs > 0);
+    CHECK(json["cache"]["prepared"] >= programs);
     CHECK(json["cache"]["driver_cache"] == "none");
     CHECK(json["cache"]["bytes_on_disk"] == 0);
   }
