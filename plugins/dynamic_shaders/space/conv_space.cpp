@@ -60,7 +60,7 @@ void for_each_blocking(const ConvShape& shape, const DeviceInfo& device, const M
   const bool bordered = shape.pad_y != 0 || shape.pad_x != 0;
   // Texels are fetched through the image unit where that is so much the cheaper that it is worth its longer build.
   const View fetched = device.max_texel_bindings == 0                                                ? View::storage
-                       : device.max_image_bindings != 0 && 1.5 * model.image_load < model.texel_load ? View::image
+                       : device.max_image_bindings != 0 && 1.5 * model.image.load < model.texel.load ? View::image
                                                                                                      : View::texels;
   const auto consider = [&](const Blocking& blocking) {
     if (check(shape, blocking, device).ok()) use(blocking);

@@ -32,9 +32,17 @@ double rows_of_block(const ConvShape& shape, const Blocking& b) {
   return different(b.y, shape.stride_y, shape.r, shape.dilation_y, 1);
 }
 
-double load_cost(View view, const MachineModel& model) noexcept {
-  if (view == View::texels) return model.texel_load;
-  return view == View::image ? model.image_load : model.storage_load;
+const LoadCost& load_of(View view, const MachineModel& model) noexcept {
+  if (view == View::texels) return model.texel;
+  return view == View::image ? model.image : model.storage;
+}
+
+// What lies beyond a limit, as a share of the whole.
+double beyond(double limit, double whole) noexcept { return whole > limit ? 1 - limit / whole : 0; }
+
+// An accumulator's share of a term, where it is taken up and put back around so many of them.
+double kept(double outputs, double terms, const MachineModel& model) noexcept {
+  return (model.accumulator + (outputs > model.accumulators ? model.spill : 0)) / terms;
 }
 
 // A device with fewer vectors than it wants leaves some of it idle.
@@ -53,21 +61,27 @@ MachineModel model_of(const DeviceInfo& device) noexcept {
   }
   const bool wide = device.simd_lanes >= 16;
   model.lanes = device.simd_lanes != 0 ? device.simd_lanes : 8;
-  model.term = wide ? 0.9 : 0.85;
+  model.term = wide ? 0.465 : 0.3;
+  model.nested = wide ? 0.53 : 0.28;
+  model.accumulator = 0.42;
   model.scalar_load = wide ? 52 : 24;
-  model.storage_load = wide ? 97 : 47;
-  model.texel_load = wide ? 51 : 17;
-  model.image_load = wide ? 24 : 15;
+  model.storage = {wide ? 97.0 : 47.0, 0, 100};
+  model.texel = {wide ? 39.0 : 11.0, wide ? 0.0 : 4.0, 65};
+  model.image = {wide ? 20.0 : 10.0, wide ? 8.0 : 11.0, 160};
+  model.near_bytes = 2e6;
   model.shared_scalar = model.scalar_load;
-  model.shared_vector = model.storage_load;
+  model.shared_vector = model.storage.load;
   model.barrier = 200;
   model.scalar_store = wide ? 40 : 62;
-  model.vector_store = wide ? 72 : 108;
+  model.vector_store = 36;
+  model.pack = 350;
   model.accumulators = 128;
-  model.spill = 0.6;
-  model.body_terms = 2300;
-  model.overflow = 0.25;
-  model.dispatch = 4e4;
+  model.spill = 0.38;
+  model.held = 60;
+  model.crowded = 2.1;
+  model.code_terms = 4600;
+  model.overflow = wide ? 0.62 : 0.7;
+  model.dispatch = 2.2e5;
   model.wanted_vectors = 16;
   model.build = 2e8;
   model.build_term = 7e5;
@@ -80,7 +94,7 @@ PredictedCost predict(const ConvShape& shape, const Blocking& b, const MachineMo
   PredictedCost cost;
   if (b.packing != Packing::plane) {
     const double vectors = number(extents.activation_texels * shape.n) / model.lanes;
-    cost.pack = model.dispatch + vectors * idle(vectors, model) * (4 * model.scalar_load + model.vector_store);
+    cost.pack = model.dispatch + vectors * idle(vectors, model) * model.pack;
   }
   const double places = number(extents.blocks_x * extents.blocks_y);
   const double workgroup_vectors = std::ceil(number(b.workgroup) / model.lanes);
@@ -95,13 +109,18 @@ PredictedCost predict(const ConvShape& shape, const Blocking& b, const MachineMo
   const double step_terms = outputs * number(extents.step_c * shape.r * shape.s);
   const double body_terms =
       b.rows == Rows::looped ? step_terms / number(shape.r) : step_terms * number(extents.round_steps);
-  const double term = model.term + (outputs > model.accumulators ? model.spill : 0) +
-                      (body_terms > model.body_terms ? model.overflow : 0);
   const double activation_loads = texels_of_row(shape, b) * rows_of_block(shape, b);
   const double weight_loads = number(b.k / 4 * extents.step_c * shape.r * shape.s);
+  const double rounds = number(b.rows == Rows::looped ? shape.r : 1) / number(extents.round_steps);
+  const LoadCost& load = load_of(b.view, model);
+  const double code = body_terms + (activation_loads + weight_loads) * load.code * body_terms / step_terms;
+  const double term = model.term + (b.rows == Rows::looped && shape.r > 1 ? model.nested : 0) +
+                      kept(outputs, number(shape.s * extents.step_c), model) +
+                      model.overflow * beyond(model.code_terms, code);
+  const double far = number(extents.weight_texels) * 16 > model.near_bytes ? load.far : 0;
   const double guard = b.border == Border::guarded ? 3 : 0;
-  const double step = (activation_loads + weight_loads) * load_cost(b.view, model) + activation_loads * guard +
-                      step_terms * term + model.round / number(extents.round_steps);
+  const double step = (activation_loads + weight_loads) * load.load + weight_loads * far + activation_loads * guard +
+                      step_terms * term + rounds * model.round;
   const bool wide =
       (shape.out_w % 4 == 0 && b.x % 4 == 0) ||
       (b.x == shape.out_w && b.x * b.y % 4 == 0 && shape.out_h % b.y == 0 && shape.out_h * shape.out_w % 4 == 0);
@@ -116,11 +135,12 @@ PredictedCost predict_winograd(const Conv2dSpec& spec, const WinogradShape& shap
                                const MachineModel& model) noexcept {
   PredictedCost cost = predict(shape.products, b, model);
   const double points = number(shape.t * shape.t);
-  const double load = load_cost(b.view, model);
+  const double load = load_of(b.view, model).load;
   const TileAccess in = input_access(spec, shape, b.view, Form()), out = output_access(spec, shape, Form());
   // A float under a condition of its own costs several without.
   const double loads = number(in.moves) * (in.fours ? load : (in.rows ? 1 : 4) * model.scalar_load);
-  const double sums = 2 * points * number(shape.t) * 0.7 * 4 * model.term;  // a vector of four tiles each
+  const double sums =
+      2 * points * number(shape.t) * 0.7 * 4 * (model.term + model.accumulator);  // a vector of four tiles each
   const double in_vectors = number(shape.quads * spec.c * spec.n) / model.lanes;
   const double out_vectors = number(shape.quads * spec.k * spec.n) / model.lanes;
   const double stores = number(out.moves) * (out.fours ? model.vector_store : (out.rows ? 1 : 4) * model.scalar_store);
@@ -150,10 +170,12 @@ PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice,
                               : bands ? spec.c * (out_h / choice.rows)
                                       : spec.c * divide_up(out_w, choice.x) * divide_up(out_h, choice.y));
   const double vectors = std::ceil(lanes / model.lanes) * number(spec.n);
+  const double term =
+      model.term + kept(outputs, number(spec.r * spec.s), model) + model.crowded * beyond(model.held, outputs);
   PredictedCost cost;
   cost.main = model.dispatch + vectors * idle(vectors, model) *
-                                   (texels * (load_cost(choice.view, model) + (planes || bands ? 0 : 4)) + weights +
-                                    terms * model.term + outputs / 4 * model.vector_store);
+                                   (texels * (load_of(choice.view, model).load + (planes || bands ? 0 : 1)) + weights +
+                                    terms * term + outputs / 4 * model.vector_store);
   cost.build = model.build + terms * model.build_term * (choice.view == View::image ? model.build_image : 1);
   return cost;
 }
@@ -162,15 +184,15 @@ PredictedCost predict_implicit(const Conv2dSpec& spec, const ImplicitTile& t, co
   const ImplicitExtents e = extents_of(spec, t);
   const double lanes = number(t.lanes_k * t.lanes_p), outputs = number(t.k * t.pixels), quads = number(t.k / 4);
   const double vectors = number(e.tiles_p * e.tiles_k * spec.groups * spec.n) * std::ceil(lanes / model.lanes);
-  const double terms = outputs * (model.term + (outputs > model.accumulators ? model.spill : 0) +
-                                  (outputs * number(t.depth) > model.body_terms ? model.overflow : 0));
+  const double terms = outputs * (model.term + kept(outputs, 1, model) +
+                                  model.overflow * beyond(model.code_terms, outputs * number(t.depth)));
   const double pixel = model.scalar_load + 2;  // and the choice of a border's zero
-  double loads = number(t.pixels) * pixel + quads * model.storage_load;
+  double loads = number(t.pixels) * pixel + quads * model.storage.load;
   double step = 10;
   if (t.staging == Staging::shared) {
     const double share_k = number(t.lanes_k);
     loads = number(t.pixels) / share_k * (pixel + model.shared_scalar) +
-            number(e.tile_k) / 4 / lanes * (model.storage_load + model.shared_vector) +
+            number(e.tile_k) / 4 / lanes * (model.storage.load + model.shared_vector) +
             number(t.pixels) * model.shared_scalar + quads * model.shared_vector;
     step += 2 * model.barrier;
   }
@@ -190,11 +212,12 @@ PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& b, const Ma
   const double vectors = workgroups * std::ceil(number(b.workgroup) / model.lanes);
   const double outputs = number(4 * b.rows * b.quads);
   const double terms = outputs * depths;
-  const double term =
-      model.term + (outputs > model.accumulators ? model.spill : 0) + (terms > model.body_terms ? model.overflow : 0);
-  const double row_load = deep ? load_cost(b.view, model) : model.scalar_load;
-  const double step =
-      number(b.rows) * row_load + depths * number(b.quads) * load_cost(b.view, model) + terms * term + 10;
+  const LoadCost& load = load_of(b.view, model);
+  const double row_load = deep ? load.load : model.scalar_load;
+  const double column_loads = depths * number(b.quads);
+  const double code = terms + (number(b.rows) + column_loads) * load.code;
+  const double term = model.term + kept(outputs, depths, model) + model.overflow * beyond(model.code_terms, code);
+  const double step = number(b.rows) * row_load + column_loads * load.load + terms * term + 10;
   const double stores = spec.n % 4 == 0 ? outputs / 4 * model.vector_store : outputs * model.scalar_store;
   PredictedCost cost;
   cost.main = model.dispatch + vectors * idle(vectors, model) * (number(spec.k) / depths * step + stores);

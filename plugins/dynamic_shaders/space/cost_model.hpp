@@ -15,22 +15,33 @@
 
 namespace kiln::dynamic_shaders {
 
+// Loads of four floats through one view.
+struct LoadCost {
+  double load = 10;
+  double far = 0;   // what one costs more from weights that no near cache holds
+  double code = 0;  // multiply-adds whose code is as long
+};
+
 struct MachineModel {
-  double lanes = 32;         // of a vector
-  double term = 1;           // a multiply and an add
-  double scalar_load = 8;    // of memory
-  double storage_load = 12;  // of four floats
-  double texel_load = 10;
-  double image_load = 10;
+  double lanes = 32;       // of a vector
+  double term = 1;         // a multiply and an add
+  double nested = 0;       // what a term costs more in a loop within the loop over channels
+  double accumulator = 0;  // taken up and put back, around the terms that one row's loads give it
+  double scalar_load = 8;  // of memory
+  LoadCost storage, texel, image;
+  double near_bytes = 1e18;  // of weights that stay near
   double shared_scalar = 2;  // of memory that a workgroup shares
   double shared_vector = 4;
   double barrier = 30;
   double scalar_store = 8;
   double vector_store = 12;
+  double pack = 44;           // four floats taken from far apart into one texel
   double accumulators = 64;   // that a lane keeps without spilling
-  double spill = 0.5;         // what a term costs more beyond that
-  double body_terms = 1e9;    // terms of a loop's body that the instruction cache holds
-  double overflow = 0;        // what a term costs more beyond that
+  double spill = 0.5;         // what an accumulator costs more beyond that
+  double held = 64;           // outputs that a lane without a loop holds at once
+  double crowded = 0.5;       // what a term costs more far beyond that
+  double code_terms = 1e9;    // terms of a loop's body that the instruction cache holds
+  double overflow = 0;        // what a term costs more far beyond that
   double round = 10;          // of a loop
   double dispatch = 2e4;      // a pass
   double wanted_vectors = 1;  // in flight, to keep the device busy
