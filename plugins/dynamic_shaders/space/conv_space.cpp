@@ -53,15 +53,11 @@ std::vector<std::int64_t> workgroups_for(const ConvShape& shape, Lanes lanes, st
 }
 
 template <class Use>
-void for_each_blocking(const ConvShape& shape, const DeviceInfo& device, const MachineModel& model, Search search,
-                       const Use& use) {
+void for_each_blocking(const ConvShape& shape, const DeviceInfo& device, Search search, const Use& use) {
   const bool all = search == Search::all;
   const bool products = shape.r == 1 && shape.s == 1;  // all that a block shares is loads: larger ones pay
   const bool bordered = shape.pad_y != 0 || shape.pad_x != 0;
-  // Texels are fetched through the image unit where that is so much the cheaper that it is worth its longer build.
-  const View fetched = device.max_texel_bindings == 0                                                ? View::storage
-                       : device.max_image_bindings != 0 && 1.5 * model.image.load < model.texel.load ? View::image
-                                                                                                     : View::texels;
+  const bool views = device.max_texel_bindings != 0;  // loads from storage are slower than through those
   const auto consider = [&](const Blocking& blocking) {
     if (check(shape, blocking, device).ok()) use(blocking);
   };
@@ -74,7 +70,7 @@ void for_each_blocking(const ConvShape& shape, const DeviceInfo& device, const M
             for (const Rows rows : {Rows::looped, Rows::unrolled}) {
               if (rows == Rows::unrolled && shape.r == 1 && shape.s != 1) continue;
               for (const View view : {View::storage, View::texels, View::image}) {
-                if (!all && view != fetched) continue;
+                if (!all && views && view == View::storage) continue;
                 consider({lanes, k, block.x, block.y, packing, view, rows, Border::padded, workgroup});
                 if (!all || !bordered) continue;
                 consider({lanes, k, block.x, block.y, packing, view, rows, Border::guarded, workgroup});
@@ -92,13 +88,13 @@ template <class Use>
 void for_each_point(const Conv2dSpec& spec, const DeviceInfo& device, Search search, const Use& use) {
   const ConvShape shape = shape_of(spec);
   const MachineModel model = model_of(device);
-  for_each_blocking(shape, device, model, search, [&](const Blocking& blocking) {
+  for_each_blocking(shape, device, search, [&](const Blocking& blocking) {
     use(predict(shape, blocking, model), [&] { return "direct/blocked:" + to_text(blocking); });
   });
   for (const std::int64_t m : {4, 2}) {
     const auto winograd = winograd_shape(spec, m);
     if (!winograd || (m == 2 && search == Search::likely)) continue;
-    for_each_blocking(winograd->products, device, model, search, [&](const Blocking& blocking) {
+    for_each_blocking(winograd->products, device, search, [&](const Blocking& blocking) {
       if (blocking.packing != Packing::plane || !check_winograd(spec, *winograd, blocking, device).ok()) return;
       use(predict_winograd(spec, *winograd, blocking, model),
           [&] { return "winograd/f" + std::to_string(m) + ":" + to_text(blocking); });

@@ -66,8 +66,8 @@ MachineModel model_of(const DeviceInfo& device) noexcept {
   model.accumulator = 0.42;
   model.scalar_load = wide ? 52 : 24;
   model.storage = {wide ? 97.0 : 47.0, 0, 100};
-  model.texel = {wide ? 39.0 : 11.0, wide ? 0.0 : 4.0, 65};
-  model.image = {wide ? 20.0 : 10.0, wide ? 8.0 : 11.0, 160};
+  model.texel = {wide ? 39.0 : 11.3, wide ? 0.0 : 3.3, 65};
+  model.image = {wide ? 20.0 : 7.5, wide ? 8.0 : 13.4, 210};
   model.near_bytes = 2e6;
   model.shared_scalar = model.scalar_load;
   model.shared_vector = model.storage.load;
@@ -80,6 +80,7 @@ MachineModel model_of(const DeviceInfo& device) noexcept {
   model.held = 60;
   model.crowded = 2.1;
   model.code_terms = 4600;
+  model.code = 0.012;
   model.overflow = wide ? 0.62 : 0.7;
   model.dispatch = 2.2e5;
   model.wanted_vectors = 16;
@@ -117,7 +118,7 @@ PredictedCost predict(const ConvShape& shape, const Blocking& b, const MachineMo
   const double term = model.term + (b.rows == Rows::looped && shape.r > 1 ? model.nested : 0) +
                       kept(outputs, number(shape.s * extents.step_c), model) +
                       model.overflow * beyond(model.code_terms, code);
-  const double far = number(extents.weight_texels) * 16 > model.near_bytes ? load.far : 0;
+  const double far = number(extents.weight_texels / shape.groups) * 16 > model.near_bytes ? load.far : 0;
   const double guard = b.border == Border::guarded ? 3 : 0;
   const double step = (activation_loads + weight_loads) * load.load + weight_loads * far + activation_loads * guard +
                       step_terms * term + rounds * model.round;
@@ -172,10 +173,11 @@ PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice,
   const double vectors = std::ceil(lanes / model.lanes) * number(spec.n);
   const double term =
       model.term + kept(outputs, number(spec.r * spec.s), model) + model.crowded * beyond(model.held, outputs);
+  const LoadCost& load = load_of(choice.view, model);
   PredictedCost cost;
   cost.main = model.dispatch + vectors * idle(vectors, model) *
-                                   (texels * (load_of(choice.view, model).load + (planes || bands ? 0 : 1)) + weights +
-                                    terms * term + outputs / 4 * model.vector_store);
+                                   (texels * (load.load + load.code * model.code + (planes || bands ? 0 : 1)) +
+                                    weights + terms * term + outputs / 4 * model.vector_store);
   cost.build = model.build + terms * model.build_term * (choice.view == View::image ? model.build_image : 1);
   return cost;
 }

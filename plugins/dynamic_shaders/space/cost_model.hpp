@@ -28,8 +28,8 @@ struct MachineModel {
   double nested = 0;       // what a term costs more in a loop within the loop over channels
   double accumulator = 0;  // taken up and put back, around the terms that one row's loads give it
   double scalar_load = 8;  // of memory
-  LoadCost storage, texel, image;
-  double near_bytes = 1e18;  // of weights that stay near
+  LoadCost storage{12, 0, 0}, texel, image;
+  double near_bytes = 1e18;  // of a group's weights that stay near
   double shared_scalar = 2;  // of memory that a workgroup shares
   double shared_vector = 4;
   double barrier = 30;
@@ -42,6 +42,7 @@ struct MachineModel {
   double crowded = 0.5;       // what a term costs more far beyond that
   double code_terms = 1e9;    // terms of a loop's body that the instruction cache holds
   double overflow = 0;        // what a term costs more far beyond that
+  double code = 0;            // of a term, fetched to be run once
   double round = 10;          // of a loop
   double dispatch = 2e4;      // a pass
   double wanted_vectors = 1;  // in flight, to keep the device busy
