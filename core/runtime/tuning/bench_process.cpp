@@ -177,7 +177,7 @@ Result<std::string> BenchProcess::hear(Deadline deadline) {
   }
 }
 
-std::string BenchProcess::stop() {
+std::string BenchProcess::stop(std::chrono::nanoseconds grace) {
   pid_t pid = -1;
   bool stands = false;
   {
@@ -190,8 +190,7 @@ std::string BenchProcess::stop() {
   from_child_ = UniqueFd();
   int status = 0;
   pid_t answer = 0;
-  // A child that has closed its output is about to end by itself; one that hangs, or stands still, is not.
-  for (int look = 0; look < 20 && answer == 0 && !stands; ++look) {
+  for (const Deadline deadline = Deadline::after(grace); answer == 0 && !stands && !deadline.passed();) {
     answer = waitpid(pid, &status, WNOHANG);
     if (answer == 0) usleep(5000);
   }
@@ -226,7 +225,7 @@ Result<VariantSamples> BenchProcess::measure(std::string_view variant, std::uint
   if (line) return answer_of(*line);
   Status failure = std::move(line).error();
   if (failure.code == StatusCode::cancelled) return failure;
-  const std::string how = stop();
+  const std::string how = stop(failure.code == StatusCode::device_lost ? time_to_crash : time_to_leave);
   if (failure.code == StatusCode::device_lost) failure.message = "bench: the process " + how;
   if (failure.code == StatusCode::timeout) {
     failure.message = "bench: hung for " +

@@ -13,6 +13,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <mutex>
@@ -33,11 +34,16 @@ class BenchProcess final : public PausableBench {
   void rest() noexcept override { (void)stop(); }
 
  private:
+  // A child whose input ends leaves at once, unless it hangs.
+  static constexpr std::chrono::nanoseconds time_to_leave = std::chrono::milliseconds(100);
+  // One that has closed its output has crashed; until the system tells how, a busy machine takes its time.
+  static constexpr std::chrono::nanoseconds time_to_crash = std::chrono::seconds(5);
+
   Status start();
   Status say(const std::string& line);
   Result<std::string> hear(Deadline deadline);
-  // Ends the child; answers how it had ended by itself, where it had.
-  std::string stop();
+  // Ends the child; answers how it had ended by itself, where it did so within that time.
+  std::string stop(std::chrono::nanoseconds grace = time_to_leave);
   bool paused();
 
   const std::filesystem::path probe_;

@@ -81,11 +81,15 @@ TEST_CASE("runtime::bench_process: one child answers one measurement after anoth
 
 TEST_CASE("runtime::bench_process: what ends or hangs is told, ended with its own children, and started anew",
           "[runtime][tuning]") {
-  ShellChild child("case \"$line\" in crash*) kill -SEGV $$;; leave*) exit 3;; hang*) sleep 600 & echo $! > " +
-                   std::string("\"$0.sleeper\"; wait;; esac\n") + shell_answer);
+  ShellChild child(
+      "case \"$line\" in crash*) kill -SEGV $$;; late*) exec >&-; sleep 0.5; kill -SEGV $$;; "
+      "leave*) exit 3;; hang*) sleep 600 & echo $! > " +
+      std::string("\"$0.sleeper\"; wait;; esac\n") + shell_answer);
   const auto bench = child.bench();
   CHECK_THAT(bench->measure("crash", 1, seconds(20)).error().message, Catch::Contains("SIGSEGV"));
   CHECK(bench->measure("good", 1, seconds(20)).has_value());
+  // A busy machine ends a process long after it has closed its output.
+  CHECK_THAT(bench->measure("late", 1, seconds(20)).error().message, Catch::Contains("SIGSEGV"));
   const auto left = bench->measure("leave", 1, seconds(20));
   CHECK(left.error().code == StatusCode::device_lost);
   CHECK_THAT(left.error().message, Catch::Contains("ended with status 3"));
