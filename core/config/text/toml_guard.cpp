@@ -6,7 +6,6 @@
 namespace kiln::config {
 namespace {
 
-bool beyond_ascii(char c) { return (static_cast<unsigned char>(c) & 0x80u) != 0; }
 bool inside_character(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
 
 class Scan {
@@ -22,8 +21,6 @@ class Scan {
         read_text(c);
       } else if (c == '#') {
         while (!done() && text_[next_] != '\n') step();
-      } else if (beyond_ascii(c)) {
-        fail("found a character beyond ASCII, expected it inside quotes or a comment only");
       } else if (c == '.') {
         if (++dots_ >= most_key_parts) fail("a key of more than " + std::to_string(most_key_parts) + " parts");
         step();
@@ -60,7 +57,6 @@ class Scan {
       const char c = text_[next_];
       if (c == '\\' && quote == '"') {
         step();
-        if (many_lines) read_continuation();
         if (!done() && (many_lines || text_[next_] != '\n')) step();
       } else if (many_lines && at(triple)) {
         step(3);
@@ -73,16 +69,6 @@ class Scan {
         step();
       }
     }
-  }
-
-  // Behind a backslash: where a line ends here, white space is skipped up to what the text goes on with.
-  void read_continuation() {
-    std::size_t ahead = next_;
-    constexpr std::string_view white = " \t\r\n";
-    while (ahead < text_.size() && white.find(text_[ahead]) != std::string_view::npos) ++ahead;
-    if (ahead == text_.size() || !beyond_ascii(text_[ahead])) return;
-    step(ahead - next_);
-    fail("found a character beyond ASCII first behind a backslash, expected an ASCII one, or its \\u form");
   }
 
   std::string_view text_;

@@ -1,10 +1,5 @@
-// What is looked at before the TOML library is: texts on which version 3.3 of it is not safe.
-//
-// - A dotted key of many parts becomes a chain of tables of that depth, and all that walks tables is recursive.
-// - Characters beyond ASCII where white space may stand lead it into code that it declares unreachable. Outside texts
-// and
-//   comments TOML has no such characters anyway. Behind a backslash that ends a line of a text they would be valid, and
-//   are refused with advice.
+// What is looked at before the TOML library is: a dotted key of many parts becomes a chain of tables of that depth, and
+// all that walks tables is recursive.
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
 

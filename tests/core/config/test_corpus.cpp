@@ -16,6 +16,10 @@ TEST_CASE("config: the kept corpus is read, twice the same", "[config]") {
     CHECK(texts(first.problems) == texts(second.problems));
     CHECK(show_config(first.config, {}) == show_config(second.config, {}));
     for (const std::string& problem : texts(first.problems)) CHECK(problem.find('\n') == std::string::npos);
+    ConfigSources argument = at_home();
+    argument.set = {text};
+    for (const std::string& problem : texts(read_text("", argument).problems))
+      CHECK(problem.find('\n') == std::string::npos);
     const config::JobTable table = config::parse_job_table(text, "test.csv");
     CHECK((!table.rows.empty() || !table.problems.empty()));
   }
