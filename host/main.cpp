@@ -92,7 +92,7 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
 
 int main(int argc, char** argv) {
   const std::uint64_t started_ns = kiln::now_ns();
-  kiln::prefer_one_heap();
+  kiln::prefer_roomy_heaps();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, told like any other
   auto options = kiln::host::parse_options(argc, argv);
   if (!options) {

@@ -432,7 +432,7 @@ int main(int argc, char** argv) try {
   auto file = bench::FigureFile::of_words(argc, argv);
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.size() == 5 && words[0] == "--child") {
-    prefer_one_heap();  // as `kiln` does; for both sides
+    prefer_roomy_heaps();  // as `kiln` does; for both sides
     const auto sources = bench::corpus(words[2], std::stoi(words[3]));
     tell(words[1] == "kiln" ? through_kiln(sources, words[4]) : direct(sources));
     std::fflush(stdout);

@@ -4,12 +4,12 @@
 
 namespace kiln {
 
-void prefer_one_heap() noexcept {
+void prefer_roomy_heaps() noexcept {
 #if defined(__GLIBC__)
-  constexpr int step_bytes = 16 << 20;
-  mallopt(M_ARENA_MAX, 1);
-  mallopt(M_TOP_PAD, step_bytes);
-  mallopt(M_MMAP_THRESHOLD, 2 * step_bytes);
+  constexpr int mib = 1 << 20;
+  // As much as fits into a thread's heap, of which glibc reserves 64 MiB: it gets this at its making.
+  mallopt(M_TOP_PAD, 48 * mib);
+  mallopt(M_MMAP_THRESHOLD, 32 * mib);
 #endif
 }
 

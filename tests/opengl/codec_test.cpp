@@ -7,8 +7,8 @@
 #include <iterator>
 #include <thread>
 
-#include "opengl/support/child.hpp"
 #include "opengl/support/kernels.hpp"
+#include "support/own_process.hpp"
 
 namespace kiln::support {
 namespace {

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "opengl/support/child.hpp"
 #include "opengl/support/kernels.hpp"
 #include "runtime/drivers/driver_environment.hpp"
+#include "support/own_process.hpp"
 
 namespace kiln::support {
 namespace {

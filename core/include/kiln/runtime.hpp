@@ -198,10 +198,12 @@ class Runtime {
 // `learning`. Called before plugins register, so that a clash names the plugin as the second.
 Status register_core(Registry& registry);
 
-// Asks the C library for one heap that grows in large steps. Drivers allocate on threads of their own, whose heaps
-// otherwise grow page by page, which was most of the time that loading a program binary took. For the main() of a
-// program whose process is Kiln's, before there are threads; libraries never call it.
-void prefer_one_heap() noexcept;
+// Asks the C library for heaps that are large at once: address space, not memory. Drivers allocate on threads of their
+// own, whose heaps otherwise grow page by page, which was most of the time that loading a program binary took. Each
+// thread keeps a heap of its own, since a software driver's threads allocate for every workgroup and would wait for
+// each other at a shared one. For the main() of a program whose process is Kiln's, before there are threads; libraries
+// never call it.
+void prefer_roomy_heaps() noexcept;
 
 // Environment variables that make the drivers keep their own caches inside Kiln's folder and follow the configuration:
 // name and value. A host sets them before any thread or plugin exists; libraries never call setenv. The folder that

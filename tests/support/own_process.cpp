@@ -1,4 +1,4 @@
-#include "opengl/support/child.hpp"
+#include "support/own_process.hpp"
 
 #include <spawn.h>
 #include <sys/wait.h>

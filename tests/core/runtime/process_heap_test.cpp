@@ -1,0 +1,65 @@
+// The heaps that a process of Kiln's own asks for. The C library decides once a process, so each test is one.
+#include <kiln/runtime.hpp>
+
+#include "support/own_process.hpp"
+#include "support/test_length.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <latch>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace {
+
+struct Span {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  bool operator==(const Span&) const = default;
+};
+
+// The mapping that holds an address, and may be written.
+Span writable_around(const void* at) {
+  const auto wanted = reinterpret_cast<std::uintptr_t>(at);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t dash = line.find('-'), blank = line.find(' ');
+    const Span span{std::stoull(line.substr(0, dash), nullptr, 16),
+                    std::stoull(line.substr(dash + 1, blank - dash - 1), nullptr, 16)};
+    if (span.begin <= wanted && wanted < span.end && line.compare(blank + 1, 2, "rw") == 0) return span;
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("runtime::heaps: in a process of its own", "[.heaps]") {
+  kiln::prefer_roomy_heaps();
+  constexpr std::size_t frame_bytes = 4000;  // more than a thread's own small store keeps
+  Span heaps[2];
+  std::latch both(2);
+  const auto work = [&](Span& heap) {
+    const std::unique_ptr<void, decltype(&std::free)> block(std::malloc(frame_bytes), &std::free);
+    both.arrive_and_wait();  // neither has ended, so neither's heap is the other's next one
+    heap = writable_around(block.get());
+  };
+  std::thread first(work, std::ref(heaps[0])), second(work, std::ref(heaps[1]));
+  first.join();
+  second.join();
+  for (const Span& heap : heaps) CHECK(heap.end - heap.begin >= std::uintptr_t{48} << 20);
+  CHECK(heaps[0] != heaps[1]);
+}
+
+// A software driver allocates for every workgroup: at one heap its threads waited for each other.
+TEST_CASE("runtime::heaps: each thread has a roomy one of its own") {
+  if (kiln::test::is_sanitized) return;  // sanitizers bring a heap of theirs
+  const kiln::support::ChildResult child = kiln::support::run_child("[.heaps]");
+  INFO(child.output);
+  CHECK(child.status == 0);
+}
