@@ -24,4 +24,12 @@ Interval interval_of(std::span<const std::uint64_t> samples) {
   return {sorted[out], median, sorted[count - 1 - out]};
 }
 
+bool slower(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
+  constexpr double one = 1e6;
+  std::vector<std::uint64_t> ratios;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    ratios.push_back(static_cast<std::uint64_t>(one * static_cast<double>(a[i]) / static_cast<double>(b[i])));
+  return static_cast<double>(interval_of(ratios).lower) > one;
+}
+
 }  // namespace kiln::dynamic_shaders

@@ -1,4 +1,4 @@
-// What a handful of times says: the median, and an interval that holds the true median.
+// What a handful of times says: the median, an interval that holds the true median, and which of two is slower.
 //
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
@@ -17,5 +17,10 @@ struct Interval {
 // distribution (the count of samples below the median is binomial with p = 1/2); with fewer than six samples, which
 // cannot give that, from the least to the greatest. REQUIRES: not empty.
 Interval interval_of(std::span<const std::uint64_t> samples);
+
+// Of two that met in the same rounds: whether a's median ratio to b is above 1 with that confidence. What disturbs a
+// round disturbs both, so ratios of rounds tell apart what the intervals of their times do not. With fewer than six
+// rounds: whether a was slower in each. REQUIRES: as many rounds of a as of b, at least one, none of b zero.
+bool slower(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b);
 
 }  // namespace kiln::dynamic_shaders

@@ -14,12 +14,16 @@ namespace {
 
 constexpr std::uint32_t more_runs = 4;  // of a candidate that is not twice as slow as the best
 constexpr std::uint32_t runs_of_a_round = 3;
-constexpr std::size_t rounds = 5;
-constexpr std::size_t baseline_rounds = 2;  // it takes as long as all others together
+constexpr std::size_t heats = 3;  // rounds in which all that came near the best meet
+constexpr std::size_t most_in_heats = 16;
 constexpr std::size_t most_finalists = 4;
+constexpr std::size_t least_rounds = 6;  // with fewer no interval of a median has 95 %
+constexpr std::size_t most_rounds = 16;
+constexpr std::size_t baseline_rounds = 2;  // it takes as long as all others together
 constexpr std::size_t least_candidates = 8;
-constexpr double near_best = 1.15;
-constexpr double search_share = 0.7;                                     // of the time; the rest is for the rounds
+constexpr double near_best = 1.3;     // machines' moods last minutes, and change times by as much
+constexpr double search_share = 0.7;  // of the time; the rest is for the rounds
+constexpr double heats_share = 0.85;
 constexpr std::chrono::nanoseconds watchdog = std::chrono::seconds(20);  // of one measurement, its build included
 
 // Its times say how fast it is.
@@ -165,51 +169,103 @@ class Search {
     return unavailable("no variant could be measured: " + (reasons.empty() ? "there is none" : reasons));
   }
 
-  std::vector<std::string> finalists() {
-    std::vector<std::pair<std::uint64_t, std::string>> near;
+  // One of those that meet in rounds.
+  struct Entrant {
+    TuningRecord record;
+    std::vector<std::uint64_t> rounds;  // the median wall time of each, in millionths of that of all who met in it
+    bool runs = true;
+  };
+
+  // The nearest to the best by what the search saw, and the incumbent.
+  std::vector<Entrant> entrants() const {
+    std::vector<const TuningRecord*> near;
     for (const TuningRecord& record : records_) {
       if (!usable(record)) continue;
-      const std::uint64_t median = interval_of(record.wall_ns).median;
-      if (static_cast<double>(median) <= near_best * static_cast<double>(best_ns_))
-        near.emplace_back(median, record.variant);
+      const auto median = static_cast<double>(interval_of(record.wall_ns).median);
+      if (median <= near_best * static_cast<double>(best_ns_) || record.variant == task_.incumbent)
+        near.push_back(&record);
     }
-    std::sort(near.begin(), near.end());
-    if (near.size() > most_finalists) near.resize(most_finalists);
-    std::vector<std::string> names;
-    for (auto& [median, name] : near) names.push_back(std::move(name));
-    const TuningRecord* incumbent = find(task_.incumbent);
-    const bool runs = incumbent != nullptr && usable(*incumbent);
-    if (runs && std::find(names.begin(), names.end(), task_.incumbent) == names.end()) names.push_back(task_.incumbent);
-    return names;
+    std::stable_sort(near.begin(), near.end(), [](const TuningRecord* a, const TuningRecord* b) {
+      return interval_of(a->wall_ns).median < interval_of(b->wall_ns).median;
+    });
+    std::vector<Entrant> field;
+    for (const TuningRecord* record : near) {
+      if (field.size() < most_in_heats || record->variant == task_.incumbent)
+        field.push_back({new_record(record->variant), {}});
+    }
+    return field;
+  }
+
+  // The fastest first, by the median of their rounds; those that failed are left out.
+  static void rank(std::vector<Entrant*>& meeting) {
+    std::erase_if(meeting, [](const Entrant* entrant) { return !entrant->runs || entrant->rounds.empty(); });
+    std::stable_sort(meeting.begin(), meeting.end(), [](const Entrant* a, const Entrant* b) {
+      return interval_of(a->rounds).median < interval_of(b->rounds).median;
+    });
+  }
+
+  // Each runs, from that one on; what it took is told by what the round was like.
+  void run_round(std::vector<Entrant*>& meeting, std::size_t first) {
+    std::vector<std::uint64_t> times(meeting.size()), all;
+    for (std::size_t turn = 0; turn < meeting.size(); ++turn) {
+      const std::size_t which = (turn + first) % meeting.size();
+      Entrant& entrant = *meeting[which];
+      if (!entrant.runs) continue;
+      TuningRecord& record = entrant.record;
+      const std::size_t before = record.wall_ns.size();
+      entrant.runs = measure(record, runs_of_a_round) && record.wall_ns.size() > before;
+      if (!entrant.runs) continue;
+      times[which] = std::max<std::uint64_t>(interval_of(std::span(record.wall_ns).subspan(before)).median, 1);
+      all.push_back(times[which]);
+    }
+    if (all.empty()) return;
+    const auto middle = static_cast<double>(interval_of(all).median);
+    for (std::size_t which = 0; which < meeting.size(); ++which) {
+      if (meeting[which]->runs)
+        meeting[which]->rounds.push_back(static_cast<std::uint64_t>(1e6 * static_cast<double>(times[which]) / middle));
+    }
+  }
+
+  // Rounds of all, then of the fastest and the incumbent, in an order that rotates, as many as the time allows; answers
+  // those that stayed to the end, the fastest first.
+  std::vector<const Entrant*> meet(std::vector<Entrant>& field, TuningRecord& baseline, bool has_baseline) {
+    std::vector<Entrant*> meeting;
+    for (Entrant& entrant : field) meeting.push_back(&entrant);
+    bool heat = true;
+    for (std::size_t round = 0; round < most_rounds && !stopped(); ++round) {
+      if (round >= least_rounds && spent() > 1) break;
+      if (heat && (round == heats || (round != 0 && spent() > heats_share))) {
+        heat = false;
+        rank(meeting);
+        for (std::size_t place = meeting.size(); place > most_finalists; --place) {
+          const auto last = meeting.begin() + static_cast<std::ptrdiff_t>(place - 1);
+          if ((*last)->record.variant != task_.incumbent) meeting.erase(last);
+        }
+      }
+      run_round(meeting, round);
+      if (has_baseline && round < baseline_rounds && (round == 0 || usable(baseline))) measure(baseline, 1);
+    }
+    rank(meeting);
+    return {meeting.begin(), meeting.end()};
   }
 
   // Not ok: the winner could not be published, and is none.
   Status decide() {
-    std::vector<TuningRecord> last;
-    for (const std::string& name : finalists()) last.push_back(new_record(name));
+    std::vector<Entrant> field = entrants();
     const TuningRecord* plain = find(task_.baseline);
     TuningRecord baseline = new_record(task_.baseline);
     const bool has_baseline = plain != nullptr && usable(*plain);
-    for (std::size_t round = 0; round < rounds && !stopped(); ++round) {
-      for (std::size_t turn = 0; turn < last.size(); ++turn) {
-        TuningRecord& record = last[(turn + round) % last.size()];
-        if (round == 0 || usable(record)) measure(record, runs_of_a_round);
-      }
-      if (has_baseline && round < baseline_rounds && (round == 0 || usable(baseline))) measure(baseline, 1);
-    }
+    const std::vector<const Entrant*> finalists = meet(field, baseline, has_baseline);
     if (stopped()) return unavailable("tuning was stopped; what was measured is kept");
-    const TuningRecord* best = nullptr;
-    const TuningRecord* incumbent = nullptr;
-    for (const TuningRecord& record : last) {
-      if (!usable(record)) continue;
-      if (record.variant == task_.incumbent) incumbent = &record;
-      if (best == nullptr || interval_of(record.wall_ns).median < interval_of(best->wall_ns).median) best = &record;
+    if (finalists.empty()) return {};
+    const Entrant* best = finalists.front();
+    for (const Entrant* entrant : finalists) {
+      const bool incumbent = entrant->record.variant == task_.incumbent;
+      if (incumbent && !slower(entrant->rounds, best->rounds)) best = entrant;
     }
-    if (best == nullptr) return {};
-    if (incumbent != nullptr && interval_of(incumbent->wall_ns).overlaps(interval_of(best->wall_ns))) best = incumbent;
-    outcome_.variant = best->variant;
-    outcome_.wall_ns = interval_of(best->wall_ns).median;
-    outcome_.device_ns = interval_of(best->device_ns).median;
+    outcome_.variant = best->record.variant;
+    outcome_.wall_ns = interval_of(best->record.wall_ns).median;
+    outcome_.device_ns = interval_of(best->record.device_ns).median;
     const TuningRecord& measured = !usable(baseline) && has_baseline ? *plain : baseline;
     if (usable(measured)) {
       outcome_.baseline_wall_ns = interval_of(measured.wall_ns).median;
@@ -220,16 +276,17 @@ class Search {
         return status.within("the winner " + outcome_.variant + " does not serve: its programs cannot be stored");
       }
     }
-    tell_winner(last);
+    tell_winner(field);
     if (!task_.keep) return {};
-    for (TuningRecord& record : last) {
+    for (Entrant& entrant : field) {
+      TuningRecord& record = entrant.record;
       if (record.variant == outcome_.variant) record.verdict = Verdict::winner;
       if (record.verdict != Verdict::invalid) task_.keep(record);
     }
     return {};
   }
 
-  void tell_winner(const std::vector<TuningRecord>& finalists) const {
+  void tell_winner(const std::vector<Entrant>& field) const {
     if (task_.trace == nullptr) return;
     std::vector<TraceFigure> figures = {{"variant", outcome_.variant},
                                         {"incumbent", task_.incumbent},
@@ -238,7 +295,8 @@ class Search {
                                         {"known", std::uint64_t{outcome_.known}},
                                         {"rejected", std::uint64_t{outcome_.rejected.size()}}};
     std::deque<std::string> names;  // which stay where they are
-    for (const TuningRecord& record : finalists) {
+    for (const Entrant& entrant : field) {
+      const TuningRecord& record = entrant.record;
       if (record.wall_ns.empty()) continue;
       figures.push_back({names.emplace_back(record.variant + " median_wall_ms"), median_in_ms(record.wall_ns)});
     }

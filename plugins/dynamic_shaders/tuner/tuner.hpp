@@ -2,9 +2,10 @@
 //
 // Candidates come in the order in which the cost model expects them to serve. Each runs once; one that takes more than
 // twice the best so far is left there, the others run some more. Search ends at the first of: a quarter of the space,
-// most of the time, a candidate that the model puts at twice the best. The nearest to the best and the incumbent then
-// meet in rounds, in an order that rotates, so that a disturbance meets all of them; an incumbent whose interval
-// overlaps the best's stays. Thread-safety: one thread a bench. Ownership: everything is the caller's.
+// most of the time, a candidate that the model puts at twice the best. Up to sixteen of the nearest to the best and the
+// incumbent then meet in rounds, in an order that rotates, so that a disturbance meets all of them; after three rounds
+// the four fastest and the incumbent go on. An incumbent that is not slower than the best, by the interval of their
+// rounds' ratios, stays. Thread-safety: one thread a bench. Ownership: everything is the caller's.
 #pragma once
 
 #include <kiln/trace.hpp>

@@ -39,4 +39,18 @@ TEST_CASE("samples: intervals overlap where they share a value") {
   CHECK_FALSE(Interval({15, 20, 30}).overlaps(a));
 }
 
+TEST_CASE("samples: of two in the same rounds the slower is told, whatever the rounds are like") {
+  const std::vector<std::uint64_t> rounds = {100, 180, 90, 300, 120, 95, 210, 101};
+  std::vector<std::uint64_t> slow = rounds;
+  for (std::uint64_t& time : slow) time += time / 50;
+  CHECK(interval_of(slow).overlaps(interval_of(rounds)));
+  CHECK(slower(slow, rounds));
+  CHECK_FALSE(slower(rounds, slow));
+  CHECK_FALSE(slower(rounds, rounds));
+  slow[3] = rounds[3] - 1;  // one of eight: too many for 95 %
+  CHECK_FALSE(slower(slow, rounds));
+  CHECK(slower(std::vector<std::uint64_t>{11, 12}, std::vector<std::uint64_t>{10, 10}));
+  CHECK_FALSE(slower(std::vector<std::uint64_t>{11, 9}, std::vector<std::uint64_t>{10, 10}));
+}
+
 }  // namespace kiln::dynamic_shaders
