@@ -2,6 +2,7 @@
 #include "host/kiln_process.hpp"
 #include "host/sample_jobs.hpp"
 #include "host/tuning_records.hpp"
+#include "support/test_length.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -18,13 +19,15 @@ const std::string planted_layer = conv_3x3("layer", {16, 16, 32});
 
 TEST_CASE("tune: an endless loop, a small wrong result and a crash of the compiler are found and never chosen") {
   const TemporaryFolder folder;
-  const auto kiln = [&](const std::string& verb) {
-    return run_kiln({verb, folder.write("layer.toml", planted_layer), "--json", "--device", "opengl:0", "--cache-dir",
-                     folder / "cache", "--plugin-path", KILN_FIXTURE_DIR, "--set",
-                     "plugins.load=[\"cpu\", \"opengl\", \"fixture_faulty\"]", "--set",
-                     "generator.name=fixture_faulty"});
+  const auto kiln = [&](std::vector<std::string> words) {
+    const std::string layer = folder.write("layer.toml", planted_layer), cache = folder / "cache";
+    words.insert(words.end(), {layer, "--json", "--device", "opengl:0", "--cache-dir", cache, "--plugin-path",
+                               KILN_FIXTURE_DIR, "--set", "plugins.load=[\"cpu\", \"opengl\", \"fixture_faulty\"]",
+                               "--set", "generator.name=fixture_faulty"});
+    return run_kiln(std::move(words));
   };
-  const Finished tuned = kiln("tune");
+  // Time for all of them, however slow the machine.
+  const Finished tuned = kiln({"tune", "--budget", "300 s"});
   INFO(tuned.err << tuned.out);
   REQUIRE(tuned.status == 0);
   const auto job = tuned.json()["jobs"][0];
@@ -32,9 +35,13 @@ TEST_CASE("tune: an endless loop, a small wrong result and a crash of the compil
   std::map<std::string, std::string> rejected;
   for (const std::string text : job["rejected"]) rejected[text.substr(0, text.find(':'))] = text;
   REQUIRE(rejected.size() == 3);
-  // A sanitizer ends a process that overflows its stack by a status of its own.
-  CHECK_THAT(rejected["fault/compiler"],
-             Contains("device_lost") && (Contains("ended by SIG") || Contains("ended with status")));
+  // A sanitizer ends a process that overflows its stack by a status of its own, once it has described a stack of so
+  // many frames: that may take longer than a measurement may.
+  const bool described_for_long = is_sanitized && rejected["fault/compiler"].find("timeout") != std::string::npos;
+  if (!described_for_long) {
+    CHECK_THAT(rejected["fault/compiler"],
+               Contains("device_lost") && (Contains("ended by SIG") || Contains("ended with status")));
+  }
   CHECK_THAT(rejected["fault/wrong"], Contains("corrupt: wrong"));
   // A driver that ends loops by itself leaves a wrong sum; one that does not is ended by the watchdog.
   CHECK_THAT(rejected["fault/loop"], Contains("corrupt: wrong") || Contains("timeout"));
@@ -48,7 +55,7 @@ TEST_CASE("tune: an endless loop, a small wrong result and a crash of the compil
   }
   CHECK(faults == 3);
 
-  const Finished run = kiln("run");
+  const Finished run = kiln({"run"});
   INFO(run.err << run.out);
   REQUIRE(run.status == 0);
   CHECK(run.json()["jobs"][0]["variant"] == winner);

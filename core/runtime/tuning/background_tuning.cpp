@@ -100,8 +100,7 @@ BackgroundTuningState BackgroundTuning::state() const {
 void BackgroundTuning::work() {
   try {
     while (!stop_) {
-      const auto shape = shapes_.next();
-      if (!shape) {
+      if (shapes_.waiting() == 0) {
         std::unique_lock lock(mutex_);
         changed_.wait_for(lock, rules_.quiet, [&] { return stop_.load(); });
         const TimePoint now = std::chrono::steady_clock::now();
@@ -110,7 +109,12 @@ void BackgroundTuning::work() {
         shapes_.wait_again();
         continue;
       }
-      if (!begin(nullptr)) return;  // what was kept is read from a file
+      if (!begin(nullptr)) return;        // what was kept is read from a file
+      const auto shape = shapes_.next();  // now: what ran while this waited for quiet counts too
+      if (!shape) {
+        (void)end();
+        continue;
+      }
       const bool mine = take_turn();
       const TuningState state = mine ? means_.state(*shape) : TuningState::invalid;
       (void)end();

@@ -128,7 +128,7 @@ TEST_CASE("queue: memory of the rings is not written again before its submission
       if (f.queue->submit({f.pass(f.good)})) ++submitted;
     }
   });
-  for (int i = 0; i < 500 && submitted < 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 30'000 && submitted < 4; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   const int before = submitted;
   f.gpu->run_held();

@@ -205,6 +205,8 @@ TEST_CASE("runtime::background_warming: its end does not wait for more than the 
     if (loads++ == 0) {
       loading.count_down();
       go.wait();
+    } else {
+      std::this_thread::sleep_for(milliseconds(20));  // all of them: a second, in which its end has begun
     }
   };
   auto warming = place.start();

@@ -73,11 +73,12 @@ TEST_CASE("scripted devices: a hang is a timeout, its slot stays busy, and the o
   REQUIRE(scripted.run(with_time("simulated:0")).status.text() == "ok");
 
   RunRequest patient = on("simulated:0");
-  patient.timeout = std::chrono::milliseconds(50);
+  patient.timeout = std::chrono::seconds(1);  // within which it is in its slot
   const RunReport hung = scripted.run(patient);
   CHECK(hung.status.code == StatusCode::timeout);
   CHECK_THAT(hung.status.message, Contains("simulated:0"));
 
+  patient.timeout = std::chrono::milliseconds(50);
   const RunReport behind = scripted.run(patient);
   CHECK(behind.status.code == StatusCode::timeout);
   CHECK_THAT(behind.status.message, Contains("no slot came free") && Contains("1 of 1 in flight"));

@@ -239,14 +239,14 @@ TEST_CASE("run_program: what does not end is ended at its deadline, and what it 
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
   const auto pid_file = folder / "pid";
   const kiln::Status hung =
-      run_program({script, pid_file}, folder / "log", Deadline::after(std::chrono::seconds(2)), stop, [] {});
+      run_program({script, pid_file}, folder / "log", Deadline::after(std::chrono::seconds(5)), stop, [] {});
   CHECK(hung.code == StatusCode::timeout);
   CHECK_THAT(hung.message, Contains("was ended at its deadline") && Contains("before it hung"));
   std::ifstream stream(pid_file);
   pid_t sleeper = 0;
   REQUIRE(stream >> sleeper);
   bool gone = false;  // killed with its group; its new parent may take a moment to collect it
-  for (int look = 0; look < 200 && !gone; ++look) {
+  for (int look = 0; look < 3000 && !gone; ++look) {
     std::ifstream state("/proc/" + std::to_string(sleeper) + "/stat");
     std::string number, name, letter;
     gone = !(state >> number >> name >> letter) || letter == "Z";
