@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <kiln/runtime.hpp>
+
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -90,6 +92,7 @@ int measure() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  kiln::prefer_roomy_heaps();  // what is measured here is what kiln runs
   if (argc == 2 && std::string_view(argv[1]) == "measure") return measure();
   if (argc != 3 || std::string_view(argv[1]) != "load") {
     std::fputs("usage: kiln-probe load PATH | measure\n", stderr);

@@ -1,6 +1,5 @@
 #include "reference/compare.hpp"
 
-#include "reference/conv2d.hpp"
 #include "reference/gemm.hpp"
 #include "reference/rounding.hpp"
 #include "reference/winograd_allowance.hpp"
@@ -60,20 +59,18 @@ class Judge {
   std::int64_t index_ = 0;
 };
 
-// `allowance`: absolute, one an output, where it exceeds the direct sum's; or empty.
-Comparison judge(std::span<const float> output, const Reference& reference, const std::vector<double>& allowance,
-                 double bound, double underflow) {
-  Judge judge(bound);
+Comparison judge_all(const Expected& expected, std::span<const float> output) {
+  Judge judge(expected.bound);
   for (std::size_t i = 0; i < output.size(); ++i) {
     if (!std::isfinite(output[i])) {
       judge.not_finite();
       continue;
     }
-    const double magnitude = reference.magnitude[i];
-    double allowed = bound * magnitude;
-    if (!allowance.empty()) allowed = std::max(allowed, allowance[i]);
-    double error = std::abs(static_cast<double>(output[i]) - reference.value[i]);
-    if (magnitude > 0) error = error <= underflow ? 0 : error - underflow;
+    const double magnitude = expected.reference.magnitude[i];
+    double allowed = expected.bound * magnitude;
+    if (!expected.allowance.empty()) allowed = std::max(allowed, expected.allowance[i]);
+    double error = std::abs(static_cast<double>(output[i]) - expected.reference.value[i]);
+    if (magnitude > 0) error = error <= expected.underflow ? 0 : error - expected.underflow;
     judge.finite(error, magnitude, allowed);
   }
   return judge.verdict();
@@ -90,9 +87,8 @@ Status check_size(std::string_view name, std::int64_t found, std::uint64_t expec
                           std::to_string(expected));
 }
 
-// The tensors of a spec in its order, output last, against what was passed.
-Status check_sizes(const KernelSpec& spec, std::span<const HostTensor* const> constants,
-                   std::span<const float> output) {
+// The tensors of a spec in its order, but its output, against what was passed.
+Status check_inputs(const KernelSpec& spec, std::span<const HostTensor* const> constants) {
   if (Status status = validate(spec); !status.ok()) return status;
   const std::vector<TensorDecl> declared = tensors_of(spec);
   std::vector<const HostTensor*> passed;
@@ -107,7 +103,13 @@ Status check_sizes(const KernelSpec& spec, std::span<const HostTensor* const> co
     Status status = check_size(declared[i].name, passed[i]->elements(), declared[i].bytes, passed[i]->dtype());
     if (!status.ok()) return status;
   }
-  return check_size(declared.back().name, static_cast<std::int64_t>(output.size()), declared.back().bytes, DType::f32);
+  return {};
+}
+
+// REQUIRES: validate(spec) is ok.
+Status check_output(const KernelSpec& spec, std::span<const float> output) {
+  const TensorDecl declared = tensors_of(spec).back();
+  return check_size(declared.name, static_cast<std::int64_t>(output.size()), declared.bytes, DType::f32);
 }
 
 Status check_bound(double bound, std::int64_t products) {
@@ -153,37 +155,67 @@ Comparison compare_elements(std::span<const T> actual, std::span<const T> expect
 
 }  // namespace
 
-Result<Comparison> compare_conv2d(const Conv2dSpec& spec, const HostTensor& input, const HostTensor& weights,
-                                  const HostTensor* bias, std::span<const float> output, unsigned threads) {
+Result<Expected> expect_conv2d(const Conv2dSpec& spec, const HostTensor& input, const HostTensor& weights,
+                               const HostTensor* bias, unsigned threads) {
   const HostTensor* const passed[] = {&input, &weights, bias};
-  if (Status status = check_sizes(spec, passed, output); !status.ok()) return status;
+  if (Status status = check_inputs(spec, passed); !status.ok()) return status;
   const std::int64_t products = spec.c / spec.groups * spec.r * spec.s;
-  const double bound = direct_bound(products, bias != nullptr);
-  if (Status status = check_bound(bound, products); !status.ok()) return status;
+  Expected expected;
+  expected.bound = direct_bound(products, bias != nullptr);
+  if (Status status = check_bound(expected.bound, products); !status.ok()) return status;
+  expected.underflow = underflow_allowance(products);
   try {
     const auto in = input.as<float>();
     const auto w = weights.as<float>();
-    const Reference reference = conv2d(spec, in, w, floats_of(bias), threads);
-    std::vector<double> allowance;
-    if (winograd_applies(spec)) allowance = winograd_allowance(spec, in, w, floats_of(bias), threads);
-    return judge(output, reference, allowance, bound, underflow_allowance(products));
+    expected.reference = conv2d(spec, in, w, floats_of(bias), threads);
+    if (winograd_applies(spec)) expected.allowance = winograd_allowance(spec, in, w, floats_of(bias), threads);
+    return expected;
   } catch (const std::bad_alloc&) {
     return unavailable("reference: no memory for " + canonical_text(spec));
   }
 }
 
-Result<Comparison> compare_gemm(const GemmSpec& spec, const HostTensor& a, const HostTensor& b, const HostTensor* bias,
-                                std::span<const float> output, unsigned threads) {
+Result<Expected> expect_gemm(const GemmSpec& spec, const HostTensor& a, const HostTensor& b, const HostTensor* bias,
+                             unsigned threads) {
   const HostTensor* const passed[] = {&a, &b, bias};
-  if (Status status = check_sizes(spec, passed, output); !status.ok()) return status;
-  const double bound = direct_bound(spec.k, bias != nullptr);
-  if (Status status = check_bound(bound, spec.k); !status.ok()) return status;
+  if (Status status = check_inputs(spec, passed); !status.ok()) return status;
+  Expected expected;
+  expected.bound = direct_bound(spec.k, bias != nullptr);
+  if (Status status = check_bound(expected.bound, spec.k); !status.ok()) return status;
+  expected.underflow = underflow_allowance(spec.k);
   try {
-    const Reference reference = gemm(spec, a.as<float>(), b.as<float>(), floats_of(bias), threads);
-    return judge(output, reference, {}, bound, underflow_allowance(spec.k));
+    expected.reference = gemm(spec, a.as<float>(), b.as<float>(), floats_of(bias), threads);
+    return expected;
   } catch (const std::bad_alloc&) {
     return unavailable("reference: no memory for " + canonical_text(spec));
   }
+}
+
+Result<Comparison> compare_expected(const Expected& expected, std::span<const float> output) {
+  const std::size_t outputs = expected.reference.value.size();
+  if (output.size() == outputs) return judge_all(expected, output);
+  return invalid_argument("reference: output: " + std::to_string(output.size()) + " elements, expected " +
+                          std::to_string(outputs));
+}
+
+Result<Comparison> compare_conv2d(const Conv2dSpec& spec, const HostTensor& input, const HostTensor& weights,
+                                  const HostTensor* bias, std::span<const float> output, unsigned threads) {
+  const HostTensor* const passed[] = {&input, &weights, bias};
+  if (Status status = check_inputs(spec, passed); !status.ok()) return status;
+  if (Status status = check_output(spec, output); !status.ok()) return status;
+  const auto expected = expect_conv2d(spec, input, weights, bias, threads);
+  if (!expected) return expected.error();
+  return judge_all(*expected, output);
+}
+
+Result<Comparison> compare_gemm(const GemmSpec& spec, const HostTensor& a, const HostTensor& b, const HostTensor* bias,
+                                std::span<const float> output, unsigned threads) {
+  const HostTensor* const passed[] = {&a, &b, bias};
+  if (Status status = check_inputs(spec, passed); !status.ok()) return status;
+  if (Status status = check_output(spec, output); !status.ok()) return status;
+  const auto expected = expect_gemm(spec, a, b, bias, threads);
+  if (!expected) return expected.error();
+  return judge_all(*expected, output);
 }
 
 Result<Comparison> compare_tensors(const HostTensor& actual, const HostTensor& expected) {

@@ -11,8 +11,11 @@
 #include <kiln/status.hpp>
 #include <kiln/tensor.hpp>
 
+#include "reference/conv2d.hpp"
+
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace kiln::reference {
 
@@ -32,6 +35,21 @@ Result<Comparison> compare_conv2d(const Conv2dSpec& spec, const HostTensor& inpu
                                   const HostTensor* bias, std::span<const float> output, unsigned threads = 0);
 Result<Comparison> compare_gemm(const GemmSpec& spec, const HostTensor& a, const HostTensor& b, const HostTensor* bias,
                                 std::span<const float> output, unsigned threads = 0);
+
+// What outputs of one spec on the same inputs are compared with: made once, since that takes longer than all the rest.
+struct Expected {
+  Reference reference;
+  std::vector<double> allowance;  // absolute, one an output, where it exceeds the direct sum's bound; or empty
+  double bound = 0;
+  double underflow = 0;  // absolute: what is not counted
+};
+
+// Answer the errors of the above but that of the output's size, which compare_expected() answers.
+Result<Expected> expect_conv2d(const Conv2dSpec& spec, const HostTensor& input, const HostTensor& weights,
+                               const HostTensor* bias, unsigned threads = 0);
+Result<Expected> expect_gemm(const GemmSpec& spec, const HostTensor& a, const HostTensor& b, const HostTensor* bias,
+                             unsigned threads = 0);
+Result<Comparison> compare_expected(const Expected& expected, std::span<const float> output);
 
 // For a user's kernel, whose operations are unknown. Integers are equal or wrong (max_rel_error is |difference| /
 // max(1, |expected|), error_bound 0). Floating point: relative to max(|expected|, mean |expected| over the tensor), so

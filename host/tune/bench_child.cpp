@@ -7,15 +7,19 @@
 #include "data/tensor_source.hpp"
 #include "plugin_path.hpp"
 #include "runtime/job/request_tensors.hpp"
+#include "runtime/job/verification.hpp"
 #include "runtime/tuning/bench_protocol.hpp"
 #include "verbs/job_request.hpp"
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 
 namespace kiln::host {
 namespace {
+
+using Say = std::function<bool(const std::string&)>;
 
 // The parts of a kiln process, without its command line.
 struct Bench {
@@ -24,9 +28,8 @@ struct Bench {
   PluginLoader loader;
   std::unique_ptr<Runtime> runtime;
   RunRequest request;
-  std::optional<InoutSnapshot> initial;  // every run of a kernel begins with what its files hold
-  std::string compared;                  // the variant that was measured last, and well
-  VariantSamples facts;                  // of it, without times
+  std::optional<InoutSnapshot> initial;            // every run of a kernel begins with what its files hold
+  std::map<std::string, VariantSamples> compared;  // what is told of variants that were right, but for their times
 };
 
 Result<TensorArgument> tensor_of(std::string_view source, const Shape& shape, bool constant) {
@@ -135,30 +138,42 @@ Status status_of(const RunReport& report) {
   return report.status;
 }
 
-// A run before those that count: its output is compared, unless that of the run before it was and nothing else has run
-// since.
-Status run_ahead(Bench& bench, const std::string& variant) {
+// The inputs stay, and so does what their output is compared with. The parent is told, so that the time that this takes
+// is not a hanging variant's.
+Status make_reference(Bench& bench, const Say& say) {
   RunRequest& request = bench.request;
-  request.variant = variant;
-  request.verify = variant != bench.compared;
-  bench.compared.clear();
-  if (bench.initial) bench.initial->restore();
-  const RunReport report = bench.runtime->run(request);
-  if (Status status = status_of(report); !status.ok()) return status;
-  if (request.verify) {
-    if (report.verified != true) return corrupt("its output could not be compared with the reference");
-    bench.facts = {};
-    bench.facts.max_rel_error = report.max_rel_error;
-    bench.facts.error_bound = report.error_bound;
-    for (const std::string& key : report.keys) bench.facts.source_digest += key.substr(0, 16);
-  }
-  request.verify = false;
+  if (request.reference != nullptr || std::holds_alternative<UserKernelSpec>(request.spec)) return {};
+  (void)say(std::string(bench_preparing) + "\n");  // where nobody hears it nobody hears the answer, which tells
+  auto reference = keep_reference(request);
+  (void)say(std::string(bench_prepared) + "\n");
+  if (!reference) return std::move(reference).error().within("the output could not be compared");
+  request.reference = std::move(*reference);
   return {};
 }
 
-Result<VariantSamples> measure(Bench& bench, const std::string& variant, std::uint32_t runs) {
+// A run before those that count. The first of a variant is compared: from then on its programs and its inputs stay.
+Status run_ahead(Bench& bench, const std::string& variant) {
+  RunRequest& request = bench.request;
+  request.variant = variant;
+  request.verify = !bench.compared.contains(variant);
+  if (bench.initial) bench.initial->restore();
+  const RunReport report = bench.runtime->run(request);
+  if (Status status = status_of(report); !status.ok()) return status;
+  if (!request.verify) return {};
+  request.verify = false;
+  if (report.verified != true) return corrupt("its output could not be compared with the reference");
+  VariantSamples facts;
+  facts.max_rel_error = report.max_rel_error;
+  facts.error_bound = report.error_bound;
+  for (const std::string& key : report.keys) facts.source_digest += key.substr(0, 16);
+  bench.compared.emplace(variant, std::move(facts));
+  return {};
+}
+
+Result<VariantSamples> measure(Bench& bench, const Say& say, const std::string& variant, std::uint32_t runs) {
+  if (Status status = make_reference(bench, say); !status.ok()) return status;
   if (Status status = run_ahead(bench, variant); !status.ok()) return status;
-  VariantSamples samples = bench.facts;
+  VariantSamples samples = bench.compared.at(variant);
   const RunRequest& request = bench.request;
   for (std::uint32_t run = 0; run < runs; ++run) {
     if (bench.initial) bench.initial->restore();
@@ -167,22 +182,24 @@ Result<VariantSamples> measure(Bench& bench, const std::string& variant, std::ui
     samples.wall_ns.push_back(report.median.wall_ns);
     samples.device_ns.push_back(report.median.device_ns);
   }
-  bench.compared = variant;
   return samples;
 }
 
 // "VARIANT\tRUNS".
-Result<VariantSamples> serve(Bench& bench, const std::string& line) {
+Result<VariantSamples> serve(Bench& bench, const Say& say, const std::string& line) {
   const std::size_t tab = line.find('\t');
   std::uint32_t runs = 0;
   if (tab == std::string::npos) return invalid_argument("bench: '" + line + "', expected VARIANT and RUNS");
   std::from_chars(line.data() + tab + 1, line.data() + line.size(), runs);
-  return measure(bench, line.substr(0, tab), runs);
+  const std::string variant = line.substr(0, tab);
+  auto samples = measure(bench, say, variant, runs);
+  if (!samples) bench.compared.erase(variant);  // what failed once is compared again
+  return samples;
 }
 
 }  // namespace
 
-int bench_child(std::istream& input, const std::function<bool(const std::string&)>& answer) {
+int bench_child(std::istream& input, const std::function<bool(const std::string&)>& say) {
   std::string line;
   if (!std::getline(input, line)) return 2;
   const auto setup = setup_of(line);
@@ -191,8 +208,8 @@ int bench_child(std::istream& input, const std::function<bool(const std::string&
   // Whatever it was, no variant is to blame.
   if (!opened.ok()) opened = unavailable("bench: " + opened.message);
   while (std::getline(input, line)) {
-    const auto result = opened.ok() ? serve(*bench, line) : Result<VariantSamples>(opened);
-    if (!answer(to_line(result))) return 4;
+    const auto result = opened.ok() ? serve(*bench, say, line) : Result<VariantSamples>(opened);
+    if (!say(to_line(result))) return 4;
   }
   return opened.ok() ? 0 : 3;
 }

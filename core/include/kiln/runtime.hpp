@@ -25,6 +25,8 @@
 
 namespace kiln {
 
+struct KeptReference;
+
 struct RunRequest {
   std::string name;  // a label
   KernelSpec spec;
@@ -38,6 +40,8 @@ struct RunRequest {
   const std::atomic<bool>* stop = nullptr;                  // true: end between waits, with status unavailable
   // Of its runs among those of other threads on the same device: unordered does not wait for longer results before it.
   Completion completion = Completion::ordered;
+  // conv2d and gemm: what `verify` compares with, of whoever keeps it where the inputs stay. null: computed anew.
+  std::shared_ptr<const KeptReference> reference;
 };
 
 struct RunReport {

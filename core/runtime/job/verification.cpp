@@ -1,7 +1,5 @@
 #include "runtime/job/verification.hpp"
 
-#include "reference/compare.hpp"
-
 #include <algorithm>
 #include <cstring>
 
@@ -21,15 +19,22 @@ const HostTensor* bias_of(const RunRequest& request, Bias bias) {
   return bias == Bias::per_channel ? &request.tensors[2].constant->tensor() : nullptr;
 }
 
-Result<Comparison> compare(const RunRequest& request) {
+Result<reference::Expected> expect(const RunRequest& request) {
   const HostTensor& input = *request.tensors[0].host;
   const HostTensor& weights = request.tensors[1].constant->tensor();
-  const std::span<const float> output = std::as_const(*request.tensors.back().host).as<float>();
   if (const auto* conv = std::get_if<Conv2dSpec>(&request.spec)) {
-    return reference::compare_conv2d(*conv, input, weights, bias_of(request, conv->bias), output);
+    return reference::expect_conv2d(*conv, input, weights, bias_of(request, conv->bias));
   }
   const auto& gemm = std::get<GemmSpec>(request.spec);
-  return reference::compare_gemm(gemm, input, weights, bias_of(request, gemm.bias), output);
+  return reference::expect_gemm(gemm, input, weights, bias_of(request, gemm.bias));
+}
+
+Result<Comparison> compare(const RunRequest& request) {
+  const std::span<const float> output = std::as_const(*request.tensors.back().host).as<float>();
+  if (request.reference != nullptr) return reference::compare_expected(request.reference->expected, output);
+  const auto expected = expect(request);
+  if (!expected) return expected.error();
+  return reference::compare_expected(*expected, output);
 }
 
 Result<std::optional<Verdict>> verify_user_kernel(const RunRequest& request, const UserKernelSpec& spec) {
@@ -55,6 +60,12 @@ void poison_outputs(const RunRequest& request) {
     const std::span<std::byte> bytes = request.tensors[i].host->bytes();
     std::memset(bytes.data(), 0xff, bytes.size());
   }
+}
+
+Result<std::shared_ptr<const KeptReference>> keep_reference(const RunRequest& request) {
+  auto expected = expect(request);
+  if (!expected) return std::move(expected).error();
+  return std::make_shared<const KeptReference>(KeptReference{std::move(*expected)});
 }
 
 Result<std::optional<Verdict>> verify_outputs(const RunRequest& request) {

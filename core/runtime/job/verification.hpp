@@ -5,6 +5,9 @@
 
 #include <kiln/runtime.hpp>
 
+#include "reference/compare.hpp"
+
+#include <memory>
 #include <optional>
 
 namespace kiln {
@@ -18,6 +21,14 @@ struct Verdict {
 // Fills every output tensor of the request with a pattern no kernel produces (NaN), so that what was not written is
 // seen.
 void poison_outputs(const RunRequest& request);
+
+// The reference of a conv2d or gemm, which takes longer to compute than the op to run.
+struct KeptReference {
+  reference::Expected expected;
+};
+
+// Of what the request's inputs and constants hold now. REQUIRES: check_tensors(request).ok(); no user's kernel.
+Result<std::shared_ptr<const KeptReference>> keep_reference(const RunRequest& request);
 
 // nullopt: there is nothing to compare with (a user's kernel without expected tensors). An error: no comparison was
 // possible, which is no verdict either way. REQUIRES: check_tensors(request).ok().

@@ -107,6 +107,7 @@ Status BenchProcess::start() {
   const UniqueFd child_output(out[1]);
   heard_.clear();
   owed_ = 0;
+  prepares_ = false;
   pid_t pid = -1;
   if (const int error = spawn(pid, probe_.string(), child_input.get(), child_output.get()); error != 0) {
     return unavailable("bench: " + probe_.string() + " cannot be started: " + std::strerror(error));
@@ -177,6 +178,14 @@ Result<std::string> BenchProcess::hear(Deadline deadline) {
   }
 }
 
+Result<std::string> BenchProcess::hear_answer(std::chrono::nanoseconds limit) {
+  for (;;) {
+    auto line = hear(Deadline::after(prepares_ ? std::max(limit, time_to_prepare) : limit));
+    if (!line || (*line != bench_preparing && *line != bench_prepared)) return line;
+    prepares_ = *line == bench_preparing;
+  }
+}
+
 std::string BenchProcess::stop(std::chrono::nanoseconds grace) {
   pid_t pid = -1;
   bool stands = false;
@@ -211,15 +220,14 @@ Result<VariantSamples> BenchProcess::measure(std::string_view variant, std::uint
   }
   // What a pause broke off ends before anything else is asked, and is nobody's: part of its time the child stood still.
   Result<std::string> line = std::string();
-  for (const Deadline deadline = Deadline::after(limit); owed_ > 0;) {
-    line = hear(deadline);
-    if (!line) break;
-    --owed_;
+  while (owed_ > 0 && line) {
+    line = hear_answer(limit);
+    if (line) --owed_;
   }
   if (line) {
     const Status said = say(std::string(variant) + "\t" + std::to_string(runs) + "\n");
     if (said.ok()) ++owed_;
-    line = said.ok() ? hear(Deadline::after(limit)) : Result<std::string>(device_lost(said.message));
+    line = said.ok() ? hear_answer(limit) : Result<std::string>(device_lost(said.message));
     if (line) --owed_;
   }
   if (line) return answer_of(*line);
@@ -227,6 +235,7 @@ Result<VariantSamples> BenchProcess::measure(std::string_view variant, std::uint
   if (failure.code == StatusCode::cancelled) return failure;
   const std::string how = stop(failure.code == StatusCode::device_lost ? time_to_crash : time_to_leave);
   if (failure.code == StatusCode::device_lost) failure.message = "bench: the process " + how;
+  if (failure.code == StatusCode::timeout && prepares_) return unavailable("bench: no reference was made in time");
   if (failure.code == StatusCode::timeout) {
     failure.message = "bench: hung for " +
                       std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms";

@@ -38,10 +38,14 @@ class BenchProcess final : public PausableBench {
   static constexpr std::chrono::nanoseconds time_to_leave = std::chrono::milliseconds(100);
   // One that has closed its output has crashed; until the system tells how, a busy machine takes its time.
   static constexpr std::chrono::nanoseconds time_to_crash = std::chrono::seconds(5);
+  // The largest layers' references take minutes on a small machine.
+  static constexpr std::chrono::nanoseconds time_to_prepare = std::chrono::minutes(10);
 
   Status start();
   Status say(const std::string& line);
   Result<std::string> hear(Deadline deadline);
+  // The next line that is an answer, within `limit` beside what the child prepares.
+  Result<std::string> hear_answer(std::chrono::nanoseconds limit);
   // Ends the child; answers how it had ended by itself, where it did so within that time.
   std::string stop(std::chrono::nanoseconds grace = time_to_leave);
   bool paused();
@@ -55,6 +59,7 @@ class BenchProcess final : public PausableBench {
   UniqueFd to_child_, from_child_;
   std::string heard_;     // behind the last whole line
   std::size_t owed_ = 0;  // answers to what was asked before a pause
+  bool prepares_ = false;
 };
 
 }  // namespace kiln

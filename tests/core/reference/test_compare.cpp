@@ -70,6 +70,30 @@ TEST_CASE("compare conv2d: the reported error is max |out - ref| over the sum of
   CHECK(verdict.error_bound == Approx(reference::direct_bound(72, false)).epsilon(1e-12));
 }
 
+TEST_CASE("compare conv2d: what is expected can be kept, and judges as if it were computed anew", "[reference]") {
+  Conv2dSpec spec = layer();
+  spec.accuracy = GENERATE(Accuracy::direct, Accuracy::winograd);
+  const ConvTensors tensors = tensors_for(spec, 3, Values::uniform);
+  const auto expected = reference::expect_conv2d(spec, *tensors.input, *tensors.weights, tensors.bias.get());
+  REQUIRE(expected.has_value());
+  std::vector<float> output = single_of(spec, tensors);
+  for (const bool wrong : {false, true}) {
+    if (wrong) output[45] += 1;
+    const auto anew = verdict_of(spec, tensors, output);
+    const auto kept = reference::compare_expected(*expected, output);
+    REQUIRE(kept.has_value());
+    CHECK(kept->within != wrong);
+    CHECK(kept->within == anew.within);
+    CHECK(kept->max_rel_error == anew.max_rel_error);
+    CHECK(kept->error_bound == anew.error_bound);
+    CHECK(kept->worst_index == anew.worst_index);
+  }
+  output.pop_back();
+  const auto short_of_one = reference::compare_expected(*expected, output);
+  REQUIRE_FALSE(short_of_one.has_value());
+  CHECK_THAT(short_of_one.error().message, Catch::Contains("output: 593 elements, expected 594"));
+}
+
 TEST_CASE("compare conv2d: common faults are not within", "[reference]") {
   Conv2dSpec spec = layer();
   spec.bias = Bias::per_channel;

@@ -1,5 +1,7 @@
 // Verification is worth what it refuses: a device that computes wrongly, at its first run or at its last alone, and one
 // that writes nothing over an output that was right before.
+#include "runtime/job/verification.hpp"
+
 #include "core/runtime/runtime_fixture.hpp"
 
 #include <catch2/catch.hpp>
@@ -97,6 +99,27 @@ TEST_CASE("verification: nothing is claimed of what nobody asked to compare") {
   const RunReport report = setting.fixture.runtime().run(setting.request);
   CHECK(report.status.text() == "ok");
   CHECK_FALSE(report.verified.has_value());
+}
+
+TEST_CASE("verification: a kept reference is the inputs' that it was made of, and refuses what is wrong") {
+  Setting setting;
+  CAPTURE(setting.request.name, setting.memory);
+  setting.request.repeat = 1;
+  auto reference = keep_reference(setting.request);
+  REQUIRE(reference.has_value());
+  const RunReport anew = setting.fixture.runtime().run(setting.request);
+  setting.request.reference = *reference;
+  const RunReport kept = setting.fixture.runtime().run(setting.request);
+  CHECK(kept.verified == true);
+  CHECK(kept.max_rel_error == anew.max_rel_error);
+  CHECK(kept.error_bound == anew.error_bound);
+  setting.fixture.controls("alpha").wrong_at = 3;
+  check_refused(setting.fixture.runtime().run(setting.request), 0);
+  for (float& value : setting.request.tensors[0].host->as<float>()) value += 1;
+  setting.request.reference = nullptr;
+  CHECK(setting.fixture.runtime().run(setting.request).verified == true);
+  setting.request.reference = *reference;  // of other inputs, and not made anew
+  check_refused(setting.fixture.runtime().run(setting.request), 0);
 }
 
 TEST_CASE("verification: every inout of a user's kernel is compared") {
