@@ -4,6 +4,7 @@
 #include "runtime/parts.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -13,7 +14,8 @@ struct RecordedRequests::Parts {
   std::vector<RunRequest> requests;
   std::shared_ptr<Device> device;
   std::shared_ptr<Recording> recording;
-  RunReport report;  // of what every replay has alike
+  RunReport report;                // of what every replay has alike
+  std::vector<std::string> notes;  // of the plans, with the names of their requests
 };
 
 RecordedRequests::RecordedRequests(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -78,6 +80,14 @@ const RunRequest& largest(const std::vector<RunRequest>& requests) {
                            [](const RunRequest& a, const RunRequest& b) { return flops(a.spec) < flops(b.spec); });
 }
 
+std::vector<std::string> notes_of(const std::vector<RunRequest>& requests, const std::vector<Submission>& submissions) {
+  std::vector<std::string> notes;
+  for (std::size_t i = 0; i < submissions.size(); ++i) {
+    for (const std::string& note : submissions[i].plan->notes) notes.push_back(requests[i].name + ": " + note);
+  }
+  return notes;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest> requests, std::string_view device) {
@@ -102,10 +112,12 @@ Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest
     auto chosen = parts_->choose(wanted, refused, made->report);
     if (!chosen) return std::move(chosen).error();
     auto submissions = parts_->submissions_of(*made, chosen->device);
+    if (submissions) made->notes = notes_of(made->requests, *submissions);
     auto recording = submissions ? parts_->executor->record(std::move(submissions).value())
                                  : Result<std::shared_ptr<Recording>>(submissions.error());
     if (recording) {
       made->recording = std::move(recording).value();
+      std::ranges::copy(made->notes, std::back_inserter(made->report.notes));
       return std::unique_ptr<RecordedRequests>(new RecordedRequests(std::move(made)));
     }
     const Status status = recording.error();
@@ -168,7 +180,7 @@ RunReport Runtime::replay(RecordedRequests& recorded, const ReplayTerms& terms) 
   // The programs were there before this replay began.
   recorded.parts_->report.build_ns = 0;
   recorded.parts_->report.tier = Tier::memory;
-  recorded.parts_->report.notes.clear();
+  recorded.parts_->report.notes = recorded.parts_->notes;
   return report;
 }
 

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <set>
 
 namespace kiln {
@@ -153,6 +154,8 @@ RunReport Runtime::Parts::serve(const RunRequest& request) {
     if (status.ok() || !another_device_may_serve(status) || stop_requested(request)) {
       if (end.had_its_turn && is_the_devices_failure(status)) devices.failed(device, status);
       report.status = std::move(status);
+      // Not before: what a plan tells of a device is told where that device is the one of the report.
+      if (service) std::ranges::copy(service->keyed->plan->notes, std::back_inserter(report.notes));
       return report;
     }
     std::string for_how_long;

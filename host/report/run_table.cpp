@@ -42,11 +42,8 @@ std::string run_table(const RunOutcome& outcome, Colour colour) {
                ok ? ms_text(report.build_ns) : "–", ok ? short_number(job.first_result_ms) : "–",
                ok ? ms_text(report.median.wall_ns) : "–", ok && rate > 0 ? short_number(rate) : "–",
                verified_text(report), error});
-    if (!ok) {
-      below += painted("failed", "31", colour) + "  " + report.name + ": " + report.status.message + "\n";
-    } else {
-      for (const std::string& note : report.notes) below += "note    " + report.name + ": " + note + "\n";
-    }
+    if (!ok) below += painted("failed", "31", colour) + "  " + report.name + ": " + report.status.message + "\n";
+    for (const std::string& note : report.notes) below += "note    " + report.name + ": " + note + "\n";
   }
   std::string text = table.text() + below;
   const CacheStats& cache = outcome.cache;

@@ -172,6 +172,8 @@ struct KernelPlan {
   std::vector<std::shared_ptr<const Constant>> constants;
   std::vector<Pass> prepare;  // prepare[i] fills prepared[i]; binds its constant, that packed form and `constants` only
   std::vector<Pass> passes;   // in order; each sees what the ones before wrote
+  // What whoever runs it should be told, a sentence each; the report of each run has them. No part of any key.
+  std::vector<std::string> notes;
 };
 
 // Every index in range, every access allowed by its role and its view, prepare and prepared of one length, grids

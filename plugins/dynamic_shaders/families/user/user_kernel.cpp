@@ -1,53 +1,33 @@
-#include "dynamic_shaders/families/user_kernel.hpp"
+#include "dynamic_shaders/families/user/user_kernel.hpp"
 
 #include <kiln/kernel_parameters.hpp>
 
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "dynamic_shaders/families/user/glsl/tokens.hpp"
+#include "dynamic_shaders/families/user/long_loops.hpp"
 #include "dynamic_shaders/limits.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
 
-// The text with every comment replaced by one space, as GLSL's preprocessor sees it.
-std::string without_comments(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size();) {
-    const std::string_view rest = text.substr(i);
-    if (rest.starts_with("//")) {
-      i += std::min(rest.find('\n'), rest.size());
-      plain += ' ';
-    } else if (rest.starts_with("/*")) {
-      const std::size_t end = rest.find("*/", 2);
-      i += end == std::string_view::npos ? rest.size() : end + 2;
-      plain += ' ';
-    } else {
-      plain += text[i++];
-    }
-  }
-  return plain;
-}
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-bool is_identifier(std::string_view name) {
-  return !name.empty() && is_letter(name.front()) &&
-         std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c); });
+bool is_identifier(std::string_view text) {
+  const std::vector<Token> tokens = tokens_of(text);
+  return tokens.size() == 1 && is_name(text) && tokens[0].text == text;
 }
 
 // "#version" after nothing but blanks, "#" and "version" may stand apart.
-bool begins_with_version(std::string_view plain) {
-  const auto skip = [&plain](std::string_view blanks) {
-    plain.remove_prefix(std::min(plain.find_first_not_of(blanks), plain.size()));
-  };
-  skip(" \t\r\n\v\f");
-  if (!plain.starts_with('#')) return false;
-  plain.remove_prefix(1);
-  skip(" \t");
-  return plain.starts_with("version");
+bool begins_with_version(Tokens tokens) {
+  while (!tokens.empty() && tokens[0].text == "\n") tokens = tokens.subspan(1);
+  return tokens.size() > 1 && tokens[0].text == "#" && tokens[1].text == "version";
+}
+
+bool has(Tokens tokens, std::string_view part_of_word) {
+  return std::ranges::any_of(
+      tokens, [part_of_word](const Token& token) { return token.text.find(part_of_word) != std::string_view::npos; });
 }
 
 // Names that the language keeps for itself.
@@ -69,11 +49,11 @@ Status check_constant(Dialect dialect, const Define& constant) {
 }
 
 Status check_glsl(const UserKernelSpec& spec) {
-  const std::string plain = without_comments(spec.text);
-  if (!begins_with_version(plain)) {
+  const std::vector<Token> tokens = tokens_of(spec.text);
+  if (!begins_with_version(tokens)) {
     return invalid_argument("does not begin with a #version line, expected \"#version 430\" or later");
   }
-  if (plain.find("local_size_") == std::string::npos) {
+  if (!has(tokens, "local_size_")) {
     return invalid_argument("declares no local size, expected \"layout(local_size_x = ...) in;\"");
   }
   if (spec.entry != "main") return invalid_argument("entry '" + spec.entry + "', expected 'main'");
@@ -81,7 +61,7 @@ Status check_glsl(const UserKernelSpec& spec) {
 }
 
 Status check_opencl(const UserKernelSpec& spec) {
-  if (without_comments(spec.text).find("reqd_work_group_size") == std::string::npos) {
+  if (!has(tokens_of(spec.text), "reqd_work_group_size")) {
     return invalid_argument(
         "declares no workgroup size, expected \"__attribute__((reqd_work_group_size(64, 1, 1)))\" at its kernel");
   }
@@ -139,6 +119,10 @@ Result<KernelPlan> user_kernel(const UserKernelSpec& kernel, std::string_view va
   pass.source.entry = spec.entry;
   pass.source.constants = spec.constants;
   pass.grid = spec.grid;
+  // By kind, not by name: of the rasterizers in software none was met that has no such limit.
+  if (device.kind == DeviceKind::software && spec.dialect == Dialect::glsl) {
+    for (const std::string& sentence : long_loops(spec)) plan.notes.push_back("kernel " + spec.path + ", " + sentence);
+  }
   for (std::size_t i = 0; i < spec.bindings.size(); ++i) {
     pass.source.bindings.push_back(spec.bindings[i].access);
     pass.bindings.push_back({BindingSource::tensor, static_cast<std::uint32_t>(i)});

@@ -1,0 +1,191 @@
+#include "dynamic_shaders/families/user/glsl/preprocessor.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "dynamic_shaders/families/user/glsl/expressions.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+// Macros may double themselves or go deeper than a stack; what is beyond stays as it is.
+constexpr std::size_t most_tokens = 200'000;
+constexpr std::size_t most_macros_in_one = 200;
+
+struct Macro {
+  bool takes_arguments = false;
+  std::vector<std::string_view> parameters;
+  std::vector<Token> body;
+};
+
+class Preprocessor {
+ public:
+  void define(std::string_view name, std::vector<Token> body) { macros_[name] = {false, {}, std::move(body)}; }
+
+  std::vector<Token> run(Tokens raw) {
+    std::vector<Token> out;
+    std::vector<Token> pending;  // between two directives: a macro's arguments may go over several lines
+    for (std::size_t at = 0; at < raw.size();) {
+      const auto end = static_cast<std::size_t>(
+          std::ranges::find(raw.begin() + static_cast<std::ptrdiff_t>(at), raw.end(), "\n", &Token::text) -
+          raw.begin());
+      const Tokens line = raw.subspan(at, end - at);
+      at = end + 1;
+      if (!line.empty() && line[0].text == "#") {
+        append_expanded(pending, out);
+        directive(line.subspan(1));
+      } else if (active()) {
+        pending.insert(pending.end(), line.begin(), line.end());
+      }
+    }
+    append_expanded(pending, out);
+    return out;
+  }
+
+ private:
+  struct Condition {
+    bool active = false;
+    bool may_still_be = false;  // a later #elif or #else
+  };
+
+  bool active() const { return std::ranges::all_of(conditions_, &Condition::active); }
+
+  void append_expanded(std::vector<Token>& pending, std::vector<Token>& out) {
+    const std::vector<Token> expanded = expand(pending);
+    out.insert(out.end(), expanded.begin(), expanded.end());
+    pending.clear();
+  }
+
+  void directive(Tokens words) {
+    if (words.empty()) return;
+    const std::string_view what = words[0].text;
+    const Tokens rest = words.subspan(1);
+    if (what == "if" || what == "ifdef" || what == "ifndef") {
+      const bool reached = active();
+      const bool holds = reached && (what == "if" ? is_true(rest) : is_defined(rest) == (what == "ifdef"));
+      conditions_.push_back({holds, reached && !holds});
+    } else if (what == "elif" && !conditions_.empty()) {
+      Condition& condition = conditions_.back();
+      condition.active = condition.may_still_be && is_true(rest);
+      condition.may_still_be = condition.may_still_be && !condition.active;
+    } else if (what == "else" && !conditions_.empty()) {
+      conditions_.back() = {conditions_.back().may_still_be, false};
+    } else if (what == "endif" && !conditions_.empty()) {
+      conditions_.pop_back();
+    } else if (active()) {
+      change_macros(what, rest);
+    }
+  }
+
+  void change_macros(std::string_view what, Tokens rest) {
+    if (rest.empty()) return;
+    const std::string_view name = rest[0].text;
+    if (what == "version") define("__VERSION__", {rest[0]});
+    if (what == "undef") macros_.erase(name);
+    if (what != "define") return;
+    Macro macro;
+    std::size_t body = 1;
+    // A bracket that touches the name begins parameters; one behind a blank is the first of the text.
+    if (rest.size() > 1 && rest[1].text == "(" && rest[1].text.data() == name.data() + name.size()) {
+      macro.takes_arguments = true;
+      for (body = 2; body < rest.size() && rest[body].text != ")"; ++body) {
+        if (rest[body].text != ",") macro.parameters.push_back(rest[body].text);
+      }
+      body = std::min(body + 1, rest.size());
+    }
+    const Tokens text = rest.subspan(body);
+    macro.body.assign(text.begin(), text.end());
+    macros_[name] = std::move(macro);
+  }
+
+  bool is_defined(Tokens words) const { return !words.empty() && macros_.contains(words[0].text); }
+
+  bool is_true(Tokens words) {
+    std::vector<Token> plain;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words[i].text != "defined") {
+        plain.push_back(words[i]);
+        continue;
+      }
+      const bool bracket = i + 1 < words.size() && words[i + 1].text == "(";
+      i += bracket ? 2 : 1;
+      plain.push_back({i < words.size() && is_defined(words.subspan(i)) ? "1" : "0", words[0].line});
+      if (bracket) ++i;
+    }
+    std::vector<Token> numbers = expand(plain);
+    for (Token& token : numbers) {
+      if (is_name(token.text)) token.text = "0";
+    }
+    return value_of(numbers, {}).is_true();
+  }
+
+  std::vector<Token> expand(Tokens tokens) {
+    std::vector<Token> out;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const Token& token = tokens[i];
+      const auto found = is_name(token.text) ? macros_.find(token.text) : macros_.end();
+      const bool is_macro = found != macros_.end() && std::ranges::find(expanding_, token.text) == expanding_.end() &&
+                            expanding_.size() < most_macros_in_one && made_ < most_tokens;
+      const bool is_call = i + 1 < tokens.size() && tokens[i + 1].text == "(";
+      if (!is_macro || (found->second.takes_arguments && !is_call)) {
+        out.push_back(token);
+        continue;
+      }
+      std::vector<Token> text = found->second.body;
+      if (found->second.takes_arguments) text = with_arguments(found->second, tokens, ++i);
+      for (Token& each : text) each.line = token.line;
+      made_ += text.size();
+      expanding_.push_back(token.text);
+      const std::vector<Token> expanded = expand(text);
+      expanding_.pop_back();
+      out.insert(out.end(), expanded.begin(), expanded.end());
+    }
+    return out;
+  }
+
+  // `at` stands on the opening bracket, and on the closing one afterwards.
+  std::vector<Token> with_arguments(const Macro& macro, Tokens tokens, std::size_t& at) {
+    std::vector<std::vector<Token>> arguments(1);
+    int depth = 0;
+    for (; at < tokens.size(); ++at) {
+      const std::string_view text = tokens[at].text;
+      if (text == ")" && --depth == 0) break;
+      if (text == "(" && ++depth == 1) continue;
+      if (text == "," && depth == 1) {
+        arguments.emplace_back();
+      } else {
+        arguments.back().push_back(tokens[at]);
+      }
+    }
+    std::vector<Token> text;
+    for (const Token& token : macro.body) {
+      const auto parameter = std::ranges::find(macro.parameters, token.text);
+      const auto which = static_cast<std::size_t>(parameter - macro.parameters.begin());
+      if (which >= std::min(macro.parameters.size(), arguments.size())) {
+        text.push_back(token);
+        continue;
+      }
+      const std::vector<Token> argument = expand(arguments[which]);
+      text.insert(text.end(), argument.begin(), argument.end());
+    }
+    return text;
+  }
+
+  std::map<std::string_view, Macro> macros_;
+  std::vector<Condition> conditions_;
+  std::vector<std::string_view> expanding_;  // a macro is not put into itself
+  std::size_t made_ = 0;
+};
+
+}  // namespace
+
+std::vector<Token> preprocessed(std::string_view text, std::span<const Define> constants) {
+  Preprocessor preprocessor;
+  for (const Define& constant : constants) preprocessor.define(constant.name, tokens_of(constant.text));
+  return preprocessor.run(tokens_of(text));
+}
+
+}  // namespace kiln::dynamic_shaders
