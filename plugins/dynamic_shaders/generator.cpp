@@ -2,127 +2,39 @@
 
 #include <kiln/clock.hpp>
 #include <kiln/kernel_parameters.hpp>
-#include <kiln/program.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <functional>
 #include <random>
 
-#include "dynamic_shaders/families/depthwise/depthwise.hpp"
-#include "dynamic_shaders/families/direct_blocked.hpp"
-#include "dynamic_shaders/families/direct_plain.hpp"
-#include "dynamic_shaders/families/product/gemm_blocked.hpp"
-#include "dynamic_shaders/families/product/gemm_plain.hpp"
-#include "dynamic_shaders/families/product/implicit.hpp"
-#include "dynamic_shaders/families/user_kernel.hpp"
-#include "dynamic_shaders/families/winograd/winograd.hpp"
-#include "dynamic_shaders/limits.hpp"
+#include "dynamic_shaders/choice.hpp"
 #include "dynamic_shaders/space/conv_space.hpp"
 #include "dynamic_shaders/space/gemm_space.hpp"
 #include "dynamic_shaders/space/stand_in.hpp"
 #include "dynamic_shaders/tuner/nearest.hpp"
 #include "dynamic_shaders/tuner/samples.hpp"
 #include "dynamic_shaders/tuner/tuner.hpp"
+#include "dynamic_shaders/variants.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
 
 constexpr Dialect written[] = {Dialect::glsl, Dialect::opencl_c};
-constexpr std::string_view blocked_family = "direct/blocked:";
-constexpr std::string_view winograd_family = "winograd/f";
-constexpr std::string_view any_shape = "@any";  // behind the id of a variant whose programs serve any shape
-
 Status check_dialect(Dialect dialect) {
   if (std::ranges::find(written, dialect) != std::end(written)) return {};
   return unsupported("dynamic_shaders: asked for dialect " + std::string(to_string(dialect)) +
                      ", writes glsl and opencl_c");
 }
 
-Status unknown_variant(std::string_view op, std::string_view variant) {
-  return not_found(std::string(op) + ": there is no variant '" + std::string(variant) + "'");
-}
-
-Result<std::shared_ptr<const Constant>> constant_of(const NumberTable& table) {
-  auto tensor = HostTensor::create(DType::i32, {static_cast<std::int64_t>(table.size())});
-  if (!tensor) return std::move(tensor).error();
-  std::ranges::copy(table, (*tensor)->as<std::int32_t>().begin());
-  return Constant::create(std::move(*tensor));
-}
-
-using MakePlan = std::function<Result<KernelPlan>(std::string_view variant, const Form& form)>;
-
-// The plan of a variant for one shape or, where its id ends so, the plan whose programs serve any.
-Result<KernelPlan> in_its_form(std::string_view variant, const DeviceInfo& device, Dialect dialect,
-                               const MakePlan& make) {
-  if (!variant.ends_with(any_shape)) return make(variant, dialect);
-  variant.remove_suffix(any_shape.size());
-  std::vector<NumberTable> tables;
-  auto plan = make(variant, Form(dialect, &tables));
-  if (!plan) return plan;
-  plan->variant += any_shape;
-  for (const NumberTable& table : tables) {
-    auto constant = constant_of(table);
-    if (!constant) return std::move(constant).error();
-    plan->constants.push_back(std::move(*constant));
-  }
-  if (Status status = check_bindings(*plan, device); !status.ok()) return status;
-  return plan;
-}
-
-Result<KernelPlan> conv_in_form(const Conv2dSpec& spec, const DeviceInfo& device, std::string_view variant,
-                                const Form& form) {
-  if (variant == "direct/plain") return direct_plain(spec, device, form);
-  if (variant.starts_with(blocked_family)) {
-    const auto blocking = blocking_of(variant.substr(blocked_family.size()));
-    if (blocking) return direct_blocked(spec, *blocking, device, form);
-  }
-  if (const auto tile = implicit_of(variant)) return implicit_product(spec, *tile, device, form);
-  if (const auto choice = depthwise_of(variant)) return depthwise(spec, *choice, device, form);
-  if (variant.starts_with(winograd_family) && variant.size() > winograd_family.size() + 2) {
-    const char m = variant[winograd_family.size()];
-    const auto blocking = blocking_of(variant.substr(winograd_family.size() + 2));
-    if (blocking && (m == '2' || m == '4')) return winograd(spec, m - '0', *blocking, device, form);
-  }
-  return unknown_variant("conv2d", variant);
-}
-
-Result<KernelPlan> conv_variant(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect,
-                                std::string_view variant) {
-  return in_its_form(variant, device, dialect,
-                     [&](std::string_view id, const Form& form) { return conv_in_form(spec, device, id, form); });
-}
-
-Result<KernelPlan> gemm_plan(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect,
-                             std::string_view variant) {
-  return in_its_form(variant, device, dialect, [&](std::string_view id, const Form& form) -> Result<KernelPlan> {
-    if (id == "gemm/plain") return gemm_plain(spec, device, form);
-    if (const auto blocking = gemm_blocking_of(id)) return gemm_blocked(spec, *blocking, device, form);
-    return unknown_variant("gemm", id);
-  });
-}
-
-constexpr double farthest = 4;        // doublings to a shape whose winner may serve
-constexpr double model_slack = 1.25;  // what the model may see against it
 constexpr std::uint32_t audit_runs = 9;
 constexpr double audit_slack = 1.25;  // a machine has its moods: what is slower than that, and clearly so, is stale
 constexpr std::chrono::nanoseconds audit_limit = std::chrono::seconds(20);
-
-double median_ms(const std::vector<std::uint64_t>& ns) {
-  return ns.empty() ? 0 : static_cast<double>(interval_of(ns).median) / 1e6;
-}
 
 std::string in_ms(std::uint64_t ns) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3f ms", static_cast<double>(ns) / 1e6);
   return text;
-}
-
-std::string source_digest(const KernelPlan& plan, const DeviceInfo& device) {
-  std::string digest;
-  for (const Pass& pass : plan.passes) digest += key_of(pass.source, device, {}).digest.hex().substr(0, 16);
-  return digest;
 }
 
 }  // namespace
@@ -133,41 +45,29 @@ Generator::Generator(const std::filesystem::path& cache_directory, bool read_onl
       trace_(trace),
       drift_watch_(drift) {}
 
-void Generator::tell(std::string_view by, const KernelSpec& spec, std::string_view variant,
-                     std::initializer_list<TraceFigure> figures) const {
-  if (trace_ == nullptr) return;
+Result<Choice> Generator::choose(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) {
+  auto choice = dynamic_shaders::choose(spec, device, dialect, database_);
+  if (!choice || trace_ == nullptr || choice->by.empty()) return choice;
   const std::string shape = canonical_text(spec);
-  std::vector<TraceFigure> all = {{"variant", variant}, {"by", by}, {"spec", shape}};
-  all.insert(all.end(), figures.begin(), figures.end());
-  trace_->add_event({TraceArea::tuner, "choose variant", now_ns(), std::nullopt, all});
+  std::vector<TraceFigure> figures = {{"variant", choice->plan.variant}, {"by", choice->by}, {"spec", shape}};
+  for (const auto& [name, value] : choice->figures) figures.push_back({name, value});
+  trace_->add_event({TraceArea::tuner, "choose variant", now_ns(), std::nullopt, figures});
+  return choice;
 }
 
 std::span<const Dialect> Generator::dialects() const noexcept { return written; }
 
 Result<KernelPlan> Generator::generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept {
   if (Status status = check_dialect(dialect); !status.ok()) return status;
-  if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
-    auto plan = conv_variant(*conv, device, dialect, choose(*conv, device, dialect));
-    // A grid or a buffer that the blocked form would need and the device has not: the plain one asks for the least.
-    return plan ? std::move(plan) : direct_plain(*conv, device, dialect);
-  }
-  if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
-    auto plan = gemm_plan(*gemm, device, dialect, choose(*gemm, device, dialect));
-    return plan ? std::move(plan) : gemm_plain(*gemm, device, dialect);
-  }
-  if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
-    return user_kernel(*kernel, choose(*kernel, device), device);
-  }
-  return invalid_argument("dynamic_shaders: the spec holds nothing");
+  auto choice = choose(spec, device, dialect);
+  if (!choice) return std::move(choice).error();
+  return std::move(choice->plan);
 }
 
 Result<KernelPlan> Generator::generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                                std::string_view variant) noexcept {
   if (Status status = check_dialect(dialect); !status.ok()) return status;
-  if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) return conv_variant(*conv, device, dialect, variant);
-  if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) return user_kernel(*kernel, variant, device);
-  if (const auto* gemm = std::get_if<GemmSpec>(&spec)) return gemm_plan(*gemm, device, dialect, variant);
-  return invalid_argument("dynamic_shaders: the spec holds nothing");
+  return plan_of(spec, device, dialect, variant);
 }
 
 std::vector<KernelPlan> Generator::stand_ins(const KernelSpec& spec, const DeviceInfo& device,
@@ -180,75 +80,11 @@ std::vector<KernelPlan> Generator::stand_ins(const KernelSpec& spec, const Devic
   return plans;
 }
 
-std::string Generator::choose(const UserKernelSpec& kernel, const DeviceInfo& device) {
-  if (kernel.parameters.empty()) return "user";
-  for (const auto& parameter : kernel.parameters) {
-    if (parameter.texts.empty()) return "user";  // refused in words by whoever makes the plan
-  }
-  const auto winner = database_.winner(device_digest(device), canonical_text(kernel));
-  if (winner && settled(kernel, winner->variant)) {
-    tell("tuned", kernel, winner->variant, {{"tuned_wall_ms", median_ms(winner->wall_ns)}});
-    return winner->variant;
-  }
-  std::string choice = variants_of(kernel).front();
-  tell("the first of its parameters", kernel, choice, {});
-  return choice;
-}
-
-std::string Generator::choose(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect) {
-  if (const auto winner = database_.winner(device_digest(device), canonical_text(spec))) {
-    if (gemm_plan(spec, device, dialect, winner->variant)) {
-      tell("tuned", spec, winner->variant, {{"tuned_wall_ms", median_ms(winner->wall_ns)}});
-      return winner->variant;
-    }
-  }
-  std::string choice = default_variant(spec, device);
-  tell("cost model", spec, choice, {});
-  return choice;
-}
-
-std::string Generator::choose(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect) {
-  const std::string machine = device_digest(device);
-  if (const auto winner = database_.winner(machine, canonical_text(spec))) {
-    if (conv_variant(spec, device, dialect, winner->variant)) {
-      tell("tuned", spec, winner->variant, {{"tuned_wall_ms", median_ms(winner->wall_ns)}});
-      return winner->variant;
-    }
-  }
-  std::string choice = default_variant(spec, device);
-  double least = farthest;
-  double predicted_now = predicted_run(spec, device, choice).value_or(0);
-  const double predicted_default = predicted_now;
-  const double allowed = model_slack * predicted_default;
-  for (const TuningRecord& winner : database_.winners(machine)) {
-    const auto shape = conv_of(winner.spec);
-    const auto apart = shape ? distance(spec, *shape) : std::nullopt;
-    if (!apart || *apart >= least) continue;
-    const auto predicted = predicted_run(spec, device, winner.variant);
-    if (!predicted || *predicted > allowed) continue;
-    least = *apart;
-    choice = winner.variant;
-    predicted_now = *predicted;
-  }
-  if (least < farthest) {
-    tell("the nearest tuned shape", spec, choice,
-         {{"doublings_apart", least},
-          {"model_cost", predicted_now},
-          {"model_cost_of_its_own_choice", predicted_default}});
-  } else {
-    tell("cost model", spec, choice, {{"model_cost", predicted_now}});
-  }
-  return choice;
-}
-
 // What was measured of the spec's variants with the sources that they have today.
 std::vector<TuningRecord> Generator::fresh_records(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) {
   std::vector<TuningRecord> fresh;
-  for (TuningRecord& record : database_.of(device_digest(device), canonical_text(spec))) {
-    const auto plan = generate_variant(spec, device, dialect, record.variant);
-    if (!plan) continue;
-    if (record.verdict != Verdict::rejected && record.source != source_digest(*plan, device)) continue;
-    fresh.push_back(std::move(record));
+  for (TuningRecord& record : database_.of(device_digest(device), record_spec(spec))) {
+    if (is_of_today(record, spec, device, dialect)) fresh.push_back(std::move(record));
   }
   return fresh;
 }
@@ -261,20 +97,14 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
     return unavailable("the tuning database is only read (cache.read_only): nothing is measured");
   TuneTask task;
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
-    if (options.audit) return audit(spec, device, dialect, bench);
     task.candidates = conv_space(*conv, device);
-    task.incumbent = choose(*conv, device, dialect);
     task.baseline = "direct/plain";
   } else if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
-    if (options.audit) return audit(spec, device, dialect, bench);
     task.candidates = gemm_space(*gemm, device);
-    task.incumbent = choose(*gemm, device, dialect);
     task.baseline = "gemm/plain";
   } else if (const auto* kernel = std::get_if<UserKernelSpec>(&spec);
              kernel != nullptr && !kernel->parameters.empty()) {
-    if (options.audit) return unsupported("kernel " + kernel->path + ": its winner is audited by tuning its job again");
     for (std::string& variant : variants_of(*kernel)) task.candidates.push_back({std::move(variant)});
-    task.incumbent = choose(*kernel, device);
     task.baseline = task.candidates.front().variant;
     // No model says which is the better: where time does not reach for all, what is met is spread over the space.
     task.ranked = false;
@@ -282,14 +112,23 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
   } else {
     return unsupported(std::string(operation(spec)) + ": dynamic_shaders writes one variant of it");
   }
+  if (options.audit) return audit(spec, device, dialect, bench);
+  const auto serving = choose(spec, device, dialect);
+  task.incumbent = serving ? serving->plan.variant : task.baseline;
   refresh();
   task.known = fresh_records(spec, device, dialect);
   task.trace = trace_;
   task.form.device = device_digest(device);
-  task.form.spec = canonical_text(spec);
+  task.form.spec = record_spec(spec);
   Status kept;
-  task.keep = [&](const TuningRecord& record) {
-    if (Status status = database_.put({record}); !status.ok() && kept.ok()) kept = std::move(status);
+  task.keep = [&](std::vector<TuningRecord> records) {
+    for (TuningRecord& record : records) {
+      if (!record.source.empty())
+        continue;  // what failed told no digest; its record ends with its sources all the same
+      if (const auto plan = plan_of(spec, device, dialect, record.variant))
+        record.source = source_digest(*plan, device);
+    }
+    if (Status status = database_.put(records); !status.ok() && kept.ok()) kept = std::move(status);
   };
   auto outcome = dynamic_shaders::tune(task, bench, options);
   revision_.fetch_add(1, std::memory_order_acq_rel);
@@ -299,7 +138,7 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
 
 Result<TuneOutcome> Generator::audit(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                      VariantBench& bench) {
-  auto winner = database_.winner(device_digest(device), canonical_text(spec));
+  auto winner = database_.winner(device_digest(device), record_spec(spec));
   if (!winner || winner->wall_ns.empty()) return not_found(canonical_text(spec) + ": nothing was tuned for it");
   const Interval then = interval_of(winner->wall_ns);
   TuneOutcome outcome;
@@ -342,8 +181,10 @@ TuningState Generator::state(const KernelSpec& spec, const DeviceInfo& device) n
   const auto* kernel = std::get_if<UserKernelSpec>(&spec);
   if (kernel != nullptr && kernel->parameters.empty()) return TuningState::fixed;
   refresh();
-  const auto winner = database_.winner(device_digest(device), canonical_text(spec));
-  if (!winner) return TuningState::untuned;
+  const auto winner = database_.winner(device_digest(device), record_spec(spec));
+  const auto dialect = std::ranges::find_first_of(written, device.dialects);
+  const Dialect its = kernel != nullptr ? kernel->dialect : dialect != std::end(written) ? *dialect : Dialect::invalid;
+  if (!winner || !is_of_today(*winner, spec, device, its)) return TuningState::untuned;
   return winner->stale() ? TuningState::stale : TuningState::tuned;
 }
 
@@ -365,8 +206,10 @@ void Generator::record(const KernelSpec& spec, const DeviceInfo& device, std::st
   std::optional<DriftWatch::Spec> watched;
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) watched = *conv;
   if (const auto* gemm = std::get_if<GemmSpec>(&spec)) watched = *gemm;
+  const auto* kernel = std::get_if<UserKernelSpec>(&spec);
+  if (kernel != nullptr && !kernel->parameters.empty()) watched = record_spec(spec);
   if (!watched) return;
-  const auto find = [&] { return database_.winner(device_digest(device), canonical_text(spec)); };
+  const auto find = [&] { return database_.winner(device_digest(device), record_spec(spec)); };
   const auto timed = [&] {
     const auto winner = find();
     if (!winner || winner->device_ns.empty()) return DriftWatch::Winner{};

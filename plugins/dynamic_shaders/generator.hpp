@@ -1,9 +1,8 @@
 // Generator: the kernel generator "dynamic_shaders": shader source from families of kernels, user kernels handed
 // through.
 //
-// Which variant serves: the winner that tuning found for the shape; else that of the nearest shape, where the cost
-// model sees nothing against it; else the model's own choice. Thread-safety: every method from any thread. Ownership:
-// plans are values; owns its view of the tuning database.
+// Which variant serves: choice.hpp. Thread-safety: every method from any thread. Ownership: plans are values; owns its
+// view of the tuning database.
 #pragma once
 
 #include <kiln/kernel_generator.hpp>
@@ -11,9 +10,9 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <initializer_list>
 #include <string>
 
+#include "dynamic_shaders/choice.hpp"
 #include "dynamic_shaders/tuner/drift_watch.hpp"
 #include "dynamic_shaders/tuner/tuning_database.hpp"
 
@@ -49,16 +48,11 @@ class Generator final : public KernelGenerator, private TuningStore {
   Result<MergedTuning> merge(std::string_view text) noexcept override;
 
   Result<TuneOutcome> audit(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, VariantBench& bench);
-  std::string choose(const Conv2dSpec& spec, const DeviceInfo& device, Dialect dialect);
-  std::string choose(const GemmSpec& spec, const DeviceInfo& device, Dialect dialect);
-  std::string choose(const UserKernelSpec& kernel, const DeviceInfo& device);
+  // Which variant serves; a trace is told it, with the figures that speak for it.
+  Result<Choice> choose(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
   // What other processes kept since may change which variant serves.
   void refresh();
   std::vector<TuningRecord> fresh_records(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
-
-  // Which variant serves, and the figures that speak for it. Without a trace: nothing.
-  void tell(std::string_view by, const KernelSpec& spec, std::string_view variant,
-            std::initializer_list<TraceFigure> figures) const;
 
   TuningDatabase database_;
   TraceSink* const trace_;

@@ -5,6 +5,7 @@
 #include "progress/metrics_reading.hpp"
 #include "progress/progress_bar.hpp"
 #include "progress/run_progress.hpp"
+#include "progress/tuning_progress.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -15,6 +16,7 @@ using kiln::host::progress_bar_text;
 using kiln::host::rough_time;
 using kiln::host::run_progress_text;
 using kiln::host::text_bar;
+using kiln::host::tuning_progress_text;
 using kiln::host::warming_text;
 
 TEST_CASE("warming_text: a bar of twenty places, and how many of how many; nothing where nothing is under way") {
@@ -23,6 +25,13 @@ TEST_CASE("warming_text: a bar of twenty places, and how many of how many; nothi
   CHECK(warming_text({.running = true, .done = 8, .of = 8}) == "warming [####################] 8 of 8");
   CHECK(warming_text({.running = false, .done = 3, .of = 8}).empty());
   CHECK(warming_text({.running = true}).empty());  // not known yet how many
+}
+
+TEST_CASE("tuning_progress_text: a bar, the best so far and the time left") {
+  const std::string none = tuning_progress_text("res3", {0, 64, {}, 0, 30'000'000'000});
+  CHECK(none == "res3: 0 of 64 [--------------------] none runs yet, 30 s left");
+  const std::string some = tuning_progress_text("res3", {16, 64, "v", 1'203'400, 14'400'000'000});
+  CHECK(some == "res3: 16 of 64 [#####---------------] best 1.203 ms, 14 s left");
 }
 
 TEST_CASE("progress_bar_text: how much of how much, a bar, and the time left where enough is done to tell") {

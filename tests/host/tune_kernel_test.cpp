@@ -109,6 +109,22 @@ TEST_CASE("tune: a kernel's parameters are tried in a child, wrong ones rejected
   REQUIRE(again.status == 0);
   CHECK(again.json()["jobs"][0]["candidates"] == 0);
   CHECK(again.json()["jobs"][0]["known"] == 8);
+
+  std::string wider = job;
+  wider.replace(wider.find("[16, 64]"), 8, "[16, 64, 8]");
+  const Finished more = place.tune(wider);
+  REQUIRE(more.status == 0);
+  CHECK(more.json()["jobs"][0]["candidates"] == 4);  // the new value's own
+  CHECK(more.json()["jobs"][0]["known"] == 8);
+
+  const Finished audited = run_kiln({"tune", "audit", place.folder / "mine.toml", "--json", "--device", "opengl:0",
+                                     "--cache-dir", place.folder / "cache"});
+  INFO(audited.err << audited.out);
+  CHECK(audited.json()["winners"] == 1);
+  REQUIRE(audited.json()["audited"].size() == 1);
+  CHECK(audited.json()["audited"][0]["variant"] == more.json()["jobs"][0]["variant"]);
+  CHECK(audited.json()["audited"][0]["error"].is_null());
+  CHECK(audited.json()["audited"][0]["wall_ms"] > 0);
 }
 
 TEST_CASE("tune: where the first variant fails nothing is chosen, and the reason is told") {

@@ -1,6 +1,7 @@
 // `kiln tune`: measures the variants of each job's kernel in a child process; the winners persist.
 
 #include "interrupt.hpp"
+#include "progress/tuning_progress.hpp"
 #include "report/human.hpp"
 #include "report/text_table.hpp"
 #include "runtime/tuning/bench_process.hpp"
@@ -79,13 +80,6 @@ std::string text_of(const std::vector<TunedJob>& jobs) {
   return text.empty() ? "no device has variants to choose from\n" : text;
 }
 
-std::string progress_text(const std::string& job, const TuneProgress& progress) {
-  char line[160];
-  std::snprintf(line, sizeof line, ": %zu of %zu, best %.3f ms, %.0f s left", progress.measured, progress.planned,
-                static_cast<double>(progress.best_ns) / 1e6, static_cast<double>(progress.left_ns) / 1e9);
-  return job + line;
-}
-
 TunedJob tune_job(const RunRequest& request, const std::string& device, Session& session, const Options& options,
                   ProgressLine& progress) {
   TunedJob tuned{request.name, device, {}, flops(request.spec), {}};
@@ -108,7 +102,7 @@ TunedJob tune_job(const RunRequest& request, const std::string& device, Session&
   how.exhaustive = options.tune.exhaustive;
   how.again = options.tune.again;
   if (options.tune.budget) how.budget = *options.tune.budget;
-  how.progress = [&](const TuneProgress& at) { progress.show(progress_text(request.name, at)); };
+  how.progress = [&](const TuneProgress& at) { progress.show(tuning_progress_text(request.name, at)); };
   auto outcome = session.runtime().tune(request.spec, device, bench, how);
   if (!outcome) {
     tuned.status = std::move(outcome).error();

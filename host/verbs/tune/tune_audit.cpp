@@ -5,6 +5,7 @@
 #include "runtime/tuning/bench_process.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
+#include "verbs/job_request.hpp"
 #include "verbs/verbs.hpp"
 
 #include <algorithm>
@@ -71,7 +72,7 @@ std::string text_of(const std::vector<Audited>& audited, std::size_t winners) {
   std::string text;
   std::size_t holding = 0;
   for (const Audited& one : audited) {
-    text += one.words + " on " + one.device + ": ";
+    text += visible(one.words) + " on " + one.device + ": ";
     if (!one.status.ok()) {
       text += "not measured: " + visible(one.status.message);
     } else if (one.holds()) {
@@ -90,11 +91,48 @@ std::string text_of(const std::vector<Audited>& audited, std::size_t winners) {
          counted(winners, "winner") + " in all\n";
 }
 
+// A winner to measure again.
+struct Winner {
+  KernelSpec spec;
+  std::string words;
+  BenchSetup setup;
+};
+
+// What was tuned on the device: shapes by their records, kernels of the user's own by the configuration's jobs, since a
+// record does not hold their text.
+Result<std::vector<Winner>> winners_on(const DeviceInfo& device, const ConfigSources& sources, Session& session) {
+  auto specs = session.runtime().tuned(device.id);
+  if (!specs) return std::move(specs).error();
+  std::vector<Winner> winners;
+  for (KernelSpec& spec : *specs) {
+    BenchSetup setup{sources, device.id, {}};
+    std::string words;
+    const auto take = [&](const auto& shape) {
+      words = words_of(shape);
+      setup.subject = shape;
+    };
+    if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) take(*conv);
+    if (const auto* gemm = std::get_if<GemmSpec>(&spec)) take(*gemm);
+    winners.push_back({std::move(spec), std::move(words), std::move(setup)});
+  }
+  TuningStore* store = session.runtime().tuning();
+  for (const JobConfig& job : session.config().jobs) {
+    if (store == nullptr || job.op != "kernel") continue;
+    auto request = make_request(job);
+    if (!request) return std::move(request).error().within("job '" + job.name + "'");
+    const TuningState state = store->state(request->spec, device);
+    if (state != TuningState::tuned && state != TuningState::stale) continue;
+    winners.push_back({std::move(request->spec), "kernel " + job.name, BenchSetup{sources, device.id, job.name}});
+  }
+  return winners;
+}
+
 // Which ones differ from audit to audit, so that each is met in time.
-std::vector<KernelSpec> sample_of(std::vector<KernelSpec> specs, std::size_t most) {
+std::vector<Winner> sample_of(std::vector<Winner> winners, std::size_t most) {
   std::mt19937 random{std::random_device{}()};
-  std::vector<KernelSpec> sample;
-  std::sample(specs.begin(), specs.end(), std::back_inserter(sample), static_cast<std::ptrdiff_t>(most), random);
+  std::vector<Winner> sample;
+  std::sample(std::make_move_iterator(winners.begin()), std::make_move_iterator(winners.end()),
+              std::back_inserter(sample), static_cast<std::ptrdiff_t>(most), random);
   return sample;
 }
 
@@ -114,32 +152,24 @@ int tune_audit(const Options& options) {
     for (const DeviceInfo& device : session.runtime().devices()) {
       if (options.device.empty() ? !device.usable : device.id != options.device) continue;
       met = true;
-      auto specs = session.runtime().tuned(device.id);
-      if (!specs) {
-        audited.push_back({device.id, {}, "every shape", std::move(specs).error(), {}});
+      auto found = winners_on(device, sources, session);
+      if (!found) {
+        audited.push_back({device.id, {}, "every winner", std::move(found).error(), {}});
         continue;
       }
-      winners += specs->size();
-      const std::vector<KernelSpec> sample = sample_of(std::move(*specs), options.tune.sample);
+      winners += found->size();
+      std::vector<Winner> sample = sample_of(std::move(*found), options.tune.sample);
       ProgressBar bar(line, device.id + ": winner");
       for (std::size_t at = 0; at < sample.size(); ++at) {
-        const KernelSpec& spec = sample[at];
+        Winner& winner = sample[at];
         if (interrupted()) break;
-        BenchSetup setup{sources, device.id, {}};
-        std::string words;
-        const auto take = [&](const auto& shape) {
-          words = words_of(shape);
-          setup.subject = shape;
-        };
-        if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) take(*conv);
-        if (const auto* gemm = std::get_if<GemmSpec>(&spec)) take(*gemm);
-        bar.at(at, sample.size(), words);
-        BenchProcess bench(PluginLoader::default_probe(), std::move(setup));
+        bar.at(at, sample.size(), winner.words);
+        BenchProcess bench(PluginLoader::default_probe(), std::move(winner.setup));
         TuneOptions how;
         how.stop = &interrupted();
         how.audit = true;
-        auto outcome = session.runtime().tune(spec, device.id, bench, how);
-        Audited one{device.id, canonical_text(spec), std::move(words), {}, {}};
+        auto outcome = session.runtime().tune(winner.spec, device.id, bench, how);
+        Audited one{device.id, canonical_text(winner.spec), std::move(winner.words), {}, {}};
         if (outcome) {
           one.outcome = std::move(*outcome);
         } else {

@@ -14,6 +14,8 @@ std::size_t DriftWatch::Hash::operator()(const Key& key) const noexcept {
     mix({s->n, s->c, s->h, s->w, s->k, s->r, s->s, s->stride_y, s->pad_y, s->groups});
   } else if (const auto* product = std::get_if<GemmSpec>(&key.spec)) {
     mix({product->m, product->n, product->k});
+  } else if (const auto* text = std::get_if<std::string>(&key.spec)) {
+    mix({static_cast<std::int64_t>(std::hash<std::string>{}(*text))});
   }
   return hash;
 }
@@ -22,7 +24,7 @@ bool DriftWatch::drifts(const std::string& device_id, const Spec& spec, std::uin
                         std::string_view variant, std::uint64_t device_ns, std::uint64_t now_ns,
                         const std::function<Winner()>& find) {
   const std::lock_guard lock(mutex_);
-  if (revision != revision_) watched_.clear();
+  if (revision != revision_ || watched_.size() >= most_specs) watched_.clear();
   revision_ = revision;
   const auto [at, is_new] = watched_.try_emplace({device_id, spec});
   Watched& watched = at->second;

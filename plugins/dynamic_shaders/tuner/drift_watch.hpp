@@ -24,7 +24,8 @@ class DriftWatch {
   static constexpr std::chrono::nanoseconds slow_span = std::chrono::seconds(5);
   static constexpr double slow_factor = 1.5;
 
-  using Spec = std::variant<Conv2dSpec, GemmSpec>;
+  using Spec = std::variant<Conv2dSpec, GemmSpec, std::string>;  // a user's kernel: its record_spec()
+  static constexpr std::size_t most_specs = 4096;                // beyond them it begins anew
 
   struct Winner {
     std::string variant;

@@ -78,4 +78,8 @@ std::optional<double> distance(const Conv2dSpec& a, const Conv2dSpec& b) {
          doublings(a.n, b.n);
 }
 
+std::optional<double> distance(const GemmSpec& a, const GemmSpec& b) {
+  return doublings(a.m, b.m) + doublings(a.n, b.n) + doublings(a.k, b.k);
+}
+
 }  // namespace kiln::dynamic_shaders

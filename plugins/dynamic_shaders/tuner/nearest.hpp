@@ -1,4 +1,5 @@
-// How alike two convolutions are, for a shape of which nothing was measured: the winner of a shape near it may serve.
+// How alike two convolutions or two products are, for a shape of which nothing was measured: the winner of a shape near
+// it may serve.
 //
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
@@ -19,5 +20,8 @@ std::optional<GemmSpec> gemm_of(std::string_view canonical_text);
 // Sum of the doublings between their channels, filters and output pixels; absent: kernel, stride, dilation, grouping or
 // accuracy differ, so that nothing follows from one for the other.
 std::optional<double> distance(const Conv2dSpec& a, const Conv2dSpec& b);
+
+// Likewise of two products of matrices: the doublings between their three extents.
+std::optional<double> distance(const GemmSpec& a, const GemmSpec& b);
 
 }  // namespace kiln::dynamic_shaders

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <deque>
 
+#include "dynamic_shaders/tuner/rounds.hpp"
 #include "dynamic_shaders/tuner/samples.hpp"
 
 namespace kiln::dynamic_shaders {
@@ -69,9 +70,8 @@ class Search {
 
  private:
   std::uint64_t worked_ns() const { return now_ns() - begun_ - (bench_.waited_ns() - waited_before_ns_); }
-  double spent() const {
-    return static_cast<double>(worked_ns()) / static_cast<double>(std::max<std::int64_t>(options_.budget.count(), 1));
-  }
+  double whole_ns() const { return static_cast<double>(std::max<std::int64_t>(options_.budget.count(), 1)); }
+  double spent() const { return static_cast<double>(worked_ns()) / whole_ns(); }  // of the time given
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
 
   TuningRecord* find(std::string_view variant) {
@@ -122,7 +122,7 @@ class Search {
       const bool hopeless = !options_.exhaustive && best_ns_ != 0 && record.wall_ns.front() > 2 * best_ns_;
       if (!hopeless) measure(record, more_runs);
     }
-    if (task_.keep && record.verdict != Verdict::invalid) task_.keep(record);
+    if (task_.keep && record.verdict != Verdict::invalid) task_.keep({record});
     admit(std::move(record));
   }
 
@@ -157,10 +157,10 @@ class Search {
   void tell(std::size_t planned) {
     if (!options_.progress) return;
     const std::size_t done = outcome_.candidates + outcome_.known;
-    const std::uint64_t so_far = worked_ns();
-    const auto whole = static_cast<std::uint64_t>(options_.budget.count());
-    const std::uint64_t by_count = done == 0 ? whole : so_far / done * (planned > done ? planned - done : 0);
-    options_.progress({done, planned, best_, best_ns_, std::min(by_count, whole > so_far ? whole - so_far : 0)});
+    const double each = done == 0 ? 1 : spent() / static_cast<double>(done);
+    const double search = each * static_cast<double>(planned > done ? planned - done : 0);
+    const double left = std::clamp(search_share - spent(), 0.0, search) + (1 - search_share);
+    options_.progress({done, planned, best_, best_ns_, static_cast<std::uint64_t>(left * whole_ns())});
   }
 
   Status nothing_measured() const {
@@ -168,13 +168,6 @@ class Search {
     for (const std::string& why : outcome_.rejected) reasons += (reasons.empty() ? "" : "; ") + why;
     return unavailable("no variant could be measured: " + (reasons.empty() ? "there is none" : reasons));
   }
-
-  // One of those that meet in rounds.
-  struct Entrant {
-    TuningRecord record;
-    std::vector<std::uint64_t> rounds;  // the median wall time of each, in millionths of that of all who met in it
-    bool runs = true;
-  };
 
   // The nearest to the best by what the search saw, and the incumbent.
   std::vector<Entrant> entrants() const {
@@ -196,33 +189,15 @@ class Search {
     return field;
   }
 
-  // The fastest first, by the median of their rounds; those that failed are left out.
-  static void rank(std::vector<Entrant*>& meeting) {
-    std::erase_if(meeting, [](const Entrant* entrant) { return !entrant->runs || entrant->rounds.empty(); });
-    std::stable_sort(meeting.begin(), meeting.end(), [](const Entrant* a, const Entrant* b) {
-      return interval_of(a->rounds).median < interval_of(b->rounds).median;
-    });
-  }
-
-  // Each runs, from that one on; what it took is told by what the round was like.
+  // Each runs, from that one on. A stop breaks the round off.
   void run_round(std::vector<Entrant*>& meeting, std::size_t first) {
-    std::vector<std::uint64_t> times(meeting.size()), all;
-    for (std::size_t turn = 0; turn < meeting.size(); ++turn) {
-      const std::size_t which = (turn + first) % meeting.size();
-      Entrant& entrant = *meeting[which];
+    for (std::size_t turn = 0; turn < meeting.size() && !stopped(); ++turn) {
+      Entrant& entrant = *meeting[(turn + first) % meeting.size()];
       if (!entrant.runs) continue;
       TuningRecord& record = entrant.record;
       const std::size_t before = record.wall_ns.size();
       entrant.runs = measure(record, runs_of_a_round) && record.wall_ns.size() > before;
-      if (!entrant.runs) continue;
-      times[which] = std::max<std::uint64_t>(interval_of(std::span(record.wall_ns).subspan(before)).median, 1);
-      all.push_back(times[which]);
-    }
-    if (all.empty()) return;
-    const auto middle = static_cast<double>(interval_of(all).median);
-    for (std::size_t which = 0; which < meeting.size(); ++which) {
-      if (meeting[which]->runs)
-        meeting[which]->rounds.push_back(static_cast<std::uint64_t>(1e6 * static_cast<double>(times[which]) / middle));
+      if (entrant.runs) entrant.rounds_ns.push_back(interval_of(std::span(record.wall_ns).subspan(before)).median);
     }
   }
 
@@ -231,22 +206,37 @@ class Search {
   std::vector<const Entrant*> meet(std::vector<Entrant>& field, TuningRecord& baseline, bool has_baseline) {
     std::vector<Entrant*> meeting;
     for (Entrant& entrant : field) meeting.push_back(&entrant);
-    bool heat = true;
     for (std::size_t round = 0; round < most_rounds && !stopped(); ++round) {
       if (round >= least_rounds && spent() > 1) break;
-      if (heat && (round == heats || (round != 0 && spent() > heats_share))) {
-        heat = false;
-        rank(meeting);
-        for (std::size_t place = meeting.size(); place > most_finalists; --place) {
-          const auto last = meeting.begin() + static_cast<std::ptrdiff_t>(place - 1);
-          if ((*last)->record.variant != task_.incumbent) meeting.erase(last);
-        }
-      }
+      const double before = spent();
+      const std::size_t met = meeting.size();
       run_round(meeting, round);
-      if (has_baseline && round < baseline_rounds && (round == 0 || usable(baseline))) measure(baseline, 1);
+      const double took = spent() - before;
+      if (has_baseline && !stopped() && round < baseline_rounds && (round == 0 || usable(baseline)))
+        measure(baseline, 1);
+      if (round + 1 <= heats) {
+        const std::size_t heats_left = heats - round - 1;
+        rank(meeting);
+        leave(meeting, heats_left == 0 ? most_finalists : places_for(heats_left, took, met), task_.incumbent);
+      }
+      tell_round(took, most_rounds - round - 1);
     }
     rank(meeting);
     return {meeting.begin(), meeting.end()};
+  }
+
+  // How many can meet in the heats that are left, by what the last round took of those that met in it.
+  std::size_t places_for(std::size_t heats_left, double took, std::size_t met) const {
+    const double turn = took / static_cast<double>(std::max<std::size_t>(met, 1));
+    const double turns = std::max(heats_share - spent(), 0.0) / std::max(turn * static_cast<double>(heats_left), 1e-9);
+    return std::max(most_finalists, static_cast<std::size_t>(std::min(turns, static_cast<double>(most_in_heats))));
+  }
+
+  void tell_round(double took, std::size_t rounds_left) {
+    if (!options_.progress) return;
+    const std::size_t done = outcome_.candidates + outcome_.known;
+    const double left = std::clamp(1 - spent(), 0.0, took * static_cast<double>(rounds_left));
+    options_.progress({done, done, best_, best_ns_, static_cast<std::uint64_t>(left * whole_ns())});
   }
 
   // Not ok: the winner could not be published, and is none.
@@ -257,11 +247,14 @@ class Search {
     const bool has_baseline = plain != nullptr && usable(*plain);
     const std::vector<const Entrant*> finalists = meet(field, baseline, has_baseline);
     if (stopped()) return unavailable("tuning was stopped; what was measured is kept");
-    if (finalists.empty()) return {};
+    if (finalists.empty()) {
+      keep(field);
+      return {};
+    }
     const Entrant* best = finalists.front();
     for (const Entrant* entrant : finalists) {
       const bool incumbent = entrant->record.variant == task_.incumbent;
-      if (incumbent && !slower(entrant->rounds, best->rounds)) best = entrant;
+      if (incumbent && !slower(entrant->rounds_ns, best->rounds_ns)) best = entrant;
     }
     outcome_.variant = best->record.variant;
     outcome_.wall_ns = interval_of(best->record.wall_ns).median;
@@ -277,13 +270,20 @@ class Search {
       }
     }
     tell_winner(field);
-    if (!task_.keep) return {};
     for (Entrant& entrant : field) {
-      TuningRecord& record = entrant.record;
-      if (record.variant == outcome_.variant) record.verdict = Verdict::winner;
-      if (record.verdict != Verdict::invalid) task_.keep(record);
+      if (entrant.record.variant == outcome_.variant) entrant.record.verdict = Verdict::winner;
     }
+    keep(field);
     return {};
+  }
+
+  // What the rounds said of each, the failures too.
+  void keep(const std::vector<Entrant>& field) const {
+    std::vector<TuningRecord> records;
+    for (const Entrant& entrant : field) {
+      if (entrant.record.verdict != Verdict::invalid) records.push_back(entrant.record);
+    }
+    if (task_.keep && !records.empty()) task_.keep(std::move(records));
   }
 
   void tell_winner(const std::vector<Entrant>& field) const {

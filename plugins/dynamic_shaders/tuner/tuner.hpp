@@ -4,8 +4,9 @@
 // twice the best so far is left there, the others run some more. Search ends at the first of: a quarter of the space,
 // most of the time, a candidate that the model puts at twice the best. Up to sixteen of the nearest to the best and the
 // incumbent then meet in rounds, in an order that rotates, so that a disturbance meets all of them; after three rounds
-// the four fastest and the incumbent go on. An incumbent that is not slower than the best, by the interval of their
-// rounds' ratios, stays. Thread-safety: one thread a bench. Ownership: everything is the caller's.
+// (sooner as many as the time leaves room for) the four fastest and the incumbent go on. An incumbent that is not
+// slower than the best, by the interval of their rounds' ratios, stays. Thread-safety: one thread a bench. Ownership:
+// everything is the caller's.
 #pragma once
 
 #include <kiln/trace.hpp>
@@ -27,8 +28,9 @@ struct TuneTask {
   std::string baseline;               // measured beside the winner, never left out
   std::vector<TuningRecord> known;    // of these candidates, as their sources are today
   TuningRecord form;                  // device and spec of the records to make
-  // Called for every record as soon as there is one: a killed run goes on where it was.
-  std::function<void(const TuningRecord&)> keep;
+  // Called with records as soon as there are some: a killed run goes on where it was. A rejected one need not say its
+  // sources' digest.
+  std::function<void(std::vector<TuningRecord>)> keep;
   TraceSink* trace = nullptr;  // told every measurement and every decision; null: nobody is
 };
 

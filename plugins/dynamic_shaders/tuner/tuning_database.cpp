@@ -29,21 +29,34 @@ std::string version_of(const std::filesystem::path& file) {
          std::to_string(facts.st_mtim.tv_sec) + " " + std::to_string(facts.st_mtim.tv_nsec);
 }
 
-// The file's text; empty where there is none that a record could be in.
-std::string text_of(const std::filesystem::path& file) {
+// The file's text; empty where there is no file. io: it cannot be read, or is larger than any that is written.
+Result<std::string> text_of(const std::filesystem::path& file) {
   const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd && errno == ENOENT) return std::string();
   struct stat facts {};
-  if (!fd || fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size > most_bytes) return {};
+  if (!fd || fstat(fd.get(), &facts) != 0) return failed("opening", file);
+  if (!S_ISREG(facts.st_mode)) return io_error("tuning database: " + file.string() + " is no regular file");
+  if (facts.st_size > most_bytes) {
+    return io_error("tuning database: " + file.string() + " has " + std::to_string(facts.st_size) +
+                    " bytes, expected at most " + std::to_string(most_bytes));
+  }
   std::string text(static_cast<std::size_t>(facts.st_size), '\0');
   std::size_t got = 0;
   while (got < text.size()) {
     const ssize_t count = ::read(fd.get(), text.data() + got, text.size() - got);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
+    if (count < 0) return failed("reading", file);
+    if (count == 0) break;
     got += static_cast<std::size_t>(count);
   }
   text.resize(got);
   return text;
+}
+
+Status other_form(std::string_view text) {
+  return corrupt("is no tuning database: found '" +
+                 std::string(text.substr(0, std::min<std::size_t>(text.find('\n'), 40))) +
+                 "' as its first line, expected '" + std::string(header.substr(0, header.size() - 1)) + "'");
 }
 
 Status write_all(int fd, std::string_view text, const std::filesystem::path& file) {
@@ -84,13 +97,17 @@ void TuningDatabase::take(std::string_view text) {
 void TuningDatabase::read() {
   if (read_ || file_.empty()) return;
   read_ = true;
-  take_file();
+  (void)take_file();  // what cannot be read tells of nothing; a put() says why
 }
 
-void TuningDatabase::take_file() {
+Status TuningDatabase::take_file() {
   version_ = version_of(file_);  // before its text: what comes between the two is taken in the next time
   damaged_ = 0;
-  take(text_of(file_));
+  const auto text = text_of(file_);
+  if (!text) return text.error();
+  take(*text);
+  if (text->empty() || text->starts_with(header)) return {};
+  return other_form(*text).within("tuning database: " + file_.string());
 }
 
 bool TuningDatabase::refresh() {
@@ -98,7 +115,7 @@ bool TuningDatabase::refresh() {
   if (file_.empty()) return false;
   if (read_ && version_of(file_) == version_) return false;
   read_ = true;
-  take_file();
+  (void)take_file();
   return true;
 }
 
@@ -182,11 +199,7 @@ std::string TuningDatabase::text() {
 }
 
 Result<MergedTuning> TuningDatabase::merge(std::string_view text) {
-  if (!text.starts_with(header)) {
-    return corrupt("is no tuning database: found '" +
-                   std::string(text.substr(0, std::min<std::size_t>(text.find('\n'), 40))) +
-                   "' as its first line, expected '" + std::string(header.substr(0, header.size() - 1)) + "'");
-  }
+  if (!text.starts_with(header)) return other_form(text);
   MergedTuning merged;
   std::vector<TuningRecord> newer;
   for_each_line(text.substr(header.size()), [&](std::string_view line) {
@@ -236,7 +249,7 @@ Status TuningDatabase::put(const std::vector<TuningRecord>& records) {
     if (!turn || flock(turn.get(), LOCK_EX) != 0) {
       status = failed("locking", beside);
     } else {
-      take_file();  // what other processes have added since
+      status = take_file();  // what other processes have added since
     }
   }
   for (const TuningRecord& record : records) replace(record);

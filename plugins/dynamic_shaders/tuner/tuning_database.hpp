@@ -2,7 +2,8 @@
 //
 // Text, so that it can be read, compared and handed on: the first line is "kiln-tuning 1"; each further line is one
 // record, fields parted by tabs, the last field a checksum of the others. A line that is damaged, or of a newer form,
-// is left out and counted; it never costs the others. Writing reads the file again under a lock, replaces records of
+// is left out and counted; it never costs the others. A file whose first line is another one (of a newer Kiln) or that
+// cannot be read is never written over. Writing reads the file again under a lock, replaces records of
 // the same (device, spec, variant), drops the oldest shapes beyond most_records, and renames a whole new file over the
 // old one.
 // Thread-safety: every method from any thread. Ownership: owns what it has read.
@@ -28,7 +29,7 @@ enum class Verdict : std::uint8_t { invalid = 0, measured, winner, rejected };
 
 struct TuningRecord {
   std::string device;  // device_digest()
-  std::string spec;    // canonical_text
+  std::string spec;    // record_spec()
   std::string variant;
   Verdict verdict = Verdict::invalid;
   std::uint64_t when = 0;  // seconds since 1970
@@ -42,6 +43,10 @@ struct TuningRecord {
 
 // What two measurements must share to be comparable: identity of device and driver, and what changes its code.
 std::string device_digest(const DeviceInfo& device);
+
+// The spec as records have it: its canonical text, of a user's kernel with the first value of each parameter alone.
+// Those make the variant that all others are compared with; one more value is one more variant of the same spec.
+std::string record_spec(const KernelSpec& spec);
 
 std::string to_line(const TuningRecord& record);  // with its line end
 // Absent: damaged, or not of this form.
@@ -66,8 +71,8 @@ class TuningDatabase {
   bool refresh();
 
   // Replaces what it has of the same device, spec and variant, in memory and in the file. A record that says winner
-  // makes the winner before it `measured`. io: the file could not be written; unavailable: it is only
-  // read. Memory has the records all the same.
+  // makes the winner before it `measured`. io: the file could not be read or written; corrupt: it is none of this
+  // form, and is left as it is; unavailable: it is only read. Memory has the records all the same.
   Status put(const std::vector<TuningRecord>& records);
 
   // As the file has it.
@@ -80,7 +85,7 @@ class TuningDatabase {
   using Key = std::pair<std::string, std::string>;  // device, spec
   void read();                                      // REQUIRES: mutex_ held
   void take(std::string_view text);
-  void take_file();
+  Status take_file();
   void replace(const TuningRecord& record);
   void prune();
   std::string whole_text() const;

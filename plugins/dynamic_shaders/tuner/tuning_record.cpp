@@ -62,6 +62,14 @@ std::string device_digest(const DeviceInfo& device) {
   return encoder.digest().hex().substr(0, 32);
 }
 
+std::string record_spec(const KernelSpec& spec) {
+  const auto* kernel = std::get_if<UserKernelSpec>(&spec);
+  if (kernel == nullptr || kernel->parameters.empty()) return canonical_text(spec);
+  UserKernelSpec open = *kernel;
+  for (auto& parameter : open.parameters) parameter.texts.resize(std::min<std::size_t>(parameter.texts.size(), 1));
+  return canonical_text(open);
+}
+
 std::string to_line(const TuningRecord& record) {
   std::string line;
   const auto field = [&line](std::string_view text) {

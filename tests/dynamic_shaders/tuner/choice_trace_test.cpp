@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "dynamic_shaders/sample_specs.hpp"
+#include "dynamic_shaders/variants.hpp"
 #include "support/told_trace.hpp"
 
 namespace kiln::dynamic_shaders {
@@ -27,7 +28,7 @@ void remember_winner_of(const KernelSpec& spec, const std::string& variant, cons
   won.variant = variant;
   won.verdict = Verdict::winner;
   won.when = 1700000000;
-  won.source = "any";
+  won.source = source_digest(*plan_of(spec, sample_device(), Dialect::glsl, variant), sample_device());
   won.wall_ns = won.device_ns = {2'000'000, 1'500'000, 1'600'000};
   REQUIRE(TuningDatabase(folder / "tuning.tsv").put({won}).ok());
 }

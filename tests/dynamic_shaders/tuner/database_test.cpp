@@ -101,6 +101,51 @@ TEST_CASE("tuning database: a damaged line costs no other") {
   CHECK(newer.damaged() == 1);
 }
 
+TEST_CASE("tuning database: a file of another form, or that cannot be read, is never written over") {
+  const Folder folder;
+  const std::string newer = "kiln-tuning 9\nwhatever\n";
+  std::ofstream(folder.file(), std::ios::binary) << newer;
+  TuningDatabase database(folder.file());
+  const Status refused = database.put({record_for("s", "a", Verdict::winner)});
+  CHECK(refused.code == StatusCode::corrupt);
+  CHECK_THAT(refused.message, Catch::Contains(folder.file().string()) && Catch::Contains("found 'kiln-tuning 9'") &&
+                                  Catch::Contains("expected 'kiln-tuning 1'"));
+  CHECK(contents(folder.file()) == newer);
+  CHECK(database.winner("d0", "s").has_value());  // for as long as this process lives
+
+  fs::remove(folder.file());
+  fs::create_directory(folder.file());
+  TuningDatabase blocked(folder.file());
+  const Status unread = blocked.put({record_for("s", "a")});
+  CHECK(unread.code == StatusCode::io);
+  CHECK_THAT(unread.message, Catch::Contains(folder.file().string()));
+  CHECK(fs::is_directory(folder.file()));
+
+  fs::remove(folder.file());
+  CHECK(blocked.put({record_for("s", "b")}).ok());
+  CHECK(TuningDatabase(folder.file()).of("d0", "s").size() == 2);  // what could not be kept before is kept with it
+}
+
+TEST_CASE("tuning database: a user's kernel is one spec, whatever further values its parameters may take") {
+  UserKernelSpec kernel;
+  kernel.text = "void main() {}";
+  kernel.parameters = {{"TILE", {"8", "16"}}};
+  UserKernelSpec wider = kernel;
+  wider.parameters[0].texts.push_back("32");
+  CHECK(canonical_text(kernel) != canonical_text(wider));
+  CHECK(record_spec(kernel) == record_spec(wider));
+  UserKernelSpec other = kernel;
+  other.text += " ";
+  CHECK(record_spec(kernel) != record_spec(other));
+  other = kernel;
+  other.parameters[0].texts = {"16", "8"};  // compared with another first variant
+  CHECK(record_spec(kernel) != record_spec(other));
+  other = kernel;
+  other.parameters[0].name = "WIDTH";
+  CHECK(record_spec(kernel) != record_spec(other));
+  CHECK(record_spec(GemmSpec{1, 2, 3}) == canonical_text(GemmSpec{1, 2, 3}));
+}
+
 TEST_CASE("tuning database: writers at once lose nothing, and leave nothing behind") {
   const Folder folder;
   std::vector<std::thread> writers;

@@ -110,8 +110,9 @@ TEST_CASE("tuner: the same winner, or one that cannot be told from it, in 19 of 
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SyntheticBench bench(seed, 0.05);
     TuneTask task = task_on(bench);
-    task.keep = [&](const TuningRecord& record) {
-      if (record.verdict == Verdict::winner) winners.push_back(record);
+    task.keep = [&](const std::vector<TuningRecord>& records) {
+      std::ranges::copy_if(records, std::back_inserter(winners),
+                           [](const TuningRecord& record) { return record.verdict == Verdict::winner; });
     };
     const auto outcome = tune(task, bench, {});
     REQUIRE(outcome.has_value());
@@ -186,7 +187,7 @@ TEST_CASE("tuner: what hangs, crashes or computes wrongly is recorded and never 
   bench.failures["v2"] = corrupt("wrong");
   for (const char* name : {"v0", "v1", "v2"}) bench.times[name] = 1;  // faster than anything
   std::vector<TuningRecord> kept;
-  task.keep = [&](const TuningRecord& record) { kept.push_back(record); };
+  task.keep = [&](const std::vector<TuningRecord>& records) { std::ranges::copy(records, std::back_inserter(kept)); };
   const auto outcome = tune(task, bench, {});
   REQUIRE(outcome.has_value());
   CHECK(bench.failures.count(outcome->variant) == 0);
@@ -207,8 +208,8 @@ TEST_CASE("tuner: a run that was ended goes on where it was") {
   TuneTask task = task_on(bench);
   std::vector<TuningRecord> kept;
   std::atomic<bool> stop{false};
-  task.keep = [&](const TuningRecord& record) {
-    kept.push_back(record);
+  task.keep = [&](const std::vector<TuningRecord>& records) {
+    std::ranges::copy(records, std::back_inserter(kept));
     if (kept.size() == 10) stop = true;
   };
   TuneOptions options;
@@ -234,8 +235,9 @@ TEST_CASE("tuner: a winner is published before it is kept, and is none where tha
   SyntheticBench bench;
   TuneTask task = task_on(bench);
   std::vector<std::string> order;
-  task.keep = [&](const TuningRecord& record) {
-    if (record.verdict == Verdict::winner) order.push_back("kept " + record.variant);
+  task.keep = [&](const std::vector<TuningRecord>& records) {
+    for (const TuningRecord& record : records)
+      if (record.verdict == Verdict::winner) order.push_back("kept " + record.variant);
   };
   TuneOptions options;
   options.publish = [&](const std::string& variant) {
@@ -261,11 +263,11 @@ TEST_CASE("tuner: what the bench waits for others is no part of the time given")
     TuneTask task = task_on(bench);
     bench.on_measure = [&](const std::string&) {
       const std::uint64_t begun = now_ns();
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
       if (waits) bench.waited += now_ns() - begun;
     };
     TuneOptions options;
-    options.budget = std::chrono::milliseconds(50);
+    options.budget = std::chrono::milliseconds(500);
     return tune(task, bench, options)->candidates;
   };
   CHECK(candidates_where(false) <= 8);
@@ -276,7 +278,9 @@ TEST_CASE("tuner: a bench that fails by itself in the last rounds costs no varia
   SyntheticBench bench;
   TuneTask task = task_on(bench);
   std::map<std::string, Verdict> kept;
-  task.keep = [&](const TuningRecord& record) { kept[record.variant] = record.verdict; };
+  task.keep = [&](const std::vector<TuningRecord>& records) {
+    for (const TuningRecord& record : records) kept[record.variant] = record.verdict;
+  };
   const auto first = tune(task, bench, {});
   REQUIRE(first.has_value());
   for (const auto& [variant, verdict] : kept) task.known.push_back(task.form), task.known.back().variant = variant;
@@ -293,6 +297,62 @@ TEST_CASE("tuner: a bench that fails by itself in the last rounds costs no varia
   CHECK(kept.empty());
 }
 
+TEST_CASE("tuner: where all fail in the last rounds, why is kept, and nothing is chosen") {
+  SyntheticBench bench;
+  TuneTask task = task_on(bench);
+  std::map<std::string, int> asked;
+  bench.on_measure = [&](const std::string& variant) {
+    if (++asked[variant] > 2) bench.failures[variant] = corrupt("wrong when it runs again");
+  };
+  std::size_t rejected = 0, winners = 0;
+  task.keep = [&](const std::vector<TuningRecord>& records) {
+    for (const TuningRecord& record : records) {
+      rejected += record.verdict == Verdict::rejected;
+      winners += record.verdict == Verdict::winner;
+    }
+  };
+  const auto outcome = tune(task, bench, {});
+  REQUIRE_FALSE(outcome.has_value());
+  CHECK(rejected >= 4);
+  CHECK(winners == 0);
+}
+
+TEST_CASE("tuner: progress goes on through the rounds, and the time left falls to nothing") {
+  SyntheticBench bench;
+  TuneTask task = task_on(bench);
+  bench.on_measure = [&](const std::string&) { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
+  std::vector<TuneProgress> told;
+  TuneOptions options;
+  options.progress = [&](const TuneProgress& at) { told.push_back(at); };
+  const auto outcome = tune(task, bench, options);
+  REQUIRE(outcome.has_value());
+  const auto rounds = std::ranges::count_if(told, [](const TuneProgress& at) { return at.measured == at.planned; });
+  CHECK(rounds >= 16);
+  CHECK(told.front().left_ns > 0);
+  CHECK(told.back().left_ns == 0);
+  for (const TuneProgress& at : told) {
+    CHECK(at.left_ns <= static_cast<std::uint64_t>(options.budget.count()));
+    CHECK(bench.times.contains(at.best));
+  }
+}
+
+TEST_CASE("tuner: a stop in the midst of a round ends it there") {
+  SyntheticBench bench;
+  TuneTask task = task_on(bench);
+  std::atomic<bool> stop{false};
+  std::map<std::string, int> asked;
+  std::size_t after = 0;
+  bench.on_measure = [&](const std::string& variant) {
+    after += stop;
+    if (++asked[variant] == 3) stop = true;  // two looks, then the first round
+  };
+  TuneOptions options;
+  options.stop = &stop;
+  REQUIRE_FALSE(tune(task, bench, options).has_value());
+  CHECK(stop);
+  CHECK(after == 0);
+}
+
 TEST_CASE("tuner: a stop in the last rounds chooses nothing") {
   SyntheticBench bench;
   TuneTask task = task_on(bench);
@@ -302,7 +362,9 @@ TEST_CASE("tuner: a stop in the last rounds chooses nothing") {
     if (++asked[variant] == 4) stop = true;  // two looks, then the second round
   };
   bool won = false;
-  task.keep = [&](const TuningRecord& record) { won = won || record.verdict == Verdict::winner; };
+  task.keep = [&](const std::vector<TuningRecord>& records) {
+    for (const TuningRecord& record : records) won = won || record.verdict == Verdict::winner;
+  };
   TuneOptions options;
   options.stop = &stop;
   const auto outcome = tune(task, bench, options);
