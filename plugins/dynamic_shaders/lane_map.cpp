@@ -49,31 +49,27 @@ std::optional<LaneMap::Item> LaneMap::item(const Triple& group, const Triple& la
 
 std::string LaneMap::decoding(KernelWriter& writer) const {
   Text text(1);
-  const bool glsl = writer.dialect() == Dialect::glsl, any = writer.any_shape();
-  const auto number = [glsl](const char* of_glsl, const char* of_opencl, int axis) {
-    std::string name = glsl ? of_glsl : of_opencl;
-    name += glsl ? std::string(".") + "xyz"[axis] : "(" + std::to_string(axis) + ")";
-    return name;
-  };
-  const auto group = [&](int axis) { return number("gl_WorkGroupID", "(uint)get_group_id", axis); };
-  const auto lane = [&](int axis) { return number("gl_LocalInvocationID", "(uint)get_local_id", axis); };
-  const std::string to_int = glsl ? "int(" : "(int)(";
+  const bool any = writer.any_shape();
   if (folded) {
     const auto shaped = [&](const char* name, std::uint64_t value) {
       const std::string known = writer.number(name, static_cast<std::int64_t>(value));
-      return any ? (glsl ? "uint(" : "(uint)(") + known + ")" : known + "u";
+      return any ? writer.to_unsigned(known) : known + "u";
+    };
+    const auto placed = [&](const std::string& tile, int axis) {
+      return writer.to_int(tile + " * " + std::to_string(workgroup[static_cast<std::size_t>(axis)]) + "u + " +
+                           writer.unsigned_lane(axis));
     };
     const std::string x = shaped("tiles_x", tiles[0]), y = shaped("tiles_y", tiles[1]);
-    text.line("uint tile = (", group(2), " * ", shaped("grid_y", grid[1]), " + ", group(1), ") * ",
-              shaped("grid_x", grid[0]), " + ", group(0), ";");
+    text.line("uint tile = (", writer.unsigned_group(2), " * ", shaped("grid_y", grid[1]), " + ",
+              writer.unsigned_group(1), ") * ", shaped("grid_x", grid[0]), " + ", writer.unsigned_group(0), ";");
     text.line("if (tile >= ", shaped("tiles", std::uint64_t{tiles[0]} * tiles[1] * tiles[2]), ") return;");
-    text.line("int column = ", to_int, "tile % ", x, " * ", workgroup[0], "u + ", lane(0), ");");
-    text.line("int row = ", to_int, "tile / ", x, " % ", y, " * ", workgroup[1], "u + ", lane(1), ");");
-    text.line("int layer = ", to_int, "tile / ", x, " / ", y, ");");
+    text.line("int column = ", placed("tile % " + x, 0), ";");
+    text.line("int row = ", placed("tile / " + x + " % " + y, 1), ";");
+    text.line("int layer = ", writer.to_int("tile / " + x + " / " + y), ";");
   } else {
     const char* names[] = {"column", "row", "layer"};
     for (int axis = 0; axis < 3; ++axis) {
-      text.line("int ", names[axis], " = ", to_int, number("gl_GlobalInvocationID", "get_global_id", axis), ");");
+      text.line("int ", names[axis], " = ", writer.to_int(writer.unsigned_globally(axis)), ";");
     }
   }
   if (workgroup[0] != 1 && (any || box[0] % workgroup[0] != 0)) {

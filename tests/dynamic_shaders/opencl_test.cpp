@@ -8,81 +8,12 @@
 #include <fstream>
 #include <regex>
 
-#include "dynamic_shaders/families/depthwise/depthwise.hpp"
-#include "dynamic_shaders/families/direct_blocked.hpp"
-#include "dynamic_shaders/families/direct_plain.hpp"
-#include "dynamic_shaders/families/product/gemm_blocked.hpp"
-#include "dynamic_shaders/families/product/gemm_plain.hpp"
-#include "dynamic_shaders/families/product/implicit.hpp"
-#include "dynamic_shaders/families/winograd/winograd.hpp"
-#include "dynamic_shaders/generator.hpp"
+#include "dynamic_shaders/family_plans.hpp"
+#include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/sample_specs.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
-
-DeviceInfo opencl_device() {
-  DeviceInfo device = sample_device();
-  device.max_bindings = 16;
-  device.max_texel_bindings = device.max_image_bindings = 8;
-  device.max_view_texels = 1u << 27;
-  device.max_shared_bytes = 32768;
-  return device;
-}
-
-std::vector<KernelPlan> plans_in(Dialect dialect) {
-  Conv2dSpec layer = resnet_layer();
-  layer.bias = Bias::per_channel, layer.activation = Activation::relu;
-  Conv2dSpec strided = layer;
-  strided.stride_y = strided.stride_x = 2, strided.groups = 2;
-  Conv2dSpec winograd_layer = layer;
-  winograd_layer.accuracy = Accuracy::winograd;
-  Conv2dSpec depth = layer;
-  depth.groups = depth.c = depth.k = 32;
-  Conv2dSpec small = depth;
-  small.h = small.w = 7;
-  const DeviceInfo device = opencl_device();
-  std::vector<KernelPlan> plans;
-  const auto add = [&plans](Result<KernelPlan> plan) {
-    INFO((plan ? std::string() : plan.error().text()));
-    REQUIRE(plan.has_value());
-    plans.push_back(std::move(*plan));
-  };
-  add(direct_plain(strided, device, dialect));
-  add(direct_blocked(layer,
-                     {Lanes::channels, 4, 8, 4, Packing::pixels, View::texels, Rows::unrolled, Border::padded, 16},
-                     device, dialect));
-  add(direct_blocked(strided,
-                     {Lanes::places, 8, 7, 2, Packing::channels, View::image, Rows::looped, Border::guarded, 16},
-                     device, dialect));
-  add(winograd(winograd_layer, 4,
-               {Lanes::channels, 8, 12, 1, Packing::plane, View::texels, Rows::looped, Border::padded, 8}, device,
-               dialect));
-  add(depthwise(depth, {0, 0, 8, 4, View::texels}, device, dialect));
-  add(depthwise(depth, {0, 2, 0, 0, View::texels}, device, dialect));
-  add(implicit_product(strided, {Staging::registers, 8, 2, 4, 16, 4}, device, dialect));
-  add(implicit_product(layer, {Staging::shared, 4, 4, 8, 16, 8}, device, dialect));
-  GemmSpec product = small_gemm();
-  product.bias = Bias::per_channel, product.activation = Activation::relu;
-  add(gemm_plain(product, device, dialect));
-  add(gemm_blocked(product, {8, 2, 16, View::texels}, device, dialect));
-  product.n = 30, product.k = 21;
-  add(gemm_blocked(product, {4, 1, 8, View::storage}, device, dialect));
-  add(depthwise(small, {4, 0, 0, 0, View::storage}, device, dialect));
-  for (const KernelSpec& spec : {KernelSpec(layer), KernelSpec(strided), KernelSpec(depth), KernelSpec(product)}) {
-    for (KernelPlan& plan : Generator().stand_ins(spec, device, dialect)) plans.push_back(std::move(plan));
-  }
-  return plans;
-}
-
-std::vector<Pass> passes_of(const std::vector<KernelPlan>& plans) {
-  std::vector<Pass> passes;
-  for (const KernelPlan& plan : plans) {
-    passes.insert(passes.end(), plan.prepare.begin(), plan.prepare.end());
-    passes.insert(passes.end(), plan.passes.begin(), plan.passes.end());
-  }
-  return passes;
-}
 
 // How the compiler judges the text; empty: it takes it.
 std::string judgement(const std::string& text) {
@@ -106,7 +37,7 @@ std::string judgement(const std::string& text) {
 
 TEST_CASE("opencl: every family's plan is valid, and nothing of GLSL is left in it") {
   const std::regex glsl(R"(\b(vec4|gl_\w+|texelFetch|imageLoad|layout|uniform|buffer|void main)\b|#version)");
-  for (const Pass& pass : passes_of(plans_in(Dialect::opencl_c))) {
+  for (const Pass& pass : passes_of(plans_of_families(Dialect::opencl_c))) {
     CHECK(pass.source.dialect == Dialect::opencl_c);
     CHECK(pass.source.entry == "kiln_kernel");
     CHECK(pass.source.views.empty());
@@ -116,17 +47,40 @@ TEST_CASE("opencl: every family's plan is valid, and nothing of GLSL is left in 
     CHECK_FALSE(left);
     CHECK_THAT(pass.source.text, Catch::Contains("__kernel __attribute__((reqd_work_group_size("));
   }
-  for (const KernelPlan& plan : plans_in(Dialect::opencl_c)) CHECK(validate(plan).text() == "ok");
+  for (const KernelPlan& plan : plans_of_families(Dialect::opencl_c)) CHECK(validate(plan).text() == "ok");
 }
 
 TEST_CASE("opencl: both dialects have the same passes, bindings and geometry") {
-  const auto glsl = passes_of(plans_in(Dialect::glsl)), opencl = passes_of(plans_in(Dialect::opencl_c));
+  const auto glsl = passes_of(plans_of_families(Dialect::glsl)),
+             opencl = passes_of(plans_of_families(Dialect::opencl_c));
   REQUIRE(glsl.size() == opencl.size());
   for (std::size_t i = 0; i < glsl.size(); ++i) {
     CHECK(glsl[i].source.bindings == opencl[i].source.bindings);
     CHECK(glsl[i].source.workgroup == opencl[i].source.workgroup);
     CHECK(glsl[i].grid == opencl[i].grid);
   }
+}
+
+TEST_CASE("opencl: a lane's place is decoded as in GLSL, by the numbers that OpenCL C gives it") {
+  DeviceInfo device = sample_device();
+  const auto plain = map_lanes({100, 7, 3}, device);
+  REQUIRE(plain.has_value());
+  KernelWriter writer(Dialect::opencl_c, "");
+  CHECK(plain->decoding(writer) ==
+        "  int column = (int)(get_global_id(0));\n"
+        "  int row = (int)(get_global_id(1));\n"
+        "  int layer = (int)(get_global_id(2));\n"
+        "  if (column >= 100) return;\n");
+  device.max_grid = {5, 5, 5};
+  const auto folded = map_lanes({100, 7, 3}, device);
+  REQUIRE(folded.has_value());
+  CHECK(folded->decoding(writer) ==
+        "  uint tile = ((uint)get_group_id(2) * 5u + (uint)get_group_id(1)) * 5u + (uint)get_group_id(0);\n"
+        "  if (tile >= 42u) return;\n"
+        "  int column = (int)(tile % 2u * 64u + (uint)get_local_id(0));\n"
+        "  int row = (int)(tile / 2u % 7u * 1u + (uint)get_local_id(1));\n"
+        "  int layer = (int)(tile / 2u / 7u);\n"
+        "  if (column >= 100) return;\n");
 }
 
 TEST_CASE("opencl: a compiler takes every text") {
@@ -136,7 +90,7 @@ TEST_CASE("opencl: a compiler takes every text") {
   }
   std::string all;
   std::size_t number = 0;
-  for (const Pass& pass : passes_of(plans_in(Dialect::opencl_c))) {
+  for (const Pass& pass : passes_of(plans_of_families(Dialect::opencl_c))) {
     std::string text = pass.source.text;
     const std::string entry = "kiln_kernel(";
     text.replace(text.find(entry), entry.size(), "kernel_" + std::to_string(number++) + "(");

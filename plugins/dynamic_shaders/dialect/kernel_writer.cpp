@@ -126,19 +126,39 @@ std::string KernelWriter::literal(double value) const {
   return form_.dialect == Dialect::glsl ? number : number + "f";
 }
 
-std::string KernelWriter::lane(int axis) const {
-  if (form_.dialect == Dialect::glsl) return std::string("int(gl_LocalInvocationID.") + "xyz"[axis] + ")";
-  return "(int)get_local_id(" + std::to_string(axis) + ")";
+std::string KernelWriter::builtin(const char* glsl, const char* opencl, int axis) const {
+  if (form_.dialect == Dialect::glsl) return std::string(glsl) + "." + "xyz"[axis];
+  return std::string(opencl) + "(" + std::to_string(axis) + ")";
 }
 
-std::string KernelWriter::group(int axis) const {
-  if (form_.dialect == Dialect::glsl) return std::string("int(gl_WorkGroupID.") + "xyz"[axis] + ")";
-  return "(int)get_group_id(" + std::to_string(axis) + ")";
+std::string KernelWriter::int_of(const std::string& builtin) const {
+  return form_.dialect == Dialect::glsl ? to_int(builtin) : "(int)" + builtin;
 }
 
-std::string KernelWriter::globally(int axis) const {
-  if (form_.dialect == Dialect::glsl) return std::string("int(gl_GlobalInvocationID.") + "xyz"[axis] + ")";
-  return "(int)get_global_id(" + std::to_string(axis) + ")";
+std::string KernelWriter::lane(int axis) const { return int_of(builtin("gl_LocalInvocationID", "get_local_id", axis)); }
+
+std::string KernelWriter::group(int axis) const { return int_of(builtin("gl_WorkGroupID", "get_group_id", axis)); }
+
+std::string KernelWriter::globally(int axis) const { return int_of(unsigned_globally(axis)); }
+
+std::string KernelWriter::unsigned_lane(int axis) const {
+  return builtin("gl_LocalInvocationID", "(uint)get_local_id", axis);
+}
+
+std::string KernelWriter::unsigned_group(int axis) const {
+  return builtin("gl_WorkGroupID", "(uint)get_group_id", axis);
+}
+
+std::string KernelWriter::unsigned_globally(int axis) const {
+  return builtin("gl_GlobalInvocationID", "get_global_id", axis);
+}
+
+std::string KernelWriter::to_int(const std::string& value) const {
+  return (form_.dialect == Dialect::glsl ? "int(" : "(int)(") + value + ")";
+}
+
+std::string KernelWriter::to_unsigned(const std::string& value) const {
+  return (form_.dialect == Dialect::glsl ? "uint(" : "(uint)(") + value + ")";
 }
 
 std::string KernelWriter::glsl_frame(const std::array<std::uint32_t, 3>& workgroup) const {

@@ -57,6 +57,11 @@ class KernelWriter {
   std::string lane(int axis) const;   // within the workgroup, an int
   std::string group(int axis) const;  // number of the workgroup, an int
   std::string globally(int axis) const;
+  std::string unsigned_lane(int axis) const;  // the same, each a uint
+  std::string unsigned_group(int axis) const;
+  std::string unsigned_globally(int axis) const;  // in OpenCL C as wide as a size
+  std::string to_int(const std::string& value) const;
+  std::string to_unsigned(const std::string& value) const;
 
   // Appends the pass's numbers to the form's tables, where the text is for any shape.
   Pass take(const std::array<std::uint32_t, 3>& workgroup, const std::array<std::uint32_t, 3>& grid);
@@ -74,9 +79,11 @@ class KernelWriter {
     std::int64_t count = 0;
   };
   const Slot* slot(std::string_view name) const;  // nullptr: it is shared memory
+  // A number that the language itself gives a lane, along an axis.
+  std::string builtin(const char* glsl, const char* opencl, int axis) const;
+  std::string int_of(const std::string& builtin) const;
   std::string glsl_frame(const std::array<std::uint32_t, 3>& workgroup) const;
   std::string opencl_frame(const std::array<std::uint32_t, 3>& workgroup) const;
-
   std::string numbers_frame() const;
 
   Form form_;

@@ -6,7 +6,6 @@ namespace kiln::dynamic_shaders::rdna {
 namespace {
 
 constexpr std::uint32_t banks = 4;
-constexpr std::uint32_t simds = 4;   // of a workgroup processor
 constexpr std::uint32_t lanes = 32;  // of a SIMD
 
 constexpr Facts row(std::string_view target, Generation generation, std::uint32_t vgprs, std::uint32_t granule) {
@@ -21,11 +20,13 @@ constexpr Facts row(std::string_view target, Generation generation, std::uint32_
 
 constexpr Facts table[] = {
     row("gfx1030", Generation::rdna2, 1024, 16),   row("gfx1031", Generation::rdna2, 1024, 16),
-    row("gfx1032", Generation::rdna2, 1024, 16),   row("gfx1034", Generation::rdna2, 1024, 16),
-    row("gfx1035", Generation::rdna2, 1024, 16),   row("gfx1036", Generation::rdna2, 1024, 16),
+    row("gfx1032", Generation::rdna2, 1024, 16),   row("gfx1033", Generation::rdna2, 1024, 16),
+    row("gfx1034", Generation::rdna2, 1024, 16),   row("gfx1035", Generation::rdna2, 1024, 16),
+    row("gfx1036", Generation::rdna2, 1024, 16),   row("gfx1037", Generation::rdna2, 1024, 16),
     row("gfx1100", Generation::rdna3, 1536, 24),   row("gfx1101", Generation::rdna3, 1536, 24),
     row("gfx1102", Generation::rdna3, 1024, 16),   row("gfx1103", Generation::rdna3, 1024, 16),
     row("gfx1150", Generation::rdna3_5, 1024, 16), row("gfx1151", Generation::rdna3_5, 1536, 24),
+    row("gfx1152", Generation::rdna3_5, 1024, 16),
 };
 
 constexpr std::uint32_t round_up(std::uint32_t value, std::uint32_t to) { return (value + to - 1) / to * to; }
@@ -59,6 +60,16 @@ Wave wave_of_workgroup(std::uint32_t workgroup_lanes) noexcept {
   return workgroup_lanes % 64 == 0 ? Wave::w64 : Wave::w32;
 }
 
+double waves_of_kernel(const Facts& facts, const Need& need, Wave wave, Mode mode) noexcept {
+  const auto wave_lanes = static_cast<std::uint32_t>(wave);
+  const std::uint32_t waves = round_up(std::max(need.lanes, 1u), wave_lanes) / wave_lanes;  // of the workgroup
+  // In CU mode a workgroup's waves lie on the SIMDs of one compute unit, and a pair of those is filled by itself.
+  const std::uint32_t parts = mode == Mode::cu ? 2 : 1;
+  const std::uint32_t places = simds_of_processor / parts * waves_of_simd(facts, need.vgprs, wave);
+  const std::uint32_t workgroups = std::min(parts * (places / waves), workgroups_by_lds(facts, need.lds_bytes, mode));
+  return static_cast<double>(workgroups * waves) / simds_of_processor;
+}
+
 bool pairs(const Facts& facts, const Half& x, const Half& y, Wave wave) noexcept {
   if (!facts.dual_issue || wave != Wave::w32) return false;
   if (x.destination % 2 == y.destination % 2) return false;
@@ -69,7 +80,7 @@ bool pairs(const Facts& facts, const Half& x, const Half& y, Wave wave) noexcept
 
 double roof_gflops(const Facts& facts, std::uint32_t workgroup_processors, double clock_ghz, Issue issue) noexcept {
   const double twice = issue == Issue::dual && facts.dual_issue ? 2 : 1;
-  return workgroup_processors * double{simds} * lanes * 2 * clock_ghz * twice;
+  return workgroup_processors * double{simds_of_processor} * lanes * 2 * clock_ghz * twice;
 }
 
 }  // namespace kiln::dynamic_shaders::rdna

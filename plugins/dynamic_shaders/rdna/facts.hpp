@@ -2,10 +2,10 @@
 //
 // For kernels that Kiln compiles itself for such devices (code objects), where registers and LDS are known; an OpenGL
 // driver decides them by itself. Sources: AMD's ISA guides for RDNA2, RDNA3 and RDNA3.5; the register files' sizes are
-// those that LLVM's AMDGPU subtargets and Mesa state. Thread-safety: constants and pure functions. Ownership: none.
+// those that LLVM's AMDGPU subtargets and Mesa state (clang-19 tells the waves that follow as "Occupancy").
+// Thread-safety: constants and pure functions. Ownership: none.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -16,6 +16,8 @@ enum class Generation : std::uint8_t { invalid = 0, rdna2, rdna3, rdna3_5 };
 enum class Wave : std::uint8_t { invalid = 0, w32 = 32, w64 = 64 };
 // A workgroup on one compute unit with half of the pair's LDS, or on both of a workgroup processor.
 enum class Mode : std::uint8_t { invalid = 0, cu, wgp };
+
+inline constexpr std::uint32_t simds_of_processor = 4;  // a workgroup processor's, two a compute unit
 
 struct Facts {
   std::string_view target;  // "gfx1100"
@@ -38,7 +40,17 @@ std::uint32_t waves_of_simd(const Facts& facts, std::uint32_t vgprs, Wave wave) 
 // Workgroups that a workgroup processor holds by their LDS; 0: one is too large.
 std::uint32_t workgroups_by_lds(const Facts& facts, std::uint32_t bytes, Mode mode) noexcept;
 // What Mesa's OpenGL driver picks for a compute kernel: waves of 64 where the workgroup fills them.
-Wave wave_of_workgroup(std::uint32_t lanes) noexcept;
+Wave wave_of_workgroup(std::uint32_t workgroup_lanes) noexcept;
+
+// What one workgroup of a kernel takes.
+struct Need {
+  std::uint32_t vgprs = 0;  // of a lane
+  std::uint32_t lanes = 0;
+  std::uint32_t lds_bytes = 0;
+};
+// Waves that each SIMD of a workgroup processor holds on an average, which is full of whole workgroups; 0: it holds
+// none.
+double waves_of_kernel(const Facts& facts, const Need& need, Wave wave, Mode mode) noexcept;
 
 // A multiply-add of a dual-issue pair: destination (which is its third source), and two source registers.
 struct Half {
@@ -48,8 +60,9 @@ struct Half {
 // the four banks, and neither needs the other's result.
 bool pairs(const Facts& facts, const Half& x, const Half& y, Wave wave) noexcept;
 
-// fp32 GFLOP/s of so many workgroup processors: every lane a multiply-add each clock; `dual`: two.
 enum class Issue : std::uint8_t { invalid = 0, single, dual };
+// fp32 GFLOP/s of so many workgroup processors: each clock a multiply-add of every lane; two by Issue::dual, where the
+// generation has that.
 double roof_gflops(const Facts& facts, std::uint32_t workgroup_processors, double clock_ghz, Issue issue) noexcept;
 
 }  // namespace kiln::dynamic_shaders::rdna

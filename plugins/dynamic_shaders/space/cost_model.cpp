@@ -2,6 +2,7 @@
 
 #include "dynamic_shaders/families/product/implicit_text.hpp"
 #include "dynamic_shaders/families/winograd/tile_pixels.hpp"
+#include "dynamic_shaders/lane_map.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -50,12 +51,45 @@ double idle(double vectors, const MachineModel& model) noexcept {
   return std::max(1.0, model.wanted_vectors / std::max(vectors, 1.0));
 }
 
+// Registers of addresses, loops and the lane's place: direct/plain, which holds a single sum, takes 43 or 44 as
+// clang-19 compiles it for gfx1100.
+constexpr double own_registers = 40;
+
+double waited_plain(const MachineModel& model) noexcept { return waited(model, 1, usual_workgroup); }
+
+// The chip's own instruction set, as a driver tells it that knows the chip; empty: it does not.
+std::string_view isa_of(const DeviceInfo& device) noexcept {
+  for (const auto& [key, value] : device.device_identity) {
+    if (key == "isa") return value;
+  }
+  return {};
+}
+
+MachineModel rdna_model(const rdna::Facts& facts, rdna::Wave wave) noexcept {
+  MachineModel model;
+  model.rdna = facts;
+  model.wave = wave;
+  model.lanes = static_cast<double>(wave);
+  // A wave's multiply-adds by what a SIMD can do a clock. Singly: only some of a kernel's terms find their pair.
+  const double simd_flops = rdna::roof_gflops(facts, 1, 1, rdna::Issue::single) / rdna::simds_of_processor;
+  model.term = 2 * model.lanes / simd_flops;
+  model.accumulators = number(facts.most_vgprs) - own_registers;
+  // 150 ns at 2.5 GHz: loads of vectors that Navi 31's Infinity Cache answers, measured by Chips and Cheese, "Latency
+  // Testing is Hard", 2023.
+  model.latency = 375;
+  return model;
+}
+
 }  // namespace
 
 MachineModel model_of(const DeviceInfo& device) noexcept {
   MachineModel model;
   if (device.kind != DeviceKind::software) {
-    model.lanes = device.simd_lanes != 0 ? device.simd_lanes : 32;
+    if (const auto facts = rdna::facts_of(isa_of(device))) {
+      model = rdna_model(*facts, device.simd_lanes == 64 ? rdna::Wave::w64 : rdna::Wave::w32);
+    } else {
+      model.lanes = device.simd_lanes != 0 ? device.simd_lanes : 32;
+    }
     model.wanted_vectors = 2048;
     return model;
   }
@@ -90,6 +124,17 @@ MachineModel model_of(const DeviceInfo& device) noexcept {
   return model;
 }
 
+double waited(const MachineModel& model, double held, std::int64_t workgroup, std::int64_t shared) noexcept {
+  if (!model.rdna) return 0;
+  rdna::Need need;
+  need.vgprs = static_cast<std::uint32_t>(std::min(own_registers + held, number(model.rdna->most_vgprs)));
+  need.lanes = static_cast<std::uint32_t>(workgroup);
+  need.lds_bytes = static_cast<std::uint32_t>(shared);
+  // Where not even one workgroup fits, its compiler must do with less: as if one wave had a whole processor.
+  const double least = 1.0 / rdna::simds_of_processor;
+  return model.latency / std::max(rdna::waves_of_kernel(*model.rdna, need, model.wave, rdna::Mode::wgp), least);
+}
+
 PredictedCost predict(const ConvShape& shape, const Blocking& b, const MachineModel& model) noexcept {
   const BlockedExtents extents = extents_of(shape, b);
   PredictedCost cost;
@@ -120,12 +165,11 @@ PredictedCost predict(const ConvShape& shape, const Blocking& b, const MachineMo
                       model.overflow * beyond(model.code_terms, code);
   const double far = number(extents.weight_texels / shape.groups) * 16 > model.near_bytes ? load.far : 0;
   const double guard = b.border == Border::guarded ? 3 : 0;
+  // What a round loads of the activations, and a tap's weights.
+  const double held = outputs + 4 * activation_loads / rounds + number(b.k * extents.step_c);
   const double step = (activation_loads + weight_loads) * load.load + weight_loads * far + activation_loads * guard +
-                      step_terms * term + rounds * model.round;
-  const bool wide =
-      (shape.out_w % 4 == 0 && b.x % 4 == 0) ||
-      (b.x == shape.out_w && b.x * b.y % 4 == 0 && shape.out_h % b.y == 0 && shape.out_h * shape.out_w % 4 == 0);
-  const double stores = wide ? outputs / 4 * model.vector_store : outputs * model.scalar_store;
+                      step_terms * term + rounds * (model.round + waited(model, held, b.workgroup));
+  const double stores = extents.wide_stores ? outputs / 4 * model.vector_store : outputs * model.scalar_store;
   cost.main = model.dispatch + vectors * idle(vectors, model) * (number(extents.steps) * step + stores);
   cost.build = model.build * (b.packing == Packing::plane ? 2 : 3) +
                body_terms * model.build_term * (b.view == View::image ? model.build_image : 1);
@@ -158,12 +202,13 @@ PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice,
   const double outputs = number(planes  ? choice.planes * out_h * out_w
                                 : bands ? choice.rows * out_w
                                         : choice.x * choice.y);
+  const double row_texels =
+      planes || bands ? number(spec.w) / 4 : different(choice.x, spec.stride_x, spec.s, spec.dilation_x, 4);
   double texels = number(choice.planes * spec.h * spec.w) / 4;
   if (bands) {
     texels = different(choice.rows, spec.stride_y, spec.r, spec.dilation_y, 1) * number(spec.w) / 4 + 1;
   } else if (!planes) {
-    texels = (different(choice.x, spec.stride_x, spec.s, spec.dilation_x, 4) + (spec.pad_x != 0 ? 1 : 0)) *
-             different(choice.y, spec.stride_y, spec.r, spec.dilation_y, 1);
+    texels = (row_texels + (spec.pad_x != 0 ? 1 : 0)) * different(choice.y, spec.stride_y, spec.r, spec.dilation_y, 1);
   }
   const double weights = number((planes ? choice.planes : 1) * spec.r * spec.s) * model.scalar_load;
   const double terms = outputs * number(spec.r * spec.s);
@@ -174,10 +219,13 @@ PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice,
   const double term =
       model.term + kept(outputs, number(spec.r * spec.s), model) + model.crowded * beyond(model.held, outputs);
   const LoadCost& load = load_of(choice.view, model);
+  // There is no loop: a lane waits once. It holds the rows of one output, the weights, and four outputs.
+  const double held = 4 * row_texels * number(spec.r) + number(spec.r * spec.s) + 4;
   PredictedCost cost;
-  cost.main = model.dispatch + vectors * idle(vectors, model) *
-                                   (texels * (load.load + load.code * model.code + (planes || bands ? 0 : 1)) +
-                                    weights + terms * term + outputs / 4 * model.vector_store);
+  cost.main =
+      model.dispatch + vectors * idle(vectors, model) *
+                           (texels * (load.load + load.code * model.code + (planes || bands ? 0 : 1)) + weights +
+                            terms * term + outputs / 4 * model.vector_store + waited(model, held, usual_workgroup));
   cost.build = model.build + terms * model.build_term * (choice.view == View::image ? model.build_image : 1);
   return cost;
 }
@@ -190,7 +238,7 @@ PredictedCost predict_implicit(const Conv2dSpec& spec, const ImplicitTile& t, co
                                   model.overflow * beyond(model.code_terms, outputs * number(t.depth)));
   const double pixel = model.scalar_load + 2;  // and the choice of a border's zero
   double loads = number(t.pixels) * pixel + quads * model.storage.load;
-  double step = 10;
+  double step = 10 + waited(model, outputs + number(t.pixels + t.k), t.lanes_k * t.lanes_p, shared_bytes(t));
   if (t.staging == Staging::shared) {
     const double share_k = number(t.lanes_k);
     loads = number(t.pixels) / share_k * (pixel + model.shared_scalar) +
@@ -219,7 +267,9 @@ PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& b, const Ma
   const double column_loads = depths * number(b.quads);
   const double code = terms + (number(b.rows) + column_loads) * load.code;
   const double term = model.term + kept(outputs, depths, model) + model.overflow * beyond(model.code_terms, code);
-  const double step = number(b.rows) * row_load + column_loads * load.load + terms * term + 10;
+  const double held = outputs + number(b.rows) * depths + 4 * column_loads;
+  const double step =
+      number(b.rows) * row_load + column_loads * load.load + terms * term + 10 + waited(model, held, b.workgroup);
   const double stores = spec.n % 4 == 0 ? outputs / 4 * model.vector_store : outputs * model.scalar_store;
   PredictedCost cost;
   cost.main = model.dispatch + vectors * idle(vectors, model) * (number(spec.k) / depths * step + stores);
@@ -231,7 +281,7 @@ PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& b, const Ma
 PredictedCost predict_gemm_plain(const GemmSpec& spec, const MachineModel& model) noexcept {
   const double vectors = number(spec.m * spec.n) / model.lanes;
   PredictedCost cost;
-  const double terms = number(spec.k) * (2 * model.scalar_load + model.term);
+  const double terms = number(spec.k) * (2 * model.scalar_load + model.term + waited_plain(model));
   cost.main = model.dispatch + vectors * idle(vectors, model) * (terms + model.scalar_store);
   cost.build = model.build;
   return cost;
@@ -240,7 +290,7 @@ PredictedCost predict_gemm_plain(const GemmSpec& spec, const MachineModel& model
 PredictedCost predict_plain(const ConvShape& shape, const MachineModel& model) noexcept {
   const double vectors = number(shape.n * shape.groups * shape.k * shape.out_h * shape.out_w) / model.lanes;
   PredictedCost cost;
-  const double terms = number(shape.c * shape.r * shape.s) * (2 * model.scalar_load + model.term);
+  const double terms = number(shape.c * shape.r * shape.s) * (2 * model.scalar_load + model.term + waited_plain(model));
   cost.main = model.dispatch + vectors * idle(vectors, model) * (terms + model.scalar_store);
   cost.build = model.build;
   return cost;

@@ -3,14 +3,16 @@
 //
 // Loads and stores are counted per SIMD vector from the kernel's own structure; what one costs comes from the device's
 // facts. For devices that compute on the host the figures were measured on llvmpipe (docs/kernel-families.md); for
-// others they only say that memory is dearer than arithmetic and that registers end. Thread-safety: pure functions.
-// Ownership: values.
+// others they only say that memory is dearer than arithmetic and that registers end. Of a device whose identity names
+// an RDNA target that rdna/facts.hpp knows ("isa"), they also say how many waves hide each other's loads.
+// Thread-safety: pure functions. Ownership: values.
 #pragma once
 
 #include "dynamic_shaders/families/depthwise/depthwise.hpp"
 #include "dynamic_shaders/families/product/gemm_blocked.hpp"
 #include "dynamic_shaders/families/product/implicit.hpp"
 #include "dynamic_shaders/families/winograd/winograd.hpp"
+#include "dynamic_shaders/rdna/facts.hpp"
 #include "dynamic_shaders/space/blocking.hpp"
 
 namespace kiln::dynamic_shaders {
@@ -49,8 +51,18 @@ struct MachineModel {
   double build = 1e8;         // a program
   double build_term = 2e5;    // and each unrolled term of it
   double build_image = 1;     // times, where it loads through the image unit
+  // What loads keep a wave waiting, which the waves of its SIMD share: by as many as registers and LDS leave room for.
+  // Absent: nothing is known of that, and nothing is added.
+  std::optional<rdna::Facts> rdna;
+  rdna::Wave wave = rdna::Wave::invalid;
+  double latency = 0;
 };
 MachineModel model_of(const DeviceInfo& device) noexcept;
+
+// What a round's loads keep a wave waiting for, of a kernel whose lanes hold so many outputs and operands at once, in
+// workgroups of so many lanes and bytes of shared memory. Its SIMD's waves wait side by side, so that each bears a
+// share. `held` is an estimate, mostly of a half to one and a half times what clang-19 takes. 0: model.rdna is absent.
+double waited(const MachineModel& model, double held, std::int64_t workgroup, std::int64_t shared = 0) noexcept;
 
 struct PredictedCost {
   double pack = 0;  // the pass that packs activations

@@ -3,7 +3,6 @@
 #include "dynamic_shaders/families/conv_shape.hpp"
 #include "dynamic_shaders/families/depthwise/depthwise_text.hpp"
 #include "dynamic_shaders/families/variant_id.hpp"
-#include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"
 
 namespace kiln::dynamic_shaders {
@@ -66,6 +65,7 @@ std::string depthwise_variant(const Depthwise& choice) {
 }
 
 std::optional<Depthwise> depthwise_of(std::string_view variant) {
+  const std::string_view id = variant;
   Depthwise choice;
   if (take_number(variant, planes_family, choice.planes)) {
     if (choice.planes < 1) return std::nullopt;
@@ -77,7 +77,7 @@ std::optional<Depthwise> depthwise_of(std::string_view variant) {
   for (const View view : views) {
     if (variant == ",view=" + std::string(to_string(view))) choice.view = view;
   }
-  if (choice.view == View::invalid) return std::nullopt;
+  if (choice.view == View::invalid || depthwise_variant(choice) != id) return std::nullopt;
   return choice;
 }
 
@@ -94,6 +94,7 @@ Status check(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& 
   if (choice.view == View::image && (device.max_image_bindings == 0 || texels > device.max_view_texels)) {
     return does_not_fit("the device's image buffers do not hold the input");
   }
+  if (const auto lanes = depthwise_lanes(spec, choice, device, Form()); !lanes) return lanes.error();
   return {};
 }
 

@@ -33,9 +33,10 @@ struct Depthwise {
 // "depthwise/planes:planes=4,view=texels", "depthwise/bands:rows=2,view=texels",
 // "depthwise/blocked:x=8,y=4,view=texels"
 std::string depthwise_variant(const Depthwise& choice);
-std::optional<Depthwise> depthwise_of(std::string_view variant);  // absent: not of that form
+std::optional<Depthwise> depthwise_of(std::string_view variant);  // absent: not written so by depthwise_variant()
 
-// unsupported, saying what does not hold.
+// unsupported, saying what does not hold; ok: such a kernel can be written, compiles on the device and can be launched
+// there. REQUIRES: check_limits() of the spec's tensors is ok.
 Status check(const Conv2dSpec& spec, const Depthwise& choice, const DeviceInfo& device);
 // All that fit.
 std::vector<Depthwise> depthwise_space(const Conv2dSpec& spec, const DeviceInfo& device);

@@ -1,0 +1,175 @@
+// What the cost model takes from a device: the same figures as ever from a host and from a GPU that no table knows, and
+// from an RDNA target the waves that hide each other's loads.
+#include <array>
+#include <catch2/catch.hpp>
+
+#include "dynamic_shaders/sample_specs.hpp"
+#include "dynamic_shaders/space/conv_space.hpp"
+#include "dynamic_shaders/space/cost_model.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+DeviceInfo device_of(DeviceKind kind, std::uint32_t simd_lanes, const char* isa = nullptr) {
+  DeviceInfo device = sample_device();
+  device.kind = kind;
+  device.simd_lanes = simd_lanes;
+  device.max_bindings = 16;
+  device.max_shared_bytes = 32768;
+  device.max_texel_bindings = 32, device.max_image_bindings = 8;
+  device.max_view_texels = 1u << 27;
+  if (isa != nullptr) device.device_identity = {{"isa", isa}};
+  return device;
+}
+
+MachineModel model_of_target(const char* isa) { return model_of(device_of(DeviceKind::gpu, 32, isa)); }
+
+constexpr std::size_t points = 11;
+
+// One point of each family.
+std::array<double, points> costs_on(const DeviceInfo& device) {
+  Conv2dSpec winograd = resnet_layer(), depthwise = resnet_layer();
+  winograd.accuracy = Accuracy::winograd;
+  depthwise.groups = 64;
+  Conv2dSpec small = depthwise;
+  small.h = small.w = 8;
+  const auto cost = [&](const Conv2dSpec& spec, const char* variant) {
+    INFO(variant);
+    const auto run = predicted_run(spec, device, variant);
+    REQUIRE(run.has_value());
+    return *run;
+  };
+  GemmSpec product;
+  product.m = product.n = product.k = 256;
+  const MachineModel model = model_of(device);
+  return {cost(resnet_layer(), "direct/plain"),
+          cost(resnet_layer(),
+               "direct/blocked:lanes=channels,k=4,x=8,y=4,packing=pixels,view=texels,rows=unrolled,border=padded,"
+               "workgroup=16"),
+          cost(resnet_layer(),
+               "direct/blocked:lanes=places,k=8,x=7,y=2,packing=channels,view=image,rows=looped,border=guarded,"
+               "workgroup=64"),
+          cost(winograd,
+               "winograd/f4:lanes=channels,k=8,x=12,y=1,packing=plane,view=texels,rows=looped,border=padded,"
+               "workgroup=8"),
+          cost(depthwise, "depthwise/blocked:x=8,y=4,view=texels"),
+          cost(depthwise, "depthwise/bands:rows=2,view=texels"),
+          cost(small, "depthwise/planes:planes=1,view=storage"),
+          cost(resnet_layer(), "implicit/registers:k=8,pixels=2,lanes_k=4,lanes_p=16,depth=4"),
+          cost(resnet_layer(), "implicit/shared:k=4,pixels=4,lanes_k=8,lanes_p=16,depth=8"),
+          predict_gemm(product, {8, 2, 16, View::texels}, model).run(),
+          predict_gemm_plain(product, model).run()};
+}
+
+void check_costs(const std::array<double, points>& costs, const std::array<double, points>& expected) {
+  for (std::size_t i = 0; i < points; ++i) {
+    INFO("point " << i);
+    CHECK(costs[i] == Approx(expected[i]).epsilon(1e-12));
+  }
+}
+
+// 1024 blocks of 4 x 4 a plane: a workgroup of 64 and one of 1024 lanes alike have no lane to spare.
+ConvShape wide_shape() {
+  Conv2dSpec spec = resnet_layer();
+  spec.n = 64;
+  spec.h = spec.w = 128;
+  return shape_of(spec);
+}
+Blocking block_of(std::int64_t k, std::int64_t x, std::int64_t y, std::int64_t workgroup) {
+  return {Lanes::places, k, x, y, Packing::pixels, View::storage, Rows::looped, Border::padded, workgroup};
+}
+
+}  // namespace
+
+TEST_CASE("cost model: llvmpipe's figures and those of a GPU that no table knows are what they were") {
+  check_costs(costs_on(device_of(DeviceKind::software, 8)),
+              {699743686.4, 13412709.12, 25555288.076694217, 8395747.968, 939523.84, 946835.2, 249415.68, 146300399.36,
+               215505647.36, 2706108.16, 102020345.6});
+  check_costs(costs_on(device_of(DeviceKind::software, 16)),
+              {755517320.96, 12809365.12, 18973100.747107439, 14158019.712, 957775.36, 807106.24, 267768.32,
+               144623517.44, 197402397.44, 3451416.32, 109923331.84});
+  check_costs(costs_on(device_of(DeviceKind::gpu, 32)), {61485600, 213777472, 187169856, 35832825.6, 1494560, 4644384,
+                                                         2133536, 74010144, 51891744, 56249888, 8949280});
+}
+
+TEST_CASE("cost model: only the instruction set of a device with a table of its own changes its figures") {
+  CHECK(costs_on(device_of(DeviceKind::software, 8, "gfx1100")) == costs_on(device_of(DeviceKind::software, 8)));
+  CHECK(costs_on(device_of(DeviceKind::gpu, 32, "gfx900")) == costs_on(device_of(DeviceKind::gpu, 32)));
+  CHECK(costs_on(device_of(DeviceKind::gpu, 32, "gfx1100")) != costs_on(device_of(DeviceKind::gpu, 32)));
+  DeviceInfo named = device_of(DeviceKind::gpu, 32);
+  named.name = "AMD gfx1100", named.device_identity = {{"vendor", "gfx1100"}};
+  CHECK(costs_on(named) == costs_on(device_of(DeviceKind::gpu, 32)));
+}
+
+TEST_CASE("cost model: an RDNA target's model has its wave, its SIMD's pace and its registers") {
+  const MachineModel narrow = model_of_target("gfx1100");
+  REQUIRE(narrow.rdna.has_value());
+  CHECK(narrow.rdna->target == "gfx1100");
+  CHECK(narrow.wave == rdna::Wave::w32);
+  CHECK(narrow.lanes == 32);
+  CHECK(narrow.term == 1);  // clocks of 32 multiply-adds on a SIMD of 32 lanes
+  const MachineModel wide = model_of(device_of(DeviceKind::gpu, 64, "gfx1030"));
+  CHECK(wide.wave == rdna::Wave::w64);
+  CHECK(wide.lanes == 64);
+  CHECK(wide.term == 2);
+  CHECK_FALSE(model_of(device_of(DeviceKind::gpu, 32)).rdna.has_value());
+}
+
+TEST_CASE("cost model: a wave waits longer the fewer share its SIMD, by registers and by LDS") {
+  const MachineModel model = model_of_target("gfx1100");
+  const auto waves = [&](double held, std::int64_t workgroup, std::int64_t shared) {
+    return model.latency / waited(model, held, workgroup, shared);
+  };
+  CHECK(waves(56, 64, 0) == Approx(16));  // 96 registers with the 40 of its own
+  CHECK(waves(57, 64, 0) == Approx(12));
+  CHECK(waves(152, 64, 0) == Approx(8));
+  CHECK(waves(216, 64, 0) == Approx(5));
+  CHECK(waves(1000, 64, 0) == Approx(5));  // the rest is spilled
+  CHECK(waves(1, 64, 8 * 1024) == Approx(8));
+  CHECK(waves(1, 64, 32 * 1024) == Approx(2));
+  CHECK(waves(1, 256, 32 * 1024) == Approx(8));
+  CHECK(waves(1, 64, 64 * 1024 + 1) == Approx(0.25));  // fits nowhere
+  CHECK(waited(model_of(device_of(DeviceKind::gpu, 32)), 216, 64, 65536) == 0);
+}
+
+TEST_CASE("cost model: of two points that differ in nothing else, the one that keeps more waves is cheaper") {
+  // gfx1101 and gfx1102 differ in their registers alone: 1536 and 1024 a SIMD.
+  const MachineModel many = model_of_target("gfx1101"), few = model_of_target("gfx1102");
+  const auto run = [](const Blocking& block, const MachineModel& model) {
+    return predict(wide_shape(), block, model).run();
+  };
+  CHECK(run(block_of(4, 2, 1, 64), many) == run(block_of(4, 2, 1, 64), few));  // 64 registers: 16 waves of either
+  CHECK(run(block_of(8, 4, 4, 64), many) < run(block_of(8, 4, 4, 64), few));
+  MachineModel halved = many;
+  halved.rdna->vgprs /= 2;
+  CHECK(run(block_of(8, 4, 4, 64), many) < run(block_of(8, 4, 4, 64), halved));
+
+  // A workgroup of 1024 lanes is 32 waves: the registers leave room for one such group, and for waves that fill none.
+  MachineModel unhindered = many;
+  unhindered.latency = 0;
+  CHECK(run(block_of(4, 4, 4, 64), unhindered) == run(block_of(4, 4, 4, 1024), unhindered));
+  CHECK(waited(many, 90, 64) < waited(many, 90, 1024));
+  CHECK(run(block_of(4, 4, 4, 64), many) < run(block_of(4, 4, 4, 1024), many));
+}
+
+TEST_CASE("cost model: a tile whose shared memory leaves room for few workgroups is dearer") {
+  MachineModel model = model_of_target("gfx1100"), scarce = model;
+  scarce.rdna->lds_bytes /= 4;
+  const ImplicitTile large{Staging::shared, 4, 4, 8, 16, 32}, small{Staging::shared, 4, 4, 8, 16, 2};
+  const ImplicitTile none{Staging::registers, 4, 4, 8, 16, 32};
+  REQUIRE(shared_bytes(large) == 12 * 1024);
+  const auto run = [](const ImplicitTile& tile, const MachineModel& of) {
+    return predict_implicit(resnet_layer(), tile, of).run();
+  };
+  CHECK(run(large, model) < run(large, scarce));
+  CHECK(run(small, model) == run(small, scarce));
+  CHECK(run(none, model) == run(none, scarce));
+  GemmSpec product;
+  product.m = product.n = product.k = 4096;
+  MachineModel bare = model;
+  bare.rdna->vgprs /= 2;
+  CHECK(predict_gemm(product, {16, 1, 64, View::storage}, model).run() <
+        predict_gemm(product, {16, 1, 64, View::storage}, bare).run());
+}
+
+}  // namespace kiln::dynamic_shaders
