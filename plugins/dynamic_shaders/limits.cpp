@@ -25,18 +25,6 @@ Status check_limits(const std::vector<TensorDecl>& tensors, const DeviceInfo& de
   return {};
 }
 
-Status check_grids(const KernelPlan& plan, const DeviceInfo& device) {
-  for (const Pass& pass : plan.passes) {
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      if (pass.grid[axis] <= device.max_grid[axis]) continue;
-      return unsupported("plan " + plan.variant + ": grid[" + std::to_string(axis) +
-                         "] = " + std::to_string(pass.grid[axis]) + ", device " + device.id + " takes " +
-                         std::to_string(device.max_grid[axis]));
-    }
-  }
-  return {};
-}
-
 Status check_bindings(const KernelPlan& plan, const DeviceInfo& device) {
   for (const std::vector<Pass>* passes : {&plan.prepare, &plan.passes}) {
     for (const Pass& pass : *passes) {

@@ -23,9 +23,6 @@ inline constexpr std::int64_t most_unrolled_terms = 8192;
 // unsupported, naming the tensor or the binding that is too many or too large and what the device takes.
 Status check_limits(const std::vector<TensorDecl>& tensors, const DeviceInfo& device);
 
-// unsupported, naming the axis, where a pass launches more workgroups than the device's grid takes.
-Status check_grids(const KernelPlan& plan, const DeviceInfo& device);
-
 // unsupported, naming the plan, where a pass binds more than the device takes.
 Status check_bindings(const KernelPlan& plan, const DeviceInfo& device);
 

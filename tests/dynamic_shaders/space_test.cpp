@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <set>
 
+#include "dynamic_shaders/families/depthwise/depthwise.hpp"
 #include "dynamic_shaders/families/product/gemm_blocked.hpp"
 #include "dynamic_shaders/families/product/implicit.hpp"
 #include "dynamic_shaders/generator.hpp"
@@ -9,6 +12,7 @@
 #include "dynamic_shaders/space/conv_space.hpp"
 #include "dynamic_shaders/space/cost_model.hpp"
 #include "dynamic_shaders/space/gemm_space.hpp"
+#include "support/test_length.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
@@ -22,6 +26,62 @@ DeviceInfo viewing_device() {
   return device;
 }
 
+DeviceInfo sharing_device() {
+  DeviceInfo device = viewing_device();
+  device.max_shared_bytes = 32768;
+  return device;
+}
+
+Conv2dSpec layer(std::int64_t channels, std::int64_t extent, std::int64_t kernel, std::int64_t stride = 1,
+                 std::int64_t groups = 1) {
+  Conv2dSpec spec;
+  spec.c = spec.k = channels, spec.groups = groups;
+  spec.h = spec.w = extent;
+  spec.r = spec.s = kernel, spec.stride_y = spec.stride_x = stride;
+  spec.pad_y = spec.pad_x = kernel / 2;
+  return spec;
+}
+
+Conv2dSpec winograd_layer(std::int64_t channels, std::int64_t extent) {
+  Conv2dSpec spec = layer(channels, extent, 3);
+  spec.accuracy = Accuracy::winograd;
+  return spec;
+}
+
+Conv2dSpec first_layer() {
+  Conv2dSpec spec = layer(32, 56, 7, 2);
+  spec.c = 3;
+  spec.bias = Bias::per_channel, spec.activation = Activation::relu;
+  return spec;
+}
+
+std::string family_of(const std::string& variant) { return variant.substr(0, variant.find(':')); }
+
+// Answers how many points there are. A sanitizer watches one in eight: all lead through the same code.
+std::size_t plan_every_point(const Conv2dSpec& spec, const DeviceInfo& device) {
+  INFO(canonical_text(spec) << " on max_grid " << device.max_grid[0]);
+  Generator generator;
+  const std::vector<Candidate> space = conv_space(spec, device);
+  std::size_t refused = 0;
+  for (std::size_t i = 0; i < space.size(); i += test::is_sanitized ? 8 : 1) {
+    const auto plan = generator.generate_variant(spec, device, Dialect::glsl, space[i].variant);
+    if (plan && plan->variant == space[i].variant && validate(*plan).ok()) continue;
+    if (++refused > 3) continue;
+    UNSCOPED_INFO(space[i].variant << ": "
+                                   << (plan ? plan->variant + ", " + validate(*plan).text() : plan.error().text()));
+  }
+  CHECK(refused == 0);
+  return space.size();
+}
+
+// What serves untuned: the choice itself, not what stands in where the choice cannot be made.
+std::string served(const Conv2dSpec& spec, const DeviceInfo& device) {
+  const auto plan = Generator().generate(spec, device, Dialect::glsl);
+  REQUIRE(plan.has_value());
+  CHECK(plan->variant == default_variant(spec, device));
+  return plan->variant;
+}
+
 Blocking good_blocking() {
   return {Lanes::channels, 4, 8, 4, Packing::pixels, View::texels, Rows::unrolled, Border::padded, 16};
 }
@@ -33,6 +93,7 @@ TEST_CASE("space: a blocking is read back from its text, and nothing else is") {
   CHECK(text == "lanes=channels,k=4,x=8,y=4,packing=pixels,view=texels,rows=unrolled,border=padded,workgroup=16");
   CHECK(blocking_of(text) == good_blocking());
   for (const std::string& bad : {std::string(), text + ",", text + ",z=1", text.substr(1),
+                                 "lanes=channels,k=04" + text.substr(18), "lanes=channels,k=4,x=08" + text.substr(22),
                                  text.substr(0, text.size() - 2) + "x", std::string("lanes=warps") + text.substr(14)}) {
     INFO(bad);
     CHECK_FALSE(blocking_of(bad).has_value());
@@ -59,6 +120,128 @@ TEST_CASE("space: every point can be written for its shape, and its id names its
   }
 }
 
+TEST_CASE("space: every point of every kind of layer makes a plan") {
+  for (const Conv2dSpec& spec : {layer(32, 28, 3), layer(32, 28, 3, 2), layer(32, 14, 3, 1, 4), layer(64, 14, 1),
+                                 layer(32, 28, 3, 1, 32), winograd_layer(32, 14), first_layer()}) {
+    CHECK(plan_every_point(spec, sharing_device()) > 50);
+  }
+}
+
+TEST_CASE("space: every point makes a plan on a device without views, or with fewer than a kernel binds") {
+  DeviceInfo device = sharing_device();
+  device.max_texel_bindings = device.max_image_bindings = 0;
+  for (const Conv2dSpec& spec : {layer(32, 14, 3), layer(32, 14, 1), winograd_layer(16, 14)}) {
+    CHECK(plan_every_point(spec, device) > 20);
+  }
+  device.max_texel_bindings = device.max_image_bindings = 3;
+  for (const Conv2dSpec& spec : {first_layer(), layer(16, 14, 3, 1, 16)}) CHECK(plan_every_point(spec, device) > 20);
+}
+
+TEST_CASE("space: every point makes a plan on a small grid") {
+  DeviceInfo device = sharing_device();
+  device.max_grid = {64, 64, 64};
+  for (const Conv2dSpec& spec : {layer(16, 160, 3), layer(16, 160, 3, 2), layer(32, 160, 3, 1, 4), layer(16, 56, 1),
+                                 layer(32, 160, 3, 1, 32), winograd_layer(16, 56)}) {
+    CHECK(plan_every_point(spec, device) > 20);
+  }
+  CHECK(served(layer(16, 160, 3), device) != "direct/plain");
+  Conv2dSpec many = layer(16, 14, 3);
+  many.n = 65;
+  CHECK(conv_space(many, device).size() == 1);  // a layer of the grid is an image: only the plain kernel folds it
+  CHECK(served(many, device) == "direct/plain");
+}
+
+TEST_CASE("space: a large image has more blocks than the grid of most devices is long") {
+  const Conv2dSpec large = layer(16, 2048, 3);
+  const DeviceInfo device = sharing_device();
+  Blocking b = good_blocking();
+  const Status status = check(shape_of(large), b, device);
+  CHECK(status.code == StatusCode::unsupported);
+  CHECK_THAT(status.message, Catch::Contains("grid[0] = 131072") && Catch::Contains("takes 65535"));
+  b.lanes = Lanes::places;
+  CHECK(check(shape_of(large), b, device).ok());
+  CHECK(plan_every_point(large, device) > 50);
+  CHECK(served(large, device) != "direct/plain");
+}
+
+TEST_CASE("space: a large batch is served by what fits all of it") {
+  DeviceInfo device = sharing_device();
+  device.max_buffer_bytes = 128u << 20;
+  const auto in_tiles = [&](const Conv2dSpec& spec) {
+    const std::vector<Candidate> space = conv_space(spec, device);
+    return std::count_if(space.begin(), space.end(),
+                         [](const Candidate& candidate) { return candidate.variant.starts_with("winograd/"); });
+  };
+  Conv2dSpec batch = winograd_layer(64, 56);
+  CHECK(in_tiles(batch) > 0);
+  batch.n = 128;
+  CHECK(in_tiles(batch) == 0);  // the transformed tiles are larger than a buffer
+  CHECK(plan_every_point(batch, device) > 50);
+  CHECK(family_of(served(batch, device)) == "direct/blocked");
+  Conv2dSpec depthwise = layer(64, 56, 3, 1, 64);
+  depthwise.n = 128;
+  CHECK(plan_every_point(depthwise, device) > 50);
+  CHECK(served(depthwise, device) != "direct/plain");
+  Conv2dSpec direct = layer(64, 56, 3);
+  const std::string of_one = served(direct, device);
+  direct.n = 16;
+  CHECK(served(direct, device) == of_one);  // where it fits, one program serves every batch
+  direct.n = 256;                           // its input alone is larger than a buffer
+  CHECK(conv_space(direct, device).size() == 1);
+  CHECK(default_variant(direct, device) == "direct/plain");
+  CHECK_FALSE(predicted_run(direct, device, of_one).has_value());
+}
+
+TEST_CASE("space: where views do not serve, the first choice loads from memory") {
+  DeviceInfo few = viewing_device();
+  few.max_texel_bindings = 2, few.max_image_bindings = 0;  // a kernel without bias binds three
+  CHECK_THAT(served(resnet_layer(), few), Catch::Contains("direct/blocked:") && Catch::Contains("view=storage"));
+  DeviceInfo small = viewing_device();
+  small.max_view_texels = 16384;
+  CHECK_THAT(served(resnet_layer(), small), Catch::Contains("direct/blocked:") && Catch::Contains("view=storage"));
+}
+
+TEST_CASE("space: the best of every family stay in a space that is cut short, in the model's order") {
+  DeviceInfo device = sharing_device();
+  for (const DeviceKind kind : {DeviceKind::software, DeviceKind::gpu}) {
+    device.kind = kind;
+    for (const Conv2dSpec& spec : {winograd_layer(64, 56), layer(64, 56, 3, 1, 64)}) {
+      INFO(canonical_text(spec));
+      const std::vector<Candidate> space = conv_space(spec, device);
+      CHECK(space.size() == most_candidates);
+      CHECK(std::is_sorted(space.begin(), space.end() - 1,
+                           [](const Candidate& a, const Candidate& b) { return a.predicted < b.predicted; }));
+      std::map<std::string, std::size_t> held, there;
+      for (const Candidate& candidate : space) ++held[family_of(candidate.variant)];
+      for (const ImplicitTile& tile : implicit_space(spec, device)) ++there[family_of(implicit_variant(tile))];
+      for (const Depthwise& choice : depthwise_space(spec, device)) ++there[family_of(depthwise_variant(choice))];
+      there["direct/blocked"] = least_of_family;
+      if (spec.accuracy == Accuracy::winograd) there["winograd/f2"] = there["winograd/f4"] = least_of_family;
+      REQUIRE(there.size() >= 4);
+      for (const auto& [family, points] : there) {
+        INFO(family);
+        CHECK(held[family] >= std::min(points, least_of_family));
+      }
+    }
+  }
+}
+
+TEST_CASE("space: a depthwise choice is read back from its id, and nothing else is") {
+  for (const char* good : {"depthwise/planes:planes=4,view=texels", "depthwise/bands:rows=2,view=storage",
+                           "depthwise/blocked:x=8,y=4,view=image"}) {
+    INFO(good);
+    const auto choice = depthwise_of(good);
+    REQUIRE(choice.has_value());
+    CHECK(depthwise_variant(*choice) == good);
+  }
+  for (const char* bad : {"depthwise/planes:planes=04,view=texels", "depthwise/bands:rows=02,view=texels",
+                          "depthwise/bands:rows=0,view=texels", "depthwise/blocked:x=8,y=04,view=image",
+                          "depthwise/blocked:x=8,y=4,view=invalid", "depthwise/blocked:x=8,y=4"}) {
+    INFO(bad);
+    CHECK_FALSE(depthwise_of(bad).has_value());
+  }
+}
+
 TEST_CASE("space: a device without views gets none, and small limits are kept") {
   DeviceInfo device = viewing_device();
   device.max_texel_bindings = device.max_image_bindings = 0;
@@ -79,8 +262,9 @@ TEST_CASE("space: an implicit product's tile is read back from its text, and wha
   const std::string text = implicit_variant(good);
   CHECK(text == "implicit/shared:k=8,pixels=4,lanes_k=8,lanes_p=16,depth=8");
   CHECK(implicit_of(text) == good);
-  for (const std::string& bad : {std::string("implicit/shared:"), text + ",", text + "0x", text.substr(1),
-                                 std::string("implicit/lds") + text.substr(15)}) {
+  for (const std::string& bad :
+       {std::string("implicit/shared:"), text + ",", text + "0x", text.substr(1),
+        std::string("implicit/shared:k=08") + text.substr(19), std::string("implicit/lds") + text.substr(15)}) {
     INFO(bad);
     CHECK_FALSE(implicit_of(bad).has_value());
   }
@@ -93,6 +277,9 @@ TEST_CASE("space: an implicit product's tile is read back from its text, and wha
     return status.message;
   };
   CHECK(check(resnet_layer(), good, device).ok());
+  DeviceInfo narrow_grid = device;
+  narrow_grid.max_grid = {48, 65535, 65535};  // 3136 pixels, 64 a workgroup
+  CHECK_THAT(check(resnet_layer(), good, narrow_grid).message, Catch::Contains("grid[0] = 49"));
   CHECK_THAT(why([](ImplicitTile& t) { t.k = 6; }), Catch::Contains("k = 6"));
   CHECK_THAT(why([](ImplicitTile& t) { t.depth = 32, t.pixels = 16; }),
              Catch::Contains("bytes of shared memory, the device has 16384"));

@@ -29,7 +29,7 @@ class BlockedText {
         b_(blocking),
         e_(extents_of(shape, blocking)),
         quads_(blocking.k / 4),
-        wide_(wide_stores()),
+        wide_(e_.wide_stores),
         writer_(form, "direct/blocked: each lane adds up " + text_of(blocking.k) + " channels of " +
                           text_of(blocking.x) + " x " + text_of(blocking.y) + " outputs"),
         text_(writer_.body()) {
@@ -57,12 +57,7 @@ class BlockedText {
       text_.close();
     }
     write_results();
-    const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
-    const std::int64_t blocks = e_.blocks_x * e_.blocks_y;
-    const bool places = b_.lanes == Lanes::places;
-    return writer_.take({extent(b_.workgroup), 1, 1},
-                        {extent(places ? divide_up(blocks, b_.workgroup) : blocks),
-                         extent(places ? lanes() : divide_up(lanes(), b_.workgroup)), extent(shape_.n)});
+    return writer_.take({static_cast<std::uint32_t>(b_.workgroup), 1, 1}, narrow(e_.grid));
   }
 
  private:
@@ -76,12 +71,6 @@ class BlockedText {
     }
   }
 
-  bool one_run() const { return e_.blocks_x == 1 && b_.x == shape_.out_w && shape_.out_h % b_.y == 0; }
-  // Whether all outputs of a block can be stored four at a time.
-  bool wide_stores() const {
-    if (shape_.out_w % 4 == 0 && b_.x % 4 == 0) return true;
-    return one_run() && b_.y * b_.x % 4 == 0 && shape_.out_h * shape_.out_w % 4 == 0;
-  }
   bool guarded() const { return b_.border == Border::guarded; }
   bool pixels() const { return b_.packing != Packing::channels; }
   bool any() const { return writer_.any_shape(); }

@@ -12,8 +12,7 @@ struct BlockedBindings {
   Binding activations, weights, bias, output;  // bias: where the shape has one
 };
 
-// REQUIRES: check(shape, blocking, …) is ok. The grid is 1-based on blocks, channels and images; it is not compared
-// with a device's.
+// REQUIRES: check(shape, blocking, …) is ok. The grid is that of extents_of().
 Pass blocked_pass(const ConvShape& shape, const Blocking& blocking, const Form& form, const BlockedBindings& bindings);
 
 }  // namespace kiln::dynamic_shaders

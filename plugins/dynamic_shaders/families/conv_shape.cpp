@@ -24,4 +24,18 @@ ConvShape shape_of(const Conv2dSpec& spec) noexcept {
   return shape;
 }
 
+std::array<std::uint32_t, 3> narrow(const Triple& triple) noexcept {
+  const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
+  return {extent(triple[0]), extent(triple[1]), extent(triple[2])};
+}
+
+Status check_grid(const Triple& grid, const DeviceInfo& device) {
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (grid[axis] <= std::int64_t{device.max_grid[axis]}) continue;
+    return unsupported("grid[" + std::to_string(axis) + "] = " + std::to_string(grid[axis]) + ", device " + device.id +
+                       " takes " + std::to_string(device.max_grid[axis]));
+  }
+  return {};
+}
+
 }  // namespace kiln::dynamic_shaders

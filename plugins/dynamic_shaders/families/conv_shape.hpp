@@ -4,8 +4,10 @@
 // input pixels are taken. Thread-safety: values. Ownership: values.
 #pragma once
 
+#include <kiln/device.hpp>
 #include <kiln/kernel.hpp>
 
+#include <array>
 #include <cstdint>
 
 namespace kiln::dynamic_shaders {
@@ -25,6 +27,13 @@ struct ConvShape {
 };
 
 ConvShape shape_of(const Conv2dSpec& spec) noexcept;
+
+// Of a launch: its workgroups, or the box of outputs that its lanes are mapped to (lane_map.hpp).
+using Triple = std::array<std::int64_t, 3>;
+// As a plan has it. REQUIRES: each is below 2^32.
+std::array<std::uint32_t, 3> narrow(const Triple& triple) noexcept;
+// unsupported, naming the axis: the device's grid takes fewer workgroups.
+Status check_grid(const Triple& grid, const DeviceInfo& device);
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) noexcept { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) noexcept { return divide_up(a, b) * b; }

@@ -34,7 +34,6 @@ Result<KernelPlan> direct_blocked(const Conv2dSpec& spec, const Blocking& blocki
   const std::uint32_t output = shape.bias ? 3 : 2;
   plan.passes.push_back(blocked_pass(
       shape, blocking, form, {activations, weights, {BindingSource::tensor, 2}, {BindingSource::tensor, output}}));
-  if (Status status = check_grids(plan, device); !status.ok()) return status;
   return plan;
 }
 

@@ -10,7 +10,7 @@
 
 namespace kiln::dynamic_shaders {
 
-// unsupported: check(shape_of(spec), blocking, device) is not ok, or the device's grid is too small.
+// unsupported: check(shape_of(spec), blocking, device) or check_limits() of the tensors is not ok.
 Result<KernelPlan> direct_blocked(const Conv2dSpec& spec, const Blocking& blocking, const DeviceInfo& device,
                                   const Form& form);
 

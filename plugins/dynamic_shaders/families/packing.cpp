@@ -6,8 +6,6 @@
 namespace kiln::dynamic_shaders {
 namespace {
 
-std::uint32_t extent(std::int64_t value) { return static_cast<std::uint32_t>(value); }
-
 std::string text_of(std::int64_t value) { return std::to_string(value); }
 
 // Sets `int iy, ix` of the packed pixel (py, px), and `bool inside` where it may be none of the input's.
@@ -42,9 +40,7 @@ void write_pixel(KernelWriter& writer, const ConvShape& shape, const Blocking& b
 Result<Pass> pack_activations(const ConvShape& shape, const Blocking& blocking, const DeviceInfo& device,
                               const Form& form, Binding to) {
   const BlockedExtents extents = extents_of(shape, blocking);
-  const auto map =
-      map_lanes({extent(extents.packed_h * extents.packed_w), extent(shape.groups * extents.steps), extent(shape.n)},
-                device, form);
+  const auto map = map_lanes(narrow(extents.activation_box), device, form);
   if (!map) return map.error();
   const bool channels = blocking.packing == Packing::channels;
   KernelWriter writer(form, channels ? "pack activations: four channels of a pixel in a texel"
@@ -91,8 +87,7 @@ Result<Pass> pack_weights(const ConvShape& shape, const Blocking& blocking, cons
                           Binding to) {
   const BlockedExtents extents = extents_of(shape, blocking);
   const std::int64_t quads = blocking.k / 4, channels = extents.steps * extents.step_c;
-  const auto map = map_lanes(
-      {extent(quads * extents.k_lanes), extent(channels * shape.r * shape.s), extent(shape.groups)}, device, form);
+  const auto map = map_lanes(narrow(extents.weight_box), device, form);
   if (!map) return map.error();
   KernelWriter writer(form, "pack weights: four output channels in a texel");
   writer.bind("weights", Element::scalar, Access::read, {BindingSource::tensor, 1});

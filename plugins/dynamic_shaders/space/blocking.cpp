@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 
+#include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"
 
 namespace kiln::dynamic_shaders {
@@ -134,6 +135,16 @@ Status check_device(const ConvShape& shape, const Blocking& b, const BlockedExte
   return {};
 }
 
+// REQUIRES: check_device() is ok, which bounds the boxes.
+Status check_launches(const Blocking& b, const BlockedExtents& extents, const DeviceInfo& device) {
+  if (Status status = check_grid(extents.grid, device); !status.ok()) return does_not_fit(status.message);
+  if (b.packing != Packing::plane) {
+    if (const auto lanes = map_lanes(narrow(extents.activation_box), device); !lanes) return lanes.error();
+  }
+  if (const auto lanes = map_lanes(narrow(extents.weight_box), device); !lanes) return lanes.error();
+  return {};
+}
+
 }  // namespace
 
 std::string to_text(const Blocking& b) {
@@ -162,14 +173,14 @@ std::string to_text(const Blocking& b) {
 }
 
 std::optional<Blocking> blocking_of(std::string_view text) {
+  const std::string_view id = text;
   Blocking b;
-  if (text.ends_with(',')) return std::nullopt;
   const bool whole = read(text, "lanes", lanes_words, b.lanes) && read(text, "k", b.k) && read(text, "x", b.x) &&
                      read(text, "y", b.y) && read(text, "packing", packing_words, b.packing) &&
                      read(text, "view", view_words, b.view) && read(text, "rows", rows_words, b.rows) &&
                      read(text, "border", border_words, b.border) && read(text, "workgroup", b.workgroup) &&
                      text.empty();
-  if (!whole) return std::nullopt;
+  if (!whole || to_text(b) != id) return std::nullopt;  // one id a blocking: "k=08" is none
   return b;
 }
 
@@ -197,6 +208,15 @@ BlockedExtents extents_of(const ConvShape& shape, const Blocking& b) noexcept {
     if (b.packing == Packing::pixels) extents.packed_w = divide_up(extents.packed_w, 4);
   }
   extents.activation_texels = shape.groups * extents.steps * extents.packed_h * extents.packed_w;
+  extents.activation_box = {extents.packed_h * extents.packed_w, shape.groups * extents.steps, shape.n};
+  extents.weight_box = {b.k / 4 * extents.k_lanes, extents.steps * extents.step_c * shape.r * shape.s, shape.groups};
+  const std::int64_t blocks = extents.blocks_x * extents.blocks_y, lanes = shape.groups * extents.k_lanes;
+  const bool places = b.lanes == Lanes::places;
+  extents.grid = {places ? divide_up(blocks, b.workgroup) : blocks, places ? lanes : divide_up(lanes, b.workgroup),
+                  shape.n};
+  const bool rows = shape.out_w % 4 == 0 && b.x % 4 == 0;
+  const bool run = b.x == shape.out_w && shape.out_h % b.y == 0;  // a block's rows lie behind one another
+  extents.wide_stores = rows || (run && b.y * b.x % 4 == 0 && shape.out_h * shape.out_w % 4 == 0);
   return extents;
 }
 
@@ -204,7 +224,8 @@ Status check(const ConvShape& shape, const Blocking& blocking, const DeviceInfo&
   if (Status status = check_parameters(blocking); !status.ok()) return status;
   const BlockedExtents extents = extents_of(shape, blocking);
   if (Status status = check_shape(shape, blocking, extents); !status.ok()) return status;
-  return check_device(shape, blocking, extents, device);
+  if (Status status = check_device(shape, blocking, extents, device); !status.ok()) return status;
+  return check_launches(blocking, extents, device);
 }
 
 }  // namespace kiln::dynamic_shaders

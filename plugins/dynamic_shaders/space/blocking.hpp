@@ -39,7 +39,7 @@ struct Blocking {
 
 // "lanes=channels,k=4,x=7,y=4,packing=channels,view=texels,rows=looped,border=padded,workgroup=16"
 std::string to_text(const Blocking& blocking);
-std::optional<Blocking> blocking_of(std::string_view text);  // absent: not of that form
+std::optional<Blocking> blocking_of(std::string_view text);  // absent: not written so by to_text()
 
 // What a blocking makes of a shape: extents of the packed forms and of the launch.
 struct BlockedExtents {
@@ -52,10 +52,16 @@ struct BlockedExtents {
   std::int64_t packed_w = 0;           // texels of such a row
   std::int64_t activation_texels = 0;  // of one image; of the input itself where packing is plane
   std::int64_t weight_texels = 0;
+  Triple grid{1, 1, 1};            // of the main pass
+  Triple activation_box{1, 1, 1};  // texels of the pass that packs activations; there is none where packing is plane
+  Triple weight_box{1, 1, 1};      // texels of the pass that packs weights
+  bool wide_stores = false;        // all outputs of a block can be stored four at a time
 };
+// REQUIRES: x, y and workgroup are positive.
 BlockedExtents extents_of(const ConvShape& shape, const Blocking& blocking) noexcept;
 
-// ok: such a kernel can be written for the shape and compiles on the device. Otherwise what does not hold.
+// ok: such a kernel can be written for the shape, compiles on the device, and its passes can be launched there, those
+// that pack included. Otherwise what does not hold.
 Status check(const ConvShape& shape, const Blocking& blocking, const DeviceInfo& device);
 
 }  // namespace kiln::dynamic_shaders

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "dynamic_shaders/families/winograd/winograd.hpp"
+#include "dynamic_shaders/limits.hpp"
 #include "dynamic_shaders/space/blocking.hpp"
 #include "dynamic_shaders/space/cost_model.hpp"
 
@@ -52,14 +55,19 @@ std::vector<std::int64_t> workgroups_for(const ConvShape& shape, Lanes lanes, st
   return sizes;
 }
 
+Blocking through(View view, Blocking blocking) {
+  blocking.view = view;
+  return blocking;
+}
+
 template <class Use>
 void for_each_blocking(const ConvShape& shape, const DeviceInfo& device, Search search, const Use& use) {
   const bool all = search == Search::all;
   const bool products = shape.r == 1 && shape.s == 1;  // all that a block shares is loads: larger ones pay
   const bool bordered = shape.pad_y != 0 || shape.pad_x != 0;
-  const bool views = device.max_texel_bindings != 0;  // loads from storage are slower than through those
+  const auto fits = [&](const Blocking& blocking) { return check(shape, blocking, device).ok(); };
   const auto consider = [&](const Blocking& blocking) {
-    if (check(shape, blocking, device).ok()) use(blocking);
+    if (fits(blocking)) use(blocking);
   };
   for (const Extent& block : blocks_for(shape)) {
     for (const std::int64_t k : {4, 8, 16}) {
@@ -69,11 +77,23 @@ void for_each_blocking(const ConvShape& shape, const DeviceInfo& device, Search 
           for (const Packing packing : {Packing::channels, Packing::pixels, Packing::plane}) {
             for (const Rows rows : {Rows::looped, Rows::unrolled}) {
               if (rows == Rows::unrolled && shape.r == 1 && shape.s != 1) continue;
+              Blocking blocking{lanes, k, block.x, block.y, packing, View::texels, rows, Border::padded, workgroup};
+              if (!all) {
+                // What does not fit in memory fits through no view. Loads from memory are slower than through texels:
+                // they are looked at where those do not serve.
+                const Blocking stored = through(View::storage, blocking);
+                if (!fits(stored)) continue;
+                use(fits(blocking) ? blocking : stored);
+                consider(through(View::image, blocking));
+                continue;
+              }
               for (const View view : {View::storage, View::texels, View::image}) {
-                if (!all && views && view == View::storage) continue;
-                consider({lanes, k, block.x, block.y, packing, view, rows, Border::padded, workgroup});
-                if (!all || !bordered) continue;
-                consider({lanes, k, block.x, block.y, packing, view, rows, Border::guarded, workgroup});
+                blocking = through(view, blocking);
+                blocking.border = Border::padded;
+                consider(blocking);
+                if (!bordered) continue;
+                blocking.border = Border::guarded;
+                consider(blocking);
               }
             }
           }
@@ -83,41 +103,63 @@ void for_each_blocking(const ConvShape& shape, const DeviceInfo& device, Search 
   }
 }
 
-// use(cost, id): id() writes the variant's id.
+// Every point that fits the spec. use(cost, id): the cost is that of `priced`, the spec with its batch or another; id()
+// writes the variant's id.
 template <class Use>
-void for_each_point(const Conv2dSpec& spec, const DeviceInfo& device, Search search, const Use& use) {
-  const ConvShape shape = shape_of(spec);
+void for_each_point(const Conv2dSpec& spec, const Conv2dSpec& priced, const DeviceInfo& device, Search search,
+                    const Use& use) {
+  if (!check_limits(tensors_of(spec), device).ok()) return;  // nothing fits: the plain kernel says what does not
+  const ConvShape shape = shape_of(spec), priced_shape = shape_of(priced);
   const MachineModel model = model_of(device);
   for_each_blocking(shape, device, search, [&](const Blocking& blocking) {
-    use(predict(shape, blocking, model), [&] { return "direct/blocked:" + to_text(blocking); });
+    use(predict(priced_shape, blocking, model), [&] { return "direct/blocked:" + to_text(blocking); });
   });
   for (const std::int64_t m : {4, 2}) {
-    const auto winograd = winograd_shape(spec, m);
+    const auto winograd = winograd_shape(spec, m), priced_winograd = winograd_shape(priced, m);
     if (!winograd || (m == 2 && search == Search::likely)) continue;
     for_each_blocking(winograd->products, device, search, [&](const Blocking& blocking) {
       if (blocking.packing != Packing::plane || !check_winograd(spec, *winograd, blocking, device).ok()) return;
-      use(predict_winograd(spec, *winograd, blocking, model),
+      use(predict_winograd(priced, *priced_winograd, blocking, model),
           [&] { return "winograd/f" + std::to_string(m) + ":" + to_text(blocking); });
     });
   }
   for (const ImplicitTile& tile : implicit_space(spec, device)) {
-    use(predict_implicit(spec, tile, model), [&] { return implicit_variant(tile); });
+    use(predict_implicit(priced, tile, model), [&] { return implicit_variant(tile); });
   }
   for (const Depthwise& choice : depthwise_space(spec, device)) {
-    use(predict_depthwise(spec, choice, model), [&] { return depthwise_variant(choice); });
+    use(predict_depthwise(priced, choice, model), [&] { return depthwise_variant(choice); });
   }
+}
+
+// Leaves the first so many, which may not be those of all families: the best of each stay, at their places.
+void shorten(std::vector<Candidate>& points, std::size_t most) {
+  if (points.size() <= most) return;
+  std::map<std::string, std::size_t> met;  // by family
+  std::vector<bool> stays(points.size(), false);
+  for (std::size_t i = 0; i < points.size() && most != 0; ++i) {
+    const std::string_view id = points[i].variant;
+    stays[i] = met[std::string(id.substr(0, id.find(':')))]++ < least_of_family;
+    if (stays[i]) --most;
+  }
+  std::vector<Candidate> left;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (!stays[i] && most == 0) continue;
+    if (!stays[i]) --most;
+    left.push_back(std::move(points[i]));
+  }
+  points = std::move(left);
 }
 
 }  // namespace
 
 std::vector<Candidate> conv_space(const Conv2dSpec& spec, const DeviceInfo& device) {
   std::vector<Candidate> points;
-  for_each_point(spec, device, Search::all, [&](const PredictedCost& cost, const auto& id) {
+  for_each_point(spec, spec, device, Search::all, [&](const PredictedCost& cost, const auto& id) {
     points.push_back({id(), cost.run(), cost.build});
   });
   std::stable_sort(points.begin(), points.end(),
                    [](const Candidate& a, const Candidate& b) { return a.predicted < b.predicted; });
-  if (points.size() >= most_candidates) points.resize(most_candidates - 1);
+  shorten(points, most_candidates - 1);
   const PredictedCost plain = predict_plain(shape_of(spec), model_of(device));
   points.push_back({"direct/plain", plain.run(), plain.build});
   return points;
@@ -127,6 +169,7 @@ std::optional<double> predicted_run(const Conv2dSpec& spec, const DeviceInfo& de
   const MachineModel model = model_of(device);
   const ConvShape shape = shape_of(spec);
   if (variant == "direct/plain") return predict_plain(shape, model).run();
+  if (!check_limits(tensors_of(spec), device).ok()) return std::nullopt;
   if (const auto choice = depthwise_of(variant)) {
     if (!check(spec, *choice, device).ok()) return std::nullopt;
     return predict_depthwise(spec, *choice, model).run();
@@ -151,7 +194,8 @@ std::optional<double> predicted_run(const Conv2dSpec& spec, const DeviceInfo& de
 }
 
 std::string default_variant(const Conv2dSpec& spec, const DeviceInfo& device) {
-  // By one image, so that one program serves every batch; whether it pays for its build depends on all of them.
+  // By one image, so that one program serves every batch; whether it fits, and whether it pays for its build, depends
+  // on all of them.
   Conv2dSpec one = spec;
   one.n = 1;
   const double images = static_cast<double>(spec.n);
@@ -159,7 +203,7 @@ std::string default_variant(const Conv2dSpec& spec, const DeviceInfo& device) {
   const double pays = plain.run() * images * paying_runs + plain.build;
   double least = std::numeric_limits<double>::infinity();
   std::string best = "direct/plain";
-  for_each_point(one, device, Search::likely, [&](const PredictedCost& cost, const auto& id) {
+  for_each_point(spec, one, device, Search::likely, [&](const PredictedCost& cost, const auto& id) {
     const double whole = cost.run() * paying_runs + cost.build;
     if (whole >= least || cost.run() * images * paying_runs + cost.build >= pays) return;
     least = whole;

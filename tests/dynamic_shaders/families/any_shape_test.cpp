@@ -151,6 +151,7 @@ TEST_CASE("any shape: products of matrices are right") {
   check_variant("gemm/plain", epilogues, 219, draw);
   // Depths and columns by fours or not.
   check_variant("gemm/blocked:rows=4,quads=2,view=texels,workgroup=8", 4 * epilogues + 1, 220, draw);
+  check_variant("gemm/shared:rows=4,columns=2,lanes_r=2,lanes_c=8,depth=4", epilogues, 221, draw);
 }
 
 TEST_CASE("any shape: what stands in for a first call is right, and few programs serve every layer of a network") {

@@ -5,6 +5,7 @@
 
 #include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/families/conv_shape.hpp"
+#include "dynamic_shaders/families/product/gemm_parts.hpp"
 #include "dynamic_shaders/families/variant_id.hpp"
 #include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"
@@ -21,6 +22,11 @@ std::string text_of(std::int64_t value) { return std::to_string(value); }
 
 bool whole_columns(const GemmSpec& spec) noexcept { return spec.n % 4 == 0; }
 bool whole_depth(const GemmSpec& spec) noexcept { return spec.k % 4 == 0; }
+// What a pass pads: texels of the second factor.
+Triple padded_box(const GemmSpec& spec) noexcept { return {quads_of(spec), spec.k, 1}; }
+Triple grid_of(const GemmSpec& spec, const GemmBlocking& b) noexcept {
+  return tile_grid(spec, b.rows, 4 * b.quads * b.workgroup);
+}
 
 class GemmText {
  public:
@@ -52,9 +58,7 @@ class GemmText {
     }
     text_.close();
     for (std::int64_t row = 0; row < b_.rows; ++row) write_row(row);
-    const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
-    return writer_.take({extent(b_.workgroup), 1, 1},
-                        {extent(divide_up(quads_, b_.workgroup * b_.quads)), extent(divide_up(spec_.m, b_.rows)), 1});
+    return writer_.take({static_cast<std::uint32_t>(b_.workgroup), 1, 1}, narrow(grid_of(spec_, b_)));
   }
 
  private:
@@ -160,8 +164,7 @@ class GemmText {
 
 // Rows of whole texels, with zeros behind their last columns.
 Result<Pass> pad_columns(const GemmSpec& spec, const DeviceInfo& device, const Form& form, Binding to) {
-  const auto map =
-      map_lanes({static_cast<std::uint32_t>(quads_of(spec)), static_cast<std::uint32_t>(spec.k), 1}, device, form);
+  const auto map = map_lanes(narrow(padded_box(spec)), device, form);
   if (!map) return map.error();
   KernelWriter writer(form, "pad columns: four of a row in a texel");
   writer.bind("weights", Element::scalar, Access::read, {BindingSource::tensor, 1});
@@ -181,6 +184,35 @@ Result<Pass> pad_columns(const GemmSpec& spec, const DeviceInfo& device, const F
   return writer.take(map->workgroup, map->grid);
 }
 
+}  // namespace
+
+std::string gemm_variant(const GemmBlocking& blocking) {
+  std::string id(family);
+  id += "rows=" + text_of(blocking.rows) + ",quads=" + text_of(blocking.quads) + ",view=";
+  id += to_string(blocking.view);
+  id += ",workgroup=" + text_of(blocking.workgroup);
+  return id;
+}
+
+std::optional<GemmBlocking> gemm_blocking_of(std::string_view variant) {
+  const std::string_view id = variant;
+  if (!variant.starts_with(family)) return std::nullopt;
+  variant.remove_prefix(family.size());
+  GemmBlocking blocking;
+  if (!take_number(variant, "rows=", blocking.rows) || !take_number(variant, ",quads=", blocking.quads)) return {};
+  for (const View view : views) {
+    const std::string word = ",view=" + std::string(to_string(view)) + ",";
+    if (!variant.starts_with(word)) continue;
+    blocking.view = view;
+    variant.remove_prefix(word.size() - 1);
+  }
+  if (!take_number(variant, ",workgroup=", blocking.workgroup) || !variant.empty()) return std::nullopt;
+  if (blocking.view == View::invalid || gemm_variant(blocking) != id) return std::nullopt;
+  return blocking;
+}
+
+std::int64_t quads_of(const GemmSpec& spec) noexcept { return divide_up(spec.n, 4); }
+
 Status check_view(const GemmSpec& spec, View view, const DeviceInfo& device) {
   if (view == View::storage) return {};
   const std::uint32_t bindings = view == View::texels ? device.max_texel_bindings : device.max_image_bindings;
@@ -193,34 +225,6 @@ Status check_view(const GemmSpec& spec, View view, const DeviceInfo& device) {
   }
   return {};
 }
-
-}  // namespace
-
-std::string gemm_variant(const GemmBlocking& blocking) {
-  std::string id(family);
-  id += "rows=" + text_of(blocking.rows) + ",quads=" + text_of(blocking.quads) + ",view=";
-  id += to_string(blocking.view);
-  id += ",workgroup=" + text_of(blocking.workgroup);
-  return id;
-}
-
-std::optional<GemmBlocking> gemm_blocking_of(std::string_view variant) {
-  if (!variant.starts_with(family)) return std::nullopt;
-  variant.remove_prefix(family.size());
-  GemmBlocking blocking;
-  if (!take_number(variant, "rows=", blocking.rows) || !take_number(variant, ",quads=", blocking.quads)) return {};
-  for (const View view : views) {
-    const std::string word = ",view=" + std::string(to_string(view)) + ",";
-    if (!variant.starts_with(word)) continue;
-    blocking.view = view;
-    variant.remove_prefix(word.size() - 1);
-  }
-  if (!take_number(variant, ",workgroup=", blocking.workgroup) || !variant.empty()) return std::nullopt;
-  if (blocking.view == View::invalid) return std::nullopt;
-  return blocking;
-}
-
-std::int64_t quads_of(const GemmSpec& spec) noexcept { return divide_up(spec.n, 4); }
 
 Status check(const GemmSpec& spec, const GemmBlocking& b, const DeviceInfo& device) {
   if (b.rows < 1 || b.rows > 64 || b.quads < 1 || b.quads > 16) return does_not_fit("rows 1 to 64, quads 1 to 16");
@@ -243,6 +247,10 @@ Status check(const GemmSpec& spec, const GemmBlocking& b, const DeviceInfo& devi
       static_cast<std::uint64_t>(spec.k * quads_of(spec)) * 16 > device.max_buffer_bytes) {
     return does_not_fit("the padded factor is larger than the device's buffers");
   }
+  if (Status status = check_grid(grid_of(spec, b), device); !status.ok()) return does_not_fit(status.message);
+  if (!whole_columns(spec)) {
+    if (const auto lanes = map_lanes(narrow(padded_box(spec)), device); !lanes) return lanes.error();
+  }
   return check_view(spec, b.view, device);
 }
 
@@ -263,7 +271,6 @@ Result<KernelPlan> gemm_blocked(const GemmSpec& spec, const GemmBlocking& blocki
     plan.prepare.push_back(std::move(*pad));
   }
   plan.passes.push_back(GemmText(spec, blocking, form, factor).write());
-  if (Status status = check_grids(plan, device); !status.ok()) return status;
   return plan;
 }
 

@@ -31,12 +31,15 @@ struct GemmBlocking {
 
 // "gemm/blocked:rows=8,quads=1,view=texels,workgroup=16"
 std::string gemm_variant(const GemmBlocking& blocking);
-std::optional<GemmBlocking> gemm_blocking_of(std::string_view variant);  // absent: not of that form
+std::optional<GemmBlocking> gemm_blocking_of(std::string_view variant);  // absent: not written so by gemm_variant()
 
 // Of the second factor as it is loaded: texels of a row.
 std::int64_t quads_of(const GemmSpec& spec) noexcept;
 
-// unsupported, saying what does not hold; ok: such a kernel can be written and compiles on the device.
+// ok: the device has such views, and they hold either factor.
+Status check_view(const GemmSpec& spec, View view, const DeviceInfo& device);
+// unsupported, saying what does not hold; ok: such a kernel can be written, compiles on the device and can be launched
+// there.
 Status check(const GemmSpec& spec, const GemmBlocking& blocking, const DeviceInfo& device);
 
 Result<KernelPlan> gemm_blocked(const GemmSpec& spec, const GemmBlocking& blocking, const DeviceInfo& device,

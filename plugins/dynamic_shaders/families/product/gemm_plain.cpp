@@ -1,21 +1,16 @@
 #include "dynamic_shaders/families/product/gemm_plain.hpp"
 
 #include "dynamic_shaders/dialect/kernel_writer.hpp"
+#include "dynamic_shaders/families/product/gemm_parts.hpp"
 #include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
 
-struct Part {
-  std::int64_t first = 0, last = 0;  // of k, half open
-  bool begins = false;               // from nothing; else from what the pass before left in the output
-  bool ends = false;                 // adds the bias, applies the activation
-};
-
 bool has_bias(const GemmSpec& spec) { return spec.bias == Bias::per_channel; }
 
-Pass make_pass(const GemmSpec& spec, const LaneMap& map, const Part& part, const Form& form) {
+Pass make_pass(const GemmSpec& spec, const LaneMap& map, const SumPart& part, const Form& form) {
   KernelWriter kernel(form, "gemm/plain: column and row are those of the product.");
   const auto bind = [&kernel](std::string_view name, Access access, std::uint32_t tensor) {
     kernel.bind(name, Element::scalar, access, {BindingSource::tensor, tensor});
@@ -51,11 +46,7 @@ Result<KernelPlan> gemm_plain(const GemmSpec& spec, const DeviceInfo& device, co
   const auto map = map_lanes({static_cast<std::uint32_t>(spec.n), static_cast<std::uint32_t>(spec.m), 1}, device, form);
   if (!map) return map.error();
 
-  const std::int64_t passes = passes_for(spec.k, 1);
-  for (std::int64_t i = 0; i < passes; ++i) {
-    const Part part{i * spec.k / passes, (i + 1) * spec.k / passes, i == 0, i + 1 == passes};
-    plan.passes.push_back(make_pass(spec, *map, part, form));
-  }
+  for (const SumPart& part : parts_of(spec.k)) plan.passes.push_back(make_pass(spec, *map, part, form));
   return plan;
 }
 

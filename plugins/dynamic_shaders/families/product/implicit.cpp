@@ -5,6 +5,7 @@
 
 #include "dynamic_shaders/families/product/implicit_text.hpp"
 #include "dynamic_shaders/families/variant_id.hpp"
+#include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"
 
 namespace kiln::dynamic_shaders {
@@ -50,6 +51,7 @@ std::string implicit_variant(const ImplicitTile& tile) {
 }
 
 std::optional<ImplicitTile> implicit_of(std::string_view variant) {
+  const std::string_view id = variant;
   ImplicitTile tile;
   if (variant.starts_with(shared_family)) {
     tile.staging = Staging::shared;
@@ -64,13 +66,23 @@ std::optional<ImplicitTile> implicit_of(std::string_view variant) {
                      take_number(variant, ",lanes_k=", tile.lanes_k) &&
                      take_number(variant, ",lanes_p=", tile.lanes_p) && take_number(variant, ",depth=", tile.depth) &&
                      variant.empty();
-  if (!whole) return std::nullopt;
+  if (!whole || implicit_variant(tile) != id) return std::nullopt;
   return tile;
 }
 
 std::int64_t shared_bytes(const ImplicitTile& tile) noexcept {
   if (tile.staging != Staging::shared) return 0;
   return tile.depth * (tile.pixels * tile.lanes_p + tile.k * tile.lanes_k) * 4;
+}
+
+Triple implicit_grid(const Conv2dSpec& spec, const ImplicitTile& tile) noexcept {
+  const ImplicitExtents e = extents_of(spec, tile);
+  return {e.tiles_p, spec.groups * e.tiles_k, spec.n};
+}
+
+Triple implicit_weight_box(const Conv2dSpec& spec, const ImplicitTile& tile) noexcept {
+  const ImplicitExtents e = extents_of(spec, tile);
+  return {e.quads, e.taps * e.packed_c, spec.groups};
 }
 
 Status check(const Conv2dSpec& spec, const ImplicitTile& tile, const DeviceInfo& device) {
@@ -89,6 +101,8 @@ Status check(const Conv2dSpec& spec, const ImplicitTile& tile, const DeviceInfo&
     return does_not_fit(text_of(e.weight_texels * 16) + " bytes, the device's buffers take " +
                         std::to_string(device.max_buffer_bytes));
   }
+  if (Status status = check_grid(implicit_grid(spec, tile), device); !status.ok()) return does_not_fit(status.message);
+  if (const auto lanes = map_lanes(narrow(implicit_weight_box(spec, tile)), device); !lanes) return lanes.error();
   return {};
 }
 
@@ -133,7 +147,6 @@ Result<KernelPlan> implicit_product(const Conv2dSpec& spec, const ImplicitTile& 
   if (!prepare) return std::move(prepare).error();
   plan.prepare.push_back(std::move(*prepare));
   plan.passes.push_back(implicit_pass(spec, tile, form, weights));
-  if (Status status = check_grids(plan, device); !status.ok()) return status;
   return plan;
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "dynamic_shaders/dialect/form.hpp"
+#include "dynamic_shaders/families/conv_shape.hpp"
 
 namespace kiln::dynamic_shaders {
 
@@ -36,11 +37,15 @@ struct ImplicitTile {
 
 // "implicit/shared:k=8,pixels=4,lanes_k=8,lanes_p=16,depth=8"
 std::string implicit_variant(const ImplicitTile& tile);
-std::optional<ImplicitTile> implicit_of(std::string_view variant);  // absent: not of that form
+std::optional<ImplicitTile> implicit_of(std::string_view variant);  // absent: not written so by implicit_variant()
 
 // Bytes of shared memory that a workgroup takes.
 std::int64_t shared_bytes(const ImplicitTile& tile) noexcept;
-// unsupported, saying what does not hold; ok: such a kernel can be written and compiles on the device.
+// Workgroups of the product's pass; texels that the weights' pass writes.
+Triple implicit_grid(const Conv2dSpec& spec, const ImplicitTile& tile) noexcept;
+Triple implicit_weight_box(const Conv2dSpec& spec, const ImplicitTile& tile) noexcept;
+// unsupported, saying what does not hold; ok: such a kernel can be written, compiles on the device and can be launched
+// there.
 Status check(const Conv2dSpec& spec, const ImplicitTile& tile, const DeviceInfo& device);
 // All that are worth a look and fit.
 std::vector<ImplicitTile> implicit_space(const Conv2dSpec& spec, const DeviceInfo& device);

@@ -2,6 +2,7 @@
 
 #include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/families/conv_shape.hpp"
+#include "dynamic_shaders/families/product/shared_tile.hpp"
 #include "dynamic_shaders/lane_map.hpp"
 
 namespace kiln::dynamic_shaders {
@@ -41,9 +42,7 @@ class ImplicitText {
     text_.close();
     text_.close();
     write_results();
-    const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
-    return writer_.take({extent(lanes_), 1, 1},
-                        {extent(e_.tiles_p), extent(spec_.groups * e_.tiles_k), extent(spec_.n)});
+    return writer_.take({static_cast<std::uint32_t>(lanes_), 1, 1}, narrow(implicit_grid(spec_, t_)));
   }
 
  private:
@@ -53,7 +52,6 @@ class ImplicitText {
   std::string number(const char* what, std::int64_t value, std::int64_t factor = 1, std::int64_t plus = 0) {
     return writer_.number(what, value, factor, plus);
   }
-  static std::string sum(std::int64_t pixel, std::int64_t quad) { return "s" + text_of(pixel) + "_" + text_of(quad); }
 
   // A pixel beyond the plane is read as its last one, and never stored.
   void write_places() {
@@ -74,7 +72,7 @@ class ImplicitText {
       text_.line("int ix", p, " = read", p, " % ", number("out_width", spec_.out_w()), " * ",
                  number("stride_x", spec_.stride_x), " - ", number("pad_x", spec_.pad_x), ";");
       for (std::int64_t q = 0; q < quads_; ++q) {
-        text_.line(writer_.vector_type(), " ", sum(p, q), " = ", writer_.splat(writer_.zero()), ";");
+        text_.line(writer_.vector_type(), " ", sum_name(p, q), " = ", writer_.splat(writer_.zero()), ";");
       }
     }
   }
@@ -100,14 +98,6 @@ class ImplicitText {
            writer_.load("x", "at" + text_of(p) + " + " + c + " * " + number("plane", plane())) + " : " + writer_.zero();
   }
 
-  void write_terms(const std::string& suffix) {
-    for (std::int64_t p = 0; p < t_.pixels; ++p) {
-      for (std::int64_t q = 0; q < quads_; ++q) {
-        text_.line(sum(p, q), " += v", p, suffix, " * w", q, suffix, ";");
-      }
-    }
-  }
-
   void write_step() {
     for (std::int64_t d = 0; d < t_.depth; ++d) {
       const std::string suffix = "_" + text_of(d);
@@ -121,52 +111,26 @@ class ImplicitText {
                                          text_of(quads_) + " + " + text_of(q)),
                    ";");
       }
-      write_terms(suffix);
+      write_terms(text_, t_.pixels, quads_, suffix);
     }
   }
 
-  // Lanes of one column of the workgroup have the same pixels: each loads them for its share of the channels.
   void write_shared_step() {
-    text_.line(writer_.barrier());
-    for (std::int64_t d = 0; d < t_.depth; d += t_.lanes_k) {
-      const bool all = d + t_.lanes_k <= t_.depth;
-      if (all) {
-        text_.line("{");
-      } else {
-        text_.line("if (lane_k + ", d, " < ", t_.depth, ") {");
-      }
-      text_.line("  int c = step * ", t_.depth, " + ", d, " + lane_k;");
-      for (std::int64_t p = 0; p < t_.pixels; ++p) {
-        const std::string to =
-            "(" + text_of(d) + " + lane_k) * " + text_of(e_.tile_p) + " + " + text_of(p * t_.lanes_p) + " + lane_p";
-        text_.line("  ", writer_.store("part_x", to, input(p, "c")));
-      }
-      text_.line("}");
-    }
     const std::int64_t row = e_.tile_k / 4, texels = t_.depth * row;
+    const SharedTile tile{"part_x", "part_w",   "lane_p",   "lane_k", t_.pixels,
+                          quads_,   t_.lanes_p, t_.lanes_k, row,      t_.depth};
+    text_.line(writer_.barrier());
+    stage_floats(writer_, tile, "c", [this](std::int64_t p) { return input(p, "c"); });
     for (std::int64_t first = 0; first < texels; first += lanes_) {
       const std::string texel = "(lane + " + text_of(first) + ")";
       const std::string store = writer_.store(
           "part_w", "lane + " + text_of(first),
           writer_.load("w", "tap_w + (step * " + text_of(t_.depth) + " + " + texel + " / " + text_of(row) + ") * " +
                                 number("quads", e_.quads) + " + " + texel + " % " + text_of(row)));
-      text_.line(
-          first + lanes_ > texels ? "if (lane + " + text_of(first) + " < " + text_of(texels) + ") " : std::string(),
-          store);
+      text_.line(within_count(first, lanes_, texels), store);
     }
     text_.line(writer_.barrier());
-    for (std::int64_t d = 0; d < t_.depth; ++d) {
-      const std::string suffix = "_" + text_of(d);
-      for (std::int64_t p = 0; p < t_.pixels; ++p) {
-        text_.line("float v", p, suffix, " = ",
-                   writer_.load("part_x", text_of(d * e_.tile_p + p * t_.lanes_p) + " + lane_p"), ";");
-      }
-      for (std::int64_t q = 0; q < quads_; ++q) {
-        text_.line(writer_.vector_type(), " w", q, suffix, " = ",
-                   writer_.load("part_w", text_of(d * row + q) + " + lane_k * " + text_of(quads_)), ";");
-      }
-      write_terms(suffix);
-    }
+    multiply_staged(writer_, tile);
   }
 
   void write_results() {
@@ -181,7 +145,7 @@ class ImplicitText {
                    writer_.load("bias", "group * " + number("filters", e_.k) + " + " + channel), ";");
       }
       for (std::int64_t p = 0; p < t_.pixels; ++p) {
-        std::string value = sum(p, k / 4) + "." + "xyzw"[k % 4];
+        std::string value = sum_name(p, k / 4) + "." + "xyzw"[k % 4];
         if (bias_) value += " + bias" + text_of(k);
         if (spec_.activation == Activation::relu) value = writer_.maximum(value, writer_.zero());
         text_.line(
@@ -225,8 +189,7 @@ Pass implicit_pass(const Conv2dSpec& spec, const ImplicitTile& tile, const Form&
 Result<Pass> pack_implicit_weights(const Conv2dSpec& spec, const ImplicitTile& tile, const DeviceInfo& device,
                                    const Form& form, Binding to) {
   const ImplicitExtents e = extents_of(spec, tile);
-  const auto extent = [](std::int64_t value) { return static_cast<std::uint32_t>(value); };
-  const auto map = map_lanes({extent(e.quads), extent(e.taps * e.packed_c), extent(spec.groups)}, device, form);
+  const auto map = map_lanes(narrow(implicit_weight_box(spec, tile)), device, form);
   if (!map) return map.error();
   KernelWriter writer(form, "pack weights: by tap and channel, four output channels in a texel");
   writer.bind("weights", Element::scalar, Access::read, {BindingSource::tensor, 1});

@@ -45,6 +45,10 @@ Status check_winograd(const Conv2dSpec& spec, const WinogradShape& shape, const 
     return unsupported("winograd: " + std::to_string(texels) + " texels of transformed tiles are too many for device " +
                        device.id);
   }
+  const Form form;
+  if (const auto lanes = input_lanes(spec, shape, device, form); !lanes) return lanes.error();
+  if (const auto lanes = weight_lanes(shape, blocking, device, form); !lanes) return lanes.error();
+  if (const auto lanes = output_lanes(spec, shape, device, form); !lanes) return lanes.error();
   return {};
 }
 
@@ -81,7 +85,6 @@ Result<KernelPlan> winograd(const Conv2dSpec& spec, std::int64_t m, const Blocki
   plan.passes.push_back(std::move(*before));
   plan.passes.push_back(blocked_pass(shape->products, blocking, form, {transformed, weights, {}, products}));
   plan.passes.push_back(std::move(*after));
-  if (Status status = check_grids(plan, device); !status.ok()) return status;
   return plan;
 }
 

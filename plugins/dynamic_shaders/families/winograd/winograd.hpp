@@ -23,7 +23,7 @@ struct WinogradShape {
 // Absent: the algorithm does not exist for the spec, or the spec does not allow its error. REQUIRES: m is 2 or 4.
 std::optional<WinogradShape> winograd_shape(const Conv2dSpec& spec, std::int64_t m);
 
-// ok: check(products, blocking, device) is, and the transformed tensors fit.
+// ok: check(products, blocking, device) is, the transformed tensors fit, and the transforms can be launched.
 Status check_winograd(const Conv2dSpec& spec, const WinogradShape& shape, const Blocking& blocking,
                       const DeviceInfo& device);
 

@@ -4,7 +4,6 @@
 
 #include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/families/winograd/tile_pixels.hpp"
-#include "dynamic_shaders/lane_map.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
@@ -73,9 +72,25 @@ void write_transform(KernelWriter& writer, const Matrix& matrix, const char* fro
 
 }  // namespace
 
+Result<LaneMap> input_lanes(const Conv2dSpec& spec, const WinogradShape& shape, const DeviceInfo& device,
+                            const Form& form) {
+  return map_lanes({extent(shape.quads), extent(spec.c), extent(spec.n)}, device, form);
+}
+
+Result<LaneMap> weight_lanes(const WinogradShape& shape, const Blocking& blocking, const DeviceInfo& device,
+                             const Form& form) {
+  const std::int64_t columns = blocking.k / 4 * extents_of(shape.products, blocking).k_lanes;
+  return map_lanes({extent(columns), extent(shape.products.c), 1}, device, form);
+}
+
+Result<LaneMap> output_lanes(const Conv2dSpec& spec, const WinogradShape& shape, const DeviceInfo& device,
+                             const Form& form) {
+  return map_lanes({extent(shape.quads), extent(spec.k), extent(spec.n)}, device, form);
+}
+
 Result<Pass> transform_input(const Conv2dSpec& spec, const WinogradShape& shape, View view, const DeviceInfo& device,
                              const Form& form, Binding to) {
-  const auto map = map_lanes({extent(shape.quads), extent(spec.c), extent(spec.n)}, device, form);
+  const auto map = input_lanes(spec, shape, device, form);
   if (!map) return map.error();
   const TileAccess access = input_access(spec, shape, view, form);
   KernelWriter writer(form, "winograd: input tiles, four a lane");
@@ -107,8 +122,7 @@ Result<Pass> transform_weights(const WinogradShape& shape, const Blocking& block
                                const Form& form, Binding to) {
   const ConvShape& products = shape.products;
   const BlockedExtents extents = extents_of(products, blocking);
-  const std::int64_t columns = blocking.k / 4 * extents.k_lanes;
-  const auto map = map_lanes({extent(columns), extent(products.c), 1}, device, form);
+  const auto map = weight_lanes(shape, blocking, device, form);
   if (!map) return map.error();
   KernelWriter writer(form, "winograd: weights, four output channels a lane");
   writer.bind("weights", Element::scalar, Access::read, {BindingSource::tensor, 1});
@@ -141,7 +155,7 @@ Result<Pass> transform_weights(const WinogradShape& shape, const Blocking& block
 
 Result<Pass> transform_output(const Conv2dSpec& spec, const WinogradShape& shape, View view, const DeviceInfo& device,
                               const Form& form, Binding from) {
-  const auto map = map_lanes({extent(shape.quads), extent(spec.k), extent(spec.n)}, device, form);
+  const auto map = output_lanes(spec, shape, device, form);
   if (!map) return map.error();
   const TileAccess access = output_access(spec, shape, form);
   const bool bias = spec.bias == Bias::per_channel;
