@@ -1,3 +1,4 @@
+#include "report/human.hpp"
 #include "report/run_report.hpp"
 #include "report/text_table.hpp"
 
@@ -43,7 +44,7 @@ std::string run_table(const RunOutcome& outcome, Colour colour) {
                ok ? ms_text(report.median.wall_ns) : "–", ok && rate > 0 ? short_number(rate) : "–",
                verified_text(report), error});
     if (!ok) below += painted("failed", "31", colour) + "  " + report.name + ": " + report.status.message + "\n";
-    for (const std::string& note : report.notes) below += "note    " + report.name + ": " + note + "\n";
+    for (const std::string& note : report.notes) below += "note    " + report.name + ": " + visible(note) + "\n";
   }
   std::string text = table.text() + below;
   const CacheStats& cache = outcome.cache;

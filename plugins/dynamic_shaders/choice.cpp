@@ -120,21 +120,28 @@ Result<Choice> choose_shape(const Spec& shape, const Chooser& chooser) {
   return by_model;
 }
 
+// REQUIRES: it leaves parameters open.
 Result<Choice> choose_of_kernel(const UserKernelSpec& kernel, const DeviceInfo& device, const Chooser& chooser) {
   const bool has_texts =
       std::ranges::none_of(kernel.parameters, [](const auto& parameter) { return parameter.texts.empty(); });
-  const bool open = !kernel.parameters.empty() && has_texts;  // a parameter without a text is refused with its plan
-  if (open) {
+  if (has_texts) {
     if (auto tuned = chooser.tuned()) return std::move(*tuned);
   }
-  auto plan = plan_of(kernel, device, kernel.dialect, open ? variants_of(kernel).front() : "user");
+  // A parameter without a text is refused with its plan.
+  auto plan = plan_of(kernel, device, kernel.dialect, has_texts ? variants_of(kernel).front() : "user");
   if (!plan) return std::move(plan).error();
-  return Choice{std::move(*plan), open ? "the first of its parameters" : "", {}};
+  return Choice{std::move(*plan), "the first of its parameters", {}};
 }
 
 }  // namespace
 
 Result<Choice> choose(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, TuningDatabase& database) {
+  const auto* fixed = std::get_if<UserKernelSpec>(&spec);
+  if (fixed != nullptr && fixed->parameters.empty()) {  // on each run: nothing is looked up for what leaves no choice
+    auto plan = plan_of(spec, device, dialect, "user");
+    if (!plan) return std::move(plan).error();
+    return Choice{std::move(*plan), "", {}};
+  }
   const Chooser chooser(spec, device, dialect, database);
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) return choose_shape(*conv, chooser);
   if (const auto* gemm = std::get_if<GemmSpec>(&spec)) return choose_shape(*gemm, chooser);

@@ -182,8 +182,9 @@ TuningState Generator::state(const KernelSpec& spec, const DeviceInfo& device) n
   if (kernel != nullptr && kernel->parameters.empty()) return TuningState::fixed;
   refresh();
   const auto winner = database_.winner(device_digest(device), record_spec(spec));
-  const auto dialect = std::ranges::find_first_of(written, device.dialects);
-  const Dialect its = kernel != nullptr ? kernel->dialect : dialect != std::end(written) ? *dialect : Dialect::invalid;
+  const auto read = std::ranges::find_first_of(device.dialects, written);  // in the order in which the runtime asks
+  const bool none = read == device.dialects.end();
+  const Dialect its = kernel != nullptr ? kernel->dialect : none ? Dialect::invalid : *read;
   if (!winner || !is_of_today(*winner, spec, device, its)) return TuningState::untuned;
   return winner->stale() ? TuningState::stale : TuningState::tuned;
 }

@@ -92,8 +92,11 @@ std::string end_of(int status) {
 
 }  // namespace
 
-BenchProcess::BenchProcess(std::filesystem::path probe, BenchSetup setup)
-    : probe_(std::move(probe)), setup_(std::move(setup)), pauses_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+BenchProcess::BenchProcess(std::filesystem::path probe, BenchSetup setup, const std::atomic<bool>* interrupted)
+    : probe_(std::move(probe)),
+      setup_(std::move(setup)),
+      interrupted_(interrupted),
+      pauses_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 BenchProcess::~BenchProcess() { (void)stop(); }
 
@@ -165,6 +168,7 @@ Result<std::string> BenchProcess::hear(Deadline deadline) {
     }
     if (heard_.size() > most_line_bytes) return internal_error("bench: the child talks without end");
     if (paused()) return cancelled("bench: paused");
+    if (interrupted_ != nullptr && interrupted_->load()) return cancelled("bench: interrupted");
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()).count();
     if (deadline.passed()) return timed_out("bench: no answer in time");
     pollfd waited[] = {{from_child_.get(), POLLIN, 0}, {pauses_.get(), POLLIN, 0}};
@@ -234,8 +238,11 @@ Result<VariantSamples> BenchProcess::measure(std::string_view variant, std::uint
   Status failure = std::move(line).error();
   if (failure.code == StatusCode::cancelled) return failure;
   const std::string how = stop(failure.code == StatusCode::device_lost ? time_to_crash : time_to_leave);
+  if (prepares_) {  // no variant has run yet: none is to blame
+    const bool hung = failure.code == StatusCode::timeout;
+    return unavailable("bench: no reference was made" + (hung ? " in time" : ": the process " + how));
+  }
   if (failure.code == StatusCode::device_lost) failure.message = "bench: the process " + how;
-  if (failure.code == StatusCode::timeout && prepares_) return unavailable("bench: no reference was made in time");
   if (failure.code == StatusCode::timeout) {
     failure.message = "bench: hung for " +
                       std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()) + " ms";

@@ -13,6 +13,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -23,7 +24,8 @@ namespace kiln {
 
 class BenchProcess final : public PausableBench {
  public:
-  BenchProcess(std::filesystem::path probe, BenchSetup setup);
+  // interrupted: true: what is being measured is left where it is, with status cancelled. Outlives this; null: never.
+  BenchProcess(std::filesystem::path probe, BenchSetup setup, const std::atomic<bool>* interrupted = nullptr);
   ~BenchProcess() override;
 
   Result<VariantSamples> measure(std::string_view variant, std::uint32_t runs,
@@ -52,6 +54,7 @@ class BenchProcess final : public PausableBench {
 
   const std::filesystem::path probe_;
   const BenchSetup setup_;
+  const std::atomic<bool>* const interrupted_;
   UniqueFd pauses_;   // an event, for who listens to the child
   std::mutex mutex_;  // of the next two: a child that is being ended is nobody's to pause
   pid_t pid_ = -1;

@@ -95,7 +95,7 @@ TunedJob tune_job(const RunRequest& request, const std::string& device, Session&
   BenchSetup setup{sources, device, request.name};
   if (conv != nullptr) setup.subject = *conv;
   if (gemm != nullptr) setup.subject = *gemm;
-  BenchProcess bench(PluginLoader::default_probe(), std::move(setup));
+  BenchProcess bench(PluginLoader::default_probe(), std::move(setup), &interrupted());
   TuneOptions how;
   how.name = request.name;
   how.stop = &interrupted();

@@ -99,8 +99,9 @@ struct Winner {
 };
 
 // What was tuned on the device: shapes by their records, kernels of the user's own by the configuration's jobs, since a
-// record does not hold their text.
-Result<std::vector<Winner>> winners_on(const DeviceInfo& device, const ConfigSources& sources, Session& session) {
+// record does not hold their text. A job that cannot be read is put among the audited, and costs no other.
+Result<std::vector<Winner>> winners_on(const DeviceInfo& device, const ConfigSources& sources, Session& session,
+                                       std::vector<Audited>& audited) {
   auto specs = session.runtime().tuned(device.id);
   if (!specs) return std::move(specs).error();
   std::vector<Winner> winners;
@@ -117,9 +118,12 @@ Result<std::vector<Winner>> winners_on(const DeviceInfo& device, const ConfigSou
   }
   TuningStore* store = session.runtime().tuning();
   for (const JobConfig& job : session.config().jobs) {
-    if (store == nullptr || job.op != "kernel") continue;
+    if (store == nullptr || job.op != "kernel" || job.tune.empty()) continue;
     auto request = make_request(job);
-    if (!request) return std::move(request).error().within("job '" + job.name + "'");
+    if (!request) {
+      audited.push_back({device.id, {}, "kernel " + job.name, std::move(request).error(), {}});
+      continue;
+    }
     const TuningState state = store->state(request->spec, device);
     if (state != TuningState::tuned && state != TuningState::stale) continue;
     winners.push_back({std::move(request->spec), "kernel " + job.name, BenchSetup{sources, device.id, job.name}});
@@ -152,7 +156,7 @@ int tune_audit(const Options& options) {
     for (const DeviceInfo& device : session.runtime().devices()) {
       if (options.device.empty() ? !device.usable : device.id != options.device) continue;
       met = true;
-      auto found = winners_on(device, sources, session);
+      auto found = winners_on(device, sources, session, audited);
       if (!found) {
         audited.push_back({device.id, {}, "every winner", std::move(found).error(), {}});
         continue;
@@ -164,7 +168,7 @@ int tune_audit(const Options& options) {
         Winner& winner = sample[at];
         if (interrupted()) break;
         bar.at(at, sample.size(), winner.words);
-        BenchProcess bench(PluginLoader::default_probe(), std::move(winner.setup));
+        BenchProcess bench(PluginLoader::default_probe(), std::move(winner.setup), &interrupted());
         TuneOptions how;
         how.stop = &interrupted();
         how.audit = true;

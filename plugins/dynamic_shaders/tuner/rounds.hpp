@@ -14,7 +14,7 @@ namespace kiln::dynamic_shaders {
 
 struct Entrant {
   TuningRecord record;
-  std::vector<std::uint64_t> rounds_ns;  // the median wall time of its runs in each round, the first round first
+  std::vector<std::uint64_t> rounds_ns;  // median wall time of its runs in each round, the first round first; none is 0
   bool runs = true;                      // false: it failed in a round
 };
 

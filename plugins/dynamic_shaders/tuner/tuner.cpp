@@ -197,7 +197,9 @@ class Search {
       TuningRecord& record = entrant.record;
       const std::size_t before = record.wall_ns.size();
       entrant.runs = measure(record, runs_of_a_round) && record.wall_ns.size() > before;
-      if (entrant.runs) entrant.rounds_ns.push_back(interval_of(std::span(record.wall_ns).subspan(before)).median);
+      if (!entrant.runs) continue;
+      const std::uint64_t median = interval_of(std::span(record.wall_ns).subspan(before)).median;
+      entrant.rounds_ns.push_back(std::max<std::uint64_t>(median, 1));
     }
   }
 

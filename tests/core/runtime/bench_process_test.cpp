@@ -7,6 +7,7 @@
 
 #include <signal.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -29,11 +30,11 @@ struct ShellChild {
                            << body << "\ndone\n";
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   }
-  std::unique_ptr<BenchProcess> bench() {
+  std::unique_ptr<BenchProcess> bench(const std::atomic<bool>* interrupted = nullptr) {
     BenchSetup setup;
     setup.device = "opengl:0";
     setup.subject = GemmSpec{1, 2, 3};
-    return std::make_unique<BenchProcess>(program, setup);
+    return std::make_unique<BenchProcess>(program, setup, interrupted);
   }
   pid_t pid() const {
     pid_t value = 0;
@@ -120,6 +121,29 @@ TEST_CASE("runtime::bench_process: what a child prepares may take longer than a 
   const auto hung = bench->measure("hang", 1, limit);
   CHECK(hung.error().code == StatusCode::timeout);
   CHECK_THAT(hung.error().message, Catch::Contains("hung for 3000 ms"));
+}
+
+TEST_CASE("runtime::bench_process: a child that ends while it prepares says nothing of the variant",
+          "[runtime][tuning]") {
+  ShellChild child("case \"$line\" in killed*) echo preparing; kill -9 $$;; esac\n" + shell_answer);
+  const auto bench = child.bench();
+  const auto killed = bench->measure("killed", 1, seconds(20));
+  CHECK(killed.error().code == StatusCode::unavailable);
+  CHECK_THAT(killed.error().message, Catch::Contains("no reference was made") && Catch::Contains("SIGKILL"));
+  CHECK(bench->measure("good", 1, seconds(20)).has_value());
+}
+
+TEST_CASE("runtime::bench_process: an interrupt is heeded while the child is waited for", "[runtime][tuning]") {
+  ShellChild child("case \"$line\" in long*) echo > \"$0.said\"; sleep 600 & wait;; esac\n" + shell_answer);
+  std::atomic<bool> interrupted{false};
+  const auto bench = child.bench(&interrupted);
+  std::thread interrupting([&] {
+    (void)comes_about([&] { return std::filesystem::exists(child.program.string() + ".said"); });
+    interrupted = true;
+  });
+  const auto left = bench->measure("long", 1, seconds(300));
+  interrupting.join();
+  CHECK(left.error().code == StatusCode::cancelled);
 }
 
 TEST_CASE("runtime::bench_process: what was being prepared at a pause goes on to be prepared", "[runtime][tuning]") {
