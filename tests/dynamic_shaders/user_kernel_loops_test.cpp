@@ -2,9 +2,11 @@
 
 #include <catch2/catch.hpp>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
+#include "dynamic_shaders/families/user/glsl/expressions.hpp"
 #include "dynamic_shaders/generator.hpp"
 #include "dynamic_shaders/sample_specs.hpp"
 
@@ -37,6 +39,12 @@ std::string only(const std::vector<std::string>& sentences) {
   INFO(sentences.size() << " sentences");
   REQUIRE(sentences.size() == 1);
   return sentences.front();
+}
+
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
 }
 
 }  // namespace
@@ -106,7 +114,20 @@ TEST_CASE("long loops: a function counts where it is called, with its arguments"
   CHECK_THAT(only(told("y[0] = sum(n);", sum)), Catch::StartsWith("line 5: ") && Contains("not known"));
   CHECK(told("y[0] = 1.0;", sum).empty());
   CHECK(told("for (int j = 0; j < 10; ++j) turn(j);", "void turn(inout int j) { --j; }\n").size() == 1);
-  CHECK(told("y[0] = f(1.0);", "float f(float x) { return f(x) + f(x); }\n").size() == 1);  // no compiler takes it
+  // No compiler takes a function that calls itself.
+  CHECK(told("y[0] = f(1.0);", "float f(float x) { for (int i = 0; i < 1; ++i) x += 1.0; return f(x) + f(x); }\n")
+            .size() == 1);
+  CHECK(told("for (int j = 0; j < 10; ++j) y[j] = f(1.0);", "float f(float x) { return f(x) + f(x); }\n").empty());
+}
+
+TEST_CASE("long loops: helpers without a loop may be called as often as they like", "[loops]") {
+  const std::string hash = "float hash(float x) { return fract(sin(x) * 43758.5453); }\n";
+  CHECK(told("for (int i = 0; i < 10; ++i) y[i] = 1.0;\n" + repeated("y[0] += hash(y[1]);\n", 3000), hash).empty());
+  // One whose loop is behind others does count, in whatever order they stand.
+  CHECK_THAT(only(told("y[0] = outer();",
+                       "float inner(int m);\nfloat outer() { return inner(70000); }\n"
+                       "float inner(int m) { float s = 0.0; for (int i = 0; i < m; ++i) s += y[i]; return s; }\n")),
+             Catch::StartsWith("line 7: ") && Contains("70,000"));
 }
 
 TEST_CASE("long loops: where nothing bounds a loop before it runs, that is said", "[loops]") {
@@ -120,10 +141,36 @@ TEST_CASE("long loops: where nothing bounds a loop before it runs, that is said"
   CHECK(told("for (int i = 0; i < 10; ++i) { if (y[i] > 0.0) i--; }").size() == 1);
   CHECK(told("int m = 10; m = n; for (int i = 0; i < m; ++i) y[i] = 1.0;").size() == 1);
   CHECK(told("for (int i = 10; i > 0; ++i) y[i] = 1.0;").size() == 1);
+  CHECK(told("int a = 8, b = 8; b = n; for (int i = 0; i < b; ++i) y[i] = 1.0;").size() == 1);
   // One sentence for a nest; one that is too long by what is known of it says so.
   CHECK(told("while (n > 1) { while (n > 2) y[0] += 1.0; }").size() == 1);
   CHECK_THAT(only(told("while (n > 1) for (int i = 0; i < 70000; ++i) y[0] += 1.0;")), Contains("70,000"));
   CHECK(told("do y[0] += 1.0; while (false);").empty());
+}
+
+TEST_CASE("long loops: a part of a condition that another may hold without bounds nothing", "[loops]") {
+  for (const char* condition :
+       {"i < 10 || y[0] > 0.0", "y[0] > 0.0 || i < 10", "y[0] > 0.0 ? i < 10 : true", "(i < 10 || y[0] > 0.0)",
+        "i < 10 ^^ y[0] > 0.0", "i < 10 == y[0] > 0.0", "i < 10, y[0] > 0.0", "i < 10 && y[1] > 0.0 || y[0] > 0.0",
+        "(i < 10 && y[1] > 0.0) || y[0] > 0.0"}) {
+    INFO(condition);
+    CHECK_THAT(only(told("for (int i = 0; " + std::string(condition) + "; ++i) y[0] += 1.0;")), Contains("not known"));
+  }
+}
+
+TEST_CASE("long loops: a uint that goes down below zero starts anew", "[loops]") {
+  for (const char* head :
+       {"uint i = 7u; i >= 0u; --i", "uint i = 7; i >= 0; i--", "uint i = 7u; 0u <= i; --i", "int i = 7; i >= 0u; --i",
+        "uint i = 7u; i > 0u; i -= 2u", "uint i = gl_LocalInvocationID.x; i > 0u; i -= 2u"}) {
+    INFO(head);
+    CHECK_THAT(only(told("for (" + std::string(head) + ") y[0] += 1.0;")), Contains("not known"));
+  }
+  for (const char* head :
+       {"uint i = 7u; i > 0u; --i", "uint i = 7u; i >= 1u; --i", "uint i = 8u; i > 0u; i -= 2u",
+        "uint i = gl_LocalInvocationID.x; i > 0u; --i", "uint i = gl_LocalInvocationID.x; i >= 8u; i -= 8u"}) {
+    INFO(head);
+    CHECK(told("for (" + std::string(head) + ") y[0] += 1.0;").empty());
+  }
 }
 
 TEST_CASE("long loops: what is bounded without being constant is not warned of", "[loops]") {
@@ -131,6 +178,14 @@ TEST_CASE("long loops: what is bounded without being constant is not warned of",
            "for (int i = 0; i < min(n, 100); ++i)",
            "for (int i = 0; i < 10 && y[i] > 0.0; ++i)",
            "for (int i = 0; i < (n & 15); ++i)",
+           "for (int i = 0; (i < 10); ++i)",
+           "for (int i = 0; ((i < 10)); ++i)",
+           "for (int i = 0; (i < 10) && (y[i] > 0.0); ++i)",
+           "for (int i = 0; (y[0] > 0.0 || y[1] > 0.0) && ((i < 10) && y[i] > 0.0); ++i)",
+           "for (int i = 0; i < (n > 3 ? 20 : 10); ++i)",
+           "int a = 8, b = 8; for (int i = 0; i < b; ++i)",
+           "int a[2], b = 8; for (int i = 0; i < b; ++i)",
+           "for (uint i = 0u, m = 8u; i < m; ++i)",
            "for (int i = n; i < n + 8; ++i)",
            "for (uint i = gl_LocalInvocationID.x; i < 4096u; i += gl_WorkGroupSize.x)",
            "for (uint i = gl_GlobalInvocationID.x; i < 1000000u; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x)",
@@ -171,6 +226,45 @@ TEST_CASE("long loops: macros and the job's constants are put in", "[loops]") {
     INFO(text);
     CHECK(long_loops(spec).size() == sentences);
   }
+}
+
+TEST_CASE("long loops: calls of macros in one another end, however many they are", "[loops]") {
+  const std::string loop = "for (int i = 0; i < F(F(F(10))); ++i) y[0] += 1.0;";
+  CHECK_THAT(only(told(loop, "#define F(x) (x * 20)\n")), Contains("80,000"));
+  // 2^40 pieces of text, or as many looks at no text at all.
+  const std::string after = "\nfor (int i = 0; i < 70000; ++i) y[0] += 1.0;";
+  CHECK(told(repeated("F(", 40) + "y[0] += 1.0;" + repeated(")", 40) + ";" + after, "#define F(x) x x\n").size() == 1);
+  CHECK(told(repeated("F(", 40) + repeated(")", 40) + ";" + after, "#define F(x) x x\n").size() == 1);
+  // More of them than a stack holds.
+  const std::string deep = "y[0] = " + repeated("F(", 20000) + "1.0" + repeated(")", 20000) + ";";
+  CHECK(told(deep + after, "#define F(x) (x + 1.0)\n").size() == 1);
+}
+
+TEST_CASE("long loops: what stands behind a long chain of else if is read", "[loops]") {
+  const std::string chain = "if (n == 0) y[0] = 1.0;\n" + repeated("else if (n == 1) y[0] = 1.0;\n", 300);
+  CHECK_THAT(only(told(chain + "for (int i = 0; i < 70000; ++i) y[0] += 1.0;")), Catch::StartsWith("line 307: "));
+  CHECK_THAT(only(told(chain + "else for (int i = 0; i < 70000; ++i) y[0] += 1.0;")), Catch::StartsWith("line 307: "));
+}
+
+TEST_CASE("long loops: the values of names are found among very many", "[loops]") {
+  std::vector<std::string> names;
+  for (int i = 0; i < 50'000; ++i) names.push_back("name" + std::to_string(i));
+  Values values;
+  for (const std::string& name : names) values.add(name, exactly(1));
+  // Minutes where each one is compared with every name, and less than a second where it is not.
+  const auto begin = std::chrono::steady_clock::now();
+  double sum = 0;
+  for (int i = 0; i < 400'000; ++i) sum += values.find(names[static_cast<std::size_t>(i) % 100], {})->lo;
+  CHECK(sum == 400'000);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+
+  values.add(names[0], exactly(2));
+  values.add_member(names[0], "x", exactly(3));
+  CHECK(values.find(names[0], {})->lo == 2);
+  CHECK(values.find(names[0], "x")->lo == 3);
+  values.shrink_to(names.size());
+  CHECK(values.find(names[0], {})->lo == 1);
+  CHECK(values.find(names[0], "x") == nullptr);
 }
 
 TEST_CASE("long loops: text that no compiler takes is borne", "[loops]") {

@@ -113,20 +113,17 @@ class Counter {
     return rounds;
   }
 
-  // Of the calls in an expression or a simple statement.
+  // Of the calls in an expression or a simple statement. One that no loop can be met in is not followed: it adds
+  // nothing, and kernels may call their helpers very often.
   Rounds calls_in(Tokens words) {
     Rounds rounds;
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-      if (words[i + 1].text != "(" || !is_function(words[i].text)) continue;
+      if (words[i + 1].text != "(" || !tree_.looping.contains(words[i].text)) continue;
       const Tokens inside = in_brackets(words, i + 1);
       const std::vector<Tokens> arguments = inside.empty() ? std::vector<Tokens>() : split(inside, ",");
       rounds = rounds + call(words[i].text, arguments, words[i].line);
     }
     return rounds;
-  }
-
-  bool is_function(std::string_view name) const {
-    return std::ranges::find(tree_.functions, name, &Function::name) != tree_.functions.end();
   }
 
   Rounds all(std::span<const Statement> statements) {
@@ -161,8 +158,8 @@ class Counter {
   Rounds for_loop(const Statement& loop) {
     const std::vector<Tokens> head = split(loop.words, ";");
     const Rounds in_head = calls_in(loop.words);
+    declare(head[0], names(), tree_.changed, locals_);  // its bound may be among them
     std::optional<Course> course = course_of(head[0], head[1], head[2], names());
-    declare(head[0], names(), tree_.changed, locals_);
     if (course) locals_.add(course->variable, course->inside);
     const Rounds body = in_head + all(loop.inside);
     if (course && (loop.changed.contains(course->variable) || loop.changed.contains(course->base))) course.reset();

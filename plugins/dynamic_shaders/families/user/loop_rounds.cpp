@@ -3,18 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 namespace kiln::dynamic_shaders {
 namespace {
 
 constexpr double word_values = 4294967296.0;  // 2^32: of an int or a uint, after which doubling starts anew
 constexpr double most_counted = 1e6;          // rounds of a loop whose factor is hardly more than one
+constexpr int most_depth = 200;               // of brackets in a condition; the stack is finite
 
 std::string_view mirrored(std::string_view sign) {
   if (sign == "<") return ">";
   if (sign == ">") return "<";
   if (sign == "<=") return ">=";
   return sign == ">=" ? "<=" : sign;
+}
+
+bool compares(std::string_view sign) {
+  return sign == "<" || sign == "<=" || sign == ">" || sign == ">=" || sign == "==" || sign == "!=";
 }
 
 // What a loop's head does to its variable in each round.
@@ -66,6 +72,20 @@ std::optional<double> times_divided(Range start, std::string_view sign, Range bo
   return times;
 }
 
+bool is_of_uint(const Token& token) {
+  const std::string_view text = token.text;
+  const bool is_number = text[0] >= '0' && text[0] <= '9';
+  return text == "uint" || (is_number && (text.ends_with('u') || text.ends_with('U')));
+}
+
+// Of a uint that goes down by `step` in each of `times` rounds: below zero it starts anew from above, where `sign`
+// still holds.
+bool may_wrap(Range start, std::string_view sign, Range bound, Range step, double times) {
+  if (start.is_one_value() && bound.is_one_value() && step.is_one_value()) return start.lo < times * step.lo;
+  const double last_inside = sign == ">" ? bound.lo + 1 : bound.lo;
+  return last_inside < step.hi;
+}
+
 std::optional<Course> shorter(const std::optional<Course>& a, const std::optional<Course>& b) {
   if (!a || !b) return a ? a : b;
   return a->times <= b->times ? a : b;
@@ -75,6 +95,40 @@ std::optional<Course> shorter(const std::optional<Course>& a, const std::optiona
 class Head {
  public:
   Head(Tokens init, Tokens step, NamesInSight names) : init_(init), step_(step), names_(names) {}
+
+  // `depth`: of the brackets around it.
+  std::optional<Course> course_while(Tokens condition, int depth) const {
+    if (condition.empty() || depth > most_depth) return std::nullopt;
+    if (condition[0].text == "(" && past_brackets(condition, 0) == condition.size()) {
+      return course_while(in_brackets(condition, 0), depth + 1);
+    }
+    // One part of these may hold for ever, whatever becomes of the others.
+    for (const std::string_view sign : {",", "?", "||", "^^"}) {
+      if (split(condition, sign).size() > 1) return std::nullopt;
+    }
+    const std::vector<Tokens> parts = split(condition, "&&");
+    if (parts.size() == 1) return course_compared(condition);
+    std::optional<Course> shortest;
+    for (const Tokens part : parts) shortest = shorter(shortest, course_while(part, depth + 1));
+    return shortest;
+  }
+
+ private:
+  std::optional<Course> course_compared(Tokens comparison) const {
+    std::size_t at = 0;  // of its sign
+    for (std::size_t i = 0; i < comparison.size(); i = past_brackets(comparison, i)) {
+      if (!compares(comparison[i].text)) continue;
+      if (at != 0) return std::nullopt;  // i < 10 == again
+      at = i;
+    }
+    if (at == 0 || comparison[at].text == "==") return std::nullopt;
+    const Tokens left = comparison.first(at);
+    const Tokens right = comparison.subspan(at + 1);
+    std::optional<Course> course;
+    if (left.size() == 1) course = course_below(left[0].text, comparison[at].text, right);
+    if (!course && right.size() == 1) course = course_below(right[0].text, mirrored(comparison[at].text), left);
+    return course;
+  }
 
   // i < min(a, b) is i < a && i < b.
   std::optional<Course> course_below(std::string_view variable, std::string_view sign, Tokens bound) const {
@@ -88,7 +142,6 @@ class Head {
     return shortest;
   }
 
- private:
   std::optional<Course> course_to(std::string_view variable, std::string_view sign, Tokens bound_text) const {
     const std::optional<Step> step = step_of(variable);
     if (!step) return std::nullopt;
@@ -114,6 +167,9 @@ class Head {
       inside.hi = std::max(start.lo, sign == "<=" || !start.whole ? bound.hi : bound.hi - 1);
     } else if (step->by.hi < 0) {
       times = times_upwards(negated(start), mirrored(sign), negated(bound), negated(step->by));
+      // A comparison with a uint is one of uints, whatever the variable is.
+      const bool is_uint = std::ranges::any_of(init_, is_of_uint) || std::ranges::any_of(bound_text, is_of_uint);
+      if (times && is_uint && may_wrap(start, sign, bound, negated(step->by), *times)) times.reset();
       inside.lo = std::min(start.hi, sign == ">=" || !start.whole ? bound.lo : bound.lo + 1);
     }
     if (!times) return std::nullopt;
@@ -162,21 +218,7 @@ class Head {
 }  // namespace
 
 std::optional<Course> course_of(Tokens init, Tokens condition, Tokens step, NamesInSight names) {
-  const Head head(init, step, names);
-  std::optional<Course> shortest;
-  for (const Tokens part : split(condition, "&&")) {
-    for (std::size_t i = 1; i + 1 < part.size(); ++i) {
-      const std::string_view sign = part[i].text;
-      if (sign != "<" && sign != "<=" && sign != ">" && sign != ">=" && sign != "!=") continue;
-      const Tokens left = part.first(i);
-      const Tokens right = part.subspan(i + 1);
-      std::optional<Course> course;
-      if (left.size() == 1) course = head.course_below(left[0].text, sign, right);
-      if (!course && right.size() == 1) course = head.course_below(right[0].text, mirrored(sign), left);
-      shortest = shorter(shortest, course);
-    }
-  }
-  return shortest;
+  return Head(init, step, names).course_while(condition, 0);
 }
 
 }  // namespace kiln::dynamic_shaders

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <limits>
+#include <map>
 
 namespace kiln::dynamic_shaders {
 namespace {
@@ -46,16 +48,35 @@ bool assigns(std::string_view text) {
   return std::ranges::find(signs, text) != signs.end();
 }
 
+// Tells which names are those of a declaration: `int a = 8, b[2], c = 8;` has three.
+class Declarators {
+ public:
+  // To be asked of each token in its turn, with those next to it.
+  bool is_one(std::string_view before, std::string_view text, std::string_view after) {
+    if (is_opening(text)) ++depth_;
+    if (is_closing(text)) --depth_;
+    if (is_scalar_type(text) && is_name(after)) open_ = depth_;
+    if (depth_ < open_ || (depth_ == open_ && text == ";")) open_ = none;
+    return open_ == depth_ && is_name(text) && (is_scalar_type(before) || before == ",");
+  }
+
+ private:
+  static constexpr int none = std::numeric_limits<int>::max();
+  int depth_ = 0;
+  int open_ = none;  // the depth of the declaration that is not at its end
+};
+
 // Names that are given a value behind their declaration, be it by a function that they are handed to.
 Names changed_in(Tokens tokens, const Names& writers) {
   Names changed;
+  Declarators declarators;
   const auto text = [tokens](std::size_t i) { return i < tokens.size() ? tokens[i].text : std::string_view(); };
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (!is_name(text(i))) continue;
     const std::string_view before = i == 0 ? std::string_view() : text(i - 1);
     const std::string_view after = text(i + 1);
+    const bool is_declared = declarators.is_one(before, text(i), after);
+    if (!is_name(text(i))) continue;
     const bool is_counted = before == "++" || before == "--" || after == "++" || after == "--";
-    const bool is_declared = after == "=" && is_scalar_type(before);
     if (is_counted || (assigns(after) && !is_declared)) changed.insert(text(i));
     if (after != "(" || !writers.contains(text(i))) continue;
     for (const Tokens argument : split(in_brackets(tokens, i + 1), ",")) {
@@ -131,10 +152,12 @@ class Parser {
   }
 
   void add_branches(Tokens& rest, Statement& block) {
-    block.inside.emplace_back().words = take_head(rest);
-    block.inside.push_back(statement(rest));
-    if (!begins_with(rest, "else")) return;
-    take(rest, 1);
+    do {  // a chain of else if is no nest, and may be longer than one
+      block.inside.emplace_back().words = take_head(rest);
+      block.inside.push_back(statement(rest));
+      if (!begins_with(rest, "else")) return;
+      take(rest, 1);
+    } while (begins_with(rest, "if"));
     block.inside.push_back(statement(rest));
   }
 
@@ -166,6 +189,34 @@ class Parser {
   int depth_ = 0;
 };
 
+// Finds the functions in which a loop can be met.
+class LoopFinder {
+ public:
+  void read(std::string_view function, Tokens body) {
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      const std::string_view text = body[i].text;
+      if (text == "for" || text == "while" || text == "do") found_.push_back(function);
+      if (is_name(text) && begins_with(body.subspan(i + 1), "(")) callers_[text].push_back(function);
+    }
+  }
+
+  Names all() {
+    Names names;
+    while (!found_.empty()) {
+      const std::string_view name = found_.back();
+      found_.pop_back();
+      if (!names.insert(name).second) continue;
+      const std::vector<std::string_view>& callers = callers_[name];
+      found_.insert(found_.end(), callers.begin(), callers.end());
+    }
+    return names;
+  }
+
+ private:
+  std::vector<std::string_view> found_;  // those whose callers have not been looked at
+  std::map<std::string_view, std::vector<std::string_view>> callers_;
+};
+
 std::vector<FunctionParameter> parameters_of(Tokens tokens) {
   std::vector<FunctionParameter> parameters;
   if (tokens.empty() || (tokens.size() == 1 && tokens[0].text == "void")) return parameters;
@@ -181,7 +232,7 @@ std::vector<FunctionParameter> parameters_of(Tokens tokens) {
 }
 
 // Takes off a function or a declaration.
-void take_outermost(Tokens& rest, Parser& parser, LoopTree& tree) {
+void take_outermost(Tokens& rest, Parser& parser, LoopFinder& finder, LoopTree& tree) {
   std::size_t at = 0;
   while (at < rest.size() && rest[at].text != ";") {
     const std::size_t past = past_brackets(rest, at);
@@ -192,7 +243,9 @@ void take_outermost(Tokens& rest, Parser& parser, LoopTree& tree) {
       function.name = rest[at - 1].text;
       function.parameters = parameters_of(in_brackets(rest, at));
       take(rest, past);
-      function.body = parser.statements(take_brackets(rest));
+      const Tokens body = take_brackets(rest);
+      finder.read(function.name, body);
+      function.body = parser.statements(body);
       return;
     }
     at = past;
@@ -208,7 +261,9 @@ LoopTree loop_tree(Tokens tokens) {
   LoopTree tree;
   tree.changed = changed_in(tokens, writers);
   Parser parser(writers);
-  while (!tokens.empty()) take_outermost(tokens, parser, tree);
+  LoopFinder finder;
+  while (!tokens.empty()) take_outermost(tokens, parser, finder, tree);
+  tree.looping = finder.all();
   return tree;
 }
 

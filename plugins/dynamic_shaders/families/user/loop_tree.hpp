@@ -40,6 +40,7 @@ struct Function {
 
 struct LoopTree {
   std::vector<Function> functions;
+  std::set<std::string_view> looping;  // functions that hold a loop or call, by others perhaps, one that does
   std::vector<Tokens> declarations;    // outside of functions
   std::set<std::string_view> changed;  // names that are given a value behind their declaration, anywhere
 };

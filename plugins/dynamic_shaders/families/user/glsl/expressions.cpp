@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cstdint>
-#include <ranges>
 
 namespace kiln::dynamic_shaders {
 namespace {
@@ -155,11 +154,22 @@ class Expression {
 
 }  // namespace
 
+void Values::add_member(std::string_view name, std::string_view member, Range range) {
+  ranges_[{name, member}].push_back(range);
+  added_.emplace_back(name, member);
+}
+
 const Range* Values::find(std::string_view name, std::string_view member) const noexcept {
-  for (const Entry& entry : entries_ | std::views::reverse) {
-    if (entry.name == name && entry.member == member) return &entry.range;
+  const auto found = ranges_.find({name, member});
+  return found == ranges_.end() ? nullptr : &found->second.back();
+}
+
+void Values::shrink_to(std::size_t size) {
+  for (; added_.size() > size; added_.pop_back()) {
+    const auto last = ranges_.find(added_.back());
+    last->second.pop_back();
+    if (last->second.empty()) ranges_.erase(last);
   }
-  return nullptr;
 }
 
 Range value_of(Tokens expression, NamesInSight names) { return Expression(expression, names).value(); }

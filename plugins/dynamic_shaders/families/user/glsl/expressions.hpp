@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dynamic_shaders/families/user/glsl/ranges.hpp"
@@ -15,20 +17,16 @@ namespace kiln::dynamic_shaders {
 // What the names in sight stand for; the one that was added last hides those before it.
 class Values {
  public:
-  void add(std::string_view name, Range range) { entries_.push_back({name, {}, range}); }
-  void add_member(std::string_view name, std::string_view member, Range range) {
-    entries_.push_back({name, member, range});
-  }
+  void add(std::string_view name, Range range) { add_member(name, {}, range); }
+  void add_member(std::string_view name, std::string_view member, Range range);
   const Range* find(std::string_view name, std::string_view member) const noexcept;
-  std::size_t size() const noexcept { return entries_.size(); }
-  void shrink_to(std::size_t size) { entries_.resize(size); }
+  std::size_t size() const noexcept { return added_.size(); }
+  void shrink_to(std::size_t size);  // those that were added first stay
 
  private:
-  struct Entry {
-    std::string_view name, member;
-    Range range;
-  };
-  std::vector<Entry> entries_;
+  using Key = std::pair<std::string_view, std::string_view>;  // a name, and a member of it or nothing
+  std::map<Key, std::vector<Range>> ranges_;                  // the last one hides the others; none is empty
+  std::vector<Key> added_;                                    // in this order
 };
 
 struct NamesInSight {

@@ -13,7 +13,7 @@ namespace {
 
 // Macros may double themselves or go deeper than a stack; what is beyond stays as it is.
 constexpr std::size_t most_tokens = 200'000;
-constexpr std::size_t most_macros_in_one = 200;
+constexpr int most_macros_in_one = 200;  // also of calls in the arguments of calls
 
 struct Macro {
   bool takes_arguments = false;
@@ -122,62 +122,86 @@ class Preprocessor {
     return value_of(numbers, {}).is_true();
   }
 
+  // What is put in for the token at `at`; null: nothing.
+  const Macro* macro_at(Tokens tokens, std::size_t at) const {
+    const std::string_view name = tokens[at].text;
+    if (!is_name(name) || depth_ > most_macros_in_one || made_ >= most_tokens) return nullptr;
+    const auto found = macros_.find(name);
+    if (found == macros_.end() || std::ranges::find(expanding_, name) != expanding_.end()) return nullptr;
+    const bool is_call = at + 1 < tokens.size() && tokens[at + 1].text == "(";
+    return found->second.takes_arguments && !is_call ? nullptr : &found->second;
+  }
+
   std::vector<Token> expand(Tokens tokens) {
+    ++depth_;
     std::vector<Token> out;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
-      const Token& token = tokens[i];
-      const auto found = is_name(token.text) ? macros_.find(token.text) : macros_.end();
-      const bool is_macro = found != macros_.end() && std::ranges::find(expanding_, token.text) == expanding_.end() &&
-                            expanding_.size() < most_macros_in_one && made_ < most_tokens;
-      const bool is_call = i + 1 < tokens.size() && tokens[i + 1].text == "(";
-      if (!is_macro || (found->second.takes_arguments && !is_call)) {
-        out.push_back(token);
+      const Macro* const macro = macro_at(tokens, i);
+      if (macro == nullptr) {
+        out.push_back(tokens[i]);
         continue;
       }
-      std::vector<Token> text = found->second.body;
-      if (found->second.takes_arguments) text = with_arguments(found->second, tokens, ++i);
-      for (Token& each : text) each.line = token.line;
-      made_ += text.size();
-      expanding_.push_back(token.text);
+      const std::size_t first = i;
+      std::vector<Token> text = macro->takes_arguments ? with_arguments(*macro, tokens, ++i) : macro->body;
+      made_ += text.size() + 1;  // what is put in for an empty one takes its time too
+      if (made_ > most_tokens) {
+        const Tokens as_it_is = tokens.subspan(first, std::min(i + 1, tokens.size()) - first);
+        out.insert(out.end(), as_it_is.begin(), as_it_is.end());
+        continue;
+      }
+      for (Token& each : text) each.line = tokens[first].line;
+      expanding_.push_back(tokens[first].text);
       const std::vector<Token> expanded = expand(text);
       expanding_.pop_back();
       out.insert(out.end(), expanded.begin(), expanded.end());
     }
+    --depth_;
     return out;
   }
 
-  // `at` stands on the opening bracket, and on the closing one afterwards.
+  // `at` stands on the opening bracket, and on the closing one afterwards. A text that most_tokens does not allow is
+  // cut short.
   std::vector<Token> with_arguments(const Macro& macro, Tokens tokens, std::size_t& at) {
-    std::vector<std::vector<Token>> arguments(1);
-    int depth = 0;
-    for (; at < tokens.size(); ++at) {
-      const std::string_view text = tokens[at].text;
-      if (text == ")" && --depth == 0) break;
-      if (text == "(" && ++depth == 1) continue;
-      if (text == "," && depth == 1) {
-        arguments.emplace_back();
-      } else {
-        arguments.back().push_back(tokens[at]);
-      }
+    // Once each, however often the body uses them: the work would double with each level of a nest.
+    std::vector<std::vector<Token>> arguments;
+    for (const Tokens argument : arguments_at(tokens, at)) {
+      if (arguments.size() < macro.parameters.size()) arguments.push_back(expand(argument));
     }
     std::vector<Token> text;
     for (const Token& token : macro.body) {
+      if (made_ + text.size() > most_tokens) break;
       const auto parameter = std::ranges::find(macro.parameters, token.text);
       const auto which = static_cast<std::size_t>(parameter - macro.parameters.begin());
-      if (which >= std::min(macro.parameters.size(), arguments.size())) {
+      if (which >= arguments.size()) {
         text.push_back(token);
-        continue;
+      } else {
+        text.insert(text.end(), arguments[which].begin(), arguments[which].end());
       }
-      const std::vector<Token> argument = expand(arguments[which]);
-      text.insert(text.end(), argument.begin(), argument.end());
     }
     return text;
+  }
+
+  static std::vector<Tokens> arguments_at(Tokens tokens, std::size_t& at) {
+    std::vector<Tokens> arguments;
+    std::size_t begin = at + 1;
+    int depth = 0;
+    for (; at < tokens.size(); ++at) {
+      const std::string_view text = tokens[at].text;
+      if (text == "(") ++depth;
+      if (text == ")" && --depth == 0) break;
+      if (text != "," || depth != 1) continue;
+      arguments.push_back(tokens.subspan(begin, at - begin));
+      begin = at + 1;
+    }
+    arguments.push_back(tokens.subspan(begin, at - begin));
+    return arguments;
   }
 
   std::map<std::string_view, Macro> macros_;
   std::vector<Condition> conditions_;
   std::vector<std::string_view> expanding_;  // a macro is not put into itself
-  std::size_t made_ = 0;
+  std::size_t made_ = 0;                     // tokens, of all macros together
+  int depth_ = 0;                            // of expand()
 };
 
 }  // namespace
