@@ -112,10 +112,11 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
   } else {
     return unsupported(std::string(operation(spec)) + ": dynamic_shaders writes one variant of it");
   }
+  refresh();
+  if (Status status = database_.usable(); !status.ok()) return status;  // sooner than when all is measured
   if (options.audit) return audit(spec, device, dialect, bench);
   const auto serving = choose(spec, device, dialect);
   task.incumbent = serving ? serving->plan.variant : task.baseline;
-  refresh();
   task.known = fresh_records(spec, device, dialect);
   task.trace = trace_;
   task.form.device = device_digest(device);

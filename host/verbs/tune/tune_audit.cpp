@@ -68,7 +68,7 @@ Json json_of(const std::vector<Audited>& audited, std::size_t winners) {
 }
 
 std::string text_of(const std::vector<Audited>& audited, std::size_t winners) {
-  if (winners == 0) return "nothing was tuned\n";
+  if (winners == 0 && audited.empty()) return "nothing was tuned\n";
   std::string text;
   std::size_t holding = 0;
   for (const Audited& one : audited) {
@@ -85,7 +85,8 @@ std::string text_of(const std::vector<Audited>& audited, std::size_t winners) {
     } else {
       text += "stale: " + visible(one.outcome.stale);
     }
-    text += "\n  " + visible(one.outcome.variant) + "\n";
+    text += "\n";
+    if (!one.outcome.variant.empty()) text += "  " + visible(one.outcome.variant) + "\n";
   }
   return text + std::to_string(holding) + " of " + std::to_string(audited.size()) + " hold; " +
          counted(winners, "winner") + " in all\n";

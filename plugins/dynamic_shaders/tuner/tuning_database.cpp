@@ -119,6 +119,14 @@ bool TuningDatabase::refresh() {
   return true;
 }
 
+Status TuningDatabase::usable() {
+  const std::lock_guard lock(mutex_);
+  if (file_.empty()) return {};
+  if (read_only_) return unavailable("file " + file_.string() + ": it is only read (cache.read_only)");
+  read_ = true;
+  return take_file();
+}
+
 void TuningDatabase::replace(const TuningRecord& record) {
   std::vector<TuningRecord>& shape = records_[{record.device, record.spec}];
   if (record.verdict == Verdict::winner) has_winners_.store(true, std::memory_order_relaxed);

@@ -111,6 +111,9 @@ TEST_CASE("tuning database: a file of another form, or that cannot be read, is n
   CHECK_THAT(refused.message, Catch::Contains(folder.file().string()) && Catch::Contains("found 'kiln-tuning 9'") &&
                                   Catch::Contains("expected 'kiln-tuning 1'"));
   CHECK(contents(folder.file()) == newer);
+  CHECK(database.usable().message == refused.message);
+  CHECK(TuningDatabase({}).usable().ok());
+  CHECK(TuningDatabase(folder.file(), true).usable().code == StatusCode::unavailable);
   CHECK(database.winner("d0", "s").has_value());  // for as long as this process lives
 
   fs::remove(folder.file());
@@ -122,6 +125,7 @@ TEST_CASE("tuning database: a file of another form, or that cannot be read, is n
   CHECK(fs::is_directory(folder.file()));
 
   fs::remove(folder.file());
+  CHECK(blocked.usable().ok());
   CHECK(blocked.put({record_for("s", "b")}).ok());
   CHECK(TuningDatabase(folder.file()).of("d0", "s").size() == 2);  // what could not be kept before is kept with it
 }
