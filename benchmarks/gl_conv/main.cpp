@@ -1,12 +1,13 @@
 // gl_conv: the generator's kernels on an OpenGL device against the plain kernel with constants, a shape-generic one,
 // and oneDNN's direct convolution on the host's cores.
 //
-// usage: gl_conv [--cache-dir DIR] [--vector-width BITS] [--winograd] [--passes] [--figures FILE] [TABLE.csv] [ROUNDS]
-//                [NAMES] [VARIANT…]
+// usage: gl_conv [--cache-dir DIR] [--vector-width BITS] [--winograd] [--passes] [--figures FILE] [--only ROLES]
+//                [TABLE.csv] [ROUNDS] [NAMES] [VARIANT…]
 // --cache-dir: what was tuned there serves, and the driver keeps its code there, in a folder for each vector width;
 // else a temporary folder. --vector-width: llvmpipe's. --winograd: Winograd's error is allowed. --passes: also each
-// pass of ours. --figures: the times too, a contender a line, for vector_widths.py. NAMES: layers of the table, parted
-// by commas, or "all". VARIANT: ids to run beside the generator's own choice. In each round every contender runs, in an
+// pass of ours. --figures: the times too, a contender a line, for vector_widths.py. --only: of plain, shape-generic,
+// untuned, stand-in and onednn those that ours meets, parted by commas; else all. NAMES: layers of the table, parted by
+// commas, or "all". VARIANT: ids to run beside the generator's own choice. In each round every contender runs, in an
 // order that rotates, and for 10 ms before it is timed. Device time: all passes but the one that packs activations, by
 // the device's clock, repeated until they take 2 ms; oneDNN: the convolution alone, in its own layout, likewise. Wall:
 // from the input in host memory to the output in host memory, NCHW both, with all passes, once. A ratio is the other's
@@ -30,6 +31,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
 #include <stdexcept>
 
 namespace {
@@ -96,8 +100,10 @@ struct Means {
       wall += std::log(quantile(ratios(other.wall, ours.wall), 0.5));
     }
   };
-  Sum plain, generic, untuned, onednn;
+  std::map<std::string, Sum> of;  // by role
 };
+
+const std::vector<std::string> known_roles{"plain", "shape-generic", "untuned", "stand-in", "onednn"};
 
 struct Choices {
   std::string table = (bench::tables_folder() / "resnet50.csv").string();
@@ -105,9 +111,12 @@ struct Choices {
   std::string names = "all";
   std::vector<std::string> variants;
   std::string cache_directory, figures;
-  std::int64_t vector_width = 0;  // 0: the driver's own
+  std::vector<std::string> roles = known_roles;  // that ours meets
+  std::int64_t vector_width = 0;                 // 0: the driver's own
   bool winograd = false;
   bool passes = false;  // tell the time of each pass of ours
+
+  bool meets(const std::string& role) const { return std::ranges::find(roles, role) != roles.end(); }
 };
 
 // layer, contender, variant, median and least device ms, median and least wall ms.
@@ -127,26 +136,32 @@ bool compare(const Layer& layer, Device& device, KernelGenerator& generator, Ker
              const Choices& choices, Means& means) {
   const Problem problem(layer.spec, 20240607);
   const DeviceInfo& info = device.info();
+  std::vector<KernelPlan> plans;
+  std::vector<std::string> roles;
+  const auto enter = [&](const std::string& role, KernelPlan plan) {
+    roles.push_back(role);
+    plans.push_back(std::move(plan));
+  };
+  const auto plan_of = [&](const std::string& variant) {
+    return need(generator.generate_variant(layer.spec, info, Dialect::glsl, variant), layer.name);
+  };
+  enter("ours", need(generator.generate(layer.spec, info, Dialect::glsl), layer.name));
+  if (choices.meets("plain")) enter("plain", plan_of("direct/plain"));
+  if (choices.meets("shape-generic")) enter("shape-generic", benchmarks::shape_generic_plan(layer.spec));
+  if (choices.meets("untuned")) enter("untuned", need(untuned.generate(layer.spec, info, Dialect::glsl), layer.name));
+  if (choices.meets("stand-in")) {
+    for (KernelPlan& plan : generator.stand_ins(layer.spec, info, Dialect::glsl)) enter("stand-in", std::move(plan));
+  }
+  for (const std::string& variant : choices.variants) enter("variant", plan_of(variant));
   std::vector<Contender> contenders;
-  std::vector<std::string> roles{"ours", "plain", "shape-generic", "untuned"};
-  contenders.reserve(choices.variants.size() + roles.size() + 4);  // the stand-ins are few
-  contenders.emplace_back(device, problem, need(generator.generate(layer.spec, info, Dialect::glsl), layer.name));
-  contenders.emplace_back(
-      device, problem, need(generator.generate_variant(layer.spec, info, Dialect::glsl, "direct/plain"), layer.name));
-  contenders.emplace_back(device, problem, benchmarks::shape_generic_plan(layer.spec));
-  contenders.emplace_back(device, problem, need(untuned.generate(layer.spec, info, Dialect::glsl), layer.name));
-  for (KernelPlan& plan : generator.stand_ins(layer.spec, info, Dialect::glsl)) {
-    contenders.emplace_back(device, problem, std::move(plan));
-    roles.emplace_back("stand-in");
+  contenders.reserve(plans.size());
+  for (KernelPlan& plan : plans) contenders.emplace_back(device, problem, std::move(plan));
+  std::optional<OnednnPeer> onednn;
+  if (choices.meets("onednn")) {
+    roles.emplace_back("onednn");
+    onednn.emplace(problem);
   }
-  for (const std::string& variant : choices.variants) {
-    contenders.emplace_back(device, problem,
-                            need(generator.generate_variant(layer.spec, info, Dialect::glsl, variant), layer.name));
-    roles.emplace_back("variant");
-  }
-  roles.emplace_back("onednn");
-  OnednnPeer onednn(problem);
-  std::vector<Series> series(contenders.size() + 1);
+  std::vector<Series> series(roles.size());
   const auto add = [&](std::size_t which, const Times& times) {
     series[which].device.push_back(times.device_ms);
     series[which].wall.push_back(times.wall_ms);
@@ -154,16 +169,16 @@ bool compare(const Layer& layer, Device& device, KernelGenerator& generator, Ker
   for (int round = 0; round < choices.rounds; ++round) {
     for (std::size_t turn = 0; turn < series.size(); ++turn) {
       const std::size_t which = (turn + static_cast<std::size_t>(round)) % series.size();
-      add(which, which < contenders.size() ? contenders[which].time() : onednn.time());
+      add(which, which < contenders.size() ? contenders[which].time() : onednn->time());
     }
   }
   std::printf("%s: %s\n", layer.name.c_str(), canonical_text(layer.spec).c_str());
   bool all_right = true;
   for (std::size_t i = 0; i < series.size(); ++i) {
     const bool peer = i == contenders.size();
-    const bool right = peer ? onednn.is_right() : contenders[i].is_right();
+    const bool right = peer ? onednn->is_right() : contenders[i].is_right();
     all_right = all_right && right;
-    const std::string variant = peer ? onednn.name() : contenders[i].variant();
+    const std::string variant = peer ? onednn->name() : contenders[i].variant();
     print_row(roles[i] + ": " + variant, series[i], series[0], flops(layer.spec), right);
     if (!choices.figures.empty()) write_figures(choices.figures, layer.name, roles[i], variant, series[i]);
   }
@@ -173,10 +188,11 @@ bool compare(const Layer& layer, Device& device, KernelGenerator& generator, Ker
     std::printf("\n");
   }
   std::fflush(stdout);
-  means.plain.add(series[1], series[0]);
-  means.generic.add(series[2], series[0]);
-  means.untuned.add(series[3], series[0]);
-  means.onednn.add(series.back(), series[0]);
+  for (const std::string& role : known_roles) {
+    const auto first = std::ranges::find(roles, role);
+    if (role == "stand-in" || first == roles.end()) continue;  // stand-ins are several, and not the same for all
+    means.of[role].add(series[static_cast<std::size_t>(first - roles.begin())], series[0]);
+  }
   return all_right;
 }
 
@@ -207,13 +223,24 @@ int run(const Choices& choices) {
     return std::exp(sum / static_cast<double>(std::max<std::size_t>(layers.size(), 1)));
   };
   std::printf("geometric means over %zu layers, other's time ÷ ours:\n", layers.size());
-  for (const auto& [name, sum] : {std::pair("plain", means.plain), std::pair("shape-generic", means.generic),
-                                  std::pair("untuned", means.untuned), std::pair("oneDNN direct", means.onednn)}) {
-    std::printf("  %-14s device %7.3f (least %7.3f), wall %7.3f\n", name, mean(sum.device), mean(sum.least_device),
-                mean(sum.wall));
+  for (const auto& [name, sum] : means.of) {
+    std::printf("  %-14s device %7.3f (least %7.3f), wall %7.3f\n", name.c_str(), mean(sum.device),
+                mean(sum.least_device), mean(sum.wall));
   }
   std::printf("outputs %s\n", right ? "verified" : "WRONG");
   return right ? 0 : 1;
+}
+
+std::vector<std::string> read_roles(const std::string& text) {
+  std::vector<std::string> roles;
+  std::istringstream words(text);
+  for (std::string role; std::getline(words, role, ',');) {
+    if (std::ranges::find(known_roles, role) == known_roles.end()) {
+      throw std::runtime_error("--only: '" + role + "': expected plain, shape-generic, untuned, stand-in or onednn");
+    }
+    roles.push_back(role);
+  }
+  return roles;
 }
 
 Choices parse(int count, char** words) {
@@ -229,11 +256,14 @@ Choices parse(int count, char** words) {
       choices.cache_directory = words[++i];
     } else if (word == "--figures" && i + 1 < count) {
       choices.figures = words[++i];
+    } else if (word == "--only" && i + 1 < count) {
+      choices.roles = read_roles(words[++i]);
     } else if (word == "--vector-width" && i + 1 < count) {
       choices.vector_width = std::atoll(words[++i]);
     } else if (word.starts_with("--")) {
       throw std::runtime_error(
-          word + ": expected --cache-dir DIR, --vector-width BITS, --winograd, --passes or --figures FILE");
+          word +
+          ": expected --cache-dir DIR, --vector-width BITS, --winograd, --passes, --figures FILE or --only ROLES");
     } else {
       rest.push_back(word);
     }
