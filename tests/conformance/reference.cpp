@@ -1,5 +1,6 @@
 #include "conformance/reference.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <sstream>
@@ -8,6 +9,7 @@
 #include "reference/conv2d.hpp"
 #include "reference/gemm.hpp"
 #include "reference/rounding.hpp"
+#include "reference/winograd_allowance.hpp"
 
 namespace kiln::conformance {
 namespace {
@@ -30,8 +32,13 @@ Expected expected_of(const KernelSpec& spec, const std::vector<std::vector<float
   const std::span<const float> bias = has_bias ? std::span<const float>(tensors[2]) : std::span<const float>();
   const unsigned threads = flops(spec) < worth_threads ? 1 : 0;
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
-    return bounded(reference::conv2d(*conv, tensors[0], tensors[1], bias, threads),
-                   conv->c / conv->groups * conv->r * conv->s, has_bias);
+    Expected expected = bounded(reference::conv2d(*conv, tensors[0], tensors[1], bias, threads),
+                                conv->c / conv->groups * conv->r * conv->s, has_bias);
+    if (reference::winograd_applies(*conv)) {
+      const auto allowed = reference::winograd_allowance(*conv, tensors[0], tensors[1], bias, threads);
+      for (std::size_t i = 0; i < allowed.size(); ++i) expected.bounds[i] = std::max(expected.bounds[i], allowed[i]);
+    }
+    return expected;
   }
   if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
     return bounded(reference::gemm(*gemm, tensors[0], tensors[1], bias, threads), gemm->k, has_bias);
@@ -42,6 +49,11 @@ Expected expected_of(const KernelSpec& spec, const std::vector<std::vector<float
 Expected exactly(Expected expected) {
   expected.bounds.assign(expected.bounds.size(), 0.0);
   return expected;
+}
+
+bool exact_in_integers(const KernelSpec& spec) noexcept {
+  const auto* conv = std::get_if<Conv2dSpec>(&spec);
+  return conv == nullptr || !reference::winograd_applies(*conv);
 }
 
 std::string first_difference(const Expected& expected, std::span<const float> actual) {

@@ -1,5 +1,5 @@
 // What the outputs of a spec must be, and how far off each may be: core's double-precision reference and its derived
-// bound.
+// bound, the wider of the direct sum's and, where the spec allows them and they exist for it, of Winograd's algorithms.
 //
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
@@ -17,11 +17,14 @@ struct Expected {
   std::vector<double> bounds;  // the largest difference allowed, per element
 };
 
-// From the tensors of a conv2d (accuracy direct) or gemm, in their order; the last is the output and is not read.
+// From the tensors of a conv2d or gemm, in their order; the last is the output and is not read.
 Expected expected_of(const KernelSpec& spec, const std::vector<std::vector<float>>& tensors);
 
 // The same with bounds of nothing: for values whose sums are exact in fp32.
 Expected exactly(Expected expected);
+
+// Whether sums of small integers must come out exact: not where the spec allows Winograd's fractions.
+bool exact_in_integers(const KernelSpec& spec) noexcept;
 
 // The first element outside its bound (NaN always is), in words; empty: none.
 std::string first_difference(const Expected& expected, std::span<const float> actual);

@@ -7,33 +7,12 @@
 #include "conformance/plan_runner.hpp"
 #include "conformance/reference.hpp"
 #include "dynamic_shaders/family_plans.hpp"
-#include "reference/compare.hpp"
 #include "support/test_length.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {
 
 using conformance::Values;
-
-std::shared_ptr<HostTensor> tensor_of(const std::vector<float>& values, Shape shape) {
-  auto tensor = HostTensor::create(DType::f32, std::move(shape));
-  REQUIRE(tensor.has_value());
-  std::copy(values.begin(), values.end(), (*tensor)->as<float>().begin());
-  return std::move(tensor).value();
-}
-
-// Within the error that Winograd's algorithms are allowed, element by element.
-void check_with_allowance(const Conv2dSpec& spec, const std::vector<std::vector<float>>& tensors) {
-  const auto input = tensor_of(tensors[0], {spec.n, spec.c, spec.h, spec.w});
-  const auto weights = tensor_of(tensors[1], {spec.k, spec.c / spec.groups, spec.r, spec.s});
-  std::shared_ptr<HostTensor> bias;
-  if (spec.bias == Bias::per_channel) bias = tensor_of(tensors[2], {spec.k});
-  const auto compared = reference::compare_conv2d(spec, *input, *weights, bias.get(), tensors.back());
-  REQUIRE(compared.has_value());
-  INFO("relative error " << compared->max_rel_error << ", bound " << compared->error_bound << ", worst at "
-                         << compared->worst_index);
-  CHECK(compared->within);
-}
 
 // Fractions within the derived bound, integers bit for bit where the spec allows no error of Winograd's.
 void check_run(const KernelSpec& spec, const KernelPlan& plan, std::uint64_t seed, Values values) {
@@ -42,11 +21,9 @@ void check_run(const KernelSpec& spec, const KernelPlan& plan, std::uint64_t see
   CHECK(outcome.status.text() == "ok");
   CHECK(outcome.damage == "");
   if (!outcome.status.ok()) return;
-  const auto* conv = std::get_if<Conv2dSpec>(&spec);
-  if (conv != nullptr && conv->accuracy == Accuracy::winograd) return check_with_allowance(*conv, tensors);
   const conformance::Expected expected = conformance::expected_of(spec, tensors);
-  CHECK(conformance::first_difference(values == Values::integers ? conformance::exactly(expected) : expected,
-                                      tensors.back()) == "");
+  const bool exact = values == Values::integers && conformance::exact_in_integers(spec);
+  CHECK(conformance::first_difference(exact ? conformance::exactly(expected) : expected, tensors.back()) == "");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/families/product/gemm_parts.hpp"
 #include "dynamic_shaders/families/product/shared_tile.hpp"
+#include "dynamic_shaders/families/product/tile_limits.hpp"
 #include "dynamic_shaders/families/variant_id.hpp"
 #include "dynamic_shaders/limits.hpp"
 
@@ -177,32 +178,6 @@ class GemmSharedText {
 
 std::int64_t steps_of(const GemmSpec& spec, const GemmTile& tile) noexcept { return divide_up(spec.k, tile.depth); }
 
-Status check_tile(const GemmTile& t, const DeviceInfo& device) {
-  if (t.rows < 4 || t.rows > 16 || t.rows % 4 != 0) {
-    return does_not_fit("rows = " + text_of(t.rows) + ", expected 4, 8, 12 or 16");
-  }
-  if (t.columns < 1 || t.columns > 16 || t.depth < 1 || t.depth > 32) {
-    return does_not_fit("columns must be 1 to 16, depth 1 to 32");
-  }
-  const std::int64_t most_lanes = std::min(device.max_workgroup_lanes, device.max_workgroup[0]);
-  if (t.lanes_r < 1 || t.lanes_c < 1 || t.lanes_r > most_lanes / t.lanes_c) {
-    return does_not_fit(text_of(t.lanes_r) + " x " + text_of(t.lanes_c) + " lanes, the device takes " +
-                        text_of(most_lanes));
-  }
-  if (t.rows * t.columns > most_outputs) {
-    return does_not_fit(text_of(t.rows * t.columns) + " outputs a lane, at most " + text_of(most_outputs));
-  }
-  if (t.rows * t.columns * t.depth > most_unrolled_terms) {
-    return does_not_fit(text_of(t.rows * t.columns * t.depth) + " terms unrolled, at most " +
-                        text_of(most_unrolled_terms));
-  }
-  if (shared_bytes(t) > device.max_shared_bytes) {
-    return does_not_fit(text_of(shared_bytes(t)) + " bytes of shared memory, the device has " +
-                        std::to_string(device.max_shared_bytes));
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string gemm_tile_variant(const GemmTile& tile) {
@@ -232,7 +207,8 @@ std::int64_t passes_of(const GemmSpec& spec, const GemmTile& tile) noexcept {
 }
 
 Status check(const GemmSpec& spec, const GemmTile& t, const DeviceInfo& device) {
-  if (Status status = check_tile(t, device); !status.ok()) return status;
+  const TileExtents extents{"rows", "columns", t.rows, t.columns, t.lanes_r, t.lanes_c, t.depth, shared_bytes(t)};
+  if (Status status = check_tile("gemm/shared", extents, device); !status.ok()) return status;
   if (Status status = check_limits(tensors_of(spec), device); !status.ok()) return status;
   // What is reckoned, though not loaded: rows and columns of whole tiles, depths of whole steps.
   constexpr std::int64_t most_index = std::numeric_limits<std::int32_t>::max();

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "dynamic_shaders/families/product/implicit_text.hpp"
+#include "dynamic_shaders/families/product/tile_limits.hpp"
 #include "dynamic_shaders/families/variant_id.hpp"
 #include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"
@@ -16,30 +17,6 @@ constexpr std::string_view registers_family = "implicit/registers:", shared_fami
 Status does_not_fit(const std::string& what) { return unsupported("implicit: " + what); }
 
 std::string text_of(std::int64_t value) { return std::to_string(value); }
-
-Status check_tile(const ImplicitTile& t, const DeviceInfo& device) {
-  if (t.staging == Staging::invalid) return does_not_fit("a parameter is missing");
-  if (t.k < 4 || t.k > 16 || t.k % 4 != 0) return does_not_fit("k = " + text_of(t.k) + ", expected 4, 8, 12 or 16");
-  if (t.pixels < 1 || t.pixels > 16 || t.depth < 1 || t.depth > 32) {
-    return does_not_fit("pixels must be 1 to 16, depth 1 to 32");
-  }
-  const std::int64_t most_lanes = std::min(device.max_workgroup_lanes, device.max_workgroup[0]);
-  if (t.lanes_k < 1 || t.lanes_p < 1 || t.lanes_k > most_lanes / t.lanes_p) {
-    return does_not_fit(text_of(t.lanes_k) + " x " + text_of(t.lanes_p) + " lanes, the device takes " +
-                        text_of(most_lanes));
-  }
-  if (t.k * t.pixels > most_outputs) {
-    return does_not_fit(text_of(t.k * t.pixels) + " outputs a lane, at most " + text_of(most_outputs));
-  }
-  if (t.k * t.pixels * t.depth > most_unrolled_terms) {
-    return does_not_fit(text_of(t.k * t.pixels * t.depth) + " terms unrolled, at most " + text_of(most_unrolled_terms));
-  }
-  if (t.staging == Staging::shared && shared_bytes(t) > device.max_shared_bytes) {
-    return does_not_fit(text_of(shared_bytes(t)) + " bytes of shared memory, the device has " +
-                        std::to_string(device.max_shared_bytes));
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -86,7 +63,10 @@ Triple implicit_weight_box(const Conv2dSpec& spec, const ImplicitTile& tile) noe
 }
 
 Status check(const Conv2dSpec& spec, const ImplicitTile& tile, const DeviceInfo& device) {
-  if (Status status = check_tile(tile, device); !status.ok()) return status;
+  if (tile.staging == Staging::invalid) return does_not_fit("a parameter is missing");
+  const TileExtents extents{"k",          "pixels",     tile.k,     tile.pixels,
+                            tile.lanes_k, tile.lanes_p, tile.depth, shared_bytes(tile)};
+  if (Status status = check_tile("implicit", extents, device); !status.ok()) return status;
   const ImplicitExtents e = extents_of(spec, tile);
   // llvmpipe counts the rounds of all loops of a lane together.
   const std::int64_t rounds = spec.r + e.taps + e.taps * e.steps;
