@@ -8,7 +8,7 @@
 #include "dynamic_shaders/families/winograd/winograd.hpp"
 #include "dynamic_shaders/limits.hpp"
 #include "dynamic_shaders/space/blocking.hpp"
-#include "dynamic_shaders/space/cost_model.hpp"
+#include "dynamic_shaders/space/conv_cost.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {

@@ -1,5 +1,6 @@
 // What a convolution or a product will cost, in cycles of one core or unit: to order candidates before any is built,
-// and to choose where nothing was measured.
+// and to choose where nothing was measured. Here are the figures of a device and what they say of any kernel;
+// conv_cost.hpp and gemm_cost.hpp count what a family's kernels do.
 //
 // Loads and stores are counted per SIMD vector from the kernel's own structure; what one costs comes from the device's
 // facts. For devices that compute on the host the figures were measured on llvmpipe (docs/kernel-families.md); for
@@ -8,12 +9,13 @@
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
 
-#include "dynamic_shaders/families/depthwise/depthwise.hpp"
-#include "dynamic_shaders/families/product/gemm_blocked.hpp"
-#include "dynamic_shaders/families/product/implicit.hpp"
-#include "dynamic_shaders/families/winograd/winograd.hpp"
+#include <kiln/device.hpp>
+#include <kiln/kernel.hpp>
+
 #include "dynamic_shaders/rdna/facts.hpp"
-#include "dynamic_shaders/space/blocking.hpp"
+
+#include <cstdint>
+#include <optional>
 
 namespace kiln::dynamic_shaders {
 
@@ -59,29 +61,33 @@ struct MachineModel {
 };
 MachineModel model_of(const DeviceInfo& device) noexcept;
 
-// What a round's loads keep a wave waiting for, of a kernel whose lanes hold so many outputs and operands at once, in
-// workgroups of so many lanes and bytes of shared memory. Its SIMD's waves wait side by side, so that each bears a
-// share. `held` is an estimate, mostly of a half to one and a half times what clang-19 takes. 0: model.rdna is absent.
-double waited(const MachineModel& model, double held, std::int64_t workgroup, std::int64_t shared = 0) noexcept;
-
 struct PredictedCost {
   double pack = 0;  // the pass that packs activations
   double main = 0;
   double build = 0;  // of all programs, once
   double run() const noexcept { return pack + main; }
 };
-PredictedCost predict(const ConvShape& shape, const Blocking& blocking, const MachineModel& model) noexcept;
-// Of winograd/f2 and f4; `blocking` is of the products.
-PredictedCost predict_winograd(const Conv2dSpec& spec, const WinogradShape& shape, const Blocking& blocking,
-                               const MachineModel& model) noexcept;
-// Of depthwise/planes, bands and blocked.
-PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice, const MachineModel& model) noexcept;
-// Of implicit/registers and implicit/shared.
-PredictedCost predict_implicit(const Conv2dSpec& spec, const ImplicitTile& tile, const MachineModel& model) noexcept;
-// Of gemm/blocked and gemm/plain.
-PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& blocking, const MachineModel& model) noexcept;
-PredictedCost predict_gemm_plain(const GemmSpec& spec, const MachineModel& model) noexcept;
-// Of direct/plain.
-PredictedCost predict_plain(const ConvShape& shape, const MachineModel& model) noexcept;
+
+inline double number(std::int64_t value) noexcept { return static_cast<double>(value); }
+
+const LoadCost& load_of(View view, const MachineModel& model) noexcept;
+
+// What lies beyond a limit, as a share of the whole.
+double beyond(double limit, double whole) noexcept;
+
+// An accumulator's share of a term, where it is taken up and put back around so many of them.
+double kept(double outputs, double terms, const MachineModel& model) noexcept;
+
+// How many times longer so many vectors take than a share of a full device: with fewer than it wants some of it is
+// idle.
+double idle(double vectors, const MachineModel& model) noexcept;
+
+// What a round's loads keep a wave waiting for, of a kernel whose lanes hold so many outputs and operands at once, in
+// workgroups of so many lanes and bytes of shared memory. Its SIMD's waves wait side by side, so that each bears a
+// share. `held` is an estimate, mostly of a half to one and a half times what clang-19 takes. 0: model.rdna is absent.
+double waited(const MachineModel& model, double held, std::int64_t workgroup, std::int64_t shared = 0) noexcept;
+
+// The same of a kernel of one sum a lane.
+double waited_plain(const MachineModel& model) noexcept;
 
 }  // namespace kiln::dynamic_shaders

@@ -1,14 +1,18 @@
-// What a product through shared memory will cost, in the terms and figures of cost_model.hpp.
+// What a product of matrices will cost, in the terms and figures of cost_model.hpp.
 //
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
 
+#include "dynamic_shaders/families/product/gemm_blocked.hpp"
 #include "dynamic_shaders/families/product/gemm_shared.hpp"
 #include "dynamic_shaders/space/cost_model.hpp"
 
 namespace kiln::dynamic_shaders {
 
+// Of gemm/blocked, gemm/shared and gemm/plain.
+PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& blocking, const MachineModel& model) noexcept;
 PredictedCost predict_gemm_shared(const GemmSpec& spec, const GemmTile& tile, const MachineModel& model) noexcept;
+PredictedCost predict_gemm_plain(const GemmSpec& spec, const MachineModel& model) noexcept;
 
 // Where shared memory costs what all memory costs, as on llvmpipe, a copy there gains nothing: such a device tries it
 // when it is tuned, and never unmeasured.

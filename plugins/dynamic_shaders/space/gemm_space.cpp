@@ -5,7 +5,6 @@
 #include "dynamic_shaders/families/conv_shape.hpp"
 #include "dynamic_shaders/families/product/gemm_blocked.hpp"
 #include "dynamic_shaders/families/product/gemm_shared.hpp"
-#include "dynamic_shaders/space/cost_model.hpp"
 #include "dynamic_shaders/space/gemm_cost.hpp"
 
 namespace kiln::dynamic_shaders {
