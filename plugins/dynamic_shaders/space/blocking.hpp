@@ -21,7 +21,8 @@ enum class Lanes : std::uint8_t { invalid = 0, channels, places, groups };
 // What a texel of the activations holds: four channels of one pixel, or four pixels of one channel. plane: four pixels,
 // as they lie in the NCHW input already.
 enum class Packing : std::uint8_t { invalid = 0, channels, pixels, plane };
-// Of the kernel: in a loop, or in the loop over channels. Of a 1x1 kernel: one channel a round, or four.
+// Of the kernel: in a loop, or in the loop over channels. Of a 1x1 kernel: one step a round, or four; a step is one
+// channel, with packing channels four.
 enum class Rows : std::uint8_t { invalid = 0, looped, unrolled };
 enum class Border : std::uint8_t { invalid = 0, padded, guarded };  // zeros in memory, or chosen at each load
 

@@ -3,9 +3,10 @@
 // conv_cost.hpp and gemm_cost.hpp count what a family's kernels do.
 //
 // Loads and stores are counted per SIMD vector from the kernel's own structure; what one costs comes from the device's
-// facts. For devices that compute on the host the figures were measured on llvmpipe (docs/kernel-families.md); for
-// others they only say that memory is dearer than arithmetic and that registers end. Of a device whose identity names
-// an RDNA target that rdna/facts.hpp knows ("isa"), they also say how many waves hide each other's loads.
+// facts. For devices that compute on the host the figures are fits to kernels that were timed on llvmpipe, not the
+// cycles of single loads (docs/kernel-families.md); for others they only say that memory is dearer than arithmetic and
+// that registers end. Of a device whose identity names an RDNA target that rdna/facts.hpp knows ("isa"), they also say
+// how many waves hide each other's loads.
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
 

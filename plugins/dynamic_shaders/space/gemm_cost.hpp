@@ -15,7 +15,7 @@ PredictedCost predict_gemm_shared(const GemmSpec& spec, const GemmTile& tile, co
 PredictedCost predict_gemm_plain(const GemmSpec& spec, const MachineModel& model) noexcept;
 
 // Where shared memory costs what all memory costs, as on llvmpipe, a copy there gains nothing: such a device tries it
-// when it is tuned, and never unmeasured.
+// when it is tuned; it is never the model's first choice.
 bool sharing_pays(const MachineModel& model) noexcept;
 
 }  // namespace kiln::dynamic_shaders

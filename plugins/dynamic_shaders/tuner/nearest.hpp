@@ -17,8 +17,8 @@ std::optional<Conv2dSpec> conv_of(std::string_view canonical_text);
 // Likewise the product of matrices.
 std::optional<GemmSpec> gemm_of(std::string_view canonical_text);
 
-// Sum of the doublings between their channels, filters and output pixels; absent: kernel, stride, dilation, grouping or
-// accuracy differ, so that nothing follows from one for the other.
+// Sum of the doublings between their channels and filters of a group, groups, output rows and columns, and batch;
+// absent: kernel, stride, dilation, grouping or accuracy differ, so that nothing follows from one for the other.
 std::optional<double> distance(const Conv2dSpec& a, const Conv2dSpec& b);
 
 // Likewise of two products of matrices: the doublings between their three extents.
