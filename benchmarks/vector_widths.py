@@ -4,7 +4,7 @@
 usage: vector_widths.py GL_CONV BITS ROUNDS DIRECTORY [ARGUMENT...]
 
 GL_CONV: the benchmark of that name. DIRECTORY: a cache directory; what was tuned there serves. ARGUMENT: what GL_CONV is
-told besides: options (an --only must name plain and onednn), table, rounds, layers.
+told besides: options, table, rounds, layers.
 A vector width is a matter of a whole process, and the driver keeps its code in a folder for each. So in each round a
 process of the driver's own width and one of the other run one after the other; a ratio is the one's time divided by the
 other's of the same round. Medians and quartiles over the rounds, and the ratio of the shortest times.
@@ -45,8 +45,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "figures"
         for _ in range(rounds):
-            own.append(figures(command, common, path))
-            other.append(figures(command, ["--vector-width", width, *common], path))
+            own.append(figures(command, [*common[:2], "--only", "plain", *common[2:]], path))
+            other.append(figures(command, ["--vector-width", width, *common[:2], "--only", "onednn", *common[2:]], path))
     layers = sorted({layer for layer, _ in own[0]})
     sums = {}
     for layer in layers:

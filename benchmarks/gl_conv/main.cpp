@@ -90,18 +90,16 @@ void print_row(const std::string& name, const Series& series, const Series& ours
   std::printf("  %s%s\n", name.c_str(), right ? "" : "  WRONG");
 }
 
-// Sums of logarithms of another's time ÷ ours.
-struct Means {
-  struct Sum {
-    double device = 0, least_device = 0, wall = 0;
-    void add(const Series& other, const Series& ours) {
-      device += std::log(quantile(ratios(other.device, ours.device), 0.5));
-      least_device += std::log(least_ratio(other.device, ours.device));
-      wall += std::log(quantile(ratios(other.wall, ours.wall), 0.5));
-    }
-  };
-  std::map<std::string, Sum> of;  // by role
+// Logarithms of another's time ÷ ours.
+struct LogSum {
+  double device = 0, least_device = 0, wall = 0;
+  void add(const Series& other, const Series& ours) {
+    device += std::log(quantile(ratios(other.device, ours.device), 0.5));
+    least_device += std::log(least_ratio(other.device, ours.device));
+    wall += std::log(quantile(ratios(other.wall, ours.wall), 0.5));
+  }
 };
+using LogSums = std::map<std::string, LogSum>;  // by role
 
 const std::vector<std::string> known_roles{"plain", "shape-generic", "untuned", "stand-in", "onednn"};
 
@@ -133,7 +131,7 @@ void write_figures(const std::string& path, const std::string& layer, const std:
 
 // Answers whether every contender was right.
 bool compare(const Layer& layer, Device& device, KernelGenerator& generator, KernelGenerator& untuned,
-             const Choices& choices, Means& means) {
+             const Choices& choices, LogSums& sums) {
   const Problem problem(layer.spec, 20240607);
   const DeviceInfo& info = device.info();
   std::vector<KernelPlan> plans;
@@ -191,7 +189,7 @@ bool compare(const Layer& layer, Device& device, KernelGenerator& generator, Ker
   for (const std::string& role : known_roles) {
     const auto first = std::ranges::find(roles, role);
     if (role == "stand-in" || first == roles.end()) continue;  // stand-ins are several, and not the same for all
-    means.of[role].add(series[static_cast<std::size_t>(first - roles.begin())], series[0]);
+    sums[role].add(series[static_cast<std::size_t>(first - roles.begin())], series[0]);
   }
   return all_right;
 }
@@ -212,18 +210,18 @@ int run(const Choices& choices) {
   std::printf("%s, %s, %d rounds\n", device->info().name.c_str(), device->info().driver.c_str(), choices.rounds);
   std::printf("  %9s %7s  %8s %15s %6s | %9s %7s  %8s %15s %6s  %s\n", "device ms", "GFLOP/s", "÷ ours", "quartiles",
               "least", "wall ms", "GFLOP/s", "÷ ours", "quartiles", "least", "variant");
-  Means means;
+  LogSums sums;
   bool right = true;
   std::vector<Layer> layers = read_table(choices.table, choices.names);
   for (Layer& layer : layers) {
     if (choices.winograd) layer.spec.accuracy = Accuracy::winograd;
-    right = compare(layer, *device, *generator, *untuned, choices, means) && right;
+    right = compare(layer, *device, *generator, *untuned, choices, sums) && right;
   }
   const auto mean = [&](double sum) {
     return std::exp(sum / static_cast<double>(std::max<std::size_t>(layers.size(), 1)));
   };
   std::printf("geometric means over %zu layers, other's time ÷ ours:\n", layers.size());
-  for (const auto& [name, sum] : means.of) {
+  for (const auto& [name, sum] : sums) {
     std::printf("  %-14s device %7.3f (least %7.3f), wall %7.3f\n", name.c_str(), mean(sum.device),
                 mean(sum.least_device), mean(sum.wall));
   }

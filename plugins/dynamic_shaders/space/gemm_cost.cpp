@@ -39,7 +39,7 @@ PredictedCost predict_gemm_shared(const GemmSpec& spec, const GemmTile& t, const
   staging.storage.load = 4 * (model.scalar_load + 2);  // each with the choice of a zero beyond an edge
   PredictedCost cost =
       predict_implicit(product, {Staging::shared, t.rows, t.columns, t.lanes_r, t.lanes_c, t.depth}, staging);
-  const double passes = static_cast<double>(passes_of(spec, t));
+  const double passes = number(passes_of(spec, t));
   cost.main += (passes - 1) * model.dispatch;
   cost.build = passes * (cost.build - model.build);
   return cost;

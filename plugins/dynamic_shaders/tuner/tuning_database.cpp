@@ -69,6 +69,11 @@ Status write_all(int fd, std::string_view text, const std::filesystem::path& fil
   return {};
 }
 
+Status check_form(std::string_view text, const std::filesystem::path& file) {
+  if (text.empty() || text.starts_with(header)) return {};
+  return other_form(text).within("tuning database: " + file.string());
+}
+
 template <class Visit>
 void for_each_line(std::string_view text, const Visit& visit) {
   while (!text.empty()) {
@@ -106,8 +111,7 @@ Status TuningDatabase::take_file() {
   const auto text = text_of(file_);
   if (!text) return text.error();
   take(*text);
-  if (text->empty() || text->starts_with(header)) return {};
-  return other_form(*text).within("tuning database: " + file_.string());
+  return check_form(*text, file_);
 }
 
 bool TuningDatabase::refresh() {
@@ -119,12 +123,11 @@ bool TuningDatabase::refresh() {
   return true;
 }
 
-Status TuningDatabase::usable() {
-  const std::lock_guard lock(mutex_);
+Status TuningDatabase::usable() const {
   if (file_.empty()) return {};
   if (read_only_) return unavailable("file " + file_.string() + ": it is only read (cache.read_only)");
-  read_ = true;
-  return take_file();
+  const auto text = text_of(file_);
+  return text ? check_form(*text, file_) : text.error();
 }
 
 void TuningDatabase::replace(const TuningRecord& record) {

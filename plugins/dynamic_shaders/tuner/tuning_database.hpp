@@ -70,8 +70,9 @@ class TuningDatabase {
   // Takes in what other processes wrote since the file was read. true: it had changed.
   bool refresh();
 
-  // Whether what is put would be kept, by the file as it is now: the errors of put() but those of writing.
-  Status usable();
+  // Whether what is put would be kept, by the file as it is now, of which nothing is taken in: the errors of put() but
+  // those of writing.
+  Status usable() const;
 
   // Replaces what it has of the same device, spec and variant, in memory and in the file. A record that says winner
   // makes the winner before it `measured`. io: the file could not be read or written; corrupt: it is none of this

@@ -54,4 +54,26 @@ TEST_CASE("the plan runner sees planted faults") {
   }
 }
 
+TEST_CASE("Winograd's allowance is given where the spec allows it and an algorithm exists, and there alone") {
+  Conv2dSpec spec = small_conv();
+  spec.r = spec.s = 3, spec.stride_y = spec.stride_x = spec.dilation_y = spec.dilation_x = 1;
+  const auto bounds_of = [](const Conv2dSpec& of) {
+    return expected_of(of, random_tensors(plan_for(of).tensors, 72)).bounds;
+  };
+  const std::vector<double> direct = bounds_of(spec);
+  CHECK(exact_in_integers(spec));
+  spec.accuracy = Accuracy::winograd;
+  const std::vector<double> allowed = bounds_of(spec);
+  CHECK_FALSE(exact_in_integers(spec));
+  REQUIRE(allowed.size() == direct.size());
+  bool wider = false;
+  for (std::size_t i = 0; i < direct.size(); ++i) {
+    CHECK(allowed[i] >= direct[i]);
+    wider = wider || allowed[i] > direct[i];
+  }
+  CHECK(wider);
+  spec.stride_y = spec.stride_x = 2;
+  CHECK(exact_in_integers(spec));
+}
+
 }  // namespace kiln::conformance

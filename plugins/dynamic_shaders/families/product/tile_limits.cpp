@@ -14,7 +14,8 @@ Status check_tile(std::string_view family, const TileExtents& t, const DeviceInf
     return does_not_fit(std::string(t.row_name) + " = " + text_of(t.rows) + ", expected 4, 8, 12 or 16");
   }
   if (t.columns < 1 || t.columns > 16 || t.depth < 1 || t.depth > 32) {
-    return does_not_fit(std::string(t.column_name) + " must be 1 to 16, depth 1 to 32");
+    return does_not_fit(std::string(t.column_name) + " = " + text_of(t.columns) + ", depth = " + text_of(t.depth) +
+                        ", expected 1 to 16 and 1 to 32");
   }
   const std::int64_t most_lanes = std::min(device.max_workgroup_lanes, device.max_workgroup[0]);
   if (t.row_lanes < 1 || t.column_lanes < 1 || t.row_lanes > most_lanes / t.column_lanes) {
