@@ -5,29 +5,45 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "dynamic_shaders/families/user/glsl/tokens.hpp"
-#include "dynamic_shaders/families/user/long_loops.hpp"
 #include "dynamic_shaders/limits.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
 
-bool is_identifier(std::string_view text) {
-  const std::vector<Token> tokens = tokens_of(text);
-  return tokens.size() == 1 && is_name(text) && tokens[0].text == text;
+void erase_all(std::string& text, std::string_view what) {
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at)) text.erase(at, what.size());
 }
 
-// "#version" after nothing but blanks, "#" and "version" may stand apart.
-bool begins_with_version(Tokens tokens) {
-  while (!tokens.empty() && tokens[0].text == "\n") tokens = tokens.subspan(1);
-  return tokens.size() > 1 && tokens[0].text == "#" && tokens[1].text == "version";
+// The text with a blank for each comment, its continued lines joined.
+std::string without_comments(std::string text) {
+  for (const std::string_view continuation : {"\\\r\n", "\\\n", "\\\r"}) erase_all(text, continuation);
+  std::string plain;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = std::string_view(text).substr(at);
+    std::size_t end = 1;
+    if (rest.starts_with("//")) {
+      end = rest.find_first_of("\r\n");
+      plain += ' ';
+    } else if (rest.starts_with("/*")) {
+      end = rest.find("*/", 2);
+      end += end == std::string_view::npos ? 0 : 2;
+      plain += ' ';
+    } else {
+      if (rest[0] == '"') end = std::min(rest.find_first_of("\"\r\n", 1), rest.size() - 1) + 1;
+      plain += rest.substr(0, end);
+    }
+    at += std::min(end, rest.size());
+  }
+  return plain;
 }
 
-bool has(Tokens tokens, std::string_view part_of_word) {
-  return std::ranges::any_of(
-      tokens, [part_of_word](const Token& token) { return token.text.find(part_of_word) != std::string_view::npos; });
+// Behind blanks only; blanks may stand between "#" and "version".
+bool begins_with_version(std::string_view plain) {
+  const std::size_t sign = plain.find_first_not_of(" \t\v\f\r\n");
+  if (sign == std::string_view::npos || plain[sign] != '#') return false;
+  const std::size_t word = plain.find_first_not_of(" \t", sign + 1);
+  return word != std::string_view::npos && plain.substr(word).starts_with("version");
 }
 
 // Names that the language keeps for itself.
@@ -37,7 +53,7 @@ bool is_reserved(Dialect dialect, std::string_view name) {
 }
 
 Status check_constant(Dialect dialect, const Define& constant) {
-  if (!is_identifier(constant.name) || is_reserved(dialect, constant.name)) {
+  if (!is_define_name(constant.name) || is_reserved(dialect, constant.name)) {
     return invalid_argument("constant '" + constant.name +
                             "': expected a name of letters, digits and single underscores that " +
                             (dialect == Dialect::glsl ? "GLSL" : "OpenCL C") + " has not reserved");
@@ -49,11 +65,11 @@ Status check_constant(Dialect dialect, const Define& constant) {
 }
 
 Status check_glsl(const UserKernelSpec& spec) {
-  const std::vector<Token> tokens = tokens_of(spec.text);
-  if (!begins_with_version(tokens)) {
+  const std::string plain = without_comments(spec.text);
+  if (!begins_with_version(plain)) {
     return invalid_argument("does not begin with a #version line, expected \"#version 430\" or later");
   }
-  if (!has(tokens, "local_size_")) {
+  if (plain.find("local_size_") == std::string::npos) {
     return invalid_argument("declares no local size, expected \"layout(local_size_x = ...) in;\"");
   }
   if (spec.entry != "main") return invalid_argument("entry '" + spec.entry + "', expected 'main'");
@@ -61,11 +77,11 @@ Status check_glsl(const UserKernelSpec& spec) {
 }
 
 Status check_opencl(const UserKernelSpec& spec) {
-  if (!has(tokens_of(spec.text), "reqd_work_group_size")) {
+  if (without_comments(spec.text).find("reqd_work_group_size") == std::string::npos) {
     return invalid_argument(
         "declares no workgroup size, expected \"__attribute__((reqd_work_group_size(64, 1, 1)))\" at its kernel");
   }
-  if (!is_identifier(spec.entry)) {
+  if (!is_define_name(spec.entry)) {
     return invalid_argument("entry '" + spec.entry + "', expected the name of a kernel function");
   }
   return {};
@@ -119,10 +135,6 @@ Result<KernelPlan> user_kernel(const UserKernelSpec& kernel, std::string_view va
   pass.source.entry = spec.entry;
   pass.source.constants = spec.constants;
   pass.grid = spec.grid;
-  // By kind, not by name: of the rasterizers in software none was met that has no such limit.
-  if (device.kind == DeviceKind::software && spec.dialect == Dialect::glsl) {
-    for (const std::string& sentence : long_loops(spec)) plan.notes.push_back("kernel " + spec.path + ", " + sentence);
-  }
   for (std::size_t i = 0; i < spec.bindings.size(); ++i) {
     pass.source.bindings.push_back(spec.bindings[i].access);
     pass.bindings.push_back({BindingSource::tensor, static_cast<std::uint32_t>(i)});

@@ -1,5 +1,4 @@
-// user: the user's own kernel, handed through as a plan of one pass after checking what only a compiler would say
-// badly.
+// user: the plan of a user's own kernel: one pass, after checks whose errors a compiler would report less clearly.
 //
 // Thread-safety: a pure function. Ownership: the plan is a value.
 #pragma once
@@ -13,8 +12,7 @@ namespace kiln::dynamic_shaders {
 
 // invalid_argument: no #version first, no local size, an entry other than main, a constant that cannot be a #define.
 // unsupported: another dialect; more bindings, larger buffers or a larger grid than the device takes.
-// not_found: there is no such variant. For a device in software the plan's notes tell of loops that could be too long
-// for it.
+// not_found: there is no such variant.
 Result<KernelPlan> user_kernel(const UserKernelSpec& kernel, std::string_view variant, const DeviceInfo& device);
 
 }  // namespace kiln::dynamic_shaders

@@ -1,9 +1,14 @@
-#include "dynamic_shaders/families/user/glsl/tokens.hpp"
+#include "glsl/tokens.hpp"
 
 #include <algorithm>
-#include <array>
 
-namespace kiln::dynamic_shaders {
+namespace kiln::opengl::glsl {
+
+std::size_t line_end(std::string_view text) noexcept {
+  if (text.starts_with("\r\n")) return 2;
+  return text.starts_with("\n") || text.starts_with("\r") ? 1 : 0;
+}
+
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -16,6 +21,11 @@ class Lexer {
   std::vector<Token> all() {
     std::vector<Token> tokens;
     while (skip_blanks()) {
+      if (const std::size_t length = line_end(rest()); length != 0) {
+        tokens.push_back({"\n", line_});
+        move(length);
+        continue;
+      }
       const std::size_t begin = at_;
       const std::uint32_t line = line_;
       step();
@@ -27,37 +37,35 @@ class Lexer {
  private:
   std::string_view rest() const { return text_.substr(at_); }
 
-  // Of a comment, which a backslash carries on to the next line.
-  static std::size_t end_of_line(std::string_view ahead) {
-    std::size_t end = ahead.find('\n');
-    while (end != std::string_view::npos &&
-           (ahead.substr(0, end).ends_with("\\") || ahead.substr(0, end).ends_with("\\\r"))) {
-      end = ahead.find('\n', end + 1);
-    }
-    return std::min(end, ahead.size());
-  }
-
   void move(std::size_t count) {
-    const std::string_view passed = rest().substr(0, count);
-    line_ += static_cast<std::uint32_t>(std::ranges::count(passed, '\n'));
-    at_ += passed.size();
+    for (const std::size_t end = std::min(at_ + count, text_.size()); at_ < end;) {
+      const std::size_t length = line_end(rest());
+      if (length != 0) ++line_;
+      at_ += std::max<std::size_t>(length, 1);
+    }
   }
 
-  // To the next token; false: there is none.
+  // A backslash continues the comment on the next line.
+  void skip_line_comment() {
+    while (at_ < text_.size() && line_end(rest()) == 0) {
+      const std::size_t continued = rest().front() == '\\' ? line_end(rest().substr(1)) : 0;
+      move(1 + continued);
+    }
+  }
+
+  // To the next token; false: the text ends.
   bool skip_blanks() {
     for (;;) {
       const std::string_view ahead = rest();
       if (ahead.empty()) return false;
       if (ahead.starts_with("//")) {
-        move(end_of_line(ahead));
+        skip_line_comment();
       } else if (ahead.starts_with("/*")) {
         const std::size_t end = ahead.find("*/", 2);
         move(end == std::string_view::npos ? ahead.size() : end + 2);
-      } else if (ahead.starts_with("\\\n")) {
-        move(2);
-      } else if (ahead.starts_with("\\\r\n")) {
-        move(3);
-      } else if (std::string_view(" \t\r\v\f").find(ahead.front()) != std::string_view::npos) {
+      } else if (ahead.front() == '\\' && line_end(ahead.substr(1)) != 0) {
+        move(1 + line_end(ahead.substr(1)));
+      } else if (std::string_view(" \t\v\f").find(ahead.front()) != std::string_view::npos) {
         move(1);
       } else {
         return true;
@@ -74,7 +82,7 @@ class Lexer {
     }
     if (is_digit(first) || (first == '.' && ahead.size() > 1 && is_digit(ahead[1]))) return move(number(ahead));
     if (first == '"') {
-      const std::size_t end = ahead.find_first_of("\"\n", 1);
+      const std::size_t end = ahead.find_first_of("\"\r\n", 1);
       return move(end == std::string_view::npos ? ahead.size() : end + (ahead[end] == '"' ? 1 : 0));
     }
     for (const std::string_view sign : {"<<=", ">>=", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
@@ -107,17 +115,6 @@ bool is_name(std::string_view token) noexcept { return !token.empty() && is_lett
 bool is_opening(std::string_view token) noexcept { return token == "(" || token == "[" || token == "{"; }
 bool is_closing(std::string_view token) noexcept { return token == ")" || token == "]" || token == "}"; }
 
-bool is_scalar_type(std::string_view token) noexcept {
-  return token == "int" || token == "uint" || token == "float" || token == "double" || token == "bool";
-}
-
-bool is_qualifier(std::string_view token) noexcept {
-  static constexpr std::array<std::string_view, 16> words = {
-      "const", "highp", "mediump", "lowp",   "precise",  "invariant", "shared",    "uniform",
-      "in",    "out",   "inout",   "buffer", "readonly", "coherent",  "writeonly", "restrict"};
-  return std::ranges::find(words, token) != words.end();
-}
-
 std::vector<Token> tokens_of(std::string_view text) { return Lexer(text).all(); }
 
 std::size_t past_brackets(Tokens tokens, std::size_t at) {
@@ -149,4 +146,4 @@ std::vector<Tokens> split(Tokens tokens, std::string_view separator) {
   return pieces;
 }
 
-}  // namespace kiln::dynamic_shaders
+}  // namespace kiln::opengl::glsl

@@ -1,19 +1,21 @@
-#include "dynamic_shaders/families/user/glsl/preprocessor.hpp"
+#include "glsl/preprocessor.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string_view>
 #include <utility>
 
-#include "dynamic_shaders/families/user/glsl/expressions.hpp"
+#include "glsl/condition.hpp"
 
-namespace kiln::dynamic_shaders {
+namespace kiln::opengl::glsl {
 namespace {
 
-// Macros may double themselves or go deeper than a stack; what is beyond stays as it is.
+// Bounds for macros that double or nest without end; tokens beyond them stay unexpanded.
 constexpr std::size_t most_tokens = 200'000;
-constexpr int most_macros_in_one = 200;  // also of calls in the arguments of calls
+constexpr int most_depth = 200;  // of macros in macros, and of calls in arguments of calls
 
 struct Macro {
   bool takes_arguments = false;
@@ -25,30 +27,35 @@ class Preprocessor {
  public:
   void define(std::string_view name, std::vector<Token> body) { macros_[name] = {false, {}, std::move(body)}; }
 
-  std::vector<Token> run(Tokens raw) {
-    std::vector<Token> out;
-    std::vector<Token> pending;  // between two directives: a macro's arguments may go over several lines
+  Preprocessed run(std::vector<Token> raw_tokens) {
+    const std::span<Token> raw = raw_tokens;
+    Preprocessed out;
+    std::vector<Token> pending;  // between two directives: arguments of a macro may span lines
     for (std::size_t at = 0; at < raw.size();) {
       const auto end = static_cast<std::size_t>(
           std::ranges::find(raw.begin() + static_cast<std::ptrdiff_t>(at), raw.end(), "\n", &Token::text) -
           raw.begin());
-      const Tokens line = raw.subspan(at, end - at);
+      const std::span<Token> line = raw.subspan(at, end - at);
       at = end + 1;
+      for (Token& token : line) {
+        token.line += line_shift_;
+        token.source = source_;
+      }
       if (!line.empty() && line[0].text == "#") {
-        append_expanded(pending, out);
-        directive(line.subspan(1));
+        append_expanded(pending, out.tokens);
+        directive(line.subspan(1), out);
       } else if (active()) {
         pending.insert(pending.end(), line.begin(), line.end());
       }
     }
-    append_expanded(pending, out);
+    append_expanded(pending, out.tokens);
     return out;
   }
 
  private:
   struct Condition {
     bool active = false;
-    bool may_still_be = false;  // a later #elif or #else
+    bool may_still_be = false;  // by a later #elif or #else
   };
 
   bool active() const { return std::ranges::all_of(conditions_, &Condition::active); }
@@ -59,7 +66,7 @@ class Preprocessor {
     pending.clear();
   }
 
-  void directive(Tokens words) {
+  void directive(Tokens words, Preprocessed& out) {
     if (words.empty()) return;
     const std::string_view what = words[0].text;
     const Tokens rest = words.subspan(1);
@@ -75,9 +82,25 @@ class Preprocessor {
       conditions_.back() = {conditions_.back().may_still_be, false};
     } else if (what == "endif" && !conditions_.empty()) {
       conditions_.pop_back();
+    } else if (active() && what == "extension") {
+      out.extensions.emplace_back(rest.begin(), rest.end());
+    } else if (active() && what == "line") {
+      change_line(words[0].line, expand(rest));
     } else if (active()) {
       change_macros(what, rest);
     }
+  }
+
+  // #line LINE [SOURCE]: what the next line is called. The shift wraps around where it is negative.
+  void change_line(std::uint32_t here, Tokens operands) {
+    std::uint32_t numbers[2]{0, source_};
+    for (std::size_t i = 0; i < std::min<std::size_t>(operands.size(), 2); ++i) {
+      const std::string_view text = operands[i].text;
+      if (std::from_chars(text.data(), text.data() + text.size(), numbers[i]).ec != std::errc()) return;
+    }
+    if (operands.empty()) return;
+    line_shift_ += numbers[0] - (here + 1);
+    source_ = numbers[1];
   }
 
   void change_macros(std::string_view what, Tokens rest) {
@@ -88,7 +111,7 @@ class Preprocessor {
     if (what != "define") return;
     Macro macro;
     std::size_t body = 1;
-    // A bracket that touches the name begins parameters; one behind a blank is the first of the text.
+    // A bracket that touches the name begins the parameters.
     if (rest.size() > 1 && rest[1].text == "(" && rest[1].text.data() == name.data() + name.size()) {
       macro.takes_arguments = true;
       for (body = 2; body < rest.size() && rest[body].text != ")"; ++body) {
@@ -115,17 +138,13 @@ class Preprocessor {
       plain.push_back({i < words.size() && is_defined(words.subspan(i)) ? "1" : "0", words[0].line});
       if (bracket) ++i;
     }
-    std::vector<Token> numbers = expand(plain);
-    for (Token& token : numbers) {
-      if (is_name(token.text)) token.text = "0";
-    }
-    return value_of(numbers, {}).is_true();
+    return value_of_condition(expand(plain)) != 0;
   }
 
-  // What is put in for the token at `at`; null: nothing.
+  // The macro to expand at `at`; null: none.
   const Macro* macro_at(Tokens tokens, std::size_t at) const {
     const std::string_view name = tokens[at].text;
-    if (!is_name(name) || depth_ > most_macros_in_one || made_ >= most_tokens) return nullptr;
+    if (!is_name(name) || depth_ > most_depth || made_ >= most_tokens) return nullptr;
     const auto found = macros_.find(name);
     if (found == macros_.end() || std::ranges::find(expanding_, name) != expanding_.end()) return nullptr;
     const bool is_call = at + 1 < tokens.size() && tokens[at + 1].text == "(";
@@ -143,13 +162,16 @@ class Preprocessor {
       }
       const std::size_t first = i;
       std::vector<Token> text = macro->takes_arguments ? with_arguments(*macro, tokens, ++i) : macro->body;
-      made_ += text.size() + 1;  // what is put in for an empty one takes its time too
+      made_ += text.size() + 1;  // an empty macro costs time too
       if (made_ > most_tokens) {
         const Tokens as_it_is = tokens.subspan(first, std::min(i + 1, tokens.size()) - first);
         out.insert(out.end(), as_it_is.begin(), as_it_is.end());
         continue;
       }
-      for (Token& each : text) each.line = tokens[first].line;
+      for (Token& each : text) {
+        each.line = tokens[first].line;
+        each.source = tokens[first].source;
+      }
       expanding_.push_back(tokens[first].text);
       const std::vector<Token> expanded = expand(text);
       expanding_.pop_back();
@@ -159,10 +181,9 @@ class Preprocessor {
     return out;
   }
 
-  // `at` stands on the opening bracket, and on the closing one afterwards. A text that most_tokens does not allow is
-  // cut short.
+  // `at`: the opening bracket; afterwards the closing one. The result is cut at most_tokens.
   std::vector<Token> with_arguments(const Macro& macro, Tokens tokens, std::size_t& at) {
-    // Once each, however often the body uses them: the work would double with each level of a nest.
+    // Expanded once each, however often the body uses them: else the work doubles with each level of nesting.
     std::vector<std::vector<Token>> arguments;
     for (const Tokens argument : arguments_at(tokens, at)) {
       if (arguments.size() < macro.parameters.size()) arguments.push_back(expand(argument));
@@ -199,17 +220,19 @@ class Preprocessor {
 
   std::map<std::string_view, Macro> macros_;
   std::vector<Condition> conditions_;
-  std::vector<std::string_view> expanding_;  // a macro is not put into itself
-  std::size_t made_ = 0;                     // tokens, of all macros together
+  std::vector<std::string_view> expanding_;  // a macro is not expanded within itself
+  std::size_t made_ = 0;                     // tokens, by all macros together
   int depth_ = 0;                            // of expand()
+  std::uint32_t line_shift_ = 0;             // what #line adds to the numbers of the text
+  std::uint32_t source_ = 0;
 };
 
 }  // namespace
 
-std::vector<Token> preprocessed(std::string_view text, std::span<const Define> constants) {
+Preprocessed preprocessed(std::string_view text, std::span<const Define> constants) {
   Preprocessor preprocessor;
   for (const Define& constant : constants) preprocessor.define(constant.name, tokens_of(constant.text));
   return preprocessor.run(tokens_of(text));
 }
 
-}  // namespace kiln::dynamic_shaders
+}  // namespace kiln::opengl::glsl

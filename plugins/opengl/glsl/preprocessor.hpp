@@ -1,0 +1,25 @@
+// The tokens of a GLSL text as the compiler's parser sees them: without what #if leaves out, macros expanded.
+// `##` is not supported: tokens that it would join stay apart.
+//
+// Thread-safety: a pure function. Ownership: the tokens borrow from the text and from the constants.
+#pragma once
+
+#include <kiln/kernel.hpp>
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "glsl/tokens.hpp"
+
+namespace kiln::opengl::glsl {
+
+struct Preprocessed {
+  std::vector<Token> tokens;                   // no directives, no ends of lines
+  std::vector<std::vector<Token>> extensions;  // what follows each `#extension` that is reached
+};
+
+// constants: #defines in front of the text.
+Preprocessed preprocessed(std::string_view text, std::span<const Define> constants);
+
+}  // namespace kiln::opengl::glsl
