@@ -83,6 +83,40 @@ std::string place_text(const ConfigPlace& place) {
   return place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
 }
 
+std::string grid_text(const std::array<std::uint32_t, 3>& grid) {
+  return std::to_string(grid[0]) + "x" + std::to_string(grid[1]) + "x" + std::to_string(grid[2]);
+}
+
+std::string tolerance_text(const Tolerance& tolerance) {
+  return "absolute " + config::print_number(tolerance.absolute) + ", relative " +
+         config::print_number(tolerance.relative);
+}
+
+std::vector<std::pair<std::string, ConfigValue>> binding_values(const KernelBindingConfig& binding) {
+  std::vector<std::pair<std::string, ConfigValue>> values;
+  switch (binding.kind) {
+    case BindingKind::value:
+      if (binding.dtype == DType::f32) return {{"float", binding.value}};
+      return {{"int", binding.integer}};
+    case BindingKind::local:
+      return {{"local", static_cast<std::int64_t>(binding.local_bytes)}};
+    case BindingKind::buffer:
+    case BindingKind::invalid:
+      break;
+  }
+  if (!binding.input.empty()) values.emplace_back(binding.access == Access::read ? "input" : "inout", binding.input);
+  if (!binding.output.empty() && binding.output != binding.input) values.emplace_back("output", binding.output);
+  if (!binding.shape.empty()) values.emplace_back("shape", to_string(binding.shape));
+  if (binding.access == Access::write && binding.dtype != DType::invalid) {
+    values.emplace_back("dtype", std::string(to_string(binding.dtype)));
+  }
+  if (binding.number) values.emplace_back("binding", static_cast<std::int64_t>(*binding.number));
+  if (!binding.name.empty()) values.emplace_back("name", binding.name);
+  if (!binding.expect.empty()) values.emplace_back("expect", binding.expect);
+  if (binding.tolerance) values.emplace_back("tolerance", tolerance_text(*binding.tolerance));
+  return values;
+}
+
 // What a job says beside its shape, as name and value in the order of the documentation.
 std::vector<std::pair<std::string, ConfigValue>> job_values(const JobConfig& job) {
   std::vector<std::pair<std::string, ConfigValue>> values;
@@ -98,10 +132,22 @@ std::vector<std::pair<std::string, ConfigValue>> job_values(const JobConfig& job
     values.emplace_back("tune." + parameter.name, texts);
   }
   for (std::size_t i = 0; i < job.bindings.size(); ++i) {
-    const bool read = job.bindings[i].access == Access::read;
-    values.emplace_back("bindings[" + std::to_string(i) + (read ? "].input" : "].inout"), job.bindings[i].file);
+    for (const auto& [name, value] : binding_values(job.bindings[i])) {
+      values.emplace_back("bindings[" + std::to_string(i) + "]." + name, value);
+    }
   }
-  add("expect", job.expect), add("device", job.device);
+  for (const UniformConfig& uniform : job.uniforms) {
+    std::string text;
+    for (const double number : uniform.numbers) text += (text.empty() ? "" : ", ") + config::print_number(number);
+    for (const std::int64_t number : uniform.integers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+    values.emplace_back("uniforms." + uniform.uniform.name, text);
+  }
+  for (const std::string& folder : job.include) values.emplace_back("include", folder);
+  if (job.workgroup[0] != 0) values.emplace_back("workgroup", grid_text(job.workgroup));
+  if (job.tolerance) values.emplace_back("tolerance", tolerance_text(*job.tolerance));
+  if (job.keep_failed) values.emplace_back("keep_failed", true);
+  if (job.alpha != Alpha::keep) values.emplace_back("alpha", std::string(to_string(job.alpha)));
+  add("device", job.device);
   values.emplace_back("verify", job.verify);
   return values;
 }

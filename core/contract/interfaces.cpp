@@ -15,6 +15,7 @@ namespace kiln {
 
 Buffer::~Buffer() = default;
 Program::~Program() = default;
+const ProgramInterface* Program::interface(const KernelSource&) const noexcept { return nullptr; }
 Device::~Device() = default;
 Driver::~Driver() = default;
 DriverNotes::~DriverNotes() = default;

@@ -98,6 +98,72 @@ Status check(const GemmSpec& spec) {
   return check_dtype(spec.dtype);
 }
 
+bool is_buffer_access(Access access) {
+  return access == Access::read || access == Access::write || access == Access::read_write;
+}
+
+Status check(const UserKernelSpec& spec, std::size_t i) {
+  const UserKernelSpec::Binding& binding = spec.bindings[i];
+  const std::string which = "binding " + std::to_string(i);
+  const bool glsl = spec.dialect == Dialect::glsl;
+  if (binding.bytes == 0) return invalid_argument(which + ": is empty");
+  switch (binding.kind) {
+    case BindingKind::buffer:
+      if (!is_buffer_access(binding.access)) return invalid_argument(which + ": expected input, output or inout");
+      break;
+    case BindingKind::value:
+    case BindingKind::local:
+      if (glsl) {
+        return invalid_argument(
+            which + ": is " + (binding.kind == BindingKind::value ? "a number" : "local memory") +
+            ", which only an OpenCL C kernel takes as an argument. Use uniforms or shared variables");
+      }
+      if (binding.kind == BindingKind::value && binding.access != Access::read) {
+        return invalid_argument(which + ": is passed by value and cannot be written");
+      }
+      break;
+    case BindingKind::invalid:
+      return invalid_argument(which + ": has no kind");
+  }
+  const bool named = !binding.name.empty() || binding.number.has_value();
+  if (!glsl && named) {
+    return invalid_argument(which +
+                            ": has a name or a binding number, but an OpenCL C kernel's arguments go by position");
+  }
+  for (std::size_t before = 0; before < i; ++before) {
+    const UserKernelSpec::Binding& other = spec.bindings[before];
+    if (!binding.name.empty() && binding.name == other.name) {
+      return invalid_argument(which + ": block '" + binding.name + "' is provided by binding " +
+                              std::to_string(before) + " already");
+    }
+    const auto number_of = [](const UserKernelSpec::Binding& one, std::size_t position) {
+      return one.number.value_or(static_cast<std::uint32_t>(position));
+    };
+    if (binding.name.empty() && other.name.empty() && number_of(binding, i) == number_of(other, before)) {
+      return invalid_argument(which + ": binding number " + std::to_string(number_of(binding, i)) +
+                              " is provided by element " + std::to_string(before) + " of the list already");
+    }
+  }
+  return {};
+}
+
+Status check(const UserKernelSpec& spec, const UserKernelSpec::Uniform& uniform) {
+  const std::string which = "uniform '" + uniform.name + "'";
+  if (spec.dialect != Dialect::glsl) return invalid_argument(which + ": only GLSL has uniforms. Pass it as a binding");
+  if (uniform.name.empty()) return invalid_argument(which + ": has no name");
+  if (uniform.type == UserKernelSpec::Uniform::Type::invalid) return invalid_argument(which + ": has no type");
+  constexpr std::uint64_t most_values = 65536;
+  if (uniform.shape.size() > 3 || values_in(uniform) == 0 || values_in(uniform) > most_values) {
+    return invalid_argument(which + ": has " + std::to_string(uniform.shape.size()) + " dimensions and " +
+                            std::to_string(values_in(uniform)) + " values, expected at most 3 and 1 to 65536");
+  }
+  const auto same = [&](const UserKernelSpec::Uniform& other) { return other.name == uniform.name; };
+  if (std::count_if(spec.uniforms.begin(), spec.uniforms.end(), same) != 1) {
+    return invalid_argument(which + ": is given twice");
+  }
+  return {};
+}
+
 Status check(const UserKernelSpec& spec) {
   const std::string who = "kernel " + spec.path;
   if (spec.text.empty()) return invalid_argument(who + ": its source is empty");
@@ -127,16 +193,22 @@ Status check(const UserKernelSpec& spec) {
     }
   }
   for (std::size_t i = 0; i < spec.bindings.size(); ++i) {
-    const UserKernelSpec::Binding& binding = spec.bindings[i];
-    if (binding.access != Access::read && binding.access != Access::read_write) {
-      return invalid_argument(who + ": binding " + std::to_string(i) + ": expected input or inout");
-    }
-    if (binding.bytes == 0) return invalid_argument(who + ": binding " + std::to_string(i) + ": is empty");
+    if (Status status = check(spec, i); !status.ok()) return status.within(who);
+  }
+  for (const UserKernelSpec::Uniform& uniform : spec.uniforms) {
+    if (Status status = check(spec, uniform); !status.ok()) return status.within(who);
   }
   return check_parameters(spec).within(who);
 }
 
 constexpr std::uint64_t float_bytes = sizeof(float);
+
+std::string_view word_of(const UserKernelSpec::Binding& binding) {
+  if (binding.kind == BindingKind::value) return "value";
+  if (binding.kind == BindingKind::local) return "local";
+  if (binding.access == Access::read) return "input";
+  return binding.access == Access::write ? "output" : "inout";
+}
 
 std::uint64_t bytes_of(std::int64_t elements) { return static_cast<std::uint64_t>(elements) * float_bytes; }
 
@@ -155,6 +227,12 @@ bool is_define_name(std::string_view name) noexcept {
 bool is_define_text(std::string_view text) noexcept {
   // A line's end, or a backslash before it, would let a constant grow into other lines of the source.
   return text.find_first_of(std::string_view("\n\r\\\0", 4)) == std::string_view::npos;
+}
+
+std::uint64_t values_in(const UserKernelSpec::Uniform& uniform) noexcept {
+  std::uint64_t values = 1;
+  for (const std::uint32_t extent : uniform.shape) values *= extent;
+  return values;
 }
 
 Status validate(const KernelSpec& spec) {
@@ -212,7 +290,16 @@ std::string canonical_text(const KernelSpec& spec) {
         word("entry", kernel->entry);
     for (const Define& define : kernel->constants) word(define.name, sha256(define.text).hex());
     for (const auto& binding : kernel->bindings) {
-      number(binding.access == Access::read ? "input" : "inout", static_cast<std::int64_t>(binding.bytes));
+      number(word_of(binding), static_cast<std::int64_t>(binding.bytes));
+      if (!binding.name.empty()) word("block", sha256(binding.name).hex());
+      if (binding.number) number("binding", *binding.number);
+    }
+    for (const auto& uniform : kernel->uniforms) {
+      word("uniform", sha256(uniform.name).hex());
+      for (const std::uint32_t extent : uniform.shape) number("extent", extent);
+    }
+    if (kernel->workgroup[0] != 0) {
+      for (const std::uint32_t lanes : kernel->workgroup) number("workgroup", lanes);
     }
     for (const std::uint32_t groups : kernel->grid) number("grid", groups);
     for (const auto& parameter : kernel->parameters) {
@@ -242,9 +329,15 @@ std::vector<TensorDecl> tensors_of(const KernelSpec& spec) {
   } else if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
     for (std::size_t i = 0; i < kernel->bindings.size(); ++i) {
       const UserKernelSpec::Binding& binding = kernel->bindings[i];
+      if (binding.kind == BindingKind::local) continue;
+      // What an output holds before the kernel runs is part of the request (zeros, where a file says it): kernels that
+      // add to it, or leave parts of it, have a defined result. So it goes to the device as an inout does.
       tensors.push_back({"binding " + std::to_string(i),
                          binding.access == Access::read ? TensorRole::input : TensorRole::inout, binding.bytes});
     }
+    std::uint64_t values = 0;
+    for (const UserKernelSpec::Uniform& uniform : kernel->uniforms) values += values_in(uniform);
+    if (values != 0) tensors.push_back({"uniforms", TensorRole::input, values * sizeof(double)});
   }
   return tensors;
 }

@@ -1,7 +1,9 @@
 // The words by which the enumerations of the contract stand in reports, files and messages.
+#include <kiln/config.hpp>
 #include <kiln/device.hpp>
 #include <kiln/kernel.hpp>
 #include <kiln/measurement.hpp>
+#include <kiln/program_interface.hpp>
 #include <kiln/tensor.hpp>
 #include <kiln/trace.hpp>
 
@@ -57,7 +59,49 @@ std::string_view to_string(View view) noexcept {
       return "texels";
     case View::image:
       return "image";
+    case View::uniforms:
+      return "uniforms";
     case View::invalid:
+      break;
+  }
+  return "invalid";
+}
+
+std::string_view to_string(Alpha alpha) noexcept {
+  switch (alpha) {
+    case Alpha::keep:
+      return "keep";
+    case Alpha::drop:
+      return "drop";
+    case Alpha::premultiply:
+      return "premultiply";
+    case Alpha::invalid:
+      break;
+  }
+  return "invalid";
+}
+
+std::string_view to_string(ResourceKind kind) noexcept {
+  switch (kind) {
+    case ResourceKind::storage_block:
+      return "storage block";
+    case ResourceKind::uniform:
+      return "uniform";
+    case ResourceKind::uniform_block:
+      return "uniform block";
+    case ResourceKind::image:
+      return "image";
+    case ResourceKind::sampler:
+      return "sampler";
+    case ResourceKind::atomic_counter:
+      return "atomic counter";
+    case ResourceKind::buffer_argument:
+      return "buffer argument";
+    case ResourceKind::value_argument:
+      return "value argument";
+    case ResourceKind::local_argument:
+      return "local memory argument";
+    case ResourceKind::invalid:
       break;
   }
   return "invalid";

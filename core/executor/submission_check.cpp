@@ -43,6 +43,10 @@ Status check_against_plan(const Submission& submission) {
       !status.ok()) {
     return status;
   }
+  if (!submission.uses.empty()) {
+    if (Status status = check_count("lists of uses", submission.uses.size(), plan.passes.size()); !status.ok())
+      return status;
+  }
   if (Status status = check_count("tensors", submission.tensors.size(), plan.tensors.size()); !status.ok())
     return status;
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {

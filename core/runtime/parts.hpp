@@ -26,6 +26,7 @@ namespace kiln {
 struct PlannedPrograms {
   std::vector<ProgramHandle> passes;
   std::vector<ProgramHandle> prepare;
+  std::vector<std::vector<ResourceSource>> uses;  // of the passes of a user's kernel; empty: bindings go by position
   Tier tier = Tier::memory;
   std::uint64_t build_ns = 0;
 };
@@ -138,6 +139,8 @@ struct Runtime::Parts {
   Status publish(const RunRequest& variant, Device& device, unsigned threads);
   Result<std::vector<KeptProgram>> programs_of(const std::vector<WarmJob>& jobs, const Device& device);
   Result<PlannedPrograms> acquire(const KeyedPlan& keyed, Device& device);
+  // What of the request provides each resource of its programs.
+  Status match(const KernelSpec& spec, const KernelPlan& plan, PlannedPrograms& programs);
   Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);
   // A job that ended, as the metrics tell it.
   void count(const RunReport& report);

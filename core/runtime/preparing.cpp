@@ -9,6 +9,21 @@
 #include <algorithm>
 
 namespace kiln {
+namespace {
+
+// A program that reports no interface binds by position alone.
+Status check_positions(const UserKernelSpec& kernel) {
+  const auto by_position = [](const UserKernelSpec::Binding& binding) {
+    return binding.kind != BindingKind::local && binding.name.empty() && !binding.number;
+  };
+  if (kernel.uniforms.empty() && std::ranges::all_of(kernel.bindings, by_position)) return {};
+  return unsupported(
+      "kernel " + kernel.path +
+      ": the device reports no interface of its programs, so uniforms, local memory and bindings by name "
+      "or number cannot be provided");
+}
+
+}  // namespace
 
 Result<std::shared_ptr<const KeyedPlan>> Runtime::Parts::plan(const RunRequest& request, const Device& device,
                                                               KernelGenerator& generator, Dialect dialect) {
@@ -109,6 +124,19 @@ Result<PlannedPrograms> Runtime::Parts::acquire(const KeyedPlan& keyed, Device& 
   return programs;
 }
 
+Status Runtime::Parts::match(const KernelSpec& spec, const KernelPlan& plan, PlannedPrograms& programs) {
+  const auto* kernel = std::get_if<UserKernelSpec>(&spec);
+  if (kernel == nullptr) return {};
+  for (std::size_t i = 0; i < programs.passes.size(); ++i) {
+    const ProgramInterface* declared = programs.passes[i].get()->interface(plan.passes[i].source);
+    if (declared == nullptr) return check_positions(*kernel);
+    auto uses = provide(*declared, *kernel);
+    if (!uses) return std::move(uses).error().within("kernel " + kernel->path);
+    programs.uses.push_back(std::move(*uses));
+  }
+  return {};
+}
+
 Result<Service> Runtime::Parts::prepare(const RunRequest& request, const std::string& id, RunReport& report) {
   auto device = devices.open(id);
   if (!device) return std::move(device).error();
@@ -126,6 +154,7 @@ Result<Service> Runtime::Parts::prepare(const RunRequest& request, const std::st
   report.variant = (*keyed)->plan->variant;
   auto programs = acquire(**keyed, **device);
   if (!programs) return std::move(programs).error();
+  if (Status status = match(request.spec, *(*keyed)->plan, *programs); !status.ok()) return status;
   report.tier = programs->tier;
   report.build_ns = programs->build_ns;
   report.keys.clear();

@@ -151,7 +151,8 @@ Result<std::vector<Submission>> Runtime::Parts::submissions_of(RecordedRequests:
     report.flops += flops(request.spec);
     report.bytes += bytes_moved(request.spec);
     submissions.push_back({service->device, service->keyed->plan, service->programs.passes, service->programs.prepare,
-                           request.tensors, Deadline::never(), request.verify, Completion::ordered});
+                           request.tensors, Deadline::never(), request.verify, Completion::ordered,
+                           service->programs.uses});
   }
   report.tier = tier;
   report.build_ns = build_ns;

@@ -65,15 +65,20 @@ Status add_tensors(const GemmSpec& spec, RunRequest& request) {
 
 // The variants of a kernel that Kiln cannot compute are right where they do what the first of them does.
 Status keep_as_reference(const RunRequest& request, const UserKernelSpec& kernel,
-                         std::vector<std::shared_ptr<const HostTensor>>& expected) {
+                         std::vector<ExpectedOutput>& expected) {
+  std::vector<std::optional<Tolerance>> tolerances;
+  for (const ExpectedOutput& output : expected) tolerances.push_back(output.tolerance);
   expected.clear();
-  for (std::size_t i = 0; i < kernel.bindings.size(); ++i) {
-    if (kernel.bindings[i].access != Access::read_write) continue;
-    const HostTensor& result = *request.tensors[i].host;
+  std::size_t tensor = 0;
+  for (const UserKernelSpec::Binding& binding : kernel.bindings) {
+    if (binding.kind == BindingKind::local) continue;
+    const HostTensor& result = *request.tensors[tensor++].host;
+    if (binding.access == Access::read) continue;
     auto copy = HostTensor::create(result.dtype(), result.shape());
     if (!copy) return std::move(copy).error();
     std::ranges::copy(result.bytes(), (*copy)->bytes().begin());
-    expected.push_back(std::move(*copy));
+    const std::size_t at = expected.size();
+    expected.push_back({std::move(*copy), at < tolerances.size() ? tolerances[at] : std::nullopt});
   }
   return {};
 }
@@ -87,9 +92,11 @@ Status open_kernel(Bench& bench, const std::string& name, const std::string& dev
   const auto* kernel = std::get_if<UserKernelSpec>(&bench.request.spec);
   if (kernel == nullptr) return unsupported("bench: job '" + name + "' has no kernel of the user's own");
   if (Status status = check_parameters(*kernel); !status.ok()) return status;
-  const auto writes = [](const UserKernelSpec::Binding& binding) { return binding.access == Access::read_write; };
+  const auto writes = [](const UserKernelSpec::Binding& binding) {
+    return binding.kind == BindingKind::buffer && binding.access != Access::read;
+  };
   if (std::ranges::none_of(kernel->bindings, writes)) {
-    return unavailable("job '" + name + "' has no inout binding: there is nothing to compare its variants by");
+    return unavailable("job '" + name + "' has no output or inout: there is nothing to compare its variants by");
   }
   bench.request.device = device;
   bench.request.variant = variants_of(*kernel).front();

@@ -3,7 +3,9 @@
 #include "data/npy.hpp"
 #include "data/tensor_source.hpp"
 
+#include <algorithm>
 #include <fstream>
+#include <span>
 #include <sstream>
 
 namespace kiln::host {
@@ -75,6 +77,87 @@ Result<Dialect> dialect_of(const std::filesystem::path& source) {
                           "', expected .comp or .glsl (GLSL) or .cl (OpenCL C)");
 }
 
+// The reference of a result, and the tensor that the result goes into: for `output` without a shape, one like it.
+Status add_result(const JobConfig& job, const KernelBindingConfig& binding, std::shared_ptr<HostTensor>& tensor,
+                  RunRequest& request) {
+  ExpectedOutput& expected = request.expected.emplace_back();
+  expected.tolerance = binding.tolerance;
+  if (!binding.expect.empty()) {
+    auto reference = data::read_npy(job.base / binding.expect);
+    if (!reference) return std::move(reference).error().within("expect");
+    expected.tensor = std::move(*reference);
+  }
+  const HostTensor* reference = expected.tensor.get();
+  if (tensor == nullptr) {
+    const bool like_reference = binding.shape.empty() && reference != nullptr;
+    const DType dtype = binding.dtype == DType::invalid && reference != nullptr ? reference->dtype() : binding.dtype;
+    auto made = HostTensor::create(dtype, like_reference ? reference->shape() : binding.shape);
+    if (!made) return std::move(made).error();
+    tensor = std::move(*made);
+  }
+  if (reference == nullptr || (tensor->dtype() == reference->dtype() && tensor->shape() == reference->shape())) {
+    return {};
+  }
+  return invalid_argument("expect " + binding.expect + ": " + std::string(to_string(reference->dtype())) + " " +
+                          to_string(reference->shape()) + ", expected " + std::string(to_string(tensor->dtype())) +
+                          " " + to_string(tensor->shape()) + " as " +
+                          (binding.input.empty() ? binding.output : binding.input));
+}
+
+Result<std::shared_ptr<HostTensor>> value_tensor(const KernelBindingConfig& binding) {
+  auto tensor = HostTensor::create(binding.dtype, {1});
+  if (!tensor) return tensor;
+  if (binding.dtype == DType::f32) {
+    (*tensor)->as<float>()[0] = static_cast<float>(binding.value);
+  } else {
+    (*tensor)->as<std::uint32_t>()[0] = static_cast<std::uint32_t>(binding.integer);  // i32 shares its bits
+  }
+  return tensor;
+}
+
+Status add_binding(const JobConfig& job, std::size_t index, UserKernelSpec& spec, RunRequest& request) {
+  const KernelBindingConfig& binding = job.bindings[index];
+  UserKernelSpec::Binding& added = spec.bindings.emplace_back();
+  added.access = binding.access;
+  added.kind = binding.kind;
+  added.name = binding.name;
+  added.number = binding.number;
+  added.bytes = binding.local_bytes;
+  if (binding.kind == BindingKind::local) return {};
+  std::shared_ptr<HostTensor> tensor;
+  if (binding.kind == BindingKind::value || !binding.input.empty()) {
+    auto read = binding.kind == BindingKind::value ? value_tensor(binding) : data::read_npy(job.base / binding.input);
+    if (!read) return std::move(read).error();
+    tensor = std::move(*read);
+  }
+  if (binding.access != Access::read) {
+    if (Status status = add_result(job, binding, tensor, request); !status.ok()) return status;
+  }
+  added.bytes = tensor->bytes().size();
+  added.dtype = tensor->dtype();
+  added.shape = tensor->shape();
+  request.tensors.push_back({std::move(tensor), nullptr});
+  return {};
+}
+
+// One tensor for all uniforms: 8 bytes a value (UserKernelSpec::Uniform).
+Status add_uniforms(const JobConfig& job, UserKernelSpec& spec, RunRequest& request) {
+  if (job.uniforms.empty()) return {};
+  std::vector<std::byte> values;
+  for (const UniformConfig& uniform : job.uniforms) {
+    spec.uniforms.push_back(uniform.uniform);
+    const auto numbers = std::as_bytes(std::span(uniform.numbers));
+    const auto integers = std::as_bytes(std::span(uniform.integers));
+    values.insert(values.end(), numbers.begin(), numbers.end());
+    values.insert(values.end(), integers.begin(), integers.end());
+  }
+  auto tensor = HostTensor::create(DType::u8, {static_cast<std::int64_t>(values.size())});
+  if (!tensor) return std::move(tensor).error();
+  std::ranges::copy(values, (*tensor)->bytes().begin());
+  request.tensors.push_back({std::move(*tensor), nullptr});
+  return {};
+}
+
 Status load_kernel(const JobConfig& job, RunRequest& request) {
   const std::filesystem::path path = job.base / job.source;
   auto dialect = dialect_of(path);
@@ -90,28 +173,17 @@ Status load_kernel(const JobConfig& job, RunRequest& request) {
   spec.grid = job.grid;
   spec.grid_expressions = job.grid_expressions;
   spec.parameters = job.tune;
-  for (const KernelBindingConfig& binding : job.bindings) {
-    auto tensor = data::read_npy(job.base / binding.file);
-    if (!tensor) return std::move(tensor).error();
-    spec.bindings.push_back({binding.access, (*tensor)->bytes().size()});
-    request.tensors.push_back({std::move(tensor).value(), nullptr});
-  }
-  request.spec = std::move(spec);
-  if (job.expect.empty()) return {};
-  auto expected = data::read_npy(job.base / job.expect);
-  if (!expected) return std::move(expected).error();
+  spec.workgroup = job.workgroup;
   for (std::size_t i = 0; i < job.bindings.size(); ++i) {
-    if (job.bindings[i].access != Access::read_write) continue;
-    const HostTensor& actual = *request.tensors[i].host;
-    if (actual.dtype() != (*expected)->dtype() || actual.shape() != (*expected)->shape()) {
-      return invalid_argument("expect " + job.expect + ": " + std::string(to_string((*expected)->dtype())) + " " +
-                              to_string((*expected)->shape()) + ", expected " + std::string(to_string(actual.dtype())) +
-                              " " + to_string(actual.shape()) + " as " + job.bindings[i].file);
+    if (Status status = add_binding(job, i, spec, request); !status.ok()) {
+      return status.within("bindings[" + std::to_string(i) + "]");
     }
-    request.expected.push_back(std::move(expected).value());
-    return {};  // the reference of the only inout: the configuration allows no second one beside `expect`
   }
-  return invalid_argument("expect " + job.expect + ": the job has no inout binding to compare with it");
+  if (Status status = add_uniforms(job, spec, request); !status.ok()) return status;
+  request.spec = std::move(spec);
+  const auto is_compared = [](const ExpectedOutput& expected) { return expected.tensor != nullptr; };
+  if (std::ranges::none_of(request.expected, is_compared)) request.expected.clear();
+  return {};
 }
 
 }  // namespace
@@ -121,6 +193,7 @@ Result<RunRequest> make_request(const JobConfig& job) {
   request.name = job.name;
   request.device = job.device;
   request.verify = job.verify;
+  request.tolerance = job.tolerance;
   Status status;
   if (job.op == "kernel") {
     status = load_kernel(job, request);
@@ -140,11 +213,12 @@ Status store_outputs(const JobConfig& job, const RunRequest& request) {
   if (job.op != "kernel") {
     return job.output.empty() ? ok_status() : data::store_tensor(job.output, *request.tensors.back().host);
   }
-  for (std::size_t i = 0; i < job.bindings.size(); ++i) {
-    if (job.bindings[i].access != Access::read_write) continue;
-    if (Status status = data::store_tensor(job.base / job.bindings[i].file, *request.tensors[i].host); !status.ok()) {
-      return status;
-    }
+  std::size_t tensor = 0;
+  for (const KernelBindingConfig& binding : job.bindings) {
+    if (binding.kind == BindingKind::local) continue;
+    const HostTensor& result = *request.tensors[tensor++].host;
+    if (binding.output.empty()) continue;
+    if (Status status = data::store_tensor(job.base / binding.output, result); !status.ok()) return status;
   }
   return {};
 }

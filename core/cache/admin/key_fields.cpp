@@ -40,7 +40,7 @@ std::string words_of_field(const KeyField& field) {
       field.name == "schema" || field.name == "workgroup" || field.name == "binding" || field.name == "view";
   if (integer && field.value.size() == sizeof(std::uint64_t)) {
     const auto value = read_little_endian<std::uint64_t>(std::as_bytes(std::span(field.value)), 0);
-    if (field.name == "view" && value <= static_cast<std::uint64_t>(View::image)) {
+    if (field.name == "view" && value <= static_cast<std::uint64_t>(View::uniforms)) {
       return std::string(to_string(static_cast<View>(value)));
     }
     return field.name == "binding" ? word_of_access(value) : std::to_string(value);

@@ -61,7 +61,7 @@ std::optional<KernelSource> source_of(std::string_view material) {
       if (!is_number || number > static_cast<std::uint64_t>(Access::read_write)) return std::nullopt;
       source.bindings.push_back(static_cast<Access>(number));
     } else if (field.name == "view") {
-      if (!is_number || number > static_cast<std::uint64_t>(View::image)) return std::nullopt;
+      if (!is_number || number > static_cast<std::uint64_t>(View::uniforms)) return std::nullopt;
       source.views.push_back(static_cast<View>(number));
     } else if (field.name == "workgroup") {
       if (!is_number || axis == source.workgroup.size()) return std::nullopt;

@@ -31,6 +31,7 @@ class JobReport {
     draft_.problem(file_.place(at), label_ + ": " + message);
   }
   std::size_t problems() const noexcept { return problems_; }
+  const FileContext& file() const noexcept { return file_; }
 
  private:
   Draft& draft_;

@@ -22,6 +22,7 @@ constexpr ValueRule own{};  // the entry's read() judges
 constexpr std::string_view ops[] = {"conv2d", "gemm", "kernel"};
 constexpr std::string_view activations[] = {"none", "relu"};
 constexpr std::string_view accuracies[] = {"direct", "winograd"};
+constexpr std::string_view alphas[] = {"keep", "drop", "premultiply"};
 constexpr ValueRule word(std::span<const std::string_view> allowed) {
   ValueRule rule{ValueKind::text};
   rule.allowed = allowed;
@@ -83,6 +84,17 @@ Status set_accuracy(JobDraft& draft, const ConfigValue& value) {
 }
 Status set_verify(JobDraft& draft, const ConfigValue& value) {
   draft.job.verify = std::get<bool>(value);
+  return {};
+}
+
+Status set_keep_failed(JobDraft& draft, const ConfigValue& value) {
+  draft.job.keep_failed = std::get<bool>(value);
+  return {};
+}
+Status set_alpha(JobDraft& draft, const ConfigValue& value) {
+  for (const Alpha alpha : {Alpha::keep, Alpha::drop, Alpha::premultiply}) {
+    if (std::get<std::string>(value) == to_string(alpha)) draft.job.alpha = alpha;
+  }
   return {};
 }
 
@@ -165,6 +177,14 @@ constexpr JobKeyEntry entries[] = {
      set_text<&JobConfig::output>, nullptr},
     {"verify", every, 0, boolean, "false", "Whether the whole output is compared with an independent reference.",
      set_verify, nullptr},
+    {"tolerance", every, 0, own, "",
+     "How far an output may be from its reference, element by element: a number, relative to the expected element, or "
+     "{ absolute = A, relative = R }. Left out: conv2d and gemm have a derived bound, a kernel's `expect` a default by "
+     "type.",
+     nullptr, read_tolerance},
+    {"keep_failed", every, 0, boolean, "false", "Whether results are written although verification failed.",
+     set_keep_failed, nullptr},
+    {"alpha", every, 0, word(alphas), "\"keep\"", "What becomes of a PNG's alpha channel.", set_alpha, nullptr},
     {"device", every, 0, text, "", "The id of the device to use. Left out: [device] prefer decides.",
      set_text<&JobConfig::device>, nullptr},
 
@@ -174,9 +194,24 @@ constexpr JobKeyEntry entries[] = {
      "OpenCL C: the kernel function to run. Left out: the only one that the source has. GLSL always begins at main.",
      set_text<&JobConfig::entry>, nullptr},
     {"constants", kernel, 0, own, "", "A table of names and values; each becomes a #define.", nullptr, read_constants},
+    {"include", kernel, 0, own, "", "Folders in which `#include` looks for files, beside this file.", nullptr,
+     read_include},
     {"bindings", kernel, kernel, own, "",
-     "An array of { input = FILE } (read) and { inout = FILE } (read, and written back), in the order of the bindings.",
+     "An array, one element a storage block or argument: { input = FILE } is read; { output = FILE, shape = [N], dtype "
+     "= "
+     "\"float32\" } is created, zeros before the kernel runs; { inout = FILE } is read and written back, with output = "
+     "FILE to that file. Each may have `binding = N` or `name = \"Block\"` (GLSL; else its position counts), and a "
+     "result "
+     "`expect` and `tolerance`. OpenCL C also takes { float = X }, { int = N } and { local = BYTES }.",
      nullptr, read_bindings},
+    {"uniforms", kernel, 0, own, "",
+     "A table of names and values of GLSL uniforms outside blocks: numbers, booleans, or arrays of them; a matrix row "
+     "by "
+     "row. No part of the program.",
+     nullptr, read_uniforms},
+    {"workgroup", kernel, 0, own, "",
+     "OpenCL C: the workgroup's size, one to three numbers, for a kernel that does not declare it.", nullptr,
+     read_workgroup},
     {"tune", kernel, 0, own, "",
      "A table of names and arrays: each becomes a #define of which `kiln tune` finds the best text; the first serves "
      "untuned.",
@@ -185,8 +220,8 @@ constexpr JobKeyEntry entries[] = {
      "Workgroups: one, two or three numbers, or expressions of numbers and constants such as \"(1024 + TILE - 1) / "
      "TILE\".",
      nullptr, read_grid},
-    {"expect", kernel, 0, text, "", "The .npy file that `verify` compares with.", set_text<&JobConfig::expect>,
-     nullptr},
+    {"expect", kernel, 0, text, "", "The .npy file that `verify` compares the only result with.",
+     set_text<&JobConfig::expect>, nullptr},
 };
 
 }  // namespace

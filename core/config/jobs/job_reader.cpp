@@ -137,15 +137,25 @@ std::optional<std::string> output_used_before(Draft& draft, const std::string& o
   return problem;
 }
 
-// `expect` is one file: beside a second inout, results would be written back that nothing was compared with.
-void check_expect(const TomlNode& node, const JobConfig& job, JobReport& report) {
+// The job's `expect` is that of its only result; with several, each binding has its own.
+void check_expect(const TomlNode& node, JobConfig& job, JobReport& report) {
   const TomlMember* expect = find_member(node, "expect");
   if (expect == nullptr) return;
-  const auto inouts = std::ranges::count(job.bindings, Access::read_write, &KernelBindingConfig::access);
-  if (inouts == 1) return;
-  report.problem(expect->value.at,
-                 "expect: found " + std::to_string(inouts) +
-                     " inout bindings, expected exactly one: the file is what it must hold afterwards");
+  const auto is_result = [](const KernelBindingConfig& binding) {
+    return binding.kind == BindingKind::buffer && binding.access != Access::read;
+  };
+  const auto results = std::ranges::count_if(job.bindings, is_result);
+  if (results != 1) {
+    return report.problem(expect->value.at,
+                          "expect: found " + std::to_string(results) +
+                              " results (output or inout), expected exactly one. Give each of them its "
+                              "own expect");
+  }
+  KernelBindingConfig& result = *std::ranges::find_if(job.bindings, is_result);
+  if (!result.expect.empty()) {
+    return report.problem(expect->value.at, "expect: found at the job and at its result, expected one of them");
+  }
+  result.expect = job.expect;
 }
 
 void expand_table(Draft& draft, const JobDraft& job, const FileContext& file, JobReport& report) {

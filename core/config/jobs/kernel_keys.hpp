@@ -1,4 +1,5 @@
-// The keys of op = "kernel" whose values are tables or arrays: constants, tune, bindings, grid.
+// The keys of a job whose values are tables or arrays: constants, tune, bindings, uniforms, include, grid, workgroup,
+// tolerance.
 //
 // Thread-safety: pure but for the draft and the report they are given. Ownership: nothing is kept.
 #pragma once
@@ -12,6 +13,10 @@ struct JobKeyEntry;
 void read_constants(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_tune(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_bindings(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
+void read_uniforms(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
+void read_include(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
+void read_workgroup(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
+void read_tolerance(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_grid(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 
 }  // namespace kiln::config

@@ -100,11 +100,13 @@ void append_bindings(const std::vector<Pass>& passes, const BoundPlan& bound, st
   }
 }
 
-void append_launches(const std::vector<Pass>& passes, const std::vector<ProgramHandle>& programs,
-                     std::span<Buffer* const>& bindings, std::vector<PassLaunch>& to) {
+void append_launches(const Submission& submission, std::span<Buffer* const>& bindings, std::vector<PassLaunch>& to) {
+  const std::vector<Pass>& passes = submission.plan->passes;
   for (std::size_t i = 0; i < passes.size(); ++i) {
     const std::size_t count = passes[i].bindings.size();
-    to.push_back({programs[i].get(), bindings.first(count), passes[i].grid});
+    PassLaunch& launch =
+        to.emplace_back(PassLaunch{submission.programs[i].get(), bindings.first(count), passes[i].grid});
+    if (!submission.uses.empty()) launch.uses = submission.uses[i];
     bindings = bindings.subspan(count);
   }
 }

@@ -42,8 +42,7 @@ Status bind_constants(const Submission& submission, BoundPlan& bound, Device& de
 
 // Appends the buffers that each pass binds, pass after pass.
 void append_bindings(const std::vector<Pass>& passes, const BoundPlan& bound, std::vector<Buffer*>& to);
-// Appends a launch for each pass; takes its bindings off the front of `bindings`.
-void append_launches(const std::vector<Pass>& passes, const std::vector<ProgramHandle>& programs,
-                     std::span<Buffer* const>& bindings, std::vector<PassLaunch>& to);
+// Appends a launch for each pass of the submission; takes its bindings off the front of `bindings`.
+void append_launches(const Submission& submission, std::span<Buffer* const>& bindings, std::vector<PassLaunch>& to);
 
 }  // namespace kiln::executor

@@ -94,7 +94,7 @@ Status RecordedWork::make_constants(Device& device, ConstantStore& constants, co
   }
   std::span<Buffer* const> rest = bindings_;
   for (const Submission& submission : submissions_) {
-    append_launches(submission.plan->passes, submission.programs, rest, launches_);
+    append_launches(submission, rest, launches_);
   }
   return {};
 }

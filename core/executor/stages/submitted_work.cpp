@@ -70,7 +70,7 @@ std::span<const PassLaunch> SubmittedWork::launches() {
   launches_.clear();
   append_bindings(plan.passes, bound_, bindings_);
   std::span<Buffer* const> rest = bindings_;
-  append_launches(plan.passes, submission_.programs, rest, launches_);
+  append_launches(submission_, rest, launches_);
   return launches_;
 }
 

@@ -114,29 +114,60 @@ struct MetricsConfig {
   std::chrono::nanoseconds interval = std::chrono::seconds(15);
 };
 
+enum class Alpha : std::uint8_t { invalid = 0, keep, drop, premultiply };  // what becomes of a PNG's alpha channel
+
+std::string_view to_string(Alpha alpha) noexcept;
+
+// One element of a kernel job's `bindings`.
 struct KernelBindingConfig {
-  Access access = Access::invalid;  // read ("input") or read_write ("inout")
-  std::string file;                 // .npy
+  BindingKind kind = BindingKind::buffer;
+  Access access = Access::invalid;  // buffer: read ("input"), write ("output") or read_write ("inout")
+  std::string input;                // the .npy file that is read ("input", "inout"); empty for "output"
+  std::string output;               // the file that is written; empty: none. Equal to `input`: written back in place
+  Shape shape;                      // of an "output", and of a value (one element)
+  DType dtype = DType::invalid;     // likewise: "float" is f32, "int" is i32
+  std::optional<std::uint32_t> number;  // GLSL: the binding number; absent: by name or position
+  std::string name;                     // GLSL: the name of the block; empty: by number or position
+  std::string expect;                   // .npy; empty: this output is not compared
+  std::optional<Tolerance> tolerance;   // of `expect`; absent: that of the job
+  double value = 0;                     // of "float"
+  std::int64_t integer = 0;             // of "int"
+  std::uint64_t local_bytes = 0;        // of "local"
+  ConfigPlace place;
 };
 
-// One job of a file, as written: tables already expanded to a job a row. Names of files that are read are relative to
-// `base`; `output` is relative to the working directory.
+// One member of a kernel job's `uniforms`: its declaration and its values, as UserKernelSpec::Uniform has them.
+struct UniformConfig {
+  UserKernelSpec::Uniform uniform;
+  std::vector<double> numbers;         // of type number
+  std::vector<std::int64_t> integers;  // of types integer and boolean
+  ConfigPlace place;
+};
+
+// One job of a file, as written: tables already expanded to a job a row. Names of files that are read, and
+// the outputs of a kernel's bindings, are relative to `base`; a job's `output` is relative to the working directory.
 struct JobConfig {
   std::string name;
   std::string op;                            // "conv2d", "gemm", "kernel"
   std::variant<Conv2dSpec, GemmSpec> spec;   // for conv2d and gemm
   std::string input, weights, bias, output;  // path, "random:SEED" or a PNG; empty: none
   bool verify = false;
-  std::string device;  // an id; empty: the selector's choice
+  std::optional<Tolerance> tolerance;  // absent: the default of the operation and type
+  bool keep_failed = false;            // results are written although verification failed
+  Alpha alpha = Alpha::keep;           // of PNG inputs
+  std::string device;                  // an id; empty: the selector's choice
   // op = "kernel":
   std::string source;
   std::string entry;  // of OpenCL C; empty: its only kernel
   std::vector<Define> constants;
+  std::vector<std::string> include;  // folders, relative to `base`
   std::vector<KernelBindingConfig> bindings;
+  std::vector<UniformConfig> uniforms;
+  std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // OpenCL C without the attribute; zeros: the text declares it
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::array<std::string, 3> grid_expressions;  // as UserKernelSpec has them
   std::vector<UserKernelSpec::Parameter> tune;
-  std::string expect;  // .npy; empty: verified is null
+  std::string expect;  // .npy, of the only output; empty: the bindings say it, or verified is null
   std::filesystem::path base;
   ConfigPlace place;
 };

@@ -13,6 +13,7 @@
 #include <kiln/log.hpp>
 #include <kiln/measurement.hpp>
 #include <kiln/program.hpp>
+#include <kiln/program_interface.hpp>
 #include <kiln/status.hpp>
 
 #include <array>
@@ -76,6 +77,9 @@ struct PassLaunch {
   const Program* program = nullptr;
   std::span<Buffer* const> bindings;
   std::array<std::uint32_t, 3> grid{1, 1, 1};
+  // Which of the bindings provides each resource of program->interface(). Empty: bindings[i] is the resource at binding
+  // or argument i.
+  std::span<const ResourceSource> uses{};
 };
 
 // A plan bound to buffers: its passes run in order, each seeing the writes of those before.
@@ -106,8 +110,8 @@ class Device {
   virtual Result<ProgramBinary> serialize(const Program& program) noexcept = 0;
 
   // The queue. submit() copies what it needs from the Dispatch, returns a value on this device's timeline (from 1,
-  // growing), and completes in order. A device may run the work inside the call. unsupported: it refuses to run one of the
-  // programs, which has hung it before, and has run nothing.
+  // growing), and completes in order. A device may run the work inside the call. unsupported: it refuses to run one of
+  // the programs, which has hung it before, and has run nothing.
   virtual Result<std::uint64_t> submit(const Dispatch& dispatch) noexcept = 0;
   // timeout: the work may still be running, and a later wait for the same value is allowed. Each value's result may be
   // taken once; work that failed answers its Status here.

@@ -60,7 +60,8 @@ enum class Access : std::uint8_t { invalid = 0, read, write, read_write };
 
 // How a program reads a binding's bytes. texels, image: as an array of texels of four floats each, fetched through the
 // texture unit or the image unit; such a binding is read-only, and the program sees its bytes rounded up to a texel.
-enum class View : std::uint8_t { invalid = 0, storage, texels, image };
+// uniforms: the tensor of a UserKernelSpec's uniforms; read-only.
+enum class View : std::uint8_t { invalid = 0, storage, texels, image, uniforms };
 
 std::string_view to_string(Dialect dialect) noexcept;
 std::string_view to_string(View view) noexcept;
@@ -73,12 +74,34 @@ struct Define {  // becomes "#define name text" in front of a source
 bool is_define_name(std::string_view name) noexcept;  // letters, digits and "_", no digit first
 bool is_define_text(std::string_view text) noexcept;  // one line that cannot grow into the next
 
-// The user's own kernel: binding i is tensor i.
+// What a binding of a user's kernel is. buffer: device memory. value: an argument passed by value (OpenCL C). local:
+// local memory of each workgroup, passed as a pointer argument (OpenCL C).
+enum class BindingKind : std::uint8_t { invalid = 0, buffer, value, local };
+
+// The user's own kernel. Its tensors are those bindings that are not `local`, in order, then one tensor that holds the
+// values of all uniforms, where there are any.
 struct UserKernelSpec {
   struct Binding {
-    Access access = Access::invalid;  // read or read_write
+    Access access = Access::invalid;  // buffer: any; value: read; local: read_write
     std::uint64_t bytes = 0;
+    BindingKind kind = BindingKind::buffer;
+    // Of the tensor, compared with what the program declares; invalid: neither is compared.
+    DType dtype = DType::invalid;
+    Shape shape{};
+    // Which resource it is. GLSL: the block of this name, else the one at binding `number`, else at the position in the
+    // list. OpenCL C: always the argument at the position in the list.
+    std::string name{};
+    std::optional<std::uint32_t> number{};
     bool operator==(const Binding&) const = default;
+  };
+  // A GLSL uniform outside a block. Its values lie in the tensor of uniforms, 8 bytes each, one uniform after another:
+  // an int64 for boolean and integer, a double for number. They are converted to the type that the program declares.
+  struct Uniform {
+    enum class Type : std::uint8_t { invalid = 0, boolean, integer, number };
+    std::string name;
+    Type type = Type::invalid;
+    std::vector<std::uint32_t> shape;  // {}: a scalar; {3}: vec3 or float[3]; {2, 2}: a mat2 row by row, or vec2[2]
+    bool operator==(const Uniform&) const = default;
   };
   struct Parameter {  // a #define that tuning chooses (kiln/kernel_parameters.hpp)
     std::string name;
@@ -91,13 +114,17 @@ struct UserKernelSpec {
   std::string entry = "main";          // opencl_c: a kernel's name, or "main": the only one there is
   std::vector<Define> constants;
   std::vector<Binding> bindings;
-  std::array<std::uint32_t, 3> grid{1, 1, 1};  // workgroups
+  std::vector<Uniform> uniforms;
+  std::array<std::uint32_t, 3> grid{1, 1, 1};       // workgroups
+  std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // lanes; zeros: the text declares it
   std::vector<Parameter> parameters;
   // Where one is not empty it says what `grid` is: integers, constants and parameters, + - * / % and parentheses.
   std::array<std::string, 3> grid_expressions;
 
   bool operator==(const UserKernelSpec&) const = default;
 };
+
+std::uint64_t values_in(const UserKernelSpec::Uniform& uniform) noexcept;  // product of its shape; 1 for a scalar
 
 using KernelSpec = std::variant<Conv2dSpec, GemmSpec, UserKernelSpec>;
 
@@ -122,7 +149,7 @@ struct TensorDecl {
 };
 
 // The tensors of a spec in the order in which requests pass them:
-// conv2d: input, weights, [bias], output · gemm: a, b, [bias], c · kernel: its bindings.
+// conv2d: input, weights, [bias], output · gemm: a, b, [bias], c · kernel: its bindings but local ones, [uniforms].
 std::vector<TensorDecl> tensors_of(const KernelSpec& spec);
 
 // How one pass is computed. Deterministic: the same spec, device and variant give the same bytes. Everything here but

@@ -20,6 +20,7 @@
 namespace kiln {
 
 struct DeviceInfo;
+struct ProgramInterface;
 
 class Program {
  public:
@@ -30,6 +31,9 @@ class Program {
 
   // Bytes this program holds in memory: what the memory tier charges. An estimate where the driver does not tell.
   virtual std::uint64_t charge() const noexcept = 0;
+  // The resources that the program declares (kiln/program_interface.hpp), determined at the first call. nullptr: not
+  // known; bindings go by position. REQUIRES: `source` is what the program was built from. Any thread.
+  virtual const ProgramInterface* interface(const KernelSource& source) const noexcept;
 };
 
 struct ProgramBinary {

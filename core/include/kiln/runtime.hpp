@@ -27,17 +27,25 @@ namespace kiln {
 
 struct KeptReference;
 
+// What one result of a user's kernel must be.
+struct ExpectedOutput {
+  std::shared_ptr<const HostTensor> tensor;  // null: this result is not compared
+  std::optional<Tolerance> tolerance;        // absent: that of the request
+};
+
 struct RunRequest {
   std::string name;  // a label
   KernelSpec spec;
-  std::vector<TensorArgument> tensors;                      // in the order of tensors_of(spec)
-  std::string device;                                       // an id; empty: [device] prefer, then the selector
-  std::string variant;                                      // of the generator; empty: the one that it prefers
-  std::uint32_t repeat = 1;                                 // runs; the device is selected once for all of them
-  bool verify = false;                                      // compare with the reference, outside the clock
-  std::vector<std::shared_ptr<const HostTensor>> expected;  // user kernels: the reference, one per inout; empty: none
-  std::optional<std::chrono::nanoseconds> timeout;          // a run; absent: [executor] timeout
-  const std::atomic<bool>* stop = nullptr;                  // true: end between waits, with status unavailable
+  std::vector<TensorArgument> tensors;  // in the order of tensors_of(spec)
+  std::string device;                   // an id; empty: [device] prefer, then the selector
+  std::string variant;                  // of the generator; empty: the one that it prefers
+  std::uint32_t repeat = 1;             // runs; the device is selected once for all of them
+  bool verify = false;                  // compare with the reference, outside the clock
+  // User kernels: one for each output and inout, in order; empty: nothing is compared.
+  std::vector<ExpectedOutput> expected;
+  std::optional<Tolerance> tolerance;  // of what has none of its own; absent: the default of the operation and type
+  std::optional<std::chrono::nanoseconds> timeout;  // a run; absent: [executor] timeout
+  const std::atomic<bool>* stop = nullptr;          // true: end between waits, with status unavailable
   // Of its runs among those of other threads on the same device: unordered does not wait for longer results before it.
   Completion completion = Completion::ordered;
   // conv2d and gemm: what `verify` compares with, of whoever keeps it where the inputs stay. null: computed anew.

@@ -1,4 +1,5 @@
-// HostTensor: a dense tensor in host memory; Constant: one that never changes again, with its digest.
+// HostTensor: a dense tensor in host memory; Constant: one that never changes again, with its digest; Tolerance: how
+// far one tensor may be from another.
 //
 // Thread-safety: a HostTensor has no lock: while a submitted job refers to it only the job may write it. A Constant is
 // immutable and may be shared between threads. Ownership: both are held by shared_ptr, and a job keeps its own
@@ -23,6 +24,13 @@ std::string_view to_string(DType dtype) noexcept;
 std::uint32_t size_of(DType dtype) noexcept;  // bytes of one element; 0 for invalid
 
 using Shape = std::vector<std::int64_t>;
+
+// How far an output may be from its reference: |got - want| <= absolute + relative * |want|, element by element.
+struct Tolerance {
+  double absolute = 0;
+  double relative = 0;
+  bool operator==(const Tolerance&) const = default;
+};
 
 std::string to_string(const Shape& shape);  // "[1, 3, 224, 224]"
 

@@ -13,7 +13,7 @@ Status check_expected(const RunRequest& request, const std::vector<TensorDecl>& 
   const auto inouts = std::ranges::count(declared, TensorRole::inout, &TensorDecl::role);
   if (request.expected.empty() || std::cmp_equal(request.expected.size(), inouts)) return {};
   return invalid_argument(std::to_string(request.expected.size()) + " expected tensors given, expected " +
-                          std::to_string(inouts) + ": one per inout");
+                          std::to_string(inouts) + ": one for each output and inout");
 }
 
 }  // namespace

@@ -38,15 +38,22 @@ Result<Comparison> compare(const RunRequest& request) {
 }
 
 Result<std::optional<Verdict>> verify_user_kernel(const RunRequest& request, const UserKernelSpec& spec) {
-  if (request.expected.empty()) return std::optional<Verdict>();
   Verdict verdict;
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < spec.bindings.size(); ++i) {
-    if (spec.bindings[i].access != Access::read_write) continue;
-    const auto comparison = reference::compare_tensors(*request.tensors[i].host, *request.expected[next++]);
+  bool compared = false;
+  std::size_t tensor = 0;
+  std::size_t result = 0;
+  for (const UserKernelSpec::Binding& binding : spec.bindings) {
+    if (binding.kind == BindingKind::local) continue;
+    const HostTensor& actual = *request.tensors[tensor++].host;
+    if (binding.access == Access::read || result == request.expected.size()) continue;
+    const ExpectedOutput& expected = request.expected[result++];
+    if (expected.tensor == nullptr) continue;
+    const auto comparison = reference::compare_tensors(actual, *expected.tensor);
     if (!comparison) return comparison.error();
     add(verdict, *comparison);
+    compared = true;
   }
+  if (!compared) return std::optional<Verdict>();
   return std::optional<Verdict>(verdict);
 }
 

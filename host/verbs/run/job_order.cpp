@@ -30,8 +30,10 @@ JobFiles files_of(const JobConfig& job) {
   }
   if (!job.output.empty()) files.written.insert(name_of(job.output));
   for (const KernelBindingConfig& binding : job.bindings) {
-    auto& into = binding.access == Access::read_write ? files.written : files.read;
-    into.insert(name_of(job.base / binding.file));
+    for (const std::string* source : {&binding.input, &binding.expect}) {
+      if (!source->empty()) files.read.insert(name_of(job.base / *source));
+    }
+    if (!binding.output.empty()) files.written.insert(name_of(job.base / binding.output));
   }
   return files;
 }

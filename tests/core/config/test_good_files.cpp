@@ -178,9 +178,9 @@ TEST_CASE("config: a user's kernel", "[config]") {
   CHECK(mine.constants == constants);
   REQUIRE(mine.bindings.size() == 2);
   CHECK(mine.bindings[0].access == Access::read);
-  CHECK(mine.bindings[0].file == "x.npy");
+  CHECK(mine.bindings[0].input == "x.npy");
   CHECK(mine.bindings[1].access == Access::read_write);
-  CHECK(mine.bindings[1].file == "y.npy");
+  CHECK(mine.bindings[1].output == "y.npy");
   CHECK(mine.tune == std::vector<UserKernelSpec::Parameter>{{"TILE", {"8", "16"}}, {"KIND", {"vec4", "float"}}});
   CHECK(mine.grid == std::array<std::uint32_t, 3>{1, 2, 1});
   CHECK(mine.grid_expressions == std::array<std::string, 3>{"4096 / TILE", "", ""});

@@ -126,18 +126,18 @@ TEST_CASE("verification: every inout of a user's kernel is compared") {
   RuntimeFixture fixture;
   RunRequest request = copy_of_sevens();
   SECTION("all right") {
-    request.expected = {sevens(), sevens()};
+    request.expected = {{sevens(), {}}, {sevens(), {}}};
     const RunReport report = fixture.runtime().run(request);
     CHECK(report.status.text() == "ok");
     CHECK(report.verified == true);
   }
   SECTION("the second alone is wrong") {
-    request.expected = {sevens(), sevens()};
+    request.expected = {{sevens(), {}}, {sevens(), {}}};
     fixture.controls("alpha").wrong_at = 1;
     check_refused(fixture.runtime().run(request), 0);
   }
   SECTION("a reference for the first alone is refused before anything runs") {
-    request.expected = {sevens()};
+    request.expected = {{sevens(), {}}};
     const RunReport report = fixture.runtime().run(request);
     CHECK(report.status.code == StatusCode::invalid_argument);
     CHECK_THAT(report.status.message, Contains("1 expected tensors given, expected 2"));

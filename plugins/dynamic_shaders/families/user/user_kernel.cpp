@@ -134,10 +134,19 @@ Result<KernelPlan> user_kernel(const UserKernelSpec& kernel, std::string_view va
   pass.source.text = spec.text;
   pass.source.entry = spec.entry;
   pass.source.constants = spec.constants;
+  pass.source.workgroup = spec.workgroup;
   pass.grid = spec.grid;
-  for (std::size_t i = 0; i < spec.bindings.size(); ++i) {
-    pass.source.bindings.push_back(spec.bindings[i].access);
-    pass.bindings.push_back({BindingSource::tensor, static_cast<std::uint32_t>(i)});
+  const auto bind = [&](Access access) {
+    pass.bindings.push_back({BindingSource::tensor, static_cast<std::uint32_t>(pass.bindings.size())});
+    pass.source.bindings.push_back(access);
+  };
+  for (const UserKernelSpec::Binding& binding : spec.bindings) {
+    if (binding.kind != BindingKind::local) bind(binding.access);
+  }
+  if (!spec.uniforms.empty()) {
+    pass.source.views.assign(pass.bindings.size(), View::storage);
+    pass.source.views.push_back(View::uniforms);
+    bind(Access::read);
   }
   return plan;
 }

@@ -1,0 +1,365 @@
+#include <kiln/program_interface.hpp>
+
+#include <algorithm>
+#include <span>
+
+namespace kiln {
+namespace {
+
+using Uniform = UserKernelSpec::Uniform;
+
+std::uint64_t size_of(ElementType element) noexcept {
+  switch (element) {
+    case ElementType::i8:
+    case ElementType::u8:
+      return 1;
+    case ElementType::i16:
+    case ElementType::u16:
+    case ElementType::f16:
+      return 2;
+    case ElementType::boolean:
+    case ElementType::i32:
+    case ElementType::u32:
+    case ElementType::f32:
+      return 4;
+    case ElementType::i64:
+    case ElementType::u64:
+    case ElementType::f64:
+      return 8;
+    case ElementType::unknown:
+      break;
+  }
+  return 0;
+}
+
+bool is_integer(ElementType element) noexcept { return element >= ElementType::boolean && element <= ElementType::u64; }
+
+std::string_view word_of(ElementType element) noexcept {
+  constexpr std::string_view words[] = {"several types",   "boolean",         "8-bit integers",  "8-bit integers",
+                                        "16-bit integers", "16-bit integers", "32-bit integers", "32-bit integers",
+                                        "64-bit integers", "64-bit integers", "float16",         "float32",
+                                        "float64"};
+  return words[static_cast<std::size_t>(element)];
+}
+
+// "uniform float gain", "storage block Letters (binding 5)", "value argument float gain (argument 2)"
+std::string described(const ProgramResource& resource) {
+  std::string text(to_string(resource.kind));
+  if (!resource.type.empty()) text += " " + resource.type;
+  text += " " + resource.name;
+  if (!resource.number) return text;
+  const bool argument = resource.kind >= ResourceKind::buffer_argument;
+  return text + (argument ? " (argument " : " (binding ") + std::to_string(*resource.number) + ")";
+}
+
+std::string described(const UserKernelSpec::Binding& binding, std::size_t position) {
+  std::string text = "bindings[" + std::to_string(position) + "]";
+  if (!binding.name.empty()) text += " (name = \"" + binding.name + "\")";
+  if (binding.number) text += " (binding = " + std::to_string(*binding.number) + ")";
+  return text;
+}
+
+std::string_view given_as(const UserKernelSpec::Binding& binding) noexcept {
+  if (binding.kind == BindingKind::value) return "a number";
+  if (binding.kind == BindingKind::local) return "local memory";
+  if (binding.access == Access::read) return "an input";
+  return binding.access == Access::write ? "an output" : "an inout";
+}
+
+std::string list_of(std::span<const ProgramResource> resources, ResourceKind kind) {
+  std::string text;
+  for (const ProgramResource& resource : resources) {
+    if (resource.kind == kind) text += (text.empty() ? "" : ", ") + described(resource);
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
+
+std::string shape_text(std::span<const std::uint32_t> shape) {
+  if (shape.empty()) return "one value";
+  std::string text;
+  for (const std::uint32_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);
+  return text + " values";
+}
+
+// Whether elements of a file can be the program's. Bytes (u8) can be anything; signed and unsigned share their bits,
+// and integers of 64 bits may come as pairs of 32.
+bool fits(DType given, ElementType declared) noexcept {
+  if (given == DType::invalid || given == DType::u8 || declared == ElementType::unknown) return true;
+  if (given == DType::f32) return declared == ElementType::f32;
+  if (given == DType::f64) return declared == ElementType::f64;
+  return is_integer(declared) && size_of(declared) != 0;
+}
+
+Status check_access(const ProgramResource& resource, const UserKernelSpec::Binding& given) {
+  if (resource.access == Access::read && given.access != Access::read) {
+    return invalid_argument("is read only in the program, and the job provides it as " + std::string(given_as(given)) +
+                            ", which the kernel would have to write. Provide it as an input");
+  }
+  if (resource.access == Access::write && given.access == Access::read) {
+    return invalid_argument(
+        "is write only in the program, and the job provides it as an input, whose new content would be lost. Provide "
+        "it "
+        "as an output or inout");
+  }
+  return {};
+}
+
+Status check_size(const ProgramResource& resource, const UserKernelSpec::Binding& given) {
+  if (given.bytes < resource.bytes) {
+    return invalid_argument("takes at least " + bytes_text(resource.bytes) + ", and the job provides " +
+                            bytes_text(given.bytes));
+  }
+  const std::uint64_t stride = resource.array_stride;
+  if (stride == 0) return {};
+  if (resource.open_ended && (given.bytes - resource.array_offset) % stride != 0) {
+    return invalid_argument("holds an array whose elements take " + bytes_text(stride) + " each from byte " +
+                            std::to_string(resource.array_offset) + " on, and the job provides " +
+                            bytes_text(given.bytes) + ", which ends within an element");
+  }
+  const std::uint64_t used = resource.element_bytes;
+  const std::uint64_t element = kiln::size_of(given.dtype);
+  if (used == 0 || used == stride || element == 0) return {};
+  // Elements with padding: one of the tensor's rows, or of its blocks of rows, must be as long as one of them.
+  std::uint64_t row = element;
+  for (auto extent = given.shape.rbegin(); extent != given.shape.rend() && row < stride; ++extent) {
+    row *= static_cast<std::uint64_t>(*extent);
+  }
+  if (row == stride) return {};
+  return invalid_argument("holds an array whose elements lie " + bytes_text(stride) + " apart and use " +
+                          std::to_string(used) + " of them, and the job provides " + to_string(given.shape) + " of " +
+                          std::string(to_string(given.dtype)) + ". Pad the last dimension to " +
+                          std::to_string(stride / element) + " elements, or declare an array without padding");
+}
+
+Status check_buffer(const ProgramResource& resource, const UserKernelSpec::Binding& given) {
+  if (Status status = check_access(resource, given); !status.ok()) return status;
+  if (!fits(given.dtype, resource.element)) {
+    return invalid_argument("holds " + std::string(word_of(resource.element)) + ", and the job provides " +
+                            std::string(to_string(given.dtype)));
+  }
+  return check_size(resource, given);
+}
+
+Status check_value(const ProgramResource& resource, const UserKernelSpec::Binding& given) {
+  const bool as_file = given.kind == BindingKind::buffer && given.access == Access::read;
+  if (given.kind != BindingKind::value && !as_file) {
+    return invalid_argument("is passed by value, and the job provides " + std::string(given_as(given)) +
+                            ". Provide { float = … }, { int = … } or an input file with its bytes");
+  }
+  if (given.bytes != resource.bytes) {
+    return invalid_argument("takes " + bytes_text(resource.bytes) + ", and the job provides " +
+                            bytes_text(given.bytes));
+  }
+  if (!fits(given.dtype, resource.element)) {
+    return invalid_argument("is of " + std::string(word_of(resource.element)) + ", and the job provides " +
+                            std::string(to_string(given.dtype)));
+  }
+  return {};
+}
+
+Status check_uniform(const ProgramResource& resource, const Uniform& given) {
+  constexpr std::string_view words[] = {"nothing", "booleans", "integers", "floating-point numbers"};
+  const bool boolean = resource.element == ElementType::boolean;
+  const bool real = resource.element == ElementType::f32 || resource.element == ElementType::f64;
+  const bool type_fits = given.type == Uniform::Type::boolean   ? boolean
+                         : given.type == Uniform::Type::integer ? !boolean
+                                                                : real;
+  if (!type_fits) {
+    return invalid_argument("the job provides " + std::string(words[static_cast<std::size_t>(given.type)]) +
+                            " (expected " +
+                            (boolean ? "true or false"
+                             : real  ? "numbers"
+                                     : "integers") +
+                            ")");
+  }
+  if (given.shape == resource.shape) return {};
+  return invalid_argument("the job provides " + shape_text(given.shape) + " (expected " + shape_text(resource.shape) +
+                          (resource.matrix ? ", a matrix row by row" : "") + ")");
+}
+
+// Finds what the job provides for each resource, and what is left over.
+class Matching {
+ public:
+  Matching(const ProgramInterface& declared, const UserKernelSpec& kernel)
+      : declared_(declared), kernel_(kernel), taken_(kernel.bindings.size()), set_(kernel.uniforms.size()) {
+    std::uint32_t tensor = 0;
+    for (const UserKernelSpec::Binding& binding : kernel.bindings) {
+      tensors_.push_back(binding.kind == BindingKind::local ? ResourceSource::none : tensor++);
+    }
+    std::uint64_t offset = 0;
+    for (const Uniform& uniform : kernel.uniforms) {
+      offsets_.push_back(offset);
+      offset += values_in(uniform) * sizeof(double);
+    }
+    uniforms_ = tensor;
+  }
+
+  Result<std::vector<ResourceSource>> uses() {
+    std::vector<ResourceSource> uses;
+    for (const ProgramResource& resource : declared_.resources) {
+      auto use = use_of(resource);
+      if (!use) return use.error().within(described(resource));
+      uses.push_back(*use);
+    }
+    if (Status status = check_left_over(); !status.ok()) return status;
+    return uses;
+  }
+
+ private:
+  Result<ResourceSource> use_of(const ProgramResource& resource) {
+    switch (resource.kind) {
+      case ResourceKind::storage_block:
+        return use_of_block(resource);
+      case ResourceKind::uniform:
+        return use_of_uniform(resource);
+      case ResourceKind::buffer_argument:
+      case ResourceKind::value_argument:
+      case ResourceKind::local_argument:
+        return use_of_argument(resource);
+      case ResourceKind::uniform_block:
+      case ResourceKind::image:
+      case ResourceKind::sampler:
+      case ResourceKind::atomic_counter:
+      case ResourceKind::invalid:
+        break;
+    }
+    return unsupported(
+        "the job provides nothing for it, since a job cannot provide this kind of resource (expected "
+        "storage blocks and uniforms outside blocks)");
+  }
+
+  Result<ResourceSource> use_of_block(const ProgramResource& block) {
+    const std::optional<std::size_t> at = provider_of(block);
+    if (!at) {
+      std::string what = "the job provides nothing for it (it provides " + provided() + ")";
+      return invalid_argument(what + ". Add { input = … } with " +
+                              (block.number ? "binding = " + std::to_string(*block.number) + " or " : "") +
+                              "name = \"" + block.name + "\"");
+    }
+    const UserKernelSpec::Binding& given = kernel_.bindings[*at];
+    if (Status status = check_buffer(block, given); !status.ok()) {
+      return status.within(described(given, *at));
+    }
+    taken_[*at] = true;
+    return ResourceSource{tensors_[*at]};
+  }
+
+  // The binding of that name, else the one of that number that no name claims.
+  std::optional<std::size_t> provider_of(const ProgramResource& block) const {
+    const auto& bindings = kernel_.bindings;
+    for (std::size_t i = 0; i < bindings.size(); ++i) {
+      if (!bindings[i].name.empty() && bindings[i].name == block.name) return i;
+    }
+    for (std::size_t i = 0; i < bindings.size(); ++i) {
+      if (bindings[i].name.empty() && block.number == bindings[i].number.value_or(static_cast<std::uint32_t>(i))) {
+        return i;
+      }
+    }
+    return std::nullopt;
+  }
+
+  Result<ResourceSource> use_of_uniform(const ProgramResource& resource) {
+    for (std::size_t i = 0; i < kernel_.uniforms.size(); ++i) {
+      const Uniform& given = kernel_.uniforms[i];
+      if (given.name != resource.name) continue;
+      set_[i] = true;
+      if (Status status = check_uniform(resource, given); !status.ok()) return status;
+      return ResourceSource{uniforms_, offsets_[i], given.type};
+    }
+    if (resource.has_default) return ResourceSource{};
+    return invalid_argument("the job provides nothing for it. Add uniforms = { " + resource.name + " = … }");
+  }
+
+  Result<ResourceSource> use_of_argument(const ProgramResource& argument) {
+    const std::size_t at = argument.number.value_or(0);
+    if (at >= kernel_.bindings.size()) {
+      return invalid_argument("the job provides nothing for it (it provides " +
+                              std::to_string(kernel_.bindings.size()) + " bindings)");
+    }
+    const UserKernelSpec::Binding& given = kernel_.bindings[at];
+    taken_[at] = true;
+    Status status;
+    if (argument.kind == ResourceKind::value_argument) {
+      status = check_value(argument, given);
+    } else if (argument.kind == ResourceKind::local_argument) {
+      if (given.kind != BindingKind::local) {
+        status = invalid_argument("points to local memory, and the job provides " + std::string(given_as(given)) +
+                                  ". Provide { local = BYTES }");
+      }
+    } else if (given.kind != BindingKind::buffer) {
+      status = invalid_argument("points to a buffer, and the job provides " + std::string(given_as(given)) +
+                                ". Provide { input = … }, { output = … } or { inout = … }");
+    } else {
+      status = check_buffer(argument, given);
+    }
+    if (!status.ok()) return status.within(described(given, at));
+    if (given.kind == BindingKind::local) return ResourceSource{ResourceSource::none, given.bytes};
+    return ResourceSource{tensors_[at]};
+  }
+
+  bool is_unused(const UserKernelSpec::Binding& given, std::size_t position) const {
+    return std::ranges::any_of(declared_.unused, [&](const ProgramResource& resource) {
+      if (resource.kind != ResourceKind::storage_block) return false;
+      if (!given.name.empty()) return resource.name == given.name;
+      return !resource.number || *resource.number == given.number.value_or(static_cast<std::uint32_t>(position));
+    });
+  }
+
+  // What the job provides and the program does not take: most likely a mistyped name or number.
+  Status check_left_over() const {
+    for (std::size_t i = 0; i < kernel_.bindings.size(); ++i) {
+      const UserKernelSpec::Binding& given = kernel_.bindings[i];
+      if (taken_[i]) continue;
+      if (kernel_.dialect == Dialect::opencl_c) {
+        return invalid_argument(described(given, i) + ": the kernel takes " +
+                                std::to_string(declared_.resources.size()) + " arguments");
+      }
+      if (is_unused(given, i)) {
+        if (given.access == Access::read) continue;
+        return invalid_argument(described(given, i) +
+                                ": the program declares this storage block and does not use it, so " +
+                                std::string(given_as(given)) + " cannot be written");
+      }
+      return invalid_argument(described(given, i) + ": the program has no such storage block (it has " +
+                              list_of(declared_.resources, ResourceKind::storage_block) + ")");
+    }
+    for (std::size_t i = 0; i < kernel_.uniforms.size(); ++i) {
+      const std::string& name = kernel_.uniforms[i].name;
+      const auto same = [&](const ProgramResource& other) {
+        return other.kind == ResourceKind::uniform && other.name == name;
+      };
+      if (set_[i] || std::ranges::any_of(declared_.unused, same)) continue;
+      return invalid_argument("uniforms." + name + ": the program has no such uniform (it has " +
+                              list_of(declared_.resources, ResourceKind::uniform) + ")");
+    }
+    return {};
+  }
+
+  std::string provided() const {
+    std::string text;
+    for (std::size_t i = 0; i < kernel_.bindings.size(); ++i) {
+      const UserKernelSpec::Binding& binding = kernel_.bindings[i];
+      text += text.empty() ? "" : ", ";
+      text += binding.name.empty() ? "binding " + std::to_string(binding.number.value_or(static_cast<std::uint32_t>(i)))
+                                   : "block " + binding.name;
+    }
+    return text.empty() ? "no binding" : text;
+  }
+
+  const ProgramInterface& declared_;
+  const UserKernelSpec& kernel_;
+  std::vector<std::uint32_t> tensors_;  // of each binding: its place among the launch's bindings
+  std::vector<std::uint64_t> offsets_;  // of each uniform's values in the tensor of uniforms
+  std::uint32_t uniforms_ = 0;          // that tensor's place among the launch's bindings
+  std::vector<bool> taken_, set_;       // bindings and uniforms that a resource uses
+};
+
+}  // namespace
+
+Result<std::vector<ResourceSource>> provide(const ProgramInterface& declared, const UserKernelSpec& kernel) {
+  return Matching(declared, kernel).uses();
+}
+
+}  // namespace kiln
