@@ -254,6 +254,7 @@ void record(int count, char** words) {
                           }),
        "logged");
   Config config;
+  config.cache.directory.clear();
   config.cache.name = "logged";
   config.cache.max_programs = 100'000;
   config.cache.max_memory = std::uint64_t{1} << 30;

@@ -31,6 +31,7 @@ struct Side {
   Side(const Registry& registry, bool traced) {
     if (traced) trace = std::make_unique<host::ChromeTrace>();
     Config config;
+    config.cache.directory.clear();
     config.generator.name = "library";
     config.device.prefer = "cpu";
     runtime = need(Runtime::create(config, registry, {}, trace.get()), "runtime");

@@ -93,7 +93,9 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
 int main(int argc, char** argv) {
   const std::uint64_t started_ns = kiln::now_ns();
   kiln::prefer_roomy_heaps();
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write, told like any other
+  // A closed pipe and a limit on the size of files are errors of the write, reported like any other.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   auto options = kiln::host::parse_options(argc, argv);
   if (!options) {
     kiln::host::complain(options.error().message);

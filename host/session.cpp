@@ -1,6 +1,9 @@
 #include "session.hpp"
 
+#include "base/secret_key.hpp"
+#include "cache/folder/key_file_place.hpp"
 #include "cache/folder/open_folder.hpp"
+#include "cache/format/manifest.hpp"
 #include "exit_status.hpp"
 #include "plugin_path.hpp"
 
@@ -9,6 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <future>
@@ -19,12 +23,20 @@ namespace {
 
 constexpr std::string_view component = "cache";
 
-// unavailable: the folder is not this user's alone. io: it cannot be used in the way that is asked for.
+// not_found: there is none. unavailable: other users can change it. io: it cannot be used in the way that is asked for.
 Status check_cache_folder(const CacheConfig& config) {
+  if (config.directory.empty()) return no_cache_folder();
   const Result<UniqueFd> folder = open_folder(config.directory, config.read_only ? Create::no : Create::yes);
   if (!folder) return folder.error();
   if (config.read_only || faccessat(folder->get(), ".", W_OK | X_OK, AT_EACCESS) == 0) return {};
   return system_error("folder " + config.directory.string(), "cannot be written", errno);
+}
+
+// Whether what is in the folder can be authenticated.
+Status check_key(const CacheConfig& config) {
+  if (config.key_file.empty()) return no_key_file();
+  const Result<SecretKey> key = read_secret_key(config.key_file, IfMissing::fail);
+  return key ? Status() : key.error();
 }
 
 }  // namespace
@@ -33,6 +45,8 @@ Session::~Session() = default;
 
 std::optional<int> Session::open_plugins() {
   if (const auto end = read()) return end;
+  // The verdicts on plugins go to the folder where that is possible, and nothing else needs it.
+  only_reads_cache_ = only_reads_cache_ || !check_cache_folder(config_.cache).ok();
   return load_plugins();
 }
 
@@ -82,7 +96,6 @@ std::optional<int> Session::read() {
 // What cannot be written is told once, before each part of Kiln and the driver would tell it in words of their own.
 void Session::make_cache_ready() {
   if (const Status status = check_cache_folder(config_.cache); !status.ok()) {
-    trusts_cache_ = status.code == StatusCode::io;
     only_read_cache(status);
   }
   set_driver_environment();
@@ -97,16 +110,31 @@ void Session::set_driver_environment() {
       if (status.code == StatusCode::io) {
         only_read_cache(status);
       } else if (!status.ok()) {
-        log_.write(LogLevel::warning, component, "the driver keeps no code for later: " + status.message);
+        warn_of_cache("the driver keeps no code for later: " + status.message);
       }
     }
     setenv(name.c_str(), chosen.c_str(), 0);  // what the user has set stays
   }
 }
 
+// One warning, whatever else follows from it.
 void Session::only_read_cache(const Status& why) {
   only_reads_cache_ = true;
-  log_.write(LogLevel::warning, component, "nothing is kept for later: " + why.message);
+  std::string text = "nothing is kept for later: " + why.message;
+  const auto folder = why.code == StatusCode::io ? open_folder(config_.cache.directory, Create::no) : why;
+  trusts_cache_ = folder.has_value();
+  if (folder && *folder) {
+    const Status no_key = check_key(config_.cache);
+    has_key_ = no_key.ok();
+    const bool holds_programs = std::ranges::any_of(names_in(folder->get()), is_device_folder_name);
+    if (!has_key_ && holds_programs) text += "; nothing is read from it: " + no_key.message;
+  }
+  warn_of_cache(text);
+}
+
+// The list of devices needs nothing that was kept.
+void Session::warn_of_cache(const std::string& text) {
+  log_.write(options_.verb == Verb::devices ? LogLevel::info : LogLevel::warning, component, text);
 }
 
 std::optional<int> Session::load_plugins() {
@@ -151,6 +179,7 @@ Config Session::config_for_runtime() const {
   Config config = config_;
   config.cache.read_only = only_reads_cache_;
   if (!trusts_cache_) config.cache.directory.clear();
+  if (!has_key_) config.cache.key_file.clear();
   if (options_.verb != Verb::run) {  // what is done in the background is for those who run jobs
     config.cache.warm = "none";
     config.generator.background = false;

@@ -64,6 +64,7 @@ class Session {
   void make_cache_ready();
   void set_driver_environment();
   void only_read_cache(const Status& why);
+  void warn_of_cache(const std::string& text);
   std::optional<int> load_plugins();
   std::optional<int> require_plugins();
   std::optional<int> create_runtime();
@@ -74,7 +75,8 @@ class Session {
   Log log_;
   Config config_;
   bool only_reads_cache_ = false;  // it was asked for, or nothing can be written
-  bool trusts_cache_ = true;       // false: others can have a hand in it, so that it is not even read
+  bool trusts_cache_ = true;       // false: there is none, or others can change it, so that it is not even read
+  bool has_key_ = true;            // false: what is in it cannot be authenticated
   std::vector<ConfigProblem> problems_;
   Registry registry_;
   PluginLoader loader_;

@@ -25,8 +25,9 @@ struct SecretKey {
 enum class IfMissing : std::uint8_t { invalid = 0, fail, create };
 
 // Reads the key. create: where there is no file, one is made (0600, parents 0700), complete or not at all.
-// Refused, with what was found and what was expected: a symbolic link, another owner, a mode that lets others in, a
-// folder in which others may replace the file, another size.
+// Refused, with what was found and what was expected: a symbolic link, an owner that is neither this user nor root, a
+// mode that lets others in (a group may read root's), a folder in which others may replace the file, another size, zero
+// bytes alone.
 Result<SecretKey> read_secret_key(const std::filesystem::path& path, IfMissing if_missing);
 
 }  // namespace kiln

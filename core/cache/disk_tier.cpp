@@ -60,9 +60,8 @@ DiskTier::Root* DiskTier::open() {
       root_ = std::move(*root);
     } else {
       unusable_ = root.error();
-      // What is only read may be absent: who said so expects to find nothing new.
-      const bool absent = unusable_->code == StatusCode::not_found || unusable_->code == StatusCode::io;
-      if (config_.read_only && absent) {
+      // What is only read may be absent.
+      if (config_.read_only && unusable_->code == StatusCode::not_found) {
         log_.write(LogLevel::info, "cache", "no program is read from disk: " + unusable_->message);
       } else {
         say_once(unusable_->message);
@@ -76,15 +75,16 @@ Result<std::unique_ptr<DiskTier::Root>> DiskTier::open_root() const {
   if (has_borrowed_rights()) {
     return unavailable("this process has rights that its user has not (setuid, setgid or capabilities)");
   }
-  if (config_.directory.empty()) return not_found("no cache folder is configured");
-  if (config_.key_file.empty()) return unavailable("no key file is configured");
+  if (config_.directory.empty()) return no_cache_folder();
+  if (config_.key_file.empty()) return no_key_file();
   if (Status status = check_key_file_place(config_); !status.ok()) return status;
   Result<UniqueFd> folder = open_folder(config_.directory, config_.read_only ? Create::no : Create::yes);
   if (!folder) return folder.error();
   if (!*folder) return not_found("folder " + config_.directory.string() + ": does not exist");
   const Result<SecretKey> secret =
       read_secret_key(config_.key_file, config_.read_only ? IfMissing::fail : IfMissing::create);
-  if (!secret) return secret.error();
+  // A folder without its key is more than absent: its programs cannot be used.
+  if (!secret) return unavailable(secret.error().message);
   const int fd = folder->get();
   return std::unique_ptr<Root>(
       new Root{std::move(*folder), EntryKey(*secret), {fd, config_.max_disk}, {fd, config_.max_disk}, {}});
@@ -386,7 +386,8 @@ void DiskTier::leave_history(const CacheStats& counts) noexcept try {
 
 void DiskTier::say_once(const std::string& why) {
   if (said_.exchange(true)) return;
-  log_.write(LogLevel::warning, "cache", "programs are kept in memory only where the disk fails: " + why);
+  log_.write(LogLevel::warning, "cache",
+             (config_.read_only ? "no program is read from disk: " : "programs are kept in memory only: ") + why);
 }
 
 }  // namespace kiln

@@ -1,10 +1,10 @@
 #include "config/draft.hpp"
 
+#include "config/environment.hpp"
 #include "config/text/nearest_word.hpp"
 #include "config/text/toml_text.hpp"
 
 #include <algorithm>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -16,7 +16,10 @@ Result<ConfigValue> with_paths_expanded(ConfigValue value, const KeyEntry& key, 
   if (key.rule.kind == ValueKind::path) {
     const auto& text = std::get<std::string>(value);
     if (text.empty()) return value;  // none
-    Result<std::string> path = expanded_path(text, draft, base);
+    Result<std::string> path = expanded_path(text, draft.environment, base);
+    // The cache is what a process without a home can do without.
+    if (!path && path.error().code == StatusCode::not_found && section_of(key) == "cache")
+      return ConfigValue(std::string());
     if (!path) return path.error();
     return ConfigValue(std::move(*path));
   }
@@ -24,7 +27,7 @@ Result<ConfigValue> with_paths_expanded(ConfigValue value, const KeyEntry& key, 
     auto& list = std::get<std::vector<std::string>>(value);
     std::erase(list, std::string());  // "a::b": an empty part would mean the working directory
     for (std::string& item : list) {
-      Result<std::string> path = expanded_path(item, draft, base);
+      Result<std::string> path = expanded_path(item, draft.environment, base);
       if (!path) return path.error();
       item = std::move(*path);
     }
@@ -73,29 +76,6 @@ std::string_view nearest_key(std::string_view dotted) {
     if (distance < least) least = distance, best = key.name;
   }
   return best;
-}
-
-Result<std::string> expanded_path(const std::string& text, const Draft& draft, const std::filesystem::path& base) {
-  std::filesystem::path path(text);
-  if (text.starts_with('~')) {
-    if (text.size() > 1 && text[1] != '/') {
-      return invalid_argument("found " + toml_text(text) + ", expected \"~/\" or a path that starts otherwise");
-    }
-    const auto home = draft.environment.find("HOME");
-    if (home == draft.environment.end()) {
-      return invalid_argument("found " + toml_text(text) + ", expected HOME to be set, which \"~\" stands for");
-    }
-    path = std::filesystem::path(home->second);
-    if (text.size() > 2) path /= text.substr(2);
-  } else if (path.is_relative()) {
-    path = base / path;
-  }
-  std::error_code error;
-  path = std::filesystem::absolute(path, error);
-  if (error) return invalid_argument("found " + toml_text(text) + ": no working directory: " + error.message());
-  path = path.lexically_normal();
-  if (!path.has_filename() && path != path.root_path()) path = path.parent_path();  // "folder/" names the folder
-  return path.string();
 }
 
 void sort_problems(std::vector<ConfigProblem>& problems, const std::string& first_file) {

@@ -29,7 +29,7 @@ struct Draft {
   std::vector<ConfigProblem> problems;
   std::map<std::string, ConfigPlace> job_names;
   std::map<std::string, ConfigPlace> job_outputs;  // files, in their shortest spelling
-  std::map<std::string, std::string> environment;  // without empty values
+  std::map<std::string, std::string> environment;  // what counts as set (config/environment.hpp)
   std::set<std::string, std::less<>> attempted;    // keys that somebody gave a value, be it a wrong one
 
   void problem(const ConfigPlace& place, std::string message) { problems.push_back({place, std::move(message)}); }
@@ -54,9 +54,6 @@ void assign_plugin(Draft& draft, const std::string& plugin, const std::string& k
 
 // "cache.policy" for "cache.polcy"; the same name in another section wins over a distant one in this.
 std::string_view nearest_key(std::string_view dotted);
-
-// "~" and "~/…" by HOME; then absolute, from `base`.
-Result<std::string> expanded_path(const std::string& text, const Draft& draft, const std::filesystem::path& base);
 
 // Places inside files first, `first_file` before the others, each problem once.
 void sort_problems(std::vector<ConfigProblem>& problems, const std::string& first_file);

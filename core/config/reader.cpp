@@ -1,5 +1,6 @@
 #include "config/reader.hpp"
 
+#include "config/environment.hpp"
 #include "config/overrides.hpp"
 #include "config/sections.hpp"
 #include "config/text/text_file.hpp"
@@ -12,9 +13,7 @@ namespace {
 
 Draft draft_for(const ConfigSources& sources) {
   Draft draft;
-  for (const auto& [name, value] : sources.environment) {
-    if (!value.empty()) draft.environment.emplace(name, value);
-  }
+  draft.environment = set_variables(sources.environment);
   for (const KeyEntry& key : key_table()) draft.config.origins[std::string(key.name)] = {OriginKind::built_in, ""};
   return draft;
 }
@@ -28,33 +27,17 @@ void read_text(Draft& draft, std::string_view text, const std::string& name) {
   read_sections(draft, std::get<TomlNode>(parsed), file);
 }
 
-// XDG: a relative path counts as not set.
-void default_path(Draft& draft, std::string_view key_name, const std::string& variable, const std::string& below_home,
-                  const std::string& leaf) {
-  const KeyEntry& key = *find_key(key_name);
-  if (draft.attempted.contains(key_name)) return;
-  const auto below = [&leaf](const std::filesystem::path& folder) {
-    const std::filesystem::path ours = folder / "kiln";
-    return ConfigValue((leaf.empty() ? ours : ours / leaf).lexically_normal().string());
-  };
-  const auto xdg = draft.environment.find(variable);
-  const auto home = draft.environment.find("HOME");
-  if (xdg != draft.environment.end() && xdg->second.starts_with('/')) {
-    key.set(draft.config, below(xdg->second));
-  } else if (home != draft.environment.end() && home->second.starts_with('/')) {
-    key.set(draft.config, below(std::filesystem::path(home->second) / below_home));
-  } else {
-    draft.problem({std::string(key_name)}, "found neither HOME nor " + variable +
-                                               " set to an absolute path, expected one of them, or " +
-                                               std::string(key_name) + " itself");
+void set_default_path(Draft& draft, std::string_view key_name, const DefaultPath& place) {
+  if (!draft.attempted.contains(key_name)) {
+    find_key(key_name)->set(draft.config, ConfigValue(default_path(draft.environment, place)));
   }
 }
 
 ConfigReading finish(Draft draft, const ConfigSources& sources, const std::string& file) {
   apply_environment(draft);
   apply_command_line(draft, sources);
-  default_path(draft, "cache.directory", "XDG_CACHE_HOME", ".cache", "");
-  default_path(draft, "cache.key_file", "XDG_STATE_HOME", ".local/state", "key");
+  set_default_path(draft, "cache.directory", cache_place);
+  set_default_path(draft, "cache.key_file", key_place);
   sort_problems(draft.problems, file);
   return {std::move(draft.config), std::move(draft.problems)};
 }

@@ -6,7 +6,10 @@ namespace kiln::config {
 
 ConfigSources sources_of(const Config& config) {
   ConfigSources sources;
-  const Config usual;
+  sources.environment.clear();
+  Config usual;
+  usual.cache.directory.clear();  // what these are by default depends on the environment
+  usual.cache.key_file.clear();
   for (const KeyEntry& key : key_table()) {
     const ConfigValue value = key.get(config);
     if (value == key.get(usual)) continue;

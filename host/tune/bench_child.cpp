@@ -115,7 +115,7 @@ Status open(Bench& bench, const BenchSetup& setup) {
   ConfigReading reading = read_config(setup.sources);
   if (!reading.problems.empty()) return invalid_argument(reading.problems.front().text());
   bench.config = std::move(reading.config);
-  const bool keeps_verdicts = !bench.config.cache.read_only;
+  const bool keeps_verdicts = !bench.config.cache.read_only && !bench.config.cache.directory.empty();
   bench.config.cache.read_only = true;  // programs of variants that lose are not kept
   bench.config.cache.warm = "none";     // nothing runs beside a measurement
   bench.config.generator.background = false;

@@ -1,5 +1,6 @@
 #include "cache/admin/cache_root.hpp"
 
+#include "cache/folder/key_file_place.hpp"
 #include "cache/folder/open_folder.hpp"
 #include "cache/format/entry_format.hpp"
 #include "cache/format/entry_meta.hpp"
@@ -17,7 +18,7 @@ std::string_view text_of(const FileContents& file) {
 }  // namespace
 
 Result<CacheRoot> CacheRoot::open(const CacheConfig& cache) {
-  if (cache.directory.empty()) return invalid_argument("no cache folder is configured");
+  if (cache.directory.empty()) return invalid_argument(no_cache_folder().message);
   CacheRoot root;
   Result<UniqueFd> stored = open_folder(cache.directory, Create::no);
   if (!stored) return stored.error();

@@ -24,7 +24,7 @@ std::filesystem::path bundle_key_file(const CacheConfig& cache) {
 }
 
 Result<SecretKey> read_bundle_key(const CacheConfig& cache, IfMissing if_missing) {
-  if (cache.key_file.empty()) return unavailable("no key file is configured");
+  if (cache.key_file.empty()) return unavailable(no_key_file().message);
   if (Status status = check_key_file_place(cache); !status.ok()) return status;
   return read_secret_key(bundle_key_file(cache), if_missing);
 }

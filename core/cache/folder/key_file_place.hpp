@@ -9,6 +9,10 @@
 
 namespace kiln {
 
+// not_found: nothing names the folder, or the key file.
+Status no_cache_folder();
+Status no_key_file();
+
 // invalid_argument, naming both, where it does; also by way of links.
 Status check_key_file_place(const CacheConfig& config);
 

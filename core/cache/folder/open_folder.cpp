@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <system_error>
 
@@ -16,22 +17,42 @@ namespace {
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr mode_t ours_alone = 0700;
 
+constexpr int most_links = 40;  // as the system's own bound
+
 Status check_owner(const struct stat& at, const std::string& who) {
-  if (at.st_uid == geteuid()) return {};
+  if (is_trusted_owner(at.st_uid)) return {};
   return unavailable(who + ": belongs to user " + std::to_string(at.st_uid) + ", expected " +
-                     std::to_string(geteuid()));
+                     std::to_string(geteuid()) + (geteuid() == 0 ? "" : " or root"));
+}
+
+Status check_mode(const struct stat& at, const std::string& who, mode_t others_may_not) {
+  if ((at.st_mode & others_may_not) == 0) return {};
+  char mode[16];
+  std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(at.st_mode & 07777));
+  return unavailable(who + ": has mode " + mode + ", expected one that only its owner can write");
 }
 
 Status check_ours(int folder, const std::string& who) {
   struct stat at {};
   if (fstat(folder, &at) != 0) return system_error(who, "cannot be looked at", errno);
   if (Status status = check_owner(at, who); !status.ok()) return status;
-  if ((at.st_mode & 022) != 0) {
-    char mode[16];
-    std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(at.st_mode & 07777));
-    return unavailable(who + ": has mode " + mode + ", expected one that only its owner can write");
-  }
-  return {};
+  return check_mode(at, who, 022);
+}
+
+// Of a folder in which a path goes on: in one with the sticky bit others can make names, and exchange none.
+Status check_on_the_way(const std::filesystem::path& folder, const struct stat& at) {
+  const std::string who = "folder " + folder.string();
+  if (Status status = check_owner(at, who); !status.ok()) return status;
+  return check_mode(at, who, (at.st_mode & S_ISVTX) != 0 ? 0 : 022);
+}
+
+Result<std::filesystem::path> target_of(const std::filesystem::path& link, const struct stat& at) {
+  const std::string who = "symbolic link " + link.string();
+  if (Status status = check_owner(at, who); !status.ok()) return status;
+  std::error_code error;
+  std::filesystem::path target = std::filesystem::read_symlink(link, error);
+  if (error) return system_error(who, "cannot be read", error.value());
+  return target;
 }
 
 // With O_DIRECTORY and O_NOFOLLOW a link and a file give the same errno: a person wants to know which.
@@ -56,6 +77,45 @@ Status make_parents(const std::filesystem::path& folder) {
 
 }  // namespace
 
+bool is_trusted_owner(uid_t owner) noexcept { return owner == geteuid() || owner == 0; }
+
+Result<std::filesystem::path> followed_path(const std::filesystem::path& path) {
+  std::deque<std::filesystem::path> rest(path.begin(), path.end());
+  std::filesystem::path at;
+  int links = 0;
+  while (!rest.empty()) {
+    const std::filesystem::path name = rest.front();
+    rest.pop_front();
+    if (name.empty() || name == ".") continue;
+    if (name == "..") {
+      at = at.parent_path();  // `at` has no links
+      continue;
+    }
+    const std::filesystem::path next = name.is_absolute() ? name : at / name;
+    struct stat found {};
+    if (lstat(next.c_str(), &found) != 0) {
+      if (errno != ENOENT) return system_error("folder " + next.string(), "cannot be looked at", errno);
+      at = next;
+      for (const std::filesystem::path& missing : rest) at /= missing;
+      return without_slash(at);
+    }
+    if (S_ISLNK(found.st_mode)) {
+      if (++links > most_links) {
+        return unavailable("folder " + path.string() + ": leads through more than " + std::to_string(most_links) +
+                           " symbolic links");
+      }
+      Result<std::filesystem::path> target = target_of(next, found);
+      if (!target) return target.error();
+      rest.insert(rest.begin(), target->begin(), target->end());
+      continue;
+    }
+    at = next;
+    if (rest.empty()) break;
+    if (Status status = check_on_the_way(at, found); !status.ok()) return status;
+  }
+  return at;
+}
+
 // A slash at the end would make the system follow a link.
 std::filesystem::path without_slash(const std::filesystem::path& path) {
   const std::filesystem::path normal = path.lexically_normal();
@@ -77,9 +137,15 @@ Result<UniqueFd> open_subfolder(int parent, const std::string& name, const std::
 }
 
 Result<UniqueFd> open_folder(const std::filesystem::path& path, Create create) {
-  const std::filesystem::path plain = without_slash(path);
+  std::filesystem::path plain = without_slash(path);
   const std::string who = "folder " + plain.string();
   if (!plain.is_absolute()) return invalid_argument(who + ": expected an absolute path");
+  struct stat at {};
+  if (lstat(plain.c_str(), &at) == 0 && S_ISLNK(at.st_mode)) {
+    Result<std::filesystem::path> led_to = followed_path(plain);
+    if (!led_to) return led_to.error().within(who);
+    plain = std::move(*led_to);
+  }
   if (create == Create::yes) {
     // Only where it is missing: what exists need not have parents that this user could make.
     if (access(plain.c_str(), F_OK) != 0) {

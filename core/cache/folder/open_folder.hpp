@@ -1,5 +1,5 @@
-// Opening folders, and files that processes share, so that nobody else can have a hand in them: by descriptor, never
-// through a symbolic link, owned by this user and writable by nobody else.
+// Opening folders, and files that processes share, so that no other user can change them: by descriptor, owned by this
+// user or root, and writable by nobody else.
 //
 // Thread-safety: pure calls of the operating system. Ownership: the answered descriptor is the caller's.
 // "Absent" is an empty descriptor; every Status names the folder and both sides of a mismatch.
@@ -7,6 +7,8 @@
 
 #include <kiln/buffer.hpp>
 #include <kiln/status.hpp>
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -21,8 +23,16 @@ enum class Create : std::uint8_t { invalid = 0, no, yes };
 // The path in normal form, without a slash at its end.
 std::filesystem::path without_slash(const std::filesystem::path& path);
 
-// `path` is absolute. Links above its last part are followed. yes: it and its parents are made (0700) where they are
-// missing.
+// This user, or root, who can change everything anyway.
+bool is_trusted_owner(uid_t owner) noexcept;
+
+// The absolute `path` with its symbolic links followed; what is missing stays as it is written. unavailable: a link, or
+// a folder above the last part, belongs to somebody who is not trusted, or is a folder without the sticky bit that
+// others can write: they could exchange what the path leads to.
+Result<std::filesystem::path> followed_path(const std::filesystem::path& path);
+
+// `path` is absolute. Links above its last part are followed as the system does; a link as its last part is followed by
+// followed_path(). yes: it and its parents are made (0700) where they are missing.
 Result<UniqueFd> open_folder(const std::filesystem::path& path, Create create);
 
 // The folder `name` in `parent`. `who` is what a message calls it.

@@ -1,5 +1,7 @@
 #include "cache/folder/read_file.hpp"
 
+#include "cache/folder/open_folder.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,7 +35,7 @@ FileContents read_file(int folder, const std::string& name, std::uint64_t most_b
   if (fstat(file.get(), &at) != 0)
     return without_bytes(FileState::unreadable, "cannot be looked at: " + text_of(errno));
   if (!S_ISREG(at.st_mode)) return without_bytes(FileState::misplaced, "is not a regular file");
-  if (at.st_uid != geteuid()) {
+  if (!is_trusted_owner(at.st_uid)) {
     return without_bytes(FileState::foreign,
                          "belongs to user " + std::to_string(at.st_uid) + ", expected " + std::to_string(geteuid()));
   }

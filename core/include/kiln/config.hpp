@@ -68,9 +68,16 @@ struct DeviceConfig {
   Fallback fallback = Fallback::report;
 };
 
+// Where this user's cache and its key lie, by the environment of this process, as for the `kiln` command:
+// KILN_CACHE_DIR, else $XDG_CACHE_HOME/kiln, else ~/.cache/kiln; KILN_KEY_FILE, else $XDG_STATE_HOME/kiln/key, else
+// ~/.local/state/kiln/key. Empty where none of these variables holds an absolute path. They read the environment: no
+// other thread may change it meanwhile.
+std::filesystem::path user_cache_directory();
+std::filesystem::path user_key_file();
+
 struct CacheConfig {
   std::string name = "tiered";
-  std::filesystem::path directory;  // "~" expanded and absolute once read
+  std::filesystem::path directory = user_cache_directory();  // absolute; empty: programs are kept in memory only
   std::uint64_t max_programs = 100;
   std::uint64_t max_memory = 50ull << 20;  // bytes
   std::uint64_t max_disk = 1ull << 30;     // bytes
@@ -78,7 +85,7 @@ struct CacheConfig {
   bool auto_save = true;
   std::string compression = "zstd";  // "none"
   bool read_only = false;
-  std::filesystem::path key_file;  // what stored bytes are authenticated with; never inside `directory`
+  std::filesystem::path key_file = user_key_file();  // authenticates stored bytes; never inside `directory`
   // What a runtime links and dispatches ahead of its jobs, in the background: "all", "top", "labels".
   std::string warm = "none";
   std::uint32_t warm_top = 20;           // programs, of "top"

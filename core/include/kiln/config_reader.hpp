@@ -1,7 +1,7 @@
 // Reading a configuration: TOML file, environment and command line into a typed Config, every problem told at once.
 //
 // Thread-safety: pure functions of their arguments and of the files they name; any thread. Ownership: values.
-// The library looks at no environment variable by itself: the caller passes what it wants to be seen.
+// The environment is that of the process unless the caller passes another one.
 // Order of precedence: defaults < file < environment < command line.
 #pragma once
 
@@ -30,19 +30,22 @@ struct ConfigProblem {
   bool operator==(const ConfigProblem& other) const;
 };
 
+// The variables of an environment (`environ`, as execve passes it) that a configuration depends on, for
+// ConfigSources::environment.
+std::map<std::string, std::string> configuration_environment(const char* const* environment);
+// Those of this process, as they are now.
+std::map<std::string, std::string> configuration_environment();
+
 struct ConfigSources {
   std::optional<std::filesystem::path> file;  // else the file that KILN_CONFIG names, if any
-  std::map<std::string, std::string>
-      environment;               // HOME, XDG_CACHE_HOME, XDG_STATE_HOME, KILN_*; empty values count as unset
-  std::vector<std::string> set;  // --set "key=value": the value in TOML's syntax; a bare word is a text
+  // HOME, XDG_CACHE_HOME, XDG_STATE_HOME, KILN_*. Empty values count as unset, and so does a HOME or XDG_* that is no
+  // absolute path. Without a home nothing is kept on disk: cache.directory or cache.key_file is empty.
+  std::map<std::string, std::string> environment = configuration_environment();
+  std::vector<std::string> set;                // --set "key=value": the value in TOML's syntax; a bare word is a text
   std::optional<std::string> cache_directory;  // --cache-dir
   std::optional<std::string> plugin_path;      // --plugin-path: folders with ':' between them
   std::optional<std::string> log_level;        // --log
 };
-
-// The variables of an environment (`environ`, as execve passes it) that a configuration depends on, for
-// ConfigSources::environment.
-std::map<std::string, std::string> configuration_environment(const char* const* environment);
 
 struct ConfigReading {
   Config config;

@@ -3,13 +3,13 @@
 #include "cache/folder/open_folder.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <string>
-#include <system_error>
 
 namespace kiln {
 namespace {
@@ -30,32 +30,6 @@ std::string octal(mode_t mode) {
 
 std::string name_of(const fs::path& folder) { return "folder " + folder.string(); }
 
-Status check_folders_above(const fs::path& folder) {
-  for (fs::path above = folder.parent_path(); !above.empty(); above = above.parent_path()) {
-    struct stat at {};
-    if (stat(above.c_str(), &at) != 0) {
-      if (errno != ENOENT) return system_error(name_of(above), "cannot be looked at", errno);
-    } else if (at.st_uid != 0 && at.st_uid != geteuid()) {
-      return unavailable(name_of(above) + ": belongs to user " + std::to_string(at.st_uid) + ", expected " +
-                         std::to_string(geteuid()) + " or root");
-    } else if ((at.st_mode & 022) != 0 && (at.st_mode & S_ISVTX) == 0) {
-      return unavailable(name_of(above) + ": has mode " + octal(at.st_mode) +
-                         ", expected one that only its owner can write");
-    }
-    if (above == above.root_path()) break;
-  }
-  return {};
-}
-
-// By the name that drivers will go by, and by what links in it lead to.
-Status check_way_to(const fs::path& folder) {
-  if (Status status = check_folders_above(folder); !status.ok()) return status;
-  std::error_code error;
-  const fs::path led_to = fs::weakly_canonical(folder.parent_path(), error);
-  if (error) return system_error(name_of(folder.parent_path()), "cannot be looked at", error.value());
-  return check_folders_above(led_to / folder.filename());
-}
-
 Status give_blocks(const fs::path& folder) {
   const std::string who = name_of(folder / mapped_folder);
   const Result<UniqueFd> around = open_folder(folder, Create::no);
@@ -68,7 +42,9 @@ Status give_blocks(const fs::path& folder) {
   struct stat at {};
   if (fstat(file->get(), &at) != 0) return system_error(what, "cannot be looked at", errno);
   if (at.st_size == mapped_bytes && at.st_blocks * 512 >= at.st_size) return {};
-  int error = EINTR;
+  struct rlimit limit {};
+  const bool fits = getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= static_cast<rlim_t>(mapped_bytes);
+  int error = fits ? EINTR : EFBIG;  // over the limit the system would send a signal that ends the process
   while (error == EINTR) error = posix_fallocate(file->get(), 0, mapped_bytes);
   if (error == 0) return {};
   if (at.st_size == 0) unlinkat(inner->get(), mapped_file, 0);
@@ -88,12 +64,13 @@ Status check_private_folder(const fs::path& folder) {
   if ((at.st_mode & 0777) != 0700) {
     return unavailable(name_of(folder) + ": has mode " + octal(at.st_mode) + ", expected 0700");
   }
-  return check_way_to(folder);
+  const auto led_to = followed_path(folder);
+  return led_to ? Status() : led_to.error();
 }
 
 Status prepare_driver_cache(const fs::path& folder) {
   // Before anything is made: below a folder that others can write nothing is.
-  if (Status status = check_way_to(folder); !status.ok()) return status;
+  if (const auto led_to = followed_path(folder); !led_to) return led_to.error();
   if (const Result<UniqueFd> made = open_folder(folder, Create::yes); !made) return made.error();
   if (Status status = check_private_folder(folder); !status.ok()) return status;
   return give_blocks(folder);

@@ -276,7 +276,7 @@ int bench(const Options& options) {
   for (const ConfigProblem& problem : reading.problems) complain(problem.text());
   if (!reading.problems.empty()) return exit_usage;
   std::error_code error;
-  fs::path cache = fs::absolute(reading.config.cache.directory, error);
+  fs::path cache = reading.config.cache.directory;  // absolute, or empty
   if (!fs::is_directory(cache, error)) cache.clear();
   install_interrupt_handlers();
   BenchFile file;

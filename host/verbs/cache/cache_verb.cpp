@@ -1,5 +1,6 @@
 #include "verbs/cache/cache_verb.hpp"
 
+#include "cache/folder/key_file_place.hpp"
 #include "console.hpp"
 #include "exit_status.hpp"
 #include "report/human.hpp"
@@ -15,7 +16,9 @@ std::optional<int> read_cache_config(const Options& options, CacheConfig& cache)
   for (const ConfigProblem& problem : reading.problems) complain(problem.text());
   if (!reading.problems.empty()) return exit_usage;
   cache = std::move(reading.config.cache);
-  return std::nullopt;
+  if (!cache.directory.empty()) return std::nullopt;
+  complain(no_cache_folder().message);
+  return exit_usage;
 }
 
 std::string no_cache_yet(const CacheConfig& cache) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -60,6 +61,9 @@ int simulate(const Options& options) {
   std::vector<std::string> command = options.subjects;
   for (std::string& word : command) words.push_back(word.data());
   words.push_back(nullptr);
+  // The command starts with the signals as a shell gives them.
+  std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_DFL);
   execvp(words.front(), words.data());
   complain("command " + visible(command.front()) + ": cannot be started: " + std::strerror(errno));
   return exit_usage;

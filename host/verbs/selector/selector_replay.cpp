@@ -1,4 +1,5 @@
 // `kiln selector replay`: how other policies would have fared on recorded decisions.
+#include "cache/folder/key_file_place.hpp"
 #include "exit_status.hpp"
 #include "report/human.hpp"
 #include "report/text_table.hpp"
@@ -64,6 +65,7 @@ int selector_replay(const Options& options) {
   if (!reading.problems.empty()) return exit_usage;
   const std::filesystem::path log =
       options.subject.empty() ? reading.config.cache.directory : std::filesystem::path(options.subject);
+  if (log.empty()) return complain_of(no_cache_folder());
   const auto replay = replay_selector_log(log, reading.config.selector);
   if (!replay) return complain_of(replay.error());
   return options.json ? finish_json(replay_json(*replay), options) : finish(replay_text(*replay), options);

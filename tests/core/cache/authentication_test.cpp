@@ -88,6 +88,14 @@ TEST_CASE("base::secret_key: a key that others could have, or could have put the
     std::filesystem::resize_file(path, 31);
     CHECK(refusal().ends_with("has 31 bytes, expected 32"));
   }
+  SECTION("all zero") {
+    overwrite(path, std::vector<std::byte>(32));
+    CHECK_THAT(refusal(), Catch::Matchers::Contains("every byte is 0, expected 32 random bytes"));
+  }
+  SECTION("written by a group") {
+    REQUIRE(chmod(path.c_str(), 0660) == 0);
+    CHECK(refusal().ends_with("has mode 0660, expected 0600"));
+  }
   SECTION("a symbolic link") {
     std::filesystem::rename(path, temporary.path() / "real");
     std::filesystem::create_symlink("real", path);

@@ -1,5 +1,6 @@
 // A disk that is read-only, full, missing, somebody else's or not what it seems: the program is served all the same, it
 // is said once, and nothing half-written is left.
+#include "cache/folder/open_folder.hpp"
 #include "cache/format/manifest.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
@@ -79,12 +80,20 @@ TEST_CASE("cache::failing_disk: a folder that cannot be made") {
   }));
 }
 
-TEST_CASE("cache::failing_disk: somebody else's folder") {
+TEST_CASE("cache::failing_disk: root's folder, which this user cannot write, and another user's") {
   check(in_unprivileged_child([]() -> std::string {
     Workplace place;
     place.config.directory = "/usr";
-    return served_from_memory(place, "folder /usr: belongs to user 0, expected ");
+    return served_from_memory(place, "cannot be made: Permission denied");
   }));
+  if (geteuid() != 0) {
+    WARN("skipped: giving a folder away takes root");
+    return;
+  }
+  Workplace place;
+  std::filesystem::create_directory(place.config.directory);
+  REQUIRE(chown(place.config.directory.c_str(), 12345, 12345) == 0);
+  CHECK(served_from_memory(place, "belongs to user 12345, expected 0") == "");
 }
 
 TEST_CASE("cache::failing_disk: a folder of this user's that others may write") {
@@ -95,23 +104,56 @@ TEST_CASE("cache::failing_disk: a folder of this user's that others may write") 
   CHECK(std::filesystem::is_empty(place.config.directory));
 }
 
-TEST_CASE("cache::failing_disk: a symbolic link, with or without a slash behind it, and a file") {
+TEST_CASE("cache::failing_disk: a symbolic link of this user's is followed, with or without a slash behind it") {
   Workplace place;
   const auto real = place.temporary.path() / "real";
   std::filesystem::create_directory(real);
-  SECTION("link") { std::filesystem::create_symlink(real, place.config.directory); }
-  SECTION("link and slash") {
-    std::filesystem::create_symlink(real, place.config.directory);
-    place.config.directory += "/";
-  }
-  SECTION("device folder") {
-    SyntheticDevice device;
-    std::filesystem::create_directory(place.config.directory);
-    chmod(place.config.directory.c_str(), 0700);
-    std::filesystem::create_symlink(real, place.config.directory / device_folder_name(device.info()));
-  }
+  REQUIRE(chmod(real.c_str(), 0700) == 0);
+  std::filesystem::create_symlink(real, place.config.directory);
+  SECTION("link") {}
+  SECTION("link and slash") { place.config.directory += "/"; }
+  SyntheticDevice device;
+  CHECK(acquire(*place.open(), "one", device)->tier == Tier::built);
+  CHECK(acquire(*place.open(), "one", device)->tier == Tier::disk);
+  CHECK(place.log.warnings().empty());
+  CHECK_FALSE(std::filesystem::is_empty(real));
+}
+
+TEST_CASE("cache::failing_disk: a symbolic link in place of a device's folder is not followed") {
+  Workplace place;
+  const auto real = place.temporary.path() / "real";
+  std::filesystem::create_directory(real);
+  SyntheticDevice device;
+  std::filesystem::create_directory(place.config.directory);
+  chmod(place.config.directory.c_str(), 0700);
+  std::filesystem::create_symlink(real, place.config.directory / device_folder_name(device.info()));
   CHECK(served_from_memory(place, "is a symbolic link, expected a folder") == "");
   CHECK(std::filesystem::is_empty(real));
+}
+
+TEST_CASE("cache::failing_disk: the path that links lead to, and what is refused on it") {
+  const TemporaryFolder temporary;
+  const std::filesystem::path at = temporary.path();
+  std::filesystem::create_directories(at / "a" / "b");
+  std::filesystem::create_directory_symlink("a", at / "link");
+  std::filesystem::create_directory_symlink("../link/b", at / "a" / "up");
+  std::filesystem::create_directory_symlink("/", at / "root");
+  const auto leads_to = [](const std::filesystem::path& path) {
+    const auto followed = followed_path(path);
+    return followed ? followed->string() : followed.error().message;
+  };
+  CHECK(leads_to(at / "a") == (at / "a").string());
+  CHECK(leads_to(at / "link" / "b") == (at / "a" / "b").string());
+  CHECK(leads_to(at / "link" / "up") == (at / "a" / "b").string());
+  CHECK(leads_to(at / "link" / ".." / "a" / ".") == (at / "a").string());
+  CHECK(leads_to(at / "link" / "no" / "such") == (at / "a" / "no" / "such").string());
+  CHECK(leads_to(at / "root" / "usr") == "/usr");
+  CHECK(leads_to("/") == "/");
+  REQUIRE(chmod((at / "a").c_str(), 0777) == 0);
+  CHECK(leads_to(at / "link" / "b") ==
+        "folder " + (at / "a").string() + ": has mode 0777, expected one that only its owner can write");
+  REQUIRE(chmod((at / "a").c_str(), 01777) == 0);  // others may add names, and exchange none
+  CHECK(leads_to(at / "link" / "b") == (at / "a" / "b").string());
 }
 
 TEST_CASE("cache::failing_disk: a file where the folder should be") {
@@ -130,9 +172,28 @@ TEST_CASE("cache::failing_disk: a key file that others can read, and none at all
   }
   SECTION("not configured") {
     place.config.key_file.clear();
-    CHECK(served_from_memory(place, "no key file is configured") == "");
+    CHECK(served_from_memory(place, "no key file is configured (expected HOME") == "");
   }
   CHECK(leftovers(place) == "");
+}
+
+TEST_CASE("cache::failing_disk: what is only read needs its folder's key, and says once where there is none") {
+  Workplace place;
+  SyntheticDevice device;
+  place.config.read_only = true;
+  CHECK(acquire(*place.open(), "one", device)->tier == Tier::built);
+  CHECK(place.log.warnings().empty());  // there is no folder yet
+  place.config.read_only = false;
+  CHECK(acquire(*place.open(), "one", device)->tier == Tier::built);
+  place.config.read_only = true;
+  CHECK(acquire(*place.open(), "one", device)->tier == Tier::disk);
+  SECTION("missing") { std::filesystem::remove(place.config.key_file); }
+  SECTION("all zero") { overwrite(place.config.key_file, std::vector<std::byte>(32)); }
+  SECTION("readable by others") { REQUIRE(chmod(place.config.key_file.c_str(), 0644) == 0); }
+  for (int process = 0; process < 2; ++process) CHECK(acquire(*place.open(), "one", device)->tier == Tier::built);
+  const auto warnings = place.log.warnings();
+  REQUIRE(warnings.size() == 2);  // of one process each
+  CHECK(warnings[0].starts_with("no program is read from disk: key file " + place.config.key_file.string()));
 }
 
 TEST_CASE("cache::failing_disk: persist() says why it could not, and can once there is room") {

@@ -3,6 +3,11 @@
 
 #include "config/key_table.hpp"
 
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <utility>
+
 using namespace kiln;
 using namespace kiln::test;
 
@@ -133,19 +138,62 @@ TEST_CASE("config: the default folders follow XDG, where it is absolute", "[conf
   CHECK(read_valid("", sources).cache.directory == "/home/person/.cache/kiln");
 }
 
-TEST_CASE("config: without a home the folders must be named", "[config]") {
+TEST_CASE("config: without a home there is no folder and no key, and the rest is valid", "[config]") {
+  using Variables = std::map<std::string, std::string>;
+  for (const Variables& environment :
+       {Variables{}, Variables{{"HOME", ""}}, Variables{{"HOME", "home/person"}},
+        Variables{{"HOME", "."}, {"XDG_CACHE_HOME", "cache"}, {"XDG_STATE_HOME", "./state"}}}) {
+    ConfigSources sources;
+    sources.environment = environment;
+    const Config config = read_valid("[cache]\npolicy = \"sieve\"\n", sources);
+    CHECK(config.cache.directory.empty());
+    CHECK(config.cache.key_file.empty());
+    CHECK(config.cache.policy == "sieve");
+    const Config named = read_valid("[cache]\ndirectory = \"~/x\"\nkey_file = \"/k\"\n", sources);
+    CHECK(named.cache.directory.empty());
+    CHECK(named.cache.key_file == "/k");
+    CHECK(texts(read_text("[metrics]\nfile = \"~/x\"\n", sources).problems) ==
+          std::vector<std::string>{"test.toml:2:8: metrics.file: found \"~/x\", expected HOME to be set to an "
+                                   "absolute path, which \"~\" stands for"});
+  }
   ConfigSources sources;
-  CHECK(texts(read_text("", sources).problems) ==
-        std::vector<std::string>{
-            "cache.directory: found neither HOME nor XDG_CACHE_HOME set to an absolute path, expected one "
-            "of them, or cache.directory itself",
-            "cache.key_file: found neither HOME nor XDG_STATE_HOME set to an absolute path, expected one "
-            "of them, or cache.key_file itself"});
-  CHECK(texts(read_text("[cache]\ndirectory = \"~/x\"\nkey_file = \"/k\"\n", sources).problems) ==
-        std::vector<std::string>{
-            "test.toml:2:13: cache.directory: found \"~/x\", expected HOME to be set, which \"~\" stands for"});
   sources.environment = {{"KILN_CACHE_DIR", "/c"}, {"KILN_KEY_FILE", "/k"}};
-  CHECK(read_text("", sources).problems.empty());
+  CHECK(read_valid("", sources).cache.directory == "/c");
+  CHECK(read_valid("", sources).cache.key_file == "/k");
+  sources.environment = {{"XDG_CACHE_HOME", "/c"}, {"HOME", "home"}};
+  CHECK(read_valid("", sources).cache.directory == "/c/kiln");
+  CHECK(read_valid("", sources).cache.key_file.empty());
+}
+
+TEST_CASE("config: a default Config has the folders that a reading of the process's environment gives", "[config]") {
+  struct Variable {  // as it was when the test began
+    const char* name;
+    std::optional<std::string> before;
+    explicit Variable(const char* of) : name(of) {
+      if (const char* value = std::getenv(of)) before = value;
+    }
+    ~Variable() { before ? setenv(name, before->c_str(), 1) : unsetenv(name); }
+  };
+  const Variable restored[] = {Variable("HOME"), Variable("XDG_CACHE_HOME"), Variable("XDG_STATE_HOME"),
+                               Variable("KILN_CACHE_DIR"), Variable("KILN_KEY_FILE")};
+  using Variables = std::map<std::string, std::string>;
+  const std::pair<Variables, std::pair<std::string, std::string>> cases[] = {
+      {{{"HOME", "/home/person"}}, {"/home/person/.cache/kiln", "/home/person/.local/state/kiln/key"}},
+      {{{"HOME", "/h"}, {"XDG_CACHE_HOME", "/c"}, {"XDG_STATE_HOME", "/s/"}}, {"/c/kiln", "/s/kiln/key"}},
+      {{{"HOME", "/h"}, {"XDG_CACHE_HOME", "c"}}, {"/h/.cache/kiln", "/h/.local/state/kiln/key"}},
+      {{{"HOME", "/h"}, {"KILN_CACHE_DIR", "/kiln/"}, {"KILN_KEY_FILE", "~/key"}}, {"/kiln", "/h/key"}},
+      {{{"KILN_CACHE_DIR", "/kiln"}}, {"/kiln", ""}},
+      {{{"HOME", "relative"}}, {"", ""}},
+      {{}, {"", ""}}};
+  for (const auto& [environment, expected] : cases) {
+    for (const Variable& variable : restored) unsetenv(variable.name);
+    for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+    CHECK(Config{}.cache.directory == expected.first);
+    CHECK(Config{}.cache.key_file == expected.second);
+    const Config read = read_config(ConfigSources{}).config;
+    CHECK(read.cache.directory == expected.first);
+    CHECK(read.cache.key_file == expected.second);
+  }
 }
 
 TEST_CASE("config: paths are made absolute: from the file's folder, or from the working directory", "[config]") {

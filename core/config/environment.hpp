@@ -1,0 +1,36 @@
+// What a configuration takes from the environment: the default folders, and what "~" stands for.
+//
+// Thread-safety: pure functions; those of kiln/config.hpp that read the environment of the process must not run while
+// another thread changes it. Ownership: values.
+#pragma once
+
+#include <kiln/status.hpp>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace kiln::config {
+
+using Environment = std::map<std::string, std::string>;
+
+struct DefaultPath {
+  std::string_view variable;    // of XDG
+  std::string_view below_home;  // where that is not set
+  std::string_view leaf;        // in the folder "kiln" there; empty: that folder itself
+};
+
+inline constexpr DefaultPath cache_place{"XDG_CACHE_HOME", ".cache", ""};
+inline constexpr DefaultPath key_place{"XDG_STATE_HOME", ".local/state", "key"};
+
+// Without empty values, and without a HOME or XDG folder that is relative: such a one counts as not set.
+Environment set_variables(const Environment& all);
+
+// Empty: neither the XDG variable nor HOME is set.
+std::string default_path(const Environment& set, const DefaultPath& place);
+
+// "~" and "~/…" by HOME; then absolute, from `base`. not_found: there is no HOME for "~".
+Result<std::string> expanded_path(const std::string& text, const Environment& set, const std::filesystem::path& base);
+
+}  // namespace kiln::config
