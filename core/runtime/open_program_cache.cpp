@@ -1,6 +1,9 @@
 #include <kiln/open_program_cache.hpp>
 
 #include "cache/tiered_cache.hpp"
+#include "runtime/drivers/note_store.hpp"
+
+#include <utility>
 
 namespace kiln {
 
@@ -19,6 +22,10 @@ Result<std::unique_ptr<ProgramCache>> open_program_cache(const ConfigSources& so
   std::string all;
   for (const ConfigProblem& problem : reading.problems) all += (all.empty() ? "" : "\n") + problem.text();
   return invalid_argument(std::move(all));
+}
+
+std::unique_ptr<DriverNotes> open_driver_notes(const CacheConfig& config, std::string driver) {
+  return std::make_unique<NoteStore>(config, std::move(driver));
 }
 
 }  // namespace kiln

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <kiln/config_reader.hpp>
+#include <kiln/driver_notes.hpp>
 #include <kiln/program_cache.hpp>
 
 #include <memory>
+#include <string>
 
 namespace kiln {
 
@@ -17,7 +19,11 @@ namespace kiln {
 Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& config, Log log = {});
 
 // The [cache] section as the sources give it, with the user's folder and key file where they name none.
-// invalid_argument tells every problem of the configuration, a line each.
-Result<std::unique_ptr<ProgramCache>> open_program_cache(const ConfigSources& sources, Log log = {});
+// invalid_argument names every problem of the configuration, a line each.
+Result<std::unique_ptr<ProgramCache>> open_program_cache(const ConfigSources& sources = {}, Log log = {});
+
+// The notes of a driver, below `notes` in the cache folder, authenticated like programs. Without a folder or a key
+// nothing is found and nothing is stored.
+std::unique_ptr<DriverNotes> open_driver_notes(const CacheConfig& config, std::string driver);
 
 }  // namespace kiln

@@ -1,5 +1,6 @@
 #include "runtime/drivers/note_store.hpp"
 
+#include "base/privilege.hpp"
 #include "cache/folder/new_file.hpp"
 #include "cache/folder/open_folder.hpp"
 #include "cache/folder/read_file.hpp"
@@ -25,7 +26,7 @@ NoteStore::Place* NoteStore::open() {
   const std::lock_guard lock(mutex_);
   if (tried_) return place_ ? &*place_ : nullptr;
   tried_ = true;
-  if (config_.directory.empty() || config_.key_file.empty()) return nullptr;
+  if (config_.directory.empty() || config_.key_file.empty() || has_borrowed_rights()) return nullptr;
   const Create create = config_.read_only ? Create::no : Create::yes;
   const Result<UniqueFd> root = open_folder(config_.directory, create);
   if (!root || !*root) return nullptr;

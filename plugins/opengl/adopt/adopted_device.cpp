@@ -3,6 +3,10 @@
 #include "codec/program_codec.hpp"
 #include "objects/source_text.hpp"
 
+#include <kiln/clock.hpp>
+
+#include <optional>
+
 namespace kiln::opengl {
 namespace {
 
@@ -16,16 +20,23 @@ class ProgramOfContext final : public Program {
   GLuint name() const noexcept { return name_; }
   const AdoptedContext& context() const noexcept { return *context_; }
 
+  // The bytes of the program as it was linked: what is read from it later holds the block bindings of its holder.
+  mutable std::optional<ProgramBinary> binary;
+  mutable bool has_holder = false;  // since it was linked
+
  private:
   const std::shared_ptr<AdoptedContext> context_;
   const GLuint name_;
   const std::uint64_t charge_;
 };
 
-Result<std::unique_ptr<Program>> finish(const std::shared_ptr<AdoptedContext>& context, Result<LinkedProgram> linked) {
+Result<std::unique_ptr<Program>> finish(const std::shared_ptr<AdoptedContext>& context, Result<LinkedProgram> linked,
+                                        std::optional<ProgramBinary> binary = std::nullopt) {
   if (!linked) return linked.error();
   const std::uint64_t charge = linked->charge();
-  return std::unique_ptr<Program>(std::make_unique<ProgramOfContext>(context, linked->release(), charge));
+  auto program = std::make_unique<ProgramOfContext>(context, linked->release(), charge);
+  program->binary = std::move(binary);
+  return std::unique_ptr<Program>(std::move(program));
 }
 
 }  // namespace
@@ -47,7 +58,7 @@ Result<std::unique_ptr<Program>> AdoptedDevice::build(const KernelSource& source
 
 Result<std::unique_ptr<Program>> AdoptedDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept {
   if (Status status = context_->enter(); !status.ok()) return status;
-  return finish(context_, load_program(context_->current(), source, binary, binary_formats_, counters_.loads));
+  return finish(context_, load_program(context_->current(), source, binary, binary_formats_, counters_.loads), binary);
 }
 
 Result<ProgramBinary> AdoptedDevice::serialize(const Program& program) noexcept {
@@ -55,7 +66,27 @@ Result<ProgramBinary> AdoptedDevice::serialize(const Program& program) noexcept 
   if (!info_.serializes) return unsupported(info_.id + ": the driver has no program binary format");
   const auto& ours = static_cast<const ProgramOfContext&>(program);
   if (&ours.context() != context_.get()) return invalid_argument(info_.id + ": the program is of another context");
-  return serialize_program(context_->current(), ours.name());
+  if (ours.binary) return *ours.binary;
+  Result<ProgramBinary> binary = serialize_program(context_->current(), ours.name());
+  if (binary && !ours.has_holder) ours.binary = *binary;
+  return binary;
+}
+
+Result<Acquired> AdoptedDevice::for_one_holder(Acquired acquired, const KernelSource& source) {
+  const auto& cached = static_cast<const ProgramOfContext&>(*acquired.program);
+  if (!cached.has_holder) {
+    if (!cached.binary && info_.serializes) static_cast<void>(serialize(cached));
+    cached.has_holder = true;
+    return acquired;
+  }
+  const std::uint64_t start = now_ns();
+  // A driver that does not take its own bytes back still has its compiler.
+  Result<std::unique_ptr<Program>> own = unsupported("no binary");
+  if (cached.binary) own = load(source, *cached.binary);
+  if (!own && own.error().code != StatusCode::device_lost) own = build(source);
+  if (!own) return own.error();
+  static_cast<const ProgramOfContext&>(**own).has_holder = true;
+  return Acquired{ProgramHandle(std::move(*own)), acquired.tier, now_ns() - start};
 }
 
 Result<std::uint64_t> AdoptedDevice::submit(const Dispatch&) noexcept {

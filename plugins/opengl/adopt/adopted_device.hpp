@@ -21,6 +21,10 @@ class AdoptedDevice final : public Device {
   Result<std::uint64_t> submit(const Dispatch& dispatch) noexcept override;
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept override;
 
+  // The program for one holder alone: the acquired one, or where that has had a holder, a second link of its binary.
+  // REQUIRES: the acquired program is this device's; enter() was ok.
+  Result<Acquired> for_one_holder(Acquired acquired, const KernelSource& source);
+
   // REQUIRES: the program was made by an AdoptedDevice.
   static GLuint name_of(const Program& program) noexcept;
 

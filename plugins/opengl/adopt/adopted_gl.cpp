@@ -2,6 +2,8 @@
 
 #include "adopt/adopted_device.hpp"
 
+#include <kiln/open_program_cache.hpp>
+
 namespace kiln {
 
 struct AdoptedGl::Parts {
@@ -14,6 +16,11 @@ AdoptedGl::AdoptedGl(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 AdoptedGl::~AdoptedGl() {
   static_cast<void>(parts_->context->enter());  // elsewhere nothing can be deleted, and the context ends it
   parts_->context->close();
+}
+
+Result<std::unique_ptr<AdoptedGl>> AdoptedGl::adopt(FindGlFunction find, Log log, const CacheConfig& cache) {
+  const std::unique_ptr<DriverNotes> notes = open_driver_notes(cache, "opengl");
+  return adopt(find, log, notes.get());
 }
 
 Result<std::unique_ptr<AdoptedGl>> AdoptedGl::adopt(FindGlFunction find, Log log, DriverNotes* notes) {
@@ -37,8 +44,10 @@ Result<AdoptedProgram> AdoptedGl::program(ProgramCache& cache, const KernelSourc
   if (Status status = parts_->context->enter(); !status.ok()) return status;
   auto acquired = cache.get_or_build(key_of(source, parts_->device.info(), std::string(label)), source, parts_->device);
   if (!acquired) return acquired.error();
-  const std::uint32_t name = opengl::AdoptedDevice::name_of(*acquired->program);
-  return AdoptedProgram(name, std::move(*acquired));
+  Result<Acquired> own = parts_->device.for_one_holder(std::move(*acquired), source);
+  if (!own) return own.error();
+  const std::uint32_t name = opengl::AdoptedDevice::name_of(*own->program);
+  return AdoptedProgram(name, std::move(*own));
 }
 
 Status AdoptedGl::delete_dropped() { return parts_->context->enter(); }

@@ -20,6 +20,26 @@ constexpr const char* doubling =
     "layout(std430, binding = 0) buffer Data { uint data[]; };\n"
     "void main() { data[gl_GlobalInvocationID.x] *= 2u; }\n";
 
+constexpr const char* material =
+    "#version 430 core\n"
+    "layout(local_size_x = 1) in;\n"
+    "layout(std430, binding = 3) buffer Out { float v[]; };\n"
+    "uniform float shade = 7.0;\n"
+    "uniform float weights[2] = float[2](1.0, 2.0);\n"
+    "uniform struct { float a; } inside;\n"
+    "void main() { v[0] = shade + weights[0] + weights[1] + inside.a; }\n";
+
+bool has_initial_state(const AdoptedProgram& program) {
+  return uniform(program.name(), "shade") == 7 && uniform(program.name(), "weights[0]") == 1 &&
+         uniform(program.name(), "weights[1]") == 2 && uniform(program.name(), "inside.a") == 0 &&
+         block_binding(program.name(), "Out") == 3;
+}
+
+void change_state(const AdoptedProgram& program) {
+  for (const char* name : {"shade", "weights[0]", "weights[1]", "inside.a"}) set_uniform(program.name(), name, 1.5f);
+  set_block_binding(program.name(), "Out", 1);
+}
+
 // One adopted context with a cache; the parts go in the order that their contracts ask for.
 struct Application {
   Workplace workplace;
@@ -29,7 +49,7 @@ struct Application {
 
   Application() {
     if (!context.usable()) return;  // no OpenGL here: nothing to say
-    auto adopted = AdoptedGl::adopt(find_gl, {&workplace.log, LogLevel::warning});
+    auto adopted = AdoptedGl::adopt(find_gl, {&workplace.log, LogLevel::warning}, workplace.config);
     INFO((adopted ? std::string() : adopted.error().text()));
     REQUIRE(adopted.has_value());
     gl = std::move(adopted).value();
@@ -64,13 +84,80 @@ TEST_CASE("adopted: built once, then from memory, then from disk", "[adopted]") 
   CHECK(is_linked(built.name()));
   const AdoptedProgram held = application.program();
   CHECK(held.tier() == Tier::memory);
-  CHECK(held.name() == built.name());
+  CHECK(held.name() != built.name());
+  CHECK(is_linked(held.name()));
   application.open_cache();
   const AdoptedProgram stored = application.program();
   CHECK(stored.tier() == Tier::disk);
   CHECK(stored.name() != built.name());  // which is still held
   CHECK(is_linked(stored.name()));
   CHECK_FALSE(has_error());
+}
+
+TEST_CASE("adopted: callers of one text share no state, wherever the program comes from", "[adopted]") {
+  Application application;
+  if (!application.gl) return;
+  SECTION("built") {}
+  SECTION("from disk") {
+    application.program(material);
+    application.open_cache();
+  }
+  SECTION("memory only") {
+    application.workplace.config.directory.clear();
+    application.open_cache();
+  }
+  AdoptedProgram one = application.program(material);
+  CHECK(has_initial_state(one));
+  change_state(one);
+  AdoptedProgram two = application.program(material);
+  CHECK(two.name() != one.name());
+  CHECK(two.tier() == Tier::memory);
+  CHECK(has_initial_state(two));
+  CHECK(uniform(one.name(), "shade") == 1.5f);
+  CHECK(block_binding(one.name(), "Out") == 1);
+  change_state(two);
+  one = {};
+  const AdoptedProgram three = application.program(material);  // the first one's object is free, and not as it was
+  CHECK(has_initial_state(three));
+  CHECK(uniform(two.name(), "shade") == 1.5f);
+  const AdoptedProgram copy = two;  // of the answer, not of the program
+  CHECK(copy.name() == two.name());
+  CHECK_FALSE(has_error());
+}
+
+TEST_CASE("adopted: a program that was linked for one caller alone goes with it", "[adopted]") {
+  Application application;
+  if (!application.gl) return;
+  const AdoptedProgram first = application.program();
+  AdoptedProgram second = application.program();
+  const unsigned name = second.name();
+  CHECK(application.cache->stats().builds == 1);
+  second = {};
+  CHECK_FALSE(is_program(name));
+  CHECK(is_linked(first.name()));
+}
+
+TEST_CASE("adopted: what was learned of the driver is stored beside the programs, unless the caller wants it not",
+          "[adopted]") {
+  Workplace place;
+  const OwnContext context;
+  if (!context.usable()) return;
+  REQUIRE(AdoptedGl::adopt(find_gl, {}, nullptr).has_value());
+  CHECK(place.files(".note").empty());
+  CacheConfig nowhere = place.config;
+  nowhere.directory.clear();
+  REQUIRE(AdoptedGl::adopt(find_gl, {}, nowhere).has_value());
+  CHECK(place.files(".note").empty());
+  REQUIRE(AdoptedGl::adopt(find_gl, {}, place.config).has_value());
+  const auto notes = place.files(".note");
+  REQUIRE(notes.size() == 1);
+  const auto written = std::filesystem::last_write_time(notes[0]);
+  REQUIRE(AdoptedGl::adopt(find_gl, {}, place.config).has_value());
+  CHECK(place.files(".note") == notes);
+  CHECK(std::filesystem::last_write_time(notes[0]) == written);
+  overwrite(notes[0], std::vector<std::byte>(100));
+  REQUIRE(AdoptedGl::adopt(find_gl, {}, place.config).has_value());  // a damaged note is replaced
+  CHECK(contents(notes[0]).size() != 100);
 }
 
 TEST_CASE("adopted: the compiler's log reaches the caller, and nothing is kept of it", "[adopted]") {
@@ -224,11 +311,15 @@ TEST_CASE("adopted: a driver without program binaries serves, and nothing is kep
   Application application;
   if (!application.gl) return;
   CHECK_FALSE(application.gl->device().info().serializes);
-  CHECK(application.program().tier() == Tier::library);  // made inside this process
-  CHECK(application.program().tier() == Tier::memory);
+  const AdoptedProgram first = application.program(material);
+  CHECK(first.tier() == Tier::library);  // made inside this process
+  change_state(first);
+  const AdoptedProgram second = application.program(material);
+  CHECK(second.tier() == Tier::memory);
+  CHECK(has_initial_state(second));
   CHECK(application.workplace.files(".bin").empty());
   application.open_cache();
-  CHECK(application.program().tier() == Tier::library);  // made inside this process
+  CHECK(application.program(material).tier() == Tier::library);  // made inside this process
 }
 
 TEST_CASE("adopted: a context without compute programs says which version it has", "[.old_driver]") {
@@ -249,14 +340,17 @@ TEST_CASE("open_program_cache: what core does not have, and every problem of the
   CHECK(named.error().code == StatusCode::unsupported);
   CHECK(contains(named.error().message, "cache 'elsewhere'"));
 
-  const auto homeless = open_program_cache(ConfigSources{});
-  REQUIRE_FALSE(homeless.has_value());
-  CHECK(homeless.error().code == StatusCode::invalid_argument);
-  CHECK(contains(homeless.error().message, "cache.directory"));
-  CHECK(contains(homeless.error().message, "cache.key_file"));
+  ConfigSources sources;
+  sources.environment = {{"KILN_LOG", "loud"}, {"KILN_CACHE_DIR", "~nobody/cache"}};
+  const auto wrong = open_program_cache(sources);
+  REQUIRE_FALSE(wrong.has_value());
+  CHECK(wrong.error().code == StatusCode::invalid_argument);
+  CHECK(contains(wrong.error().message, "KILN_LOG"));
+  CHECK(contains(wrong.error().message, "KILN_CACHE_DIR"));
+  sources.environment = {};
+  CHECK(open_program_cache(sources).has_value());  // without a home: memory only
 
   TemporaryFolder home;
-  ConfigSources sources;
   sources.environment = {{"HOME", home.path().string()}};
   CHECK(open_program_cache(sources).has_value());
   CHECK(std::filesystem::is_empty(home.path()));  // opened at first use

@@ -42,6 +42,42 @@ bool is_linked(unsigned name) {
   return linked != 0;
 }
 
+float uniform(unsigned program, const char* name) {
+  float value = 0;
+  const int location = gl<int (*)(unsigned, const char*)>("glGetUniformLocation")(program, name);
+  gl<void (*)(unsigned, int, float*)>("glGetUniformfv")(program, location, &value);
+  return value;
+}
+
+void set_uniform(unsigned program, const char* name, float value) {
+  const int location = gl<int (*)(unsigned, const char*)>("glGetUniformLocation")(program, name);
+  gl<void (*)(unsigned, int, float)>("glProgramUniform1f")(program, location, value);
+}
+
+namespace {
+
+constexpr unsigned storage_block = 0x92e6;
+
+unsigned block_index(unsigned program, const char* block) {
+  return gl<unsigned (*)(unsigned, unsigned, const char*)>("glGetProgramResourceIndex")(program, storage_block, block);
+}
+
+}  // namespace
+
+int block_binding(unsigned program, const char* block) {
+  constexpr unsigned buffer_binding = 0x9302;
+  int value = -1;
+  using Get = void (*)(unsigned, unsigned, unsigned, int, const unsigned*, int, int*, int*);
+  gl<Get>("glGetProgramResourceiv")(program, storage_block, block_index(program, block), 1, &buffer_binding, 1, nullptr,
+                                    &value);
+  return value;
+}
+
+void set_block_binding(unsigned program, const char* block, unsigned binding) {
+  gl<void (*)(unsigned, unsigned, unsigned)>("glShaderStorageBlockBinding")(program, block_index(program, block),
+                                                                            binding);
+}
+
 void cause_an_error() { gl<void (*)(unsigned)>("glEnable")(0xffff); }
 
 bool has_error() { return gl<unsigned (*)()>("glGetError")() != 0; }

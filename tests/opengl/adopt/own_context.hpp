@@ -30,6 +30,10 @@ Function find_gl(const char* name);
 // By the context that is current.
 bool is_program(unsigned name);
 bool is_linked(unsigned name);
+float uniform(unsigned program, const char* name);
+void set_uniform(unsigned program, const char* name, float value);
+int block_binding(unsigned program, const char* block);  // of a storage block
+void set_block_binding(unsigned program, const char* block, unsigned binding);
 void cause_an_error();  // as an application might leave one behind
 bool has_error();
 

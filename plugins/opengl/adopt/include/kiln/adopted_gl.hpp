@@ -1,11 +1,19 @@
-// AdoptedGl: the program cache for an application that has an OpenGL context of its own: GLSL in, the name of a linked
-// program out. No thread and no context of Kiln's, and no state of the context is changed.
+// AdoptedGl: the program cache for an application that has its own OpenGL context: GLSL in, a linked program out. Each
+// call of program() answers a program object of its own, so two callers share no uniform and no block binding.
 //
-// Thread-safety: every method on the thread that adopted, with the adopted context current; on another thread, or with
-// another context, program() answers unavailable and touches nothing. Programs may be dropped on any thread.
-// Ownership: the context stays the application's; an AdoptedGl outlives the caches that it is used with.
+// Kiln starts no thread, makes no context, and leaves the state of the adopted context as it is. Thread-safety: every
+// method on the thread that adopted, with the adopted context current; on another thread, or with another context,
+// program() answers unavailable and does nothing. Programs may be dropped on any thread. Ownership: the context is the
+// application's; an AdoptedGl outlives the caches that it is used with.
+//
+//   auto gl = kiln::AdoptedGl::adopt(eglGetProcAddress);
+//   auto cache = kiln::open_program_cache();
+//   if (!gl || !cache) return false;
+//   auto program = (*gl)->program(**cache, glsl);
+//   if (program) glUseProgram(program->name());
 #pragma once
 
+#include <kiln/config.hpp>
 #include <kiln/device.hpp>
 #include <kiln/program_cache.hpp>
 
@@ -26,9 +34,9 @@ class AdoptedProgram {
   AdoptedProgram() = default;
   AdoptedProgram(std::uint32_t name, Acquired acquired) : name_(name), acquired_(std::move(acquired)) {}
 
-  std::uint32_t name() const noexcept { return name_; }  // for glUseProgram; 0: none
-  Tier tier() const noexcept { return acquired_.tier; }  // who answered: memory, disk, or a build
-  std::uint64_t build_ns() const noexcept { return acquired_.build_ns; }
+  std::uint32_t name() const noexcept { return name_; }                   // for glUseProgram; 0: none
+  Tier tier() const noexcept { return acquired_.tier; }                   // who answered: memory, disk, or a build
+  std::uint64_t build_ns() const noexcept { return acquired_.build_ns; }  // of this call: compiling, loading, linking
 
  private:
   std::uint32_t name_ = 0;
@@ -39,15 +47,19 @@ class AdoptedGl {
  public:
   // Adopts the context that is current on this thread. unavailable: there is none. unsupported: it has no compute
   // programs (OpenGL 4.3), with the version that it has. Without program binary formats everything works and nothing is
-  // kept across processes. Asking a driver for its identity costs one compilation of a few lines, unless `notes` knows.
-  static Result<std::unique_ptr<AdoptedGl>> adopt(FindGlFunction find, Log log = {}, DriverNotes* notes = nullptr);
+  // stored for other processes. The first process compiles a program of a few lines to learn the driver's identity, and
+  // stores the answer below cache.directory: in the user's cache folder unless the caller names another one.
+  static Result<std::unique_ptr<AdoptedGl>> adopt(FindGlFunction find, Log log = {}, const CacheConfig& cache = {});
+  // The same with the caller's own store; null: every process compiles that program.
+  static Result<std::unique_ptr<AdoptedGl>> adopt(FindGlFunction find, Log log, DriverNotes* notes);
   AdoptedGl(const AdoptedGl&) = delete;
   AdoptedGl& operator=(const AdoptedGl&) = delete;
   // Elsewhere than on its thread, programs not deleted yet are left to the end of the context.
   ~AdoptedGl();
 
-  // The program of a compute shader. invalid_argument: it does not compile; the message holds the compiler's whole log.
-  // label: what people see for it in the cache's files.
+  // The program of a compute shader, with every uniform at its initial value. Call it once for each user of the program
+  // and keep the answer: a second call for the same text links a second object from the binary in memory.
+  // invalid_argument: it does not compile; the message holds the compiler's whole log. label: its name for people.
   Result<AdoptedProgram> program(ProgramCache& cache, std::string_view glsl, std::string_view label = "adopted");
   // The same with constants, bindings and workgroup told apart, as the OpenGL plugin keys them.
   Result<AdoptedProgram> program(ProgramCache& cache, const KernelSource& source, std::string_view label = "adopted");
