@@ -14,3 +14,9 @@ install(FILES ${PROJECT_BINARY_DIR}/kilnConfig.cmake ${PROJECT_BINARY_DIR}/kilnC
   DESTINATION lib/cmake/kiln)
 install(FILES ${PROJECT_BINARY_DIR}/kiln.pc ${PROJECT_BINARY_DIR}/kiln-gl.pc DESTINATION lib/pkgconfig)
 install(DIRECTORY configs/ DESTINATION share/kiln/configs)
+# The documentation, with the examples and configurations that it links to, in the layout of the source tree.
+install(FILES README.md CHANGELOG.md DESTINATION share/doc/kiln)
+install(DIRECTORY docs DESTINATION share/doc/kiln)
+install(DIRECTORY examples/embedding examples/adopted_context examples/plugin_template DESTINATION share/doc/kiln/examples)
+install(FILES benchmarks/baseline.json DESTINATION share/doc/kiln/benchmarks)
+install(CODE [[file(CREATE_LINK ../../kiln/configs "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/doc/kiln/configs" SYMBOLIC)]])

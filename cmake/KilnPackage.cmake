@@ -18,7 +18,6 @@ add_custom_command(OUTPUT ${kiln_man_dir}.stamp
 add_custom_target(kiln_man_pages ALL DEPENDS ${kiln_man_dir}.stamp)
 install(DIRECTORY ${kiln_man_dir}/ DESTINATION share/man/man1)
 install(FILES packaging/kiln.bash DESTINATION share/bash-completion/completions RENAME kiln)
-install(FILES README.md CHANGELOG.md DESTINATION share/doc/kiln)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME kiln)

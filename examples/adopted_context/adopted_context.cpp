@@ -16,8 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include <unistd.h>
-
 namespace {
 
 // What such an application has anyway: a context, here without a window.
@@ -97,12 +95,10 @@ int main(int argc, char** argv) {
   const OwnContext context;
   if (!context.current()) return fail(kiln::unavailable("no OpenGL 4.3 context on this machine"));
 
-  // From here to the program: Kiln, in ten lines.
-  kiln::ConfigSources sources;
-  sources.environment = kiln::configuration_environment(environ);
+  // From here to the program: Kiln.
   auto gl = kiln::AdoptedGl::adopt(eglGetProcAddress);  // before the cache: it outlives it
   if (!gl) return fail(gl.error());
-  auto cache = kiln::open_program_cache(sources);
+  auto cache = kiln::open_program_cache();
   if (!cache) return fail(cache.error());
   const std::string text = mode == "--broken" ? std::string(squares) + "oops" : squares;
   auto program = (*gl)->program(**cache, text, "squares");

@@ -8,8 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include <unistd.h>
-
 namespace {
 
 // Embedders may set these themselves; what drivers keep for later processes then lies in Kiln's folder.
@@ -53,7 +51,6 @@ int fail(const std::string& why) {
 
 int main(int argc, char** argv) {
   kiln::ConfigSources sources;
-  sources.environment = kiln::configuration_environment(environ);
   if (argc > 1) sources.cache_directory = argv[1];
   const kiln::ConfigReading reading = kiln::read_config(sources);
   if (!reading.problems.empty()) return fail(reading.problems.front().text());
