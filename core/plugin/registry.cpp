@@ -91,6 +91,12 @@ Result<std::vector<const RegisteredGenerator*>> Registry::generators(std::string
   return order;
 }
 
+std::vector<const RegisteredGenerator*> Registry::generators() const {
+  std::vector<const RegisteredGenerator*> all;
+  for (const auto& [name, generator] : generators_) all.push_back(&generator);
+  return all;
+}
+
 Status Registry::merge(Registry other) {
   for (const Status& status :
        {first_duplicate(drivers_, "driver", other.drivers_), first_duplicate(caches_, "cache", other.caches_),

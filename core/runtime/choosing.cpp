@@ -20,7 +20,7 @@ std::pair<KernelGenerator*, Dialect> Runtime::Parts::generator_for(const DeviceI
       if (std::ranges::find(one.dialects, dialect) == one.dialects.end()) continue;
       if (chosen == nullptr) {
         chosen = &one;
-        if (chosen == &generators.front()) break;
+        if (prefers_first_generator && chosen == &generators.front()) break;
         continue;
       }
       if (!plugin) plugin = devices.plugin_of(device.id);

@@ -72,6 +72,7 @@ struct Runtime::Parts {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<DeviceSelector> selector;
   std::vector<OneGenerator> generators;  // the configured one first
+  bool prefers_first_generator = true;   // false: the one of [generator] name's default is not loaded
   PlanMemo memo;
   ResourceUse resources;
   JobMetrics metrics;

@@ -37,6 +37,13 @@ bool stop_requested(const std::atomic<bool>* stop) { return stop != nullptr && s
 
 bool stop_requested(const RunRequest& request) { return stop_requested(request.stop); }
 
+// Somebody asks for the generator; false: it is the default, which may be absent like its plugin.
+bool names_generator(const Config& config) {
+  const auto origin = config.origins.find("generator.name");
+  if (origin != config.origins.end()) return origin->second.kind != OriginKind::built_in;
+  return config.generator.name != GeneratorConfig{}.name;
+}
+
 Status above_roof(const RunRequest& request, const DeviceInfo& device, const Measurement& measurement) {
   if (!selector::is_above_roof(request.spec, device, measurement)) return {};
   return internal_error("measured " + std::to_string(selector::rate_of(request.spec, measurement)) + " GFLOP/s on " +
@@ -61,6 +68,11 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
   auto make_selector = registry.selector(config.selector.name);
   if (!make_selector) return std::move(make_selector).error().within("[selector] name");
   auto chosen_generators = registry.generators(config.generator.name);
+  if (!chosen_generators && !names_generator(config) && !registry.generators().empty()) {
+    log.write(LogLevel::info, "runtime", chosen_generators.error().message);
+    chosen_generators = registry.generators();
+    parts->prefers_first_generator = false;
+  }
   if (!chosen_generators) return std::move(chosen_generators).error().within("[generator] name");
 
   auto cache = make_cache.value()({log, config.cache, OwnThreads::yes, trace});

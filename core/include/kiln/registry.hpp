@@ -74,6 +74,7 @@ class Registry {
   Result<SelectorFactory> selector(std::string_view name) const;
   // The generators that shall serve, preferred first: `name`, then the others by name.
   Result<std::vector<const RegisteredGenerator*>> generators(std::string_view name) const;
+  std::vector<const RegisteredGenerator*> generators() const;  // all, by name
 
   // Takes over what `other` holds, or nothing: invalid_argument names both plugins of the first duplicate. The loader
   // lets each plugin register into a registry of its own, so that one that fails half-way leaves nothing behind.

@@ -294,6 +294,24 @@ TEST_CASE("runtime: names that are not registered are told with those that are")
   CHECK_THAT(made.error().message, Contains("'granite'") && Contains("'tiered'"));
 }
 
+TEST_CASE("runtime: a generator that is named must be there; the default one may be absent like its plugin") {
+  RuntimeFixture fixture;  // has "forwarder" alone
+  fixture.config.generator.name = GeneratorConfig{}.name;
+  CHECK(fixture.runtime().run(small_gemm()).verified == true);
+  for (const OriginKind kind : {OriginKind::file, OriginKind::command_line}) {
+    fixture.config.origins["generator.name"] = {kind, ""};
+    const auto made = Runtime::create(fixture.config, fixture.registry, {});
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == StatusCode::not_found);
+    CHECK_THAT(made.error().message, Contains("'dynamic_shaders'") && Contains("'forwarder'"));
+  }
+  fixture.config.origins["generator.name"] = {OriginKind::built_in, ""};
+  CHECK(Runtime::create(fixture.config, fixture.registry, {}));
+  fixture.config.origins.clear();
+  fixture.config.generator.name = "granite";
+  CHECK_FALSE(Runtime::create(fixture.config, fixture.registry, {}));
+}
+
 namespace {
 
 class Refusing final : public KernelGenerator {
