@@ -196,28 +196,31 @@ class Matching {
     uniforms_ = tensor;
   }
 
-  Result<std::vector<ResourceSource>> uses() {
-    std::vector<ResourceSource> uses;
+  Result<std::vector<ResourceSource>> sources() {
+    std::vector<ResourceSource> sources;
     for (const ProgramResource& resource : declared_.resources) {
-      auto use = use_of(resource);
-      if (!use) return use.error().within(described(resource));
-      uses.push_back(*use);
+      auto source = source_of(resource);
+      if (source)
+        sources.push_back(*source);
+      else
+        problem(source.error().within(described(resource)).message);
     }
-    if (Status status = check_left_over(); !status.ok()) return status;
-    return uses;
+    check_left_over();
+    if (!problems_.empty()) return invalid_argument(problems_);
+    return sources;
   }
 
  private:
-  Result<ResourceSource> use_of(const ProgramResource& resource) {
+  Result<ResourceSource> source_of(const ProgramResource& resource) {
     switch (resource.kind) {
       case ResourceKind::storage_block:
-        return use_of_block(resource);
+        return source_of_block(resource);
       case ResourceKind::uniform:
-        return use_of_uniform(resource);
+        return source_of_uniform(resource);
       case ResourceKind::buffer_argument:
       case ResourceKind::value_argument:
       case ResourceKind::local_argument:
-        return use_of_argument(resource);
+        return source_of_argument(resource);
       case ResourceKind::uniform_block:
       case ResourceKind::image:
       case ResourceKind::sampler:
@@ -230,7 +233,7 @@ class Matching {
         "storage blocks and uniforms outside blocks)");
   }
 
-  Result<ResourceSource> use_of_block(const ProgramResource& block) {
+  Result<ResourceSource> source_of_block(const ProgramResource& block) {
     const std::optional<std::size_t> at = provider_of(block);
     if (!at) {
       std::string what = "the job provides nothing for it (it provides " + provided() + ")";
@@ -238,11 +241,11 @@ class Matching {
                               (block.number ? "binding = " + std::to_string(*block.number) + " or " : "") +
                               "name = \"" + block.name + "\"");
     }
+    taken_[*at] = true;
     const UserKernelSpec::Binding& given = kernel_.bindings[*at];
     if (Status status = check_buffer(block, given); !status.ok()) {
       return status.within(described(given, *at));
     }
-    taken_[*at] = true;
     return ResourceSource{tensors_[*at]};
   }
 
@@ -260,7 +263,7 @@ class Matching {
     return std::nullopt;
   }
 
-  Result<ResourceSource> use_of_uniform(const ProgramResource& resource) {
+  Result<ResourceSource> source_of_uniform(const ProgramResource& resource) {
     for (std::size_t i = 0; i < kernel_.uniforms.size(); ++i) {
       const Uniform& given = kernel_.uniforms[i];
       if (given.name != resource.name) continue;
@@ -272,7 +275,7 @@ class Matching {
     return invalid_argument("the job provides nothing for it. Add uniforms = { " + resource.name + " = … }");
   }
 
-  Result<ResourceSource> use_of_argument(const ProgramResource& argument) {
+  Result<ResourceSource> source_of_argument(const ProgramResource& argument) {
     const std::size_t at = argument.number.value_or(0);
     if (at >= kernel_.bindings.size()) {
       return invalid_argument("the job provides nothing for it (it provides " +
@@ -308,22 +311,20 @@ class Matching {
   }
 
   // What the job provides and the program does not take: most likely a mistyped name or number.
-  Status check_left_over() const {
+  void check_left_over() {
     for (std::size_t i = 0; i < kernel_.bindings.size(); ++i) {
       const UserKernelSpec::Binding& given = kernel_.bindings[i];
       if (taken_[i]) continue;
+      const std::string who = described(given, i) + ": ";
       if (kernel_.dialect == Dialect::opencl_c) {
-        return invalid_argument(described(given, i) + ": the kernel takes " +
-                                std::to_string(declared_.resources.size()) + " arguments");
+        problem(who + "the kernel takes " + std::to_string(declared_.resources.size()) + " arguments");
+      } else if (!is_unused(given, i)) {
+        problem(who + "the program has no such storage block (it has " +
+                list_of(declared_.resources, ResourceKind::storage_block) + ")");
+      } else if (given.access != Access::read) {
+        problem(who + "the program declares this storage block and does not use it, so " +
+                std::string(given_as(given)) + " cannot be written");
       }
-      if (is_unused(given, i)) {
-        if (given.access == Access::read) continue;
-        return invalid_argument(described(given, i) +
-                                ": the program declares this storage block and does not use it, so " +
-                                std::string(given_as(given)) + " cannot be written");
-      }
-      return invalid_argument(described(given, i) + ": the program has no such storage block (it has " +
-                              list_of(declared_.resources, ResourceKind::storage_block) + ")");
     }
     for (std::size_t i = 0; i < kernel_.uniforms.size(); ++i) {
       const std::string& name = kernel_.uniforms[i].name;
@@ -331,11 +332,12 @@ class Matching {
         return other.kind == ResourceKind::uniform && other.name == name;
       };
       if (set_[i] || std::ranges::any_of(declared_.unused, same)) continue;
-      return invalid_argument("uniforms." + name + ": the program has no such uniform (it has " +
-                              list_of(declared_.resources, ResourceKind::uniform) + ")");
+      problem("uniforms." + name + ": the program has no such uniform (it has " +
+              list_of(declared_.resources, ResourceKind::uniform) + ")");
     }
-    return {};
   }
+
+  void problem(const std::string& message) { problems_ += (problems_.empty() ? "" : "; ") + message; }
 
   std::string provided() const {
     std::string text;
@@ -353,13 +355,20 @@ class Matching {
   std::vector<std::uint32_t> tensors_;  // of each binding: its place among the launch's bindings
   std::vector<std::uint64_t> offsets_;  // of each uniform's values in the tensor of uniforms
   std::uint32_t uniforms_ = 0;          // that tensor's place among the launch's bindings
-  std::vector<bool> taken_, set_;       // bindings and uniforms that a resource uses
+  std::string problems_;
+  std::vector<bool> taken_, set_;  // bindings and uniforms that a resource uses
 };
 
 }  // namespace
 
+std::uint64_t values_in(const ProgramResource& uniform) noexcept {
+  std::uint64_t values = 1;
+  for (const std::uint32_t extent : uniform.shape) values *= extent;
+  return values;
+}
+
 Result<std::vector<ResourceSource>> provide(const ProgramInterface& declared, const UserKernelSpec& kernel) {
-  return Matching(declared, kernel).uses();
+  return Matching(declared, kernel).sources();
 }
 
 }  // namespace kiln

@@ -43,8 +43,8 @@ Status check_against_plan(const Submission& submission) {
       !status.ok()) {
     return status;
   }
-  if (!submission.uses.empty()) {
-    if (Status status = check_count("lists of uses", submission.uses.size(), plan.passes.size()); !status.ok())
+  if (!submission.sources.empty()) {
+    if (Status status = check_count("lists of sources", submission.sources.size(), plan.passes.size()); !status.ok())
       return status;
   }
   if (Status status = check_count("tensors", submission.tensors.size(), plan.tensors.size()); !status.ok())

@@ -26,7 +26,7 @@ namespace kiln {
 struct PlannedPrograms {
   std::vector<ProgramHandle> passes;
   std::vector<ProgramHandle> prepare;
-  std::vector<std::vector<ResourceSource>> uses;  // of the passes of a user's kernel; empty: bindings go by position
+  std::vector<std::vector<ResourceSource>> sources;  // of the passes of a user's kernel; empty: bindings go by position
   Tier tier = Tier::memory;
   std::uint64_t build_ns = 0;
 };

@@ -130,9 +130,9 @@ Status Runtime::Parts::match(const KernelSpec& spec, const KernelPlan& plan, Pla
   for (std::size_t i = 0; i < programs.passes.size(); ++i) {
     const ProgramInterface* declared = programs.passes[i].get()->interface(plan.passes[i].source);
     if (declared == nullptr) return check_positions(*kernel);
-    auto uses = provide(*declared, *kernel);
-    if (!uses) return std::move(uses).error().within("kernel " + kernel->path);
-    programs.uses.push_back(std::move(*uses));
+    auto sources = provide(*declared, *kernel);
+    if (!sources) return std::move(sources).error().within("kernel " + kernel->path);
+    programs.sources.push_back(std::move(*sources));
   }
   return {};
 }

@@ -152,7 +152,7 @@ Result<std::vector<Submission>> Runtime::Parts::submissions_of(RecordedRequests:
     report.bytes += bytes_moved(request.spec);
     submissions.push_back({service->device, service->keyed->plan, service->programs.passes, service->programs.prepare,
                            request.tensors, Deadline::never(), request.verify, Completion::ordered,
-                           service->programs.uses});
+                           service->programs.sources});
   }
   report.tier = tier;
   report.build_ns = build_ns;

@@ -197,7 +197,7 @@ std::vector<std::shared_ptr<Device>> Runtime::Parts::devices_to_warm() {
 Result<Measurement> Runtime::Parts::run_once(const RunRequest& request, const Service& service, bool poisoned,
                                              Deadline deadline, std::uint64_t follows_ns) {
   auto fence = executor->submit({service.device, service.keyed->plan, service.programs.passes, service.programs.prepare,
-                                 request.tensors, deadline, poisoned, request.completion, service.programs.uses});
+                                 request.tensors, deadline, poisoned, request.completion, service.programs.sources});
   if (!fence) return std::move(fence).error();
   if (follows_ns != 0) trace->add_link({TraceArea::selector, follows_ns, service.device->info().id, fence->value});
   return await(*fence, request.stop, deadline);

@@ -12,7 +12,7 @@ namespace {
 
 Status check_views(const KernelSource& source, const DeviceInfo& info) {
   for (std::size_t i = 0; i < source.views.size(); ++i) {
-    if (source.views[i] == View::storage) continue;
+    if (source.views[i] == View::storage || source.views[i] == View::uniforms) continue;
     const std::uint32_t most = source.views[i] == View::image ? info.max_image_bindings : info.max_texel_bindings;
     if (i < most) continue;
     return invalid_argument("binding " + std::to_string(i) + " is viewed as " +
@@ -153,7 +153,47 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
     const auto bytes = static_cast<GLsizeiptr>(buffer.bytes());
     pass.buffers.push_back({buffer.name(), bytes, buffer.shadow(), view, &buffer.texels()});
   }
+  if (!launch.sources.empty()) {
+    if (Status status = bind_resources(program, launch, pass); !status.ok()) return status.within(where);
+  }
   return pass;
+}
+
+// Storage blocks get the binding point of the buffer that provides them, uniforms their values.
+Status GlDevice::bind_resources(const GlProgram& program, const PassLaunch& launch, BoundPass& pass) const {
+  const Reflection& reflection = program.reflection();
+  if (launch.sources.size() != reflection.resources.size()) {
+    return invalid_argument(std::to_string(launch.sources.size()) + " resources are provided, expected " +
+                            std::to_string(reflection.resources.size()));
+  }
+  bool as_declared = true;
+  for (std::size_t i = 0; i < launch.sources.size(); ++i) {
+    const ProgramResource& resource = reflection.resources[i];
+    const ResourceSource& source = launch.sources[i];
+    const bool provided = source.binding < launch.bindings.size();
+    if (resource.kind == ResourceKind::uniform) {
+      const PlainUniform& uniform = reflection.uniforms[static_cast<std::size_t>(resource.handle)];
+      BoundUniform& bound = pass.uniforms.emplace_back(BoundUniform{uniform, uniform.initial});
+      if (!provided) continue;
+      const std::span<const std::byte> values = launch.bindings[source.binding]->mapped();
+      const std::uint64_t needed = source.offset + values_in(resource) * sizeof(double);
+      if (values.size() < needed) {
+        return invalid_argument("uniforms." + resource.name + ": its values end at byte " + std::to_string(needed) +
+                                " of " + std::to_string(values.size()));
+      }
+      auto components = converted(resource, values.data() + source.offset, source.given);
+      if (!components) return std::move(components).error();
+      bound.components = std::move(*components);
+    } else if (resource.kind == ResourceKind::storage_block && provided) {
+      as_declared = as_declared && resource.number == source.binding;
+      pass.blocks.emplace_back(static_cast<GLuint>(resource.handle), source.binding);
+    } else {
+      return invalid_argument(std::string(to_string(resource.kind)) + " " + resource.name + ": nothing provides it");
+    }
+  }
+  if (!as_declared) program.set_rebound();
+  if (!program.is_rebound()) pass.blocks.clear();
+  return {};
 }
 
 Result<std::uint64_t> GlDevice::submit(const Dispatch& dispatch) noexcept {

@@ -280,7 +280,7 @@ class BindingReader {
         problem(at(key), std::string(key), "found where it says nothing: it goes with " + std::string(where));
     };
     only("expect", result, "output or inout");
-    only("tolerance", result && has("expect"), "expect");
+    only("tolerance", result, "output or inout");
     only("shape", has("output") && !has("inout"), "output without inout");
     only("dtype", has("output") && !has("inout"), "output without inout");
     only("binding", buffer, "input, output or inout");

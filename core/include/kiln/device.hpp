@@ -79,7 +79,7 @@ struct PassLaunch {
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   // Which of the bindings provides each resource of program->interface(). Empty: bindings[i] is the resource at binding
   // or argument i.
-  std::span<const ResourceSource> uses{};
+  std::span<const ResourceSource> sources{};
 };
 
 // A plan bound to buffers: its passes run in order, each seeing the writes of those before.

@@ -41,7 +41,7 @@ struct Submission {
   // What lies in the outputs goes to the device first: how a poison reaches device memory. Its time is in no figure.
   bool upload_outputs = false;
   Completion completion = Completion::ordered;
-  std::vector<std::vector<ResourceSource>> uses{};  // PassLaunch::uses of each pass; empty: of none
+  std::vector<std::vector<ResourceSource>> sources{};  // PassLaunch::sources of each pass; empty: of none
 };
 
 // A value on the timeline of one device's queue in this executor. Value 0 is never submitted.

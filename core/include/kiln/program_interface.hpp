@@ -3,8 +3,8 @@
 // Thread-safety: values and a pure function. Ownership: values.
 //
 //   if (const ProgramInterface* declared = program.interface(source)) {
-//     auto uses = provide(*declared, kernel);
-//     if (!uses) return uses.error();  // "uniform float gain: the job provides nothing for it. Add …"
+//     auto sources = provide(*declared, kernel);
+//     if (!sources) return sources.error();  // "uniform float gain: the job provides nothing for it. Add …"
 //   }
 #pragma once
 
@@ -77,9 +77,11 @@ struct ResourceSource {
   bool operator==(const ResourceSource&) const = default;
 };
 
-// One ResourceSource for each resource of the program, in order. invalid_argument names the resource, its kind and what
-// the job provides: nothing, or another kind, type, size or access; or names what the job provides and no resource
-// takes. unsupported: a resource of a kind that no job can provide.
+std::uint64_t values_in(const ProgramResource& uniform) noexcept;  // product of its shape; 1 for a scalar
+
+// One ResourceSource for each resource of the program, in order. invalid_argument names every resource, with its kind,
+// for which the job provides nothing or another kind, type, size or access; and whatever the job provides that no
+// resource takes.
 Result<std::vector<ResourceSource>> provide(const ProgramInterface& declared, const UserKernelSpec& kernel);
 
 }  // namespace kiln

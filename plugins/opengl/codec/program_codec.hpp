@@ -4,7 +4,7 @@
 // released; it borrows the context's table of functions.
 #pragma once
 
-#include "codec/current_context.hpp"
+#include "codec/reflection.hpp"
 
 #include <kiln/kernel.hpp>
 #include <kiln/program.hpp>
@@ -21,7 +21,10 @@ class LinkedProgram {
  public:
   explicit LinkedProgram(const Gl& gl) : gl_(&gl), name_(gl.CreateProgram()) {}
   LinkedProgram(LinkedProgram&& other) noexcept
-      : gl_(other.gl_), name_(std::exchange(other.name_, 0)), charge_(other.charge_) {}
+      : gl_(other.gl_),
+        name_(std::exchange(other.name_, 0)),
+        charge_(other.charge_),
+        reflection_(std::move(other.reflection_)) {}
   LinkedProgram& operator=(LinkedProgram&&) = delete;
   ~LinkedProgram() {
     if (name_ != 0) gl_->DeleteProgram(name_);
@@ -31,11 +34,13 @@ class LinkedProgram {
   GLuint release() noexcept { return std::exchange(name_, 0); }
   std::uint64_t charge() const noexcept { return charge_; }  // Program::charge()
   void set_charge(std::uint64_t bytes) noexcept { charge_ = bytes; }
+  Reflection& reflection() noexcept { return reflection_; }
 
  private:
   const Gl* gl_;
   GLuint name_;
   std::uint64_t charge_ = 0;
+  Reflection reflection_;
 };
 
 // text: assembled from source. The error of a failed build is invalid_argument and holds the compiler's (or linker's)

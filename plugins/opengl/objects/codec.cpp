@@ -7,8 +7,8 @@ Result<std::unique_ptr<Program>> finish(const std::shared_ptr<ContextGroup>& gro
                                         Result<LinkedProgram> linked) {
   if (!linked) return linked.error();
   const std::uint64_t charge = linked->charge();
-  return std::unique_ptr<Program>(
-      std::make_unique<GlProgram>(group, linked->release(), source.bindings.size(), source.views, charge));
+  return std::unique_ptr<Program>(std::make_unique<GlProgram>(group, linked->release(), source.bindings.size(),
+                                                              source.views, charge, std::move(linked->reflection())));
 }
 
 }  // namespace

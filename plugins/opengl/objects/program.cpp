@@ -7,4 +7,9 @@ GlProgram::~GlProgram() {
   group_->execution().post([group = group_.get(), name = name_] { group->gl().DeleteProgram(name); });
 }
 
+const ProgramInterface* GlProgram::interface(const KernelSource& source) const noexcept {
+  std::call_once(completed_, [&] { interface_ = complete(reflection_.resources, source); });
+  return &interface_;
+}
+
 }  // namespace kiln::opengl

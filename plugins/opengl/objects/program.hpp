@@ -1,23 +1,39 @@
 // GlProgram: a linked compute program of one share group.
 //
-// Thread-safety: immutable; the destructor may run on any thread and hands the deletion to the thread that dispatches.
-// Ownership: keeps the share group, hence its threads, alive; it may outlive the Device object.
+// Thread-safety: immutable but for what it says itself; the destructor may run on any thread and hands the deletion to
+// the thread that dispatches. Ownership: keeps the share group, hence its threads, alive; it may outlive the Device
+// object.
 #pragma once
 
+#include "codec/reflection.hpp"
 #include "gl/context_group.hpp"
 
 #include <kiln/program.hpp>
+
+#include <atomic>
+#include <mutex>
 
 namespace kiln::opengl {
 
 class GlProgram final : public Program {
  public:
   GlProgram(std::shared_ptr<ContextGroup> group, GLuint name, std::size_t bindings, std::vector<View> views,
-            std::uint64_t charge)
-      : group_(std::move(group)), name_(name), bindings_(bindings), views_(std::move(views)), charge_(charge) {}
+            std::uint64_t charge, Reflection reflection)
+      : group_(std::move(group)),
+        name_(name),
+        bindings_(bindings),
+        views_(std::move(views)),
+        charge_(charge),
+        reflection_(std::move(reflection)) {}
   ~GlProgram() override;
 
   std::uint64_t charge() const noexcept override { return charge_; }
+  const ProgramInterface* interface(const KernelSource& source) const noexcept override;
+  const Reflection& reflection() const noexcept { return reflection_; }
+  // Whether a dispatch gave its storage blocks other binding points than the text does: from then on each gives its
+  // own.
+  bool is_rebound() const noexcept { return rebound_.load(std::memory_order_acquire); }
+  void set_rebound() const noexcept { rebound_.store(true, std::memory_order_release); }
   GLuint name() const noexcept { return name_; }
   std::size_t bindings() const noexcept { return bindings_; }
   View view(std::size_t binding) const noexcept { return views_.empty() ? View::storage : views_[binding]; }
@@ -29,6 +45,10 @@ class GlProgram final : public Program {
   std::size_t bindings_;
   std::vector<View> views_;  // empty: all are storage
   std::uint64_t charge_;
+  const Reflection reflection_;
+  mutable std::once_flag completed_;
+  mutable ProgramInterface interface_;
+  mutable std::atomic<bool> rebound_{false};
 };
 
 }  // namespace kiln::opengl

@@ -97,9 +97,15 @@ void GlQueue::run(const BoundPass& pass) {
   const Gl& gl = group_.gl();
   if (pass.grid == PassLaunch::nothing) return dispatch_nothing(gl, pass.program);
   gl.UseProgram(pass.program);
+  for (const auto& [block, point] : pass.blocks) gl.ShaderStorageBlockBinding(pass.program, block, point);
+  for (const BoundUniform& bound : pass.uniforms) {
+    set_uniform(gl, pass.program, bound.uniform, bound.components.data());
+  }
   GLuint index = 0;
   for (const BoundBuffer& buffer : pass.buffers) {
-    if (buffer.view == View::storage) {
+    if (buffer.view == View::uniforms) {
+      ++index;
+    } else if (buffer.view == View::storage) {
       gl.BindBufferRange(GL_SHADER_STORAGE_BUFFER, index++, buffer.name, 0, buffer.bytes);
     } else {
       buffer.texels->bind(gl, index++, buffer.view, buffer.name, buffer.bytes);

@@ -6,6 +6,7 @@
 // too, is the context's thread and never the caller's.
 #pragma once
 
+#include "codec/reflection.hpp"
 #include "gl/context_group.hpp"
 #include "objects/buffer.hpp"
 #include "objects/synchrony.hpp"
@@ -18,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace kiln::opengl {
@@ -30,10 +32,17 @@ struct BoundBuffer {
   TexelView* texels = nullptr;  // the buffer's, where the view is not storage
 };
 
+struct BoundUniform {
+  PlainUniform uniform;
+  std::vector<std::byte> components;
+};
+
 struct BoundPass {
   GLuint program = 0;
   std::vector<BoundBuffer> buffers;  // by binding index
   std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::vector<std::pair<GLuint, GLuint>> blocks{};  // storage blocks and the binding points to give them
+  std::vector<BoundUniform> uniforms{};
 };
 
 class GlQueue {

@@ -46,6 +46,48 @@ TEST_CASE("config: every_key.toml uses every key of a job", "[config]") {
   }
 }
 
+TEST_CASE("config: uniforms have the types and shapes that are written", "[config]") {
+  using Type = UserKernelSpec::Uniform::Type;
+  const Config config = every_key();
+  const JobConfig& mine = job(config, "mine");
+  const auto find = [&](const std::string& name) {
+    const auto found = std::ranges::find(mine.uniforms, name, [](const UniformConfig& u) { return u.uniform.name; });
+    REQUIRE(found != mine.uniforms.end());
+    return *found;
+  };
+  REQUIRE(mine.uniforms.size() == 5);
+  CHECK(find("gain").uniform.type == Type::integer);
+  CHECK(find("gain").uniform.shape.empty());
+  CHECK(find("gain").integers == std::vector<std::int64_t>{3});
+  CHECK(find("size").uniform.shape == std::vector<std::uint32_t>{2});
+  CHECK(find("transform").uniform.shape == std::vector<std::uint32_t>{2, 2});
+  CHECK(find("transform").uniform.type == Type::number);
+  CHECK(find("transform").numbers == std::vector<double>{1, 0, 0, 0.5});
+  CHECK(find("transform").integers.empty());
+  CHECK(find("on").uniform.type == Type::boolean);
+  CHECK(find("light.power").numbers == std::vector<double>{2.5});
+}
+
+TEST_CASE("config: every form of a binding", "[config]") {
+  const Config config = every_key();
+  const auto& bindings = job(config, "several").bindings;
+  REQUIRE(bindings.size() == 5);
+  CHECK(bindings[0].access == Access::write);
+  CHECK(bindings[0].input.empty());
+  CHECK(bindings[0].shape == Shape{2, 3});
+  CHECK(bindings[0].dtype == DType::i32);
+  CHECK(bindings[1].dtype == DType::invalid);  // that of the file it is compared with
+  CHECK(bindings[1].shape.empty());
+  CHECK(bindings[1].tolerance == Tolerance{0, 0.5});
+  CHECK(bindings[2].kind == BindingKind::value);
+  CHECK(bindings[2].dtype == DType::f32);
+  CHECK(bindings[2].value == 2);
+  CHECK(bindings[3].dtype == DType::i32);
+  CHECK(bindings[3].integer == -1);
+  CHECK(bindings[4].kind == BindingKind::local);
+  CHECK(bindings[4].local_bytes == 256);
+}
+
 TEST_CASE("config: the fixed sections as typed values", "[config]") {
   const Config config = every_key();
   CHECK(config.plugins.load == std::vector<std::string>{"cpu", "mine"});
@@ -176,11 +218,22 @@ TEST_CASE("config: a user's kernel", "[config]") {
   const std::vector<Define> constants{{"A", "2.5"},   {"TWO", "2.0"},   {"BIG", "1e+30"}, {"TAPS", "7"},
                                       {"LESS", "-3"}, {"FAST", "true"}, {"TYPE", "vec4"}, {"NOTHING", ""}};
   CHECK(mine.constants == constants);
-  REQUIRE(mine.bindings.size() == 2);
+  REQUIRE(mine.bindings.size() == 3);
   CHECK(mine.bindings[0].access == Access::read);
   CHECK(mine.bindings[0].input == "x.npy");
   CHECK(mine.bindings[1].access == Access::read_write);
-  CHECK(mine.bindings[1].output == "y.npy");
+  CHECK(mine.bindings[0].output.empty());
+  CHECK(mine.bindings[1].input == "y.npy");
+  CHECK(mine.bindings[1].output == "y2.npy");
+  CHECK(mine.bindings[1].name == "Y");
+  CHECK(mine.bindings[1].tolerance == Tolerance{1e-6, 1e-3});
+  CHECK(mine.bindings[1].expect == "z.npy");  // the job's, since there is one result
+  CHECK(mine.bindings[2].number == 5u);
+  CHECK(mine.include == std::vector<std::string>{"shaders", "more"});
+  CHECK(mine.workgroup == std::array<std::uint32_t, 3>{64, 2, 1});
+  CHECK(mine.tolerance == Tolerance{0, 1e-3});
+  CHECK(mine.keep_failed);
+  CHECK(mine.alpha == Alpha::drop);
   CHECK(mine.tune == std::vector<UserKernelSpec::Parameter>{{"TILE", {"8", "16"}}, {"KIND", {"vec4", "float"}}});
   CHECK(mine.grid == std::array<std::uint32_t, 3>{1, 2, 1});
   CHECK(mine.grid_expressions == std::array<std::string, 3>{"4096 / TILE", "", ""});
@@ -191,8 +244,8 @@ TEST_CASE("config: a user's kernel", "[config]") {
 
 TEST_CASE("config: the jobs of a table stand where the table does", "[config]") {
   const Config config = every_key();
-  REQUIRE(config.jobs.size() == 5);
+  REQUIRE(config.jobs.size() == 6);
   CHECK(config.jobs[2].name == "mine");
-  CHECK(config.jobs[3].name == "rows/one");
-  CHECK(config.jobs[4].name == "rows/two");
+  CHECK(config.jobs[4].name == "rows/one");
+  CHECK(config.jobs[5].name == "rows/two");
 }

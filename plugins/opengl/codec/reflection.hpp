@@ -1,0 +1,42 @@
+// The interface of a linked program: what OpenGL reports of it, and what only its text says.
+//
+// Thread-safety: reflect() on the context's thread; the others are pure. Ownership: values.
+#pragma once
+
+#include "codec/current_context.hpp"
+
+#include <kiln/program_interface.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace kiln::opengl {
+
+// A uniform outside a block, in the order in which ProgramInterface lists them.
+struct PlainUniform {
+  GLint location = -1;
+  GLenum type = GL_NONE;
+  GLsizei count = 1;               // elements of an array
+  std::vector<std::byte> initial;  // its value after linking, as the type's components lie in memory
+};
+
+struct Reflection {
+  std::vector<ProgramResource> resources;  // access and has_default are not set: OpenGL does not report them
+  std::vector<PlainUniform> uniforms;      // ProgramResource::handle of a uniform is its index here
+};
+
+// Storage blocks, uniforms, uniform blocks, images, samplers and atomic counters that the program uses.
+Reflection reflect(const Gl& gl, GLuint program);
+
+// With what the text of the source says: readonly, writeonly, initialisers, and declarations that are not used.
+ProgramInterface complete(std::vector<ProgramResource> resources, const KernelSource& source);
+
+// Converts `count` values of a uniform, 8 bytes each (UserKernelSpec::Uniform), to components of its OpenGL type;
+// matrices become column by column. invalid_argument: a value that the type cannot hold.
+Result<std::vector<std::byte>> converted(const ProgramResource& resource, const std::byte* values,
+                                         UserKernelSpec::Uniform::Type given);
+
+// Sets a uniform of the program. REQUIRES: as many components as the uniform has.
+void set_uniform(const Gl& gl, GLuint program, const PlainUniform& uniform, const std::byte* components);
+
+}  // namespace kiln::opengl

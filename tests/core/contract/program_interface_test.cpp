@@ -1,0 +1,238 @@
+// What a request provides against what a program declares: every mismatch is named, with both sides.
+#include <kiln/program_interface.hpp>
+
+#include <catch2/catch.hpp>
+
+using namespace kiln;
+
+namespace {
+
+ProgramResource block(std::string name, std::uint32_t number) {
+  ProgramResource resource;
+  resource.kind = ResourceKind::storage_block;
+  resource.name = std::move(name);
+  resource.number = number;
+  resource.element = ElementType::f32;
+  resource.bytes = 4;
+  resource.array_stride = 4;
+  resource.element_bytes = 4;
+  resource.open_ended = true;
+  return resource;
+}
+
+ProgramResource uniform(std::string name, std::string type, ElementType element,
+                        std::vector<std::uint32_t> shape = {}) {
+  ProgramResource resource;
+  resource.kind = ResourceKind::uniform;
+  resource.name = std::move(name);
+  resource.type = std::move(type);
+  resource.element = element;
+  resource.shape = std::move(shape);
+  return resource;
+}
+
+ProgramResource argument(ResourceKind kind, std::string name, std::uint32_t index, std::uint64_t bytes) {
+  ProgramResource resource;
+  resource.kind = kind;
+  resource.name = std::move(name);
+  resource.number = index;
+  resource.bytes = bytes;
+  return resource;
+}
+
+UserKernelSpec::Binding buffer(Access access, std::uint64_t elements, DType dtype = DType::f32) {
+  UserKernelSpec::Binding binding;
+  binding.access = access;
+  binding.bytes = elements * size_of(dtype);
+  binding.dtype = dtype;
+  binding.shape = {static_cast<std::int64_t>(elements)};
+  return binding;
+}
+
+UserKernelSpec kernel(std::vector<UserKernelSpec::Binding> bindings, Dialect dialect = Dialect::glsl) {
+  UserKernelSpec spec;
+  spec.path = "k.comp";
+  spec.text = "x";
+  spec.dialect = dialect;
+  spec.bindings = std::move(bindings);
+  return spec;
+}
+
+void check_refused(const ProgramInterface& declared, const UserKernelSpec& spec,
+                   const std::vector<std::string>& words) {
+  const auto sources = provide(declared, spec);
+  REQUIRE_FALSE(sources);
+  CHECK(sources.error().code == StatusCode::invalid_argument);
+  for (const std::string& word : words) CHECK_THAT(sources.error().message, Catch::Contains(word));
+}
+
+using Type = UserKernelSpec::Uniform::Type;
+
+}  // namespace
+
+TEST_CASE("program interface: bindings by position, by number and by name", "[contract]") {
+  const ProgramInterface declared{{block("Offsets", 6), block("Letters", 5)}, {}};
+  UserKernelSpec spec = kernel({buffer(Access::read, 8), buffer(Access::read_write, 8)});
+  check_refused(declared, spec,
+                {"storage block Offsets (binding 6)", "storage block Letters (binding 5)",
+                 "the job provides nothing for it", "it provides binding 0, binding 1"});
+  spec.bindings[0].number = 6;
+  spec.bindings[1].name = "Letters";
+  auto sources = provide(declared, spec);
+  REQUIRE(sources);
+  CHECK(*sources == std::vector<ResourceSource>{{0}, {1}});
+  // The position in the list counts, also behind one that has a name.
+  const ProgramInterface others{{block("A", 1), block("B", 0)}, {}};
+  sources = provide(others, kernel({buffer(Access::read, 8), buffer(Access::read_write, 8)}));
+  REQUIRE(sources);
+  CHECK(*sources == std::vector<ResourceSource>{{1}, {0}});
+  // Two blocks at one binding: both see the same buffer, or each has its own by name.
+  const ProgramInterface twice{{block("A", 0), block("B", 0)}, {}};
+  sources = provide(twice, kernel({buffer(Access::read_write, 8)}));
+  REQUIRE(sources);
+  CHECK(*sources == std::vector<ResourceSource>{{0}, {0}});
+  spec = kernel({buffer(Access::read, 8), buffer(Access::read_write, 8)});
+  spec.bindings[0].name = "B";
+  spec.bindings[1].name = "A";
+  sources = provide(twice, spec);
+  REQUIRE(sources);
+  CHECK(*sources == std::vector<ResourceSource>{{1}, {0}});
+}
+
+TEST_CASE("program interface: what no resource takes is named", "[contract]") {
+  const ProgramInterface declared{{block("A", 0)}, {}};
+  UserKernelSpec spec = kernel({buffer(Access::read_write, 8), buffer(Access::read, 8)});
+  check_refused(declared, spec, {"bindings[1]", "no such storage block", "storage block A (binding 0)"});
+  spec.bindings[1].name = "Weigths";
+  check_refused(declared, spec, {"name = \"Weigths\"", "no such storage block"});
+  spec = kernel({buffer(Access::read_write, 8)});
+  spec.uniforms.push_back({"gian", Type::number, {}});
+  check_refused(declared, spec, {"uniforms.gian", "no such uniform", "none"});
+  // A block that the source declares and the compiler drops takes an input; a result would be lost.
+  ProgramInterface unused = declared;
+  unused.unused.push_back(block("B", 1));
+  CHECK(provide(unused, kernel({buffer(Access::read_write, 8), buffer(Access::read, 8)})));
+  check_refused(unused, kernel({buffer(Access::read_write, 8), buffer(Access::read_write, 8)}),
+                {"bindings[1]", "does not use it", "an inout"});
+}
+
+TEST_CASE("program interface: access, type and size of a storage block", "[contract]") {
+  ProgramInterface declared{{block("A", 0)}, {}};
+  ProgramResource& a = declared.resources[0];
+  a.access = Access::read;
+  check_refused(declared, kernel({buffer(Access::read_write, 8)}), {"storage block A", "read only", "an inout"});
+  check_refused(declared, kernel({buffer(Access::write, 8)}), {"read only", "an output"});
+  a.access = Access::write;
+  check_refused(declared, kernel({buffer(Access::read, 8)}), {"write only", "an input"});
+  a.access = Access::read_write;
+  CHECK(provide(declared, kernel({buffer(Access::read, 8)})));
+  check_refused(declared, kernel({buffer(Access::read, 8, DType::i32)}), {"holds float32", "i32"});
+  check_refused(declared, kernel({buffer(Access::read, 8, DType::f64)}), {"holds float32", "f64"});
+  CHECK(provide(declared, kernel({buffer(Access::read, 8, DType::u8)})));
+  a.element = ElementType::u64;
+  a.element_bytes = a.array_stride = a.bytes = 8;
+  CHECK(provide(declared, kernel({buffer(Access::read, 8, DType::u32)})));
+  check_refused(declared, kernel({buffer(Access::read, 7, DType::u32)}), {"8 bytes each", "28 bytes"});
+  check_refused(declared, kernel({buffer(Access::read, 8, DType::f32)}), {"64-bit integers", "f32"});
+  a = block("A", 0);
+  a.bytes = 64;
+  a.open_ended = false;
+  check_refused(declared, kernel({buffer(Access::read, 15)}), {"at least 64 bytes", "60 bytes"});
+  CHECK(provide(declared, kernel({buffer(Access::read, 17)})));
+}
+
+TEST_CASE("program interface: elements with padding need a row as long as an element", "[contract]") {
+  ProgramInterface declared{{block("A", 0)}, {}};
+  ProgramResource& vec3 = declared.resources[0];
+  vec3.array_stride = 16;
+  vec3.element_bytes = 12;
+  vec3.bytes = 12;
+  UserKernelSpec spec = kernel({buffer(Access::read, 192)});
+  spec.bindings[0].shape = {64, 3};  // 768 bytes, a multiple of 16: it would be read as 48 elements
+  check_refused(declared, spec, {"16 bytes apart", "12 of them", "[64, 3]", "4 elements"});
+  spec.bindings[0].shape = {48, 4};
+  CHECK(provide(declared, spec));
+  vec3.element_bytes = 4;  // std140: float data[]
+  spec.bindings[0].shape = {192};
+  check_refused(declared, spec, {"16 bytes apart", "4 of them"});
+  vec3.element_bytes = 36;  // mat3
+  vec3.array_stride = 48;
+  spec.bindings[0].shape = {16, 3, 4};
+  CHECK(provide(declared, spec));
+}
+
+TEST_CASE("program interface: uniforms by name, type and shape", "[contract]") {
+  ProgramInterface declared{
+      {block("A", 0), uniform("gain", "float", ElementType::f32), uniform("first", "int", ElementType::i32)}, {}};
+  UserKernelSpec spec = kernel({buffer(Access::read_write, 8)});
+  check_refused(declared, spec, {"uniform float gain", "uniform int first", "the job provides nothing for it"});
+  spec.uniforms = {{"first", Type::integer, {}}, {"gain", Type::number, {}}};
+  const auto sources = provide(declared, spec);
+  REQUIRE(sources);
+  CHECK((*sources)[1] == ResourceSource{1, 8, Type::number});
+  CHECK((*sources)[2] == ResourceSource{1, 0, Type::integer});
+  spec.uniforms[0].type = Type::number;
+  check_refused(declared, spec, {"uniform int first", "floating-point numbers", "expected integers"});
+  spec.uniforms[0].type = Type::boolean;
+  check_refused(declared, spec, {"uniform int first", "booleans"});
+  spec.uniforms = {{"first", Type::integer, {}}, {"gain", Type::integer, {}}};
+  CHECK(provide(declared, spec));  // 3 for a float
+  spec.uniforms[1].shape = {2};
+  check_refused(declared, spec, {"uniform float gain", "2 values", "expected one value"});
+  declared.resources[1].has_default = true;
+  spec.uniforms.pop_back();
+  const auto with_default = provide(declared, spec);
+  REQUIRE(with_default);
+  CHECK((*with_default)[1].binding == ResourceSource::none);
+  declared.resources[2] = uniform("m", "mat2", ElementType::f32, {2, 2});
+  declared.resources[2].matrix = true;
+  spec.uniforms = {{"m", Type::number, {4}}};
+  check_refused(declared, spec, {"uniform mat2 m", "4 values", "2 x 2 values", "row by row"});
+}
+
+TEST_CASE("program interface: kinds that a job cannot provide are named", "[contract]") {
+  for (const ResourceKind kind :
+       {ResourceKind::uniform_block, ResourceKind::image, ResourceKind::sampler, ResourceKind::atomic_counter}) {
+    ProgramResource resource;
+    resource.kind = kind;
+    resource.name = "photo";
+    resource.number = 0;
+    check_refused({{block("A", 0), resource}, {}}, kernel({buffer(Access::read_write, 8)}),
+                  {std::string(to_string(kind)) + " photo (binding 0)", "cannot provide"});
+  }
+}
+
+TEST_CASE("program interface: arguments of OpenCL C", "[contract]") {
+  const ProgramInterface declared{
+      {argument(ResourceKind::buffer_argument, "src", 0, 0), argument(ResourceKind::value_argument, "gain", 1, 4),
+       argument(ResourceKind::local_argument, "part", 2, 0), argument(ResourceKind::buffer_argument, "dst", 3, 0)},
+      {}};
+  UserKernelSpec::Binding value = buffer(Access::read, 1);
+  value.kind = BindingKind::value;
+  UserKernelSpec::Binding local = buffer(Access::read_write, 64);
+  local.kind = BindingKind::local;
+  const UserKernelSpec good =
+      kernel({buffer(Access::read, 8), value, local, buffer(Access::read_write, 8)}, Dialect::opencl_c);
+  const auto sources = provide(declared, good);
+  REQUIRE(sources);
+  CHECK(*sources == std::vector<ResourceSource>{{0}, {1}, {ResourceSource::none, 256}, {2}});
+  UserKernelSpec spec = good;
+  spec.bindings[1] = buffer(Access::read, 1);  // an input file with the bytes of the number
+  CHECK(provide(declared, spec));
+  spec.bindings[1] = buffer(Access::read, 2);
+  check_refused(declared, spec, {"value argument gain (argument 1)", "4 bytes", "8 bytes"});
+  spec.bindings[1] = buffer(Access::read_write, 1);
+  check_refused(declared, spec, {"gain", "passed by value", "an inout"});
+  spec = good;
+  std::swap(spec.bindings[0], spec.bindings[1]);
+  check_refused(declared, spec, {"buffer argument src (argument 0)", "points to a buffer", "a number"});
+  spec = good;
+  spec.bindings[2] = buffer(Access::read, 64);
+  check_refused(declared, spec, {"local memory argument part (argument 2)", "local = BYTES"});
+  spec = good;
+  spec.bindings.pop_back();
+  check_refused(declared, spec, {"buffer argument dst (argument 3)", "the job provides nothing", "3 bindings"});
+  spec = good;
+  spec.bindings.push_back(buffer(Access::read, 8));
+  check_refused(declared, spec, {"bindings[4]", "takes 4 arguments"});
+}
