@@ -1,6 +1,7 @@
 #include "console.hpp"
 
 #include "base/atomic_file.hpp"
+#include "base/visible_text.hpp"
 #include "progress/terminal_text.hpp"
 
 #include <unistd.h>
@@ -28,16 +29,17 @@ bool colour_on_stderr() { return colour_on(STDERR_FILENO); }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) == 1; }
 
 void ConsoleLog::write(LogLevel level, std::string_view component, std::string_view message) noexcept {
-  const std::string_view word = to_string(level);
+  std::string line = "kiln: ";
+  line.append(to_string(level))
+      .append(": ")
+      .append(component)
+      .append("[")
+      .append(std::to_string(gettid()))
+      .append("]: ");
+  line = visible_lines(line.append(message)) + "\n";
   const std::lock_guard lock(mutex_);
-  if (to_) {
-    std::string line = "kiln: ";
-    line.append(word).append(": ").append(component).append("[").append(std::to_string(gettid())).append("]: ");
-    return to_(line.append(message).append("\n"));
-  }
-  std::fprintf(stderr, "kiln: %.*s: %.*s[%d]: %.*s\n", static_cast<int>(word.size()), word.data(),
-               static_cast<int>(component.size()), component.data(), static_cast<int>(gettid()),
-               static_cast<int>(message.size()), message.data());
+  if (to_) return to_(line);
+  std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void ConsoleLog::redirect(std::function<void(std::string_view line)> to) {
@@ -46,7 +48,8 @@ void ConsoleLog::redirect(std::function<void(std::string_view line)> to) {
 }
 
 void complain(std::string_view message) {
-  std::fprintf(stderr, "kiln: %.*s\n", static_cast<int>(message.size()), message.data());
+  const std::string line = "kiln: " + visible_lines(message) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 Status emit(std::string_view text, const std::optional<std::filesystem::path>& file) {
@@ -78,7 +81,7 @@ void ProgressLine::show(std::string_view text) {
     return;
   }
   // What wraps could not be wiped.
-  const std::string line = "\r\033[K" + cut_to(text, size_of_terminal(STDERR_FILENO).width - 1);
+  const std::string line = "\r\033[K" + cut_to(visible(text), size_of_terminal(STDERR_FILENO).width - 1);
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);
   drawn_ = true;

@@ -34,7 +34,7 @@ class ConsoleLog : public LogSink {
   std::function<void(std::string_view)> to_;
 };
 
-// "kiln: message" on standard error.
+// "kiln: message" on standard error, as visible_lines().
 void complain(std::string_view message);
 
 // The result of a verb: to standard output, or atomically to a file (--output). A failed write is an error, a closed

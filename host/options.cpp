@@ -1,5 +1,6 @@
 #include "options.hpp"
 
+#include "config/text/nearest_word.hpp"
 #include "verb_table.hpp"
 
 #include <boost/program_options.hpp>
@@ -116,7 +117,7 @@ std::string overall_help() {
   return "kiln: build a GPU program once, keep it, run it for ever\n\nUsage: kiln VERB [ARGUMENTS] "
          "[OPTIONS]\n\nVerbs:\n" +
          verb_lines("") + "\n" + options_text("Options", job_verbs().front().common_options) + "\n" +
-         environment_help() + "\n`kiln VERB --help` tells more of a verb.\n";
+         environment_help() + "\n`kiln help VERB` describes a verb; `kiln version` shows the version.\n";
 }
 
 // Of the verbs that begin with one word: "cache".
@@ -177,10 +178,60 @@ Result<std::uint32_t> count_of(const po::variables_map& given, const std::string
   return invalid_argument("--" + name + " " + std::to_string(count) + ": expected 1 to " + std::to_string(most));
 }
 
+// "; nearest: run" where one is close to what was typed.
+std::string nearest_text(std::string_view typed, const std::vector<std::string>& known) {
+  const std::vector<std::string_view> words(known.begin(), known.end());
+  const auto nearest = config::close_word(typed, words);
+  return nearest ? "; nearest: " + std::string(*nearest) : "";
+}
+
+// Of one word or of two: "cahce list" is near to "cache list", "rnu job.toml" to "run".
+std::string nearest_verb(const std::vector<std::string>& words) {
+  std::vector<std::string> known = {"help", "version"};
+  for (const VerbHelp& verb : all_verbs()) {
+    const std::string name(verb.name);
+    known.push_back(name);
+    if (name.find(' ') != std::string::npos) known.push_back(name.substr(0, name.find(' ')));
+  }
+  if (words.size() > 1) {
+    std::string nearest = nearest_text(words[0] + " " + words[1], known);
+    if (!nearest.empty()) return nearest;
+  }
+  return nearest_text(words[0], known);
+}
+
 Status no_such_verb(const std::vector<std::string>& words) {
   if (words.empty()) return invalid_argument("no verb: expected one of " + verb_names("") + "; see kiln --help");
   const std::string typed = is_group(words[0]) && words.size() > 1 ? words[0] + " " + words[1] : words[0];
-  return invalid_argument("verb '" + typed + "': expected one of " + verb_names(words[0]) + "; see kiln --help");
+  return invalid_argument("verb '" + typed + "': expected one of " + verb_names(words[0]) + nearest_verb(words) +
+                          "; see kiln --help");
+}
+
+Status no_such_option(const std::string& typed) {
+  std::vector<std::string> known;
+  const po::options_description all = all_options();
+  for (const auto& option : all.options()) known.push_back("--" + option->long_name());
+  return invalid_argument("option '" + typed + "': there is no such option" + nearest_text(typed, known) +
+                          "; see kiln --help");
+}
+
+// The words of the command line; -h is --help wherever it does not belong to another command.
+std::vector<std::string> typed_words(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  for (std::string& word : words) {
+    if (word == "--") break;
+    if (word == "-h") word = "--help";
+  }
+  return words;
+}
+
+// `kiln help`, `kiln help VERB…`, `kiln VERB… --help`.
+Result<std::string> help_for(const std::vector<std::string>& words) {
+  if (words.empty()) return overall_help();
+  std::size_t taken = 0;
+  if (const auto verb = verb_of(words, taken)) return verb_help(*verb);
+  if (words.size() == 1 && is_group(words[0])) return group_help(words[0]);
+  return no_such_verb(words);
 }
 
 // What was given and the verb does not take.
@@ -277,12 +328,14 @@ Result<Options> parse_options(int argc, char** argv) {
   positional.add("words", -1);
   po::variables_map given;
   try {
-    po::store(po::command_line_parser(argc, argv)
+    po::store(po::command_line_parser(typed_words(argc, argv))
                   .options(all)
                   .positional(positional)
                   .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
                   .run(),
               given);
+  } catch (const po::unknown_option& error) {
+    return no_such_option(error.get_option_name());
   } catch (const po::error& error) {
     return invalid_argument(std::string(error.what()) + "; see kiln --help");
   }
@@ -292,15 +345,17 @@ Result<Options> parse_options(int argc, char** argv) {
   if (given.count("words") != 0) words = given["words"].as<std::vector<std::string>>();
   std::size_t taken = 0;
   const auto verb = verb_of(words, taken);
-  if (given["version"].as<bool>()) {
+  if (given["version"].as<bool>() || (words.size() == 1 && words[0] == "version")) {
     options.verb = Verb::version;
     return options;
   }
-  if (given["help"].as<bool>() || (words.size() == 1 && words[0] == "help")) {
+  const bool asks_by_word = !words.empty() && words[0] == "help";
+  if (given["help"].as<bool>() || asks_by_word) {
+    if (asks_by_word) words.erase(words.begin());
+    auto text = help_for(words);
+    if (!text) return std::move(text).error();
     options.verb = Verb::help;
-    options.help_text = verb                                   ? verb_help(*verb)
-                        : !words.empty() && is_group(words[0]) ? group_help(words[0])
-                                                               : overall_help();
+    options.help_text = std::move(*text);
     return options;
   }
   if (!verb) return no_such_verb(words);
@@ -315,6 +370,9 @@ Result<Options> parse_options(int argc, char** argv) {
   options.sources.plugin_path = text_of(given, "plugin-path");
   options.sources.log_level = text_of(given, "log");
   options.device = text_of(given, "device").value_or("");
+  if (given.count("device") != 0 && options.device.empty()) {
+    return invalid_argument("--device '': expected the id of a device, as `kiln devices` lists them, or auto");
+  }
   options.target = text_of(given, "target").value_or("");
   options.verify = given["verify"].as<bool>();
   options.json = given["json"].as<bool>();

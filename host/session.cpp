@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <future>
+#include <set>
 #include <thread>
 
 namespace kiln::host {
@@ -58,6 +59,38 @@ std::optional<int> Session::open_runtime(MissingPlugins missing) {
     if (const auto end = require_plugins()) return end;
   }
   return create_runtime();
+}
+
+void Session::check_device(const std::string& id, const ConfigPlace& place) {
+  Status status = runtime_->check_device(id);
+  if (status.ok()) return;
+  for (const PluginReport& plugin : plugins_) {
+    if (!plugin.loaded) status.message += "; plugin '" + plugin.name + "' is not loaded: " + plugin.why_not.message;
+  }
+  refuse({place, status.message});
+}
+
+std::optional<int> Session::check_devices() {
+  const std::size_t before = problems_.size();
+  if (!options_.device.empty()) {
+    check_device(options_.device, {"--device"});
+  } else {
+    check_device(config_.device.prefer, config_.place_of("device.prefer"));
+    std::set<std::string> checked;  // rows of a table name the same one
+    for (const JobConfig& job : config_.jobs) {
+      if (!checked.insert(job.device).second) continue;
+      check_device(job.device, job.place_of("device"));
+    }
+  }
+  return problems_.size() == before ? std::nullopt : std::optional<int>(exit_usage);
+}
+
+std::vector<DeviceInfo> Session::devices_named(const std::string& id) {
+  std::vector<DeviceInfo> devices = runtime_->devices();
+  if (id.empty() || id == "auto") return devices;
+  const std::string driver = id.substr(0, id.find(':'));
+  std::erase_if(devices, [&](const DeviceInfo& one) { return one.id != id && one.id != driver; });
+  return devices;
 }
 
 void Session::close(std::chrono::milliseconds patience) {

@@ -37,6 +37,12 @@ class Session {
   // The same, and further: the cache folder is made ready, the environment that drivers read is set, and the runtime is
   // made. MissingPlugins::end: only where every plugin that the configuration requires is there.
   std::optional<int> open_runtime(MissingPlugins missing = MissingPlugins::end);
+  // Complains of every device id that does not exist: --device, or those of the configuration that it does not replace.
+  // REQUIRES: open_runtime() succeeded.
+  std::optional<int> check_devices();
+  // Every device for "auto" and for no id; else the one of that id. Where its driver could not start, what stands for
+  // the driver's devices. REQUIRES: open_runtime() succeeded; the id exists.
+  std::vector<DeviceInfo> devices_named(const std::string& id);
   // Before the process ends early: lets go of the runtime, which leaves what the cache and the selector have to tell
   // the next process. A driver call that does not return is waited for so long and no longer.
   void close(std::chrono::milliseconds patience);
@@ -69,6 +75,7 @@ class Session {
   std::optional<int> require_plugins();
   std::optional<int> create_runtime();
   Config config_for_runtime() const;
+  void check_device(const std::string& id, const ConfigPlace& place);
 
   const Options& options_;
   ConsoleLog sink_;

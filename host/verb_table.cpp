@@ -6,6 +6,8 @@ namespace {
 constexpr std::string_view common =
     "set device verify repeat json output plugin-path cache-dir log progress help version";
 
+constexpr std::string_view without_jobs = "set json output plugin-path cache-dir log progress help version";
+
 constexpr VerbHelp verbs[] = {
     {"run", Verb::run, Argument::config, "CONFIG", "run the jobs of a TOML file",
      "Runs every [[job]] of CONFIG through selector, generator, program cache and executor, and prints a table: "
@@ -52,23 +54,24 @@ constexpr VerbHelp verbs[] = {
      "set json output plugin-path cache-dir log help version"},
     {"devices", Verb::devices, Argument::config_or_none, "[CONFIG]", "list the devices there are",
      "Lists every device of every plugin that could be loaded, usable or not, and why not. Loads the libraries of the "
-     "drivers.",
-     common},
+     "drivers.\n--device ID lists that device alone.\n\n"
+     "Exit status: 0 one is usable · 2 usage, configuration, or no such device · 3 none is usable.",
+     "set device json output plugin-path cache-dir log progress help version"},
     {"plugins", Verb::plugins, Argument::config_or_none, "[CONFIG]", "list the plugins and why one was not loaded",
      "Loads the plugins that the configuration names and tells of each the file, the version, and the exact reason "
      "where it "
      "was refused.\nNo device library is loaded. A file that was never seen is first tried in a child process; the "
      "verdict is "
      "remembered until the\nfile changes.",
-     common},
+     without_jobs},
     {"config check", Verb::config_check, Argument::config, "CONFIG", "check a configuration file",
      "Tells every error at once, each with file:line:column, what was found, what was expected, and the nearest valid "
      "key.\n"
      "Sections [plugin.NAME] are checked against the keys that the plugin publishes.\n\nExit status: 0 valid · 2 not.",
-     common},
+     "set device json output plugin-path cache-dir log progress help version"},
     {"config show", Verb::config_show, Argument::config_or_none, "[CONFIG]", "show every value with its origin",
      "Prints one line a key: (origin) key = value. Order of precedence: defaults < file < environment < command line.",
-     common},
+     without_jobs},
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "base/exposition.hpp"
 
+#include "base/visible_text.hpp"
+
 #include <charconv>
 
 namespace kiln {
@@ -13,15 +15,16 @@ std::string text_of(double value) {
 
 std::string escaped(std::string_view value) {
   std::string text;
-  for (const char c : value) {
-    if (c == '\\' || c == '"') text += '\\';
-    if (c == '\n') {
-      text += "\\n";
-    } else {
+  for (;;) {
+    const std::size_t end = value.find('\n');
+    for (const char c : visible(value.substr(0, end))) {
+      if (c == '\\' || c == '"') text += '\\';
       text += c;
     }
+    if (end == std::string_view::npos) return text;
+    text += "\\n";
+    value.remove_prefix(end + 1);
   }
-  return text;
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 Json parse_json(std::string_view text);
 
 // Over several lines with `indent` spaces a level; on one line without. What is no UTF-8, in a driver's name or a path,
-// is written as U+FFFD.
+// is written as U+FFFD, and characters that a terminal obeys as escapes.
 std::string json_text(const Json& json, int indent = -1);
 
 }  // namespace kiln

@@ -19,6 +19,7 @@ struct CacheCounters {
   std::atomic<std::uint64_t> misses{0};
   std::atomic<std::uint64_t> builds{0};
   std::atomic<std::uint64_t> prepared{0};
+  std::atomic<std::uint64_t> failed_builds{0};
   std::atomic<std::uint64_t> waits{0};
   std::atomic<std::int64_t> saved_ns{0};  // negative where hits cost more than the builds they replaced
   std::array<std::atomic<std::uint64_t>, rejection_kinds> rejections{};

@@ -220,7 +220,6 @@ std::optional<TieredCache::Flown> TieredCache::from_disk(const Request& request,
 }
 
 Result<TieredCache::Flown> TieredCache::build(const Request& request) {
-  (request.device.info().serializes ? counters_.builds : counters_.prepared).fetch_add(1);
   const std::uint64_t start = now_ns();
   TracedWork building(trace_, TraceArea::build, "build");
   building.figure("program", request.key.label);
@@ -229,10 +228,12 @@ Result<TieredCache::Flown> TieredCache::build(const Request& request) {
   if (!program) building.figure("failed", to_string(program.error().code));
   building.end();
   if (!program) {
+    counters_.failed_builds.fetch_add(1, std::memory_order_relaxed);
     failed_builds_.remember({request.key.digest, &request.device}, program.error());
     return program.error();
   }
   const std::uint64_t build_ns = now_ns() - start;
+  (request.device.info().serializes ? counters_.builds : counters_.prepared).fetch_add(1, std::memory_order_relaxed);
   if (!request.device.info().serializes) return keep(request, std::move(*program), Tier::library, build_ns, build_ns);
   TracedWork serializing(trace_, TraceArea::build, "serialize");
   const Result<ProgramBinary> binary = request.device.serialize(**program);
@@ -321,6 +322,7 @@ CacheStats TieredCache::counts() const noexcept {
   stats.disk_hits = counters_.disk_hits.load();
   stats.misses = counters_.misses.load();
   stats.builds = counters_.builds.load();
+  stats.failed_builds = counters_.failed_builds.load();
   stats.prepared = counters_.prepared.load();
   stats.waits = counters_.waits.load();
   stats.evictions = memory.evictions;

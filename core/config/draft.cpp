@@ -47,7 +47,9 @@ void assign(Draft& draft, const KeyEntry& key, const TomlNode& value, const Valu
   if (result) result = with_paths_expanded(std::move(*result), key, draft, source.base);
   if (!result) return draft.problem(source.place, std::string(key.name) + ": " + result.error().message);
   key.set(draft.config, *result);
-  draft.config.origins[std::string(key.name)] = source.origin;
+  ConfigOrigin& origin = draft.config.origins[std::string(key.name)];
+  origin = source.origin;
+  origin.place = source.place;
 }
 
 void assign_plugin(Draft& draft, const std::string& plugin, const std::string& key, const TomlNode& value,
@@ -97,6 +99,21 @@ void sort_problems(std::vector<ConfigProblem>& problems, const std::string& firs
 }  // namespace kiln::config
 
 namespace kiln {
+
+ConfigPlace JobConfig::place_of(std::string_view key) const {
+  while (places != nullptr && !key.empty()) {
+    if (const auto at = places->find(key); at != places->end()) return at->second;
+    const std::size_t end = key.find_last_of(".[");
+    key = key.substr(0, end == std::string_view::npos ? 0 : end);
+  }
+  return place;
+}
+
+ConfigPlace Config::place_of(std::string_view key) const {
+  const auto origin = origins.find(std::string(key));
+  if (origin == origins.end() || origin->second.place.file.empty()) return {std::string(key)};
+  return origin->second.place;
+}
 
 std::string ConfigProblem::text() const {
   std::string out = place.file;

@@ -1,5 +1,6 @@
 #include "config/overrides.hpp"
 
+#include "base/visible_text.hpp"
 #include "config/text/toml_text.hpp"
 
 #include <algorithm>
@@ -73,13 +74,13 @@ TomlNode fitted(TomlNode value, std::string_view typed, ValueKind kind) {
 }
 
 void apply_set(Draft& draft, const std::string& argument) {
-  const ConfigPlace place{"--set " + one_line(argument)};
+  const ConfigPlace place{"--set " + visible(argument)};
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos || equals == 0) {
     return draft.problem(place, "found no key and value, expected key=value");
   }
   const std::string key_name = argument.substr(0, equals);
-  const std::string shown = one_line(key_name);
+  const std::string shown = visible(key_name);
   const std::string_view typed = std::string_view(argument).substr(equals + 1);
   auto parsed = parse_value(typed);
   if (const auto* failure = std::get_if<TomlFailure>(&parsed)) {

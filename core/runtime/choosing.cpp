@@ -12,9 +12,12 @@ std::string work_name(const RunRequest& request, const std::string& device) {
   return device + "|" + canonical_text(request.spec);
 }
 
-std::pair<KernelGenerator*, Dialect> Runtime::Parts::generator_for(const DeviceInfo& device) const {
-  std::optional<std::string> plugin;  // asked for only where there is a choice
+std::pair<KernelGenerator*, Dialect> Runtime::Parts::generator_for(const DeviceInfo& device,
+                                                                   const KernelSpec* spec) const {
+  const auto* const kernel = spec == nullptr ? nullptr : std::get_if<UserKernelSpec>(spec);
+  std::optional<std::string> plugin;  // looked up only where several generators write the dialect
   for (const Dialect dialect : device.dialects) {
+    if (kernel != nullptr && dialect != kernel->dialect) continue;
     const OneGenerator* chosen = nullptr;
     for (const OneGenerator& one : generators) {
       if (std::ranges::find(one.dialects, dialect) == one.dialects.end()) continue;
@@ -31,25 +34,42 @@ std::pair<KernelGenerator*, Dialect> Runtime::Parts::generator_for(const DeviceI
   return {nullptr, Dialect::invalid};
 }
 
-// The devices that may serve: the one that was asked for while it can, else all that are usable.
+Status Runtime::Parts::check_reads(const DeviceInfo& device, const KernelSpec& spec) const {
+  if (generator_for(device, &spec).first != nullptr) return {};
+  std::string read;
+  for (const Dialect dialect : device.dialects) read += (read.empty() ? "" : " or ") + std::string(to_string(dialect));
+  if (read.empty()) read = "nothing";
+  const auto* const kernel = std::get_if<UserKernelSpec>(&spec);
+  if (kernel == nullptr) {
+    return unsupported("device " + device.id + ": no loaded generator writes what it reads (" + read + ")");
+  }
+  return unsupported("device " + device.id + " cannot run kernel " + kernel->path + ": written in " +
+                     std::string(to_string(kernel->dialect)) + ", expected " + read);
+}
+
+// The device that was requested while it can serve, else all that are usable.
 Result<std::vector<DeviceInfo>> Runtime::Parts::candidates(const RunRequest& request,
                                                            const std::set<std::string>& refused, RunReport& report) {
-  std::string wanted = request.device.empty() ? config.device.prefer : request.device;
+  const bool by_request = !request.device.empty();
+  std::string wanted = by_request ? request.device : config.device.prefer;
   if (wanted == "auto") wanted.clear();
   if (!wanted.empty() && !refused.contains(wanted)) {
-    Status why;
+    if (Status status = devices.check_name(wanted); !status.ok()) return status;
+    Status why = unavailable("device " + wanted + ": its driver does not list it");
     for (const DeviceInfo& device : devices.enumerate_for(wanted)) {
-      if (device.id != wanted) continue;
-      if (device.usable) return std::vector<DeviceInfo>{device};
-      why = unavailable("device " + wanted + ": " + device.why_not);
+      // A driver that could not start is listed under its own name, and stands for all of its devices.
+      if (device.id != wanted && device.id != wanted.substr(0, wanted.find(':'))) continue;
+      if (!device.usable) {
+        why = unavailable("device " + wanted + ": " + device.why_not);
+        continue;
+      }
+      why = check_reads(device, request.spec);
+      if (why.ok()) return std::vector<DeviceInfo>{device};
     }
-    if (why.ok()) {
-      std::string there;
-      for (const DeviceInfo& device : devices.enumerate_all()) there += (there.empty() ? "" : ", ") + device.id;
-      why = unavailable("device " + wanted + ": there is no such device; there is " + (there.empty() ? "none" : there));
-    }
-    if (config.device.fallback == Fallback::never) return why.within("fallback = \"never\"");
-    report.notes.push_back(why.message);
+    // A preference is not meant for a job in a language that the device cannot read.
+    const bool is_failure = by_request || why.code != StatusCode::unsupported;
+    if (is_failure && config.device.fallback == Fallback::never) return why.within("fallback = \"never\"");
+    if (is_failure) report.notes.push_back(why.message);
   }
   std::vector<DeviceInfo> usable;
   for (DeviceInfo& device : devices.enumerate_all()) {
@@ -63,6 +83,30 @@ Result<std::vector<DeviceInfo>> Runtime::Parts::candidates(const RunRequest& req
   return usable;
 }
 
+// Why no device can serve, with every device.
+Status Runtime::Parts::nothing_offered(const RunRequest& request, const std::set<std::string>& refused,
+                                       const RunReport& report) {
+  std::string reasons;
+  const auto add = [&](const std::string& reason) {
+    if (reasons.find(reason) == std::string::npos) reasons += (reasons.empty() ? "" : "; ") + reason;
+  };
+  for (const std::string& note : report.notes) add(note);
+  for (const DeviceInfo& device : devices.enumerate_all()) {
+    if (refused.contains(device.id)) continue;  // among the notes
+    if (!device.usable) {
+      add("device " + device.id + ": " + device.why_not);
+    } else if (const Status status = check_reads(device, request.spec); !status.ok()) {
+      add(status.message);
+    }
+  }
+  return unavailable("no device can serve" + (reasons.empty() ? ": there is none" : ": " + reasons));
+}
+
+bool Runtime::Parts::may_be_left(const RunRequest& request, const Status& status) const {
+  const std::string& wanted = request.device.empty() ? config.device.prefer : request.device;
+  return status.code == StatusCode::unsupported && wanted == "auto";
+}
+
 // What waits for the device, and for others that compete with it.
 std::uint64_t Runtime::Parts::wait_ns(const DeviceInfo& device, const std::vector<DeviceInfo>& all) {
   std::uint64_t wait_ns = 0;
@@ -74,15 +118,11 @@ std::uint64_t Runtime::Parts::wait_ns(const DeviceInfo& device, const std::vecto
   return wait_ns;
 }
 
-std::vector<Candidate> Runtime::Parts::offer(const RunRequest& request, const std::vector<DeviceInfo>& able,
-                                             RunReport& report) {
+std::vector<Candidate> Runtime::Parts::offer(const RunRequest& request, const std::vector<DeviceInfo>& able) {
   const std::vector<DeviceInfo> all = devices.known();
   std::vector<Candidate> offered;
   for (const DeviceInfo& device : able) {
-    if (generator_for(device).first == nullptr) {
-      report.notes.push_back(device.id + " cannot serve: no generator writes its dialect");
-      continue;
-    }
+    if (generator_for(device, &request.spec).first == nullptr) continue;
     offered.push_back({&device, wait_ns(device, all), !is_ready(request, device.id)});
   }
   return offered;
@@ -116,12 +156,8 @@ Result<std::string> Runtime::Parts::device_for(const RunRequest& request, const 
                                                RunReport& report) {
   auto able = candidates(request, refused, report);
   if (!able) return std::move(able).error();
-  const std::vector<Candidate> offered = offer(request, *able, report);
-  if (offered.empty()) {
-    std::string reasons;
-    for (const std::string& note : report.notes) reasons += (reasons.empty() ? "" : "; ") + note;
-    return unavailable("no device can serve" + (reasons.empty() ? ": there is none" : ": " + reasons));
-  }
+  const std::vector<Candidate> offered = offer(request, *able);
+  if (offered.empty()) return nothing_offered(request, refused, report);
   if (offered.size() == 1) {
     const bool asked = offered[0].device->id == request.device || offered[0].device->id == config.device.prefer;
     report.selected_because = asked ? "asked for" : "the only device that can serve";
@@ -139,8 +175,8 @@ Result<Explanation> Runtime::Parts::explain(const RunRequest& request) {
   RunReport report;
   auto able = candidates(request, {}, report);
   if (!able) return std::move(able).error();
-  const std::vector<Candidate> offered = offer(request, *able, report);
-  if (offered.empty()) return unavailable("no device can serve");
+  const std::vector<Candidate> offered = offer(request, *able);
+  if (offered.empty()) return nothing_offered(request, {}, report);
   auto explanation = selector->explain(request.spec, offered, terms_of(request, offered));
   if (!explanation) return explanation;
   for (std::string& note : report.notes) explanation->words.push_back(std::move(note));

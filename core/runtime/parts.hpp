@@ -104,14 +104,18 @@ struct Runtime::Parts {
         metrics_file(config.metrics, log) {}
 
   // The configured one where it writes what the device reads, else that of the plugin which brought the device, else
-  // any; by the device's dialects, best first. nullptr: none writes any of them.
-  std::pair<KernelGenerator*, Dialect> generator_for(const DeviceInfo& device) const;
+  // any; by the device's dialects, best first. Of a user's kernel only its own dialect counts. nullptr: none writes any
+  // of them.
+  std::pair<KernelGenerator*, Dialect> generator_for(const DeviceInfo& device, const KernelSpec* spec = nullptr) const;
+  // unsupported: the device reads no dialect in which the spec can be written. Such a device is no candidate.
+  Status check_reads(const DeviceInfo& device, const KernelSpec& spec) const;
   Result<std::vector<DeviceInfo>> candidates(const RunRequest& request, const std::set<std::string>& refused,
                                              RunReport& report);
   Result<Chosen> choose(const RunRequest& request, const std::set<std::string>& refused, RunReport& report);
   Result<std::string> device_for(const RunRequest& request, const std::set<std::string>& refused, RunReport& report);
   Result<Explanation> explain(const RunRequest& request);
-  std::vector<Candidate> offer(const RunRequest& request, const std::vector<DeviceInfo>& able, RunReport& report);
+  std::vector<Candidate> offer(const RunRequest& request, const std::vector<DeviceInfo>& able);
+  Status nothing_offered(const RunRequest& request, const std::set<std::string>& refused, const RunReport& report);
   std::uint64_t wait_ns(const DeviceInfo& device, const std::vector<DeviceInfo>& all);
   JobTerms terms_of(const RunRequest& request, const std::vector<Candidate>& offered) const;
   void build_ahead(const RunRequest& request, const std::string& device);
@@ -146,6 +150,9 @@ struct Runtime::Parts {
   // A job that ended, as the metrics tell it.
   void count(const RunReport& report);
   std::string metrics_text() const;
+  // Under fallback = "never": whether the device was the selector's choice, and can never do what is asked. Then
+  // another one is no fallback.
+  bool may_be_left(const RunRequest& request, const Status& status) const;
   // Chooses, prepares and runs, on another device where one cannot serve.
   RunReport serve(const RunRequest& request);
   // follows_ns: Chosen::traced_ns of the choice that this run is the first to follow; 0: of none.

@@ -81,9 +81,9 @@ void add_programs(const KeyedPlan& keyed, std::set<Digest>& seen, std::vector<Ke
 Result<std::vector<KeptProgram>> Runtime::Parts::programs_of(const std::vector<WarmJob>& jobs, const Device& device) {
   std::vector<KeptProgram> programs;
   std::set<Digest> seen;
-  const auto [generator, dialect] = generator_for(device.info());
-  if (generator == nullptr) return unsupported("device " + device.info().id + ": no generator writes its dialect");
   for (const WarmJob& job : jobs) {
+    const auto [generator, dialect] = generator_for(device.info(), &job.spec);
+    if (generator == nullptr) continue;  // the job never runs on this device
     RunRequest request;
     request.name = job.name;
     request.spec = job.spec;
@@ -95,8 +95,8 @@ Result<std::vector<KeptProgram>> Runtime::Parts::programs_of(const std::vector<W
 }
 
 Status Runtime::Parts::publish(const RunRequest& variant, Device& device, unsigned threads) {
-  const auto [generator, dialect] = generator_for(device.info());
-  if (generator == nullptr) return unsupported("device " + device.info().id + ": no generator writes its dialect");
+  if (Status status = check_reads(device.info(), variant.spec); !status.ok()) return status;
+  const auto [generator, dialect] = generator_for(device.info(), &variant.spec);
   auto keyed = plan(variant, device, *generator, dialect);
   if (!keyed) return std::move(keyed).error();
   std::set<Digest> seen;
@@ -141,8 +141,8 @@ Result<Service> Runtime::Parts::prepare(const RunRequest& request, const std::st
   auto device = devices.open(id);
   if (!device) return std::move(device).error();
   report.device = (*device)->info();
-  const auto [generator, dialect] = generator_for(report.device);
-  if (generator == nullptr) return unsupported("device " + id + ": no generator writes its dialect");
+  if (Status status = check_reads(report.device, request.spec); !status.ok()) return status;
+  const auto [generator, dialect] = generator_for(report.device, &request.spec);
   auto keyed = plan(request, **device, *generator, dialect);
   if (!keyed) return std::move(keyed).error();
   bool stands_in = false;

@@ -126,7 +126,8 @@ Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest
     // An executor that does not record does so for no device.
     const bool another_may = of_the_device || (!submissions && status.code == StatusCode::unsupported);
     if (!another_may) return status;
-    if (parts_->config.device.fallback == Fallback::never) return status.within("fallback = \"never\"");
+    if (parts_->config.device.fallback == Fallback::never && !parts_->may_be_left(wanted, status))
+      return status.within("fallback = \"never\"");
     made->report.notes.push_back(chosen->device + " cannot serve: " + status.message);
     refused.insert(chosen->device);
   }

@@ -1,5 +1,6 @@
 #include <kiln/runtime.hpp>
 
+#include "config/text/units.hpp"
 #include "runtime/job/request_tensors.hpp"
 #include "runtime/job/run_statistics.hpp"
 #include "runtime/job/verification.hpp"
@@ -42,6 +43,23 @@ bool names_generator(const Config& config) {
   const auto origin = config.origins.find("generator.name");
   if (origin != config.origins.end()) return origin->second.kind != OriginKind::built_in;
   return config.generator.name != GeneratorConfig{}.name;
+}
+
+// "job 'layer' took longer than 10 s ([executor] timeout, jobs.toml:11)": which limit it was, and where it was set.
+std::string too_long(const RunRequest& request, const Config& config) {
+  const std::string name = request.name.empty() ? "job" : "job '" + request.name + "'";
+  const auto text = [&](std::chrono::nanoseconds limit) {
+    return name + " took longer than " + config::print_duration(limit.count());
+  };
+  if (request.timeout) return text(*request.timeout) + " (the timeout of its request)";
+  const ConfigPlace place = config.place_of("executor.timeout");
+  std::string origin = ", the default";
+  if (place.line != 0) {
+    origin = ", " + place.file + ":" + std::to_string(place.line);
+  } else if (place.file != "executor.timeout") {
+    origin = ", " + place.file;
+  }
+  return text(config.executor.timeout) + " ([executor] timeout" + origin + ")";
 }
 
 Status above_roof(const RunRequest& request, const DeviceInfo& device, const Measurement& measurement) {
@@ -174,7 +192,7 @@ RunReport Runtime::Parts::serve(const RunRequest& request) {
     if (status.code != StatusCode::unsupported) {
       for_how_long = " (set aside for " + devices.set_aside(device, status) + ")";
     }
-    if (config.device.fallback == Fallback::never) {
+    if (config.device.fallback == Fallback::never && !may_be_left(request, status)) {
       report.status = status.within("fallback = \"never\"");
       return report;
     }
@@ -230,7 +248,11 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
     const auto run_share_ns = static_cast<std::uint64_t>(patience.count() / 2);
     const Deadline deadline = Deadline::after(patience);
     auto use = resources.begin_turn(report.device, deadline, request.stop);
-    if (!use) return {std::move(use).error(), false};
+    if (!use) {
+      Status status = std::move(use).error();
+      if (status.code == StatusCode::timeout) status = status.within(too_long(request, config));
+      return {std::move(status), false};
+    }
     const bool ran_before = !service.stands_in && begins_to_run(request, report.device.id);
     RunConditions conditions;
     if (run == 0) conditions.build_ns = service.programs.build_ns;
@@ -240,6 +262,9 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
     conditions.contended = use->contended();
     use->end();
     if (!measurement) {
+      if (measurement.error().code == StatusCode::timeout && deadline.passed()) {
+        measurement = measurement.error().within(too_long(request, config));
+      }
       conditions.status = measurement.error();
       const bool short_of_time = measurement.error().code == StatusCode::timeout && use->waited_ns() > run_share_ns;
       if (short_of_time) return {std::move(measurement).error(), false};  // others had it
@@ -317,6 +342,9 @@ void Runtime::Parts::learn(const RunRequest& request, const Service& service, co
 Result<Explanation> Runtime::explain(const RunRequest& request) { return parts_->explain(request); }
 
 std::vector<DeviceInfo> Runtime::devices() { return parts_->devices.enumerate_all(); }
+Status Runtime::check_device(std::string_view id) {
+  return id.empty() || id == "auto" ? Status{} : parts_->devices.check_name(id);
+}
 std::vector<DeviceInfo> Runtime::known_devices() const { return parts_->devices.known(); }
 
 void Runtime::open_ahead(std::string_view device) {

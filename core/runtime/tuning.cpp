@@ -15,8 +15,8 @@ Result<TuneOutcome> Runtime::Parts::tune(const KernelSpec& spec, const std::stri
   if (Status status = validate(spec); !status.ok()) return status;
   auto device = devices.open(id);
   if (!device) return std::move(device).error();
-  const auto [generator, dialect] = generator_for((*device)->info());
-  if (generator == nullptr) return unsupported("device " + id + ": no generator writes its dialect");
+  if (Status status = check_reads((*device)->info(), spec); !status.ok()) return status;
+  const auto [generator, dialect] = generator_for((*device)->info(), &spec);
   return generator->tune(spec, (*device)->info(), dialect, bench, options);
 }
 

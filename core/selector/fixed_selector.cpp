@@ -11,14 +11,11 @@ constexpr const char* no_preference = "auto";
 std::optional<Result<Choice>> by_preference(const DeviceConfig& device, std::span<const Candidate> candidates) {
   if (candidates.empty()) return unavailable("no device can serve: there is no candidate");
   if (device.prefer == no_preference) return std::nullopt;
-  std::string ids;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const std::string& id = candidates[i].device->id;
     if (id == device.prefer) return Choice{i, "[device] prefer = \"" + id + "\""};
-    ids += (ids.empty() ? "" : ", ") + id;
   }
-  if (device.fallback == Fallback::report) return std::nullopt;
-  return unavailable("[device] prefer = \"" + device.prefer + "\" with fallback = \"never\": found " + ids);
+  return std::nullopt;
 }
 
 std::string missed_preference(const DeviceConfig& device) {

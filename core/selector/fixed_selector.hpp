@@ -14,7 +14,6 @@ class FixedSelector final : public DeviceSelector {
  public:
   explicit FixedSelector(DeviceConfig device) : device_(std::move(device)) {}
 
-  // unavailable also where the preferred device is no candidate and [device] fallback is "never".
   Result<Choice> select(const KernelSpec& spec, std::span<const Candidate> candidates,
                         const JobTerms& terms) noexcept override;
   Result<Explanation> explain(const KernelSpec& spec, std::span<const Candidate> candidates,
@@ -28,8 +27,8 @@ class FixedSelector final : public DeviceSelector {
 
 namespace selector {
 
-// What the user's preference alone decides: an error, a choice, or nothing (nullopt) where it is "auto" or is no
-// candidate and another may serve.
+// What the user's preference alone decides: a choice, an error where there is no candidate, or nothing (nullopt) where
+// it is "auto" or no candidate. Whether another device may serve is the runtime's decision, made before.
 std::optional<Result<Choice>> by_preference(const DeviceConfig& device, std::span<const Candidate> candidates);
 // Goes in front of a reason where the preferred device was no candidate; else empty.
 std::string missed_preference(const DeviceConfig& device);

@@ -44,21 +44,6 @@ std::string human_ms(double ms) {
   return short_number(ms / 3.6e6) + " h";
 }
 
-std::string visible(std::string_view text) {
-  std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte != 0x7f) {
-      shown += c;
-      continue;
-    }
-    char escaped[8];
-    std::snprintf(escaped, sizeof escaped, "\\x%02x", byte);
-    shown += c == '\n' ? "\\n" : c == '\t' ? "\\t" : escaped;
-  }
-  return shown;
-}
-
 std::string counted(std::uint64_t count, std::string_view what) {
   return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
 }

@@ -1,7 +1,9 @@
-// Sizes, times and foreign text as a person reads them.
+// Sizes and times as a person reads them; foreign text is made visible() (base/visible_text.hpp).
 //
 // Thread-safety: pure. Ownership: values.
 #pragma once
+
+#include "base/visible_text.hpp"
 
 #include <cstdint>
 #include <string>
@@ -15,9 +17,6 @@ std::string human_age(std::int64_t seconds_since_1970, std::int64_t now);
 std::string human_date(std::int64_t seconds_since_1970);  // "2026-03-01 12:30", local time
 constexpr double to_ms(double ns) { return ns / 1e6; }
 std::string human_ms(double ms);  // "12.3 ms", "4.5 s", "3.2 h"
-
-// What stands in files that anybody may have written: no byte of it reaches a terminal as a command.
-std::string visible(std::string_view text);
 
 // "1 program", "2 programs".
 std::string counted(std::uint64_t count, std::string_view what);

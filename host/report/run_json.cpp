@@ -38,8 +38,9 @@ Json job_json(const JobOutcome& job) {
                 {"device", ms(report.median.device_ns)},    {"readback", ms(report.median.readback_ns)},
                 {"wall_median", ms(report.median.wall_ns)}, {"wall_min", ms(report.wall_min_ns)},
                 {"wall_max", ms(report.wall_max_ns)},       {"first_result", job.first_result_ms}};
-  json["gflops"] = rate(report.median.wall_ns);
-  json["gflops_device"] = rate(report.median.device_ns);
+  const auto rate_or_null = [&](std::uint64_t ns) { return report.op == "kernel" ? Json(nullptr) : Json(rate(ns)); };
+  json["gflops"] = rate_or_null(report.median.wall_ns);
+  json["gflops_device"] = rate_or_null(report.median.device_ns);
   json["work"] = {{"flops", amount_or_null(report.flops)},
                   {"bytes", amount_or_null(report.bytes)},
                   {"roof_gflops", amount_or_null(report.device.roof_gflops)}};
@@ -76,7 +77,8 @@ std::string run_json(const RunOutcome& outcome) {
       {"memory_hits", outcome.cache.memory_hits},
       {"disk_hits", outcome.cache.disk_hits},
       {"misses", outcome.cache.misses},
-      {"builds", outcome.builds},
+      {"builds", outcome.cache.builds},
+      {"failed_builds", outcome.cache.failed_builds},
       {"prepared", outcome.prepared},
       {"driver_cache", driver_cache_of(outcome.jobs)},
       {"missing",
@@ -104,6 +106,7 @@ std::string run_json(const RunOutcome& outcome) {
     json["plugins"].push_back(
         {{"name", plugin.name}, {"loaded", plugin.loaded}, {"why_not", text_or_null(plugin.why_not.message)}});
   }
+  json["interrupted"] = outcome.interrupted;
   json["problems"] = config_problems_json(outcome.problems);
   return json_text(json, 2) + "\n";
 }

@@ -23,12 +23,12 @@ struct RunOutcome {
   std::uint64_t total_ns = 0;    // from main() to the end of the last job
   std::uint64_t setup_ns = 0;    // of it, to the beginning of the first
   CacheStats cache;
-  std::uint64_t builds = 0;
   std::uint64_t prepared = 0;
   WarmingState warming;
   std::vector<DeviceInfo> devices;
   std::vector<PluginReport> plugins;
   std::vector<ConfigProblem> problems;  // why nothing was run
+  bool interrupted = false;             // before every job was finished
 };
 
 enum class Colour { invalid = 0, no, yes };

@@ -43,17 +43,23 @@ std::string run_table(const RunOutcome& outcome, Colour colour) {
                ok ? ms_text(report.build_ns) : "–", ok ? short_number(job.first_result_ms) : "–",
                ok ? ms_text(report.median.wall_ns) : "–", ok && rate > 0 ? short_number(rate) : "–",
                verified_text(report), error});
-    if (!ok) below += painted("failed", "31", colour) + "  " + report.name + ": " + report.status.message + "\n";
-    for (const std::string& note : report.notes) below += "note    " + report.name + ": " + visible(note) + "\n";
+    if (!ok) {
+      below += painted("failed", "31", colour) + "  " + visible(report.name) + ": " +
+               visible_lines(report.status.message) + "\n";
+    }
+    for (const std::string& note : report.notes) {
+      below += "note    " + visible(report.name) + ": " + visible(note) + "\n";
+    }
   }
   std::string text = table.text() + below;
   const CacheStats& cache = outcome.cache;
-  char line[256];
+  const std::string failed = cache.failed_builds == 0 ? "" : ", " + std::to_string(cache.failed_builds) + " failed";
+  char line[320];
   std::snprintf(
       line, sizeof line,
-      "programs: %llu built, %llu from disk, %llu from memory, %llu prepared · driver's cache: %s · saved %.0f ms\n"
+      "programs: %llu built%s, %llu from disk, %llu from memory, %llu prepared · driver's cache: %s · saved %.0f ms\n"
       "jobs: %zu in %s ms\n",
-      static_cast<unsigned long long>(outcome.builds), static_cast<unsigned long long>(cache.disk_hits),
+      static_cast<unsigned long long>(cache.builds), failed.c_str(), static_cast<unsigned long long>(cache.disk_hits),
       static_cast<unsigned long long>(cache.memory_hits), static_cast<unsigned long long>(outcome.prepared),
       driver_cache_of(outcome.jobs).c_str(), std::round(cache.saved_ms) + 0.0,  // no "-0"
       outcome.jobs.size(), ms_text(outcome.total_ns).c_str());

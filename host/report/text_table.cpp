@@ -1,5 +1,7 @@
 #include "report/text_table.hpp"
 
+#include "base/visible_text.hpp"
+
 #include <algorithm>
 #include <cstdio>
 
@@ -13,6 +15,11 @@ std::size_t width_of(const std::string& text) {
 }
 
 }  // namespace
+
+void TextTable::add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = visible(cell);
+  rows_.push_back(std::move(row));
+}
 
 std::string TextTable::text() const {
   std::vector<std::size_t> widths;

@@ -18,8 +18,8 @@ class TextTable {
   };
 
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  // REQUIRES: one cell a column.
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  // Cells are made visible(): a row stays one line. REQUIRES: one cell a column.
+  void add(std::vector<std::string> row);
   std::string text() const;
 
  private:

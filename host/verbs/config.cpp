@@ -12,7 +12,8 @@ int config_check(const Options& options) {
   // The plugins' own keys can only be checked with the plugins loaded; no device library is.
   const auto end = session.open_plugins();
   if (options.json) {
-    return finish_json({{"problems", config_problems_json(session.problems())}}, options, end.value_or(exit_done));
+    return finish_json({{"schema", 1}, {"problems", config_problems_json(session.problems())}}, options,
+                       end.value_or(exit_done));
   }
   if (end) return *end;
   const std::string file = options.sources.file.value_or("the configuration").string();

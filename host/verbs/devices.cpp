@@ -10,7 +10,7 @@ namespace kiln::host {
 namespace {
 
 std::string devices_json(const std::vector<DeviceInfo>& devices) {
-  Json json{{"devices", Json::array()}};
+  Json json{{"schema", 1}, {"devices", Json::array()}};
   for (const DeviceInfo& device : devices) {
     json["devices"].push_back({{"id", device.id},
                                {"kind", to_string(device.kind)},
@@ -41,7 +41,10 @@ int devices(const Options& options) {
   Session session(options);
   // A required plugin that is missing hides no device.
   if (const auto end = session.open_runtime(MissingPlugins::pass)) return *end;
-  const std::vector<DeviceInfo> found = session.runtime().devices();
+  if (!options.device.empty()) {
+    if (const auto end = session.check_devices()) return *end;
+  }
+  const std::vector<DeviceInfo> found = session.devices_named(options.device);
   const bool any = std::ranges::any_of(found, &DeviceInfo::usable);
   return finish(options.json ? devices_json(found) : devices_table(found), options, any ? exit_done : exit_no_device);
 }

@@ -1,5 +1,6 @@
 
 #include "base/json.hpp"
+#include "base/visible_text.hpp"
 #include "report/text_table.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
@@ -9,7 +10,7 @@ namespace kiln::host {
 namespace {
 
 std::string plugins_json(const std::vector<PluginReport>& plugins) {
-  Json json{{"plugins", Json::array()}};
+  Json json{{"schema", 1}, {"plugins", Json::array()}};
   for (const PluginReport& plugin : plugins) {
     json["plugins"].push_back({{"name", plugin.name},
                                {"path", plugin.path.string()},
@@ -26,7 +27,7 @@ std::string plugins_table(const std::vector<PluginReport>& plugins) {
   for (const PluginReport& plugin : plugins) {
     table.add({plugin.name, plugin.version.empty() ? "–" : plugin.version, plugin.loaded ? "yes" : "no",
                plugin.path.empty() ? "–" : plugin.path.string()});
-    if (!plugin.loaded) below += plugin.name + ": " + plugin.why_not.text() + "\n";
+    if (!plugin.loaded) below += visible(plugin.name + ": " + plugin.why_not.text()) + "\n";
   }
   return table.text() + below;
 }

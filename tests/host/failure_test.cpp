@@ -223,11 +223,3 @@ TEST_CASE("a full disk under the cache costs nobody a result") {
   CHECK(finished.status == 0);
   CHECK(finished.json()["jobs"][0]["verified"] == true);
 }
-
-TEST_CASE("a device that does not exist is named with those that do") {
-  const TemporaryFolder folder;
-  const Finished finished = run_kiln({"run", folder.write("l.toml", layer), "--device", "opengl:7", "--set",
-                                      "device.fallback=never", "--cache-dir", folder / "cache"});
-  CHECK(finished.status == 3);
-  CHECK_THAT(finished.out, Contains("opengl:7") && Contains("cpu"));
-}

@@ -33,7 +33,11 @@ JobConfig job(const std::string& input, const std::string& output) {
 JobConfig in_place(const std::string& file) {
   JobConfig config;
   config.base = "/somewhere";
-  config.bindings = {{kiln::Access::read, "x.npy"}, {kiln::Access::read_write, file}};
+  config.bindings.resize(2);
+  config.bindings[0].access = kiln::Access::read;
+  config.bindings[0].input = "x.npy";
+  config.bindings[1].access = kiln::Access::read_write;
+  config.bindings[1].input = config.bindings[1].output = file;
   return config;
 }
 
@@ -157,8 +161,11 @@ TEST_CASE("--jobs: jobs that change one file in turn leave what they leave one a
 
 TEST_CASE("--jobs: one that fails fails alone, and Ctrl-C ends all that are under way") {
   const TemporaryFolder folder;
-  std::string file = conv_3x3("good") + conv_3x3("bad") + conv_3x3("fine", {4, 16, 8});
-  file.replace(file.find("random:1", file.find("\"bad\"")), 8, "none.npy");
+  folder.write("bad.comp", "#version 430\nno GLSL\n");
+  REQUIRE(kiln::data::write_npy(folder / "y.npy", **kiln::HostTensor::create(kiln::DType::f32, {4})).ok());
+  const std::string bad =
+      "[[job]]\nname = \"bad\"\nop = \"kernel\"\nsource = \"bad.comp\"\ngrid = [1]\nbindings = [ { inout = \"y.npy\" } ]\n";
+  const std::string file = conv_3x3("good") + bad + conv_3x3("fine", {4, 16, 8});
   const Finished finished =
       run_kiln({"run", folder.write("three.toml", file), "--json", "--jobs", "3", "--cache-dir", folder / "cache"});
   INFO(finished.err << finished.out);
@@ -166,7 +173,7 @@ TEST_CASE("--jobs: one that fails fails alone, and Ctrl-C ends all that are unde
   const auto jobs = finished.json()["jobs"];
   REQUIRE(jobs.size() == 3);
   CHECK(jobs[0]["status"] == "ok");
-  CHECK_THAT(jobs[1]["error"].get<std::string>(), Contains("none.npy"));
+  CHECK_THAT(jobs[1]["error"].get<std::string>(), Contains("bad.comp"));
   CHECK(jobs[2]["status"] == "ok");
 
   ProcessOptions options;

@@ -49,6 +49,67 @@ TEST_CASE("usage errors end with 2 and name what was given and what is expected"
   }
 }
 
+TEST_CASE("help and version are verbs too, and -h is help") {
+  const std::string overall = run_kiln({"--help"}).out;
+  const std::string of_run = run_kiln({"run", "--help"}).out;
+  const std::string of_list = run_kiln({"cache", "list", "--help"}).out;
+  const struct {
+    std::vector<std::string> words;
+    std::string out;
+  } cases[] = {{{"help"}, overall},
+               {{"-h"}, overall},
+               {{"help", "run"}, of_run},
+               {{"run", "-h"}, of_run},
+               {{"-h", "run"}, of_run},
+               {{"help", "cache", "list"}, of_list},
+               {{"cache", "list", "-h"}, of_list},
+               {{"help", "cache"}, run_kiln({"cache", "--help"}).out},
+               {{"version"}, run_kiln({"--version"}).out}};
+  for (const auto& one : cases) {
+    const Finished finished = run_kiln(one.words);
+    INFO(one.words[0] << " " << finished.err);
+    CHECK(finished.status == 0);
+    CHECK_FALSE(one.out.empty());
+    CHECK(finished.out == one.out);
+  }
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"help", "fly"}, {"fly", "--help"}}) {
+    const Finished finished = run_kiln(words);
+    CHECK(finished.status == 2);
+    CHECK_THAT(finished.err, Contains("'fly'"));
+  }
+  // Behind "--" stands another command's line.
+  const Finished other = run_kiln({"simulate", "--", "/bin/echo", "-h"});
+  CHECK_THAT(other.out, !Contains("Usage"));
+}
+
+TEST_CASE("a mistyped verb or option gets the nearest one") {
+  const struct {
+    std::vector<std::string> words;
+    const char* nearest;  // null: none is close
+  } cases[] = {{{"rnu", "a.toml"}, "run"},
+               {{"devcies"}, "devices"},
+               {{"Run", "a.toml"}, "run"},
+               {{"cache", "lst"}, "cache list"},
+               {{"cahce", "list"}, "cache list"},
+               {{"cofnig", "check", "a.toml"}, "config check"},
+               {{"hlep"}, "help"},
+               {{"run", "a.toml", "--devcie", "cpu"}, "--device"},
+               {{"run", "a.toml", "--repeet", "2"}, "--repeat"},
+               {{"devices", "--jsno"}, "--json"},
+               {{"teleport"}, nullptr},
+               {{"run", "a.toml", "--zzzzzz"}, nullptr}};
+  for (const auto& one : cases) {
+    const Finished finished = run_kiln(one.words);
+    INFO(finished.err);
+    CHECK(finished.status == 2);
+    if (one.nearest != nullptr) {
+      CHECK_THAT(finished.err, Contains("; nearest: " + std::string(one.nearest) + ";"));
+    } else {
+      CHECK_THAT(finished.err, !Contains("nearest"));
+    }
+  }
+}
+
 TEST_CASE("a closed standard output is an error that is told") {
   std::string command = KILN_BINARY_DIR;
   command += "/bin/kiln --help >/dev/full";

@@ -15,7 +15,8 @@ void add_counts(Exposition& to, const CacheTotals& totals) {
   to.sample({{"tier", "memory"}}, counts.memory_hits);
   to.sample({{"tier", "disk"}}, counts.disk_hits);
   to.single("kiln_cache_misses_total", "counter", "Programs that no tier had.", counts.misses);
-  to.single("kiln_cache_builds_total", "counter", "Builds begun, of programs that can be stored.", counts.builds);
+  to.single("kiln_cache_builds_total", "counter", "Programs built that can be stored.", counts.builds);
+  to.single("kiln_cache_failed_builds_total", "counter", "Builds that made no program.", counts.failed_builds);
   to.single("kiln_cache_prepared_total", "counter", "Programs made that last as long as their process.",
             counts.prepared);
   to.metric("kiln_cache_rejections_total", "counter", "Stored programs that were not used, by the reason.");

@@ -25,6 +25,7 @@ constexpr Count<CacheStats> counts[] = {
     {"misses", &CacheStats::misses},
     {"builds", &CacheStats::builds},
     {"prepared", &CacheStats::prepared},
+    {"failed_builds", &CacheStats::failed_builds},
     {"waits", &CacheStats::waits},
     {"evictions", &CacheStats::evictions},
     {"disk_evictions", &CacheStats::disk_evictions},

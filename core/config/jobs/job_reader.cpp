@@ -9,6 +9,9 @@
 #include <kiln/kernel_parameters.hpp>
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -184,6 +187,52 @@ void expand_table(Draft& draft, const JobDraft& job, const FileContext& file, Jo
   }
 }
 
+// Where the value stands that a message of check_parameters() or validate() begins with: "grid[1] = …", "parameter A:
+// …", "conv2d: groups = 3: …", "conv2d: kernel height 5 …". The job, where it begins with no key.
+TextPosition position_of(const TomlNode& job, std::string_view message) {
+  for (const std::string_view operation : {"conv2d: ", "gemm: "}) {
+    if (message.starts_with(operation)) message.remove_prefix(operation.size());
+  }
+  constexpr std::pair<std::string_view, std::string_view> other_names[] = {
+      {"kernel height", "r"}, {"kernel width", "s"}, {"its parameters", "tune"}};
+  for (const auto& [name, key] : other_names) {
+    const TomlMember* member = message.starts_with(name) ? find_member(job, key) : nullptr;
+    if (member != nullptr) return member->value.at;
+  }
+  constexpr std::string_view parameter = "parameter ";
+  const TomlNode* table = &job;
+  if (message.starts_with(parameter)) {
+    message.remove_prefix(parameter.size());
+    if (message.starts_with('\'')) message.remove_prefix(1);
+    if (const TomlMember* tune = find_member(job, "tune")) table = &tune->value;
+  }
+  const std::string_view name = message.substr(0, message.find_first_of(" [:'("));
+  const TomlMember* member = find_member(*table, name);
+  if (member == nullptr) return table->at;
+  const std::string_view rest = message.substr(name.size());
+  if (rest.starts_with(" [")) return job.at;  // "input [1, 8, …]": a tensor's shape, which follows from several keys
+  const std::size_t element = rest.starts_with('[') && rest.size() > 1 ? static_cast<std::size_t>(rest[1] - '0') : 0;
+  const bool has_element = rest.starts_with('[') && element < member->value.items.size();
+  return has_element ? member->value.items[element].at : member->value.at;
+}
+
+using Places = std::map<std::string, ConfigPlace, std::less<>>;
+
+// The places of a value and of all that is in it.
+void add_places(const TomlNode& node, const std::string& key, const FileContext& file, Places& places) {
+  places.emplace(key, file.place(node.at));
+  for (const TomlMember& member : node.members) add_places(member.value, key + "." + member.key, file, places);
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    add_places(node.items[i], key + "[" + std::to_string(i) + "]", file, places);
+  }
+}
+
+Places places_of(const TomlNode& job, const FileContext& file) {
+  Places places;
+  for (const TomlMember& member : job.members) add_places(member.value, member.key, file, places);
+  return places;
+}
+
 void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileContext& file) {
   const TomlMember* name = find_member(node, "name");
   const bool named = name != nullptr && name->value.kind == TomlKind::text && !name->value.text.empty();
@@ -192,6 +241,7 @@ void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileC
   JobDraft job;
   job.job.base = file.base;
   job.job.place = file.place(node.at);
+  job.job.places = std::make_shared<const Places>(places_of(node, file));
   for (const TomlMember& member : node.members) read_member(job, member, form, report);
   report_missing(node, form, report);
   if (form == JobForm::table && !job.job.op.empty() && job.job.op != "conv2d") {
@@ -215,10 +265,14 @@ void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileC
     open.constants = job.job.constants;
     open.parameters = job.job.tune;
     open.grid_expressions = job.job.grid_expressions;
-    if (const Status status = check_parameters(open); !status.ok()) return report.problem(node.at, status.message);
+    if (const Status status = check_parameters(open); !status.ok()) {
+      return report.problem(position_of(node, status.message), status.message);
+    }
   } else {
     const KernelSpec spec = form == JobForm::conv2d ? KernelSpec(job.conv) : KernelSpec(job.gemm);
-    if (const Status status = validate(spec); !status.ok()) return report.problem(node.at, status.message);
+    if (const Status status = validate(spec); !status.ok()) {
+      return report.problem(position_of(node, status.message), status.message);
+    }
   }
   draft.config.jobs.push_back(std::move(job.job));
 }

@@ -1,6 +1,7 @@
 #include "config/text/nearest_word.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,24 @@ std::string_view nearest_word(std::string_view word, std::span<const std::string
     const auto agree = std::mismatch(word.begin(), word.end(), candidate.begin(), candidate.end()).first;
     const auto apart = std::pair(edit_distance(word, candidate), static_cast<std::size_t>(word.end() - agree));
     if (best.empty() || apart < least) best = candidate, least = apart;
+  }
+  return best;
+}
+
+std::optional<std::string_view> close_word(std::string_view word, std::span<const std::string_view> candidates) {
+  const auto lower = [](std::string_view text) {
+    std::string lowered(text);
+    for (char& c : lowered) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    return lowered;
+  };
+  const std::string typed = lower(word);
+  std::optional<std::string_view> best;
+  std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;
+  for (const std::string_view candidate : candidates) {
+    const std::size_t distance = edit_distance(typed, lower(candidate));
+    if (distance < least) best = candidate, least = distance;
   }
   return best;
 }

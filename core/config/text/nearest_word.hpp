@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -15,5 +16,7 @@ std::size_t edit_distance(std::string_view from, std::string_view to);
 
 // The candidate with the least distance; of several, the one that begins most alike. Empty where there is no candidate.
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
+// The same, upper and lower case being alike, where at most a third of the word's letters differ: a typing error.
+std::optional<std::string_view> close_word(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace kiln::config

@@ -1,5 +1,6 @@
 #include "config/text/toml_document.hpp"
 
+#include "base/visible_text.hpp"
 #include "config/text/toml_guard.hpp"
 #include "config/text/toml_text.hpp"
 
@@ -84,7 +85,7 @@ std::variant<TomlNode, TomlFailure> parse_toml(std::string_view text) {
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
-    return TomlFailure{position(error.source().begin), one_line(error.description())};
+    return TomlFailure{position(error.source().begin), visible(error.description())};
   }
   return convert(parsed.table());
 }

@@ -1,5 +1,7 @@
 #include "config/text/toml_text.hpp"
 
+#include "base/visible_text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -31,15 +33,6 @@ bool is_bare(char c) {
 
 }  // namespace
 
-std::string one_line(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    is_control(byte) ? append_control(out, byte) : out.push_back(c);
-  }
-  return out;
-}
-
 std::string toml_text(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -47,7 +40,7 @@ std::string toml_text(std::string_view text) {
     if (c == '"' || c == '\\') out += '\\';
     is_control(byte) ? append_control(out, byte) : out.push_back(c);
   }
-  return out + '"';
+  return visible(out) + '"';  // what TOML allows and a terminal would obey
 }
 
 std::string toml_key(std::string_view key) {

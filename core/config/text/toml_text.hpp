@@ -14,9 +14,6 @@ std::string toml_text(std::string_view text);
 // Bare where it can be, else in quotes.
 std::string toml_key(std::string_view key);
 
-// The text with its control characters escaped, and no quotes.
-std::string one_line(std::string_view text);
-
 // Always recognisable as floating point, and read back as the same value: "2.0", "1e+30", "nan".
 std::string print_number(double number);
 

@@ -81,8 +81,8 @@ Result<Measurement> Timeline::wait(std::uint64_t value, Deadline deadline, std::
   if (!at->second.outcome) {
     const bool late = at->second.deadline.passed();
     at->second.late = at->second.late || late;
-    return timed_out("fence " + std::to_string(value) + " of " + name_ + ": not finished at " +
-                     (late ? "the job's deadline" : "the deadline of the wait") + "; the work goes on");
+    return timed_out(name_ + " had not finished submission " + std::to_string(value) + " at " +
+                     (late ? "the job's deadline" : "the deadline of the wait") + "; the work goes on there");
   }
   Result<Measurement> outcome = std::move(*at->second.outcome);
   at->second.outcome.reset();

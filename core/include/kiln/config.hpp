@@ -11,8 +11,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -28,7 +30,8 @@ enum class OriginKind : std::uint8_t { invalid = 0, built_in, file, environment,
 
 struct ConfigOrigin {
   OriginKind kind = OriginKind::built_in;
-  std::string detail;  // "configs/default.toml:12:1", "KILN_CACHE_DIR", "--set cache.policy"; empty for built_in
+  std::string detail;      // "configs/default.toml:12:1", "KILN_CACHE_DIR", "--set cache.policy"; empty for built_in
+  ConfigPlace place = {};  // of the value, as problems name it; no file for built_in
 };
 
 enum class ConfigType : std::uint8_t { invalid = 0, boolean, integer, number, text, text_list };
@@ -176,7 +179,13 @@ struct JobConfig {
   std::vector<UserKernelSpec::Parameter> tune;
   std::string expect;  // .npy, of the only output; empty: the bindings say it, or verified is null
   std::filesystem::path base;
-  ConfigPlace place;
+  ConfigPlace place;  // of the job, or of its row in a table
+  // Where each value of the job stands: "device", "grid[1]", "bindings[0].input". Rows of a table share those of their
+  // job.
+  std::shared_ptr<const std::map<std::string, ConfigPlace, std::less<>>> places;
+
+  // Where the value of a key stands, else what it is part of, else the job.
+  ConfigPlace place_of(std::string_view key) const;
 };
 
 struct Config {
@@ -192,6 +201,9 @@ struct Config {
   std::map<std::string, RawPluginSection> plugin;    // by plugin name
   std::map<std::string, ConfigOrigin> origins;       // dotted key → origin, every key of every fixed section
   std::map<std::string, ConfigPlace> plugin_places;  // of the [plugin.NAME] sections, empty ones too
+
+  // Where the value of a dotted key was set; a place without a line, named by the key, where nobody set it.
+  ConfigPlace place_of(std::string_view key) const;
 };
 
 }  // namespace kiln

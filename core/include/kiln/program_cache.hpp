@@ -42,10 +42,11 @@ struct CacheStats {
   std::uint64_t memory_hits = 0;
   std::uint64_t disk_hits = 0;
   std::uint64_t misses = 0;
-  std::uint64_t builds = 0;     // begun, of programs that the device can serialize
-  std::uint64_t prepared = 0;   // begun, of others: they last as long as the process
-  std::uint64_t waits = 0;      // for a build or a load that another thread had begun
-  std::uint64_t evictions = 0;  // from memory
+  std::uint64_t builds = 0;         // programs made that the device can serialize
+  std::uint64_t prepared = 0;       // others made: they last as long as the process
+  std::uint64_t failed_builds = 0;  // builds of either kind that made no program
+  std::uint64_t waits = 0;          // for a build or a load that another thread had begun
+  std::uint64_t evictions = 0;      // from memory
   RejectedCounts rejected;
   std::uint64_t programs_in_memory = 0;
   std::uint64_t bytes_in_memory = 0;

@@ -155,7 +155,8 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
   ~Runtime();
 
-  // Always answers a report; what failed is in its status. unavailable: no device could serve.
+  // Always answers a report; what failed is in its status. unavailable: no device could serve. not_found: there is no
+  // device of the id that the request or [device] prefer names (check_device()).
   RunReport run(const RunRequest& request);
 
   // Prepares requests to be run again and again, in their order, as one job. One device serves them all: the one that
@@ -175,6 +176,9 @@ class Runtime {
 
   // Every device of every driver: asks drivers that were not asked before, which loads their libraries.
   std::vector<DeviceInfo> devices();
+  // not_found: no driver lists a device of that id, with all devices, why some are not usable, and the nearest id. The
+  // driver that the id names is loaded; an unknown id loads them all. "auto" and no id at all are no names.
+  Status check_device(std::string_view id);
   // The devices met so far, without loading anything.
   std::vector<DeviceInfo> known_devices() const;
   // Opens a device ahead of its first job, or every usable one for "auto"; what fails is kept for the report of the

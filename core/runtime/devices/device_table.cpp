@@ -1,8 +1,33 @@
 #include "runtime/devices/device_table.hpp"
 
+#include "config/text/nearest_word.hpp"
+
 #include <kiln/config_reader.hpp>
 
 namespace kiln {
+namespace {
+
+// "no such device (usable: cpu, opengl:0; unusable: amdgpu:0: no card)", and the nearest id where one is close.
+Status unknown_device(std::string_view id, const std::vector<DeviceInfo>& all) {
+  std::string usable, unusable;
+  std::vector<std::string_view> ids;
+  for (const DeviceInfo& device : all) {
+    ids.push_back(device.id);
+    if (device.usable) {
+      usable += (usable.empty() ? "" : ", ") + device.id;
+    } else {
+      unusable += (unusable.empty() ? "" : "; ") + device.id + ": " + device.why_not;
+    }
+  }
+  std::string message =
+      "device '" + std::string(id) + "': no such device (usable: " + (usable.empty() ? "none" : usable);
+  if (!unusable.empty()) message += "; unusable: " + unusable;
+  message += ")";
+  if (const auto nearest = config::close_word(id, ids)) message += "; nearest: " + std::string(*nearest);
+  return not_found(std::move(message));
+}
+
+}  // namespace
 
 DeviceTable::DeviceTable(const Config& config, const Registry& registry, Log log, WorkCounters& counters)
     : config_(config), registry_(registry), log_(log), counters_(counters) {
@@ -93,6 +118,21 @@ std::vector<DeviceInfo> DeviceTable::known() const {
   return all;
 }
 
+Status DeviceTable::check_name(std::string_view id) {
+  {
+    const std::lock_guard lock(known_mutex_);
+    if (known_.contains(id)) return {};
+  }
+  if (OneDriver* driver = driver_named(id)) {
+    (void)enumerate_for(id);
+    const std::lock_guard lock(driver->mutex);
+    if (driver->driver == nullptr) return {};
+  }
+  const std::vector<DeviceInfo> all = enumerate_all();
+  const std::lock_guard lock(known_mutex_);
+  return known_.contains(id) ? Status{} : unknown_device(id, all);
+}
+
 std::string DeviceTable::plugin_of(std::string_view id) const {
   const std::lock_guard lock(known_mutex_);
   const auto at = known_.find(id);
@@ -107,16 +147,15 @@ bool DeviceTable::is_open(std::string_view id) const {
 }
 
 Result<DeviceTable::OneDriver*> DeviceTable::owner_of(std::string_view id) {
+  if (Status status = check_name(id); !status.ok()) return status;
   (void)enumerate_for(id);
-  std::string there;
   const std::lock_guard known_lock(known_mutex_);
-  if (const auto at = known_.find(id); at != known_.end()) {
-    const DeviceInfo device = as_it_is(at->second.info);
-    if (!device.usable) return unavailable("device " + device.id + ": " + device.why_not);
-    return at->second.driver;
-  }
-  for (const auto& entry : known_) there += (there.empty() ? "" : ", ") + entry.first;
-  return not_found("device '" + std::string(id) + "': there is " + (there.empty() ? "none" : there));
+  auto at = known_.find(id);
+  if (at == known_.end()) at = known_.find(id.substr(0, id.find(':')));  // its driver could not start
+  if (at == known_.end()) return internal_error("device " + std::string(id) + ": its driver lists nothing");
+  const DeviceInfo device = as_it_is(at->second.info);
+  if (!device.usable) return unavailable("device " + std::string(id) + ": " + device.why_not);
+  return at->second.driver;
 }
 
 Result<std::shared_ptr<Device>> DeviceTable::open(std::string_view id) {

@@ -31,6 +31,9 @@ class DeviceTable {
   std::vector<DeviceInfo> enumerate_for(std::string_view id);
   std::vector<DeviceInfo> enumerate_all();
   std::vector<DeviceInfo> known() const;
+  // not_found: no driver lists the id, with all devices and the nearest id. A device that is listed and cannot be used
+  // has a name; so has every device of a driver that could not start.
+  Status check_name(std::string_view id);
 
   // The device, opened at the first call. While a device is set aside it answers why.
   Result<std::shared_ptr<Device>> open(std::string_view id);

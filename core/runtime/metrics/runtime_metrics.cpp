@@ -21,9 +21,10 @@ void add_cache(Exposition& to, const CacheStats& counts) {
   to.sample({{"tier", "memory"}}, counts.memory_hits);
   to.sample({{"tier", "disk"}}, counts.disk_hits);
   to.single("kiln_runtime_cache_misses_total", "counter", "Programs that no tier had.", counts.misses);
-  to.metric("kiln_runtime_cache_builds_total", "counter", "Builds begun, by whether the program can be stored.");
+  to.metric("kiln_runtime_cache_builds_total", "counter", "Programs built, by whether they can be stored.");
   to.sample({{"stored", "yes"}}, counts.builds);
   to.sample({{"stored", "no"}}, counts.prepared);
+  to.single("kiln_runtime_cache_failed_builds_total", "counter", "Builds that made no program.", counts.failed_builds);
   to.metric("kiln_runtime_cache_evictions_total", "counter", "Programs that had to go, by the tier that they left.");
   to.sample({{"tier", "memory"}}, counts.evictions);
   to.sample({{"tier", "disk"}}, counts.disk_evictions);

@@ -25,7 +25,8 @@
     picture.setAttribute("aria-hidden", "true");
     const path = document.createElementNS(svg, "path");
     path.setAttribute("d", outlines[shape]);
-    path.setAttribute("class", "ink-" + dataset.inkName);
+    path.style.fill = page.inkValue(dataset.inkName, "");
+    path.style.stroke = page.inkValue(dataset.inkName, "-line");
     path.setAttribute("stroke-width", shape === "line" ? "3" : "1.5");
     picture.append(path);
     return picture;

@@ -3,13 +3,19 @@
 
 const page = {};
 
+// The colour of an ink as the style sheet writes it: a name of the palette, or "hue-137" past it.
+page.inkValue = (ink, part) => {
+  if (!ink.startsWith("hue-")) return `var(--${ink}${part})`;
+  return `hsl(${ink.slice(4)} ${part ? 70 : 50}% var(--hue${part}))`;
+};
+
 page.theme = () => {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue("--" + name).trim();
   return {
     of,
-    fill: (ink) => of(ink),
-    line: (ink) => of(ink + "-line"),
+    fill: (ink) => (ink.startsWith("hue-") ? `hsl(${ink.slice(4)} 50% ${of("hue")})` : of(ink)),
+    line: (ink) => (ink.startsWith("hue-") ? `hsl(${ink.slice(4)} 70% ${of("hue-line")})` : of(ink + "-line")),
     font: getComputedStyle(document.body).fontFamily,
   };
 };
@@ -23,12 +29,21 @@ page.number = (value) => {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 };
 
-page.shortened = (text, most) => (text.length <= most ? text : text.slice(0, most - 1).trimEnd() + "…");
+// Where a text may end so that no word is broken: behind the last space or sign between words; 0: it is one word.
+page.endOfWords = (text, most) => {
+  const ends = [...text.slice(0, most + 1).matchAll(/[ ,:/_=-]/g)].map((at) => at.index + (at[0] === " " ? 0 : 1));
+  return ends.filter((end) => end <= most).at(-1) || 0;
+};
+
+page.shortened = (text, most) => {
+  if (text.length <= most) return text;
+  return text.slice(0, page.endOfWords(text, most - 1) || most - 1).trimEnd() + "…";
+};
 
 // The lines of a category, none longer than there is room for: one that is goes on in a second, and is shortened there.
 page.lines = (text, most) => text.split("\n").flatMap((line) => {
   if (line.length <= most) return [line];
-  const space = line.lastIndexOf(" ", most);
-  const end = space > most / 2 ? space : most;
-  return [line.slice(0, end), page.shortened(line.slice(end).trimStart(), most)];
+  // A word that is longer than a line is shortened, never broken.
+  const end = page.endOfWords(line, most);
+  return end === 0 ? [page.shortened(line, most)] : [line.slice(0, end).trimEnd(), page.shortened(line.slice(end).trimStart(), most)];
 });

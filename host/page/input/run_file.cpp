@@ -28,7 +28,7 @@ RunJob read_job(FieldReader job) {
   read.wall_min = ms.amount("wall_min");
   read.wall_max = ms.amount("wall_max");
   read.first_result = ms.amount("first_result");
-  read.gflops = job.amount("gflops");
+  read.gflops = job.amount_or_null("gflops").value_or(0);
   if (auto work = job.object_or_null("work")) {
     read.flops = work->amount_or_null("flops");
     read.bytes = work->amount_or_null("bytes");

@@ -28,7 +28,7 @@ struct RunJob {
   double build = 0, upload = 0, on_device = 0, readback = 0, queue = 0;
   double wall_median = 0, wall_min = 0, wall_max = 0, first_result = 0;
   std::uint64_t runs = 0;
-  double gflops = 0;
+  double gflops = 0;                                // 0: not known
   std::optional<double> flops, bytes, roof_gflops;  // absent: not known
   std::optional<bool> verified;                     // absent: not compared
 

@@ -5,6 +5,7 @@
 namespace kiln::host::page {
 namespace {
 
+constexpr std::size_t least_part = 12;          // characters of a word's line
 constexpr std::size_t most_rows_unfolded = 12;  // of a table under a chart
 
 std::string element(std::string_view tag, std::string_view text) {
@@ -12,12 +13,14 @@ std::string element(std::string_view tag, std::string_view text) {
   return "<" + std::string(tag) + ">" + escaped(text) + "</" + std::string(tag) + ">\n";
 }
 
-// A variant's name is one long word: its line may break after each of its parts.
+// A variant's name or a path is one long word: its line may break after each of its parts, and nowhere else.
 std::string cell_html(std::string_view text) {
   std::string html;
+  std::size_t length = 0;  // of the word so far
   for (const char c : escaped(text)) {
     html += c;
-    if (c == ',') html += "<wbr>";
+    length = c == ' ' ? 0 : length + 1;
+    if (length >= least_part && std::string_view(",:/_=").find(c) != std::string_view::npos) html += "<wbr>";
   }
   return html;
 }

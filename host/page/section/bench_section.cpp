@@ -165,11 +165,11 @@ std::string kiln_name(const BenchFigure& figure, bool named) {
   return name;
 }
 
-// Kiln's in cold colours, its peers' in warm ones.
+// The first of Kiln's in cold colours, the first of its peers' in warm ones.
 Ink contender_ink(bool kiln, std::size_t index) {
   constexpr Ink ours[] = {Ink::blue, Ink::green, Ink::sky};
   constexpr Ink theirs[] = {Ink::orange, Ink::vermillion, Ink::purple, Ink::grey};
-  return kiln ? ours[index % std::size(ours)] : theirs[index % std::size(theirs)];
+  return kiln ? ours[std::min(index, std::size(ours) - 1)] : theirs[std::min(index, std::size(theirs) - 1)];
 }
 
 // One row a group, a layer: every contender on each device.

@@ -22,10 +22,25 @@ namespace kiln::host::page {
 
 enum class Scale { invalid = 0, linear, logarithmic };
 
-// Places in the palette, which is made for all kinds of colour vision; what means the same has one colour in every
-// chart.
-enum class Ink { invalid = 0, blue, vermillion, green, purple, orange, sky, grey };
-Ink ink_of(std::size_t index) noexcept;  // in the order above, grey left out, and again from the first
+// Places in the palette, whose first six are told apart by all kinds of colour vision. A series gets the ink it asks
+// for, or the first free one where a series before it in the chart has that ink.
+enum class Ink {
+  invalid = 0,
+  blue,
+  vermillion,
+  green,
+  purple,
+  orange,
+  sky,
+  grey,
+  brown,
+  olive,
+  pink,
+  indigo,
+  slate,
+  lime,
+  maroon
+};
 
 struct Axis {
   std::string title;  // with its unit

@@ -44,13 +44,13 @@ Compared compare(const std::vector<Labelled<RunFile>>& runs) {
   return all;
 }
 
-Series series_of(const OnDevice& device, Ink ink, std::size_t layers) {
-  Series series{device.name, ink, std::vector<Point>(layers)};
+Series series_of(const OnDevice& device, std::size_t layers) {
+  Series series{device.name, Ink::blue, std::vector<Point>(layers)};
   for (const auto& [job, place] : device.jobs) {
     if (place >= layers) continue;
-    series.points[place] = {
-        job->wall_median, job->wall_min, job->wall_max,
-        legible(job->gflops) + " GFLOP/s, " + std::to_string(job->runs) + (job->runs == 1 ? " run" : " runs")};
+    series.points[place] = {job->wall_median, job->wall_min, job->wall_max,
+                            (job->gflops > 0 ? legible(job->gflops) + " GFLOP/s, " : "") + std::to_string(job->runs) +
+                                (job->runs == 1 ? " run" : " runs")};
   }
   return series;
 }
@@ -91,7 +91,7 @@ std::optional<Section> devices_section(const Inputs& inputs) {
         " The first " + std::to_string(drawn) + " of " + std::to_string(all.layers.size()) + " jobs are drawn.";
   }
   std::vector<Series> series;
-  for (std::size_t i = 0; i < all.devices.size(); ++i) series.push_back(series_of(all.devices[i], ink_of(i), drawn));
+  for (const OnDevice& device : all.devices) series.push_back(series_of(device, drawn));
   figure.chart = rows_chart({"time of a run, ms", "ms", Scale::logarithmic, {}, {}},
                             {all.layers.begin(), all.layers.begin() + static_cast<std::ptrdiff_t>(drawn)}, series);
   figure.table.columns = {{"Job", Align::left}};

@@ -18,14 +18,14 @@ std::string group_of(const TraceSpan& span) {
   return span.category;
 }
 
-Ink ink_of_group(const std::string& group, std::size_t index) {
+Ink ink_of_group(const std::string& group) {
   const std::pair<const char*, Ink> known[] = {{"queue", Ink::grey},    {"build", Ink::vermillion},
                                                {"upload", Ink::orange}, {"submit", Ink::purple},
                                                {"device", Ink::blue},   {"readback", Ink::green}};
   for (const auto& [name, ink] : known) {
     if (group == name) return ink;
   }
-  return ink_of(index + 5);
+  return Ink::sky;
 }
 
 // A job holds its stages: what is inside is what its lane was busy with.
@@ -99,7 +99,7 @@ Section lanes_section(const TraceFile& trace, std::string_view label, std::size_
     auto at = std::ranges::find(series, group, &LaneSeries::name);
     if (at == series.end()) {
       groups.push_back(group);
-      series.push_back({group, ink_of_group(group, series.size()), {}});
+      series.push_back({group, ink_of_group(group), {}});
       at = series.end() - 1;
     }
     if (++all > most_spans_drawn) continue;

@@ -60,7 +60,7 @@ Figure roofline_figure(const std::string& device, const std::vector<Rated>& jobs
       "least that; it is no bound.";
   figure.caption += roof > 0
                         ? " The flat line is the roof of " + legible(roof) +
-                              "GFLOP/s above which a rate would be an error: cores × lanes × two units × the highest "
+                              " GFLOP/s above which a rate would be an error: cores × lanes × two units × the highest "
                               "clock there is, so that no real run comes near it."
                         : " The device tells nothing that a roof of computing could be derived from.";
   PlaneSeries points{"jobs", Ink::blue, false, {}};

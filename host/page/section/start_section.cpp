@@ -38,7 +38,7 @@ std::size_t index_of_tier(const RunJob& job) {
   return tiers.size();
 }
 
-// A job's own part of its first result: each counts the set-up of the process, which is one.
+// A job's own part of its first result: each counts the setup of the process, which is one.
 double own_first(const RunFile& run, const RunJob& job) {
   return std::max(0.0, job.first_result - run.setup.value_or(0));
 }
@@ -65,15 +65,15 @@ Figure starts_figure(const std::vector<Labelled<RunFile>>& runs) {
   figure.id = "start-by-tier";
   figure.title = "Time to every job's first result";
   figure.caption =
-      "One bar a run: the process's set-up once, then of every job the time until its program was ready, by the tier "
+      "One bar a run: the process's setup once, then of every job the time until its program was ready, by the tier "
       "that answered, and the rest: inputs, first dispatch, first run, readback. Later runs and verification are not "
       "in it; jobs that ran at one time are added up all the same.";
   std::vector<std::string> categories;
   std::vector<Series> series(tiers.size() + 2);
-  series[0] = {"set-up of the process", Ink::grey, {}};
+  series[0] = {"setup of the process", Ink::grey, {}};
   for (std::size_t i = 0; i < tiers.size(); ++i) series[i + 1] = {tiers[i].second, tier_inks[i], {}};
   series.back() = {"inputs and first run", Ink::sky, {}};
-  figure.table.columns = {{"Run", Align::left}, {"Set-up, ms", Align::right}};
+  figure.table.columns = {{"Run", Align::left}, {"Setup, ms", Align::right}};
   for (const auto& [tier, words] : tiers) {
     figure.table.columns.push_back({std::string(tier) + ": jobs", Align::right});
     figure.table.columns.push_back({std::string(tier) + ": ms", Align::right});

@@ -59,7 +59,7 @@ double beside_line(std::size_t index) {
 
 Cloud& cloud_of(std::vector<Cloud>& clouds, std::string_view name) {
   auto at = std::ranges::find(clouds, name, &Cloud::name);
-  if (at == clouds.end()) at = clouds.insert(at, {std::string(name), ink_of(clouds.size() + 1), {}});
+  if (at == clouds.end()) at = clouds.insert(at, {std::string(name), Ink::vermillion, {}});
   return *at;
 }
 

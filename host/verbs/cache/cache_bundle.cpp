@@ -118,6 +118,7 @@ int cache_import(const Options& options) {
     // Closed before anything is placed: a driver shall find its own folder as it left it.
     Session session(options);
     if (const auto end = session.open_runtime()) return *end;
+    if (const auto end = session.check_devices()) return *end;
     cache = session.config().cache;
     session.runtime().open_ahead(options.device.empty() ? session.config().device.prefer : options.device);
     for (DeviceInfo& device : session.runtime().known_devices()) {

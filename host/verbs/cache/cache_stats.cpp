@@ -18,6 +18,7 @@ Json stats_json(const CacheConfig& cache, const CacheTotals& totals, const Cache
   json["disk_hits"] = counts.disk_hits;
   json["misses"] = counts.misses;
   json["builds"] = counts.builds;
+  json["failed_builds"] = counts.failed_builds;
   json["prepared"] = counts.prepared;
   json["driver_cache"] = stored.driver_caches.empty() ? "none" : "adopted";
   json["missing"] = {{"absent", counts.absent}, {"evicted", counts.evicted}, {"timed_out", counts.timed_out}};
@@ -100,6 +101,7 @@ std::string counts_table(const CacheTotals& totals) {
   add("found on disk", std::to_string(counts.disk_hits));
   add("not found", std::to_string(counts.misses) + why_missing(counts));
   add("built", std::to_string(counts.builds));
+  add("builds that failed", std::to_string(counts.failed_builds));
   add("prepared (lasts as long as its process)", std::to_string(counts.prepared));
   add("waited for another thread", std::to_string(counts.waits));
   add("waited for another process", counts.lease_waits == 0

@@ -66,6 +66,7 @@ std::string warm_text(const std::vector<WarmedDevice>& devices) {
 int cache_warm(const Options& options) {
   Session session(options);
   if (const auto end = session.open_runtime()) return *end;
+  if (const auto end = session.check_devices()) return *end;
   install_interrupt_handlers();
   bool well = true;
   WarmRequest request;
@@ -76,10 +77,9 @@ int cache_warm(const Options& options) {
   std::vector<WarmedDevice> warmed;
   {
     ProgressLine line(options.progress);
-    for (const DeviceInfo& device : session.runtime().devices()) {
-      if (asked != "auto" && device.id != asked) continue;
+    for (const DeviceInfo& device : session.devices_named(asked)) {
       if (!device.usable) {
-        if (asked != "auto") complain(visible(device.id + ": " + device.why_not));
+        if (asked != "auto") complain(visible("device " + asked + ": " + device.why_not));
         well = well && asked == "auto";
         continue;
       }

@@ -1,5 +1,6 @@
 #include "interrupt.hpp"
 #include "progress/run_progress.hpp"
+#include "report/human.hpp"
 #include "report/run_report.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
@@ -10,6 +11,7 @@
 
 #include <kiln/clock.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <thread>
 
@@ -109,7 +111,7 @@ std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Optio
 // no other was allowed to serve.
 bool no_device_served(const RunReport& report) {
   const StatusCode code = report.status.code;
-  if (report.device.id.empty()) return code == StatusCode::unavailable;
+  if (report.device.id.empty()) return code == StatusCode::unavailable || code == StatusCode::unsupported;
   return report.runs == 0 &&
          (code == StatusCode::unavailable || code == StatusCode::unsupported || code == StatusCode::device_lost);
 }
@@ -147,34 +149,36 @@ int run(const Options& options, std::uint64_t started_ns) {
   RunOutcome outcome;
   {
     const DeviceOpener opener(session.runtime(), first_device(options, session.config()));
+    if (const auto end = session.check_devices()) return end_without_jobs(session, options, *end);
     outcome.setup_ns = now_ns() - started_ns;
     outcome.jobs = run_jobs(jobs, options, session, outcome.setup_ns);
     outcome.total_ns = now_ns() - started_ns;
   }
   const Status traced = session.write_trace();
   if (!traced.ok()) complain(traced.message);
-  if (interrupted()) {
-    complain("interrupted: " + std::to_string(outcome.jobs.size()) + " of " + std::to_string(jobs.size()) +
-             " jobs were begun");
-    // Every file is whole or untouched, and what was counted and learned is left for the next process; a driver that
-    // hangs is not waited for.
-    session.close(patience_when_interrupted);
-    end_by_signal();
-  }
-  if (session.config().cache.auto_save) {
+  if (!interrupted() && session.config().cache.auto_save) {
     // Metadata that was held back from the hot path; a failure costs nobody a result and was logged by the cache.
     (void)session.runtime().persist();
   }
   outcome.cache = session.runtime().cache_stats();
-  outcome.builds = session.runtime().counters().builds.load();
   outcome.prepared = session.runtime().counters().prepared.load();
   outcome.warming = session.runtime().warming();
   outcome.devices = session.runtime().known_devices();
   outcome.plugins = session.plugins();
+  outcome.interrupted = interrupted();
   const std::string text = options.json
                                ? run_json(outcome)
                                : run_table(outcome, colour_on_stdout() && !options.output ? Colour::yes : Colour::no);
-  return finish(text, options, traced.ok() ? exit_status_of(outcome.jobs) : exit_job_failed);
+  const int status = finish(text, options, traced.ok() ? exit_status_of(outcome.jobs) : exit_job_failed);
+  if (!outcome.interrupted) return status;
+  const auto finished =
+      std::ranges::count_if(outcome.jobs, [](const JobOutcome& job) { return job.report.status.ok(); });
+  complain("interrupted: " + std::to_string(outcome.jobs.size()) + " of " + std::to_string(jobs.size()) +
+           " jobs were begun, " + std::to_string(finished) + " finished");
+  // Every file is whole or untouched, and what was counted and learned is left for the next process; a driver that
+  // hangs is not waited for.
+  session.close(patience_when_interrupted);
+  end_by_signal();
 }
 
 }  // namespace kiln::host

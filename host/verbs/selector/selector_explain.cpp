@@ -57,6 +57,7 @@ int selector_explain(const Options& options) {
     complain(options.sources.file.value_or("the configuration").string() + ": no [[job]]: nothing to explain");
     return exit_usage;
   }
+  if (const auto end = session.check_devices()) return *end;
   session.runtime().open_ahead("auto");
   Json jobs = Json::array();
   std::string text;

@@ -1,6 +1,7 @@
 // `kiln selector reset`: what was learned goes, of one device or of all.
 #include "exit_status.hpp"
 #include "report/human.hpp"
+#include "session.hpp"
 #include "verbs/cache/cache_verb.hpp"
 #include "verbs/verbs.hpp"
 
@@ -17,6 +18,11 @@ int selector_reset(const Options& options) {
   }
   const auto reset = reset_selector_model(cache.directory, options.device);
   if (!reset) return complain_of(reset.error());
+  if (!options.device.empty() && reset->removed == 0) {  // nothing was learned of it: is there such a device?
+    Session session(options);
+    if (const auto end = session.open_runtime(MissingPlugins::pass)) return *end;
+    if (const auto end = session.check_devices()) return *end;
+  }
   if (options.json) {
     return finish_json({{"schema", 1}, {"removed", reset->removed}, {"kept", reset->kept}}, options);
   }

@@ -2,6 +2,7 @@
 #include "exit_status.hpp"
 #include "report/human.hpp"
 #include "report/text_table.hpp"
+#include "session.hpp"
 #include "verbs/cache/cache_verb.hpp"
 #include "verbs/verbs.hpp"
 
@@ -89,6 +90,12 @@ int selector_show(const Options& options) {
   if (!model) return complain_of(model.error());
   if (!options.device.empty()) {
     std::erase_if(model->arms, [&](const LearnedArm& arm) { return arm.device != options.device; });
+    // What was learned of a device that is gone can be shown; of a device that never was there is nothing.
+    if (model->arms.empty()) {
+      Session session(options);
+      if (const auto end = session.open_runtime(MissingPlugins::pass)) return *end;
+      if (const auto end = session.check_devices()) return *end;
+    }
   }
   return finish(options.json ? model_json(*model) : model_text(*model), options);
 }

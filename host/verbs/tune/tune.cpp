@@ -45,16 +45,19 @@ Json json_of(const std::vector<TunedJob>& jobs) {
   for (const TunedJob& job : jobs) {
     const TuneOutcome& outcome = job.outcome;
     const bool ok = job.status.ok();
+    const auto rate_or_null = [&](std::uint64_t ns) {
+      return job.flops > 0 ? Json(rate(job.flops, ns)) : Json(nullptr);
+    };
     list.push_back({{"name", job.name},
                     {"device", job.device},
                     {"error", ok ? Json(nullptr) : Json(job.status.message)},
                     {"variant", ok ? Json(outcome.variant) : Json(nullptr)},
                     {"ms", ok ? Json(ms(outcome.wall_ns)) : Json(nullptr)},
                     {"baseline_ms", ok ? Json(ms(outcome.baseline_wall_ns)) : Json(nullptr)},
-                    {"gflops", rate(job.flops, outcome.wall_ns)},
-                    {"gflops_device", rate(job.flops, outcome.device_ns)},
-                    {"baseline_gflops_device", rate(job.flops, outcome.baseline_device_ns)},
-                    {"baseline_gflops", rate(job.flops, outcome.baseline_wall_ns)},
+                    {"gflops", rate_or_null(outcome.wall_ns)},
+                    {"gflops_device", rate_or_null(outcome.device_ns)},
+                    {"baseline_gflops_device", rate_or_null(outcome.baseline_device_ns)},
+                    {"baseline_gflops", rate_or_null(outcome.baseline_wall_ns)},
                     {"space", outcome.space},
                     {"candidates", outcome.candidates},
                     {"known", outcome.known},
@@ -117,16 +120,19 @@ TunedJob tune_job(const RunRequest& request, const std::string& device, Session&
 int tune(const Options& options) {
   Session session(options);
   if (const auto end = session.open_runtime()) return *end;
+  if (const auto end = session.check_devices()) return *end;
   install_interrupt_handlers();
   const std::string asked = options.device.empty() ? session.config().device.prefer : options.device;
   std::vector<TunedJob> tuned;
-  bool well = true, met = false;
+  bool well = true;
   {
     ProgressLine progress(options.progress);
-    for (const DeviceInfo& device : session.runtime().devices()) {
-      if (asked == "auto" ? !device.usable || device.dialects == std::vector{Dialect::library} : device.id != asked)
-        continue;
-      met = true;
+    for (const DeviceInfo& device : session.devices_named(asked)) {
+      if (!device.usable && asked != "auto") {
+        complain(visible("device " + asked + ": " + device.why_not));
+        return exit_no_device;
+      }
+      if (asked == "auto" && (!device.usable || device.dialects == std::vector{Dialect::library})) continue;
       for (const JobConfig& job : session.config().jobs) {
         if (interrupted()) break;
         auto request = make_request(job);
@@ -143,10 +149,6 @@ int tune(const Options& options) {
     }
   }
   if (interrupted()) end_by_signal();  // every record is whole; the next run goes on from here
-  if (!met && asked != "auto") {
-    complain("device " + asked + ": there is no such device");
-    return exit_no_device;
-  }
   (void)session.runtime().persist();
   const Status traced = session.write_trace();
   if (!traced.ok()) complain(traced.message);

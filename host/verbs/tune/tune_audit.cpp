@@ -146,17 +146,20 @@ std::vector<Winner> sample_of(std::vector<Winner> winners, std::size_t most) {
 int tune_audit(const Options& options) {
   Session session(options);
   if (const auto end = session.open_runtime()) return *end;
+  if (const auto end = session.check_devices()) return *end;
   install_interrupt_handlers();
   ConfigSources sources = options.sources;
   if (sources.file) sources.file = std::filesystem::absolute(*sources.file);
   std::vector<Audited> audited;
   std::size_t winners = 0;
-  bool met = options.device.empty();
   {
     ProgressLine line(options.progress);
-    for (const DeviceInfo& device : session.runtime().devices()) {
-      if (options.device.empty() ? !device.usable : device.id != options.device) continue;
-      met = true;
+    for (const DeviceInfo& device : session.devices_named(options.device)) {
+      if (!device.usable && !options.device.empty()) {
+        complain(visible("device " + options.device + ": " + device.why_not));
+        return exit_no_device;
+      }
+      if (!device.usable) continue;
       auto found = winners_on(device, sources, session, audited);
       if (!found) {
         audited.push_back({device.id, {}, "every winner", std::move(found).error(), {}});
@@ -185,10 +188,6 @@ int tune_audit(const Options& options) {
     }
   }
   if (interrupted()) end_by_signal();
-  if (!met) {
-    complain("device " + options.device + ": there is no such device");
-    return exit_no_device;
-  }
   const int status = std::ranges::all_of(audited, &Audited::holds) ? exit_done : exit_job_failed;
   return options.json ? finish_json(json_of(audited, winners), options, status)
                       : finish(text_of(audited, winners), options, status);

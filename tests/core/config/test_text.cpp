@@ -10,6 +10,7 @@
 
 using namespace kiln;
 using namespace kiln::config;
+using Catch::Matchers::Contains;
 
 TEST_CASE("config::text: sizes", "[config]") {
   CHECK(parse_size("50 MiB").value() == 50ull << 20);
@@ -20,12 +21,20 @@ TEST_CASE("config::text: sizes", "[config]") {
   CHECK(parse_size("0").value() == 0);
   CHECK(parse_size("3 KiB").value() == 3072);
   CHECK(parse_size("2 TiB").value() == 2ull << 40);
-  for (const char* bad : {"", " ", "MiB", "-1", "-1 MiB", "1.5 GiB", "5 MB", "5 mib", "5 MiB MiB", "0x10", "+5",
-                          "5 Mi B", "9223372036854775808", "9000000000 GiB"}) {
+  for (const char* bad :
+       {"", " ", "MiB", "-1", "-1 MiB", "-0.5 MiB", ".5 MiB", "1. MiB", "1,5 MiB", "1.5.5 MiB", "5 MB", "5 mib",
+        "5 MiB MiB", "0x10", "+5", "5 Mi B", "9223372036854775808", "9000000000 GiB"}) {
     INFO(bad);
     CHECK(parse_size(bad).error().code == StatusCode::invalid_argument);
   }
   CHECK(parse_size("9223372036854775807 B").value() == 9223372036854775807ull);
+  CHECK(parse_size("1.5 GiB").value() == 3ull << 29);
+  CHECK(parse_size("0.25KiB").value() == 256);
+  CHECK(parse_size("7.0").value() == 7);
+  CHECK(parse_size("1.000000000000000000000 MiB").value() == 1ull << 20);
+  CHECK_THAT(parse_size("0.1 GiB").error().message,
+             Contains("no whole number of B") && Contains("nearest: \"107374182 B\""));
+  CHECK_THAT(parse_size("1.5 B").error().message, Contains("no whole number of B") && Contains("\"1 B\""));
   CHECK(parse_size("5 MB").error().message ==
         "found \"5 MB\", expected a size such as \"50 MiB\" (units: B, KiB, MiB, GiB, TiB); nearest unit: MiB");
 }
@@ -39,7 +48,15 @@ TEST_CASE("config::text: durations", "[config]") {
   CHECK(parse_duration("2h").value() == 2h);
   CHECK(parse_duration("7 us").value() == 7us);
   CHECK(parse_duration("9ns").value() == 9ns);
-  for (const char* bad : {"", "10", "s", "-1 s", "1.5 s", "10 S", "10 sec", "1 s 2 ms", "99999999999 d"}) {
+  CHECK(parse_duration("1.5 s").value() == 1500ms);
+  CHECK(parse_duration("0.000000001 s").value() == 1ns);
+  CHECK(parse_duration("2.5h").value() == 150min);
+  CHECK(parse_duration("0.1 min").value() == 6s);
+  CHECK_THAT(parse_duration("0.3 ns").error().message, Contains("no whole number of ns"));
+  CHECK_THAT(parse_duration("1.0000000001 s").error().message,
+             Contains("no whole number of ns") && Contains("nearest: \"1 s\""));
+  for (const char* bad : {"", "10", "s", "-1 s", "-1.5 s", "1.5", ".5 s", "1. s", "1e3 s", "10 S", "10 sec", "1 s 2 ms",
+                          "99999999999 d"}) {
     INFO(bad);
     CHECK(parse_duration(bad).error().code == StatusCode::invalid_argument);
   }
@@ -80,6 +97,20 @@ TEST_CASE("config::text: the nearest word", "[config]") {
   CHECK(nearest_word("MB", units) == "MiB");  // both one step away: the one that begins alike
 }
 
+TEST_CASE("config::text: a word is close to another where it looks like a typing error", "[config]") {
+  const std::array<std::string_view, 3> ids{"cpu", "opengl:0", "amdgpu:0"};
+  for (const auto& [typed, close] : {std::pair("opengl0", "opengl:0"),
+                                     {"OPENGL:0", "opengl:0"},
+                                     {"gpu", "cpu"},
+                                     {"amdgpu:1", "amdgpu:0"},
+                                     {"opnegl:0", "opengl:0"}}) {
+    INFO(typed);
+    REQUIRE(close_word(typed, ids).has_value());
+    CHECK(*close_word(typed, ids) == close);
+  }
+  for (const char* typed : {"cuda:0", "vulkan:0", "", "metal"}) CHECK_FALSE(close_word(typed, ids).has_value());
+}
+
 TEST_CASE("config::text: values in TOML's syntax", "[config]") {
   CHECK(toml_text("a \"b\" \\ c") == R"("a \"b\" \\ c")");
   CHECK(toml_text("one\ntwo\t\r\x01\x7F") == R"("one\ntwo\t\r\u0001\u007F")");
@@ -87,7 +118,6 @@ TEST_CASE("config::text: values in TOML's syntax", "[config]") {
   CHECK(toml_key("max_disk-2") == "max_disk-2");
   CHECK(toml_key("a b") == "\"a b\"");
   CHECK(toml_key("") == "\"\"");
-  CHECK(one_line("a\nb \"c\"") == "a\\nb \"c\"");
   CHECK(print_number(2.5) == "2.5");
   CHECK(print_number(2) == "2.0");
   CHECK(print_number(-0.0) == "-0.0");

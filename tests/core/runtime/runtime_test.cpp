@@ -97,6 +97,82 @@ TEST_CASE("runtime: a device that is unavailable is named, and another serves") 
   CHECK_THAT(report.notes[0], Contains("alpha") && Contains("unplugged by the test"));
 }
 
+TEST_CASE(
+    "runtime: an unknown device is not_found for every call that names one, with all devices and the nearest id") {
+  RuntimeFixture fixture;
+  fixture.options("beta").info.usable = false;
+  fixture.options("beta").info.why_not = "unplugged by the test";
+  Runtime& runtime = fixture.runtime();
+  RunRequest request = small_conv2d();
+  request.device = "alpah";
+  WarmRequest warm;
+  warm.device = "alpah";
+  const Status answers[] = {runtime.check_device("alpah"),    runtime.run(request).status,
+                            runtime.explain(request).error(), runtime.warm(warm).error(),
+                            runtime.tuned("alpah").error(),   runtime.record({small_conv2d()}, "alpah").error()};
+  for (const Status& status : answers) {
+    INFO(status.text());
+    CHECK(status.code == StatusCode::not_found);
+    CHECK_THAT(status.message, Contains("'alpah'") && Contains("usable: alpha") &&
+                                   Contains("unusable: beta: unplugged by the test") && Contains("nearest: alpha"));
+  }
+  CHECK(fixture.controls("alpha").runs == 0);
+  for (const char* known : {"", "auto", "alpha", "beta"}) CHECK(runtime.check_device(known).ok());
+  CHECK_THAT(runtime.check_device("cuda:0").message, !Contains("nearest"));
+}
+
+TEST_CASE("runtime: an unknown [device] prefer is not_found too, whatever fallback says") {
+  for (const Fallback fallback : {Fallback::report, Fallback::never}) {
+    RuntimeFixture fixture;
+    fixture.config.device = {"gamma", fallback};
+    const RunReport report = fixture.runtime().run(small_conv2d());
+    CHECK(report.status.code == StatusCode::not_found);
+    CHECK(report.device.id.empty());
+    CHECK_THAT(report.status.message, Contains("'gamma'") && Contains("usable: alpha, beta"));
+  }
+}
+
+TEST_CASE("runtime: a device that cannot read a kernel's language is no candidate, and fallback = never is no matter") {
+  RuntimeFixture fixture;
+  fixture.options("alpha").info.dialects = {Dialect::glsl};
+  fixture.config.device.fallback = Fallback::never;
+  SECTION("a product goes to the device that reads what is written for it, without a note") {
+    const RunReport report = fixture.runtime().run(small_gemm());
+    REQUIRE(report.status.text() == "ok");
+    CHECK(report.device.id == "beta");
+    CHECK(report.notes.empty());
+    const auto explained = fixture.runtime().explain(small_gemm());
+    REQUIRE(explained.has_value());
+    CHECK(explained->choice.candidate == 0);
+  }
+  SECTION("a preference is not meant for a job that the device cannot read") {
+    fixture.config.device.prefer = "alpha";
+    const RunReport report = fixture.runtime().run(small_gemm());
+    REQUIRE(report.status.text() == "ok");
+    CHECK(report.device.id == "beta");
+    CHECK(report.notes.empty());
+  }
+  SECTION("a device that the request names is") {
+    RunRequest request = small_gemm();
+    request.device = "alpha";
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::unsupported);
+    CHECK_THAT(report.status.message, Contains("alpha") && Contains("glsl") && Contains("never"));
+  }
+  SECTION("where no device reads it, each of them is named with what it reads") {
+    UserKernelSpec kernel;
+    kernel.path = "own.cl";
+    kernel.text = "kernel void own() {}";
+    kernel.dialect = Dialect::opencl_c;
+    RunRequest request;
+    request.spec = kernel;
+    const RunReport report = fixture.runtime().run(request);
+    CHECK(report.status.code == StatusCode::unavailable);
+    CHECK_THAT(report.status.message, Contains("own.cl") && Contains("written in opencl_c") && Contains("alpha") &&
+                                          Contains("beta") && Contains("expected library"));
+  }
+}
+
 TEST_CASE("runtime: fallback = never makes it an error") {
   RuntimeFixture fixture;
   fixture.config.device.fallback = Fallback::never;
@@ -201,6 +277,24 @@ TEST_CASE("runtime: a rate above the device's roof is an error, never a figure")
   request.device = "beta";
   CHECK(fixture.runtime().run(request).status.text() == "ok");
   CHECK(fixture.learned == 3);
+}
+
+TEST_CASE("runtime: a job that takes too long names its limit and where it was set") {
+  RuntimeFixture fixture;
+  fixture.config.executor.timeout = std::chrono::nanoseconds(1);
+  RunRequest request = small_conv2d();
+  SECTION("the default") {
+    CHECK_THAT(fixture.runtime().run(request).status.message,
+               Contains("job 'small' took longer than 1 ns ([executor] timeout, the default)"));
+  }
+  SECTION("a file") {
+    fixture.config.origins["executor.timeout"].place = {"some.toml", 11, 3};
+    CHECK_THAT(fixture.runtime().run(request).status.message, Contains("([executor] timeout, some.toml:11)"));
+  }
+  SECTION("the request's own") {
+    request.timeout = std::chrono::nanoseconds(2);
+    CHECK_THAT(fixture.runtime().run(request).status.message, Contains("than 2 ns (the timeout of its request)"));
+  }
 }
 
 TEST_CASE("runtime: a job over its deadline is a timeout, and the next one is served") {
