@@ -4,8 +4,11 @@
 #include "cache/folder/key_file_place.hpp"
 #include "cache/folder/open_folder.hpp"
 #include "cache/format/manifest.hpp"
+#include "config/draft.hpp"
+#include "config/text/nearest_word.hpp"
 #include "exit_status.hpp"
 #include "plugin_path.hpp"
+#include "verbs/job_check.hpp"
 
 #include <kiln/driver_cache.hpp>
 
@@ -16,6 +19,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <future>
+#include <iterator>
 #include <set>
 #include <thread>
 
@@ -45,20 +49,92 @@ Status check_key(const CacheConfig& config) {
 Session::~Session() = default;
 
 std::optional<int> Session::open_plugins() {
-  if (const auto end = read()) return end;
-  // The verdicts on plugins go to the folder where that is possible, and nothing else needs it.
-  only_reads_cache_ = only_reads_cache_ || !check_cache_folder(config_.cache).ok();
-  return load_plugins();
+  read();
+  only_read_cache_where_needed();
+  load_plugins();
+  return report_problems();
 }
 
-std::optional<int> Session::open_runtime(MissingPlugins missing) {
-  if (const auto end = read()) return end;
-  make_cache_ready();
-  if (const auto end = load_plugins()) return end;
+std::optional<int> Session::check() {
+  read();
+  std::ranges::move(check_jobs(config_.jobs), std::back_inserter(problems_));
+  only_read_cache_where_needed();
+  load_plugins();
+  for (const PluginReport& plugin : plugins_) {
+    if (plugin.loaded || !plugin.required) continue;
+    problems_.push_back({config_.place_of("plugins.required"),
+                         "plugins.required: plugin '" + plugin.name + "' is not loaded: " + plugin.why_not.message});
+  }
+  check_names();
+  check_driver(config_.device.prefer, config_.place_of("device.prefer"));
+  std::set<std::string> checked;  // rows of a table name the same one
+  for (const JobConfig& job : config_.jobs) {
+    if (checked.insert(job.device).second) check_driver(job.device, job.place_of("device"));
+  }
+  return report_problems();
+}
+
+std::optional<int> Session::open_runtime(MissingPlugins missing, JobFiles files) {
+  read();
+  if (files == JobFiles::check) std::ranges::move(check_jobs(config_.jobs), std::back_inserter(problems_));
+  if (problems_.empty()) {
+    make_cache_ready();
+  } else {
+    only_reads_cache_ = true;  // what is wrong leaves nothing behind
+  }
+  load_plugins();
+  if (const auto end = report_problems()) return end;
   if (missing == MissingPlugins::end) {
     if (const auto end = require_plugins()) return end;
   }
+  check_names();
+  if (const auto end = report_problems()) return end;
   return create_runtime();
+}
+
+// The verdicts on plugins go to the folder where that is possible, and nothing else needs it. What is wrong leaves
+// nothing behind.
+void Session::only_read_cache_where_needed() {
+  only_reads_cache_ = only_reads_cache_ || !problems_.empty() || !check_cache_folder(config_.cache).ok();
+}
+
+// Sorted by their places.
+std::optional<int> Session::report_problems() {
+  if (problems_.empty()) return std::nullopt;
+  config::sort_problems(problems_, options_.sources.file.value_or("").string());
+  for (const ConfigProblem& problem : problems_) complain(problem.text());
+  return exit_usage;
+}
+
+// What the plugins that are loaded do not bring.
+void Session::check_names() {
+  const auto check = [&](const std::string& key, const Status& status) {
+    if (!status.ok()) problems_.push_back({config_.place_of(key), key + ": " + status.message});
+  };
+  const auto status_of = [](const auto& result) { return result ? Status{} : result.error(); };
+  check("cache.name", status_of(registry_.cache(config_.cache.name)));
+  check("executor.name", status_of(registry_.executor(config_.executor.name)));
+  check("selector.name", status_of(registry_.selector(config_.selector.name)));
+  // The default generator may be absent like its plugin.
+  const auto origin = config_.origins.find("generator.name");
+  if (origin != config_.origins.end() && origin->second.kind != OriginKind::built_in) {
+    check("generator.name", status_of(registry_.generators(config_.generator.name)));
+  }
+}
+
+// An id begins with the name of its driver: as much as can be known of it without a driver.
+void Session::check_driver(const std::string& id, const ConfigPlace& place) {
+  const std::string driver = id.substr(0, id.find(':'));
+  if (id.empty() || id == "auto" || registry_.drivers().contains(driver)) return;
+  std::string drivers;
+  std::vector<std::string_view> names;
+  for (const auto& entry : registry_.drivers()) {
+    drivers += (drivers.empty() ? "" : ", ") + entry.first;
+    names.push_back(entry.first);
+  }
+  std::string message = "device '" + id + "': no such device (drivers: " + (drivers.empty() ? "none" : drivers) + ")";
+  if (const auto nearest = config::close_word(driver, names)) message += "; nearest: " + std::string(*nearest);
+  problems_.push_back({place, std::move(message)});
 }
 
 void Session::check_device(const std::string& id, const ConfigPlace& place) {
@@ -116,14 +192,12 @@ int Session::refuse(std::string why, const std::string& file) {
   return refuse(std::move(problem));
 }
 
-std::optional<int> Session::read() {
+void Session::read() {
   ConfigReading reading = read_config(options_.sources);
-  for (ConfigProblem& problem : reading.problems) refuse(std::move(problem));
-  if (!problems_.empty()) return exit_usage;
+  problems_ = std::move(reading.problems);
   config_ = std::move(reading.config);
   log_ = {&sink_, config_.log_level};
   only_reads_cache_ = config_.cache.read_only;
-  return std::nullopt;
 }
 
 // What cannot be written is told once, before each part of Kiln and the driver would tell it in words of their own.
@@ -170,16 +244,14 @@ void Session::warn_of_cache(const std::string& text) {
   log_.write(options_.verb == Verb::devices ? LogLevel::info : LogLevel::warning, component, text);
 }
 
-std::optional<int> Session::load_plugins() {
-  if (Status status = register_core(registry_); !status.ok()) return refuse(status.text());
+void Session::load_plugins() {
+  if (Status status = register_core(registry_); !status.ok()) problems_.push_back({{}, status.text()});
   PluginLoaderOptions options;
   options.path = plugin_path(config_.plugins);
   if (!only_reads_cache_) options.verdict_file = config_.cache.directory / "probe_verdicts.json";
   options.log = log_;
   plugins_ = loader_.load(config_.plugins.load, config_.plugins.required, registry_, options);
-  for (ConfigProblem& problem : check_plugin_sections(config_, plugin_keys())) refuse(std::move(problem));
-  if (!problems_.empty()) return exit_usage;
-  return std::nullopt;
+  std::ranges::move(check_plugin_sections(config_, plugin_keys()), std::back_inserter(problems_));
 }
 
 std::map<std::string, std::vector<ConfigKey>> Session::plugin_keys() const {

@@ -23,6 +23,7 @@
 namespace kiln::host {
 
 enum class MissingPlugins { invalid = 0, end, pass };
+enum class JobFiles { invalid = 0, ignore, check };
 
 class Session {
  public:
@@ -31,12 +32,15 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Each answers the exit status to end with after having complained, or nullopt to go on.
+  // Each answers the exit status to end with after having complained of every problem, or nullopt to go on.
   // Reads the configuration, loads the plugins and checks their sections: for verbs that open no device.
   std::optional<int> open_plugins();
-  // The same, and further: the cache folder is made ready, the environment that drivers read is set, and the runtime is
-  // made. MissingPlugins::end: only where every plugin that the configuration requires is there.
-  std::optional<int> open_runtime(MissingPlugins missing = MissingPlugins::end);
+  // The same, and also looks at the jobs' files, at the names of the configuration, and for the plugins that it requires.
+  std::optional<int> check();
+  // As open_plugins(), and further: the cache folder is made ready, the environment that drivers read is set, and the
+  // runtime is made. MissingPlugins::end: only where every plugin that the configuration requires is there.
+  // JobFiles::check: for verbs that take the jobs' tensors.
+  std::optional<int> open_runtime(MissingPlugins missing = MissingPlugins::end, JobFiles files = JobFiles::ignore);
   // Complains of every device id that does not exist: --device, or those of the configuration that it does not replace.
   // REQUIRES: open_runtime() succeeded.
   std::optional<int> check_devices();
@@ -66,12 +70,16 @@ class Session {
   int refuse(std::string why, const std::string& file = {});
 
  private:
-  std::optional<int> read();
+  void read();
   void make_cache_ready();
   void set_driver_environment();
   void only_read_cache(const Status& why);
   void warn_of_cache(const std::string& text);
-  std::optional<int> load_plugins();
+  void only_read_cache_where_needed();
+  void load_plugins();
+  void check_names();
+  void check_driver(const std::string& id, const ConfigPlace& place);
+  std::optional<int> report_problems();
   std::optional<int> require_plugins();
   std::optional<int> create_runtime();
   Config config_for_runtime() const;

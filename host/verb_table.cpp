@@ -65,9 +65,13 @@ constexpr VerbHelp verbs[] = {
      "remembered until the\nfile changes.",
      without_jobs},
     {"config check", Verb::config_check, Argument::config, "CONFIG", "check a configuration file",
-     "Tells every error at once, each with file:line:column, what was found, what was expected, and the nearest valid "
-     "key.\n"
-     "Sections [plugin.NAME] are checked against the keys that the plugin publishes.\n\nExit status: 0 valid · 2 not.",
+     "Reports every error at once, each with file:line:column, what was found, what was expected, and the nearest valid "
+     "key: keys and\nvalues, unknown names, [plugin.NAME] sections by the keys that the plugin publishes, files that are "
+     "missing or of another type or\nshape, results that could not be written. Reads headers of files only, and opens no "
+     "device. `kiln run` makes the same check first.\n"
+     "With --device ID it also compiles every job's programs for that device, stores them in the cache, and compares "
+     "what they declare\nwith what the job provides. Nothing is run.\n\n"
+     "Exit status: 0 valid · 2 not valid · 3 no device could serve.",
      "set device json output plugin-path cache-dir log progress help version"},
     {"config show", Verb::config_show, Argument::config_or_none, "[CONFIG]", "show every value with its origin",
      "Prints one line a key: (origin) key = value. Order of precedence: defaults < file < environment < command line.",

@@ -21,6 +21,16 @@ Status check_length(const NpyHeader& header, std::uint64_t file_bytes, std::stri
                  std::string(to_string(header.dtype)));
 }
 
+Result<NpyHeader> read_header(const RegularFile& file, const std::string& name) {
+  std::vector<std::byte> start(
+      static_cast<std::size_t>(std::min<std::uint64_t>(file.bytes(), most_npy_header_bytes + 12)));
+  if (Status status = file.read(0, start); !status.ok()) return status;
+  auto header = parse_npy_header(start, name);
+  if (!header) return header;
+  if (Status status = check_length(*header, file.bytes(), name); !status.ok()) return status;
+  return header;
+}
+
 void swap_bytes(std::span<std::byte> bytes, std::size_t element) {
   for (std::size_t at = 0; at < bytes.size(); at += element) {
     std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(at),
@@ -65,16 +75,18 @@ Result<std::shared_ptr<HostTensor>> read_npy(const std::filesystem::path& path) 
   const std::string name = path.string();
   auto file = RegularFile::open(path);
   if (!file) return std::move(file).error();
-  std::vector<std::byte> start(
-      static_cast<std::size_t>(std::min<std::uint64_t>(file->bytes(), most_npy_header_bytes + 12)));
-  if (Status status = file->read(0, start); !status.ok()) return status;
-  const auto header = parse_npy_header(start, name);
+  const auto header = read_header(*file, name);
   if (!header) return header.error();
-  if (Status status = check_length(*header, file->bytes(), name); !status.ok()) return status;
   auto tensor = HostTensor::create(header->dtype, header->shape);
   if (!tensor) return tensor.error().within("file " + name);
   if (Status status = file->read(header->data_offset, (*tensor)->bytes()); !status.ok()) return status;
   return finish(*std::move(tensor), *header);
+}
+
+Result<NpyHeader> read_npy_form(const std::filesystem::path& path) {
+  auto file = RegularFile::open(path);
+  if (!file) return std::move(file).error();
+  return read_header(*file, path.string());
 }
 
 Result<std::shared_ptr<HostTensor>> parse_npy(std::span<const std::byte> file, std::string_view name) {

@@ -6,6 +6,8 @@
 // names the file, what was found and what was expected. The layout is described in data/npy_header.hpp.
 #pragma once
 
+#include "data/npy_header.hpp"
+
 #include <kiln/status.hpp>
 #include <kiln/tensor.hpp>
 
@@ -19,6 +21,9 @@ namespace kiln::data {
 
 // not_found: there is no such file. corrupt: damaged, too short or too long. unsupported: another element type.
 Result<std::shared_ptr<HostTensor>> read_npy(const std::filesystem::path& path);
+
+// Its header alone, and whether the file's length fits it.
+Result<NpyHeader> read_npy_form(const std::filesystem::path& path);
 
 // The same from a whole file in memory; `name` stands in the errors.
 Result<std::shared_ptr<HostTensor>> parse_npy(std::span<const std::byte> file, std::string_view name);

@@ -22,10 +22,15 @@ std::uint16_t sample_at(const PngPixels& pixels, const std::byte* row, std::size
   return static_cast<std::uint16_t>(high << 8 | std::to_integer<unsigned>(row[2 * index + 1]));
 }
 
-Result<std::shared_ptr<HostTensor>> to_tensor(const PngPixels& pixels) {
-  const std::size_t colours = pixels.channels < 3 ? 1 : 3;
-  const bool has_alpha = pixels.channels == 2 || pixels.channels == 4;
-  auto made = HostTensor::create(DType::f32, {1, static_cast<std::int64_t>(colours), pixels.height, pixels.width});
+PngInfo info_of(const PngPixels& pixels) {
+  return {pixels.width, pixels.height, pixels.channels < 3 ? 1u : 3u, pixels.channels == 2 || pixels.channels == 4};
+}
+
+Result<std::shared_ptr<HostTensor>> to_tensor(const PngPixels& pixels, const PngRequest& request) {
+  const PngInfo info = info_of(pixels);
+  const auto channels = static_cast<std::size_t>(info.channels(request));
+  const bool multiplied = info.has_alpha && request.alpha == Alpha::premultiply;
+  auto made = HostTensor::create(DType::f32, {1, info.channels(request), pixels.height, pixels.width});
   if (!made) return made;
   const std::span<float> to = (*made)->as<float>();
   const std::size_t plane = std::size_t{pixels.height} * pixels.width;
@@ -33,11 +38,12 @@ Result<std::shared_ptr<HostTensor>> to_tensor(const PngPixels& pixels) {
   for (std::size_t y = 0; y < pixels.height; ++y) {
     const std::byte* const row = pixels.rows.data() + y * pixels.row_bytes;
     for (std::size_t x = 0; x < pixels.width; ++x) {
-      const std::size_t first = x * pixels.channels;
-      const float alpha = has_alpha ? static_cast<float>(sample_at(pixels, row, first + colours)) / most : 1.0f;
-      for (std::size_t colour = 0; colour < colours; ++colour) {
-        const float sample = static_cast<float>(sample_at(pixels, row, first + colour)) / most;
-        to[colour * plane + y * pixels.width + x] = sample * alpha;
+      const auto sample = [&](std::size_t channel) {
+        return static_cast<float>(sample_at(pixels, row, x * pixels.channels + channel)) / most;
+      };
+      for (std::size_t channel = 0; channel < channels; ++channel) {
+        const bool by_alpha = multiplied && channel < info.colours;
+        to[channel * plane + y * pixels.width + x] = by_alpha ? sample(channel) * sample(info.colours) : sample(channel);
       }
     }
   }
@@ -51,13 +57,8 @@ std::byte to_byte(float value) {
 }
 
 Result<PngPixels> to_pixels(const HostTensor& tensor) {
+  if (Status status = check_picture(tensor.dtype(), tensor.shape()); !status.ok()) return status;
   const Shape& shape = tensor.shape();
-  const auto side_fits = [](std::int64_t side) { return side >= 1 && side <= most_png_side; };
-  if (tensor.dtype() != DType::f32 || shape.size() != 4 || shape[0] != 1 || (shape[1] != 1 && shape[1] != 3) ||
-      !side_fits(shape[2]) || !side_fits(shape[3])) {
-    return invalid_argument("found " + std::string(to_string(tensor.dtype())) + " " + to_string(shape) +
-                            ", expected f32 [1, 1 or 3, H, W] with H and W from 1 to " + std::to_string(most_png_side));
-  }
   PngPixels pixels;
   pixels.width = static_cast<std::uint32_t>(shape[3]);
   pixels.height = static_cast<std::uint32_t>(shape[2]);
@@ -74,7 +75,7 @@ Result<PngPixels> to_pixels(const HostTensor& tensor) {
   return pixels;
 }
 
-Result<std::shared_ptr<HostTensor>> decode(std::span<const std::byte> file) {
+Result<PngPicture> decode(std::span<const std::byte> file, const PngRequest& request) {
   PngDecoder decoder(file);
   PngPixels pixels;
   if (Status status = decoder.read_header(pixels); !status.ok()) return status;
@@ -86,18 +87,12 @@ Result<std::shared_ptr<HostTensor>> decode(std::span<const std::byte> file) {
   }
   pixels.rows.resize(pixels.row_bytes * pixels.height);
   if (Status status = decoder.read_pixels(pixels); !status.ok()) return status;
-  return to_tensor(pixels);
+  auto tensor = to_tensor(pixels, request);
+  if (!tensor) return std::move(tensor).error();
+  return PngPicture{std::move(*tensor), info_of(pixels)};
 }
 
-}  // namespace
-
-Result<std::shared_ptr<HostTensor>> parse_png(std::span<const std::byte> file, std::string_view name) {
-  auto tensor = decode(file);
-  if (!tensor) return tensor.error().within("file " + std::string(name));
-  return tensor;
-}
-
-Result<std::shared_ptr<HostTensor>> read_png(const std::filesystem::path& path) {
+Result<std::vector<std::byte>> contents_of(const std::filesystem::path& path) {
   auto file = RegularFile::open(path);
   if (!file) return std::move(file).error();
   constexpr std::uint64_t most_bytes = std::uint64_t{1} << 32;  // more than the largest picture takes uncompressed
@@ -107,7 +102,55 @@ Result<std::shared_ptr<HostTensor>> read_png(const std::filesystem::path& path) 
   }
   std::vector<std::byte> bytes(static_cast<std::size_t>(file->bytes()));
   if (Status status = file->read(0, bytes); !status.ok()) return status;
-  return parse_png(bytes, path.string());
+  return bytes;
+}
+
+}  // namespace
+
+std::int64_t PngInfo::channels(const PngRequest& request) const noexcept {
+  const bool has_room = request.channels == 0 || request.channels == 2 || request.channels == 4;
+  return colours + (has_alpha && has_room && request.alpha != Alpha::drop ? 1 : 0);
+}
+
+Result<std::shared_ptr<HostTensor>> parse_png(std::span<const std::byte> file, std::string_view name,
+                                              const PngRequest& request) {
+  auto picture = decode(file, request);
+  if (!picture) return picture.error().within("file " + std::string(name));
+  return std::move(picture->tensor);
+}
+
+Result<std::shared_ptr<HostTensor>> read_png(const std::filesystem::path& path, const PngRequest& request) {
+  auto picture = read_picture(path, request);
+  if (!picture) return std::move(picture).error();
+  return std::move(picture->tensor);
+}
+
+Result<PngPicture> read_picture(const std::filesystem::path& path, const PngRequest& request) {
+  const auto bytes = contents_of(path);
+  if (!bytes) return bytes.error();
+  auto picture = decode(*bytes, request);
+  if (!picture) return picture.error().within("file " + path.string());
+  return picture;
+}
+
+Result<PngInfo> read_png_info(const std::filesystem::path& path) {
+  const auto bytes = contents_of(path);
+  if (!bytes) return bytes.error();
+  PngDecoder decoder(*bytes);
+  PngPixels pixels;
+  if (Status status = decoder.read_header(pixels); !status.ok()) return status.within("file " + path.string());
+  return info_of(pixels);
+}
+
+Status check_picture(DType dtype, const Shape& shape) {
+  const auto side_fits = [](std::int64_t side) { return side >= 1 && side <= most_png_side; };
+  if (dtype == DType::f32 && shape.size() == 4 && shape[0] == 1 && shape[1] >= 1 && shape[1] <= 4 &&
+      side_fits(shape[2]) && side_fits(shape[3])) {
+    return {};
+  }
+  return invalid_argument("found " + std::string(to_string(dtype)) + " " + to_string(shape) +
+                          ", expected f32 [1, C, H, W] with C from 1 to 4, H and W from 1 to " +
+                          std::to_string(most_png_side));
 }
 
 Status write_png(const std::filesystem::path& path, const HostTensor& tensor) {

@@ -1,11 +1,13 @@
 // PNG pictures to tensors and back.
 //
 // Thread-safety: free functions without shared state. Ownership: the tensor is the caller's.
-// A picture is an f32 tensor [1, C, H, W], C = 1 (grey) or 3 (red, green, blue), 0 to 1 = the file's sample divided by
-// its largest value; the file's encoding is kept (no gamma, no colour profile is applied). A palette gives C = 3. Alpha
-// is dropped by compositing over black: sample * alpha. At most 16384 x 16384. Every error names the file.
+// A picture is an f32 tensor [1, C, H, W], 0 to 1 = the file's sample divided by its largest value; the file's encoding is
+// kept (no gamma, no colour profile is applied). C = 1 (grey) or 3 (red, green, blue; a palette too), and one channel more
+// where the file has alpha, also as a transparent colour (tRNS). Alpha is straight: colours are not multiplied by it. At
+// most 16384 x 16384. Every error names the file.
 #pragma once
 
+#include <kiln/config.hpp>
 #include <kiln/status.hpp>
 #include <kiln/tensor.hpp>
 
@@ -19,15 +21,45 @@ namespace kiln::data {
 
 inline constexpr std::uint32_t most_png_side = 16384;
 
+// What becomes of alpha. keep: a channel of its own. drop: left out. premultiply: colours are multiplied by it, and it is
+// a channel of its own. `channels` 1 or 3: alpha is left out in any case, since there is no place for it. 0: any number.
+struct PngRequest {
+  Alpha alpha = Alpha::keep;
+  std::int64_t channels = 0;
+};
+
+struct PngInfo {
+  std::uint32_t width = 0, height = 0;
+  std::uint32_t colours = 0;  // 1 or 3
+  bool has_alpha = false;
+
+  // C of the tensor that a request gets; `channels` of the request is a wish that the file may not meet.
+  std::int64_t channels(const PngRequest& request) const noexcept;
+};
+
 // 1- to 16-bit grey, grey with alpha, RGB, RGBA or palette, interlaced or not. Bytes after the picture's end are
 // ignored.
-Result<std::shared_ptr<HostTensor>> read_png(const std::filesystem::path& path);
+Result<std::shared_ptr<HostTensor>> read_png(const std::filesystem::path& path, const PngRequest& request = {});
+
+// The same, with what the file says of itself.
+struct PngPicture {
+  std::shared_ptr<HostTensor> tensor;
+  PngInfo info;
+};
+Result<PngPicture> read_picture(const std::filesystem::path& path, const PngRequest& request = {});
 
 // The same from a whole file in memory; `name` stands in the errors.
-Result<std::shared_ptr<HostTensor>> parse_png(std::span<const std::byte> file, std::string_view name);
+Result<std::shared_ptr<HostTensor>> parse_png(std::span<const std::byte> file, std::string_view name,
+                                              const PngRequest& request = {});
+
+// What a file says of itself before its pixels, which may be damaged all the same.
+Result<PngInfo> read_png_info(const std::filesystem::path& path);
+
+// invalid_argument: write_png() takes no such tensor.
+Status check_picture(DType dtype, const Shape& shape);
 
 // 8 bits a sample: values are clamped to 0..1 (NaN gives 0) and rounded to nearest. The file appears complete or not at
-// all. invalid_argument where the tensor is not f32 [1, 1 or 3, H, W].
+// all. invalid_argument where the tensor is not f32 [1, C, H, W] with C = 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA).
 Status write_png(const std::filesystem::path& path, const HostTensor& tensor);
 
 }  // namespace kiln::data

@@ -144,6 +144,11 @@ RunReport Runtime::run(const RunRequest& request) {
   return report;
 }
 
+RunReport Runtime::check(const RunRequest& request) {
+  const Parts::JobScope job(*parts_);
+  return parts_->serve(request, Parts::Until::programs);
+}
+
 void Runtime::Parts::count(const RunReport& report) {
   metrics.ended(report.device.id, report.op, to_string(report.status.code));
   metrics_file.write_if_due([this] { return metrics_text(); });
@@ -151,7 +156,7 @@ void Runtime::Parts::count(const RunReport& report) {
 
 std::string Runtime::Parts::metrics_text() const { return runtime_metrics(metrics, devices.known(), cache->stats()); }
 
-RunReport Runtime::Parts::serve(const RunRequest& request) {
+RunReport Runtime::Parts::serve(const RunRequest& request, Until until) {
   RunReport report;
   report.name = request.name;
   report.op = operation(request.spec);
@@ -177,10 +182,14 @@ RunReport Runtime::Parts::serve(const RunRequest& request) {
     auto service = prepare(request, device, report);
     if (service) service->chosen_ns = chosen->traced_ns;
     // Who waited in vain for another's build says nothing of the device.
-    JobEnd end = service ? run_all(request, *service, report)
-                         : JobEnd{service.error(), service.error().code != StatusCode::timeout};
+    JobEnd end;
+    if (!service) {
+      end = {service.error(), service.error().code != StatusCode::timeout};
+    } else if (until == Until::end) {
+      end = run_all(request, *service, report);
+    }
     Status& status = end.status;
-    if (status.ok()) devices.served(device);
+    if (status.ok() && until == Until::end) devices.served(device);
     if (status.ok() || !another_device_may_serve(status) || stop_requested(request)) {
       if (end.had_its_turn && is_the_devices_failure(status)) devices.failed(device, status);
       report.status = std::move(status);

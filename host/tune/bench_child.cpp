@@ -33,7 +33,7 @@ struct Bench {
 };
 
 Result<TensorArgument> tensor_of(std::string_view source, const Shape& shape, bool constant) {
-  auto tensor = data::load_tensor(std::string(source), {}, DType::f32, shape, "tensor");
+  auto tensor = data::load_tensor(std::string(source), {}, {DType::f32, shape, "tensor"});
   if (!tensor) return std::move(tensor).error();
   if (constant) return TensorArgument{nullptr, Constant::create(std::move(tensor).value())};
   return TensorArgument{std::move(tensor).value(), nullptr};

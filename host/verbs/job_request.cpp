@@ -13,40 +13,25 @@ namespace {
 
 constexpr std::uintmax_t most_source_bytes = 16u << 20;
 
-Result<TensorArgument> load_constant(const std::string& source, const std::filesystem::path& base, const Shape& shape,
-                                     std::string_view role) {
-  auto tensor = data::load_tensor(source, base, DType::f32, shape, role);
-  if (!tensor) return std::move(tensor).error();
-  return TensorArgument{nullptr, Constant::create(std::move(tensor).value())};
-}
-
-struct OperandShapes {
-  Shape input, weights, bias, output;
-};
-
-OperandShapes shapes_of(const Conv2dSpec& spec) {
-  return {{spec.n, spec.c, spec.h, spec.w},
-          {spec.k, spec.c / spec.groups, spec.r, spec.s},
-          {spec.k},
-          {spec.n, spec.k, spec.out_h(), spec.out_w()}};
-}
-
-OperandShapes shapes_of(const GemmSpec& spec) {
-  return {{spec.m, spec.k}, {spec.k, spec.n}, {spec.n}, {spec.m, spec.n}};
-}
-
 // conv2d and gemm: input, weights, [bias], output.
-Status load_operands(const JobConfig& job, const OperandShapes& shapes, RunRequest& request) {
-  auto input = data::load_tensor(job.input, job.base, DType::f32, shapes.input, "input");
+Status load_operands(const JobConfig& job, const OperandShapes& shapes, RunRequest& request,
+                     std::vector<std::string>* notes) {
+  const auto load = [&](const std::string& source, const Shape& shape, std::string_view role) {
+    std::string note;
+    auto tensor = data::load_tensor(source, job.base, {DType::f32, shape, role, job.alpha}, &note);
+    if (tensor && !note.empty() && notes != nullptr) notes->push_back(std::move(note));
+    return tensor;
+  };
+  auto input = load(job.input, shapes.input, "input");
   if (!input) return std::move(input).error();
   request.tensors.push_back({std::move(input).value(), nullptr});
-  auto weights = load_constant(job.weights, job.base, shapes.weights, "weights");
+  auto weights = load(job.weights, shapes.weights, "weights");
   if (!weights) return std::move(weights).error();
-  request.tensors.push_back(std::move(weights).value());
+  request.tensors.push_back({nullptr, Constant::create(std::move(weights).value())});
   if (!job.bias.empty()) {
-    auto bias = load_constant(job.bias, job.base, shapes.bias, "bias");
+    auto bias = load(job.bias, shapes.bias, "bias");
     if (!bias) return std::move(bias).error();
-    request.tensors.push_back(std::move(bias).value());
+    request.tensors.push_back({nullptr, Constant::create(std::move(bias).value())});
   }
   auto output = HostTensor::create(DType::f32, shapes.output);
   if (!output) return std::move(output).error();
@@ -188,7 +173,25 @@ Status load_kernel(const JobConfig& job, RunRequest& request) {
 
 }  // namespace
 
-Result<RunRequest> make_request(const JobConfig& job) {
+OperandShapes shapes_of(const Conv2dSpec& spec) {
+  return {{spec.n, spec.c, spec.h, spec.w},
+          {spec.k, spec.c / spec.groups, spec.r, spec.s},
+          {spec.k},
+          {spec.n, spec.k, spec.out_h(), spec.out_w()}};
+}
+
+OperandShapes shapes_of(const GemmSpec& spec) {
+  return {{spec.m, spec.k}, {spec.k, spec.n}, {spec.n}, {spec.m, spec.n}};
+}
+
+Status check_source(const JobConfig& job) {
+  const std::filesystem::path path = job.base / job.source;
+  if (auto dialect = dialect_of(path); !dialect) return std::move(dialect).error();
+  const auto text = read_source(path);
+  return text ? Status{} : text.error();
+}
+
+Result<RunRequest> make_request(const JobConfig& job, std::vector<std::string>* notes) {
   RunRequest request;
   request.name = job.name;
   request.device = job.device;
@@ -201,7 +204,7 @@ Result<RunRequest> make_request(const JobConfig& job) {
     status = std::visit(
         [&](const auto& spec) {
           request.spec = spec;
-          return load_operands(job, shapes_of(spec), request);
+          return load_operands(job, shapes_of(spec), request, notes);
         },
         job.spec);
   }

@@ -7,10 +7,23 @@
 #include <kiln/runtime.hpp>
 #include <kiln/status.hpp>
 
+#include <string>
+#include <vector>
+
 namespace kiln::host {
 
-// Errors name the job's file, what was found and what was expected.
-Result<RunRequest> make_request(const JobConfig& job);
+// Errors name the job's file, what was found and what was expected. notes: what a user should know of the inputs, for
+// the job's report; null: nobody wants it.
+Result<RunRequest> make_request(const JobConfig& job, std::vector<std::string>* notes = nullptr);
+
+// What make_request() would refuse a kernel's source for.
+Status check_source(const JobConfig& job);
+
+struct OperandShapes {
+  Shape input, weights, bias, output;
+};
+OperandShapes shapes_of(const Conv2dSpec& spec);
+OperandShapes shapes_of(const GemmSpec& spec);
 
 // Writes what the job asked for: `output` of conv2d and gemm, every inout of a kernel. Files are whole or untouched.
 Status store_outputs(const JobConfig& job, const RunRequest& request);

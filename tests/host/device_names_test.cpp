@@ -46,7 +46,8 @@ TEST_CASE("an unknown --device is a usage error that lists the devices, for ever
                                                        {"selector", "explain", file},
                                                        {"selector", "show"},
                                                        {"selector", "reset"},
-                                                       {"cache", "warm", file}};
+                                                       {"cache", "warm", file},
+                                                       {"config", "check", file}};
   for (std::vector<std::string> words : verbs) {
     words.insert(words.end(), {"--device", "cuda:0", "--cache-dir", folder / "cache"});
     const Finished finished = run_kiln(words);
@@ -89,9 +90,10 @@ TEST_CASE("unknown devices of a file are all named, each at its place, before a 
   const auto file =
       folder.write("l.toml", "[device]\nprefer = \"cuda:0\"\n" + conv_3x3("one") + "device = \"metal\"\n" +
                                  conv_3x3("two") + "device = \"cpu\"\noutput = \"two.npy\"\n");
-  for (const char* verb : {"run", "explain"}) {
+  for (const char* verb : {"run", "explain", "check"}) {
     std::vector<std::string> words = {verb, file, "--cache-dir", folder / "cache"};
     if (words[0] == "explain") words.insert(words.begin(), "selector");
+    if (words[0] == "check") words.insert(words.begin(), "config");
     const Finished finished = run_kiln(words, {.folder = folder.path()});
     INFO(finished.err);
     CHECK(finished.status == 2);

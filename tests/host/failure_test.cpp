@@ -129,7 +129,7 @@ TEST_CASE("a folder of plugins is searched before the installed one, which is st
   CHECK(plugins[1]["loaded"] == true);
 }
 
-TEST_CASE("a missing input is that job's failure alone; nothing is written") {
+TEST_CASE("a missing input stops before anything runs; nothing is written") {
   const TemporaryFolder folder;
   std::string broken = layer;
   broken.replace(broken.find("random:1"), 8, "absent.npy");
@@ -139,10 +139,9 @@ TEST_CASE("a missing input is that job's failure alone; nothing is written") {
   const Finished finished =
       run_kiln({"run", file, "--json", "--device", "cpu", "--cache-dir", folder / "cache"}, {.folder = folder.path()});
   INFO(finished.err << finished.out);
-  CHECK(finished.status == 1);
-  const auto jobs = finished.json()["jobs"];
-  CHECK_THAT(jobs[0]["error"].get<std::string>(), Contains("absent.npy"));
-  CHECK(jobs[1]["status"] == "ok");
+  CHECK(finished.status == 2);
+  CHECK(finished.json()["jobs"].empty());
+  CHECK_THAT(finished.json()["problems"].dump(), Contains("absent.npy"));
   CHECK_FALSE(std::filesystem::exists(folder / "never.npy"));
 }
 
@@ -165,8 +164,8 @@ TEST_CASE("an input of the wrong shape names file, found and expected") {
   png.replace(png.find("random:1"), 8, std::string(KILN_SOURCE_DIR) + "/configs/quickstart/photo.png");
   const Finished finished =
       run_kiln({"run", folder.write("l.toml", png), "--json", "--device", "cpu", "--cache-dir", folder / "cache"});
-  CHECK(finished.status == 1);
-  CHECK_THAT(finished.json()["jobs"][0]["error"].get<std::string>(),
+  CHECK(finished.status == 2);
+  CHECK_THAT(finished.json()["problems"][0]["message"].get<std::string>(),
              Contains("photo.png") && Contains("[1, 3, 384, 512]") && Contains("[1, 8, 40, 40]"));
 }
 

@@ -1,6 +1,8 @@
 // The machine output of run, devices and plugins: every key of the contract and no other, each of its type.
 #include "host/kiln_process.hpp"
 
+#include "data/npy.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -142,14 +144,16 @@ TEST_CASE("run --json has every key of the contract and no other") {
 
 TEST_CASE("run --json has the same keys where a job failed") {
   const TemporaryFolder folder;
-  std::string broken = layer;
-  broken.replace(broken.find("random:1"), 8, "absent.npy");
-  const Finished finished = run_kiln(
-      {"run", folder.write("layer.toml", broken), "--json", "--device", "cpu", "--cache-dir", folder / "cache"});
-  CHECK(finished.status == 1);
+  folder.write("own.cl", "kernel void own(global float* y) { y[0] = 1.0f; }\n");
+  REQUIRE(kiln::data::write_npy(folder / "y.npy", **kiln::HostTensor::create(kiln::DType::f32, {1})).ok());
+  const auto file = folder.write("own.toml",
+                                 "[[job]]\nname = \"own\"\nop = \"kernel\"\nsource = \"own.cl\"\n"
+                                 "bindings = [ { inout = \"y.npy\" } ]\ngrid = [1]\n");
+  const Finished finished = run_kiln({"run", file, "--json", "--cache-dir", folder / "cache"});  // nothing reads it here
+  CHECK(finished.status == 3);
   const json job = finished.json()["jobs"][0];
   CHECK(keys_of(job).size() == 18);
-  CHECK_THAT(job["error"].get<std::string>(), Contains("absent.npy"));
+  CHECK_THAT(job["error"].get<std::string>(), Contains("own.cl"));
   for (const char* none : {"device", "variant", "verified", "max_rel_error", "error_bound", "output"}) {
     INFO(none);
     CHECK(job[none].is_null());

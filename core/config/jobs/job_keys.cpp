@@ -184,7 +184,10 @@ constexpr JobKeyEntry entries[] = {
      nullptr, read_tolerance},
     {"keep_failed", every, 0, boolean, "false", "Whether results are written although verification failed.",
      set_keep_failed, nullptr},
-    {"alpha", every, 0, word(alphas), "\"keep\"", "What becomes of a PNG's alpha channel.", set_alpha, nullptr},
+    {"alpha", every, 0, word(alphas), "\"keep\"",
+     "What becomes of a PNG's alpha channel. \"keep\": a channel of its own where c = 4 (grey: 2); with c = 3 (grey: 1) it "
+     "is left out, and a note says so. \"drop\": left out. \"premultiply\": colours are multiplied by it.",
+     set_alpha, nullptr},
     {"device", every, 0, text, "", "The id of the device to use. Left out: [device] prefer decides.",
      set_text<&JobConfig::device>, nullptr},
 

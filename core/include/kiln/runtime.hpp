@@ -159,6 +159,10 @@ class Runtime {
   // device of the id that the request or [device] prefer names (check_device()).
   RunReport run(const RunRequest& request);
 
+  // Chooses a device and makes the programs, as run() does, and compares what they declare with the request; runs nothing.
+  // The report holds the device, the variant and the tier, or why run() would fail.
+  RunReport check(const RunRequest& request);
+
   // Prepares requests to be run again and again, in their order, as one job. One device serves them all: the one that
   // is named, else the one that would be chosen for the request with most FLOPs. Each request's `variant` counts, and
   // its `verify`: such a request is compared after each replay, with what its tensors hold then. invalid_argument names

@@ -65,7 +65,7 @@ std::string warm_text(const std::vector<WarmedDevice>& devices) {
 
 int cache_warm(const Options& options) {
   Session session(options);
-  if (const auto end = session.open_runtime()) return *end;
+  if (const auto end = session.open_runtime(MissingPlugins::end, JobFiles::check)) return *end;
   if (const auto end = session.check_devices()) return *end;
   install_interrupt_handlers();
   bool well = true;

@@ -50,7 +50,8 @@ RunReport failed(const JobConfig& job, Status status) {
 // setup_ns: from the start of main to the first job. A first result counts that and this job's own time only.
 JobOutcome run_job(const JobConfig& job, const Options& options, Runtime& runtime, std::uint64_t setup_ns) {
   const std::uint64_t begun = now_ns();
-  auto request = make_request(job);
+  std::vector<std::string> notes;
+  auto request = make_request(job, &notes);
   if (!request) return {failed(job, std::move(request).error()), 0, {}};
   if (!options.device.empty()) request->device = options.device;
   request->verify = request->verify || options.verify;
@@ -59,6 +60,7 @@ JobOutcome run_job(const JobConfig& job, const Options& options, Runtime& runtim
   // Each job's thread waits for its own; the table is in the order of the file whatever ends first.
   if (options.jobs > 1) request->completion = Completion::unordered;
   JobOutcome outcome{runtime.run(*request), 0, {}};
+  outcome.report.notes.insert(outcome.report.notes.begin(), notes.begin(), notes.end());
   if (outcome.report.first_output_ns != 0) {
     outcome.first_result_ms = static_cast<double>(setup_ns) / 1e6 + ms_between(begun, outcome.report.first_output_ns);
   }
@@ -138,7 +140,7 @@ int end_without_jobs(const Session& session, const Options& options, int status)
 
 int run(const Options& options, std::uint64_t started_ns) {
   Session session(options);
-  if (const auto end = session.open_runtime()) return end_without_jobs(session, options, *end);
+  if (const auto end = session.open_runtime(MissingPlugins::end, JobFiles::check)) return end_without_jobs(session, options, *end);
   const std::vector<JobConfig>& jobs = session.config().jobs;
   if (jobs.empty()) {
     const std::string file = options.sources.file.value_or("the configuration").string();

@@ -52,7 +52,7 @@ std::string job_text(const std::string& name, const Explanation& explanation) {
 
 int selector_explain(const Options& options) {
   Session session(options);
-  if (const auto end = session.open_runtime()) return *end;
+  if (const auto end = session.open_runtime(MissingPlugins::end, JobFiles::check)) return *end;
   if (session.config().jobs.empty()) {
     complain(options.sources.file.value_or("the configuration").string() + ": no [[job]]: nothing to explain");
     return exit_usage;

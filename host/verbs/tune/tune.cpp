@@ -119,7 +119,7 @@ TunedJob tune_job(const RunRequest& request, const std::string& device, Session&
 
 int tune(const Options& options) {
   Session session(options);
-  if (const auto end = session.open_runtime()) return *end;
+  if (const auto end = session.open_runtime(MissingPlugins::end, JobFiles::check)) return *end;
   if (const auto end = session.check_devices()) return *end;
   install_interrupt_handlers();
   const std::string asked = options.device.empty() ? session.config().device.prefer : options.device;

@@ -26,13 +26,14 @@ struct Picture {
   std::vector<std::string> rows;
   std::vector<png_color> palette;
   std::vector<png_byte> palette_alpha;
+  int transparent_grey = -1;  // none
 };
 
 void append(png_structp png, png_bytep bytes, std::size_t count) {
   static_cast<std::string*>(png_get_io_ptr(png))->append(reinterpret_cast<const char*>(bytes), count);
 }
 
-// Pictures of every kind, through libpng itself: what Kiln writes is 8-bit grey or RGB only.
+// Pictures of every kind, through libpng itself: what Kiln writes has 8 bits.
 std::string encoded(Picture picture) {
   std::string file;
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
@@ -46,6 +47,11 @@ std::string encoded(Picture picture) {
   if (!picture.palette_alpha.empty()) {
     png_set_tRNS(png, info, picture.palette_alpha.data(), static_cast<int>(picture.palette_alpha.size()), nullptr);
   }
+  if (picture.transparent_grey >= 0) {
+    png_color_16 colour = {};
+    colour.gray = static_cast<png_uint_16>(picture.transparent_grey);
+    png_set_tRNS(png, info, nullptr, 0, &colour);
+  }
   std::vector<png_bytep> rows;
   for (std::string& row : picture.rows) rows.push_back(reinterpret_cast<png_bytep>(row.data()));
   png_set_rows(png, info, rows.data());
@@ -54,8 +60,8 @@ std::string encoded(Picture picture) {
   return file;
 }
 
-std::vector<float> values_of(const std::string& file, const Shape& shape) {
-  const auto tensor = data::parse_png(bytes_of(file), "x.png");
+std::vector<float> values_of(const std::string& file, const Shape& shape, const data::PngRequest& request = {}) {
+  const auto tensor = data::parse_png(bytes_of(file), "x.png", request);
   if (!tensor) FAIL(tensor.error().text());
   CHECK((*tensor)->shape() == shape);
   return {(*tensor)->as<float>().begin(), (*tensor)->as<float>().end()};
@@ -113,18 +119,69 @@ TEST_CASE("png: a palette gives RGB", "[png]") {
   const std::vector<png_color> palette{{255, 0, 0}, {0, 51, 102}};
   CHECK(values_of(encoded({PNG_COLOR_TYPE_PALETTE, 8, 2, 1, 0, {std::string("\x01\x00", 2)}, palette, {}}),
                   {1, 3, 1, 2}) == std::vector<float>{0, 1, 51.f / 255, 0, 102.f / 255, 0});
-  CHECK(values_of(encoded({PNG_COLOR_TYPE_PALETTE, 8, 2, 1, 0, {std::string("\x01\x00", 2)}, palette, {255, 51}}),
-                  {1, 3, 1, 2}) ==
-        std::vector<float>{0, 1, 51.f / 255 * (51.f / 255), 0, 102.f / 255 * (51.f / 255), 0});
 }
 
-TEST_CASE("png: alpha is composited over black", "[png]") {
-  CHECK(
-      values_of(
-          encoded({PNG_COLOR_TYPE_RGB_ALPHA, 8, 2, 1, 0, {std::string("\xFF\x66\x33\xFF\xFF\x66\x33\x00", 8)}, {}, {}}),
-          {1, 3, 1, 2}) == std::vector<float>{1, 0, 102.f / 255, 0, 51.f / 255, 0});
-  CHECK(values_of(encoded({PNG_COLOR_TYPE_GRAY_ALPHA, 16, 1, 1, 0, {"\xFF\xFF\x80\x01"}, {}, {}}), {1, 1, 1, 1}) ==
-        std::vector<float>{32769 / 65535.f});
+TEST_CASE("png: alpha is a channel of its own, and colours are not multiplied by it", "[png]") {
+  const std::string rgba = encoded(
+      {PNG_COLOR_TYPE_RGB_ALPHA, 8, 2, 1, 0, {std::string("\xFF\x66\x33\x80\xFF\x66\x33\x00", 8)}, {}, {}});
+  const std::vector<float> colours{1, 1, 102.f / 255, 102.f / 255, 51.f / 255, 51.f / 255};
+  std::vector<float> straight = colours;
+  straight.insert(straight.end(), {128.f / 255, 0});
+  CHECK(values_of(rgba, {1, 4, 1, 2}) == straight);
+  CHECK(values_of(rgba, {1, 4, 1, 2}, {Alpha::keep, 4}) == straight);
+  CHECK(values_of(rgba, {1, 3, 1, 2}, {Alpha::keep, 3}) == colours);  // there is no place for it
+  CHECK(values_of(rgba, {1, 3, 1, 2}, {Alpha::drop, 0}) == colours);
+  CHECK(values_of(rgba, {1, 3, 1, 2}, {Alpha::drop, 4}) == colours);
+  const float half = 128.f / 255;
+  const std::vector<float> multiplied{half, 0, 102.f / 255 * half, 0, 51.f / 255 * half, 0};
+  CHECK(values_of(rgba, {1, 3, 1, 2}, {Alpha::premultiply, 3}) == multiplied);
+  std::vector<float> with_alpha = multiplied;
+  with_alpha.insert(with_alpha.end(), {half, 0});
+  CHECK(values_of(rgba, {1, 4, 1, 2}, {Alpha::premultiply, 4}) == with_alpha);
+}
+
+TEST_CASE("png: alpha of 16 bits, of grey, of palettes and of one transparent colour is exact", "[png]") {
+  const std::string grey16 = encoded({PNG_COLOR_TYPE_GRAY_ALPHA, 16, 1, 1, 0, {"\xC0\x01\x80\x03"}, {}, {}});
+  CHECK(values_of(grey16, {1, 2, 1, 1}) == std::vector<float>{49153 / 65535.f, 32771 / 65535.f});
+  CHECK(values_of(grey16, {1, 1, 1, 1}, {Alpha::keep, 1}) == std::vector<float>{49153 / 65535.f});
+  CHECK(values_of(grey16, {1, 2, 1, 1}, {Alpha::premultiply, 2}) ==
+        std::vector<float>{49153 / 65535.f * (32771 / 65535.f), 32771 / 65535.f});
+  const std::string rgba16 =
+      encoded({PNG_COLOR_TYPE_RGB_ALPHA, 16, 1, 1, 0, {"\x01\x02\x03\x04\x05\x06\x07\x08"}, {}, {}});
+  CHECK(values_of(rgba16, {1, 4, 1, 1}) ==
+        std::vector<float>{258 / 65535.f, 772 / 65535.f, 1286 / 65535.f, 1800 / 65535.f});
+  const std::vector<png_color> palette{{255, 0, 0}, {0, 51, 102}};
+  const std::string paletted =
+      encoded({PNG_COLOR_TYPE_PALETTE, 8, 2, 1, 0, {std::string("\x01\x00", 2)}, palette, {255, 51}});
+  CHECK(values_of(paletted, {1, 4, 1, 2}) ==
+        std::vector<float>{0, 1, 51.f / 255, 0, 102.f / 255, 0, 51.f / 255, 1});
+  CHECK(values_of(paletted, {1, 3, 1, 2}, {Alpha::drop, 3}) ==
+        std::vector<float>{0, 1, 51.f / 255, 0, 102.f / 255, 0});
+  Picture keyed{PNG_COLOR_TYPE_GRAY, 8, 2, 1, 0, {std::string("\x33\x66", 2)}, {}, {}};
+  keyed.transparent_grey = 0x66;
+  CHECK(values_of(encoded(keyed), {1, 2, 1, 2}) == std::vector<float>{51.f / 255, 102.f / 255, 1, 0});
+}
+
+TEST_CASE("png: what a file says before its pixels is what reading it gives", "[png]") {
+  const ScratchFolder folder;
+  const std::vector<png_color> palette{{255, 0, 0}, {0, 51, 102}};
+  const Picture pictures[] = {{PNG_COLOR_TYPE_GRAY, 8, 2, 1, 0, {"ab"}, {}, {}},
+                              {PNG_COLOR_TYPE_GRAY_ALPHA, 8, 2, 1, 0, {"abcd"}, {}, {}},
+                              {PNG_COLOR_TYPE_RGB, 8, 2, 1, 0, {"abcdef"}, {}, {}},
+                              {PNG_COLOR_TYPE_RGB_ALPHA, 8, 2, 1, 0, {"abcdefgh"}, {}, {}},
+                              {PNG_COLOR_TYPE_PALETTE, 8, 2, 1, 0, {std::string("\x01\x00", 2)}, palette, {255, 51}}};
+  for (const Picture& picture : pictures) {
+    write_contents(folder / "x.png", encoded(picture));
+    const auto info = data::read_png_info(folder / "x.png");
+    REQUIRE(info);
+    for (const Alpha alpha : {Alpha::keep, Alpha::drop, Alpha::premultiply}) {
+      for (const std::int64_t channels : {0, 1, 2, 3, 4}) {
+        const auto tensor = data::read_png(folder / "x.png", {alpha, channels});
+        REQUIRE(tensor);
+        CHECK((*tensor)->shape() == Shape{1, info->channels({alpha, channels}), info->height, info->width});
+      }
+    }
+  }
 }
 
 TEST_CASE("png: interlaced is the same picture", "[png]") {
@@ -141,7 +198,7 @@ TEST_CASE("png: interlaced is the same picture", "[png]") {
 
 TEST_CASE("png: what is written is read back to half a step", "[png]") {
   const ScratchFolder folder;
-  for (const std::int64_t channels : {1, 3}) {
+  for (const std::int64_t channels : {1, 2, 3, 4}) {
     auto tensor = HostTensor::create(DType::f32, {1, channels, 31, 45});
     REQUIRE(tensor);
     data::fill_random(**tensor, 3);
@@ -173,13 +230,13 @@ TEST_CASE("png: values outside 0..1 are clamped", "[png]") {
 TEST_CASE("png: a tensor that is no picture is not written", "[png]") {
   const ScratchFolder folder;
   for (const Shape& shape :
-       {Shape{3, 4, 4}, Shape{2, 3, 4, 4}, Shape{1, 2, 4, 4}, Shape{1, 3, 0, 4}, Shape{1, 1, 1, 16385}}) {
+       {Shape{3, 4, 4}, Shape{2, 3, 4, 4}, Shape{1, 5, 4, 4}, Shape{1, 3, 0, 4}, Shape{1, 1, 1, 16385}}) {
     const auto tensor = HostTensor::create(DType::f32, shape);
     REQUIRE(tensor);
     const Status status = data::write_png(folder / "t.png", **tensor);
     CHECK(status.code == StatusCode::invalid_argument);
     CHECK_THAT(status.message,
-               Catch::Contains("t.png") && Catch::Contains(to_string(shape)) && Catch::Contains("[1, 1 or 3, H, W]"));
+               Catch::Contains("t.png") && Catch::Contains(to_string(shape)) && Catch::Contains("[1, C, H, W] with C from 1 to 4"));
   }
   const auto integers = HostTensor::create(DType::u8, {1, 1, 2, 2});
   CHECK(data::write_png(folder / "t.png", **integers).code == StatusCode::invalid_argument);

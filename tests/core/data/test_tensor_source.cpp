@@ -22,11 +22,11 @@ std::shared_ptr<HostTensor> random_of(DType dtype, Shape shape, std::uint64_t se
 }  // namespace
 
 TEST_CASE("tensor source: random:SEED has the dtype and shape asked for", "[tensor_source]") {
-  const auto tensor = data::load_tensor("random:5", "/nowhere", DType::f32, {2, 3}, "input");
+  const auto tensor = data::load_tensor("random:5", "/nowhere", {DType::f32, {2, 3}, "input"});
   REQUIRE(tensor);
   const auto expected = random_of(DType::f32, {2, 3}, 5);
   CHECK(std::equal((*tensor)->bytes().begin(), (*tensor)->bytes().end(), expected->bytes().begin()));
-  const auto bad = data::load_tensor("random:five", "/nowhere", DType::f32, {2, 3}, "weights");
+  const auto bad = data::load_tensor("random:five", "/nowhere", {DType::f32, {2, 3}, "weights"});
   REQUIRE_FALSE(bad);
   CHECK_THAT(bad.error().message, Catch::StartsWith("weights: ") && Catch::Contains("random:five"));
 }
@@ -34,24 +34,24 @@ TEST_CASE("tensor source: random:SEED has the dtype and shape asked for", "[tens
 TEST_CASE("tensor source: files are relative to the base, or absolute", "[tensor_source]") {
   const ScratchFolder folder;
   REQUIRE(data::store_tensor(folder / "deep" / "er" / "x.npy", *random_of(DType::f32, {2, 3}, 1)).ok());
-  CHECK(data::load_tensor("er/x.npy", folder / "deep", DType::f32, {2, 3}, "input"));
-  CHECK(data::load_tensor((folder / "deep" / "er" / "x.npy").string(), "/nowhere", DType::f32, {2, 3}, "input"));
+  CHECK(data::load_tensor("er/x.npy", folder / "deep", {DType::f32, {2, 3}, "input"}));
+  CHECK(data::load_tensor((folder / "deep" / "er" / "x.npy").string(), "/nowhere", {DType::f32, {2, 3}, "input"}));
   REQUIRE(data::store_tensor(folder / "p.PNG", *random_of(DType::f32, {1, 3, 4, 5}, 1)).ok());
-  CHECK(data::load_tensor("p.PNG", folder.path(), DType::f32, {1, 3, 4, 5}, "input"));
+  CHECK(data::load_tensor("p.PNG", folder.path(), {DType::f32, {1, 3, 4, 5}, "input"}));
 }
 
 TEST_CASE("tensor source: another shape or dtype is told with role, file, found and expected", "[tensor_source]") {
   const ScratchFolder folder;
   REQUIRE(data::store_tensor(folder / "x.npy", *random_of(DType::f32, {1, 2}, 1)).ok());
-  const auto shape = data::load_tensor("x.npy", folder.path(), DType::f32, {1, 3}, "input");
+  const auto shape = data::load_tensor("x.npy", folder.path(), {DType::f32, {1, 3}, "input"});
   REQUIRE_FALSE(shape);
   CHECK(shape.error().code == StatusCode::invalid_argument);
   CHECK(shape.error().message == "input: file " + (folder / "x.npy").string() + ": shape [1, 2], expected [1, 3]");
-  const auto dtype = data::load_tensor("x.npy", folder.path(), DType::i32, {1, 2}, "bias");
+  const auto dtype = data::load_tensor("x.npy", folder.path(), {DType::i32, {1, 2}, "bias"});
   REQUIRE_FALSE(dtype);
   CHECK(dtype.error().message == "bias: file " + (folder / "x.npy").string() + ": dtype f32, expected i32");
   REQUIRE(data::store_tensor(folder / "p.png", *random_of(DType::f32, {1, 1, 4, 5}, 1)).ok());
-  const auto channels = data::load_tensor("p.png", folder.path(), DType::f32, {1, 3, 4, 5}, "input");
+  const auto channels = data::load_tensor("p.png", folder.path(), {DType::f32, {1, 3, 4, 5}, "input"});
   REQUIRE_FALSE(channels);
   CHECK_THAT(channels.error().message, Catch::Contains("p.png: shape [1, 1, 4, 5], expected [1, 3, 4, 5]"));
 }
@@ -59,15 +59,15 @@ TEST_CASE("tensor source: another shape or dtype is told with role, file, found 
 TEST_CASE("tensor source: damaged, missing and unknown files", "[tensor_source]") {
   const ScratchFolder folder;
   write_contents(folder / "x.npy", "not a tensor at all");
-  const auto damaged = data::load_tensor("x.npy", folder.path(), DType::f32, {1}, "input");
+  const auto damaged = data::load_tensor("x.npy", folder.path(), {DType::f32, {1}, "input"});
   REQUIRE_FALSE(damaged);
   CHECK(damaged.error().code == StatusCode::corrupt);
   CHECK_THAT(damaged.error().message, Catch::StartsWith("input: file ") && Catch::Contains("x.npy"));
-  const auto missing = data::load_tensor("none.png", folder.path(), DType::f32, {1}, "weights");
+  const auto missing = data::load_tensor("none.png", folder.path(), {DType::f32, {1}, "weights"});
   REQUIRE_FALSE(missing);
   CHECK(missing.error().code == StatusCode::not_found);
   for (const char* source : {"cat.gif", "", "npy", "folder/"}) {
-    const auto unknown = data::load_tensor(source, folder.path(), DType::f32, {1}, "input");
+    const auto unknown = data::load_tensor(source, folder.path(), {DType::f32, {1}, "input"});
     REQUIRE_FALSE(unknown);
     CHECK(unknown.error().code == StatusCode::invalid_argument);
     CHECK_THAT(unknown.error().message,

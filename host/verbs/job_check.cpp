@@ -1,0 +1,185 @@
+#include "verbs/job_check.hpp"
+
+#include "config/text/toml_text.hpp"
+#include "data/tensor_source.hpp"
+#include "verbs/job_request.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace kiln::host {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Form {
+  DType dtype = DType::invalid;
+  Shape shape;
+
+  std::string text() const { return std::string(to_string(dtype)) + " " + to_string(shape); }
+  bool operator==(const Form&) const = default;
+};
+
+// One name for one file, also through links; what does not exist yet keeps its own.
+fs::path name_of(const fs::path& path) {
+  std::error_code error;
+  fs::path name = fs::weakly_canonical(path, error);
+  return error ? fs::absolute(path, error).lexically_normal() : name;
+}
+
+// io: store_tensor() could not write the file: it is a folder, or its folder cannot be made or written.
+Status check_writable(const fs::path& path) {
+  std::error_code error;
+  const std::string who = "file " + path.string();
+  if (fs::is_directory(path, error)) return io_error(who + ": is a folder, expected a file");
+  fs::path folder = fs::absolute(path, error).parent_path();
+  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  if (!fs::is_directory(folder, error)) {
+    return io_error(who + ": cannot make folder " + path.parent_path().string() + ": " + folder.string() +
+                    " is no folder");
+  }
+  if (faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
+  return io_error(who + ": folder " + folder.string() + " cannot be written: " + std::strerror(errno));
+}
+
+class JobChecker {
+ public:
+  void check(const JobConfig& job) {
+    job_ = &job;
+    pending_.clear();
+    if (job.op == "kernel") {
+      check_kernel();
+    } else {
+      std::visit([&](const auto& spec) { check_operands(shapes_of(spec)); }, job.spec);
+    }
+    for (auto& [file, form] : pending_) written_.insert_or_assign(file, std::move(form));
+  }
+
+  std::vector<ConfigProblem> problems;
+
+ private:
+  void problem(const std::string& key, const Status& status) {
+    const ConfigPlace place = job_->place_of(key);
+    // A file that many rows of a table name is missing once.
+    const std::string where = place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column);
+    if (!told_.insert(where + status.message).second) return;
+    problems.push_back({place, "job " + config::toml_text(job_->name) + ": " + status.message});
+  }
+
+  // What a job before this one leaves in the file; null: none writes it. Empty: of a form that is not known here.
+  const std::optional<Form>* written_before(const fs::path& file) const {
+    if (written_.empty()) return nullptr;
+    const auto at = written_.find(name_of(file));
+    return at == written_.end() ? nullptr : &at->second;
+  }
+
+  void check_operands(const OperandShapes& shapes) {
+    check_operand("input", job_->input, shapes.input);
+    check_operand("weights", job_->weights, shapes.weights);
+    if (!job_->bias.empty()) check_operand("bias", job_->bias, shapes.bias);
+    if (!job_->output.empty()) check_output("output", job_->output, Form{DType::f32, shapes.output});
+  }
+
+  void check_operand(const std::string& key, const std::string& source, const Shape& shape) {
+    const data::TensorRequest request{DType::f32, shape, key, job_->alpha};
+    if (const auto* form = written_before(job_->base / source)) {
+      const bool comparable = form->has_value() && fs::path(source).extension() == ".npy";
+      if (comparable && **form != Form{DType::f32, shape}) {
+        problem(key, invalid_argument(key + ": file " + source + ": a job before writes " + (*form)->text() +
+                                      ", expected " + Form{DType::f32, shape}.text()));
+      }
+      return;
+    }
+    if (Status status = data::check_tensor(source, job_->base, request); !status.ok()) problem(key, status);
+  }
+
+  void check_output(const std::string& key, const fs::path& path, const std::optional<Form>& form) {
+    Status status = form ? data::check_storable(path, form->dtype, form->shape) : Status{};
+    if (status.ok()) status = check_writable(path);
+    if (!status.ok()) problem(key, status.within(key));
+    pending_.emplace_back(name_of(path), form);
+  }
+
+  // The form of a .npy file that a binding names; nullopt: not known, or a problem was added.
+  std::optional<Form> file_form(const std::string& key, const std::string& place, const std::string& source) {
+    if (const auto* form = written_before(job_->base / source)) return *form;
+    const auto form = data::npy_form(source, job_->base, key);
+    if (!form) {
+      problem(place, form.error());
+      return std::nullopt;
+    }
+    return Form{form->dtype, form->shape};
+  }
+
+  void check_kernel() {
+    if (Status status = check_source(*job_); !status.ok()) problem("source", status.within("source"));
+    for (std::size_t i = 0; i < job_->include.size(); ++i) {
+      std::error_code error;
+      const fs::path folder = job_->base / job_->include[i];
+      if (fs::is_directory(folder, error)) continue;
+      problem("include[" + std::to_string(i) + "]", not_found("include: folder " + folder.string() + ": there is none"));
+    }
+    for (std::size_t i = 0; i < job_->bindings.size(); ++i) {
+      if (job_->bindings[i].kind == BindingKind::buffer) check_binding(i);
+    }
+  }
+
+  void check_binding(std::size_t index) {
+    const KernelBindingConfig& binding = job_->bindings[index];
+    const std::string who = "bindings[" + std::to_string(index) + "].";
+    std::optional<Form> form;
+    if (!binding.input.empty()) {
+      const std::string key = who + (binding.access == Access::read ? "input" : "inout");
+      form = file_form(key, key, binding.input);
+      if (form && elements_of(form->shape) == 0) {
+        problem(key, invalid_argument(key + ": file " + binding.input + " has no element, expected at least one"));
+      }
+    } else if (!binding.shape.empty() && binding.dtype != DType::invalid) {
+      form = Form{binding.dtype, binding.shape};
+    }
+    if (!binding.expect.empty()) {
+      // The job's own `expect` stands for its only result.
+      const bool by_job = job_->places != nullptr && !job_->places->contains(who + "expect");
+      const std::string key = by_job ? "expect" : who + "expect";
+      const auto expected = file_form(key, key, binding.expect);
+      if (form && expected && *form != *expected) {
+        problem(key, invalid_argument(key + " " + binding.expect + ": " + expected->text() + ", expected " +
+                                      form->text() + " as " +
+                                      (binding.input.empty() ? binding.output : binding.input)));
+      }
+      if (!form) form = expected;
+    }
+    if (binding.output.empty()) return;
+    const bool in_place = binding.output == binding.input;
+    check_output(in_place ? who + "inout" : who + "output", job_->base / binding.output, form);
+  }
+
+  static std::int64_t elements_of(const Shape& shape) {
+    std::int64_t elements = 1;
+    for (const std::int64_t extent : shape) elements *= extent;
+    return elements;
+  }
+
+  const JobConfig* job_ = nullptr;
+  std::set<std::string> told_;
+  std::map<fs::path, std::optional<Form>> written_;  // by jobs before
+  std::vector<std::pair<fs::path, std::optional<Form>>> pending_;  // by this job
+};
+
+}  // namespace
+
+std::vector<ConfigProblem> check_jobs(const std::vector<JobConfig>& jobs) {
+  JobChecker checker;
+  for (const JobConfig& job : jobs) checker.check(job);
+  return std::move(checker.problems);
+}
+
+}  // namespace kiln::host
