@@ -31,8 +31,9 @@ struct Form {
 // One name for one file, also through links; what does not exist yet keeps its own.
 fs::path name_of(const fs::path& path) {
   std::error_code error;
-  fs::path name = fs::weakly_canonical(path, error);
-  return error ? fs::absolute(path, error).lexically_normal() : name;
+  const fs::path whole = fs::absolute(path, error);
+  fs::path name = fs::weakly_canonical(whole, error);
+  return error ? whole.lexically_normal() : name;
 }
 
 // io: store_tensor() could not write the file: it is a folder, or its folder cannot be made or written.
