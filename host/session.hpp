@@ -35,7 +35,8 @@ class Session {
   // Each answers the exit status to end with after having complained of every problem, or nullopt to go on.
   // Reads the configuration, loads the plugins and checks their sections: for verbs that open no device.
   std::optional<int> open_plugins();
-  // The same, and also looks at the jobs' files, at the names of the configuration, and for the plugins that it requires.
+  // The same, and also looks at the jobs' files, at the names of the configuration, and for the plugins that it
+  // requires.
   std::optional<int> check();
   // As open_plugins(), and further: the cache folder is made ready, the environment that drivers read is set, and the
   // runtime is made. MissingPlugins::end: only where every plugin that the configuration requires is there.

@@ -43,7 +43,8 @@ Result<std::shared_ptr<HostTensor>> to_tensor(const PngPixels& pixels, const Png
       };
       for (std::size_t channel = 0; channel < channels; ++channel) {
         const bool by_alpha = multiplied && channel < info.colours;
-        to[channel * plane + y * pixels.width + x] = by_alpha ? sample(channel) * sample(info.colours) : sample(channel);
+        to[channel * plane + y * pixels.width + x] =
+            by_alpha ? sample(channel) * sample(info.colours) : sample(channel);
       }
     }
   }

@@ -1,10 +1,10 @@
 // PNG pictures to tensors and back.
 //
 // Thread-safety: free functions without shared state. Ownership: the tensor is the caller's.
-// A picture is an f32 tensor [1, C, H, W], 0 to 1 = the file's sample divided by its largest value; the file's encoding is
-// kept (no gamma, no colour profile is applied). C = 1 (grey) or 3 (red, green, blue; a palette too), and one channel more
-// where the file has alpha, also as a transparent colour (tRNS). Alpha is straight: colours are not multiplied by it. At
-// most 16384 x 16384. Every error names the file.
+// A picture is an f32 tensor [1, C, H, W], 0 to 1 = the file's sample divided by its largest value; the file's encoding
+// is kept (no gamma, no colour profile is applied). C = 1 (grey) or 3 (red, green, blue; a palette too), and one
+// channel more where the file has alpha, also as a transparent colour (tRNS). Alpha is straight: colours are not
+// multiplied by it. At most 16384 x 16384. Every error names the file.
 #pragma once
 
 #include <kiln/config.hpp>
@@ -21,8 +21,9 @@ namespace kiln::data {
 
 inline constexpr std::uint32_t most_png_side = 16384;
 
-// What becomes of alpha. keep: a channel of its own. drop: left out. premultiply: colours are multiplied by it, and it is
-// a channel of its own. `channels` 1 or 3: alpha is left out in any case, since there is no place for it. 0: any number.
+// What becomes of alpha. keep: a channel of its own. drop: left out. premultiply: colours are multiplied by it, and it
+// is a channel of its own. `channels` 1 or 3: alpha is left out in any case, since there is no place for it. 0: any
+// number.
 struct PngRequest {
   Alpha alpha = Alpha::keep;
   std::int64_t channels = 0;
@@ -59,7 +60,8 @@ Result<PngInfo> read_png_info(const std::filesystem::path& path);
 Status check_picture(DType dtype, const Shape& shape);
 
 // 8 bits a sample: values are clamped to 0..1 (NaN gives 0) and rounded to nearest. The file appears complete or not at
-// all. invalid_argument where the tensor is not f32 [1, C, H, W] with C = 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA).
+// all. invalid_argument where the tensor is not f32 [1, C, H, W] with C = 1 (grey), 2 (grey, alpha), 3 (RGB) or 4
+// (RGBA).
 Status write_png(const std::filesystem::path& path, const HostTensor& tensor);
 
 }  // namespace kiln::data

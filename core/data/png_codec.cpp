@@ -152,8 +152,8 @@ struct Encoder {
   bool encode(const PngPixels& pixels) {
     if (setjmp(failure.jump) != 0) return false;
     png_set_write_fn(png, &writer, on_write, on_flush);
-    const int colour = (pixels.channels >= 3 ? PNG_COLOR_MASK_COLOR : 0) |
-                       (pixels.channels % 2 == 0 ? PNG_COLOR_MASK_ALPHA : 0);
+    const int colour =
+        (pixels.channels >= 3 ? PNG_COLOR_MASK_COLOR : 0) | (pixels.channels % 2 == 0 ? PNG_COLOR_MASK_ALPHA : 0);
     png_set_IHDR(png, info, pixels.width, pixels.height, 8, colour, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png, info);

@@ -35,7 +35,8 @@ PngRequest png_request(const TensorRequest& request) {
 
 Status check_form(const std::filesystem::path& path, DType dtype, const Shape& shape, const TensorRequest& request) {
   const auto mismatch = [&](const std::string& found, const std::string& wanted) {
-    return invalid_argument(std::string(request.role) + ": file " + path.string() + ": " + found + ", expected " + wanted);
+    return invalid_argument(std::string(request.role) + ": file " + path.string() + ": " + found + ", expected " +
+                            wanted);
   };
   if (dtype != request.dtype) {
     return mismatch("dtype " + std::string(to_string(dtype)), std::string(to_string(request.dtype)));
@@ -76,9 +77,9 @@ Result<std::shared_ptr<HostTensor>> load_tensor(std::string_view source, const s
   if (Status status = check_picture_form(path, picture->info, request); !status.ok()) return status;
   const bool left_out = picture->info.has_alpha && picture->tensor->shape()[1] == picture->info.colours;
   if (left_out && request.alpha == Alpha::keep && note != nullptr) {
-    *note = std::string(request.role) + ": file " + path.string() + ": its alpha channel is left out: " +
-            std::to_string(picture->info.colours + 1) + " channels would keep it; alpha = \"drop\" ends this note, " +
-            "\"premultiply\" multiplies colours by it";
+    *note = std::string(request.role) + ": file " + path.string() +
+            ": its alpha channel is left out: " + std::to_string(picture->info.colours + 1) +
+            " channels would keep it; alpha = \"drop\" ends this note, " + "\"premultiply\" multiplies colours by it";
   }
   return std::move(picture->tensor);
 }
@@ -100,9 +101,10 @@ Status check_tensor(std::string_view source, const std::filesystem::path& base, 
 Result<TensorRequest> npy_form(std::string_view source, const std::filesystem::path& base, std::string_view role) {
   const std::filesystem::path path = base / std::filesystem::path(source);
   if (parse_random(source) || kind_of(path) != FileKind::npy) {
-    return invalid_argument(std::string(role) + ": found \"" + std::string(source) +
-                            "\", expected a .npy file; random:SEED and .png can be the input, weights and bias of conv2d "
-                            "and gemm");
+    return invalid_argument(
+        std::string(role) + ": found \"" + std::string(source) +
+        "\", expected a .npy file; random:SEED and .png can be the input, weights and bias of conv2d "
+        "and gemm");
   }
   const auto header = read_npy_form(path);
   if (!header) return header.error().within(role);

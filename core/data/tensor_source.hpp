@@ -20,8 +20,8 @@ namespace kiln::data {
 struct TensorRequest {
   DType dtype = DType::f32;
   Shape shape;
-  std::string_view role;       // in messages
-  Alpha alpha = Alpha::keep;   // of a PNG
+  std::string_view role;      // in messages
+  Alpha alpha = Alpha::keep;  // of a PNG
 };
 
 // A relative file name is relative to `base`. The tensor has exactly this dtype and shape, or there is none:

@@ -126,7 +126,8 @@ class JobChecker {
       std::error_code error;
       const fs::path folder = job_->base / job_->include[i];
       if (fs::is_directory(folder, error)) continue;
-      problem("include[" + std::to_string(i) + "]", not_found("include: folder " + folder.string() + ": there is none"));
+      problem("include[" + std::to_string(i) + "]",
+              not_found("include: folder " + folder.string() + ": there is none"));
     }
     for (std::size_t i = 0; i < job_->bindings.size(); ++i) {
       if (job_->bindings[i].kind == BindingKind::buffer) check_binding(i);
@@ -152,9 +153,9 @@ class JobChecker {
       const std::string key = by_job ? "expect" : who + "expect";
       const auto expected = file_form(key, key, binding.expect);
       if (form && expected && *form != *expected) {
-        problem(key, invalid_argument(key + " " + binding.expect + ": " + expected->text() + ", expected " +
-                                      form->text() + " as " +
-                                      (binding.input.empty() ? binding.output : binding.input)));
+        problem(key,
+                invalid_argument(key + " " + binding.expect + ": " + expected->text() + ", expected " + form->text() +
+                                 " as " + (binding.input.empty() ? binding.output : binding.input)));
       }
       if (!form) form = expected;
     }
@@ -171,7 +172,7 @@ class JobChecker {
 
   const JobConfig* job_ = nullptr;
   std::set<std::string> told_;
-  std::map<fs::path, std::optional<Form>> written_;  // by jobs before
+  std::map<fs::path, std::optional<Form>> written_;                // by jobs before
   std::vector<std::pair<fs::path, std::optional<Form>>> pending_;  // by this job
 };
 

@@ -27,7 +27,8 @@ const std::string doubling =
 
 // The check and the run: both end with 2, say the same of the file, and nothing is run.
 std::string check_both(const TemporaryFolder& folder, const std::filesystem::path& file) {
-  const Finished checked = run_kiln({"config", "check", file, "--cache-dir", folder / "cache"}, {.folder = folder.path()});
+  const Finished checked =
+      run_kiln({"config", "check", file, "--cache-dir", folder / "cache"}, {.folder = folder.path()});
   const Finished ran = run_kiln({"run", file, "--json", "--cache-dir", folder / "cache"}, {.folder = folder.path()});
   INFO(checked.err << ran.err);
   CHECK(checked.status == 2);
@@ -40,7 +41,8 @@ std::string check_both(const TemporaryFolder& folder, const std::filesystem::pat
 }
 
 void check_valid(const TemporaryFolder& folder, const std::filesystem::path& file) {
-  const Finished checked = run_kiln({"config", "check", file, "--cache-dir", folder / "cache"}, {.folder = folder.path()});
+  const Finished checked =
+      run_kiln({"config", "check", file, "--cache-dir", folder / "cache"}, {.folder = folder.path()});
   INFO(checked.err << checked.out);
   CHECK(checked.status == 0);
   const Finished ran = run_kiln({"run", file, "--cache-dir", folder / "cache"}, {.folder = folder.path()});
@@ -113,7 +115,8 @@ TEST_CASE("config check finds what the headers of files show") {
       {gemm + "input = \"random:1\"\noutput = \".\"\n", "output"},
       {picture, "shape [1, 1, 8, 8], expected [1, 3, 8, 8]"},
       {kernel + "source = \"own.txt\"\nbindings = [ { inout = \"f32.npy\" } ]\n", "extension '.txt'"},
-      {own + "bindings = [ { input = \"grey.png\" } ]\n", "expected a .npy file; random:SEED and .png can be the input"},
+      {own + "bindings = [ { input = \"grey.png\" } ]\n",
+       "expected a .npy file; random:SEED and .png can be the input"},
       {own + "bindings = [ { input = \"random:1\" } ]\n", "6:24: job \"job\": bindings[0].input: found \"random:1\""},
       {own + "bindings = [ { input = \"empty.npy\" } ]\n", "has no element"},
       {own + "bindings = [ { inout = \"f32.npy\" } ]\nexpect = \"long.npy\"\n", "f32 [4, 5], expected f32 [4, 4]"},
@@ -141,8 +144,9 @@ TEST_CASE("config check names unknown parts, and plugins that are required and m
                             ":10:10: device 'cuda:0': no such device"}) {
     CHECK_THAT(checked.err, Contains(place));
   }
-  const auto required = folder.write("required.toml", "[plugins]\nload = [\"cpu\", \"gone\"]\nrequired = [\"gone\"]\n"
-                                                      "[generator]\nname = \"cpu\"\n");
+  const auto required = folder.write("required.toml",
+                                     "[plugins]\nload = [\"cpu\", \"gone\"]\nrequired = [\"gone\"]\n"
+                                     "[generator]\nname = \"cpu\"\n");
   const Finished missing = run_kiln({"config", "check", required, "--cache-dir", folder / "cache"});
   CHECK(missing.status == 2);
   CHECK_THAT(missing.err, Contains("required.toml:3:12: plugins.required: plugin 'gone' is not loaded"));
@@ -150,11 +154,13 @@ TEST_CASE("config check names unknown parts, and plugins that are required and m
 
 TEST_CASE("errors of keys and of files are told together, in the order of the file") {
   const TemporaryFolder folder;
-  const auto file = folder.write("case.toml", tiny_gemm("first") + "output = \"out.txt\"\n[plugin.opengl]\nvector_widht = 8\n" +
-                                                  "[[job]]\nname = \"second\"\nop = \"gemm\"\nm = 0\nn = 1\nk = 1\n"
-                                                  "input = \"random:1\"\nweights = \"random:2\"\n");
+  const auto file =
+      folder.write("case.toml", tiny_gemm("first") + "output = \"out.txt\"\n[plugin.opengl]\nvector_widht = 8\n" +
+                                    "[[job]]\nname = \"second\"\nop = \"gemm\"\nm = 0\nn = 1\nk = 1\n"
+                                    "input = \"random:1\"\nweights = \"random:2\"\n");
   const std::string err = check_both(folder, file);
-  const std::size_t output = err.find("case.toml:11:10: "), plugin = err.find("case.toml:13:1: "), m = err.find("case.toml:17:5: ");
+  const std::size_t output = err.find("case.toml:11:10: "), plugin = err.find("case.toml:13:1: "),
+                    m = err.find("case.toml:17:5: ");
   INFO(err);
   CHECK(output != std::string::npos);
   CHECK(plugin != std::string::npos);
@@ -165,8 +171,9 @@ TEST_CASE("errors of keys and of files are told together, in the order of the fi
 
 TEST_CASE("a file that a job before writes is judged by what that job leaves in it") {
   const TemporaryFolder folder;
-  const std::string first = "[[job]]\nname = \"first\"\nop = \"gemm\"\nm = 4\nn = 4\nk = 4\ninput = \"random:1\"\n"
-                            "weights = \"random:2\"\noutput = \"between.npy\"\n";
+  const std::string first =
+      "[[job]]\nname = \"first\"\nop = \"gemm\"\nm = 4\nn = 4\nk = 4\ninput = \"random:1\"\n"
+      "weights = \"random:2\"\noutput = \"between.npy\"\n";
   const auto second = [](const char* name, int k) {
     return "[[job]]\nname = \"" + std::string(name) + "\"\nop = \"gemm\"\nm = 4\nn = 4\nk = " + std::to_string(k) +
            "\ninput = \"between.npy\"\nweights = \"random:2\"\n";
@@ -179,7 +186,8 @@ TEST_CASE("a file that a job before writes is judged by what that job leaves in 
 TEST_CASE("what is missing for many rows of a table is told once") {
   const TemporaryFolder folder;
   folder.write("layers.csv", "name,n,c,h,w,k,r,s,stride,pad,groups\na,1,3,8,8,4,3,3,1,1,1\nb,1,3,8,8,4,1,1,1,0,1\n");
-  const auto file = folder.write("case.toml", "[[job]]\ntable = \"layers.csv\"\ninput = \"in.npy\"\nweights = \"random:2\"\n");
+  const auto file =
+      folder.write("case.toml", "[[job]]\ntable = \"layers.csv\"\ninput = \"in.npy\"\nweights = \"random:2\"\n");
   const std::string err = check_both(folder, file);
   CHECK_THAT(err, Contains("case.toml:3:9: ") && Contains("in.npy"));
   CHECK(std::count(err.begin(), err.end(), '\n') == 1);
@@ -193,7 +201,8 @@ TEST_CASE("config check --device compiles, stores and runs nothing, and agrees w
       "[[job]]\nname = \"own\"\nop = \"kernel\"\nsource = \"own.comp\"\n"
       "bindings = [ { input = \"x.npy\" }, { inout = \"y.npy\" } ]\ngrid = [1]\n";
   const auto file = folder.write("case.toml", job + tiny_gemm("product"));
-  const std::vector<std::string> words = {"config", "check", file, "--device", "opengl:0", "--cache-dir", folder / "cache"};
+  const std::vector<std::string> words = {"config",      "check",         file, "--device", "opengl:0",
+                                          "--cache-dir", folder / "cache"};
   folder.write("own.comp", doubling);
   const Finished good = run_kiln(words);
   INFO(good.err << good.out);
