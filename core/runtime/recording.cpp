@@ -27,7 +27,7 @@ const std::string& RecordedRequests::selected_because() const noexcept { return 
 
 namespace {
 
-Status check(const RunRequest& request) {
+Status check_recordable(const RunRequest& request) {
   if (Status status = validate(request.spec); !status.ok()) return status;
   if (request.repeat > 1)
     return invalid_argument("asks for " + std::to_string(request.repeat) + " repeats, expected 1");
@@ -93,7 +93,7 @@ std::vector<std::string> notes_of(const std::vector<RunRequest>& requests, const
 Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest> requests, std::string_view device) {
   if (requests.empty()) return invalid_argument("recording: no requests given, expected at least one");
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    Status status = check(requests[i]);
+    Status status = check_recordable(requests[i]);
     if (!status.ok()) return status.within(name_of(requests, i));
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
