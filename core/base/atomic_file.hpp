@@ -12,7 +12,10 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
+
+struct stat;
 
 namespace kiln {
 
@@ -21,6 +24,11 @@ class AtomicFile {
   // mode is narrowed by the process's umask. not_found: there is no such folder. invalid_argument: the name cannot be
   // replaced.
   static Result<AtomicFile> create(const std::filesystem::path& final_path, mode_t mode = 0666);
+
+  // For a user's result. Symbolic links are followed; an existing file keeps its mode, owner and group, and nobody else
+  // can read the new content before it has them. invalid_argument: it is not a regular file, or it has other hard
+  // links, which would keep the old content. io: it cannot be written, or its owner cannot be kept.
+  static Result<AtomicFile> replace(const std::filesystem::path& name);
 
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&& other) noexcept;
@@ -35,11 +43,20 @@ class AtomicFile {
 
  private:
   AtomicFile(std::filesystem::path final_path, std::filesystem::path temporary_path, int fd) noexcept;
+  Status keep_owner(const struct stat& replaced);
   void discard() noexcept;
 
   std::filesystem::path final_path_;
   std::filesystem::path temporary_path_;  // empty: committed or moved from
   int fd_ = -1;
+  std::optional<mode_t> mode_;  // to set at the commit; absent: as it was created
 };
+
+// The file that a name leads to: its symbolic links followed, also where the last one leads to nothing yet. io: they
+// lead in a circle, or cannot be read.
+Result<std::filesystem::path> followed(const std::filesystem::path& name);
+
+// Whether AtomicFile::replace() would take what is there under a followed name; its errors.
+Status check_replaceable(const std::filesystem::path& file);
 
 }  // namespace kiln

@@ -100,17 +100,22 @@ Result<std::shared_ptr<HostTensor>> parse_npy(std::span<const std::byte> file, s
   return finish(*std::move(tensor), *header);
 }
 
-Status write_npy(const std::filesystem::path& path, const HostTensor& tensor) {
+Result<AtomicFile> prepare_npy(const std::filesystem::path& path, const HostTensor& tensor) {
   if (tensor.shape().size() > most_npy_dimensions) {
     return invalid_argument("file " + path.string() + ": found " + std::to_string(tensor.shape().size()) +
                             " dimensions, expected at most " + std::to_string(most_npy_dimensions));
   }
   const std::string header = format_npy_header(tensor.dtype(), tensor.shape());
-  auto file = AtomicFile::create(path);
+  auto file = AtomicFile::replace(path);
   if (!file) return std::move(file).error();
   if (Status status = file->write(std::as_bytes(std::span(header.data(), header.size()))); !status.ok()) return status;
   if (Status status = file->write(tensor.bytes()); !status.ok()) return status;
-  return file->commit();
+  return file;
+}
+
+Status write_npy(const std::filesystem::path& path, const HostTensor& tensor) {
+  auto file = prepare_npy(path, tensor);
+  return file ? file->commit() : file.error();
 }
 
 }  // namespace kiln::data

@@ -8,6 +8,8 @@
 
 #include "data/npy_header.hpp"
 
+#include "base/atomic_file.hpp"
+
 #include <kiln/status.hpp>
 #include <kiln/tensor.hpp>
 
@@ -30,5 +32,7 @@ Result<std::shared_ptr<HostTensor>> parse_npy(std::span<const std::byte> file, s
 
 // Version 1.0, C order, the host's byte order. The file appears complete or not at all (base/atomic_file.hpp).
 Status write_npy(const std::filesystem::path& path, const HostTensor& tensor);
+// The same, but for its commit().
+Result<AtomicFile> prepare_npy(const std::filesystem::path& path, const HostTensor& tensor);
 
 }  // namespace kiln::data

@@ -154,15 +154,20 @@ Status check_picture(DType dtype, const Shape& shape) {
                           std::to_string(most_png_side));
 }
 
-Status write_png(const std::filesystem::path& path, const HostTensor& tensor) {
+Result<AtomicFile> prepare_png(const std::filesystem::path& path, const HostTensor& tensor) {
   const auto pixels = to_pixels(tensor);
   if (!pixels) return pixels.error().within("file " + path.string());
   const auto bytes = encode_png(*pixels);
   if (!bytes) return bytes.error().within("file " + path.string());
-  auto file = AtomicFile::create(path);
+  auto file = AtomicFile::replace(path);
   if (!file) return std::move(file).error();
   if (Status status = file->write(*bytes); !status.ok()) return status;
-  return file->commit();
+  return file;
+}
+
+Status write_png(const std::filesystem::path& path, const HostTensor& tensor) {
+  auto file = prepare_png(path, tensor);
+  return file ? file->commit() : file.error();
 }
 
 }  // namespace kiln::data

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <kiln/config.hpp>
+#include "base/atomic_file.hpp"
+
 #include <kiln/status.hpp>
 #include <kiln/tensor.hpp>
 
@@ -63,5 +65,7 @@ Status check_picture(DType dtype, const Shape& shape);
 // all. invalid_argument where the tensor is not f32 [1, C, H, W] with C = 1 (grey), 2 (grey, alpha), 3 (RGB) or 4
 // (RGBA).
 Status write_png(const std::filesystem::path& path, const HostTensor& tensor);
+// The same, but for its commit().
+Result<AtomicFile> prepare_png(const std::filesystem::path& path, const HostTensor& tensor);
 
 }  // namespace kiln::data

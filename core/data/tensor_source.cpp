@@ -119,7 +119,7 @@ Status check_storable(const std::filesystem::path& path, DType dtype, const Shap
                           "\", expected .npy or .png");
 }
 
-Status store_tensor(const std::filesystem::path& path, const HostTensor& tensor) {
+Result<AtomicFile> prepare_tensor(const std::filesystem::path& path, const HostTensor& tensor) {
   if (Status status = check_storable(path, tensor.dtype(), tensor.shape()); !status.ok()) return status;
   if (const std::filesystem::path folder = path.parent_path(); !folder.empty()) {
     std::error_code error;
@@ -127,7 +127,12 @@ Status store_tensor(const std::filesystem::path& path, const HostTensor& tensor)
     if (error)
       return io_error("file " + path.string() + ": cannot make folder " + folder.string() + ": " + error.message());
   }
-  return kind_of(path) == FileKind::npy ? write_npy(path, tensor) : write_png(path, tensor);
+  return kind_of(path) == FileKind::npy ? prepare_npy(path, tensor) : prepare_png(path, tensor);
+}
+
+Status store_tensor(const std::filesystem::path& path, const HostTensor& tensor) {
+  auto file = prepare_tensor(path, tensor);
+  return file ? file->commit() : file.error();
 }
 
 }  // namespace kiln::data

@@ -5,6 +5,8 @@
 // Every error names the role ("input", "weights") and the source, what was found and what was expected.
 #pragma once
 
+#include "base/atomic_file.hpp"
+
 #include <kiln/config.hpp>
 #include <kiln/status.hpp>
 #include <kiln/tensor.hpp>
@@ -36,7 +38,10 @@ Result<TensorRequest> npy_form(std::string_view source, const std::filesystem::p
 // invalid_argument: store_tensor() would refuse the file's extension, or the tensor for it.
 Status check_storable(const std::filesystem::path& path, DType dtype, const Shape& shape);
 
-// By extension, .npy or .png (upper case too). Makes the parent folder where it is missing.
+// By extension, .npy or .png (upper case too). Makes the parent folder where it is missing. The file is complete, and
+// takes its name with commit() (AtomicFile::replace).
+Result<AtomicFile> prepare_tensor(const std::filesystem::path& path, const HostTensor& tensor);
+// prepare_tensor() and its commit().
 Status store_tensor(const std::filesystem::path& path, const HostTensor& tensor);
 
 }  // namespace kiln::data

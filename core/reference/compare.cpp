@@ -9,7 +9,6 @@
 #include <limits>
 #include <new>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 namespace kiln::reference {
@@ -23,10 +22,9 @@ class Judge {
   explicit Judge(double bound) { comparison_.error_bound = bound; }
 
   // `error` and `allowed` are absolute, `scale` what they are reported relative to.
-  void finite(double error, double scale, double allowed) {
+  void finite(double found, double expected, double error, double scale, double allowed) {
     if (std::isnan(error)) error = infinity;  // the reference is not a number, and the output is
     const bool wrong = error > allowed || std::isinf(error);
-    wrong_ |= wrong;
     if (scale > 0 && std::isfinite(error)) {
       comparison_.max_rel_error = std::max(comparison_.max_rel_error, error / scale);
       comparison_.error_bound = std::max(comparison_.error_bound, allowed / scale);
@@ -34,44 +32,91 @@ class Judge {
       comparison_.max_rel_error = infinity;
     }
     const double nearness = error == 0 ? 0 : std::isinf(error) || allowed == 0 ? infinity : error / allowed;
-    if (comparison_.not_finite == 0 && nearness > worst_) {
-      worst_ = nearness;
-      comparison_.worst_index = index_;
-    }
-    ++index_;
+    add({found, expected, allowed, nearness, wrong});
   }
 
-  void not_finite() {
-    if (comparison_.not_finite++ == 0) comparison_.worst_index = index_;
+  void not_finite(double found, double expected, double allowed) {
     comparison_.max_rel_error = infinity;
-    ++index_;
+    add({found, expected, allowed, infinity, true});
+    ++comparison_.not_finite;
+  }
+
+  // |found - expected| <= absolute + relative * |expected|
+  void element(double found, double expected, const Tolerance& tolerance) {
+    const double allowed = tolerance.absolute + tolerance.relative * std::abs(expected);
+    if (found == expected || (std::isnan(found) && std::isnan(expected))) {
+      return add({found, expected, allowed, 0, false});
+    }
+    if (!std::isfinite(found)) return not_finite(found, expected, allowed);
+    if (!std::isfinite(expected)) {
+      comparison_.max_rel_error = infinity;
+      return add({found, expected, 0, infinity, true});
+    }
+    const double error = std::abs(found - expected);
+    const bool wrong = !(error <= allowed);
+    if (expected != 0) {
+      const double beyond = std::max(0.0, error - tolerance.absolute);
+      comparison_.max_rel_error = std::max(comparison_.max_rel_error, beyond / std::abs(expected));
+    } else if (wrong) {
+      comparison_.max_rel_error = infinity;
+    }
+    add({found, expected, allowed, allowed == 0 ? infinity : error / allowed, wrong});
   }
 
   Comparison verdict() {
-    comparison_.within = !wrong_ && comparison_.not_finite == 0;
+    comparison_.within = comparison_.wrong == 0;
     return comparison_;
   }
 
  private:
+  struct Judged {
+    double found, expected, allowed;
+    double nearness;  // error ÷ allowed
+    bool wrong;
+  };
+
+  void add(const Judged& one) {
+    // The first wrong one that is not finite stays the worst.
+    const bool first_not_finite = one.wrong && !std::isfinite(one.found);
+    if (comparison_.not_finite == 0 && (first_not_finite || one.nearness > worst_)) {
+      worst_ = one.nearness;
+      comparison_.worst_index = comparison_.elements;
+      comparison_.worst_found = one.found;
+      comparison_.worst_expected = one.expected;
+      comparison_.worst_allowed = one.allowed;
+    }
+    ++comparison_.elements;
+    comparison_.wrong += one.wrong ? 1 : 0;
+  }
+
   Comparison comparison_;
   double worst_ = 0;
-  bool wrong_ = false;
-  std::int64_t index_ = 0;
 };
 
 Comparison judge_all(const Expected& expected, std::span<const float> output) {
   Judge judge(expected.bound);
   for (std::size_t i = 0; i < output.size(); ++i) {
-    if (!std::isfinite(output[i])) {
-      judge.not_finite();
-      continue;
-    }
+    const double value = expected.reference.value[i];
     const double magnitude = expected.reference.magnitude[i];
     double allowed = expected.bound * magnitude;
     if (!expected.allowance.empty()) allowed = std::max(allowed, expected.allowance[i]);
-    double error = std::abs(static_cast<double>(output[i]) - expected.reference.value[i]);
+    if (!std::isfinite(output[i])) {
+      judge.not_finite(static_cast<double>(output[i]), value, allowed);
+      continue;
+    }
+    double error = std::abs(static_cast<double>(output[i]) - value);
     if (magnitude > 0) error = error <= expected.underflow ? 0 : error - expected.underflow;
-    judge.finite(error, magnitude, allowed);
+    judge.finite(static_cast<double>(output[i]), value, error, magnitude, allowed);
+  }
+  return judge.verdict();
+}
+
+template <class Output, class Wanted>
+Comparison judge_elements(std::span<const Output> output, std::span<const Wanted> expected,
+                          const Tolerance& tolerance) {
+  Judge judge(tolerance.relative);
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    judge.element(static_cast<double>(output[i]), static_cast<double>(expected[i]), tolerance);
   }
   return judge.verdict();
 }
@@ -123,36 +168,6 @@ std::span<const float> floats_of(const HostTensor* tensor) {
   return tensor == nullptr ? std::span<const float>() : tensor->as<float>();
 }
 
-template <class T>
-Comparison compare_elements(std::span<const T> actual, std::span<const T> expected) {
-  if constexpr (std::is_floating_point_v<T>) {
-    constexpr double roundings = 1024;
-    const double bound = 2 * gamma(roundings, sizeof(T) == sizeof(float) ? unit_f32 : unit_f64);
-    double mean = 0;
-    for (const T value : expected) {
-      if (std::isfinite(value)) mean += std::abs(static_cast<double>(value)) / static_cast<double>(expected.size());
-    }
-    Judge judge(bound);
-    for (std::size_t i = 0; i < actual.size(); ++i) {
-      if (!std::isfinite(actual[i])) {
-        judge.not_finite();
-        continue;
-      }
-      const double wanted = static_cast<double>(expected[i]);
-      const double scale = std::max(std::abs(wanted), mean);
-      judge.finite(std::abs(static_cast<double>(actual[i]) - wanted), scale, bound * scale);
-    }
-    return judge.verdict();
-  } else {
-    Judge judge(0);
-    for (std::size_t i = 0; i < actual.size(); ++i) {
-      const auto wanted = static_cast<double>(expected[i]);
-      judge.finite(std::abs(static_cast<double>(actual[i]) - wanted), std::max(1.0, std::abs(wanted)), 0);
-    }
-    return judge.verdict();
-  }
-}
-
 }  // namespace
 
 Result<Expected> expect_conv2d(const Conv2dSpec& spec, const HostTensor& input, const HostTensor& weights,
@@ -191,9 +206,13 @@ Result<Expected> expect_gemm(const GemmSpec& spec, const HostTensor& a, const Ho
   }
 }
 
-Result<Comparison> compare_expected(const Expected& expected, std::span<const float> output) {
+Result<Comparison> compare_expected(const Expected& expected, std::span<const float> output,
+                                    std::optional<Tolerance> tolerance) {
   const std::size_t outputs = expected.reference.value.size();
-  if (output.size() == outputs) return judge_all(expected, output);
+  if (output.size() == outputs) {
+    if (!tolerance) return judge_all(expected, output);
+    return judge_elements(output, std::span<const double>(expected.reference.value), *tolerance);
+  }
   return invalid_argument("reference: output: " + std::to_string(output.size()) + " elements, expected " +
                           std::to_string(outputs));
 }
@@ -218,23 +237,32 @@ Result<Comparison> compare_gemm(const GemmSpec& spec, const HostTensor& a, const
   return judge_all(*expected, output);
 }
 
-Result<Comparison> compare_tensors(const HostTensor& actual, const HostTensor& expected) {
+Tolerance default_tolerance(DType dtype) noexcept {
+  constexpr double roundings = 1024;
+  if (dtype == DType::f32) return {std::numeric_limits<float>::min(), 2 * gamma(roundings, unit_f32)};
+  if (dtype == DType::f64) return {std::numeric_limits<double>::min(), 2 * gamma(roundings, unit_f64)};
+  return {};
+}
+
+Result<Comparison> compare_tensors(const HostTensor& actual, const HostTensor& expected,
+                                   std::optional<Tolerance> given) {
   if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape()) {
     return invalid_argument("reference: found " + std::string(to_string(actual.dtype())) + " " +
                             to_string(actual.shape()) + ", expected " + std::string(to_string(expected.dtype())) + " " +
                             to_string(expected.shape()));
   }
+  const Tolerance tolerance = given.value_or(default_tolerance(actual.dtype()));
   switch (actual.dtype()) {
     case DType::f32:
-      return compare_elements(actual.as<float>(), expected.as<float>());
+      return judge_elements(actual.as<float>(), expected.as<float>(), tolerance);
     case DType::f64:
-      return compare_elements(actual.as<double>(), expected.as<double>());
+      return judge_elements(actual.as<double>(), expected.as<double>(), tolerance);
     case DType::i32:
-      return compare_elements(actual.as<std::int32_t>(), expected.as<std::int32_t>());
+      return judge_elements(actual.as<std::int32_t>(), expected.as<std::int32_t>(), tolerance);
     case DType::u32:
-      return compare_elements(actual.as<std::uint32_t>(), expected.as<std::uint32_t>());
+      return judge_elements(actual.as<std::uint32_t>(), expected.as<std::uint32_t>(), tolerance);
     case DType::u8:
-      return compare_elements(actual.as<std::uint8_t>(), expected.as<std::uint8_t>());
+      return judge_elements(actual.as<std::uint8_t>(), expected.as<std::uint8_t>(), tolerance);
     case DType::invalid:
       break;
   }

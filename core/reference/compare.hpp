@@ -14,18 +14,23 @@
 #include "reference/conv2d.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace kiln::reference {
 
 struct Comparison {
-  double max_rel_error = 0;  // infinite where an output is not finite
-  double error_bound = 0;    // the largest relative error that any output is allowed
-  bool within = false;       // every output is finite and within its own bound
-  std::int64_t worst_index =
-      0;  // of the first output that is not finite, else of the one nearest to or furthest past its bound
-  std::int64_t not_finite = 0;  // NaN or infinite, as an output is that was never written over its poison
+  double max_rel_error = 0;   // infinite where an output is not finite and should be, or the other way round
+  double error_bound = 0;     // the largest relative error that any output is allowed
+  bool within = false;        // no element is wrong
+  std::int64_t elements = 0;  // compared
+  std::int64_t wrong = 0;     // of them
+  std::int64_t not_finite =
+      0;  // of the wrong ones: NaN or infinite, as an output is that was never written over its poison
+  // The first wrong element that is not finite, else the one nearest to its bound or furthest past it.
+  std::int64_t worst_index = 0;
+  double worst_found = 0, worst_expected = 0, worst_allowed = 0;  // allowed: an absolute error
 };
 
 // Each answers invalid_argument where a tensor's size is not the spec's, unsupported where no bound exists (2^24
@@ -49,12 +54,19 @@ Result<Expected> expect_conv2d(const Conv2dSpec& spec, const HostTensor& input, 
                                const HostTensor* bias, unsigned threads = 0);
 Result<Expected> expect_gemm(const GemmSpec& spec, const HostTensor& a, const HostTensor& b, const HostTensor* bias,
                              unsigned threads = 0);
-Result<Comparison> compare_expected(const Expected& expected, std::span<const float> output);
+// tolerance: replaces the derived bounds; each element is then judged as by compare_tensors().
+Result<Comparison> compare_expected(const Expected& expected, std::span<const float> output,
+                                    std::optional<Tolerance> tolerance = {});
 
-// For a user's kernel, whose operations are unknown. Integers are equal or wrong (max_rel_error is |difference| /
-// max(1, |expected|), error_bound 0). Floating point: relative to max(|expected|, mean |expected| over the tensor), so
-// that cancellation near zero is measured by the tensor's scale; the bound is 2 gamma_1024: both sides may each have
-// gone through 1024 rounded operations in a row. invalid_argument where dtype or shape differ.
-Result<Comparison> compare_tensors(const HostTensor& actual, const HostTensor& expected);
+// What an output of a type may differ by where nobody gives a tolerance. Floating point: relative 2 gamma_1024, as both
+// sides may each have gone through 1024 rounded operations in a row; absolute the smallest normal number, since devices
+// may flush what is smaller to zero. Integers: nothing.
+Tolerance default_tolerance(DType dtype) noexcept;
+
+// For a user's kernel, whose operations are unknown. Element by element: |got - want| <= absolute + relative * |want|.
+// Equal infinities are equal, and a NaN is equal to a NaN; either beside anything else is wrong. max_rel_error is the
+// largest |got - want| / |want| beyond what `absolute` allows. invalid_argument where dtype or shape differ.
+Result<Comparison> compare_tensors(const HostTensor& actual, const HostTensor& expected,
+                                   std::optional<Tolerance> tolerance = {});
 
 }  // namespace kiln::reference

@@ -37,7 +37,8 @@ Status check_recordable(const RunRequest& request) {
   if (request.timeout || request.stop != nullptr) {
     return invalid_argument("has a timeout or a stop of its own; they are those of the replay");
   }
-  return check_tensors(request);
+  if (Status status = check_tensors(request); !status.ok()) return status;
+  return check_verifiable(request);
 }
 
 std::string name_of(const std::vector<RunRequest>& requests, std::size_t i) {

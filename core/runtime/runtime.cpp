@@ -170,6 +170,10 @@ RunReport Runtime::Parts::serve(const RunRequest& request, Until until) {
     report.status = std::move(status);
     return report;
   }
+  if (Status status = check_verifiable(request); !status.ok()) {
+    report.status = std::move(status);
+    return report;
+  }
   std::set<std::string> refused;  // devices that turned out not to be able to serve this request
   for (;;) {
     auto chosen = choose(request, refused, report);
@@ -325,14 +329,17 @@ Status Runtime::Parts::compare(const RunRequest& request, RunReport& report) {
   if (!compared) return compared.error().within("the output could not be compared");
   if (!compared->has_value()) return {};
   const std::optional<Verdict>& verdict = *compared;
+  const bool worse = !report.worst || (report.verified.value_or(true) && !verdict->within);
   report.verified = verdict->within && report.verified.value_or(true);
   report.max_rel_error = std::max(report.max_rel_error, verdict->max_rel_error);
   report.error_bound = verdict->error_bound;
+  if (worse) {
+    report.compared_elements = verdict->elements;
+    report.wrong_elements = verdict->wrong;
+    report.worst = verdict->worst;
+  }
   if (verdict->within) return {};
-  char text[160];
-  std::snprintf(text, sizeof text, "output differs from the reference: relative error %.3g, bound %.3g",
-                verdict->max_rel_error, verdict->error_bound);
-  return internal_error(report.device.id + ": " + text);
+  return internal_error(report.device.id + ": " + wrong_text(*verdict));
 }
 
 void Runtime::Parts::learn(const RunRequest& request, const Service& service, const Measurement& measurement,

@@ -5,6 +5,8 @@
 
 #include <kiln/version.hpp>
 
+#include <cmath>
+
 namespace kiln::host {
 namespace {
 
@@ -13,6 +15,13 @@ double ms(std::uint64_t ns) { return static_cast<double>(ns) / 1e6; }
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json amount_or_null(double amount) { return amount > 0 ? Json(amount) : Json(nullptr); }
+
+// JSON has no numbers that are not finite.
+Json number_or_word(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  return value;
+}
 
 Json job_json(const JobOutcome& job) {
   const RunReport& report = job.report;
@@ -47,6 +56,17 @@ Json job_json(const JobOutcome& job) {
   json["verified"] = report.verified ? Json(*report.verified) : Json(nullptr);
   json["max_rel_error"] = report.verified ? Json(report.max_rel_error) : Json(nullptr);
   json["error_bound"] = report.verified ? Json(report.error_bound) : Json(nullptr);
+  json["elements"] = nullptr;
+  if (report.verified && report.worst) {
+    json["elements"] = {{"compared", report.compared_elements},
+                        {"wrong", report.wrong_elements},
+                        {"worst",
+                         {{"output", report.worst->output},
+                          {"index", report.worst->index},
+                          {"found", number_or_word(report.worst->found)},
+                          {"expected", number_or_word(report.worst->expected)},
+                          {"allowed", number_or_word(report.worst->allowed)}}}};
+  }
   json["output"] = ran && report.status.ok() ? text_or_null(job.output) : Json(nullptr);
   json["notes"] = report.notes;
   return json;

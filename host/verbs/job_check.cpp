@@ -1,5 +1,6 @@
 #include "verbs/job_check.hpp"
 
+#include "base/atomic_file.hpp"
 #include "config/text/toml_text.hpp"
 #include "data/tensor_source.hpp"
 #include "verbs/job_request.hpp"
@@ -7,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -31,7 +33,8 @@ struct Form {
 // One name for one file, also through links; what does not exist yet keeps its own.
 fs::path name_of(const fs::path& path) {
   std::error_code error;
-  const fs::path whole = fs::absolute(path, error);
+  const auto file = followed(path);
+  const fs::path whole = fs::absolute(file ? *file : path, error);
   fs::path name = fs::weakly_canonical(whole, error);
   return error ? whole.lexically_normal() : name;
 }
@@ -40,8 +43,13 @@ fs::path name_of(const fs::path& path) {
 Status check_writable(const fs::path& path) {
   std::error_code error;
   const std::string who = "file " + path.string();
-  if (fs::is_directory(path, error)) return io_error(who + ": is a folder, expected a file");
-  fs::path folder = fs::absolute(path, error).parent_path();
+  const auto file = followed(path);
+  if (!file) return file.error();
+  if (Status status = check_replaceable(*file); !status.ok()) return status;
+  fs::path folder = fs::absolute(*file, error).parent_path();
+  if (*file != path && !fs::is_directory(folder, error)) {
+    return io_error(who + ": is a symbolic link to " + file->string() + ", whose folder is not there");
+  }
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
   if (!fs::is_directory(folder, error)) {
     return io_error(who + ": cannot make folder " + path.parent_path().string() + ": " + folder.string() +
@@ -56,12 +64,16 @@ class JobChecker {
   void check(const JobConfig& job) {
     job_ = &job;
     pending_.clear();
+    read_.clear();
     if (job.op == "kernel") {
       check_kernel();
     } else {
       std::visit([&](const auto& spec) { check_operands(shapes_of(spec)); }, job.spec);
     }
-    for (auto& [file, form] : pending_) written_.insert_or_assign(file, std::move(form));
+    for (auto& [file, form] : pending_) {
+      unread_.insert_or_assign(file, job.name);
+      written_.insert_or_assign(file, std::move(form));
+    }
   }
 
   std::vector<ConfigProblem> problems;
@@ -91,6 +103,7 @@ class JobChecker {
 
   void check_operand(const std::string& key, const std::string& source, const Shape& shape) {
     const data::TensorRequest request{DType::f32, shape, key, job_->alpha};
+    note_read(job_->base / source);
     if (const auto* form = written_before(job_->base / source)) {
       const bool comparable = form->has_value() && fs::path(source).extension() == ".npy";
       if (comparable && **form != Form{DType::f32, shape}) {
@@ -106,11 +119,38 @@ class JobChecker {
     Status status = form ? data::check_storable(path, form->dtype, form->shape) : Status{};
     if (status.ok()) status = check_writable(path);
     if (!status.ok()) problem(key, status.within(key));
-    pending_.emplace_back(name_of(path), form);
+    const fs::path file = name_of(path);
+    const auto same = [&](const auto& other) { return other.first == file; };
+    const auto unread = unread_.find(file);
+    if (std::ranges::any_of(pending_, same)) {
+      problem(key, invalid_argument(key + ": file " + path.string() + " is written by another result of the job too"));
+    } else if (reads_elsewhere(file, path)) {
+      problem(key, invalid_argument(key + ": file " + path.string() +
+                                    " is an input of the job too. Use inout, or another file"));
+    } else if (unread != unread_.end() && !read_.contains(file)) {
+      problem(key, invalid_argument(key + ": file " + path.string() + " is written by job '" + unread->second +
+                                    "' already, and no job between them reads it"));
+    }
+    pending_.emplace_back(file, form);
+  }
+
+  void note_read(const fs::path& path) {
+    const fs::path file = name_of(path);
+    read_.insert(file);
+    unread_.erase(file);
+  }
+
+  // Whether a binding other than the one that writes `path` in place reads the file.
+  bool reads_elsewhere(const fs::path& file, const fs::path& path) const {
+    return std::ranges::any_of(job_->bindings, [&](const KernelBindingConfig& binding) {
+      const bool in_place = binding.output == binding.input && job_->base / binding.output == path;
+      return !binding.input.empty() && !in_place && name_of(job_->base / binding.input) == file;
+    });
   }
 
   // The form of a .npy file that a binding names; nullopt: not known, or a problem was added.
   std::optional<Form> file_form(const std::string& key, const std::string& place, const std::string& source) {
+    note_read(job_->base / source);
     if (const auto* form = written_before(job_->base / source)) return *form;
     const auto form = data::npy_form(source, job_->base, key);
     if (!form) {
@@ -131,6 +171,10 @@ class JobChecker {
     }
     for (std::size_t i = 0; i < job_->bindings.size(); ++i) {
       if (job_->bindings[i].kind == BindingKind::buffer) check_binding(i);
+    }
+    const auto compared = [](const KernelBindingConfig& binding) { return !binding.expect.empty(); };
+    if (job_->verify && std::ranges::none_of(job_->bindings, compared)) {
+      problem("verify", invalid_argument("verify: no result has `expect`, so there is nothing to compare with"));
     }
   }
 
@@ -173,6 +217,8 @@ class JobChecker {
   const JobConfig* job_ = nullptr;
   std::set<std::string> told_;
   std::map<fs::path, std::optional<Form>> written_;                // by jobs before
+  std::map<fs::path, std::string> unread_;                         // of them, with the job: none has read it since
+  std::set<fs::path> read_;                                        // by this job
   std::vector<std::pair<fs::path, std::optional<Form>>> pending_;  // by this job
 };
 

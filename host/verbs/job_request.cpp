@@ -67,6 +67,7 @@ Status add_result(const JobConfig& job, const KernelBindingConfig& binding, std:
                   RunRequest& request) {
   ExpectedOutput& expected = request.expected.emplace_back();
   expected.tolerance = binding.tolerance;
+  expected.name = binding.output;
   if (!binding.expect.empty()) {
     auto reference = data::read_npy(job.base / binding.expect);
     if (!reference) return std::move(reference).error().within("expect");
@@ -216,12 +217,19 @@ Status store_outputs(const JobConfig& job, const RunRequest& request) {
   if (job.op != "kernel") {
     return job.output.empty() ? ok_status() : data::store_tensor(job.output, *request.tensors.back().host);
   }
+  // All are complete before the first takes its name.
+  std::vector<AtomicFile> files;
   std::size_t tensor = 0;
   for (const KernelBindingConfig& binding : job.bindings) {
     if (binding.kind == BindingKind::local) continue;
     const HostTensor& result = *request.tensors[tensor++].host;
     if (binding.output.empty()) continue;
-    if (Status status = data::store_tensor(job.base / binding.output, result); !status.ok()) return status;
+    auto file = data::prepare_tensor(job.base / binding.output, result);
+    if (!file) return std::move(file).error();
+    files.push_back(std::move(*file));
+  }
+  for (AtomicFile& file : files) {
+    if (Status status = file.commit(); !status.ok()) return status;
   }
   return {};
 }

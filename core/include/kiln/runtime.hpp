@@ -31,6 +31,15 @@ struct KeptReference;
 struct ExpectedOutput {
   std::shared_ptr<const HostTensor> tensor;  // null: this result is not compared
   std::optional<Tolerance> tolerance;        // absent: that of the request
+  std::string name{};                        // for messages: the file that the result goes to
+};
+
+// The element of an output that is furthest past what it is allowed, or nearest to it.
+struct WorstElement {
+  std::string output;  // ExpectedOutput::name, or the tensor's name
+  Shape index;         // one number a dimension
+  double found = 0, expected = 0;
+  double allowed = 0;  // absolute error
 };
 
 struct RunRequest {
@@ -72,7 +81,10 @@ struct RunReport {
   std::optional<bool> verified;       // nullopt: not compared
   double max_rel_error = 0;           // max |out − ref| ÷ Σ|w·x|
   double error_bound = 0;
-  std::vector<std::string> notes;  // devices set aside, fallbacks: nothing happens in silence
+  std::uint64_t compared_elements = 0;  // of all outputs that were compared
+  std::uint64_t wrong_elements = 0;
+  std::optional<WorstElement> worst;  // absent: not compared
+  std::vector<std::string> notes;     // devices set aside, fallbacks: nothing happens in silence
 };
 
 // Requests whose programs were made and whose memory was bound on one device once, for Runtime::replay(). What one of
@@ -159,8 +171,8 @@ class Runtime {
   // device of the id that the request or [device] prefer names (check_device()).
   RunReport run(const RunRequest& request);
 
-  // Chooses a device and makes the programs, as run() does, and compares what they declare with the request; runs nothing.
-  // The report holds the device, the variant and the tier, or why run() would fail.
+  // Chooses a device and makes the programs, as run() does, and compares what they declare with the request; runs
+  // nothing. The report holds the device, the variant and the tier, or why run() would fail.
   RunReport check(const RunRequest& request);
 
   // Prepares requests to be run again and again, in their order, as one job. One device serves them all: the one that

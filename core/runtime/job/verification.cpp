@@ -1,6 +1,7 @@
 #include "runtime/job/verification.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace kiln {
@@ -8,10 +9,26 @@ namespace {
 
 using reference::Comparison;
 
-void add(Verdict& verdict, const Comparison& comparison) {
+Shape index_in(const Shape& shape, std::int64_t element) {
+  Shape index(shape.size());
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    index[axis] = element % shape[axis];
+    element /= shape[axis];
+  }
+  return index;
+}
+
+void add(Verdict& verdict, const Comparison& comparison, const HostTensor& output, const std::string& name) {
+  const bool first_wrong = comparison.wrong != 0 && verdict.wrong == 0;
+  if (comparison.elements != 0 && (verdict.elements == 0 || first_wrong)) {
+    verdict.worst = {name, index_in(output.shape(), comparison.worst_index), comparison.worst_found,
+                     comparison.worst_expected, comparison.worst_allowed};
+  }
   verdict.within = verdict.within && comparison.within;
   verdict.max_rel_error = std::max(verdict.max_rel_error, comparison.max_rel_error);
   verdict.error_bound = std::max(verdict.error_bound, comparison.error_bound);
+  verdict.elements += static_cast<std::uint64_t>(comparison.elements);
+  verdict.wrong += static_cast<std::uint64_t>(comparison.wrong);
 }
 
 // The constant of a conv2d or gemm request that is its bias, or null.
@@ -31,10 +48,11 @@ Result<reference::Expected> expect(const RunRequest& request) {
 
 Result<Comparison> compare(const RunRequest& request) {
   const std::span<const float> output = std::as_const(*request.tensors.back().host).as<float>();
-  if (request.reference != nullptr) return reference::compare_expected(request.reference->expected, output);
+  if (request.reference != nullptr)
+    return reference::compare_expected(request.reference->expected, output, request.tolerance);
   const auto expected = expect(request);
   if (!expected) return expected.error();
-  return reference::compare_expected(*expected, output);
+  return reference::compare_expected(*expected, output, request.tolerance);
 }
 
 Result<std::optional<Verdict>> verify_user_kernel(const RunRequest& request, const UserKernelSpec& spec) {
@@ -48,9 +66,11 @@ Result<std::optional<Verdict>> verify_user_kernel(const RunRequest& request, con
     if (binding.access == Access::read || result == request.expected.size()) continue;
     const ExpectedOutput& expected = request.expected[result++];
     if (expected.tensor == nullptr) continue;
-    const auto comparison = reference::compare_tensors(actual, *expected.tensor);
-    if (!comparison) return comparison.error();
-    add(verdict, *comparison);
+    const std::string name = expected.name.empty() ? "binding " + std::to_string(tensor - 1) : expected.name;
+    const std::optional<Tolerance> tolerance = expected.tolerance ? expected.tolerance : request.tolerance;
+    const auto comparison = reference::compare_tensors(actual, *expected.tensor, tolerance);
+    if (!comparison) return comparison.error().within(name);
+    add(verdict, *comparison, actual, name);
     compared = true;
   }
   if (!compared) return std::optional<Verdict>();
@@ -58,6 +78,23 @@ Result<std::optional<Verdict>> verify_user_kernel(const RunRequest& request, con
 }
 
 }  // namespace
+
+std::string wrong_text(const Verdict& verdict) {
+  char numbers[160];
+  std::snprintf(numbers, sizeof numbers, ": found %.9g, expected %.9g, allowed error %.3g", verdict.worst.found,
+                verdict.worst.expected, verdict.worst.allowed);
+  return std::to_string(verdict.wrong) + " of " + std::to_string(verdict.elements) +
+         (verdict.elements == 1 ? " element" : " elements") + (verdict.wrong == 1 ? " is" : " are") +
+         " wrong; worst in " + verdict.worst.output + " at " + to_string(verdict.worst.index) + numbers;
+}
+
+Status check_verifiable(const RunRequest& request) {
+  if (!request.verify || !std::holds_alternative<UserKernelSpec>(request.spec)) return {};
+  const auto has_reference = [](const ExpectedOutput& expected) { return expected.tensor != nullptr; };
+  if (std::ranges::any_of(request.expected, has_reference)) return {};
+  return invalid_argument("verify: there is nothing to compare the results of job '" + request.name +
+                          "' with. Give `expect` for a result, or leave verify out");
+}
 
 void poison_outputs(const RunRequest& request) {
   const std::vector<TensorDecl> declared = tensors_of(request.spec);
@@ -80,7 +117,7 @@ Result<std::optional<Verdict>> verify_outputs(const RunRequest& request) {
   const auto comparison = compare(request);
   if (!comparison) return comparison.error();
   Verdict verdict;
-  add(verdict, *comparison);
+  add(verdict, *comparison, *request.tensors.back().host, "output");
   return std::optional<Verdict>(verdict);
 }
 

@@ -16,7 +16,16 @@ struct Verdict {
   bool within = true;
   double max_rel_error = 0;
   double error_bound = 0;
+  std::uint64_t elements = 0;
+  std::uint64_t wrong = 0;
+  WorstElement worst{};
 };
+
+// "63 of 64 elements are wrong; worst in dst.npy at [1]: found 0, expected 1, allowed error 0.000122"
+std::string wrong_text(const Verdict& verdict);
+
+// Whether `verify` has something to compare with: invalid_argument where a user's kernel has no reference at all.
+Status check_verifiable(const RunRequest& request);
 
 // Fills every output tensor of the request with a pattern no kernel produces (NaN), so that what was not written is
 // seen.

@@ -47,6 +47,14 @@ RunReport failed(const JobConfig& job, Status status) {
   return report;
 }
 
+// Verified, but not whole: which results were not compared.
+void add_uncompared(const RunRequest& request, RunReport& report) {
+  if (!report.verified) return;
+  for (const ExpectedOutput& expected : request.expected) {
+    if (expected.tensor == nullptr) report.notes.push_back(expected.name + " was not compared: it has no `expect`");
+  }
+}
+
 // setup_ns: from the start of main to the first job. A first result counts that and this job's own time only.
 JobOutcome run_job(const JobConfig& job, const Options& options, Runtime& runtime, std::uint64_t setup_ns) {
   const std::uint64_t begun = now_ns();
@@ -64,11 +72,14 @@ JobOutcome run_job(const JobConfig& job, const Options& options, Runtime& runtim
   if (outcome.report.first_output_ns != 0) {
     outcome.first_result_ms = static_cast<double>(setup_ns) / 1e6 + ms_between(begun, outcome.report.first_output_ns);
   }
-  if (!outcome.report.status.ok()) return outcome;
+  add_uncompared(*request, outcome.report);
+  const bool failed_verification = outcome.report.verified == false;
+  if (!outcome.report.status.ok() && !(job.keep_failed && failed_verification)) return outcome;
   if (Status status = store_outputs(job, *request); !status.ok()) {
     outcome.report.status = std::move(status);
   } else {
     outcome.output = job.output;
+    if (failed_verification) outcome.report.notes.push_back("keep_failed: the wrong results were written");
   }
   return outcome;
 }
@@ -140,7 +151,8 @@ int end_without_jobs(const Session& session, const Options& options, int status)
 
 int run(const Options& options, std::uint64_t started_ns) {
   Session session(options);
-  if (const auto end = session.open_runtime(MissingPlugins::end, JobFiles::check)) return end_without_jobs(session, options, *end);
+  if (const auto end = session.open_runtime(MissingPlugins::end, JobFiles::check))
+    return end_without_jobs(session, options, *end);
   const std::vector<JobConfig>& jobs = session.config().jobs;
   if (jobs.empty()) {
     const std::string file = options.sources.file.value_or("the configuration").string();

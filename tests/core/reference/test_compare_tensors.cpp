@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "reference/compare.hpp"
 
@@ -24,30 +26,108 @@ reference::Comparison verdict_of(const HostTensor& actual, const HostTensor& exp
 
 }  // namespace
 
-TEST_CASE("compare tensors: floats under a relative bound", "[reference]") {
+TEST_CASE("compare tensors: floats, each under a bound of its own", "[reference]") {
   const auto expected = tensor_of<float>(DType::f32, {1, -2, 3, 0});
   CHECK(verdict_of(*expected, *expected).within);
   CHECK(verdict_of(*expected, *expected).max_rel_error == 0);
-  const auto close = verdict_of(*tensor_of<float>(DType::f32, {1.00001f, -2, 3, 1e-5f}), *expected);
+  CHECK(verdict_of(*expected, *expected).elements == 4);
+  const auto close = verdict_of(*tensor_of<float>(DType::f32, {1.00001f, -2, 3, 1e-38f}), *expected);
   CHECK(close.within);
-  CHECK(close.error_bound == Approx(2 * 1024 * 0x1p-24).epsilon(1e-4));
+  CHECK(close.wrong == 0);
+  CHECK(close.error_bound == Approx(1.2207776e-4).epsilon(1e-4));
   const auto off = verdict_of(*tensor_of<float>(DType::f32, {1, -2, 3.003f, 0}), *expected);
   CHECK_FALSE(off.within);
+  CHECK(off.wrong == 1);
   CHECK(off.worst_index == 2);
+  CHECK(off.worst_found == Approx(3.003));
+  CHECK(off.worst_expected == 3);
+  CHECK(off.worst_allowed == Approx(3 * 1.2207776e-4).epsilon(1e-4));
   CHECK(off.max_rel_error == Approx(0.001).epsilon(1e-3));
-  CHECK_FALSE(verdict_of(*tensor_of<float>(DType::f32, {1, -2, 3, 0.01f}), *expected).within);
+  // No element is measured by another's size.
+  CHECK_FALSE(verdict_of(*tensor_of<float>(DType::f32, {1, -2, 3, 1e-5f}), *expected).within);
+  const auto beside_large = tensor_of<float>(DType::f32, {1e9f, 1, 1, 1});
+  const auto zeros = verdict_of(*tensor_of<float>(DType::f32, {1e9f, 0, 0, 0}), *beside_large);
+  CHECK(zeros.wrong == 3);
+  CHECK(zeros.worst_index == 1);
   const auto poisoned = verdict_of(*tensor_of<float>(DType::f32, {1, std::nanf(""), 3, 0}), *expected);
   CHECK_FALSE(poisoned.within);
   CHECK(poisoned.not_finite == 1);
   CHECK(poisoned.worst_index == 1);
 }
 
-TEST_CASE("compare tensors: an expectation that is not finite is never met", "[reference]") {
+TEST_CASE("compare tensors: infinities and NaN match themselves alone", "[reference]") {
   constexpr float infinity = std::numeric_limits<float>::infinity();
-  for (const float value : {infinity, -infinity, std::nanf("")}) {
+  const float nan = std::nanf("");
+  for (const float value : {infinity, -infinity, nan}) {
     const auto expected = tensor_of<float>(DType::f32, {1, value});
-    CHECK_FALSE(verdict_of(*tensor_of<float>(DType::f32, {1, 2}), *expected).within);
-    CHECK_FALSE(verdict_of(*expected, *expected).within);
+    CHECK(verdict_of(*expected, *expected).within);
+    for (const float other : {2.0f, infinity, -infinity, nan, std::numeric_limits<float>::max()}) {
+      if (other == value || (std::isnan(other) && std::isnan(value))) continue;
+      INFO(value << " beside " << other);
+      const auto verdict = verdict_of(*tensor_of<float>(DType::f32, {1, other}), *expected);
+      CHECK(verdict.wrong == 1);
+      CHECK(verdict.worst_index == 1);
+      CHECK(std::isinf(verdict.max_rel_error));
+      // No tolerance makes them equal.
+      const auto lenient =
+          reference::compare_tensors(*tensor_of<float>(DType::f32, {1, other}), *expected, Tolerance{1e30, 1e30});
+      REQUIRE(lenient);
+      CHECK_FALSE(lenient->within);
+    }
+  }
+}
+
+TEST_CASE("compare tensors: a tolerance replaces the default", "[reference]") {
+  const auto expected = tensor_of<float>(DType::f32, {0, 10, -100});
+  const auto compare = [&](std::initializer_list<float> values, Tolerance tolerance) {
+    const auto verdict = reference::compare_tensors(*tensor_of<float>(DType::f32, values), *expected, tolerance);
+    REQUIRE(verdict);
+    return verdict->wrong;
+  };
+  CHECK(compare({0, 10.09f, -100.9f}, {0, 0.01}) == 0);
+  CHECK(compare({0, 10.11f, -101.1f}, {0, 0.01}) == 2);
+  CHECK(compare({0.001f, 10.09f, -100.9f}, {0, 0.01}) == 1);
+  CHECK(compare({0.001f, 10.001f, -100.1f}, {0.0011, 0}) == 1);
+  CHECK(compare({0.05f, 10.14f, -101.04f}, {0.05, 0.01}) == 0);
+  CHECK(compare({0.06f, 10.16f, -101.06f}, {0.05, 0.01}) == 3);
+  const auto integers = tensor_of<std::int32_t>(DType::i32, {100});
+  const auto near = reference::compare_tensors(*tensor_of<std::int32_t>(DType::i32, {101}), *integers, Tolerance{1, 0});
+  REQUIRE(near);
+  CHECK(near->within);
+}
+
+TEST_CASE("compare tensors: a hundred seeds of planted errors are all found", "[reference]") {
+  for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+    std::mt19937 random(seed);
+    constexpr std::int64_t rows = 8, columns = 16;
+    auto expected = *HostTensor::create(DType::f32, {rows, columns});
+    std::uniform_real_distribution<float> values(-50, 50);
+    for (float& value : expected->as<float>()) value = values(random);
+    const auto at = static_cast<std::size_t>(random() % (rows * columns));
+    const Tolerance tolerance{1e-3, 1e-3};
+    auto actual = *HostTensor::create(DType::f32, {rows, columns});
+    const auto reset = [&] { std::ranges::copy(expected->bytes(), actual->bytes().begin()); };
+    const auto wrong = [&] { return reference::compare_tensors(*actual, *expected, tolerance)->wrong; };
+    const auto want = expected->as<float>();
+    auto got = actual->as<float>();
+    INFO("seed " << seed << ", element " << at);
+    const float allowed = 1e-3f + 1e-3f * std::abs(want[at]);
+    reset(), got[at] += 0.98f * allowed;
+    CHECK(wrong() == 0);
+    reset(), got[at] += (random() % 2 == 0 ? 1.02f : -1.02f) * allowed;
+    CHECK(wrong() == 1);
+    for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity(), want[at] + 7}) {
+      reset(), got[at] = bad;
+      CHECK(wrong() == 1);
+    }
+    reset();
+    for (std::size_t i = 0; i < columns; ++i) got[at / columns * columns + i] += 1;  // a row
+    CHECK(wrong() == columns);
+    reset();
+    for (float& value : got) value += 0.2f;  // an offset
+    CHECK(wrong() == rows * columns);
+    reset(), std::swap(got[at], got[(at + 1) % (rows * columns)]);
+    CHECK(wrong() == 2);
   }
 }
 
@@ -64,6 +144,7 @@ TEST_CASE("compare tensors: integers are equal or wrong", "[reference]") {
   const auto off = verdict_of(*tensor_of<std::int32_t>(DType::i32, {1, -201, 3}), *expected);
   CHECK_FALSE(off.within);
   CHECK(off.max_rel_error == Approx(0.005));
+  CHECK(off.wrong == 1);
   CHECK(off.worst_index == 1);
   const auto extremes = tensor_of<std::uint32_t>(DType::u32, {0xFFFFFFFFu});
   CHECK_FALSE(verdict_of(*tensor_of<std::uint32_t>(DType::u32, {0xFFFFFFFEu}), *extremes).within);
