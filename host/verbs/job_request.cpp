@@ -3,15 +3,13 @@
 #include "data/npy.hpp"
 #include "data/tensor_source.hpp"
 
+#include <kiln/kernel_text.hpp>
+
 #include <algorithm>
-#include <fstream>
 #include <span>
-#include <sstream>
 
 namespace kiln::host {
 namespace {
-
-constexpr std::uintmax_t most_source_bytes = 16u << 20;
 
 // conv2d and gemm: input, weights, [bias], output.
 Status load_operands(const JobConfig& job, const OperandShapes& shapes, RunRequest& request,
@@ -37,21 +35,6 @@ Status load_operands(const JobConfig& job, const OperandShapes& shapes, RunReque
   if (!output) return std::move(output).error();
   request.tensors.push_back({std::move(output).value(), nullptr});
   return {};
-}
-
-Result<std::string> read_source(const std::filesystem::path& path) {
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) return io_error("kernel source " + path.string() + ": " + error.message());
-  if (size > most_source_bytes) {
-    return invalid_argument("kernel source " + path.string() + ": " + std::to_string(size) +
-                            " bytes, expected at most " + std::to_string(most_source_bytes));
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return io_error("kernel source " + path.string() + ": cannot be read");
-  return text.str();
 }
 
 Result<Dialect> dialect_of(const std::filesystem::path& source) {
@@ -148,11 +131,12 @@ Status load_kernel(const JobConfig& job, RunRequest& request) {
   const std::filesystem::path path = job.base / job.source;
   auto dialect = dialect_of(path);
   if (!dialect) return std::move(dialect).error();
-  auto text = read_source(path);
-  if (!text) return std::move(text).error();
+  auto source = read_kernel_text({job.base, job.source, job.include}, *dialect);
+  if (!source) return std::move(source).error();
   UserKernelSpec spec;
   spec.path = job.source;
-  spec.text = std::move(text).value();
+  spec.text = std::move(source->text);
+  spec.includes = std::move(source->includes);
   spec.dialect = *dialect;
   if (!job.entry.empty()) spec.entry = job.entry;
   spec.constants = job.constants;
@@ -186,9 +170,9 @@ OperandShapes shapes_of(const GemmSpec& spec) {
 }
 
 Status check_source(const JobConfig& job) {
-  const std::filesystem::path path = job.base / job.source;
-  if (auto dialect = dialect_of(path); !dialect) return std::move(dialect).error();
-  const auto text = read_source(path);
+  const auto dialect = dialect_of(job.base / job.source);
+  if (!dialect) return dialect.error();
+  const auto text = read_kernel_text({job.base, job.source, job.include}, *dialect);
   return text ? Status{} : text.error();
 }
 

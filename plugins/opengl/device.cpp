@@ -56,6 +56,8 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
   ContextGroup& opened = **group;
   auto facts = opened.execution().call([&] { return read_facts(opened, context.notes); });
   if (!facts) return facts.error();
+  if (settings.barrier_fix == BarrierFix::on) facts->info.glsl_barrier = mesa_barrier;
+  if (settings.barrier_fix == BarrierFix::off) facts->info.glsl_barrier.clear();
   // A node that software serves says nothing of where the work is done.
   if (facts->info.kind != DeviceKind::software) facts->info.physical_id = drm_physical_id(device.node);
   // A software driver offers the extension too, and takes none but its own descriptors: a dma-buf needs a render node.

@@ -22,6 +22,12 @@ Mapping mapping_of(const std::string& text) noexcept {
   return text == "never" ? Mapping::never : Mapping::invalid;
 }
 
+BarrierFix barrier_fix_of(const std::string& text) noexcept {
+  if (text == "auto") return BarrierFix::automatic;
+  if (text == "on") return BarrierFix::on;
+  return text == "off" ? BarrierFix::off : BarrierFix::invalid;
+}
+
 void compare_with_environment(const char* key, std::int64_t wanted, const char* variable, Log log) {
   const char* value = std::getenv(variable);
   if (value != nullptr && value == std::to_string(wanted)) return;
@@ -57,6 +63,15 @@ std::vector<ConfigKey> setting_keys() {
        {},
        {},
        {"auto", "always", "staging", "never"}},
+      {"barrier_fix",
+       ConfigType::text,
+       std::string("auto"),
+       "Puts memoryBarrierShared() in front of barrier() in your own GLSL: 'on', 'off', or 'auto': on drivers (Mesa) "
+       "that "
+       "otherwise move reads of shared memory behind barrier()",
+       {},
+       {},
+       {"auto", "on", "off"}},
       {"debug", ConfigType::boolean, false, "OpenGL's debug messages go to the log", {}, {}, {}},
       {"egl_library",
        ConfigType::text,
@@ -82,6 +97,12 @@ Result<Settings> read_settings(const PluginSettings& section, Log log) {
   if (settings.persistent_mapping == Mapping::invalid) {
     return invalid_argument("[plugin.opengl] persistent_mapping = '" + mapping +
                             "', expected 'auto', 'always', 'staging' or 'never'");
+  }
+  std::string barrier_fix = "auto";
+  take(section, "barrier_fix", barrier_fix);
+  settings.barrier_fix = barrier_fix_of(barrier_fix);
+  if (settings.barrier_fix == BarrierFix::invalid) {
+    return invalid_argument("[plugin.opengl] barrier_fix = '" + barrier_fix + "', expected 'auto', 'on' or 'off'");
   }
   if (std::find(std::begin(vector_widths), std::end(vector_widths), settings.vector_width) == std::end(vector_widths)) {
     return invalid_argument("[plugin.opengl] vector_width = " + std::to_string(settings.vector_width) +

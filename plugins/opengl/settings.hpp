@@ -17,10 +17,14 @@ namespace kiln::opengl {
 
 enum class Mapping : std::uint8_t { invalid = 0, automatic, always, staging, never };
 
+// Whether barrier() in users' kernels also orders accesses to shared memory. automatic: on drivers that need it.
+enum class BarrierFix : std::uint8_t { invalid = 0, automatic, on, off };
+
 struct Settings {
   std::int64_t vector_width = 0;  // 0: the driver's own
   std::int64_t threads = -1;      // -1: the driver's own
   Mapping persistent_mapping = Mapping::automatic;
+  BarrierFix barrier_fix = BarrierFix::automatic;
   DebugOutput debug = DebugOutput::off;
   std::string egl_library = "libEGL.so.1";
 };

@@ -130,6 +130,51 @@ TEST_CASE("dynamic_shaders: a constant must be a macro that GLSL allows") {
   }
 }
 
+TEST_CASE("dynamic_shaders: boolean constants are comparisons, which serve #if and if alike") {
+  UserKernelSpec spec = saxpy_spec();
+  spec.constants = {{"A", "true"}, {"B", "false"}, {"C", "truest"}};
+  spec.parameters = {{"FAST", {"true", "false"}}};
+  const auto plan = Generator().generate_variant(spec, sample_device(), Dialect::glsl, "user:FAST=false");
+  REQUIRE(plan.has_value());
+  CHECK(plan->passes[0].source.constants ==
+        std::vector<Define>{{"A", "(1 == 1)"}, {"B", "(1 == 0)"}, {"C", "truest"}, {"FAST", "(1 == 0)"}});
+}
+
+TEST_CASE("dynamic_shaders: barrier() is replaced where the device asks for it and the kernel has one") {
+  DeviceInfo device = sample_device();
+  device.glsl_barrier = "(fence(), barrier())";
+  const Define barrier{"barrier()", device.glsl_barrier};
+  const auto last = [&](const UserKernelSpec& spec) {
+    const auto plan = Generator().generate(spec, device, Dialect::glsl);
+    REQUIRE(plan.has_value());
+    return plan->passes[0].source.constants.back();
+  };
+  UserKernelSpec spec = saxpy_spec();
+  CHECK_FALSE(last(spec) == barrier);
+  spec.text += "void sync() { barrier(); }\n";
+  CHECK(last(spec) == barrier);
+  spec = saxpy_spec();
+  spec.constants.push_back({"SYNC", "barrier()"});
+  CHECK(last(spec) == barrier);
+  device.glsl_barrier.clear();
+  CHECK(last(spec) == Define{"SYNC", "barrier()"});
+}
+
+TEST_CASE("dynamic_shaders: the names of a user's files go with the source, and its text must be text") {
+  UserKernelSpec spec = saxpy_spec();
+  spec.includes = {"lib/a.glsl"};
+  spec.text = "\xef\xbb\xbf" + spec.text;
+  const auto plan = Generator().generate(spec, sample_device(), Dialect::glsl);
+  REQUIRE(plan.has_value());
+  CHECK(plan->passes[0].source.files == std::vector<std::string>{"saxpy.comp", "lib/a.glsl"});
+  CHECK(plan->passes[0].source.text == saxpy);
+  for (const std::string version : {"#version \\\n430\n", "#\\\r\nversion 430\r\n", "\r#version 430\r"}) {
+    CHECK(accepts(version + "layout(local_size_x = 1) in; void main() {}"));
+  }
+  spec.text.insert(10, 1, '\0');
+  CHECK_THAT(refusal_of(spec).message, Catch::Contains("NUL byte at offset 10"));
+}
+
 TEST_CASE("dynamic_shaders: a user's kernel must fit the device") {
   UserKernelSpec spec = saxpy_spec();
   spec.grid = {1, 65536, 1};

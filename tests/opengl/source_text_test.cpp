@@ -29,6 +29,19 @@ TEST_CASE("opengl: source text: the version stays first and lines keep their num
   CHECK(assemble(with("/* never closed")).value() == "#version 430 core\n#line 1\n/* never closed");
 }
 
+TEST_CASE("opengl: source text: every form of line end, continued lines and a byte-order mark", "[opengl][source]") {
+  CHECK(assemble(with("#version 430\r\nx\r\n", {{"A", "1"}})).value() == "#version 430\r\n#define A 1\n#line 2\nx\r\n");
+  CHECK(assemble(with("#version 430\rx\r", {{"A", "1"}})).value() == "#version 430\r#define A 1\n#line 2\nx\r");
+  CHECK(assemble(with("#version \\\n430\nx", {{"A", "1"}})).value() == "#version \\\n430\n#define A 1\n#line 3\nx");
+  CHECK(assemble(with("#\\\r\nversion 430 /* a\nb */ core\nx")).value() ==
+        "#\\\r\nversion 430 /* a\nb */ core\n#line 4\nx");
+  CHECK(assemble(with("\\\n// a \\\n b\n#version 430 // c \\\n d\nx")).value() ==
+        "\\\n// a \\\n b\n#version 430 // c \\\n d\n#line 6\nx");
+  CHECK(assemble(with("\xef\xbb\xbf#version 430\nx")).value() == "#version 430\n#line 2\nx");
+  CHECK_THAT(assemble(with(std::string("#version 430\n\0", 14))).error().message,
+             Catch::Contains("line 2 has a NUL byte"));
+}
+
 TEST_CASE("opengl: source text: what cannot be assembled is refused by name", "[opengl][source]") {
   KernelSource other = with("x");
   other.dialect = Dialect::opencl_c;

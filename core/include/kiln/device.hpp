@@ -63,6 +63,9 @@ struct DeviceInfo {
   std::uint64_t max_view_texels = 0;
   std::uint32_t max_shared_bytes = 0;  // of a workgroup; 0: unknown
   std::uint32_t simd_lanes = 0;        // fp32 lanes that run in step; 0: unknown
+  // GLSL: the expression that takes the place of barrier() in users' kernels, on a driver whose barrier() does not
+  // order accesses to shared memory; empty: none is needed.
+  std::string glsl_barrier;
   // The physical roof where it can be derived from queried facts, else 0: a measured rate above it is rejected.
   double roof_gflops = 0;
   std::string driver_cache =

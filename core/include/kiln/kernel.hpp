@@ -108,7 +108,8 @@ struct UserKernelSpec {
     std::vector<std::string> texts;  // to try; the first serves untuned
     bool operator==(const Parameter&) const = default;
   };
-  std::string path;  // a label for messages; not part of what is computed
+  std::string path;                   // a label for messages; not part of what is computed
+  std::vector<std::string> includes;  // likewise: [i] is the file of source string i + 1 of the text's #line directives
   std::string text;
   Dialect dialect = Dialect::invalid;  // glsl or opencl_c
   std::string entry = "main";          // opencl_c: a kernel's name, or "main": the only one there is
@@ -153,7 +154,7 @@ struct TensorDecl {
 std::vector<TensorDecl> tensors_of(const KernelSpec& spec);
 
 // How one pass is computed. Deterministic: the same spec, device and variant give the same bytes. Everything here but
-// `spec` is part of the program's key (`text` stands for the spec where the dialect is library).
+// `files` and `spec` is part of the program's key (`text` stands for the spec where the dialect is library).
 struct KernelSource {
   Dialect dialect = Dialect::invalid;
   std::string text;
@@ -162,7 +163,8 @@ struct KernelSource {
   std::vector<Access> bindings;                     // one per binding, in order
   std::vector<View> views;                          // one per binding; empty: all are storage
   std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // lanes; zeros: the text declares it
-  std::optional<KernelSpec> spec;                   // library only: what to compute; text is canonical_text(*spec)
+  std::vector<std::string> files;  // for messages: [i] is source string i of #line; [0] the text itself
+  std::optional<KernelSpec> spec;  // library only: what to compute; text is canonical_text(*spec)
 };
 
 // constant: a Constant of the plan's own, which no request passes.

@@ -28,8 +28,9 @@ struct OfflineContext {
 
 struct AheadSource {
   std::string text;
-  std::string file;    // whence it came, for messages
-  std::string target;  // one of AheadCompiler::targets()
+  std::string file;                     // its name in messages
+  std::string target;                   // one of AheadCompiler::targets()
+  std::vector<std::string> includes{};  // as UserKernelSpec has them
 };
 
 struct AheadKernel {

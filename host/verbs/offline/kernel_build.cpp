@@ -3,8 +3,9 @@
 #include "report/human.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
-#include "verbs/offline/read_input.hpp"
 #include "verbs/verbs.hpp"
+
+#include <kiln/kernel_text.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -13,8 +14,6 @@
 
 namespace kiln::host {
 namespace {
-
-constexpr std::uint64_t most_source_bytes = std::uint64_t{16} << 20;
 
 // Of the plugins that are loaded, the first that compiles for the target.
 Result<std::unique_ptr<AheadCompiler>> compiler_for(Session& session, const std::string& target) {
@@ -69,15 +68,18 @@ std::string in_words(const AheadProgram& program, const std::filesystem::path& f
 }  // namespace
 
 int kernel_build(const Options& options) {
-  const auto text = read_input(options.subject, most_source_bytes);
-  if (!text) return complain_of(text.error());
+  const auto source_text = read_kernel_text({{}, options.subject, {}}, Dialect::opencl_c);
+  if (!source_text) {
+    complain(visible(source_text.error().message));
+    return exit_usage;
+  }
   Session session(options);
   if (const auto end = session.open_plugins()) return *end;
   const auto compiler = compiler_for(session, options.target);
   if (!compiler) return complain_of(compiler.error());
   std::optional<ProgressLine> line(std::in_place, options.progress);
   line->show("compiling " + visible(options.subject) + " for " + options.target);
-  const auto program = (*compiler)->compile({*text, options.subject, options.target});
+  const auto program = (*compiler)->compile({source_text->text, options.subject, options.target, source_text->includes});
   line.reset();
   if (!program) {
     complain(program.error().message);  // the compiler's log: line ends stay

@@ -32,6 +32,8 @@ Result<AheadProgram> ClangAheadCompiler::compile(const AheadSource& source) noex
   KernelSource kernel;
   kernel.dialect = Dialect::opencl_c;
   kernel.text = source.text;
+  kernel.files = {source.file};
+  kernel.files.insert(kernel.files.end(), source.includes.begin(), source.includes.end());
   const auto text = assemble(kernel, source.file);
   if (!text) return text.error();
   auto compiled = toolchain_->compile(*text, target, Deadline::after(settings_.deadline));

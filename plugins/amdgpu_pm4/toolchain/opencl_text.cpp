@@ -1,5 +1,7 @@
 #include "amdgpu_pm4/toolchain/opencl_text.hpp"
 
+#include <kiln/kernel_text.hpp>
+
 #include <algorithm>
 
 #include "amdgpu_pm4/toolchain/prelude/prelude.hpp"
@@ -39,16 +41,34 @@ std::size_t line_of_include(std::string_view text) {
   return 0;
 }
 
+// The text, with the files' names in the #line directives that read_kernel_text() wrote.
+std::string with_file_names(const KernelSource& source) {
+  std::string text = source.text;
+  for (std::size_t i = 0; i < source.files.size(); ++i) {
+    const std::string marker = " \"" + line_marker(i) + "\"\n";
+    const std::string named = " \"" + marker_name(source.files[i]) + "\"\n";
+    for (std::size_t at = text.find(marker); at != std::string::npos; at = text.find(marker, at)) {
+      const std::size_t line = text.rfind('\n', at) + 1;  // npos + 1 is 0
+      const bool is_directive = std::string_view(text).substr(line).starts_with("#line ");
+      if (is_directive) text.replace(at, marker.size(), named);
+      at += is_directive ? named.size() : marker.size();
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<std::string> assemble(const KernelSource& source, std::string_view name) {
   if (source.dialect != Dialect::opencl_c) {
     return unsupported("dialect " + std::string(to_string(source.dialect)) + ", expected opencl_c");
   }
+  const std::string_view file = source.files.empty() ? name : source.files[0];
   if (!is_define_name(source.entry)) return invalid_argument("entry '" + source.entry + "': not an identifier");
   if (const std::size_t line = line_of_include(source.text); line != 0) {
-    return unsupported(marker_name(name) + ":" + std::to_string(line) +
-                       ": #include: a kernel is one text, else its key would not tell what was compiled");
+    return unsupported(marker_name(file) + ":" + std::to_string(line) +
+                       ": #include: not resolved, expected the whole text, as kiln::read_kernel_text() makes it. The "
+                       "included files are part of the program's key");
   }
   std::string own;
   for (const Define& define : source.constants) {
@@ -58,7 +78,7 @@ Result<std::string> assemble(const KernelSource& source, std::string_view name) 
     }
     own += "#define " + define.name + " " + define.text + "\n";
   }
-  own += "# 1 \"" + marker_name(name) + "\"\n" + source.text;
+  own += "# 1 \"" + marker_name(file) + "\"\n" + with_file_names(source);
   // 3: as a system's header, of which no warning tells.
   std::string whole = "# 1 \"prelude\" 3\n";
   whole += uses_of(own);

@@ -11,7 +11,8 @@
 
 namespace kiln::amdgpu_pm4 {
 
-// unsupported: another dialect; an #include, for what it brings in would not be part of the program's key.
+// name: of the text in messages, where source.files has none. unsupported: another dialect; an #include, which
+// kiln::read_kernel_text() has not resolved.
 // invalid_argument: an entry that is no identifier, a constant whose name is none or whose text is not one line.
 Result<std::string> assemble(const KernelSource& source, std::string_view name);
 

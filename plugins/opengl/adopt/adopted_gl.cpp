@@ -1,6 +1,7 @@
 #include <kiln/adopted_gl.hpp>
 
 #include "adopt/adopted_device.hpp"
+#include "objects/source_text.hpp"
 
 #include <kiln/open_program_cache.hpp>
 
@@ -42,9 +43,12 @@ Result<AdoptedProgram> AdoptedGl::program(ProgramCache& cache, std::string_view 
 
 Result<AdoptedProgram> AdoptedGl::program(ProgramCache& cache, const KernelSource& source, std::string_view label) {
   if (Status status = parts_->context->enter(); !status.ok()) return status;
-  auto acquired = cache.get_or_build(key_of(source, parts_->device.info(), std::string(label)), source, parts_->device);
+  const DeviceInfo& info = parts_->device.info();
+  const auto replaced = info.glsl_barrier.empty() ? std::nullopt : opengl::with_barrier(source, info.glsl_barrier);
+  const KernelSource& built = replaced ? *replaced : source;
+  auto acquired = cache.get_or_build(key_of(built, info, std::string(label)), built, parts_->device);
   if (!acquired) return acquired.error();
-  Result<Acquired> own = parts_->device.for_one_holder(std::move(*acquired), source);
+  Result<Acquired> own = parts_->device.for_one_holder(std::move(*acquired), built);
   if (!own) return own.error();
   const std::uint32_t name = opengl::AdoptedDevice::name_of(*own->program);
   return AdoptedProgram(name, std::move(*own));

@@ -1,6 +1,7 @@
 #include "codec/context_facts.hpp"
 
 #include "codec/canary.hpp"
+#include "objects/source_text.hpp"
 
 #include <kiln/host_processor.hpp>
 
@@ -118,6 +119,7 @@ Result<Facts> read_facts(const CurrentContext& context, DriverNotes* notes) {
   }
 
   info.dialects = {Dialect::glsl};
+  if (context.mesa) info.glsl_barrier = mesa_barrier;
   if (info.kind != DeviceKind::gpu) info.shared_resource = "host-cores";
   info.max_grid = three_of(gl, GL_MAX_COMPUTE_WORK_GROUP_COUNT);
   info.max_workgroup = three_of(gl, GL_MAX_COMPUTE_WORK_GROUP_SIZE);

@@ -1,5 +1,7 @@
 #include "codec/program_codec.hpp"
 
+#include "codec/compile_errors.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -83,8 +85,9 @@ Result<LinkedProgram> build_program(const CurrentContext& context, const KernelS
   gl.GetShaderiv(shader.get(), GL_COMPILE_STATUS, &compiled);
   if (Status status = context.check("compiling"); !status.ok()) return status;
   if (compiled != GL_TRUE) {
-    return invalid_argument(context.id +
-                            ": GLSL compiler: " + whole_log(shader.get(), gl.GetShaderiv, gl.GetShaderInfoLog));
+    const std::string log = whole_log(shader.get(), gl.GetShaderiv, gl.GetShaderInfoLog);
+    return invalid_argument(context.id + ": " + vulkan_advice(text, source.files) +
+                            "GLSL compiler: " + with_file_names(log, source.files));
   }
   gl.ProgramParameteri(program.get(), GL_PROGRAM_BINARY_RETRIEVABLE_HINT, GL_TRUE);
   gl.AttachShader(program.get(), shader.get());
@@ -93,7 +96,10 @@ Result<LinkedProgram> build_program(const CurrentContext& context, const KernelS
   GLint linked = GL_FALSE;
   gl.GetProgramiv(program.get(), GL_LINK_STATUS, &linked);
   if (Status status = context.check("linking"); !status.ok()) return status;
-  if (linked != GL_TRUE) return invalid_argument(context.id + ": GLSL linker: " + program_log(gl, program.get()));
+  if (linked != GL_TRUE) {
+    const std::string file = source.files.empty() ? "" : source.files[0] + ": ";
+    return invalid_argument(context.id + ": " + file + "GLSL linker: " + program_log(gl, program.get()));
+  }
   if (Status status = check_workgroup(gl, program.get(), source); !status.ok()) return status.within(context.id);
   GLint bytes = 0;
   gl.GetProgramiv(program.get(), GL_PROGRAM_BINARY_LENGTH, &bytes);

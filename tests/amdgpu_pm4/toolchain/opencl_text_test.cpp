@@ -39,6 +39,14 @@ TEST_CASE("text: other dialects, entries and includes are refused") {
   CHECK(assemble(opencl("// #include is not offered\n#define include_it 1\n"), "k.cl").has_value());
 }
 
+TEST_CASE("text: the files of a source are named in its #line directives, whatever the label is") {
+  KernelSource source = opencl("int a;\n#line 1 \"kiln-file-1\"\nint b; // \"kiln-file-1\"\n#line 3 \"kiln-file-0\"\n");
+  source.files = {"dir/k.cl", "lib/b.h"};
+  CHECK_THAT(*assemble(source, "label"),
+             EndsWith("# 1 \"dir/k.cl\"\nint a;\n#line 1 \"lib/b.h\"\nint b; // \"kiln-file-1\"\n"
+                      "#line 3 \"dir/k.cl\"\n"));
+}
+
 TEST_CASE("text: only what the text may use is asked for") {
   const std::string uses = uses_of("y[i] = convert_float4(fmax(a, b)) + mul24(i, j) + vload16(0, p) * 1.5f;");
   for (const char* const name :

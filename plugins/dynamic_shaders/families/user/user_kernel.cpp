@@ -3,6 +3,7 @@
 #include <kiln/kernel_parameters.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -64,8 +65,27 @@ Status check_constant(Dialect dialect, const Define& constant) {
   return {};
 }
 
+// What a constant is in the text. In GLSL neither "true" nor "1" serves both `#if NAME` and `if (NAME)`.
+std::string text_of(const Define& constant) {
+  if (constant.text == "true") return "(1 == 1)";
+  return constant.text == "false" ? "(1 == 0)" : constant.text;
+}
+
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  return text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
+}
+
+// On a driver that needs it: a macro that takes the place of barrier().
+void replace_barrier(KernelSource& source, const DeviceInfo& device) {
+  const auto has = [](std::string_view text) { return text.find("barrier") != std::string_view::npos; };
+  if (device.glsl_barrier.empty() || source.dialect != Dialect::glsl) return;
+  if (!has(source.text) && std::ranges::none_of(source.constants, has, &Define::text)) return;
+  source.constants.push_back({"barrier()", device.glsl_barrier});
+}
+
 Status check_glsl(const UserKernelSpec& spec) {
-  const std::string plain = without_comments(spec.text);
+  const std::string plain = without_comments(std::string(without_mark(spec.text)));
   if (!begins_with_version(plain)) {
     return invalid_argument("does not begin with a #version line, expected \"#version 430\" or later");
   }
@@ -88,6 +108,9 @@ Status check_opencl(const UserKernelSpec& spec) {
 }
 
 Status check_text(const UserKernelSpec& spec) {
+  if (const std::size_t nul = spec.text.find('\0'); nul != std::string::npos) {
+    return invalid_argument("has a NUL byte at offset " + std::to_string(nul) + ", expected text in UTF-8");
+  }
   if (Status status = spec.dialect == Dialect::glsl ? check_glsl(spec) : check_opencl(spec); !status.ok())
     return status;
   for (const Define& constant : spec.constants) {
@@ -131,10 +154,13 @@ Result<KernelPlan> user_kernel(const UserKernelSpec& kernel, std::string_view va
   if (Status status = check(spec, device, plan); !status.ok()) return status.within("kernel " + spec.path);
   Pass& pass = plan.passes.emplace_back();
   pass.source.dialect = spec.dialect;
-  pass.source.text = spec.text;
+  pass.source.text = without_mark(spec.text);
   pass.source.entry = spec.entry;
-  pass.source.constants = spec.constants;
   pass.source.workgroup = spec.workgroup;
+  for (const Define& constant : spec.constants) pass.source.constants.push_back({constant.name, text_of(constant)});
+  replace_barrier(pass.source, device);
+  pass.source.files = {spec.path};
+  std::ranges::copy(spec.includes, std::back_inserter(pass.source.files));
   pass.grid = spec.grid;
   const auto bind = [&](Access access) {
     pass.bindings.push_back({BindingSource::tensor, static_cast<std::uint32_t>(pass.bindings.size())});

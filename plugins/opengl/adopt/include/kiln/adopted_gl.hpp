@@ -60,6 +60,7 @@ class AdoptedGl {
   // The program of a compute shader, with every uniform at its initial value. Call it once for each user of the program
   // and keep the answer: a second call for the same text links a second object from the binary in memory.
   // invalid_argument: it does not compile; the message holds the compiler's whole log. label: its name for people.
+  // On Mesa barrier() becomes (memoryBarrierShared(), barrier()), as docs/user-kernels.md explains.
   Result<AdoptedProgram> program(ProgramCache& cache, std::string_view glsl, std::string_view label = "adopted");
   // The same with constants, bindings and workgroup told apart, as the OpenGL plugin keys them.
   Result<AdoptedProgram> program(ProgramCache& cache, const KernelSource& source, std::string_view label = "adopted");
