@@ -83,7 +83,7 @@ TEST_CASE("one expectation for two results is refused before anything runs, and 
   const Finished finished = run_kiln({"run", folder.write("job.toml", two), "--json", "--cache-dir", folder / "cache"});
   CHECK(finished.status == 2);
   CHECK(finished.json()["jobs"].empty());
-  CHECK_THAT(finished.err, Contains("\"mine\"") && Contains("expect: found 2 inout") && Contains("job.toml:9:10"));
+  CHECK_THAT(finished.err, Contains("\"mine\"") && Contains("expect: found 2 results") && Contains("job.toml:9:10"));
   CHECK((*kiln::data::read_npy(folder / "y.npy"))->as<float>()[999] == 999.0f);
 }
 
