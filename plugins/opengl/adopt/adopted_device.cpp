@@ -5,20 +5,27 @@
 
 #include <kiln/clock.hpp>
 
+#include <mutex>
 #include <optional>
+#include <vector>
 
 namespace kiln::opengl {
 namespace {
 
 class ProgramOfContext final : public Program {
  public:
-  ProgramOfContext(std::shared_ptr<AdoptedContext> context, GLuint name, std::uint64_t charge)
-      : context_(std::move(context)), name_(name), charge_(charge) {}
+  ProgramOfContext(std::shared_ptr<AdoptedContext> context, GLuint name, std::uint64_t charge,
+                   std::vector<ProgramResource> resources)
+      : context_(std::move(context)), name_(name), charge_(charge), resources_(std::move(resources)) {}
   ~ProgramOfContext() override { context_->drop(name_); }
 
   std::uint64_t charge() const noexcept override { return charge_; }
   GLuint name() const noexcept { return name_; }
   const AdoptedContext& context() const noexcept { return *context_; }
+  const ProgramInterface* interface(const KernelSource& source) const noexcept override {
+    std::call_once(completed_, [&] { interface_ = complete(resources_, source); });
+    return &interface_;
+  }
 
   // The bytes of the program as it was linked: what is read from it later holds the block bindings of its holder.
   mutable std::optional<ProgramBinary> binary;
@@ -28,13 +35,17 @@ class ProgramOfContext final : public Program {
   const std::shared_ptr<AdoptedContext> context_;
   const GLuint name_;
   const std::uint64_t charge_;
+  const std::vector<ProgramResource> resources_;
+  mutable std::once_flag completed_;
+  mutable ProgramInterface interface_;
 };
 
 Result<std::unique_ptr<Program>> finish(const std::shared_ptr<AdoptedContext>& context, Result<LinkedProgram> linked,
                                         std::optional<ProgramBinary> binary = std::nullopt) {
   if (!linked) return linked.error();
   const std::uint64_t charge = linked->charge();
-  auto program = std::make_unique<ProgramOfContext>(context, linked->release(), charge);
+  auto program =
+      std::make_unique<ProgramOfContext>(context, linked->release(), charge, std::move(linked->reflection().resources));
   program->binary = std::move(binary);
   return std::unique_ptr<Program>(std::move(program));
 }

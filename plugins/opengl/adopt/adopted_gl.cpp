@@ -54,6 +54,19 @@ Result<AdoptedProgram> AdoptedGl::program(ProgramCache& cache, const KernelSourc
   return AdoptedProgram(name, std::move(*own));
 }
 
+ProgramInterface AdoptedGl::interface(const AdoptedProgram& program, std::string_view glsl) {
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text = glsl;
+  return interface(program, source);
+}
+
+ProgramInterface AdoptedGl::interface(const AdoptedProgram& program, const KernelSource& source) {
+  const Program* linked = program.acquired_.program.get();
+  const ProgramInterface* declared = linked == nullptr ? nullptr : linked->interface(source);
+  return declared == nullptr ? ProgramInterface() : *declared;
+}
+
 Status AdoptedGl::delete_dropped() { return parts_->context->enter(); }
 
 Device& AdoptedGl::device() noexcept { return parts_->device; }

@@ -2,6 +2,7 @@
 #include <kiln/adopted_gl.hpp>
 #include <kiln/open_program_cache.hpp>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
@@ -91,6 +92,51 @@ TEST_CASE("adopted: built once, then from memory, then from disk", "[adopted]") 
   CHECK(stored.tier() == Tier::disk);
   CHECK(stored.name() != built.name());  // which is still held
   CHECK(is_linked(stored.name()));
+  CHECK_FALSE(has_error());
+}
+
+TEST_CASE("adopted: a program's interface is reported, also of one from disk", "[adopted]") {
+  constexpr const char* text =
+      "#version 430 core\n"
+      "layout(local_size_x = 1) in;\n"
+      "layout(std430, binding = 2) readonly buffer In { vec3 src[]; };\n"
+      "layout(std430, binding = 5) writeonly buffer Out { float dst[]; };\n"
+      "layout(rgba8, binding = 1) readonly uniform image2D photo;\n"
+      "layout(binding = 0) uniform atomic_uint next;\n"
+      "uniform Params { float scale; };\n"
+      "uniform mat2 turn; uniform float gain = 2.0;\n"
+      "void main() { atomicCounterIncrement(next);\n"
+      "  dst[0] = gain * scale * (turn * src[0].xy).x + imageLoad(photo, ivec2(0)).x; }\n";
+  Application application;
+  if (!application.gl) return;
+  for (const Tier tier : {Tier::built, Tier::disk}) {
+    const AdoptedProgram program = application.program(text);
+    CHECK(program.tier() == tier);
+    const ProgramInterface declared = AdoptedGl::interface(program, text);
+    const auto find = [&](const std::string& name) {
+      const auto found = std::ranges::find(declared.resources, name, &ProgramResource::name);
+      INFO(name);
+      REQUIRE(found != declared.resources.end());
+      return *found;
+    };
+    CHECK(declared.resources.size() == 7);
+    CHECK(find("In").kind == ResourceKind::storage_block);
+    CHECK(find("In").number == 2u);
+    CHECK(find("In").access == Access::read);
+    CHECK(find("In").array_stride == 16);
+    CHECK(find("In").element_bytes == 12);
+    CHECK(find("Out").access == Access::write);
+    CHECK(find("Out").open_ended);
+    CHECK(find("photo").kind == ResourceKind::image);
+    CHECK(find("photo").type == "image2D");
+    CHECK(find("photo").number == 1u);
+    CHECK(find("next").kind == ResourceKind::atomic_counter);
+    CHECK(find("Params").kind == ResourceKind::uniform_block);
+    CHECK(find("turn").matrix);
+    CHECK_FALSE(find("turn").has_default);
+    CHECK(find("gain").has_default);
+    application.open_cache();
+  }
   CHECK_FALSE(has_error());
 }
 

@@ -16,6 +16,7 @@
 #include <kiln/config.hpp>
 #include <kiln/device.hpp>
 #include <kiln/program_cache.hpp>
+#include <kiln/program_interface.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -39,6 +40,7 @@ class AdoptedProgram {
   std::uint64_t build_ns() const noexcept { return acquired_.build_ns; }  // of this call: compiling, loading, linking
 
  private:
+  friend class AdoptedGl;
   std::uint32_t name_ = 0;
   Acquired acquired_;
 };
@@ -64,6 +66,12 @@ class AdoptedGl {
   Result<AdoptedProgram> program(ProgramCache& cache, std::string_view glsl, std::string_view label = "adopted");
   // The same with constants, bindings and workgroup told apart, as the OpenGL plugin keys them.
   Result<AdoptedProgram> program(ProgramCache& cache, const KernelSource& source, std::string_view label = "adopted");
+
+  // What a program declares: blocks, uniforms, images, samplers and counters with binding, type, size and access.
+  // Compare it with what is bound, or hand it to provide() (kiln/program_interface.hpp). REQUIRES: the text, or source,
+  // is what the program was asked for with. Any thread.
+  static ProgramInterface interface(const AdoptedProgram& program, std::string_view glsl);
+  static ProgramInterface interface(const AdoptedProgram& program, const KernelSource& source);
 
   // Deletes now what other threads dropped. unavailable on another thread.
   Status delete_dropped();
