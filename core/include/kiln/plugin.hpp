@@ -19,7 +19,7 @@ namespace kiln {
 // programs at once and heed memory, keys tell what programs are for, kernels have parameters. 6: tuning publishes its
 // winner and can wait, tuning stores tell a shape's state, measurements tell contention; caches, selectors and
 // generators are given a trace's sink. 7: programs for any shape. 8: plans have notes, requests a kept reference.
-inline constexpr std::uint32_t plugin_abi = 8;
+inline constexpr std::uint32_t plugin_abi = 9;
 
 // What must agree between the host and a plugin for C++ to cross the line.
 #define KILN_STRINGIZE_(x) #x
