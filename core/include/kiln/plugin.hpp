@@ -18,7 +18,8 @@ namespace kiln {
 // devices tell their clock, bindings have views, generators tune, selectors explain. 3: caches take many
 // programs at once and heed memory, keys tell what programs are for, kernels have parameters. 6: tuning publishes its
 // winner and can wait, tuning stores tell a shape's state, measurements tell contention; caches, selectors and
-// generators are given a trace's sink. 7: programs for any shape. 8: plans have notes, requests a kept reference.
+// generators are given a trace's sink. 7: programs for any shape. 8: plans have notes, requests a kept reference. 9:
+// programs report their interface, launches say what provides each resource, kernels have uniforms.
 inline constexpr std::uint32_t plugin_abi = 9;
 
 // What must agree between the host and a plugin for C++ to cross the line.
