@@ -11,8 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t most_bytes = 16u << 20;  // of one file, and of the whole text
-constexpr std::size_t most_nested = 100;          // files that include each other in a chain
+constexpr std::uintmax_t most_text_bytes = 16u << 20;  // of one file, and of the whole text
+constexpr std::size_t most_nested_includes = 100;      // files that include each other in a chain
 constexpr std::string_view blanks = " \t\v\f";
 
 std::string_view trimmed(std::string_view text) {
@@ -194,16 +194,16 @@ Result<std::string> clean_text(std::string_view bytes, const std::string& name) 
   return text;
 }
 
-Result<std::string> read_file(const fs::path& path, const std::string& name) {
+Result<std::string> read_included_file(const fs::path& path, const std::string& name) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) return io_error(name + ": no such file (" + path.string() + ")");
   if (!fs::is_regular_file(status)) return io_error(name + ": not a regular file (" + path.string() + ")");
   const std::uintmax_t size = fs::file_size(path, error);
   if (error) return io_error(name + ": " + error.message());
-  if (size > most_bytes) {
+  if (size > most_text_bytes) {
     return invalid_argument(name + ": " + std::to_string(size) + " bytes, expected at most " +
-                            std::to_string(most_bytes));
+                            std::to_string(most_text_bytes));
   }
   std::ifstream file(path, std::ios::binary);
   std::ostringstream bytes;
@@ -212,13 +212,13 @@ Result<std::string> read_file(const fs::path& path, const std::string& name) {
   return clean_text(bytes.view(), name);
 }
 
-class Reader {
+class IncludeReader {
  public:
-  Reader(const KernelFile& kernel, Dialect dialect) : kernel_(kernel), dialect_(dialect) {}
+  IncludeReader(const KernelFile& kernel, Dialect dialect) : kernel_(kernel), dialect_(dialect) {}
 
   Result<KernelText> read() {
     const fs::path path = kernel_.folder / kernel_.file;
-    auto text = read_file(path, "kernel source " + kernel_.file);
+    auto text = read_included_file(path, "kernel source " + kernel_.file);
     if (!text) return text.error();
     File& main = files_[identity_of(path)];
     main.name = kernel_.file;
@@ -242,7 +242,7 @@ class Reader {
 
   // certain: outside every condition.
   Status append(const File& file, bool certain) {
-    if (chain_.size() == most_nested) return invalid_argument(chain() + ": more than 100 nested files");
+    if (chain_.size() == most_nested_includes) return invalid_argument(chain() + ": more than 100 nested files");
     chain_.push_back(&file);
     Lines lines(file.text);
     std::vector<Condition> conditions;
@@ -267,9 +267,9 @@ class Reader {
       } else {
         read_.text.append(file.text, line->begin, line->end - line->begin);
       }
-      if (status.ok() && read_.text.size() > most_bytes) {
-        status = invalid_argument(file.name + ": with all that it includes more than " + std::to_string(most_bytes) +
-                                  " bytes");
+      if (status.ok() && read_.text.size() > most_text_bytes) {
+        status = invalid_argument(file.name + ": with all that it includes more than " +
+                                  std::to_string(most_text_bytes) + " bytes");
       }
       if (!status.ok()) return status;
     }
@@ -368,7 +368,7 @@ class Reader {
   Result<File*> opened(const fs::path& path, const std::string& name) {
     const std::string identity = identity_of(path);
     if (const auto known = files_.find(identity); known != files_.end()) return &known->second;
-    auto text = read_file(path, name);
+    auto text = read_included_file(path, name);
     if (!text) return text.error();
     File file{name, read_.includes.size() + 1, *std::move(text), Guard::none, false};
     file.guard = guard_in(file.text);
@@ -385,7 +385,9 @@ class Reader {
 
 }  // namespace
 
-Result<KernelText> read_kernel_text(const KernelFile& file, Dialect dialect) { return Reader(file, dialect).read(); }
+Result<KernelText> read_kernel_text(const KernelFile& file, Dialect dialect) {
+  return IncludeReader(file, dialect).read();
+}
 
 std::string line_marker(std::size_t number) { return "kiln-file-" + std::to_string(number); }
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct JobFiles {
+struct FilesOfJob {
   std::set<fs::path> read, written;
 };
 
@@ -23,8 +23,8 @@ fs::path name_of(const fs::path& path) {
   return error ? path.lexically_normal() : name;
 }
 
-JobFiles files_of(const JobConfig& job) {
-  JobFiles files;
+FilesOfJob files_of(const JobConfig& job) {
+  FilesOfJob files;
   for (const std::string* source : {&job.input, &job.weights, &job.bias, &job.source, &job.expect}) {
     if (!source->empty()) files.read.insert(name_of(job.base / *source));
   }
@@ -45,7 +45,7 @@ std::vector<std::vector<std::size_t>> jobs_to_wait_for(const std::vector<JobConf
   std::map<fs::path, std::vector<std::size_t>> readers;  // since it was written last
   std::vector<std::vector<std::size_t>> waits_for;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const JobFiles files = files_of(jobs[i]);
+    const FilesOfJob files = files_of(jobs[i]);
     std::set<std::size_t> before;
     const auto wait_for_writer = [&](const fs::path& file) {
       if (const auto writer = last_writer.find(file); writer != last_writer.end()) before.insert(writer->second);
