@@ -39,7 +39,7 @@ expect = "want.npy"
 verify = true
 )";
 
-std::ptrdiff_t lines_of(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+std::ptrdiff_t warnings_in(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
 void write_floats(const fs::path& path, float scale) {
   auto tensor = kiln::HostTensor::create(kiln::DType::f32, {64}).value();
@@ -49,12 +49,12 @@ void write_floats(const fs::path& path, float scale) {
 }
 
 // A job with its files, in a folder with a space in its name, and a home beside it that the job's user owns.
-struct Place {
+struct HomePlace {
   TemporaryFolder folder{"a place"};
   fs::path file = folder.write("job.toml", job);
   fs::path home = folder / "home";
 
-  Place() {
+  HomePlace() {
     folder.write("doubling.comp", doubling);
     write_floats(folder / "src.npy", 1);
     write_floats(folder / "dst.npy", 0);
@@ -97,7 +97,7 @@ void check_served(const Finished& finished, int builds) {
 void check_one_warning(const Finished& finished, const std::string& why) {
   check_served(finished, 1);
   CHECK_THAT(finished.err, Contains("warning") && Contains(why));
-  CHECK(lines_of(finished.err) == 1);
+  CHECK(warnings_in(finished.err) == 1);
 }
 
 bool is_root(const char* what) {
@@ -111,7 +111,7 @@ const std::vector<std::string> as_another = {"setpriv", "--reuid=12345", "--regi
 }  // namespace
 
 TEST_CASE("without a home a job runs, nothing is kept, and one warning says what is missing", "[environment]") {
-  const Place place;
+  const HomePlace place;
   const std::map<std::string, std::string> environments[] = {{},
                                                              {{"HOME", ""}},
                                                              {{"HOME", "home"}},
@@ -130,7 +130,7 @@ TEST_CASE("without a home a job runs, nothing is kept, and one warning says what
 }
 
 TEST_CASE("without a home a folder that is named by \"~\" counts as none", "[environment]") {
-  const Place place;
+  const HomePlace place;
   check_one_warning(place.run({}, {"--set", "cache.directory=\"~/.cache/kiln\""}), "no cache folder is configured");
   check_one_warning(place.run({}, {"--cache-dir", place.folder / "cache"}), "no key file is configured");
   const Finished metrics = place.run({}, {"--set", "metrics.file=\"~/kiln.prom\""});
@@ -139,7 +139,7 @@ TEST_CASE("without a home a folder that is named by \"~\" counts as none", "[env
 }
 
 TEST_CASE("without a home devices, plugins, config check and config show run, and say nothing", "[environment]") {
-  const Place place;
+  const HomePlace place;
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"devices"}, {"plugins"}, {"config", "check", place.file}, {"config", "show"}, {"--version"}}) {
     for (const auto& environment :
@@ -154,7 +154,7 @@ TEST_CASE("without a home devices, plugins, config check and config show run, an
 }
 
 TEST_CASE("without a home the verbs that are about the cache refuse, and say what to name", "[environment]") {
-  const Place place;
+  const HomePlace place;
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"cache", "stats"},
                                                                                      {"cache", "list"},
                                                                                      {"cache", "verify"},
@@ -166,12 +166,12 @@ TEST_CASE("without a home the verbs that are about the cache refuse, and say wha
     INFO(words[0] << " " << words[1] << ": " << finished.err << finished.out);
     CHECK(finished.status != 0);
     CHECK_THAT(finished.err, Contains("no cache folder is configured (expected HOME"));
-    CHECK(lines_of(finished.err) == 1);
+    CHECK(warnings_in(finished.err) == 1);
   }
 }
 
 TEST_CASE("a home that is a file, missing, or closed serves with one warning", "[environment]") {
-  const Place place;
+  const HomePlace place;
   SECTION("a file") {
     fs::remove(place.home);
     place.folder.write("home", "no folder");
@@ -212,7 +212,7 @@ TEST_CASE("a home that is a file, missing, or closed serves with one warning", "
 }
 
 TEST_CASE("a cache folder behind links of the same user is used", "[environment]") {
-  const Place place;
+  const HomePlace place;
   const fs::path scratch = place.folder / "scratch", cache = place.folder / "cache";
   fs::path named = cache;
   SECTION("a link to a folder") { fs::create_directory(scratch), fs::create_directory_symlink(scratch, cache); }
@@ -249,7 +249,7 @@ TEST_CASE("a cache folder behind links of the same user is used", "[environment]
 }
 
 TEST_CASE("a cache folder behind links that other users can change is refused with the reason", "[environment]") {
-  const Place place;
+  const HomePlace place;
   const fs::path scratch = place.folder / "scratch", cache = place.folder / "cache", open = place.folder / "open";
   fs::create_directory(scratch), fs::permissions(scratch, fs::perms::owner_all);
   fs::create_directory(open), fs::permissions(open, fs::perms(0777));
@@ -295,7 +295,7 @@ TEST_CASE("a cache folder behind links that other users can change is refused wi
 }
 
 TEST_CASE("a cache folder that is a mount point is used", "[environment]") {
-  const Place place;
+  const HomePlace place;
   const fs::path cache = place.folder / "cache";
   fs::create_directory(cache);
   // Both processes in one mount namespace.
@@ -313,7 +313,7 @@ TEST_CASE("a cache folder that is a mount point is used", "[environment]") {
 }
 
 TEST_CASE("a limit on the size of files is as a full disk: one warning, and the result", "[environment]") {
-  const Place place;
+  const HomePlace place;
   for (const char* blocks : {"1", "8", "100", "1000"}) {  // of 512 bytes
     const Finished finished =
         place.run(place.at_home(), {}, {"sh", "-c", std::string("ulimit -f ") + blocks + "; exec \"$@\"", "sh"});
@@ -329,7 +329,7 @@ TEST_CASE("a limit on the size of files is as a full disk: one warning, and the 
 }
 
 TEST_CASE("a program that `kiln simulate` starts has the signals of a shell", "[environment]") {
-  const Place place;
+  const HomePlace place;
   const Finished finished =
       place.kiln({"simulate", "--", "sh", "-c", "grep -i SigIgn /proc/self/status"}, place.at_home());
   INFO(finished.err << finished.out);
@@ -340,7 +340,7 @@ TEST_CASE("a program that `kiln simulate` starts has the signals of a shell", "[
 }
 
 TEST_CASE("a key that cannot be one is refused: one warning, and it stays as it is", "[environment]") {
-  const Place place;
+  const HomePlace place;
   const fs::path key = place.home / ".local" / "state" / "kiln" / "key";
   check_served(place.run(place.at_home()), 1);
   std::string bytes(32, '\0'), why;
@@ -361,7 +361,7 @@ TEST_CASE("a key that cannot be one is refused: one warning, and it stays as it 
 
 TEST_CASE("an administrator's cache is read by other users who have its key", "[environment]") {
   if (!is_root("being the administrator")) return;
-  const Place place;
+  const HomePlace place;
   const fs::path cache = place.folder / "shared", key = place.folder / "shared.key";
   check_served(place.run({{"HOME", place.home}, {"KILN_KEY_FILE", key}}, {"--cache-dir", cache}), 1);
   for (const auto& entry : fs::recursive_directory_iterator(cache)) {
@@ -395,7 +395,7 @@ TEST_CASE("an administrator's cache is read by other users who have its key", "[
   finished = run_as_another(copy, "false", 12345);
   check_served(finished, 0);
   CHECK_THAT(finished.err, Contains("nothing is kept for later") && Contains("Permission denied"));
-  CHECK(lines_of(finished.err) == 1);
+  CHECK(warnings_in(finished.err) == 1);
 
   // Without the key: one warning that names why.
   check_one_warning(run_as_another(key, "true", 12345), key.string() + ": cannot be opened: Permission denied");

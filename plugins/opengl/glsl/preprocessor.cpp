@@ -15,7 +15,7 @@ namespace {
 
 // Bounds for macros that double or nest without end; tokens beyond them stay unexpanded.
 constexpr std::size_t most_tokens = 200'000;
-constexpr int most_depth = 200;  // of macros in macros, and of calls in arguments of calls
+constexpr int most_expansion_depth = 200;  // of macros in macros, and of calls in arguments of calls
 
 struct Macro {
   bool takes_arguments = false;
@@ -144,7 +144,7 @@ class Preprocessor {
   // The macro to expand at `at`; null: none.
   const Macro* macro_at(Tokens tokens, std::size_t at) const {
     const std::string_view name = tokens[at].text;
-    if (!is_name(name) || depth_ > most_depth || made_ >= most_tokens) return nullptr;
+    if (!is_name(name) || depth_ > most_expansion_depth || made_ >= most_tokens) return nullptr;
     const auto found = macros_.find(name);
     if (found == macros_.end() || std::ranges::find(expanding_, name) != expanding_.end()) return nullptr;
     const bool is_call = at + 1 < tokens.size() && tokens[at + 1].text == "(";
