@@ -139,4 +139,62 @@ Status check_parameters(const UserKernelSpec& kernel) {
   return {};
 }
 
+std::string short_reason(std::string_view variant, const Status& failure) {
+  constexpr std::size_t most = 300;
+  std::string_view message = failure.message;
+  // The code stands in front already, and so does the variant where this is listed.
+  const std::string label = std::string(variant) + ": ";
+  if (const std::size_t at = message.find(label); at != std::string_view::npos)
+    message.remove_prefix(at + label.size());
+  std::string_view line = message.substr(0, message.find('\n'));
+  for (std::string_view rest = message; !rest.empty() && line.find("error") == std::string_view::npos;) {
+    const std::string_view next = rest.substr(0, rest.find('\n'));
+    if (next.find("error") != std::string_view::npos) line = next;
+    rest.remove_prefix(std::min(next.size() + 1, rest.size()));
+  }
+  std::string reason = std::string(to_string(failure.code)) + ": " + std::string(line.substr(0, most));
+  if (line.size() > most) reason += "...";
+  return reason;
+}
+
+void FailedVariants::add(std::string_view variant, const Status& failure) {
+  add(variant, short_reason(variant, failure));
+}
+
+void FailedVariants::add(std::string_view variant, std::string reason) {
+  if (!contains(variant)) failed_.push_back({std::string(variant), std::move(reason)});
+}
+
+bool FailedVariants::contains(std::string_view variant) const noexcept {
+  return std::ranges::find(failed_, variant, &Failed::variant) != failed_.end();
+}
+
+std::string FailedVariants::text() const {
+  constexpr std::size_t most_names = 16;
+  std::vector<std::pair<std::string_view, std::vector<std::string_view>>> reasons;
+  for (const Failed& failed : failed_) {
+    const auto same = [&](const auto& entry) { return entry.first == failed.reason; };
+    auto at = std::ranges::find_if(reasons, same);
+    if (at == reasons.end()) at = reasons.insert(at, {failed.reason, {}});
+    at->second.push_back(failed.variant);
+  }
+  std::string text;
+  for (const auto& [reason, variants] : reasons) {
+    if (!text.empty()) text += "; ";
+    for (std::size_t i = 0; i < std::min(variants.size(), most_names); ++i) {
+      if (i != 0) text += ", ";
+      text += variants[i];
+    }
+    if (variants.size() > most_names) text += " and " + std::to_string(variants.size() - most_names) + " more";
+    text += ": " + std::string(reason);
+  }
+  return text;
+}
+
+std::vector<std::string> FailedVariants::lines() const {
+  std::vector<std::string> lines;
+  for (const Failed& failed : failed_) lines.push_back(failed.variant + ": " + failed.reason);
+  return lines;
+}
+
 }  // namespace kiln

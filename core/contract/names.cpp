@@ -6,6 +6,7 @@
 #include <kiln/program_interface.hpp>
 #include <kiln/tensor.hpp>
 #include <kiln/trace.hpp>
+#include <kiln/tuning.hpp>
 
 namespace kiln {
 
@@ -190,6 +191,20 @@ std::string_view to_string(TraceArea area) noexcept {
     case TraceArea::tuner:
       return "tuner";
     case TraceArea::invalid:
+      break;
+  }
+  return "invalid";
+}
+
+std::string_view to_string(TuneDecision decision) noexcept {
+  switch (decision) {
+    case TuneDecision::faster:
+      return "faster";
+    case TuneDecision::kept:
+      return "kept";
+    case TuneDecision::busy:
+      return "busy";
+    case TuneDecision::invalid:
       break;
   }
   return "invalid";

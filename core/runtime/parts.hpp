@@ -14,6 +14,7 @@
 
 #include <kiln/runtime.hpp>
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -81,6 +82,8 @@ struct Runtime::Parts {
   std::set<std::string> ran;    // "device|spec" that ran in this process
   std::set<std::string> ready;  // whose programs are in memory and were dispatched, over nothing or by a run
   std::set<std::string> built_in_vain;
+  // work_name() and the generator's revision, to the variant that serves a kernel whose preferred one cannot be built.
+  std::map<std::string, std::string> serving_variants;
   // Last: what they do needs the rest.
   BackgroundBuilder builder;
   std::unique_ptr<BackgroundWarming> warming;  // null: nothing is asked for
@@ -147,6 +150,12 @@ struct Runtime::Parts {
   // What of the request provides each resource of its programs.
   Status match(const KernelSpec& spec, const KernelPlan& plan, PlannedPrograms& programs);
   Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);
+  // The generator's variant of a kernel that leaves parameters open; where it cannot be built, the first that can.
+  Result<Service> prepare_any_variant(const RunRequest& request, const UserKernelSpec& kernel,
+                                      const std::shared_ptr<Device>& device, KernelGenerator& generator,
+                                      Dialect dialect, RunReport& report);
+  Result<Service> prepare_variant(const RunRequest& request, const std::shared_ptr<Device>& device,
+                                  KernelGenerator& generator, Dialect dialect, RunReport& report);
   // A job that ended, as the metrics tell it.
   void count(const RunReport& report);
   std::string metrics_text() const;

@@ -4,6 +4,7 @@
 #include "runtime/warming/warming.hpp"
 
 #include <kiln/digest.hpp>
+#include <kiln/kernel_parameters.hpp>
 #include <kiln/traced_work.hpp>
 
 #include <algorithm>
@@ -143,23 +144,80 @@ Result<Service> Runtime::Parts::prepare(const RunRequest& request, const std::st
   report.device = (*device)->info();
   if (Status status = check_reads(report.device, request.spec); !status.ok()) return status;
   const auto [generator, dialect] = generator_for(report.device, &request.spec);
-  auto keyed = plan(request, **device, *generator, dialect);
+  const auto* kernel = std::get_if<UserKernelSpec>(&request.spec);
+  if (kernel != nullptr && !kernel->parameters.empty() && request.variant.empty()) {
+    return prepare_any_variant(request, *kernel, *device, *generator, dialect, report);
+  }
+  return prepare_variant(request, *device, *generator, dialect, report);
+}
+
+Result<Service> Runtime::Parts::prepare_any_variant(const RunRequest& request, const UserKernelSpec& kernel,
+                                                    const std::shared_ptr<Device>& device, KernelGenerator& generator,
+                                                    Dialect dialect, RunReport& report) {
+  const auto work = [&] {
+    return work_name(request, device->info().id) + ", revision " + std::to_string(generator.revision());
+  };
+  std::string known;  // empty: the generator's
+  {
+    const std::lock_guard lock(warm_mutex);
+    if (!serving_variants.empty()) {
+      if (const auto at = serving_variants.find(work()); at != serving_variants.end()) known = at->second;
+    }
+  }
+  const auto prepare_as = [&](const std::string& variant) {
+    RunRequest one = request;
+    one.variant = variant;
+    return prepare_variant(one, device, generator, dialect, report);
+  };
+  auto service = known.empty() ? prepare_variant(request, device, generator, dialect, report) : prepare_as(known);
+  const auto is_its_own = [](const Status& status) {
+    return status.code == StatusCode::invalid_argument || status.code == StatusCode::unsupported;
+  };
+  if (service || !is_its_own(service.error()) || !check_parameters(kernel).ok()) return service;
+  FailedVariants failed;
+  const std::string preferred = report.variant;
+  if (!preferred.empty()) failed.add(preferred, service.error());
+  const Status first_failure = service.error();
+  for (const std::string& variant : variants_of(kernel)) {
+    if (failed.contains(variant)) continue;
+    auto other = prepare_as(variant);
+    if (other) {
+      report.notes.push_back(device->info().id + ": runs " + variant +
+                             ", these variants cannot run here: " + failed.text());
+      const std::lock_guard lock(warm_mutex);
+      serving_variants[work()] = variant;
+      return other;
+    }
+    if (!is_its_own(other.error())) return other;
+    failed.add(variant, other.error());
+  }
+  report.variant = preferred;
+  if (failed.size() == 1) return first_failure;
+  return Status{first_failure.code,
+                "none of its " + std::to_string(failed.size()) + " variants can run here: " + failed.text()};
+}
+
+Result<Service> Runtime::Parts::prepare_variant(const RunRequest& request, const std::shared_ptr<Device>& device,
+                                                KernelGenerator& generator, Dialect dialect, RunReport& report) {
+  const std::string& id = report.device.id;
+  report.variant.clear();
+  auto keyed = plan(request, *device, generator, dialect);
   if (!keyed) return std::move(keyed).error();
   bool stands_in = false;
-  if (auto other = stand_in_for(request, **device, **keyed, *generator, dialect)) {
+  if (auto other = stand_in_for(request, *device, **keyed, generator, dialect)) {
     keyed = std::move(other);
     stands_in = true;
     report.notes.push_back(id + ": served by programs for any shape, its own are being built");
   }
   report.variant = (*keyed)->plan->variant;
-  auto programs = acquire(**keyed, **device);
+  auto programs = acquire(**keyed, *device);
   if (!programs) return std::move(programs).error();
   if (Status status = match(request.spec, *(*keyed)->plan, *programs); !status.ok()) return status;
   report.tier = programs->tier;
   report.build_ns = programs->build_ns;
   report.keys.clear();
   for (const ProgramKey& key : (*keyed)->passes) report.keys.push_back(key.digest.hex());
-  Service service{*device, generator, std::move(*keyed), std::move(*programs)};
+  Service service{device, &generator, std::move(*keyed), std::move(*programs)};
   service.stands_in = stands_in;
   return service;
 }

@@ -13,7 +13,6 @@
 #include <kiln/traced_work.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <set>
 
@@ -256,7 +255,8 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
     if (stop_requested(request)) return {unavailable("stopped on request after " + std::to_string(run) + " runs")};
     const bool compared = request.verify && (run == 0 || run + 1 == runs);
     if (run != 0) snapshot.restore();
-    if (compared) poison_outputs(request);
+    const bool poisoned = compared || request.poison;
+    if (poisoned) poison_outputs(request);
     const std::chrono::nanoseconds patience = request.timeout.value_or(config.executor.timeout);
     const auto run_share_ns = static_cast<std::uint64_t>(patience.count() / 2);
     const Deadline deadline = Deadline::after(patience);
@@ -270,7 +270,7 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
     RunConditions conditions;
     if (run == 0) conditions.build_ns = service.programs.build_ns;
     TracedWork dispatching(ran_before ? nullptr : trace, TraceArea::cache, "first dispatch");
-    auto measurement = run_once(request, service, compared, deadline, run == 0 ? service.chosen_ns : 0);
+    auto measurement = run_once(request, service, poisoned, deadline, run == 0 ? service.chosen_ns : 0);
     dispatching.end();
     conditions.contended = use->contended();
     use->end();

@@ -11,26 +11,24 @@
 #include "runtime/tuning/bench_protocol.hpp"
 #include "verbs/job_request.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
+#include <span>
+#include <utility>
 
 namespace kiln::host {
 namespace {
 
 using Say = std::function<bool(const std::string&)>;
-
-// The parts of a kiln process, without its command line.
-struct Bench {
-  Config config;
-  Registry registry;
-  PluginLoader loader;
-  std::unique_ptr<Runtime> runtime;
-  RunRequest request;
-  std::optional<InoutSnapshot> initial;            // every run of a kernel begins with what its files hold
-  std::map<std::string, VariantSamples> compared;  // what is told of variants that were right, but for their times
-};
 
 Result<TensorArgument> tensor_of(std::string_view source, const Shape& shape, bool constant) {
   auto tensor = data::load_tensor(std::string(source), {}, {DType::f32, shape, "tensor"});
@@ -63,27 +61,163 @@ Status add_tensors(const GemmSpec& spec, RunRequest& request) {
   return add_tensors({spec.m, spec.k}, {spec.k, spec.n}, spec.bias, {spec.m, spec.n}, request);
 }
 
-// The variants of a kernel that Kiln cannot compute are right where they do what the first of them does.
-Status keep_as_reference(const RunRequest& request, const UserKernelSpec& kernel,
-                         std::vector<ExpectedOutput>& expected) {
-  std::vector<std::optional<Tolerance>> tolerances;
-  for (const ExpectedOutput& output : expected) tolerances.push_back(output.tolerance);
-  expected.clear();
-  std::size_t tensor = 0;
-  for (const UserKernelSpec::Binding& binding : kernel.bindings) {
-    if (binding.kind == BindingKind::local) continue;
-    const HostTensor& result = *request.tensors[tensor++].host;
-    if (binding.access == Access::read) continue;
-    auto copy = HostTensor::create(result.dtype(), result.shape());
-    if (!copy) return std::move(copy).error();
-    std::ranges::copy(result.bytes(), (*copy)->bytes().begin());
-    const std::size_t at = expected.size();
-    expected.push_back({std::move(*copy), at < tolerances.size() ? tolerances[at] : std::nullopt});
+// The results of a user's kernel that the job does not say what to expect of, and one output of each group of variants
+// that computed the same. In a file that outlives this process, since a variant may end it.
+class OutputGroups {
+ public:
+  // What an earlier process met is read from `file`, -1: there is none.
+  Status open(const RunRequest& request, const UserKernelSpec& kernel, int file) {
+    file_ = file;
+    std::size_t tensor = 0, result = 0;
+    for (const UserKernelSpec::Binding& binding : kernel.bindings) {
+      if (binding.kind == BindingKind::local) continue;
+      const std::size_t index = tensor++;
+      if (binding.kind != BindingKind::buffer || binding.access == Access::read) continue;
+      ExpectedOutput expected = result < request.expected.size() ? request.expected[result] : ExpectedOutput{};
+      ++result;
+      const bool judged = expected.tensor != nullptr;
+      results_.push_back({index, judged, expected.tolerance});
+      if (!judged) bytes_ += request.tensors[index].host->bytes().size();
+    }
+    return read_groups(request);
   }
-  return {};
-}
 
-Status open_kernel(Bench& bench, const std::string& name, const std::string& device) {
+  bool empty() const { return bytes_ == 0; }  // every result has its reference
+  bool has_results() const { return !results_.empty(); }
+
+  // The number of the group, from 1, whose output the tensors of the request hold. `first`: tried before the others.
+  Result<std::uint32_t> group_of(const RunRequest& request, std::uint32_t first) {
+    if (first > 0 && first <= groups_.size()) {
+      auto same = agrees(request, groups_[first - 1]);
+      if (!same) return std::move(same).error();
+      if (*same) return first;
+    }
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      auto same = agrees(request, groups_[i]);
+      if (!same) return std::move(same).error();
+      if (*same) return static_cast<std::uint32_t>(i + 1);
+    }
+    if (groups_.size() >= std::max<std::size_t>(2, most_bytes / bytes_)) return agrees_with_none;
+    Group group;
+    for (const Kept& kept : results_) {
+      if (kept.judged) continue;
+      const HostTensor& tensor = *request.tensors[kept.tensor].host;
+      auto copy = HostTensor::create(tensor.dtype(), tensor.shape());
+      if (!copy) return std::move(copy).error();
+      std::ranges::copy(tensor.bytes(), (*copy)->bytes().begin());
+      group.push_back(std::move(*copy));
+    }
+    if (Status status = append(group); !status.ok()) return status;
+    groups_.push_back(std::move(group));
+    return static_cast<std::uint32_t>(groups_.size());
+  }
+
+ private:
+  static constexpr std::size_t most_bytes = std::size_t{1} << 30;  // of all groups
+  using Group = std::vector<std::shared_ptr<HostTensor>>;          // of the results without a reference, in order
+  struct Kept {
+    std::size_t tensor;
+    bool judged;
+    std::optional<Tolerance> tolerance;
+  };
+
+  // By the rule for `expect`.
+  Result<bool> agrees(const RunRequest& request, const Group& group) const {
+    RunRequest compared = request;
+    compared.expected.clear();
+    std::size_t next = 0;
+    for (const Kept& kept : results_) {
+      compared.expected.push_back({kept.judged ? nullptr : group[next++], kept.tolerance});
+    }
+    const auto verdict = verify_outputs(compared);
+    if (!verdict) return verdict.error();
+    return verdict->has_value() && (*verdict)->within;
+  }
+
+  Status read_groups(const RunRequest& request) {
+    struct stat facts {};
+    if (file_ < 0 || bytes_ == 0 || fstat(file_, &facts) != 0) return {};
+    const auto whole = static_cast<std::size_t>(facts.st_size) / bytes_;
+    off_t at = 0;
+    for (std::size_t i = 0; i < whole; ++i) {
+      Group& group = groups_.emplace_back();
+      for (const Kept& kept : results_) {
+        if (kept.judged) continue;
+        const HostTensor& like = *request.tensors[kept.tensor].host;
+        auto tensor = HostTensor::create(like.dtype(), like.shape());
+        if (!tensor) return std::move(tensor).error();
+        const std::span<std::byte> bytes = (*tensor)->bytes();
+        for (std::size_t done = 0; done < bytes.size();) {
+          const ssize_t count = pread(file_, bytes.data() + done, bytes.size() - done, at);
+          if (count <= 0) return io_error(std::string("bench: reading outputs: ") + std::strerror(errno));
+          done += static_cast<std::size_t>(count);
+          at += count;
+        }
+        group.push_back(std::move(*tensor));
+      }
+    }
+    return {};
+  }
+
+  // Behind the groups that are whole: a process that was killed may have left a part of one.
+  Status append(const Group& group) const {
+    if (file_ < 0) return {};
+    auto at = static_cast<off_t>(groups_.size() * bytes_);
+    for (const auto& tensor : group) {
+      const std::span<const std::byte> bytes = std::as_const(*tensor).bytes();
+      for (std::size_t done = 0; done < bytes.size();) {
+        const ssize_t count = pwrite(file_, bytes.data() + done, bytes.size() - done, at);
+        if (count <= 0) return io_error(std::string("bench: keeping an output: ") + std::strerror(errno));
+        done += static_cast<std::size_t>(count);
+        at += count;
+      }
+    }
+    return {};
+  }
+
+  int file_ = -1;
+  std::vector<Kept> results_;
+  std::size_t bytes_ = 0;  // of one group
+  std::vector<Group> groups_;
+};
+
+// The time that the threads of this process have run and waited for a processor.
+struct ThreadTimes {
+  std::uint64_t run_ns = 0, wait_ns = 0;
+
+  static ThreadTimes now() {
+    ThreadTimes sum;
+    std::error_code error;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
+      ThreadTimes one;
+      std::ifstream in(task.path() / "schedstat");
+      if (!(in >> one.run_ns >> one.wait_ns)) continue;
+      sum.run_ns += one.run_ns;
+      sum.wait_ns += one.wait_ns;
+    }
+    return sum;
+  }
+  double contention_since(const ThreadTimes& before) const {
+    if (run_ns <= before.run_ns || wait_ns <= before.wait_ns) return 0;  // a thread may have ended meanwhile
+    const auto ran = static_cast<double>(run_ns - before.run_ns);
+    const auto waited = static_cast<double>(wait_ns - before.wait_ns);
+    return waited / (ran + waited);
+  }
+};
+
+// The parts of a kiln process, without its command line.
+struct Bench {
+  Config config;
+  Registry registry;
+  PluginLoader loader;
+  std::unique_ptr<Runtime> runtime;
+  RunRequest request;
+  std::optional<InoutSnapshot> initial;  // every run of a kernel begins with what its files hold
+  OutputGroups groups;
+  std::map<std::string, std::uint32_t> group_of;  // the variants' groups
+};
+
+Status open_kernel(Bench& bench, const std::string& name, const BenchSetup& setup) {
   const auto job = std::ranges::find(bench.config.jobs, name, &JobConfig::name);
   if (job == bench.config.jobs.end()) return not_found("bench: there is no job '" + name + "'");
   auto request = make_request(*job);
@@ -92,23 +226,12 @@ Status open_kernel(Bench& bench, const std::string& name, const std::string& dev
   const auto* kernel = std::get_if<UserKernelSpec>(&bench.request.spec);
   if (kernel == nullptr) return unsupported("bench: job '" + name + "' has no kernel of the user's own");
   if (Status status = check_parameters(*kernel); !status.ok()) return status;
-  const auto writes = [](const UserKernelSpec::Binding& binding) {
-    return binding.kind == BindingKind::buffer && binding.access != Access::read;
-  };
-  if (std::ranges::none_of(kernel->bindings, writes)) {
-    return unavailable("job '" + name + "' has no output or inout: there is nothing to compare its variants by");
-  }
-  bench.request.device = device;
-  bench.request.variant = variants_of(*kernel).front();
-  bench.request.verify = true;  // against `expect`, where the job has it
+  bench.request.device = setup.device;
+  bench.request.verify = false;  // outputs are compared here: a wrong variant says nothing against the device
   bench.initial.emplace(bench.request);
-  const RunReport report = bench.runtime->run(bench.request);
-  // No other can be judged then, which says nothing against them.
-  if (!report.status.ok())
-    return unavailable("its first variant, " + bench.request.variant + ": " + report.status.text());
-  if (Status status = keep_as_reference(bench.request, *kernel, bench.request.expected); !status.ok()) return status;
-  bench.initial->restore();
-  return {};
+  if (Status status = bench.groups.open(bench.request, *kernel, setup.outputs); !status.ok()) return status;
+  if (bench.groups.has_results()) return {};
+  return unavailable("job '" + name + "' has no output or inout: there is nothing to compare its variants by");
 }
 
 Status open(Bench& bench, const BenchSetup& setup) {
@@ -129,7 +252,7 @@ Status open(Bench& bench, const BenchSetup& setup) {
   auto runtime = Runtime::create(bench.config, bench.registry, {});
   if (!runtime) return std::move(runtime).error();
   bench.runtime = std::move(*runtime);
-  if (const auto* job = std::get_if<std::string>(&setup.subject)) return open_kernel(bench, *job, setup.device);
+  if (const auto* job = std::get_if<std::string>(&setup.subject)) return open_kernel(bench, *job, setup);
   bench.request.name = "tune";
   bench.request.device = setup.device;
   const auto take = [&](const auto& spec) {
@@ -138,11 +261,6 @@ Status open(Bench& bench, const BenchSetup& setup) {
   };
   if (const auto* gemm = std::get_if<GemmSpec>(&setup.subject)) return take(*gemm);
   return take(std::get<Conv2dSpec>(setup.subject));
-}
-
-Status status_of(const RunReport& report) {
-  if (report.verified && !*report.verified) return corrupt("wrong: " + report.status.message);
-  return report.status;
 }
 
 // The inputs stay, and so does what their output is compared with. The parent is told, so that the time that this takes
@@ -158,37 +276,55 @@ Status make_reference(Bench& bench, const Say& say) {
   return {};
 }
 
-// A run before those that count. The first of a variant is compared: from then on its programs and its inputs stay.
-Status run_ahead(Bench& bench, const std::string& variant) {
-  RunRequest& request = bench.request;
-  request.variant = variant;
-  request.verify = !bench.compared.contains(variant);
-  if (bench.initial) bench.initial->restore();
-  const RunReport report = bench.runtime->run(request);
-  if (Status status = status_of(report); !status.ok()) return status;
-  if (!request.verify) return {};
-  request.verify = false;
-  if (report.verified != true) return corrupt("its output could not be compared with the reference");
-  VariantSamples facts;
-  facts.max_rel_error = report.max_rel_error;
-  facts.error_bound = report.error_bound;
-  for (const std::string& key : report.keys) facts.source_digest += key.substr(0, 16);
-  bench.compared.emplace(variant, std::move(facts));
+// Whether the output of the last run is right, by the reference or by the group in which its variant was before.
+Status judge(Bench& bench, const std::string& variant, VariantSamples& samples) {
+  const auto verdict = verify_outputs(bench.request);
+  if (!verdict) return verdict.error().within("the output could not be compared");
+  if (verdict->has_value()) {
+    samples.max_rel_error = std::max(samples.max_rel_error, (*verdict)->max_rel_error);
+    samples.error_bound = (*verdict)->error_bound;
+    if (!(*verdict)->within) return corrupt("wrong: " + wrong_text(**verdict));
+  }
+  if (bench.groups.empty()) return {};
+  std::uint32_t& before = bench.group_of[variant];
+  const auto group = bench.groups.group_of(bench.request, before);
+  if (!group) return group.error().within("the output could not be compared");
+  if (samples.agreement != 0 && *group != samples.agreement) {
+    return corrupt("wrong: its output differs from run to run");
+  }
+  before = samples.agreement = *group;
   return {};
 }
 
+Result<RunReport> run_and_judge(Bench& bench, const std::string& variant, VariantSamples& samples) {
+  if (bench.initial) bench.initial->restore();
+  RunReport report = bench.runtime->run(bench.request);
+  if (!report.status.ok()) return report.status;
+  if (Status status = judge(bench, variant, samples); !status.ok()) return status;
+  return report;
+}
+
+// The first run builds and does not count. Its outputs are poisoned, on the device too; those of the others, whose
+// times count, are not, since that would disturb the times.
 Result<VariantSamples> measure(Bench& bench, const Say& say, const std::string& variant, std::uint32_t runs) {
   if (Status status = make_reference(bench, say); !status.ok()) return status;
-  if (Status status = run_ahead(bench, variant); !status.ok()) return status;
-  VariantSamples samples = bench.compared.at(variant);
-  const RunRequest& request = bench.request;
+  VariantSamples samples;
+  bench.request.variant = variant;
+  bench.request.poison = true;
+  const auto first = run_and_judge(bench, variant, samples);
+  if (!first) return first.error();
+  for (const std::string& key : first->keys) samples.source_digest += key.substr(0, 16);
+  bench.request.poison = false;
+  double contention = 0;
   for (std::uint32_t run = 0; run < runs; ++run) {
-    if (bench.initial) bench.initial->restore();
-    const RunReport report = bench.runtime->run(request);
-    if (Status status = status_of(report); !status.ok()) return status;
-    samples.wall_ns.push_back(report.median.wall_ns);
-    samples.device_ns.push_back(report.median.device_ns);
+    const ThreadTimes before = ThreadTimes::now();
+    const auto report = run_and_judge(bench, variant, samples);
+    if (!report) return report.error();
+    contention += ThreadTimes::now().contention_since(before);
+    samples.wall_ns.push_back(report->median.wall_ns);
+    samples.device_ns.push_back(report->median.device_ns);
   }
+  samples.contention = runs == 0 ? 0 : contention / runs;
   return samples;
 }
 
@@ -199,9 +335,7 @@ Result<VariantSamples> serve(Bench& bench, const Say& say, const std::string& li
   if (tab == std::string::npos) return invalid_argument("bench: '" + line + "', expected VARIANT and RUNS");
   std::from_chars(line.data() + tab + 1, line.data() + line.size(), runs);
   const std::string variant = line.substr(0, tab);
-  auto samples = measure(bench, say, variant, runs);
-  if (!samples) bench.compared.erase(variant);  // what failed once is compared again
-  return samples;
+  return measure(bench, say, variant, runs);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ class Chooser {
     auto plan = plan_of(spec_, device_, dialect_, winner->variant);
     if (!plan || source_digest(*plan, device_) != winner->source) return std::nullopt;
     const double wall_ms = winner->wall_ns.empty() ? 0 : static_cast<double>(interval_of(winner->wall_ns).median) / 1e6;
-    return Choice{std::move(*plan), "tuned", {{"tuned_wall_ms", wall_ms}}};
+    return Choice{std::move(*plan), by_tuning, {{"tuned_wall_ms", wall_ms}}};
   }
 
   // The model's choice; where that can not be made or was rejected, the first of the space that can be and was not.
@@ -89,20 +89,19 @@ class Chooser {
     return std::nullopt;
   }
 
- private:
   // Its plan, where nothing was found against it.
   Result<KernelPlan> admitted(const std::string& variant) const {
     auto plan = plan_of(spec_, device_, dialect_, variant);
     if (!plan) return plan;
     for (const TuningRecord& record : records_) {
-      if (record.verdict == Verdict::rejected && record.variant == variant &&
-          record.source == source_digest(*plan, device_)) {
+      if (record.is_refused() && record.variant == variant && record.source == source_digest(*plan, device_)) {
         return unsupported("variant " + variant + " was rejected: " + record.why);
       }
     }
     return plan;
   }
 
+ private:
   const KernelSpec& spec_;
   const DeviceInfo& device_;
   const Dialect dialect_;
@@ -127,10 +126,16 @@ Result<Choice> choose_of_kernel(const UserKernelSpec& kernel, const DeviceInfo& 
   if (has_texts) {
     if (auto tuned = chooser.tuned()) return std::move(*tuned);
   }
-  // A parameter without a text is refused with its plan.
-  auto plan = plan_of(kernel, device, kernel.dialect, has_texts ? variants_of(kernel).front() : "user");
+  std::vector<std::string> variants = {"user"};  // a parameter without a text is refused with its plan
+  if (has_texts) variants = variants_of(kernel);
+  for (const std::string& variant : variants) {
+    if (auto plan = chooser.admitted(variant)) {
+      return Choice{std::move(*plan), "the first of its parameters that was not rejected", {}};
+    }
+  }
+  auto plan = plan_of(kernel, device, kernel.dialect, variants.front());
   if (!plan) return std::move(plan).error();
-  return Choice{std::move(*plan), "the first of its parameters", {}};
+  return Choice{std::move(*plan), "the first of its parameters: all were rejected", {}};
 }
 
 }  // namespace

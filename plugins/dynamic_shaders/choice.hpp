@@ -24,6 +24,8 @@ struct Choice {
   std::vector<std::pair<std::string_view, double>> figures;  // likewise, by their names
 };
 
+inline constexpr std::string_view by_tuning = "tuned";  // Choice::by of a stored winner
+
 // unsupported, invalid_argument: not even the plainest variant can be made, and why. REQUIRES: validate(spec).ok().
 Result<Choice> choose(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, TuningDatabase& database);
 

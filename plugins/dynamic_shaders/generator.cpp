@@ -80,11 +80,12 @@ std::vector<KernelPlan> Generator::stand_ins(const KernelSpec& spec, const Devic
   return plans;
 }
 
-// What was measured of the spec's variants with the sources that they have today.
-std::vector<TuningRecord> Generator::fresh_records(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) {
+// What was measured of the spec's variants with the sources that they have today, and judged as `basis` says.
+std::vector<TuningRecord> Generator::fresh_records(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                                   const std::string& basis) {
   std::vector<TuningRecord> fresh;
   for (TuningRecord& record : database_.of(device_digest(device), record_spec(spec))) {
-    if (is_of_today(record, spec, device, dialect)) fresh.push_back(std::move(record));
+    if (record.basis == basis && is_of_today(record, spec, device, dialect)) fresh.push_back(std::move(record));
   }
   return fresh;
 }
@@ -117,10 +118,12 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
   if (options.audit) return audit(spec, device, dialect, bench);
   const auto serving = choose(spec, device, dialect);
   task.incumbent = serving ? serving->plan.variant : task.baseline;
-  task.known = fresh_records(spec, device, dialect);
+  task.won = serving && serving->by == by_tuning;
+  task.known = fresh_records(spec, device, dialect, options.basis);
   task.trace = trace_;
   task.form.device = device_digest(device);
   task.form.spec = record_spec(spec);
+  task.form.basis = options.basis;
   Status kept;
   task.keep = [&](std::vector<TuningRecord> records) {
     for (TuningRecord& record : records) {
@@ -151,11 +154,12 @@ Result<TuneOutcome> Generator::audit(const KernelSpec& spec, const DeviceInfo& d
   } else if (source_digest(*plan, device) != winner->source) {
     outcome.stale = "its sources have changed";
   } else if (auto samples = bench.measure(winner->variant, audit_runs, audit_limit)) {
+    outcome.stale = contradiction(spec, device, dialect, *winner, samples->agreement, bench);
     const Interval now = interval_of(samples->wall_ns);
     outcome.wall_ns = now.median;
     if (!samples->device_ns.empty()) outcome.device_ns = interval_of(samples->device_ns).median;
     const bool slower = static_cast<double>(now.median) > audit_slack * static_cast<double>(then.median);
-    if (slower && !now.overlaps(then))
+    if (outcome.stale.empty() && slower && !now.overlaps(then))
       outcome.stale = "takes " + in_ms(now.median) + ", when tuned " + in_ms(then.median);
   } else if (tells_of_variant(samples.error().code)) {
     outcome.stale = "measured again: " + samples.error().text();
@@ -167,6 +171,27 @@ Result<TuneOutcome> Generator::audit(const KernelSpec& spec, const DeviceInfo& d
     if (Status status = database_.put({*winner}); !status.ok()) return status;
   }
   return outcome;
+}
+
+// Without a reference: two other variants that agreed with the winner when it was tuned run again. Empty: they do not
+// both differ from it.
+std::string Generator::contradiction(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                     const TuningRecord& winner, std::uint32_t group, VariantBench& bench) {
+  constexpr std::size_t others = 2;
+  if (group == 0) return {};
+  std::size_t differing = 0;
+  std::uint32_t their_group = 0;
+  std::size_t asked = 0;
+  for (const TuningRecord& record : fresh_records(spec, device, dialect, winner.basis)) {
+    if (record.verdict != Verdict::measured || asked == others) continue;
+    ++asked;
+    const auto samples = bench.measure(record.variant, 1, audit_limit);
+    if (!samples || samples->agreement == group) continue;
+    if (their_group == 0) their_group = samples->agreement;
+    if (samples->agreement == their_group) ++differing;
+  }
+  if (differing < others) return {};
+  return "its output differs from that of two other variants, which agreed with it when it was tuned";
 }
 
 std::vector<KernelSpec> Generator::tuned(const DeviceInfo& device) noexcept {

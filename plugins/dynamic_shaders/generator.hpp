@@ -52,7 +52,10 @@ class Generator final : public KernelGenerator, private TuningStore {
   Result<Choice> choose(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
   // What other processes kept since may change which variant serves.
   void refresh();
-  std::vector<TuningRecord> fresh_records(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
+  std::vector<TuningRecord> fresh_records(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                          const std::string& basis);
+  std::string contradiction(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                            const TuningRecord& winner, std::uint32_t group, VariantBench& bench);
 
   TuningDatabase database_;
   TraceSink* const trace_;

@@ -17,8 +17,8 @@ namespace kiln {
 inline constexpr std::size_t most_kernel_variants = 1024;
 
 // "user", or of a kernel with parameters "user:TILE=8,UNROLL=2": every combination, the last parameter changing first.
-// The first takes each parameter's first text: it serves until another was measured to be faster, and the others'
-// results are compared with its. REQUIRES: check_parameters(kernel).
+// The first takes each parameter's first text: untuned, it runs where it can be built. REQUIRES:
+// check_parameters(kernel).
 std::vector<std::string> variants_of(const UserKernelSpec& kernel);
 
 // The kernel of one variant: its parameters are constants, its grid is in numbers. not_found: there is no such variant.
@@ -28,5 +28,28 @@ Result<UserKernelSpec> settled(const UserKernelSpec& kernel, std::string_view va
 // invalid_argument that names the parameter or the axis: parameters that have no text or one twice, names that are
 // taken, more than most_kernel_variants, a grid that is none in one of them.
 Status check_parameters(const UserKernelSpec& kernel);
+
+// Why a variant failed, in one line of at most 300 characters: of a compiler's log the first line with an error.
+std::string short_reason(std::string_view variant, const Status& failure);
+
+// The variants that failed, each once. Those that share a reason stand together.
+class FailedVariants {
+ public:
+  void add(std::string_view variant, const Status& failure);  // with its short_reason()
+  void add(std::string_view variant, std::string reason);
+  bool empty() const noexcept { return failed_.empty(); }
+  std::size_t size() const noexcept { return failed_.size(); }
+  bool contains(std::string_view variant) const noexcept;
+  // "user:A=1, user:A=2: invalid_argument: …; user:A=3: …".
+  std::string text() const;
+  // "user:A=1: invalid_argument: …", one for each variant, in the order of add().
+  std::vector<std::string> lines() const;
+
+ private:
+  struct Failed {
+    std::string variant, reason;
+  };
+  std::vector<Failed> failed_;
+};
 
 }  // namespace kiln

@@ -50,6 +50,9 @@ struct RunRequest {
   std::string variant;                  // of the generator; empty: the one that it prefers
   std::uint32_t repeat = 1;             // runs; the device is selected once for all of them
   bool verify = false;                  // compare with the reference, outside the clock
+  // Outputs begin as NaN in every run, on the device too, so that elements that the kernel does not write are seen. For
+  // a caller that compares the outputs itself; `verify` implies it.
+  bool poison = false;
   // User kernels: one for each output and inout, in order; empty: nothing is compared.
   std::vector<ExpectedOutput> expected;
   std::optional<Tolerance> tolerance;  // of what has none of its own; absent: the default of the operation and type

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,14 +61,18 @@ class WithoutSigpipe {
   bool was_pending_ = false;
 };
 
-int spawn(pid_t& pid, const std::string& program, int input, int output) {
+constexpr int outputs_of_child = 3;
+
+// outputs: becomes outputs_of_child; -1: the child has none.
+int spawn(pid_t& pid, const std::string& program, int input, int output, int outputs) {
   SpawnFiles files;
   int error = 0;
   const auto also = [&error](int result) { error = error != 0 ? error : result; };
   also(posix_spawn_file_actions_adddup2(&files.actions, input, 0));
   also(posix_spawn_file_actions_adddup2(&files.actions, output, 1));
   also(posix_spawn_file_actions_addopen(&files.actions, 2, "/dev/null", O_WRONLY, 0));
-  also(posix_spawn_file_actions_addclosefrom_np(&files.actions, 3));
+  if (outputs >= 0) also(posix_spawn_file_actions_adddup2(&files.actions, outputs, outputs_of_child));
+  also(posix_spawn_file_actions_addclosefrom_np(&files.actions, outputs >= 0 ? outputs_of_child + 1 : 3));
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
@@ -96,7 +101,13 @@ BenchProcess::BenchProcess(std::filesystem::path probe, BenchSetup setup, const 
     : probe_(std::move(probe)),
       setup_(std::move(setup)),
       interrupted_(interrupted),
-      pauses_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      pauses_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!std::holds_alternative<std::string>(setup_.subject)) return;
+  const UniqueFd made(memfd_create("kiln-outputs", MFD_CLOEXEC));
+  // Above the descriptors that the child's standard streams take.
+  if (made) outputs_ = UniqueFd(fcntl(made.get(), F_DUPFD_CLOEXEC, outputs_of_child + 1));
+  if (outputs_) setup_.outputs = outputs_of_child;
+}
 
 BenchProcess::~BenchProcess() { (void)stop(); }
 
@@ -112,7 +123,8 @@ Status BenchProcess::start() {
   owed_ = 0;
   prepares_ = false;
   pid_t pid = -1;
-  if (const int error = spawn(pid, probe_.string(), child_input.get(), child_output.get()); error != 0) {
+  if (const int error = spawn(pid, probe_.string(), child_input.get(), child_output.get(), outputs_.get());
+      error != 0) {
     return unavailable("bench: " + probe_.string() + " cannot be started: " + std::strerror(error));
   }
   {

@@ -53,7 +53,8 @@ class BenchProcess final : public PausableBench {
   bool paused();
 
   const std::filesystem::path probe_;
-  const BenchSetup setup_;
+  BenchSetup setup_;
+  UniqueFd outputs_;  // BenchSetup::outputs
   const std::atomic<bool>* const interrupted_;
   UniqueFd pauses_;   // an event, for who listens to the child
   std::mutex mutex_;  // of the next two: a child that is being ended is nobody's to pause

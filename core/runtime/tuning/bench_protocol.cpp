@@ -75,7 +75,8 @@ std::string to_line(const BenchSetup& setup) {
                      {"device", setup.device},
                      {"conv2d", conv == nullptr ? Json(nullptr) : json_of(*conv)},
                      {"gemm", gemm == nullptr ? Json(nullptr) : json_of(*gemm)},
-                     {"job", job == nullptr ? Json(nullptr) : Json(*job)}};
+                     {"job", job == nullptr ? Json(nullptr) : Json(*job)},
+                     {"outputs", setup.outputs}};
   return json_text(json) + "\n";
 }
 
@@ -89,6 +90,7 @@ Result<BenchSetup> setup_of(std::string_view line) {
     setup.sources.cache_directory = optional_text(json.at("cache_directory"));
     setup.sources.plugin_path = optional_text(json.at("plugin_path"));
     setup.device = json.at("device").get<std::string>();
+    setup.outputs = json.value("outputs", -1);
     if (const auto job = optional_text(json.at("job"))) {
       setup.subject = *job;
     } else if (const Json& gemm = json.at("gemm"); !gemm.is_null()) {
@@ -105,11 +107,10 @@ Result<BenchSetup> setup_of(std::string_view line) {
 std::string to_line(const Result<VariantSamples>& answer) {
   Json json;
   if (answer) {
-    json = {{"wall_ns", answer->wall_ns},
-            {"device_ns", answer->device_ns},
-            {"source", answer->source_digest},
-            {"max_rel_error", answer->max_rel_error},
-            {"error_bound", answer->error_bound}};
+    json = {{"wall_ns", answer->wall_ns},         {"device_ns", answer->device_ns},
+            {"source", answer->source_digest},    {"max_rel_error", answer->max_rel_error},
+            {"error_bound", answer->error_bound}, {"agreement", answer->agreement},
+            {"contention", answer->contention}};
   } else {
     json = {{"code", to_string(answer.error().code)}, {"message", answer.error().message}};
   }
@@ -132,6 +133,8 @@ Result<VariantSamples> answer_of(std::string_view line) {
     samples.source_digest = json.at("source").get<std::string>();
     samples.max_rel_error = json.at("max_rel_error").get<double>();
     samples.error_bound = json.at("error_bound").get<double>();
+    samples.agreement = json.value("agreement", std::uint32_t{0});
+    samples.contention = json.value("contention", 0.0);
     return samples;
   } catch (const Json::exception& error) {
     return internal_error(std::string("bench: the answer cannot be read: ") + error.what());

@@ -10,6 +10,8 @@
 #include "verbs/job_request.hpp"
 #include "verbs/verbs.hpp"
 
+#include <kiln/digest.hpp>
+
 #include <cstdio>
 
 namespace kiln::host {
@@ -58,6 +60,11 @@ Json json_of(const std::vector<TunedJob>& jobs) {
                     {"gflops_device", rate_or_null(outcome.device_ns)},
                     {"baseline_gflops_device", rate_or_null(outcome.baseline_device_ns)},
                     {"baseline_gflops", rate_or_null(outcome.baseline_wall_ns)},
+                    {"decision", ok ? Json(to_string(outcome.decision)) : Json(nullptr)},
+                    {"note", outcome.note.empty() ? Json(nullptr) : Json(outcome.note)},
+                    {"incumbent", outcome.incumbent.empty() ? Json(nullptr) : Json(outcome.incumbent)},
+                    {"incumbent_ms", outcome.incumbent_wall_ns == 0 ? Json(nullptr) : Json(ms(outcome.incumbent_wall_ns))},
+                    {"contention", ok ? Json(outcome.contention) : Json(nullptr)},
                     {"space", outcome.space},
                     {"candidates", outcome.candidates},
                     {"known", outcome.known},
@@ -78,9 +85,29 @@ std::string text_of(const std::vector<TunedJob>& jobs) {
     std::snprintf(line, sizeof line, "; %zu of %zu variants measured, %zu known, %zu rejected\n  ", o.candidates,
                   o.space, o.known, o.rejected.size());
     text += visible(job.name) + " on " + job.device + ": " + figures(job) + line + visible(o.variant) + "\n";
+    if (!o.note.empty()) text += "  note: " + visible(o.note) + "\n";
     for (const std::string& rejected : o.rejected) text += "  rejected " + visible(rejected) + "\n";
   }
   return text.empty() ? "no device has variants to choose from\n" : text;
+}
+
+// What judges the variants of a user's kernel: for each result its expected values and tolerance, or agreement.
+void add_basis(const RunRequest& request, TuneOptions& how) {
+  KeyEncoder encoder;
+  const auto add_tolerance = [&](std::string_view name, const std::optional<Tolerance>& tolerance) {
+    char text[64];
+    if (!tolerance) return;
+    std::snprintf(text, sizeof text, "%.17g %.17g", tolerance->absolute, tolerance->relative);
+    encoder.field(name, text);
+  };
+  add_tolerance("tolerance", request.tolerance);
+  how.by_agreement = request.expected.empty();
+  for (const ExpectedOutput& expected : request.expected) {
+    how.by_agreement = how.by_agreement || expected.tensor == nullptr;
+    encoder.field("expected", expected.tensor == nullptr ? "agreement" : sha256(expected.tensor->bytes()).hex());
+    add_tolerance("of it", expected.tolerance);
+  }
+  how.basis = encoder.digest().hex().substr(0, 16);
 }
 
 TunedJob tune_job(const RunRequest& request, const std::string& device, Session& session, const Options& options,
@@ -104,6 +131,7 @@ TunedJob tune_job(const RunRequest& request, const std::string& device, Session&
   how.stop = &interrupted();
   how.exhaustive = options.tune.exhaustive;
   how.again = options.tune.again;
+  if (kernel != nullptr) add_basis(request, how);
   if (options.tune.budget) how.budget = *options.tune.budget;
   how.progress = [&](const TuneProgress& at) { progress.show(tuning_progress_text(request.name, at)); };
   auto outcome = session.runtime().tune(request.spec, device, bench, how);

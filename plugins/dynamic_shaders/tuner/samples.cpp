@@ -24,12 +24,26 @@ Interval interval_of(std::span<const std::uint64_t> samples) {
   return {sorted[out], median, sorted[count - 1 - out]};
 }
 
-bool slower(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
-  constexpr double one = 1e6;
+std::vector<std::uint64_t> ratios_of(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
   std::vector<std::uint64_t> ratios;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    ratios.push_back(static_cast<std::uint64_t>(one * static_cast<double>(a[i]) / static_cast<double>(b[i])));
-  return static_cast<double>(interval_of(ratios).lower) > one;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double ratio = static_cast<double>(a[i]) / static_cast<double>(b[i]);
+    ratios.push_back(static_cast<std::uint64_t>(one_in_millionths * ratio));
+  }
+  return ratios;
+}
+
+double spread_of(std::span<const std::uint64_t> samples) {
+  std::vector<std::uint64_t> sorted(samples.begin(), samples.end());
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t quarter = sorted.size() / 4;
+  const double width = static_cast<double>(sorted[sorted.size() - 1 - quarter]) - static_cast<double>(sorted[quarter]);
+  const auto median = static_cast<double>(interval_of(samples).median);
+  return sorted.size() < 4 || median == 0 ? 0 : width / median;
+}
+
+bool slower(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
+  return static_cast<double>(interval_of(ratios_of(a, b)).lower) > one_in_millionths;
 }
 
 }  // namespace kiln::dynamic_shaders

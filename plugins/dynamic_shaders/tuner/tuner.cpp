@@ -1,12 +1,16 @@
 #include "dynamic_shaders/tuner/tuner.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/kernel_parameters.hpp>
 #include <kiln/traced_work.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <ctime>
 #include <deque>
+#include <map>
 
+#include "dynamic_shaders/tuner/agreement.hpp"
 #include "dynamic_shaders/tuner/rounds.hpp"
 #include "dynamic_shaders/tuner/samples.hpp"
 
@@ -42,9 +46,15 @@ class Search {
       : task_(task), bench_(bench), options_(options), begun_(now_ns()), waited_before_ns_(bench.waited_ns()) {
     outcome_.space = task.candidates.size();
     outcome_.baseline = task.baseline;
+    outcome_.incumbent = task.incumbent;
+    const auto is_known = [&](const Candidate& candidate) {
+      return std::ranges::any_of(task.known, [&](const TuningRecord& one) { return one.variant == candidate.variant; });
+    };
+    all_known_ = std::ranges::all_of(task.candidates, is_known);
   }
 
   Result<TuneOutcome> run() {
+    if (options_.by_agreement) join_known();
     for (const std::string* first : {&task_.incumbent, &task_.baseline}) {
       if (!first->empty()) look_at(*first);
     }
@@ -62,9 +72,15 @@ class Search {
       tell(most);
     }
     if (stopped()) return unavailable("tuning was stopped; what was measured is kept");
+    if (Status status = judge_by_agreement(); !status.ok()) return status;
     if (best_.empty()) return nothing_measured();
     if (Status status = decide(); !status.ok()) return status;
-    if (outcome_.variant.empty()) return unavailable("no variant could be measured again: " + std::string(best_));
+    if (outcome_.variant.empty()) return nothing_measured();
+    outcome_.rejected = failed_.lines();
+    if (options_.progress) {
+      const std::size_t done = outcome_.candidates + outcome_.known;
+      options_.progress({done, done, outcome_.variant, outcome_.wall_ns, 0});
+    }
     return outcome_;
   }
 
@@ -98,19 +114,36 @@ class Search {
     if (samples && !samples->wall_ns.empty()) measuring.figure("median_wall_ms", median_in_ms(samples->wall_ns));
     measuring.end();
     if (samples) {
+      if (Status status = check_group(record.variant, samples->agreement); !status.ok()) return reject(record, status);
       record.verdict = Verdict::measured;
       record.source = samples->source_digest;
       record.max_rel_error = samples->max_rel_error;
       record.error_bound = samples->error_bound;
       record.wall_ns.insert(record.wall_ns.end(), samples->wall_ns.begin(), samples->wall_ns.end());
       record.device_ns.insert(record.device_ns.end(), samples->device_ns.begin(), samples->device_ns.end());
+      last_contention_ = samples->contention;
       return !record.wall_ns.empty();
     }
-    // What failed for another reason than its own may do well next time, and is not kept.
-    record.verdict = tells_of_variant(samples.error().code) ? Verdict::rejected : Verdict::invalid;
-    record.why = samples.error().text();
-    outcome_.rejected.push_back(record.variant + ": " + record.why);
+    return reject(record, samples.error());
+  }
+
+  // A failure of the bench itself says nothing of the variant, which may do well next time: it is not kept.
+  bool reject(TuningRecord& record, const Status& failure) {
+    const bool its_own = tells_of_variant(failure.code);
+    record.verdict = its_own ? Verdict::rejected : Verdict::invalid;
+    record.why = short_reason(record.variant, failure);
+    failed_.add(record.variant, failure);
+    if (record.variant == task_.incumbent && !its_own) incumbent_failure_ = failure;
     return false;
+  }
+
+  // A variant stays in the group in which it was first.
+  Status check_group(const std::string& variant, std::uint32_t group) {
+    const auto [at, is_first] = groups_.try_emplace(variant, group);
+    const bool of_trusted = trusted_ == 0 || group == trusted_;
+    if (at->second == group && of_trusted) return {};
+    if (is_first) return corrupt("wrong: its output differs from that of the other variants");
+    return corrupt("wrong: its output in a later run differs from its first");
   }
 
   void look_at(const std::string& variant) {
@@ -122,16 +155,73 @@ class Search {
       const bool hopeless = !options_.exhaustive && best_ns_ != 0 && record.wall_ns.front() > 2 * best_ns_;
       if (!hopeless) measure(record, more_runs);
     }
-    if (task_.keep && record.verdict != Verdict::invalid) task_.keep({record});
+    // What serves keeps its record until the end: an interrupted run must not lose the winner. A measurement of a
+    // kernel without a reference counts once the variants have been compared.
+    const bool is_served = task_.won && variant == task_.incumbent;
+    const bool counts = record.verdict == Verdict::rejected || (!is_served && !options_.by_agreement);
+    if (task_.keep && record.verdict != Verdict::invalid && counts) task_.keep({record});
     admit(std::move(record));
   }
 
+  // Records that were kept as measured agreed with one another. Two of them run again, so that new outputs can be
+  // compared with theirs; where that fails all are measured again.
+  void join_known() {
+    if (options_.again) return;
+    std::vector<const TuningRecord*> known;
+    for (const TuningRecord& record : task_.known) {
+      if (usable(record) && !record.stale()) known.push_back(&record);
+    }
+    std::ranges::stable_sort(known, {}, [](const TuningRecord* record) { return interval_of(record->wall_ns).median; });
+    for (std::size_t i = 0; i < std::min<std::size_t>(known.size(), 2); ++i) {
+      const auto samples = bench_.measure(known[i]->variant, 1, watchdog);
+      const std::uint32_t group = samples ? samples->agreement : 0;
+      if (group == 0 || group == agrees_with_none || (i > 0 && group != known_group_)) {
+        use_known_ = false;
+        return;
+      }
+      known_group_ = group;
+    }
+  }
+
+  // Without a reference: those that are not in the largest group are out, and the others' records are kept.
+  Status judge_by_agreement() {
+    std::vector<Vote> votes;
+    for (const TuningRecord& record : records_) {
+      const auto at = groups_.find(record.variant);
+      if (usable(record) && at != groups_.end() && at->second != 0) votes.push_back({record.variant, at->second});
+    }
+    if (votes.empty()) return {};
+    const auto agreement = agreement_of(votes);
+    if (!agreement) return agreement.error();
+    trusted_ = agreement->group;
+    for (const Outvoted& outvoted : agreement->outvoted) {
+      TuningRecord& record = *find(outvoted.variant);
+      record.verdict = Verdict::outvoted;
+      record.why = outvoted.why;
+      failed_.add(outvoted.variant, outvoted.why);
+    }
+    best_.clear();
+    best_ns_ = 0;
+    std::vector<TuningRecord> kept;
+    for (const TuningRecord& record : records_) {
+      const bool is_served = task_.won && record.variant == task_.incumbent && usable(record);
+      if (record.verdict != Verdict::invalid && record.verdict != Verdict::rejected && !is_served)
+        kept.push_back(record);
+      note_best(record);
+    }
+    if (task_.keep && !kept.empty()) task_.keep(std::move(kept));
+    return {};
+  }
+
   bool take_known(const std::string& variant) {
-    if (options_.again) return false;
+    if (options_.again || !use_known_) return false;
     for (const TuningRecord& record : task_.known) {
       if (record.variant != variant || record.stale()) continue;
+      // One more variant may turn the vote.
+      if (record.verdict == Verdict::outvoted && !all_known_) return false;
       ++outcome_.known;
-      if (record.verdict == Verdict::rejected) outcome_.rejected.push_back(record.variant + ": " + record.why);
+      if (record.is_refused()) failed_.add(variant, record.why);
+      if (usable(record) && known_group_ != 0) groups_.emplace(variant, known_group_);
       admit(record);
       return true;
     }
@@ -140,18 +230,21 @@ class Search {
 
   void admit(TuningRecord record) {
     records_.push_back(std::move(record));
-    const TuningRecord& last = records_.back();
-    if (!usable(last)) return;
-    const std::uint64_t median = interval_of(last.wall_ns).median;
+    note_best(records_.back());
+  }
+
+  void note_best(const TuningRecord& record) {
+    if (!usable(record)) return;
+    const std::uint64_t median = interval_of(record.wall_ns).median;
     if (best_ns_ != 0 && median >= best_ns_) return;
     if (task_.trace != nullptr) {
-      const TraceFigure figures[] = {{"variant", last.variant},
-                                     {"median_wall_ms", median_in_ms(last.wall_ns)},
+      const TraceFigure figures[] = {{"variant", record.variant},
+                                     {"median_wall_ms", median_in_ms(record.wall_ns)},
                                      {"before_ms", static_cast<double>(best_ns_) / 1e6}};
       task_.trace->add_event({TraceArea::tuner, "best so far", now_ns(), std::nullopt, figures});
     }
     best_ns_ = median;
-    best_ = last.variant;
+    best_ = record.variant;
   }
 
   void tell(std::size_t planned) {
@@ -164,9 +257,7 @@ class Search {
   }
 
   Status nothing_measured() const {
-    std::string reasons;
-    for (const std::string& why : outcome_.rejected) reasons += (reasons.empty() ? "" : "; ") + why;
-    return unavailable("no variant could be measured: " + (reasons.empty() ? "there is none" : reasons));
+    return unavailable("no variant could be measured: " + (failed_.empty() ? "there is none" : failed_.text()));
   }
 
   // The nearest to the best by what the search saw, and the incumbent.
@@ -184,7 +275,7 @@ class Search {
     std::vector<Entrant> field;
     for (const TuningRecord* record : near) {
       if (field.size() < most_in_heats || record->variant == task_.incumbent)
-        field.push_back({new_record(record->variant), {}});
+        field.push_back({new_record(record->variant), {}, {}});
     }
     return field;
   }
@@ -200,12 +291,13 @@ class Search {
       if (!entrant.runs) continue;
       const std::uint64_t median = interval_of(std::span(record.wall_ns).subspan(before)).median;
       entrant.rounds_ns.push_back(std::max<std::uint64_t>(median, 1));
+      entrant.contention.push_back(last_contention_);
     }
   }
 
   // Rounds of all, then of the fastest and the incumbent, in an order that rotates, as many as the time allows; answers
   // those that stayed to the end, the fastest first.
-  std::vector<const Entrant*> meet(std::vector<Entrant>& field, TuningRecord& baseline, bool has_baseline) {
+  std::vector<Entrant*> meet(std::vector<Entrant>& field, TuningRecord& baseline, bool has_baseline) {
     std::vector<Entrant*> meeting;
     for (Entrant& entrant : field) meeting.push_back(&entrant);
     for (std::size_t round = 0; round < most_rounds && !stopped(); ++round) {
@@ -221,10 +313,10 @@ class Search {
         rank(meeting);
         leave(meeting, heats_left == 0 ? most_finalists : places_for(heats_left, took, met), task_.incumbent);
       }
-      tell_round(took, most_rounds - round - 1);
+      tell_round(meeting, took, most_rounds - round - 1);
     }
     rank(meeting);
-    return {meeting.begin(), meeting.end()};
+    return meeting;
   }
 
   // How many can meet in the heats that are left, by what the last round took of those that met in it.
@@ -234,8 +326,13 @@ class Search {
     return std::max(most_finalists, static_cast<std::size_t>(std::min(turns, static_cast<double>(most_in_heats))));
   }
 
-  void tell_round(double took, std::size_t rounds_left) {
+  void tell_round(std::vector<Entrant*> meeting, double took, std::size_t rounds_left) {
     if (!options_.progress) return;
+    rank(meeting);
+    if (!meeting.empty()) {
+      best_ = meeting.front()->record.variant;
+      best_ns_ = interval_of(meeting.front()->record.wall_ns).median;
+    }
     const std::size_t done = outcome_.candidates + outcome_.known;
     const double left = std::clamp(1 - spent(), 0.0, took * static_cast<double>(rounds_left));
     options_.progress({done, done, best_, best_ns_, static_cast<std::uint64_t>(left * whole_ns())});
@@ -247,20 +344,35 @@ class Search {
     const TuningRecord* plain = find(task_.baseline);
     TuningRecord baseline = new_record(task_.baseline);
     const bool has_baseline = plain != nullptr && usable(*plain);
-    const std::vector<const Entrant*> finalists = meet(field, baseline, has_baseline);
+    std::vector<Entrant*> finalists = meet(field, baseline, has_baseline);
+    if (baseline.verdict == Verdict::rejected) {
+      for (Entrant& entrant : field) {
+        if (entrant.record.variant == baseline.variant) entrant.record = baseline;
+      }
+    }
+    std::erase_if(finalists, [](const Entrant* entrant) { return entrant->record.is_refused(); });
     if (stopped()) return unavailable("tuning was stopped; what was measured is kept");
+    if (task_.won && !incumbent_failure_.ok()) {
+      keep(field, Keep::failures);
+      return unavailable("the stored winner " + task_.incumbent +
+                         " is kept: it could not be measured: " + incumbent_failure_.text());
+    }
     if (finalists.empty()) {
-      keep(field);
+      keep(field, Keep::all);
       return {};
     }
-    const Entrant* best = finalists.front();
-    for (const Entrant* entrant : finalists) {
-      const bool incumbent = entrant->record.variant == task_.incumbent;
-      if (incumbent && !slower(entrant->rounds_ns, best->rounds_ns)) best = entrant;
-    }
+    const RoundsChoice choice = choice_of_rounds(finalists, task_.incumbent, task_.won);
+    const Entrant* best = choice.best;
     outcome_.variant = best->record.variant;
+    outcome_.decision = choice.decision;
+    outcome_.contention = choice.contention;
     outcome_.wall_ns = interval_of(best->record.wall_ns).median;
     outcome_.device_ns = interval_of(best->record.device_ns).median;
+    for (const Entrant* entrant : finalists) {
+      if (entrant->record.variant == task_.incumbent)
+        outcome_.incumbent_wall_ns = interval_of(entrant->record.wall_ns).median;
+    }
+    if (choice.busy) outcome_.note = note_of(choice);
     const TuningRecord& measured = !usable(baseline) && has_baseline ? *plain : baseline;
     if (usable(measured)) {
       outcome_.baseline_wall_ns = interval_of(measured.wall_ns).median;
@@ -272,18 +384,36 @@ class Search {
       }
     }
     tell_winner(field);
+    if (choice.decision == TuneDecision::busy && task_.won) {
+      keep(field, Keep::failures);  // the times of a quiet machine stay
+      return {};
+    }
     for (Entrant& entrant : field) {
       if (entrant.record.variant == outcome_.variant) entrant.record.verdict = Verdict::winner;
     }
-    keep(field);
+    keep(field, Keep::all);
     return {};
   }
 
-  // What the rounds said of each, the failures too.
-  void keep(const std::vector<Entrant>& field) const {
+  std::string note_of(const RoundsChoice& choice) const {
+    char found[128];
+    std::snprintf(found, sizeof found,
+                  "its threads waited %.0f %% of their time, times in the rounds spread by %.0f %%",
+                  100 * choice.contention, 100 * choice.spread);
+    const bool kept = choice.decision == TuneDecision::busy;
+    return std::string("the machine is too busy to compare variants") +
+           (kept ? ", " + outcome_.variant + " is kept" : "") + ": " + found +
+           ". Tune again with --again when it is idle";
+  }
+
+  // What the rounds said of each.
+  enum class Keep : std::uint8_t { invalid = 0, all, failures };
+  void keep(const std::vector<Entrant>& field, Keep what) const {
     std::vector<TuningRecord> records;
     for (const Entrant& entrant : field) {
-      if (entrant.record.verdict != Verdict::invalid) records.push_back(entrant.record);
+      const Verdict verdict = entrant.record.verdict;
+      if (verdict == Verdict::rejected || (what == Keep::all && verdict != Verdict::invalid))
+        records.push_back(entrant.record);
     }
     if (task_.keep && !records.empty()) task_.keep(std::move(records));
   }
@@ -295,7 +425,7 @@ class Search {
                                         {"baseline_wall_ms", static_cast<double>(outcome_.baseline_wall_ns) / 1e6},
                                         {"measured", std::uint64_t{outcome_.candidates}},
                                         {"known", std::uint64_t{outcome_.known}},
-                                        {"rejected", std::uint64_t{outcome_.rejected.size()}}};
+                                        {"rejected", std::uint64_t{failed_.size()}}};
     std::deque<std::string> names;  // which stay where they are
     for (const Entrant& entrant : field) {
       const TuningRecord& record = entrant.record;
@@ -312,6 +442,14 @@ class Search {
   const std::uint64_t waited_before_ns_;  // by the bench, for others than us
   TuneOutcome outcome_;
   std::vector<TuningRecord> records_;
+  FailedVariants failed_;
+  Status incumbent_failure_;                     // of the bench's own
+  std::map<std::string, std::uint32_t> groups_;  // VariantSamples::agreement, of each variant's first measurement
+  std::uint32_t trusted_ = 0;                    // the group that is taken as right; 0: not decided yet
+  std::uint32_t known_group_ = 0;                // of the known records; 0: they were not compared
+  bool use_known_ = true;
+  bool all_known_ = false;
+  double last_contention_ = 0;
   std::string best_;
   std::uint64_t best_ns_ = 0;
 };

@@ -25,7 +25,8 @@
 
 namespace kiln::dynamic_shaders {
 
-enum class Verdict : std::uint8_t { invalid = 0, measured, winner, rejected };
+// outvoted: its output differs from that of the largest group of variants, and nothing else tells which is right.
+enum class Verdict : std::uint8_t { invalid = 0, measured, winner, rejected, outvoted };
 
 struct TuningRecord {
   std::string device;  // device_digest()
@@ -36,9 +37,11 @@ struct TuningRecord {
   std::string source;      // digest of the plan's sources
   double max_rel_error = 0, error_bound = 0;
   std::vector<std::uint64_t> wall_ns, device_ns;
-  std::string why;  // rejected: in words; winner: why its times no longer hold, empty while they do
+  std::string why;    // rejected, outvoted: the reason; winner: why its times no longer hold, empty while they do
+  std::string basis;  // TuneOptions::basis
 
   bool stale() const noexcept { return verdict == Verdict::winner && !why.empty(); }
+  bool is_refused() const noexcept { return verdict == Verdict::rejected || verdict == Verdict::outvoted; }
 };
 
 // What two measurements must share to be comparable: identity of device and driver, and what changes its code.

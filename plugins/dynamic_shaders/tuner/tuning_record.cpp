@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t checksum_digits = 16;
 constexpr std::size_t most_samples = 1000;
-constexpr std::string_view verdict_words[] = {"invalid", "measured", "winner", "rejected"};
+constexpr std::size_t fields_without_basis = 11;
+constexpr std::string_view verdict_words[] = {"invalid", "measured", "winner", "rejected", "outvoted"};
 
 std::string checksum_of(std::string_view text) { return sha256(text).hex().substr(0, checksum_digits); }
 
@@ -87,6 +88,7 @@ std::string to_line(const TuningRecord& record) {
   field(samples_text(record.wall_ns));
   field(samples_text(record.device_ns));
   field(plain(record.why));
+  if (!record.basis.empty()) field(plain(record.basis));
   return line + checksum_of(line) + "\n";
 }
 
@@ -102,7 +104,7 @@ std::optional<TuningRecord> record_of(std::string_view line) {
     fields.push_back(line.substr(0, end));
     line.remove_prefix(end + 1);
   }
-  if (fields.size() != 11) return std::nullopt;
+  if (fields.size() != fields_without_basis && fields.size() != fields_without_basis + 1) return std::nullopt;
   TuningRecord record;
   record.device = fields[0];
   record.spec = fields[1];
@@ -112,6 +114,7 @@ std::optional<TuningRecord> record_of(std::string_view line) {
   }
   record.source = fields[5];
   record.why = fields[10];
+  if (fields.size() > fields_without_basis) record.basis = fields[fields_without_basis];
   const bool whole = record.verdict != Verdict::invalid && read_number(fields[4], record.when) &&
                      read_number(fields[6], record.max_rel_error) && read_number(fields[7], record.error_bound) &&
                      read_samples(fields[8], record.wall_ns) && read_samples(fields[9], record.device_ns);

@@ -132,3 +132,22 @@ TEST_CASE("kernel parameters: what is tried is part of what is computed", "[cont
   std::swap(other.grid_expressions[0], other.grid_expressions[1]);
   CHECK(canonical_text(other) != canonical_text(kernel));
 }
+
+TEST_CASE("parameters: failed variants are listed once each, those with one reason together", "[contract]") {
+  FailedVariants failed;
+  CHECK(failed.empty());
+  failed.add("user:A=1",
+             invalid_argument("program job/user:A=1: GLSL compiler: 0:1: warning: x\n0:3(7): error: bad\nmore"));
+  failed.add("user:A=2", invalid_argument("program job/user:A=2: GLSL compiler: 0:3(7): error: bad"));
+  failed.add("user:A=3", timed_out("bench: hung for 20000 ms"));
+  failed.add("user:A=1", timed_out("again"));
+  CHECK(failed.size() == 3);
+  CHECK(failed.contains("user:A=3"));
+  CHECK_FALSE(failed.contains("user:A"));
+  CHECK(failed.lines()[0] == "user:A=1: invalid_argument: 0:3(7): error: bad");
+  CHECK(failed.lines()[1] == "user:A=2: invalid_argument: GLSL compiler: 0:3(7): error: bad");
+  CHECK(failed.lines()[2] == "user:A=3: timeout: bench: hung for 20000 ms");
+  failed.add("user:A=4", timed_out("bench: hung for 20000 ms"));
+  CHECK_THAT(failed.text(), Contains("; user:A=3, user:A=4: timeout: bench: hung"));
+  CHECK(short_reason("v", internal_error(std::string(1000, 'x'))).size() == 300 + std::string("internal: ...").size());
+}

@@ -69,6 +69,18 @@ TEST_CASE("tuning database: a record is its line and back, and a changed line is
   }
 }
 
+TEST_CASE("tuning database: a record has the basis of its verdict, and one without it is still read") {
+  TuningRecord record = record_for("kernel k", "user:A=1", Verdict::outvoted);
+  record.basis = "0123456789abcdef";
+  const auto back = record_of(to_line(record));
+  REQUIRE(back.has_value());
+  CHECK(back->basis == record.basis);
+  CHECK(back->verdict == Verdict::outvoted);
+  record.basis.clear();
+  REQUIRE(record_of(to_line(record)).has_value());
+  CHECK(record_of(to_line(record))->basis.empty());
+}
+
 TEST_CASE("tuning database: what one process puts another finds, and there is one winner a shape") {
   const Folder folder;
   TuningDatabase first(folder.file()), second(folder.file());

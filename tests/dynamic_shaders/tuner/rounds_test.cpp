@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kiln::dynamic_shaders {
@@ -77,6 +78,36 @@ TEST_CASE("rounds: a round that was broken off counts for nobody") {
   field.add("b", {11, 11});
   rank(field.meeting);
   CHECK(field.names() == Names{"a", "b"});
+}
+
+TEST_CASE("rounds: the incumbent goes only for a gain beyond the noise of both") {
+  const std::vector<std::uint64_t> steady = {100, 101, 100, 102, 100, 101, 100, 100};
+  const auto choice_with = [&](double gain, double noise, double contention, bool won) {
+    Field field;
+    std::vector<std::uint64_t> old;
+    for (std::size_t i = 0; i < steady.size(); ++i) {
+      const double factor = gain * (i % 2 == 0 ? 1 : 1 + noise);
+      old.push_back(static_cast<std::uint64_t>(static_cast<double>(steady[i]) * factor));
+    }
+    for (Entrant* entrant : {&field.add("old", old), &field.add("new", steady)}) {
+      entrant->record.wall_ns = entrant->rounds_ns;
+      entrant->contention.assign(steady.size(), contention);
+    }
+    rank(field.meeting);
+    const RoundsChoice choice = choice_of_rounds(field.meeting, "old", won);
+    return std::pair(choice.best->record.variant, choice.decision);
+  };
+  using Choice = std::pair<std::string, TuneDecision>;
+  CHECK(choice_with(1.10, 0, 0, true) == Choice("new", TuneDecision::faster));
+  CHECK(choice_with(1.10, 0.1, 0, true) == Choice("new", TuneDecision::faster));
+  CHECK(choice_with(1.01, 0, 0, true) == Choice("old", TuneDecision::kept));  // less than 2 %
+  CHECK(choice_with(0.90, 0, 0, true) == Choice("old", TuneDecision::kept));
+  CHECK(choice_with(0.97, 0.12, 0, true) == Choice("old", TuneDecision::kept));  // slower in every other round
+  CHECK(choice_with(1.10, 0, 0.3, true) == Choice("old", TuneDecision::busy));
+  CHECK(choice_with(1.10, 0, 0.3, false) == Choice("old", TuneDecision::busy));
+  CHECK(choice_with(1.10, 0.8, 0, true) == Choice("old", TuneDecision::busy));  // the ratios spread
+  CHECK(choice_with(3.00, 0, 0.3, true) == Choice("old", TuneDecision::busy));
+  CHECK(choice_with(3.00, 0, 0.3, false) == Choice("new", TuneDecision::faster));
 }
 
 }  // namespace kiln::dynamic_shaders

@@ -37,6 +37,8 @@ class SyntheticBench final : public VariantBench {
       samples.device_ns.push_back(static_cast<std::uint64_t>(wall * 0.9));
     }
     samples.source_digest = name;
+    samples.contention = contention;
+    if (const auto group = groups.find(name); group != groups.end()) samples.agreement = group->second;
     return samples;
   }
 
@@ -44,6 +46,8 @@ class SyntheticBench final : public VariantBench {
 
   std::map<std::string, double> times;
   std::map<std::string, Status> failures;
+  std::map<std::string, std::uint32_t> groups;  // VariantSamples::agreement
+  double contention = 0;
   std::function<void(const std::string&)> on_measure;
   std::uint64_t waited = 0;
   std::uint32_t total_runs = 0;
@@ -74,6 +78,29 @@ TuneTask task_on(SyntheticBench& bench) {
   task.form.device = "d", task.form.spec = "s";
   return task;
 }
+
+// Few variants without a model, as a user's kernel has them. Each record that is kept, the newest of a variant.
+struct FewVariants {
+  SyntheticBench bench{5};
+  TuneTask task;
+  TuneOptions options;
+  std::map<std::string, TuningRecord> kept;
+
+  explicit FewVariants(const std::map<std::string, double>& times) {
+    bench.times = times;
+    for (const auto& [name, time] : times) task.candidates.push_back({name, 0, 0});
+    task.ranked = false;
+    task.baseline = task.incumbent = times.begin()->first;
+    task.keep = [this](const std::vector<TuningRecord>& records) {
+      for (const TuningRecord& record : records) kept[record.variant] = record;
+    };
+  }
+  Result<TuneOutcome> run() { return tune(task, bench, options); }
+  std::size_t count(Verdict verdict) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(kept, [&](const auto& entry) { return entry.second.verdict == verdict; }));
+  }
+};
 
 double best_time(const SyntheticBench& bench) {
   double best = 1e300;
@@ -382,6 +409,223 @@ TEST_CASE("tuner: where nothing can be measured it says why") {
   const auto outcome = tune(task, bench, {});
   REQUIRE_FALSE(outcome.has_value());
   CHECK_THAT(outcome.error().message, Catch::Contains("no device"));
+}
+
+TEST_CASE("tuner: a variant that turns wrong in any round is thrown out and never wins") {
+  for (const bool is_first : {false, true}) {
+    for (int wrong_at = 1; wrong_at <= 18; ++wrong_at) {  // two measurements of the search, sixteen rounds
+      INFO("wrong at measurement " << wrong_at << ", first variant: " << is_first);
+      FewVariants f({{"a", 1.5e6}, {"b", 1.4e6}, {"c", 1.6e6}});
+      const std::string wrong = is_first ? "a" : "b";
+      f.bench.times[wrong] = 1e6;  // faster than the others
+      int asked = 0;
+      f.bench.on_measure = [&](const std::string& variant) {
+        if (variant == wrong && ++asked == wrong_at) f.bench.failures[wrong] = corrupt("wrong");
+      };
+      const auto outcome = f.run();
+      REQUIRE(asked >= wrong_at);
+      REQUIRE(outcome.has_value());
+      CHECK(outcome->variant != wrong);
+      CHECK(f.kept.at(wrong).verdict == Verdict::rejected);
+      CHECK(f.kept.at(outcome->variant).verdict == Verdict::winner);
+      REQUIRE(outcome->rejected.size() == 1);
+      CHECK_THAT(outcome->rejected[0], Catch::Contains(wrong + ": corrupt: wrong"));
+    }
+  }
+}
+
+TEST_CASE("tuner: a variant whose output leaves its group in a later run is thrown out") {
+  for (int changes_at = 2; changes_at <= 18; ++changes_at) {
+    INFO("changes at measurement " << changes_at);
+    FewVariants f({{"a", 1.5e6}, {"b", 1e6}, {"c", 1.6e6}});
+    f.options.by_agreement = true;
+    f.bench.groups = {{"a", 1}, {"b", 1}, {"c", 1}};
+    int asked = 0;
+    f.bench.on_measure = [&](const std::string& variant) {
+      if (variant == "b" && ++asked == changes_at) f.bench.groups["b"] = 2;
+    };
+    const auto outcome = f.run();
+    REQUIRE(asked >= changes_at);
+    REQUIRE(outcome.has_value());
+    CHECK(outcome->variant == "a");
+    CHECK(f.kept.at("b").verdict == Verdict::rejected);
+    CHECK_THAT(outcome->rejected.at(0), Catch::Contains("differs from its first"));
+  }
+}
+
+TEST_CASE("tuner: without a reference the largest group of variants that agree is right") {
+  FewVariants f({{"a", 1e6}, {"b", 2e6}, {"c", 3e6}, {"d", 4e6}});
+  f.options.by_agreement = true;
+  f.bench.groups = {{"a", 1}, {"b", 2}, {"c", 2}, {"d", 2}};
+  const auto outcome = f.run();
+  REQUIRE(outcome.has_value());
+  CHECK(outcome->variant == "b");
+  CHECK(outcome->rejected ==
+        std::vector<std::string>{"a: 3 of 4 variants agree with one another and differ from a; give expect to decide"});
+  CHECK(f.kept.at("a").verdict == Verdict::outvoted);
+  CHECK(f.count(Verdict::measured) == 2);
+}
+
+TEST_CASE("tuner: without a largest group that agrees there is no winner, and nothing counts as measured") {
+  const std::vector<std::map<std::string, std::uint32_t>> ties = {
+      {{"a", 1}, {"b", 2}, {"c", 2}, {"d", 1}},
+      {{"a", 1}, {"b", 2}, {"c", 3}, {"d", 4}},
+      {{"a", 1}, {"b", 1}, {"c", agrees_with_none}, {"d", agrees_with_none}},
+      {{"a", 1}, {"b", agrees_with_none}, {"c", agrees_with_none}, {"d", agrees_with_none}}};
+  for (const auto& groups : ties) {
+    FewVariants f({{"a", 1e6}, {"b", 2e6}, {"c", 3e6}, {"d", 4e6}});
+    f.options.by_agreement = true;
+    f.bench.groups = groups;
+    const auto outcome = f.run();
+    REQUIRE_FALSE(outcome.has_value());
+    CHECK(outcome.error().code == StatusCode::unavailable);
+    CHECK_THAT(outcome.error().message, Catch::Contains("give expect to decide") && Catch::Contains("a"));
+    CHECK(f.kept.empty());
+  }
+  FewVariants two({{"a", 1e6}, {"b", 2e6}, {"c", 3e6}});
+  two.options.by_agreement = true;
+  two.bench.groups = {{"a", 1}, {"b", 2}};
+  two.bench.failures["c"] = invalid_argument("0:1: error: not GLSL");
+  REQUIRE_FALSE(two.run().has_value());
+  CHECK(two.count(Verdict::rejected) == 1);
+  CHECK(two.kept.size() == 1);
+}
+
+TEST_CASE("tuner: new variants are compared with known ones, and a vote is taken again where one more joins") {
+  FewVariants f({{"a", 1e6}, {"b", 2e6}, {"c", 3e6}});
+  f.options.by_agreement = true;
+  f.bench.groups = {{"a", 1}, {"b", 2}, {"c", 2}};
+  REQUIRE(f.run().has_value());
+  for (const auto& [name, record] : f.kept) f.task.known.push_back(record);
+  f.task.incumbent = "b";
+  const auto same = f.run();
+  REQUIRE(same.has_value());
+  CHECK(same->candidates == 0);
+  CHECK(same->known == 3);
+  CHECK(same->rejected.size() == 1);
+
+  for (const char* name : {"d", "e"}) {
+    f.task.candidates.push_back({name, 0, 0});
+    f.bench.times[name] = 2.5e6;
+    f.bench.groups[name] = 1;
+  }
+  const auto turned = f.run();  // a, d and e against b and c
+  REQUIRE(turned.has_value());
+  CHECK(turned->candidates == 3);
+  CHECK(turned->variant == "a");
+  CHECK(f.kept.at("b").verdict == Verdict::outvoted);
+
+  f.bench.groups["b"] = 7;  // the known ones do not agree any more: all are measured again
+  f.bench.groups["c"] = 8;
+  f.options.again = false;
+  CHECK(f.run()->known == 0);
+}
+
+TEST_CASE("tuner: each failed variant is listed once with a short reason, whatever the first one does") {
+  FewVariants f({{"a", 1e6}, {"b", 2e6}, {"c", 3e6}, {"d", 1e6}});
+  f.bench.failures["a"] = invalid_argument("program x/a: GLSL compiler: warning: none\n0:3(7): error: too large\nmore");
+  f.bench.failures["d"] = device_lost("bench: the process ended by SIGSEGV");
+  const auto outcome = f.run();
+  REQUIRE(outcome.has_value());
+  CHECK(outcome->variant == "b");
+  CHECK(outcome->decision == TuneDecision::faster);
+  CHECK(outcome->incumbent == "a");
+  CHECK(outcome->incumbent_wall_ns == 0);
+  CHECK(outcome->rejected == std::vector<std::string>{"a: invalid_argument: 0:3(7): error: too large",
+                                                      "d: device_lost: bench: the process ended by SIGSEGV"});
+  f.bench.failures["b"] = f.bench.failures["c"] = f.bench.failures["a"];
+  const auto none = f.run();
+  REQUIRE_FALSE(none.has_value());
+  CHECK(none.error().message ==
+        "no variant could be measured: a, b, c: invalid_argument: 0:3(7): error: too large; d: device_lost: bench: the "
+        "process ended by SIGSEGV");
+}
+
+TEST_CASE("tuner: a busy machine keeps the stored winner and its record, and reports it") {
+  FewVariants f({{"a", 1e6}, {"b", 2e6}, {"c", 3e6}});
+  f.task.incumbent = "c";
+  f.task.won = true;
+  f.bench.contention = 0.5;
+  const auto outcome = f.run();
+  REQUIRE(outcome.has_value());
+  CHECK(outcome->variant == "c");
+  CHECK(outcome->decision == TuneDecision::busy);
+  CHECK_THAT(outcome->note, Catch::Contains("too busy") && Catch::Contains("c is kept") && Catch::Contains("50 %"));
+  CHECK_FALSE(f.kept.contains("c"));
+  CHECK(f.count(Verdict::winner) == 0);
+
+  f.task.won = false;  // never tuned: a difference far beyond the noise counts all the same
+  const auto untuned = f.run();
+  REQUIRE(untuned.has_value());
+  CHECK(untuned->variant == "a");
+  CHECK(untuned->decision == TuneDecision::faster);
+  CHECK_FALSE(untuned->note.empty());
+  f.bench.times["c"] = 1.2e6;
+  CHECK(f.run()->variant == "c");
+
+  f.bench.contention = 0.05;
+  const auto quiet = f.run();
+  REQUIRE(quiet.has_value());
+  CHECK(quiet->variant == "a");
+  CHECK(quiet->note.empty());
+}
+
+TEST_CASE("tuner: times that jump from round to round keep the stored winner though nothing reports contention") {
+  std::size_t kept = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    FewVariants f({{"a", 1e6}, {"b", 1e6}});
+    f.task.incumbent = "b";
+    f.task.won = true;
+    std::uint64_t state = seed;
+    f.bench.on_measure = [&](const std::string&) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      f.bench.mood = 1 + static_cast<double>(state >> 62);
+    };
+    const auto outcome = f.run();
+    REQUIRE(outcome.has_value());
+    CHECK(outcome->variant == "b");
+    kept += outcome->decision == TuneDecision::busy;
+  }
+  CHECK(kept == 20);
+}
+
+TEST_CASE("tuner: a stored winner that the bench cannot measure is kept, and so is its record in an interrupted run") {
+  FewVariants f({{"a", 1e6}, {"b", 2e6}, {"c", 3e6}});
+  f.task.incumbent = "c";
+  f.task.won = true;
+  int asked = 0;
+  f.bench.on_measure = [&](const std::string& variant) {
+    if (variant == "c" && ++asked == 4) f.bench.failures["c"] = unavailable("no memory");
+  };
+  const auto failed = f.run();
+  REQUIRE_FALSE(failed.has_value());
+  CHECK_THAT(failed.error().message, Catch::Contains("stored winner c is kept") && Catch::Contains("no memory"));
+  CHECK_FALSE(f.kept.contains("c"));
+  CHECK(f.count(Verdict::winner) == 0);
+
+  f.bench.failures.clear();
+  f.options.again = true;
+  std::atomic<bool> stop{false};
+  f.bench.on_measure = [&](const std::string& variant) { stop = variant == "b"; };
+  f.options.stop = &stop;
+  REQUIRE_FALSE(f.run().has_value());
+  CHECK_FALSE(f.kept.contains("c"));
+}
+
+TEST_CASE("tuner: the last progress and the stored winner are the variant of the outcome") {
+  for (const bool busy : {false, true}) {
+    FewVariants f({{"a", 1e6}, {"b", 1.01e6}, {"c", 1.02e6}});
+    f.task.incumbent = "c";
+    if (busy) f.bench.contention = 0.5;
+    TuneProgress last;
+    f.options.progress = [&](const TuneProgress& at) { last = at; };
+    const auto outcome = f.run();
+    REQUIRE(outcome.has_value());
+    CHECK(last.best == outcome->variant);
+    CHECK(last.best_ns == outcome->wall_ns);
+    CHECK(f.kept.at(outcome->variant).verdict == Verdict::winner);
+    CHECK(f.count(Verdict::winner) == 1);
+  }
 }
 
 TEST_CASE("nearest: a convolution is read back from its text; distance needs like kernels") {
