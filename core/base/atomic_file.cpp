@@ -49,7 +49,9 @@ Result<std::filesystem::path> followed(const std::filesystem::path& name) {
   for (int link = 0; link <= most_links; ++link) {
     std::error_code error;
     const std::filesystem::path target = std::filesystem::read_symlink(file, error);
-    if (error == std::errc::invalid_argument || error == std::errc::no_such_file_or_directory) return file;  // no link
+    const bool no_link = error == std::errc::invalid_argument || error == std::errc::no_such_file_or_directory ||
+                         error == std::errc::not_a_directory;
+    if (no_link) return file;
     if (error) return io_error("file " + name.string() + ": cannot follow " + file.string() + ": " + error.message());
     file = target.is_absolute() ? target : file.parent_path() / target;
   }
@@ -60,7 +62,7 @@ Status check_replaceable(const std::filesystem::path& file) {
   const std::string who = "file " + file.string() + ": ";
   struct stat found {};
   if (::lstat(file.c_str(), &found) != 0) {
-    return errno == ENOENT ? Status() : system_failure(file, "cannot look at it", errno);
+    return errno == ENOENT || errno == ENOTDIR ? Status() : system_failure(file, "cannot look at it", errno);
   }
   if (S_ISDIR(found.st_mode)) return invalid_argument(who + "is a folder, expected a file");
   if (!S_ISREG(found.st_mode)) return invalid_argument(who + "is a device, FIFO or socket, expected a regular file");
@@ -87,8 +89,8 @@ Result<AtomicFile> AtomicFile::replace(const std::filesystem::path& name) {
   if (!fd) return fd.error();
   AtomicFile made(*file, std::move(temporary), *fd);
   if (!exists) return made;
-  if (Status status = made.keep_owner(found); !status.ok()) return status;
   made.mode_ = found.st_mode & 07777;
+  if (Status status = made.keep_owner(found); !status.ok()) return status;
   return made;
 }
 
@@ -97,11 +99,13 @@ Status AtomicFile::keep_owner(const struct stat& replaced) {
   if (::fstat(fd_, &made) != 0) return system_failure(final_path_, "cannot look at it", errno);
   if (made.st_uid == replaced.st_uid && made.st_gid == replaced.st_gid) return {};
   if (::fchown(fd_, replaced.st_uid, replaced.st_gid) == 0) return {};
-  return system_failure(final_path_,
-                        ("belongs to user " + std::to_string(replaced.st_uid) + " and group " +
-                         std::to_string(replaced.st_gid) + ", which cannot be kept. Remove it first")
-                            .c_str(),
-                        errno);
+  if (made.st_uid == replaced.st_uid) {
+    *mode_ &= ~static_cast<mode_t>(070);  // another group gets no rights that it did not have
+    return {};
+  }
+  const std::string what =
+      "belongs to user " + std::to_string(replaced.st_uid) + ", which cannot be kept. Remove it first";
+  return system_failure(final_path_, what.c_str(), errno);
 }
 
 Result<AtomicFile> AtomicFile::create(const std::filesystem::path& final_path, mode_t mode) {

@@ -61,7 +61,7 @@ void check_cache(const json& cache) {
 void check_job(const json& job) {
   CHECK(keys_of(job) == Keys{"name", "op", "status", "error", "device", "variant", "selected_because", "program",
                              "runs", "ms", "gflops", "gflops_device", "verified", "max_rel_error", "error_bound",
-                             "output", "notes", "work"});
+                             "elements", "output", "notes", "work"});
   CHECK(keys_of(job["device"]) == Keys{"id", "kind", "name", "driver"});
   for (const auto& text : job["device"]) CHECK_FALSE(text.get<std::string>().empty());
   CHECK(keys_of(job["program"]) == Keys{"keys", "tier", "build_ms"});
@@ -149,10 +149,11 @@ TEST_CASE("run --json has the same keys where a job failed") {
   const auto file = folder.write("own.toml",
                                  "[[job]]\nname = \"own\"\nop = \"kernel\"\nsource = \"own.cl\"\n"
                                  "bindings = [ { inout = \"y.npy\" } ]\ngrid = [1]\n");
-  const Finished finished = run_kiln({"run", file, "--json", "--cache-dir", folder / "cache"});  // nothing reads it here
+  const Finished finished =
+      run_kiln({"run", file, "--json", "--cache-dir", folder / "cache"});  // nothing reads it here
   CHECK(finished.status == 3);
   const json job = finished.json()["jobs"][0];
-  CHECK(keys_of(job).size() == 18);
+  CHECK(keys_of(job).size() == 19);
   CHECK_THAT(job["error"].get<std::string>(), Contains("own.cl"));
   for (const char* none : {"device", "variant", "verified", "max_rel_error", "error_bound", "output"}) {
     INFO(none);

@@ -338,12 +338,8 @@ class Search {
     options_.progress({done, done, best_, best_ns_, static_cast<std::uint64_t>(left * whole_ns())});
   }
 
-  // Not ok: the winner could not be published, and is none.
-  Status decide() {
-    std::vector<Entrant> field = entrants();
-    const TuningRecord* plain = find(task_.baseline);
-    TuningRecord baseline = new_record(task_.baseline);
-    const bool has_baseline = plain != nullptr && usable(*plain);
+  // Those that are right to the end of the rounds, the fastest first.
+  std::vector<Entrant*> finalists_of(std::vector<Entrant>& field, TuningRecord& baseline, bool has_baseline) {
     std::vector<Entrant*> finalists = meet(field, baseline, has_baseline);
     if (baseline.verdict == Verdict::rejected) {
       for (Entrant& entrant : field) {
@@ -351,6 +347,26 @@ class Search {
       }
     }
     std::erase_if(finalists, [](const Entrant* entrant) { return entrant->record.is_refused(); });
+    return finalists;
+  }
+
+  // Not ok: the winner could not be published, and is none.
+  Status decide() {
+    std::vector<Entrant> field = entrants();
+    const TuningRecord* plain = find(task_.baseline);
+    TuningRecord baseline = new_record(task_.baseline);
+    const bool has_baseline = plain != nullptr && usable(*plain);
+    std::vector<Entrant*> finalists = finalists_of(field, baseline, has_baseline);
+    // All that were near the best failed in the rounds: those behind them meet.
+    while (finalists.empty() && !field.empty() && !stopped() && incumbent_failure_.ok()) {
+      keep(field, Keep::failures);
+      for (const Entrant& entrant : field) *find(entrant.record.variant) = entrant.record;
+      best_ns_ = 0;
+      best_.clear();
+      for (const TuningRecord& record : records_) note_best(record);
+      field = entrants();
+      finalists = finalists_of(field, baseline, has_baseline);
+    }
     if (stopped()) return unavailable("tuning was stopped; what was measured is kept");
     if (task_.won && !incumbent_failure_.ok()) {
       keep(field, Keep::failures);

@@ -34,7 +34,7 @@ struct Setting {
 
 void check_refused(const RunReport& report, std::uint32_t finished) {
   CHECK(report.status.code == StatusCode::internal);
-  CHECK_THAT(report.status.message, Contains("alpha") && Contains("differs from the reference"));
+  CHECK_THAT(report.status.message, Contains("alpha") && Contains("wrong; worst in"));
   CHECK(report.device.id == "alpha");
   REQUIRE(report.verified.has_value());
   CHECK_FALSE(*report.verified);

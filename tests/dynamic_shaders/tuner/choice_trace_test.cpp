@@ -56,9 +56,9 @@ TEST_CASE("dynamic_shaders::choice: the cost model, a tuned winner and the neare
   CHECK(by_model.words.at("by") == "cost model");
   CHECK(by_model.numbers.at("model_cost") > 0);
   remember_winner_of(tuned, by_model.words.at("variant"), folder);
-  const test::ToldEvent by_tuning = chosen(tuned);
-  CHECK(by_tuning.words.at("by") == "tuned");
-  CHECK(by_tuning.numbers.at("tuned_wall_ms") == Approx(1.6));
+  const test::ToldEvent chosen_by = chosen(tuned);
+  CHECK(chosen_by.words.at("by") == "tuned");
+  CHECK(chosen_by.numbers.at("tuned_wall_ms") == Approx(1.6));
   const test::ToldEvent by_nearest = chosen(near);
   CHECK(by_nearest.words.at("by") == "the nearest tuned shape");
   CHECK(by_nearest.numbers.at("doublings_apart") > 0);

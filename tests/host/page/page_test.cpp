@@ -58,7 +58,7 @@ TEST_CASE("kiln report: one file from every kind of source, complete without a s
     CHECK_THAT(html, Contains("&lt;= 5000 ns: missed"));  // told in the area
     CHECK_THAT(html, Contains("What fell short"));
     CHECK_THAT(html, Contains("wrong: 3 of 401408 outputs"));
-    CHECK_THAT(html, Contains("tiny &lt;b&gt;&amp;&lt;/b&gt;"));
+    CHECK_THAT(html, Contains("tiny &lt;b&gt;&amp;&lt;/<wbr>b&gt;"));
   }
 
   SECTION("every chart has its table, every table its rows") {
