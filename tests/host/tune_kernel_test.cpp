@@ -266,13 +266,13 @@ TEST_CASE("tune: without expect the largest group that agrees is right; a tie is
 }
 
 TEST_CASE("tune: each of 100 planted errors in a variant's output is found, with and without expect") {
-  // Variants 0 and 1 are right in two ways; each other one has an error at a place that its seed decides.
+  // Variants 0 to 5 are right in two ways; each other one has an error at a place that its seed decides.
   const std::string body = R"(
   float right = 2.0 * src[i];
-#if SEED == 1
+#if SEED % 2 == 1 && SEED < 6
   right = src[i] + src[i];
 #endif
-#if SEED >= 2
+#if SEED >= 6
   uint place = (uint(SEED) * 2654435761u >> 8) % 64u;
   uint other = (place + 1u + uint(SEED) % 62u) % 64u;
 #if SEED % 7 == 0
@@ -295,7 +295,7 @@ TEST_CASE("tune: each of 100 planted errors in a variant's output is found, with
   dst[i] = right;
 )";
   std::string seeds;
-  for (int seed = 0; seed < 102; ++seed) seeds += (seed == 0 ? "" : ", ") + std::to_string(seed);
+  for (int seed = 0; seed < 106; ++seed) seeds += (seed == 0 ? "" : ", ") + std::to_string(seed);
   for (const bool expect : {true, false}) {
     INFO("with expect: " << expect);
     const Doubling job(body, "tune = { SEED = [" + seeds + "], WG = [64] }", expect);
@@ -304,15 +304,15 @@ TEST_CASE("tune: each of 100 planted errors in a variant's output is found, with
     INFO(tuned.err << tuned.out);
     REQUIRE(tuned.status == 0);
     const auto result = tuned.json()["jobs"][0];
-    CHECK(result["candidates"] == 102);
+    CHECK(result["candidates"] == 106);
     const std::string rejected = result["rejected"].dump();
     CHECK(result["rejected"].size() == 100);
-    for (int seed = 2; seed < 102; ++seed) {
+    for (int seed = 6; seed < 106; ++seed) {
       const std::string variant = "user:SEED=" + std::to_string(seed) + ",WG=64: ";
       if (count_of(rejected, variant) != 1) FAIL_CHECK("not found: " << variant);
     }
     const std::string winner = result["variant"];
-    CHECK((winner == "user:SEED=0,WG=64" || winner == "user:SEED=1,WG=64"));
+    CHECK_THAT(winner, Catch::Matches("user:SEED=[0-5],WG=64"));
   }
 }
 
@@ -343,7 +343,7 @@ TEST_CASE("tune: a resource that the job does not provide is named, once") {
   const Finished tuned = job.kiln("tune");
   INFO(tuned.err << tuned.out);
   CHECK(tuned.status == 1);
-  CHECK(count_of(tuned.json()["jobs"][0]["error"], "Extra") == 1);
+  CHECK(count_of(tuned.json()["jobs"][0]["error"], "storage block Extra") == 1);
 }
 
 TEST_CASE("tune: a kernel without parameters has nothing to choose from") {

@@ -7,7 +7,8 @@
 namespace kiln::test {
 namespace {
 
-// Hands every spec through as one pass of the dialect `library`, which the fixture device runs.
+// Hands every spec through as one pass of the dialect `library`, which the fixture device runs; users' kernels too,
+// where they are written in OpenCL C and the device says that it reads that.
 class Forwarder final : public KernelGenerator {
  public:
   explicit Forwarder(std::atomic<int>& learned) : learned_(learned) {}
@@ -47,7 +48,7 @@ class Forwarder final : public KernelGenerator {
   }
 
   std::atomic<int>& learned_;
-  Dialect dialects_[1] = {Dialect::library};
+  Dialect dialects_[2] = {Dialect::library, Dialect::opencl_c};
 };
 
 class OneDeviceDriver final : public Driver {
@@ -82,9 +83,10 @@ RuntimeFixture::RuntimeFixture() {
   config.cache.key_file = folder_ / "key";
   config.generator.name = "forwarder";
   if (!register_core(registry).ok()) throw std::runtime_error("register_core");
-  (void)registry.add_generator("test", "forwarder", {Dialect::library}, [this](const GeneratorContext&) {
-    return Result<std::unique_ptr<KernelGenerator>>(std::make_unique<Forwarder>(learned));
-  });
+  (void)registry.add_generator("test", "forwarder", {Dialect::library, Dialect::opencl_c},
+                               [this](const GeneratorContext&) {
+                                 return Result<std::unique_ptr<KernelGenerator>>(std::make_unique<Forwarder>(learned));
+                               });
   for (const std::string name : {"alpha", "beta"}) {
     support::FixtureOptions options;
     options.info = support::fixture_info(name);

@@ -51,9 +51,9 @@ std::shared_ptr<HostTensor> sevens() {
 // The fixture's `copy`, from one inout to the other: both hold sevens afterwards.
 RunRequest copy_of_sevens() {
   UserKernelSpec spec;
-  spec.path = "copy.comp";
+  spec.path = "copy.cl";
   spec.text = "copy";
-  spec.dialect = Dialect::glsl;
+  spec.dialect = Dialect::opencl_c;
   spec.bindings = {{Access::read_write, 64}, {Access::read_write, 64}};
   RunRequest request;
   request.name = "copy";
@@ -124,6 +124,7 @@ TEST_CASE("verification: a kept reference is the inputs' that it was made of, an
 
 TEST_CASE("verification: every inout of a user's kernel is compared") {
   RuntimeFixture fixture;
+  fixture.options("alpha").info.dialects = {Dialect::library, Dialect::opencl_c};
   RunRequest request = copy_of_sevens();
   SECTION("all right") {
     request.expected = {{sevens(), {}}, {sevens(), {}}};
