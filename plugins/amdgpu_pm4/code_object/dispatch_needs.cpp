@@ -34,6 +34,12 @@ std::uint32_t dimensions_of(const KernargValues& values) {
   return 1;
 }
 
+// Where the next argument's local memory begins.
+std::uint64_t place_local(const KernelArgument& argument, std::uint64_t end) {
+  const std::uint64_t alignment = std::max<std::uint64_t>(argument.pointee_alignment, 16);
+  return (end + alignment - 1) / alignment * alignment;
+}
+
 // What a hidden argument tells; 0 for those that are 0 in every dispatch of whole workgroups from the origin.
 std::uint64_t hidden_value(ArgumentKind kind, const KernargValues& values) {
   const auto axis = [kind](ArgumentKind first) {
@@ -74,11 +80,13 @@ Status check_dispatch(const CodeObject& object, const KernelCode& kernel) {
 Status write_kernarg(const KernelCode& kernel, const KernargValues& values, std::span<std::byte> segment) {
   for (const Status& status :
        {check_count(kernel, ArgumentKind::global_buffer, values.buffers.size(), "buffers"),
-        check_count(kernel, ArgumentKind::by_value, values.by_value.size(), "arguments by value")}) {
+        check_count(kernel, ArgumentKind::by_value, values.by_value.size(), "arguments by value"),
+        check_count(kernel, ArgumentKind::local_pointer, values.local_bytes.size(), "sizes of local memory")}) {
     if (!status.ok()) return status;
   }
   std::fill(segment.begin(), segment.end(), std::byte{0});
-  std::size_t buffer = 0, by_value = 0;
+  std::size_t buffer = 0, by_value = 0, local = 0;
+  std::uint64_t local_end = kernel.lds_bytes;
   for (const KernelArgument& argument : kernel.arguments) {
     std::byte* const to = segment.data() + argument.offset;
     switch (argument.kind) {
@@ -94,6 +102,12 @@ Status write_kernarg(const KernelCode& kernel, const KernargValues& values, std:
         std::copy(bytes.begin(), bytes.end(), to);
         break;
       }
+      case ArgumentKind::local_pointer: {
+        const auto place = static_cast<std::uint32_t>(place_local(argument, local_end));
+        std::memcpy(to, &place, sizeof place);
+        local_end = place + values.local_bytes[local++];
+        break;
+      }
       case ArgumentKind::hidden_none:
         break;
       case ArgumentKind::other:
@@ -107,6 +121,16 @@ Status write_kernarg(const KernelCode& kernel, const KernargValues& values, std:
     }
   }
   return {};
+}
+
+std::uint64_t dynamic_local_bytes(const KernelCode& kernel, std::span<const std::uint64_t> local_bytes) {
+  std::uint64_t end = kernel.lds_bytes;
+  std::size_t local = 0;
+  for (const KernelArgument& argument : kernel.arguments) {
+    if (argument.kind != ArgumentKind::local_pointer || local == local_bytes.size()) continue;
+    end = place_local(argument, end) + local_bytes[local++];
+  }
+  return end - kernel.lds_bytes;
 }
 
 std::vector<std::string> buffer_names(const KernelCode& kernel) {

@@ -19,12 +19,17 @@ struct KernargValues {
   std::span<const std::span<const std::byte>> by_value;  // one a by_value argument, each of the argument's size
   std::array<std::uint32_t, 3> grid{1, 1, 1};            // workgroups
   std::array<std::uint32_t, 3> workgroup{1, 1, 1};       // lanes
+  std::span<const std::uint64_t> local_bytes{};          // one a local_pointer argument
 };
 
 // Writes every byte of the segment: arguments, hidden ones that tell the grid among them, and zeros between.
 // invalid_argument: other numbers or sizes of values than the kernel has arguments, both named. unsupported: an
 // argument that check_dispatch() refuses. REQUIRES: `segment` has kernel.kernarg_bytes bytes.
+// Local memory is given out behind the kernel's own, in the order of the arguments.
 Status write_kernarg(const KernelCode& kernel, const KernargValues& values, std::span<std::byte> segment);
+
+// Bytes of local memory that a dispatch needs beside the kernel's own for those that its arguments ask for.
+std::uint64_t dynamic_local_bytes(const KernelCode& kernel, std::span<const std::uint64_t> local_bytes);
 
 // The order in which a kernel names its bindings: the global_buffer arguments' names, for messages and reports.
 std::vector<std::string> buffer_names(const KernelCode& kernel);

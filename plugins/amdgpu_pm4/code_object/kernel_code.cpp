@@ -15,9 +15,10 @@ constexpr std::array<std::string_view, 8> user_sgpr_table = {
     "dispatch_id", "flat_scratch_init",      "private_segment_size"};
 static_assert(user_sgpr_table.size() == static_cast<std::size_t>(UserSgpr::private_segment_size) + 1);
 
-constexpr std::array<std::string_view, 18> argument_table = {"invalid",
+constexpr std::array<std::string_view, 19> argument_table = {"invalid",
                                                              "global_buffer",
                                                              "by_value",
+                                                             "dynamic_shared_pointer",
                                                              "hidden_none",
                                                              "hidden_block_count_x",
                                                              "hidden_block_count_y",

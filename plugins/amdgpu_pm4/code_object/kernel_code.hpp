@@ -53,6 +53,7 @@ enum class ArgumentKind : std::uint8_t {
   invalid = 0,
   global_buffer,         // 8 bytes: a device address
   by_value,              // bytes that the caller gives
+  local_pointer,         // 4 bytes: where in local memory the bytes lie that the caller asks for
   hidden_none,           // space that nothing reads
   hidden_block_count_x,  // 4 bytes: workgroups
   hidden_block_count_y,
@@ -74,8 +75,11 @@ struct KernelArgument {
   std::uint32_t offset = 0;  // in the kernarg segment
   std::uint32_t size = 0;
   ArgumentKind kind = ArgumentKind::invalid;
-  std::string name;        // as in the source; empty where the object does not tell
-  std::string value_kind;  // the metadata's own word: "hidden_hostcall_buffer"
+  std::string name;                      // as in the source; empty where the object does not tell
+  std::string value_kind;                // the metadata's own word: "hidden_hostcall_buffer"
+  std::string type{};                    // as in the source: "float*"; empty where the object has none
+  bool read_only = false;                // const, or in constant memory
+  std::uint32_t pointee_alignment = 16;  // of local memory
 };
 
 struct KernelCode {

@@ -81,6 +81,7 @@ std::uint32_t bytes_of(ArgumentKind kind) {  // 0: any number
     case ArgumentKind::hidden_global_offset_y:
     case ArgumentKind::hidden_global_offset_z:
       return 8;
+    case ArgumentKind::local_pointer:
     case ArgumentKind::hidden_block_count_x:
     case ArgumentKind::hidden_block_count_y:
     case ArgumentKind::hidden_block_count_z:
@@ -105,6 +106,10 @@ KernelArgument read_argument(const Json& map, std::uint32_t kernarg_bytes) {
   argument.value_kind = text(map, ".value_kind");
   argument.kind = argument_kind_named(argument.value_kind);
   if (map.contains(".name")) argument.name = text(map, ".name");
+  if (map.contains(".type_name")) argument.type = text(map, ".type_name");
+  if (map.contains(".pointee_align")) argument.pointee_alignment = number(map, ".pointee_align", image_alignment);
+  argument.read_only = (map.contains(".is_const") && map[".is_const"] == true) ||
+                       (map.contains(".address_space") && map[".address_space"] == "constant");
   if (argument.offset + argument.size > kernarg_bytes) {
     throw Flaw{"the argument at " + std::to_string(argument.offset) + " ends beyond .kernarg_segment_size, " +
                std::to_string(kernarg_bytes)};

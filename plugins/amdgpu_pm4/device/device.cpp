@@ -4,6 +4,7 @@
 #include <optional>
 #include <string_view>
 
+#include "amdgpu_pm4/code_object/dispatch_needs.hpp"
 #include "amdgpu_pm4/device/buffer.hpp"
 #include "amdgpu_pm4/device/info.hpp"
 #include "amdgpu_pm4/device/program/program_binary.hpp"
@@ -64,6 +65,28 @@ Result<std::unique_ptr<Device>> Pm4Device::open(DeviceParts parts) {
   if (!queue) return queue.error();
   device->queue_ = std::move(queue).value();
   return std::unique_ptr<Device>(std::move(device));
+}
+
+std::optional<std::string> Pm4Device::bind_local(const PassLaunch& launch, BoundPass& pass) const {
+  const LoadedKernel& loaded = *pass.kernel;
+  const std::vector<ProgramResource>& declared = loaded.interface.resources;
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    if (declared[i].kind != ResourceKind::local_argument) continue;
+    if (i >= launch.sources.size()) return ": argument '" + declared[i].name + "' is given no bytes of local memory";
+    pass.local_bytes.push_back(launch.sources[i].offset);
+  }
+  if (pass.local_bytes.empty()) return std::nullopt;
+  const std::uint64_t bytes = dynamic_local_bytes(loaded.kernel, pass.local_bytes);
+  if (bytes + loaded.kernel.lds_bytes > info_.max_shared_bytes) {
+    return ": the kernel has " + std::to_string(loaded.kernel.lds_bytes) + " bytes of local memory, the job asks for " +
+           std::to_string(bytes) + " more, the most is " + std::to_string(info_.max_shared_bytes);
+  }
+  DispatchPlace place = loaded.place;
+  place.dynamic_lds_bytes = static_cast<std::uint32_t>(bytes);
+  auto recorded = loader_.record(loaded.kernel, place);
+  if (!recorded) return ": " + recorded.error().message;
+  pass.recorded.emplace(std::move(*recorded));
+  return std::nullopt;
 }
 
 Result<std::unique_ptr<Buffer>> Pm4Device::create_buffer(const BufferDesc& desc) noexcept {
@@ -157,6 +180,7 @@ Result<BoundPass> Pm4Device::bind(std::size_t index, const PassLaunch& launch) c
     return wrong(std::string(": grid ") + "xyz"[axis] + " = " + std::to_string(launch.grid[axis]) + ", expected 1 to " +
                  std::to_string(info_.max_grid[axis]));
   }
+  if (const auto what = bind_local(launch, pass)) return wrong(*what);
   pass.buffers.reserve(bindings.size());
   for (std::size_t i = 0; i < bindings.size(); ++i) {
     const auto wrong_binding = [&](std::string_view what) {

@@ -46,6 +46,8 @@ class Pm4Device final : public Device {
   Result<std::unique_ptr<Program>> make(const KernelSource& source, std::span<const std::byte> object,
                                         const Digest& digest);
   Result<BoundPass> bind(std::size_t index, const PassLaunch& launch) const;
+  // What of local memory the launch gives each argument. The words that follow "pass 2", where it cannot.
+  std::optional<std::string> bind_local(const PassLaunch& launch, BoundPass& pass) const;
 
   const std::unique_ptr<Winsys> winsys_;
   const Compiler compiler_;

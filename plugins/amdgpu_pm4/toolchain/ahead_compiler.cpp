@@ -36,7 +36,7 @@ Result<AheadProgram> ClangAheadCompiler::compile(const AheadSource& source) noex
   kernel.files.insert(kernel.files.end(), source.includes.begin(), source.includes.end());
   const auto text = assemble(kernel, source.file);
   if (!text) return text.error();
-  auto compiled = toolchain_->compile(*text, target, Deadline::after(settings_.deadline));
+  auto compiled = compile_text(*toolchain_, *text, target, Deadline::after(settings_.deadline));
   if (!compiled) return compiled.error();
   if (!compiled->said.empty()) log_.write(LogLevel::warning, "amdgpu_pm4", compiled->said);
   const auto code = read_code_object(compiled->object);

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "amdgpu_pm4/code_object/kernel_code.hpp"
+#include "amdgpu_pm4/toolchain/device_library.hpp"
 
 namespace kiln::amdgpu_pm4 {
 
 // Without input and output. REQUIRES: target is not invalid.
 std::vector<std::string> clang_arguments(Target target);
+// Those that link a text with the library as well.
+std::vector<std::string> clang_arguments(Target target, const DeviceLibrary& library);
 
 }  // namespace kiln::amdgpu_pm4

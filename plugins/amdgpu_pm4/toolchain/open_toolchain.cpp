@@ -16,17 +16,21 @@ CompilerPlace place_named(std::string_view name) {
   return name == "child" ? CompilerPlace::child : CompilerPlace::invalid;
 }
 
-Result<std::unique_ptr<Toolchain>> open_child(const ToolchainSettings& settings, DriverNotes* notes) {
+Result<std::unique_ptr<Toolchain>> open_child(const ToolchainSettings& settings, DriverNotes* notes,
+                                              DeviceLibrary library) {
   const char* const folders = std::getenv("PATH");
   auto compiler = find_compiler(settings.program, folders == nullptr ? "" : folders);
   if (!compiler) return compiler.error();
   auto version = version_of(*compiler, notes, Deadline::after(version_deadline));
   if (!version) return version.error();
-  return std::unique_ptr<Toolchain>(std::make_unique<ChildClang>(std::move(*compiler), std::move(*version)));
+  return std::unique_ptr<Toolchain>(
+      std::make_unique<ChildClang>(std::move(*compiler), std::move(*version), std::move(library)));
 }
 
-Result<std::unique_ptr<Toolchain>> open_in_process(const ToolchainSettings& settings, DriverNotes* notes) {
-  auto clang = InProcessClang::create(settings.module.empty() ? clang_module_path() : settings.module, notes);
+Result<std::unique_ptr<Toolchain>> open_in_process(const ToolchainSettings& settings, DriverNotes* notes,
+                                                   DeviceLibrary library) {
+  auto clang = InProcessClang::create(settings.module.empty() ? clang_module_path() : settings.module, notes,
+                                      std::move(library));
   if (!clang) return clang.error();
   return std::unique_ptr<Toolchain>(std::move(*clang));
 }
@@ -47,6 +51,14 @@ std::vector<ConfigKey> toolchain_keys() {
            ConfigType::text,
            usual.program,
            "The clang to start: a path, or a name to look for in PATH; one that knows the device's target",
+           {},
+           {},
+           {}},
+          {"device_library",
+           ConfigType::text,
+           usual.library,
+           "The folder of OpenCL C's function library as bitcode (Debian: rocm-device-libs); 'auto': where packages "
+           "install it",
            {},
            {},
            {}},
@@ -78,6 +90,11 @@ Result<ToolchainSettings> read_toolchain_settings(const PluginSettings& section)
     if (program == nullptr || program->empty()) return invalid_argument("clang: expected a path or a name");
     settings.program = *program;
   }
+  if (const ConfigValue* const value = find("device_library")) {
+    const auto* const folder = std::get_if<std::string>(value);
+    if (folder == nullptr || folder->empty()) return invalid_argument("device_library: expected a folder or 'auto'");
+    settings.library = *folder;
+  }
   if (const ConfigValue* const value = find("compile_timeout")) {
     const auto* const seconds = std::get_if<std::int64_t>(value);
     if (seconds == nullptr || *seconds < 1) return invalid_argument("compile_timeout: expected seconds, at least 1");
@@ -87,11 +104,15 @@ Result<ToolchainSettings> read_toolchain_settings(const PluginSettings& section)
 }
 
 Result<std::unique_ptr<Toolchain>> open_toolchain(const ToolchainSettings& settings, DriverNotes* notes, Log log) {
-  if (settings.place == CompilerPlace::child) return open_child(settings, notes);
-  auto in_process = open_in_process(settings, notes);
+  DeviceLibrary library = find_device_library(settings.library, notes);
+  if (!library.present()) {
+    log.write(LogLevel::info, "amdgpu_pm4", "OpenCL C's function library is missing: " + library.why_not);
+  }
+  if (settings.place == CompilerPlace::child) return open_child(settings, notes, std::move(library));
+  auto in_process = open_in_process(settings, notes, library);
   if (in_process || settings.place == CompilerPlace::in_process) return in_process;
   log.write(LogLevel::info, "amdgpu_pm4", in_process.error().message + "; a clang is started for every kernel");
-  auto child = open_child(settings, notes);
+  auto child = open_child(settings, notes, std::move(library));
   if (child) return child;
   return unavailable(child.error().message + "; and " + in_process.error().message);
 }

@@ -25,6 +25,7 @@ struct ToolchainSettings {
   std::string program = "clang-19";   // for the child: a path, or a name to look for in PATH
   std::chrono::seconds deadline{60};  // of one kernel
   std::filesystem::path module;       // Clang's module; empty: beside the plugin
+  std::string library = "auto";       // the device library's folder; "auto": where packages install it
 };
 
 std::vector<ConfigKey> toolchain_keys();

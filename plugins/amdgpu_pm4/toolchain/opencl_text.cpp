@@ -59,7 +59,7 @@ std::string with_file_names(const KernelSource& source) {
 
 }  // namespace
 
-Result<std::string> assemble(const KernelSource& source, std::string_view name) {
+Result<OpenClText> assemble(const KernelSource& source, std::string_view name) {
   if (source.dialect != Dialect::opencl_c) {
     return unsupported("dialect " + std::string(to_string(source.dialect)) + ", expected opencl_c");
   }
@@ -78,15 +78,25 @@ Result<std::string> assemble(const KernelSource& source, std::string_view name) 
     }
     own += "#define " + define.name + " " + define.text + "\n";
   }
+  if (source.workgroup[0] != 0 && source.text.find("reqd_work_group_size") == std::string::npos) {
+    const auto& lanes = source.workgroup;
+    const std::string attribute = "__attribute__((reqd_work_group_size(" + std::to_string(lanes[0]) + "," +
+                                  std::to_string(lanes[1]) + "," + std::to_string(lanes[2]) + ")))";
+    for (const char* const word : {"kernel", "__kernel"}) {
+      own += "#define " + std::string(word) + " " + attribute + " " + word + "\n";
+    }
+  }
+  const bool calls = calls_library(own + source.text);
   own += "# 1 \"" + marker_name(file) + "\"\n" + with_file_names(source);
   // 3: as a system's header, of which no warning tells.
   std::string whole = "# 1 \"prelude\" 3\n";
   whole += uses_of(own);
   whole += prelude();
+  whole += refusals_for(own);
   whole += "# 1 \"constants\"\n";
   whole += own;
   if (whole.back() != '\n') whole += '\n';
-  return whole;
+  return OpenClText{std::move(whole), calls};
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -1,8 +1,8 @@
 // Toolchain: a compiler from OpenCL C to AMD code objects, and compile_kernel(), the way from a KernelSource to one.
 //
 // Thread-safety: every method from any thread, also from several at once. Ownership: texts and bytes are copied.
-// What comes out depends on the compiler's version, the prelude and the arguments, and on nothing else of the machine:
-// no headers, no configuration files, no environment. identity_of() names all three, for keys.
+// What comes out depends on the compiler's version, the prelude, the arguments and the device library, and on nothing
+// else of the machine: no headers, no configuration files, no environment. identity_of() names all four, for keys.
 #pragma once
 
 #include <kiln/clock.hpp>
@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "amdgpu_pm4/code_object/kernel_code.hpp"
+#include "amdgpu_pm4/toolchain/device_library.hpp"
+#include "amdgpu_pm4/toolchain/opencl_text.hpp"
 
 namespace kiln::amdgpu_pm4 {
 
@@ -24,7 +26,7 @@ struct Compiled {
 
 class Toolchain {
  public:
-  Toolchain() = default;
+  explicit Toolchain(DeviceLibrary library) : library_(std::move(library)) {}
   Toolchain(const Toolchain&) = delete;
   Toolchain& operator=(const Toolchain&) = delete;
   virtual ~Toolchain();
@@ -34,8 +36,20 @@ class Toolchain {
   // `text` is complete, as assemble() writes it. invalid_argument: the compiler refuses it; the message is all that it
   // said. unavailable: the compiler cannot be started, crashed or answered something else. timeout: the deadline
   // passed.
-  virtual Result<Compiled> compile(std::string_view text, Target target, Deadline deadline) noexcept = 0;
+  virtual Result<Compiled> compile(const OpenClText& text, Target target, Deadline deadline) noexcept = 0;
+
+  const DeviceLibrary& library() const noexcept { return library_; }
+
+ protected:
+  // Those of the command for this text: with the library where it calls it and the library is present.
+  std::vector<std::string> arguments_for(const OpenClText& text, Target target) const;
+
+ private:
+  const DeviceLibrary library_;
 };
+
+// Compiles, and says where a library that is missing may be the reason of an error.
+Result<Compiled> compile_text(Toolchain& toolchain, const OpenClText& text, Target target, Deadline deadline) noexcept;
 
 // One line for a program's key.
 std::string identity_of(const Toolchain& toolchain);

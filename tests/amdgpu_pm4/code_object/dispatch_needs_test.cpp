@@ -39,8 +39,7 @@ TEST_CASE("dispatch: what is not offered is refused by its name") {
   CodeObject object = ObjectFile::named("readable-not-offered").read();
   KernelCode& kernel = object.kernels.at(0);
   kernel.user_sgpr_slots.clear();
-  CHECK_THAT(check_dispatch(object, kernel).text(),
-             Contains("argument at 8 is dynamic_shared_pointer, which is not offered"));
+  CHECK(kernel.arguments.at(1).kind == ArgumentKind::local_pointer);
   kernel.arguments.erase(kernel.arguments.begin() + 1);
   CHECK_THAT(check_dispatch(object, kernel).text(), Contains("is queue, which is not offered"));
   kernel.arguments.erase(kernel.arguments.begin() + 1);
@@ -80,6 +79,31 @@ TEST_CASE("dispatch: the kernarg segment holds buffers, values and zeros") {
   values.by_value = short_value;
   CHECK_THAT(write_kernarg(kernel, values, segment).text(),
              Contains("argument 'a' at 16 of kernel 'saxpy' has 4 bytes"));
+}
+
+TEST_CASE("dispatch: pointers to local memory lie one behind the other, behind the kernel's own") {
+  KernelCode kernel;
+  kernel.name = "k";
+  kernel.lds_bytes = 20;
+  kernel.kernarg_bytes = 8;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    KernelArgument argument;
+    argument.offset = 4 * i;
+    argument.size = 4;
+    argument.kind = ArgumentKind::local_pointer;
+    argument.pointee_alignment = i == 0 ? 4 : 64;
+    kernel.arguments.push_back(argument);
+  }
+  const std::uint64_t local_bytes[] = {40, 100};
+  CHECK(dynamic_local_bytes(kernel, local_bytes) == 128 + 100 - 20);
+  std::vector<std::byte> segment(8);
+  KernargValues values;
+  values.local_bytes = local_bytes;
+  CHECK(write_kernarg(kernel, values, segment).text() == "ok");
+  CHECK(value_at<std::uint32_t>(segment, 0) == 32);
+  CHECK(value_at<std::uint32_t>(segment, 4) == 128);
+  values.local_bytes = std::span(local_bytes, 1);
+  CHECK_THAT(write_kernarg(kernel, values, segment).text(), Contains("takes 2 sizes of local memory, given are 1"));
 }
 
 TEST_CASE("dispatch: hidden arguments tell the grid") {

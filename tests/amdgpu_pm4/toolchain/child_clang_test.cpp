@@ -12,7 +12,7 @@ using Catch::StartsWith;
 
 Result<Compiled> compile_with(const std::string& script, Deadline deadline = soon()) {
   const FakeCompiler scripts;
-  ChildClang clang(stamp_of(scripts.write("clang", script)), "a clang version");
+  ChildClang clang(stamp_of(scripts.write("clang", script)), "a clang version", {});
   return compile_kernel(clang, opencl("__kernel void kiln_kernel() {}"), "k.cl", Target::gfx1100, deadline);
 }
 
@@ -50,12 +50,12 @@ TEST_CASE("clang: what it writes is looked at") {
 
 TEST_CASE("clang: gets the arguments and the text") {
   const FakeCompiler scripts;
-  ChildClang clang(stamp_of(scripts.write("clang", "echo \"$@\" >&2; exit 1")), "a clang version");
-  const auto refused = clang.compile("text", Target::gfx1101, soon());
+  ChildClang clang(stamp_of(scripts.write("clang", "echo \"$@\" >&2; exit 1")), "a clang version", {});
+  const auto refused = clang.compile({"text"}, Target::gfx1101, soon());
   REQUIRE_FALSE(refused.has_value());
   CHECK_THAT(refused.error().message,
              Contains("-mcpu=gfx1101") && Contains("-nogpulib") && Contains("-ffp-contract=on") && Contains("-o - -"));
-  CHECK_THAT(clang.compile("text", Target::invalid, soon()).error().text(),
+  CHECK_THAT(clang.compile({"text"}, Target::invalid, soon()).error().text(),
              Contains("no target, expected one of gfx1030"));
   CHECK_THAT(identity_of(clang), StartsWith("a clang version, recipe "));
 }

@@ -28,7 +28,7 @@ class OneNote final : public DriverNotes {
 };
 
 std::unique_ptr<InProcessClang> in_process(DriverNotes* notes = nullptr) {
-  auto clang = InProcessClang::create(module_path, notes);
+  auto clang = InProcessClang::create(module_path, notes, find_device_library("auto", nullptr));
   if (clang) return std::move(*clang);
   WARN("skipped: " << clang.error().message);
   return nullptr;
@@ -50,10 +50,10 @@ void kiln_kernel(__global const float4* restrict x, __global float4* restrict y)
 }  // namespace
 
 TEST_CASE("in process: a module that is not there is unavailable") {
-  CHECK_THAT(InProcessClang::create("/nowhere/module.so", nullptr).error().text(),
+  CHECK_THAT(InProcessClang::create("/nowhere/module.so", nullptr, {}).error().text(),
              StartsWith("unavailable: Clang's module /nowhere/module.so is not there"));
   const FakeCompiler scripts;
-  CHECK_THAT(InProcessClang::create(scripts.write("module.so", "no library"), nullptr).error().text(),
+  CHECK_THAT(InProcessClang::create(scripts.write("module.so", "no library"), nullptr, {}).error().text(),
              StartsWith("unavailable: Clang cannot be loaded: "));
 }
 

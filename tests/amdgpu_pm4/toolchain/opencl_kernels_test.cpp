@@ -5,6 +5,7 @@
 #include "amdgpu_pm4/code_object/read_code_object.hpp"
 #include "amdgpu_pm4/toolchain/ahead_compiler.hpp"
 #include "amdgpu_pm4/toolchain/fake_compiler.hpp"
+#include "amdgpu_pm4/toolchain/open_toolchain.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {
@@ -173,6 +174,66 @@ TEST_CASE("kernels: a product and its sum round once within an expression, twice
   CHECK_FALSE(same("float p = x[i] * x[i + 1]; y[i] = p + y[i];", "y[i] = fma(x[i], x[i + 1], y[i]);"));
 }
 
+TEST_CASE("kernels: what is not offered is refused by its name, at its place") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  const std::pair<const char*, const char*> refused[] = {
+      {"printf(\"%d\", 3);", "printf"},
+      {"async_work_group_copy(l, y, 4, 0);", "async_work_group_copy"},
+      {"prefetch(y, 1); y[0] = work_group_reduce_add(y[1]);", "work_group_reduce_add"},
+      {"y[0] = sub_group_broadcast(y[1], 0);", "sub_group_broadcast"},
+      {"event_t e;", "event_t"},
+      {"atomic_fetch_add((volatile global int*)y, 1);", "atomic_fetch_add"},
+      {"enqueue_kernel(1, 2);", "enqueue_kernel"},
+      {"atomic_load_explicit(n, memory_order_relaxed);", "atomic_load_explicit"},
+      {"y[0] = read_imagef(3, 4).x;", "read_imagef"}};
+  for (const auto& [statement, name] : refused) {
+    INFO(statement);
+    const std::string text =
+        "\n__kernel void k(__global float* y, __local float* l) { " + std::string(statement) + " }\n";
+    CHECK_THAT(compile_kernel(*clang, opencl(text, "k"), "mine.cl", Target::gfx1100, soon()).error().text(),
+               Contains("mine.cl:2:") && Contains(std::string(name) + " is not offered"));
+  }
+  CHECK_THAT(compile_kernel(*clang, opencl("__kernel void k(read_only image2d_t i) {}", "k"), "mine.cl",
+                            Target::gfx1100, soon())
+                 .error()
+                 .text(),
+             Contains("image2d_t is not offered"));
+  // A function of the source's own may have such a name.
+  CHECK(compile_kernel(*clang,
+                       opencl("int printf(float a) { return (int)a; }\n"
+                              "__kernel void k(__global int* y) { y[0] = printf(2.0f); }",
+                              "k"),
+                       "mine.cl", Target::gfx1100, soon())
+            .has_value());
+}
+
+TEST_CASE("kernels: the library is linked where it is called, and its absence is named") {
+  const auto clang = clang_of_this_machine();
+  if (clang == nullptr) return;
+  CHECK_FALSE(assemble(opencl(shared_gemm), "k.cl")->calls_library);
+  KernelSource with_constants = opencl(direct_conv);
+  with_constants.constants = {{"WIDTH", "14"}, {"HEIGHT", "14"}};
+  CHECK_FALSE(assemble(with_constants, "k.cl")->calls_library);
+  with_constants.constants[1].text = "sin";
+  CHECK(assemble(with_constants, "k.cl")->calls_library);
+  const KernelSource calling = opencl("__kernel void kiln_kernel(__global float* y) { y[0] = pow(y[1], y[2]); }");
+  CHECK(assemble(calling, "k.cl")->calls_library);
+  CHECK(assemble(opencl("#define POWER pow\n"), "k.cl")->calls_library);
+  CHECK(assemble(opencl("int a = tgamma(1);\n"), "k.cl")->calls_library);
+  ToolchainSettings settings;
+  settings.place = CompilerPlace::child;
+  settings.library = "/nowhere/at/all";
+  const auto without = open_toolchain(settings, nullptr, {});
+  REQUIRE(without.has_value());
+  CHECK(identity_of(**without) != identity_of(*clang));
+  CHECK_THAT(compile_kernel(**without, calling, "k.cl", Target::gfx1100, soon()).error().text(),
+             Contains("k.cl:1:") && Contains("'pow'") && Contains("/nowhere/at/all") && Contains("rocm-device-libs"));
+  CHECK(compile_kernel(**without, opencl(shared_gemm), "k.cl", Target::gfx1100, soon()).has_value());
+  const DeviceLibrary library = find_device_library("auto", nullptr);
+  CHECK(find_device_library(library.folder.string(), nullptr).identity == library.identity);
+}
+
 TEST_CASE("kernels: the same text gives the same bytes") {
   const auto clang = clang_of_this_machine();
   if (clang == nullptr) return;
@@ -192,11 +253,8 @@ TEST_CASE("kernels: errors stand with their file and line, and warnings come thr
   };
   CHECK_THAT(compile("__kernel void k() {\n  int a = ;\n}\n").error().text(),
              StartsWith("invalid_argument: dir/mine.cl:2:11: error: "));
-  CHECK_THAT(compile("\n__kernel void k(__global float* y) { y[0] = tgamma(y[1]); }\n").error().text(),
-             Contains("dir/mine.cl:2:45: error: ") && Contains("tgamma"));
-  // A function of float is not taken for one of double.
-  CHECK_THAT(compile("\n__kernel void k(__global double* y) { y[0] = exp(y[1]); }\n").error().text(),
-             Contains("dir/mine.cl:2:46: error: 'exp' is unavailable: it is offered for float alone"));
+  CHECK_THAT(compile("\n__kernel void k(__global float* y) { y[0] = mispelt(y[1]); }\n").error().text(),
+             Contains("dir/mine.cl:2:45: error: use of undeclared identifier 'mispelt'"));
   CHECK_THAT(compile("#error not here\n").error().text(), Contains("dir/mine.cl:1:2: error: not here"));
   CHECK_THAT(compile("int a;\n").error().text(), StartsWith("invalid_argument") || StartsWith("corrupt"));
   const auto warned = compile("#warning mind\n__kernel void k() {}\n");

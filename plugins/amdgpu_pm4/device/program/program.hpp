@@ -5,6 +5,7 @@
 
 #include <kiln/digest.hpp>
 #include <kiln/program.hpp>
+#include <kiln/program_interface.hpp>
 
 #include <array>
 #include <memory>
@@ -31,6 +32,8 @@ struct LoadedKernel {
   ProgramFacts facts;  // for the check before each submission
   // One a binding: 0, or the bytes of an argument that is passed by value. Empty: none is.
   std::vector<std::uint32_t> by_value{};
+  ProgramInterface interface {};  // its arguments, hidden ones left out
+  DispatchPlace place{};          // for dispatches with local memory beside the kernel's own
 
   std::uint32_t value_bytes(std::size_t binding) const noexcept { return by_value.empty() ? 0 : by_value[binding]; }
   // "kernel 'saxpy' (program 3f2a90c1…)", for messages.
@@ -43,6 +46,7 @@ class Pm4Program final : public Program {
       : owner_(&owner), loaded_(std::move(loaded)) {}
 
   std::uint64_t charge() const noexcept override;
+  const ProgramInterface* interface(const KernelSource&) const noexcept override { return &loaded_->interface; }
   const Winsys* owner() const noexcept { return owner_; }
   const std::shared_ptr<const LoadedKernel>& loaded() const noexcept { return loaded_; }
 

@@ -37,13 +37,63 @@ Result<Sizes> choose_workgroup(const KernelSource& source, const KernelCode& ker
   }
   if (source.workgroup == not_told) return kernel.required_workgroup;
   if (kernel.required_workgroup != not_told && kernel.required_workgroup != source.workgroup) {
-    return invalid_argument("the text declares a workgroup of " + text_of(kernel.required_workgroup) + ", expected " +
-                            text_of(source.workgroup));
+    return invalid_argument("workgroup: kernel '" + kernel.name + "' declares " + text_of(kernel.required_workgroup) +
+                            " by reqd_work_group_size, expected " + text_of(source.workgroup) + " as the job has it");
   }
   return source.workgroup;
 }
 
-// LoadedKernel::by_value: binding i is argument i, hidden ones not counted.
+ElementType element_named(std::string_view type) {
+  constexpr std::pair<std::string_view, ElementType> types[] = {
+      {"char", ElementType::i8},    {"uchar", ElementType::u8},  {"short", ElementType::i16},
+      {"ushort", ElementType::u16}, {"int", ElementType::i32},   {"uint", ElementType::u32},
+      {"long", ElementType::i64},   {"ulong", ElementType::u64}, {"half", ElementType::f16},
+      {"float", ElementType::f32},  {"double", ElementType::f64}};
+  // Of a vector too: "float4*".
+  const std::string_view name = type.substr(0, type.find_first_of("0123456789*"));
+  for (const auto& [known, element] : types) {
+    if (known == name) return element;
+  }
+  return ElementType::unknown;  // a struct, or a name of the source's own
+}
+
+ProgramInterface interface_of(const KernelCode& kernel) {
+  ProgramInterface declared;
+  for (const KernelArgument& argument : kernel.arguments) {
+    ProgramResource resource;
+    switch (argument.kind) {
+      case ArgumentKind::global_buffer:
+        resource.kind = ResourceKind::buffer_argument;
+        break;
+      case ArgumentKind::by_value:
+        resource.kind = ResourceKind::value_argument;
+        resource.bytes = argument.size;
+        break;
+      case ArgumentKind::local_pointer:
+        resource.kind = ResourceKind::local_argument;
+        break;
+      default:
+        continue;
+    }
+    resource.name = argument.name;
+    resource.type = argument.type;
+    resource.number = static_cast<std::uint32_t>(declared.resources.size());
+    resource.element = element_named(argument.type);
+    if (argument.read_only) resource.access = Access::read;
+    declared.resources.push_back(std::move(resource));
+  }
+  return declared;
+}
+
+std::string list_of(const ProgramInterface& declared) {
+  std::string text;
+  for (const ProgramResource& each : declared.resources) {
+    text += (text.empty() ? "" : ", ") + (each.type.empty() ? "" : each.type + " ") + each.name;
+  }
+  return text;
+}
+
+// LoadedKernel::by_value: the bindings are the arguments in order, hidden ones and local pointers not counted.
 Result<std::vector<std::uint32_t>> match_bindings(const KernelSource& source, const KernelCode& kernel) {
   std::vector<std::uint32_t> bytes;
   bool any = false;
@@ -59,7 +109,8 @@ Result<std::vector<std::uint32_t>> match_bindings(const KernelSource& source, co
   }
   if (bytes.size() != source.bindings.size()) {
     return invalid_argument("kernel '" + kernel.name + "' takes " + std::to_string(bytes.size()) +
-                            " arguments, the source has " + std::to_string(source.bindings.size()) + " bindings");
+                            " arguments, the source has " + std::to_string(source.bindings.size()) +
+                            " bindings, local memory not counted: (" + list_of(interface_of(kernel)) + ")");
   }
   if (!any) bytes.clear();
   return bytes;
@@ -142,7 +193,9 @@ Result<std::shared_ptr<const LoadedKernel>> ProgramLoader::load(const KernelSour
                                                                                          std::move(scratch),
                                                                                          std::move(recorded).value(),
                                                                                          facts,
-                                                                                         std::move(by_value).value()}));
+                                                                                         std::move(by_value).value(),
+                                                                                         interface_of(kernel),
+                                                                                         place}));
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -25,6 +25,11 @@ class ProgramLoader {
   Result<std::shared_ptr<const LoadedKernel>> load(const KernelSource& source, std::span<const std::byte> object,
                                                    const Digest& digest);
 
+  // A dispatch of a loaded kernel at another place.
+  Result<RecordedDispatch> record(const KernelCode& kernel, const DispatchPlace& place) const {
+    return RecordedDispatch::record(kernel, shape_, place);
+  }
+
  private:
   Result<std::unique_ptr<BufferObject>> upload(const CodeObject& object);
   Result<std::shared_ptr<BufferObject>> scratch_of(std::uint64_t bytes);

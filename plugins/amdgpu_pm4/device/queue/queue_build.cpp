@@ -72,7 +72,7 @@ Status Queue::write_arguments(const std::vector<BoundPass>& passes, std::vector<
         left = left.subspan(value_bytes);
       }
     }
-    const KernargValues values{buffers, by_value, passes[i].grid, passes[i].kernel->workgroup};
+    const KernargValues values{buffers, by_value, passes[i].grid, passes[i].kernel->workgroup, passes[i].local_bytes};
     const Status status = write_kernarg(kernel, values, part->memory.subspan(at, kernel.kernarg_bytes));
     if (!status.ok()) return status;
     addresses[i] = part->address + at;
@@ -96,7 +96,10 @@ Status Queue::write_packets(const std::vector<BoundPass>& passes, std::span<cons
       DispatchArguments what;
       what.kernarg_va = arguments[pass];
       what.groups = passes[pass].grid;
-      if (Status status = stream_.dispatch(passes[pass].kernel->recorded, what); !status.ok()) return status;
+      if (Status status =
+              stream_.dispatch(passes[pass].recorded ? *passes[pass].recorded : passes[pass].kernel->recorded, what);
+          !status.ok())
+        return status;
     }
     if (work.stretch_ends[stretch] != end) continue;
     if (Status status = stream_.timestamp(work.stamps.address_of(++stretch)); !status.ok()) return status;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "amdgpu_pm4/device/program/program.hpp"
@@ -19,6 +20,8 @@ struct BoundPass {
   std::vector<std::shared_ptr<BufferObject>> buffers;  // one a binding
   std::array<std::uint32_t, 3> grid{};                 // never nothing: such launches are left out
   std::vector<std::byte> values{};                     // of the arguments by value, one behind the other
+  std::vector<std::uint64_t> local_bytes{};            // one an argument that points to local memory
+  std::optional<RecordedDispatch> recorded{};          // in place of the kernel's: with that local memory
 };
 
 }  // namespace kiln::amdgpu_pm4

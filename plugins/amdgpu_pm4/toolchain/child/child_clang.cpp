@@ -4,7 +4,6 @@
 #include <span>
 
 #include "amdgpu_pm4/toolchain/child/child_process.hpp"
-#include "amdgpu_pm4/toolchain/clang_arguments.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {
@@ -17,13 +16,13 @@ std::string with_words(std::string message, const std::string& said) {
 
 }  // namespace
 
-Result<Compiled> ChildClang::compile(std::string_view text, Target target, Deadline deadline) noexcept {
+Result<Compiled> ChildClang::compile(const OpenClText& text, Target target, Deadline deadline) noexcept {
   if (target == Target::invalid) return invalid_argument("no target, expected one of " + target_names());
   ChildRequest request;
   request.program = compiler_.path;
-  request.arguments = clang_arguments(target);
+  request.arguments = arguments_for(text, target);
   request.arguments.insert(request.arguments.end(), {"-o", "-", "-"});
-  request.input = std::as_bytes(std::span(text));
+  request.input = std::as_bytes(std::span(text.text));
   request.deadline = deadline;
   auto child = run_child(request);
   if (!child) return child.error();

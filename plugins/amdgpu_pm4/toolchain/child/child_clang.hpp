@@ -13,10 +13,11 @@ namespace kiln::amdgpu_pm4 {
 
 class ChildClang final : public Toolchain {
  public:
-  ChildClang(FileStamp compiler, std::string version) : compiler_(std::move(compiler)), version_(std::move(version)) {}
+  ChildClang(FileStamp compiler, std::string version, DeviceLibrary library)
+      : Toolchain(std::move(library)), compiler_(std::move(compiler)), version_(std::move(version)) {}
 
   const std::string& version() const noexcept override { return version_; }
-  Result<Compiled> compile(std::string_view text, Target target, Deadline deadline) noexcept override;
+  Result<Compiled> compile(const OpenClText& text, Target target, Deadline deadline) noexcept override;
 
  private:
   const FileStamp compiler_;

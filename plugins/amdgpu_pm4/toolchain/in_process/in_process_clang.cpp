@@ -1,7 +1,6 @@
 #include "amdgpu_pm4/toolchain/in_process/in_process_clang.hpp"
 
 #include "amdgpu_pm4/toolchain/child/find_compiler.hpp"
-#include "amdgpu_pm4/toolchain/clang_arguments.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {
@@ -31,11 +30,11 @@ void keep(DriverNotes* notes, const FileStamp& module, const ClangModule& opened
 
 }  // namespace
 
-Result<std::unique_ptr<InProcessClang>> InProcessClang::create(const std::filesystem::path& module,
-                                                               DriverNotes* notes) {
+Result<std::unique_ptr<InProcessClang>> InProcessClang::create(const std::filesystem::path& module, DriverNotes* notes,
+                                                               DeviceLibrary library) {
   const FileStamp stamp = stamp_of(module.string());
   if (stamp.path.empty()) return unavailable("Clang's module " + module.string() + " is not there");
-  std::unique_ptr<InProcessClang> clang(new InProcessClang(module));
+  std::unique_ptr<InProcessClang> clang(new InProcessClang(module, std::move(library)));
   if (auto known = recall(notes, stamp)) {
     clang->version_ = std::move(*known);
     return clang;
@@ -55,7 +54,7 @@ Result<ClangModule> InProcessClang::module() noexcept {
   return opened;
 }
 
-Result<Compiled> InProcessClang::compile(std::string_view text, Target target, Deadline deadline) noexcept {
+Result<Compiled> InProcessClang::compile(const OpenClText& text, Target target, Deadline deadline) noexcept {
   if (target == Target::invalid) return invalid_argument("no target, expected one of " + target_names());
   if (deadline.passed()) return timed_out("the deadline passed before the compiler began");
   const auto opened = module();
@@ -64,7 +63,7 @@ Result<Compiled> InProcessClang::compile(std::string_view text, Target target, D
     return unavailable("Clang's library is " + std::string(opened->version) + ", it was " + version_ +
                        " when this began");
   }
-  ClangAnswer answer = opened->compile(text, clang_arguments(target));
+  ClangAnswer answer = opened->compile(text.text, arguments_for(text, target));
   if (answer.gave_up) return unavailable("Clang gave up on the text: " + answer.said);
   if (!answer.compiled) {
     return invalid_argument(answer.said.empty() ? "Clang refuses the text without a word" : std::move(answer.said));

@@ -20,13 +20,15 @@ class InProcessClang final : public Toolchain {
  public:
   // The module is opened here only where the notes do not tell its version already. unavailable: the module, or the
   // library that it stands on, is missing.
-  static Result<std::unique_ptr<InProcessClang>> create(const std::filesystem::path& module, DriverNotes* notes);
+  static Result<std::unique_ptr<InProcessClang>> create(const std::filesystem::path& module, DriverNotes* notes,
+                                                        DeviceLibrary library);
 
   const std::string& version() const noexcept override { return version_; }
-  Result<Compiled> compile(std::string_view text, Target target, Deadline deadline) noexcept override;
+  Result<Compiled> compile(const OpenClText& text, Target target, Deadline deadline) noexcept override;
 
  private:
-  explicit InProcessClang(std::filesystem::path path) : path_(std::move(path)) {}
+  InProcessClang(std::filesystem::path path, DeviceLibrary library)
+      : Toolchain(std::move(library)), path_(std::move(path)) {}
   Result<ClangModule> module() noexcept;
 
   const std::filesystem::path path_;

@@ -1,5 +1,5 @@
 // libkiln_clang.so: Clang 19 as a library. The same driver that the command runs turns the same arguments into a
-// compilation, and what it compiles is in memory alone: no file is read and none is written.
+// compilation, and what it compiles is in memory alone: of files only the bitcode that the arguments name is read.
 #include <clang/Basic/Diagnostic.h>
 #include <clang/Basic/Version.h>
 #include <clang/CodeGen/CodeGenAction.h>
@@ -80,6 +80,12 @@ bool Compilation::run(std::string_view text, std::span<const std::string> argume
 
   llvm::IntrusiveRefCntPtr<llvm::vfs::InMemoryFileSystem> files(new llvm::vfs::InMemoryFileSystem);
   files->addFile(input_name, 0, llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(text.data(), text.size())));
+  for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
+    const std::string& path = arguments[i + 1];
+    if (!path.ends_with(".bc")) continue;
+    auto contents = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+    if (contents) files->addFile(path, 0, std::move(*contents));  // else the compilation says that it is missing
+  }
   how_.VFS = files;
   how_.ProbePrecompiled = false;
 

@@ -1,10 +1,8 @@
-// The OpenCL C that stands in front of every kernel's text: types, work-item functions, barriers, arithmetic, memory
-// and atomics, written with the compiler's own builtins. No header and no device library is installed or needed.
+// The OpenCL C that stands in front of every kernel's text: types, work-item functions, barriers, atomics, and the
+// arithmetic that generated kernels need, written with the compiler's own builtins. All other functions come from the
+// device library (device_library.hpp), or are refused by name (refusals.cpp).
 //
 // Thread-safety: pure functions. Ownership: text that lives as long as the program, and values.
-// Not offered, and so undeclared to the compiler: functions that need a library to be accurate (pow, fmod, tan, erf,
-// and exp, log, sin and cos of double), images, printf, pipes, queues, work-group collectives, and atomics of
-// OpenCL 2.0 with an order or a scope of their own.
 #pragma once
 
 #include <string>
@@ -19,5 +17,13 @@ std::string_view prelude() noexcept;
 // "#define KILN_USES_x 1" for what of the prelude the text may use: each of its identifiers and what each begins with
 // ("convert_float" and "convert" for convert_float4). Everything, where identifiers are made by "##".
 std::string uses_of(std::string_view text);
+
+// Whether the text calls anything that the prelude does not define. True also where it calls only functions of its own:
+// linking the library then changes nothing.
+bool calls_library(std::string_view text);
+
+// Declares what OpenCL C has and Kiln does not offer, as far as the text names it, so that each use is the compiler's
+// error at its place: "printf is not offered".
+std::string refusals_for(std::string_view text);
 
 }  // namespace kiln::amdgpu_pm4

@@ -97,9 +97,10 @@ Status check_glsl(const UserKernelSpec& spec) {
 }
 
 Status check_opencl(const UserKernelSpec& spec) {
-  if (without_comments(spec.text).find("reqd_work_group_size") == std::string::npos) {
+  if (spec.workgroup[0] == 0 && without_comments(spec.text).find("reqd_work_group_size") == std::string::npos) {
     return invalid_argument(
-        "declares no workgroup size, expected \"__attribute__((reqd_work_group_size(64, 1, 1)))\" at its kernel");
+        "declares no workgroup size, expected workgroup = [64, 1, 1] in the job or "
+        "\"__attribute__((reqd_work_group_size(64, 1, 1)))\" at its kernel");
   }
   if (!is_define_name(spec.entry)) {
     return invalid_argument("entry '" + spec.entry + "', expected the name of a kernel function");

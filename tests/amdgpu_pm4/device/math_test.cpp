@@ -1,0 +1,111 @@
+// OpenCL C's functions on the simulated device: within the specification's error bounds over the whole range of their
+// arguments. Short: 2^15 arguments a function; KILN_TEST_LONG=1: 2^20 a function.
+#include <catch2/catch.hpp>
+
+#include "amdgpu_pm4/toolchain/device_library.hpp"
+#include "device/math_functions.hpp"
+#include "device/opened_device.hpp"
+#include "support/test_length.hpp"
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+bool library_present() {
+  const DeviceLibrary library = find_device_library("auto", nullptr);
+  if (!library.present()) WARN("skipped: OpenCL C's function library is missing, " << library.why_not);
+  return library.present();
+}
+
+// Runs a kernel of one value in and one out; 64 lanes.
+std::vector<float> values_of(OpenedDevice& d, const std::string& declarations, const std::string& expression,
+                             std::vector<float> x) {
+  const std::string text = declarations + R"(
+__attribute__((reqd_work_group_size(64, 1, 1)))
+kernel void work(global const float* x, global float* y) {
+  const uint i = get_global_id(0);
+  const float a = x[i];
+  y[i] = )" + expression + ";\n}\n";
+  const auto program = d.build(kernel_of(text, {Access::read, Access::write}));
+  x.resize(64);
+  const auto in = d.buffer(BufferUsage::upload, x), out = d.buffer(BufferUsage::readback, std::vector<float>(64));
+  REQUIRE(d.run(*program, {in.get(), out.get()}).ok());
+  return d.read(*out);
+}
+
+}  // namespace
+
+TEST_CASE("device: functions of float are within OpenCL's error bounds over their whole range") {
+  if (!OpenedDevice::possible() || !library_present()) return;
+  OpenedDevice d;
+  constexpr std::size_t chunk = std::size_t{1} << 15;
+  std::vector<const MathFunction*> functions;
+  for (const MathFunction& function : math_functions()) functions.push_back(&function);
+  const auto program = d.build(kernel_of(math_kernel(functions), {Access::read, Access::read, Access::write}));
+  std::vector<double> worst(functions.size());
+  std::vector<float> worst_a(functions.size()), worst_b(functions.size());
+  for (std::uint32_t round = 0; round < (test::is_long() ? 32U : 1U); ++round) {
+    const std::vector<float> a = math_arguments(chunk, 2 * round + 1);
+    std::vector<float> b = math_arguments(chunk, 2 * round + 2);
+    std::mt19937 random(round);
+    std::shuffle(b.begin(), b.end(), random);
+    const auto x = d.buffer(BufferUsage::upload, a), z = d.buffer(BufferUsage::upload, b);
+    const auto y = d.buffer(BufferUsage::readback, std::vector<float>(functions.size() * chunk));
+    REQUIRE(d.run(*program, {x.get(), z.get(), y.get()}, chunk / 64).ok());
+    const std::vector<float> got = d.read(*y);
+    for (std::size_t f = 0; f < functions.size(); ++f) {
+      for (std::size_t i = 0; i < chunk; ++i) {
+        const long double want = math_reference(*functions[f], a[i], b[i]);
+        const double error = ulp_error(*functions[f], got[f * chunk + i], want);
+        if (error > worst[f]) worst[f] = error, worst_a[f] = a[i], worst_b[f] = b[i];
+      }
+    }
+  }
+  for (std::size_t f = 0; f < functions.size(); ++f) {
+    INFO(functions[f]->name << "(" << worst_a[f] << ", " << worst_b[f] << ") is " << worst[f] << " ulp off");
+    CHECK(worst[f] <= functions[f]->bound);
+  }
+}
+
+TEST_CASE("device: functions with several results, of vectors, of integers and of double") {
+  if (!OpenedDevice::possible() || !library_present()) return;
+  OpenedDevice d;
+  const std::vector<float> x = {8.5F, -3.25F, 2000.0F, 1e30F, 0.0F};
+  const auto check = [&](const std::string& expression, float (*reference)(float)) {
+    INFO(expression);
+    const std::vector<float> got = values_of(d, "", expression, x);
+    for (std::size_t i = 0; i < x.size(); ++i) CHECK(got[i] == Approx(reference(x[i])).epsilon(1e-6));
+  };
+  check("({ float c; sincos(a, &c) + 2 * c; })", [](float a) { return std::sin(a) + 2 * std::cos(a); });
+  check("({ int e; frexp(a, &e) + e; })", [](float a) {
+    int e = 0;
+    const float fraction = std::frexp(a, &e);
+    return fraction + static_cast<float>(e);
+  });
+  check("({ float whole; modf(a, &whole) * 4; })", [](float a) {
+    float whole = 0;
+    return std::modf(a, &whole) * 4;
+  });
+  check("pow((float16)(fabs(a)), (float16)(0.5f)).sf", [](float a) { return std::sqrt(std::fabs(a)); });
+  check("smoothstep(0.0f, 10.0f, (float4)(a)).w", [](float a) {
+    const float t = std::fmin(std::fmax(a / 10, 0.0F), 1.0F);
+    return t * t * (3 - 2 * t);
+  });
+  check("convert_float(convert_uchar4_sat_rte((float4)(a)).y)",
+        [](float a) { return std::fmin(std::fmax(std::rint(a), 0.0F), 255.0F); });
+  check("length((float3)(a * 1e-3f, 2.0f, 3.0f))", [](float a) { return std::hypot(a * 1e-3F, 2.0F, 3.0F); });
+  check("shuffle((float4)(1, 2, 3, a), (uint4)(3, 2, 1, 0)).x", [](float a) { return a; });
+  check("bitselect(a, -a, 0.0f)", [](float a) { return a; });
+  check("(float)mul_hi((short4)(1000), (short4)(convert_short_sat(a))).z", [](float a) {
+    const float saturated = std::trunc(std::fmin(std::fmax(a, -32768.0F), 32767.0F));
+    return std::floor(saturated * 1000 / 65536);
+  });
+  check("(float)(clz((uchar)1) + popcount((ulong2)(255)).y + rotate((int3)(1), (int3)(4)).z + hadd(7, 8))",
+        [](float) { return 7.0F + 8.0F + 16.0F + 7.0F; });
+  check("(float)(upsample((short)1, (ushort)2) - 65538 + abs_diff((char)-100, (char)100))",
+        [](float) { return 200.0F; });
+  check("(float)(atan((double)a) + erf((double4)(a)).w)", [](float a) {
+    return static_cast<float>(std::atan(static_cast<double>(a)) + std::erf(static_cast<double>(a)));
+  });
+}
+
+}  // namespace kiln::amdgpu_pm4
