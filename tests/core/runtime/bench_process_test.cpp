@@ -30,10 +30,11 @@ struct ShellChild {
                            << body << "\ndone\n";
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   }
-  std::unique_ptr<BenchProcess> bench(const std::atomic<bool>* interrupted = nullptr) {
+  std::unique_ptr<BenchProcess> bench(const std::atomic<bool>* interrupted = nullptr,
+                                      const decltype(BenchSetup::subject)& subject = GemmSpec{1, 2, 3}) {
     BenchSetup setup;
     setup.device = "opengl:0";
-    setup.subject = GemmSpec{1, 2, 3};
+    setup.subject = subject;
     return std::make_unique<BenchProcess>(program, setup, interrupted);
   }
   pid_t pid() const {
@@ -104,6 +105,19 @@ TEST_CASE("runtime::bench_process: what ends or hangs is told, ended with its ow
   REQUIRE(sleeper > 0);
   CHECK(comes_about([&] { return ShellChild::state_of(sleeper) == '\0' || ShellChild::state_of(sleeper) == 'Z'; }));
   CHECK(bench->measure("good", 1, seconds(20)).has_value());
+}
+
+TEST_CASE("runtime::bench_process: outputs that a child keeps are there for the child that comes after it",
+          "[runtime][tuning]") {
+  ShellChild child(
+      "case \"$line\" in keep*) printf kept >&3; kill -SEGV $$;; "
+      "look*) test \"$(cat /proc/self/fd/3)\" = kept || exit 3;; esac\n" +
+      shell_answer);
+  const auto bench = child.bench(nullptr, std::string("a job"));
+  CHECK(bench->measure("keep", 1, seconds(20)).error().code == StatusCode::device_lost);
+  CHECK(bench->measure("look", 1, seconds(20)).has_value());
+  const auto other = child.bench();  // a shape has its reference: its child has no such file
+  CHECK_FALSE(other->measure("look", 1, seconds(20)).has_value());
 }
 
 TEST_CASE("runtime::bench_process: what a child prepares may take longer than a run, and a run no longer for it",
