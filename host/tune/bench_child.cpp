@@ -181,28 +181,40 @@ class OutputGroups {
   std::vector<Group> groups_;
 };
 
-// The time that the threads of this process have run and waited for a processor.
-struct ThreadTimes {
-  std::uint64_t run_ns = 0, wait_ns = 0;
-
+// How long each thread of this process has run, and has waited for a processor.
+class ThreadTimes {
+ public:
   static ThreadTimes now() {
-    ThreadTimes sum;
+    ThreadTimes times;
     std::error_code error;
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
-      ThreadTimes one;
+      Times one;
       std::ifstream in(task.path() / "schedstat");
-      if (!(in >> one.run_ns >> one.wait_ns)) continue;
-      sum.run_ns += one.run_ns;
-      sum.wait_ns += one.wait_ns;
+      if (in >> one.run_ns >> one.wait_ns) times.threads_.emplace(task.path().filename().string(), one);
     }
-    return sum;
+    return times;
   }
+  // The part of their time that the threads waited, each weighted by how long it ran: a thread that mostly sleeps may
+  // wait long for the threads that work, and slows nothing.
   double contention_since(const ThreadTimes& before) const {
-    if (run_ns <= before.run_ns || wait_ns <= before.wait_ns) return 0;  // a thread may have ended meanwhile
-    const auto ran = static_cast<double>(run_ns - before.run_ns);
-    const auto waited = static_cast<double>(wait_ns - before.wait_ns);
-    return waited / (ran + waited);
+    double ran = 0, waited = 0;
+    for (const auto& [thread, now] : threads_) {
+      const auto at = before.threads_.find(thread);
+      const Times then = at == before.threads_.end() ? Times{} : at->second;
+      if (now.run_ns <= then.run_ns) continue;
+      const auto run = static_cast<double>(now.run_ns - then.run_ns);
+      const auto wait = static_cast<double>(now.wait_ns - then.wait_ns);
+      ran += run;
+      waited += run * wait / (run + wait);
+    }
+    return ran == 0 ? 0 : waited / ran;
   }
+
+ private:
+  struct Times {
+    std::uint64_t run_ns = 0, wait_ns = 0;
+  };
+  std::map<std::string, Times> threads_;
 };
 
 // The parts of a kiln process, without its command line.

@@ -28,8 +28,8 @@ struct VariantSamples {
   double error_bound = 0;
   // Without a reference: variants with the same number computed the same output. 0: compared with a reference.
   std::uint32_t agreement = 0;
-  // The part of their time, 0 to 1, that the threads of the bench waited for a processor during these runs. 0 where the
-  // system does not report it.
+  // The part of their time, 0 to 1, that the threads of the bench waited for a processor during these runs, each
+  // weighted by how long it ran. 0 where the system does not report it.
   double contention = 0;
 };
 
