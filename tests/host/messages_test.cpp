@@ -58,10 +58,10 @@ TEST_CASE("a job that takes too long is reported with the limit and the place th
       {{"run", plain, "--set", "executor.timeout=2 ns"},
        "job 'case' took longer than 2 ns ([executor] timeout, --set executor.timeout=2 ns)"},
       {{"run", in_file, "--set", "executor.timeout=3 ns"}, "took longer than 3 ns ([executor] timeout, --set"},
-      {{"run", in_file, "--device", "cpu"}, "took longer than 1 ns ([executor] timeout, "},
       {{"run", plain, "--set", "executor.timeout=0.5 us", "--repeat", "3"}, "took longer than 500 ns ([executor]"}};
   for (auto one : cases) {
-    if (one.words.size() < 4 || one.words[3] != "cpu") one.words.insert(one.words.end(), {"--device", "opengl:0"});
+    // Not the CPU: it may have finished a job of this size when the wait begins.
+    one.words.insert(one.words.end(), {"--device", "opengl:0"});
     one.words.insert(one.words.end(), {"--cache-dir", folder / "cache"});
     const Finished finished = run_kiln(one.words);
     INFO(finished.err << finished.out);
