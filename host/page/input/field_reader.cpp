@@ -69,6 +69,14 @@ const Json* FieldReader::at(const char* name, const char* what) {
 
 bool FieldReader::has(const char* name) const { return at_or_null(name) != nullptr; }
 
+double FieldReader::number(const char* name) {
+  const Json* value = at(name, "a number");
+  if (value == nullptr) return 0;
+  if (value->is_number() && std::isfinite(value->get<double>())) return value->get<double>();
+  expected(name, "a number", *value);
+  return 0;
+}
+
 double FieldReader::amount(const char* name) {
   const Json* value = at(name, an_amount);
   if (value == nullptr) return 0;

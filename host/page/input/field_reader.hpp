@@ -23,6 +23,7 @@ class FieldReader {
 
   bool has(const char* name) const;
   // What is absent is a problem; with `or_null` it is nullopt, as null is.
+  double number(const char* name);  // of either sign
   double amount(const char* name);  // a number of at least 0
   std::optional<double> amount_or_null(const char* name);
   std::uint64_t count(const char* name);  // a whole number of at least 0

@@ -48,7 +48,7 @@ CacheCounts read_cache_counts(FieldReader cache) {
   counts.builds = cache.count("builds");
   counts.prepared = cache.count("prepared");
   counts.bytes_on_disk = cache.count("bytes_on_disk");
-  counts.saved_ms = cache.amount("saved_ms");
+  counts.saved_ms = cache.number("saved_ms");
   FieldReader rejected = cache.object("rejected");
   for (const auto& [reason, count] : rejected.json().items()) {
     counts.rejected.emplace_back(reason, rejected.count(reason.c_str()));

@@ -16,7 +16,7 @@ namespace kiln::host::page {
 // What a cache answered with, of one run or of all processes.
 struct CacheCounts {
   std::uint64_t memory_hits = 0, disk_hits = 0, misses = 0, builds = 0, prepared = 0, bytes_on_disk = 0;
-  double saved_ms = 0;
+  double saved_ms = 0;  // negative where finding programs took longer than their builds
   std::vector<std::pair<std::string, std::uint64_t>> rejected;  // by reason
 };
 

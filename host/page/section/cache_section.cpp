@@ -70,7 +70,7 @@ Figure saved_figure(const std::vector<Counted>& all) {
     const std::uint64_t hits = counts->memory_hits + counts->disk_hits;
     categories.push_back(label);
     series[0].points.push_back({counts->saved_ms / 1e3, {}, {}, counted(hits, "hit")});
-    figure.table.rows.push_back({label, counts->saved_ms > 0 ? human_ms(counts->saved_ms) : "0", std::to_string(hits),
+    figure.table.rows.push_back({label, counts->saved_ms != 0 ? human_ms(counts->saved_ms) : "0", std::to_string(hits),
                                  hits == 0 ? "–" : legible(counts->saved_ms / static_cast<double>(hits))});
   }
   figure.chart = bars_chart({"build time saved, s", "s"}, categories, series, Stacking::beside);

@@ -85,6 +85,18 @@ TEST_CASE("kiln report: a field that is not as expected is named with its place 
   CHECK_THAT(refusal_of(folder, trace.dump()).why, Contains("traceEvents[0].dur"));
 }
 
+TEST_CASE("kiln report: a run that found programs more slowly than they were built is no error") {
+  const TemporaryFolder folder;
+  json run = run_document("disk");
+  run["cache"]["saved_ms"] = -0.883145;
+  const Refusal taken = refusal_of(folder, run.dump());
+  INFO(taken.why);
+  CHECK(taken.status == 0);
+  CHECK(taken.wrote);
+  run["cache"]["saved_ms"] = "much";
+  CHECK_THAT(refusal_of(folder, run.dump()).why, Contains("cache.saved_ms: expected a number, found a text"));
+}
+
 TEST_CASE("kiln report: a tuning database of another form is refused, a damaged line is told") {
   const TemporaryFolder folder;
   const Refusal other = refusal_of(folder, "kiln-tuning 2\nsomething\n");
