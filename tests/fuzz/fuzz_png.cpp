@@ -35,7 +35,7 @@ void decode(std::span<const std::uint8_t> file) {
     return;
   }
   const auto& shape = (*tensor)->shape();
-  if (shape.size() != 4 || shape[0] != 1 || (shape[1] != 1 && shape[1] != 3)) std::abort();
+  if (shape.size() != 4 || shape[0] != 1 || shape[1] < 1 || shape[1] > 4) std::abort();
   for (const float value : (*tensor)->as<float>()) {
     if (!(value >= 0 && value <= 1)) std::abort();
   }
