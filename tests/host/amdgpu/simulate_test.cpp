@@ -13,12 +13,9 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-// A sanitizer wants to be loaded before what is preloaded, and says so; the simulator is never built with one.
-const std::map<std::string, std::string> sanitizer_may_come_second{{"ASAN_OPTIONS", "verify_asan_link_order=0"}};
-
 Finished simulate(std::vector<std::string> words) {
   words.insert(words.begin(), "simulate");
-  return run_kiln(words, {.environment = sanitizer_may_come_second});
+  return run_kiln(words);
 }
 
 }  // namespace
