@@ -306,22 +306,31 @@ class BindingReader {
   KernelBindingConfig binding_;
 };
 
-// One member of `uniforms`, or of a table in it, whose names are joined by dots as GLSL joins those of a struct.
+// One member of `uniforms`, or of a table or an array of tables in it: names as GLSL spells those of structs and
+// arrays.
 class UniformReader {
  public:
   UniformReader(JobDraft& draft, const FileContext& file, JobReport& report)
       : draft_(draft), file_(file), report_(report) {}
 
-  void read(const std::string& name, const TomlMember& member) {
-    if (member.value.kind == TomlKind::table) {
-      for (const TomlMember& inner : member.value.members) read(name + "." + inner.key, inner);
+  // at: of the key, or of the element of an array.
+  void read(const std::string& name, const TomlNode& value, TextPosition at) {
+    if (value.kind == TomlKind::table) {
+      for (const TomlMember& inner : value.members) read(name + "." + inner.key, inner.value, inner.at);
+      return;
+    }
+    const auto is_table = [](const TomlNode& item) { return item.kind == TomlKind::table; };
+    if (value.kind == TomlKind::array && !value.items.empty() && std::ranges::all_of(value.items, is_table)) {
+      for (std::size_t i = 0; i < value.items.size(); ++i) {
+        read(name + "[" + std::to_string(i) + "]", value.items[i], value.items[i].at);
+      }
       return;
     }
     UniformConfig uniform;
     uniform.uniform.name = name;
-    uniform.place = file_.place(member.at);
-    if (!add(member.value, 0, uniform)) {
-      return report_.problem(wrong_.line != 0 ? wrong_ : member.value.at,
+    uniform.place = file_.place(at);
+    if (!add(value, 0, uniform)) {
+      return report_.problem(wrong_.line != 0 ? wrong_ : value.at,
                              "uniforms." + name + ": " + problem_ +
                                  ", expected a number, true or false, or arrays of them of one length and type");
     }
@@ -405,7 +414,7 @@ void read_uniforms(JobDraft& draft, const JobKeyEntry&, const TomlMember& member
                                                ", expected a table such as { gain = 3.0, size = [640, 480] }");
   }
   UniformReader reader(draft, report.file(), report);
-  for (const TomlMember& uniform : member.value.members) reader.read(uniform.key, uniform);
+  for (const TomlMember& uniform : member.value.members) reader.read(uniform.key, uniform.value, uniform.at);
 }
 
 void read_include(JobDraft& draft, const JobKeyEntry&, const TomlMember& member, JobReport& report) {

@@ -55,7 +55,7 @@ TEST_CASE("config: uniforms have the types and shapes that are written", "[confi
     REQUIRE(found != mine.uniforms.end());
     return *found;
   };
-  REQUIRE(mine.uniforms.size() == 5);
+  REQUIRE(mine.uniforms.size() == 8);
   CHECK(find("gain").uniform.type == Type::integer);
   CHECK(find("gain").uniform.shape.empty());
   CHECK(find("gain").integers == std::vector<std::int64_t>{3});
@@ -66,6 +66,9 @@ TEST_CASE("config: uniforms have the types and shapes that are written", "[confi
   CHECK(find("transform").integers.empty());
   CHECK(find("on").uniform.type == Type::boolean);
   CHECK(find("light.power").numbers == std::vector<double>{2.5});
+  CHECK(find("lamps[0].power").numbers == std::vector<double>{1.5});
+  CHECK(find("lamps[1].power").numbers == std::vector<double>{0.5});
+  CHECK(find("lamps[1].at").integers == std::vector<std::int64_t>{1, 2});
 }
 
 TEST_CASE("config: every form of a binding", "[config]") {
