@@ -46,6 +46,8 @@ po::options_description all_options() {
       "set a key over the file, as cache.policy=lru; may be repeated");
   add("device", po::value<std::string>()->value_name("ID"), "the device for every job: cpu, opengl:0, amdgpu:0");
   add("target", po::value<std::string>()->value_name("NAME"), "the instruction set: gfx1030, gfx1100, …");
+  add("include", po::value<std::vector<std::string>>()->composing()->value_name("DIR"),
+      "search DIR for included files, after the folder of the including file; may be repeated");
   add("verify", po::bool_switch(), "compare every full output with an independent reference, outside the clock");
   add("repeat", po::value<std::int64_t>()->value_name("N"), "run each job N times (default 1)");
   add("jobs", po::value<std::int64_t>()->value_name("N"), "run N jobs at one time (default 1)");
@@ -374,6 +376,7 @@ Result<Options> parse_options(int argc, char** argv) {
     return invalid_argument("--device '': expected the id of a device, as `kiln devices` lists them, or auto");
   }
   options.target = text_of(given, "target").value_or("");
+  if (given.count("include") != 0) options.include = given["include"].as<std::vector<std::string>>();
   options.verify = given["verify"].as<bool>();
   options.json = given["json"].as<bool>();
   options.bench = {given["quick"].as<bool>(), given["stable"].as<bool>(), {}};

@@ -90,6 +90,7 @@ struct Options {
   BenchChoices bench;
   std::string device;  // --device; empty: as configured
   std::string target;  // --target; empty: not given
+  std::vector<std::string> include;
   bool verify = false;
   std::optional<std::uint32_t> repeat;
   std::uint32_t jobs = 1;  // of a run: so many at one time

@@ -185,13 +185,18 @@ TEST_CASE("kernel source: OpenCL C includes files too, and its errors name them"
       "#if FAST\n  if (FAST) dst[i] = twice(src[i]);\n#endif\n}\n";
   const std::string keys = "include = [\"lib\"]\ndevice = \"amdgpu:0\"\nconstants = { FAST = true }";
   place.check_right(kernel, keys, simulated);
+  const auto build = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"kernel",  "build",       "kernel.cl",           "--target",
+                                   "gfx1100", "--cache-dir", place.folder / "cache"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_kiln(words, {.folder = place.folder.path()});
+  };
+  CHECK(build({"--include", "nowhere", "--include", "lib"}).status == 0);
   place.write("lib/twice.h", "\nfloat twice(float v) { return nothing; }\n");
   const Finished wrong = place.run(kernel, keys, simulated);
   CHECK(wrong.status == 1);
   CHECK_THAT(wrong.out, Contains("lib/twice.h:2:"));
-  const Finished built =
-      run_kiln({"kernel", "build", "kernel.cl", "--target", "gfx1100", "--cache-dir", place.folder / "cache"},
-               {.folder = place.folder.path()});
+  const Finished built = build({});
   CHECK(built.status == 2);
   CHECK_THAT(built.err, Contains("kernel.cl:1: #include \"twice.h\""));
 }

@@ -68,7 +68,7 @@ std::string in_words(const AheadProgram& program, const std::filesystem::path& f
 }  // namespace
 
 int kernel_build(const Options& options) {
-  const auto source_text = read_kernel_text({{}, options.subject, {}}, Dialect::opencl_c);
+  const auto source_text = read_kernel_text({{}, options.subject, options.include}, Dialect::opencl_c);
   if (!source_text) {
     complain(visible(source_text.error().message));
     return exit_usage;

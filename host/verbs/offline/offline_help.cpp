@@ -12,7 +12,7 @@ constexpr VerbHelp verbs[] = {
 OpenCL C (x.cl) for AMD's gfx10.3 and gfx11 comes with the plugin amdgpu_pm4; it needs clang 19.
 
 Exit status: 0 built · 1 the compiler is missing, or refused the text (its whole log is shown) · 2 usage or configuration.)",
-     common, "target"},
+     common, "target include"},
     {"pm4 dump", Verb::pm4_dump, Argument::subject, "FILE", "a command stream in words",
      R"(FILE holds PM4 packets as a command processor reads them: little-endian words, nothing else. Every packet is named with its fields,
 registers by their names; what is unknown is said to be, and printed as it stands. --target says whose stream it is: gfx1100
