@@ -1,6 +1,7 @@
 #include <kiln/program_interface.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <span>
 
 namespace kiln {
@@ -76,13 +77,6 @@ std::string list_of(std::span<const ProgramResource> resources, ResourceKind kin
 
 std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
 
-std::string shape_text(std::span<const std::uint32_t> shape) {
-  if (shape.empty()) return "one value";
-  std::string text;
-  for (const std::uint32_t extent : shape) text += (text.empty() ? "" : " x ") + std::to_string(extent);
-  return text + " values";
-}
-
 // Whether elements of a file can be the program's. Bytes (u8) can be anything; signed and unsigned share their bits,
 // and integers of 64 bits may come as pairs of 32.
 bool fits(DType given, ElementType declared) noexcept {
@@ -92,16 +86,16 @@ bool fits(DType given, ElementType declared) noexcept {
   return is_integer(declared) && size_of(declared) != 0;
 }
 
-Status check_access(const ProgramResource& resource, const UserKernelSpec::Binding& given) {
-  if (resource.access == Access::read && given.access != Access::read) {
+// all_read_only: every block that the binding provides is.
+Status check_access(const ProgramResource& resource, const UserKernelSpec::Binding& given, bool all_read_only) {
+  if (all_read_only && given.access != Access::read) {
     return invalid_argument("is read only in the program, and the job provides it as " + std::string(given_as(given)) +
                             ", which the kernel would have to write. Provide it as an input");
   }
   if (resource.access == Access::write && given.access == Access::read) {
     return invalid_argument(
         "is write only in the program, and the job provides it as an input, whose new content would be lost. Provide "
-        "it "
-        "as an output or inout");
+        "it as an output or inout");
   }
   return {};
 }
@@ -133,8 +127,8 @@ Status check_size(const ProgramResource& resource, const UserKernelSpec::Binding
                           std::to_string(stride / element) + " elements, or declare an array without padding");
 }
 
-Status check_buffer(const ProgramResource& resource, const UserKernelSpec::Binding& given) {
-  if (Status status = check_access(resource, given); !status.ok()) return status;
+Status check_buffer(const ProgramResource& resource, const UserKernelSpec::Binding& given, bool all_read_only) {
+  if (Status status = check_access(resource, given, all_read_only); !status.ok()) return status;
   if (!fits(given.dtype, resource.element)) {
     return invalid_argument("holds " + std::string(word_of(resource.element)) + ", and the job provides " +
                             std::string(to_string(given.dtype)));
@@ -159,7 +153,62 @@ Status check_value(const ProgramResource& resource, const UserKernelSpec::Bindin
   return {};
 }
 
-Status check_uniform(const ProgramResource& resource, const Uniform& given) {
+// "light.a[1][2]" behind its last dot: "a" and {1, 2}.
+struct ElementName {
+  std::size_t size = 0;  // of the name without indices
+  std::vector<std::uint32_t> indices;
+};
+
+ElementName element_name(std::string_view name) {
+  ElementName element;
+  const std::size_t dot = name.rfind('.');
+  element.size = std::min(name.find('[', dot == std::string_view::npos ? 0 : dot), name.size());
+  for (std::size_t at = element.size; at < name.size(); at = name.find('[', at + 1)) {
+    std::uint32_t index = 0;
+    std::from_chars(name.data() + at + 1, name.data() + name.size(), index);
+    element.indices.push_back(index);
+  }
+  return element;
+}
+
+// The lengths that the values of a uniform may have, dimension by dimension.
+struct Extent {
+  std::uint32_t least = 0, most = 0;
+};
+
+std::string shape_text(const std::vector<Extent>& shape) {
+  if (shape.empty()) return "one value";
+  std::string text;
+  for (const Extent& extent : shape) {
+    text += (text.empty() ? "" : " x ") + std::to_string(extent.least);
+    if (extent.most == std::numeric_limits<std::uint32_t>::max())
+      text += " or more";
+    else if (extent.most != extent.least)
+      text += " to " + std::to_string(extent.most);
+  }
+  return text + " values";
+}
+
+// Of a uniform that is the last `outer` of its indices of what the job provides. The program may use fewer elements of
+// an array than its source declares.
+std::vector<Extent> extents_of(const ProgramResource& uniform, std::span<const std::uint32_t> indices,
+                               std::size_t outer) {
+  constexpr std::uint32_t any = std::numeric_limits<std::uint32_t>::max();
+  std::vector<Extent> extents;
+  const std::vector<std::uint32_t>& declared = uniform.lengths;
+  for (std::size_t i = indices.size() - outer; i < indices.size(); ++i) {
+    const std::uint32_t length = i < declared.size() ? declared[i] : 0;
+    extents.push_back(length == 0 ? Extent{indices[i] + 1, any} : Extent{length, length});
+  }
+  for (const std::uint32_t length : uniform.shape) extents.push_back({length, length});
+  if (declared.size() == indices.size() + 1 && !uniform.shape.empty()) {
+    const std::uint32_t length = declared.back();
+    extents[outer].most = length == 0 ? any : std::max(length, extents[outer].least);
+  }
+  return extents;
+}
+
+Status check_uniform(const ProgramResource& resource, const Uniform& given, const std::vector<Extent>& extents) {
   constexpr std::string_view words[] = {"nothing", "booleans", "integers", "floating-point numbers"};
   const bool boolean = resource.element == ElementType::boolean;
   const bool real = resource.element == ElementType::f32 || resource.element == ElementType::f64;
@@ -174,8 +223,14 @@ Status check_uniform(const ProgramResource& resource, const Uniform& given) {
                                      : "integers") +
                             ")");
   }
-  if (given.shape == resource.shape) return {};
-  return invalid_argument("the job provides " + shape_text(given.shape) + " (expected " + shape_text(resource.shape) +
+  bool fit = given.shape.size() == extents.size();
+  for (std::size_t i = 0; fit && i < extents.size(); ++i) {
+    fit = given.shape[i] >= extents[i].least && given.shape[i] <= extents[i].most;
+  }
+  if (fit) return {};
+  std::vector<Extent> found;
+  for (const std::uint32_t length : given.shape) found.push_back({length, length});
+  return invalid_argument("the job provides " + shape_text(found) + " (expected " + shape_text(extents) +
                           (resource.matrix ? ", a matrix row by row" : "") + ")");
 }
 
@@ -212,6 +267,9 @@ class Matching {
 
  private:
   Result<ResourceSource> source_of(const ProgramResource& resource) {
+    if (!resource.unusable.empty()) return unsupported(resource.unusable);
+    const bool block = resource.kind == ResourceKind::storage_block;
+    if (!resource.mentioned && (!block || !provider_of(resource))) return ResourceSource{};
     switch (resource.kind) {
       case ResourceKind::storage_block:
         return source_of_block(resource);
@@ -243,9 +301,18 @@ class Matching {
     }
     taken_[*at] = true;
     const UserKernelSpec::Binding& given = kernel_.bindings[*at];
-    if (Status status = check_buffer(block, given); !status.ok()) {
-      return status.within(described(given, *at));
+    Status status;
+    if (block.mentioned) {
+      status = check_buffer(block, given, all_read_only(*at));
+    } else if (given.access != Access::read && only_unmentioned(*at)) {
+      status = invalid_argument("the program declares it and does not use it, so " + std::string(given_as(given)) +
+                                " cannot be written");
     }
+    if (given.number && block.number && given.number != block.number) {
+      status = invalid_argument("the job gives it binding " + std::to_string(*given.number) +
+                                " beside its name. Remove one of them, or correct the number");
+    }
+    if (!status.ok()) return status.within(described(given, *at));
     return ResourceSource{tensors_[*at]};
   }
 
@@ -263,16 +330,42 @@ class Matching {
     return std::nullopt;
   }
 
+  bool all_read_only(std::size_t binding) const {
+    return std::ranges::all_of(declared_.resources, [&](const ProgramResource& other) {
+      return other.kind != ResourceKind::storage_block || other.access == Access::read || provider_of(other) != binding;
+    });
+  }
+
+  bool only_unmentioned(std::size_t binding) const {
+    return std::ranges::none_of(declared_.resources, [&](const ProgramResource& other) {
+      return other.kind == ResourceKind::storage_block && other.mentioned && provider_of(other) == binding;
+    });
+  }
+
+  // What has its name, or an array of arrays that it is a part of: "a" provides "a[0]" and "a[1]" of float a[2][3].
   Result<ResourceSource> source_of_uniform(const ProgramResource& resource) {
+    const ElementName element = element_name(resource.name);
+    const std::size_t dimensions = element.indices.size();
     for (std::size_t i = 0; i < kernel_.uniforms.size(); ++i) {
       const Uniform& given = kernel_.uniforms[i];
-      if (given.name != resource.name) continue;
+      if (given.name.size() < element.size || !resource.name.starts_with(given.name)) continue;
+      const std::size_t named = element_name(given.name).indices.size();
+      if (given.name.size() != resource.name.size() && resource.name[given.name.size()] != '[') continue;
       set_[i] = true;
-      if (Status status = check_uniform(resource, given); !status.ok()) return status;
-      return ResourceSource{uniforms_, offsets_[i], given.type};
+      const std::size_t outer = dimensions - named;
+      const std::vector<Extent> extents = extents_of(resource, element.indices, outer);
+      if (Status status = check_uniform(resource, given, extents); !status.ok()) return status;
+      std::uint64_t index = 0;
+      std::uint64_t values = values_in(given);
+      for (std::size_t d = 0; d < outer; ++d) {
+        index = index * given.shape[d] + element.indices[named + d];
+        values /= given.shape[d];
+      }
+      return ResourceSource{uniforms_, offsets_[i] + index * values * sizeof(double), given.type};
     }
     if (resource.has_default) return ResourceSource{};
-    return invalid_argument("the job provides nothing for it. Add uniforms = { " + resource.name + " = … }");
+    return invalid_argument("the job provides nothing for it. Add uniforms = { " +
+                            resource.name.substr(0, element.size) + " = … }");
   }
 
   Result<ResourceSource> source_of_argument(const ProgramResource& argument) {
@@ -295,7 +388,7 @@ class Matching {
       status = invalid_argument("points to a buffer, and the job provides " + std::string(given_as(given)) +
                                 ". Provide { input = … }, { output = … } or { inout = … }");
     } else {
-      status = check_buffer(argument, given);
+      status = check_buffer(argument, given, argument.access == Access::read);
     }
     if (!status.ok()) return status.within(described(given, at));
     if (given.kind == BindingKind::local) return ResourceSource{ResourceSource::none, given.bytes};
@@ -329,7 +422,8 @@ class Matching {
     for (std::size_t i = 0; i < kernel_.uniforms.size(); ++i) {
       const std::string& name = kernel_.uniforms[i].name;
       const auto same = [&](const ProgramResource& other) {
-        return other.kind == ResourceKind::uniform && other.name == name;
+        const std::string_view whole = std::string_view(other.name).substr(0, element_name(other.name).size);
+        return other.kind == ResourceKind::uniform && (other.name == name || whole == name);
       };
       if (set_[i] || std::ranges::any_of(declared_.unused, same)) continue;
       problem("uniforms." + name + ": the program has no such uniform (it has " +

@@ -168,7 +168,6 @@ Status GlDevice::bind_resources(const GlProgram& program, const PassLaunch& laun
     return invalid_argument(std::to_string(launch.sources.size()) + " resources are provided, expected " +
                             std::to_string(reflection.resources.size()));
   }
-  bool as_declared = true;
   for (std::size_t i = 0; i < launch.sources.size(); ++i) {
     const ProgramResource& resource = reflection.resources[i];
     const ResourceSource& source = launch.sources[i];
@@ -187,14 +186,12 @@ Status GlDevice::bind_resources(const GlProgram& program, const PassLaunch& laun
       if (!components) return std::move(components).error();
       bound.components = std::move(*components);
     } else if (resource.kind == ResourceKind::storage_block && provided) {
-      as_declared = as_declared && resource.number == source.binding;
       pass.blocks.emplace_back(static_cast<GLuint>(resource.handle), source.binding);
-    } else {
+    } else if (resource.kind != ResourceKind::storage_block && resource.kind != ResourceKind::uniform_block) {
+      // A block that nothing provides is one that the source does not mention (provide()).
       return invalid_argument(std::string(to_string(resource.kind)) + " " + resource.name + ": nothing provides it");
     }
   }
-  if (!as_declared) program.set_rebound();
-  if (!program.is_rebound()) pass.blocks.clear();
   return {};
 }
 

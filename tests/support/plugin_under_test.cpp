@@ -9,21 +9,26 @@ namespace kiln::support {
 
 PluginUnderTest::PluginUnderTest(std::string name, PluginSettings settings,
                                  const std::filesystem::path& folder_of_plugin)
-    : name_(std::move(name)), settings_(std::move(settings)) {
+    : name_(std::move(name)),
+      settings_(std::move(settings)),
+      folder_of_plugins_(folder_of_plugin.empty() ? KILN_PLUGIN_DIR : folder_of_plugin) {
   std::string folder = (std::filesystem::temp_directory_path() / "kiln-test-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder " + folder);
   cache_directory_ = folder;
-  const std::filesystem::path plugins = folder_of_plugin.empty() ? KILN_PLUGIN_DIR : folder_of_plugin;
-  const std::string path = (plugins / (name_ + ".so")).string();
+  add(name_);
+  if (const auto keys = registry_.config_keys().find(name_); keys != registry_.config_keys().end()) {
+    for (const ConfigKey& key : keys->second) settings_.try_emplace(key.name, key.fallback);
+  }
+}
+
+void PluginUnderTest::add(const std::string& name) {
+  const std::string path = (folder_of_plugins_ / (name + ".so")).string();
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays loaded: the contract's rule
   if (library == nullptr) throw std::runtime_error(dlerror());
   const auto* entry = static_cast<const PluginEntry*>(dlsym(library, plugin_entry_symbol));
   if (entry == nullptr) throw std::runtime_error(path + ": no " + plugin_entry_symbol);
   const Status status = entry->register_fn(registry_, {entry->note.name, {}});
   if (!status.ok()) throw std::runtime_error(status.text());
-  if (const auto keys = registry_.config_keys().find(name_); keys != registry_.config_keys().end()) {
-    for (const ConfigKey& key : keys->second) settings_.try_emplace(key.name, key.fallback);
-  }
 }
 
 PluginUnderTest::~PluginUnderTest() {

@@ -20,6 +20,9 @@ class PluginUnderTest {
                            const std::filesystem::path& folder_of_plugin = {});
   ~PluginUnderTest();
 
+  // Registers another plugin of the folder in the same registry: what a Runtime needs beside the one under test.
+  void add(const std::string& name);
+
   Registry& registry() noexcept { return registry_; }
   WorkCounters& counters() noexcept { return counters_; }
   // Lends the driver notes; before its first use.
@@ -32,6 +35,7 @@ class PluginUnderTest {
  private:
   std::string name_;
   PluginSettings settings_;
+  std::filesystem::path folder_of_plugins_;
   std::filesystem::path cache_directory_;
   WorkCounters counters_;
   DriverNotes* notes_ = nullptr;

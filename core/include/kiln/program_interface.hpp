@@ -48,7 +48,11 @@ struct ProgramResource {
   ElementType element = ElementType::unknown;
   std::vector<std::uint32_t> shape;  // of a uniform, as UserKernelSpec::Uniform has it
   bool matrix = false;               // of a uniform: the last two dimensions are a matrix's rows and columns
-  bool has_default = false;          // of a uniform: an initialiser gives its value where the job gives none
+  // Of a uniform, the lengths that the source declares, outermost first, also those that the name has an index for
+  // ("a[1]" of float a[2][3]: 2, 3). `shape` holds fewer elements where the program uses fewer. 0: not known.
+  std::vector<std::uint32_t> lengths;
+  bool has_default = false;  // of a uniform: an initialiser gives its value where the job gives none
+  bool mentioned = true;     // of a block: false where the source only declares it. Nothing need provide it then
   // Bytes that must be there: of a block at least, an array of unknown length counted with one element; of a value
   // exactly; of local memory a multiple.
   std::uint64_t bytes = 0;
@@ -58,17 +62,20 @@ struct ProgramResource {
   std::uint64_t array_stride = 0;
   std::uint64_t element_bytes = 0;
   bool open_ended = false;  // the array's length is that of the buffer
+  std::string unusable;     // not empty: why no value can be given to it on this device
   std::int64_t handle = 0;  // the device's own: a block's index, a uniform's location
 };
 
 struct ProgramInterface {
   std::vector<ProgramResource> resources;
-  // Declared in the source, but not used by the program: what a job provides for them is accepted and ignored.
+  // Declared in the source, but not used by the program: what a job provides for them is accepted and ignored. Elements
+  // of arrays, and members of structs, are one each.
   std::vector<ProgramResource> unused;
 };
 
 // What provides one resource: bytes of a binding of the launch, from `offset`. For local memory: `binding` is `none`
-// and `offset` the number of bytes. A uniform with a default that the job does not set: `none` too.
+// and `offset` the number of bytes. A uniform with a default that the job does not set, and a block that is not
+// mentioned: `none` too.
 struct ResourceSource {
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t binding = none;

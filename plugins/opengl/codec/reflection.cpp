@@ -1,15 +1,17 @@
 #include "codec/reflection.hpp"
 
+#include "glsl/declarations.hpp"
 #include "glsl/preprocessor.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace kiln::opengl {
@@ -17,7 +19,7 @@ namespace {
 
 struct TypeFacts {
   GLenum type;
-  const char* name;
+  std::string_view name;
   ElementType element;
   std::uint32_t columns, rows;  // of a matrix; of a vector 1 and its components
 };
@@ -72,6 +74,12 @@ constexpr TypeFacts numeric_types[] = {
     {0x8FF7, "u64vec4", ElementType::u64, 1, 4},
 };
 
+ElementType element_of(std::string_view type) noexcept {
+  const auto* found = std::find_if(std::begin(numeric_types), std::end(numeric_types),
+                                   [type](const TypeFacts& facts) { return facts.name == type; });
+  return found == std::end(numeric_types) ? ElementType::unknown : found->element;
+}
+
 const TypeFacts* facts_of(GLenum type) noexcept {
   const auto* found = std::find_if(std::begin(numeric_types), std::end(numeric_types),
                                    [type](const TypeFacts& facts) { return facts.type == type; });
@@ -80,6 +88,23 @@ const TypeFacts* facts_of(GLenum type) noexcept {
 
 std::uint32_t bytes_of(ElementType element) noexcept {
   return element == ElementType::f64 || element == ElementType::i64 || element == ElementType::u64 ? 8 : 4;
+}
+
+// int, uint and bool may stand for each other: their bits lie alike.
+ElementType common(ElementType a, ElementType b) noexcept {
+  const auto is_word = [](ElementType one) {
+    return one == ElementType::boolean || one == ElementType::i32 || one == ElementType::u32;
+  };
+  const auto is_long = [](ElementType one) { return one == ElementType::i64 || one == ElementType::u64; };
+  if (a == b || (is_word(a) && is_word(b)) || (is_long(a) && is_long(b))) return a;
+  return ElementType::unknown;
+}
+
+ElementType element_of(const std::vector<std::string>& types) noexcept {
+  if (types.empty()) return ElementType::unknown;
+  ElementType element = element_of(types.front());
+  for (const std::string& type : types) element = common(element, element_of(type));
+  return element;
 }
 
 std::uint32_t components(const TypeFacts& facts) noexcept { return facts.columns * facts.rows; }
@@ -124,42 +149,76 @@ std::string without_index(std::string name) {
   return name;
 }
 
-// The members of a block: their common type, and the array that it ends with or is.
-void add_members(const Gl& gl, GLuint program, GLuint block, ProgramResource& resource) {
+struct BlockMember {
+  const TypeFacts* facts = nullptr;  // null: of a type that is not known here
+  GLint size = 0, stride = 0, offset = 0, top_size = 0, top_stride = 0;
+  std::uint64_t end = 0;  // of its last component, an array of unknown length counted with one element
+
+  bool is_open() const noexcept { return size == 0 || top_size == 0; }
+  bool is_in_fixed_array() const noexcept { return top_stride != 0 && top_size != 0; }  // of structs or arrays
+};
+
+BlockMember member_of(const Gl& gl, GLuint program, GLuint variable) {
+  const std::array<GLenum, 8> wanted{GL_TYPE,          GL_ARRAY_SIZE,           GL_ARRAY_STRIDE,
+                                     GL_OFFSET,        GL_TOP_LEVEL_ARRAY_SIZE, GL_TOP_LEVEL_ARRAY_STRIDE,
+                                     GL_MATRIX_STRIDE, GL_IS_ROW_MAJOR};
+  const auto [type, size, stride, offset, top_size, top_stride, matrix_stride, row_major] =
+      properties(gl, program, GL_BUFFER_VARIABLE, variable, wanted);
+  BlockMember member{facts_of(static_cast<GLenum>(type)), size, stride, offset, top_size, top_stride, 0};
+  if (member.facts == nullptr) return member;
+  const auto after_first = [](GLint elements, GLint step) {
+    return static_cast<std::uint64_t>(std::max(elements, 1) - 1) * static_cast<std::uint64_t>(step);
+  };
+  const std::uint32_t vectors = row_major != 0 ? member.facts->rows : member.facts->columns;
+  const std::uint64_t vector = std::uint64_t{components(*member.facts) / vectors} * bytes_of(member.facts->element);
+  member.end = static_cast<std::uint64_t>(offset) + after_first(top_size, top_stride) + after_first(size, stride) +
+               after_first(static_cast<GLint>(vectors), matrix_stride) + vector;
+  return member;
+}
+
+// The members of a block: their common type, where the last of them ends, and the array that it ends with or is.
+// `resource` has the block's size, which drivers round up. Whether one of them is an array of structs or of arrays, of
+// known length.
+bool add_members(const Gl& gl, GLuint program, GLuint block, ProgramResource& resource) {
   const std::array<GLenum, 1> number{GL_NUM_ACTIVE_VARIABLES};
   const GLint count = properties(gl, program, GL_SHADER_STORAGE_BLOCK, block, number)[0];
-  if (count <= 0) return;
+  if (count <= 0) return false;
   std::vector<GLint> variables(static_cast<std::size_t>(count));
   const GLenum list = GL_ACTIVE_VARIABLES;
   gl.GetProgramResourceiv(program, GL_SHADER_STORAGE_BLOCK, block, 1, &list, count, nullptr, variables.data());
-  bool alike = true;
+  std::uint64_t end = 0;
+  bool fixed_array = false;
   for (const GLint variable : variables) {
-    const std::array<GLenum, 6> wanted{GL_TYPE,   GL_ARRAY_SIZE,           GL_ARRAY_STRIDE,
-                                       GL_OFFSET, GL_TOP_LEVEL_ARRAY_SIZE, GL_TOP_LEVEL_ARRAY_STRIDE};
-    const auto [type, size, stride, offset, top_size, top_stride] =
-        properties(gl, program, GL_BUFFER_VARIABLE, static_cast<GLuint>(variable), wanted);
-    const TypeFacts* facts = facts_of(static_cast<GLenum>(type));
-    const ElementType element = facts == nullptr ? ElementType::unknown : facts->element;
-    if (variable == variables.front()) resource.element = element;
-    alike = alike && element == resource.element;
-    const bool open = size == 0 || top_size == 0;
-    const GLint step = top_size != 1 || top_stride != 0 ? top_stride : stride;
+    const BlockMember member = member_of(gl, program, static_cast<GLuint>(variable));
+    fixed_array = fixed_array || member.is_in_fixed_array();
+    end = std::max(end, member.facts == nullptr ? resource.bytes : member.end);
+    const ElementType element = member.facts == nullptr ? ElementType::unknown : member.facts->element;
+    resource.element = variable == variables.front() ? element : common(resource.element, element);
+    const GLint step = member.top_size != 1 || member.top_stride != 0 ? member.top_stride : member.stride;
     const bool whole = count == 1 && step != 0;
-    if (!open && !whole) continue;
+    if (!member.is_open() && !whole) continue;
     // Members of a struct in the array may come in any order: the first byte of the array is that of the first of them.
-    const auto begin = static_cast<std::uint64_t>(offset);
+    const auto begin = static_cast<std::uint64_t>(member.offset);
     resource.array_offset = resource.open_ended ? std::min(resource.array_offset, begin) : begin;
     resource.array_stride = static_cast<std::uint64_t>(step);
-    resource.open_ended = resource.open_ended || open;
-    if (whole && facts != nullptr && top_stride == 0) {
-      resource.element_bytes = std::uint64_t{components(*facts)} * bytes_of(element);
+    resource.open_ended = resource.open_ended || member.is_open();
+    if (whole && member.facts != nullptr && member.top_stride == 0) {
+      resource.element_bytes = std::uint64_t{components(*member.facts)} * bytes_of(element);
     }
   }
-  if (!alike) resource.element = ElementType::unknown;
+  resource.bytes = std::min(resource.bytes, end);
+  return fixed_array;
+}
+
+bool is_mesa(const Gl& gl) {
+  const auto* version = reinterpret_cast<const char*>(gl.GetString(GL_VERSION));
+  return version != nullptr && std::string_view(version).find("Mesa") != std::string_view::npos;
 }
 
 void add_storage_blocks(const Gl& gl, GLuint program, Reflection& reflection) {
   const GLuint count = count_of(gl, program, GL_SHADER_STORAGE_BLOCK);
+  std::vector<ProgramResource> sizes;  // the blocks without what their members tell
+  bool fixed_array = false;
   for (GLuint block = 0; block < count; ++block) {
     const std::array<GLenum, 2> wanted{GL_BUFFER_BINDING, GL_BUFFER_DATA_SIZE};
     const auto [binding, bytes] = properties(gl, program, GL_SHADER_STORAGE_BLOCK, block, wanted);
@@ -168,14 +227,15 @@ void add_storage_blocks(const Gl& gl, GLuint program, Reflection& reflection) {
     resource.name = name_of(gl, program, GL_SHADER_STORAGE_BLOCK, block);
     resource.number = static_cast<std::uint32_t>(binding);
     resource.handle = block;
-    add_members(gl, program, block, resource);
-    // Drivers round a block's size up; what its array needs is known to the byte.
     resource.bytes = static_cast<std::uint64_t>(bytes);
-    if (resource.open_ended) {
-      const std::uint64_t first = resource.element_bytes != 0 ? resource.element_bytes : resource.array_stride;
-      resource.bytes = std::min(resource.bytes, resource.array_offset + first);
-    }
+    sizes.push_back(resource);
+    fixed_array = add_members(gl, program, block, resource) || fixed_array;
   }
+  // Where one block has such an array, Mesa (seen in 22.3.6) leaves members out of the lists of all blocks, or lists
+  // elements behind the first. The sizes are right, rounded up to 16 bytes.
+  if (!fixed_array || !is_mesa(gl)) return;
+  for (ProgramResource& resource : sizes) resource.bytes -= std::min<std::uint64_t>(resource.bytes, 15);
+  reflection.resources = std::move(sizes);
 }
 
 std::vector<std::byte> initial_value(const Gl& gl, GLuint program, const PlainUniform& uniform,
@@ -215,7 +275,7 @@ void add_uniform(const Gl& gl, GLuint program, GLuint index, Reflection& reflect
         properties(gl, program, GL_ATOMIC_COUNTER_BUFFER, static_cast<GLuint>(counters), number)[0]);
   } else if (const TypeFacts* facts = facts_of(type)) {
     resource.kind = ResourceKind::uniform;
-    resource.type = array_text(facts->name, size);
+    resource.type = array_text(std::string(facts->name), size);
     resource.element = facts->element;
     resource.matrix = facts->columns > 1;
     if (name != resource.name || size > 1) resource.shape.push_back(static_cast<std::uint32_t>(size));
@@ -235,131 +295,21 @@ void add_uniform(const Gl& gl, GLuint program, GLuint index, Reflection& reflect
   reflection.resources.push_back(std::move(resource));
 }
 
-// What a text declares at its outermost level.
-struct Declared {
-  ResourceKind kind = ResourceKind::invalid;
-  std::string name;
-  std::string type;
-  std::optional<std::uint32_t> number;
-  Access access = Access::read_write;
-  bool has_default = false;
-};
-
-using glsl::Token;
-using glsl::Tokens;
-
-bool contains(Tokens tokens, std::string_view word) {
-  return std::ranges::find(tokens, word, &Token::text) != tokens.end();
+// "light.colours" of "light.colours[2]": as glsl::Declaration has it.
+std::string without_indices(std::string_view name) {
+  std::string bare;
+  int depth = 0;
+  for (const char c : name) {
+    if (c == '[') ++depth;
+    if (depth == 0) bare += c;
+    if (c == ']') --depth;
+  }
+  return bare;
 }
 
-Access access_of(Tokens qualifiers) {
-  if (contains(qualifiers, "readonly")) return contains(qualifiers, "writeonly") ? Access::read_write : Access::read;
-  return contains(qualifiers, "writeonly") ? Access::write : Access::read_write;
+bool is_block(ResourceKind kind) noexcept {
+  return kind == ResourceKind::storage_block || kind == ResourceKind::uniform_block;
 }
-
-// binding = N, where N is a number.
-std::optional<std::uint32_t> binding_in(Tokens qualifiers) {
-  for (std::size_t i = 0; i + 2 < qualifiers.size(); ++i) {
-    if (qualifiers[i].text != "binding" || qualifiers[i + 1].text != "=") continue;
-    const std::string_view digits = qualifiers[i + 2].text;
-    std::uint32_t number = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error == std::errc() && end == digits.data() + digits.size()) return number;
-  }
-  return std::nullopt;
-}
-
-// Of the members' own qualifiers, where the block has none: what all of them have.
-Access access_of_members(Tokens members) {
-  std::optional<Access> common;
-  for (std::size_t begin = 0; begin < members.size();) {
-    std::size_t end = begin;
-    while (end < members.size() && members[end].text != ";") ++end;
-    const Access access = access_of(members.subspan(begin, end - begin));
-    if (common.value_or(access) != access) return Access::read_write;
-    common = access;
-    begin = end + 1;
-  }
-  return common.value_or(Access::read_write);
-}
-
-class DeclarationReader {
- public:
-  explicit DeclarationReader(Tokens tokens) : rest_(tokens) {}
-
-  std::vector<Declared> all() {
-    while (!rest_.empty()) read_one();
-    return std::move(declared_);
-  }
-
- private:
-  // A declaration ends with ";", a function with its body.
-  void read_one() {
-    std::size_t at = 0;
-    while (at < rest_.size() && rest_[at].text != ";" && rest_[at].text != "{") {
-      at = glsl::is_opening(rest_[at].text) ? glsl::past_brackets(rest_, at) : at + 1;
-    }
-    const Tokens head = rest_.first(at);
-    if (at == rest_.size() || rest_[at].text == ";") {
-      if (contains(head, "uniform")) read_uniforms(head);
-      rest_ = rest_.subspan(std::min(at + 1, rest_.size()));
-      return;
-    }
-    const Tokens members = glsl::in_brackets(rest_, at);
-    rest_ = rest_.subspan(glsl::past_brackets(rest_, at));
-    const bool buffer = contains(head, "buffer");
-    if (buffer || contains(head, "uniform")) {
-      Declared& block = declared_.emplace_back();
-      block.kind = buffer ? ResourceKind::storage_block : ResourceKind::uniform_block;
-      block.name = head.back().text;
-      block.number = binding_in(head);
-      block.access = access_of(head);
-      if (block.access == Access::read_write) block.access = access_of_members(members);
-    }
-    // An instance's name, or nothing; a function ends without a ";".
-    const bool function = !head.empty() && head.back().text == ")";
-    if (function) return;
-    std::size_t end = 0;
-    while (end < rest_.size() && rest_[end].text != ";") ++end;
-    rest_ = rest_.subspan(std::min(end + 1, rest_.size()));
-  }
-
-  // uniform TYPE a, b[2], c = 1.0
-  void read_uniforms(Tokens head) {
-    const Access access = access_of(head);
-    for (const Tokens piece : glsl::split(head, ",")) {
-      std::size_t end = 0;
-      std::size_t name = piece.size();
-      bool has_default = false;
-      while (end < piece.size()) {
-        if (piece[end].text == "=") {
-          has_default = true;
-          break;
-        }
-        if (glsl::is_opening(piece[end].text)) {
-          end = glsl::past_brackets(piece, end);
-          continue;
-        }
-        if (glsl::is_name(piece[end].text)) name = end;
-        ++end;
-      }
-      if (name == piece.size()) continue;
-      Declared& uniform = declared_.emplace_back();
-      uniform.kind = ResourceKind::uniform;
-      uniform.name = piece[name].text;
-      uniform.number = binding_in(head);
-      uniform.access = access;
-      uniform.has_default = has_default;
-      if (name > 0) uniform.type = piece[name - 1].text;
-    }
-  }
-
-  Tokens rest_;
-  std::vector<Declared> declared_;
-};
-
-// "light" of "light.colours[2].r", "Blocks" of "Blocks[3]".
-std::string_view root_of(std::string_view name) { return name.substr(0, name.find_first_of(".[")); }
 
 template <class To>
 void append(std::vector<std::byte>& to, To value) {
@@ -416,6 +366,28 @@ Status convert_value(ElementType element, const std::byte* from, UserKernelSpec:
   }
 }
 
+// Mesa (seen in 22.3.6) stores the members of a struct one behind the other, and reads them where those of 64 bits are
+// aligned: with members of both sizes it reads wrong values.
+void refuse_misplaced_members(const Gl& gl, std::vector<ProgramResource>& resources) {
+  if (!is_mesa(gl)) return;
+  std::map<std::string, std::set<std::uint32_t>> sizes;  // of the members of each struct
+  const auto root = [](const ProgramResource& uniform) {
+    return uniform.name.substr(0, uniform.name.find_first_of(".["));
+  };
+  const auto is_member = [](const ProgramResource& resource) {
+    return resource.kind == ResourceKind::uniform && resource.name.find('.') != std::string::npos;
+  };
+  for (const ProgramResource& resource : resources) {
+    if (is_member(resource)) sizes[root(resource)].insert(bytes_of(resource.element));
+  }
+  for (ProgramResource& resource : resources) {
+    if (!is_member(resource) || sizes[root(resource)].size() < 2) continue;
+    resource.unusable =
+        "Mesa reads wrong values from a struct that has members of 32 and of 64 bits (expected one size). Use float "
+        "instead of double, or declare uniforms of their own";
+  }
+}
+
 }  // namespace
 
 Reflection reflect(const Gl& gl, GLuint program) {
@@ -432,6 +404,7 @@ Reflection reflect(const Gl& gl, GLuint program) {
   }
   const GLuint uniforms = count_of(gl, program, GL_UNIFORM);
   for (GLuint index = 0; index < uniforms; ++index) add_uniform(gl, program, index, reflection);
+  refuse_misplaced_members(gl, reflection.resources);
   return reflection;
 }
 
@@ -439,27 +412,30 @@ ProgramInterface complete(std::vector<ProgramResource> resources, const KernelSo
   ProgramInterface interface;
   interface.resources = std::move(resources);
   const glsl::Preprocessed text = glsl::preprocessed(source.text, source.constants);
-  for (const Declared& declared : DeclarationReader(text.tokens).all()) {
-    bool used = false;
+  for (const glsl::Declaration& declared : glsl::declarations(text.tokens)) {
+    std::set<std::string_view> used;
     for (ProgramResource& resource : interface.resources) {
-      if (root_of(resource.name) != declared.name) continue;
-      const bool block = declared.kind == ResourceKind::storage_block || declared.kind == ResourceKind::uniform_block;
-      if (block ? resource.kind != declared.kind
-                : resource.kind == ResourceKind::storage_block || resource.kind == ResourceKind::uniform_block) {
-        continue;
-      }
-      used = true;
+      const bool same_kind = is_block(declared.kind) ? resource.kind == declared.kind : !is_block(resource.kind);
+      if (!same_kind || without_indices(resource.name) != declared.name) continue;
+      used.insert(resource.name);
       resource.access = declared.access;
       resource.has_default = declared.has_default;
+      resource.mentioned = declared.mentioned;
+      if (resource.kind == ResourceKind::storage_block) resource.element = element_of(declared.members);
+      if (resource.kind == ResourceKind::uniform) resource.lengths = declared.lengths;
       const bool opaque = resource.kind == ResourceKind::image || resource.kind == ResourceKind::sampler;
       if (opaque && !declared.type.empty()) resource.type = declared.type;
     }
-    if (used) continue;
-    ProgramResource& unused = interface.unused.emplace_back();
-    unused.kind = declared.kind;
-    unused.name = declared.name;
-    unused.type = declared.type;
-    unused.number = declared.number;
+    for (std::size_t i = 0; i < declared.resources.size(); ++i) {
+      if (used.contains(declared.resources[i])) continue;
+      ProgramResource& unused = interface.unused.emplace_back();
+      unused.kind = declared.kind;
+      unused.name = declared.resources[i];
+      unused.type = declared.type;
+      unused.number = declared.number;
+      if (unused.number && is_block(unused.kind)) *unused.number += static_cast<std::uint32_t>(i);
+      if (!is_block(unused.kind)) unused.lengths = declared.lengths;
+    }
   }
   return interface;
 }

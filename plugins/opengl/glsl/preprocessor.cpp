@@ -4,7 +4,9 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +17,7 @@ namespace {
 
 // Bounds for macros that double or nest without end; tokens beyond them stay unexpanded.
 constexpr std::size_t most_tokens = 200'000;
+constexpr std::size_t most_pasted = 1024;  // characters of a token
 constexpr int most_expansion_depth = 200;  // of macros in macros, and of calls in arguments of calls
 
 struct Macro {
@@ -49,6 +52,7 @@ class Preprocessor {
       }
     }
     append_expanded(pending, out.tokens);
+    out.pasted = std::move(pasted_);
     return out;
   }
 
@@ -106,7 +110,10 @@ class Preprocessor {
   void change_macros(std::string_view what, Tokens rest) {
     if (rest.empty()) return;
     const std::string_view name = rest[0].text;
-    if (what == "version") define("__VERSION__", {rest[0]});
+    if (what == "version") {
+      define("__VERSION__", {rest[0]});
+      if (rest.size() == 1 || rest[1].text == "core") define("GL_core_profile", {Token{"1"}});
+    }
     if (what == "undef") macros_.erase(name);
     if (what != "define") return;
     Macro macro;
@@ -168,6 +175,7 @@ class Preprocessor {
         out.insert(out.end(), as_it_is.begin(), as_it_is.end());
         continue;
       }
+      paste(text);
       for (Token& each : text) {
         each.line = tokens[first].line;
         each.source = tokens[first].source;
@@ -185,21 +193,47 @@ class Preprocessor {
   std::vector<Token> with_arguments(const Macro& macro, Tokens tokens, std::size_t& at) {
     // Expanded once each, however often the body uses them: else the work doubles with each level of nesting.
     std::vector<std::vector<Token>> arguments;
+    std::vector<std::vector<Token>> as_written;  // beside ##; an empty one is a token without text
     for (const Tokens argument : arguments_at(tokens, at)) {
-      if (arguments.size() < macro.parameters.size()) arguments.push_back(expand(argument));
+      if (arguments.size() == macro.parameters.size()) continue;
+      arguments.push_back(expand(argument));
+      as_written.emplace_back(argument.begin(), argument.end());
+      if (argument.empty()) as_written.back().push_back(Token{""});
     }
     std::vector<Token> text;
-    for (const Token& token : macro.body) {
+    for (std::size_t i = 0; i < macro.body.size(); ++i) {
       if (made_ + text.size() > most_tokens) break;
+      const Token& token = macro.body[i];
       const auto parameter = std::ranges::find(macro.parameters, token.text);
       const auto which = static_cast<std::size_t>(parameter - macro.parameters.begin());
       if (which >= arguments.size()) {
         text.push_back(token);
-      } else {
-        text.insert(text.end(), arguments[which].begin(), arguments[which].end());
+        continue;
       }
+      const bool beside =
+          (i > 0 && macro.body[i - 1].text == "##") || (i + 1 < macro.body.size() && macro.body[i + 1].text == "##");
+      const std::vector<Token>& argument = beside ? as_written[which] : arguments[which];
+      text.insert(text.end(), argument.begin(), argument.end());
     }
     return text;
+  }
+
+  // Joins the tokens on both sides of each ##.
+  void paste(std::vector<Token>& text) {
+    if (std::ranges::find(text, "##", &Token::text) == text.end()) return;
+    std::vector<Token> out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i].text != "##" || out.empty() || i + 1 == text.size()) {
+        out.push_back(text[i]);
+        continue;
+      }
+      ++i;
+      if (out.back().text.size() + text[i].text.size() > most_pasted) continue;
+      pasted_.push_back(std::string(out.back().text) + std::string(text[i].text));
+      out.back().text = pasted_.back();
+    }
+    std::erase_if(out, [](const Token& token) { return token.text.empty(); });
+    text = std::move(out);
   }
 
   static std::vector<Tokens> arguments_at(Tokens tokens, std::size_t& at) {
@@ -221,9 +255,10 @@ class Preprocessor {
   std::map<std::string_view, Macro> macros_;
   std::vector<Condition> conditions_;
   std::vector<std::string_view> expanding_;  // a macro is not expanded within itself
-  std::size_t made_ = 0;                     // tokens, by all macros together
-  int depth_ = 0;                            // of expand()
-  std::uint32_t line_shift_ = 0;             // what #line adds to the numbers of the text
+  std::deque<std::string> pasted_;
+  std::size_t made_ = 0;          // tokens, by all macros together
+  int depth_ = 0;                 // of expand()
+  std::uint32_t line_shift_ = 0;  // what #line adds to the numbers of the text
   std::uint32_t source_ = 0;
 };
 

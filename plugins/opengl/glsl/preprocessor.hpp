@@ -1,12 +1,13 @@
 // The tokens of a GLSL text as the compiler's parser sees them: without what #if leaves out, macros expanded.
-// `##` is not supported: tokens that it would join stay apart.
 //
-// Thread-safety: a pure function. Ownership: the tokens borrow from the text and from the constants.
+// Thread-safety: a pure function. Ownership: the tokens borrow from the text, the constants and `pasted`.
 #pragma once
 
 #include <kiln/kernel.hpp>
 
+#include <deque>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace kiln::opengl::glsl {
 struct Preprocessed {
   std::vector<Token> tokens;                   // no directives, no ends of lines
   std::vector<std::vector<Token>> extensions;  // what follows each `#extension` that is reached
+  std::deque<std::string> pasted;              // what ## makes
 };
 
 // constants: #defines in front of the text.

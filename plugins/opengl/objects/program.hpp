@@ -10,7 +10,6 @@
 
 #include <kiln/program.hpp>
 
-#include <atomic>
 #include <mutex>
 
 namespace kiln::opengl {
@@ -30,10 +29,6 @@ class GlProgram final : public Program {
   std::uint64_t charge() const noexcept override { return charge_; }
   const ProgramInterface* interface(const KernelSource& source) const noexcept override;
   const Reflection& reflection() const noexcept { return reflection_; }
-  // Whether a dispatch gave its storage blocks other binding points than the text does: from then on each gives its
-  // own.
-  bool is_rebound() const noexcept { return rebound_.load(std::memory_order_acquire); }
-  void set_rebound() const noexcept { rebound_.store(true, std::memory_order_release); }
   GLuint name() const noexcept { return name_; }
   std::size_t bindings() const noexcept { return bindings_; }
   View view(std::size_t binding) const noexcept { return views_.empty() ? View::storage : views_[binding]; }
@@ -48,7 +43,6 @@ class GlProgram final : public Program {
   const Reflection reflection_;
   mutable std::once_flag completed_;
   mutable ProgramInterface interface_;
-  mutable std::atomic<bool> rebound_{false};
 };
 
 }  // namespace kiln::opengl
