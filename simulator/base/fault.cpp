@@ -40,8 +40,8 @@ std::string describe(const Fault& fault) {
   char at[64];
   std::snprintf(at, sizeof at, " at 0x%llx", static_cast<unsigned long long>(fault.address));
   std::string text = std::string(to_string(fault.kind)) + at;
-  if (fault.dword != 0) {
-    std::snprintf(at, sizeof at, " (0x%08x)", static_cast<unsigned>(fault.dword));
+  if (fault.dword) {
+    std::snprintf(at, sizeof at, " (0x%08x)", static_cast<unsigned>(*fault.dword));
     text += at;
   }
   return text + ": " + fault.reason;

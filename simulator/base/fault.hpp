@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,11 +32,12 @@ std::string_view to_string(FaultKind kind) noexcept;
 struct Fault {
   FaultKind kind = FaultKind::invalid;
   std::uint64_t address = 0;  // of the packet, the instruction or the data; by kind
-  std::uint32_t dword = 0;    // the word that is refused
-  std::string reason;         // in words, with both sides of the mismatch
+  // The word that is refused: the instruction's or the packet's. Nothing where the fault is about no word.
+  std::optional<std::uint32_t> dword;
+  std::string reason;  // in words, with both sides of the mismatch
 };
 
-// "unmapped at 0x8000001000: …"
+// "unmapped at 0x8000001000 (0xdc520000): …"
 std::string describe(const Fault& fault);
 
 }  // namespace kiln::simulator

@@ -26,8 +26,8 @@ struct Stream {
   bool ended() const { return at == dwords.size(); }
 };
 
-Fault stream_fault(FaultKind kind, std::uint64_t address, std::uint32_t dword, std::string why) {
-  return {kind, address, dword, std::move(why)};
+Fault stream_fault(FaultKind kind, std::uint64_t address, std::string why) {
+  return {kind, address, {}, std::move(why)};
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ class CommandProcessor::Impl {
 Outcome CommandProcessor::Impl::run(const Job& job) {
   if (job.memory == nullptr || (job.ring != Ring::graphics && job.ring != Ring::compute) ||
       settings_.generation == Generation::invalid)
-    return stream_fault(FaultKind::bad_state, 0, 0, "a job without a memory, a ring or a generation");
+    return stream_fault(FaultKind::bad_state, 0, "a job without a memory, a ring or a generation");
   Machine machine{settings_, engine_, map_, *job.memory, stop_, counters_, job.ring, {}, {}, {}, false, 0};
   entered_ = 0;
   engine_.forget_code();  // these generations invalidate the instruction cache at the start of every job
@@ -87,17 +87,17 @@ void CommandProcessor::Impl::stop(const char* reason) noexcept {
 Outcome CommandProcessor::Impl::enter(Machine& machine, const IndirectBuffer& buffer, std::uint64_t alignment) {
   const std::uint64_t start = sign_extended(buffer.address);
   if (start % alignment != 0)
-    return stream_fault(FaultKind::misaligned, start, 0,
+    return stream_fault(FaultKind::misaligned, start,
                         "an indirect buffer that does not start at a multiple of " + std::to_string(alignment));
   if (buffer.bytes % 4 != 0 || buffer.bytes == 0)
-    return stream_fault(FaultKind::misaligned, start, 0,
+    return stream_fault(FaultKind::misaligned, start,
                         "an indirect buffer of " + std::to_string(buffer.bytes) + " bytes, not of whole dwords");
   if (buffer.bytes / 4 > most_dwords)
-    return stream_fault(FaultKind::overrun, start, 0,
+    return stream_fault(FaultKind::overrun, start,
                         "an indirect buffer of " + std::to_string(buffer.bytes / 4) + " dwords, more than 1,048,575");
   if (++entered_ > settings_.indirect_buffer_limit)
     return stream_fault(
-        FaultKind::watchdog, start, 0,
+        FaultKind::watchdog, start,
         "the job entered more than " + std::to_string(settings_.indirect_buffer_limit) + " indirect buffers");
   Stream& stream = streams_.emplace_back();
   stream.address = start;
@@ -113,7 +113,7 @@ Outcome CommandProcessor::Impl::run_streams(Machine& machine) {
       streams_.pop_back();
       continue;
     }
-    if (const char* reason = stop_.load()) return stream_fault(FaultKind::planted, streams_.back().here(), 0, reason);
+    if (const char* reason = stop_.load()) return stream_fault(FaultKind::planted, streams_.back().here(), reason);
     if (auto fault = step(machine)) return fault;
   }
   return {};

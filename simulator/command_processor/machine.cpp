@@ -20,26 +20,31 @@ std::uint64_t Machine::gpu_clock() const {
 
 Fault in_packet(Fault fault, const Packet& packet) {
   fault.reason += " (" + std::string(packet.name) + " at " + hexadecimal(packet.address) + ")";
-  if (fault.dword == 0) fault.dword = packet.header;
+  return fault;
+}
+
+Fault of_packet(Fault fault, const Packet& packet) {
+  fault = in_packet(std::move(fault), packet);
+  fault.dword = packet.header;
   return fault;
 }
 
 Outcome Machine::load(const Packet& packet, std::uint64_t address, std::span<std::uint32_t> out) {
   auto fault = memory.load(address, std::as_writable_bytes(out));
-  if (fault) return in_packet(std::move(*fault), packet);
+  if (fault) return of_packet(std::move(*fault), packet);
   return {};
 }
 
 Outcome Machine::store(const Packet& packet, std::uint64_t address, std::span<const std::uint32_t> words) {
   auto fault = memory.store(address, std::as_bytes(words));
-  if (fault) return in_packet(std::move(*fault), packet);
+  if (fault) return of_packet(std::move(*fault), packet);
   return {};
 }
 
 Outcome Machine::read_l2(const Packet& packet, std::uint64_t address, std::span<std::uint32_t> out) {
   for (std::uint32_t& word : out) {
     Page page;
-    if (auto fault = memory.page(address, Access::read, page)) return in_packet(std::move(*fault), packet);
+    if (auto fault = memory.page(address, Access::read, page)) return of_packet(std::move(*fault), packet);
     std::memcpy(&word, page.data + (address - page.address), sizeof word);
     address += sizeof word;
   }
@@ -49,8 +54,9 @@ Outcome Machine::read_l2(const Packet& packet, std::uint64_t address, std::span<
 Outcome Machine::write_l2(const Packet& packet, std::uint64_t address, std::span<const std::uint32_t> words) {
   for (const std::uint32_t word : words) {
     Page page;
-    if (auto fault = memory.page(address, Access::write, page)) return in_packet(std::move(*fault), packet);
+    if (auto fault = memory.page(address, Access::write, page)) return of_packet(std::move(*fault), packet);
     std::memcpy(page.data + (address - page.address), &word, sizeof word);
+    page.mark(address, sizeof word);
     address += sizeof word;
   }
   return {};

@@ -42,6 +42,8 @@ struct Machine {
   Outcome write_l2(const Packet& packet, std::uint64_t address, std::span<const std::uint32_t> words);
 };
 
-Fault in_packet(Fault fault, const Packet& packet);  // adds which packet it was
+// Adds which packet it was; the second also its header, as the word that a fault of memory is about.
+Fault in_packet(Fault fault, const Packet& packet);
+Fault of_packet(Fault fault, const Packet& packet);
 
 }  // namespace kiln::simulator

@@ -26,9 +26,7 @@ constexpr std::chrono::microseconds alone{20};
 // Raised by the first fault, so that the other threads leave their groups.
 constexpr const char* elsewhere = "another wave faulted";
 
-unsigned thread_count(unsigned asked) {
-  return asked != 0 ? asked : std::max(1U, std::thread::hardware_concurrency());
-}
+unsigned thread_count(unsigned asked) { return asked != 0 ? asked : std::max(1U, std::thread::hardware_concurrency()); }
 
 }  // namespace
 
@@ -96,7 +94,7 @@ void ComputeEngine::Impl::work(unsigned number) {
 
 std::optional<Fault> ComputeEngine::Impl::run_dispatch(const DispatchState& state, DeviceMemory& memory) {
   if (const char* reason = asked_.load(std::memory_order_acquire)) {
-    return Fault{FaultKind::planted, state.program, 0, reason};
+    return Fault{FaultKind::planted, state.program, {}, reason};
   }
   Launch launch;
   if (std::optional<Fault> fault = plan_launch(state, launch)) return fault;

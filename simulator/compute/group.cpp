@@ -32,7 +32,7 @@ void GroupRunner::begin(const Launch& launch, Program& program, DeviceMemory& me
   port_.attach(memory);
   const unsigned waves = launch.waves_per_group();
   while (seats_.size() < waves) seats_.push_back(std::make_unique<Seat>());
-  wave_words_ = static_cast<std::size_t>(scratch_rows + launch.vgprs) * launch.lanes();
+  wave_words_ = static_cast<std::size_t>(scratch_rows + launch.vgprs + launch.shared_vgprs) * launch.lanes();
   if (const std::size_t words = wave_words_ * waves; words > register_words_) {
     registers_.reset(static_cast<std::uint32_t*>(::operator new(words * sizeof(std::uint32_t), alignment)));
     register_words_ = words;
@@ -68,6 +68,7 @@ void GroupRunner::seat_wave(const Shape& shape, unsigned number) {
   wave.mode = launch_->mode;
   wave.trap_status = 0;
   wave.vgpr_count = launch_->vgprs;
+  wave.shared_vgprs = launch_->shared_vgprs;
   wave.generation = launch_->generation;
   wave.pc = launch_->program;
   wave.instructions = 0;
@@ -82,8 +83,7 @@ void GroupRunner::seat_wave(const Shape& shape, unsigned number) {
   wave.flat_scratch = 0;
   if (launch_->scratch) {
     wave.scratch.bytes = launch_->scratch_wave_bytes;
-    wave.scratch.wave_offset =
-        (slot_ * launch_->waves_per_group() + number) * launch_->scratch_wave_bytes;
+    wave.scratch.wave_offset = (slot_ * launch_->waves_per_group() + number) * launch_->scratch_wave_bytes;
     wave.scratch.base = launch_->scratch_base + wave.scratch.wave_offset;
   }
 
@@ -124,21 +124,25 @@ std::optional<Fault> GroupRunner::take_turn(Seat& seat) {
   const std::uint64_t share = std::min(turn, limit_ - std::min(limit_, seat.wave.instructions));
   const Next next = run_wave(seat.wave, *program_, seat.page, share, *stop_);
   switch (next) {
-    case Next::fault: return std::move(seat.wave.fault);
+    case Next::fault:
+      return std::move(seat.wave.fault);
     case Next::end:
       seat.state = State::ended;
       counters_.instructions += seat.wave.instructions;
       return std::nullopt;
-    case Next::barrier: seat.state = State::waiting; break;
-    default: break;
+    case Next::barrier:
+      seat.state = State::waiting;
+      break;
+    default:
+      break;
   }
   if (const char* reason = stop_->load(std::memory_order_acquire)) {
-    return Fault{FaultKind::planted, seat.wave.pc, 0, reason};
+    return Fault{FaultKind::planted, seat.wave.pc, program_->word_at(seat.wave.pc), reason};
   }
   if (seat.wave.instructions >= limit_) {
-    return Fault{FaultKind::watchdog, seat.wave.pc, 0,
-                 "a wave has not ended after " + std::to_string(seat.wave.instructions) + " instructions, the limit is " +
-                     std::to_string(limit_)};
+    return Fault{FaultKind::watchdog, seat.wave.pc, program_->word_at(seat.wave.pc),
+                 "a wave has not ended after " + std::to_string(seat.wave.instructions) +
+                     " instructions, the limit is " + std::to_string(limit_)};
   }
   return std::nullopt;
 }

@@ -17,15 +17,15 @@ constexpr std::uint32_t privileged = 1U << 20;
 constexpr std::uint32_t scratch_enable = 1U << 0, trap_present = 1U << 6;
 
 constexpr std::uint32_t most_threads = 1024, most_lds_bytes = 64 * 1024, lds_granule = 512, most_user_sgprs = 16,
-                        sgprs = 106;
+                        most_vgprs = 256, sgprs = 106;
 
 std::uint32_t bits(std::uint32_t word, unsigned low, unsigned count) { return word >> low & ((1U << count) - 1U); }
 
 Fault bad_state(const DispatchState& state, std::string reason) {
-  return {FaultKind::bad_state, state.program, 0, std::move(reason)};
+  return {FaultKind::bad_state, state.program, {}, std::move(reason)};
 }
 Fault overrun(const DispatchState& state, std::string reason) {
-  return {FaultKind::overrun, state.program, 0, std::move(reason)};
+  return {FaultKind::overrun, state.program, {}, std::move(reason)};
 }
 
 std::optional<Fault> plan_grid(const DispatchState& state, Launch& out) {
@@ -43,8 +43,8 @@ std::optional<Fault> plan_grid(const DispatchState& state, Launch& out) {
       if (rest != 0) last = rest;
     } else if ((state.initiator & partial_groups) != 0 && partial != 0) {
       if (partial > full) {
-        return bad_state(state, std::string("NUM_THREAD_") + names[d] + ": partial group of " + std::to_string(partial) +
-                                    " threads, whole one of " + std::to_string(full));
+        return bad_state(state, std::string("NUM_THREAD_") + names[d] + ": partial group of " +
+                                    std::to_string(partial) + " threads, whole one of " + std::to_string(full));
       }
       last = partial;
     }
@@ -54,7 +54,8 @@ std::optional<Fault> plan_grid(const DispatchState& state, Launch& out) {
     out.count[d] = end > start ? end - start : 0;
   }
   if (total > most_threads) {
-    return bad_state(state, "workgroup of " + std::to_string(total) + " threads, the most is " + std::to_string(most_threads));
+    return bad_state(state,
+                     "workgroup of " + std::to_string(total) + " threads, the most is " + std::to_string(most_threads));
   }
   return std::nullopt;
 }
@@ -84,7 +85,8 @@ std::optional<Fault> plan_launch(const DispatchState& state, Launch& out) {
   if (state.generation == Generation::invalid) return bad_state(state, "dispatch without a generation");
   if ((state.initiator & compute_shader_enable) == 0) return bad_state(state, "COMPUTE_SHADER_EN is 0");
   if ((state.rsrc1 & privileged) != 0) return bad_state(state, "PGM_RSRC1.PRIV is set");
-  if ((state.rsrc2 & trap_present) != 0) return bad_state(state, "PGM_RSRC2.TRAP_PRESENT is set, and there is no trap handler");
+  if ((state.rsrc2 & trap_present) != 0)
+    return bad_state(state, "PGM_RSRC2.TRAP_PRESENT is set, and there is no trap handler");
   const std::size_t engines = state.generation == Generation::gfx11 ? state.cu_mask.size() : state.cu_mask.size() / 2;
   if (std::all_of(state.cu_mask.begin(), state.cu_mask.begin() + static_cast<std::ptrdiff_t>(engines),
                   [](std::uint32_t mask) { return mask == 0; })) {
@@ -97,7 +99,16 @@ std::optional<Fault> plan_launch(const DispatchState& state, Launch& out) {
   if (std::optional<Fault> fault = plan_grid(state, out)) return fault;
 
   out.vgprs = (bits(state.rsrc1, 0, 6) + 1) * (out.wave == WaveSize::wave32 ? 8 : 4);
-  out.vgprs = std::min(out.vgprs, 256U);
+  out.vgprs = std::min(out.vgprs, most_vgprs);
+  out.shared_vgprs = bits(state.rsrc3, 0, 4) * 8;
+  if (out.shared_vgprs != 0 && out.wave == WaveSize::wave32) {
+    return bad_state(state,
+                     "PGM_RSRC3.SHARED_VGPR_CNT " + std::to_string(out.shared_vgprs / 8) + " with waves of 32 lanes");
+  }
+  if (out.vgprs + out.shared_vgprs > most_vgprs) {
+    return overrun(state, std::to_string(out.vgprs) + " VGPRs and " + std::to_string(out.shared_vgprs) +
+                              " shared ones of " + std::to_string(most_vgprs));
+  }
   out.mode = bits(state.rsrc1, 12, 8) | bits(state.rsrc1, 21, 1) << mode_bit::dx10_clamp |
              bits(state.rsrc1, 23, 1) << mode_bit::ieee | bits(state.rsrc1, 26, 1) << mode_bit::fp16_ovfl;
   out.user_data = state.user_data;
@@ -116,7 +127,8 @@ std::optional<Fault> plan_launch(const DispatchState& state, Launch& out) {
   }
   const std::uint32_t id_vgprs = state.generation == Generation::gfx11 ? 1 : out.thread_ids;
   if (id_vgprs > out.vgprs) {
-    return overrun(state, "thread ids take " + std::to_string(id_vgprs) + " of " + std::to_string(out.vgprs) + " VGPRs");
+    return overrun(state,
+                   "thread ids take " + std::to_string(id_vgprs) + " of " + std::to_string(out.vgprs) + " VGPRs");
   }
   return plan_scratch(state, out);
 }

@@ -18,12 +18,13 @@ struct Launch {
   Generation generation = Generation::invalid;
   WaveSize wave = WaveSize::invalid;
   std::uint64_t program = 0;
-  std::array<std::uint32_t, 3> start{};  // first group
-  std::array<std::uint32_t, 3> count{};  // groups
+  std::array<std::uint32_t, 3> start{};         // first group
+  std::array<std::uint32_t, 3> count{};         // groups
   std::array<std::uint32_t, 3> threads{};       // of a whole group
   std::array<std::uint32_t, 3> last_threads{};  // of the last group in each direction
   std::uint32_t vgprs = 0;
-  std::uint32_t mode = 0;       // MODE at entry
+  std::uint32_t shared_vgprs = 0;  // behind them, common to both halves of a wave of 64
+  std::uint32_t mode = 0;          // MODE at entry
   std::uint32_t lds_bytes = 0;
   std::uint32_t lds_allocation = 0;
   std::array<std::uint32_t, 16> user_data{};
@@ -36,9 +37,7 @@ struct Launch {
   std::uint32_t scratch_wave_bytes = 0;
   std::uint32_t scratch_slots = 0;  // waves that have scratch at once
 
-  std::uint64_t groups() const noexcept {
-    return static_cast<std::uint64_t>(count[0]) * count[1] * count[2];
-  }
+  std::uint64_t groups() const noexcept { return static_cast<std::uint64_t>(count[0]) * count[1] * count[2]; }
   std::uint32_t lanes() const noexcept { return static_cast<std::uint32_t>(wave); }
   std::uint32_t waves_per_group() const noexcept {  // of a whole one
     return (threads[0] * threads[1] * threads[2] + lanes() - 1) / lanes();

@@ -206,6 +206,13 @@ std::string to_text(const Instruction& i, const CodeTarget& target) {
       add_smem(line, i);
       break;
     case Format::sop1:
+      line.add(i.dst);
+      if (i.opcode == Opcode::s_sendmsg_rtn_b32 || i.opcode == Opcode::s_sendmsg_rtn_b64) {
+        line.add(message_text(low16(i.simm16), generation));
+      } else {
+        line.add(i.src[0]);
+      }
+      break;
     case Format::sop2:
     case Format::sopc:
       line.add(i.dst);

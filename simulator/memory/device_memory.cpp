@@ -27,6 +27,7 @@ std::optional<Fault> DeviceMemory::store(std::uint64_t address, std::span<const 
     const std::uint64_t offset = address - at.address;
     const std::size_t count = std::min<std::size_t>(bytes.size(), Page::bytes - offset);
     std::memcpy(at.data + offset, bytes.data(), count);
+    at.mark(address, count);
     bytes = bytes.subspan(count);
     address += count;
   }

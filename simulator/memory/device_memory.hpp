@@ -21,7 +21,26 @@ struct Page {  // one page of device memory, through L2
   static constexpr std::uint64_t bytes = 4096;
   std::uint64_t address = 0;  // of its first byte in the GPU's space
   std::byte* data = nullptr;  // Page::bytes of them; written only where asked for with Access::write
+  // A mark for each byte, not 0 where the device wrote it since the last write-back. Null: written past L2.
+  std::byte* marks = nullptr;
+
+  // Whoever wrote `count` bytes at `address` in this page says so; from any thread of the job.
+  void mark(std::uint64_t at, std::size_t count) const noexcept {
+    if (marks != nullptr) mark_bytes(marks + (at - address), count);
+  }
+  static void mark_bytes(std::byte* marks, std::size_t count) noexcept;
 };
+
+inline void Page::mark_bytes(std::byte* marks, std::size_t count) noexcept {
+  constexpr std::uint32_t four = 0x0101'0101;
+  while (count >= sizeof four && reinterpret_cast<std::uintptr_t>(marks) % sizeof four == 0) {
+    __atomic_store_n(static_cast<std::uint32_t*>(static_cast<void*>(marks)), four, __ATOMIC_RELAXED);
+    marks += sizeof four;
+    count -= sizeof four;
+  }
+  auto* byte = static_cast<unsigned char*>(static_cast<void*>(marks));
+  for (; count != 0; ++byte, --count) __atomic_store_n(byte, static_cast<unsigned char>(1), __ATOMIC_RELAXED);
+}
 
 class DeviceMemory {
  public:
@@ -30,8 +49,8 @@ class DeviceMemory {
   DeviceMemory& operator=(const DeviceMemory&) = delete;
   virtual ~DeviceMemory();
 
-  // The page that holds `address`. Callers keep what they are given and look it up again only for another page: a page
-  // once asked for with Access::write is written back as far as its bytes differ from what was read.
+  // The page that holds `address`. Callers keep what they are given and look it up again only for another page. Bytes
+  // that were written and marked are written back, also where L2 already held the value.
   virtual std::optional<Fault> page(std::uint64_t address, Access access, Page& out) = 0;
 
   // Later reads fetch what the host's memory holds then. What was written and not written back is lost, as on hardware.

@@ -25,14 +25,6 @@ void write_word(std::byte* host, const std::byte* from) {
   __atomic_store_n(static_cast<Word*>(static_cast<void*>(host)), word, __ATOMIC_RELEASE);
 }
 
-// All ones in the bytes that differ: a carry out of its lower bits, or its top bit, marks a byte that is not 0.
-std::uint64_t differing_bytes(std::uint64_t now, std::uint64_t before) {
-  constexpr std::uint64_t lower_bits = 0x7F7F'7F7F'7F7F'7F7F;
-  const std::uint64_t apart = now ^ before;
-  const std::uint64_t marks = (((apart & lower_bits) + lower_bits) | apart) & ~lower_bits;
-  return (marks >> 7) * 0xFF;
-}
-
 }  // namespace
 
 void read_host(const std::byte* host, std::span<std::byte> out) noexcept {
@@ -69,16 +61,15 @@ void write_host(std::byte* host, std::span<const std::byte> bytes) noexcept {
   }
 }
 
-std::size_t write_differences(std::byte* host, std::span<const std::byte> now,
-                              std::span<const std::byte> before) noexcept {
+std::size_t write_marked(std::byte* host, std::span<const std::byte> bytes, std::span<const std::byte> marks) noexcept {
   std::size_t count = 0;
-  for (std::size_t at = 0; at + 8 <= now.size(); at += 8) {
-    std::uint64_t fresh, old;
-    std::memcpy(&fresh, now.data() + at, 8);
-    std::memcpy(&old, before.data() + at, 8);
-    if (fresh == old) continue;
-    const std::uint64_t mask = differing_bytes(fresh, old);
-    count += static_cast<std::size_t>(__builtin_popcountll(mask)) / 8;
+  for (std::size_t at = 0; at + 8 <= bytes.size(); at += 8) {
+    std::uint64_t fresh, marked;
+    std::memcpy(&fresh, bytes.data() + at, 8);
+    std::memcpy(&marked, marks.data() + at, 8);
+    if (marked == 0) continue;
+    const std::uint64_t mask = marked * 0xFF;  // 1 becomes all ones
+    count += static_cast<std::size_t>(__builtin_popcountll(marked));
     auto* const word = static_cast<std::uint64_t*>(static_cast<void*>(host + at));
     if (mask == ~std::uint64_t{0}) {
       __atomic_store_n(word, fresh, __ATOMIC_RELEASE);

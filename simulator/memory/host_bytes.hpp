@@ -12,9 +12,8 @@ namespace kiln::simulator {
 void read_host(const std::byte* host, std::span<std::byte> out) noexcept;
 void write_host(std::byte* host, std::span<const std::byte> bytes) noexcept;
 
-// Writes to `host` the bytes of `now` that differ from `before`, and no others, also where the host writes beside them;
-// answers how many. Sizes are multiples of 8, `host` is aligned to 8.
-std::size_t write_differences(std::byte* host, std::span<const std::byte> now,
-                              std::span<const std::byte> before) noexcept;
+// Writes to `host` the bytes whose mark is not 0, and no others, also where the host writes beside them; answers how
+// many. Marks are 0 or 1. Sizes are multiples of 8, `host` is aligned to 8.
+std::size_t write_marked(std::byte* host, std::span<const std::byte> bytes, std::span<const std::byte> marks) noexcept;
 
 }  // namespace kiln::simulator

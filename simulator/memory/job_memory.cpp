@@ -11,7 +11,7 @@ namespace kiln::simulator {
 namespace {
 
 std::optional<Fault> fault(FaultKind kind, std::uint64_t address, std::string reason) {
-  return Fault{kind, address, 0, std::move(reason)};
+  return Fault{kind, address, {}, std::move(reason)};
 }
 
 const char* lacking(const Rights& rights, Access access) {
@@ -75,6 +75,7 @@ std::optional<Fault> JobMemory::page(std::uint64_t address, Access access, Page&
   out.data = place.copies == nullptr
                  ? place.mapping->buffer->host + place.page * Page::bytes
                  : place.copies->page(place.page, access == Access::write ? L2Use::write : L2Use::read);
+  out.marks = place.copies == nullptr || access != Access::write ? nullptr : L2Buffer::marks_of(out.data);
   return {};
 }
 

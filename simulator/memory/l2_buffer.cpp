@@ -2,10 +2,19 @@
 
 #include <cstring>
 
-#include "simulator/memory/device_memory.hpp"
 #include "simulator/memory/host_bytes.hpp"
 
 namespace kiln::simulator {
+namespace {
+
+void clear_marks(std::byte* page) { std::memset(L2Buffer::marks_of(page), 0, Page::bytes); }
+
+bool any_marked(std::byte* page) {
+  const std::byte* const marks = L2Buffer::marks_of(page);
+  return marks[0] != std::byte{0} || std::memcmp(marks, marks + 1, Page::bytes - 1) != 0;
+}
+
+}  // namespace
 
 L2Buffer::L2Buffer(L2Cache& cache, const BufferRef& buffer)
     : cache_(cache),
@@ -42,14 +51,13 @@ std::byte* L2Buffer::page(std::uint64_t index, L2Use use) {
   const std::lock_guard lock(mutex_);
   Copy& copy = made(index);
   if (!current(copy)) {
-    if (copy.data == nullptr) copy.data = std::make_unique_for_overwrite<std::byte[]>(Page::bytes);
+    if (copy.data == nullptr) copy.data = std::make_unique_for_overwrite<std::byte[]>(2 * Page::bytes);
+    clear_marks(copy.data.get());
     read_host(host_page(index), {copy.data.get(), Page::bytes});
     copy.epoch.store(cache_.epoch_.load(std::memory_order_relaxed), std::memory_order_release);
     cache_.pages_read_.fetch_add(1, std::memory_order_relaxed);
   }
   if (use == L2Use::write && !copy.written.load(std::memory_order_relaxed)) {
-    copy.clean = std::make_unique_for_overwrite<std::byte[]>(Page::bytes);
-    std::memcpy(copy.clean.get(), copy.data.get(), Page::bytes);
     if (written_.empty()) cache_.note_writes(*this);
     written_.push_back({index, &copy});
     copy.written.store(true, std::memory_order_release);
@@ -61,10 +69,9 @@ std::byte* L2Buffer::page(std::uint64_t index, L2Use use) {
 void L2Buffer::take_host_changes(Copy& copy, std::uint64_t index) {
   std::array<std::byte, Page::bytes> host;
   read_host(host_page(index), host);
+  const std::byte* const marks = marks_of(copy.data.get());
   for (std::size_t at = 0; at < Page::bytes; ++at) {
-    if (copy.data[at] != copy.clean[at]) continue;
-    copy.data[at] = host[at];
-    copy.clean[at] = host[at];
+    if (marks[at] == std::byte{0}) copy.data[at] = host[at];
   }
 }
 
@@ -84,8 +91,7 @@ void L2Buffer::store(std::uint64_t index, std::size_t offset, std::span<const st
   Copy* const copy = find(index);
   if (copy != nullptr && current(*copy)) {
     std::memcpy(copy->data.get() + offset, bytes.data(), bytes.size());
-    if (copy->written.load(std::memory_order_relaxed))
-      std::memcpy(copy->clean.get() + offset, bytes.data(), bytes.size());
+    std::memset(marks_of(copy->data.get()) + offset, 0, bytes.size());
   }
   write_host(host_page(index) + offset, bytes);
 }
@@ -94,7 +100,6 @@ void L2Buffer::forget_writes() {
   const std::lock_guard lock(mutex_);
   for (const Written& each : written_) {
     each.copy->written.store(false, std::memory_order_relaxed);
-    each.copy->clean.reset();
   }
   written_.clear();
 }
@@ -105,11 +110,11 @@ void L2Buffer::write_back(L2Counters& counters) {
   const std::lock_guard lock(mutex_);
   for (const auto& [index, at] : written_) {
     Copy& copy = *at;
-    if (std::memcmp(copy.data.get(), copy.clean.get(), Page::bytes) == 0) continue;
+    if (!any_marked(copy.data.get())) continue;
     counters.bytes_written_back +=
-        write_differences(host_page(index), {copy.data.get(), Page::bytes}, {copy.clean.get(), Page::bytes});
+        write_marked(host_page(index), {copy.data.get(), Page::bytes}, {marks_of(copy.data.get()), Page::bytes});
     ++counters.pages_written_back;
-    std::memcpy(copy.clean.get(), copy.data.get(), Page::bytes);
+    clear_marks(copy.data.get());
   }
 }
 
@@ -117,9 +122,8 @@ bool L2Buffer::settle() {
   const std::lock_guard lock(mutex_);
   std::erase_if(written_, [](const Written& each) {
     Copy& copy = *each.copy;
-    if (std::memcmp(copy.data.get(), copy.clean.get(), Page::bytes) != 0) return false;
+    if (any_marked(copy.data.get())) return false;
     copy.written.store(false, std::memory_order_relaxed);
-    copy.clean.reset();
     return true;
   });
   return !written_.empty();

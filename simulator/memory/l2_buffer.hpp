@@ -1,5 +1,5 @@
-// L2Buffer: L2's copies of one buffer's pages. A copy is `current` from its first use after an invalidation; one that
-// the device may have changed keeps beside it what was read, so that write-back finds the bytes that differ.
+// L2Buffer: L2's copies of one buffer's pages. A copy is `current` from its first use after an invalidation. Beside it
+// lies a mark for each byte: whether the device wrote it since the last write-back.
 //
 // Thread-safety: page(), load() and store() from many threads; the others while no wave runs.
 // Ownership: its L2Cache owns it; it owns the copies, and no reference on the buffer.
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "simulator/memory/buffer_memory.hpp"
+#include "simulator/memory/device_memory.hpp"
 #include "simulator/memory/l2_cache.hpp"
 
 namespace kiln::simulator {
@@ -28,7 +29,9 @@ class L2Buffer {
   L2Buffer& operator=(const L2Buffer&) = delete;
   ~L2Buffer();
 
+  // The marks follow the page's bytes: see marks_of().
   std::byte* page(std::uint64_t index, L2Use use);
+  static std::byte* marks_of(std::byte* page) noexcept { return page + Page::bytes; }
   // Inside one page; see DeviceMemory.
   void load(std::uint64_t index, std::size_t offset, std::span<std::byte> out);
   void store(std::uint64_t index, std::size_t offset, std::span<const std::byte> bytes);
@@ -36,15 +39,14 @@ class L2Buffer {
   bool alive() const { return !buffer_.expired(); }
   void forget_writes();  // the cache was invalidated
   void write_back(L2Counters& counters);
-  // Whether pages remain that differ from what the host holds.
+  // Whether pages remain with bytes to write back.
   bool settle();
 
  private:
   struct Copy {
     std::atomic<std::uint64_t> epoch{0};  // of the cache when it was read; 0: never
-    std::atomic<bool> written{false};
-    std::unique_ptr<std::byte[]> data;
-    std::unique_ptr<std::byte[]> clean;  // while written
+    std::atomic<bool> written{false};     // given out for writing: its marks count
+    std::unique_ptr<std::byte[]> data;    // Page::bytes, and as many marks
   };
   static constexpr std::size_t copies_a_block = 256;
   struct Block {

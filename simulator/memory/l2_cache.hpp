@@ -22,7 +22,7 @@ class L2Buffer;
 
 struct L2Counters {
   std::uint64_t pages_read = 0;          // copied from the host's memory
-  std::uint64_t pages_written_back = 0;  // that differed
+  std::uint64_t pages_written_back = 0;  // with bytes that the device wrote
   std::uint64_t bytes_written_back = 0;
   std::uint64_t invalidations = 0;
 };
@@ -38,9 +38,9 @@ class L2Cache {
 
   // What was written and not written back is lost.
   void invalidate();
-  // Byte by byte, only what the device changed: what the host wrote beside it stays.
+  // Byte by byte, only what the device wrote: what the host wrote beside it stays.
   void write_back();
-  // After a job: its waves write no more, so pages as they were read need no comparison until they are written again.
+  // After a job: its waves write no more, so pages without a mark need no look until they are written again.
   void settle();
   // Lets go of copies whose buffer is gone: call it when buffers were freed.
   void purge();

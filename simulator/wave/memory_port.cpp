@@ -25,6 +25,7 @@ std::byte* MemoryPort::miss(std::uint64_t address, Access access) {
   Entry& entry = (access == Access::write ? writes_ : reads_)[slot(address)];
   entry.tag = tag(address);
   entry.data = page.data;
+  entry.marks = page.marks;
   return page.data + (address & (Page::bytes - 1));
 }
 
@@ -52,6 +53,7 @@ bool MemoryPort::store(std::uint64_t address, const void* in, std::size_t bytes)
     if (to == nullptr) return false;
     const std::size_t part = std::min<std::size_t>(bytes, Page::bytes - (address & (Page::bytes - 1)));
     std::memcpy(to, from, part);
+    mark(address, part);
     from += part;
     address += part;
     bytes -= part;

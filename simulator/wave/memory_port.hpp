@@ -28,6 +28,12 @@ class MemoryPort {
     return entry.tag == tag(address) ? entry.data + (address & (Page::bytes - 1)) : miss(address, Access::write);
   }
 
+  // After `bytes` bytes were written at `address`, which lie in the page that write() gave for it.
+  [[gnu::always_inline]] void mark(std::uint64_t address, std::size_t bytes) noexcept {
+    const Entry& entry = writes_[slot(address)];
+    if (entry.marks != nullptr) Page::mark_bytes(entry.marks + (address & (Page::bytes - 1)), bytes);
+  }
+
   // Any length, over page ends. False: fault() says why; what lies before the fault may have been moved.
   bool load(std::uint64_t address, void* out, std::size_t bytes);
   bool store(std::uint64_t address, const void* in, std::size_t bytes);
@@ -41,6 +47,7 @@ class MemoryPort {
   struct Entry {
     std::uint64_t tag = 0;
     std::byte* data = nullptr;
+    std::byte* marks = nullptr;  // see Page
   };
 
   static std::size_t slot(std::uint64_t address) noexcept { return (address / Page::bytes) % entries; }

@@ -16,6 +16,9 @@ Next raise_decode_fault(Wave& wave, const Op&) {
   return Next::fault;
 }
 
+// Index of Ops that belong to no instruction.
+constexpr std::uint16_t no_instruction = 0xFFFF;
+
 Next fall_through(Wave& wave, const Op&) {
   wave.pc = wave.block->end;
   return Next::jump;
@@ -52,7 +55,7 @@ void Program::begin_dispatch(DeviceMemory& memory, std::uint64_t forgotten) {
 
 const Block* Program::find_slowly(std::uint64_t pc, CodePage*& page, std::optional<Fault>& fault) {
   if ((pc & 3U) != 0) {
-    fault = Fault{FaultKind::misaligned, pc, 0, "program counter is no multiple of 4"};
+    fault = Fault{FaultKind::misaligned, pc, {}, "program counter is no multiple of 4"};
     return nullptr;
   }
   const std::uint64_t base = pc & ~(Page::bytes - 1);
@@ -75,6 +78,13 @@ const Block* Program::find_slowly(std::uint64_t pc, CodePage*& page, std::option
   return block;
 }
 
+std::optional<std::uint32_t> Program::word_at(std::uint64_t pc) {
+  const std::lock_guard lock(mutex_);
+  const auto held = pages_.find(pc & ~(Page::bytes - 1));
+  if (held == pages_.end() || held->second->checked.load(std::memory_order_relaxed) != dispatch_) return {};
+  return held->second->copy[pc % Page::bytes / 4];
+}
+
 // Rights, and whether the words are those that were decoded. No wave of this dispatch has run the page yet.
 std::optional<Fault> Program::check(CodePage& page) {
   Page now;
@@ -87,7 +97,9 @@ std::optional<Fault> Program::check(CodePage& page) {
   }
   if (!same) {
     if (!page.blocks.empty() && page.forgotten == forgotten_) {
-      return Fault{FaultKind::hazard, page.address, 0,
+      return Fault{FaultKind::hazard,
+                   page.address,
+                   {},
                    "code has changed since it ran, and the instruction cache was not invalidated"};
     }
     for (std::atomic<const Block*>& entry : page.entry) entry.store(nullptr, std::memory_order_relaxed);
@@ -135,6 +147,7 @@ std::unique_ptr<Block> Program::decode_block(CodePage& page, std::uint64_t pc) {
       block->fault = std::move(fault);
       Op raise;
       raise.run = &raise_decode_fault;
+      raise.index = no_instruction;
       block->ops.push_back(raise);
       open = false;
     } else {
@@ -148,6 +161,7 @@ std::unique_ptr<Block> Program::decode_block(CodePage& page, std::uint64_t pc) {
   if (open) {
     Op next;
     next.run = &fall_through;
+    next.index = no_instruction;
     block->ops.push_back(next);
   }
   return block;

@@ -3,8 +3,8 @@
 // A page of code is looked up anew in every dispatch (rights, buffer list), and compared with what was decoded: equal
 // words keep their blocks. Changed words are decoded again if the instruction cache was invalidated since, and are a
 // hazard if not: hardware would run the old ones.
-// Thread-safety: find() from any thread of a dispatch; the others while none runs. Ownership: blocks live until the next
-// begin_dispatch() or find() that finds their page changed.
+// Thread-safety: find() from any thread of a dispatch; the others while none runs. Ownership: blocks live until the
+// next begin_dispatch() or find() that finds their page changed.
 #pragma once
 
 #include <array>
@@ -32,16 +32,16 @@ class SemanticsTable;
 struct DecodedAt {
   Instruction instruction;
   std::uint64_t address = 0;
-  std::uint32_t word = 0;  // the first
+  std::uint32_t word = 0;      // the first
   std::uint16_t vgpr_end = 0;  // one past the highest VGPR that it names
 };
 
-struct Block {                     // from an entry to the first instruction that may not fall through, or the page's end
-  std::vector<Op> ops;             // the last never answers `go`
+struct Block {          // from an entry to the first instruction that may not fall through, or the page's end
+  std::vector<Op> ops;  // the last never answers `go`
   std::vector<DecodedAt> decoded;  // by Op::index
   std::uint32_t instructions = 0;
   std::uint16_t vgpr_end = 0;
-  std::uint64_t end = 0;        // address after the last instruction
+  std::uint64_t end = 0;       // address after the last instruction
   std::optional<Fault> fault;  // what the last Op raises: no instruction could be decoded there
 };
 
@@ -76,6 +76,9 @@ class Program {
 
   // REQUIRES: no wave runs. `forgotten`: how often the instruction cache has been invalidated so far.
   void begin_dispatch(DeviceMemory& memory, std::uint64_t forgotten);
+
+  // The word at `pc`, as it was decoded; nothing where no page of code that this dispatch looked up holds it.
+  std::optional<std::uint32_t> word_at(std::uint64_t pc);
 
   // The block that starts at `pc`; null: `fault` says why. `page` is the caller's last page, null at first.
   const Block* find(std::uint64_t pc, CodePage*& page, std::optional<Fault>& fault) {

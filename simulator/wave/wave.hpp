@@ -38,9 +38,9 @@ inline constexpr unsigned ieee = 9;
 inline constexpr unsigned fp16_ovfl = 23;
 }  // namespace mode_bit
 
-struct Scratch {              // of one wave
-  std::uint64_t base = 0;     // byte address of the wave's part
-  std::uint32_t bytes = 0;    // of the wave's part; 0: none
+struct Scratch {            // of one wave
+  std::uint64_t base = 0;   // byte address of the wave's part
+  std::uint32_t bytes = 0;  // of the wave's part; 0: none
   std::uint32_t wave_offset = 0;
 };
 
@@ -62,13 +62,14 @@ struct Wave {
   bool flush_out16 = false;
   bool ieee = true;
   bool dx10_clamp = true;
-  bool nearest16 = true;        // f16 and f64 round to nearest even
-  bool split_mode = false;      // csr16 differs from csr32
-  std::uint32_t csr32 = 0;      // MXCSR while f32 instructions run: also between instructions
-  std::uint32_t csr16 = 0;      // for f16 and f64
+  bool nearest16 = true;    // f16 and f64 round to nearest even
+  bool split_mode = false;  // csr16 differs from csr32
+  std::uint32_t csr32 = 0;  // MXCSR while f32 instructions run: also between instructions
+  std::uint32_t csr16 = 0;  // for f16 and f64
   std::uint32_t mode = 0;
   std::uint32_t trap_status = 0;
   std::uint32_t vgpr_count = 0;
+  std::uint32_t shared_vgprs = 0;  // behind those: lane n and lane n + 32 have one word, which both rows repeat
   Generation generation = Generation::invalid;
   std::uint32_t saved_exec[2] = {};  // while DPP narrows EXEC
   std::uint64_t pc = 0;
@@ -89,8 +90,7 @@ struct Wave {
   [[gnu::always_inline]] std::uint32_t exec(unsigned half) const noexcept { return scalar[scalar_index::exec + half]; }
   [[gnu::always_inline]] std::uint64_t exec64() const noexcept {
     return halves == 1 ? scalar[scalar_index::exec]
-                       : scalar[scalar_index::exec] |
-                             static_cast<std::uint64_t>(scalar[scalar_index::exec + 1]) << 32U;
+                       : scalar[scalar_index::exec] | static_cast<std::uint64_t>(scalar[scalar_index::exec + 1]) << 32U;
   }
   [[gnu::always_inline]] std::uint64_t scalar64(unsigned index) const noexcept {
     return scalar[index] | static_cast<std::uint64_t>(scalar[index + 1]) << 32U;

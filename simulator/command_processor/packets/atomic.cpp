@@ -99,11 +99,12 @@ Outcome atomic_mem(Machine& machine, const Packet& packet) {
   if (address % (wide ? 8 : 4) != 0)
     return packet.refuse(FaultKind::misaligned, 1, "an address that is not a multiple of its word");
   Page page;
-  if (auto fault = machine.memory.page(address, Access::write, page)) return in_packet(std::move(*fault), packet);
+  if (auto fault = machine.memory.page(address, Access::write, page)) return of_packet(std::move(*fault), packet);
   std::byte* const at = page.data + (address - page.address);
   const std::uint64_t source = joined(packet.body[3], packet.body[4]), compare = joined(packet.body[5], packet.body[6]);
   const bool equal = wide ? apply<std::uint64_t>(at, operation, source, compare)
                           : apply<std::uint32_t>(at, operation, source, compare);
+  page.mark(address, wide ? 8 : 4);
   // Nothing else of the device runs meanwhile: what did not compare equal now never will.
   if (command == 1 && !equal)
     return packet.refuse(FaultKind::watchdog, 5, "the value at " + hexadecimal(address) + " never compares equal");

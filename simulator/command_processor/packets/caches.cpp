@@ -27,9 +27,8 @@ bool set(std::uint32_t dword, unsigned bit) { return field(dword, bit, bit) != 0
 // gfx11's pixel wait sync: RELEASE_MEM counts up at the end of its work, ACQUIRE_MEM waits for the count. Work has
 // ended before the next packet is read here, so only the form is checked.
 Outcome check_counter_wait(const Machine& machine, const Packet& packet) {
-  // ENGINE_SEL: which of the graphics ring's two engines waits; they are one here.
-  if (set(packet.body[0], 31) && !machine.graphics())
-    return packet.refuse(FaultKind::unknown_packet, 0, "ENGINE_SEL is for the graphics ring");
+  // Bit 31 says which of the graphics ring's two engines waits. They are one here, and the compute ring has no second
+  // one: Mesa sets the bit there too.
   const bool enabled = set(packet.body[5], 31);
   if (!enabled) {
     if (field(packet.body[0], 30, 0) != 0)

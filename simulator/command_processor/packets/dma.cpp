@@ -33,11 +33,11 @@ Outcome read_piece(Machine& machine, const Packet& packet, const Transfer& what,
     return {};
   }
   if (what.from == Path::memory) {
-    if (auto fault = machine.memory.load(what.source, out)) return in_packet(std::move(*fault), packet);
+    if (auto fault = machine.memory.load(what.source, out)) return of_packet(std::move(*fault), packet);
     return {};
   }
   Page page;
-  if (auto fault = machine.memory.page(what.source, Access::read, page)) return in_packet(std::move(*fault), packet);
+  if (auto fault = machine.memory.page(what.source, Access::read, page)) return of_packet(std::move(*fault), packet);
   std::memcpy(out.data(), page.data + (what.source - page.address), out.size());
   return {};
 }
@@ -45,13 +45,14 @@ Outcome read_piece(Machine& machine, const Packet& packet, const Transfer& what,
 Outcome write_piece(Machine& machine, const Packet& packet, const Transfer& what, std::span<const std::byte> bytes) {
   if (what.to == Path::nowhere) return {};
   if (what.to == Path::memory) {
-    if (auto fault = machine.memory.store(what.destination, bytes)) return in_packet(std::move(*fault), packet);
+    if (auto fault = machine.memory.store(what.destination, bytes)) return of_packet(std::move(*fault), packet);
     return {};
   }
   Page page;
   if (auto fault = machine.memory.page(what.destination, Access::write, page))
-    return in_packet(std::move(*fault), packet);
+    return of_packet(std::move(*fault), packet);
   std::memcpy(page.data + (what.destination - page.address), bytes.data(), bytes.size());
+  page.mark(what.destination, bytes.size());
   return {};
 }
 
@@ -93,7 +94,8 @@ Outcome dma_data(Machine& machine, const Packet& packet) {
     if (what.bytes % 4 != 0 || what.destination % 4 != 0)
       return packet.refuse(FaultKind::misaligned, 5, "a fill that is not of whole dwords");
   } else {
-    if (!is_high_half(packet.body[2])) return packet.refuse(FaultKind::unknown_packet, 2, "an address of more than 48 bits");
+    if (!is_high_half(packet.body[2]))
+      return packet.refuse(FaultKind::unknown_packet, 2, "an address of more than 48 bits");
     what.source = sign_extended(joined(packet.body[1], packet.body[2]));
   }
   constexpr std::uint64_t longest_prefetch = 32 * 1024 - 32;

@@ -5,19 +5,23 @@ namespace kiln::simulator::isa {
 std::uint32_t Frame::word(unsigned index) {
   if (index < words_.size()) return words_[index];
   if (!fault_) {
-    fault_ = Fault{FaultKind::overrun, address_, words_.empty() ? 0 : words_[0],
+    fault_ = Fault{FaultKind::overrun, address_, word_at(0),
                    "the code ends after dword " + std::to_string(words_.size()) + " of an instruction that needs " +
                        std::to_string(index + 1)};
   }
   return 0;
 }
 
+std::optional<std::uint32_t> Frame::word_at(unsigned index) const {
+  if (index < words_.size()) return words_[index];
+  return {};
+}
+
 void Frame::refuse(std::string reason, unsigned word) {
   if (fault_) return;
   std::string text = std::move(reason);
   if (out.opcode != Opcode::invalid) text = std::string(mnemonic(out.opcode, generation())) + ": " + text;
-  fault_ = Fault{FaultKind::unknown_opcode, address_ + 4ull * word, word < words_.size() ? words_[word] : 0,
-                 std::move(text)};
+  fault_ = Fault{FaultKind::unknown_opcode, address_ + 4ull * word, word_at(word), std::move(text)};
 }
 
 void Frame::require_zero(std::uint32_t bits, const char* what, unsigned word) {
@@ -99,6 +103,7 @@ unsigned Frame::renumber(unsigned code) const noexcept {
 }
 
 // Groups of scalar registers start at a multiple of their size, of four at most, and stay within one kind of register.
+// VCC counts as s106 and s107: Mesa's compiler loads groups that end in it, which LLVM has no name for.
 void Frame::check_group(unsigned code, DataType type) {
   const unsigned dwords = dwords_of(type, wave());
   if (code >= operand::vgpr) {
@@ -112,7 +117,7 @@ void Frame::check_group(unsigned code, DataType type) {
   unsigned end = 128;  // EXEC
   unsigned first = operand::exec_lo;
   if (code < operand::sgpr_end + 2)
-    end = dwords == 2 ? 108 : 106, first = 0;
+    end = operand::sgpr_end + 2, first = 0;
   else if (code < operand::null)
     end = operand::null, first = operand::ttmp;
   if (code < first || (code - first) % alignment != 0 || code + dwords > end) {

@@ -56,6 +56,7 @@ class Frame {
  private:
   unsigned renumber(unsigned code) const noexcept;
   void check_group(unsigned code, DataType type);
+  std::optional<std::uint32_t> word_at(unsigned index) const;
 
   const CodeTarget target_;
   const std::span<const std::uint32_t> words_;

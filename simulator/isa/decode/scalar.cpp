@@ -14,6 +14,8 @@ void decode_sop2(Frame& frame) {
 
 namespace {
 
+bool sends_message(Opcode opcode) { return opcode == Opcode::s_sendmsg_rtn_b32 || opcode == Opcode::s_sendmsg_rtn_b64; }
+
 // Jumps, and moves whose source is counted from M0.
 bool needs_register(Opcode opcode) {
   switch (opcode) {
@@ -30,13 +32,17 @@ bool needs_register(Opcode opcode) {
 
 }  // namespace
 
-// 101111101 sdst[22:16] op[15:8] ssrc0[7:0]
+// 101111101 sdst[22:16] op[15:8] ssrc0[7:0]; s_sendmsg_rtn has its message in ssrc0
 void decode_sop1(Frame& frame) {
   const std::uint32_t word = frame.word(0);
   const OpcodeInfo& line = frame.find(Encoding::sop1, field(word, 15, 8), Format::sop1);
   frame.out.src[0] = frame.source(field(word, 7, 0), line.src[0]);
   frame.out.dst = frame.scalar(field(word, 22, 16), line.dst);
-  if (line.src[0] == DataType::none) frame.require_zero(field(word, 7, 0), "a source");
+  if (sends_message(frame.out.opcode)) {
+    frame.out.simm16 = static_cast<std::int32_t>(field(word, 7, 0));
+  } else if (line.src[0] == DataType::none) {
+    frame.require_zero(field(word, 7, 0), "a source");
+  }
   const bool registers_only = needs_register(frame.out.opcode);
   if (registers_only && frame.out.src[0].code >= operand::integers) frame.refuse("its source is no register");
   if (line.dst == DataType::none) frame.require_zero(field(word, 22, 16), "a destination");

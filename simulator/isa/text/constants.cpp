@@ -49,6 +49,12 @@ std::string delay_text(unsigned constant) {
 std::string message_text(unsigned constant, Generation generation) {
   if (constant == 1) return "sendmsg(MSG_INTERRUPT)";
   if (constant == 3 && generation == Generation::gfx11) return "sendmsg(MSG_DEALLOC_VGPRS)";
+  constexpr const char* returning[] = {"DOORBELL", "DDID", "TMA", "REALTIME", "", "TBA", "TBA_TO_PC"};
+  constexpr unsigned first_returning = 128, save_wave = 132;
+  if (constant == save_wave) return "sendmsg(MSG_RTN_SAVE_WAVE)";
+  if (constant >= first_returning && constant - first_returning < std::size(returning)) {
+    return "sendmsg(MSG_RTN_GET_" + std::string(returning[constant - first_returning]) + ")";
+  }
   return hex(constant);
 }
 

@@ -21,7 +21,7 @@ std::string words_for(const PendingJob& job) {
 }
 
 Fault planted(const PendingJob& job, std::string reason) {
-  return {FaultKind::planted, job.buffers.front().address, 0, std::move(reason)};
+  return {FaultKind::planted, job.buffers.front().address, {}, std::move(reason)};
 }
 
 }  // namespace

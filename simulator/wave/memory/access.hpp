@@ -82,6 +82,7 @@ Next store_words(Wave& wave, const Op& op) {
             for (unsigned w = 0; w < Words; ++w) words[i * Words + w] = rows[w][i];
           }
         }
+        space.wrote(base, bytes * group);
         continue;
       }
     }
@@ -98,6 +99,7 @@ Next store_words(Wave& wave, const Op& op) {
       }
       if (data != nullptr && (address & 3U) == 0 && within + bytes <= Page::bytes) [[likely]] {
         for (unsigned w = 0; w < Words; ++w) store_word(data + within + w * word_bytes, rows[w][i]);
+        space.wrote(address, bytes);
       } else {
         Word words[Words];
         for (unsigned w = 0; w < Words; ++w) words[w] = rows[w][i];
@@ -180,8 +182,9 @@ Next atomic_with(Wave& wave, const Op& op, unsigned operand_row, unsigned second
         const T operand = operand_of<T>(wave, operand_row, half, i), second = operand_of<T>(wave, second_row, half, i);
         auto* word = reinterpret_cast<Bits*>(pointer);
         before = __atomic_load_n(word, __ATOMIC_RELAXED);
-        while (!__atomic_compare_exchange_n(word, &before, static_cast<Bits>(Body(static_cast<T>(before), operand, second)),
-                                            false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+        while (!__atomic_compare_exchange_n(word, &before,
+                                            static_cast<Bits>(Body(static_cast<T>(before), operand, second)), false,
+                                            __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
         }
       }
       if ((op.select & 1U) != 0) {

@@ -82,6 +82,7 @@ class Buffer {
   }
   const std::byte* linear_read(Wide address, unsigned bytes) const { return global_.linear_read(address, bytes); }
   std::byte* linear_write(Wide address, unsigned bytes) const { return global_.linear_write(address, bytes); }
+  void wrote(Wide address, unsigned bytes) const { global_.wrote(address, bytes); }
 
   // Whether `bytes` bytes, `at` bytes into a lane's element, belong to the buffer.
   bool inside(unsigned lane, unsigned at, unsigned bytes) const {

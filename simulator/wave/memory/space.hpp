@@ -2,8 +2,8 @@
 //
 // A space is made for one instruction. addresses() fills in 32 lanes; load(), store() and pointer() reach one lane's
 // bytes, whatever page they lie in. Where side_by_side() finds the active lanes so, linear_read() and linear_write()
-// give all of them at once, or null. What fails otherwise has recorded its fault with the wave. Thread-safety: as
-// Wave's. Ownership: borrows wave and Op.
+// give all of them at once, or null; after a write there, wrote() says which bytes it was. What fails otherwise has
+// recorded its fault with the wave. Thread-safety: as Wave's. Ownership: borrows wave and Op.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,11 @@ class Global {
       return nullptr;
     }
     std::byte* at = wave_.port->write(address);
-    if (at == nullptr) failed();
+    if (at == nullptr) {
+      failed();
+    } else {
+      wave_.port->mark(address, bytes);
+    }
     return at;
   }
   // `bytes` bytes from `address` on, if they lie in one page; a fault is left to the lanes.
@@ -81,6 +85,7 @@ class Global {
     if ((address & (Page::bytes - 1)) + bytes > Page::bytes) return nullptr;
     return wave_.port->write(address);
   }
+  void wrote(Wide address, unsigned bytes) const { wave_.port->mark(address, bytes); }
 
   bool failed() const {
     refuse(wave_, op_, wave_.port->take_fault());
@@ -139,6 +144,7 @@ class Local {  // LDS by DS instructions
   std::byte* linear_write(Wide address, unsigned bytes) const {
     return address + bytes <= wave_.lds.bytes ? wave_.lds.data + address : nullptr;
   }
+  void wrote(Wide, unsigned) const {}
 
   bool beyond(Wide address, unsigned bytes) const {
     refuse(wave_, op_, FaultKind::overrun,
@@ -214,6 +220,7 @@ class Scratch {
   }
   const std::byte* linear_read(Wide address, unsigned bytes) const { return global_.linear_read(address, bytes); }
   std::byte* linear_write(Wide address, unsigned bytes) const { return global_.linear_write(address, bytes); }
+  void wrote(Wide address, unsigned bytes) const { global_.wrote(address, bytes); }
 
  private:
   static unsigned piece(Wide offset, unsigned bytes) {
@@ -267,6 +274,7 @@ class Flat {
   std::byte* linear_write(Wide address, unsigned bytes) const {
     return apart(address) ? nullptr : global_.linear_write(address, bytes);
   }
+  void wrote(Wide address, unsigned bytes) const { global_.wrote(address, bytes); }
 
  private:
   static bool is(Wide address, Wide aperture) { return address >> 32U == aperture >> 32U; }

@@ -83,6 +83,22 @@ Next send_message(Wave& wave, const Op& op) {
   return refuse(wave, op, FaultKind::unknown_opcode, "message " + std::to_string(message) + " is not simulated");
 }
 
+template <class T>
+Next message_for_answer(Wave& wave, const Op& op) {
+  constexpr std::int32_t trap_memory = 130, clock = 131, trap_handler = 133;
+  switch (op.offset) {
+    case clock:
+      write(wave, op, static_cast<T>(real_time()));
+      return Next::go;
+    case trap_memory:
+    case trap_handler:
+      write(wave, op, T{0});
+      return Next::go;  // there is no trap handler
+    default:
+      return refuse(wave, op, FaultKind::unknown_opcode, "message " + std::to_string(op.offset) + " is not simulated");
+  }
+}
+
 constexpr Semantics entries[] = {
     {"s_nop", &nothing, takes::no_time, 0},
     {"s_version", &nothing, takes::no_time, 0},
@@ -110,6 +126,8 @@ constexpr Semantics entries[] = {
     {"s_round_mode", &round_mode, takes::nothing, 0},
     {"s_denorm_mode", &denorm_mode, takes::nothing, 0},
     {"s_sendmsg", &send_message, takes::nothing, 0},
+    {"s_sendmsg_rtn_b32", &message_for_answer<Word>, takes::nothing, 0},
+    {"s_sendmsg_rtn_b64", &message_for_answer<Wide>, takes::nothing, 0},
     {"s_code_end", &code_end, takes::nothing, 0},
     {"s_endpgm", &end_program, takes::nothing, 0},
     {"s_barrier", &barrier, takes::nothing, 0},

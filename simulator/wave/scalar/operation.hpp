@@ -4,6 +4,7 @@
 // Thread-safety and ownership: as Wave's.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <type_traits>
 
@@ -13,6 +14,12 @@ namespace kiln::simulator::scalar_unit {
 
 using Word = std::uint32_t;
 using Wide = std::uint64_t;
+
+// The device's clock: 100 MHz.
+inline Wide real_time() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<Wide>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()) / 10;
+}
 
 template <class T>
 T read(const Wave& wave, const Op& op, unsigned source) {

@@ -1,6 +1,5 @@
 // Scalar memory: loads by address and by buffer descriptor, and the clocks of gfx10.3.
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <iterator>
 
@@ -38,7 +37,8 @@ Next buffer_load(Wave& wave, const Op& op) {
   const BufferDescriptor buffer(wave.scalar + op.reg[0], wave.generation);
   const Wide limit = buffer.stride == 0 ? buffer.records : static_cast<Wide>(buffer.stride) * buffer.records;
   const Word moved = op.kind[1] == SourceKind::none ? 0 : scalar_source32(wave, op, 1);
-  const Wide offset = (static_cast<Wide>(moved) + static_cast<Wide>(static_cast<std::int64_t>(op.offset))) & whole_words;
+  const Wide offset =
+      (static_cast<Wide>(moved) + static_cast<Wide>(static_cast<std::int64_t>(op.offset))) & whole_words;
   Word words[Count] = {};
   const Wide inside = offset < limit ? std::min<Wide>(Count, (limit - offset) / 4) : 0;
   if (inside != 0 && !wave.port->load((buffer.base & whole_words) + offset, words, inside * 4)) {
@@ -52,9 +52,8 @@ Next cycles(Wave& wave, const Op& op) {
   wave.set_scalar64(op.sdst, wave.instructions);
   return Next::go;
 }
-Next real_time(Wave& wave, const Op& op) {  // 100 MHz
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  wave.set_scalar64(op.sdst, static_cast<Wide>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()) / 10);
+Next device_clock(Wave& wave, const Op& op) {
+  wave.set_scalar64(op.sdst, real_time());
   return Next::go;
 }
 
@@ -70,7 +69,7 @@ constexpr Semantics entries[] = {
     {"s_buffer_load_b256", &buffer_load<8>, takes::nothing, 0},
     {"s_buffer_load_b512", &buffer_load<16>, takes::nothing, 0},
     {"s_memtime", &cycles, takes::nothing, 0},
-    {"s_memrealtime", &real_time, takes::nothing, 0},
+    {"s_memrealtime", &device_clock, takes::nothing, 0},
 };
 
 }  // namespace

@@ -184,4 +184,132 @@ TEST_CASE("simulator engine: a fault in one group stops the others", "[simulator
   CHECK(launcher.engine.counters().groups < 1000);
 }
 
+TEST_CASE("simulator engine: a fault shows the word at its address, or none", "[simulator][compute]") {
+  Launcher launcher({.instructions_per_wave = 10'000});
+  const auto fault_of = [&](std::vector<U> words) {
+    DispatchState state = state_of(launcher.memory, {});
+    words.resize(std::max<std::size_t>(words.size(), 4));  // zeros: no instruction
+    state.program = launcher.memory.allocate(words, Rights::execute);
+    state.user_data[2] = 0x10000;
+    state.rsrc2 = 4U << 1;
+    const std::optional<Fault> fault = launcher.engine.run_dispatch(state, launcher.memory);
+    REQUIRE(fault);
+    return std::pair(*fault, fault->address - state.program);
+  };
+  {
+    const auto [fault, at] = fault_of({0x7E020280});  // v_mov_b32 v1, 0, and no end
+    CHECK(at == 4);
+    CHECK(fault.dword == 0U);
+    CHECK(describe(fault).find("(0x00000000): VOP2 has no opcode 0") != std::string::npos);
+  }
+  {
+    const auto [fault, at] = fault_of({0x7E020280, 0x7E000000, 0xD0000000});  // the second is v_nop
+    CHECK(at == 8);
+    CHECK(fault.dword == 0xD0000000);
+  }
+  {
+    const auto [fault, at] = fault_of({0x7E020280, forever});
+    CHECK(fault.kind == FaultKind::watchdog);
+    CHECK(at == 4);
+    CHECK(fault.dword == forever);
+  }
+  for (const U target : {0x10000U, 0x10002U}) {  // s_mov_b32 s2, target · s_mov_b32 s3, 0 · s_setpc_b64 s[2:3]
+    const auto [fault, at] = fault_of({0xBE8200FF, target, 0xBE830080, 0xBE804802});
+    CHECK(fault.kind == (target % 4 == 0 ? FaultKind::unmapped : FaultKind::misaligned));
+    CHECK(fault.address == target);
+    CHECK(fault.dword == 0xBE804802);
+    CHECK(fault.reason.find("(after s_setpc_b64 at 0x") != std::string::npos);
+  }
+  {
+    const auto [fault, at] = fault_of({0xBFA07FFF});  // s_branch to where nothing is
+    CHECK(fault.kind == FaultKind::unmapped);
+    CHECK(at == 4 + 4 * 0x7FFF);
+    CHECK(fault.dword == 0xBFA07FFF);
+  }
+  DispatchState state = state_of(launcher.memory, {});
+  state.program = 0x20000;
+  const std::optional<Fault> fault = launcher.engine.run_dispatch(state, launcher.memory);
+  REQUIRE(fault);
+  CHECK(fault->address == 0x20000);
+  CHECK_FALSE(fault->dword);
+}
+
+TEST_CASE("simulator engine: shared VGPRs lie behind a wave's own, one word for lanes n and n + 32",
+          "[simulator][compute]") {
+  // gfx10.3, waves of 64 lanes with 8 VGPRs of their own: v8 and v9 are shared. s[0:1]: where results go.
+  constexpr U end10 = 0xBF810000, all_lanes = 0xBEFE04C1;       // s_endpgm · s_mov_b64 exec, -1
+  constexpr U low_lanes = 0x92FE80A0, high_lanes = 0x92FEA0A0;  // s_bfm_b64 exec, 32, 0 or 32
+  Launcher launcher;
+  const auto run = [&](std::vector<U> words, U shared, std::vector<U>& out) {
+    // v5: 4 * lane; v2 as it is then goes to memory.
+    std::vector<U> code = {0x340A0082};  // v_lshlrev_b32 v5, 2, v0
+    code.insert(code.end(), words.begin(), words.end());
+    code.insert(code.end(), {all_lanes, 0xDC708000, 0x00000205, end10});  // global_store_dword v5, v2, s[0:1]
+    code.resize(code.size() + 16, end10);
+    const std::uint64_t buffer = launcher.memory.allocate(4096);
+    DispatchState state = state_of(launcher.memory, {});
+    state.generation = Generation::gfx10_3;
+    state.program = launcher.memory.allocate(code, Rights::execute);
+    state.rsrc1 = 0x00AF0001;  // 8 VGPRs
+    state.rsrc2 = 2U << 1;
+    state.rsrc3 = shared;
+    state.user_data[0] = static_cast<U>(buffer);
+    state.user_data[1] = static_cast<U>(buffer >> 32);
+    state.num_thread[0] = 64;
+    state.initiator &= ~wave32;
+    std::optional<Fault> fault = launcher.engine.run_dispatch(state, launcher.memory);
+    out = launcher.memory.values<U>(buffer, 64);
+    return fault;
+  };
+  std::vector<U> out;
+  const auto expect = [&](auto value) {
+    for (U lane = 0; lane < 64; ++lane) {
+      INFO("lane " << lane);
+      CHECK(out[lane] == value(lane));
+    }
+  };
+  // v_mov_b32 v8, v0 · v_mov_b32 v2, v8: the high half writes last.
+  REQUIRE_FALSE(run({0x7E100300, 0x7E040308}, 1, out));
+  expect([](U lane) { return 32 + lane % 32; });
+  // Only the low half writes.
+  REQUIRE_FALSE(run({low_lanes, 0x7E100300, all_lanes, 0x7E040308}, 1, out));
+  expect([](U lane) { return lane % 32; });
+  // v_mov_b32 v9, v0 of the low half, then v_add_nc_u32 v9, v9, v9 of the high half, which reads that.
+  REQUIRE_FALSE(run({low_lanes, 0x7E120300, high_lanes, 0x4A121309, all_lanes, 0x7E040309}, 1, out));
+  expect([](U lane) { return 2 * (lane % 32); });
+  // v_mov_b32 v2, v0 · v_mov_b32 v8, v0 · v_swap_b32 v8, v2: each half takes what lies there when its turn comes.
+  REQUIRE_FALSE(run({0x7E040300, 0x7E100300, 0x7E10CB02}, 1, out));
+  expect([](U lane) { return lane < 32 ? lane + 32 : lane - 32; });
+  // v_mov_b32_dpp v9, v0 row_mask:0xc: rows of the high half alone.
+  REQUIRE_FALSE(run({low_lanes, 0x7E120280, all_lanes, 0x7E1202FA, 0xCF00E400, 0x7E040309}, 1, out));
+  expect([](U lane) { return 32 + lane % 32; });
+  // v_add_co_u32 v9, vcc, -1, v0: each half writes its own word of the mask. v_addc_co_u32 v2, vcc, 0, 0, vcc
+  REQUIRE_FALSE(run({0xD70F6A09, 0x000200C1, 0x7E020280, 0x50040280}, 1, out));
+  expect([](U lane) { return lane == 0 ? 0U : 1U; });
+  // global_load_dword v8, v5, s[0:1] after a store of v0 there.
+  REQUIRE_FALSE(run({0xDC708000, 0x00000005, 0xDC308000, 0x08000005, 0x7E040308}, 1, out));
+  expect([](U lane) { return 32 + lane % 32; });
+  // A permutation of all lanes, as a compiler builds it from two of 32: lane n reads lane 63 - n, all of them in the
+  // other half. v1 = 4 * (63 - lane).
+  REQUIRE_FALSE(run({0x4C0200BF, 0x34020282,  // v_sub_nc_u32 v1, 63, v0 · v_lshlrev_b32 v1, 2, v1
+                     0x7E1202FA, 0xCF00E400, low_lanes, 0x7E100300,  // v9: high half of v0, v8: low half
+                     0xDACC0000, 0x09000901, high_lanes, 0xDACC0000, 0x08000801, all_lanes,  // ds_bpermute_b32 of each
+                     0x7E0402FA, 0x3F00E409, 0x7E0402FA, 0xCF00E408},  // v2: v9 in the low half, v8 in the high one
+                    1, out));
+  expect([](U lane) { return 63 - lane; });
+
+  const std::optional<Fault> beyond = run({0x7E200300}, 1, out);  // v_mov_b32 v16, v0
+  REQUIRE(beyond);
+  CHECK(beyond->reason == "v_mov_b32: v16 of 8 VGPRs");
+  CHECK_FALSE(run({0x7E200300, 0x7E040310}, 2, out));
+  CHECK(run({0x7E100300}, 0, out)->reason == "v_mov_b32: v8 of 8 VGPRs");
+  DispatchState state = state_of(launcher.memory, {});
+  state.rsrc3 = 1;
+  CHECK(launcher.engine.run_dispatch(state, launcher.memory)->reason.find("waves of 32") != std::string::npos);
+  state.initiator &= ~wave32;
+  CHECK_FALSE(launcher.engine.run_dispatch(state, launcher.memory));
+  state.rsrc1 = 0x00AF003F;
+  CHECK(launcher.engine.run_dispatch(state, launcher.memory)->kind == FaultKind::overrun);
+}
+
 }  // namespace kiln::simulator::test

@@ -183,6 +183,40 @@ TEST_CASE("simulator::isa::decode: operands that no instruction takes") {
   CHECK(mentions(refused(gfx11, {0xD8340000 | 1u << 17, 0x00000502}), "GDS"));
 }
 
+TEST_CASE("simulator::isa::decode: groups of scalar registers end with VCC, which counts as s106 and s107") {
+  for (const CodeTarget& target : {gfx11, gfx10_3}) {
+    const std::uint32_t none = target.generation == Generation::gfx11 ? 0xF8000000 : 0xFA000000;
+    const auto load = [&](unsigned opcode, unsigned dst, unsigned base) -> Words {
+      return {0xF4000000 | opcode << 18 | dst << 6 | base / 2, none};
+    };
+    const auto last = [&](const Words& words) { return text(target, words).substr(text(target, words).find(' ') + 1); };
+    CHECK(last(load(1, 106, 0)) == "vcc, s[0:1], null");
+    CHECK(last(load(2, 104, 0)) == "s[104:107], s[0:1], null");
+    CHECK(last(load(3, 100, 0)) == "s[100:107], s[0:1], null");
+    CHECK(last(load(4, 92, 0)) == "s[92:107], s[0:1], null");
+    CHECK(last(load(8, 107, 104)) == "vcc_hi, s[104:107], null");
+    CHECK(last(load(10, 104, 104)) == "s[104:107], s[104:107], null");
+    CHECK(last(load(11, 100, 4)) == "s[100:107], s[4:7], null");
+    CHECK(last(load(12, 92, 4)) == "s[92:107], s[4:7], null");
+    CHECK(last(load(2, 120, 0)) == "ttmp[12:15], s[0:1], null");
+    CHECK(last(load(4, 108, 0)) == "ttmp[0:15], s[0:1], null");
+    for (const auto& [opcode, dst] : {std::pair{2U, 106U}, {3U, 104U}, {4U, 96U}, {2U, 102U}, {3U, 120U}, {4U, 112U}}) {
+      CHECK(mentions(refused(target, load(opcode, dst, 0)), "starts at operand " + std::to_string(dst)));
+    }
+    CHECK(mentions(refused(target, load(8, 0, 106)), "starts at operand 106"));
+  }
+  CHECK(text(gfx11, {0xE0500000, 0x805A0102}) == "buffer_load_b32 v1, v2, s[104:107], 0 offen");
+  CHECK(text(gfx10_3, {0xE0301000, 0x801A0102}) == "buffer_load_dword v1, v2, s[104:107], 0 offen");
+}
+
+TEST_CASE("simulator::isa::decode: messages that are answered") {
+  CHECK(text(gfx11, {0xBE824D83}) == "s_sendmsg_rtn_b64 s[2:3], sendmsg(MSG_RTN_GET_REALTIME)");
+  CHECK(text(gfx11, {0xBE824C85}) == "s_sendmsg_rtn_b32 s2, sendmsg(MSG_RTN_GET_TBA)");
+  CHECK(text(gfx11, {0xBE824C84}) == "s_sendmsg_rtn_b32 s2, sendmsg(MSG_RTN_SAVE_WAVE)");
+  CHECK(mentions(refused(gfx11, {0xBE834D83}), "starts at operand 3"));
+  CHECK(mentions(refused(gfx10_3, {0xBE824D83}), "SOP1 has no opcode 77"));
+}
+
 TEST_CASE("simulator::isa::decode: code that ends within an instruction") {
   const std::vector<Words> whole = {{0xBE8000FF, 1},
                                     {0xF4000000, 0xF8000000},

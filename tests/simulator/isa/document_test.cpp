@@ -34,10 +34,10 @@ optimisation.
 | MUBUF MTBUF | 2 | other layout on gfx10.3; tfe and loads to LDS refused |
 
 Operand codes are gfx11's for both: 124 null, 125 m0 (gfx10.3 has them the other way round). Groups of SGPRs are aligned
-to their size, to four at most. Fields that an instruction does not use are zero, but for VGPRs of FLAT and MUBUF, where
-compilers leave other values. DPP16 controls: quad_perm, row_shl, row_shr, row_ror, row_mirror, row_half_mirror,
-row_share, row_xmask. Anything else is a fault with address, word and reason. What is decoded and has no semantics in
-`simulator/wave` is refused there, by name too.
+to their size, to four at most, and may end in VCC, which counts as s106 and s107. Fields that an instruction does not
+use are zero, but for VGPRs of FLAT and MUBUF, where compilers leave other values. DPP16 controls: quad_perm, row_shl,
+row_shr, row_ror, row_mirror, row_half_mirror, row_share, row_xmask. Anything else is a fault with address, word and
+reason. What is decoded and has no semantics in `simulator/wave` is refused there, by name too.
 
 Each list gives gfx11's mnemonic, then its number on gfx11 and on gfx10.3 (– where the generation lacks it), and
 gfx10.3's mnemonic where that differs.

@@ -45,6 +45,14 @@ bool dot_of_bfloats(const Instruction& i) {
   return i.opcode == Opcode::v_dot2acc_f32_bf16 || i.y.opcode == Opcode::v_dot2acc_f32_bf16;
 }
 
+bool ends_in_vcc(const Instruction& i) {
+  for (const Operand* operand : {&i.dst, &i.src[0], &i.src[1]}) {
+    const unsigned dwords = dwords_of(operand->type, WaveSize::wave64);
+    if (operand->code < operand::vcc_lo && dwords >= 4 && operand->code + dwords > operand::vcc_lo) return true;
+  }
+  return false;
+}
+
 // What LLVM does not know, or words in which it finds a fault that the machine does not.
 bool is_looser(const Instruction& i) {
   const bool e32 = i.format == Format::vop1 || i.format == Format::vop2 || i.format == Format::vopc;
@@ -55,13 +63,15 @@ bool is_looser(const Instruction& i) {
   if (i.format == Format::vop3p && i.lanes != LaneControl::none) return true;  // DPP beside a scalar source
   if (i.has(flag::mask_in) && i.src[2].code == operand::exec_lo) return true;
   if (i.has(flag::scalar_rest)) return true;  // a condition code as a lane's number
+  if (ends_in_vcc(i)) return true;            // s[104:107] and its like, which LLVM has no name for
   return i.format == Format::mubuf && i.has(flag::atomic) && i.dlc;
 }
 
 // LLVM leaves op_sel out of e64 forms, and spells two constants out.
 bool same_text(std::string ours, const std::string& theirs, const Instruction& i) {
   if (ours == theirs) return true;
-  if (i.opcode == Opcode::s_waitcnt_depctr || i.opcode == Opcode::ds_swizzle_b32 || i.opcode == Opcode::s_sendmsg) {
+  if (i.opcode == Opcode::s_waitcnt_depctr || i.opcode == Opcode::ds_swizzle_b32 || i.opcode == Opcode::s_sendmsg ||
+      i.opcode == Opcode::s_sendmsg_rtn_b32 || i.opcode == Opcode::s_sendmsg_rtn_b64) {
     return theirs.rfind(ours.substr(0, ours.find_first_of(" ")), 0) == 0;
   }
   switch (i.opcode) {  // an inline constant as a half, or as an integer

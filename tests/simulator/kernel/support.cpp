@@ -17,7 +17,7 @@ std::optional<Fault> TestEngine::run(const EngineJob& job) {
   addresses_.push_back(job.buffers.front().address);
   changed_.notify_all();
   changed_.wait(lock, [this] { return !gate_closed_ || stopped_; });
-  if (stopped_) return Fault{FaultKind::planted, 0, 0, "stopped"};
+  if (stopped_) return Fault{FaultKind::planted, 0, {}, "stopped"};
   return std::exchange(failure_, std::nullopt);
 }
 

@@ -59,6 +59,7 @@ void write(DeviceMemory& memory, std::uint64_t address, int value) {
   const auto fault = memory.page(address, Access::write, page);
   if (fault) FAIL(describe(*fault));
   page.data[address - page.address] = std::byte(value);
+  page.mark(address, 1);
 }
 
 FaultKind fault_of(DeviceMemory& memory, std::uint64_t address, Access access) {
@@ -120,6 +121,42 @@ TEST_CASE("simulator memory: what the device writes reaches the host with the wr
   CHECK(device.l2.counters().bytes_written_back == 10);
 }
 
+TEST_CASE("simulator memory: a store of the value that L2 already holds is written back too") {
+  HostBuffer buffer(1);
+  Device device;
+  device.map(buffer, 0x10000);
+  device.listed = {1};
+  {
+    JobMemory job = device.job();
+    write(job, 0x10003, 7);
+    job.write_back_l2();
+    buffer[3] = std::byte(100);
+    buffer[4] = std::byte(101);
+  }
+  {
+    JobMemory job = device.job();
+    write(job, 0x10003, 7);
+    job.write_back_l2();
+    CHECK(buffer[3] == std::byte(7));
+    CHECK(buffer[4] == std::byte(101));  // L2 holds a 0 that nobody wrote
+  }
+  CHECK(device.l2.counters().bytes_written_back == 2);
+  JobMemory job = device.job();
+  write(job, 0x10004, 0);
+  job.invalidate_l2();  // the mark goes with what was written
+  buffer[4] = std::byte(102);
+  write(job, 0x10005, 5);
+  job.write_back_l2();
+  CHECK(buffer[4] == std::byte(102));
+  CHECK(buffer[5] == std::byte(5));
+  const std::array<std::byte, 1> past{std::byte(9)};
+  write(job, 0x10006, 6);
+  CHECK_FALSE(job.store(0x10006, past));  // the newer value, past L2, which needs no write-back
+  buffer[6] = std::byte(103);
+  job.write_back_l2();
+  CHECK(buffer[6] == std::byte(103));
+}
+
 TEST_CASE("simulator memory: a page kept over a write-back may still be written") {
   HostBuffer buffer(1);
   Device device;
@@ -131,8 +168,10 @@ TEST_CASE("simulator memory: a page kept over a write-back may still be written"
     REQUIRE_FALSE(job.page(0x10000, Access::write, page));
     job.write_back_l2();
     page.data[5] = std::byte(5);
+    page.mark(0x10005, 1);
     job.write_back_l2();
     CHECK(buffer[5] == std::byte(5));
+    page.mark(0x10006, 1);
     page.data[6] = std::byte(6);  // and not written back: the end of the job must not lose it
   }
   JobMemory next = device.job();
@@ -288,6 +327,7 @@ TEST_CASE("simulator memory: pages are found from many threads") {
         Page page;
         if (job.page(0x100000 + at * page_bytes, Access::write, page)) ++faults;
         page.data[each] = std::byte(each + 1);
+        page.mark(0x100000 + at * page_bytes + each, 1);
       }
     });
   }
@@ -303,10 +343,12 @@ TEST_CASE("simulator memory: pages are found from many threads") {
 }
 
 TEST_CASE("simulator memory: a fault is one line") {
-  CHECK(describe({FaultKind::unmapped, 0x8000001000, 0, "no buffer is mapped there"}) ==
+  CHECK(describe({FaultKind::unmapped, 0x8000001000, {}, "no buffer is mapped there"}) ==
         "unmapped at 0x8000001000: no buffer is mapped there");
   CHECK(describe({FaultKind::unknown_packet, 0x10, 0xC0000700, "opcode 0x07"}) ==
         "unknown packet at 0x10 (0xc0000700): opcode 0x07");
+  CHECK(describe({FaultKind::unknown_opcode, 0x14, 0, "VOP2 has no opcode 0"}) ==
+        "unknown opcode at 0x14 (0x00000000): VOP2 has no opcode 0");
   for (int kind = 1; kind <= static_cast<int>(FaultKind::planted); ++kind)
     CHECK(to_string(static_cast<FaultKind>(kind)) != "invalid");
 }

@@ -52,7 +52,7 @@ std::optional<Fault> Bench::run(std::vector<std::uint32_t> words) {
   } while (next == Next::barrier);
   if (next == Next::end) return std::nullopt;
   if (wave.fault) return wave.fault;
-  return Fault{FaultKind::watchdog, wave.pc, 0, "did not end"};
+  return Fault{FaultKind::watchdog, wave.pc, {}, "did not end"};
 }
 
 namespace encode {

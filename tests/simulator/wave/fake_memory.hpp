@@ -22,6 +22,7 @@ class FakeMemory final : public DeviceMemory {
     area.bytes = (bytes + Page::bytes - 1) / Page::bytes * Page::bytes;
     area.rights = rights;
     area.data = std::make_unique<std::byte[]>(area.bytes);
+    area.marks = std::make_unique<std::byte[]>(area.bytes);
     next_ += area.bytes + Page::bytes;
     areas_.push_back(std::move(area));
     return areas_.back().address;
@@ -46,15 +47,25 @@ class FakeMemory final : public DeviceMemory {
     return area == nullptr ? nullptr : area->data.get() + (address - area->address);
   }
 
+  // Which of the bytes from `address` on were marked as written; forgets the marks of the whole allocation.
+  std::vector<bool> take_marks(std::uint64_t address, std::size_t count) {
+    Area& area = *find(address);
+    std::vector<bool> marked(count);
+    for (std::size_t at = 0; at < count; ++at) marked[at] = area.marks[address - area.address + at] != std::byte{0};
+    std::memset(area.marks.get(), 0, area.bytes);
+    return marked;
+  }
+
   std::optional<Fault> page(std::uint64_t address, Access access, Page& out) override {
     const Area* area = find(address);
-    if (area == nullptr) return Fault{FaultKind::unmapped, address, 0, "no page"};
+    if (area == nullptr) return Fault{FaultKind::unmapped, address, {}, "no page"};
     if ((access == Access::write && area->rights != Rights::read_write) ||
         (access == Access::execute && area->rights != Rights::execute)) {
-      return Fault{FaultKind::permission, address, 0, "page lacks the right"};
+      return Fault{FaultKind::permission, address, {}, "page lacks the right"};
     }
     out.address = address & ~(Page::bytes - 1);
     out.data = area->data.get() + (out.address - area->address);
+    out.marks = access == Access::write ? area->marks.get() + (out.address - area->address) : nullptr;
     return std::nullopt;
   }
   void invalidate_l2() override {}
@@ -66,6 +77,7 @@ class FakeMemory final : public DeviceMemory {
     std::uint64_t bytes = 0;
     Rights rights = Rights::invalid;
     std::unique_ptr<std::byte[]> data;
+    std::unique_ptr<std::byte[]> marks;
   };
   Area* find(std::uint64_t address) {
     for (Area& area : areas_) {

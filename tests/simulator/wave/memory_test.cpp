@@ -338,4 +338,68 @@ TEST_CASE("simulator buffers: formatted elements", "[simulator][wave]") {
   CHECK(bench.vgpr(23, 0) == 1);
 }
 
+TEST_CASE("simulator memory: stores and atomics mark exactly the bytes that they write", "[simulator][wave]") {
+  struct Case {
+    std::vector<U> words;
+    unsigned bytes;  // of a lane
+  };
+  // v1: offsets, 20 bytes apart; v2, v3: addresses; s[2:3]: the buffer; s[4:7]: its descriptor
+  const Case cases[] = {
+      {encode::flat(global, "global_store_b8", 0, 1, 8, 2), 1},
+      {encode::flat(global, "global_store_d16_hi_b16", 0, 1, 8, 2), 2},
+      {encode::flat(global, "global_store_b32", 0, 1, 8, 2), 4},
+      {encode::flat(global, "global_store_b96", 0, 2, 8, off), 12},
+      {encode::flat(flat, "flat_store_b128", 0, 2, 8, off), 16},
+      {encode::flat(global, "global_atomic_add_u32", 0, 1, 8, 2), 4},
+      {encode::flat(global, "global_atomic_cmpswap_b64", 0, 1, 8, 2), 8},
+      {encode::mubuf("buffer_store_b16", 8, 1, 4, 128, 0, false, true), 2},
+      {encode::mubuf("buffer_store_b64", 8, 1, 4, 128, 0, false, true), 8},
+      {encode::mubuf("buffer_store_format_xy", 8, 1, 4, 128, 0, false, true), 8},
+      {encode::mubuf("buffer_atomic_or_b32", 8, 1, 4, 128, 0, false, true), 4},
+  };
+  for (const unsigned step : {20U, 516U}) {
+    for (const unsigned skew : {0U, 4U}) {
+      for (const Case& each : cases) {
+        if (each.bytes == 8 && (each.words[0] >> 26U) == 0x37 && (step % 8 != 0 || skew % 8 != 0)) continue;
+        Bench bench;
+        const std::size_t size = 32 * step + 32;
+        const W base = bench.memory.allocate(size);
+        bench.set_sgpr64(2, base);
+        set_descriptor(bench, 4, base, 0, static_cast<U>(size), raw | 50U << 12);  // 50: 32_32_UINT
+        for (unsigned lane = 0; lane < 32; ++lane) {
+          bench.vgpr(1, lane) = lane * step + skew;
+          bench.set_vgpr64(2, lane, base + lane * step + skew);
+        }
+        for (unsigned i = 8; i < 12; ++i) bench.set_vgpr(i, 0);  // what memory already holds
+        bench.set_exec(0xFFFF'7FFF);
+        const auto fault = bench.run(each.words);
+        INFO((fault ? fault->reason : std::string()));
+        REQUIRE_FALSE(fault);
+        const std::vector<bool> marked = bench.memory.take_marks(base, size);
+        unsigned wrong = 0;
+        for (std::size_t at = 0; at < size; ++at) {
+          const std::size_t lane = (at - skew) / step;
+          const bool written = at >= skew && lane < 32 && lane != 15 && (at - skew) % step < each.bytes;
+          wrong += marked[at] != written ? 1 : 0;
+        }
+        INFO(std::hex << each.words[0] << " step " << step << " skew " << skew);
+        CHECK(wrong == 0);
+      }
+    }
+  }
+  // Words side by side, which go as one run.
+  for (const unsigned words : {1U, 2U, 4U}) {
+    Bench bench;
+    const W base = bench.memory.allocate(32 * 16 + 64);
+    bench.set_sgpr64(2, base);
+    for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(1, lane) = lane * 4 * words + 8;
+    const std::string name = "global_store_b" + std::to_string(32 * words);
+    REQUIRE_FALSE(bench.run(encode::flat(global, name.c_str(), 0, 1, 8, 2)));
+    const std::vector<bool> marked = bench.memory.take_marks(base, 32 * 16 + 64);
+    for (std::size_t at = 0; at < marked.size(); ++at) {
+      if (marked[at] != (at >= 8 && at < 8 + 128 * words)) FAIL_CHECK(name << " at byte " << at);
+    }
+  }
+}
+
 }  // namespace kiln::simulator::test

@@ -235,4 +235,43 @@ TEST_CASE("simulator SMEM: loads by address and by descriptor", "[simulator][wav
   CHECK(fault->reason.find("s_load_b32") != std::string::npos);
 }
 
+TEST_CASE("simulator SMEM: a load into a group that ends in VCC writes VCC", "[simulator][wave]") {
+  for (const auto& [name, first] : {std::pair{"s_load_b128", 104U}, {"s_load_b256", 100U}, {"s_load_b512", 92U}}) {
+    Bench bench;
+    std::vector<U> words(16);
+    for (U i = 0; i < 16; ++i) words[i] = 0x1000 + i;
+    bench.set_sgpr64(2, bench.memory.allocate(words));
+    bench.sgpr(first - 1) = 5;
+    REQUIRE_FALSE(bench.run(encode::join({encode::smem(name, first, 2, 0), {encode::sop1("s_mov_b64", 4, 106)}})));
+    INFO(name);
+    CHECK(bench.sgpr(first - 1) == 5);
+    for (unsigned i = first; i < 108; ++i) CHECK(bench.sgpr(i) == 0x1000 + i - first);
+    CHECK(bench.sgpr(5) == 0x1000 + 107 - first);
+    CHECK(bench.sgpr(108) == 0);
+  }
+  Bench bench;  // a descriptor there
+  bench.set_sgpr64(104, bench.memory.allocate(std::vector<U>{7, 8, 9, 10}));
+  bench.sgpr(106) = 12;
+  bench.sgpr(107) = 3U << 28;
+  REQUIRE_FALSE(bench.run(encode::smem("s_buffer_load_b128", 8, 104, 0)));
+  CHECK(bench.sgpr(10) == 9);
+  CHECK(bench.sgpr(11) == 0);  // behind its 12 bytes
+}
+
+TEST_CASE("simulator SALU: messages that are answered", "[simulator][wave]") {
+  Bench bench;
+  REQUIRE_FALSE(bench.run({encode::sop1("s_sendmsg_rtn_b64", 2, 131), encode::sop1("s_sendmsg_rtn_b32", 4, 131),
+                           encode::sop1("s_sendmsg_rtn_b64", 6, 131), encode::sop1("s_sendmsg_rtn_b64", 8, 133)}));
+  const W first = bench.wave.scalar64(2), last = bench.wave.scalar64(6);
+  CHECK(first != 0);
+  CHECK(last >= first);
+  CHECK(bench.sgpr(4) - static_cast<U>(first) <= static_cast<U>(last - first));
+  CHECK(bench.wave.scalar64(8) == 0);
+  for (const unsigned message : {0U, 128U, 129U, 132U, 134U}) {
+    const auto fault = bench.run({encode::sop1("s_sendmsg_rtn_b32", 2, message)});
+    REQUIRE(fault);
+    CHECK(fault->reason == "s_sendmsg_rtn_b32: message " + std::to_string(message) + " is not simulated");
+  }
+}
+
 }  // namespace kiln::simulator::test
