@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -36,8 +37,13 @@ struct DispatchState {  // names and fields as in the register map; raw register
 
 struct ComputeLimits {
   std::uint64_t instructions_per_wave = 1'000'000'000;  // watchdog
+  std::chrono::milliseconds watchdog{60'000};           // for a dispatch of which no workgroup ends meanwhile
   unsigned threads = 0;                                 // 0: one a core
   VectorChoice vectors = VectorChoice::best;
+  unsigned compute_units = 96;  // with a wave's and a group's needs: how many groups are resident at once
+  // Workgroups and waves run in an order drawn from this number, on one thread: the same number, the same order.
+  // Without it they start in order and take turns where one does not end soon.
+  std::optional<std::uint64_t> schedule_seed = std::nullopt;
 };
 
 struct ComputeCounters {
@@ -53,7 +59,8 @@ class ComputeEngine {
   ComputeEngine& operator=(const ComputeEngine&) = delete;
   ~ComputeEngine();
 
-  // Runs every workgroup to its end, or to the first fault; then no wave runs any more.
+  // Runs every workgroup to its end, or to the first fault; then no wave runs any more. Workgroups that are resident
+  // together make progress together, so that they may wait for one another.
   std::optional<Fault> run_dispatch(const DispatchState& state, DeviceMemory& memory);
   // The next dispatch decodes anew: code may have changed (GLI invalidated).
   void forget_code();

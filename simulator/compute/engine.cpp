@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,16 +28,17 @@ constexpr std::chrono::microseconds alone{20};
 // Raised by the first fault, so that the other threads leave their groups.
 constexpr const char* elsewhere = "another wave faulted";
 
-unsigned thread_count(unsigned asked) { return asked != 0 ? asked : std::max(1U, std::thread::hardware_concurrency()); }
+unsigned thread_count(const ComputeLimits& limits) {
+  if (limits.schedule_seed) return 1;
+  return limits.threads != 0 ? limits.threads : std::max(1U, std::thread::hardware_concurrency());
+}
 
 }  // namespace
 
 class ComputeEngine::Impl {
  public:
   explicit Impl(const ComputeLimits& limits)
-      : limits_(limits), semantics_(limits.vectors), pool_(thread_count(limits.threads)) {
-    for (unsigned i = 0; i < pool_.threads(); ++i) runners_.push_back(std::make_unique<GroupRunner>());
-  }
+      : limits_(limits), semantics_(limits.vectors), pool_(thread_count(limits)), workers_(pool_.threads()) {}
 
   std::optional<Fault> run_dispatch(const DispatchState& state, DeviceMemory& memory);
   void forget_code() { ++forgotten_; }
@@ -46,13 +49,31 @@ class ComputeEngine::Impl {
   const ComputeCounters& counters() const noexcept { return counters_; }
 
  private:
+  // One thread's groups: one runner each. Those that did not end within a slice wait for their next one.
+  struct Worker {
+    MemoryPort port;
+    ComputeCounters counters;
+    GroupContext context;
+    std::vector<std::unique_ptr<GroupRunner>> runners;  // of every index its own slot
+    std::vector<unsigned> idle;
+    std::deque<unsigned> begun;
+    std::size_t most = 1;                    // groups at once
+    std::uint64_t next_group = 0, last = 0;  // of its share
+  };
+
   Program& program_for(const Launch& launch);
-  void work(unsigned number);
+  void begin(Worker& worker, const Launch& launch, Program& program, DeviceMemory& memory);
+  std::optional<std::uint64_t> take_group(Worker& worker);
+  std::uint64_t drawn(std::uint64_t group);
+  std::optional<unsigned> next_runner(Worker& worker, unsigned number);
+  bool step(unsigned number);  // one slice of one group; false: there is none, or a fault
+  void report(Fault fault);
+  std::optional<Fault> check_progress(const Worker& worker, const GroupRunner& runner);
 
   ComputeLimits limits_;
   SemanticsTable semantics_;
   WorkerPool pool_;
-  std::vector<std::unique_ptr<GroupRunner>> runners_;
+  std::vector<Worker> workers_;
   std::map<std::pair<Generation, WaveSize>, std::unique_ptr<Program>> programs_;
   std::uint64_t forgotten_ = 0;
   ComputeCounters counters_;
@@ -63,6 +84,11 @@ class ComputeEngine::Impl {
   std::atomic<std::uint64_t> next_group_{0};
   std::uint64_t groups_ = 0;
   std::uint64_t share_ = 1;  // groups that a thread takes at once
+  std::uint64_t resident_ = 1;
+  unsigned threads_ = 1;
+  std::mt19937_64 random_;
+  std::vector<std::uint64_t> window_;      // groups to draw the next one from
+  std::atomic<std::int64_t> last_end_{0};  // when a group ended, in ticks of the steady clock
   std::mutex fault_mutex_;
   std::optional<Fault> fault_;
 };
@@ -73,23 +99,109 @@ Program& ComputeEngine::Impl::program_for(const Launch& launch) {
   return *program;
 }
 
-void ComputeEngine::Impl::work(unsigned number) {
-  GroupRunner& runner = *runners_[number];
-  for (;;) {
+void ComputeEngine::Impl::begin(Worker& worker, const Launch& launch, Program& program, DeviceMemory& memory) {
+  worker.port.attach(memory);
+  worker.counters = {};
+  worker.context = {&launch,
+                    &program,
+                    &worker.port,
+                    &stop_,
+                    limits_.instructions_per_wave,
+                    limits_.schedule_seed ? &random_ : nullptr,
+                    &worker.counters};
+  worker.idle.clear();
+  for (std::size_t at = worker.runners.size(); at-- > 0;) worker.idle.push_back(static_cast<unsigned>(at));
+  worker.begun.clear();
+  worker.next_group = worker.last = 0;
+}
+
+std::optional<std::uint64_t> ComputeEngine::Impl::take_group(Worker& worker) {
+  if (worker.next_group == worker.last) {
     const std::uint64_t first = next_group_.fetch_add(share_, std::memory_order_relaxed);
-    const std::uint64_t end = std::min(groups_, first + share_);
-    if (first >= groups_) return;
-    for (std::uint64_t group = first; group < end; ++group) {
-      if (stop_.load(std::memory_order_relaxed) == elsewhere) return;
-      std::optional<Fault> fault = runner.run(group);
-      if (!fault) continue;
-      const std::lock_guard lock(fault_mutex_);
-      if (!fault_) fault_ = std::move(fault);
-      const char* none = nullptr;
-      stop_.compare_exchange_strong(none, elsewhere);
-      return;
+    if (first >= groups_) return {};
+    worker.next_group = first;
+    worker.last = std::min(groups_, first + share_);
+  }
+  const std::uint64_t group = worker.next_group++;
+  return limits_.schedule_seed ? drawn(group) : group;
+}
+
+// In the place of `group`, one that is drawn from those about it.
+std::uint64_t ComputeEngine::Impl::drawn(std::uint64_t group) {
+  constexpr std::uint64_t window = 64;
+  if (group == 0) window_.clear();
+  // The window holds what was not drawn of the groups below group + window.
+  const std::uint64_t below = std::min(groups_, group + window);
+  for (std::uint64_t at = group + window_.size(); at < below; ++at) window_.push_back(at);
+  std::uint64_t& chosen = window_[random_() % window_.size()];
+  const std::uint64_t result = std::exchange(chosen, window_.back());
+  window_.pop_back();
+  return result;
+}
+
+// A group that begins, as long as the device holds more of them; else the one whose last slice is longest ago.
+std::optional<unsigned> ComputeEngine::Impl::next_runner(Worker& worker, unsigned number) {
+  const bool may_begin = worker.begun.size() < worker.most;
+  const bool prefer_begun = limits_.schedule_seed && !worker.begun.empty() && random_() % 2 == 0;
+  if (may_begin && !prefer_begun) {
+    if (const std::optional<std::uint64_t> group = take_group(worker)) {
+      if (worker.idle.empty()) {
+        worker.idle.push_back(static_cast<unsigned>(worker.runners.size()));
+        worker.runners.push_back(std::make_unique<GroupRunner>());
+      }
+      const unsigned runner = worker.idle.back();
+      worker.idle.pop_back();
+      worker.runners[runner]->start(worker.context, *group, number + runner * threads_);
+      return runner;
     }
   }
+  if (worker.begun.empty()) return {};
+  if (limits_.schedule_seed) std::swap(worker.begun.front(), worker.begun[random_() % worker.begun.size()]);
+  const unsigned runner = worker.begun.front();
+  worker.begun.pop_front();
+  return runner;
+}
+
+void ComputeEngine::Impl::report(Fault fault) {
+  const std::lock_guard lock(fault_mutex_);
+  if (!fault_) fault_ = std::move(fault);
+  const char* none = nullptr;
+  stop_.compare_exchange_strong(none, elsewhere);
+}
+
+std::optional<Fault> ComputeEngine::Impl::check_progress(const Worker& worker, const GroupRunner& runner) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  if (now - std::chrono::steady_clock::duration(last_end_.load(std::memory_order_relaxed)) < limits_.watchdog)
+    return {};
+  const std::uint64_t taken = std::min(groups_, next_group_.load(std::memory_order_relaxed));
+  std::string reason =
+      "no workgroup has ended for " + std::to_string(limits_.watchdog.count()) + " ms, the watchdog's time";
+  if (taken < groups_ || worker.next_group < worker.last) {
+    reason += "; of " + std::to_string(groups_) + " workgroups the device holds " + std::to_string(resident_) +
+              " at once, so one may wait for one that has not begun";
+  }
+  const std::uint64_t place = runner.place();
+  return Fault{FaultKind::watchdog, place, worker.context.program->word_at(place), std::move(reason)};
+}
+
+bool ComputeEngine::Impl::step(unsigned number) {
+  Worker& worker = workers_[number];
+  const std::optional<unsigned> taken = next_runner(worker, number);
+  if (!taken) return false;
+  GroupRunner& runner = *worker.runners[*taken];
+  std::optional<Fault> fault = runner.run_slice();
+  if (!fault && !runner.ended()) fault = check_progress(worker, runner);
+  if (fault) {
+    report(std::move(*fault));
+    return false;
+  }
+  if (runner.ended()) {
+    worker.idle.push_back(*taken);
+    last_end_.store(std::chrono::steady_clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  } else {
+    worker.begun.push_back(*taken);
+  }
+  return true;
 }
 
 std::optional<Fault> ComputeEngine::Impl::run_dispatch(const DispatchState& state, DeviceMemory& memory) {
@@ -104,35 +216,33 @@ std::optional<Fault> ComputeEngine::Impl::run_dispatch(const DispatchState& stat
   program.begin_dispatch(memory, forgotten_);
   fault_.reset();
   next_group_.store(0, std::memory_order_relaxed);
+  if (limits_.schedule_seed) random_.seed(*limits_.schedule_seed);
 
-  unsigned threads = pool_.threads();
-  if (launch.scratch) threads = std::min(threads, launch.scratch_slots / launch.waves_per_group());
-  threads = static_cast<unsigned>(std::min<std::uint64_t>(threads, groups_));
-  for (unsigned i = 0; i < threads; ++i) {
-    runners_[i]->begin(launch, program, memory, i, limits_.instructions_per_wave, stop_);
+  resident_ = resident_groups(launch, limits_.compute_units);
+  threads_ = static_cast<unsigned>(std::min<std::uint64_t>({pool_.threads(), groups_, resident_}));
+  for (unsigned i = 0; i < threads_; ++i) {
+    begin(workers_[i], launch, program, memory);
+    workers_[i].most = resident_ / threads_ + (i < resident_ % threads_ ? 1 : 0);
   }
+  const auto begun = std::chrono::steady_clock::now();
+  last_end_.store(begun.time_since_epoch().count(), std::memory_order_relaxed);
 
   // The first groups here, to see whether the others are worth waking.
-  if (threads > 1) {
-    const auto begun = std::chrono::steady_clock::now();
-    groups_ = 0;
-    share_ = 1;
-    while (groups_ < launch.groups() && !fault_ && std::chrono::steady_clock::now() - begun < alone) {
-      ++groups_;
-      next_group_.store(groups_ - 1, std::memory_order_relaxed);
-      work(0);
-    }
-    next_group_.store(groups_, std::memory_order_relaxed);
-    groups_ = launch.groups();
-  }
-  const std::uint64_t left = groups_ - next_group_.load(std::memory_order_relaxed);
-  if (left != 0 && !fault_) {
+  share_ = 1;
+  bool more = true;
+  while (more && workers_[0].begun.empty() && std::chrono::steady_clock::now() - begun < alone) more = step(0);
+  if (more) {
     constexpr std::uint64_t rounds = 16, most = 64;  // for each thread: small at the end, so that all end together
-    share_ = std::clamp<std::uint64_t>(left / (threads * rounds), 1, most);
-    pool_.run(threads, [this](unsigned number) { work(number); });
+    const std::uint64_t left = groups_ - std::min(groups_, next_group_.load(std::memory_order_relaxed));
+    // Groups that are all resident may wait for any other: none is set aside for a thread that is full.
+    if (groups_ > resident_) share_ = std::clamp<std::uint64_t>(left / (threads_ * rounds), 1, most);
+    pool_.run(threads_, [this](unsigned number) {
+      while (stop_.load(std::memory_order_relaxed) != elsewhere && step(number)) {
+      }
+    });
   }
-  for (unsigned i = 0; i < threads; ++i) {
-    const ComputeCounters& done = runners_[i]->counters();
+  for (unsigned i = 0; i < threads_; ++i) {
+    const ComputeCounters& done = workers_[i].counters;
     counters_.groups += done.groups;
     counters_.waves += done.waves;
     counters_.instructions += done.instructions;

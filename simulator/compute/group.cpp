@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <string>
 
 namespace kiln::simulator {
@@ -12,8 +13,10 @@ namespace {
 constexpr std::uint32_t undefined_word = 0x7FBADBADU;
 constexpr std::byte undefined_byte{0xDB};
 
-// Instructions until the next wave of a group has its turn, so that waves may wait for one another's writes.
-constexpr std::uint64_t turn = 20'000;
+// Instructions until the next wave of a group has its turn, so that waves may wait for one another's writes; and until
+// the next group has.
+constexpr std::uint64_t turn = 2'000, slice = 50'000;
+constexpr std::uint64_t drawn_lengths = 10;  // 1, 2, 4 … 512
 
 constexpr std::align_val_t alignment{64};
 
@@ -21,23 +24,14 @@ constexpr std::align_val_t alignment{64};
 
 void GroupRunner::Free::operator()(std::uint32_t* words) const noexcept { ::operator delete(words, alignment); }
 
-void GroupRunner::begin(const Launch& launch, Program& program, DeviceMemory& memory, unsigned slot,
-                        std::uint64_t instruction_limit, const std::atomic<const char*>& stop) {
-  launch_ = &launch;
-  program_ = &program;
-  stop_ = &stop;
-  slot_ = slot;
-  limit_ = instruction_limit;
-  counters_ = {};
-  port_.attach(memory);
-  const unsigned waves = launch.waves_per_group();
+void GroupRunner::make_room(unsigned waves) {
   while (seats_.size() < waves) seats_.push_back(std::make_unique<Seat>());
-  wave_words_ = static_cast<std::size_t>(scratch_rows + launch.vgprs + launch.shared_vgprs) * launch.lanes();
+  wave_words_ = static_cast<std::size_t>(scratch_rows + launch_->vgprs + launch_->shared_vgprs) * launch_->lanes();
   if (const std::size_t words = wave_words_ * waves; words > register_words_) {
     registers_.reset(static_cast<std::uint32_t*>(::operator new(words * sizeof(std::uint32_t), alignment)));
     register_words_ = words;
   }
-  lds_.resize(launch.lds_bytes);
+  lds_.assign(launch_->lds_bytes, undefined_byte);
 }
 
 GroupRunner::Shape GroupRunner::shape_of(std::uint64_t index) const {
@@ -54,7 +48,7 @@ GroupRunner::Shape GroupRunner::shape_of(std::uint64_t index) const {
   return shape;
 }
 
-void GroupRunner::seat_wave(const Shape& shape, unsigned number) {
+void GroupRunner::seat_wave(const Shape& shape, unsigned number, unsigned slot) {
   Seat& seat = *seats_[number];
   seat.state = State::ready;
   seat.page = nullptr;
@@ -73,8 +67,8 @@ void GroupRunner::seat_wave(const Shape& shape, unsigned number) {
   wave.pc = launch_->program;
   wave.instructions = 0;
   wave.block = nullptr;
-  wave.port = &port_;
-  wave.lane_memory = &program_->lane_memory();
+  wave.port = context_.port;
+  wave.lane_memory = &context_.program->lane_memory();
   wave.lds = {lds_.data(), launch_->lds_bytes};
   wave.lds_allocation = launch_->lds_allocation << 12U;
   wave.hardware_id = number & 31U;
@@ -83,7 +77,7 @@ void GroupRunner::seat_wave(const Shape& shape, unsigned number) {
   wave.flat_scratch = 0;
   if (launch_->scratch) {
     wave.scratch.bytes = launch_->scratch_wave_bytes;
-    wave.scratch.wave_offset = (slot_ * launch_->waves_per_group() + number) * launch_->scratch_wave_bytes;
+    wave.scratch.wave_offset = (slot * launch_->waves_per_group() + number) * launch_->scratch_wave_bytes;
     wave.scratch.base = launch_->scratch_base + wave.scratch.wave_offset;
   }
 
@@ -120,15 +114,18 @@ void GroupRunner::seat_threads(const Shape& shape, unsigned number, Wave& wave) 
   wave.set_scalar64(scalar_index::exec, exec);
 }
 
-std::optional<Fault> GroupRunner::take_turn(Seat& seat) {
-  const std::uint64_t share = std::min(turn, limit_ - std::min(limit_, seat.wave.instructions));
-  const Next next = run_wave(seat.wave, *program_, seat.page, share, *stop_);
+std::optional<Fault> GroupRunner::take_turn(Seat& seat, std::uint64_t length) {
+  const std::uint64_t limit = context_.instruction_limit;
+  const std::uint64_t share = std::min(length, limit - std::min(limit, seat.wave.instructions));
+  Program& program = *context_.program;
+  const Next next = run_wave(seat.wave, program, seat.page, share, *context_.stop);
   switch (next) {
     case Next::fault:
       return std::move(seat.wave.fault);
     case Next::end:
       seat.state = State::ended;
-      counters_.instructions += seat.wave.instructions;
+      --running_;
+      context_.counters->instructions += seat.wave.instructions;
       return std::nullopt;
     case Next::barrier:
       seat.state = State::waiting;
@@ -136,43 +133,63 @@ std::optional<Fault> GroupRunner::take_turn(Seat& seat) {
     default:
       break;
   }
-  if (const char* reason = stop_->load(std::memory_order_acquire)) {
-    return Fault{FaultKind::planted, seat.wave.pc, program_->word_at(seat.wave.pc), reason};
+  if (const char* reason = context_.stop->load(std::memory_order_acquire)) {
+    return Fault{FaultKind::planted, seat.wave.pc, program.word_at(seat.wave.pc), reason};
   }
-  if (seat.wave.instructions >= limit_) {
-    return Fault{FaultKind::watchdog, seat.wave.pc, program_->word_at(seat.wave.pc),
+  if (seat.wave.instructions >= limit) {
+    return Fault{FaultKind::watchdog, seat.wave.pc, program.word_at(seat.wave.pc),
                  "a wave has not ended after " + std::to_string(seat.wave.instructions) +
-                     " instructions, the limit is " + std::to_string(limit_)};
+                     " instructions, the limit is " + std::to_string(limit)};
   }
   return std::nullopt;
 }
 
-std::optional<Fault> GroupRunner::run_seated(unsigned waves) {
-  for (unsigned ended = 0; ended < waves;) {
+// Every wave that is left has reached the barrier; those that have ended do not count.
+void GroupRunner::leave_barrier() {
+  for (const unsigned number : order_) {
+    if (seats_[number]->state == State::waiting) seats_[number]->state = State::ready;
+  }
+}
+
+std::optional<Fault> GroupRunner::run_slice() {
+  std::uint64_t spent = 0;
+  while (running_ != 0 && spent < slice) {
+    if (context_.random != nullptr) std::shuffle(order_.begin(), order_.end(), *context_.random);
     bool any_ready = false;
-    for (unsigned i = 0; i < waves; ++i) {
-      Seat& seat = *seats_[i];
+    for (const unsigned number : order_) {
+      Seat& seat = *seats_[number];
       if (seat.state != State::ready) continue;
-      if (std::optional<Fault> fault = take_turn(seat)) return fault;
-      if (seat.state == State::ended) ++ended;
+      const std::uint64_t before = seat.wave.instructions;
+      const std::uint64_t length =
+          context_.random != nullptr ? std::uint64_t{1} << (*context_.random)() % drawn_lengths : turn;
+      if (std::optional<Fault> fault = take_turn(seat, length)) return fault;
+      spent += seat.wave.instructions - before;
       any_ready |= seat.state == State::ready;
     }
-    if (any_ready) continue;
-    // Every wave that is left has reached the barrier; those that have ended do not count.
-    for (unsigned i = 0; i < waves; ++i) {
-      if (seats_[i]->state == State::waiting) seats_[i]->state = State::ready;
-    }
+    if (!any_ready) leave_barrier();
+    if (context_.random != nullptr && (*context_.random)() % 4 == 0) break;  // other groups' turn
   }
   return std::nullopt;
 }
 
-std::optional<Fault> GroupRunner::run(std::uint64_t index) {
+std::uint64_t GroupRunner::place() const noexcept {
+  for (const unsigned number : order_) {
+    if (seats_[number]->state != State::ended) return seats_[number]->wave.pc;
+  }
+  return launch_->program;
+}
+
+void GroupRunner::start(const GroupContext& context, std::uint64_t index, unsigned slot) {
+  context_ = context;
+  launch_ = context.launch;
   const Shape shape = shape_of(index);
-  std::fill(lds_.begin(), lds_.end(), undefined_byte);
-  for (unsigned i = 0; i < shape.waves; ++i) seat_wave(shape, i);
-  ++counters_.groups;
-  counters_.waves += shape.waves;
-  return run_seated(shape.waves);
+  make_room(shape.waves);
+  order_.resize(shape.waves);
+  std::iota(order_.begin(), order_.end(), 0U);
+  for (unsigned i = 0; i < shape.waves; ++i) seat_wave(shape, i, slot);
+  running_ = shape.waves;
+  ++context.counters->groups;
+  context.counters->waves += shape.waves;
 }
 
 }  // namespace kiln::simulator

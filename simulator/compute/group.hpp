@@ -1,7 +1,8 @@
-// GroupRunner: runs workgroups one after another, the waves of each in turns, on one thread.
+// GroupRunner: one workgroup at a time, its waves in turns, a slice of instructions after the other, so that a thread
+// may run several workgroups that wait for one another.
 //
 // Thread-safety: one thread at a time. Ownership: owns the registers and the LDS that its waves use; borrows the rest
-// from begin() until the dispatch ends.
+// from start() until the group ends.
 #pragma once
 
 #include <array>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <random>
 #include <vector>
 
 #include "simulator/compute/launch.hpp"
@@ -17,17 +19,26 @@
 
 namespace kiln::simulator {
 
+struct GroupContext {  // what the groups that one thread runs of a dispatch have in common
+  const Launch* launch = nullptr;
+  Program* program = nullptr;
+  MemoryPort* port = nullptr;
+  const std::atomic<const char*>* stop = nullptr;
+  std::uint64_t instruction_limit = 0;  // of a wave
+  std::mt19937_64* random = nullptr;    // draws the order and the length of turns; null: in order
+  ComputeCounters* counters = nullptr;
+};
+
 class GroupRunner {
  public:
-  // `slot`: numbers the runners of a dispatch, for their waves' scratch.
-  void begin(const Launch& launch, Program& program, DeviceMemory& memory, unsigned slot,
-             std::uint64_t instruction_limit, const std::atomic<const char*>& stop);
+  // Seats the group's waves. `index`: of the group, X fastest. `slot`: no other group that runs has it; it numbers the
+  // waves' scratch.
+  void start(const GroupContext& context, std::uint64_t index, unsigned slot);
 
-  // `index`: of the group, X fastest. A fault also where `stop` was raised.
-  std::optional<Fault> run(std::uint64_t index);
-
-  // Since begin().
-  const ComputeCounters& counters() const noexcept { return counters_; }
+  // Runs for some 50,000 instructions, or to the group's end. A fault also where `stop` was raised.
+  std::optional<Fault> run_slice();
+  bool ended() const noexcept { return running_ == 0; }
+  std::uint64_t place() const noexcept;  // program counter of a wave that has not ended, for messages
 
  private:
   enum class State : std::uint8_t { invalid = 0, ready, waiting, ended };
@@ -44,27 +55,25 @@ class GroupRunner {
   };
 
   Shape shape_of(std::uint64_t index) const;
-  void seat_wave(const Shape& shape, unsigned number);
+  void make_room(unsigned waves);
+  void seat_wave(const Shape& shape, unsigned number, unsigned slot);
   void seat_threads(const Shape& shape, unsigned number, Wave& wave) const;
-  std::optional<Fault> run_seated(unsigned waves);
-  std::optional<Fault> take_turn(Seat& seat);
+  std::optional<Fault> take_turn(Seat& seat, std::uint64_t length);
+  void leave_barrier();
 
   struct Free {
     void operator()(std::uint32_t* words) const noexcept;
   };
 
+  GroupContext context_;
   const Launch* launch_ = nullptr;
-  Program* program_ = nullptr;
-  const std::atomic<const char*>* stop_ = nullptr;
-  unsigned slot_ = 0;
-  std::uint64_t limit_ = 0;
-  MemoryPort port_;
   std::vector<std::unique_ptr<Seat>> seats_;
+  std::vector<unsigned> order_;  // of the seats that are taken
+  unsigned running_ = 0;         // waves that have not ended
   std::unique_ptr<std::uint32_t, Free> registers_;
   std::size_t register_words_ = 0;
   std::size_t wave_words_ = 0;
   std::vector<std::byte> lds_;
-  ComputeCounters counters_;
 };
 
 }  // namespace kiln::simulator

@@ -81,6 +81,20 @@ std::optional<Fault> plan_scratch(const DispatchState& state, Launch& out) {
 
 }  // namespace
 
+std::uint64_t resident_groups(const Launch& launch, unsigned compute_units) noexcept {
+  // Of a compute unit: two vector units, each with a register file and slots for waves.
+  constexpr std::uint64_t vector_units = 2, slots = 16, most_groups = 16;
+  const std::uint64_t registers =
+      (launch.generation == Generation::gfx11 ? 1536 : 1024) * std::uint64_t{32} / launch.lanes();
+  const std::uint64_t of_wave = std::max<std::uint64_t>(1, launch.vgprs + launch.shared_vgprs);
+  const std::uint64_t waves = vector_units * std::clamp<std::uint64_t>(registers / of_wave, 1, slots);
+  std::uint64_t groups = std::min(most_groups, waves / launch.waves_per_group());
+  if (launch.lds_bytes != 0) groups = std::min<std::uint64_t>(groups, most_lds_bytes / launch.lds_bytes);
+  groups = std::max<std::uint64_t>(1, groups) * compute_units;
+  if (launch.scratch) groups = std::min<std::uint64_t>(groups, launch.scratch_slots / launch.waves_per_group());
+  return std::max<std::uint64_t>(1, groups);
+}
+
 std::optional<Fault> plan_launch(const DispatchState& state, Launch& out) {
   if (state.generation == Generation::invalid) return bad_state(state, "dispatch without a generation");
   if ((state.initiator & compute_shader_enable) == 0) return bad_state(state, "COMPUTE_SHADER_EN is 0");

@@ -44,6 +44,10 @@ struct Launch {
   }
 };
 
+// How many of its groups a device of that many compute units holds at once: by wave slots, VGPRs, LDS and scratch. At
+// least one.
+std::uint64_t resident_groups(const Launch& launch, unsigned compute_units) noexcept;
+
 std::optional<Fault> plan_launch(const DispatchState& state, Launch& out);
 
 }  // namespace kiln::simulator

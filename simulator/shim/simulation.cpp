@@ -63,8 +63,11 @@ std::optional<std::string> Simulation::outside(std::string_view path) const {
 void Simulation::make_device() {
   if (device_ != nullptr) return;
   allow_many_files();
-  device_ = std::make_shared<kernel::Device>(
-      settings_, std::make_unique<kernel::ProcessorEngine>(*settings_.target, ComputeLimits{}));
+  ComputeLimits limits;
+  limits.watchdog = settings_.watchdog;
+  limits.schedule_seed = settings_.schedule_seed;
+  device_ =
+      std::make_shared<kernel::Device>(settings_, std::make_unique<kernel::ProcessorEngine>(*settings_.target, limits));
 }
 
 int Simulation::open_node(int flags) {

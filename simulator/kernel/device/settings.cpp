@@ -15,14 +15,30 @@ bool read_target(std::string_view name, Settings& settings, std::string& reason)
   return false;
 }
 
-bool read_lockup(std::string_view text, Settings& settings, std::string& reason) {
+template <class T>
+bool read_number(std::string_view text, T& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+bool read_time(const char* name, std::string_view text, std::chrono::milliseconds& time, std::string& reason) {
   int count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || end != text.data() + text.size() || count <= 0) {
-    reason = "KILN_SIM_LOCKUP_MS: '" + std::string(text) + "' is no number of milliseconds above 0";
+  if (!read_number(text, count) || count <= 0) {
+    reason = std::string(name) + ": '" + std::string(text) + "' is no number of milliseconds above 0";
     return false;
   }
-  settings.lockup = std::chrono::milliseconds(count);
+  time = std::chrono::milliseconds(count);
+  return true;
+}
+
+bool read_schedule(std::string_view text, Settings& settings, std::string& reason) {
+  if (text.empty()) return true;
+  std::uint64_t seed = 0;
+  if (!read_number(text, seed)) {
+    reason = "KILN_SIM_SCHEDULE: '" + std::string(text) + "' is no number of 0 or more";
+    return false;
+  }
+  settings.schedule_seed = seed;
   return true;
 }
 
@@ -51,7 +67,9 @@ bool read_settings(const std::function<const char*(const char*)>& variable, Sett
     return false;
   }
   return read_target(value("KILN_SIM_TARGET", "gfx1100"), settings, reason) &&
-         read_lockup(value("KILN_SIM_LOCKUP_MS", "200"), settings, reason);
+         read_time("KILN_SIM_LOCKUP_MS", value("KILN_SIM_LOCKUP_MS", "200"), settings.lockup, reason) &&
+         read_time("KILN_SIM_WATCHDOG_MS", value("KILN_SIM_WATCHDOG_MS", "60000"), settings.watchdog, reason) &&
+         read_schedule(value("KILN_SIM_SCHEDULE", ""), settings, reason);
 }
 
 }  // namespace kiln::simulator::kernel

@@ -5,17 +5,23 @@
 namespace kiln::simulator::kernel {
 namespace {
 
-CommandProcessorSettings settings_for(const Target& target) {
+CommandProcessorSettings settings_for(const Target& target, const ComputeLimits& limits) {
   CommandProcessorSettings settings;
   settings.generation = target.generation;
   settings.counter_hz = std::uint64_t{target.figures.base.gpu_counter_freq} * 1000;
+  settings.wait_limit_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(limits.watchdog).count()) / 6;
   return settings;
+}
+
+ComputeLimits on_target(const Target& target, ComputeLimits limits) {
+  limits.compute_units = target.figures.base.cu_active_number;
+  return limits;
 }
 
 }  // namespace
 
 ProcessorEngine::ProcessorEngine(const Target& target, const ComputeLimits& limits)
-    : compute_(limits), processor_(settings_for(target), compute_) {}
+    : compute_(on_target(target, limits)), processor_(settings_for(target, limits), compute_) {}
 
 std::optional<Fault> ProcessorEngine::run(const EngineJob& job) {
   l2_.purge();

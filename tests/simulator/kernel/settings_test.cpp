@@ -64,25 +64,27 @@ TEST_CASE("simulated kernel: the environment chooses the device") {
   CHECK(environment.settings.target->name == "gfx1100");
   CHECK(environment.settings.log_path.empty());
   CHECK_FALSE(environment.settings.trace);
-  environment.variables = {{"KILN_SIM_TARGET", "gfx1030"},
-                           {"KILN_SIM_LOG", "/tmp/some.log"},
-                           {"KILN_SIM_TRACE", "1"},
-                           {"KILN_SIM_LOCKUP_MS", "7"},
+  CHECK(environment.settings.watchdog == std::chrono::seconds(60));
+  CHECK_FALSE(environment.settings.schedule_seed);
+  environment.variables = {{"KILN_SIM_TARGET", "gfx1030"},   {"KILN_SIM_LOG", "/tmp/some.log"},
+                           {"KILN_SIM_TRACE", "1"},          {"KILN_SIM_LOCKUP_MS", "7"},
+                           {"KILN_SIM_WATCHDOG_MS", "1500"}, {"KILN_SIM_SCHEDULE", "0"},
                            {"KILN_SIM_FAULT", "hang@1"}};
   REQUIRE(environment.read());
   CHECK(environment.settings.target->generation == Generation::gfx10_3);
   CHECK(environment.settings.log_path == "/tmp/some.log");
   CHECK(environment.settings.trace);
   CHECK(environment.settings.lockup == std::chrono::milliseconds(7));
+  CHECK(environment.settings.watchdog == std::chrono::milliseconds(1500));
+  CHECK(environment.settings.schedule_seed == 0U);
   CHECK(environment.settings.faults.at_submission(1) == PlannedFault::hang);
 }
 
 TEST_CASE("simulated kernel: a variable that makes no sense is named") {
-  const std::map<std::string, std::string> wrong = {{"KILN_SIM_TARGET", "gfx906"},
-                                                    {"KILN_SIM_TRACE", "yes"},
-                                                    {"KILN_SIM_CAPTURE", "/no/such/folder"},
-                                                    {"KILN_SIM_LOCKUP_MS", "soon"},
-                                                    {"KILN_SIM_FAULT", "hang"}};
+  const std::map<std::string, std::string> wrong = {
+      {"KILN_SIM_TARGET", "gfx906"},  {"KILN_SIM_TRACE", "yes"},     {"KILN_SIM_CAPTURE", "/no/such/folder"},
+      {"KILN_SIM_LOCKUP_MS", "soon"}, {"KILN_SIM_WATCHDOG_MS", "0"}, {"KILN_SIM_SCHEDULE", "-1"},
+      {"KILN_SIM_FAULT", "hang"}};
   for (const auto& [name, value] : wrong) {
     Environment environment;
     environment.variables[name] = value;
