@@ -62,7 +62,7 @@ ConfigReading read_config(const ConfigSources& sources) {
   if (by_environment) file = named->second;
   if (!file) return config::finish(std::move(draft), sources, "");
 
-  const Result<std::string> text = config::read_text_file(*file, config::FileKinds::streams);
+  const Result<std::string> text = config::read_text_file(*file);
   if (text) {
     config::read_text(draft, *text, file->string());
   } else {

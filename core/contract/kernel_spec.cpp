@@ -1,6 +1,7 @@
 #include <kiln/kernel_parameters.hpp>
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 
 namespace kiln {
@@ -28,6 +29,12 @@ Status check_elements(std::string_view tensor, const Shape& shape) {
 Status check_dtype(DType dtype) {
   if (dtype == DType::f32) return {};
   return unsupported("dtype " + std::string(to_string(dtype)) + ": expected f32");
+}
+
+// An application may hold any number in an enumeration.
+bool is_known(Bias bias) noexcept { return bias == Bias::none || bias == Bias::per_channel; }
+bool is_known(Activation activation) noexcept {
+  return activation == Activation::none || activation == Activation::relu;
 }
 
 Status check(const Conv2dSpec& spec) {
@@ -75,7 +82,8 @@ Status check(const Conv2dSpec& spec) {
   if (const Status status = check_elements("output", {spec.n, spec.k, spec.out_h(), spec.out_w()}); !status.ok()) {
     return status;
   }
-  if (spec.bias == Bias::invalid || spec.activation == Activation::invalid || spec.accuracy == Accuracy::invalid) {
+  const bool known_accuracy = spec.accuracy == Accuracy::direct || spec.accuracy == Accuracy::winograd;
+  if (!is_known(spec.bias) || !is_known(spec.activation) || !known_accuracy) {
     return invalid_argument("conv2d: bias, activation and accuracy must be set");
   }
   return check_dtype(spec.dtype);
@@ -92,7 +100,7 @@ Status check(const GemmSpec& spec) {
   if (const Status status = check_elements("a", {spec.m, spec.k}); !status.ok()) return status;
   if (const Status status = check_elements("b", {spec.k, spec.n}); !status.ok()) return status;
   if (const Status status = check_elements("c", {spec.m, spec.n}); !status.ok()) return status;
-  if (spec.bias == Bias::invalid || spec.activation == Activation::invalid) {
+  if (!is_known(spec.bias) || !is_known(spec.activation)) {
     return invalid_argument("gemm: bias and activation must be set");
   }
   return check_dtype(spec.dtype);
@@ -123,6 +131,7 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
       }
       break;
     case BindingKind::invalid:
+    default:
       return invalid_argument(which + ": has no kind");
   }
   const bool named = !binding.name.empty() || binding.number.has_value();
@@ -151,7 +160,10 @@ Status check(const UserKernelSpec& spec, const UserKernelSpec::Uniform& uniform)
   const std::string which = "uniform '" + uniform.name + "'";
   if (spec.dialect != Dialect::glsl) return invalid_argument(which + ": only GLSL has uniforms. Pass it as a binding");
   if (uniform.name.empty()) return invalid_argument(which + ": has no name");
-  if (uniform.type == UserKernelSpec::Uniform::Type::invalid) return invalid_argument(which + ": has no type");
+  using Type = UserKernelSpec::Uniform::Type;
+  if (uniform.type != Type::boolean && uniform.type != Type::integer && uniform.type != Type::number) {
+    return invalid_argument(which + ": has no type");
+  }
   constexpr std::uint64_t most_values = 65536;
   if (uniform.shape.size() > 3 || values_in(uniform) == 0 || values_in(uniform) > most_values) {
     return invalid_argument(which + ": has " + std::to_string(uniform.shape.size()) + " dimensions and " +
@@ -210,12 +222,43 @@ std::string_view word_of(const UserKernelSpec::Binding& binding) {
   return binding.access == Access::write ? "output" : "inout";
 }
 
-std::uint64_t bytes_of(std::int64_t elements) { return static_cast<std::uint64_t>(elements) * float_bytes; }
+// The functions below are called with specs that nobody has validated: a product of extents is 0 where one of them is
+// negative, and the greatest number where it leaves 64 bits.
+std::uint64_t product_of(std::initializer_list<std::int64_t> extents) noexcept {
+  std::uint64_t product = 1;
+  for (const std::int64_t extent : extents) {
+    if (extent <= 0) return 0;
+    if (__builtin_mul_overflow(product, static_cast<std::uint64_t>(extent), &product)) {
+      return std::numeric_limits<std::uint64_t>::max();
+    }
+  }
+  return product;
+}
+
+std::uint64_t float_bytes_of(std::initializer_list<std::int64_t> extents) noexcept {
+  std::uint64_t bytes = 0;
+  const bool beyond = __builtin_mul_overflow(product_of(extents), float_bytes, &bytes);
+  return beyond ? std::numeric_limits<std::uint64_t>::max() : bytes;
+}
+
+std::int64_t group_channels(const Conv2dSpec& conv) noexcept { return conv.groups < 1 ? 0 : conv.c / conv.groups; }
+
+// 0 where there is no such output.
+std::int64_t out_extent(std::int64_t in, std::int64_t pad, std::int64_t dilation, std::int64_t taps,
+                        std::int64_t stride) noexcept {
+  if (in < 1 || pad < 0 || dilation < 1 || taps < 1 || stride < 1) return 0;
+  std::int64_t padded = 0, reach = 0;
+  if (__builtin_mul_overflow(pad, std::int64_t{2}, &padded) || __builtin_add_overflow(padded, in, &padded) ||
+      __builtin_mul_overflow(dilation, taps - 1, &reach)) {
+    return 0;
+  }
+  return padded - 1 < reach ? 0 : (padded - 1 - reach) / stride + 1;
+}
 
 }  // namespace
 
-std::int64_t Conv2dSpec::out_h() const noexcept { return (h + 2 * pad_y - dilation_y * (r - 1) - 1) / stride_y + 1; }
-std::int64_t Conv2dSpec::out_w() const noexcept { return (w + 2 * pad_x - dilation_x * (s - 1) - 1) / stride_x + 1; }
+std::int64_t Conv2dSpec::out_h() const noexcept { return out_extent(h, pad_y, dilation_y, r, stride_y); }
+std::int64_t Conv2dSpec::out_w() const noexcept { return out_extent(w, pad_x, dilation_x, s, stride_x); }
 
 bool is_define_name(std::string_view name) noexcept {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
@@ -231,28 +274,34 @@ bool is_define_text(std::string_view text) noexcept {
 
 std::uint64_t values_in(const UserKernelSpec::Uniform& uniform) noexcept {
   std::uint64_t values = 1;
-  for (const std::uint32_t extent : uniform.shape) values *= extent;
+  for (const std::uint32_t extent : uniform.shape) {
+    if (__builtin_mul_overflow(values, std::uint64_t{extent}, &values)) {
+      return std::numeric_limits<std::uint64_t>::max();
+    }
+  }
   return values;
 }
 
 Status validate(const KernelSpec& spec) {
+  if (spec.valueless_by_exception()) return invalid_argument("the specification holds no operation");
   return std::visit([](const auto& held) { return check(held); }, spec).within(operation(spec));
 }
 
 std::string_view operation(const KernelSpec& spec) noexcept {
   constexpr std::string_view names[] = {"conv2d", "gemm", "kernel"};
-  return names[spec.index()];
+  return spec.valueless_by_exception() ? "invalid" : names[spec.index()];
 }
 
 double flops(const KernelSpec& spec) noexcept {
+  const auto product = [](std::initializer_list<std::int64_t> extents) {
+    double value = 1;  // leaves 64 bits for what validate() would refuse
+    for (const std::int64_t extent : extents) value *= extent > 0 ? static_cast<double>(extent) : 0;
+    return value;
+  };
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
-    return 2.0 * static_cast<double>(conv->n) * static_cast<double>(conv->k) * static_cast<double>(conv->out_h()) *
-           static_cast<double>(conv->out_w()) * static_cast<double>(conv->c / conv->groups) *
-           static_cast<double>(conv->r) * static_cast<double>(conv->s);
+    return 2 * product({conv->n, conv->k, conv->out_h(), conv->out_w(), group_channels(*conv), conv->r, conv->s});
   }
-  if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
-    return 2.0 * static_cast<double>(gemm->m) * static_cast<double>(gemm->n) * static_cast<double>(gemm->k);
-  }
+  if (const auto* gemm = std::get_if<GemmSpec>(&spec)) return 2 * product({gemm->m, gemm->n, gemm->k});
   return 0;
 }
 
@@ -316,16 +365,16 @@ std::string canonical_text(const KernelSpec& spec) {
 std::vector<TensorDecl> tensors_of(const KernelSpec& spec) {
   std::vector<TensorDecl> tensors;
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
-    tensors.push_back({"input", TensorRole::input, bytes_of(conv->n * conv->c * conv->h * conv->w)});
+    tensors.push_back({"input", TensorRole::input, float_bytes_of({conv->n, conv->c, conv->h, conv->w})});
     tensors.push_back(
-        {"weights", TensorRole::constant, bytes_of(conv->k * (conv->c / conv->groups) * conv->r * conv->s)});
-    if (conv->bias == Bias::per_channel) tensors.push_back({"bias", TensorRole::constant, bytes_of(conv->k)});
-    tensors.push_back({"output", TensorRole::output, bytes_of(conv->n * conv->k * conv->out_h() * conv->out_w())});
+        {"weights", TensorRole::constant, float_bytes_of({conv->k, group_channels(*conv), conv->r, conv->s})});
+    if (conv->bias == Bias::per_channel) tensors.push_back({"bias", TensorRole::constant, float_bytes_of({conv->k})});
+    tensors.push_back({"output", TensorRole::output, float_bytes_of({conv->n, conv->k, conv->out_h(), conv->out_w()})});
   } else if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
-    tensors.push_back({"a", TensorRole::input, bytes_of(gemm->m * gemm->k)});
-    tensors.push_back({"b", TensorRole::constant, bytes_of(gemm->k * gemm->n)});
-    if (gemm->bias == Bias::per_channel) tensors.push_back({"bias", TensorRole::constant, bytes_of(gemm->n)});
-    tensors.push_back({"c", TensorRole::output, bytes_of(gemm->m * gemm->n)});
+    tensors.push_back({"a", TensorRole::input, float_bytes_of({gemm->m, gemm->k})});
+    tensors.push_back({"b", TensorRole::constant, float_bytes_of({gemm->k, gemm->n})});
+    if (gemm->bias == Bias::per_channel) tensors.push_back({"bias", TensorRole::constant, float_bytes_of({gemm->n})});
+    tensors.push_back({"c", TensorRole::output, float_bytes_of({gemm->m, gemm->n})});
   } else if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
     for (std::size_t i = 0; i < kernel->bindings.size(); ++i) {
       const UserKernelSpec::Binding& binding = kernel->bindings[i];
@@ -336,7 +385,10 @@ std::vector<TensorDecl> tensors_of(const KernelSpec& spec) {
                          binding.access == Access::read ? TensorRole::input : TensorRole::inout, binding.bytes});
     }
     std::uint64_t values = 0;
-    for (const UserKernelSpec::Uniform& uniform : kernel->uniforms) values += values_in(uniform);
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max() / sizeof(double);
+    for (const UserKernelSpec::Uniform& uniform : kernel->uniforms) {
+      values += std::min(values_in(uniform), most - values);
+    }
     if (values != 0) tensors.push_back({"uniforms", TensorRole::input, values * sizeof(double)});
   }
   return tensors;

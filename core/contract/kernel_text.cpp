@@ -1,7 +1,8 @@
 #include <kiln/kernel_text.hpp>
 
+#include <kiln/regular_file.hpp>
+
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -195,21 +196,15 @@ Result<std::string> clean_text(std::string_view bytes, const std::string& name) 
 }
 
 Result<std::string> read_included_file(const fs::path& path, const std::string& name) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) return io_error(name + ": no such file (" + path.string() + ")");
-  if (!fs::is_regular_file(status)) return io_error(name + ": not a regular file (" + path.string() + ")");
-  const std::uintmax_t size = fs::file_size(path, error);
-  if (error) return io_error(name + ": " + error.message());
-  if (size > most_text_bytes) {
-    return invalid_argument(name + ": " + std::to_string(size) + " bytes, expected at most " +
-                            std::to_string(most_text_bytes));
+  const Result<RegularFile> file = RegularFile::open(path);
+  if (!file) {
+    const Status& why = file.error();
+    if (why.code == StatusCode::not_found) return io_error(name + ": no such file (" + path.string() + ")");
+    return io_error(name + ": " + why.message);
   }
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream bytes;
-  if (size != 0) bytes << file.rdbuf();
-  if (!file) return io_error(name + ": cannot be read (" + path.string() + ")");
-  return clean_text(bytes.view(), name);
+  const Result<std::string> bytes = file->text(most_text_bytes);
+  if (!bytes) return bytes.error().within(name);
+  return clean_text(*bytes, name);
 }
 
 class IncludeReader {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <span>
 
 namespace kiln {
@@ -40,7 +41,8 @@ std::string_view word_of(ElementType element) noexcept {
                                         "16-bit integers", "16-bit integers", "32-bit integers", "32-bit integers",
                                         "64-bit integers", "64-bit integers", "float16",         "float32",
                                         "float64"};
-  return words[static_cast<std::size_t>(element)];
+  const auto at = static_cast<std::size_t>(element);
+  return words[at < std::size(words) ? at : 0];
 }
 
 // "uniform float gain", "storage block Letters (binding 5)", "value argument float gain (argument 2)"
@@ -462,6 +464,13 @@ std::uint64_t values_in(const ProgramResource& uniform) noexcept {
 }
 
 Result<std::vector<ResourceSource>> provide(const ProgramInterface& declared, const UserKernelSpec& kernel) {
+  for (const Uniform& uniform : kernel.uniforms) {
+    const bool typed = uniform.type == Uniform::Type::boolean || uniform.type == Uniform::Type::integer ||
+                       uniform.type == Uniform::Type::number;
+    if (!typed || values_in(uniform) == 0) {
+      return invalid_argument("uniform '" + uniform.name + "': has no " + (typed ? "values" : "type"));
+    }
+  }
   return Matching(declared, kernel).sources();
 }
 

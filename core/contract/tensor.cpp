@@ -62,6 +62,7 @@ HostTensor::HostTensor(DType dtype, Shape shape, std::int64_t elements, std::byt
 HostTensor::~HostTensor() { std::free(data_); }
 
 std::shared_ptr<const Constant> Constant::create(std::shared_ptr<const HostTensor> tensor) {
+  if (tensor == nullptr) return nullptr;
   KeyEncoder encoder;
   encoder.field("dtype", to_string(tensor->dtype()));
   encoder.field("shape", to_string(tensor->shape()));

@@ -2,7 +2,8 @@
 
 #include "base/atomic_file.hpp"
 #include "data/npy_header.hpp"
-#include "data/regular_file.hpp"
+
+#include <kiln/regular_file.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -2,8 +2,10 @@
 
 #include "base/atomic_file.hpp"
 #include "data/png_codec.hpp"
-#include "data/regular_file.hpp"
 
+#include <kiln/regular_file.hpp>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -97,13 +99,12 @@ Result<std::vector<std::byte>> contents_of(const std::filesystem::path& path) {
   auto file = RegularFile::open(path);
   if (!file) return std::move(file).error();
   constexpr std::uint64_t most_bytes = std::uint64_t{1} << 32;  // more than the largest picture takes uncompressed
-  if (file->bytes() > most_bytes) {
-    return invalid_argument("file " + path.string() + ": found " + std::to_string(file->bytes()) +
-                            " bytes, expected at most " + std::to_string(most_bytes));
-  }
-  std::vector<std::byte> bytes(static_cast<std::size_t>(file->bytes()));
-  if (Status status = file->read(0, bytes); !status.ok()) return status;
-  return bytes;
+  // Of a file that is no picture only the beginning is read: decoding says what it is.
+  std::vector<std::byte> beginning(
+      static_cast<std::size_t>(std::min<std::uint64_t>(file->bytes(), png_signature_bytes)));
+  if (Status status = file->read(0, beginning); !status.ok()) return status;
+  if (!has_png_signature(beginning)) return beginning;
+  return file->contents(most_bytes);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace kiln::data {
 namespace {
 
-constexpr std::array<unsigned char, 8> signature{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+constexpr std::array<unsigned char, png_signature_bytes> signature{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 constexpr std::size_t most_chunk_bytes = std::size_t{8} << 20;  // of memory for one chunk; IDAT is streamed
 
 // Where a jump lands, and what libpng said before it.
@@ -64,6 +64,10 @@ void on_flush(png_structp) {}
 
 }  // namespace
 
+bool has_png_signature(std::span<const std::byte> file) noexcept {
+  return file.size() >= signature.size() && std::memcmp(file.data(), signature.data(), signature.size()) == 0;
+}
+
 struct PngDecoder::State {
   Reader reader;
   Failure failure;
@@ -111,7 +115,7 @@ PngDecoder::~PngDecoder() { png_destroy_read_struct(&state_->png, &state_->info,
 
 Status PngDecoder::read_header(PngPixels& pixels) {
   const std::span<const std::byte> file = state_->reader.file;
-  if (file.size() < signature.size() || std::memcmp(file.data(), signature.data(), signature.size()) != 0) {
+  if (!has_png_signature(file)) {
     return corrupt("found a file that does not start with the signature of PNG, expected \\x89PNG");
   }
   state_->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &state_->failure, on_error, on_warning);

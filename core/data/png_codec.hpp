@@ -15,6 +15,9 @@
 
 namespace kiln::data {
 
+inline constexpr std::size_t png_signature_bytes = 8;
+bool has_png_signature(std::span<const std::byte> file) noexcept;
+
 struct PngPixels {
   std::uint32_t width = 0, height = 0;
   std::uint32_t channels = 0;      // 1 grey, 2 grey + alpha, 3 RGB, 4 RGBA

@@ -38,8 +38,7 @@ std::string versus(std::string_view what, std::uint64_t found, std::uint64_t exp
 
 // What is signed: a digest instead of the file, so that it is read once, and a word, so that nothing else that this key
 // may ever sign can be taken for it.
-std::string message_of(std::span<const std::byte> signed_part) {
-  const Digest digest = sha256(signed_part);
+std::string message_of(const Digest& digest) {
   return std::string(signed_word) + std::string(text_of(std::as_bytes(std::span(digest.bytes))));
 }
 
@@ -225,43 +224,55 @@ Result<std::vector<std::byte>> BundleWriter::finish(const SecretKey& secret, con
   append(bytes, *key);
   append_little_endian(bytes, static_cast<std::uint64_t>(body_.size()));
   append(bytes, body_);
-  const std::string message = message_of(bytes);
+  const std::string message = message_of(sha256(std::span<const std::byte>(bytes)));
   const Result<BundleSignature> signature = sign_bundle(secret, bytes_of(message));
   if (!signature) return signature.error();
   append(bytes, *signature);
   return bytes;
 }
 
-Result<Bundle> decode_bundle(std::span<const std::byte> bytes, const BundlePublicKey& trusted,
-                             const BundleLimits& limits) {
+Result<std::uint32_t> decode_bundle_header(std::span<const std::byte> beginning, std::uint64_t file_bytes,
+                                           const BundlePublicKey& trusted, const BundleLimits& limits) {
   constexpr std::uint64_t least = bundle_header_bytes + bundle_trailer_bytes;
-  if (bytes.size() < magic.size() || text_of(bytes.first(magic.size())) != magic) {
+  if (beginning.size() < magic.size() || text_of(beginning.first(magic.size())) != magic) {
     return corrupt("is no bundle: its magic is not " + std::string(magic));
   }
-  if (bytes.size() < least) return corrupt(versus("is truncated: bytes", bytes.size(), least) + " at least");
-  if (bytes.size() > limits.file) return corrupt(versus("bytes", bytes.size(), limits.file) + " at most");
-  const auto schema = read_little_endian<std::uint32_t>(bytes, 8);
+  if (file_bytes < least || beginning.size() < bundle_header_bytes) {
+    return corrupt(versus("is truncated: bytes", file_bytes, least) + " at least");
+  }
+  if (file_bytes > limits.file) return corrupt(versus("bytes", file_bytes, limits.file) + " at most");
+  const auto schema = read_little_endian<std::uint32_t>(beginning, 8);
   if (schema != bundle_schema) return corrupt(versus("schema", schema, bundle_schema));
-  const auto records = read_little_endian<std::uint32_t>(bytes, 12);
-  const auto body_bytes = read_little_endian<std::uint64_t>(bytes, 48);
-  if (body_bytes > limits.file || least + body_bytes != bytes.size()) {
+  const auto body_bytes = read_little_endian<std::uint64_t>(beginning, 48);
+  if (body_bytes > limits.file || least + body_bytes != file_bytes) {
     return corrupt(
-        versus("is truncated or altered: bytes", bytes.size(), body_bytes > limits.file ? least : least + body_bytes));
+        versus("is truncated or altered: bytes", file_bytes, body_bytes > limits.file ? least : least + body_bytes));
   }
   BundlePublicKey signer;
-  std::ranges::copy(bytes.subspan(16, signer.size()), signer.begin());
+  std::ranges::copy(beginning.subspan(16, signer.size()), signer.begin());
   if (signer != trusted) {
     return corrupt("is signed by key " + hex_of(signer) + ", expected the trusted key " + hex_of(trusted));
   }
+  return read_little_endian<std::uint32_t>(beginning, 12);
+}
+
+Status check_bundle_signature(const Digest& signed_part, const BundleSignature& signature,
+                              const BundlePublicKey& trusted) {
+  const Result<bool> authentic = is_signed_by(trusted, bytes_of(message_of(signed_part)), signature);
+  if (!authentic) return authentic.error();
+  if (*authentic) return {};
+  return corrupt("was altered, or was not signed by key " + hex_of(trusted) + ", which it names");
+}
+
+Result<Bundle> decode_bundle(std::span<const std::byte> bytes, const BundlePublicKey& trusted,
+                             const BundleLimits& limits) {
+  const auto records = decode_bundle_header(bytes, bytes.size(), trusted, limits);
+  if (!records) return records.error();
   const auto signed_part = bytes.first(bytes.size() - bundle_trailer_bytes);
   BundleSignature signature;
   std::ranges::copy(bytes.last(bundle_trailer_bytes), signature.begin());
-  const Result<bool> authentic = is_signed_by(trusted, bytes_of(message_of(signed_part)), signature);
-  if (!authentic) return authentic.error();
-  if (!*authentic) {
-    return corrupt("was altered, or was not signed by key " + hex_of(trusted) + ", which it names");
-  }
-  return decode_bundle_records(signed_part.subspan(bundle_header_bytes), records, limits);
+  if (Status status = check_bundle_signature(sha256(signed_part), signature, trusted); !status.ok()) return status;
+  return decode_bundle_records(signed_part.subspan(bundle_header_bytes), *records, limits);
 }
 
 Result<Bundle> decode_bundle_records(std::span<const std::byte> body, std::uint32_t records,

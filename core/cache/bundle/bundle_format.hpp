@@ -89,6 +89,15 @@ class BundleWriter {
   std::uint32_t records_ = 0;
 };
 
+// Judges a file of `file_bytes` bytes by its beginning, of which the first bundle_header_bytes are looked at: its
+// magic, its lengths, its schema, and that it names the trusted key. Answers the number of records.
+Result<std::uint32_t> decode_bundle_header(std::span<const std::byte> beginning, std::uint64_t file_bytes,
+                                           const BundlePublicKey& trusted, const BundleLimits& limits = {});
+
+// Whether the trusted key signed a file whose bytes but the signature have this digest. corrupt: it did not.
+Status check_bundle_signature(const Digest& signed_part, const BundleSignature& signature,
+                              const BundlePublicKey& trusted);
+
 // Lengths, then the key, then the signature, and only then what is signed. corrupt tells which it was, with both sides.
 Result<Bundle> decode_bundle(std::span<const std::byte> bytes, const BundlePublicKey& trusted,
                              const BundleLimits& limits = {});

@@ -4,9 +4,10 @@
 #include "cache/folder/key_file_place.hpp"
 
 #include <kiln/digest.hpp>
+#include <kiln/regular_file.hpp>
 
+#include <algorithm>
 #include <cstring>
-#include <fstream>
 
 namespace kiln {
 namespace {
@@ -73,17 +74,18 @@ std::optional<BundlePublicKey> public_key_from_hex(std::string_view hex) {
 
 Result<BundlePublicKey> read_trusted_key(const std::string& trust) {
   if (const auto key = public_key_from_hex(trust)) return *key;
-  std::ifstream file(trust, std::ios::binary);
-  std::string text(digits, '\0');
+  const Result<RegularFile> file = RegularFile::open(trust);
   if (trust.empty() || !file) {
     return invalid_argument("trusted key '" + trust +
-                            "': is neither 64 hexadecimal digits nor a file that can be read");
+                            "': is neither 64 hexadecimal digits nor a file that can be read" +
+                            (trust.empty() ? "" : " (" + file.error().message + ")"));
   }
-  file.read(text.data(), static_cast<std::streamsize>(digits));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  const int after = file.get();
-  const auto key = public_key_from_hex(text);
-  if (!key || (after != std::ifstream::traits_type::eof() && after != '\n' && after != '\r' && after != ' ')) {
+  std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(file->bytes(), digits + 1)), '\0');
+  if (Status status = file->read(0, std::as_writable_bytes(std::span(text))); !status.ok()) {
+    return status.within("trusted key");
+  }
+  const auto key = public_key_from_hex(std::string_view(text).substr(0, digits));
+  if (!key || (text.size() > digits && text[digits] != '\n' && text[digits] != '\r' && text[digits] != ' ')) {
     return invalid_argument("trusted key file " + trust + ": does not begin with a public key, 64 hexadecimal digits");
   }
   return *key;

@@ -13,12 +13,9 @@
 
 #include "base/privilege.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <kiln/regular_file.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <memory>
 
@@ -27,31 +24,23 @@ namespace {
 
 constexpr std::size_t shown_digits = 12;
 
-// A bundle comes from elsewhere: whoever owns it, what it holds is authenticated.
-Result<std::vector<std::byte>> read_bundle(const std::filesystem::path& path) {
+// The bytes of a bundle, whoever owns the file: memory is taken for them once the trusted key is known to have signed
+// them.
+Result<std::vector<std::byte>> read_bundle(const std::filesystem::path& path, const BundlePublicKey& trusted) {
   const std::string who = "bundle " + path.string();
-  const UniqueFd file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!file) {
-    return errno == ENOENT ? not_found(who + ": there is no such file") : system_error(who, "cannot be opened", errno);
-  }
-  struct stat at {};
-  if (fstat(file.get(), &at) != 0) return system_error(who, "cannot be looked at", errno);
-  if (!S_ISREG(at.st_mode)) return invalid_argument(who + ": is not a regular file");
-  const std::uint64_t most = BundleLimits{}.file;
-  if (static_cast<std::uint64_t>(at.st_size) > most) {
-    return corrupt(who + ": has " + std::to_string(at.st_size) + " bytes, expected at most " + std::to_string(most));
-  }
-  std::vector<std::byte> bytes(static_cast<std::size_t>(at.st_size));
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got = pread(file.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_error(who, "cannot be read", errno);
-    if (got == 0) break;  // became shorter meanwhile: decoding tells
-    done += static_cast<std::size_t>(got);
-  }
-  bytes.resize(done);
-  return bytes;
+  const Result<RegularFile> file = RegularFile::open(path);
+  if (!file) return file.error().within("bundle");
+  std::vector<std::byte> header(static_cast<std::size_t>(std::min<std::uint64_t>(file->bytes(), bundle_header_bytes)));
+  if (Status status = file->read(0, header); !status.ok()) return status.within("bundle");
+  const auto records = decode_bundle_header(header, file->bytes(), trusted);
+  if (!records) return records.error().within(who);
+  const std::uint64_t signed_bytes = file->bytes() - bundle_trailer_bytes;
+  BundleSignature signature;
+  if (Status status = file->read(signed_bytes, signature); !status.ok()) return status.within("bundle");
+  const Result<Digest> digest = file->digest_of_first(signed_bytes);
+  if (!digest) return digest.error().within("bundle");
+  if (Status status = check_bundle_signature(*digest, signature, trusted); !status.ok()) return status.within(who);
+  return file->contents(BundleLimits{}.file);
 }
 
 // The fields of a key by which device and driver are told, encoded as key_of() does.
@@ -104,7 +93,7 @@ class Import {
       }
       chosen_.emplace_back(&program, device->second);
       bytes += entry_header_bytes + program.entry.format.size() + program.entry.material.size() +
-               program.entry.stored.size() + entry_trailer_bytes;
+               std::max<std::uint64_t>(program.entry.stored.size(), program.entry.inflated_bytes) + entry_trailer_bytes;
     }
     if (chosen_.empty()) {
       return unsupported("made for " + there(bundle_) + "; here there is " + here(request_.devices));
@@ -241,7 +230,7 @@ Result<BundleImport> import_cache(const CacheConfig& cache, const ImportRequest&
   if (Status status = check_key_file_place(cache); !status.ok()) return status;
   const Result<BundlePublicKey> trusted = read_trusted_key(request.trust);
   if (!trusted) return trusted.error();
-  const Result<std::vector<std::byte>> bytes = read_bundle(request.file);
+  const Result<std::vector<std::byte>> bytes = read_bundle(request.file, *trusted);
   if (!bytes) return bytes.error();
   const Result<Bundle> bundle = decode_bundle(*bytes, *trusted);
   if (!bundle) return bundle.error().within(who);

@@ -164,6 +164,8 @@ Result<UniqueFd> open_shared_file(int folder, const std::string& name, const std
   if (fstat(file.get(), &at) != 0) return system_error(who, "cannot be looked at", errno);
   if (!S_ISREG(at.st_mode)) return unavailable(who + ": is not a regular file");
   if (Status status = check_owner(at, who); !status.ok()) return status;
+  // What is written would be written to the file's other name too.
+  if (at.st_nlink > 1) return unavailable(who + ": has " + std::to_string(at.st_nlink) + " names, expected 1");
   return file;
 }
 

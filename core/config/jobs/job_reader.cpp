@@ -7,6 +7,7 @@
 #include "config/text/toml_text.hpp"
 
 #include <kiln/kernel_parameters.hpp>
+#include <kiln/regular_file.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -163,8 +164,8 @@ void check_expect(const TomlNode& node, JobConfig& job, JobReport& report) {
 
 void expand_table(Draft& draft, const JobDraft& job, const FileContext& file, JobReport& report) {
   const std::filesystem::path path = file.base / job.table;
-  const Result<std::string> text = read_text_file(path, FileKinds::regular);
-  if (!text) return report.problem(job.table_at, "table: " + path.string() + ": " + text.error().message);
+  const Result<std::string> text = read_whole_file(path, most_text_bytes);
+  if (!text) return report.problem(job.table_at, "table: " + text.error().message);
   JobTable table = parse_job_table(*text, path.string());
   for (ConfigProblem& problem : table.problems) draft.problems.push_back(std::move(problem));
   for (JobTableRow& row : table.rows) {

@@ -20,16 +20,12 @@ Status refused(int error) {
 
 }  // namespace
 
-Result<std::string> read_text_file(const std::filesystem::path& path, FileKinds kinds) {
-  const int wait = kinds == FileKinds::regular ? O_NONBLOCK : 0;  // opening a pipe would wait for its writer
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | wait));
+Result<std::string> read_text_file(const std::filesystem::path& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!file) return refused(errno);
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return refused(errno);
   if (S_ISDIR(info.st_mode)) return invalid_argument("found a folder, expected a file");
-  if (kinds == FileKinds::regular && !S_ISREG(info.st_mode)) {
-    return invalid_argument("found a pipe or a device, expected a regular file");
-  }
 
   std::string text;
   std::array<char, 1u << 16u> block;

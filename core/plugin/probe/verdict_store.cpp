@@ -4,6 +4,7 @@
 
 #include <kiln/buffer.hpp>
 #include <kiln/plugin.hpp>
+#include <kiln/regular_file.hpp>
 #include <kiln/version.hpp>
 
 #include <fcntl.h>
@@ -25,20 +26,12 @@ constexpr std::size_t most_file_bytes = 1 << 20;
 
 // Nothing where there is no file that this user alone wrote.
 std::optional<std::string> read_own_file(const fs::path& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat info {};
-  if (!fd || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-  if (info.st_uid != geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return std::nullopt;
-  if (static_cast<std::uint64_t>(info.st_size) > most_file_bytes) return std::nullopt;
-  std::string text(static_cast<std::size_t>(info.st_size), '\0');
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const ssize_t count = read(fd.get(), text.data() + at, text.size() - at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return std::nullopt;
-    at += static_cast<std::size_t>(count);
+  const Result<RegularFile> file = RegularFile::open(path, SymbolicLink::refuse);
+  if (!file || file->facts().st_uid != geteuid() || (file->facts().st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return std::nullopt;
   }
-  return text;
+  Result<std::string> text = file->text(most_file_bytes);
+  return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
 // 0, or the errno of what failed; `path` holds the whole text or what it held before.

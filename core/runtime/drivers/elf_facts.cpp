@@ -75,7 +75,7 @@ std::vector<std::string> find_needed(int fd, std::span<const Elf64_Phdr> headers
 }  // namespace
 
 std::optional<ElfFacts> read_elf_facts(const std::filesystem::path& file) {
-  const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!fd) return std::nullopt;
   Elf64_Ehdr elf;
   if (!read_at(fd.get(), 0, &elf, sizeof elf) || std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||

@@ -35,7 +35,7 @@ Result<UniqueFd> take_asked_turn(const std::filesystem::path& folder, const std:
 }
 
 bool is_asked_turn_taken(const std::filesystem::path& folder) noexcept {
-  const UniqueFd file(open((folder / lock_name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const UniqueFd file(open((folder / lock_name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   return file && flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 

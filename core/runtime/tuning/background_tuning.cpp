@@ -165,7 +165,7 @@ Status BackgroundTuning::when_idle(const std::function<Status()>& work) {
 
 bool BackgroundTuning::take_turn() {
   if (means_.turn_file.empty()) return true;
-  turn_ = UniqueFd(open(means_.turn_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  turn_ = UniqueFd(open(means_.turn_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (turn_ && flock(turn_.get(), LOCK_EX | LOCK_NB) == 0) return true;
   turn_ = UniqueFd();
   return false;

@@ -45,7 +45,12 @@ Status DecisionLog::open() {
   }
   if (!fd_) return failure(file_, "cannot be opened");
   struct stat at {};
-  if (::fstat(fd_.get(), &at) != 0 || !S_ISREG(at.st_mode)) return io_error("file " + file_.string() + ": is no file");
+  if (::fstat(fd_.get(), &at) != 0) return failure(file_, "cannot be looked at");
+  if (!S_ISREG(at.st_mode)) return io_error("file " + file_.string() + ": not a regular file");
+  // What is appended would be appended to the file's other name too.
+  if (at.st_nlink > 1) {
+    return io_error("file " + file_.string() + ": has " + std::to_string(at.st_nlink) + " names, expected 1");
+  }
   return {};
 }
 

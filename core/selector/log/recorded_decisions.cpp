@@ -3,13 +3,16 @@
 #include "base/json.hpp"
 #include "selector/log/decision_log.hpp"
 
-#include <fstream>
+#include <kiln/regular_file.hpp>
+
+#include <algorithm>
 #include <map>
 #include <stdexcept>
 
 namespace kiln::selector {
 namespace {
 
+constexpr std::uint64_t most_log_bytes = 64 << 20;  // of one file: several times [selector] log_size
 constexpr std::size_t most_line = 1 << 20;
 constexpr std::size_t most_rejected = 100;  // told one by one
 
@@ -52,16 +55,17 @@ class Reader {
  public:
   explicit Reader(RecordedLog& log) : log_(log) {}
 
-  void read(std::istream& in) {
-    std::string line;
-    for (std::size_t number = 1; std::getline(in, line); ++number) {
+  void read(std::string_view text) {
+    for (std::size_t number = 1; !text.empty(); ++number) {
+      const std::string_view line = text.substr(0, text.find('\n'));
+      text.remove_prefix(std::min(line.size() + 1, text.size()));
       if (line.size() > most_line) {
         reject(number, "size", std::to_string(most_line) + " bytes at most", std::to_string(line.size()));
         continue;
       }
       const Json record = parse_json(line);
       if (!record.is_object()) {
-        reject(number, "json", "an object", line.substr(0, 60));
+        reject(number, "json", "an object", std::string(line.substr(0, 60)));
         continue;
       }
       try {
@@ -105,10 +109,11 @@ Result<RecordedLog> read_decisions(const std::filesystem::path& log) {
   for (const char* name : {older_decision_log_file, decision_log_file}) {
     if (!folder && name != decision_log_file) continue;
     const std::filesystem::path file = folder ? log / name : log;
-    std::ifstream in(file);
-    if (!in) continue;
+    const Result<std::string> text = read_whole_file(file, most_log_bytes);
+    if (!text && text.error().code == StatusCode::not_found) continue;
+    if (!text) return text.error();
     any = true;
-    reader.read(in);
+    reader.read(*text);
   }
   if (any) return recorded;
   return not_found(log.string() + ": there is no recorded log; [selector] log = true records one");

@@ -22,7 +22,9 @@ constexpr std::chrono::milliseconds pause{2};
 
 Result<UniqueFd> lock_model(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / model_lock;
-  const auto open_it = [&] { return UniqueFd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)); };
+  const auto open_it = [&] {
+    return UniqueFd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  };
   UniqueFd fd = open_it();
   if (!fd && errno == ENOENT) {
     std::error_code ignored;  // the second attempt says what is wrong

@@ -3,6 +3,8 @@
 #include "selector/store/model_lock.hpp"
 #include "selector/store/model_merge.hpp"
 
+#include <kiln/regular_file.hpp>
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,34 +18,7 @@
 namespace kiln::selector {
 namespace {
 
-constexpr off_t most_bytes = 16 << 20;  // several times what the greatest model takes
-
-// nullopt: there is no such file.
-std::optional<Result<std::string>> contents_of(const std::filesystem::path& file) {
-  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
-  const auto failure = [&](const char* what) {
-    return io_error(std::string(what) + ": " + std::generic_category().message(errno));
-  };
-  if (!fd) return failure("cannot be opened");
-  struct stat found {};
-  if (::fstat(fd.get(), &found) != 0) return failure("cannot be looked at");
-  if (!S_ISREG(found.st_mode)) return io_error("is not a regular file");
-  if (found.st_size > most_bytes) {
-    return io_error(std::to_string(found.st_size) + " bytes, expected at most " + std::to_string(most_bytes));
-  }
-  std::string text(static_cast<std::size_t>(found.st_size), '\0');
-  std::size_t read = 0;
-  while (read < text.size()) {
-    const ssize_t got = ::read(fd.get(), text.data() + read, text.size() - read);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return failure("cannot be read");
-    if (got == 0) break;
-    read += static_cast<std::size_t>(got);
-  }
-  text.resize(read);
-  return text;
-}
+constexpr std::uint64_t most_bytes = 16 << 20;  // several times what the greatest model takes
 
 // The file appears complete or not at all. One name for what is not complete yet, since the lock keeps others away:
 // what a process that was killed leaves is written over by the next.
@@ -82,11 +57,11 @@ std::string_view next_line(std::string_view& rest) {
 
 Result<StoredModel> read_model(const std::filesystem::path& file) {
   StoredModel stored;
-  const auto contents = contents_of(file);
-  if (!contents) return stored;
-  if (!*contents) return Status(contents->error()).within("file " + file.string());
+  const Result<std::string> contents = read_whole_file(file, most_bytes, SymbolicLink::refuse);
+  if (!contents && contents.error().code == StatusCode::not_found) return stored;
+  if (!contents) return contents.error();
   stored.exists = true;
-  std::string_view rest = contents->value();
+  std::string_view rest = *contents;
   if (const std::string_view header = next_line(rest); header != model_header) {
     stored.rejected.push_back({1, "header", std::string(model_header),
                                std::string(header.substr(0, std::min<std::size_t>(header.size(), 80)))});

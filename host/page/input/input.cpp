@@ -1,6 +1,6 @@
 #include "page/input/input.hpp"
 
-#include "verbs/offline/read_input.hpp"
+#include <kiln/regular_file.hpp>
 
 #include <kiln/digest.hpp>
 
@@ -81,8 +81,8 @@ Result<PageInput> read_one(const std::string& file) {
     input.content = std::move(*folder);
     return input;
   }
-  const auto text = read_input(file, most_bytes);
-  if (!text) return text.error();
+  const auto text = read_whole_file(file, most_bytes);
+  if (!text) return invalid_argument(text.error().message);
   input.digest = sha256(*text).hex();
   input.bytes = text->size();
   auto content = read_content(*text);

@@ -1,6 +1,6 @@
 #include "page/render/assets.hpp"
 
-#include "verbs/offline/read_input.hpp"
+#include <kiln/regular_file.hpp>
 
 namespace kiln::host::page {
 namespace {
@@ -10,7 +10,7 @@ constexpr const char* library_file = "chart.min.js";
 constexpr const char* script_files[] = {library_file, "palette.js", "marks.js", "charts.js", "page.js"};
 
 Result<std::string> read_asset(const std::filesystem::path& file) {
-  auto text = read_input(file.string(), most_asset_bytes);
+  auto text = read_whole_file(file, most_asset_bytes);
   if (!text) {
     const bool library = file.filename() == library_file;
     return unavailable("report: " + text.error().message +

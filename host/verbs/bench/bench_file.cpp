@@ -1,13 +1,15 @@
 #include "verbs/bench/bench_file.hpp"
 
+#include <kiln/regular_file.hpp>
+
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 
 namespace kiln::host {
 namespace {
+
+constexpr std::uint64_t most_bytes = 64 << 20;
 
 // A place in a document, which every complaint names.
 class Place {
@@ -157,12 +159,10 @@ Result<Value> read_document(const Json& json, const std::string& kind, Value (*v
 
 template <class Value>
 Result<Value> read_kind(const std::filesystem::path& path, const std::string& kind, Value (*value_at)(const Place&)) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return not_found(path.string() + ": no such file");
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) return io_error(path.string() + ": cannot be read");
-  const Json json = parse_json(text);
+  const Result<std::string> text = read_whole_file(path, most_bytes);
+  if (!text && text.error().code == StatusCode::not_found) return not_found(path.string() + ": no such file");
+  if (!text) return text.error();
+  const Json json = parse_json(*text);
   if (json.is_discarded()) return invalid_argument(path.string() + ": is no JSON");
   auto value = read_document(json, kind, value_at);
   if (!value) return invalid_argument(path.string() + ": " + value.error().message);

@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include <kiln/buffer.hpp>
+#include <kiln/regular_file.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <span>
 
 namespace kiln::host {
 namespace {
@@ -72,8 +72,11 @@ int reap(pid_t pid) {
 // The last lines that a program said, on one line; empty where it said nothing.
 std::string last_words(const std::filesystem::path& log) {
   constexpr std::size_t most = 400;
-  std::ifstream file(log, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string text;
+  if (const Result<RegularFile> file = RegularFile::open(log)) {
+    text.resize(static_cast<std::size_t>(std::min<std::uint64_t>(file->bytes(), 2 * most)));
+    if (!file->read(file->bytes() - text.size(), std::as_writable_bytes(std::span(text))).ok()) text.clear();
+  }
   while (!text.empty() && text.back() == '\n') text.pop_back();
   if (text.size() > most) text = "…" + text.substr(text.size() - most);
   std::ranges::replace(text, '\n', ' ');

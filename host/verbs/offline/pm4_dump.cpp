@@ -1,7 +1,7 @@
 // `kiln pm4 dump FILE`: a command stream in words.
+#include <kiln/regular_file.hpp>
 #include "session.hpp"
 #include "verbs/finish.hpp"
-#include "verbs/offline/read_input.hpp"
 #include "verbs/verbs.hpp"
 
 #include <span>
@@ -14,8 +14,11 @@ constexpr std::uint64_t most_stream_bytes = std::uint64_t{64} << 20;
 }  // namespace
 
 int pm4_dump(const Options& options) {
-  const auto stream = read_input(options.subject, most_stream_bytes);
-  if (!stream) return complain_of(stream.error());
+  const auto stream = read_whole_file(options.subject, most_stream_bytes);
+  if (!stream) {
+    complain(stream.error().message);
+    return exit_usage;
+  }
   Session session(options);
   if (const auto end = session.open_plugins()) return *end;
   const auto& printers = session.registry().stream_printers();

@@ -4,14 +4,14 @@
 #include "verbs/finish.hpp"
 #include "verbs/verbs.hpp"
 
+#include <kiln/regular_file.hpp>
+
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 namespace kiln::host {
 namespace {
 
-constexpr std::uintmax_t most_bytes = std::uintmax_t{64} << 20;  // as the database itself
+constexpr std::uint64_t most_bytes = 64 << 20;  // as the database itself
 
 // The store of the session's generators, or the exit status to end with.
 std::optional<int> open_store(Session& session, TuningStore*& store) {
@@ -40,24 +40,15 @@ int tune_export(const Options& options) {
 }
 
 int tune_import(const Options& options) {
-  std::error_code error;
-  const std::filesystem::path file = options.subject;
-  const std::uintmax_t size = std::filesystem::file_size(file, error);
-  std::ifstream in(file, std::ios::binary);
-  if (error || !in) {
-    complain("file " + visible(options.subject) + ": cannot be read" + (error ? ": " + error.message() : ""));
+  const Result<std::string> text = read_whole_file(options.subject, most_bytes);
+  if (!text) {
+    complain(text.error().message);
     return exit_usage;
   }
-  if (size > most_bytes) {
-    complain("file " + visible(options.subject) + ": has " + std::to_string(size) + " bytes, expected at most " +
-             std::to_string(most_bytes));
-    return exit_usage;
-  }
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
   Session session(options);
   TuningStore* store = nullptr;
   if (const auto end = open_store(session, store)) return *end;
-  const auto merged = store->merge(text);
+  const auto merged = store->merge(*text);
   if (!merged) {
     complain("file " + visible(options.subject) + ": " + merged.error().message);
     return exit_job_failed;

@@ -1,10 +1,9 @@
 #include "amdgpu_pm4/toolchain/device_library.hpp"
 
 #include <kiln/digest.hpp>
+#include <kiln/regular_file.hpp>
 
 #include <array>
-#include <fstream>
-#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -13,6 +12,7 @@
 namespace kiln::amdgpu_pm4 {
 namespace {
 
+constexpr std::uint64_t most_file_bytes = 256 << 20;
 constexpr std::array usual_folders = {"/usr/lib/x86_64-linux-gnu/amdgcn/bitcode", "/usr/lib/amdgcn/bitcode",
                                       "/opt/rocm/amdgcn/bitcode"};
 
@@ -41,10 +41,9 @@ std::vector<std::string> all_names() {
 std::string digest_of(const std::filesystem::path& folder) {
   KeyEncoder contents;
   for (const std::string& name : all_names()) {
-    std::ifstream file(folder / name, std::ios::binary);
-    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-    if (!file.is_open() || bytes.empty()) return {};
-    contents.field(name, sha256(bytes).hex());
+    const Result<std::string> bytes = read_whole_file(folder / name, most_file_bytes);
+    if (!bytes || bytes->empty()) return {};
+    contents.field(name, sha256(*bytes).hex());
   }
   return contents.digest().hex();
 }

@@ -1,6 +1,8 @@
 #include "dynamic_shaders/tuner/tuning_database.hpp"
 
 #include <kiln/buffer.hpp>
+#include <kiln/clock.hpp>
+#include <kiln/regular_file.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -9,13 +11,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace kiln::dynamic_shaders {
 namespace {
 
 constexpr std::string_view header = "kiln-tuning 1\n";
-constexpr off_t most_bytes = off_t{64} << 20;
+constexpr std::uint64_t most_bytes = 64 << 20;
 
 Status failed(const std::string& doing, const std::filesystem::path& file) {
   return io_error("tuning database: " + doing + " " + file.string() + ": " + std::strerror(errno));
@@ -29,27 +33,11 @@ std::string version_of(const std::filesystem::path& file) {
          std::to_string(facts.st_mtim.tv_sec) + " " + std::to_string(facts.st_mtim.tv_nsec);
 }
 
-// The file's text; empty where there is no file. io: it cannot be read, or is larger than any that is written.
+// The file's text; empty where there is no file.
 Result<std::string> text_of(const std::filesystem::path& file) {
-  const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd && errno == ENOENT) return std::string();
-  struct stat facts {};
-  if (!fd || fstat(fd.get(), &facts) != 0) return failed("opening", file);
-  if (!S_ISREG(facts.st_mode)) return io_error("tuning database: " + file.string() + " is no regular file");
-  if (facts.st_size > most_bytes) {
-    return io_error("tuning database: " + file.string() + " has " + std::to_string(facts.st_size) +
-                    " bytes, expected at most " + std::to_string(most_bytes));
-  }
-  std::string text(static_cast<std::size_t>(facts.st_size), '\0');
-  std::size_t got = 0;
-  while (got < text.size()) {
-    const ssize_t count = ::read(fd.get(), text.data() + got, text.size() - got);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return failed("reading", file);
-    if (count == 0) break;
-    got += static_cast<std::size_t>(count);
-  }
-  text.resize(got);
+  Result<std::string> text = read_whole_file(file, most_bytes, SymbolicLink::refuse);
+  if (!text && text.error().code == StatusCode::not_found) return std::string();
+  if (!text) return text.error().within("tuning database");
   return text;
 }
 
@@ -65,6 +53,17 @@ Status write_all(int fd, std::string_view text, const std::filesystem::path& fil
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return failed("writing", file);
     text.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+// A process that was stopped while it held the lock must not stop the others.
+Status lock_file(int fd, const std::filesystem::path& file) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(3));
+  while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return failed("locking", file);
+    if (deadline.passed()) return unavailable("tuning database: another process holds " + file.string());
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return {};
 }
@@ -256,12 +255,9 @@ Status TuningDatabase::put(const std::vector<TuningRecord>& records) {
     std::error_code ignored;
     std::filesystem::create_directories(file_.parent_path(), ignored);
     const std::string beside = file_.string() + ".lock";
-    turn = UniqueFd(open(beside.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!turn || flock(turn.get(), LOCK_EX) != 0) {
-      status = failed("locking", beside);
-    } else {
-      status = take_file();  // what other processes have added since
-    }
+    turn = UniqueFd(open(beside.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+    status = turn ? lock_file(turn.get(), beside) : failed("opening", beside);
+    if (status.ok()) status = take_file();  // what other processes have added since
   }
   for (const TuningRecord& record : records) replace(record);
   prune();

@@ -136,8 +136,8 @@ TEST_CASE("config: a pipe is no table", "[config]") {
   const ConfigReading reading =
       folder.read("[[job]]\ntable = \"pipe\"\ninput = \"random:1\"\nweights = \"random:2\"\n");
   REQUIRE(reading.problems.size() == 1);
-  CHECK(reading.problems[0].message ==
-        "job 1: table: " + (folder.path() / "pipe").string() + ": found a pipe or a device, expected a regular file");
+  CHECK(reading.problems[0].message == "job 1: table: file " + (folder.path() / "pipe").string() +
+                                           ": not a regular file (expected a file, found a FIFO)");
 }
 
 TEST_CASE("config::job_table: every row has an output of its own", "[config]") {

@@ -124,7 +124,7 @@ TEST_CASE("selector store: a file that is no model is left out, with the reason"
   SECTION("a link") {
     std::filesystem::rename(file, folder.path() / "elsewhere");
     std::filesystem::create_symlink(folder.path() / "elsewhere", file);
-    why = "cannot be opened";
+    why = "found a symbolic link";
   }
   SECTION("too large") {
     write_text(file, "{}");
