@@ -76,6 +76,11 @@ unsigned dwords_of(DataType type, WaveSize wave) noexcept {
       return 0;
     case DataType::mask:
       return wave == WaveSize::wave64 ? 2 : 1;
+    case DataType::matrix_f32:
+    case DataType::matrix_f16:
+    case DataType::matrix_bf16:
+    case DataType::matrix_i32:
+      return wave == WaveSize::wave64 ? 4 : 8;
     case DataType::b64:
     case DataType::u64:
     case DataType::i64:
@@ -108,7 +113,12 @@ unsigned bits_of(DataType type) noexcept {
     case DataType::i16:
     case DataType::f16:
     case DataType::bf16:
+    case DataType::matrix_f16:
+    case DataType::matrix_bf16:
       return 16;
+    case DataType::matrix_f32:
+    case DataType::matrix_i32:
+      return 32;
     default:
       return is_packed(type) ? 16 : 32 * dwords_of(type, WaveSize::wave32);
   }
@@ -122,6 +132,9 @@ bool is_float(DataType type) noexcept {
     case DataType::f64:
     case DataType::v2f16:
     case DataType::v2bf16:
+    case DataType::matrix_f32:
+    case DataType::matrix_f16:
+    case DataType::matrix_bf16:
       return true;
     default:
       return false;
@@ -129,6 +142,7 @@ bool is_float(DataType type) noexcept {
 }
 
 bool is_packed(DataType type) noexcept { return type >= DataType::v2b16 && type <= DataType::v2bf16; }
+bool is_matrix(DataType type) noexcept { return type >= DataType::matrix_f32; }
 
 const OpcodeInfo& info(Opcode opcode) noexcept { return opcodes[static_cast<std::size_t>(opcode)]; }
 

@@ -78,13 +78,18 @@ enum class DataType : std::uint8_t {
   v2i16,
   v2f16,
   v2bf16,
-  mask
+  mask,
+  matrix_f32,  // 16 x 16 elements: 8 registers of 32 lanes, 4 of 64
+  matrix_f16,  // the same registers, of which each element has a half
+  matrix_bf16,
+  matrix_i32
 };
 
 unsigned dwords_of(DataType type, WaveSize wave) noexcept;  // of registers; what is narrower than a dword takes one
 unsigned bits_of(DataType type) noexcept;                   // of one element: 16 for v2f16; 0 for mask and none
 bool is_float(DataType type) noexcept;
 bool is_packed(DataType type) noexcept;
+bool is_matrix(DataType type) noexcept;
 
 namespace flag {  // of an opcode's line, or-ed
 inline constexpr std::uint32_t none = 0;
@@ -117,6 +122,7 @@ inline constexpr std::uint32_t no_operands = 1u << 25;    // every field but the
 inline constexpr std::uint32_t waits = 1u << 26;          // orders or paces: nothing to do where memory is in order
 inline constexpr std::uint32_t refused = 1u << 27;        // known by name, and not simulated: decode answers a fault
 inline constexpr std::uint32_t format = 1u << 28;         // converts by a buffer format
+inline constexpr std::uint32_t matrix = 1u << 29;         // its operands are whole matrices
 }  // namespace flag
 
 struct OpcodeInfo {

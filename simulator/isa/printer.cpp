@@ -156,9 +156,10 @@ void add_ds(Line& line, const Instruction& i) {
 
 void add_flat(Line& line, const Instruction& i) {
   line.add(i.dst);
+  const bool by_thread = i.opcode == Opcode::global_load_addtid_b32 || i.opcode == Opcode::global_store_addtid_b32;
   if (i.src[0].present())
     line.add(i.src[0]);
-  else
+  else if (!by_thread)
     line.add(std::string("off"));
   line.add(i.src[1]);
   if (i.src[2].present())

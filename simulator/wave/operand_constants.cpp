@@ -18,7 +18,8 @@ constexpr std::uint64_t inline_double[] = {0x3FE0000000000000, 0xBFE000000000000
 
 std::uint64_t inline_float(unsigned index, DataType type) {
   if (is_wide(type)) return inline_double[index];
-  if (type == DataType::bf16 || type == DataType::v2bf16) return inline_single[index] >> 16U;
+  if (type == DataType::bf16 || type == DataType::v2bf16 || type == DataType::matrix_bf16)
+    return inline_single[index] >> 16U;
   if (is_narrow(type) || type == DataType::v2f16) return inline_half[index];
   return inline_single[index];
 }
@@ -31,10 +32,14 @@ std::uint64_t literal_value(std::uint32_t literal, DataType type) {
 
 std::uint64_t aperture(unsigned code) {
   switch (code) {
-    case operand::shared_base: return shared_aperture;
-    case operand::shared_limit: return shared_aperture | 0xFFFFFFFFU;
-    case operand::private_base: return private_aperture;
-    default: return private_aperture | 0xFFFFFFFFU;
+    case operand::shared_base:
+      return shared_aperture;
+    case operand::shared_limit:
+      return shared_aperture | 0xFFFFFFFFU;
+    case operand::private_base:
+      return private_aperture;
+    default:
+      return private_aperture | 0xFFFFFFFFU;
   }
 }
 

@@ -45,7 +45,7 @@ SemanticsTable::SemanticsTable(VectorChoice choice)
   Names names;
   for (const SemanticsList list :
        {vector_.vop1, vector_.conversions, vector_.vop2, vector_.vop3, vector_.vop3_integer, vector_.divide,
-        vector_.vop3p, vector_.dot, vector_.mix, vector_.cross_lane, vector_.mask, scalar_unit::sop2(),
+        vector_.vop3p, vector_.dot, vector_.matrix, vector_.mix, vector_.cross_lane, vector_.mask, scalar_unit::sop2(),
         scalar_unit::sop1(), scalar_unit::compare(), scalar_unit::sopk(), scalar_unit::control(), scalar_unit::smem(),
         memory_unit::nothing()}) {
     add(names, "", list);
@@ -54,6 +54,7 @@ SemanticsTable::SemanticsTable(VectorChoice choice)
   add(names, "v_cmpx_", vector_.vopc);
   add(names, "flat_", memory_unit::flat());
   add(names, "global_", memory_unit::global());
+  add(names, "global_", memory_unit::by_thread_id());
   add(names, "scratch_", memory_unit::scratch());
   add(names, "ds_", memory_unit::local());
   add(names, "ds_", memory_unit::local_lanes());

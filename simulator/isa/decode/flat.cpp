@@ -39,6 +39,11 @@ void take_addresses(Frame& frame, std::uint32_t second) {
   }
   frame.require_zero(sve, "bit 23", 1);
   if (out.format == Format::flat && has_saddr) frame.refuse("takes no scalar address", 1);
+  if (out.opcode == Opcode::global_load_addtid_b32 || out.opcode == Opcode::global_store_addtid_b32) {
+    frame.require_zero(vaddr, "an address", 1);
+    if (has_saddr) out.src[2] = frame.scalar(saddr, DataType::b64);
+    return;
+  }
   if (has_saddr) out.src[2] = frame.scalar(saddr, DataType::b64);
   out.src[0] = frame.vector(vaddr, has_saddr ? DataType::b32 : DataType::b64);
 }

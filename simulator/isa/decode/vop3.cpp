@@ -84,8 +84,11 @@ Operand any_source(Frame& frame, const OpcodeInfo& line, unsigned code, unsigned
     }
   }
   const Operand result = frame.source(code, type);
-  const bool wide_group = dwords_of(type, frame.wave()) > 2 || (index == 0 && needs_vgpr(line.opcode));
-  if (wide_group && !result.is_vgpr()) frame.refuse("source " + std::to_string(index) + " is no VGPR", 1);
+  const bool wide_group =
+      dwords_of(type, frame.wave()) > 2 || frame.out.has(flag::matrix) || (index == 0 && needs_vgpr(line.opcode));
+  const bool constant = result.code >= operand::integers && result.code != operand::literal;
+  if (wide_group && !result.is_vgpr() && !(is_matrix(type) && constant))
+    frame.refuse("source " + std::to_string(index) + " is no VGPR", 1);
   const bool lane_selector = index > 0 && frame.out.has(flag::scalar_rest);
   if (result.is_vgpr() && (lane_selector || (index == 0 && frame.out.has(flag::scalar_src0)))) {
     frame.refuse("source " + std::to_string(index) + " is scalar, not a VGPR", 1);
@@ -101,6 +104,20 @@ void take_sources(Frame& frame, const OpcodeInfo& line, std::uint32_t second) {
   const unsigned before = out.dwords;
   out.src[0] = any_source(frame, line, field(second, 8, 0), 0);
   if (out.lanes != LaneControl::none && before > 2) frame.refuse("has both DPP and a literal", 1);
+}
+
+// Sums of matrices: op_sel chooses the half for 16-bit elements; neg is a sign for integers' factors, and for others
+// negates; neg_hi of the third is its absolute value.
+void check_matrix_modifiers(Frame& frame, const OpcodeInfo& line) {
+  const Instruction& out = frame.out;
+  const unsigned halves = bits_of(line.dst) == 16 ? 4u : 0u;
+  if ((out.op_sel & ~halves) != 0) frame.refuse("a source has no halves");
+  frame.require_zero(out.op_sel_hi ^ 7u, "op_sel_hi of 0");
+  if (line.dst == DataType::matrix_i32) {
+    if (out.neg_hi != 0 || (out.neg & 4u) != 0) frame.refuse("takes no negation");
+  } else if (out.clamp) {
+    frame.refuse("takes no clamp");
+  }
 }
 
 // Halves and signs belong to sources that are there; signs to floats, and to the dot products of bytes that take
@@ -161,7 +178,11 @@ void decode_vop3p(Frame& frame) {
   out.neg = static_cast<std::uint8_t>(field(second, 31, 29));
   take_sources(frame, line, second);
   out.dst = frame.vector(field(first, 7, 0), line.dst);
-  check_packed_modifiers(frame, line);
+  if (out.has(flag::matrix)) {
+    check_matrix_modifiers(frame, line);
+  } else {
+    check_packed_modifiers(frame, line);
+  }
 }
 
 }  // namespace kiln::simulator::isa

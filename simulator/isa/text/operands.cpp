@@ -41,7 +41,7 @@ std::string inline_float(unsigned index, DataType type) {
   const bool half_integer = bits_of(type) == 16 && !is_float(type);
   if (half_integer && !is_packed(type)) return hex(half_words[index]);
   if (index < 8) return float_words[index];
-  return bits_of(type) == 64 ? "0.15915494309189532" : "0.15915494";
+  return bits_of(type) == 64 || type == DataType::matrix_bf16 ? "0.15915494309189532" : "0.15915494";
 }
 
 // A literal that is also an inline constant is written as that.

@@ -53,7 +53,8 @@ Next store_pair(Wave& wave, const Op& op) {
       for (Word left = at.active; left != 0; left &= left - 1) {
         const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
         for (unsigned w = 0; w < Words; ++w) {
-          std::memcpy(wave.lds.data + at.lane[i] + w * word_bytes, wave.row(op.reg[1 + which] + w, half) + i, word_bytes);
+          std::memcpy(wave.lds.data + at.lane[i] + w * word_bytes, wave.row(op.reg[1 + which] + w, half) + i,
+                      word_bytes);
         }
       }
     }
@@ -111,6 +112,30 @@ Next by_thread(Wave& wave, const Op& op) {
   return Next::go;
 }
 
+// Counts the word that M0 points at up (append) or down by the number of active lanes; all of them get what it was.
+template <bool Append>
+Next count_lanes(Wave& wave, const Op& op) {
+  const Word address = (wave.scalar[scalar_index::m0] & 0xFFFFU) + static_cast<Word>(op.offset);
+  const Local space(wave, op, address);
+  if (address + word_bytes > wave.lds.bytes) {
+    space.beyond(address, word_bytes);
+    return Next::fault;
+  }
+  if (address % word_bytes != 0) {
+    return refuse(wave, op, FaultKind::misaligned, "LDS atomic of 4 bytes at " + hex(address));
+  }
+  Word before;
+  std::memcpy(&before, wave.lds.data + address, word_bytes);
+  const Word lanes = static_cast<Word>(__builtin_popcountll(wave.exec64()));
+  const Word after = Append ? before + lanes : before - lanes;
+  std::memcpy(wave.lds.data + address, &after, word_bytes);
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    for (Word left = wave.exec(half); left != 0; left &= left - 1)
+      wave.row(op.vdst, half)[__builtin_ctz(left)] = before;
+  }
+  return Next::go;
+}
+
 template <class T, auto Body>
 Next atomic(Wave& wave, const Op& op) {
   return atomic_with<Local, T, Body>(wave, op, op.reg[1], op.reg[2]);
@@ -163,6 +188,8 @@ constexpr Semantics entries[] = {
     {"store_b16_d16_hi", &store_narrow<Local, std::uint16_t, true>},
     {"load_addtid_b32", &by_thread<false>},
     {"store_addtid_b32", &by_thread<true>},
+    {"append", &count_lanes<true>},
+    {"consume", &count_lanes<false>},
     {"storexchg_b32", &atomic<Word, arithmetic::swap<Word>>},
     {"storexchg_b64", &atomic<Wide, arithmetic::swap<Wide>>},
     {"storexchg_2addr_b32", &exchange_pair<1, 1>},

@@ -1,5 +1,5 @@
-// The tables of memory instructions. Those of the flat family and of buffers stand without their prefixes (global_load_b32
-// is load_b32 of global()). Thread-safety and ownership: constants.
+// The tables of memory instructions. Those of the flat family and of buffers stand without their prefixes
+// (global_load_b32 is load_b32 of global()). Thread-safety and ownership: constants.
 #pragma once
 
 #include "simulator/wave/op.hpp"
@@ -8,6 +8,7 @@ namespace kiln::simulator::memory_unit {
 
 SemanticsList flat() noexcept;
 SemanticsList global() noexcept;
+SemanticsList by_thread_id() noexcept;  // global ones, without an address in a VGPR
 SemanticsList scratch() noexcept;
 SemanticsList local() noexcept;        // DS
 SemanticsList local_lanes() noexcept;  // DS: between lanes, without memory

@@ -13,7 +13,8 @@ constexpr unsigned hw_mode = 1, hw_status = 2, hw_trap_status = 3, hw_lds_alloc 
 
 struct HardwareRegister {  // as s_getreg and s_setreg name a part of one
   explicit HardwareRegister(std::int32_t simm16)
-      : id(static_cast<Word>(simm16) & 63U), shift(static_cast<Word>(simm16) >> 6U & 31U),
+      : id(static_cast<Word>(simm16) & 63U),
+        shift(static_cast<Word>(simm16) >> 6U & 31U),
         mask(~0U >> (31U - (static_cast<Word>(simm16) >> 11U & 31U))) {}
   unsigned id;
   unsigned shift;
@@ -28,18 +29,35 @@ Next get_register(Wave& wave, const Op& op) {
   const HardwareRegister part(op.offset);
   Word value = 0;
   switch (part.id) {
-    case hw_mode: value = wave.mode; break;
+    case hw_mode:
+      value = wave.mode;
+      break;
     case hw_status:
       value = (wave.scc ? 1U : 0U) | (wave.exec64() == 0 ? 1U << 9U : 0U) | 1U << 16U;  // SCC, EXECZ, VALID
       break;
-    case hw_trap_status: value = wave.trap_status; break;
-    case hw_lds_alloc: value = wave.lds_allocation; break;
-    case hw_flat_scratch_low: value = static_cast<Word>(wave.flat_scratch); break;
-    case hw_flat_scratch_high: value = static_cast<Word>(wave.flat_scratch >> 32U); break;
-    case hw_id1: value = wave.hardware_id; break;
-    case hw_id2: value = 0; break;
-    case hw_shader_cycles: value = static_cast<Word>(wave.instructions) & 0xFFFFFU; break;
-    default: return unknown_register(wave, op, part.id);
+    case hw_trap_status:
+      value = wave.trap_status;
+      break;
+    case hw_lds_alloc:
+      value = wave.lds_allocation;
+      break;
+    case hw_flat_scratch_low:
+      value = static_cast<Word>(wave.flat_scratch);
+      break;
+    case hw_flat_scratch_high:
+      value = static_cast<Word>(wave.flat_scratch >> 32U);
+      break;
+    case hw_id1:
+      value = wave.hardware_id;
+      break;
+    case hw_id2:
+      value = 0;
+      break;
+    case hw_shader_cycles:
+      value = static_cast<Word>(wave.instructions) & 0xFFFFFU;
+      break;
+    default:
+      return unknown_register(wave, op, part.id);
   }
   wave.scalar[op.sdst] = value >> part.shift & part.mask;
   return Next::go;
@@ -50,16 +68,22 @@ Next set_register(Wave& wave, const Op& op) {
   const Word value = (scalar_source32(wave, op, 0) & part.mask) << part.shift;
   const Word kept = ~(part.mask << part.shift);
   switch (part.id) {
-    case hw_mode: wave.set_mode((wave.mode & kept) | value); break;
-    case hw_trap_status: wave.trap_status = (wave.trap_status & kept) | value; break;
+    case hw_mode:
+      wave.set_mode((wave.mode & kept) | value);
+      break;
+    case hw_trap_status:
+      wave.trap_status = (wave.trap_status & kept) | value;
+      break;
     case hw_flat_scratch_low:
-      wave.flat_scratch = (wave.flat_scratch & ~Wide{0xFFFFFFFFU}) | ((static_cast<Word>(wave.flat_scratch) & kept) | value);
+      wave.flat_scratch =
+          (wave.flat_scratch & ~Wide{0xFFFFFFFFU}) | ((static_cast<Word>(wave.flat_scratch) & kept) | value);
       break;
     case hw_flat_scratch_high:
       wave.flat_scratch = (wave.flat_scratch & 0xFFFFFFFFU) |
                           static_cast<Wide>((static_cast<Word>(wave.flat_scratch >> 32U) & kept) | value) << 32U;
       break;
-    default: return unknown_register(wave, op, part.id);
+    default:
+      return unknown_register(wave, op, part.id);
   }
   return Next::go;
 }
@@ -83,7 +107,40 @@ Next multiply_immediate(Wave& wave, const Op& op) {
   return Next::go;
 }
 
+// A loop that runs for each half of a wave of 64 lanes that has active ones, the low one first; the register keeps the
+// other half's EXEC meanwhile.
+Next begin_halves(Wave& wave, const Op& op) {
+  if (wave.halves == 1) return refuse(wave, op, FaultKind::bad_state, "in a wave of 32 lanes");
+  Word* const exec = wave.scalar + scalar_index::exec;
+  wave.pc = wave.block->end;
+  if (exec[0] == 0 && exec[1] == 0) {
+    wave.pc += static_cast<Wide>(static_cast<std::int64_t>(op.offset));
+  } else if (exec[0] == 0) {
+    wave.scalar[op.sdst] = exec[0];
+  } else {
+    wave.scalar[op.sdst] = exec[1];
+    exec[1] = 0;
+  }
+  return Next::jump;
+}
+Next end_halves(Wave& wave, const Op& op) {
+  if (wave.halves == 1) return refuse(wave, op, FaultKind::bad_state, "in a wave of 32 lanes");
+  Word* const exec = wave.scalar + scalar_index::exec;
+  wave.pc = wave.block->end;
+  if (exec[1] != 0) {
+    exec[0] = wave.scalar[op.sdst];
+  } else if (wave.scalar[op.sdst] != 0) {
+    exec[1] = wave.scalar[op.sdst];
+    wave.scalar[op.sdst] = exec[0];
+    exec[0] = 0;
+    wave.pc += static_cast<Wide>(static_cast<std::int64_t>(op.offset));
+  }
+  return Next::jump;
+}
+
 constexpr Semantics entries[] = {
+    {"s_subvector_loop_begin", &begin_halves, takes::nothing, 0},
+    {"s_subvector_loop_end", &end_halves, takes::nothing, 0},
     {"s_movk_i32", &move_immediate, takes::nothing, 0},
     {"s_cmovk_i32", &conditional_move_immediate, takes::nothing, 0},
     {"s_addk_i32", &add_immediate, takes::nothing, 0},

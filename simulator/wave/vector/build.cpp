@@ -13,6 +13,7 @@ VectorBuild vector_build() noexcept {
   build.vopc = vopc();
   build.vop3p = vop3p();
   build.dot = dot();
+  build.matrix = matrix();
   build.mix = mix();
   build.cross_lane = cross_lane();
   build.mask = mask();

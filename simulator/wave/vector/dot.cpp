@@ -77,7 +77,8 @@ Next float_dot(Wave& wave, const Op& op) {
     const Word flip = (op.negate & 4U) != 0 ? 0x80000000U : 0U;
     for (unsigned i = 0; i < group; ++i) {
       float v[4];
-      for (unsigned k = 0; k < 4; ++k) v[k] = op.detail == of_bfloat ? as_float(x[k][i] << 16U) : half_to_float(x[k][i]);
+      for (unsigned k = 0; k < 4; ++k)
+        v[k] = op.detail == of_bfloat ? as_float(x[k][i] << 16U) : half_to_float(x[k][i]);
       const float low = __builtin_fmaf(v[0], v[2], as_float(c[i] ^ flip));
       out[i] = as_bits(__builtin_fmaf(v[1], v[3], low));
     }
@@ -90,6 +91,10 @@ Next float_dot(Wave& wave, const Op& op) {
 constexpr Semantics entries[] = {
     {"v_dot2_f32_f16", &float_dot, packed_floats, of_half},
     {"v_dot2_f32_bf16", &float_dot, packed_floats, of_bfloat},
+    lanes<[](Word a, Word b, float c) {
+      const float low = __builtin_fmaf(as_float(a << 16U), as_float(b << 16U), c);
+      return __builtin_fmaf(as_float(a & 0xFFFF0000U), as_float(b & 0xFFFF0000U), low);
+    }>("v_dot2acc_f32_bf16"),
     {"v_dot4_i32_iu8", &integer_dot<8>, packed_words | takes::float_sources | takes::saturation, fields_by_negate},
     {"v_dot4_i32_i8", &integer_dot<8>, packed_words | takes::saturation, signed_fields},
     {"v_dot4_u32_u8", &integer_dot<8>, packed_words | takes::saturation, unsigned_fields},

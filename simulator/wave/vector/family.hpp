@@ -18,6 +18,7 @@ SemanticsList divide() noexcept;
 SemanticsList vopc() noexcept;
 SemanticsList vop3p() noexcept;
 SemanticsList dot() noexcept;
+SemanticsList matrix() noexcept;
 SemanticsList mix() noexcept;
 SemanticsList cross_lane() noexcept;
 SemanticsList mask() noexcept;

@@ -10,9 +10,9 @@ namespace kiln::simulator {
 
 // What a program needs from one build of the vector sources.
 struct VectorBuild {
-  SemanticsList vop1, conversions, vop2, vop3, vop3_integer, divide, vopc, vop3p, dot, mix, cross_lane, mask;
+  SemanticsList vop1, conversions, vop2, vop3, vop3_integer, divide, vopc, vop3p, dot, matrix, mix, cross_lane, mask;
   LaneMemory memory{};
-  Run copy_row = nullptr;        // vdst <- source 0, raw: the Ops that instructions are split into
+  Run copy_row = nullptr;            // vdst <- source 0, raw: the Ops that instructions are split into
   Run lane_control_begin = nullptr;  // DPP: moves source 0 into row 0 and narrows EXEC
   Run lane_control_end = nullptr;    // restores EXEC
   Run sub_word_source = nullptr;     // SDWA: selects and extends source 0 into vdst

@@ -7,7 +7,9 @@ namespace {
 KILN_LANE float flat(float value) { return as_float(flushed<F32>(as_bits(value))); }
 
 KILN_LANE float reciprocal(float x) { return flat(1.0F / flat(x)); }
-KILN_LANE float reciprocal_root(float x) { return flat(static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(flat(x))))); }
+KILN_LANE float reciprocal_root(float x) {
+  return flat(static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(flat(x)))));
+}
 
 // Angles are in turns. Beyond 256 turns the hardware gives up.
 KILN_LANE double turns(double x) { return (x - __builtin_floor(x)) * 6.283185307179586476925; }
@@ -53,6 +55,7 @@ KILN_LANE Word reversed(Word x) {
 }
 
 constexpr Semantics entries[] = {
+    {"v_clrexcp", &nothing, takes::nothing, 0},  // exceptions are not kept
     {"v_nop", &nothing, takes::nothing, 0},
     {"v_pipeflush", &nothing, takes::nothing, 0},
     lanes<[](Word a) { return a; }>("v_mov_b32"),
@@ -96,9 +99,8 @@ constexpr Semantics entries[] = {
     lanes<[](Half a) { return Half{cosine(a.value)}; }>("v_cos_f16"),
 
     lanes<[](float a) { return has_exponent(a) ? exponent_of(static_cast<double>(a)) : 0; }>("v_frexp_exp_i32_f32"),
-    lanes<[](float a) {
-      return has_exponent(a) ? static_cast<float>(mantissa_of(static_cast<double>(a))) : a;
-    }>("v_frexp_mant_f32"),
+    lanes<[](float a) { return has_exponent(a) ? static_cast<float>(mantissa_of(static_cast<double>(a))) : a; }>(
+        "v_frexp_mant_f32"),
     lanes<[](double a) { return has_exponent(a) ? exponent_of(a) : 0; }>("v_frexp_exp_i32_f64"),
     lanes<[](double a) { return has_exponent(a) ? mantissa_of(a) : a; }>("v_frexp_mant_f64"),
     lanes<[](Half a) -> std::int16_t {

@@ -55,15 +55,36 @@ KILN_LANE std::uint16_t to_bfloat(float value) {
   return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16U & 1U)) >> 16U);
 }
 
+// 2/pi: 1201 bits of its fraction, the highest first.
+constexpr Wide two_over_pi[] = {0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561,
+                                0xB7246E3A424DD2E0, 0x06492EEA09D1921C, 0xFE1DEB1CB129A73E, 0xE88235F52EBB4484,
+                                0xE99C7026B45F7E41, 0x3991D639835339F4, 0x9C845F8BBDF9283B, 0x1FF897FFDE05980F,
+                                0xEF2F118B5A0A6D1F, 0x6D367ECF27CB09B7, 0x4F463F669E5FEA2D, 0x7527BAC7EBE5F17B,
+                                0x3D0739F78A5292EA, 0x6BFB5FB11F8D5D08, 0x56033046FC7B0000};
+
+// 53 of those bits, from where they matter to a number's product with 2/pi: `part` times 53 bits further down, and as
+// many more as the number's exponent exceeds 54. Numbers from 2^945 on are expected scaled down by 2^128.
+double part_of_two_over_pi(double number, Word part) {
+  constexpr int first_shifted = 1077, first_scaled = 1968, bits = 53;
+  constexpr int words = sizeof(two_over_pi) / sizeof(Wide);
+  const int exponent = static_cast<int>(as_bits(number) >> 52U & 0x7FFU);
+  const int shift = static_cast<int>(part & 31U) * bits + (exponent > first_shifted ? exponent - first_shifted : 0);
+  const int word = shift / 64, within = shift % 64;
+  if (word >= words) return 0;
+  const Wide high = two_over_pi[word], low = word + 1 < words ? two_over_pi[word + 1] : 0;
+  const Wide window = within == 0 ? high : high << within | low >> (64 - within);
+  const int scale = -bits - shift + (exponent >= first_scaled ? 128 : 0);
+  return __builtin_scalbn(static_cast<double>(window >> (64 - bits)), scale);
+}
+
 constexpr Semantics entries[] = {
     lanes<[](float a, float b, float c) { return __builtin_fmaf(a, b, c); }>("v_fma_f32"),
     lanes<[](double a, double b, double c) { return __builtin_fma(a, b, c); }>("v_fma_f64"),
     lanes<[](Half a, Half b, Half c) -> Precise {
       return {static_cast<double>(a.value) * static_cast<double>(b.value) + static_cast<double>(c.value)};
     }>("v_fma_f16"),
-    lanes<[](float a, float b, float c) {
-      return a == 0.0F || b == 0.0F ? 0.0F + c : __builtin_fmaf(a, b, c);
-    }>("v_fma_dx9_zero_f32"),
+    lanes<[](float a, float b, float c) { return a == 0.0F || b == 0.0F ? 0.0F + c : __builtin_fmaf(a, b, c); }>(
+        "v_fma_dx9_zero_f32"),
     lanes<[](double a, double b) { return a + b; }>("v_add_f64"),
     lanes<[](double a, double b) { return a * b; }>("v_mul_f64"),
     lanes<[](const Wave& w, double a, double b) -> Chosen<Wide> {
@@ -74,6 +95,7 @@ constexpr Semantics entries[] = {
     }>("v_max_f64"),
     lanes<[](float a, Int b) { return __builtin_scalbnf(a, exponent_limit(b)); }>("v_ldexp_f32"),
     lanes<[](double a, Int b) { return __builtin_scalbn(a, exponent_limit(b)); }>("v_ldexp_f64"),
+    lanes<[](double a, Word b) { return part_of_two_over_pi(a, b); }>("v_trig_preop_f64"),
 
     lanes<[](const Wave& w, float a, float b, float c) { return least(w, a, b, c); }>("v_min3_f32"),
     lanes<[](const Wave& w, float a, float b, float c) { return greatest(w, a, b, c); }>("v_max3_f32"),

@@ -70,7 +70,9 @@ Next limited(Wave& wave, const Op& op) {
   return (op.output & output_clamp) != 0 ? vector<Saturating>(wave, op) : vector<Plain>(wave, op);
 }
 constexpr std::uint8_t saturating_half = takes::saturation | takes::halves;
-KILN_LANE Int saturated(Long x) { return x > 0x7FFFFFFF ? 0x7FFFFFFF : x < -0x80000000LL ? -0x7FFFFFFF - 1 : static_cast<Int>(x); }
+KILN_LANE Int saturated(Long x) {
+  return x > 0x7FFFFFFF ? 0x7FFFFFFF : x < -0x80000000LL ? -0x7FFFFFFF - 1 : static_cast<Int>(x);
+}
 KILN_LANE I16 saturated16(Int x) { return static_cast<I16>(x > 0x7FFF ? 0x7FFF : x < -0x8000 ? -0x8000 : x); }
 KILN_LANE U16 saturated_u16(Int x) { return static_cast<U16>(x > 0xFFFF ? 0xFFFF : x < 0 ? 0 : x); }
 
@@ -100,6 +102,27 @@ Next quad_distance(Wave& wave, const Op& op) {
   return Next::go;
 }
 
+// The masked sums, each added to a word of its own.
+Next wide_quad_distance(Wave& wave, const Op& op) {
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    const Word mask = wave.exec(half);
+    if (mask == 0) continue;
+    alignas(64) Wide a[group];
+    alignas(64) Word storage[group], out[4][group];
+    wides(wave, op, 0, half, a);
+    const Word* b = words(wave, op, 1, half, storage);
+    for (unsigned window = 0; window < 4; ++window) {
+      const Word* c = wave.row(op.reg[2] + window, half);
+      for (unsigned i = 0; i < group; ++i) {
+        const Word distances = masked_distances(static_cast<Word>(a[i] >> 8U * window), b[i]), total = distances + c[i];
+        out[window][i] = total < distances && (op.output & output_clamp) != 0 ? ~0U : total;
+      }
+    }
+    for (unsigned window = 0; window < 4; ++window) put(wave, op.vdst + window, half, mask, out[window]);
+  }
+  return Next::go;
+}
+
 constexpr Semantics entries[] = {
     lanes<[](Word a, Word b, Word c) { return static_cast<Word>(signed24(a) * static_cast<Long>(signed24(b)) + c); }>(
         "v_mad_i32_i24"),
@@ -111,9 +134,8 @@ constexpr Semantics entries[] = {
     lanes<[](Word a, Word b, Word c) { return average(a, b, c); }>("v_lerp_u8"),
     lanes<[](Word a, Word b, Word c) { return static_cast<Word>((static_cast<Wide>(a) << 32U | b) >> (c & 31U)); }>(
         "v_alignbit_b32"),
-    lanes<[](Word a, Word b, Word c) {
-      return static_cast<Word>((static_cast<Wide>(a) << 32U | b) >> 8U * (c & 3U));
-    }>("v_alignbyte_b32"),
+    lanes<[](Word a, Word b, Word c) { return static_cast<Word>((static_cast<Wide>(a) << 32U | b) >> 8U * (c & 3U)); }>(
+        "v_alignbyte_b32"),
     lanes<[](Int a, Int b, Int c) { return smaller(smaller(a, b), c); }>("v_min3_i32"),
     lanes<[](Word a, Word b, Word c) { return smaller(smaller(a, b), c); }>("v_min3_u32"),
     lanes<[](Int a, Int b, Int c) { return larger(larger(a, b), c); }>("v_max3_i32"),
@@ -132,6 +154,7 @@ constexpr Semantics entries[] = {
     lanes<[](Word a, Word b, Word c) { return masked_distances(a, b) + c; }>("v_msad_u8"),
     {"v_qsad_pk_u16_u8", &quad_distance<false>, takes::saturation, 0},
     {"v_mqsad_pk_u16_u8", &quad_distance<true>, takes::saturation, 0},
+    {"v_mqsad_u32_u8", &wide_quad_distance, takes::saturation, 0},
     lanes<[](Word a, Word b, Word c) { return a ^ b ^ c; }>("v_xor3_b32"),
     lanes<[](Word a, Word b, Word c) { return permuted(a, b, c); }>("v_perm_b32"),
     lanes<[](Word a, Word b, Word c) { return (a ^ b) + c; }>("v_xad_u32"),
@@ -158,21 +181,29 @@ constexpr Semantics entries[] = {
     lanes<[](Word a, Wide b) { return (b >> (a & 63U)); }>("v_lshrrev_b64"),
     lanes<[](Word a, Long b) { return (b >> (a & 63U)); }>("v_ashrrev_i64"),
 
-    {"v_add_nc_u16", &limited<[](U16 a, U16 b) { return u16(Word{a} + b); },
-                              [](U16 a, U16 b) { return saturated_u16(a + b); }>, saturating_half, 0},
-    {"v_sub_nc_u16", &limited<[](U16 a, U16 b) { return u16(Word{a} - b); },
-                              [](U16 a, U16 b) { return saturated_u16(a - b); }>, saturating_half, 0},
-    {"v_add_nc_i16", &limited<[](U16 a, U16 b) { return u16(Word{a} + b); },
-                              [](I16 a, I16 b) { return saturated16(a + b); }>, saturating_half, 0},
-    {"v_sub_nc_i16", &limited<[](U16 a, U16 b) { return u16(Word{a} - b); },
-                              [](I16 a, I16 b) { return saturated16(a - b); }>, saturating_half, 0},
-    {"v_mad_u16", &limited<[](U16 a, U16 b, U16 c) { return u16(Word{a} * b + c); },
-                           [](U16 a, U16 b, U16 c) {
-                             const Wide total = static_cast<Wide>(a) * b + c;
-                             return u16(total > 0xFFFFU ? 0xFFFFU : static_cast<Word>(total));
-                           }>, saturating_half, 0},
-    {"v_mad_i16", &limited<[](U16 a, U16 b, U16 c) { return u16(Word{a} * b + c); },
-                           [](I16 a, I16 b, I16 c) { return saturated16(a * b + c); }>, saturating_half, 0},
+    {"v_add_nc_u16",
+     &limited<[](U16 a, U16 b) { return u16(Word{a} + b); }, [](U16 a, U16 b) { return saturated_u16(a + b); }>,
+     saturating_half, 0},
+    {"v_sub_nc_u16",
+     &limited<[](U16 a, U16 b) { return u16(Word{a} - b); }, [](U16 a, U16 b) { return saturated_u16(a - b); }>,
+     saturating_half, 0},
+    {"v_add_nc_i16",
+     &limited<[](U16 a, U16 b) { return u16(Word{a} + b); }, [](I16 a, I16 b) { return saturated16(a + b); }>,
+     saturating_half, 0},
+    {"v_sub_nc_i16",
+     &limited<[](U16 a, U16 b) { return u16(Word{a} - b); }, [](I16 a, I16 b) { return saturated16(a - b); }>,
+     saturating_half, 0},
+    {"v_mad_u16",
+     &limited<[](U16 a, U16 b, U16 c) { return u16(Word{a} * b + c); },
+              [](U16 a, U16 b, U16 c) {
+                const Wide total = static_cast<Wide>(a) * b + c;
+                return u16(total > 0xFFFFU ? 0xFFFFU : static_cast<Word>(total));
+              }>,
+     saturating_half, 0},
+    {"v_mad_i16",
+     &limited<[](U16 a, U16 b, U16 c) { return u16(Word{a} * b + c); },
+              [](I16 a, I16 b, I16 c) { return saturated16(a * b + c); }>,
+     saturating_half, 0},
     lanes<[](U16 a, U16 b) { return u16(Word{a} * b); }>("v_mul_lo_u16"),
     lanes<[](U16 a, U16 b) { return larger(a, b); }>("v_max_u16"),
     lanes<[](I16 a, I16 b) { return larger(a, b); }>("v_max_i16"),

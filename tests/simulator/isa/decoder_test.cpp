@@ -167,7 +167,6 @@ TEST_CASE("simulator::isa::decode: what is unknown is named") {
   CHECK(mentions(refused(gfx11, {0xD0000000}), "no encoding starts"));
   CHECK(mentions(refused(gfx11, {0xF0000000, 0}), "image_load"));
   CHECK(mentions(refused(gfx10_3, {0xF8000000, 0}), "exp"));
-  CHECK(mentions(refused(gfx11, {0xCC404010, 0x1C0A0300}), "v_wmma_f32_16x16x16_f16"));
   CHECK(mentions(refused(gfx11, {0xCD000010, 0}), "v_interp_p10_f32"));
   CHECK(mentions(refused(gfx11, {0xCE100010}), "lds_direct_load"));
   CHECK(refused(gfx11, {0x83848503}).kind == FaultKind::unknown_opcode);
@@ -207,6 +206,25 @@ TEST_CASE("simulator::isa::decode: groups of scalar registers end with VCC, whic
   }
   CHECK(text(gfx11, {0xE0500000, 0x805A0102}) == "buffer_load_b32 v1, v2, s[104:107], 0 offen");
   CHECK(text(gfx10_3, {0xE0301000, 0x801A0102}) == "buffer_load_dword v1, v2, s[104:107], 0 offen");
+}
+
+TEST_CASE("simulator::isa::decode: sums of matrices") {
+  CHECK(text(gfx11, {0xCC404008, 0x1C222100}) == "v_wmma_f32_16x16x16_f16 v[8:15], v[0:7], v[16:23], v[8:15]");
+  CHECK(text(gfx11_wave64, {0xCC404008, 0x1C222100}) == "v_wmma_f32_16x16x16_f16 v[8:11], v[0:7], v[16:23], v[8:11]");
+  CHECK(text(gfx11, {0xCC404008, 0x1BCA2100}) == "v_wmma_f32_16x16x16_f16 v[8:15], v[0:7], v[16:23], 1.0");
+  CHECK(text(gfx11, {0xCC426008, 0x1C222100}) ==
+        "v_wmma_f16_16x16x16_f16 v[8:15], v[0:7], v[16:23], v[8:15] op_sel:[0,0,1]");
+  CHECK(text(gfx11, {0xCC44C008, 0x7C220900}) ==
+        "v_wmma_i32_16x16x16_iu8 v[8:15], v[0:3], v[4:7], v[8:15] neg_lo:[1,1,0] clamp");
+  CHECK(text(gfx11, {0xCC454008, 0x1A160900}) == "v_wmma_i32_16x16x16_iu4 v[8:15], v[0:1], v[4:5], 5");
+  CHECK(mentions(refused(gfx11, {0xCC404808, 0x1C222100}), "halves"));      // of A
+  CHECK(mentions(refused(gfx11, {0xCC406008, 0x1C222100}), "halves"));      // of a float
+  CHECK(mentions(refused(gfx11, {0xCC40C008, 0x1C222100}), "clamp"));       // of floats
+  CHECK(mentions(refused(gfx11, {0xCC444208, 0x1C220900}), "negation"));    // neg_hi of bytes
+  CHECK(mentions(refused(gfx11, {0xCC404008, 0x1C222080}), "is no VGPR"));  // A from a constant
+  CHECK(mentions(refused(gfx11, {0xCC454008, 0x1A160804}), "is no VGPR"));  // from SGPRs
+  CHECK(mentions(refused(gfx11, {0xCC400008, 0x1C222100}), "op_sel_hi"));
+  CHECK(mentions(refused(gfx10_3, {0xCC404008, 0x1C222100}), "VOP3P has no opcode 64"));
 }
 
 TEST_CASE("simulator::isa::decode: messages that are answered") {

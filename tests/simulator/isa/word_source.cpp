@@ -140,6 +140,10 @@ WordSource::Words WordSource::vector(Encoding encoding, unsigned number) {
 
 WordSource::Words WordSource::vop3(Encoding encoding, unsigned number) {
   const bool packed = encoding == Encoding::vop3p;
+  if (packed && number >= 64 && below(2) == 0) {  // sums of matrices: few random fields make one
+    return {0xCCu << 24 | number << 16 | sometimes(1) << 15 | 1u << 14 | below(2) << 13 | sometimes(3) << 8 | vgpr(),
+            sometimes(3) << 29 | 3u << 27 | source() << 18 | (256 + vgpr()) << 9 | (256 + vgpr())};
+  }
   const std::uint32_t op_sel = sometimes(4) << 11;
   std::uint32_t head = (packed ? 0xCCu << 24 : 0b110101u << 26) | number << 16;
   head |= rarely() ? 0x8000u : 0;

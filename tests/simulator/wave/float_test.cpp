@@ -469,4 +469,48 @@ TEST_CASE("simulator f16: results are rounded once", "[simulator][wave]") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("simulator VALU: parts of 2/pi for the reduction of large angles", "[simulator][wave]") {
+  struct Case {
+    double number;
+    std::uint32_t part;
+    double expected;
+  };
+  // From 2/pi to 1,201 bits, computed with integers.
+  const Case cases[] = {{1.0, 0, 0x1.45f306dc9c882p-1},
+                        {-1.0, 0, 0x1.45f306dc9c882p-1},
+                        {1.0, 1, 0x1.4a7f09d5f47d4p-54},
+                        {0x1p+54, 0, 0x1.45f306dc9c882p-1},
+                        {0x1p+77, 0, 0x1.6e4e441529fc2p-24},
+                        {0x1p+477, 2, 0x1.c09ad17df904ep-530},
+                        {0x1p+1023, 0, 0x1.3dd63f5f2f8bcp-843},
+                        {0x1p+945, 5, 0x0.0180cc11bf1ecp-1022},
+                        {0x1p+944, 6, 0.0},
+                        {1.0, 31, 0.0},
+                        {1.0, 33, 0x1.4a7f09d5f47d4p-54},  // five bits of it count
+                        {0.0, 0, 0x1.45f306dc9c882p-1}};
+  for (const Case& each : cases) {
+    INFO(each.number << " part " << each.part);
+    Bench bench;
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      bench.set_vgpr64(2, lane, bits64(each.number));
+      bench.vgpr(4, lane) = each.part;
+    }
+    REQUIRE_FALSE(bench.run(encode::vop3("v_trig_preop_f64", 6, v(2), v(4))));
+    CHECK(bench.vgpr64(6, 0) == bits64(each.expected));
+    CHECK(bench.vgpr64(6, 31) == bits64(each.expected));
+  }
+  // The parts one after the other are 2/pi: 53 bits each, of which the first differs from it by less than the last bit.
+  Bench bench;
+  long double sum = 0;
+  for (unsigned part = 0; part < 3; ++part) {
+    for (unsigned lane = 0; lane < 32; ++lane) bench.set_vgpr64(2, lane, bits64(3.0));
+    REQUIRE_FALSE(bench.run(encode::vop3("v_trig_preop_f64", 6, v(2), 128 + part)));
+    double value;
+    const std::uint64_t word = bench.vgpr64(6, 7);
+    std::memcpy(&value, &word, sizeof value);
+    sum += static_cast<long double>(value);
+  }
+  CHECK(std::fabs(sum - 2 / 3.14159265358979323846264338327950288L) < 0x1p-63L);
+}
+
 }  // namespace kiln::simulator::test

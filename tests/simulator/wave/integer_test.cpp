@@ -249,4 +249,30 @@ TEST_CASE("simulator: comparisons, all conditions and classes", "[simulator][wav
   }
 }
 
+TEST_CASE("simulator VALU: four masked sums of distances in words of their own", "[simulator][wave]") {
+  std::mt19937 random(7);
+  Bench bench;
+  for (unsigned r = 0; r < 12; ++r) {
+    for (unsigned lane = 0; lane < 32; ++lane) bench.vgpr(r, lane) = static_cast<std::uint32_t>(random());
+  }
+  for (unsigned lane = 0; lane < 8; ++lane) bench.vgpr(2, lane) &= 0xFF00FFFFU;  // a byte of 0 does not count
+  for (unsigned lane = 8; lane < 16; ++lane) bench.vgpr(6, lane) = ~0U;
+  const auto instruction = encode::vop3("v_mqsad_u32_u8", 16, encode::v(0), encode::v(2), encode::v(4));
+  auto clamped = encode::vop3("v_mqsad_u32_u8", 20, encode::v(0), encode::v(2), encode::v(4), {.clamp = true});
+  REQUIRE_FALSE(bench.run(encode::join({instruction, clamped})));
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const std::uint64_t bytes = bench.vgpr64(0, lane);
+    for (unsigned window = 0; window < 4; ++window) {
+      std::uint64_t sum = bench.vgpr(4 + window, lane);
+      for (unsigned i = 0; i < 4; ++i) {
+        const int a = static_cast<int>(bytes >> 8 * (window + i) & 0xFF);
+        const int b = static_cast<int>(bench.vgpr(2, lane) >> 8 * i & 0xFF);
+        if (b != 0) sum += static_cast<std::uint64_t>(std::abs(a - b));
+      }
+      CHECK(bench.vgpr(16 + window, lane) == static_cast<std::uint32_t>(sum));
+      CHECK(bench.vgpr(20 + window, lane) == std::min<std::uint64_t>(sum, 0xFFFFFFFFU));
+    }
+  }
+}
+
 }  // namespace kiln::simulator::test

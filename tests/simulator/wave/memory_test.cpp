@@ -402,4 +402,59 @@ TEST_CASE("simulator memory: stores and atomics mark exactly the bytes that they
   }
 }
 
+TEST_CASE("simulator DS: counts of active lanes are appended and consumed", "[simulator][wave]") {
+  for (const WaveSize size : {WaveSize::wave32, WaveSize::wave64}) {
+    Bench bench({.wave = size});
+    const U before = 1000;
+    std::memcpy(bench.lds.data() + 72, &before, 4);
+    bench.sgpr(125) = 0xABCD0040;  // M0: the low half is the address
+    bench.set_vgpr(1, 7);
+    bench.set_vgpr(2, 7);
+    bench.set_exec(size == WaveSize::wave32 ? 0x80000011U : 0x8000001180000001U);
+    REQUIRE_FALSE(
+        bench.run(encode::join({encode::ds("ds_append", 1, 0, 0, 0, 8), encode::ds("ds_consume", 2, 0, 0, 0, 8),
+                                encode::ds("ds_consume", 3, 0, 0, 0, 8)})));
+    const U lanes = size == WaveSize::wave32 ? 3 : 5;
+    CHECK(bench.vgpr(1, 0) == 1000);
+    CHECK(bench.vgpr(1, 31) == 1000);
+    CHECK(bench.vgpr(1, 1) == 7);
+    CHECK(bench.vgpr(2, 0) == 1000 + lanes);
+    CHECK(bench.vgpr(3, 0) == 1000);
+    U after = 0;
+    std::memcpy(&after, bench.lds.data() + 72, 4);
+    CHECK(after == 1000 - lanes);
+    bench.set_exec(0);
+    REQUIRE_FALSE(bench.run(encode::ds("ds_append", 1, 0, 0, 0, 8)));
+    CHECK(bench.vgpr(1, 1) == 7);
+    bench.set_exec(1);
+    CHECK(bench.run(encode::ds("ds_append", 1, 0, 0, 0, 9))->kind == FaultKind::misaligned);
+    bench.sgpr(125) = 4093;
+    CHECK(bench.run(encode::ds("ds_append", 1, 0, 0))->kind == FaultKind::overrun);
+  }
+}
+
+TEST_CASE("simulator global: words of lanes by their number", "[simulator][wave]") {
+  for (const WaveSize size : {WaveSize::wave32, WaveSize::wave64}) {
+    Bench bench({.wave = size});
+    const std::vector<U> data = ramp(256);
+    const W address = bench.memory.allocate(data);
+    bench.set_sgpr64(2, address);
+    bench.set_exec(size == WaveSize::wave32 ? 0xFFFF'FFFDU : ~W{2});
+    bench.set_vgpr(1, 5);
+    REQUIRE_FALSE(bench.run(encode::join({encode::flat(global, "global_load_addtid_b32", 1, 0, 0, 2, 16),
+                                          encode::flat(global, "global_store_addtid_b32", 0, 0, 1, 2, 512)})));
+    const std::vector<U> after = bench.memory.values<U>(address, 256);
+    for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) {
+      CHECK(bench.vgpr(1, lane) == (lane == 1 ? 5 : data[4 + lane]));
+      CHECK(after[128 + lane] == (lane == 1 ? data[129] : data[4 + lane]));
+    }
+    const std::vector<bool> marked = bench.memory.take_marks(address, 1024);
+    CHECK(marked[512]);
+    CHECK_FALSE(marked[516]);
+    CHECK_FALSE(marked[16]);
+    bench.set_sgpr64(2, 64);
+    CHECK(bench.run(encode::flat(global, "global_load_addtid_b32", 1, 0, 0, 2))->kind == FaultKind::unmapped);
+  }
+}
+
 }  // namespace kiln::simulator::test

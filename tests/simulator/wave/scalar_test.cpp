@@ -274,4 +274,23 @@ TEST_CASE("simulator SALU: messages that are answered", "[simulator][wave]") {
   }
 }
 
+TEST_CASE("simulator SALU: loops over the halves of a wave", "[simulator][wave]") {
+  // begin s4, past the loop · s_add_u32 s6, s6, exec_lo · s_add_u32 s7, s7, exec_hi · s_add_u32 s8, s8, 1 · end s4
+  const std::vector<U> loop = {encode::sopk("s_subvector_loop_begin", 4, 4), encode::sop2("s_add_u32", 6, 6, 126),
+                               encode::sop2("s_add_u32", 7, 7, 127), encode::sop2("s_add_u32", 8, 8, 129),
+                               encode::sopk("s_subvector_loop_end", 4, -4)};
+  for (const auto& [low, high] : {std::pair{5U, 9U}, {5U, 0U}, {0U, 9U}, {0U, 0U}}) {
+    INFO(low << " " << high);
+    Bench bench({.wave = WaveSize::wave64});
+    bench.set_exec(low | static_cast<W>(high) << 32U);
+    REQUIRE_FALSE(bench.run(loop));
+    CHECK(bench.exec() == (low | static_cast<W>(high) << 32U));
+    CHECK(bench.sgpr(6) == low);
+    CHECK(bench.sgpr(7) == high);
+    CHECK(bench.sgpr(8) == (low != 0 ? 1U : 0U) + (high != 0 ? 1U : 0U));
+  }
+  Bench bench;
+  CHECK(bench.run(loop)->reason.find("wave of 32 lanes") != std::string::npos);
+}
+
 }  // namespace kiln::simulator::test
