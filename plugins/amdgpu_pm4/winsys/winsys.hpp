@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "amdgpu_pm4/winsys/facts.hpp"
@@ -102,6 +103,8 @@ struct ResetState {
   bool vram_lost = false;  // with all that was in it
   bool guilty = false;     // work of this context caused it
   bool in_progress = false;
+  // What the device says of the fault that caused it, as "unmapped at 0x…: …". Empty: it says nothing, as cards do.
+  std::string fault;
 };
 
 class Context {

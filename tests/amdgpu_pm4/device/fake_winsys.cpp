@@ -201,7 +201,7 @@ void Gpu::run(const Job& job) {
   if (!ended) {
     how = status_of(-ECANCELED, "fake: the job");
     if (!lost) {
-      states[job.context] = {true, lose_vram, !innocent, false};
+      states[job.context] = {true, lose_vram, !innocent, false, fault};
       hang_at.reset();
     }
   }

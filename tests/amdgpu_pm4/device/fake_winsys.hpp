@@ -22,6 +22,7 @@ struct Gpu {
 
   // What is to happen.
   bool held = false;                       // submissions wait until run_held()
+  std::string fault;                       // what the device says of a hang
   std::optional<std::uint32_t> hang_at;    // the dispatch, counted from 0 over all submissions, that never ends
   bool lose_vram = false;                  // in the reset after the hang
   bool innocent = false;                   // the reset is another program's doing

@@ -181,6 +181,27 @@ TEST_CASE("queue: who hangs the device is named, goes into quarantine, and the o
   CHECK(f.wait(f.submit({f.pass(f.good)})).ok());
 }
 
+TEST_CASE("queue: what the device says of a fault stands in the error") {
+  const std::pair<const char*, const char*> faults[] = {
+      {"unmapped at 0x1000 (0xdc520000): no buffer is mapped there",
+       ") was stopped by a fault and is in quarantine (unmapped at 0x1000 (0xdc520000): no buffer is mapped there)"},
+      {"unknown opcode at 0x2000 (0x00000000): VOP2 has no opcode 0",
+       ") was stopped by a fault and is in quarantine (unknown opcode at 0x2000 "},
+      {"watchdog at 0x3000 (0xbfa0ffff): no workgroup has ended for 60000 ms",
+       ") hung the device and is in quarantine (watchdog at 0x3000 "},
+      {"planted at 0x4000: a hang was asked for", ") hung the device and is in quarantine (planted at 0x4000: "},
+      {"", ") hung the device and is in quarantine ("}};
+  for (const auto& [fault, message] : faults) {
+    const Fixture f;
+    f.gpu->hang_at = 0;
+    f.gpu->fault = fault;
+    const Status status = f.wait(f.submit({f.pass(f.bad)}));
+    INFO(status.message);
+    CHECK(status.code == StatusCode::unavailable);
+    CHECK_THAT(status.message, Catch::Contains("pass 0: kernel 'bad' (program ") && Catch::Contains(message));
+  }
+}
+
 TEST_CASE("queue: among passes that overlapped nobody is convicted, and the second time tells") {
   const Fixture f;
   const auto launch = [&] { return f.submit({f.pass(f.good, 0, 1), f.pass(f.bad, 2, 3)}); };

@@ -3,6 +3,8 @@
 // same cache folder, is served.
 #include "host/kiln_process.hpp"
 
+#include "data/npy.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <cstdlib>
@@ -218,5 +220,43 @@ TEST_CASE("simulated fault: a device that fails at everything leaves its jobs to
       CHECK(job["device"]["id"] == "cpu");
       CHECK_FALSE(job["notes"].empty());
     }
+  }
+}
+
+TEST_CASE("simulated fault: a kernel's error says what stopped it, and the watchdog's time is a setting") {
+  if (!there_is_a_compiler()) return;
+  const TemporaryFolder folder;
+  folder.write("bad.cl", R"(
+__attribute__((reqd_work_group_size(32, 1, 1))) kernel void stray(global uint* d) {
+  *(global uint*)0x123400000ul = d[0];
+}
+__attribute__((reqd_work_group_size(32, 1, 1))) kernel void trap(global uint* d) {
+  if (d[0] == 0) __builtin_trap();
+}
+__attribute__((reqd_work_group_size(32, 1, 1))) kernel void endless(global volatile uint* d) {
+  while (d[0] == 0) {}
+}
+)");
+  const std::pair<const char*, std::vector<std::string>> expected[] = {
+      {"stray", {"kernel 'stray'", "was stopped by a fault and is in quarantine (unmapped at 0x123400000 "}},
+      {"trap", {"kernel 'trap'", "was stopped by a fault and is in quarantine (unknown opcode at 0x", "s_trap"}},
+      {"endless", {"kernel 'endless'", "hung the device and is in quarantine (watchdog at 0x", "250 ms"}}};
+  const auto zeros = kiln::HostTensor::create(kiln::DType::u32, {32});
+  REQUIRE(zeros.has_value());
+  for (const auto& [name, words] : expected) {  // a device that faulted is set aside: each in a process of its own
+    const std::string entry = name;
+    REQUIRE(kiln::data::write_npy(folder / (entry + ".npy"), **zeros).ok());
+    const std::string file =
+        "[plugins]\nload = [\"cpu\", \"amdgpu_pm4\", \"dynamic_shaders\"]\n[device]\n"
+        "prefer = \"amdgpu:0\"\nfallback = \"never\"\n[[job]]\nname = \"" +
+        entry + "\"\nop = \"kernel\"\nsource = \"bad.cl\"\nentry = \"" + entry + "\"\nbindings = [{ inout = \"" +
+        entry + ".npy\" }]\ngrid = [1, 1, 1]\n";
+    const Finished finished =
+        run_kiln({"simulate", "--", std::string(KILN_BINARY_DIR) + "/bin/kiln", "run",
+                  folder.write(entry + ".toml", file), "--json", "--cache-dir", folder / entry},
+                 {.environment = {{"KILN_SIM_LOCKUP_MS", "20"}, {"KILN_SIM_WATCHDOG_MS", "250"}}});
+    INFO(finished.err << finished.out);
+    const auto error = finished.json()["jobs"][0]["error"].get<std::string>();
+    for (const std::string& word : words) CHECK_THAT(error, Contains(word));
   }
 }

@@ -89,13 +89,18 @@ std::string Queue::blame(const InFlight& work, const Status& how, const ResetSta
   std::string where = "pass " + std::to_string(passes.begin);
   if (passes.end - passes.begin > 1) where += " to " + std::to_string(passes.end - 1);
   const std::string name = work.kernels[passes.begin]->name();
+  // A device that names a fault has stopped at it; one that names none, or its watchdog, has hung.
+  const bool stopped =
+      !state.fault.empty() && !state.fault.starts_with("watchdog") && !state.fault.starts_with("planted");
+  const std::string did = stopped ? " was stopped by a fault" : " hung the device";
+  const std::string why = " (" + (state.fault.empty() ? how.message : state.fault) + ")";
   if (programs.size() == 1) {
     quarantine_.add(*programs.begin());
-    return where + ": " + name + " hung the device and is in quarantine (" + how.message + ")";
+    return where + ": " + name + did + " and is in quarantine" + why;
   }
   for (const Digest& program : programs) quarantine_.suspect(program);
-  return where + ": " + name + " or one of " + std::to_string(programs.size() - 1) +
-         " others hung the device; each runs alone from now on (" + how.message + ")";
+  return where + ": " + name + " or one of " + std::to_string(programs.size() - 1) + " others" + did +
+         "; each runs alone from now on" + why;
 }
 
 Status Queue::replace_context() {

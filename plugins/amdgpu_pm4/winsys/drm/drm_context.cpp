@@ -1,7 +1,9 @@
 #include "amdgpu_pm4/winsys/drm/drm_context.hpp"
 
+#include <dlfcn.h>
 #include <libdrm/amdgpu_drm.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -41,6 +43,16 @@ std::vector<drm_amdgpu_cs_chunk_syncobj> points_of(std::span<const SyncPoint> po
   std::vector<drm_amdgpu_cs_chunk_syncobj> all;
   for (const SyncPoint& each : points) all.push_back({each.timeline, 0, each.point});
   return all;
+}
+
+// The last fault of the simulated device; empty where the process has none.
+std::string simulated_fault() {
+  using LastFault = std::size_t (*)(char*, std::size_t);
+  const auto last_fault = reinterpret_cast<LastFault>(::dlsym(RTLD_DEFAULT, "kiln_amdgpu_sim_last_fault"));
+  if (last_fault == nullptr) return {};
+  std::string text(last_fault(nullptr, 0) + 1, '\0');
+  text.resize(std::min(last_fault(text.data(), text.size()), text.size() - 1));
+  return text;
 }
 
 }  // namespace
@@ -126,6 +138,7 @@ Result<ResetState> DrmContext::reset_state() noexcept {
   state.vram_lost = (flags & AMDGPU_CTX_QUERY2_FLAGS_VRAMLOST) != 0;
   state.guilty = (flags & AMDGPU_CTX_QUERY2_FLAGS_GUILTY) != 0;
   state.in_progress = (flags & query2_reset_in_progress) != 0;
+  if (state.guilty) state.fault = simulated_fault();
   return state;
 }
 
