@@ -7,6 +7,7 @@
 #include "plugin/probe/verdict_store.hpp"
 
 #include <algorithm>
+#include <ctime>
 
 namespace kiln {
 namespace {
@@ -21,18 +22,32 @@ struct Loading {  // what one call of load() works with
   Log log;
 };
 
+// "…; it is tried again at the next start", or in how long, and by which command at once.
+Status tried_again_later(const ProbeVerdict& verdict) {
+  const std::int64_t left_s = verdict.again_at_s - std::time(nullptr);
+  std::string when = left_s <= 0 ? "at the next start"
+                                 : "at the first start after " + std::to_string(left_s) +
+                                       " s, or at the next one after `kiln cache clear --all`";
+  return timed_out(verdict.status.message + ", " + std::to_string(verdict.attempts) +
+                   (verdict.attempts == 1 ? " time" : " times") + " in a row: it is tried again " + when);
+}
+
 Status judge(const PluginFile& file, Loading& loading, PluginReport& report) {
-  if (const auto known = loading.verdicts.find(report.path, file.identity())) {
+  const auto known = loading.verdicts.find(report.path, file.identity());
+  const bool hung = known && known->kind == VerdictKind::hung;
+  // A timeout says little of a plugin: it is tried again, and one that is required at every start.
+  if (known && !(hung && (report.required || std::time(nullptr) >= known->again_at_s))) {
     report.trial = PluginTrial::remembered;
-    return known->status;
+    return hung ? tried_again_later(*known) : known->status;
   }
   report.trial = PluginTrial::probed;
   if (loading.probe.empty())
     return unavailable("a plugin that was not seen before is tried in kiln-probe, and there is none");
-  const auto verdict = probe_plugin(loading.probe, report.path, loading.probe_timeout);
+  const std::uint32_t patience = hung ? patience_after(known->attempts) : 1;
+  const auto verdict = probe_plugin(loading.probe, report.path, patience * loading.probe_timeout);
   if (!verdict) return verdict.error();
-  loading.verdicts.put(report.path, file.identity(), *verdict);
-  return verdict->status;
+  const ProbeVerdict kept = loading.verdicts.put(report.path, file.identity(), *verdict);
+  return kept.kind == VerdictKind::hung ? tried_again_later(kept) : kept.status;
 }
 
 Result<LoadedPlugin> open_plugin(Loading& loading, PluginReport& report) {

@@ -61,7 +61,10 @@ Result<std::vector<DeviceInfo>> Runtime::Parts::candidates(const RunRequest& req
       if (device.id != wanted && device.id != wanted.substr(0, wanted.find(':'))) continue;
       if (!device.usable) {
         why = unavailable("device " + wanted + ": " + device.why_not);
-        continue;
+        // No other device may serve: its pause has no use.
+        const bool no_choice = config.device.fallback == Fallback::never && check_reads(device, request.spec).ok();
+        if (!no_choice || !devices.try_again(wanted)) continue;
+        report.notes.push_back(why.message + "; tried again");
       }
       why = check_reads(device, request.spec);
       if (why.ok()) return std::vector<DeviceInfo>{device};
@@ -81,6 +84,20 @@ Result<std::vector<DeviceInfo>> Runtime::Parts::candidates(const RunRequest& req
     }
   }
   return usable;
+}
+
+std::optional<std::string> Runtime::Parts::last_resort(const RunRequest& request,
+                                                       const std::set<std::string>& refused) {
+  std::optional<std::string> found;
+  const std::string& wanted = request.device.empty() ? config.device.prefer : request.device;
+  for (const DeviceInfo& device : devices.enumerate_all()) {
+    if (device.usable || refused.contains(device.id) || !devices.is_set_aside(device.id)) continue;
+    if (config.device.fallback == Fallback::never && wanted != "auto" && device.id != wanted) continue;
+    if (!check_reads(device, request.spec).ok()) continue;
+    if (!found || device.id == wanted) found = device.id;
+  }
+  if (found && !devices.try_again(*found)) found.reset();
+  return found;
 }
 
 // Why no device can serve, with every device.
@@ -157,7 +174,13 @@ Result<std::string> Runtime::Parts::device_for(const RunRequest& request, const 
   auto able = candidates(request, refused, report);
   if (!able) return std::move(able).error();
   const std::vector<Candidate> offered = offer(request, *able);
-  if (offered.empty()) return nothing_offered(request, refused, report);
+  if (offered.empty()) {
+    auto again = last_resort(request, refused);
+    if (!again) return nothing_offered(request, refused, report);
+    report.notes.push_back("device " + *again + ": tried again before its time, no other device can serve");
+    report.selected_because = "the only device that can serve";
+    return std::move(*again);
+  }
   if (offered.size() == 1) {
     const bool asked = offered[0].device->id == request.device || offered[0].device->id == config.device.prefer;
     report.selected_because = asked ? "asked for" : "the only device that can serve";

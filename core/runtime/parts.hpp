@@ -119,6 +119,8 @@ struct Runtime::Parts {
   Result<Explanation> explain(const RunRequest& request);
   std::vector<Candidate> offer(const RunRequest& request, const std::vector<DeviceInfo>& able);
   Status nothing_offered(const RunRequest& request, const std::set<std::string>& refused, const RunReport& report);
+  // Where no device is offered: one that is set aside and could serve. Its pause ends.
+  std::optional<std::string> last_resort(const RunRequest& request, const std::set<std::string>& refused);
   std::uint64_t wait_ns(const DeviceInfo& device, const std::vector<DeviceInfo>& all);
   JobTerms terms_of(const RunRequest& request, const std::vector<Candidate>& offered) const;
   void build_ahead(const RunRequest& request, const std::string& device);

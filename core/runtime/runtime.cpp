@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 
 namespace kiln {
@@ -174,8 +175,17 @@ RunReport Runtime::Parts::serve(const RunRequest& request, Until until) {
     return report;
   }
   std::set<std::string> refused;  // devices that turned out not to be able to serve this request
+  // Of those, devices that failed under it: another job may have been the cause. Where no other device can serve, each
+  // is tried once more.
+  std::set<std::string> failed;
+  std::optional<Status> first_failure;
   for (;;) {
     auto chosen = choose(request, refused, report);
+    if (!chosen && !failed.empty() && !first_failure) {
+      first_failure = chosen.error();
+      for (const std::string& id : failed) refused.erase(id);
+      chosen = choose(request, refused, report);
+    }
     if (!chosen) {
       report.status = std::move(chosen).error();
       return report;
@@ -203,9 +213,16 @@ RunReport Runtime::Parts::serve(const RunRequest& request, Until until) {
     std::string for_how_long;
     if (status.code != StatusCode::unsupported) {
       for_how_long = " (set aside for " + devices.set_aside(device, status) + ")";
+      failed.insert(device);
     }
     if (config.device.fallback == Fallback::never && !may_be_left(request, status)) {
-      report.status = status.within("fallback = \"never\"");
+      if (!first_failure && status.code != StatusCode::unsupported) {
+        first_failure = status;
+        report.notes.push_back(device + ": " + status.message + "; the job is run again");
+        report.device = {};
+        continue;
+      }
+      report.status = first_failure.value_or(status).within("fallback = \"never\"");
       return report;
     }
     report.notes.push_back(device + " cannot serve: " + status.message + for_how_long);
@@ -280,6 +297,7 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
       }
       conditions.status = measurement.error();
       const bool short_of_time = measurement.error().code == StatusCode::timeout && use->waited_ns() > run_share_ns;
+      if (run != 0) snapshot.restore();  // another device, or this one again, begins with what the job was given
       if (short_of_time) return {std::move(measurement).error(), false};  // others had it
       selector->record(request.spec, service.device->info(), {}, conditions);
       return {std::move(measurement).error()};

@@ -51,6 +51,7 @@ GlDevice::~GlDevice() {
 Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> api, const EglDevice& device,
                                                  std::string id, const Settings& settings,
                                                  const DriverContext& context) {
+  if (drm_is_gone(device.node)) return device_lost(device.node + ": the device was taken away");
   auto group = ContextGroup::open(std::move(api), device, std::move(id), settings.debug, context.log);
   if (!group) return group.error();
   ContextGroup& opened = **group;

@@ -22,6 +22,8 @@ namespace {
 constexpr std::size_t most_answer_bytes = 4096;
 // How often the child's state is looked at while it says nothing. What it says wakes at once.
 constexpr int look_ms = 5;
+// Of one such look at most so much counts: the rest, this process did not run.
+constexpr std::chrono::milliseconds most_counted{100};
 
 struct SpawnSetup {
   posix_spawn_file_actions_t files;
@@ -126,7 +128,8 @@ std::string signal_name(int number) {
 
 ProbeVerdict crashed(std::string how) {
   return {VerdictKind::crashed,
-          unsupported("it " + std::move(how) + " when kiln-probe tried it: blocked until its file changes")};
+          unsupported("it " + std::move(how) +
+                      " when kiln-probe tried it: blocked until its file changes or `kiln cache clear --all` is run")};
 }
 
 // Signals that others send, not what a plugin does to itself.
@@ -170,24 +173,27 @@ Result<ProbeVerdict> probe_plugin(const std::filesystem::path& probe, const std:
   Child child(pid);
   to_parent = UniqueFd();
 
-  const Deadline deadline = Deadline::after(timeout);
+  // Time counts in which this process ran too: where it was frozen or stopped, so was the child, as a rule.
+  std::chrono::nanoseconds waited{0};
   std::string answer;
   bool open = true;
   while (!child.ended()) {
-    if (deadline.passed()) {
+    if (waited >= timeout) {
       child.kill_and_reap();
       const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count();
       return ProbeVerdict{VerdictKind::hung, timed_out("it did not finish registering within " + std::to_string(ms) +
-                                                       " ms when kiln-probe tried it: blocked until its file changes")};
+                                                       " ms when kiln-probe tried it")};
     }
-    wait_a_little(from_child.get(), open, deadline);
+    const Clock::time_point before = Clock::now();
+    wait_a_little(from_child.get(), open, Deadline::after(timeout - waited));
+    waited += std::min<std::chrono::nanoseconds>(Clock::now() - before, most_counted);
     if (open) open = take_answer(from_child.get(), answer);
   }
   // What was written before the end is in the pipe; a process that escaped may hold the other end, so no waiting for
   // EOF.
   for (int i = 0; i < 64 && open; ++i) {
-    pollfd waited{from_child.get(), POLLIN, 0};
-    if (poll(&waited, 1, 0) <= 0) break;
+    pollfd more{from_child.get(), POLLIN, 0};
+    if (poll(&more, 1, 0) <= 0) break;
     open = take_answer(from_child.get(), answer);
   }
   return judge(child.status(), answer);

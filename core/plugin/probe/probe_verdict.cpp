@@ -46,6 +46,14 @@ std::optional<StatusCode> status_code_of(std::string_view name) noexcept {
   return std::nullopt;
 }
 
+std::chrono::seconds pause_after(std::uint32_t attempts) noexcept {
+  if (attempts <= 1) return std::chrono::seconds(0);
+  constexpr std::uint32_t most_doublings = 6;
+  return std::chrono::seconds(60) * (1u << std::min(attempts - 2, most_doublings));  // at most about an hour
+}
+
+std::uint32_t patience_after(std::uint32_t attempts) noexcept { return std::min(attempts + 1, 4u); }
+
 bool ProbeVerdict::lasting() const noexcept {
   return kind != VerdictKind::failed || (status.code != StatusCode::unavailable && status.code != StatusCode::io &&
                                          status.code != StatusCode::timeout && status.code != StatusCode::not_found);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 namespace kiln {
 namespace {
@@ -100,6 +101,10 @@ std::optional<std::vector<VerdictStore::Entry>> VerdictStore::parse(const std::s
       if (!status) return std::nullopt;
       entry.verdict.status.code = *status;
     }
+    if (std::uint64_t attempts = 0; take(item, "attempts", attempts)) {
+      entry.verdict.attempts = static_cast<std::uint32_t>(std::min<std::uint64_t>(attempts, 1000));
+    }
+    if (!take(item, "again_at", entry.verdict.again_at_s)) entry.verdict.again_at_s = 0;
     entries.push_back(std::move(entry));
   }
   return entries;
@@ -117,6 +122,10 @@ std::string VerdictStore::text() const {
                     {"verdict", to_string(entry.verdict.kind)},
                     {"code", to_string(entry.verdict.status.code)},
                     {"message", entry.verdict.status.message}});
+    if (entry.verdict.kind == VerdictKind::hung) {
+      list.back()["attempts"] = entry.verdict.attempts;
+      list.back()["again_at"] = entry.verdict.again_at_s;
+    }
   }
   // A name that is not UTF-8 is written with replacements and so never found again: such a plugin is probed each time.
   return json_text({{"schema", schema}, {"verdicts", list}}, 1) + "\n";
@@ -142,14 +151,20 @@ std::optional<ProbeVerdict> VerdictStore::find(const fs::path& plugin, const Fil
   return std::nullopt;
 }
 
-void VerdictStore::put(const fs::path& plugin, const FileIdentity& identity, const ProbeVerdict& verdict) {
-  if (file_.empty()) return;
+ProbeVerdict VerdictStore::put(const fs::path& plugin, const FileIdentity& identity, ProbeVerdict verdict) {
+  if (verdict.kind == VerdictKind::hung) {
+    const auto before = find(plugin, identity);
+    verdict.attempts = 1 + (before && before->kind == VerdictKind::hung ? before->attempts : 0);
+    verdict.again_at_s = std::time(nullptr) + pause_after(verdict.attempts).count();
+  }
+  if (file_.empty()) return verdict;
   const auto erased =
       std::erase_if(entries_, [&](const Entry& e) { return e.path == plugin.string() && e.host == host_; });
   changed_ = changed_ || erased > 0 || verdict.lasting();
-  if (!verdict.lasting()) return;
+  if (!verdict.lasting()) return verdict;
   if (entries_.size() >= most_entries) entries_.erase(entries_.begin());
   entries_.push_back({plugin.string(), host_, identity, verdict});
+  return verdict;
 }
 
 void VerdictStore::save() {

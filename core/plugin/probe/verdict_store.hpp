@@ -2,7 +2,8 @@
 //
 // A verdict is valid for a path, device, inode, size and mtime, and for the host that it was found with. The file is
 // JSON:
-//   {"schema": 1, "verdicts": [{"path", "host", "device", "inode", "size", "mtime_ns", "verdict", "code", "message"}]}
+//   {"schema": 1, "verdicts": [{"path", "host", "device", "inode", "size", "mtime_ns", "verdict", "code", "message",
+//                                "attempts", "again_at"}]}
 // A file that is damaged, too big, of another schema, owned by somebody else or writable by others counts as empty and
 // is written anew; where that fails the log says so once, and every plugin is probed each time. Thread-safety: none;
 // one store a load. Processes that save at the same time: the last one wins, nothing is half-written.
@@ -26,8 +27,9 @@ class VerdictStore {
   VerdictStore(std::filesystem::path file, std::string host, Log log);
 
   std::optional<ProbeVerdict> find(const std::filesystem::path& plugin, const FileIdentity& identity) const;
-  // Forgets a verdict that is not lasting().
-  void put(const std::filesystem::path& plugin, const FileIdentity& identity, const ProbeVerdict& verdict);
+  // Forgets a verdict that is not lasting(). Of one that `hung` it counts the attempts, and answers the verdict with
+  // them and with the time of the next.
+  ProbeVerdict put(const std::filesystem::path& plugin, const FileIdentity& identity, ProbeVerdict verdict);
   // Writes the file where something changed.
   void save();
 

@@ -190,11 +190,13 @@ std::string DeviceTable::set_aside(std::string_view id, const Status& why) {
     const std::lock_guard known_lock(known_mutex_);
     const Clock::time_point now = Clock::now();
     pause = aside_.put(id, why.message, now);
+    gone_with_another_.erase(std::string(id));
     const auto at = known_.find(id);
     if (why.code == StatusCode::device_lost && at != known_.end() && !at->second.info.physical_id.empty()) {
       for (const auto& [other, known] : known_) {
         if (other == id || known.info.physical_id != at->second.info.physical_id) continue;
         aside_.put(other, "it is the hardware of " + std::string(id) + ", which was lost: " + why.message, now);
+        gone_with_another_.insert(other);
         lost.push_back(other);
       }
     }
@@ -221,6 +223,14 @@ void DeviceTable::close(std::string_view id) {
 bool DeviceTable::is_set_aside(std::string_view id) const {
   const std::lock_guard known_lock(known_mutex_);
   return aside_.why_not(id, Clock::now()).has_value();
+}
+
+bool DeviceTable::try_again(std::string_view id) {
+  const std::lock_guard known_lock(known_mutex_);
+  const Clock::time_point now = Clock::now();
+  if (!aside_.why_not(id, now) || gone_with_another_.contains(id)) return false;
+  aside_.try_again(id, now);
+  return true;
 }
 
 void DeviceTable::failed(std::string_view id, const Status& why) {

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,9 @@ class DeviceTable {
   // anew when its time is over.
   std::string set_aside(std::string_view id, const Status& why);
   bool is_set_aside(std::string_view id) const;
+  // A pause is for choosing among devices. Where no other can serve, the device is tried again before it is over;
+  // false: it is not set aside, or only because its hardware was lost under another name.
+  bool try_again(std::string_view id);
   // A job that went wrong there, or well: a device that fails again and again is set aside.
   void failed(std::string_view id, const Status& why);
   void served(std::string_view id);
@@ -82,6 +86,7 @@ class DeviceTable {
   std::map<std::string, Known, std::less<>> known_;  // by id
   std::vector<DeviceInfo> refused_;                  // listed under an id that another driver has
   SetAside aside_;
+  std::set<std::string, std::less<>> gone_with_another_;  // set aside as the hardware of one that was lost
 };
 
 }  // namespace kiln

@@ -28,6 +28,11 @@ std::optional<std::string> SetAside::why_not(std::string_view id, Clock::time_po
   return "set aside for another " + pause_text(at->second.until - now) + ": " + at->second.why;
 }
 
+void SetAside::try_again(std::string_view id, Clock::time_point now) {
+  const auto at = entries_.find(id);
+  if (at != entries_.end()) at->second.until = std::min(at->second.until, now);
+}
+
 bool SetAside::failed(std::string_view id) { return ++entries_[std::string(id)].failures >= most_failures; }
 
 void SetAside::served(std::string_view id, Clock::time_point now) {

@@ -23,6 +23,8 @@ class SetAside {
   std::chrono::nanoseconds put(std::string_view id, std::string why, Clock::time_point now);
   // Why, with the time that is left; nullopt: it may serve.
   std::optional<std::string> why_not(std::string_view id, Clock::time_point now) const;
+  // Ends the pause early, where there is nothing else to choose; the next pause is longer all the same.
+  void try_again(std::string_view id, Clock::time_point now);
   // Whether so many jobs failed in a row that it should be put aside.
   bool failed(std::string_view id);
   // A device that serves for longer than it was last set aside starts again from the first pause.

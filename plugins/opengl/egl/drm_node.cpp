@@ -8,6 +8,7 @@
 #include <kiln/buffer.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 
@@ -27,6 +28,14 @@ std::optional<std::string> drm_description(const std::string& node) {
   if (ioctl(fd.get(), DRM_IOCTL_VERSION, &version) != 0) return std::nullopt;
   description.resize(std::min<std::size_t>(description.size(), version.desc_len));
   return description;
+}
+
+bool drm_is_gone(const std::string& node) {
+  if (node.empty()) return false;
+  const UniqueFd fd(open(node.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return errno == ENODEV || errno == ENXIO;
+  drm_version version{};
+  return ioctl(fd.get(), DRM_IOCTL_VERSION, &version) != 0 && errno == ENODEV;
 }
 
 std::string drm_physical_id(const std::string& node) {

@@ -151,19 +151,80 @@ TEST_CASE("probe: a blocked plugin is tried again when its file changes") {
   }
 }
 
-TEST_CASE("probe: one that never returns is killed at the deadline and stays blocked") {
+TEST_CASE("probe: one that never returns is killed at the deadline and tried again later") {
   PluginFolder folder({"hangs"});
-  folder.options.probe_timeout = 300ms;
-  const PluginReport report = load_twice(folder, "hangs");
-  CHECK(report.why_not.code == StatusCode::timeout);
-  CHECK_THAT(report.why_not.message, Contains("did not finish registering within 300 ms"));
-  CHECK_THAT(report.why_not.message, Contains("blocked until its file changes"));
+  folder.options.probe_timeout = 100ms;
+  const PluginReport first = folder.load_one("hangs");
+  CHECK(first.trial == PluginTrial::probed);
+  CHECK(first.why_not.code == StatusCode::timeout);
+  CHECK_THAT(first.why_not.message, Contains("did not finish registering within 100 ms"));
+  CHECK_THAT(first.why_not.message, Contains("1 time in a row: it is tried again at the next start"));
+
+  const PluginReport second = folder.load_one("hangs");
+  CHECK(second.trial == PluginTrial::probed);
+  CHECK_THAT(second.why_not.message, Contains("within 200 ms") && Contains("2 times in a row") && Contains("after") &&
+                                         Contains("kiln cache clear --all"));
+
+  const PluginReport third = folder.load_one("hangs");
+  CHECK(third.trial == PluginTrial::remembered);
+  CHECK_THAT(third.why_not.message, Contains("2 times in a row") && Contains("kiln cache clear --all"));
+
+  // The pause is over: the time that the file names has passed.
+  std::string verdicts = read_file(folder.options.verdict_file);
+  const std::size_t at = verdicts.find("\"again_at\": ");
+  REQUIRE(at != std::string::npos);
+  verdicts.insert(at + 12, "1 , \"was\": ");
+  write_file(folder.options.verdict_file, verdicts);
+  const PluginReport fourth = folder.load_one("hangs");
+  CHECK(fourth.trial == PluginTrial::probed);
+  CHECK_THAT(fourth.why_not.message, Contains("within 300 ms") && Contains("3 times in a row"));
+}
+
+TEST_CASE("probe: a required plugin is tried at every start, however often it was not done in time") {
+  PluginFolder folder({"hangs"});
+  folder.options.probe_timeout = 50ms;
+  const std::vector<std::string> names = {"hangs"};
+  for (int start = 1; start <= 4; ++start) {
+    Registry registry;
+    const auto reports = PluginLoader().load(names, names, registry, folder.options);
+    CHECK(reports.at(0).trial == PluginTrial::probed);
+    CHECK_THAT(reports.at(0).why_not.message, Contains(std::to_string(start) + " time"));
+  }
+}
+
+// What an earlier start wrote: a plugin that hung, without a count, is tried at once.
+TEST_CASE("probe: a good plugin that was once not done in time serves again") {
+  PluginFolder folder({"good"});
+  REQUIRE(folder.load_one("good").loaded);
+  std::string verdicts = read_file(folder.options.verdict_file);
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    REQUIRE(verdicts.find(from) != std::string::npos);
+    verdicts.replace(verdicts.find(from), from.size(), to);
+  };
+  replace("\"verdict\": \"ok\"", "\"verdict\": \"hung\"");
+  replace("\"code\": \"ok\"", "\"code\": \"timeout\"");
+  write_file(folder.options.verdict_file, verdicts);
+  const PluginReport again = folder.load_one("good");
+  CHECK(again.loaded);
+  CHECK(again.trial == PluginTrial::probed);
+  CHECK(folder.load_one("good").trial == PluginTrial::remembered);
+}
+
+TEST_CASE("probe: pauses and patience grow with the attempts, within bounds") {
+  CHECK(pause_after(0) == 0s);
+  CHECK(pause_after(1) == 0s);
+  CHECK(pause_after(2) == 60s);
+  CHECK(pause_after(3) == 120s);
+  CHECK(pause_after(8) == 3840s);
+  CHECK(pause_after(1000) == 3840s);
+  CHECK(patience_after(1) == 2);
+  CHECK(patience_after(1000) == 4);
 }
 
 TEST_CASE("probe: one that never returns keeps no plugin beside it from working") {
   PluginFolder folder({"hangs", "fixture"});
-  folder.options.probe_timeout = 5s;
-  for (const PluginTrial trial : {PluginTrial::probed, PluginTrial::remembered}) {
+  folder.options.probe_timeout = 2s;
+  for (const PluginTrial trial : {PluginTrial::probed, PluginTrial::probed, PluginTrial::remembered}) {
     folder.registry = Registry();
     const std::vector<PluginReport> reports = folder.load({"hangs", "fixture"});
     REQUIRE(reports.size() == 2);
