@@ -1,11 +1,15 @@
 // docs/isa-subset.md says what the tables say. Set KILN_WRITE_DOCS=1 in the environment and this test writes it.
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
 
-#include "simulator/isa/opcode.hpp"
+#include "simulator/isa/decoder.hpp"
 
 namespace {
 
@@ -40,7 +44,17 @@ row_shr, row_ror, row_mirror, row_half_mirror, row_share, row_xmask. Anything el
 reason. What is decoded and has no semantics in `simulator/wave` is refused there, by name too.
 
 Each list gives gfx11's mnemonic, then its number on gfx11 and on gfx10.3 (– where the generation lacks it), and
-gfx10.3's mnemonic where that differs.
+gfx10.3's mnemonic where that differs. Encodings are LLVM's, but for `v_dot2acc_f32_bf16`, which LLVM 19 does not know.
+Behind each stands what its results are compared with:
+
+* **t**: a test of `tests/simulator/wave` names it and compares it with plain C++, written after the ISA document.
+* **k**: it occurs in the kernels of `tests/simulator/compute/kernels`, whose results are compared with the host's.
+* nothing: the ISA document's formula alone. What runs through lanes is computed by two builds of one source, for AVX2
+  and without it, and a test compares the two.
+
+Sines, cosines, exponentials, logarithms, reciprocals and roots are the host's; hardware may differ in the last places.
+Sums of matrices (`v_wmma`) and dot products of floats are added in order, one rounding each; the ISA document gives
+no order.
 )";
 
 struct Section {
@@ -58,12 +72,82 @@ constexpr Section sections[] = {
     {Encoding::mimg, "MIMG"},       {Encoding::exp, "EXP"},     {Encoding::vinterp, "VINTERP"},
     {Encoding::ldsdir, "LDSDIR"}};
 
+std::string file_text(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(in.good());
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+// Of the tests of instructions: what stands between quotes.
+std::set<std::string> quoted_words() {
+  std::set<std::string> words;
+  for (const auto& entry : std::filesystem::directory_iterator(KILN_SOURCE_DIR "/tests/simulator/wave")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with("_test.cpp")) continue;
+    const std::string text = file_text(entry.path());
+    for (std::size_t start = text.find('"'), end; start != std::string::npos; start = text.find('"', end + 1)) {
+      end = text.find('"', start + 1);
+      if (end == std::string::npos) break;
+      words.insert(text.substr(start + 1, end - start - 1));
+    }
+  }
+  return words;
+}
+
+// Whether the tests name it, or put its name together from what is compared, how, and the type.
+bool is_named(std::string_view mnemonic, const std::set<std::string>& words) {
+  if (words.contains(std::string(mnemonic))) return true;
+  const std::size_t last = mnemonic.rfind('_');  // s_and_saveexec and _b64
+  if (last != std::string_view::npos && mnemonic.find("exec_") != std::string_view::npos) {
+    return words.contains(std::string(mnemonic.substr(0, last))) && words.contains(std::string(mnemonic.substr(last)));
+  }
+  for (const std::string prefix : {"v_cmp_", "v_cmpx_"}) {
+    if (!mnemonic.starts_with(prefix) || !words.contains(prefix)) continue;
+    const std::string_view rest = mnemonic.substr(prefix.size());
+    const std::size_t type = rest.rfind('_');
+    return words.contains(std::string(rest.substr(0, type))) && words.contains(std::string(rest.substr(type)));
+  }
+  return false;
+}
+
+// What the stored code of the kernels consists of; data between the instructions is passed over.
+std::set<Opcode> kernel_opcodes() {
+  std::set<Opcode> seen;
+  const std::string text = file_text(KILN_SOURCE_DIR "/tests/simulator/compute/kernels/goldens.inc");
+  const std::string array = "constexpr std::uint32_t gfx";
+  for (std::size_t start = text.find(array); start != std::string::npos; start = text.find(array, start + 1)) {
+    const Generation generation =
+        text.compare(start + array.size(), 4, "1100") == 0 ? Generation::gfx11 : Generation::gfx10_3;
+    std::vector<std::uint32_t> code;
+    const std::size_t end = text.find('}', start);
+    for (std::size_t at = text.find("0x", start); at < end; at = text.find("0x", at + 1)) {
+      code.push_back(static_cast<std::uint32_t>(std::stoul(text.substr(at + 2, 8), nullptr, 16)));
+    }
+    for (std::size_t at = 0; at < code.size();) {
+      Instruction instruction;
+      if (decode({generation, WaveSize::wave32}, std::span(code).subspan(at), 4 * at, instruction)) {
+        ++at;
+        continue;
+      }
+      seen.insert(instruction.opcode);
+      if (instruction.format == Format::vopd) seen.insert(instruction.y.opcode);
+      at += instruction.dwords;
+    }
+  }
+  return seen;
+}
+
 std::string number(int value) { return value < 0 ? "–" : std::to_string(value); }
 
 std::string entry(const OpcodeInfo& line) {
   std::string text = "`" + std::string(line.name) + "` " + number(line.gfx11) + "/" + number(line.gfx10_3);
   if (line.gfx10_3 >= 0 && line.gfx10_3_name != line.name) text += " (`" + std::string(line.gfx10_3_name) + "`)";
-  return text;
+  static const std::set<std::string> words = quoted_words();
+  static const std::set<Opcode> kernels = kernel_opcodes();
+  if ((line.flags & flag::refused) != 0) return text;
+  std::string judged = is_named(line.name, words) ? "t" : "";
+  if (kernels.contains(line.opcode)) judged += "k";
+  return judged.empty() ? text : text + " **" + judged + "**";
 }
 
 // Entries in lines of at most 120 characters.

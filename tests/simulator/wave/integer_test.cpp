@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <random>
 
@@ -92,6 +93,71 @@ TEST_CASE("simulator: 32-bit integer instructions on random numbers", "[simulato
            r |= value << 8 * i;
          }
          return r;
+       }},
+      {"v_max_i32", 2, [](U a, U b, U) { return static_cast<U>(std::max(static_cast<I>(a), static_cast<I>(b))); }},
+      {"v_min_u32", 2, [](U a, U b, U) { return std::min(a, b); }},
+      {"v_or_b32", 2, [](U a, U b, U) { return a | b; }},
+      {"v_xor_b32", 2, [](U a, U b, U) { return a ^ b; }},
+      {"v_min3_i32", 3, [](U a, U b, U c) { return static_cast<U>(std::min({static_cast<I>(a), static_cast<I>(b), static_cast<I>(c)})); }},
+      {"v_max3_i32", 3, [](U a, U b, U c) { return static_cast<U>(std::max({static_cast<I>(a), static_cast<I>(b), static_cast<I>(c)})); }},
+      {"v_min3_u32", 3, [](U a, U b, U c) { return std::min({a, b, c}); }},
+      {"v_max3_u32", 3, [](U a, U b, U c) { return std::max({a, b, c}); }},
+      {"v_med3_u32", 3, [](U a, U b, U c) { return std::max(std::min(a, b), std::min(std::max(a, b), c)); }},
+      {"v_maxmin_u32", 3, [](U a, U b, U c) { return std::min(std::max(a, b), c); }},
+      {"v_minmax_u32", 3, [](U a, U b, U c) { return std::max(std::min(a, b), c); }},
+      {"v_maxmin_i32", 3,
+       [](U a, U b, U c) {
+         return static_cast<U>(std::min(std::max(static_cast<I>(a), static_cast<I>(b)), static_cast<I>(c)));
+       }},
+      {"v_minmax_i32", 3,
+       [](U a, U b, U c) {
+         return static_cast<U>(std::max(std::min(static_cast<I>(a), static_cast<I>(b)), static_cast<I>(c)));
+       }},
+      {"v_bfe_i32", 3,
+       [](U a, U b, U c) {
+         const U width = std::min(c % 32, 32 - b % 32);
+         return c % 32 == 0 ? 0U : static_cast<U>(static_cast<I>(a << (32 - b % 32 - width)) >> (32 - width));
+       }},
+      {"v_mul_hi_i32_i24", 2,
+       [](U a, U b, U) {
+         return static_cast<U>((L{static_cast<I>(a << 8)} >> 8) * (L{static_cast<I>(b << 8)} >> 8) >> 32);
+       }},
+      {"v_mad_i32_i24", 3,
+       [](U a, U b, U c) {
+         return static_cast<U>((L{static_cast<I>(a << 8)} >> 8) * (L{static_cast<I>(b << 8)} >> 8)) + c;
+       }},
+      {"v_mad_u32_u16", 3, [](U a, U b, U c) { return (a & 0xFFFF) * (b & 0xFFFF) + c; }},
+      {"v_mad_i32_i16", 3,
+       [](U a, U b, U c) {
+         return static_cast<U>(static_cast<std::int16_t>(a) * static_cast<std::int16_t>(b)) + c;
+       }},
+      {"v_cls_i32", 1,
+       [](U a, U, U) {
+         const U same = static_cast<I>(a) < 0 ? ~a : a;
+         return same == 0 ? ~0U : static_cast<U>(__builtin_clz(same));
+       }},
+      {"v_sad_hi_u8", 3,
+       [](U a, U b, U c) {
+         U sum = 0;
+         for (unsigned i = 0; i < 4; ++i) sum += gap(byte_of(a, i), byte_of(b, i));
+         return (sum << 16) + c;
+       }},
+      {"v_sad_u16", 3, [](U a, U b, U c) { return gap(a & 0xFFFF, b & 0xFFFF) + gap(a >> 16, b >> 16) + c; }},
+      {"v_msad_u8", 3,
+       [](U a, U b, U c) {
+         for (unsigned i = 0; i < 4; ++i) c += byte_of(b, i) == 0 ? 0 : gap(byte_of(a, i), byte_of(b, i));
+         return c;
+       }},
+      {"v_lerp_u8", 3,
+       [](U a, U b, U c) {
+         U r = 0;
+         for (unsigned i = 0; i < 4; ++i) r |= (byte_of(a, i) + byte_of(b, i) + (byte_of(c, i) & 1)) / 2 << 8 * i;
+         return r;
+       }},
+      {"v_cvt_pk_i16_i32", 2,
+       [](U a, U b, U) {
+         const auto narrow = [](U x) { return static_cast<U>(std::clamp(static_cast<I>(x), -32768, 32767)) & 0xFFFF; };
+         return narrow(a) | narrow(b) << 16;
        }},
       {"v_cvt_pk_u16_u32", 2, [](U a, U b, U) { return std::min(a, 0xFFFFU) | std::min(b, 0xFFFFU) << 16; }},
   };
@@ -191,6 +257,107 @@ TEST_CASE("simulator: packed and dot-product instructions", "[simulator][wave]")
     CHECK(bench.vgpr(16, lane) == mixed);
     CHECK(bench.vgpr(17, lane) == nibbles);
     CHECK(bench.vgpr(18, lane) == std::min<W>(clamped, 0xFFFFFFFF));
+  }
+}
+
+TEST_CASE("simulator: the other packed and dot-product instructions", "[simulator][wave]") {
+  std::mt19937 generator(8);
+  Bench bench;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    for (unsigned r = 1; r <= 3; ++r) bench.vgpr(r, lane) = generator();
+  }
+  const auto s16 = [](U x) { return static_cast<I>(static_cast<std::int16_t>(x)); };
+  struct Packed {
+    const char* name;
+    bool three;
+    std::function<I(U, U, U)> of_half;  // of 16 bits each
+  };
+  const Packed packed[] = {
+      {"v_pk_sub_u16", false, [](U a, U b, U) { return static_cast<I>(a - b); }},
+      {"v_pk_mul_lo_u16", false, [](U a, U b, U) { return static_cast<I>(a * b); }},
+      {"v_pk_mad_i16", true, [](U a, U b, U c) { return static_cast<I>(a * b + c); }},
+      {"v_pk_min_i16", false, [&](U a, U b, U) { return std::min(s16(a), s16(b)); }},
+      {"v_pk_min_u16", false, [](U a, U b, U) { return static_cast<I>(std::min(a, b)); }},
+      {"v_pk_max_u16", false, [](U a, U b, U) { return static_cast<I>(std::max(a, b)); }},
+      {"v_pk_lshlrev_b16", false, [](U a, U b, U) { return static_cast<I>(b << a % 16); }},
+      {"v_pk_ashrrev_i16", false, [&](U a, U b, U) { return s16(b) >> a % 16; }},
+  };
+  for (const Packed& each : packed) {
+    REQUIRE_FALSE(bench.run(encode::vop3p(each.name, 10, v(1), v(2), each.three ? v(3) : 0)));
+    for (unsigned lane = 0; lane < 32; ++lane) {
+      const U a = bench.vgpr(1, lane), b = bench.vgpr(2, lane), c = bench.vgpr(3, lane);
+      const U low = static_cast<U>(each.of_half(a & 0xFFFF, b & 0xFFFF, c & 0xFFFF)) & 0xFFFF;
+      const U high = static_cast<U>(each.of_half(a >> 16, b >> 16, c >> 16)) & 0xFFFF;
+      INFO(each.name << " lane " << lane);
+      CHECK(bench.vgpr(10, lane) == (low | high << 16));
+    }
+  }
+  // Nibbles, the first source's with signs; then with both signs and a clamped sum.
+  for (unsigned lane = 0; lane < 4; ++lane) bench.vgpr(3, lane) = 0x7FFFFFFF, bench.vgpr(1, lane) = bench.vgpr(2, lane);
+  REQUIRE_FALSE(bench.run(encode::join({encode::vop3p("v_dot8_i32_iu4", 10, v(1), v(2), v(3), 0, 7, 1),
+                                        encode::vop3p("v_dot8_i32_iu4", 11, v(1), v(2), v(3), 0, 7, 3, 0, true)})));
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const auto nibble = [](U x, unsigned i) { return static_cast<I>(x << (28 - 4 * i)) >> 28; };
+    U one = bench.vgpr(3, lane);
+    L both = static_cast<I>(bench.vgpr(3, lane));
+    for (unsigned i = 0; i < 8; ++i) {
+      const U b = bench.vgpr(2, lane);
+      one += static_cast<U>(nibble(bench.vgpr(1, lane), i) * static_cast<I>(b >> 4 * i & 15));
+      both += nibble(bench.vgpr(1, lane), i) * nibble(b, i);
+    }
+    CHECK(bench.vgpr(10, lane) == one);
+    CHECK(static_cast<I>(bench.vgpr(11, lane)) == std::clamp<L>(both, INT32_MIN, INT32_MAX));
+  }
+}
+
+TEST_CASE("simulator: dot products of pairs of floats", "[simulator][wave]") {
+  // Small whole numbers, whose sums are exact: as halves and as the upper 16 bits of floats.
+  const auto bits_of = [](float x) {
+    U bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
+  };
+  const auto half = [](int x) {
+    if (x == 0) return 0U;
+    const unsigned size = static_cast<unsigned>(x < 0 ? -x : x), top = 31U - static_cast<unsigned>(__builtin_clz(size));
+    return (x < 0 ? 0x8000U : 0U) | (top + 15) << 10 | ((size << (10 - top)) & 0x3FFU);
+  };
+  std::mt19937 generator(9);
+  std::uniform_int_distribution<int> small(-9, 9);
+  Bench bench;
+  int a[32][2], b[32][2], c[32];
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    for (unsigned i = 0; i < 2; ++i) a[lane][i] = small(generator), b[lane][i] = small(generator);
+    c[lane] = small(generator);
+    const auto pair = [&](const int(&x)[2], bool bfloat) {
+      if (!bfloat) return half(x[0]) | half(x[1]) << 16;
+      return bits_of(static_cast<float>(x[0])) >> 16 | (bits_of(static_cast<float>(x[1])) & 0xFFFF0000U);
+    };
+    bench.vgpr(1, lane) = pair(a[lane], false);
+    bench.vgpr(2, lane) = pair(b[lane], false);
+    bench.vgpr(3, lane) = pair(a[lane], true);
+    bench.vgpr(4, lane) = pair(b[lane], true);
+    bench.vgpr(5, lane) = bench.vgpr(12, lane) = bits_of(static_cast<float>(c[lane]));
+    bench.vgpr(6, lane) = half(c[lane]);
+    bench.vgpr(7, lane) = bits_of(static_cast<float>(c[lane])) >> 16;
+  }
+  REQUIRE_FALSE(bench.run(encode::join({encode::vop3p("v_dot2_f32_f16", 10, v(1), v(2), v(5)),
+                                        encode::vop3p("v_dot2_f32_bf16", 11, v(3), v(4), v(5)),
+                                        {encode::vop2("v_dot2acc_f32_f16", 12, v(1), v(2))},
+                                        encode::vop3("v_dot2_f16_f16", 13, v(1), v(2), v(6)),
+                                        encode::vop3("v_dot2_bf16_bf16", 14, v(3), v(4), v(7)),
+                                        encode::vop3p("v_dot2_f32_f16", 15, v(1), v(2), v(5), 1, 6, 2)})));
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const int sum = a[lane][0] * b[lane][0] + a[lane][1] * b[lane][1] + c[lane];
+    INFO("lane " << lane);
+    CHECK(bench.vgpr(10, lane) == bits_of(static_cast<float>(sum)));
+    CHECK(bench.vgpr(11, lane) == bits_of(static_cast<float>(sum)));
+    CHECK(bench.vgpr(12, lane) == bits_of(static_cast<float>(sum)));
+    CHECK((bench.vgpr(13, lane) & 0xFFFF) == half(sum));
+    CHECK((bench.vgpr(14, lane) & 0xFFFF) == bits_of(static_cast<float>(sum)) >> 16);
+    // The halves of the first source exchanged, the low product negated.
+    const int turned = -a[lane][1] * b[lane][0] + a[lane][0] * b[lane][1] + c[lane];
+    CHECK(bench.vgpr(15, lane) == bits_of(static_cast<float>(turned)));
   }
 }
 

@@ -1,8 +1,10 @@
 // Scalar instructions: arithmetic and SCC, EXEC, branches and calls, loads.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <functional>
 #include <random>
+#include <string>
 
 #include "tests/simulator/wave/bench.hpp"
 
@@ -68,6 +70,75 @@ TEST_CASE("simulator SALU: two sources on random numbers", "[simulator][wave]") 
       {"s_max_u32", false,
        [](W a, W b, bool) {
          return Result{a > b ? a : b, a > b};
+       }},
+      {"s_min_u32", false,
+       [](W a, W b, bool) {
+         return Result{a < b ? a : b, a < b};
+       }},
+      {"s_max_i32", false,
+       [](W a, W b, bool) {
+         const bool more = static_cast<I>(a) > static_cast<I>(b);
+         return Result{more ? a : b, more};
+       }},
+      {"s_lshr_b32", false, [](W a, W b, bool) { return word(static_cast<U>(a) >> b % 32); }},
+      {"s_lshl_b64", true, [](W a, W b, bool) { return of(a << b % 64); }},
+      {"s_lshl1_add_u32", false,
+       [](W a, W b, bool) {
+         return Result{static_cast<U>(a * 2 + b), a * 2 + b > 0xFFFFFFFF};
+       }},
+      {"s_lshl2_add_u32", false,
+       [](W a, W b, bool) {
+         return Result{static_cast<U>(a * 4 + b), a * 4 + b > 0xFFFFFFFF};
+       }},
+      {"s_lshl4_add_u32", false,
+       [](W a, W b, bool) {
+         return Result{static_cast<U>(a * 16 + b), a * 16 + b > 0xFFFFFFFF};
+       }},
+      {"s_and_b32", false, [](W a, W b, bool) { return word(static_cast<U>(a & b)); }},
+      {"s_or_b32", false, [](W a, W b, bool) { return word(static_cast<U>(a | b)); }},
+      {"s_xor_b32", false, [](W a, W b, bool) { return word(static_cast<U>(a ^ b)); }},
+      {"s_nand_b32", false, [](W a, W b, bool) { return word(static_cast<U>(~(a & b))); }},
+      {"s_nor_b32", false, [](W a, W b, bool) { return word(static_cast<U>(~(a | b))); }},
+      {"s_and_not1_b32", false, [](W a, W b, bool) { return word(static_cast<U>(a & ~b)); }},
+      {"s_or_b64", true, [](W a, W b, bool) { return of(a | b); }},
+      {"s_xor_b64", true, [](W a, W b, bool) { return of(a ^ b); }},
+      {"s_nor_b64", true, [](W a, W b, bool) { return of(~(a | b)); }},
+      {"s_xnor_b64", true, [](W a, W b, bool) { return of(~(a ^ b)); }},
+      {"s_or_not1_b64", true, [](W a, W b, bool) { return of(a | ~b); }},
+      {"s_bfe_i32", false,
+       [](W a, W b, bool) {
+         const unsigned at = b % 32, width = std::min<unsigned>(b >> 16 & 0x7F, 32 - at);
+         return word(width == 0 ? 0 : static_cast<U>(static_cast<I>(static_cast<U>(a) << (32 - at - width)) >> (32 - width)));
+       }},
+      {"s_bfe_u64", true,
+       [](W a, W b, bool) {
+         const unsigned at = b % 64, width = std::min<unsigned>(b >> 16 & 0x7F, 64 - at);
+         return of(width == 0 ? 0 : a << (64 - at - width) >> (64 - width));
+       }},
+      {"s_bfe_i64", true,
+       [](W a, W b, bool) {
+         const unsigned at = b % 64, width = std::min<unsigned>(b >> 16 & 0x7F, 64 - at);
+         return of(width == 0 ? 0 : static_cast<W>(static_cast<std::int64_t>(a << (64 - at - width)) >> (64 - width)));
+       }},
+      {"s_bfm_b32", false,
+       [](W a, W b, bool c) {
+         return Result{static_cast<U>(((W{1} << a % 32) - 1) << b % 32), c};
+       }},
+      {"s_bfm_b64", true,
+       [](W a, W b, bool c) {
+         return Result{((W{1} << a % 64) - 1) << b % 64, c};
+       }},
+      {"s_pack_ll_b32_b16", false,
+       [](W a, W b, bool c) {
+         return Result{(a & 0xFFFF) | (b & 0xFFFF) << 16, c};
+       }},
+      {"s_pack_hh_b32_b16", false,
+       [](W a, W b, bool c) {
+         return Result{a >> 16 | (b & 0xFFFF0000), c};
+       }},
+      {"s_pack_hl_b32_b16", false,
+       [](W a, W b, bool c) {
+         return Result{a >> 16 | (b & 0xFFFF) << 16, c};
        }},
       {"s_and_b64", true, [](W a, W b, bool) { return of(a & b); }},
       {"s_nand_b64", true, [](W a, W b, bool) { return of(~(a & b)); }},
@@ -149,6 +220,37 @@ TEST_CASE("simulator SALU: one source", "[simulator][wave]") {
   CHECK(after("s_bitreplicate_b64_b32", 5, true) == 0x33);
   CHECK(after("s_abs_i32", 0xFFFFFFFE, false) == 2);
   CHECK(after("s_not_b64", 1, true) == ~W{1});
+  CHECK(after("s_not_b32", 1, false) == ~1U);
+  CHECK(after("s_ctz_i32_b32", 0x1000, false) == 12);
+  CHECK(after("s_ctz_i32_b32", 0, false) == ~0U);
+  CHECK(after("s_clz_i32_u64", W{1} << 40, false) == 23);
+  CHECK(after("s_cls_i32_i64", ~W{0} << 30, false) == 34);
+  CHECK(after("s_cls_i32_i64", ~W{0}, false) == ~0U);
+  CHECK(after("s_sext_i32_i16", 0x8001, false) == 0xFFFF8001);
+  CHECK(after("s_bcnt0_i32_b32", 0xFF, false) == 24);
+  CHECK(after("s_bcnt0_i32_b64", 0xFF, false) == 56);
+  CHECK(after("s_bcnt1_i32_b32", 0xF0F, false) == 8);
+  CHECK(after("s_quadmask_b64", 0xF000'0000'0000'0102, true) == 0x8005);
+  CHECK(after("s_wqm_b64", 0x1000'0000'0000'0102, true) == 0xF000'0000'0000'0F0F);
+  Bench bench;
+  bench.set_sgpr64(2, 0x1111'2222'3333'4444);
+  bench.set_sgpr64(4, ~W{0});
+  bench.set_sgpr64(6, 0);
+  bench.sgpr(8) = 37;
+  // A move that waits for SCC, and single bits.
+  REQUIRE_FALSE(bench.run(
+      {encode::sopc("s_cmp_eq_u32", 128, 129), encode::sop1("s_cmov_b32", 10, 2), encode::sop1("s_cmov_b64", 12, 2),
+       encode::sopc("s_cmp_eq_u32", 128, 128), encode::sop1("s_cmov_b32", 11, 2), encode::sop1("s_cmov_b64", 14, 2),
+       encode::sop1("s_bitset1_b32", 6, 8), encode::sop1("s_bitset0_b32", 4, 8), encode::sop1("s_mov_b64", 16, 6),
+       encode::sop1("s_mov_b64", 18, 4), encode::sop1("s_bitset1_b64", 6, 8), encode::sop1("s_bitset0_b64", 4, 8)}));
+  CHECK(bench.sgpr(10) == 0);
+  CHECK(bench.wave.scalar64(12) == 0);
+  CHECK(bench.sgpr(11) == 0x33334444);
+  CHECK(bench.wave.scalar64(14) == 0x1111'2222'3333'4444);
+  CHECK(bench.wave.scalar64(16) == W{1} << 5);
+  CHECK(bench.wave.scalar64(18) == ~(W{1} << 5));
+  CHECK(bench.wave.scalar64(6) == (W{1} << 5 | W{1} << 37));
+  CHECK(bench.wave.scalar64(4) == ~(W{1} << 5 | W{1} << 37));
 }
 
 TEST_CASE("simulator SALU: EXEC saved and changed, for both wave sizes", "[simulator][wave]") {
@@ -167,6 +269,46 @@ TEST_CASE("simulator SALU: EXEC saved and changed, for both wave sizes", "[simul
   CHECK(wide.wave.scalar64(6) == 0xFFFF0000FFFF0000);
   CHECK(wide.wave.scalar64(8) == 0);
   CHECK(wide.exec() == 0xFFFF0000FFFF0000);
+}
+
+TEST_CASE("simulator SALU: every way to save and change EXEC", "[simulator][wave]") {
+  struct Way {
+    std::string name;
+    bool saves;
+    std::function<W(W, W)> after;  // of the source and EXEC
+  };
+  const Way ways[] = {
+      {"s_and_saveexec", true, [](W s, W e) { return s & e; }},
+      {"s_or_saveexec", true, [](W s, W e) { return s | e; }},
+      {"s_xor_saveexec", true, [](W s, W e) { return s ^ e; }},
+      {"s_nand_saveexec", true, [](W s, W e) { return ~(s & e); }},
+      {"s_nor_saveexec", true, [](W s, W e) { return ~(s | e); }},
+      {"s_xnor_saveexec", true, [](W s, W e) { return ~(s ^ e); }},
+      {"s_and_not0_saveexec", true, [](W s, W e) { return ~s & e; }},
+      {"s_or_not0_saveexec", true, [](W s, W e) { return ~s | e; }},
+      {"s_and_not1_saveexec", true, [](W s, W e) { return s & ~e; }},
+      {"s_or_not1_saveexec", true, [](W s, W e) { return s | ~e; }},
+      {"s_and_not0_wrexec", false, [](W s, W e) { return ~s & e; }},
+      {"s_and_not1_wrexec", false, [](W s, W e) { return s & ~e; }},
+  };
+  std::mt19937_64 generator(5);
+  for (const Way& way : ways) {
+    for (const WaveSize size : {WaveSize::wave32, WaveSize::wave64}) {
+      const bool narrow = size == WaveSize::wave32;
+      const W mask = narrow ? 0xFFFFFFFF : ~W{0};
+      Bench bench({.wave = size});
+      const W source = generator() & mask, exec = generator() & mask;
+      bench.set_sgpr64(2, source);
+      bench.set_exec(exec);
+      const std::string name = way.name + (narrow ? "_b32" : "_b64");
+      INFO(name);
+      REQUIRE_FALSE(bench.run({encode::sop1(name.c_str(), 6, 2)}));
+      const W expected = way.after(source, exec) & mask;
+      CHECK(bench.exec() == expected);
+      CHECK((bench.wave.scalar64(6) & mask) == (way.saves ? exec : expected));
+      CHECK(bench.wave.scc == (expected != 0));
+    }
+  }
 }
 
 TEST_CASE("simulator SALU: branches, calls and immediates", "[simulator][wave]") {
