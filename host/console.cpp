@@ -2,6 +2,7 @@
 
 #include "base/atomic_file.hpp"
 #include "base/visible_text.hpp"
+#include "config/environment.hpp"
 #include "progress/terminal_text.hpp"
 
 #include <unistd.h>
@@ -62,7 +63,7 @@ Status emit(std::string_view text, const std::optional<std::filesystem::path>& f
   auto atomic = AtomicFile::create(*file);
   if (!atomic) return std::move(atomic).error();
   if (Status status = atomic->write(std::as_bytes(std::span(text.data(), text.size()))); !status.ok()) return status;
-  return atomic->commit();
+  return atomic->commit(config::user_state_folder());
 }
 
 ProgressLine::ProgressLine(Progress progress)

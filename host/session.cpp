@@ -1,14 +1,17 @@
 #include "session.hpp"
 
+#include "base/file_commit.hpp"
 #include "base/secret_key.hpp"
 #include "cache/folder/key_file_place.hpp"
 #include "cache/folder/open_folder.hpp"
 #include "cache/format/manifest.hpp"
 #include "config/draft.hpp"
+#include "config/environment.hpp"
 #include "config/text/nearest_word.hpp"
 #include "exit_status.hpp"
 #include "plugin_path.hpp"
 #include "verbs/job_check.hpp"
+#include "verbs/job_request.hpp"
 
 #include <kiln/driver_cache.hpp>
 
@@ -76,6 +79,7 @@ std::optional<int> Session::check() {
 
 std::optional<int> Session::open_runtime(MissingPlugins missing, JobFiles files) {
   read();
+  if (files == JobFiles::check) settle_results();
   if (files == JobFiles::check) std::ranges::move(check_jobs(config_.jobs), std::back_inserter(problems_));
   if (problems_.empty()) {
     make_cache_ready();
@@ -96,6 +100,22 @@ std::optional<int> Session::open_runtime(MissingPlugins missing, JobFiles files)
 // nothing behind.
 void Session::only_read_cache_where_needed() {
   only_reads_cache_ = only_reads_cache_ || !problems_.empty() || !check_cache_folder(config_.cache).ok();
+}
+
+// What a run that was killed left of its results, before anything reads them.
+void Session::settle_results() {
+  std::set<std::filesystem::path> folders;
+  for (const JobConfig& job : config_.jobs) {
+    for (const std::filesystem::path& output : outputs_of(job)) {
+      std::error_code error;
+      const auto file = followed(output);
+      if (file) folders.insert(std::filesystem::absolute(*file, error).parent_path());
+    }
+  }
+  const std::vector<std::filesystem::path> all(folders.begin(), folders.end());
+  const SettledCommits settled = settle_commits(config::user_state_folder(), all);
+  for (const std::string& note : settled.notes) log_.write(LogLevel::info, "results", note);
+  for (const std::string& problem : settled.problems) log_.write(LogLevel::warning, "results", problem);
 }
 
 // Sorted by their places.

@@ -72,6 +72,7 @@ class Session {
 
  private:
   void read();
+  void settle_results();
   void make_cache_ready();
   void set_driver_environment();
   void only_read_cache(const Status& why);

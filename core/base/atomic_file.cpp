@@ -1,47 +1,96 @@
 #include "base/atomic_file.hpp"
 
+#include "base/file_commit.hpp"
+
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdint>
-#include <string>
+#include <charconv>
+#include <memory>
+#include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace kiln {
 namespace {
 
-constexpr int attempts = 16;
-
-Status system_failure(const std::filesystem::path& path, const char* what, int error) {
-  std::string message = "file " + path.string() + ": " + what + ": " + std::generic_category().message(error);
-  return error == ENOENT || error == ENOTDIR ? not_found(std::move(message)) : io_error(std::move(message));
-}
+constexpr std::string_view temporary_prefix = ".kiln-", temporary_suffix = ".tmp";
+constexpr std::size_t token_digits = 16;
 
 // Short whatever the final name's length, so that a name of 255 bytes still has room for its temporary sibling.
-std::string temporary_name() {
+Result<std::string> new_token(const std::filesystem::path& final_path) {
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) {
-    random = static_cast<std::uint64_t>(::getpid());
+    return file_failure(final_path, "no random number for a temporary name", errno);
   }
-  return ".kiln-" + std::to_string(random) + ".tmp";
+  std::string digits(token_digits, '0');
+  char text[token_digits];
+  const auto end = std::to_chars(text, text + sizeof text, random, 16).ptr;
+  std::copy(text, end, digits.end() - (end - text));
+  return digits;
 }
 
-Result<int> open_temporary(const std::filesystem::path& final_path, mode_t mode, std::filesystem::path& temporary) {
-  int error = EEXIST;
-  for (int attempt = 0; attempt < attempts && error == EEXIST; ++attempt) {
-    temporary = final_path.parent_path() / temporary_name();
-    const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-    if (fd >= 0) return fd;
-    error = errno;
+bool is_temporary_name(std::string_view name) {
+  return name.size() == temporary_prefix.size() + token_digits + temporary_suffix.size() &&
+         name.starts_with(temporary_prefix) && name.ends_with(temporary_suffix);
+}
+
+// What killed processes left on a file system whose files always have names. A living writer holds the lock.
+void sweep(int folder) noexcept {
+  const int listed = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (listed < 0) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(listed), ::closedir);
+  if (stream == nullptr) {
+    ::close(listed);
+    return;
   }
-  return system_failure(final_path, "cannot create a temporary file beside it", error);
+  while (const dirent* entry = ::readdir(stream.get())) {
+    if (!is_temporary_name(entry->d_name)) continue;
+    const UniqueFd file(::openat(folder, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat found {};
+    if (!file || ::fstat(file.get(), &found) != 0) continue;
+    const bool ours = S_ISREG(found.st_mode) && found.st_uid == ::geteuid() && found.st_nlink == 1;
+    if (ours && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlinkat(folder, entry->d_name, 0);
+  }
+}
+
+Result<UniqueFd> open_named(const std::filesystem::path& final_path, int folder, const std::string& token,
+                            mode_t mode) {
+  sweep(folder);
+  constexpr int attempts = 16;
+  const std::string name = temporary_name(token);
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    UniqueFd file(::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+    if (!file) return file_failure(final_path, "cannot create a temporary file beside it", errno);
+    struct stat found {};
+    // Between the two calls another process may have swept it.
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
+    if (::fstat(file.get(), &found) == 0 && found.st_nlink == 1) return file;
+  }
+  return file_failure(final_path, "cannot create a temporary file beside it", EBUSY);
 }
 
 }  // namespace
+
+FileIdentity FileIdentity::of(const struct stat& found) noexcept {
+  return {found.st_ino, static_cast<std::uint64_t>(found.st_size),
+          static_cast<std::int64_t>(found.st_mtim.tv_sec) * 1'000'000'000 + found.st_mtim.tv_nsec, found.st_uid};
+}
+
+std::string temporary_name(const std::string& token) {
+  return std::string(temporary_prefix) + token + std::string(temporary_suffix);
+}
+
+Status file_failure(const std::filesystem::path& path, const std::string& what, int error) {
+  std::string message = "file " + path.string() + ": " + what + ": " + std::generic_category().message(error);
+  return error == ENOENT || error == ENOTDIR ? not_found(std::move(message)) : io_error(std::move(message));
+}
 
 Result<std::filesystem::path> followed(const std::filesystem::path& name) {
   constexpr int most_links = 40;  // as the kernel
@@ -58,11 +107,19 @@ Result<std::filesystem::path> followed(const std::filesystem::path& name) {
   return io_error("file " + name.string() + ": its symbolic links lead in a circle");
 }
 
+std::filesystem::path name_of_file(const std::filesystem::path& name) {
+  std::error_code error;
+  const auto file = followed(name);
+  const std::filesystem::path whole = std::filesystem::absolute(file ? *file : name, error);
+  std::filesystem::path real = std::filesystem::weakly_canonical(whole, error);
+  return error ? whole.lexically_normal() : real;
+}
+
 Status check_replaceable(const std::filesystem::path& file) {
   const std::string who = "file " + file.string() + ": ";
   struct stat found {};
   if (::lstat(file.c_str(), &found) != 0) {
-    return errno == ENOENT || errno == ENOTDIR ? Status() : system_failure(file, "cannot look at it", errno);
+    return errno == ENOENT || errno == ENOTDIR ? Status() : file_failure(file, "cannot look at it", errno);
   }
   if (S_ISDIR(found.st_mode)) return invalid_argument(who + "is a folder, expected a file");
   if (!S_ISREG(found.st_mode)) return invalid_argument(who + "is a device, FIFO or socket, expected a regular file");
@@ -72,127 +129,126 @@ Status check_replaceable(const std::filesystem::path& file) {
         " hard links, and the others would keep the old content. Remove it first, or use a symbolic "
         "link");
   }
-  if (::faccessat(AT_FDCWD, file.c_str(), W_OK, AT_EACCESS) != 0) return system_failure(file, "cannot write it", errno);
   return {};
 }
 
-Result<AtomicFile> AtomicFile::replace(const std::filesystem::path& name) {
-  if (!name.has_filename()) return invalid_argument("file " + name.string() + ": expected a file name");
+Status check_writable(const std::filesystem::path& name) {
   const auto file = followed(name);
   if (!file) return file.error();
-  if (Status status = check_replaceable(*file); !status.ok()) return status;
-  struct stat found {};
-  const bool exists = ::lstat(file->c_str(), &found) == 0;
+  if (::faccessat(AT_FDCWD, file->c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT && errno != ENOTDIR) {
+    return file_failure(*file, "cannot write it", errno);
+  }
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::absolute(*file, error).parent_path();
+  while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
+  return file_failure(*file, "folder " + folder.string() + " cannot be written", errno);
+}
+
+Result<AtomicFile> AtomicFile::create(const std::filesystem::path& name) {
+  if (!name.has_filename()) return invalid_argument("file " + name.string() + ": expected a file name");
+  const auto leads_to = followed(name);
+  if (!leads_to) return leads_to.error();
+  if (Status status = check_replaceable(*leads_to); !status.ok()) return status;
+  if (Status status = check_writable(*leads_to); !status.ok()) return status;
+  std::error_code error;
+  std::filesystem::path file = std::filesystem::absolute(*leads_to, error);
+  if (error) return file_failure(*leads_to, "its folder is unknown", error.value());
+  auto token = new_token(file);
+  if (!token) return std::move(token).error();
+  const std::filesystem::path parent = file.parent_path();
+  const UniqueFd folder(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return file_failure(file, "cannot open its folder", errno);
+  struct stat replaced {};
+  const bool exists = ::fstatat(folder.get(), file.filename().c_str(), &replaced, AT_SYMLINK_NOFOLLOW) == 0;
   constexpr mode_t for_nobody_else = 0600, by_umask = 0666;
-  std::filesystem::path temporary;
-  const auto fd = open_temporary(*file, exists ? for_nobody_else : by_umask, temporary);
-  if (!fd) return fd.error();
-  AtomicFile made(*file, std::move(temporary), *fd);
+  const mode_t mode = exists ? for_nobody_else : by_umask;
+  // Without /proc a file cannot be given a name later.
+  const bool can_name_later = ::access("/proc/self/fd", X_OK) == 0;
+  UniqueFd nameless(can_name_later ? ::openat(folder.get(), ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode) : -1);
+  if (!nameless && can_name_later && (errno == EACCES || errno == EROFS || errno == EMFILE || errno == ENFILE)) {
+    return file_failure(file, "cannot create a temporary file beside it", errno);
+  }
+  const bool is_named = !nameless;
+  if (is_named) {
+    auto named = open_named(file, folder.get(), *token, mode);
+    if (!named) return std::move(named).error();
+    nameless = std::move(*named);
+  }
+  AtomicFile made(std::move(file), std::move(*token), std::move(nameless), is_named);
   if (!exists) return made;
-  made.mode_ = found.st_mode & 07777;
-  if (Status status = made.keep_owner(found); !status.ok()) return status;
+  if (Status status = made.match(replaced); !status.ok()) return status;
+  // The mode comes with the name.
+  if (::fchmod(made.file_.get(), for_nobody_else) != 0)
+    return file_failure(made.final_path_, "cannot keep its mode", errno);
   return made;
 }
 
-Status AtomicFile::keep_owner(const struct stat& replaced) {
+// Owner, group and mode of the file that is replaced.
+Status AtomicFile::match(const struct stat& replaced) {
   struct stat made {};
-  if (::fstat(fd_, &made) != 0) return system_failure(final_path_, "cannot look at it", errno);
-  if (made.st_uid == replaced.st_uid && made.st_gid == replaced.st_gid) return {};
-  if (::fchown(fd_, replaced.st_uid, replaced.st_gid) == 0) return {};
-  if (made.st_uid == replaced.st_uid) {
-    *mode_ &= ~static_cast<mode_t>(070);  // another group gets no rights that it did not have
-    return {};
-  }
-  const std::string what =
-      "belongs to user " + std::to_string(replaced.st_uid) + ", which cannot be kept. Remove it first";
-  return system_failure(final_path_, what.c_str(), errno);
-}
-
-Result<AtomicFile> AtomicFile::create(const std::filesystem::path& final_path, mode_t mode) {
-  if (!final_path.has_filename()) return invalid_argument("file " + final_path.string() + ": expected a file name");
-  struct stat found {};
-  if (::lstat(final_path.c_str(), &found) == 0) {
-    if (!S_ISREG(found.st_mode) && !S_ISLNK(found.st_mode)) {
-      return invalid_argument("file " + final_path.string() +
-                              ": found something that is not a regular file, expected " + "a regular file or none");
+  if (::fstat(file_.get(), &made) != 0) return file_failure(final_path_, "cannot look at it", errno);
+  mode_t mode = replaced.st_mode & 07777;
+  const bool differs = made.st_uid != replaced.st_uid || made.st_gid != replaced.st_gid;
+  if (differs && ::fchown(file_.get(), replaced.st_uid, replaced.st_gid) != 0) {
+    if (made.st_uid != replaced.st_uid) {
+      return file_failure(
+          final_path_, "belongs to user " + std::to_string(replaced.st_uid) + ", which cannot be kept. Remove it first",
+          errno);
     }
-  } else if (errno != ENOENT) {
-    return system_failure(final_path, "cannot look at it", errno);
+    mode &= ~static_cast<mode_t>(070);  // another group gets no rights that it did not have
   }
-  std::filesystem::path temporary;
-  const auto fd = open_temporary(final_path, mode, temporary);
-  if (!fd) return fd.error();
-  return AtomicFile(final_path, std::move(temporary), *fd);
+  if (::fchmod(file_.get(), mode) != 0) return file_failure(final_path_, "cannot keep its mode", errno);
+  return {};
 }
 
-AtomicFile::AtomicFile(std::filesystem::path final_path, std::filesystem::path temporary_path, int fd) noexcept
-    : final_path_(std::move(final_path)), temporary_path_(std::move(temporary_path)), fd_(fd) {}
+AtomicFile::AtomicFile(std::filesystem::path final_path, std::string token, UniqueFd file, bool is_named) noexcept
+    : final_path_(std::move(final_path)), token_(std::move(token)), file_(std::move(file)), is_named_(is_named) {}
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : final_path_(std::move(other.final_path_)),
-      temporary_path_(std::exchange(other.temporary_path_, {})),
-      fd_(std::exchange(other.fd_, -1)),
-      mode_(other.mode_) {}
+      token_(std::move(other.token_)),
+      file_(std::move(other.file_)),
+      is_named_(std::exchange(other.is_named_, false)) {}
 
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   if (this == &other) return *this;
   discard();
   final_path_ = std::move(other.final_path_);
-  temporary_path_ = std::exchange(other.temporary_path_, {});
-  fd_ = std::exchange(other.fd_, -1);
-  mode_ = other.mode_;
+  token_ = std::move(other.token_);
+  file_ = std::move(other.file_);
+  is_named_ = std::exchange(other.is_named_, false);
   return *this;
 }
 
 AtomicFile::~AtomicFile() { discard(); }
 
 Status AtomicFile::write(std::span<const std::byte> bytes) {
-  if (fd_ < 0) return internal_error("file " + final_path_.string() + ": written after it was committed or discarded");
+  if (!file_) return internal_error("file " + final_path_.string() + ": written after it was committed or discarded");
   while (!bytes.empty()) {
-    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+    const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
     if (written < 0) {
       if (errno == EINTR) continue;
       const int error = errno;
       discard();
-      return system_failure(final_path_, "cannot write", error);
+      return file_failure(final_path_, "cannot write", error);
     }
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
   return {};
 }
 
-Status AtomicFile::commit() {
-  if (fd_ < 0)
-    return internal_error("file " + final_path_.string() + ": committed after it was committed or discarded");
-  if (mode_ && ::fchmod(fd_, *mode_) != 0) {
-    const int error = errno;
-    discard();
-    return system_failure(final_path_, "cannot keep its mode", error);
-  }
-  // Without the flush a crash of the machine could leave the new name on an empty file.
-  if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) {
-    const int error = errno;
-    discard();
-    return system_failure(final_path_, "cannot flush", error);
-  }
-  if (::close(std::exchange(fd_, -1)) != 0) {
-    const int error = errno;
-    discard();
-    return system_failure(final_path_, "cannot close", error);
-  }
-  if (::rename(temporary_path_.c_str(), final_path_.c_str()) != 0) {
-    const int error = errno;
-    discard();
-    return system_failure(final_path_, "cannot move the temporary file onto it", error);
-  }
-  temporary_path_.clear();
-  return {};
+Status AtomicFile::commit(const std::filesystem::path& journal) {
+  std::vector<std::vector<AtomicFile>> alone(1);
+  alone.front().push_back(std::move(*this));
+  Status status = commit_files(journal, alone).front();
+  *this = std::move(alone.front().front());
+  return status;
 }
 
 void AtomicFile::discard() noexcept {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  if (!temporary_path_.empty()) ::unlink(temporary_path_.c_str());
-  temporary_path_.clear();
+  file_ = UniqueFd();
+  if (std::exchange(is_named_, false)) ::unlink((final_path_.parent_path() / temporary_name(token_)).c_str());
 }
 
 }  // namespace kiln

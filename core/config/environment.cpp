@@ -47,6 +47,8 @@ std::filesystem::path user_key_file() { return named_or_default("KILN_KEY_FILE",
 
 namespace kiln::config {
 
+std::filesystem::path user_state_folder() { return user_key_file().parent_path(); }
+
 Environment set_variables(const Environment& all) {
   Environment set;
   for (const auto& [name, value] : all) {

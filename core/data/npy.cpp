@@ -107,7 +107,7 @@ Result<AtomicFile> prepare_npy(const std::filesystem::path& path, const HostTens
                             " dimensions, expected at most " + std::to_string(most_npy_dimensions));
   }
   const std::string header = format_npy_header(tensor.dtype(), tensor.shape());
-  auto file = AtomicFile::replace(path);
+  auto file = AtomicFile::create(path);
   if (!file) return std::move(file).error();
   if (Status status = file->write(std::as_bytes(std::span(header.data(), header.size()))); !status.ok()) return status;
   if (Status status = file->write(tensor.bytes()); !status.ok()) return status;

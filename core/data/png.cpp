@@ -160,7 +160,7 @@ Result<AtomicFile> prepare_png(const std::filesystem::path& path, const HostTens
   if (!pixels) return pixels.error().within("file " + path.string());
   const auto bytes = encode_png(*pixels);
   if (!bytes) return bytes.error().within("file " + path.string());
-  auto file = AtomicFile::replace(path);
+  auto file = AtomicFile::create(path);
   if (!file) return std::move(file).error();
   if (Status status = file->write(*bytes); !status.ok()) return status;
   return file;

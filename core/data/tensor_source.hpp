@@ -39,7 +39,7 @@ Result<TensorRequest> npy_form(std::string_view source, const std::filesystem::p
 Status check_storable(const std::filesystem::path& path, DType dtype, const Shape& shape);
 
 // By extension, .npy or .png (upper case too). Makes the parent folder where it is missing. The file is complete, and
-// takes its name with commit() (AtomicFile::replace).
+// takes its name with commit() or commit_files().
 Result<AtomicFile> prepare_tensor(const std::filesystem::path& path, const HostTensor& tensor);
 // prepare_tensor() and its commit().
 Status store_tensor(const std::filesystem::path& path, const HostTensor& tensor);

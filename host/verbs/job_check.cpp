@@ -5,12 +5,7 @@
 #include "data/tensor_source.hpp"
 #include "verbs/job_request.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,17 +25,9 @@ struct Form {
   bool operator==(const Form&) const = default;
 };
 
-// One name for one file, also through links; what does not exist yet keeps its own.
-fs::path name_of(const fs::path& path) {
-  std::error_code error;
-  const auto file = followed(path);
-  const fs::path whole = fs::absolute(file ? *file : path, error);
-  fs::path name = fs::weakly_canonical(whole, error);
-  return error ? whole.lexically_normal() : name;
-}
-
-// io: store_tensor() could not write the file: it is a folder, or its folder cannot be made or written.
-Status check_writable(const fs::path& path) {
+// What the configuration has wrong: the file is none, or its folder cannot be one. What the system refuses fails the
+// job when it begins (check_writable()).
+Status check_place(const fs::path& path) {
   std::error_code error;
   const std::string who = "file " + path.string();
   const auto file = followed(path);
@@ -55,8 +42,7 @@ Status check_writable(const fs::path& path) {
     return io_error(who + ": cannot make folder " + path.parent_path().string() + ": " + folder.string() +
                     " is no folder");
   }
-  if (faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
-  return io_error(who + ": folder " + folder.string() + " cannot be written: " + std::strerror(errno));
+  return {};
 }
 
 class JobChecker {
@@ -90,7 +76,7 @@ class JobChecker {
   // What a job before this one leaves in the file; null: none writes it. Empty: of a form that is not known here.
   const std::optional<Form>* written_before(const fs::path& file) const {
     if (written_.empty()) return nullptr;
-    const auto at = written_.find(name_of(file));
+    const auto at = written_.find(name_of_file(file));
     return at == written_.end() ? nullptr : &at->second;
   }
 
@@ -117,9 +103,9 @@ class JobChecker {
 
   void check_output(const std::string& key, const fs::path& path, const std::optional<Form>& form) {
     Status status = form ? data::check_storable(path, form->dtype, form->shape) : Status{};
-    if (status.ok()) status = check_writable(path);
+    if (status.ok()) status = check_place(path);
     if (!status.ok()) problem(key, status.within(key));
-    const fs::path file = name_of(path);
+    const fs::path file = name_of_file(path);
     const auto same = [&](const auto& other) { return other.first == file; };
     const auto unread = unread_.find(file);
     if (std::ranges::any_of(pending_, same)) {
@@ -135,7 +121,7 @@ class JobChecker {
   }
 
   void note_read(const fs::path& path) {
-    const fs::path file = name_of(path);
+    const fs::path file = name_of_file(path);
     read_.insert(file);
     unread_.erase(file);
   }
@@ -144,7 +130,7 @@ class JobChecker {
   bool reads_elsewhere(const fs::path& file, const fs::path& path) const {
     return std::ranges::any_of(job_->bindings, [&](const KernelBindingConfig& binding) {
       const bool in_place = binding.output == binding.input && job_->base / binding.output == path;
-      return !binding.input.empty() && !in_place && name_of(job_->base / binding.input) == file;
+      return !binding.input.empty() && !in_place && name_of_file(job_->base / binding.input) == file;
     });
   }
 

@@ -1,8 +1,8 @@
 // check_jobs: what the files of a configuration's jobs show to be wrong, before anything runs.
 //
 // Thread-safety: pure but for the files it looks at. Ownership: values.
-// Headers of .npy files and pictures are read, sources are read whole, no element is. A file that a job before writes is
-// judged by what that job leaves in it. No driver is opened.
+// Headers of .npy files and pictures are read, sources are read whole, no element is. A file that a job before writes
+// is judged by what that job leaves in it. No driver is opened.
 #pragma once
 
 #include <kiln/config.hpp>

@@ -197,25 +197,36 @@ Result<RunRequest> make_request(const JobConfig& job, std::vector<std::string>* 
   return request;
 }
 
-Status store_outputs(const JobConfig& job, const RunRequest& request) {
-  if (job.op != "kernel") {
-    return job.output.empty() ? ok_status() : data::store_tensor(job.output, *request.tensors.back().host);
-  }
-  // All are complete before the first takes its name.
+Result<std::vector<AtomicFile>> prepare_outputs(const JobConfig& job, const RunRequest& request) {
   std::vector<AtomicFile> files;
-  std::size_t tensor = 0;
-  for (const KernelBindingConfig& binding : job.bindings) {
-    if (binding.kind == BindingKind::local) continue;
-    const HostTensor& result = *request.tensors[tensor++].host;
-    if (binding.output.empty()) continue;
-    auto file = data::prepare_tensor(job.base / binding.output, result);
+  Status status;
+  const auto prepare = [&](const std::filesystem::path& path, const HostTensor& result) {
+    auto file = data::prepare_tensor(path, result);
     if (!file) return std::move(file).error();
     files.push_back(std::move(*file));
+    return Status();
+  };
+  if (job.op != "kernel") {
+    if (!job.output.empty()) status = prepare(job.output, *request.tensors.back().host);
+  } else {
+    std::size_t tensor = 0;
+    for (const KernelBindingConfig& binding : job.bindings) {
+      if (binding.kind == BindingKind::local) continue;
+      const HostTensor& result = *request.tensors[tensor++].host;
+      if (!binding.output.empty() && status.ok()) status = prepare(job.base / binding.output, result);
+    }
   }
-  for (AtomicFile& file : files) {
-    if (Status status = file.commit(); !status.ok()) return status;
+  if (!status.ok()) return status;
+  return files;
+}
+
+std::vector<std::filesystem::path> outputs_of(const JobConfig& job) {
+  std::vector<std::filesystem::path> outputs;
+  if (!job.output.empty()) outputs.emplace_back(job.output);
+  for (const KernelBindingConfig& binding : job.bindings) {
+    if (!binding.output.empty()) outputs.push_back(job.base / binding.output);
   }
-  return {};
+  return outputs;
 }
 
 }  // namespace kiln::host

@@ -3,10 +3,13 @@
 // Thread-safety: pure but for reading and writing the named files. Ownership: the request shares the tensors.
 #pragma once
 
+#include "base/atomic_file.hpp"
+
 #include <kiln/config.hpp>
 #include <kiln/runtime.hpp>
 #include <kiln/status.hpp>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -25,7 +28,10 @@ struct OperandShapes {
 OperandShapes shapes_of(const Conv2dSpec& spec);
 OperandShapes shapes_of(const GemmSpec& spec);
 
-// Writes what the job asked for: `output` of conv2d and gemm, every inout of a kernel. Files are whole or untouched.
-Status store_outputs(const JobConfig& job, const RunRequest& request);
+// What the job asked for, complete and without names yet: `output` of conv2d and gemm, every output and inout of a
+// kernel. commit_files() names them together.
+Result<std::vector<AtomicFile>> prepare_outputs(const JobConfig& job, const RunRequest& request);
+// Their names.
+std::vector<std::filesystem::path> outputs_of(const JobConfig& job);
 
 }  // namespace kiln::host

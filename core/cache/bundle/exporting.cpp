@@ -122,7 +122,7 @@ Result<BundleExport> export_cache(const CacheConfig& cache, const std::filesyste
   Result<AtomicFile> written = AtomicFile::create(file);
   if (!written) return written.error();
   if (Status status = written->write(*bytes); !status.ok()) return status;
-  if (Status status = written->commit(); !status.ok()) return status;
+  if (Status status = written->commit(cache.key_file.parent_path()); !status.ok()) return status;
   outcome.bytes = bytes->size();
   const Result<BundlePublicKey> public_key = public_key_of(*secret);
   if (!public_key) return public_key.error();

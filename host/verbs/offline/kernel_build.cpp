@@ -1,5 +1,6 @@
 // `kiln kernel build FILE --target NAME`: a kernel compiled ahead of time, without a device.
 #include "base/atomic_file.hpp"
+#include "config/environment.hpp"
 #include "report/human.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
@@ -33,7 +34,7 @@ Status write_bytes(const std::filesystem::path& file, std::span<const std::byte>
   auto out = AtomicFile::create(file);
   if (!out) return out.error();
   if (Status status = out->write(bytes); !status.ok()) return status;
-  return out->commit();
+  return out->commit(config::user_state_folder());
 }
 
 Json described(const AheadProgram& program, const Options& options, const std::filesystem::path& file) {

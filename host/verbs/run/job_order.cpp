@@ -1,5 +1,7 @@
 #include "verbs/run/job_order.hpp"
 
+#include "base/atomic_file.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -16,24 +18,17 @@ struct FilesOfJob {
   std::set<fs::path> read, written;
 };
 
-// One name for one file, also through links; what does not exist yet keeps its own.
-fs::path name_of(const fs::path& path) {
-  std::error_code error;
-  fs::path name = fs::weakly_canonical(path, error);
-  return error ? path.lexically_normal() : name;
-}
-
 FilesOfJob files_of(const JobConfig& job) {
   FilesOfJob files;
   for (const std::string* source : {&job.input, &job.weights, &job.bias, &job.source, &job.expect}) {
-    if (!source->empty()) files.read.insert(name_of(job.base / *source));
+    if (!source->empty()) files.read.insert(name_of_file(job.base / *source));
   }
-  if (!job.output.empty()) files.written.insert(name_of(job.output));
+  if (!job.output.empty()) files.written.insert(name_of_file(job.output));
   for (const KernelBindingConfig& binding : job.bindings) {
     for (const std::string* source : {&binding.input, &binding.expect}) {
-      if (!source->empty()) files.read.insert(name_of(job.base / *source));
+      if (!source->empty()) files.read.insert(name_of_file(job.base / *source));
     }
-    if (!binding.output.empty()) files.written.insert(name_of(job.base / binding.output));
+    if (!binding.output.empty()) files.written.insert(name_of_file(job.base / binding.output));
   }
   return files;
 }

@@ -1,3 +1,4 @@
+#include "config/environment.hpp"
 #include "interrupt.hpp"
 #include "progress/run_progress.hpp"
 #include "report/human.hpp"
@@ -6,6 +7,7 @@
 #include "verbs/finish.hpp"
 #include "verbs/job_request.hpp"
 #include "verbs/run/job_order.hpp"
+#include "verbs/run/result_commits.hpp"
 #include "verbs/verbs.hpp"
 #include "watch/run_watch.hpp"
 
@@ -55,33 +57,64 @@ void add_uncompared(const RunRequest& request, RunReport& report) {
   }
 }
 
+// A job that has run, and its results, complete and without names yet.
+struct RanJob {
+  JobOutcome outcome;
+  std::vector<AtomicFile> files;
+};
+
+// What the system refuses to write is known before the work is done.
+Status check_outputs(const JobConfig& job) {
+  for (const std::filesystem::path& output : outputs_of(job)) {
+    if (Status status = check_writable(output); !status.ok()) return status;
+  }
+  return {};
+}
+
 // setup_ns: from the start of main to the first job. A first result counts that and this job's own time only.
-JobOutcome run_job(const JobConfig& job, const Options& options, Runtime& runtime, std::uint64_t setup_ns) {
+RanJob run_job(const JobConfig& job, const Options& options, Runtime& runtime, ResultCommits& commits,
+               std::uint64_t setup_ns) {
   const std::uint64_t begun = now_ns();
   std::vector<std::string> notes;
   auto request = make_request(job, &notes);
-  if (!request) return {failed(job, std::move(request).error()), 0, {}};
+  if (!request) return {{failed(job, std::move(request).error()), 0, {}}, {}};
+  if (Status status = check_outputs(job); !status.ok()) return {{failed(job, std::move(status)), 0, {}}, {}};
   if (!options.device.empty()) request->device = options.device;
   request->verify = request->verify || options.verify;
   request->repeat = options.repeat.value_or(1);
   request->stop = &interrupted();
   // Each job's thread waits for its own; the table is in the order of the file whatever ends first.
   if (options.jobs > 1) request->completion = Completion::unordered;
-  JobOutcome outcome{runtime.run(*request), 0, {}};
+  RanJob ran{{runtime.run(*request), 0, {}}, {}};
+  JobOutcome& outcome = ran.outcome;
   outcome.report.notes.insert(outcome.report.notes.begin(), notes.begin(), notes.end());
   if (outcome.report.first_output_ns != 0) {
     outcome.first_result_ms = static_cast<double>(setup_ns) / 1e6 + ms_between(begun, outcome.report.first_output_ns);
   }
   add_uncompared(*request, outcome.report);
   const bool failed_verification = outcome.report.verified == false;
-  if (!outcome.report.status.ok() && !(job.keep_failed && failed_verification)) return outcome;
-  if (Status status = store_outputs(job, *request); !status.ok()) {
-    outcome.report.status = std::move(status);
-  } else {
-    outcome.output = job.output;
-    if (failed_verification) outcome.report.notes.push_back("keep_failed: the wrong results were written");
+  if (!outcome.report.status.ok() && !(job.keep_failed && failed_verification)) return ran;
+  auto files = prepare_outputs(job, *request);
+  if (!files && files.error().code == StatusCode::io) {
+    // Results that wait for their sync take descriptors and space.
+    commits.flush();
+    files = prepare_outputs(job, *request);
   }
-  return outcome;
+  if (files) {
+    ran.files = std::move(*files);
+  } else {
+    outcome.report.status = std::move(files).error();
+  }
+  return ran;
+}
+
+void add_stored(const JobConfig& job, const Status& status, JobOutcome& outcome) {
+  if (!status.ok()) {
+    outcome.report.status = status;
+    return;
+  }
+  outcome.output = job.output;
+  if (outcome.report.verified == false) outcome.report.notes.push_back("keep_failed: the wrong results were written");
 }
 
 // So many at one time, as options say; answers those that were begun, in the order of the file.
@@ -94,25 +127,43 @@ std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Optio
   }
   RunProgress progress(watch ? Progress::none : options.progress, runtime, jobs.size(), options.repeat.value_or(1));
   // Finding a file's one name costs calls of the system for every job.
+  const bool any_output = std::ranges::any_of(jobs, [](const JobConfig& job) { return !outputs_of(job).empty(); });
   using WaitsFor = std::vector<std::vector<std::size_t>>;
-  JobOrder order(options.jobs > 1 ? jobs_to_wait_for(jobs) : WaitsFor(jobs.size()), interrupted());
+  const WaitsFor waits_for =
+      options.jobs > 1 || (any_output && jobs.size() > 1) ? jobs_to_wait_for(jobs) : WaitsFor(jobs.size());
+  JobOrder order(options.jobs > 1 ? waits_for : WaitsFor(jobs.size()), interrupted());
   std::vector<std::optional<JobOutcome>> outcomes(jobs.size());
+  const auto ended = [&](std::size_t job) {
+    progress.ended(outcomes[job]->report);
+    if (watch) watch->ended(outcomes[job]->report);
+    order.end(job);
+  };
+  ResultCommits commits(config::user_state_folder(), [&](std::size_t job, const Status& status) {
+    add_stored(jobs[job], status, *outcomes[job]);
+    ended(job);
+  });
   const auto serve = [&] {
     while (const auto job = order.begin()) {
       const std::string text =
           "job " + std::to_string(*job + 1) + " of " + std::to_string(jobs.size()) + ": " + jobs[*job].name;
+      if (options.jobs == 1 && !waits_for[*job].empty()) commits.flush();  // it reads what another has written
       progress.job(text);
       if (watch) watch->began(text);
-      outcomes[*job] = run_job(jobs[*job], options, runtime, setup_ns);
-      progress.ended(outcomes[*job]->report);
-      if (watch) watch->ended(outcomes[*job]->report);
-      order.end(*job);
+      RanJob ran = run_job(jobs[*job], options, runtime, commits, setup_ns);
+      outcomes[*job] = std::move(ran.outcome);
+      if (ran.files.empty()) {
+        if (outcomes[*job]->report.status.ok()) add_stored(jobs[*job], {}, *outcomes[*job]);
+        ended(*job);
+      } else {
+        commits.add(*job, std::move(ran.files));
+      }
     }
   };
   std::vector<std::thread> others;
   for (std::size_t i = 1; i < std::min<std::size_t>(options.jobs, jobs.size()); ++i) others.emplace_back(serve);
   serve();
   for (std::thread& other : others) other.join();
+  commits.flush();
   std::vector<JobOutcome> begun;
   for (std::optional<JobOutcome>& outcome : outcomes) {
     if (outcome) begun.push_back(std::move(*outcome));

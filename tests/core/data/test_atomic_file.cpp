@@ -40,9 +40,9 @@ TEST_CASE("AtomicFile: what is not committed leaves the old file and nothing els
     auto file = AtomicFile::create(folder / "out");
     REQUIRE(file);
     REQUIRE(file->write(bytes_of("new")).ok());
-    CHECK(folder.entries() == 2);
+    CHECK(folder.entries() == 1);
     auto moved = *std::move(file);
-    CHECK(folder.entries() == 2);
+    CHECK(folder.entries() == 1);
   }
   CHECK(contents_of(folder / "out") == "old");
   CHECK(folder.entries() == 1);
@@ -55,7 +55,7 @@ TEST_CASE("AtomicFile: assignment discards what the target held", "[atomic_file]
   REQUIRE(first);
   REQUIRE(second);
   *first = *std::move(second);
-  CHECK(folder.entries() == 1);
+  CHECK(folder.entries() == 0);
   REQUIRE(first->commit().ok());
   CHECK(std::filesystem::exists(folder / "second"));
   CHECK_FALSE(std::filesystem::exists(folder / "first"));
@@ -73,23 +73,42 @@ TEST_CASE("AtomicFile: the mode is narrowed by the umask", "[atomic_file]") {
   CHECK((found.st_mode & 0777) == 0640);
 }
 
-TEST_CASE("AtomicFile: a name of 255 bytes and a symbolic link are replaced", "[atomic_file]") {
+TEST_CASE("AtomicFile: a name of 255 bytes; symbolic links are followed", "[atomic_file]") {
   const ScratchFolder folder;
   const std::string name(255, 'n');
-  auto longest = AtomicFile::create(folder / name);
-  REQUIRE(longest);
-  REQUIRE(longest->commit().ok());
-  CHECK(std::filesystem::exists(folder / name));
-
-  write_contents(folder / "target", "kept");
-  std::filesystem::create_symlink(folder / "target", folder / "link");
+  for (const char* content : {"first", "second"}) {
+    auto longest = AtomicFile::create(folder / name);
+    REQUIRE(longest);
+    REQUIRE(longest->write(bytes_of(content)).ok());
+    REQUIRE(longest->commit().ok());
+    CHECK(contents_of(folder / name) == content);
+  }
+  write_contents(folder / "target", "old");
+  std::filesystem::create_symlink("target", folder / "link");
   auto link = AtomicFile::create(folder / "link");
   REQUIRE(link);
   REQUIRE(link->write(bytes_of("new")).ok());
   REQUIRE(link->commit().ok());
-  CHECK(contents_of(folder / "target") == "kept");
-  CHECK(contents_of(folder / "link") == "new");
-  CHECK_FALSE(std::filesystem::is_symlink(folder / "link"));
+  CHECK(contents_of(folder / "target") == "new");
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+}
+
+TEST_CASE("AtomicFile: a file with other hard links is refused and stays", "[atomic_file]") {
+  const ScratchFolder folder;
+  write_contents(folder / "out", "old");
+  std::filesystem::create_hard_link(folder / "out", folder / "other");
+  const auto refused = AtomicFile::create(folder / "out");
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, Catch::Contains("2 hard links"));
+  // Also where the link appears while the file is written.
+  std::filesystem::remove(folder / "other");
+  auto file = AtomicFile::create(folder / "out");
+  REQUIRE(file);
+  REQUIRE(file->write(bytes_of("new")).ok());
+  std::filesystem::create_hard_link(folder / "out", folder / "other");
+  CHECK(file->commit().code == StatusCode::invalid_argument);
+  CHECK(contents_of(folder / "out") == "old");
+  CHECK(folder.entries() == 2);
 }
 
 TEST_CASE("AtomicFile: errors name the path and the system's reason", "[atomic_file]") {

@@ -1,0 +1,81 @@
+#include "verbs/run/result_commits.hpp"
+
+#include "base/file_commit.hpp"
+
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+namespace kiln::host {
+namespace {
+
+constexpr std::chrono::milliseconds window{20};  // so long a group waits for more jobs, while others run
+constexpr std::size_t most_open_files = 128;
+
+}  // namespace
+
+ResultCommits::ResultCommits(std::filesystem::path journal, Done done)
+    : journal_(std::move(journal)), done_(std::move(done)) {}
+
+ResultCommits::~ResultCommits() {
+  flush();
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ResultCommits::add(std::size_t job, std::vector<AtomicFile> files) {
+  std::unique_lock lock(mutex_);
+  if (!thread_.joinable()) {
+    try {
+      thread_ = std::thread([this] { follow(); });
+    } catch (const std::system_error&) {  // then each job is a group
+      Pending alone;
+      alone.jobs.push_back(job);
+      alone.units.push_back(std::move(files));
+      commit(std::move(alone));
+      return;
+    }
+  }
+  changed_.wait(lock, [&] { return open_files_ == 0 || open_files_ + files.size() <= most_open_files; });
+  open_files_ += files.size();
+  pending_.jobs.push_back(job);
+  pending_.units.push_back(std::move(files));
+  changed_.notify_all();
+}
+
+void ResultCommits::flush() {
+  std::unique_lock lock(mutex_);
+  ++flushing_;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return open_files_ == 0; });
+  --flushing_;
+}
+
+void ResultCommits::follow() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return over_ || !pending_.jobs.empty(); });
+    if (pending_.jobs.empty()) return;
+    const auto is_due = [&] { return over_ || flushing_ != 0 || open_files_ >= most_open_files / 2; };
+    changed_.wait_for(lock, window, is_due);
+    Pending group = std::exchange(pending_, {});
+    std::size_t files = 0;
+    for (const auto& unit : group.units) files += unit.size();
+    lock.unlock();
+    commit(std::move(group));
+    lock.lock();
+    open_files_ -= files;
+    changed_.notify_all();
+  }
+}
+
+void ResultCommits::commit(Pending group) {
+  const std::vector<Status> statuses = commit_files(journal_, group.units);
+  for (std::size_t i = 0; i < statuses.size(); ++i) done_(group.jobs[i], statuses[i]);
+}
+
+}  // namespace kiln::host

@@ -1,0 +1,511 @@
+// Files that change together: by processes that are killed at every system call, by two at once, and by journals that
+// are damaged or forged.
+#include "base/commit_journal.hpp"
+#include "base/file_commit.hpp"
+#include "core/data/scratch_folder.hpp"
+#include "support/syscall_killer.hpp"
+#include "support/test_length.hpp"
+
+#include <kiln/status.hpp>
+
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <map>
+
+using namespace kiln;
+using namespace kiln::test;
+using Catch::Contains;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Contents = std::map<std::string, std::string>;  // by path; absent: no file
+using Unit = std::vector<std::pair<fs::path, std::string>>;
+
+std::vector<AtomicFile> prepared(const Unit& unit) {
+  std::vector<AtomicFile> files;
+  for (const auto& [path, text] : unit) {
+    auto file = AtomicFile::create(path);
+    if (!file || !file->write(bytes_of(text)).ok()) return {};
+    files.push_back(std::move(*file));
+  }
+  return files;
+}
+
+std::vector<Status> commit(const fs::path& journal, const std::vector<Unit>& units) {
+  std::vector<std::vector<AtomicFile>> all;
+  for (const Unit& unit : units) {
+    all.push_back(prepared(unit));
+    if (all.back().size() != unit.size()) return {internal_error("not prepared")};
+  }
+  return commit_files(journal, all);
+}
+
+mode_t mode_of(const fs::path& file) {
+  struct stat found {};
+  return ::lstat(file.c_str(), &found) == 0 ? found.st_mode & 07777 : 0;
+}
+
+// Two folders of data, and one of state.
+struct Folders {
+  Folders() {
+    fs::create_directory(root / "a b");
+    fs::create_directory(root / "other");
+  }
+  fs::path one(const std::string& name) const { return root / "a b" / name; }
+  fs::path two(const std::string& name) const { return root / "other" / name; }
+  fs::path state() const { return root / "state"; }
+  std::vector<fs::path> data() const { return {root / "a b", root / "other"}; }
+  std::vector<fs::path> entries() const {
+    std::vector<fs::path> all;
+    for (const fs::path& folder : data()) {
+      for (const auto& entry : fs::directory_iterator(folder)) all.push_back(entry.path());
+    }
+    return all;
+  }
+  // What is there, all of it: a file that a killed process left too.
+  Contents contents() const {
+    Contents all;
+    for (const fs::path& file : entries()) all[file.string()] = contents_of(file);
+    return all;
+  }
+  SettledCommits settle() const { return settle_commits(state(), data()); }
+
+  const ScratchFolder root;
+};
+
+void set(const Unit& files) {
+  for (const auto& [path, text] : files) write_contents(path, text);
+}
+
+Contents as_contents(const Unit& files) { return {files.begin(), files.end()}; }
+
+// Kills a commit of `fresh` over `old` at every system call; afterwards all of it is old or all is new.
+void kill_everywhere(const Unit& old, const Unit& fresh, const std::function<bool()>& limits, bool with_state,
+                     std::size_t step) {
+  std::size_t forward = 0, back = 0;
+  if (is_long()) step = 1;
+  for (std::size_t call = 1;; call += step) {
+    const Folders folders;
+    const auto placed = [&](const Unit& unit) {
+      Unit all;
+      for (const auto& [name, text] : unit) all.emplace_back(folders.root.path() / name, text);
+      return all;
+    };
+    set(placed(old));
+    for (const auto& file : placed(old)) REQUIRE(::chmod(file.first.c_str(), 0600) == 0);
+    const Unit now = placed(fresh);
+    Contents all_old = as_contents(placed(old)), all_new = all_old;
+    for (const auto& [path, text] : now) all_new[path.string()] = text;
+    const fs::path state = with_state ? folders.state() : fs::path();
+    std::vector<std::string> readable;
+    KillPoint point;
+    point.call = call;
+    point.at_each_call = [&](const SystemCall&) {
+      for (const fs::path& file : folders.entries()) {
+        const bool may_be_new = !all_old.contains(file.string()) && all_new.contains(file.string());
+        if (!may_be_new && (mode_of(file) & 077) != 0) readable.push_back(file.string());
+      }
+    };
+    const KilledRun run = run_and_kill(
+        [&] {
+          if (!limits()) ::_exit(9);
+          const auto statuses = commit(state, {now});
+          ::_exit(statuses.front().ok() ? 0 : 1);
+        },
+        point);
+    if (!run.is_traced) {
+      WARN("ptrace is not permitted here: not tried");
+      return;
+    }
+    if (run.status == 9) {
+      WARN("seccomp is not permitted here: not tried");
+      return;
+    }
+    INFO("killed at call " << call);
+    CHECK(readable.empty());
+    const SettledCommits settled = settle_commits(state, folders.data());
+    for (const std::string& problem : settled.problems) CHECK_THAT(problem, Contains("damaged"));
+    const Contents found = folders.contents();
+    if (!run.was_killed) CHECK(run.status == 0);
+    if (run.was_killed && found == all_old) {
+      ++back;
+    } else {
+      ++forward;
+      CHECK(found == all_new);
+    }
+    CHECK_FALSE(fs::exists(folders.state() / "results.journal"));
+    if (!run.was_killed) break;
+  }
+  CHECK(back > 0);
+  CHECK(forward > 0);
+}
+
+bool no_limits() { return true; }
+
+}  // namespace
+
+TEST_CASE("commit: a kill at every system call leaves all old or all new") {
+  const Unit old{{"a b/x", "old x"}, {"a b/y", "old y"}, {"other/z", "old z"}};
+  const Unit fresh{{"a b/x", "new x"}, {"a b/y", "the new y"}, {"other/z", "new z"}};
+  const std::size_t some = is_sanitized ? 5 : 3;
+  SECTION("three files replaced") { kill_everywhere(old, fresh, no_limits, true, is_sanitized ? some : 1); }
+  SECTION("three files made") { kill_everywhere({}, fresh, no_limits, true, some); }
+  SECTION("one made between two replaced") { kill_everywhere({old[0], old[2]}, fresh, no_limits, true, some); }
+  SECTION("one file replaced") { kill_everywhere({old[0]}, {fresh[0]}, no_limits, true, some); }
+  SECTION("the journal beside the data") { kill_everywhere(old, fresh, no_limits, false, some); }
+  SECTION("a file system without exchange") { kill_everywhere(old, fresh, refuse_exchange, true, some); }
+}
+
+TEST_CASE("commit: without nameless files, a kill leaves temporary files that the next writer removes") {
+  const Unit old{{"a b/x", "old x"}, {"a b/y", "old y"}};
+  for (std::size_t call = 1;; call += is_long() ? 1 : 3) {
+    const Folders folders;
+    set({{folders.one("x"), "old x"}, {folders.one("y"), "old y"}});
+    const auto write_new = [&](const std::string& word) {
+      return [&, word] {
+        if (!refuse_nameless_files()) ::_exit(9);
+        ::_exit(
+            commit(folders.state(), {{{folders.one("x"), word + " x"}, {folders.one("y"), word + " y"}}}).front().ok()
+                ? 0
+                : 1);
+      };
+    };
+    const KilledRun run = run_and_kill(write_new("new"), {call, {}, {}});
+    if (!run.is_traced || run.status == 9) return;
+    INFO("killed at call " << call);
+    (void)folders.settle();
+    const bool is_new = contents_of(folders.one("x")) == "new x";
+    CHECK(contents_of(folders.one("x")) == (is_new ? "new x" : "old x"));
+    CHECK(contents_of(folders.one("y")) == (is_new ? "new y" : "old y"));
+    CHECK(run_and_kill(write_new("newer"), {}).status == 0);
+    CHECK(folders.contents() ==
+          Contents{{folders.one("x").string(), "newer x"}, {folders.one("y").string(), "newer y"}});
+    if (!run.was_killed) break;
+  }
+}
+
+TEST_CASE("commit: a unit that fails changes nothing, and the others of its group are committed") {
+  const Folders folders;
+  set({{folders.one("a"), "old"}, {folders.one("b"), "old"}, {folders.one("c"), "old"}});
+  std::vector<std::vector<AtomicFile>> units;
+  units.push_back(prepared({{folders.one("a"), "new"}, {folders.one("b"), "new"}}));
+  units.push_back(prepared({{folders.one("c"), "new"}, {folders.one("d"), "new"}}));
+  std::string word;
+  SECTION("a hard link appears") {
+    fs::create_hard_link(folders.one("b"), folders.two("b"));
+    word = "2 hard links";
+  }
+  SECTION("a folder appears") {
+    fs::remove(folders.one("b"));
+    fs::create_directories(folders.one("b"));
+    word = "is a folder";
+  }
+  SECTION("its folder disappears") {
+    if (::geteuid() != 0) return;
+    units[0] = prepared({{folders.one("a"), "new"}, {folders.two("gone/../b"), "new"}});
+    REQUIRE(units[0].empty());
+    fs::create_directory(folders.two("gone"));
+    units[0] = prepared({{folders.one("a"), "new"}, {folders.two("gone/b"), "new"}});
+    fs::remove_all(folders.two("gone"));
+    word = "gone/b";
+  }
+  SECTION("the second is a mount point, which no file can replace") {
+    if (::geteuid() != 0 ||
+        ::mount(folders.one("b").c_str(), folders.one("b").c_str(), nullptr, MS_BIND, nullptr) != 0) {
+      return;
+    }
+    word = "busy";
+  }
+  const auto statuses = commit_files(folders.state(), units);
+  ::umount(folders.one("b").c_str());
+  CHECK_FALSE(statuses[0].ok());
+  CHECK_THAT(statuses[0].message, Contains(word));
+  CHECK(statuses[1].ok());
+  CHECK(contents_of(folders.one("a")) == "old");
+  CHECK(contents_of(folders.one("c")) == "new");
+  CHECK(contents_of(folders.one("d")) == "new");
+  for (const fs::path& file : folders.entries()) CHECK_THAT(file.string(), !Contains(".kiln-"));
+  CHECK_FALSE(fs::exists(folders.state() / "results.journal"));
+}
+
+TEST_CASE("commit: a mode and content that change while the results are written count") {
+  const Folders folders;
+  set({{folders.one("a"), "old"}, {folders.one("b"), "old"}});
+  auto unit = prepared({{folders.one("a"), "new"}, {folders.one("b"), "new"}, {folders.one("c"), "new"}});
+  REQUIRE(unit.size() == 3);
+  REQUIRE(::chmod(folders.one("a").c_str(), 0600) == 0);
+  write_contents(folders.one("b"), "changed");
+  write_contents(folders.one("c"), "made");
+  REQUIRE(::chmod(folders.one("c").c_str(), 0640) == 0);
+  std::vector<std::vector<AtomicFile>> units;
+  units.push_back(std::move(unit));
+  REQUIRE(commit_files(folders.state(), units).front().ok());
+  CHECK(mode_of(folders.one("a")) == 0600);
+  CHECK(mode_of(folders.one("c")) == 0640);
+  for (const char* name : {"a", "b", "c"}) CHECK(contents_of(folders.one(name)) == "new");
+}
+
+TEST_CASE("commit: two processes at once leave the files of one") {
+  const Folders folders;
+  constexpr int processes = 4, rounds = 20;
+  std::vector<pid_t> children;
+  for (int process = 0; process < processes; ++process) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      bool all = true;
+      for (int round = 0; round < rounds; ++round) {
+        const std::string text = std::to_string(process) + "." + std::to_string(round);
+        // By turns in the other order.
+        const bool turned = process % 2 != 0;
+        const Unit unit{{turned ? folders.two("y") : folders.one("x"), text},
+                        {turned ? folders.one("x") : folders.two("y"), text}};
+        all = all && commit(folders.state(), {unit}).front().ok();
+      }
+      ::_exit(all ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int state = 0;
+    REQUIRE(::waitpid(child, &state, 0) == child);
+    CHECK(WEXITSTATUS(state) == 0);
+  }
+  CHECK(contents_of(folders.one("x")) == contents_of(folders.two("y")));
+  CHECK(folders.entries().size() == 2);
+}
+
+TEST_CASE("commit: a full disk fails the unit and leaves the old files") {
+  const Folders folders;
+  set({{folders.one("a"), "old"}, {folders.two("b"), "old"}});
+  SECTION("a limit on the size of files, below the journal's") {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      std::signal(SIGXFSZ, SIG_IGN);
+      const rlimit limit{16, 16};
+      if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(2);
+      const auto statuses = commit(folders.state(), {{{folders.one("a"), "new"}, {folders.two("b"), "new"}}});
+      const bool named = statuses.front().message.find("results.journal") != std::string::npos;
+      ::_exit(statuses.front().code == StatusCode::io && named ? 0 : 3);
+    }
+    int state = 0;
+    REQUIRE(::waitpid(child, &state, 0) == child);
+    CHECK(WEXITSTATUS(state) == 0);
+  }
+  SECTION("a small file system") {
+    if (::geteuid() != 0 || ::mount("none", (folders.root / "other").c_str(), "tmpfs", 0, "size=64k") != 0) return;
+    set({{folders.two("b"), "old"}});
+    auto second = AtomicFile::create(folders.two("b"));
+    REQUIRE(second);
+    CHECK(second->write(bytes_of(std::string(100'000, 'x'))).code == StatusCode::io);
+    second = AtomicFile::create(folders.two("b"));
+    REQUIRE(second);
+    // On two file systems, and through a link from one to the other.
+    fs::create_symlink(folders.two("b"), folders.one("link"));
+    CHECK(commit(folders.state(), {{{folders.one("a"), "new"}, {folders.one("link"), "new"}}}).front().ok());
+    CHECK(contents_of(folders.one("a")) == "new");
+    CHECK(contents_of(folders.two("b")) == "new");
+    CHECK(fs::is_symlink(folders.one("link")));
+    ::umount((folders.root / "other").c_str());
+    return;
+  }
+  CHECK(contents_of(folders.one("a")) == "old");
+  CHECK(contents_of(folders.two("b")) == "old");
+}
+
+namespace {
+
+// A journal of a run that was killed after the first of two replaced files had taken its name.
+class HalfDone {
+ public:
+  HalfDone() {
+    set({{folders.one("a"), "new a"},
+         {temporary("a", 1), "old a"},
+         {folders.one("b"), "old b"},
+         {temporary("b", 2), "new b"}});
+    unit.begun_s = ::time(nullptr);
+    unit.entries = {{identity(folders.one("a")), identity(temporary("a", 1)), token(1), folders.one("a")},
+                    {identity(temporary("b", 2)), identity(folders.one("b")), token(2), folders.one("b")}};
+    fs::create_directory(folders.state());
+  }
+  static std::string token(int number) { return "000000000000000" + std::to_string(number); }
+  fs::path temporary(const std::string&, int number) const { return folders.one(temporary_name(token(number))); }
+  static FileIdentity identity(const fs::path& file) {
+    struct stat found {};
+    REQUIRE(::lstat(file.c_str(), &found) == 0);
+    return FileIdentity::of(found);
+  }
+  fs::path journal() const { return folders.state() / "results.journal"; }
+  void write_journal(const std::string& text) const {
+    write_contents(journal(), text);
+    REQUIRE(::chmod(journal().c_str(), 0600) == 0);
+  }
+  std::string text() const { return format_commit_units({unit}); }
+  bool is_untouched() const { return folders.entries().size() == 4 && contents_of(folders.one("a")) == "new a"; }
+
+  Folders folders;
+  CommitUnit unit;
+};
+
+}  // namespace
+
+TEST_CASE("journal: the next run undoes what is incomplete") {
+  const HalfDone left;
+  left.write_journal(left.text());
+  const SettledCommits settled = left.folders.settle();
+  CHECK(settled.problems.empty());
+  REQUIRE(settled.notes.size() == 1);
+  CHECK_THAT(settled.notes.front(), Contains(left.folders.one("b").string()));
+  CHECK(left.folders.contents() ==
+        Contents{{left.folders.one("a").string(), "old a"}, {left.folders.one("b").string(), "old b"}});
+  CHECK_FALSE(fs::exists(left.journal()));
+}
+
+TEST_CASE("journal: the next commit undoes it too, also of a file that it replaces") {
+  const HalfDone left;
+  left.write_journal(left.text());
+  REQUIRE(commit(left.folders.state(), {{{left.folders.one("b"), "newer"}}}).front().ok());
+  CHECK(left.folders.contents() ==
+        Contents{{left.folders.one("a").string(), "old a"}, {left.folders.one("b").string(), "newer"}});
+}
+
+TEST_CASE("journal: one that is damaged, or not this user's, changes no file") {
+  const HalfDone left;
+  const std::string text = left.text();
+  SECTION("every bit") {
+    const std::size_t step = is_sanitized && !is_long() ? 37 : 5;
+    for (std::size_t bit = 0; bit < 8 * text.size(); bit += step) {
+      std::string altered = text;
+      altered[bit / 8] = static_cast<char>(altered[bit / 8] ^ (1 << bit % 8));
+      left.write_journal(altered);
+      REQUIRE(left.folders.settle().problems.size() == 1);
+      REQUIRE(left.is_untouched());
+    }
+  }
+  SECTION("truncated") {
+    for (std::size_t length = 1; length < text.size(); ++length) {
+      left.write_journal(text.substr(0, length));
+      CHECK_THAT(left.folders.settle().problems.at(0), Contains("damaged"));
+    }
+  }
+  SECTION("empty") {
+    left.write_journal("");
+    CHECK(left.folders.settle().problems.empty());
+  }
+  SECTION("readable by others") {
+    left.write_journal(text);
+    REQUIRE(::chmod(left.journal().c_str(), 0644) == 0);
+    CHECK_THAT(left.folders.settle().problems.at(0), Contains("0600"));
+  }
+  SECTION("another user's") {
+    if (::geteuid() != 0) return;
+    left.write_journal(text);
+    REQUIRE(::chown(left.journal().c_str(), 65534, 65534) == 0);
+    CHECK_THAT(left.folders.settle().problems.at(0), Contains("user 0"));
+  }
+  SECTION("with another name") {
+    left.write_journal(text);
+    fs::create_hard_link(left.journal(), left.folders.root / "again");
+    CHECK(left.folders.settle().problems.size() == 1);
+  }
+  SECTION("a link, a FIFO, a folder") {
+    write_contents(left.folders.root / "elsewhere", text);
+    fs::create_symlink(left.folders.root / "elsewhere", left.journal());
+    CHECK(left.folders.settle().problems.size() == 1);
+    fs::remove(left.journal());
+    REQUIRE(::mkfifo(left.journal().c_str(), 0600) == 0);
+    CHECK(left.folders.settle().problems.size() == 1);
+    fs::remove(left.journal());
+    fs::create_directory(left.journal());
+    CHECK(left.folders.settle().problems.size() == 1);
+  }
+  SECTION("in a folder that others can write") {
+    left.write_journal(text);
+    fs::permissions(left.folders.state(), fs::perms(0777));
+    CHECK(left.folders.settle().notes.empty());
+  }
+  CHECK(left.is_untouched());
+}
+
+TEST_CASE("journal: files that it does not describe exactly stay") {
+  HalfDone left;
+  SECTION("the new file is another one now") {
+    fs::remove(left.folders.one("a"));
+    write_contents(left.folders.one("a"), "user's");
+    left.write_journal(left.text());
+    CHECK(left.folders.settle().problems.empty());
+    CHECK(contents_of(left.folders.one("a")) == "user's");
+    CHECK(contents_of(left.folders.one("b")) == "old b");
+  }
+  SECTION("the old file was changed in place") {
+    write_contents(left.folders.one("b"), "user's");
+    left.write_journal(left.text());
+    CHECK(left.folders.settle().problems.empty());
+    CHECK(contents_of(left.folders.one("a")) == "old a");
+    CHECK(contents_of(left.folders.one("b")) == "user's");
+  }
+  SECTION("the temporary name holds another file") {
+    fs::remove(left.temporary("a", 1));
+    write_contents(left.temporary("a", 1), "foreign");
+    left.write_journal(left.text());
+    CHECK_THAT(left.folders.settle().problems.at(0), Contains("old content is gone"));
+    CHECK(contents_of(left.temporary("a", 1)) == "foreign");
+    CHECK(contents_of(left.folders.one("a")) == "new a");
+  }
+  SECTION("forged: a made file that is a user's") {
+    write_contents(left.folders.two("precious"), "precious");
+    FileIdentity made = HalfDone::identity(left.folders.two("precious"));
+    made.bytes += 1;
+    left.unit.entries = {{made, std::nullopt, HalfDone::token(3), left.folders.two("precious")},
+                         {made, std::nullopt, HalfDone::token(4), left.folders.two("none")}};
+    left.write_journal(left.text());
+    (void)left.folders.settle();
+    CHECK(contents_of(left.folders.two("precious")) == "precious");
+  }
+  CHECK_FALSE(fs::exists(left.journal()));
+}
+
+TEST_CASE("journal: a folder that is away is tried again") {
+  const HalfDone left;
+  left.write_journal(left.text());
+  fs::rename(left.folders.root / "a b", left.folders.root / "away");
+  const std::vector<fs::path> none;
+  CHECK_THAT(settle_commits(left.folders.state(), none).problems.at(0), Contains("a b") && Contains("next run"));
+  REQUIRE(commit(left.folders.state(), {{{left.folders.two("x"), "1"}, {left.folders.two("y"), "1"}}}).front().ok());
+  fs::rename(left.folders.root / "away", left.folders.root / "a b");
+  CHECK(settle_commits(left.folders.state(), none).problems.empty());
+  CHECK(contents_of(left.folders.one("a")) == "old a");
+  CHECK(contents_of(left.folders.one("b")) == "old b");
+  CHECK_FALSE(fs::exists(left.journal()));
+}
+
+TEST_CASE("journal: names of any bytes, and what is refused") {
+  CommitUnit unit;
+  unit.begun_s = 7;
+  unit.entries = {{{1, 2, -3, 4}, FileIdentity{5, 6, 7, 8}, "0123456789abcdef", "/a b/\xff\n%\x01.npy"},
+                  {{9, 9, 9, 9}, std::nullopt, "fedcba9876543210", "/b"}};
+  const auto read = parse_commit_units(format_commit_units({unit, unit}));
+  REQUIRE(read);
+  REQUIRE(read->size() == 2);
+  CHECK(read->at(1).entries.at(0).path == unit.entries[0].path);
+  CHECK(read->at(1).entries.at(0).made == unit.entries[0].made);
+  CHECK(read->at(1).entries.at(0).old == unit.entries[0].old);
+  CHECK_FALSE(read->at(1).entries.at(1).old);
+  for (const char* path : {"relative", "/", "/folder/", "/a/.", "/a/.."}) {
+    unit.entries[1].path = path;
+    INFO(path);
+    CHECK_FALSE(parse_commit_units(format_commit_units({unit})));
+  }
+  unit.entries[1].path = "/b";
+  for (const char* token : {"../../etc/passwd", "0123456789abcde", "0123456789ABCDEF", ""}) {
+    unit.entries[1].token = token;
+    CHECK_FALSE(parse_commit_units(format_commit_units({unit})));
+  }
+}
