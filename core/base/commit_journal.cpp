@@ -23,23 +23,23 @@ constexpr off_t most_bytes = 16 << 20;
 constexpr mode_t owner_alone = 0600;
 
 constexpr std::string_view first_line = "kiln results 1\n";
-constexpr char hex_digits[] = "0123456789abcdef";
+constexpr char journal_digits[] = "0123456789abcdef";
 
 // One word, whatever bytes it has.
-std::string escaped(std::string_view text) {
+std::string as_word(std::string_view text) {
   std::string word;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte > 0x20 && byte < 0x7f && c != '%') {
       word.push_back(c);
     } else {
-      word.append({'%', hex_digits[byte >> 4], hex_digits[byte & 15]});
+      word.append({'%', journal_digits[byte >> 4], journal_digits[byte & 15]});
     }
   }
   return word;
 }
 
-std::optional<std::string> unescaped(std::string_view word) {
+std::optional<std::string> from_word(std::string_view word) {
   std::string text;
   for (std::size_t i = 0; i < word.size(); ++i) {
     if (word[i] != '%') {
@@ -82,7 +82,7 @@ bool parse_identity(std::string_view text, FileIdentity& into) {
 }
 
 bool is_token(std::string_view text) {
-  return text.size() == 16 && text.find_first_not_of(hex_digits) == std::string_view::npos;
+  return text.size() == 16 && text.find_first_not_of(journal_digits) == std::string_view::npos;
 }
 
 bool parse_entry(std::string_view line, CommitEntry& entry) {
@@ -90,7 +90,7 @@ bool parse_entry(std::string_view line, CommitEntry& entry) {
   const std::string_view old = take(line, ' ');
   if (old != "-" && !parse_identity(old, entry.old.emplace())) return false;
   entry.token = take(line, ' ');
-  const auto path = unescaped(line);
+  const auto path = from_word(line);
   if (!path || !is_token(entry.token) || path->find('\0') != std::string::npos) return false;
   entry.path = *path;
   return entry.path.is_absolute() && entry.path.has_filename() && entry.path.filename() != "." &&
@@ -100,8 +100,8 @@ bool parse_entry(std::string_view line, CommitEntry& entry) {
 std::string checksum_of(std::string_view text) {
   std::string hex;
   for (const std::byte byte : xxh3_128(std::as_bytes(std::span(text.data(), text.size())))) {
-    hex.push_back(hex_digits[std::to_integer<unsigned>(byte) >> 4]);
-    hex.push_back(hex_digits[std::to_integer<unsigned>(byte) & 15]);
+    hex.push_back(journal_digits[std::to_integer<unsigned>(byte) >> 4]);
+    hex.push_back(journal_digits[std::to_integer<unsigned>(byte) & 15]);
   }
   return hex;
 }
@@ -114,7 +114,7 @@ std::string format_commit_units(const std::vector<CommitUnit>& units) {
     text += "unit " + std::to_string(unit.begun_s) + "\n";
     for (const CommitEntry& entry : unit.entries) {
       text += "file " + text_of(entry.made) + " " + (entry.old ? text_of(*entry.old) : "-") + " " + entry.token + " " +
-              escaped(entry.path.native()) + "\n";
+              as_word(entry.path.native()) + "\n";
     }
   }
   return text + "checksum " + checksum_of(text) + "\n";
