@@ -20,7 +20,6 @@ Operand first_source(Frame& frame, const OpcodeInfo& line, unsigned code, SdwaFi
   switch (lane_control(frame, code)) {
     case LaneControl::dpp16:
     case LaneControl::dpp8:
-      if (line.encoding == Encoding::vopc && !frame.gfx11()) frame.refuse("takes no DPP");
       if (frame.out.opcode == Opcode::v_pk_fmac_f16 && !frame.gfx11()) frame.refuse("takes no DPP");
       for (const DataType type : {line.dst, line.src[0], line.src[1]}) {
         if (type != DataType::mask && dwords_of(type, frame.wave()) > 1) frame.refuse("takes no DPP");

@@ -227,6 +227,21 @@ TEST_CASE("simulator::isa::decode: sums of matrices") {
   CHECK(mentions(refused(gfx10_3, {0xCC404008, 0x1C222100}), "VOP3P has no opcode 64"));
 }
 
+TEST_CASE("simulator::isa::decode: comparisons with a lane of another row, on both generations") {
+  // v_cmp_eq_i32: v1 of another lane against v4
+  for (const CodeTarget& target : {gfx11, gfx10_3}) {
+    const std::uint32_t number = target.generation == Generation::gfx11 ? 0x42 : 0x82;
+    const Words by_quad{0x7C000000 | number << 17 | 4 << 9 | 250, 0xFF00B101};
+    const Instruction quad = decoded(target, by_quad);
+    CHECK(quad.opcode == Opcode::v_cmp_eq_i32);
+    CHECK(quad.lanes == LaneControl::dpp16);
+    CHECK(quad.dpp.control == 0xB1);
+    CHECK(quad.src[0].index() == 1);
+    CHECK(quad.src[1].index() == 4);
+    CHECK(decoded(target, {0x7C000000 | number << 17 | 4 << 9 | 233, 0x00FAC688U << 8 | 1}).lanes == LaneControl::dpp8);
+  }
+}
+
 TEST_CASE("simulator::isa::decode: messages that are answered") {
   CHECK(text(gfx11, {0xBE824D83}) == "s_sendmsg_rtn_b64 s[2:3], sendmsg(MSG_RTN_GET_REALTIME)");
   CHECK(text(gfx11, {0xBE824C85}) == "s_sendmsg_rtn_b32 s2, sendmsg(MSG_RTN_GET_TBA)");

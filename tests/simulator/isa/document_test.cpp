@@ -30,7 +30,7 @@ optimisation.
 |---|---|---|
 | SOP1 SOP2 SOPC SOPK SOPP | 1, with literal 2 | the generations number most operations differently |
 | SMEM | 2 | glc, dlc in other bits on gfx10.3 |
-| VOP1 VOP2 VOPC (e32) | 1, with literal, DPP or SDWA 2 | SDWA on gfx10.3 only; DPP of VOPC on gfx11 only; 16-bit operands of gfx11 name halves of v0..v127 |
+| VOP1 VOP2 VOPC (e32) | 1, with literal, DPP or SDWA 2 | SDWA on gfx10.3 only; DPP of VOPC is known to LLVM on gfx11 only, Mesa's compiler emits it on both; 16-bit operands of gfx11 name halves of v0..v127 |
 | VOP3 VOP3SD VOP3P (e64) | 2, with literal or DPP 3 | DPP on gfx11 only; e64 numbers: VOP2 + 256, VOP1 + 384, VOPC + 0 |
 | VOPD | 2, with literal 3 | gfx11, wave32; halves may not read one register bank through one port |
 | DS | 2 | GDS refused |

@@ -63,7 +63,9 @@ bool is_looser(const Instruction& i) {
   if (i.format == Format::vop3p && i.lanes != LaneControl::none) return true;  // DPP beside a scalar source
   if (i.has(flag::mask_in) && i.src[2].code == operand::exec_lo) return true;
   if (i.has(flag::scalar_rest)) return true;  // a condition code as a lane's number
-  if (ends_in_vcc(i)) return true;            // s[104:107] and its like, which LLVM has no name for
+  const bool dpp = i.lanes == LaneControl::dpp16 || i.lanes == LaneControl::dpp8;
+  if (i.format == Format::vopc && dpp) return true;  // of gfx10.3, which Mesa's compiler emits
+  if (ends_in_vcc(i)) return true;                   // s[104:107] and its like, which LLVM has no name for
   return i.format == Format::mubuf && i.has(flag::atomic) && i.dlc;
 }
 

@@ -9,6 +9,7 @@ namespace {
 
 using encode::v;
 using U = std::uint32_t;
+using W = std::uint64_t;
 
 constexpr U dpp16 = 250, dpp8 = 233;
 
@@ -73,6 +74,24 @@ TEST_CASE("simulator DPP: eight lanes, sums, and compares", "[simulator][wave]")
     CHECK(bench.vgpr(4, lane) == lane + (lane % 16 == 0 ? 0 : lane - 1));
   }
   CHECK(bench.sgpr(operand::vcc_lo) == 0x55555555);  // quads of 0 0 2 2
+}
+
+TEST_CASE("simulator DPP: compares on gfx10.3, as Mesa's compiler emits them", "[simulator][wave]") {
+  for (const WaveSize size : {WaveSize::wave32, WaveSize::wave64}) {
+    Bench bench({Generation::gfx10_3, size, VectorChoice::best});
+    for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) bench.vgpr(1, lane) = lane;
+    U selectors = 0;
+    for (unsigned i = 0; i < 8; ++i) selectors |= (7 - i) << 3 * i;
+    const auto compare = [](const char* name, unsigned source) {
+      return 0x3EU << 25 | encode::number(name, Generation::gfx10_3) << 17 | 1U << 9 | source;
+    };
+    const U save_vcc = 0xBE84046AU;  // s_mov_b64 s[4:5], vcc
+    REQUIRE_FALSE(bench.run({compare("v_cmp_eq_i32", dpp16), dpp_word(1, 0xA0, false, false), save_vcc,
+                             compare("v_cmp_gt_u32", dpp8), selectors << 8 | 1}));
+    const W mask = size == WaveSize::wave32 ? 0xFFFFFFFF : ~W{0};
+    CHECK((bench.wave.scalar64(4) & mask) == (0x5555'5555'5555'5555 & mask));  // quads of 0 0 2 2
+    CHECK((bench.wave.scalar64(106) & mask) == (0x0F0F'0F0F'0F0F'0F0F & mask));
+  }
 }
 
 TEST_CASE("simulator SDWA: parts of registers on gfx10.3", "[simulator][wave]") {
