@@ -49,6 +49,16 @@ Word rounded(float value) {
   }
 }
 
+// A NaN is the first one of the operands, made quiet: the processor's own choice differs between compilations.
+float fused(float a, float b, float c) {
+  const float value = __builtin_fmaf(a, b, c);
+  if (!is_nan<F32>(as_bits(value))) return value;
+  for (const float operand : {a, b, c}) {
+    if (is_nan<F32>(as_bits(operand))) return as_float(quiet<F32>(as_bits(operand)));
+  }
+  return as_float(default_nan<F32>);
+}
+
 // Of a row of A or a column of B. Even and odd elements have a negation each.
 template <Element Kind>
 void factors(Wave& wave, const Op& op, unsigned source, float (&out)[side][side]) {
@@ -84,7 +94,7 @@ Next float_matrix(Wave& wave, const Op& op) {
     for (unsigned j = 0; j < side; ++j) {
       const Word c = addend(wave, op, place_of(wave, i, j));
       sum[i][j] = with_sign(op, Narrow ? number_of<Kind>(c >> shift & 0xFFFFU) : as_float(c));
-      for (unsigned k = 0; k < side; ++k) sum[i][j] = __builtin_fmaf(a[i][k], b[j][k], sum[i][j]);
+      for (unsigned k = 0; k < side; ++k) sum[i][j] = fused(a[i][k], b[j][k], sum[i][j]);
     }
   }
   for (unsigned i = 0; i < side; ++i) {
