@@ -265,7 +265,7 @@ void Session::warn_of_cache(const std::string& text) {
 }
 
 void Session::load_plugins() {
-  if (Status status = register_core(registry_); !status.ok()) problems_.push_back({{}, status.text()});
+  if (Status status = register_core(registry_); !status.ok()) problems_.emplace_back().message = status.text();
   PluginLoaderOptions options;
   options.path = plugin_path(config_.plugins);
   if (!only_reads_cache_) options.verdict_file = config_.cache.directory / "probe_verdicts.json";
