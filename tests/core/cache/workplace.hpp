@@ -73,8 +73,10 @@ struct Workplace {
     config.key_file = temporary.path() / "state" / "key";
   }
 
+  // Without the machine's own memory pressure, which would drop programs in the middle of a test.
   std::unique_ptr<TieredCache> open(ProcessSharing sharing = {}) {
-    auto cache = TieredCache::create({{&log, LogLevel::info}, config}, std::move(sharing));
+    const std::filesystem::path none = temporary.path() / "none";
+    auto cache = TieredCache::create({{&log, LogLevel::info}, config}, std::move(sharing), {none, none, none});
     if (!cache) throw std::runtime_error(cache.error().text());
     return std::move(cache).value();
   }
