@@ -1,5 +1,6 @@
 #include "device.hpp"
 
+#include "codec/uniform_values.hpp"
 #include "egl/drm_node.hpp"
 #include "gl/driver_cache.hpp"
 #include "objects/codec.hpp"

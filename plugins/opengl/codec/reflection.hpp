@@ -31,12 +31,4 @@ Reflection reflect(const Gl& gl, GLuint program);
 // With what the text of the source says: readonly, writeonly, initialisers, and declarations that are not used.
 ProgramInterface complete(std::vector<ProgramResource> resources, const KernelSource& source);
 
-// Converts `count` values of a uniform, 8 bytes each (UserKernelSpec::Uniform), to components of its OpenGL type;
-// matrices become column by column. invalid_argument: a value that the type cannot hold.
-Result<std::vector<std::byte>> converted(const ProgramResource& resource, const std::byte* values,
-                                         UserKernelSpec::Uniform::Type given);
-
-// Sets a uniform of the program. REQUIRES: as many components as the uniform has.
-void set_uniform(const Gl& gl, GLuint program, const PlainUniform& uniform, const std::byte* components);
-
 }  // namespace kiln::opengl

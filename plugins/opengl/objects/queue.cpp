@@ -1,5 +1,6 @@
 #include "objects/queue.hpp"
 
+#include "codec/uniform_values.hpp"
 #include "objects/dispatch_nothing.hpp"
 
 #include <kiln/clock.hpp>

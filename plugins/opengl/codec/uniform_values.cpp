@@ -1,0 +1,172 @@
+#include "codec/uniform_values.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+namespace kiln::opengl {
+namespace {
+
+template <class To>
+void append(std::vector<std::byte>& to, To value) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+  to.insert(to.end(), bytes, bytes + sizeof value);
+}
+
+template <class To>
+Status convert_integer(std::int64_t value, std::vector<std::byte>& to) {
+  if constexpr (std::is_integral_v<To>) {
+    if (!std::in_range<To>(value)) {
+      return invalid_argument("value " + std::to_string(value) + " is out of range (expected " +
+                              std::to_string(std::numeric_limits<To>::min()) + " to " +
+                              std::to_string(std::numeric_limits<To>::max()) + ")");
+    }
+  } else {
+    const To held = static_cast<To>(value);
+    if (static_cast<long double>(held) != static_cast<long double>(value)) {
+      return invalid_argument("value " + std::to_string(value) +
+                              " is not exact in the type. Write it with a decimal point");
+    }
+  }
+  append(to, static_cast<To>(value));
+  return {};
+}
+
+Status convert_value(ElementType element, const std::byte* from, UserKernelSpec::Uniform::Type given,
+                     std::vector<std::byte>& to) {
+  if (given == UserKernelSpec::Uniform::Type::number) {
+    double value = 0;
+    std::memcpy(&value, from, sizeof value);
+    if (element == ElementType::f64) return append(to, value), Status();
+    if (element != ElementType::f32) return internal_error("a number for a type without fractions");
+    if (std::isfinite(value) && std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) {
+      return invalid_argument("value " + std::to_string(value) + " is beyond float32");
+    }
+    return append(to, static_cast<float>(value)), Status();
+  }
+  std::int64_t value = 0;
+  std::memcpy(&value, from, sizeof value);
+  switch (element) {
+    case ElementType::boolean:
+      return convert_integer<std::int32_t>(value != 0 ? 1 : 0, to);
+    case ElementType::i32:
+      return convert_integer<std::int32_t>(value, to);
+    case ElementType::u32:
+      return convert_integer<std::uint32_t>(value, to);
+    case ElementType::f32:
+      return convert_integer<float>(value, to);
+    case ElementType::f64:
+      return convert_integer<double>(value, to);
+    default:
+      return unsupported("uniforms of 64-bit integers cannot be provided");
+  }
+}
+
+}  // namespace
+
+Result<std::vector<std::byte>> converted(const ProgramResource& resource, const std::byte* values,
+                                         UserKernelSpec::Uniform::Type given) {
+  const std::uint64_t count = values_in(resource);
+  // Matrices come row by row and go column by column.
+  const std::size_t dimensions = resource.shape.size();
+  const std::uint64_t columns = resource.matrix ? resource.shape[dimensions - 1] : 1;
+  const std::uint64_t rows = resource.matrix ? resource.shape[dimensions - 2] : 1;
+  std::vector<std::byte> components;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t matrix = i / (rows * columns);
+    const std::uint64_t within = i % (rows * columns);
+    const std::uint64_t at = matrix * rows * columns + within % rows * columns + within / rows;
+    Status status = convert_value(resource.element, values + at * sizeof(double), given, components);
+    if (!status.ok()) return status.within("uniforms." + resource.name);
+  }
+  return components;
+}
+
+void set_uniform(const Gl& gl, GLuint program, const PlainUniform& uniform, const std::byte* components) {
+  const GLint at = uniform.location;
+  const GLsizei n = uniform.count;
+  const auto* f = reinterpret_cast<const GLfloat*>(components);
+  const auto* d = reinterpret_cast<const GLdouble*>(components);
+  const auto* i = reinterpret_cast<const GLint*>(components);
+  const auto* u = reinterpret_cast<const GLuint*>(components);
+  switch (uniform.type) {
+    case GL_FLOAT:
+      return gl.ProgramUniform1fv(program, at, n, f);
+    case GL_FLOAT_VEC2:
+      return gl.ProgramUniform2fv(program, at, n, f);
+    case GL_FLOAT_VEC3:
+      return gl.ProgramUniform3fv(program, at, n, f);
+    case GL_FLOAT_VEC4:
+      return gl.ProgramUniform4fv(program, at, n, f);
+    case GL_DOUBLE:
+      return gl.ProgramUniform1dv(program, at, n, d);
+    case GL_DOUBLE_VEC2:
+      return gl.ProgramUniform2dv(program, at, n, d);
+    case GL_DOUBLE_VEC3:
+      return gl.ProgramUniform3dv(program, at, n, d);
+    case GL_DOUBLE_VEC4:
+      return gl.ProgramUniform4dv(program, at, n, d);
+    case GL_INT:
+    case GL_BOOL:
+      return gl.ProgramUniform1iv(program, at, n, i);
+    case GL_INT_VEC2:
+    case GL_BOOL_VEC2:
+      return gl.ProgramUniform2iv(program, at, n, i);
+    case GL_INT_VEC3:
+    case GL_BOOL_VEC3:
+      return gl.ProgramUniform3iv(program, at, n, i);
+    case GL_INT_VEC4:
+    case GL_BOOL_VEC4:
+      return gl.ProgramUniform4iv(program, at, n, i);
+    case GL_UNSIGNED_INT:
+      return gl.ProgramUniform1uiv(program, at, n, u);
+    case GL_UNSIGNED_INT_VEC2:
+      return gl.ProgramUniform2uiv(program, at, n, u);
+    case GL_UNSIGNED_INT_VEC3:
+      return gl.ProgramUniform3uiv(program, at, n, u);
+    case GL_UNSIGNED_INT_VEC4:
+      return gl.ProgramUniform4uiv(program, at, n, u);
+    case GL_FLOAT_MAT2:
+      return gl.ProgramUniformMatrix2fv(program, at, n, GL_FALSE, f);
+    case GL_FLOAT_MAT3:
+      return gl.ProgramUniformMatrix3fv(program, at, n, GL_FALSE, f);
+    case GL_FLOAT_MAT4:
+      return gl.ProgramUniformMatrix4fv(program, at, n, GL_FALSE, f);
+    case GL_FLOAT_MAT2x3:
+      return gl.ProgramUniformMatrix2x3fv(program, at, n, GL_FALSE, f);
+    case GL_FLOAT_MAT2x4:
+      return gl.ProgramUniformMatrix2x4fv(program, at, n, GL_FALSE, f);
+    case GL_FLOAT_MAT3x2:
+      return gl.ProgramUniformMatrix3x2fv(program, at, n, GL_FALSE, f);
+    case GL_FLOAT_MAT3x4:
+      return gl.ProgramUniformMatrix3x4fv(program, at, n, GL_FALSE, f);
+    case GL_FLOAT_MAT4x2:
+      return gl.ProgramUniformMatrix4x2fv(program, at, n, GL_FALSE, f);
+    case GL_FLOAT_MAT4x3:
+      return gl.ProgramUniformMatrix4x3fv(program, at, n, GL_FALSE, f);
+    case GL_DOUBLE_MAT2:
+      return gl.ProgramUniformMatrix2dv(program, at, n, GL_FALSE, d);
+    case GL_DOUBLE_MAT3:
+      return gl.ProgramUniformMatrix3dv(program, at, n, GL_FALSE, d);
+    case GL_DOUBLE_MAT4:
+      return gl.ProgramUniformMatrix4dv(program, at, n, GL_FALSE, d);
+    case GL_DOUBLE_MAT2x3:
+      return gl.ProgramUniformMatrix2x3dv(program, at, n, GL_FALSE, d);
+    case GL_DOUBLE_MAT2x4:
+      return gl.ProgramUniformMatrix2x4dv(program, at, n, GL_FALSE, d);
+    case GL_DOUBLE_MAT3x2:
+      return gl.ProgramUniformMatrix3x2dv(program, at, n, GL_FALSE, d);
+    case GL_DOUBLE_MAT3x4:
+      return gl.ProgramUniformMatrix3x4dv(program, at, n, GL_FALSE, d);
+    case GL_DOUBLE_MAT4x2:
+      return gl.ProgramUniformMatrix4x2dv(program, at, n, GL_FALSE, d);
+    case GL_DOUBLE_MAT4x3:
+      return gl.ProgramUniformMatrix4x3dv(program, at, n, GL_FALSE, d);
+    default:
+      return;  // 64-bit integers: converted() refuses them
+  }
+}
+
+}  // namespace kiln::opengl
