@@ -88,16 +88,15 @@ Result<std::vector<DeviceInfo>> Runtime::Parts::candidates(const RunRequest& req
 
 std::optional<std::string> Runtime::Parts::last_resort(const RunRequest& request,
                                                        const std::set<std::string>& refused) {
-  std::optional<std::string> found;
   const std::string& wanted = request.device.empty() ? config.device.prefer : request.device;
-  for (const DeviceInfo& device : devices.enumerate_all()) {
-    if (device.usable || refused.contains(device.id) || !devices.is_set_aside(device.id)) continue;
+  std::vector<DeviceInfo> all = devices.enumerate_all();
+  std::ranges::stable_partition(all, [&](const DeviceInfo& device) { return device.id == wanted; });
+  for (const DeviceInfo& device : all) {
+    if (refused.contains(device.id)) continue;
     if (config.device.fallback == Fallback::never && wanted != "auto" && device.id != wanted) continue;
-    if (!check_reads(device, request.spec).ok()) continue;
-    if (!found || device.id == wanted) found = device.id;
+    if (check_reads(device, request.spec).ok() && devices.try_again(device.id)) return device.id;
   }
-  if (found && !devices.try_again(*found)) found.reset();
-  return found;
+  return std::nullopt;
 }
 
 // Why no device can serve, with every device.

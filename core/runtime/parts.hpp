@@ -151,7 +151,7 @@ struct Runtime::Parts {
   Result<PlannedPrograms> acquire(const KeyedPlan& keyed, Device& device);
   // What of the request provides each resource of its programs.
   Status match(const KernelSpec& spec, const KernelPlan& plan, PlannedPrograms& programs);
-  Result<Service> prepare(const RunRequest& request, const std::string& device, RunReport& report);
+  Result<Service> prepare(const RunRequest& request, const std::shared_ptr<Device>& device, RunReport& report);
   // The generator's variant of a kernel that leaves parameters open; where it cannot be built, the first that can.
   Result<Service> prepare_any_variant(const RunRequest& request, const UserKernelSpec& kernel,
                                       const std::shared_ptr<Device>& device, KernelGenerator& generator,

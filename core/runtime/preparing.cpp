@@ -138,17 +138,16 @@ Status Runtime::Parts::match(const KernelSpec& spec, const KernelPlan& plan, Pla
   return {};
 }
 
-Result<Service> Runtime::Parts::prepare(const RunRequest& request, const std::string& id, RunReport& report) {
-  auto device = devices.open(id);
-  if (!device) return std::move(device).error();
-  report.device = (*device)->info();
+Result<Service> Runtime::Parts::prepare(const RunRequest& request, const std::shared_ptr<Device>& device,
+                                        RunReport& report) {
+  report.device = device->info();
   if (Status status = check_reads(report.device, request.spec); !status.ok()) return status;
   const auto [generator, dialect] = generator_for(report.device, &request.spec);
   const auto* kernel = std::get_if<UserKernelSpec>(&request.spec);
   if (kernel != nullptr && !kernel->parameters.empty() && request.variant.empty()) {
-    return prepare_any_variant(request, *kernel, *device, *generator, dialect, report);
+    return prepare_any_variant(request, *kernel, device, *generator, dialect, report);
   }
-  return prepare_variant(request, *device, *generator, dialect, report);
+  return prepare_variant(request, device, *generator, dialect, report);
 }
 
 Result<Service> Runtime::Parts::prepare_any_variant(const RunRequest& request, const UserKernelSpec& kernel,

@@ -123,7 +123,7 @@ Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest
     }
     const Status status = recording.error();
     const bool of_the_device = status.code == StatusCode::unavailable || status.code == StatusCode::device_lost;
-    if (of_the_device) (void)parts_->devices.set_aside(chosen->device, status);
+    if (of_the_device) (void)parts_->devices.set_aside(chosen->device, status, made->device.get());
     // An executor that does not record does so for no device.
     const bool another_may = of_the_device || (!submissions && status.code == StatusCode::unsupported);
     if (!another_may) return status;
@@ -143,10 +143,13 @@ Result<std::vector<Submission>> Runtime::Parts::submissions_of(RecordedRequests:
   Tier tier = Tier::memory;
   std::uint64_t build_ns = 0;
   std::vector<std::string> keys;
+  recorded.device.reset();
+  auto opened = devices.open(device);
+  if (!opened) return std::move(opened).error();
+  recorded.device = *opened;
   for (const RunRequest& request : recorded.requests) {
-    auto service = prepare(request, device, report);
+    auto service = prepare(request, recorded.device, report);
     if (!service) return std::move(service).error().within("request '" + request.name + "'");
-    recorded.device = service->device;
     tier = std::min(tier, report.tier);  // Tier is ordered from the slowest
     build_ns += report.build_ns;
     keys.insert(keys.end(), report.keys.begin(), report.keys.end());
@@ -199,8 +202,8 @@ Status Runtime::Parts::replay(RecordedRequests::Parts& recorded, const ReplayTer
   use->end();
   if (!measured) {
     if (measured.error().code == StatusCode::device_lost) {
-      const std::string aside = devices.set_aside(report.device.id, measured.error());
-      report.notes.push_back(report.device.id + " was lost (set aside for " + aside + ")");
+      const std::string aside = devices.set_aside(report.device.id, measured.error(), recorded.device.get());
+      report.notes.push_back(report.device.id + " was lost" + (aside.empty() ? "" : " (set aside for " + aside + ")"));
     }
     return std::move(measured).error();
   }

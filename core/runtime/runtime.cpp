@@ -192,7 +192,9 @@ RunReport Runtime::Parts::serve(const RunRequest& request, Until until) {
     }
     const std::string& device = chosen->device;
     const JobMetrics::UnderWay under_way(metrics, device);
-    auto service = prepare(request, device, report);
+    auto opened = devices.open(device);
+    auto service = opened ? prepare(request, *opened, report) : Result<Service>(opened.error());
+    const Device* const used = opened ? opened->get() : nullptr;
     if (service) service->chosen_ns = chosen->traced_ns;
     // Who waited in vain for another's build says nothing of the device.
     JobEnd end;
@@ -204,7 +206,7 @@ RunReport Runtime::Parts::serve(const RunRequest& request, Until until) {
     Status& status = end.status;
     if (status.ok() && until == Until::end) devices.served(device);
     if (status.ok() || !another_device_may_serve(status) || stop_requested(request)) {
-      if (end.had_its_turn && is_the_devices_failure(status)) devices.failed(device, status);
+      if (end.had_its_turn && is_the_devices_failure(status)) devices.failed(device, status, used);
       report.status = std::move(status);
       // Not before: what a plan tells of a device is told where that device is the one of the report.
       if (service) std::ranges::copy(service->keyed->plan->notes, std::back_inserter(report.notes));
@@ -212,7 +214,8 @@ RunReport Runtime::Parts::serve(const RunRequest& request, Until until) {
     }
     std::string for_how_long;
     if (status.code != StatusCode::unsupported) {
-      for_how_long = " (set aside for " + devices.set_aside(device, status) + ")";
+      const std::string pause = devices.set_aside(device, status, used);
+      if (!pause.empty()) for_how_long = " (set aside for " + pause + ")";
       failed.insert(device);
     }
     if (config.device.fallback == Fallback::never && !may_be_left(request, status)) {

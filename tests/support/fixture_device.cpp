@@ -66,7 +66,7 @@ void FixtureDevice::pause(std::chrono::nanoseconds time) {
 }
 
 Result<std::unique_ptr<Buffer>> FixtureDevice::create_buffer(const BufferDesc& desc) noexcept {
-  if (options_.controls->lost) return lost_status();
+  if (is_lost()) return lost_status();
   const bool shares = options_.info.shares_memory;
   if (desc.import_fd >= 0 && !shares) return unsupported(options_.info.id + ": imports no memory");
   if (!desc.host.empty() && !options_.info.wraps_host_memory) {
@@ -90,7 +90,7 @@ Result<std::unique_ptr<Program>> FixtureDevice::build(const KernelSource& source
   if (options_.info.serializes) count(options_.counters, &WorkCounters::builds);
   if (!controls.build.pass(stop_.get_token())) return lost_status();
   pause(options_.build_time);
-  if (controls.lost) return lost_status();
+  if (is_lost()) return lost_status();
   if (controls.fail_build) {
     return invalid_argument(options_.info.id + ": fixture compiler: 1:1: error: told to fail\n1 error generated");
   }
@@ -104,7 +104,7 @@ Result<std::unique_ptr<Program>> FixtureDevice::load(const KernelSource& source,
   ++controls.loads;
   count(options_.counters, &WorkCounters::loads);
   if (!controls.load.pass(stop_.get_token())) return lost_status();
-  if (controls.lost) return lost_status();
+  if (is_lost()) return lost_status();
   if (!options_.info.serializes) return unsupported(options_.info.id + ": loads no program binaries");
   if (binary.format != binary_format) {
     return unsupported(options_.info.id + ": binary of format '" + binary.format + "', expected '" + binary_format +
@@ -123,7 +123,7 @@ Result<std::unique_ptr<Program>> FixtureDevice::load(const KernelSource& source,
 
 Result<ProgramBinary> FixtureDevice::serialize(const Program& program) noexcept {
   ++options_.controls->serializes;
-  if (options_.controls->lost) return lost_status();
+  if (is_lost()) return lost_status();
   if (!options_.info.serializes || options_.controls->refuse_serialize) {
     return unsupported(options_.info.id + ": keeps no program binaries");
   }
@@ -143,7 +143,7 @@ Result<std::uint64_t> FixtureDevice::submit(const Dispatch& dispatch) noexcept {
     work.launches.push_back(std::move(launch));
   }
   std::unique_lock lock(mutex_);
-  if (options_.controls->lost) return lost_status();
+  if (is_lost()) return lost_status();
   ++options_.controls->submits;
   const std::uint64_t value = work.value = next_value_++;
   if (options_.queue == FixtureQueue::own_thread) {
@@ -161,8 +161,11 @@ Status FixtureDevice::run(const Work& work) {
   FixtureControls& controls = *options_.controls;
   if (!controls.run.pass(stop_.get_token())) return lost_status();
   pause(options_.run_time);
-  if (controls.lose_at == work.value) controls.lost = true;
-  if (controls.lost) return lost_status();
+  if (controls.lose_at == work.value) {
+    if (controls.comes_back) controls.lose_at = 0;
+    (controls.comes_back ? gone_ : controls.lost) = true;
+  }
+  if (is_lost()) return lost_status();
   ++controls.runs;
   if (controls.fail_at == work.value) {
     return internal_error(options_.info.id + ": work " + std::to_string(work.value) + " was told to fail");
@@ -197,7 +200,7 @@ Result<FenceResult> FixtureDevice::wait(std::uint64_t value, Deadline deadline) 
   std::unique_lock lock(mutex_);
   const std::string what = options_.info.id + ": timeline value " + std::to_string(value);
   if (value == 0 || value >= next_value_) return not_found(what + " was never submitted");
-  const auto ended = [&] { return finished_ >= value || options_.controls->lost.load(); };
+  const auto ended = [&] { return finished_ >= value || is_lost(); };
   if (deadline.at == Clock::time_point::max()) {
     changed_.wait(lock, ended);
   } else if (!changed_.wait_until(lock, deadline.at, ended)) {

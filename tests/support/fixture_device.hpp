@@ -41,6 +41,7 @@ struct FixtureControls {
   std::atomic<std::uint64_t> idle_at{0};  // the work with this value runs nothing, and says that it did; 0: none
   std::atomic<std::uint64_t> lose_at{0};  // the device is lost when the work with this value runs; 0: never
   std::atomic<bool> lost{false};          // set: everything answers device_lost
+  std::atomic<bool> comes_back{false};    // set: lose_at loses the opened device alone, once; the next one works
 
   std::atomic<std::uint64_t> builds{0}, loads{0}, serializes{0}, submits{0}, runs{0};
   std::shared_ptr<std::atomic<std::int64_t>> live_programs = std::make_shared<std::atomic<std::int64_t>>(0);
@@ -93,6 +94,7 @@ class FixtureDevice final : public Device {
     std::vector<Launch> launches;
   };
 
+  bool is_lost() const noexcept { return gone_ || options_.controls->lost; }
   Status lost_status() const;
   Status run(const Work& work);
   void finish(std::uint64_t value, Status status);
@@ -100,6 +102,7 @@ class FixtureDevice final : public Device {
   void pause(std::chrono::nanoseconds time);
 
   FixtureOptions options_;
+  std::atomic<bool> gone_{false};  // this one, not the next that is opened
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::uint64_t next_value_ = 1;

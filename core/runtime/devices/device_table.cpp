@@ -4,6 +4,8 @@
 
 #include <kiln/config_reader.hpp>
 
+#include <algorithm>
+
 namespace kiln {
 namespace {
 
@@ -183,26 +185,40 @@ Result<std::shared_ptr<Device>> DeviceTable::open(std::string_view id) {
   return device;
 }
 
-std::string DeviceTable::set_aside(std::string_view id, const Status& why) {
-  std::vector<std::string> lost{std::string(id)};
+std::string DeviceTable::set_aside(std::string_view id, const Status& why, const Device* used) {
+  std::vector<std::pair<std::string, OneDriver*>> lost_with_it;
   std::chrono::nanoseconds pause{0};
+  OneDriver* driver = nullptr;
   {
+    const std::lock_guard known_lock(known_mutex_);
+    const auto at = known_.find(id);
+    if (at == known_.end()) return {};
+    driver = at->second.driver;
+  }
+  {
+    // One step for those who use the device: nobody opens it anew between the pause and the end of the old one.
+    const std::lock_guard lock(driver->mutex);
+    const auto is_used = [&](const auto& device) { return device.get() == used; };
+    if (used != nullptr && std::ranges::any_of(driver->lost, is_used)) return {};
+    const bool is_lost = why.code == StatusCode::device_lost;
     const std::lock_guard known_lock(known_mutex_);
     const Clock::time_point now = Clock::now();
     pause = aside_.put(id, why.message, now);
     gone_with_another_.erase(std::string(id));
+    if (is_lost && used != nullptr) close(*driver, id);
     const auto at = known_.find(id);
-    if (why.code == StatusCode::device_lost && at != known_.end() && !at->second.info.physical_id.empty()) {
+    if (is_lost && at != known_.end() && !at->second.info.physical_id.empty()) {
       for (const auto& [other, known] : known_) {
         if (other == id || known.info.physical_id != at->second.info.physical_id) continue;
         aside_.put(other, "it is the hardware of " + std::string(id) + ", which was lost: " + why.message, now);
         gone_with_another_.insert(other);
-        lost.push_back(other);
+        lost_with_it.emplace_back(other, known.driver);
       }
     }
   }
-  if (why.code == StatusCode::device_lost) {
-    for (const std::string& each : lost) close(each);
+  for (const auto& [other, its_driver] : lost_with_it) {
+    const std::lock_guard lock(its_driver->mutex);
+    close(*its_driver, other);
   }
   log_.write(LogLevel::warning, "runtime",
              "device " + std::string(id) + " set aside for " + pause_text(pause) + ": " + why.message);
@@ -210,14 +226,11 @@ std::string DeviceTable::set_aside(std::string_view id, const Status& why) {
 }
 
 // It is opened anew the next time. Programs in the cache and jobs in flight belong to the one that was lost: it stays.
-void DeviceTable::close(std::string_view id) {
-  for (auto& [name, driver] : drivers_) {
-    const std::lock_guard lock(driver.mutex);
-    const auto at = driver.open.find(id);
-    if (at == driver.open.end()) continue;
-    driver.lost.push_back(std::move(at->second));
-    driver.open.erase(at);
-  }
+void DeviceTable::close(OneDriver& driver, std::string_view id) {
+  const auto at = driver.open.find(id);
+  if (at == driver.open.end()) return;
+  driver.lost.push_back(std::move(at->second));
+  driver.open.erase(at);
 }
 
 bool DeviceTable::is_set_aside(std::string_view id) const {
@@ -227,20 +240,22 @@ bool DeviceTable::is_set_aside(std::string_view id) const {
 
 bool DeviceTable::try_again(std::string_view id) {
   const std::lock_guard known_lock(known_mutex_);
+  const auto at = known_.find(id);
+  if (at == known_.end() || !at->second.info.usable) return false;
   const Clock::time_point now = Clock::now();
-  if (!aside_.why_not(id, now) || gone_with_another_.contains(id)) return false;
-  aside_.try_again(id, now);
+  if (aside_.why_not(id, now) && gone_with_another_.contains(id)) return false;
+  aside_.try_again(id, now);  // another job may have done so already
   return true;
 }
 
-void DeviceTable::failed(std::string_view id, const Status& why) {
+void DeviceTable::failed(std::string_view id, const Status& why, const Device* used) {
   {
     const std::lock_guard known_lock(known_mutex_);
     if (!aside_.failed(id)) return;
   }
   std::string context = std::to_string(SetAside::most_failures);
   context += " jobs failed in a row, the last";
-  (void)set_aside(id, why.within(context));
+  (void)set_aside(id, why.within(context), used);
 }
 
 void DeviceTable::served(std::string_view id) {

@@ -42,14 +42,15 @@ class DeviceTable {
   // Who brought a device that was met; empty: it was not.
   std::string plugin_of(std::string_view id) const;
   // Answers for how long, in words. One that was lost takes the same hardware under other names with it, and is opened
-  // anew when its time is over.
-  std::string set_aside(std::string_view id, const Status& why);
+  // anew when its time is over. `used`: the opened device that failed; where it has been replaced since, the device
+  // that is open now is not set aside for it, and the answer is empty. nullptr: none was opened, and none is closed.
+  std::string set_aside(std::string_view id, const Status& why, const Device* used);
   bool is_set_aside(std::string_view id) const;
-  // A pause is for choosing among devices. Where no other can serve, the device is tried again before it is over;
-  // false: it is not set aside, or only because its hardware was lost under another name.
+  // A pause is for choosing among devices. Where no other can serve, the device is tried again before it is over.
+  // Answers whether it may serve now; false: it cannot be used, or its hardware was lost under another name.
   bool try_again(std::string_view id);
   // A job that went wrong there, or well: a device that fails again and again is set aside.
-  void failed(std::string_view id, const Status& why);
+  void failed(std::string_view id, const Status& why, const Device* used);
   void served(std::string_view id);
 
  private:
@@ -75,7 +76,7 @@ class DeviceTable {
   Result<OneDriver*> owner_of(std::string_view id);
   OneDriver* driver_named(std::string_view id);
   DeviceInfo as_it_is(const DeviceInfo& known) const;  // REQUIRES: known_mutex_
-  void close(std::string_view id);
+  static void close(OneDriver& driver, std::string_view id);  // REQUIRES: driver.mutex
 
   const Config& config_;
   const Registry& registry_;

@@ -209,6 +209,35 @@ TEST_CASE("runtime: a device that was lost serves again when its time is over, a
   CHECK(eventually([&] { return fixture.runtime().run(request).device.id == "alpha"; }));
 }
 
+TEST_CASE("runtime: of jobs that lose their device at the same time, each is run again") {
+  for (const Fallback fallback : {Fallback::report, Fallback::never}) {
+    for (int round = 0; round < 10; ++round) {
+      RuntimeFixture fixture;
+      fixture.config.device.fallback = fallback;
+      fixture.options("beta").info.usable = false;
+      fixture.options("beta").info.why_not = "there is no beta";
+      fixture.controls("alpha").comes_back = true;
+      fixture.controls("alpha").lose_at = 1;
+      Runtime& runtime = fixture.runtime();
+      std::vector<RunReport> reports(8);
+      {
+        std::vector<std::jthread> jobs;
+        for (RunReport& report : reports) {
+          jobs.emplace_back([&runtime, &report] {
+            RunRequest request = small_conv2d();
+            request.device = "alpha";
+            report = runtime.run(request);
+          });
+        }
+      }
+      for (const RunReport& report : reports) {
+        INFO("round " << round);
+        CHECK(report.status.text() == "ok");
+      }
+    }
+  }
+}
+
 TEST_CASE("runtime: the same hardware under another name is lost with it") {
   RuntimeFixture fixture;
   fixture.options("alpha").info.physical_id = fixture.options("beta").info.physical_id = "pci:0000:03:00.0";
