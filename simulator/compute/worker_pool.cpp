@@ -2,6 +2,8 @@
 
 #include <immintrin.h>
 
+#include <system_error>
+
 namespace kiln::simulator {
 namespace {
 
@@ -21,7 +23,11 @@ std::uint32_t changed(std::atomic<std::uint32_t>& value, std::uint32_t old) {
 }  // namespace
 
 WorkerPool::WorkerPool(unsigned threads) {
-  for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
+  workers_.reserve(threads);
+  try {
+    for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
+  } catch (const std::system_error&) {  // those that did start serve, and the caller
+  }
 }
 
 WorkerPool::~WorkerPool() {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <set>
+#include <system_error>
 
 #include "simulator/kernel/device/device.hpp"
 
@@ -36,14 +37,25 @@ Rings::~Rings() {
     engine_->stop("the device is closed");
     device_.fences.changed.notify_all();
   }
-  for (auto& [name, lane] : lanes_) lane.thread.join();
+  for (auto& [name, lane] : lanes_) {
+    if (lane.thread.joinable()) lane.thread.join();
+  }
+}
+
+bool Rings::start(const RingName& ring) {
+  Lane& lane = lanes_[ring];
+  lane.name = ring;
+  if (lane.thread.joinable()) return true;
+  try {
+    lane.thread = std::thread([this, &lane] { serve(lane); });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
 }
 
 void Rings::push(PendingJob job) {
-  Lane& lane = lanes_[job.ring];
-  lane.name = job.ring;
-  lane.waiting.push_back(std::move(job));
-  if (!lane.thread.joinable()) lane.thread = std::thread([this, &lane] { serve(lane); });
+  lanes_[job.ring].waiting.push_back(std::move(job));
 }
 
 void Rings::lose_context(Context& context) {

@@ -27,7 +27,9 @@ class Rings {
   Rings& operator=(const Rings&) = delete;
   ~Rings();
 
-  void push(PendingJob job);
+  // The ring takes jobs from now on; false: the system gives no thread for it.
+  bool start(const RingName& ring);
+  void push(PendingJob job);  // REQUIRES: start(job.ring)
   // As if a reset that others caused had taken the context with it.
   void lose_context(Context& context);
   // The device is gone: every job ends with ENODEV.

@@ -57,6 +57,7 @@ Answer Submission::check_ring() {
     return refuse(EINVAL, "submission of " + std::to_string(job_.buffers.size()) +
                               " indirect buffers: the ring takes " + std::to_string(block->buffers));
   }
+  if (!tables_.device.rings().start(job_.ring)) return refuse(ENOMEM, "submission: no thread for its ring");
   return {};
 }
 
