@@ -96,12 +96,18 @@ int main(int argc, char** argv) {
   // A closed pipe and a limit on the size of files are errors of the write, reported like any other.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  auto options = kiln::host::parse_options(argc, argv);
-  if (!options) {
-    kiln::host::complain(options.error().message);
-    return kiln::host::exit_usage;
+  int status = kiln::host::exit_usage;
+  try {
+    auto options = kiln::host::parse_options(argc, argv);
+    if (!options) {
+      kiln::host::complain(options.error().message);
+      return status;
+    }
+    status = dispatch(*options, started_ns);
+  } catch (...) {
+    std::fprintf(stderr, "kiln: %s\n", kiln::caught().message.c_str());
+    status = kiln::host::exit_job_failed;
   }
-  const int status = dispatch(*options, started_ns);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   // Everything of ours is flushed and destroyed; the exit handlers of the drivers' compilers cost milliseconds and save
   // nothing. Sanitizer builds leave by the normal way, so that leaks are seen.

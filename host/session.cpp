@@ -14,6 +14,7 @@
 #include "verbs/job_request.hpp"
 
 #include <kiln/driver_cache.hpp>
+#include <kiln/process_limits.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -192,10 +193,13 @@ std::vector<DeviceInfo> Session::devices_named(const std::string& id) {
 void Session::close(std::chrono::milliseconds patience) {
   std::promise<void> closed;
   const auto done = closed.get_future();
-  std::thread([runtime = std::move(runtime_), closed = std::move(closed)]() mutable {
-    runtime.reset();
+  Runtime* const runtime = runtime_.release();  // the process ends next: where there is no thread, it ends with it
+  auto closing = start_thread([runtime, closed = std::move(closed)]() mutable {
+    delete runtime;
     closed.set_value();
-  }).detach();
+  });
+  if (!closing) return;
+  closing->detach();
   (void)done.wait_for(patience);
 }
 

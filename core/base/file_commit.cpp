@@ -261,7 +261,7 @@ class FileCommit {
       for (const CommitEntry& entry : records_[unit].entries) (void)Place(entry).clear();  // else the next run does
       return Status();
     });
-    if (journal_) keep_or_remove(*journal_, later_);
+    if (journal_ && !interrupted_) keep_or_remove(*journal_, later_);
     for (std::size_t i = 0; i < units_.size(); ++i) {
       for (AtomicFile& file : units_[i]) {
         if (statuses_[i].ok()) file.is_named_ = false;
@@ -279,7 +279,13 @@ class FileCommit {
   template <class Step>
   void for_each_good(const Step& step) {
     for (std::size_t i = 0; i < units_.size(); ++i) {
-      if (statuses_[i].ok()) statuses_[i] = step(i);
+      if (!statuses_[i].ok()) continue;
+      try {
+        statuses_[i] = step(i);
+      } catch (...) {
+        statuses_[i] = caught();
+        interrupted_ = true;
+      }
     }
   }
 
@@ -406,6 +412,7 @@ class FileCommit {
   std::vector<CommitUnit> records_;
   std::optional<CommitJournal> journal_;
   std::vector<CommitUnit> later_;  // of dead processes, whose folders cannot be opened now
+  bool interrupted_ = false;       // by exhausted memory: the journal stays, and the next commit settles it
 };
 
 std::vector<Status> commit_files(const fs::path& journal, std::span<std::vector<AtomicFile>> units) {

@@ -1,5 +1,9 @@
 #include <kiln/status.hpp>
 
+#include <exception>
+#include <new>
+#include <system_error>
+
 namespace kiln {
 
 std::string_view to_string(StatusCode code) noexcept {
@@ -44,6 +48,26 @@ std::string Status::text() const {
   whole += ": ";
   whole += message;
   return whole;
+}
+
+Status caught(std::string_view context) noexcept {
+  const Status no_memory{StatusCode::unavailable, "out of memory"};  // short enough to need none
+  try {
+    const auto in_context = [&](const Status& status) { return context.empty() ? status : status.within(context); };
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      return in_context(no_memory);
+    } catch (const std::system_error& error) {
+      return in_context(unavailable(error.what()));
+    } catch (const std::exception& error) {
+      return in_context(internal_error(error.what()));
+    } catch (...) {
+      return in_context(internal_error("an exception of an unknown type"));
+    }
+  } catch (...) {
+    return {StatusCode::unavailable, "out of memory"};
+  }
 }
 
 }  // namespace kiln

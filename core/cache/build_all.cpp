@@ -1,12 +1,13 @@
 #include "cache/build_all.hpp"
 
+#include <kiln/process_limits.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -118,12 +119,13 @@ class Batch {
 void build_all(TieredCache& cache, std::span<const ProgramRequest> requests, unsigned threads,
                const ProgramCache::OnAnswer& on_answer) {
   Batch batch(cache, requests, on_answer);
-  std::vector<std::thread> others;
   const auto useful = std::min<std::size_t>(threads, requests.size());
-  try {
-    for (std::size_t thread = 1; thread < useful; ++thread) others.emplace_back([&batch] { batch.work(); });
-  } catch (const std::system_error&) {
-    // No more threads are to be had: those there are do the work.
+  std::vector<std::thread> others;
+  others.reserve(useful);  // a thread that cannot be kept could not be joined either
+  while (others.size() + 1 < useful) {
+    auto other = start_thread([&batch] { batch.work(); });
+    if (!other) break;  // those there are do the work
+    others.push_back(std::move(*other));
   }
   batch.work();
   for (std::thread& other : others) other.join();

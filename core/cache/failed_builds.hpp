@@ -16,7 +16,7 @@ namespace kiln {
 
 class FailedBuilds {
  public:
-  explicit FailedBuilds(std::size_t most = 256) noexcept : failures_(most) {}
+  explicit FailedBuilds(std::size_t most = 256) : failures_(most) {}
 
   std::optional<Status> find(const ProgramPlace& place) const { return failures_.find(place); }
   void remember(const ProgramPlace& place, const Status& failure);

@@ -16,7 +16,7 @@ namespace kiln {
 template <class Value>
 class RecentPlaces {
  public:
-  explicit RecentPlaces(std::size_t most) noexcept : most_(most) {}
+  explicit RecentPlaces(std::size_t most) : most_(most) {}
 
   std::optional<Value> find(const ProgramPlace& place) const {
     const std::lock_guard lock(mutex_);

@@ -66,9 +66,7 @@ Result<KernelPlan> KernelGenerator::generate_variant(const KernelSpec&, const De
   return not_found("variant '" + std::string(variant) + "': this generator writes no variants");
 }
 
-std::vector<KernelPlan> KernelGenerator::stand_ins(const KernelSpec&, const DeviceInfo&, Dialect) noexcept {
-  return {};
-}
+std::vector<KernelPlan> KernelGenerator::stand_ins(const KernelSpec&, const DeviceInfo&, Dialect) { return {}; }
 
 Result<TuneOutcome> KernelGenerator::tune(const KernelSpec& spec, const DeviceInfo&, Dialect, VariantBench&,
                                           const TuneOptions&) noexcept {

@@ -305,7 +305,7 @@ double flops(const KernelSpec& spec) noexcept {
   return 0;
 }
 
-double bytes_moved(const KernelSpec& spec) noexcept {
+double bytes_moved(const KernelSpec& spec) {
   double bytes = 0;
   for (const TensorDecl& tensor : tensors_of(spec)) {
     bytes += static_cast<double>(tensor.bytes) * (tensor.role == TensorRole::inout ? 2 : 1);

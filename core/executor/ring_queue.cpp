@@ -2,8 +2,9 @@
 
 #include "executor/spin.hpp"
 
+#include <kiln/process_limits.hpp>
+
 #include <algorithm>
-#include <system_error>
 
 namespace kiln::executor {
 namespace {
@@ -33,7 +34,7 @@ Result<std::shared_ptr<RingQueue>> RingQueue::start(std::shared_ptr<Device> devi
                                                     std::shared_ptr<CompletionBell> bell, SchedulingHooks* hooks) {
   std::shared_ptr<RingQueue> queue(new RingQueue(std::move(device), context, std::move(bell), hooks));
   if (Status status = queue->start_thread(&RingQueue::serve_submit); !status.ok()) {
-    return status.within(queue->name() + ": no submit thread");
+    return status.within(queue->name());
   }
   return queue;
 }
@@ -66,24 +67,24 @@ void RingQueue::wake_all(std::condition_variable& place) noexcept {
   hooks_->wake(&place, SchedulingHooks::Whom::all);
 }
 
-Status RingQueue::start_thread(void (RingQueue::*serve)()) {
+Status RingQueue::start_thread(void (RingQueue::*serve)()) try {
   const std::lock_guard lock(pipeline_.mutex());
   if (!threads_.empty() && running_ == 0) return unavailable("the queue has ended");
-  try {
-    threads_.reserve(lane_count);
-    if (hooks_ != nullptr) hooks_->start();
-    threads_.emplace_back([queue = shared_from_this(), serve] {
-      SchedulingHooks* const hooks = queue->hooks_;
-      if (hooks != nullptr) hooks->begin();
-      ((*queue).*serve)();
-      queue->leave();
-      if (hooks != nullptr) hooks->end();
-    });
-    ++running_;
-  } catch (const std::system_error& error) {
-    return unavailable(error.what());
-  }
+  threads_.reserve(lane_count);
+  if (hooks_ != nullptr) hooks_->start();
+  auto thread = kiln::start_thread([queue = shared_from_this(), serve] {
+    SchedulingHooks* const hooks = queue->hooks_;
+    if (hooks != nullptr) hooks->begin();
+    ((*queue).*serve)();
+    queue->leave();
+    if (hooks != nullptr) hooks->end();
+  });
+  if (!thread) return std::move(thread).error();
+  threads_.push_back(std::move(*thread));
+  ++running_;
   return {};
+} catch (...) {
+  return caught();
 }
 
 std::chrono::nanoseconds RingQueue::spin(std::chrono::nanoseconds longest) const noexcept {

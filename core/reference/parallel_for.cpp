@@ -1,10 +1,11 @@
 #include "reference/parallel_for.hpp"
 
+#include <kiln/process_limits.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -25,14 +26,16 @@ void parallel_for(std::int64_t count, unsigned threads, const std::function<void
     }
   };
   {
-    std::vector<std::jthread> others;
     const std::int64_t wanted = std::min<std::int64_t>(threads, count) - 1;
-    try {
-      for (std::int64_t i = 0; i < wanted; ++i) others.emplace_back(work);
-    } catch (const std::system_error&) {
-      // No more threads to be had: fewer do the same work.
+    std::vector<std::thread> others;
+    if (wanted > 0) others.reserve(static_cast<std::size_t>(wanted));
+    while (static_cast<std::int64_t>(others.size()) < wanted) {
+      auto other = start_thread(work);
+      if (!other) break;  // fewer do the same work
+      others.push_back(std::move(*other));
     }
     work();
+    for (std::thread& other : others) other.join();
   }
   if (failure) std::rethrow_exception(failure);
 }

@@ -166,7 +166,7 @@ struct Runtime::Parts {
   bool may_be_left(const RunRequest& request, const Status& status) const;
   // Chooses, prepares and runs, on another device where one cannot serve.
   enum class Until : std::uint8_t { invalid = 0, programs, end };
-  RunReport serve(const RunRequest& request, Until until = Until::end);
+  void serve(const RunRequest& request, Until until, RunReport& report);
   // follows_ns: Chosen::traced_ns of the choice that this run is the first to follow; 0: of none.
   Result<Measurement> run_once(const RunRequest& request, const Service& service, bool poisoned, Deadline deadline,
                                std::uint64_t follows_ns);

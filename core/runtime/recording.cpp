@@ -91,7 +91,8 @@ std::vector<std::string> notes_of(const std::vector<RunRequest>& requests, const
 
 }  // namespace
 
-Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest> requests, std::string_view device) {
+Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest> requests,
+                                                          std::string_view device) try {
   if (requests.empty()) return invalid_argument("recording: no requests given, expected at least one");
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Status status = check_recordable(requests[i]);
@@ -132,6 +133,8 @@ Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest
     made->report.notes.push_back(chosen->device + " cannot serve: " + status.message);
     refused.insert(chosen->device);
   }
+} catch (...) {
+  return caught();
 }
 
 Result<std::vector<Submission>> Runtime::Parts::submissions_of(RecordedRequests::Parts& recorded,
@@ -177,16 +180,21 @@ Status Runtime::Parts::compare_all(const std::vector<RunRequest>& requests, RunR
 }
 
 RunReport Runtime::replay(RecordedRequests& recorded, const ReplayTerms& terms) {
-  const Parts::JobScope job(*parts_);
-  RunReport report = recorded.parts_->report;
-  const JobMetrics::UnderWay under_way(parts_->metrics, report.device.id);
-  report.status = parts_->replay(*recorded.parts_, terms, report);
-  if (report.status.ok()) parts_->metrics.ran(report.device.id, report.op, report.median);
-  parts_->count(report);
-  // The programs were there before this replay began.
-  recorded.parts_->report.build_ns = 0;
-  recorded.parts_->report.tier = Tier::memory;
-  recorded.parts_->report.notes = recorded.parts_->notes;
+  RunReport report;
+  try {
+    const Parts::JobScope job(*parts_);
+    report = recorded.parts_->report;
+    const JobMetrics::UnderWay under_way(parts_->metrics, report.device.id);
+    report.status = parts_->replay(*recorded.parts_, terms, report);
+    if (report.status.ok()) parts_->metrics.ran(report.device.id, report.op, report.median);
+    parts_->count(report);
+    // The programs were there before this replay began.
+    recorded.parts_->report.build_ns = 0;
+    recorded.parts_->report.tier = Tier::memory;
+    recorded.parts_->report.notes = recorded.parts_->notes;
+  } catch (...) {
+    report.status = caught();
+  }
   return report;
 }
 

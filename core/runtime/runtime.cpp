@@ -12,6 +12,8 @@
 #include <kiln/config_reader.hpp>
 #include <kiln/traced_work.hpp>
 
+#include <execinfo.h>
+
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -69,6 +71,12 @@ Status above_roof(const RunRequest& request, const DeviceInfo& device, const Mea
                         ": the time is invalid");
 }
 
+// libc loads what it unwinds with at the first need, and ends the process where there is no memory for it then.
+void load_unwinder() {
+  void* frame = nullptr;
+  (void)backtrace(&frame, 1);
+}
+
 }  // namespace
 
 Runtime::Runtime(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -77,7 +85,8 @@ Runtime::~Runtime() {
 }
 
 Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Registry& registry, Log log,
-                                                 TraceSink* trace) {
+                                                 TraceSink* trace) try {
+  load_unwinder();
   auto parts = std::make_unique<Parts>(config, registry, log, trace);
   auto make_cache = registry.cache(config.cache.name);
   if (!make_cache) return std::move(make_cache).error().within("[cache] name");
@@ -116,6 +125,9 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
     parts->warming = std::make_unique<BackgroundWarming>(
         parts->config.cache, [&all = *parts] { return all.devices_to_warm(); }, *parts->cache, WarmingRules{},
         [&all = *parts](const Device& device) { return all.tuned_programs(device); }, trace);
+    if (const Status& started = parts->warming->started(); !started.ok()) {
+      log.write(LogLevel::warning, "warming", "[cache] warm: nothing is warmed: " + started.message);
+    }
   }
   if (config.generator.background) {
     auto tuning = parts->tune_in_background();
@@ -126,27 +138,40 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
     }
   }
   return std::unique_ptr<Runtime>(new Runtime(std::move(parts)));
+} catch (...) {
+  return caught();
 }
 
 RunReport Runtime::run(const RunRequest& request) {
-  const Parts::JobScope job(*parts_);
-  parts_->cache->heed_pressure();  // a job that only hits would not
-  const std::string_view name = request.name.empty() ? std::string_view("job") : std::string_view(request.name);
-  TracedWork serving(parts_->trace, TraceArea::runtime, name);
-  RunReport report = parts_->serve(request);
-  serving.figure("op", report.op);
-  serving.figure("device", report.device.id);
-  serving.figure("tier", to_string(report.tier));
-  serving.figure("status", to_string(report.status.code));
-  serving.figure("runs", std::uint64_t{report.runs});
-  serving.end();
-  parts_->count(report);
+  RunReport report;
+  try {
+    const Parts::JobScope job(*parts_);
+    parts_->cache->heed_pressure();  // a job that only hits would not
+    const std::string_view name = request.name.empty() ? std::string_view("job") : std::string_view(request.name);
+    TracedWork serving(parts_->trace, TraceArea::runtime, name);
+    parts_->serve(request, Parts::Until::end, report);
+    serving.figure("op", report.op);
+    serving.figure("device", report.device.id);
+    serving.figure("tier", to_string(report.tier));
+    serving.figure("status", to_string(report.status.code));
+    serving.figure("runs", std::uint64_t{report.runs});
+    serving.end();
+    parts_->count(report);
+  } catch (...) {
+    report.status = caught();
+  }
   return report;
 }
 
 RunReport Runtime::check(const RunRequest& request) {
-  const Parts::JobScope job(*parts_);
-  return parts_->serve(request, Parts::Until::programs);
+  RunReport report;
+  try {
+    const Parts::JobScope job(*parts_);
+    parts_->serve(request, Parts::Until::programs, report);
+  } catch (...) {
+    report.status = caught();
+  }
+  return report;
 }
 
 void Runtime::Parts::count(const RunReport& report) {
@@ -156,23 +181,22 @@ void Runtime::Parts::count(const RunReport& report) {
 
 std::string Runtime::Parts::metrics_text() const { return runtime_metrics(metrics, devices.known(), cache->stats()); }
 
-RunReport Runtime::Parts::serve(const RunRequest& request, Until until) {
-  RunReport report;
+void Runtime::Parts::serve(const RunRequest& request, Until until, RunReport& report) {
   report.name = request.name;
   report.op = operation(request.spec);
   report.flops = flops(request.spec);
   report.bytes = bytes_moved(request.spec);
   if (Status status = validate(request.spec); !status.ok()) {
     report.status = std::move(status);
-    return report;
+    return;
   }
   if (Status status = check_tensors(request); !status.ok()) {
     report.status = std::move(status);
-    return report;
+    return;
   }
   if (Status status = check_verifiable(request); !status.ok()) {
     report.status = std::move(status);
-    return report;
+    return;
   }
   std::set<std::string> refused;  // devices that turned out not to be able to serve this request
   // Of those, devices that failed under it: another job may have been the cause. Where no other device can serve, each
@@ -188,7 +212,7 @@ RunReport Runtime::Parts::serve(const RunRequest& request, Until until) {
     }
     if (!chosen) {
       report.status = std::move(chosen).error();
-      return report;
+      return;
     }
     const std::string& device = chosen->device;
     const JobMetrics::UnderWay under_way(metrics, device);
@@ -210,7 +234,7 @@ RunReport Runtime::Parts::serve(const RunRequest& request, Until until) {
       report.status = std::move(status);
       // Not before: what a plan tells of a device is told where that device is the one of the report.
       if (service) std::ranges::copy(service->keyed->plan->notes, std::back_inserter(report.notes));
-      return report;
+      return;
     }
     std::string for_how_long;
     if (status.code != StatusCode::unsupported) {
@@ -226,7 +250,7 @@ RunReport Runtime::Parts::serve(const RunRequest& request, Until until) {
         continue;
       }
       report.status = first_failure.value_or(status).within("fallback = \"never\"");
-      return report;
+      return;
     }
     report.notes.push_back(device + " cannot serve: " + status.message + for_how_long);
     report.device = {};
@@ -376,15 +400,19 @@ void Runtime::Parts::learn(const RunRequest& request, const Service& service, co
   }
 }
 
-Result<Explanation> Runtime::explain(const RunRequest& request) { return parts_->explain(request); }
+Result<Explanation> Runtime::explain(const RunRequest& request) try { return parts_->explain(request); } catch (...) {
+  return caught();
+}
 
 std::vector<DeviceInfo> Runtime::devices() { return parts_->devices.enumerate_all(); }
-Status Runtime::check_device(std::string_view id) {
+Status Runtime::check_device(std::string_view id) try {
   return id.empty() || id == "auto" ? Status{} : parts_->devices.check_name(id);
+} catch (...) {
+  return caught();
 }
 std::vector<DeviceInfo> Runtime::known_devices() const { return parts_->devices.known(); }
 
-void Runtime::open_ahead(std::string_view device) {
+void Runtime::open_ahead(std::string_view device) try {
   if (device.empty() || device == "auto") {
     for (const DeviceInfo& info : parts_->devices.enumerate_all()) {
       if (info.usable) (void)parts_->devices.open(info.id);
@@ -392,9 +420,11 @@ void Runtime::open_ahead(std::string_view device) {
   } else {
     (void)parts_->devices.open(device);
   }
+} catch (...) {
+  // What fails is told to the job that asks for the device.
 }
 
-Result<WarmReport> Runtime::warm(const WarmRequest& request) {
+Result<WarmReport> Runtime::warm(const WarmRequest& request) try {
   auto device = parts_->devices.open(request.device);
   if (!device) return std::move(device).error();
   const auto use = parts_->resources.begin((*device)->info(), request.device + ", building");
@@ -408,10 +438,12 @@ Result<WarmReport> Runtime::warm(const WarmRequest& request) {
   if (programs->size() > request.most) programs->resize(request.most);
   return warm_programs(*programs, **device, *parts_->cache, request, building_threads(), {}, most_for_first_dispatch,
                        parts_->trace);
+} catch (...) {
+  return caught();
 }
 
 Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, VariantBench& bench,
-                                  const TuneOptions& options) {
+                                  const TuneOptions& options) try {
   const BackgroundTuning::Job job(parts_->tuning.get());  // two that measure would disturb one another
   const CacheConfig& kept = parts_->config.cache;
   const auto turn =
@@ -430,15 +462,19 @@ Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, V
     };
   }
   return parts_->tune(spec, std::string(id), bench, how);
+} catch (...) {
+  return caught();
 }
 
-Result<std::vector<KernelSpec>> Runtime::tuned(std::string_view id) {
+Result<std::vector<KernelSpec>> Runtime::tuned(std::string_view id) try {
   auto device = parts_->devices.open(std::string(id));
   if (!device) return std::move(device).error();
   KernelGenerator* generator = parts_->generator_for((*device)->info()).first;
   TuningStore* store = generator == nullptr ? nullptr : generator->tuning();
   if (store == nullptr) return std::vector<KernelSpec>();
   return store->tuned((*device)->info());
+} catch (...) {
+  return caught();
 }
 
 TuningStore* Runtime::tuning() noexcept {
@@ -457,6 +493,8 @@ BackgroundTuningState Runtime::background_tuning() const {
 CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }
 std::string Runtime::metrics() const { return parts_->metrics_text(); }
 const WorkCounters& Runtime::counters() const noexcept { return parts_->counters; }
-Result<std::uint64_t> Runtime::persist() { return parts_->cache->persist(); }
+Result<std::uint64_t> Runtime::persist() try { return parts_->cache->persist(); } catch (...) {
+  return caught();
+}
 
 }  // namespace kiln

@@ -93,7 +93,9 @@ Result<std::unique_ptr<BackgroundTuning>> Runtime::Parts::tune_in_background() {
   means.turn_file = config.cache.directory / "tuning.background.lock";
   TuningRules rules;
   rules.share = config.selector.exploration;
-  return std::make_unique<BackgroundTuning>(std::move(means), std::move(rules), log);
+  auto made = std::make_unique<BackgroundTuning>(std::move(means), std::move(rules), log);
+  if (!made->started().ok()) return made->started();
+  return made;
 }
 
 }  // namespace kiln

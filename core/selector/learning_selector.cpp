@@ -75,7 +75,11 @@ LearningSelector::LearningSelector(const SelectorContext& context, selector::Cho
 LearningSelector::~LearningSelector() {
   const std::lock_guard store_lock(store_mutex_);
   std::unique_lock lock(mutex_);
-  if (unsaved_) save(lock);
+  try {
+    if (unsaved_) save(lock);
+  } catch (...) {
+    context_.log.write(LogLevel::warning, "selector", caught("what was learned is not saved").message);
+  }
 }
 
 void LearningSelector::load_once() {
@@ -114,8 +118,8 @@ Result<Choice> LearningSelector::select(const KernelSpec& spec, std::span<const 
     return Choice{decision.candidate,
                   selector::missed_preference(context_.device) + chooser_.because(prospects, decision),
                   decision.build_ahead};
-  } catch (const std::exception& error) {
-    return internal_error(std::string("selector learning: ") + error.what());
+  } catch (...) {
+    return caught("selector learning");
   }
 }
 
@@ -174,8 +178,8 @@ Result<Explanation> LearningSelector::explain(const KernelSpec& spec, std::span<
                                 selector::duration_text(exploration.worked_ns()) + " in this process it took " +
                                 selector::duration_text(exploration.explored_ns()));
     return explanation;
-  } catch (const std::exception& error) {
-    return internal_error(std::string("selector learning: ") + error.what());
+  } catch (...) {
+    return caught("selector learning");
   }
 }
 
@@ -225,8 +229,8 @@ void LearningSelector::record(const KernelSpec& spec, const DeviceInfo& device, 
     }
     log_unfit(spec, device, measurement, unfit);
     save_now_and_then();
-  } catch (const std::exception& error) {
-    context_.log.write(LogLevel::warning, "selector", std::string("a measurement was not recorded: ") + error.what());
+  } catch (...) {
+    context_.log.write(LogLevel::warning, "selector", caught("a measurement was not recorded").message);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "progress/progress_bar.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/process_limits.hpp>
 
 #include <chrono>
 
@@ -27,7 +28,9 @@ std::string run_progress_text(const RunCourse& course, double runs_done) {
 
 RunProgress::RunProgress(Progress progress, const Runtime& runtime, std::size_t jobs, std::uint32_t repeat)
     : runtime_(runtime), line_(progress), begun_ns_(now_ns()), course_(course_of(jobs, repeat)) {
-  if (line_.is_redrawn()) thread_ = std::thread([this] { follow(); });
+  if (!line_.is_redrawn()) return;
+  auto thread = start_thread([this] { follow(); });
+  if (thread) thread_ = std::move(*thread);  // else the line is not redrawn
 }
 
 RunProgress::~RunProgress() {

@@ -1,6 +1,7 @@
 #include "watch/run_watch.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/process_limits.hpp>
 
 #include <unistd.h>
 
@@ -24,7 +25,8 @@ RunWatch::RunWatch(const Runtime& runtime, ConsoleLog& log, std::size_t jobs, st
       begun_ns_(now_ns()) {
   run_ = course_of(jobs, repeat);
   log_.redirect([this](std::string_view line) { area_.print(line); });
-  thread_ = std::thread([this] { follow(); });
+  auto thread = start_thread([this] { follow(); });
+  if (thread) thread_ = std::move(*thread);  // else nothing is drawn
 }
 
 RunWatch::~RunWatch() {
@@ -33,7 +35,7 @@ RunWatch::~RunWatch() {
     over_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   log_.redirect({});
 }
 

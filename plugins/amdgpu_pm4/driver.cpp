@@ -106,7 +106,7 @@ DeviceInfo AmdgpuDriver::describe(const RenderNode& node) const {
   return fill({});
 }
 
-std::vector<DeviceInfo> AmdgpuDriver::enumerate() noexcept {
+std::vector<DeviceInfo> AmdgpuDriver::enumerate() {
   const auto nodes = amd_nodes();
   if (!nodes) return {no_device(nodes.error().message)};
   std::vector<DeviceInfo> devices;
@@ -117,7 +117,7 @@ std::vector<DeviceInfo> AmdgpuDriver::enumerate() noexcept {
   return devices;
 }
 
-Result<std::unique_ptr<Device>> AmdgpuDriver::open(std::string_view id) noexcept {
+Result<std::unique_ptr<Device>> AmdgpuDriver::open(std::string_view id) noexcept try {
   const auto nodes = amd_nodes();
   if (!nodes) {
     return id == id_of(0) ? Status(nodes.error()).within(id)
@@ -149,6 +149,8 @@ Result<std::unique_ptr<Device>> AmdgpuDriver::open(std::string_view id) noexcept
     return device;
   }
   return not_found("device '" + std::string(id) + "': there is " + there);
+} catch (...) {
+  return caught();
 }
 
 }  // namespace kiln::amdgpu_pm4

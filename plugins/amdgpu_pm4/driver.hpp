@@ -26,7 +26,7 @@ class AmdgpuDriver final : public Driver {
   AmdgpuDriver(NodeSource nodes, std::function<Compiler()> make_compiler, DriverContext context);
 
   // Ids are "amdgpu:N" by the order of the nodes' paths. No node: one entry that says so.
-  std::vector<DeviceInfo> enumerate() noexcept override;
+  std::vector<DeviceInfo> enumerate() override;
   Result<std::unique_ptr<Device>> open(std::string_view id) noexcept override;
 
  private:

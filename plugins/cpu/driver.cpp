@@ -3,6 +3,8 @@
 #include "host_facts.hpp"
 #include "onednn_module.hpp"
 
+#include <kiln/process_limits.hpp>
+
 namespace kiln::cpu {
 namespace {
 
@@ -60,12 +62,13 @@ std::vector<ConfigKey> CpuDriver::config_keys() {
   return {threads, tuning, layout};
 }
 
-std::vector<DeviceInfo> CpuDriver::enumerate() noexcept { return {info_of(read_host_facts())}; }
+std::vector<DeviceInfo> CpuDriver::enumerate() { return {info_of(read_host_facts())}; }
 
-Result<std::unique_ptr<Device>> CpuDriver::open(std::string_view id) noexcept {
+Result<std::unique_ptr<Device>> CpuDriver::open(std::string_view id) noexcept try {
   if (id != device_id) {
     return not_found("device '" + std::string(id) + "': the cpu driver has only '" + std::string(device_id) + "'");
   }
+  if (Status status = check_memory_left(memory_to_open); !status.ok()) return status.within("device 'cpu'");
   const HostFacts facts = read_host_facts();
   OpenRequest request;
   request.info = info_of(facts);
@@ -76,6 +79,8 @@ Result<std::unique_ptr<Device>> CpuDriver::open(std::string_view id) noexcept {
   request.log = context_.log;
   request.counters = context_.counters;
   return open_onednn(request);
+} catch (...) {
+  return caught();
 }
 
 }  // namespace kiln::cpu

@@ -17,7 +17,7 @@ class CpuDriver final : public Driver {
 
   static std::vector<ConfigKey> config_keys();
 
-  std::vector<DeviceInfo> enumerate() noexcept override;
+  std::vector<DeviceInfo> enumerate() override;
   Result<std::unique_ptr<Device>> open(std::string_view id) noexcept override;
 
  private:

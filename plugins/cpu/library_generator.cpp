@@ -10,7 +10,7 @@ constexpr Dialect written[] = {Dialect::library};
 std::span<const Dialect> LibraryGenerator::dialects() const noexcept { return written; }
 
 Result<KernelPlan> LibraryGenerator::generate(const KernelSpec& spec, const DeviceInfo& device,
-                                              Dialect dialect) noexcept {
+                                              Dialect dialect) noexcept try {
   if (dialect != Dialect::library) {
     return unsupported("generator 'library': dialect " + std::string(to_string(dialect)) + ", expected library");
   }
@@ -31,6 +31,8 @@ Result<KernelPlan> LibraryGenerator::generate(const KernelSpec& spec, const Devi
   }
   plan.passes.push_back(std::move(pass));
   return plan;
+} catch (...) {
+  return caught();
 }
 
 }  // namespace kiln::cpu

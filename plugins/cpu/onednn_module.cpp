@@ -23,7 +23,7 @@ std::string linker_message() {
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> open_onednn(const OpenRequest& request) noexcept {
+Result<std::unique_ptr<Device>> open_onednn(const OpenRequest& request) noexcept try {
   const std::filesystem::path path = module_path();
   if (path.empty()) return unavailable("device 'cpu': the plugin's own folder is unknown");
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -34,6 +34,8 @@ Result<std::unique_ptr<Device>> open_onednn(const OpenRequest& request) noexcept
   std::unique_ptr<Device> device(create(request, failure));
   if (device == nullptr) return failure.within("device 'cpu'");
   return device;
+} catch (...) {
+  return caught();
 }
 
 }  // namespace kiln::cpu

@@ -7,8 +7,14 @@
 #include <kiln/device.hpp>
 
 #include <chrono>
+#include <cstdint>
 
 namespace kiln::cpu {
+
+// oneDNN generates code and keeps scratch memory, and ends the process where it is refused memory: measured under
+// RLIMIT_AS on two cores.
+inline constexpr std::uint64_t memory_to_open = 160ULL << 20U;
+inline constexpr std::uint64_t memory_to_build = 128ULL << 20U;
 
 struct OpenRequest {
   DeviceInfo info;                     // as enumerated; the device adds the library's identity

@@ -57,21 +57,24 @@ Result<Choice> Generator::choose(const KernelSpec& spec, const DeviceInfo& devic
 
 std::span<const Dialect> Generator::dialects() const noexcept { return written; }
 
-Result<KernelPlan> Generator::generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept {
+Result<KernelPlan> Generator::generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept try {
   if (Status status = check_dialect(dialect); !status.ok()) return status;
   auto choice = choose(spec, device, dialect);
   if (!choice) return std::move(choice).error();
   return std::move(choice->plan);
+} catch (...) {
+  return caught();
 }
 
 Result<KernelPlan> Generator::generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
-                                               std::string_view variant) noexcept {
+                                               std::string_view variant) noexcept try {
   if (Status status = check_dialect(dialect); !status.ok()) return status;
   return plan_of(spec, device, dialect, variant);
+} catch (...) {
+  return caught();
 }
 
-std::vector<KernelPlan> Generator::stand_ins(const KernelSpec& spec, const DeviceInfo& device,
-                                             Dialect dialect) noexcept {
+std::vector<KernelPlan> Generator::stand_ins(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) {
   std::vector<KernelPlan> plans;
   for (std::string& variant : stand_in_variants(spec, device, dialect)) {
     auto plan = generate_variant(spec, device, dialect, variant += any_shape);
@@ -91,7 +94,7 @@ std::vector<TuningRecord> Generator::fresh_records(const KernelSpec& spec, const
 }
 
 Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
-                                    VariantBench& bench, const TuneOptions& options) noexcept {
+                                    VariantBench& bench, const TuneOptions& options) noexcept try {
   if (Status status = check_dialect(dialect); !status.ok()) return status;
   if (Status status = validate(spec); !status.ok()) return status;
   if (database_.read_only())
@@ -138,6 +141,8 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
   revision_.fetch_add(1, std::memory_order_acq_rel);
   if (outcome && !kept.ok()) return kept;
   return outcome;
+} catch (...) {
+  return caught();
 }
 
 Result<TuneOutcome> Generator::audit(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
@@ -194,7 +199,7 @@ std::string Generator::contradiction(const KernelSpec& spec, const DeviceInfo& d
   return "its output differs from that of two other variants, which agreed with it when it was tuned";
 }
 
-std::vector<KernelSpec> Generator::tuned(const DeviceInfo& device) noexcept {
+std::vector<KernelSpec> Generator::tuned(const DeviceInfo& device) {
   std::vector<KernelSpec> specs;
   for (const TuningRecord& winner : database_.winners(device_digest(device))) {
     if (const auto conv = conv_of(winner.spec)) specs.emplace_back(*conv);
@@ -203,7 +208,7 @@ std::vector<KernelSpec> Generator::tuned(const DeviceInfo& device) noexcept {
   return specs;
 }
 
-TuningState Generator::state(const KernelSpec& spec, const DeviceInfo& device) noexcept {
+TuningState Generator::state(const KernelSpec& spec, const DeviceInfo& device) noexcept try {
   const auto* kernel = std::get_if<UserKernelSpec>(&spec);
   if (kernel != nullptr && kernel->parameters.empty()) return TuningState::fixed;
   refresh();
@@ -213,20 +218,24 @@ TuningState Generator::state(const KernelSpec& spec, const DeviceInfo& device) n
   const Dialect its = kernel != nullptr ? kernel->dialect : none ? Dialect::invalid : *read;
   if (!winner || !is_of_today(*winner, spec, device, its)) return TuningState::untuned;
   return winner->stale() ? TuningState::stale : TuningState::tuned;
+} catch (...) {
+  return TuningState::invalid;
 }
 
 void Generator::refresh() {
   if (database_.refresh()) revision_.fetch_add(1, std::memory_order_acq_rel);
 }
 
-Result<MergedTuning> Generator::merge(std::string_view text) noexcept {
+Result<MergedTuning> Generator::merge(std::string_view text) noexcept try {
   auto merged = database_.merge(text);
   revision_.fetch_add(1, std::memory_order_acq_rel);
   return merged;
+} catch (...) {
+  return caught();
 }
 
 void Generator::record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
-                       const Measurement& measurement) noexcept {
+                       const Measurement& measurement) noexcept try {
   // A batch's time is that of all its jobs; what ran beside other work was slowed by that.
   const bool tells = !measurement.first_run && !measurement.contended && measurement.batch == 1;
   if (!tells || measurement.device_ns == 0 || !database_.has_winners()) return;
@@ -248,6 +257,8 @@ void Generator::record(const KernelSpec& spec, const DeviceInfo& device, std::st
   winner->why = "runs in a row took " + std::to_string(measurement.device_ns) + " ns and the like, when tuned " +
                 std::to_string(interval_of(winner->device_ns).median);
   (void)database_.put({*winner});  // a folder that cannot be written costs nobody a result
+} catch (...) {
+  // Out of memory: it is not looked at.
 }
 
 }  // namespace kiln::dynamic_shaders

@@ -30,8 +30,7 @@ class Generator final : public KernelGenerator, private TuningStore {
   Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept override;
   Result<KernelPlan> generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                       std::string_view variant) noexcept override;
-  std::vector<KernelPlan> stand_ins(const KernelSpec& spec, const DeviceInfo& device,
-                                    Dialect dialect) noexcept override;
+  std::vector<KernelPlan> stand_ins(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) override;
   Result<TuneOutcome> tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, VariantBench& bench,
                            const TuneOptions& options) noexcept override;
   TuningStore* tuning() noexcept override { return this; }
@@ -42,7 +41,7 @@ class Generator final : public KernelGenerator, private TuningStore {
               const Measurement& measurement) noexcept override;
 
  private:
-  std::vector<KernelSpec> tuned(const DeviceInfo& device) noexcept override;
+  std::vector<KernelSpec> tuned(const DeviceInfo& device) override;
   TuningState state(const KernelSpec& spec, const DeviceInfo& device) noexcept override;
   std::string exported() noexcept override { return database_.text(); }
   Result<MergedTuning> merge(std::string_view text) noexcept override;

@@ -45,8 +45,11 @@ GlDevice::GlDevice(std::shared_ptr<ContextGroup> group, Facts facts, Mapping map
       queue_(*group_) {}
 
 GlDevice::~GlDevice() {
-  if (info_.driver_cache == "adopted" && queue_.may_have_generated()) await_mesa_cache();
-  group_->execution().call([this] { staging_->staging.reset(); });
+  try {
+    if (info_.driver_cache == "adopted" && queue_.may_have_generated()) await_mesa_cache();
+    group_->execution().call([this] { staging_->staging.reset(); });
+  } catch (...) {  // out of memory: the staging area stays until the context goes
+  }
 }
 
 Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> api, const EglDevice& device,
@@ -70,7 +73,7 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
       new GlDevice(std::move(group).value(), std::move(facts).value(), settings.persistent_mapping, context));
 }
 
-Result<std::unique_ptr<Buffer>> GlDevice::create_buffer(const BufferDesc& desc) noexcept {
+Result<std::unique_ptr<Buffer>> GlDevice::create_buffer(const BufferDesc& desc) noexcept try {
   if (!desc.host.empty()) return unsupported(info_.id + ": host memory cannot be wrapped as a buffer");
   if (desc.import_fd >= 0 && !info_.shares_memory) {
     return unsupported(info_.id + ": memory cannot be imported by file descriptor: " + info_.name + " has no " +
@@ -85,9 +88,11 @@ Result<std::unique_ptr<Buffer>> GlDevice::create_buffer(const BufferDesc& desc) 
   if (Status lost = group_->alive(); !lost.ok()) return lost;
   std::call_once(transfer_chosen_, [this] { transfer_ = choose_transfer(group_, mapping_, info_, notes_); });
   return GlBuffer::create(group_, staging_, transfer_, desc);
+} catch (...) {
+  return caught();
 }
 
-Result<std::unique_ptr<Program>> GlDevice::build(const KernelSource& source) noexcept {
+Result<std::unique_ptr<Program>> GlDevice::build(const KernelSource& source) noexcept try {
   if (Status lost = group_->alive(); !lost.ok()) return lost;
   auto text = assemble(source);
   if (!text) return text.error().within(info_.id);
@@ -108,9 +113,11 @@ Result<std::unique_ptr<Program>> GlDevice::build(const KernelSource& source) noe
     if (builder->apart()) group_->gl().Finish();  // another context uses it next, after everything here has been done
     return program;
   });
+} catch (...) {
+  return caught();
 }
 
-Result<std::unique_ptr<Program>> GlDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept {
+Result<std::unique_ptr<Program>> GlDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept try {
   if (Status lost = group_->alive(); !lost.ok()) return lost;
   auto builder = group_->building();
   if (!builder) return builder.error();
@@ -119,9 +126,11 @@ Result<std::unique_ptr<Program>> GlDevice::load(const KernelSource& source, cons
     if (builder->apart()) group_->gl().Finish();
     return program;
   });
+} catch (...) {
+  return caught();
 }
 
-Result<ProgramBinary> GlDevice::serialize(const Program& program) noexcept {
+Result<ProgramBinary> GlDevice::serialize(const Program& program) noexcept try {
   if (Status lost = group_->alive(); !lost.ok()) return lost;
   if (!info_.serializes) return unsupported(info_.id + ": the driver has no program binary format");
   const auto& ours = static_cast<const GlProgram&>(program);
@@ -129,6 +138,8 @@ Result<ProgramBinary> GlDevice::serialize(const Program& program) noexcept {
   auto builder = group_->building();
   if (!builder) return builder.error();
   return builder->thread().call([&] { return serialize_program(*group_, ours); });
+} catch (...) {
+  return caught();
 }
 
 Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) const {
@@ -197,7 +208,7 @@ Status GlDevice::bind_resources(const GlProgram& program, const PassLaunch& laun
   return {};
 }
 
-Result<std::uint64_t> GlDevice::submit(const Dispatch& dispatch) noexcept {
+Result<std::uint64_t> GlDevice::submit(const Dispatch& dispatch) noexcept try {
   if (Status lost = group_->alive(); !lost.ok()) return lost;
   if (dispatch.passes.empty()) return invalid_argument(info_.id + ": a dispatch without passes");
   std::vector<BoundPass> passes;
@@ -208,14 +219,18 @@ Result<std::uint64_t> GlDevice::submit(const Dispatch& dispatch) noexcept {
     passes.push_back(std::move(pass).value());
   }
   return queue_.submit(std::move(passes));
+} catch (...) {
+  return caught();
 }
 
-Result<FenceResult> GlDevice::wait(std::uint64_t value, Deadline deadline) noexcept {
+Result<FenceResult> GlDevice::wait(std::uint64_t value, Deadline deadline) noexcept try {
   auto result = queue_.wait(value, deadline);
   if (!result && result.error().code != StatusCode::device_lost) {
     return Status(result.error()).within(info_.id);
   }
   return result;
+} catch (...) {
+  return caught();
 }
 
 }  // namespace kiln::opengl

@@ -17,7 +17,7 @@ class GlDriver final : public Driver {
  public:
   GlDriver(Settings settings, DriverContext context);
 
-  std::vector<DeviceInfo> enumerate() noexcept override;
+  std::vector<DeviceInfo> enumerate() override;
   Result<std::unique_ptr<Device>> open(std::string_view id) noexcept override;
 
  private:

@@ -1,12 +1,13 @@
 #include "cache/memory/epoch_domain.hpp"
 
+#include <kiln/process_limits.hpp>
+
 #include <linux/membarrier.h>
 #include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <limits>
-#include <system_error>
 #include <vector>
 
 namespace kiln {
@@ -37,11 +38,8 @@ void EpochDomain::prefer_cheap_guards() {
   if (exchange_orders) return;
   std::call_once(asked_, [this] {
     if (__libc_single_threaded != 0) return register_with_kernel();
-    try {
-      asking_ = std::thread([this] { register_with_kernel(); });
-    } catch (const std::system_error&) {
-      // No thread is to be had: guards stay as they are.
-    }
+    auto asking = start_thread([this] { register_with_kernel(); });
+    if (asking) asking_ = std::move(*asking);  // else guards stay as they are
   });
 }
 

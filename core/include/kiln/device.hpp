@@ -141,7 +141,7 @@ class Driver {
   virtual ~Driver();
 
   // What there is, usable or not. A machine without the API or a device answers an entry that is not usable, or none.
-  virtual std::vector<DeviceInfo> enumerate() noexcept = 0;
+  virtual std::vector<DeviceInfo> enumerate() = 0;
   // not_found: no such id. unavailable: it cannot be opened now, with the reason.
   virtual Result<std::unique_ptr<Device>> open(std::string_view id) noexcept = 0;
 };

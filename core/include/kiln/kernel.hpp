@@ -136,7 +136,7 @@ std::string_view operation(const KernelSpec& spec) noexcept;  // "conv2d", "gemm
 // Direct floating-point operations (a multiply-add counts two); 0 for a user's kernel.
 double flops(const KernelSpec& spec) noexcept;
 // Bytes that must be read and written at least once; for a user's kernel, those of its bindings.
-double bytes_moved(const KernelSpec& spec) noexcept;
+double bytes_moved(const KernelSpec& spec);
 // One line that determines the computation: "conv2d n=1 c=3 …". Equal text, equal result.
 std::string canonical_text(const KernelSpec& spec);
 

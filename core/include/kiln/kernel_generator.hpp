@@ -35,7 +35,7 @@ class KernelGenerator {
                                               std::string_view variant) noexcept;
   // Plans whose programs serve many shapes, the better first: for a first call, while the programs of generate() are
   // being built. They are slower, never less right. Empty: there are none.
-  virtual std::vector<KernelPlan> stand_ins(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept;
+  virtual std::vector<KernelPlan> stand_ins(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
   // Measures variants on the bench and keeps the winner, which generate() answers from then on. unsupported: this
   // generator has nothing to choose from.
   virtual Result<TuneOutcome> tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,

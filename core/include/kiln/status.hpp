@@ -3,6 +3,9 @@
 // A Status is a code and a message for a person; the message names the object and both sides of a mismatch.
 // Result<T> is a value or a failed Status, with the member names of std::expected (which GCC 12 lacks).
 // Thread-safety: values; distinct objects are independent. Ownership: both own what they hold.
+// Exceptions: a call of a Runtime, a ProgramCache, an Executor, a DeviceSelector, a Driver, a Device or a
+// KernelGenerator that answers a Status, a Result or a report throws nothing. Every other function of Kiln may throw
+// std::bad_alloc where memory is exhausted, and nothing else.
 // "Absent" is not an error: such calls answer std::optional.
 #pragma once
 
@@ -55,6 +58,12 @@ inline Status timed_out(std::string message) { return {StatusCode::timeout, std:
 inline Status device_lost(std::string message) { return {StatusCode::device_lost, std::move(message)}; }
 inline Status cancelled(std::string message) { return {StatusCode::cancelled, std::move(message)}; }
 inline Status internal_error(std::string message) { return {StatusCode::internal, std::move(message)}; }
+
+// REQUIRES: called in a catch clause. The exception as a Status: unavailable where memory is exhausted ("out of
+// memory") or the system gives no thread, with its reason; internal, with what() it says, for every other. `context`
+// stands before the message, as by within().
+//   Status Mine::start() noexcept try { ...; return {}; } catch (...) { return caught("mine"); }
+Status caught(std::string_view context = {}) noexcept;
 
 // A T, or the Status that says why there is none. REQUIRES: a Result is never made from an ok Status.
 template <class T>

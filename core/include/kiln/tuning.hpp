@@ -135,7 +135,7 @@ class TuningStore {
   virtual ~TuningStore();
 
   // The specs that have a winner on the device, in an order that stays.
-  virtual std::vector<KernelSpec> tuned(const DeviceInfo& device) noexcept = 0;
+  virtual std::vector<KernelSpec> tuned(const DeviceInfo& device) = 0;
   // What other processes have kept since counts too.
   virtual TuningState state(const KernelSpec& spec, const DeviceInfo& device) noexcept = 0;
   // All of them, as a text that merge() takes.

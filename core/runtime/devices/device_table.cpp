@@ -48,7 +48,7 @@ DeviceTable::OneDriver* DeviceTable::driver_named(std::string_view id) {
 std::vector<DeviceInfo> DeviceTable::enumerate(const std::string& name, OneDriver& driver) {
   const std::lock_guard lock(driver.mutex);
   if (!driver.asked) {
-    driver.asked = true;
+    driver.devices.clear();
     const auto keys = registry_.config_keys().find(driver.plugin);
     PluginSettings settings;
     if (keys != registry_.config_keys().end()) settings = plugin_settings(config_, driver.plugin, keys->second);
@@ -64,6 +64,7 @@ std::vector<DeviceInfo> DeviceTable::enumerate(const std::string& name, OneDrive
       driver.devices.push_back(std::move(absent));
     }
     meet(driver);
+    driver.asked = true;
   }
   std::vector<DeviceInfo> answer;
   const std::lock_guard known_lock(known_mutex_);

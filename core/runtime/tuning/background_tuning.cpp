@@ -3,6 +3,7 @@
 #include "runtime/warming/background_warming.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/process_limits.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -69,8 +70,14 @@ BackgroundTuning::BackgroundTuning(Means means, TuningRules rules, Log log)
       log_(log),
       born_(std::chrono::steady_clock::now()),
       reviewed_(born_),
-      last_job_(born_),
-      thread_([this] { work(); }) {}
+      last_job_(born_) {
+  auto thread = start_thread([this] { work(); });
+  if (thread) {
+    thread_ = std::move(*thread);
+  } else {
+    started_ = std::move(thread).error();
+  }
+}
 
 BackgroundTuning::~BackgroundTuning() {
   {
@@ -79,7 +86,7 @@ BackgroundTuning::~BackgroundTuning() {
     if (bench_ != nullptr) bench_->pause();
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void BackgroundTuning::ran(const std::string& device, const KernelSpec& spec, const std::string& name,

@@ -55,6 +55,8 @@ class BackgroundTuning {
 
   BackgroundTuning(Means means, TuningRules rules, Log log);
   ~BackgroundTuning();
+  // unavailable: the system gives no thread, and nothing is done.
+  const Status& started() const noexcept { return started_; }
   BackgroundTuning(const BackgroundTuning&) = delete;
   BackgroundTuning& operator=(const BackgroundTuning&) = delete;
 
@@ -111,6 +113,7 @@ class BackgroundTuning {
   std::optional<std::chrono::steady_clock::time_point> broken_off_;  // when a job came
   std::chrono::nanoseconds spent_{0};
   BackgroundTuningState state_;
+  Status started_;
   std::thread thread_;  // last: it uses the rest
 };
 

@@ -1,5 +1,7 @@
 #include "runtime/warming/background_builder.hpp"
 
+#include <kiln/process_limits.hpp>
+
 namespace kiln {
 
 BackgroundBuilder::~BackgroundBuilder() {
@@ -14,9 +16,14 @@ BackgroundBuilder::~BackgroundBuilder() {
 
 bool BackgroundBuilder::ask(const std::string& name, std::function<void()> work) {
   const std::lock_guard lock(mutex_);
-  if (ending_ || !asked_.insert(name).second) return false;
+  if (ending_ || asked_.contains(name)) return false;
+  if (!thread_.joinable()) {
+    auto thread = start_thread([this] { serve(); });
+    if (!thread) return false;  // it may be asked for again
+    thread_ = std::move(*thread);
+  }
   waiting_.push_back(std::move(work));
-  if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
+  asked_.insert(name);
   changed_.notify_all();
   return true;
 }
@@ -40,7 +47,10 @@ void BackgroundBuilder::serve() {
     waiting_.pop_front();
     busy_ = true;
     lock.unlock();
-    work();
+    try {
+      work();
+    } catch (...) {  // out of memory: it is what can be done without
+    }
     lock.lock();
     busy_ = false;
   }

@@ -3,6 +3,8 @@
 #include "cache/admin/selection.hpp"
 #include "runtime/warming/warming.hpp"
 
+#include <kiln/process_limits.hpp>
+
 #include <algorithm>
 #include <limits>
 #include <span>
@@ -64,8 +66,15 @@ BackgroundWarming::BackgroundWarming(const CacheConfig& config, Open open, Progr
       cache_(cache),
       rules_(std::move(rules)),
       tuned_(std::move(tuned)),
-      trace_(trace),
-      thread_([this] { work(); }) {}
+      trace_(trace) {
+  auto thread = start_thread([this] { work(); });
+  if (thread) {
+    thread_ = std::move(*thread);
+  } else {
+    started_ = std::move(thread).error();
+    state_.running = false;
+  }
+}
 
 BackgroundWarming::~BackgroundWarming() {
   {
@@ -73,7 +82,7 @@ BackgroundWarming::~BackgroundWarming() {
     stop_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 WarmingState BackgroundWarming::state() const {

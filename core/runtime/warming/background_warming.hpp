@@ -66,6 +66,8 @@ class BackgroundWarming {
   BackgroundWarming(const CacheConfig& config, Open open, ProgramCache& cache, WarmingRules rules = {},
                     Tuned tuned = {}, TraceSink* trace = nullptr);
   ~BackgroundWarming();
+  // unavailable: the system gives no thread, and nothing is done.
+  const Status& started() const noexcept { return started_; }
   BackgroundWarming(const BackgroundWarming&) = delete;
   BackgroundWarming& operator=(const BackgroundWarming&) = delete;
 
@@ -104,6 +106,7 @@ class BackgroundWarming {
   bool memory_short_ = false;
   std::chrono::steady_clock::time_point looked_{};
   WarmingState state_{.running = true};
+  Status started_;
   std::thread thread_;  // last: it uses the rest
 };
 

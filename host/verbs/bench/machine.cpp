@@ -1,6 +1,7 @@
 #include "verbs/bench/machine.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/process_limits.hpp>
 
 #include <sched.h>
 #include <sys/utsname.h>
@@ -65,7 +66,13 @@ std::vector<double> calculation_times() {
 double measure_noise() {
   std::vector<std::vector<double>> of_cores(usable_cores());
   std::vector<std::thread> threads;
-  for (auto& times : of_cores) threads.emplace_back([&times] { times = calculation_times(); });
+  threads.reserve(of_cores.size());
+  for (auto& times : of_cores) {
+    auto thread = start_thread([&times] { times = calculation_times(); });
+    if (!thread) break;
+    threads.push_back(std::move(*thread));
+  }
+  if (threads.empty()) of_cores.front() = calculation_times();
   for (std::thread& thread : threads) thread.join();
   std::vector<double> all;
   for (const auto& times : of_cores) all.insert(all.end(), times.begin(), times.end());

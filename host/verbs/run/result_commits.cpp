@@ -2,8 +2,9 @@
 
 #include "base/file_commit.hpp"
 
+#include <kiln/process_limits.hpp>
+
 #include <chrono>
-#include <system_error>
 #include <utility>
 
 namespace kiln::host {
@@ -30,15 +31,15 @@ ResultCommits::~ResultCommits() {
 void ResultCommits::add(std::size_t job, std::vector<AtomicFile> files) {
   std::unique_lock lock(mutex_);
   if (!thread_.joinable()) {
-    try {
-      thread_ = std::thread([this] { follow(); });
-    } catch (const std::system_error&) {  // then each job is a group
+    auto thread = start_thread([this] { follow(); });
+    if (!thread) {  // then each job is a group
       Pending alone;
       alone.jobs.push_back(job);
       alone.units.push_back(std::move(files));
       commit(std::move(alone));
       return;
     }
+    thread_ = std::move(*thread);
   }
   changed_.wait(lock, [&] { return open_files_ == 0 || open_files_ + files.size() <= most_open_files; });
   open_files_ += files.size();
@@ -74,8 +75,14 @@ void ResultCommits::follow() {
 }
 
 void ResultCommits::commit(Pending group) {
-  const std::vector<Status> statuses = commit_files(journal_, group.units);
-  for (std::size_t i = 0; i < statuses.size(); ++i) done_(group.jobs[i], statuses[i]);
+  std::size_t told = 0;
+  try {
+    const std::vector<Status> statuses = commit_files(journal_, group.units);
+    for (; told < statuses.size(); ++told) done_(group.jobs[told], statuses[told]);
+  } catch (...) {
+    const Status failure = caught();
+    for (; told < group.jobs.size(); ++told) done_(group.jobs[told], failure);
+  }
 }
 
 }  // namespace kiln::host

@@ -12,6 +12,7 @@
 #include "watch/run_watch.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/process_limits.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -27,9 +28,13 @@ double ms_between(std::uint64_t from, std::uint64_t to) { return static_cast<dou
 // Opens the device of the first job while its inputs are read: loading a driver takes longer than reading them.
 class DeviceOpener {
  public:
-  DeviceOpener(Runtime& runtime, std::string device)
-      : thread_([&runtime, id = std::move(device)] { runtime.open_ahead(id); }) {}
-  ~DeviceOpener() { thread_.join(); }
+  DeviceOpener(Runtime& runtime, std::string device) {
+    auto thread = start_thread([&runtime, id = std::move(device)] { runtime.open_ahead(id); });
+    if (thread) thread_ = std::move(*thread);  // else its job opens it
+  }
+  ~DeviceOpener() {
+    if (thread_.joinable()) thread_.join();
+  }
 
  private:
   std::thread thread_;
@@ -73,7 +78,7 @@ Status check_outputs(const JobConfig& job) {
 
 // setup_ns: from the start of main to the first job. A first result counts that and this job's own time only.
 RanJob run_job(const JobConfig& job, const Options& options, Runtime& runtime, ResultCommits& commits,
-               std::uint64_t setup_ns) {
+               std::uint64_t setup_ns) try {
   const std::uint64_t begun = now_ns();
   std::vector<std::string> notes;
   auto request = make_request(job, &notes);
@@ -106,6 +111,8 @@ RanJob run_job(const JobConfig& job, const Options& options, Runtime& runtime, R
     outcome.report.status = std::move(files).error();
   }
   return ran;
+} catch (...) {
+  return {{failed(job, caught()), 0, {}}, {}};
 }
 
 void add_stored(const JobConfig& job, const Status& status, JobOutcome& outcome) {
@@ -159,8 +166,14 @@ std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Optio
       }
     }
   };
+  const std::size_t wanted = std::min<std::size_t>(options.jobs, jobs.size());
   std::vector<std::thread> others;
-  for (std::size_t i = 1; i < std::min<std::size_t>(options.jobs, jobs.size()); ++i) others.emplace_back(serve);
+  others.reserve(wanted);
+  while (others.size() + 1 < wanted) {
+    auto other = start_thread(serve);
+    if (!other) break;  // fewer jobs at one time
+    others.push_back(std::move(*other));
+  }
   serve();
   for (std::thread& other : others) other.join();
   commits.flush();

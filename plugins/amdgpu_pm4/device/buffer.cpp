@@ -56,16 +56,20 @@ Status Pm4Buffer::check(std::string_view doing, std::uint64_t offset, std::size_
   return {};
 }
 
-Status Pm4Buffer::write(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+Status Pm4Buffer::write(std::uint64_t offset, std::span<const std::byte> from) noexcept try {
   if (Status status = check("writing", offset, from.size()); !status.ok() || from.empty()) return status;
   std::memcpy(object_->mapped().data() + offset, from.data(), from.size());
   return {};
+} catch (...) {
+  return caught();
 }
 
-Status Pm4Buffer::read(std::uint64_t offset, std::span<std::byte> to) noexcept {
+Status Pm4Buffer::read(std::uint64_t offset, std::span<std::byte> to) noexcept try {
   if (Status status = check("reading", offset, to.size()); !status.ok() || to.empty()) return status;
   std::memcpy(to.data(), object_->mapped().data() + offset, to.size());
   return {};
+} catch (...) {
+  return caught();
 }
 
 std::span<std::byte> Pm4Buffer::mapped() noexcept {

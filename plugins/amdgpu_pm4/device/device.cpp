@@ -89,12 +89,14 @@ std::optional<std::string> Pm4Device::bind_local(const PassLaunch& launch, Bound
   return std::nullopt;
 }
 
-Result<std::unique_ptr<Buffer>> Pm4Device::create_buffer(const BufferDesc& desc) noexcept {
+Result<std::unique_ptr<Buffer>> Pm4Device::create_buffer(const BufferDesc& desc) noexcept try {
   if (!desc.host.empty()) return unsupported(info_.id + ": host memory cannot be wrapped as a buffer");
   if (desc.usage == BufferUsage::invalid) return invalid_argument(info_.id + ": a buffer without a usage");
   if (desc.bytes == 0) return invalid_argument(info_.id + ": a buffer of 0 bytes, expected at least 1");
   if (Status lost = queue_->alive(); !lost.ok()) return lost;
   return Pm4Buffer::create(info_.id, *winsys_, desc);
+} catch (...) {
+  return caught();
 }
 
 Status Pm4Device::check_source(const KernelSource& source) const {
@@ -120,7 +122,7 @@ Result<std::unique_ptr<Program>> Pm4Device::make(const KernelSource& source, std
   return std::unique_ptr<Program>(std::make_unique<Pm4Program>(*winsys_, std::move(loaded).value()));
 }
 
-Result<std::unique_ptr<Program>> Pm4Device::build(const KernelSource& source) noexcept {
+Result<std::unique_ptr<Program>> Pm4Device::build(const KernelSource& source) noexcept try {
   if (Status status = check_source(source); !status.ok()) return status;
   std::vector<std::byte> object;
   if (source.dialect == Dialect::code_object) {
@@ -135,9 +137,11 @@ Result<std::unique_ptr<Program>> Pm4Device::build(const KernelSource& source) no
   auto program = make(source, object, sha256(std::span<const std::byte>(object)));
   if (!program) return std::move(program).error().within(info_.id);
   return program;
+} catch (...) {
+  return caught();
 }
 
-Result<std::unique_ptr<Program>> Pm4Device::load(const KernelSource& source, const ProgramBinary& binary) noexcept {
+Result<std::unique_ptr<Program>> Pm4Device::load(const KernelSource& source, const ProgramBinary& binary) noexcept try {
   if (Status status = check_source(source); !status.ok()) return status;
   const auto opened = open_binary(binary, target_);
   if (!opened) return Status(opened.error()).within(info_.id);
@@ -147,13 +151,17 @@ Result<std::unique_ptr<Program>> Pm4Device::load(const KernelSource& source, con
   Status status = program.error().within(info_.id);
   if (status.code == StatusCode::invalid_argument) status.code = StatusCode::corrupt;  // of another source
   return status;
+} catch (...) {
+  return caught();
 }
 
-Result<ProgramBinary> Pm4Device::serialize(const Program& program) noexcept {
+Result<ProgramBinary> Pm4Device::serialize(const Program& program) noexcept try {
   const auto& ours = static_cast<const Pm4Program&>(program);
   if (ours.owner() != winsys_.get()) return invalid_argument(info_.id + ": the program belongs to another device");
   const LoadedKernel& loaded = *ours.loaded();
   return make_binary(target_, loaded.version, loaded.digest, loaded.object);
+} catch (...) {
+  return caught();
 }
 
 Result<BoundPass> Pm4Device::bind(std::size_t index, const PassLaunch& launch) const {
@@ -200,7 +208,7 @@ Result<BoundPass> Pm4Device::bind(std::size_t index, const PassLaunch& launch) c
   return pass;
 }
 
-Result<std::uint64_t> Pm4Device::submit(const Dispatch& dispatch) noexcept {
+Result<std::uint64_t> Pm4Device::submit(const Dispatch& dispatch) noexcept try {
   if (dispatch.passes.empty()) return invalid_argument(info_.id + ": a dispatch without passes");
   std::vector<BoundPass> passes;
   passes.reserve(dispatch.passes.size());
@@ -211,10 +219,14 @@ Result<std::uint64_t> Pm4Device::submit(const Dispatch& dispatch) noexcept {
     if (dispatch.passes[i].grid != PassLaunch::nothing) passes.push_back(std::move(pass).value());
   }
   return queue_->submit(passes);
+} catch (...) {
+  return caught();
 }
 
-Result<FenceResult> Pm4Device::wait(std::uint64_t value, Deadline deadline) noexcept {
+Result<FenceResult> Pm4Device::wait(std::uint64_t value, Deadline deadline) noexcept try {
   return queue_->wait(value, deadline);
+} catch (...) {
+  return caught();
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -4,6 +4,8 @@
 #include "onednn/host_buffer.hpp"
 #include "onednn/omp_alone.hpp"
 
+#include <kiln/process_limits.hpp>
+
 #include <utility>
 
 namespace kiln::cpu {
@@ -35,11 +37,14 @@ CpuDevice::CpuDevice(const OpenRequest& request)
                            {"threads", std::to_string(threads_)}};
 }
 
-Result<std::unique_ptr<Buffer>> CpuDevice::create_buffer(const BufferDesc& desc) noexcept {
+Result<std::unique_ptr<Buffer>> CpuDevice::create_buffer(const BufferDesc& desc) noexcept try {
   return HostBuffer::create(desc);
+} catch (...) {
+  return caught();
 }
 
 Result<std::unique_ptr<Program>> CpuDevice::build(const KernelSource& source) noexcept try {
+  if (Status status = check_memory_left(memory_to_build); !status.ok()) return status.within(info_.id);
   const OmpAlone alone;
   auto program = LibraryProgram::create(source, engine_, threads_, layout_);
   if (program && counters_ != nullptr) counters_->prepared.fetch_add(1, std::memory_order_relaxed);
@@ -48,17 +53,21 @@ Result<std::unique_ptr<Program>> CpuDevice::build(const KernelSource& source) no
   return current_failure(source.text);
 }
 
-Result<std::unique_ptr<Program>> CpuDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept {
+Result<std::unique_ptr<Program>> CpuDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept try {
   return unsupported(source.text + ": a stored program of format '" + binary.format +
                      "': device 'cpu' prepares its programs in the process and stores none");
+} catch (...) {
+  return caught();
 }
 
-Result<ProgramBinary> CpuDevice::serialize(const Program& program) noexcept {
+Result<ProgramBinary> CpuDevice::serialize(const Program& program) noexcept try {
   return unsupported(library_program(program).what() +
                      ": device 'cpu' prepares its programs in the process and stores none");
+} catch (...) {
+  return caught();
 }
 
-Result<std::uint64_t> CpuDevice::submit(const Dispatch& dispatch) noexcept {
+Result<std::uint64_t> CpuDevice::submit(const Dispatch& dispatch) noexcept try {
   if (dispatch.passes.empty()) return invalid_argument("dispatch: it has no passes");
   for (const PassLaunch& pass : dispatch.passes) {
     if (pass.program == nullptr) return invalid_argument("dispatch: a pass has no program");
@@ -71,6 +80,8 @@ Result<std::uint64_t> CpuDevice::submit(const Dispatch& dispatch) noexcept {
   const std::lock_guard lock(results_mutex_);
   results_.emplace(++last_value_, std::move(result));
   return last_value_;
+} catch (...) {
+  return caught();
 }
 
 // REQUIRES: queue_ is held.
@@ -90,7 +101,7 @@ Result<FenceResult> CpuDevice::run(const Dispatch& dispatch) {
   return FenceResult{static_cast<std::uint64_t>(ran.count()), begun_ns};
 }
 
-Result<FenceResult> CpuDevice::wait(std::uint64_t value, Deadline) noexcept {
+Result<FenceResult> CpuDevice::wait(std::uint64_t value, Deadline) noexcept try {
   const std::lock_guard lock(results_mutex_);
   auto taken = results_.extract(value);
   if (taken.empty()) {
@@ -98,6 +109,8 @@ Result<FenceResult> CpuDevice::wait(std::uint64_t value, Deadline) noexcept {
                      (value == 0 || value > last_value_ ? "never submitted" : "its result was taken already"));
   }
   return std::move(taken.mapped());
+} catch (...) {
+  return caught();
 }
 
 }  // namespace kiln::cpu

@@ -33,7 +33,7 @@ double rows_of_block(const ConvShape& shape, const Blocking& b) {
 
 }  // namespace
 
-PredictedCost predict(const ConvShape& shape, const Blocking& b, const MachineModel& model) noexcept {
+PredictedCost predict(const ConvShape& shape, const Blocking& b, const MachineModel& model) {
   const BlockedExtents extents = extents_of(shape, b);
   PredictedCost cost;
   if (b.packing != Packing::plane) {
@@ -75,7 +75,7 @@ PredictedCost predict(const ConvShape& shape, const Blocking& b, const MachineMo
 }
 
 PredictedCost predict_winograd(const Conv2dSpec& spec, const WinogradShape& shape, const Blocking& b,
-                               const MachineModel& model) noexcept {
+                               const MachineModel& model) {
   PredictedCost cost = predict(shape.products, b, model);
   const double points = number(shape.t * shape.t);
   const double load = load_of(b.view, model).load;
@@ -93,7 +93,7 @@ PredictedCost predict_winograd(const Conv2dSpec& spec, const WinogradShape& shap
   return cost;
 }
 
-PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice, const MachineModel& model) noexcept {
+PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice, const MachineModel& model) {
   const bool planes = choice.planes != 0;
   const std::int64_t out_h = spec.out_h(), out_w = spec.out_w();
   const bool bands = choice.rows != 0;
@@ -128,7 +128,7 @@ PredictedCost predict_depthwise(const Conv2dSpec& spec, const Depthwise& choice,
   return cost;
 }
 
-PredictedCost predict_implicit(const Conv2dSpec& spec, const ImplicitTile& t, const MachineModel& model) noexcept {
+PredictedCost predict_implicit(const Conv2dSpec& spec, const ImplicitTile& t, const MachineModel& model) {
   const ImplicitExtents e = extents_of(spec, t);
   const double lanes = number(t.lanes_k * t.lanes_p), outputs = number(t.k * t.pixels), quads = number(t.k / 4);
   const double vectors = number(e.tiles_p * e.tiles_k * spec.groups * spec.n) * std::ceil(lanes / model.lanes);
@@ -152,7 +152,7 @@ PredictedCost predict_implicit(const Conv2dSpec& spec, const ImplicitTile& t, co
   return cost;
 }
 
-PredictedCost predict_plain(const ConvShape& shape, const MachineModel& model) noexcept {
+PredictedCost predict_plain(const ConvShape& shape, const MachineModel& model) {
   const double vectors = number(shape.n * shape.groups * shape.k * shape.out_h * shape.out_w) / model.lanes;
   PredictedCost cost;
   const double terms = number(shape.c * shape.r * shape.s) * (2 * model.scalar_load + model.term + waited_plain(model));

@@ -6,7 +6,7 @@
 
 namespace kiln::dynamic_shaders {
 
-PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& b, const MachineModel& model) noexcept {
+PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& b, const MachineModel& model) {
   const std::int64_t quads = quads_of(spec);
   const bool deep = spec.k % 4 == 0;
   const double depths = deep ? 4 : 1;
@@ -32,7 +32,7 @@ PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& b, const Ma
 
 // It is the implicit product of a convolution of one tap: rows are its filters, columns its pixels. What differs: four
 // rows of the first factor are loaded one by one, where weights are packed for that, and no pass packs them.
-PredictedCost predict_gemm_shared(const GemmSpec& spec, const GemmTile& t, const MachineModel& model) noexcept {
+PredictedCost predict_gemm_shared(const GemmSpec& spec, const GemmTile& t, const MachineModel& model) {
   Conv2dSpec product;
   product.k = spec.m, product.c = spec.k, product.h = 1, product.w = spec.n, product.r = product.s = 1;
   MachineModel staging = model;
@@ -45,7 +45,7 @@ PredictedCost predict_gemm_shared(const GemmSpec& spec, const GemmTile& t, const
   return cost;
 }
 
-PredictedCost predict_gemm_plain(const GemmSpec& spec, const MachineModel& model) noexcept {
+PredictedCost predict_gemm_plain(const GemmSpec& spec, const MachineModel& model) {
   const double vectors = number(spec.m * spec.n) / model.lanes;
   PredictedCost cost;
   const double terms = number(spec.k) * (2 * model.scalar_load + model.term + waited_plain(model));

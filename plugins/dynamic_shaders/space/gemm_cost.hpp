@@ -10,9 +10,9 @@
 namespace kiln::dynamic_shaders {
 
 // Of gemm/blocked, gemm/shared and gemm/plain.
-PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& blocking, const MachineModel& model) noexcept;
-PredictedCost predict_gemm_shared(const GemmSpec& spec, const GemmTile& tile, const MachineModel& model) noexcept;
-PredictedCost predict_gemm_plain(const GemmSpec& spec, const MachineModel& model) noexcept;
+PredictedCost predict_gemm(const GemmSpec& spec, const GemmBlocking& blocking, const MachineModel& model);
+PredictedCost predict_gemm_shared(const GemmSpec& spec, const GemmTile& tile, const MachineModel& model);
+PredictedCost predict_gemm_plain(const GemmSpec& spec, const MachineModel& model);
 
 // Where shared memory costs what all memory costs, as on llvmpipe, a copy there gains nothing: such a device tries it
 // when it is tuned; it is never the model's first choice.

@@ -59,20 +59,25 @@ Result<std::unique_ptr<Buffer>> AdoptedDevice::create_buffer(const BufferDesc&) 
   return unsupported(info_.id + ": create_buffer: buffers are the application's");
 }
 
-Result<std::unique_ptr<Program>> AdoptedDevice::build(const KernelSource& source) noexcept {
+Result<std::unique_ptr<Program>> AdoptedDevice::build(const KernelSource& source) noexcept try {
   if (Status status = context_->enter(); !status.ok()) return status;
   const auto text = assemble(source);
   if (!text) return text.error().within(info_.id);
   auto& counter = info_.serializes ? counters_.builds : counters_.prepared;
   return finish(context_, build_program(context_->current(), source, *text, counter));
+} catch (...) {
+  return caught();
 }
 
-Result<std::unique_ptr<Program>> AdoptedDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept {
+Result<std::unique_ptr<Program>> AdoptedDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept
+    try {
   if (Status status = context_->enter(); !status.ok()) return status;
   return finish(context_, load_program(context_->current(), source, binary, binary_formats_, counters_.loads), binary);
+} catch (...) {
+  return caught();
 }
 
-Result<ProgramBinary> AdoptedDevice::serialize(const Program& program) noexcept {
+Result<ProgramBinary> AdoptedDevice::serialize(const Program& program) noexcept try {
   if (Status status = context_->enter(); !status.ok()) return status;
   if (!info_.serializes) return unsupported(info_.id + ": the driver has no program binary format");
   const auto& ours = static_cast<const ProgramOfContext&>(program);
@@ -81,6 +86,8 @@ Result<ProgramBinary> AdoptedDevice::serialize(const Program& program) noexcept 
   Result<ProgramBinary> binary = serialize_program(context_->current(), ours.name());
   if (binary && !ours.has_holder) ours.binary = *binary;
   return binary;
+} catch (...) {
+  return caught();
 }
 
 Result<Acquired> AdoptedDevice::for_one_holder(Acquired acquired, const KernelSource& source) {

@@ -9,7 +9,10 @@ BuildingContexts::BuildingContexts(std::size_t most, std::function<void()> at_st
 
 BuildingContexts::~BuildingContexts() {
   for (const auto& one : all_) {
-    one->thread.call([&one] { one->context.reset(); });
+    try {
+      one->thread->call([&one] { one->context.reset(); });
+    } catch (...) {  // out of memory: the context is destroyed on this thread
+    }
   }
 }
 
@@ -24,14 +27,24 @@ Result<BuildingContexts::Lease> BuildingContexts::take(const EglContext& first) 
     const std::uint64_t before = times_given_back_;
     if (!given_back_.wait_for(lock, patience_, [&] { return times_given_back_ != before; })) return all_are_lent();
   }
+  auto thread = ContextThread::start();
+  if (!thread) return std::move(thread).error();
   all_.push_back(std::make_unique<One>());
   One& one = *all_.back();
+  one.thread = std::move(*thread);
   one.lent = true;
   lock.unlock();
-  auto context = one.thread.call([&first] { return EglContext::create_shared(first); });
+  const auto make = [&first]() -> Result<std::unique_ptr<EglContext>> {
+    try {
+      return EglContext::create_shared(first);
+    } catch (...) {
+      return caught();
+    }
+  };
+  auto context = one.thread->call(make);
   if (context) {
     one.context = std::move(context).value();
-    one.thread.post(at_start_);
+    one.thread->post(at_start_);
     return Lease(this, &one);
   }
   // Those that wait try for themselves: what made this one fail may be over.

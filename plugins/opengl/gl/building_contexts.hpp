@@ -24,7 +24,7 @@ namespace kiln::opengl {
 
 class BuildingContexts {
   struct One {
-    ContextThread thread;
+    std::unique_ptr<ContextThread> thread;
     std::unique_ptr<EglContext> context;  // touched on the thread
     bool lent = false;
   };
@@ -38,7 +38,7 @@ class BuildingContexts {
     ~Lease() {
       if (owner_ != nullptr) owner_->give_back(one_);
     }
-    ContextThread& thread() const noexcept { return one_->thread; }
+    ContextThread& thread() const noexcept { return *one_->thread; }
 
    private:
     friend class BuildingContexts;

@@ -30,17 +30,25 @@ void GLAD_API_PTR on_debug_message(GLenum, GLenum, GLuint, GLenum severity, GLsi
 
 }  // namespace
 
-ContextGroup::ContextGroup(std::string id, Log log)
-    : id_(std::move(id)), log_(log), building_(std::thread::hardware_concurrency(), [this] { listen(); }) {}
+ContextGroup::ContextGroup(std::string id, Log log, std::unique_ptr<ContextThread> execution)
+    : id_(std::move(id)),
+      log_(log),
+      execution_(std::move(execution)),
+      building_(std::thread::hardware_concurrency(), [this] { listen(); }) {}
 
 ContextGroup::~ContextGroup() {
-  execution_.call([this] { execution_context_.reset(); });
+  try {
+    execution_->call([this] { execution_context_.reset(); });
+  } catch (...) {  // out of memory: the context is destroyed on this thread
+  }
 }
 
 Result<std::shared_ptr<ContextGroup>> ContextGroup::open(std::shared_ptr<const EglApi> api, const EglDevice& device,
                                                          std::string id, DebugOutput debug, Log log) {
-  auto group = std::make_shared<ContextGroup>(std::move(id), log);
-  Status status = group->execution_.call([&] { return group->start_execution(std::move(api), device, debug); });
+  auto execution = ContextThread::start();
+  if (!execution) return std::move(execution).error();
+  auto group = std::make_shared<ContextGroup>(std::move(id), log, std::move(*execution));
+  Status status = group->execution_->call([&] { return group->start_execution(std::move(api), device, debug); });
   if (!status.ok()) return status;
   return group;
 }

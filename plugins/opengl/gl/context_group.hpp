@@ -25,7 +25,7 @@ class ContextGroup {
   // Opens the display and the first context on its new thread. id: the device's, for messages.
   static Result<std::shared_ptr<ContextGroup>> open(std::shared_ptr<const EglApi> api, const EglDevice& device,
                                                     std::string id, DebugOutput debug, Log log);
-  explicit ContextGroup(std::string id, Log log);
+  explicit ContextGroup(std::string id, Log log, std::unique_ptr<ContextThread> execution);
   ContextGroup(const ContextGroup&) = delete;
   ContextGroup& operator=(const ContextGroup&) = delete;
   ~ContextGroup();
@@ -45,7 +45,7 @@ class ContextGroup {
     ~Builder() {
       if (group_ != nullptr) group_->execution_builds_.store(false, std::memory_order_release);
     }
-    ContextThread& thread() const noexcept { return lease_ ? lease_->thread() : group_->execution_; }
+    ContextThread& thread() const noexcept { return lease_ ? lease_->thread() : *group_->execution_; }
     // It is not the context that dispatches.
     bool apart() const noexcept { return lease_.has_value(); }
 
@@ -54,7 +54,7 @@ class ContextGroup {
     std::optional<BuildingContexts::Lease> lease_;
   };
 
-  ContextThread& execution() noexcept { return execution_; }
+  ContextThread& execution() noexcept { return *execution_; }
   // Another context costs milliseconds and is not made before there is something to hold up: until the first dispatch
   // one caller at a time is lent the execution context.
   Result<Builder> building();
@@ -78,7 +78,7 @@ class ContextGroup {
   std::atomic<bool> dispatched_{false};
   std::unique_ptr<EglContext> execution_context_;  // touched on its thread, and read to make its sibling
   std::atomic<bool> execution_builds_{false};
-  ContextThread execution_;
+  std::unique_ptr<ContextThread> execution_;
   BuildingContexts building_;
 };
 

@@ -1,6 +1,9 @@
 #include "gl/context_thread.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/process_limits.hpp>
+
+#include <exception>
 
 namespace kiln::opengl {
 namespace {
@@ -30,7 +33,15 @@ void look_for(const Done& done) {
 
 }  // namespace
 
-ContextThread::ContextThread() : thread_([this] { run(); }) {}
+Result<std::unique_ptr<ContextThread>> ContextThread::start() {
+  std::unique_ptr<ContextThread> made(new ContextThread);
+  // Its work begins when thread_ is known: on_this_thread() is asked there.
+  const std::unique_lock lock(made->mutex_);
+  auto thread = start_thread([at = made.get()] { at->run(); });
+  if (!thread) return std::move(thread).error();
+  made->thread_ = std::move(*thread);
+  return made;
+}
 
 ContextThread::~ContextThread() {
   {
@@ -38,7 +49,7 @@ ContextThread::~ContextThread() {
     stopping_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void ContextThread::post(Task task) {
@@ -55,8 +66,13 @@ void ContextThread::wait_for(const std::function<void()>& task) {
   std::mutex mutex;
   std::condition_variable done_changed;
   std::atomic<bool> done{false};
+  std::exception_ptr failure;
   post([&] {
-    task();
+    try {
+      task();
+    } catch (...) {
+      failure = std::current_exception();
+    }
     const std::lock_guard lock(mutex);  // held while notifying: the waiter's frame may be gone right after
     done.store(true, std::memory_order_release);
     done_changed.notify_one();
@@ -64,6 +80,7 @@ void ContextThread::wait_for(const std::function<void()>& task) {
   look_for([&] { return done.load(std::memory_order_acquire); });
   std::unique_lock lock(mutex);
   done_changed.wait(lock, [&done] { return done.load(std::memory_order_relaxed); });
+  if (failure) std::rethrow_exception(failure);
 }
 
 void ContextThread::run() {

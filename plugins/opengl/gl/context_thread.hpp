@@ -6,11 +6,14 @@
 // closure never owns the ContextThread.
 #pragma once
 
+#include <kiln/status.hpp>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -26,15 +29,17 @@ class ContextThread {
   // What the thread does between tasks while work is in flight. patient: nothing else waits, it may block for a slice.
   using PumpTask = std::function<Pump(bool patient)>;
 
-  ContextThread();
+  // unavailable: the system gives no thread.
+  static Result<std::unique_ptr<ContextThread>> start();
   ContextThread(const ContextThread&) = delete;
   ContextThread& operator=(const ContextThread&) = delete;
   ~ContextThread();
 
-  // Runs after everything posted before. Blocks while `most_waiting` tasks wait, but never on the thread itself.
+  // Runs after everything posted before. Blocks while `most_waiting` tasks wait, but never on the thread itself. The
+  // task throws nothing.
   void post(Task task);
 
-  // Runs the function on the thread and answers what it answers.
+  // Runs the function on the thread and answers what it answers, or throws what it throws.
   template <class Function>
   std::invoke_result_t<Function&> call(Function function) {
     using Answer = std::invoke_result_t<Function&>;
@@ -55,6 +60,7 @@ class ContextThread {
  private:
   static constexpr std::size_t most_waiting = 256;
 
+  ContextThread() = default;
   void run();
   void wait_for(const std::function<void()>& task);
 

@@ -42,15 +42,18 @@ GlBuffer::GlBuffer(std::shared_ptr<ContextGroup> group, std::shared_ptr<SharedSt
     : group_(std::move(group)), staging_(std::move(staging)), transfer_(transfer), bytes_(bytes) {}
 
 GlBuffer::~GlBuffer() {
-  // Deleting unmaps. The closure borrows the group: its thread runs everything posted before it ends.
-  const GLuint shadow = shadow_ != nullptr ? shadow_->name : 0;  // 0 is ignored
-  group_->execution().post(
-      [group = group_.get(), name = name_, shadow, imported = imported_, texels = texels_]() mutable {
-        texels.drop(group->gl());
-        const GLuint names[] = {name, shadow};
-        group->gl().DeleteBuffers(2, names);
-        if (imported != 0) group->gl().DeleteMemoryObjectsEXT(1, &imported);
-      });
+  try {
+    // Deleting unmaps. The closure borrows the group: its thread runs everything posted before it ends.
+    const GLuint shadow = shadow_ != nullptr ? shadow_->name : 0;  // 0 is ignored
+    group_->execution().post(
+        [group = group_.get(), name = name_, shadow, imported = imported_, texels = texels_]() mutable {
+          texels.drop(group->gl());
+          const GLuint names[] = {name, shadow};
+          group->gl().DeleteBuffers(2, names);
+          if (imported != 0) group->gl().DeleteMemoryObjectsEXT(1, &imported);
+        });
+  } catch (...) {  // out of memory: the names stay until the context goes
+  }
 }
 
 Result<std::unique_ptr<Buffer>> GlBuffer::create(const std::shared_ptr<ContextGroup>& group,
@@ -131,7 +134,7 @@ Result<Staging*> GlBuffer::staging() {
   return staging_->staging.get();
 }
 
-Status GlBuffer::write(std::uint64_t offset, std::span<const std::byte> from) noexcept {
+Status GlBuffer::write(std::uint64_t offset, std::span<const std::byte> from) noexcept try {
   if (Status status = in_range("writing", offset, from.size()); !status.ok() || from.empty()) return status;
   if (Status lost = group_->alive(); !lost.ok()) return lost;
   if (memory_ != nullptr) {
@@ -154,9 +157,11 @@ Status GlBuffer::write(std::uint64_t offset, std::span<const std::byte> from) no
                      from.data());
     return group_->check("writing a buffer");
   });
+} catch (...) {
+  return caught();
 }
 
-Status GlBuffer::read(std::uint64_t offset, std::span<std::byte> to) noexcept {
+Status GlBuffer::read(std::uint64_t offset, std::span<std::byte> to) noexcept try {
   if (Status status = in_range("reading", offset, to.size()); !status.ok() || to.empty()) return status;
   if (Status lost = group_->alive(); !lost.ok()) return lost;
   if (memory_ != nullptr) {
@@ -179,6 +184,8 @@ Status GlBuffer::read(std::uint64_t offset, std::span<std::byte> to) noexcept {
                         to.data());
     return group_->check("reading a buffer");
   });
+} catch (...) {
+  return caught();
 }
 
 std::span<std::byte> GlBuffer::mapped() noexcept {

@@ -29,25 +29,33 @@ GlQueue::GlQueue(ContextGroup& group) : group_(group) {
 }
 
 GlQueue::~GlQueue() {
-  group_.execution().call([this] {
+  const auto clear = [this] {
     group_.execution().set_pump({});
     const Gl& gl = group_.gl();
-    for (const InFlight& work : in_flight_) {
-      gl.DeleteSync(work.fence);
-      if (work.stamps) spare_stamps_.push_back(*work.stamps);
-    }
-    for (const Stamps& stamps : spare_stamps_) {
+    const auto drop = [&gl](const Stamps& stamps) {
       const GLuint names[] = {stamps.begin, stamps.end};
       gl.DeleteQueries(2, names);
+    };
+    for (const InFlight& work : in_flight_) {
+      gl.DeleteSync(work.fence);
+      if (work.stamps) drop(*work.stamps);
     }
-  });
+    std::ranges::for_each(spare_stamps_, drop);
+  };
+  group_.execution().call(clear);
 }
 
 std::uint64_t GlQueue::submit(std::vector<BoundPass> passes) {
   group_.note_dispatch();
   const std::lock_guard lock(submit_mutex_);
   const std::uint64_t value = timeline_.begin();
-  group_.execution().post([this, value, work = std::move(passes)] { issue(value, work); });
+  group_.execution().post([this, value, work = std::move(passes)] {
+    try {
+      issue(value, work);
+    } catch (...) {
+      timeline_.complete(value, caught());
+    }
+  });
   return value;
 }
 
@@ -172,8 +180,8 @@ void GlQueue::retire(Result<FenceResult> result) {
   const InFlight work = in_flight_.front();
   in_flight_.pop_front();
   group_.gl().DeleteSync(work.fence);
-  if (work.stamps) spare_stamps_.push_back(*work.stamps);
   timeline_.complete(work.value, std::move(result));
+  if (work.stamps) spare_stamps_.push_back(*work.stamps);
 }
 
 GlQueue::Stamps GlQueue::take_stamps() {

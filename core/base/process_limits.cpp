@@ -1,0 +1,37 @@
+#include <kiln/process_limits.hpp>
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <string>
+
+namespace kiln {
+namespace {
+
+// The smallest limit on what may be mapped; RLIM_INFINITY: none.
+rlim_t memory_limit() {
+  rlimit address_space{RLIM_INFINITY, RLIM_INFINITY};
+  rlimit data{RLIM_INFINITY, RLIM_INFINITY};
+  (void)getrlimit(RLIMIT_AS, &address_space);
+  (void)getrlimit(RLIMIT_DATA, &data);
+  return std::min(address_space.rlim_cur, data.rlim_cur);
+}
+
+}  // namespace
+
+Status check_memory_left(std::uint64_t bytes) {
+  const rlim_t limit = memory_limit();
+  if (limit == RLIM_INFINITY) return {};
+  // What is asked for counts against both limits while it is mapped, and takes no memory.
+  void* const place = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place != MAP_FAILED) {
+    munmap(place, bytes);
+    return {};
+  }
+  constexpr std::uint64_t mib = 1U << 20U;
+  return unavailable("the limit of this process on memory (" + std::to_string(limit / mib) + " MiB) leaves less than " +
+                     std::to_string(bytes / mib) + " MiB. Raise it (ulimit -v, ulimit -d)");
+}
+
+}  // namespace kiln

@@ -1,0 +1,119 @@
+// What the system refuses - threads, memory, descriptors, space - is an error that is told, or done without: the
+// command never ends by a signal, and a job that ends with status 0 has its result.
+#include "host/kiln_process.hpp"
+#include "host/sample_jobs.hpp"
+#include "support/test_length.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A job for the cpu, and one for OpenGL, each with a result.
+class Workplace {
+ public:
+  Workplace() {
+    const auto job = [&](const std::string& name, const std::string& device) {
+      return conv_3x3(name, {.channels = 4, .size = 16, .filters = 8}) + "device = \"" + device + "\"\noutput = \"" +
+             (folder_ / (name + ".npy")).string() + "\"\n";
+    };
+    cpu_ = folder_.write("cpu.toml", "[plugins]\nload = [\"cpu\"]\n" + job("c", "cpu"));
+    both_ = folder_.write("both.toml", job("c", "cpu") + job("g", "opengl:0"));
+    REQUIRE(run(both_).status == 0);  // what the first start stores is there
+  }
+
+  const fs::path& cpu() const { return cpu_; }
+  const fs::path& both() const { return both_; }
+
+  Finished run(const fs::path& jobs, const ProcessOptions& options = {}) const {
+    for (const char* result : {"c.npy", "g.npy"}) fs::remove(folder_ / result);
+    return run_kiln({"run", jobs, "--cache-dir", folder_ / "cache", "--jobs", "2"}, options);
+  }
+
+  // How it ended is told by an exit status of the contract, and what is done is there.
+  void judge(const Finished& finished, const fs::path& jobs) const {
+    INFO(finished.err << finished.out);
+    CHECK(finished.status >= 0);
+    CHECK(finished.status <= 3);
+    CHECK_FALSE((finished.status != 0 && finished.err.empty() && finished.out.empty()));
+    if (finished.status != 0) return;
+    CHECK(fs::exists(folder_ / "c.npy"));
+    CHECK(fs::exists(folder_ / "g.npy") == (jobs == both_));
+  }
+
+  void judge_under(const std::string& limit, const fs::path& jobs) const {
+    INFO("prlimit " << limit);
+    judge(run(jobs, {.before = {"prlimit", limit}}), jobs);
+  }
+
+ private:
+  TemporaryFolder folder_;
+  fs::path cpu_, both_;
+};
+
+std::map<std::string, std::string> preloaded(const std::string& variable, long value) {
+  return {{"LD_PRELOAD", KILN_EXHAUSTION_LIBRARY}, {variable, std::to_string(value)}};
+}
+
+}  // namespace
+
+TEST_CASE("exhaustion: a thread that the system refuses is an error of a job, or is done without") {
+  if (is_sanitized) return;  // whose own operator new the library would replace
+  const Workplace place;
+  for (long first = 1; first <= 12; ++first) {
+    INFO("from thread " << first);
+    const fs::path& jobs = first <= 2 ? place.both() : place.cpu();  // Mesa waits for threads that it does not get
+    place.judge(place.run(jobs, {.environment = preloaded("KILN_TEST_REFUSE_THREADS_FROM", first)}), jobs);
+  }
+}
+
+TEST_CASE("exhaustion: memory that is refused once for an object of Kiln's ends no process") {
+  if (is_sanitized) return;
+  const Workplace place;
+  const TemporaryFolder folder;
+  const fs::path jobs =
+      folder.write("jobs.toml", "[cache]\nread_only = true\n[plugins]\nload = [\"cpu\"]\n" +
+                                    conv_3x3("c", {.channels = 4, .size = 16, .filters = 8}) + "device = \"cpu\"\n");
+  const std::vector<std::string> words = {"run", jobs, "--cache-dir", folder / "cache"};
+  const Finished counted = run_kiln(words, {.environment = preloaded("KILN_TEST_COUNT_OBJECTS", 1)});
+  REQUIRE(counted.status == 0);
+  const std::size_t at = counted.err.rfind("objects: ");
+  REQUIRE(at != std::string::npos);
+  const long objects = std::stol(counted.err.substr(at + 9));
+  REQUIRE(objects > 1000);
+  long refused = 0;
+  for (long object = 1; object <= objects; object += is_long() ? 1 : 41) {
+    const Finished finished = run_kiln(words, {.environment = preloaded("KILN_TEST_REFUSE_OBJECT", object)});
+    INFO("object " << object << " of " << objects << ": " << finished.err << finished.out);
+    CHECK(finished.status >= 0);
+    CHECK(finished.status <= 3);
+    if (finished.err.find("out of memory") != std::string::npos ||
+        finished.out.find("out of memory") != std::string::npos)
+      ++refused;
+  }
+  CHECK(refused > 10);
+}
+
+TEST_CASE("exhaustion: limits on memory, descriptors, processes and file sizes are told, and no signal ends a run") {
+  if (is_sanitized) return;  // which reserves terabytes
+  const Workplace place;
+  const long more = is_long() ? 1 : 8;
+  constexpr long mib = 1L << 20;
+  // Below, the dynamic linker does not get as far as main().
+  for (long limit = 40; limit < 460; limit += 4 * more)
+    place.judge_under("--as=" + std::to_string(limit * mib), place.cpu());
+  for (long limit = 40; limit < 1600; limit += 12 * more)
+    place.judge_under("--as=" + std::to_string(limit * mib), place.both());
+  for (long limit = 4; limit < 300; limit += 4 * more)
+    place.judge_under("--data=" + std::to_string(limit * mib), place.cpu());
+  for (long limit = 5; limit < 64; limit += more) place.judge_under("--nofile=" + std::to_string(limit), place.both());
+  for (long limit = 0; limit < 40'000; limit += 400 * more)
+    place.judge_under("--fsize=" + std::to_string(limit), place.both());
+}
+}  // namespace kiln::test
