@@ -54,9 +54,7 @@ bool Rings::start(const RingName& ring) {
   return true;
 }
 
-void Rings::push(PendingJob job) {
-  lanes_[job.ring].waiting.push_back(std::move(job));
-}
+void Rings::push(PendingJob job) { lanes_[job.ring].waiting.push_back(std::move(job)); }
 
 void Rings::lose_context(Context& context) {
   ++device_.counters.resets;
