@@ -44,6 +44,8 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return cache_list(options);
     case Verb::cache_inspect:
       return cache_inspect(options);
+    case Verb::cache_release:
+      return cache_release(options);
     case Verb::cache_verify:
       return cache_verify(options);
     case Verb::cache_prune:

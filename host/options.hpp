@@ -33,6 +33,7 @@ enum class Verb {
   cache_stats,
   cache_list,
   cache_inspect,
+  cache_release,
   cache_verify,
   cache_prune,
   cache_clear,

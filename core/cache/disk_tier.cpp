@@ -12,12 +12,25 @@
 #include <kiln/traced_work.hpp>
 
 #include <algorithm>
+#include <ctime>
 #include <functional>
 #include <numeric>
 #include <utility>
 
 namespace kiln {
 namespace {
+
+constexpr std::int64_t ns_per_s = 1'000'000'000;
+
+std::int64_t seconds_now() { return std::time(nullptr); }
+
+std::string date_of(std::int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm utc{};
+  char text[32] = "";
+  if (gmtime_r(&time, &utc) != nullptr) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &utc);
+  return text;
+}
 
 bool is_there(const std::filesystem::path& folder) {
   std::error_code cannot_tell;
@@ -28,23 +41,34 @@ std::string name_of(const ProgramKey& key) { return "program '" + key.label + "'
 
 }  // namespace
 
-DiskTier::Shelf::Shelf(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log)
+DiskTier::Shelf::Shelf(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log, bool has_trial)
     : folder(root, device),
       processes(folder, sharing, log,
-                [this, log](const ProcessMark& mark) {
-                  if (!folder.quarantine(mark.digest, mark.since_s)) return;
-                  log.write(LogLevel::warning, "cache",
+                [this, log, has_trial](const ProcessMark& mark) {
+                  // One death proves nothing: whatever ended the process may have been no fault of the driver's.
+                  const auto before_ns = folder.last_written_ns(mark.digest, StoredFile::suspect);
+                  const bool second = before_ns && *before_ns / ns_per_s > seconds_now() - second_death_s;
+                  const bool condemned = !has_trial && second;
+                  const StoredFile as = condemned ? StoredFile::quarantined : StoredFile::suspect;
+                  if (!folder.set_aside(mark.digest, as, mark.since_s)) return;
+                  if (condemned) folder.forget(mark.digest, StoredFile::suspect);
+                  const std::string what = condemned ? "a second process died of it: it is quarantined and built anew"
+                                           : has_trial
+                                               ? "a process died of it or beside it: it is tried in a child first"
+                                               : "a process died of it or beside it: it is built anew";
+                  log.write(condemned ? LogLevel::warning : LogLevel::info, "cache",
                             "program " + mark.digest.hex() + " in folder " + folder.name() +
-                                ": a process died while its driver loaded it: it is set aside and built anew");
+                                ", which a driver was loading: " + what);
                 }),
       adopts_driver_cache(device.driver_cache == "adopted") {}
 
 DiskTier::DiskTier(Log log, const CacheConfig& config, CacheCounters& counters, ProcessSharing sharing,
-                   TraceSink* trace)
+                   TraceSink* trace, LoadTrial try_in_child)
     : log_(log),
       trace_(trace),
       config_(config),
       sharing_(std::move(sharing)),
+      try_in_child_(std::move(try_in_child)),
       counters_(counters),
       publishes_(config.auto_save && !config.read_only) {}
 
@@ -93,7 +117,8 @@ Result<std::unique_ptr<DiskTier::Root>> DiskTier::open_root() const {
 DiskTier::Shelf& DiskTier::shelf_of(Root& root, const Device& device) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Shelf>& shelf = root.shelves[&device];
-  if (shelf == nullptr) shelf = std::make_unique<Shelf>(root.folder.get(), device.info(), sharing_, log_);
+  if (shelf == nullptr)
+    shelf = std::make_unique<Shelf>(root.folder.get(), device.info(), sharing_, log_, static_cast<bool>(try_in_child_));
   return *shelf;
 }
 
@@ -106,7 +131,36 @@ Lookup DiskTier::find(const ProgramKey& key, const Device& device) {
   Root* root = open();
   if (root == nullptr) return {};
   Shelf& shelf = shelf_of(*root, device);
-  if (!config_.read_only) shelf.processes.attend();
+  if (config_.read_only) return find_stored(*root, shelf, key);
+  shelf.processes.attend();
+  Lookup found = find_stored(*root, shelf, key);
+  if (found.stored || found.rejected || !is_acquitted(shelf, key, device)) return found;
+  return find_stored(*root, shelf, key);
+}
+
+bool DiskTier::is_acquitted(Shelf& shelf, const ProgramKey& key, const Device& device) {
+  DeviceFolder& folder = shelf.folder;
+  if (!try_in_child_ || !folder.holds(key.digest, StoredFile::suspect)) return false;
+  // One process tries it; for the others it is one that is being built.
+  const Lease lease = shelf.processes.try_lease(key.digest);
+  if (lease.state() == Lease::State::busy) return false;
+  if (!folder.holds(key.digest, StoredFile::suspect)) return folder.holds(key.digest, StoredFile::program);
+  const TrialOutcome outcome = try_in_child_(key.digest, device.info());
+  if (outcome.verdict == TrialVerdict::good) return folder.acquit(key.digest);
+  const bool died = outcome.verdict == TrialVerdict::died;
+  if (died && folder.condemn(key.digest)) {
+    log_.write(LogLevel::warning, "cache",
+               name_of(key) + ": a child process that loaded it died (" + outcome.why +
+                   "): it is quarantined for a week and built anew. `kiln cache release " +
+                   key.digest.hex().substr(0, 12) + "` ends that");
+  } else if (!died) {
+    log_.write(LogLevel::info, "cache", name_of(key) + ": was not tried in a child, and is built anew: " + outcome.why);
+  }
+  return false;
+}
+
+Lookup DiskTier::find_stored(Root& in, Shelf& shelf, const ProgramKey& key) {
+  Root* const root = &in;
   DeviceFolder& folder = shelf.folder;
   TracedWork reading(trace_, TraceArea::cache, "disk read");
   const FileContents file = folder.read(key.digest, StoredFile::program, EntryLimits{}.file());
@@ -176,7 +230,9 @@ bool DiskTier::told_why_absent(const ProgramKey& key, const Device& device) {
   DeviceFolder& folder = shelf_of(*root, device).folder;
   if (folder.holds(key.digest, StoredFile::quarantined)) {
     counters_.reject(Rejection::quarantined);
-    note_miss(key, Rejection::quarantined, "a process died loading it");
+    const auto since_ns = folder.last_written_ns(key.digest, StoredFile::quarantined);
+    const std::string until = since_ns ? ", until " + date_of(*since_ns / ns_per_s + quarantine_s) : std::string();
+    note_miss(key, Rejection::quarantined, "a process died loading it: quarantined" + until);
     return true;
   }
   if (folder.held_under_another_driver(key)) {
@@ -248,7 +304,8 @@ bool DiskTier::is_quarantined(Root& root, DeviceFolder& folder, const Digest& di
 
 Status DiskTier::publish(Root& root, DeviceFolder& folder, const ProgramKey& key, const Encoded& entry) {
   if (Status status = folder.write(key.digest, StoredFile::program, entry.bytes); !status.ok()) return status;
-  if (folder.holds(key.digest, StoredFile::quarantined)) folder.end_quarantine(key.digest);
+  if (folder.holds(key.digest, StoredFile::quarantined)) folder.forget(key.digest, StoredFile::quarantined);
+  if (try_in_child_ && folder.holds(key.digest, StoredFile::suspect)) folder.forget(key.digest, StoredFile::suspect);
   ledger_.note(key, folder, entry.build_ns);
   const std::size_t pruned = root.bound.published(entry.bytes.size() + ledger_.flush(key.digest));
   counters_.disk_evictions.fetch_add(pruned);
@@ -388,6 +445,25 @@ void DiskTier::say_once(const std::string& why) {
   if (said_.exchange(true)) return;
   log_.write(LogLevel::warning, "cache",
              (config_.read_only ? "no program is read from disk: " : "programs are kept in memory only: ") + why);
+}
+
+Status load_suspect(const CacheConfig& config, const Digest& digest, Device& device) {
+  const Result<UniqueFd> root = open_folder(config.directory, Create::no);
+  if (!root) return root.error();
+  if (!*root) return not_found("folder " + config.directory.string() + ": does not exist");
+  const Result<SecretKey> secret = read_secret_key(config.key_file, IfMissing::fail);
+  if (!secret) return secret.error();
+  DeviceFolder folder(root->get(), device.info());
+  const FileContents file = folder.read(digest, StoredFile::suspect, EntryLimits{}.file());
+  if (file.state != FileState::read) return {};
+  const DecodedEntry decoded = decode_entry(file.bytes, EntryKey(*secret));
+  if (decoded.rejection != Rejection::none || sha256(decoded.entry.material) != digest) return {};
+  const auto source = source_of(decoded.entry.material);
+  if (!source) return unsupported("program " + digest.hex() + ": its key holds no source");
+  Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry);
+  if (!payload) return {};
+  static_cast<void>(device.load(*source, {std::string(decoded.entry.format), std::move(*payload)}));
+  return {};
 }
 
 }  // namespace kiln

@@ -48,10 +48,11 @@ struct Lookup {
 class DiskTier {
  public:
   DiskTier(Log log, const CacheConfig& config, CacheCounters& counters, ProcessSharing sharing = {},
-           TraceSink* trace = nullptr);
+           TraceSink* trace = nullptr, LoadTrial try_in_child = {});
   ~DiskTier();  // writes the .meta files where [cache] auto_save says so
 
-  // Authenticated, and the key material compared.
+  // Authenticated, and the key material compared. A program that was being loaded when a process died is tried in a
+  // child first.
   Lookup find(const ProgramKey& key, const Device& device);
   // Whether there is a file of the key's name, whatever is in it.
   bool holds(const ProgramKey& key, const Device& device);
@@ -89,7 +90,7 @@ class DiskTier {
     ProcessTable processes;
     const bool adopts_driver_cache;  // kept: history is left when the device may be gone
 
-    Shelf(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log);
+    Shelf(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log, bool has_trial);
   };
   struct Root {
     UniqueFd folder;
@@ -103,6 +104,9 @@ class DiskTier {
     std::vector<std::byte> bytes;
   };
 
+  Lookup find_stored(Root& root, Shelf& shelf, const ProgramKey& key);
+  // Whether a suspect turned out to be good, so that it is stored again.
+  bool is_acquitted(Shelf& shelf, const ProgramKey& key, const Device& device);
   Root* open();  // nullptr: memory only
   Result<std::unique_ptr<Root>> open_root() const;
   Shelf& shelf_of(Root& root, const Device& device);
@@ -119,6 +123,7 @@ class DiskTier {
   TraceSink* const trace_;
   const CacheConfig config_;
   const ProcessSharing sharing_;
+  const LoadTrial try_in_child_;
   CacheCounters& counters_;
   MetaLedger ledger_;
   MissedKeys missed_;  // where they are to be saved
@@ -130,5 +135,9 @@ class DiskTier {
   std::atomic<bool> said_{false};
   std::atomic<bool> publishes_;  // false: nobody gains by waiting for what this process builds
 };
+
+// In a child process: gives the suspect to the device's driver. ok: the driver answered, or there is nothing that it
+// may be given, which is found out where it is asked for.
+Status load_suspect(const CacheConfig& config, const Digest& digest, Device& device);
 
 }  // namespace kiln

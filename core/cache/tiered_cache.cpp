@@ -51,7 +51,7 @@ TieredCache::TieredCache(const CacheContext& context, std::unique_ptr<EvictionPo
       configured_{context.config.max_programs, context.config.max_memory},
       pressure_(std::move(memory)),
       memory_(configured_, std::move(policy), context.own_threads),
-      disk_(context.log, context.config, counters_, std::move(sharing), context.trace) {}
+      disk_(context.log, context.config, counters_, std::move(sharing), context.trace, context.try_in_child) {}
 
 TieredCache::~TieredCache() {
   disk_.used(memory_.take_uses());

@@ -6,6 +6,7 @@
 #include "runtime/job/verification.hpp"
 #include "runtime/parts.hpp"
 #include "runtime/tuning/asked_tuning.hpp"
+#include "runtime/tuning/suspect_trial.hpp"
 #include "runtime/warming/warming.hpp"
 #include "selector/hygiene.hpp"
 
@@ -102,7 +103,7 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
   }
   if (!chosen_generators) return std::move(chosen_generators).error().within("[generator] name");
 
-  auto cache = make_cache.value()({log, config.cache, OwnThreads::yes, trace});
+  auto cache = make_cache.value()({log, config.cache, OwnThreads::yes, trace, suspect_trial(config)});
   if (!cache) return std::move(cache).error().within("cache '" + config.cache.name + "'");
   parts->cache = std::move(cache).value();
   auto executor = make_executor.value()({log, config.executor, &parts->counters, trace});

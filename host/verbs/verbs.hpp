@@ -26,6 +26,7 @@ int selector_replay(const Options& options);
 int cache_stats(const Options& options);
 int cache_list(const Options& options);
 int cache_inspect(const Options& options);
+int cache_release(const Options& options);
 int cache_verify(const Options& options);
 int cache_prune(const Options& options);
 int cache_clear(const Options& options);

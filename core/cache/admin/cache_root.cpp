@@ -6,6 +6,14 @@
 #include "cache/format/entry_meta.hpp"
 #include "cache/format/manifest.hpp"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <tuple>
+
 namespace kiln {
 namespace {
 
@@ -98,6 +106,47 @@ Result<bool> cache_exists(const CacheConfig& cache) {
   const Result<CacheRoot> root = CacheRoot::open(cache);
   if (!root) return root.error();
   return root->exists();
+}
+
+std::vector<AsideProgram> CacheRoot::aside(const Survey& found) const {
+  std::vector<AsideProgram> programs;
+  for (const AsideEntry& entry : found.aside) {
+    const std::string& folder = found.folders[entry.folder];
+    StoredEntry stored;
+    stored.digest = entry.digest;
+    AsideProgram program{entry.digest,
+                         folder,
+                         describe(Area::stored, folder, stored).label,
+                         entry.quarantined,
+                         entry.since_s,
+                         entry.since_s + quarantine_s,
+                         {}};
+    program.why = entry.quarantined ? "a process died of it or hung" : "it was being loaded when a process died";
+    programs.push_back(std::move(program));
+  }
+  std::ranges::sort(programs, {}, [](const AsideProgram& one) { return std::tie(one.label, one.key, one.folder); });
+  return programs;
+}
+
+FileContents CacheRoot::read_aside(const AsideProgram& program) const {
+  const std::string_view suffix = program.quarantined ? quarantined_suffix : suspect_suffix;
+  return read(Area::stored, program.folder, program.key, std::string(suffix).c_str(), EntryLimits{}.file());
+}
+
+Status CacheRoot::release(const AsideProgram& program) const {
+  const std::string who = "program " + program.key.hex();
+  const Result<UniqueFd> device = open_subfolder(stored_.get(), program.folder, program.folder, Create::no);
+  if (!device) return device.error();
+  if (!*device) return {};
+  const std::string below = subfolder_of(program.key);
+  const Result<UniqueFd> folder = open_subfolder(device->get(), below, program.folder + "/" + below, Create::no);
+  if (!folder) return folder.error();
+  if (!*folder) return {};
+  const std::string from = file_name_of(program.key, program.quarantined ? quarantined_suffix : suspect_suffix);
+  const std::string to = file_name_of(program.key, ".bin");
+  if (renameat2(folder->get(), from.c_str(), folder->get(), to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno == EEXIST && unlinkat(folder->get(), from.c_str(), 0) == 0) return {};
+  return errno == ENOENT ? Status() : system_error(who, "cannot be released", errno);
 }
 
 }  // namespace kiln

@@ -12,6 +12,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace kiln {
 
@@ -34,6 +35,11 @@ class CacheRoot {
   std::string read_meta(Area area, const std::string& folder, const Digest& digest) const;
   // The label and figures of an entry, as far as its .meta tells.
   CachedProgram describe(Area area, const std::string& folder, const StoredEntry& entry) const;
+  // What is suspect or quarantined, by label, then key.
+  std::vector<AsideProgram> aside(const Survey& found) const;
+  // Its name is that of a stored program again; where there is a newer one, that one stays.
+  Status release(const AsideProgram& program) const;
+  FileContents read_aside(const AsideProgram& program) const;
   CacheDevice device(Area area, const std::string& folder) const;
 
  private:

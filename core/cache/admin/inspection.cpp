@@ -5,6 +5,8 @@
 #include "base/secret_key.hpp"
 #include "cache/format/entry_format.hpp"
 
+#include <ctime>
+
 namespace kiln {
 namespace {
 
@@ -30,7 +32,48 @@ void read_header(std::span<const std::byte> bytes, ProgramInspection& into) {
   for (const KeyField& field : *fields) into.fields.push_back({std::string(field.name), words_of_field(field)});
 }
 
+ProgramInspection inspect_aside(const CacheConfig& cache, const CacheRoot& root, const AsideProgram& program) {
+  ProgramInspection inspection;
+  StoredEntry entry;
+  entry.digest = program.key;
+  inspection.program = root.describe(Area::stored, program.folder, entry);
+  inspection.device = root.device(Area::stored, program.folder);
+  const std::string_view suffix = program.quarantined ? quarantined_suffix : suspect_suffix;
+  inspection.path =
+      (cache.directory / program.folder / subfolder_of(program.key) / file_name_of(program.key, suffix)).string();
+  const FileContents file = root.read_aside(program);
+  if (file.state == FileState::read) read_header(file.bytes, inspection);
+  inspection.verdict = program.quarantined ? "quarantined" : "suspect";
+  inspection.why = words_of(program);
+  return inspection;
+}
+
 }  // namespace
+
+std::string words_of(const AsideProgram& program) {
+  if (!program.quarantined) return program.why + "; the next use tries it in a child process";
+  const std::time_t until = program.until_s;
+  std::tm utc{};
+  char text[32] = "?";
+  if (gmtime_r(&until, &utc) != nullptr) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &utc);
+  return program.why + "; until " + text + ", or until `kiln cache release " + program.key.hex().substr(0, 12) + "`";
+}
+
+Result<std::vector<AsideProgram>> release_programs(const CacheConfig& cache, std::string_view which) {
+  const Result<CacheRoot> root = CacheRoot::open_to_write(cache);
+  if (!root) return root.error();
+  std::vector<AsideProgram> released = root->exists() ? select_aside(*root, which) : std::vector<AsideProgram>();
+  if (released.empty()) {
+    return not_found("program '" + std::string(which) +
+                     "': none with this label or a key that begins so is suspect or quarantined, in " +
+                     cache.directory.string());
+  }
+  for (const AsideProgram& program : released) {
+    const Status status = root->release(program);
+    if (!status.ok()) return status;
+  }
+  return released;
+}
 
 Result<ProgramInspection> inspect_program(const CacheConfig& cache, std::string_view which) {
   const Result<CacheRoot> root = CacheRoot::open(cache);
@@ -38,6 +81,12 @@ Result<ProgramInspection> inspect_program(const CacheConfig& cache, std::string_
   const auto selected = root->exists() ? select_programs(*root, which) : std::vector<SelectedProgram>();
   const std::string asked = "program '" + std::string(which) + "'";
   if (selected.empty()) {
+    const auto aside = root->exists() ? select_aside(*root, which) : std::vector<AsideProgram>();
+    if (aside.size() == 1) return inspect_aside(cache, *root, aside.front());
+    if (!aside.empty()) {
+      return invalid_argument(asked + " stands for " + std::to_string(aside.size()) +
+                              " programs that are set aside: name one by more digits of its key");
+    }
     return not_found(asked + ": no stored program has this label or a key that begins so, in " +
                      cache.directory.string());
   }

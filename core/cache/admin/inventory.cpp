@@ -15,6 +15,7 @@ void take_stock(const CacheRoot& root, Area area, Detail detail, CacheInventory&
   if (area == Area::stored) {
     for (const std::string& folder : found.folders) inventory.devices.push_back(root.device(area, folder));
   }
+  if (area == Area::stored && detail == Detail::programs) inventory.aside = root.aside(found);
   for (const StoredEntry& entry : found.entries) {
     if (!entry.program) continue;
     if (area == Area::stored) {

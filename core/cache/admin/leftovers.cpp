@@ -17,7 +17,8 @@ namespace kiln {
 namespace {
 
 bool is_ours(std::string_view name) {
-  return is_stored_file_name(name) || NewFile::is_temporary(name) || name.ends_with(quarantined_suffix);
+  return is_stored_file_name(name) || NewFile::is_temporary(name) || name.ends_with(quarantined_suffix) ||
+         name.ends_with(suspect_suffix);
 }
 
 void clear_files(int folder, const std::string& who, Cleared& cleared) {

@@ -40,6 +40,14 @@ std::vector<SelectedProgram> select_programs(const CacheRoot& root, std::string_
   return selected;
 }
 
+std::vector<AsideProgram> select_aside(const CacheRoot& root, std::string_view which) {
+  std::vector<AsideProgram> selected = root.aside(root.survey(Area::stored));
+  std::erase_if(selected, [&](const AsideProgram& program) {
+    return !is_label_of(which, program.label) && !(may_be_key(which) && program.key.hex().starts_with(which));
+  });
+  return selected;
+}
+
 std::string list_of(const std::vector<SelectedProgram>& programs) {
   std::string list = std::to_string(programs.size()) + " programs: ";
   for (std::size_t i = 0; i < std::min(programs.size(), most_listed); ++i) {

@@ -32,6 +32,9 @@ bool is_named(std::string_view which, const SelectedProgram& program) noexcept;
 // Every program that has the label, and every one whose key begins so. Empty: there is none.
 std::vector<SelectedProgram> select_programs(const CacheRoot& root, std::string_view which);
 
+// Likewise of what is suspect or quarantined.
+std::vector<AsideProgram> select_aside(const CacheRoot& root, std::string_view which);
+
 // "3 programs: 1a2b3c4d5e6f (label, folder), …": for a message.
 std::string list_of(const std::vector<SelectedProgram>& programs);
 

@@ -36,6 +36,7 @@ Result<CacheVerdict> verify_cache(const CacheConfig& cache, BadEntries bad, cons
   for (const Area area : areas) {
     const Survey& found = surveys.emplace_back(area, root->survey(area)).second;
     of += static_cast<std::size_t>(std::ranges::count_if(found.entries, &StoredEntry::program));
+    if (area == Area::stored) verdict.aside = root->aside(found);
   }
   for (const auto& [area, found] : surveys) {
     for (const StoredEntry& entry : found.entries) {

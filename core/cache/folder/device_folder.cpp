@@ -23,6 +23,8 @@ std::string file_name(const Digest& digest, StoredFile file) {
   switch (file) {
     case StoredFile::program:
       return file_name_of(digest, ".bin");
+    case StoredFile::suspect:
+      return file_name_of(digest, suspect_suffix);
     case StoredFile::quarantined:
       return file_name_of(digest, quarantined_suffix);
     default:
@@ -134,26 +136,41 @@ std::optional<std::int64_t> DeviceFolder::last_written_ns(const Digest& digest, 
   return at ? std::optional(modified_ns(*at)) : std::nullopt;
 }
 
-bool DeviceFolder::quarantine(const Digest& digest, std::int64_t written_by_s) {
-  const auto stored = look_at(digest, StoredFile::program);
-  if (!stored || stored->st_mtime > written_by_s) return false;
+bool DeviceFolder::rename(const Digest& digest, StoredFile from, StoredFile to) {
+  const auto before = look_at(digest, from);
   const Result<UniqueFd> folder = open_subfolder_of(digest, Create::no);
-  if (!folder || !*folder) return false;
-  const std::string program = file_name(digest, StoredFile::program);
-  const std::string aside = file_name(digest, StoredFile::quarantined);
+  if (!before || !folder || !*folder) return false;
+  const std::string old_name = file_name(digest, from);
+  const std::string new_name = file_name(digest, to);
   // A power cut may have left both names on one file, and then renaming does nothing.
-  const auto there = look_at(digest, StoredFile::quarantined);
-  const bool both_names = there && there->st_ino == stored->st_ino;
-  const int taken = both_names ? unlinkat(folder->get(), program.c_str(), 0)
-                               : renameat(folder->get(), program.c_str(), folder->get(), aside.c_str());
+  const auto there = look_at(digest, to);
+  const bool both_names = there && there->st_ino == before->st_ino;
+  const int taken = both_names ? unlinkat(folder->get(), old_name.c_str(), 0)
+                               : renameat(folder->get(), old_name.c_str(), folder->get(), new_name.c_str());
   if (taken != 0) return false;
-  utimensat(folder->get(), aside.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);  // it begins now
+  // It begins now; a program that is stored again keeps its time.
+  if (to != StoredFile::program) utimensat(folder->get(), new_name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
   return true;
 }
 
-void DeviceFolder::end_quarantine(const Digest& digest) {
+bool DeviceFolder::set_aside(const Digest& digest, StoredFile as, std::int64_t written_by_s) {
+  const auto stored = look_at(digest, StoredFile::program);
+  return stored && stored->st_mtime <= written_by_s && rename(digest, StoredFile::program, as);
+}
+
+bool DeviceFolder::condemn(const Digest& digest) {
+  return rename(digest, StoredFile::suspect, StoredFile::quarantined);
+}
+
+bool DeviceFolder::acquit(const Digest& digest) {
+  if (!holds(digest, StoredFile::program)) return rename(digest, StoredFile::suspect, StoredFile::program);
+  forget(digest, StoredFile::suspect);
+  return true;
+}
+
+void DeviceFolder::forget(const Digest& digest, StoredFile aside) {
   const Result<UniqueFd> folder = open_subfolder_of(digest, Create::no);
-  if (folder && *folder) unlinkat(folder->get(), file_name(digest, StoredFile::quarantined).c_str(), 0);
+  if (folder && *folder) unlinkat(folder->get(), file_name(digest, aside).c_str(), 0);
 }
 
 bool DeviceFolder::quarantine_lasts(const Digest& digest) {

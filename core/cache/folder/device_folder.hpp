@@ -26,7 +26,7 @@
 
 namespace kiln {
 
-enum class StoredFile : std::uint8_t { invalid = 0, program, meta, quarantined };
+enum class StoredFile : std::uint8_t { invalid = 0, program, meta, suspect, quarantined };
 
 class DeviceFolder {
  public:
@@ -45,9 +45,12 @@ class DeviceFolder {
   bool holds(const Digest& digest, StoredFile file) { return last_written_ns(digest, file).has_value(); }
   std::optional<std::int64_t> last_written_ns(const Digest& digest, StoredFile file);  // since 1970
 
-  // Sets a stored program aside under another name, unless it was written after `written_by_s` (seconds since 1970).
-  bool quarantine(const Digest& digest, std::int64_t written_by_s);
-  void end_quarantine(const Digest& digest);
+  // Gives a stored program another name, by which it is not found, unless it was written after `written_by_s` (seconds
+  // since 1970). `as` is suspect or quarantined.
+  bool set_aside(const Digest& digest, StoredFile as, std::int64_t written_by_s);
+  bool condemn(const Digest& digest);                   // a suspect: it is quarantined from now on
+  bool acquit(const Digest& digest);                    // a suspect: it is stored again, unless there is a newer one
+  void forget(const Digest& digest, StoredFile aside);  // removes it
   // Whether it began less than a week ago.
   bool quarantine_lasts(const Digest& digest);
 
@@ -70,6 +73,7 @@ class DeviceFolder {
   // What lstat says of a file of the digest's; nullopt where there is no regular file of that name.
   std::optional<struct stat> look_at(const Digest& digest, StoredFile file);
   const std::vector<OtherDriver>& other_drivers();
+  bool rename(const Digest& digest, StoredFile from, StoredFile to);
   // Where there is none. Failing costs no program, so the next write tries again. REQUIRES: mutex_ is held.
   void write_manifest();
 

@@ -29,11 +29,15 @@ std::optional<Digest> digest_of_file(std::string_view name) noexcept {
   return Digest::from_hex(name.substr(0, digest_digits));
 }
 
+bool is_aside_name(std::string_view name) noexcept {
+  return name.ends_with(quarantined_suffix) || name.ends_with(suspect_suffix);
+}
+
 // What is nobody's after some time: what a killed process was writing, and what is quarantined no more.
 void sweep_if_stale(int folder, const std::string& name, const struct stat& at) {
   const std::time_t age_s = std::time(nullptr) - at.st_mtime;
-  const bool stale = (NewFile::is_temporary(name) && age_s > stale_after_s) ||
-                     (name.ends_with(quarantined_suffix) && age_s > quarantine_s);
+  const bool stale =
+      (NewFile::is_temporary(name) && age_s > stale_after_s) || (is_aside_name(name) && age_s > quarantine_s);
   if (stale) unlinkat(folder, name.c_str(), 0);
 }
 
@@ -59,9 +63,11 @@ void survey_subfolder(int folder, std::size_t index, Sweep sweep, Survey& found)
       entry.bytes += static_cast<std::uint64_t>(at.st_size);
       entry.last_used_ns = std::max(entry.last_used_ns, modified_ns(at));
       entry.program = entry.program || name.ends_with(".bin");
-    } else if (sweep == Sweep::yes) {
-      sweep_if_stale(folder, name, at);
+      continue;
     }
+    const auto aside = is_aside_name(name) ? Digest::from_hex(name.substr(0, digest_digits)) : std::nullopt;
+    if (aside) found.aside.push_back({index, *aside, name.ends_with(quarantined_suffix), at.st_mtime});
+    if (sweep == Sweep::yes) sweep_if_stale(folder, name, at);
   }
   for (const auto& [digest, entry] : entries) found.entries.push_back(entry);
 }

@@ -18,6 +18,9 @@ namespace kiln {
 inline constexpr std::string_view quarantined_suffix = ".quarantined";  // of a program that was set aside
 inline constexpr std::int64_t quarantine_s = 7 * 24 * 3600;             // from then on
 
+inline constexpr std::string_view suspect_suffix = ".suspect";  // of one that was being loaded at a death
+inline constexpr std::int64_t second_death_s = 3600;            // without a trial, two within it quarantine
+
 // What lies in the folders of a device: DEVICE/hh/DIGEST.bin and DEVICE/hh/DIGEST.meta.
 struct StoredEntry {
   std::size_t folder = 0;  // into Survey::folders
@@ -27,9 +30,17 @@ struct StoredEntry {
   bool program = false;           // the .bin is there: otherwise it is a .meta that lost its program
 };
 
+struct AsideEntry {  // DEVICE/hh/DIGEST.quarantined or .suspect
+  std::size_t folder = 0;
+  Digest digest;
+  bool quarantined = false;  // false: suspect
+  std::int64_t since_s = 0;  // since 1970
+};
+
 struct Survey {
   std::vector<std::string> folders;
   std::vector<StoredEntry> entries;
+  std::vector<AsideEntry> aside;
   std::uint64_t bytes = 0;
 };
 

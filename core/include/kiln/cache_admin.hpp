@@ -49,6 +49,16 @@ struct CachedProgram {
   bool pending = false;          // waits for persist
 };
 
+// A program that is not found by its name. Suspect: it was being loaded when a process died; the next use tries it in a
+// child process. Quarantined: a child died of it; it is built anew until then.
+struct AsideProgram {
+  Digest key;
+  std::string folder, label;
+  bool quarantined = false;
+  std::int64_t since_s = 0, until_s = 0;  // since 1970
+  std::string why;
+};
+
 struct CacheDevice {
   std::string folder;
   std::string device, kind, driver;  // in words, from its manifest; empty: not known
@@ -66,6 +76,7 @@ struct DriverCacheFolder {  // one of the driver's own caches
 struct CacheInventory {
   std::vector<CacheDevice> devices;
   std::vector<CachedProgram> programs;  // by label, then key; those that are pending last. Empty with Detail::figures
+  std::vector<AsideProgram> aside;      // by label, then key; likewise
   std::vector<DriverCacheFolder> driver_caches;
   std::uint64_t programs_stored = 0, bytes_stored = 0;
   std::uint64_t programs_pending = 0, bytes_pending = 0;
@@ -87,7 +98,7 @@ struct ProgramInspection {
   CachedProgram program;
   CacheDevice device;
   std::string path;
-  std::string verdict;  // "authentic", a word of RejectedCounts, or "not checked"
+  std::string verdict;  // "authentic", a word of RejectedCounts, "suspect" or "not checked"
   std::string why;      // empty where authentic
   // From the header; believed no more than the verdict allows. 0 where it cannot be read.
   std::uint32_t schema = 0;
@@ -100,6 +111,12 @@ struct ProgramInspection {
 // `which` is a label or its parts before some '/', a key, or at least four leading digits of a key. not_found and
 // invalid_argument (it stands for several) name what there is.
 Result<ProgramInspection> inspect_program(const CacheConfig& cache, std::string_view which);
+
+// Why, until when, and by which command before: one line.
+std::string words_of(const AsideProgram& program);
+
+// Ends the quarantine, or the suspicion, of the programs that `which` names: the next use loads them. not_found: none.
+Result<std::vector<AsideProgram>> release_programs(const CacheConfig& cache, std::string_view which);
 
 // --- why one was not found
 
@@ -198,6 +215,7 @@ struct CacheVerdict {
   std::uint64_t entries = 0, ok = 0;  // stored and pending
   RejectedCounts rejected;
   std::vector<BadEntry> bad;
+  std::vector<AsideProgram> aside;
   Status removal;  // the first failure to remove one
 };
 

@@ -132,6 +132,22 @@ class ProgramCache {
 
 enum class OwnThreads : std::uint8_t { invalid = 0, no, yes };
 
+// How a stored program behaved when a child process gave it to the driver.
+enum class TrialVerdict : std::uint8_t {
+  invalid = 0,
+  good,     // the driver answered, whatever it answered
+  died,     // the child died of it, or did not end in time
+  unknown,  // the child could not try it
+};
+
+struct TrialOutcome {
+  TrialVerdict verdict = TrialVerdict::unknown;
+  std::string why;  // "SIGSEGV", "no answer in 10 s"; of `unknown`: what failed
+};
+
+// Gives the suspect of this digest to the device's driver, in a child process.
+using LoadTrial = std::function<TrialOutcome(const Digest& suspect, const DeviceInfo& device)>;
+
 // What a cache is given when its factory is called.
 struct CacheContext {
   Log log;
@@ -139,6 +155,9 @@ struct CacheContext {
   // no: the process is somebody else's, and the cache starts no thread in it that it is not asked for.
   OwnThreads own_threads = OwnThreads::yes;
   TraceSink* trace = nullptr;  // outlives the cache; null: nothing is told
+  // For a program that was being loaded when a process died. Empty: it is built anew, and quarantined where that
+  // happens to it a second time within an hour.
+  LoadTrial try_in_child{};
 };
 
 }  // namespace kiln

@@ -122,6 +122,7 @@ Status BenchProcess::start() {
   heard_.clear();
   owed_ = 0;
   prepares_ = false;
+  end_.clear();
   pid_t pid = -1;
   if (const int error = spawn(pid, probe_.string(), child_input.get(), child_output.get(), outputs_.get());
       error != 0) {
@@ -250,6 +251,7 @@ Result<VariantSamples> BenchProcess::measure(std::string_view variant, std::uint
   Status failure = std::move(line).error();
   if (failure.code == StatusCode::cancelled) return failure;
   const std::string how = stop(failure.code == StatusCode::device_lost ? time_to_crash : time_to_leave);
+  end_ = how;
   if (prepares_) {  // no variant has run yet: none is to blame
     const bool hung = failure.code == StatusCode::timeout;
     return unavailable("bench: no reference was made" + (hung ? " in time" : ": the process " + how));

@@ -34,6 +34,8 @@ class BenchProcess final : public PausableBench {
   void pause() noexcept override;
   void resume() noexcept override;
   void rest() noexcept override { (void)stop(); }
+  // How the child ended that was to answer last: "ended by SIGSEGV"; empty: it lives, or never did.
+  const std::string& end() const noexcept { return end_; }
 
  private:
   // A child whose input ends leaves at once, unless it hangs.
@@ -64,6 +66,7 @@ class BenchProcess final : public PausableBench {
   std::string heard_;     // behind the last whole line
   std::size_t owed_ = 0;  // answers to what was asked before a pause
   bool prepares_ = false;
+  std::string end_;
 };
 
 }  // namespace kiln

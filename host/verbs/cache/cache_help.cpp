@@ -31,6 +31,14 @@ workgroup, device, driver. Long texts are cut; --json has them whole.
 
 Exit status: 0 done · 1 there is no such program · 2 usage, or what was named stands for several.)",
      common},
+    {"cache release", Verb::cache_release, Argument::subject, "LABEL|KEY", "end a program's quarantine",
+     R"(A program that was being loaded when a process died is suspect: the next use loads it once in a child process. Where the child dies
+of it (SIGSEGV, SIGABRT, SIGBUS, SIGILL) or does not end in time it is quarantined: for a week it is built anew and not loaded.
+`kiln cache list`, `inspect` and `verify` show both with the reason and the time. This verb ends either state; the next use loads
+the stored program again. LABEL|KEY is as for `kiln cache inspect`.
+
+Exit status: 0 done · 1 no such program is suspect or quarantined · 2 usage or configuration.)",
+     common},
     {"cache explain", Verb::cache_explain, Argument::subject, "LABEL|KEY", "why a program was not found",
      R"(Compares the key of a program that was not found with the nearest one that was stored by then, and names each field in which
 they differ, with both values: a driver's version, a constant, the line of the source. LABEL|KEY is as for `kiln cache inspect`,

@@ -89,4 +89,17 @@ int cache_inspect(const Options& options) {
   return finish(inspection_text(*one), options);
 }
 
+int cache_release(const Options& options) {
+  CacheConfig cache;
+  if (const auto end = read_cache_config(options, cache)) return *end;
+  const auto released = release_programs(cache, options.subject);
+  if (!released) return complain_of(released.error());
+  if (options.json) return finish_json({{"schema", 1}, {"released", aside_json(*released)}}, options);
+  std::string text;
+  for (const AsideProgram& one : *released) {
+    text += "released " + short_key(one.key) + (one.label.empty() ? "" : " (" + visible(one.label) + ")") + "\n";
+  }
+  return finish(text, options);
+}
+
 }  // namespace kiln::host

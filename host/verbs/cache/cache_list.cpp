@@ -11,7 +11,7 @@ namespace kiln::host {
 namespace {
 
 Json list_json(const CacheInventory& stored) {
-  Json json{{"schema", 1}, {"programs", Json::array()}};
+  Json json{{"schema", 1}, {"programs", Json::array()}, {"aside", aside_json(stored.aside)}};
   for (const CachedProgram& program : stored.programs) {
     json["programs"].push_back({{"key", program.key.hex()},
                                 {"label", program.label},
@@ -67,7 +67,7 @@ std::string list_text(const CacheInventory& stored) {
     text += "; " + counted(stored.programs_pending, "program") + " pending, " + human_size(stored.bytes_pending);
   }
   if (one_device && !stored.devices.empty()) text += "; " + words_of(stored.devices.front());
-  return text + "\n";
+  return text + "\n" + aside_text(stored.aside);
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ int cache_list(const Options& options) {
   if (!stored) return complain_of(stored.error());
   if (options.json) return finish_json(list_json(*stored), options);
   if (!*exists) return finish(no_cache_yet(cache), options);
-  if (stored->programs.empty()) return finish("nothing is stored\n", options);
+  if (stored->programs.empty()) return finish("nothing is stored\n" + aside_text(stored->aside), options);
   return finish(list_text(*stored), options);
 }
 

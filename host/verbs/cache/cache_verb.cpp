@@ -44,6 +44,29 @@ Json bad_json(const std::vector<BadEntry>& bad) {
   return json;
 }
 
+Json aside_json(const std::vector<AsideProgram>& aside) {
+  Json json = Json::array();
+  for (const AsideProgram& one : aside) {
+    json.push_back({{"key", one.key.hex()},
+                    {"label", one.label},
+                    {"folder", one.folder},
+                    {"state", one.quarantined ? "quarantined" : "suspect"},
+                    {"why", one.why},
+                    {"since", one.since_s},
+                    {"until", one.quarantined ? Json(one.until_s) : Json(nullptr)}});
+  }
+  return json;
+}
+
+std::string aside_text(const std::vector<AsideProgram>& aside) {
+  std::string text;
+  for (const AsideProgram& one : aside) {
+    text += std::string(one.quarantined ? "quarantined: " : "suspect: ") + short_key(one.key) +
+            (one.label.empty() ? "" : " (" + visible(one.label) + ")") + ": " + visible(words_of(one)) + "\n";
+  }
+  return text;
+}
+
 std::string rejected_text(const RejectedCounts& rejected) {
   std::string text;
   const Json counts = rejected_json(rejected);

@@ -25,6 +25,10 @@ std::string no_cache_yet(const CacheConfig& cache);
 
 Json rejected_json(const RejectedCounts& rejected);
 Json bad_json(const std::vector<BadEntry>& bad);
+// What is suspect or quarantined: a line each, with why, until when and the command that ends it.
+Json aside_json(const std::vector<AsideProgram>& aside);
+std::string aside_text(const std::vector<AsideProgram>& aside);
+
 // "2 corrupt, 1 refused"; empty where nothing was rejected.
 std::string rejected_text(const RejectedCounts& rejected);
 

@@ -12,6 +12,7 @@ Json verdict_json(const CacheVerdict& verdict) {
   Json json{{"schema", 1}, {"entries", verdict.entries}, {"ok", verdict.ok}};
   json["rejected"] = rejected_json(verdict.rejected);
   json["bad"] = bad_json(verdict.bad);
+  json["aside"] = aside_json(verdict.aside);
   return json;
 }
 
@@ -31,7 +32,7 @@ std::string verdict_text(const CacheVerdict& verdict) {
   }
   text += counted(verdict.entries, "program") + ", " + std::to_string(verdict.ok) + " sound";
   const std::string rejected = rejected_text(verdict.rejected);
-  return text + (rejected.empty() ? "" : ", " + rejected) + "\n";
+  return text + (rejected.empty() ? "" : ", " + rejected) + "\n" + aside_text(verdict.aside);
 }
 
 }  // namespace

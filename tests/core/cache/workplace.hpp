@@ -67,6 +67,7 @@ struct Workplace {
   TemporaryFolder temporary;
   CollectedLog log;
   CacheConfig config;
+  LoadTrial trial;  // empty: no child tries suspects
 
   Workplace() {
     config.directory = temporary.path() / "cache";
@@ -76,7 +77,8 @@ struct Workplace {
   // Without the machine's own memory pressure, which would drop programs in the middle of a test.
   std::unique_ptr<TieredCache> open(ProcessSharing sharing = {}) {
     const std::filesystem::path none = temporary.path() / "none";
-    auto cache = TieredCache::create({{&log, LogLevel::info}, config}, std::move(sharing), {none, none, none});
+    auto cache = TieredCache::create({{&log, LogLevel::info}, config, OwnThreads::yes, nullptr, trial},
+                                     std::move(sharing), {none, none, none});
     if (!cache) throw std::runtime_error(cache.error().text());
     return std::move(cache).value();
   }

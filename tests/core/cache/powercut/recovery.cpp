@@ -96,6 +96,7 @@ Recovery::Expected Recovery::expected_of(const FolderImage& state, const TestPro
   expected.stored = stored_at(state, path_in(stored, digest, ".bin"));
   expected.pending = stored_at(state, path_in(pending, digest, ".bin"));
   expected.quarantined = state.bytes_at(path_in(stored, digest, quarantined_suffix)).has_value();
+  expected.suspect = state.bytes_at(path_in(stored, digest, suspect_suffix)).has_value();
   std::string_view slots = state.bytes_at(stored + "/" + folder_name() + "/" + processes_name).value_or("");
   for (; !slots.empty(); slots.remove_prefix(std::min(slots.size(), slot_bytes))) {
     for (const ProcessMark& mark : marks_of_slot(slots.substr(0, slot_bytes))) {
@@ -141,11 +142,11 @@ std::string Recovery::ask_for_all(const CacheConfig& config, const std::vector<E
     const bool found = !marked && one.stored == Stored::whole && !foreign;
     if (found) {
       ++disk_hits;
-    } else if (marked || (one.stored == Stored::absent && one.quarantined)) {
+    } else if (marked ? one.suspect || one.quarantined : one.stored == Stored::absent && one.quarantined) {
       ++rejected.quarantined;
-    } else if (one.stored == Stored::damaged) {
+    } else if (one.stored == Stored::damaged && !marked) {  // one that is marked is a suspect, and built anew
       ++rejected.corrupt;
-    } else if (one.stored == Stored::whole) {
+    } else if (one.stored == Stored::whole && !marked) {
       ++rejected.foreign;
     }
     const auto got = ask(*cache, programs_[i], device);

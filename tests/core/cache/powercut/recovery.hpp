@@ -53,6 +53,7 @@ class Recovery {
   struct Expected {  // of one program
     Stored stored = Stored::absent, pending = Stored::absent;
     bool marked = false;       // a process died loading it
+    bool suspect = false;      // a process had died loading it before
     bool quarantined = false;  // set aside already
   };
 
