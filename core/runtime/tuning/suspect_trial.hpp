@@ -1,7 +1,7 @@
 // suspect_trial: a LoadTrial that gives suspects to their driver in kiln-probe, with this process's configuration.
 //
 // Thread-safety: the answered function from any thread; suspects are tried one after another. Ownership: it owns its
-// child, which ends when nobody waits for it.
+// child process, and ends it after the last trial that waits.
 #pragma once
 
 #include "runtime/tuning/bench_process.hpp"
