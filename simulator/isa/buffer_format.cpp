@@ -39,59 +39,86 @@ constexpr Layout layouts[] = {
     {"32_32_32_32", shape(32, 32, 32, 32), 61, "IiF", 75, "IiF"},
 };
 
+// Of images alone. G: srgb, E: a common exponent.
+constexpr Layout image_layouts[] = {
+    {"8", shape(8), 64, "G", 128, "G"},
+    {"8_8", shape(8, 8), 65, "G", 129, "G"},
+    {"8_8_8_8", shape(8, 8, 8, 8), 66, "G", 130, "G"},
+    {"5_9_9_9", shape(9, 9, 9, 5), 67, "E", 132, "E"},
+    {"5_6_5", shape(5, 6, 5), 68, "U", 133, "U"},
+    {"1_5_5_5", shape(5, 5, 5, 1), 69, "U", 134, "U"},
+    {"5_5_5_1", shape(1, 5, 5, 5), 70, "U", 135, "U"},
+    {"4_4_4_4", shape(4, 4, 4, 4), 71, "U", 136, "U"},
+    {"4_4", shape(4, 4), 72, "U", 137, "U"},
+};
+
 struct NamedType {
   char letter;
   NumberType type;
   std::string_view name;
 };
 
-constexpr NamedType types[] = {{'U', NumberType::unorm, "UNORM"},     {'S', NumberType::snorm, "SNORM"},
-                               {'u', NumberType::uscaled, "USCALED"}, {'s', NumberType::sscaled, "SSCALED"},
-                               {'I', NumberType::uint, "UINT"},       {'i', NumberType::sint, "SINT"},
-                               {'F', NumberType::floating, "FLOAT"}};
+constexpr NamedType types[] = {
+    {'U', NumberType::unorm, "UNORM"},     {'S', NumberType::snorm, "SNORM"}, {'u', NumberType::uscaled, "USCALED"},
+    {'s', NumberType::sscaled, "SSCALED"}, {'I', NumberType::uint, "UINT"},   {'i', NumberType::sint, "SINT"},
+    {'F', NumberType::floating, "FLOAT"},  {'G', NumberType::srgb, "SRGB"},   {'E', NumberType::exponent, "FLOAT"}};
 
 struct Entry {
   std::optional<BufferFormat> format;
   std::string name;
 };
 
-std::vector<Entry> make_entries(Generation generation) {
-  std::vector<Entry> entries(128);
-  entries[0].name = "BUF_FMT_INVALID";
-  for (const Layout& layout : layouts) {
-    const bool gfx11 = generation == Generation::gfx11;
-    unsigned number = gfx11 ? layout.gfx11 : layout.gfx10_3;
-    for (const char letter : gfx11 ? layout.gfx11_types : layout.gfx10_3_types) {
-      for (const NamedType& named : types) {
-        if (named.letter != letter) continue;
-        Entry& entry = entries[number];
-        entry.format = layout.shape;
-        entry.format->type = named.type;
-        entry.name = "BUF_FMT_" + std::string(layout.name) + "_" + std::string(named.name);
-      }
-      ++number;
+void add_layout(std::vector<Entry>& entries, const Layout& layout, Generation generation) {
+  const bool gfx11 = generation == Generation::gfx11;
+  unsigned number = gfx11 ? layout.gfx11 : layout.gfx10_3;
+  for (const char letter : gfx11 ? layout.gfx11_types : layout.gfx10_3_types) {
+    for (const NamedType& named : types) {
+      if (named.letter != letter) continue;
+      Entry& entry = entries[number];
+      entry.format = layout.shape;
+      entry.format->type = named.type;
+      entry.name = "BUF_FMT_" + std::string(layout.name) + "_" + std::string(named.name);
     }
+    ++number;
   }
-  return entries;
 }
 
-const Entry* find(Generation generation, unsigned number) noexcept {
-  static const std::vector<Entry> gfx11 = make_entries(Generation::gfx11);
-  static const std::vector<Entry> gfx10_3 = make_entries(Generation::gfx10_3);
-  const std::vector<Entry>& entries = generation == Generation::gfx11 ? gfx11 : gfx10_3;
-  return number < entries.size() ? &entries[number] : nullptr;
+struct Tables {
+  std::vector<Entry> buffers = std::vector<Entry>(128);
+  std::vector<Entry> images;
+};
+
+Tables make_tables(Generation generation) {
+  Tables tables;
+  tables.buffers[0].name = "BUF_FMT_INVALID";
+  for (const Layout& layout : layouts) add_layout(tables.buffers, layout, generation);
+  tables.images = tables.buffers;
+  tables.images.resize(512);
+  for (const Layout& layout : image_layouts) add_layout(tables.images, layout, generation);
+  return tables;
+}
+
+const Tables& tables_of(Generation generation) noexcept {
+  static const Tables gfx11 = make_tables(Generation::gfx11);
+  static const Tables gfx10_3 = make_tables(Generation::gfx10_3);
+  return generation == Generation::gfx11 ? gfx11 : gfx10_3;
 }
 
 }  // namespace
 
 std::optional<BufferFormat> find_buffer_format(Generation generation, unsigned number) noexcept {
-  const Entry* entry = find(generation, number);
-  return entry != nullptr ? entry->format : std::nullopt;
+  const std::vector<Entry>& entries = tables_of(generation).buffers;
+  return number < entries.size() ? entries[number].format : std::nullopt;
 }
 
 std::string_view buffer_format_name(Generation generation, unsigned number) noexcept {
-  const Entry* entry = find(generation, number);
-  return entry != nullptr ? std::string_view(entry->name) : std::string_view();
+  const std::vector<Entry>& entries = tables_of(generation).buffers;
+  return number < entries.size() ? std::string_view(entries[number].name) : std::string_view();
+}
+
+std::optional<BufferFormat> find_image_format(Generation generation, unsigned number) noexcept {
+  const std::vector<Entry>& entries = tables_of(generation).images;
+  return number < entries.size() ? entries[number].format : std::nullopt;
 }
 
 }  // namespace kiln::simulator

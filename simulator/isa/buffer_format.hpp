@@ -1,5 +1,5 @@
-// Buffer formats: how the numbers of typed buffer instructions, and of a buffer resource's FORMAT field, lay out and
-// convert one element.
+// Buffer formats: how the numbers of typed buffer instructions, and of the FORMAT field of a buffer's or an image's
+// resource, lay out and convert one element. Images have those of buffers and more.
 //
 // Thread-safety: any thread. Ownership: what is answered lives as long as the program.
 #pragma once
@@ -13,8 +13,21 @@
 
 namespace kiln::simulator {
 
-enum class NumberType : std::uint8_t { invalid = 0, unorm, snorm, uscaled, sscaled, uint, sint, floating };
+enum class NumberType : std::uint8_t {
+  invalid = 0,
+  unorm,
+  snorm,
+  uscaled,
+  sscaled,
+  uint,
+  sint,
+  floating,
+  srgb,
+  exponent
+};
 
+// srgb: as unorm, but the first three channels are stored as sRGB. exponent: the fourth channel is the exponent of the
+// others.
 struct BufferFormat {
   NumberType type = NumberType::invalid;
   std::uint8_t channels = 0;
@@ -25,5 +38,6 @@ struct BufferFormat {
 std::optional<BufferFormat> find_buffer_format(Generation generation, unsigned number) noexcept;
 // "BUF_FMT_32_FLOAT"; empty where there is none.
 std::string_view buffer_format_name(Generation generation, unsigned number) noexcept;
+std::optional<BufferFormat> find_image_format(Generation generation, unsigned number) noexcept;
 
 }  // namespace kiln::simulator

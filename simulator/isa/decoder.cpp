@@ -44,6 +44,7 @@ void decode_format(Frame& frame, std::uint32_t word) {
     case 0b111101:
       return decode_smem(frame);
     case 0b111100:
+      return decode_mimg(frame);
     case 0b111110:
       return decode_graphics(frame);
     default:

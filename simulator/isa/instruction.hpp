@@ -20,6 +20,8 @@
 //   MUBUF MTBUF          dst (as above); src[0] VGPR index and/or offset (none without idxen and offen; index first),
 //                        src[1] buffer resource (4 SGPRs), src[2] scalar offset, src[3] data (an atomic's dst is the
 //                        same register); offset
+//   MIMG                 dst (as above); src[1] image resource (8 SGPRs), src[2] sampler (4) or none,
+//                        src[3] data; addresses in `image`
 //
 // Thread-safety and ownership: values.
 #pragma once
@@ -51,7 +53,8 @@ enum class Format : std::uint8_t {
   global,
   scratch,
   mubuf,
-  mtbuf
+  mtbuf,
+  mimg
 };
 
 namespace operand {                        // codes of Operand::code, as gfx11 encodes them in 9 bits
@@ -111,6 +114,28 @@ struct Sdwa {  // gfx10.3
   std::array<bool, 2> sign_extend{};
 };
 
+enum class ImageDim : std::uint8_t {  // as encoded
+  one = 0,
+  two,
+  three,
+  cube,
+  one_array,
+  two_array,
+  two_samples,
+  two_samples_array
+};
+
+struct ImageAccess {  // MIMG
+  ImageDim dim = ImageDim::one;
+  std::uint8_t mask = 0;        // of components, x first
+  std::uint8_t addresses = 0;   // VGPRs
+  bool scattered = false;       // the VGPRs of the address are listed one by one, as far as the encoding has room
+  bool unnormalised = false;
+  bool a16 = false;             // two coordinates in a VGPR
+  bool d16 = false;             // two components in a VGPR
+  std::array<std::uint8_t, 16> address{};
+};
+
 struct SecondHalf {  // of VOPD
   Opcode opcode = Opcode::invalid;
   Operand dst;
@@ -153,6 +178,7 @@ struct Instruction {
   Dpp dpp;
   Sdwa sdwa;
   SecondHalf y;
+  ImageAccess image;
 
   const OpcodeInfo& opcode_info() const noexcept { return info(opcode); }
   bool has(std::uint32_t flags) const noexcept { return (info(opcode).flags & flags) != 0; }

@@ -123,6 +123,8 @@ inline constexpr std::uint32_t waits = 1u << 26;          // orders or paces: no
 inline constexpr std::uint32_t refused = 1u << 27;        // known by name, and not simulated: decode answers a fault
 inline constexpr std::uint32_t format = 1u << 28;         // converts by a buffer format
 inline constexpr std::uint32_t matrix = 1u << 29;         // its operands are whole matrices
+inline constexpr std::uint32_t image = 1u << 30;          // reaches memory by an image resource
+inline constexpr std::uint32_t sampler = 1u << 31;        // and by a sampler
 }  // namespace flag
 
 struct OpcodeInfo {

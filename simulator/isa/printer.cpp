@@ -187,6 +187,21 @@ void add_buffer(Line& line, const Instruction& i, Generation generation) {
   line.append(cache_modifiers(i));
 }
 
+void add_image(Line& line, const Instruction& i, Generation generation) {
+  constexpr const char* dims[] = {"1D", "2D", "3D", "CUBE", "1D_ARRAY", "2D_ARRAY", "2D_MSAA", "2D_MSAA_ARRAY"};
+  const ImageAccess& image = i.image;
+  line.add(i.src[3].present() ? i.src[3] : i.dst);
+  line.add(address_text(image, generation));
+  line.add(i.src[1]);
+  line.add(i.src[2]);
+  if (image.mask != 0) line.append(" dmask:" + hex(image.mask));
+  line.append(std::string(" dim:SQ_RSRC_IMG_") + dims[static_cast<unsigned>(image.dim)]);
+  if (image.unnormalised) line.append(" unorm");
+  line.append(cache_modifiers(i));
+  if (image.a16) line.append(" a16");
+  if (image.d16) line.append(" d16");
+}
+
 }  // namespace
 
 std::string to_text(const Instruction& i, const CodeTarget& target) {
@@ -241,6 +256,9 @@ std::string to_text(const Instruction& i, const CodeTarget& target) {
     case Format::mubuf:
     case Format::mtbuf:
       add_buffer(line, i, generation);
+      break;
+    case Format::mimg:
+      add_image(line, i, generation);
       break;
   }
   return line.take();

@@ -63,6 +63,9 @@ std::optional<Fault> Resolver::resolve(DecodedAt& decoded, std::uint16_t index, 
                                  &in.y.src[0], &in.y.src[1], &in.y.src[2]}) {
     reach(decoded, *operand, target_.wave);
   }
+  for (unsigned i = 0; i < in.image.addresses; ++i) {
+    decoded.vgpr_end = std::max<std::uint16_t>(decoded.vgpr_end, static_cast<std::uint16_t>(in.image.address[i] + 1));
+  }
   Op base;
   base.index = index;
   std::optional<std::string> reason;
@@ -82,7 +85,8 @@ std::optional<Fault> Resolver::resolve(DecodedAt& decoded, std::uint16_t index, 
       case Format::global:
       case Format::scratch: reason = memory(decoded, base, ops); break;
       case Format::mubuf:
-      case Format::mtbuf: reason = buffer(decoded, base, ops); break;
+      case Format::mtbuf:
+      case Format::mimg: reason = buffer(decoded, base, ops); break;
       default: scalar(decoded, base, ops); break;
     }
   }
@@ -130,7 +134,8 @@ std::optional<std::string> Resolver::memory(const DecodedAt& at, Op base, std::v
   return std::nullopt;
 }
 
-// Sources: address (index first), data, scalar offset. sdst: descriptor. select: 1 returns, 2 index, 4 offset.
+// Sources: address (index first), data, scalar offset or sampler. sdst: descriptor. select: 1 returns, 2 index, 4 offset.
+// An image's address stands in the instruction alone.
 std::optional<std::string> Resolver::buffer(const DecodedAt& at, Op base, std::vector<Op>& ops) const {
   const Instruction& in = at.instruction;
   const Semantics& semantics = *semantics_.find(in.opcode);

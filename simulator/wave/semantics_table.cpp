@@ -61,6 +61,7 @@ SemanticsTable::SemanticsTable(VectorChoice choice)
   add(names, "buffer_", memory_unit::buffer());
   add(names, "buffer_", memory_unit::formatted_buffer());
   add(names, "tbuffer_", memory_unit::typed_buffer());
+  add(names, "image_", memory_unit::image());
   for (std::size_t i = 1; i < by_opcode_.size(); ++i) {
     const auto found = names.find(plain_name(info(static_cast<Opcode>(i))));
     if (found != names.end()) by_opcode_[i] = *found->second;

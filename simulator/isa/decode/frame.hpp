@@ -84,6 +84,7 @@ void decode_ds(Frame& frame);
 void decode_flat(Frame& frame);
 void decode_mubuf(Frame& frame);
 void decode_mtbuf(Frame& frame);
-void decode_graphics(Frame& frame);  // images, exports, interpolation: refused by name
+void decode_mimg(Frame& frame);
+void decode_graphics(Frame& frame);  // exports, interpolation: refused by name
 
 }  // namespace kiln::simulator::isa

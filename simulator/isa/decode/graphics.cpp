@@ -1,21 +1,15 @@
-// What belongs to drawing and to images is known by name, so that the refusal says what a program wanted.
+// What belongs to drawing is known by name, so that the refusal says what a program wanted.
 #include "simulator/isa/decode/frame.hpp"
 
 namespace kiln::simulator::isa {
 
-// MIMG 111100: gfx11 op[25:18]; gfx10.3 op[24:18], its highest bit in bit 0. EXP 111110. gfx11: VINTERP 11001101
-// op[22:16], LDSDIR 11001110 op[21:20]; gfx10.3: VINTRP 110010 op[17:16].
+// EXP 111110. gfx11: VINTERP 11001101 op[22:16], LDSDIR 11001110 op[21:20]; gfx10.3: VINTRP 110010 op[17:16].
 void decode_graphics(Frame& frame) {
   const std::uint32_t word = frame.word(0);
   switch (field(word, 31, 26)) {
     case 0b111110:
       frame.find(Encoding::exp, 0, Format::invalid);
       break;
-    case 0b111100: {
-      const unsigned number = frame.gfx11() ? field(word, 25, 18) : field(word, 24, 18) | field(word, 0, 0) << 7;
-      frame.find(Encoding::mimg, number, Format::invalid);
-      break;
-    }
     case 0b110010:
       frame.find(Encoding::vinterp, field(word, 17, 16), Format::invalid);
       break;

@@ -152,4 +152,17 @@ std::string source_text(unsigned index, const Instruction& instruction, const Co
   return is_constant(operand) && !absolute ? "neg(" + text + ")" : "-" + text;
 }
 
+std::string address_text(const ImageAccess& image, Generation generation) {
+  const unsigned count = image.addresses;
+  if (!image.scattered) return group('v', image.address[0], count > 12 ? 16 : count);  // as LLVM rounds it
+  constexpr unsigned gfx11_most = 5;
+  std::string text;
+  for (unsigned i = 0; i < count; ++i) {
+    const bool last = generation == Generation::gfx11 && i == gfx11_most - 1;
+    text += (i == 0 ? "[" : ", ") + group('v', image.address[i], last ? count - i : 1);
+    if (last) break;
+  }
+  return text + "]";
+}
+
 }  // namespace kiln::simulator::isa

@@ -165,10 +165,9 @@ T operand_of(Wave& wave, unsigned row, unsigned half, unsigned lane) {
 }
 
 // Body(old, operand, second) is the new value. `second_row`: that of the comparison, where there is one.
-template <class Space, class T, auto Body>
-Next atomic_with(Wave& wave, const Op& op, unsigned operand_row, unsigned second_row) {
+template <class T, auto Body, class Space>
+Next atomic_with(Space& space, Wave& wave, const Op& op, unsigned operand_row, unsigned second_row) {
   using Bits = std::make_unsigned_t<T>;
-  Space space(wave, op);
   for (unsigned half = 0; half < wave.halves; ++half) {
     if (wave.exec(half) == 0) continue;
     Addresses at;

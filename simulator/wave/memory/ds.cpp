@@ -138,7 +138,8 @@ Next count_lanes(Wave& wave, const Op& op) {
 
 template <class T, auto Body>
 Next atomic(Wave& wave, const Op& op) {
-  return atomic_with<Local, T, Body>(wave, op, op.reg[1], op.reg[2]);
+  Local space(wave, op);
+  return atomic_with<T, Body>(space, wave, op, op.reg[1], op.reg[2]);
 }
 
 // gfx10.3 has the comparison first and the new value second; gfx11 the other way round.

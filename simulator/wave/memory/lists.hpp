@@ -15,6 +15,7 @@ SemanticsList local_lanes() noexcept;  // DS: between lanes, without memory
 SemanticsList buffer() noexcept;
 SemanticsList formatted_buffer() noexcept;
 SemanticsList typed_buffer() noexcept;  // MTBUF
+SemanticsList image() noexcept;         // but for samples
 SemanticsList nothing() noexcept;       // cache maintenance with full names
 
 }  // namespace kiln::simulator::memory_unit

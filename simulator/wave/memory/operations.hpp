@@ -13,11 +13,13 @@ namespace kiln::simulator::memory_unit {
 // The operand is the data, the comparison the words after it.
 template <class Space, class T, auto Body>
 Next atomic(Wave& wave, const Op& op) {
-  return atomic_with<Space, T, Body>(wave, op, op.reg[1], op.reg[1]);
+  Space space(wave, op);
+  return atomic_with<T, Body>(space, wave, op, op.reg[1], op.reg[1]);
 }
 template <class Space, class T, auto Body>
 Next atomic_compare(Wave& wave, const Op& op) {
-  return atomic_with<Space, T, Body>(wave, op, op.reg[1], op.reg[1] + sizeof(T) / word_bytes);
+  Space space(wave, op);
+  return atomic_with<T, Body>(space, wave, op, op.reg[1], op.reg[1] + sizeof(T) / word_bytes);
 }
 
 template <class Space>

@@ -165,7 +165,7 @@ TEST_CASE("simulator::isa::decode: memory") {
 TEST_CASE("simulator::isa::decode: what is unknown is named") {
   CHECK(mentions(refused(gfx11, {0x83848503}), "SOP2 has no opcode 7"));
   CHECK(mentions(refused(gfx11, {0xD0000000}), "no encoding starts"));
-  CHECK(mentions(refused(gfx11, {0xF0000000, 0}), "image_load"));
+  CHECK(mentions(refused(gfx11, {0xF0080000, 0}), "image_load_pck"));
   CHECK(mentions(refused(gfx10_3, {0xF8000000, 0}), "exp"));
   CHECK(mentions(refused(gfx11, {0xCD000010, 0}), "v_interp_p10_f32"));
   CHECK(mentions(refused(gfx11, {0xCE100010}), "lds_direct_load"));

@@ -36,6 +36,7 @@ optimisation.
 | DS | 2 | GDS refused |
 | FLAT GLOBAL SCRATCH | 2 | other layout on gfx10.3; loads to LDS refused |
 | MUBUF MTBUF | 2 | other layout on gfx10.3; tfe and loads to LDS refused |
+| MIMG | 2 to 5 | lists of address VGPRs: 1 dword on gfx11, up to 3 on gfx10.3; r128, tfe and lwe refused |
 
 Operand codes are gfx11's for both: 124 null, 125 m0 (gfx10.3 has them the other way round). Groups of SGPRs are aligned
 to their size, to four at most, and may end in VCC, which counts as s106 and s107. Fields that an instruction does not
@@ -51,6 +52,12 @@ Behind each stands what its results are compared with:
 * **k**: it occurs in the kernels of `tests/simulator/compute/kernels`, whose results are compared with the host's.
 * nothing: the ISA document's formula alone. What runs through lanes is computed by two builds of one source, for AVX2
   and without it, and a test compares the two.
+
+Images are linear or in the swizzle modes that Mesa chooses for one sample (4 KiB S_X and D_X, 64 KiB R_X, S_X and D_X
+of volumes, 256 KiB R_X on gfx11), with mipmap levels. Tests compare addresses with those of AMD's address library.
+It has no formula for 256 KiB D_X of volumes, where the simulator has an order of its own. Formats are those of buffers,
+sRGB, 5_6_5, 1_5_5_5, 5_5_5_1, 4_4_4_4, 4_4 and 5_9_9_9. Block compression, DCC, depth with stencil and several samples
+are refused, with the image's type, format, mode and size.
 
 Sines, cosines, exponentials, logarithms, reciprocals and roots are the host's; hardware may differ in the last places.
 Sums of matrices (`v_wmma`) and dot products of floats are added in order, one rounding each; the ISA document gives

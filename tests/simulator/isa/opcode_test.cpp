@@ -204,8 +204,10 @@ TEST_CASE("simulator::isa::opcode: what a line says fits together") {
     INFO(line->name);
     const auto has = [line](std::uint32_t flags) { return (line->flags & flags) != 0; };
     if (has(flag::refused)) continue;
-    if (has(flag::load)) CHECK(line->dst != DataType::none);
-    if (has(flag::store)) CHECK(line->src[1] != DataType::none);
+    CHECK(has(flag::image) == (line->encoding == Encoding::mimg));
+    if (has(flag::load) && !has(flag::image)) CHECK(line->dst != DataType::none);
+    if (has(flag::store) && !has(flag::image)) CHECK(line->src[1] != DataType::none);
+    if (has(flag::sampler)) CHECK(has(flag::image));
     if (has(flag::mask_in)) CHECK(line->src[2] == DataType::mask);
     if (has(flag::no_operands)) CHECK((line->dst == DataType::none && line->src[0] == DataType::none));
     if (has(flag::high)) CHECK(has(flag::d16));

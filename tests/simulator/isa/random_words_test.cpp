@@ -34,7 +34,8 @@ constexpr const char* stricter[] = {"and not simulated",
                                     "takes no negation",
                                     "takes no absolute value",
                                     "takes no output modifier",
-                                    "takes no clamp"};
+                                    "takes no clamp",
+                                    "of an address that has", "on exceed 256", "the components of an atomic"};
 
 bool is_stricter(const std::string& reason) {
   return std::any_of(std::begin(stricter), std::end(stricter),
@@ -66,6 +67,8 @@ bool is_looser(const Instruction& i) {
   const bool dpp = i.lanes == LaneControl::dpp16 || i.lanes == LaneControl::dpp8;
   if (i.format == Format::vopc && dpp) return true;  // of gfx10.3, which Mesa's compiler emits
   if (ends_in_vcc(i)) return true;                   // s[104:107] and its like, which LLVM has no name for
+  // More dwords of registers than the address fills.
+  if (i.format == Format::mimg && i.image.addresses + 2U < 4U * (i.dwords - 2U)) return true;
   return i.format == Format::mubuf && i.has(flag::atomic) && i.dlc;
 }
 
@@ -74,6 +77,9 @@ bool same_text(std::string ours, const std::string& theirs, const Instruction& i
   if (ours == theirs) return true;
   if (i.opcode == Opcode::s_waitcnt_depctr || i.opcode == Opcode::ds_swizzle_b32 || i.opcode == Opcode::s_sendmsg ||
       i.opcode == Opcode::s_sendmsg_rtn_b32 || i.opcode == Opcode::s_sendmsg_rtn_b64) {
+    return theirs.rfind(ours.substr(0, ours.find_first_of(" ")), 0) == 0;
+  }
+  if (i.format == Format::mimg && i.image.scattered && i.image.addresses == 1) {  // LLVM has no list of one
     return theirs.rfind(ours.substr(0, ours.find_first_of(" ")), 0) == 0;
   }
   switch (i.opcode) {  // an inline constant as a half, or as an integer

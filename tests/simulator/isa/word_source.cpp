@@ -38,6 +38,8 @@ unsigned WordSource::numbers(Encoding encoding) const {
       return 256;
     case Encoding::mtbuf:
       return 16;
+    case Encoding::mimg:
+      return 256;
     default:
       return 0;
   }
@@ -227,6 +229,23 @@ WordSource::Words WordSource::buffer(Encoding encoding, unsigned number) {
   return {head, tail};
 }
 
+WordSource::Words WordSource::image(unsigned number) {
+  const std::uint32_t list = static_cast<std::uint32_t>(random_());
+  constexpr std::uint32_t masks[] = {1, 3, 15};
+  std::uint32_t head = 0b111100u << 26 | (below(4) == 0 ? below(16) : masks[below(3)]) << 8 | sometimes(1) << 15;
+  std::uint32_t tail = below(25) << 16 | vgpr() << 8 | vgpr();
+  const std::uint32_t sampler = below(2) == 0 ? 0 : below(25);
+  if (gfx11()) {
+    head |= number << 18 | sometimes(2) << 16 | below(8) << 12 | below(2) << 7 | below(8) << 2 | below(2);
+    tail |= sampler << 26 | sometimes(2) << 21;
+  } else {
+    head |= (number & 127u) << 18 | number >> 7 | below(2) << 25 | sometimes(2) << 16 | below(2) << 13;
+    head |= below(2) << 12 | below(2) << 7 | below(8) << 3 | (below(2) == 0 ? 0 : below(4)) << 1;
+    tail |= sampler << 21 | sometimes(2) << 30;
+  }
+  return {head, tail, list, list >> 3 | list << 29, list >> 7 | list << 25};
+}
+
 WordSource::Words WordSource::make(Encoding encoding, unsigned number) {
   switch (encoding) {
     case Encoding::sop2:
@@ -254,6 +273,8 @@ WordSource::Words WordSource::make(Encoding encoding, unsigned number) {
       return flat(1, number);
     case Encoding::global:
       return flat(2, number);
+    case Encoding::mimg:
+      return image(number);
     default:
       return buffer(encoding, number);
   }

@@ -19,7 +19,7 @@ class WordSource {
 
   // How many numbers an encoding has room for; 0 where the generation lacks it.
   unsigned numbers(simulator::Encoding encoding) const;
-  // Two to four words: what follows the instruction's own may be a literal or serve nothing.
+  // Two to five words: what follows the instruction's own may be a literal or serve nothing.
   std::vector<std::uint32_t> make(simulator::Encoding encoding, unsigned number);
 
  private:
@@ -44,6 +44,7 @@ class WordSource {
   Words ds(unsigned number);
   Words flat(unsigned segment, unsigned number);
   Words buffer(simulator::Encoding encoding, unsigned number);
+  Words image(unsigned number);
   std::uint32_t dpp16();
 
   simulator::Generation generation_;

@@ -1,0 +1,74 @@
+// ImageDescriptor: the eight words of an image resource, taken apart.
+//
+// Thread-safety and ownership: values.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "simulator/base/generation.hpp"
+
+namespace kiln::simulator {
+
+enum class ImageType : std::uint8_t {  // as encoded; below 8 stand the types of buffers
+  one = 8,
+  two,
+  three,
+  cube,
+  one_array,
+  two_array,
+  two_samples,
+  two_samples_array
+};
+
+struct ImageDescriptor {
+  ImageDescriptor(const std::uint32_t* words, Generation generation) noexcept {
+    const bool gfx11 = generation == Generation::gfx11;
+    const auto bits = [words](unsigned word, unsigned high, unsigned low) {
+      return words[word] >> low & ((2U << (high - low)) - 1);
+    };
+    base = (words[0] | static_cast<std::uint64_t>(words[1] & 0xFFU) << 32U) << 8U;
+    if ((base >> 47U & 1U) != 0) base |= 0xFFFF'0000'0000'0000U;
+    format = gfx11 ? bits(1, 27, 20) : bits(1, 28, 20);
+    width = (bits(2, 11, 0) << 2U | bits(1, 31, 30)) + 1;
+    height = bits(2, 27, 14) + 1;
+    select = bits(3, 11, 0);
+    base_level = bits(3, 15, 12);
+    last_level = bits(3, 19, 16);
+    swizzle_mode = bits(3, 24, 20);
+    border_swizzle = bits(3, 27, 25);
+    type = static_cast<ImageType>(bits(3, 31, 28));
+    depth = bits(4, 12, 0);
+    pitch = bits(4, 13, 0);
+    base_layer = bits(4, 28, 16);
+    layers_of_volume = bits(5, 3, 0) != 0;
+    levels = (gfx11 ? bits(1, 19, 16) : bits(5, 7, 4)) + 1;
+    min_lod = gfx11 ? bits(5, 31, 27) | bits(6, 6, 0) << 5U : bits(1, 19, 8);
+    compressed = bits(6, 21, 21) != 0;
+    null = std::all_of(words, words + 8, [](std::uint32_t word) { return word == 0; });
+  }
+
+  bool is_null() const noexcept { return null || format == 0; }  // reads as zero, and takes no stores
+  bool is_volume() const noexcept { return type == ImageType::three; }
+
+  std::uint64_t base = 0;  // with the bits that are exclusive-or-ed to the offset within a block
+  std::uint32_t format = 0;
+  std::uint32_t width = 0;  // of level 0
+  std::uint32_t height = 0;
+  std::uint32_t depth = 0;  // last layer, or depth of level 0 less 1
+  std::uint32_t pitch = 0;  // of some linear images: less 1
+  std::uint32_t base_layer = 0;
+  bool layers_of_volume = false;  // a volume whose slices `base_layer` to `depth` are reached at every level
+  ImageType type = ImageType::one;
+  std::uint32_t swizzle_mode = 0;
+  std::uint32_t base_level = 0;
+  std::uint32_t last_level = 0;
+  std::uint32_t levels = 0;   // that the memory holds
+  std::uint32_t min_lod = 0;  // 4.8 bits
+  std::uint32_t select = 0;   // what each component is
+  std::uint32_t border_swizzle = 0;
+  bool compressed = false;  // by DCC
+  bool null = false;
+};
+
+}  // namespace kiln::simulator

@@ -1,0 +1,46 @@
+// ImageLayout: where the texels of an image lie: linear, or in blocks whose texels are permuted by a swizzle mode.
+//
+// Blocks are those of the two cards that are simulated (their GB_ADDR_CONFIG), in the modes that Mesa chooses.
+// Thread-safety and ownership: values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "simulator/wave/memory/image_descriptor.hpp"
+
+namespace kiln::simulator {
+
+struct SwizzleBlock;  // image_layout.cpp
+
+class ImageLayout {
+ public:
+  // `bytes`: of a texel. An answer says why there is no layout.
+  std::optional<std::string> set(const ImageDescriptor& image, unsigned bytes, Generation generation);
+
+  // Of the texel's first byte. REQUIRES: set(); the coordinates lie within the level; z counts all layers or slices.
+  std::uint64_t address(unsigned level, std::uint32_t x, std::uint32_t y, std::uint32_t z) const noexcept;
+
+ private:
+  static constexpr unsigned most_levels = 16;
+  struct Level {
+    std::uint64_t offset = 0;  // in a slice, or in a slab of slices that blocks hold together
+    std::uint32_t pitch = 0;   // texels; of a tiled image blocks
+    std::uint32_t x = 0;       // where the level starts in the block of small levels
+    std::uint32_t y = 0;
+  };
+
+  void set_linear(const ImageDescriptor& image);
+  void set_tiled(const ImageDescriptor& image);
+
+  const SwizzleBlock* block_ = nullptr;  // null: linear
+  std::uint64_t base_ = 0;
+  std::uint64_t exclusive_ = 0;  // or-ed to offsets within a block
+  std::uint64_t slice_ = 0;      // bytes
+  std::uint32_t bytes_ = 0;
+  std::array<Level, most_levels> levels_{};
+};
+
+}  // namespace kiln::simulator

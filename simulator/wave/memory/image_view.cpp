@@ -1,0 +1,147 @@
+#include "simulator/wave/memory/image_view.hpp"
+
+namespace kiln::simulator::memory_unit {
+namespace {
+
+const char* name_of(ImageType type) {
+  constexpr const char* names[] = {"1D", "2D", "3D", "cube", "1D array", "2D array", "2D MSAA", "2D MSAA array"};
+  const auto number = static_cast<unsigned>(type);
+  return number < 8 ? "buffer" : names[number - 8];
+}
+
+}  // namespace
+
+ImageView::ImageView(Wave& wave, const Op& op)
+    : wave_(wave),
+      op_(op),
+      global_(wave, op),
+      instruction_(wave.block->decoded[op.index].instruction),
+      shape_(image_shape(instruction_.opcode)),
+      descriptor_(wave.scalar + op.sdst, wave.generation) {}
+
+bool ImageView::refuse_image(const std::string& what) const {
+  refuse(wave_, op_, FaultKind::bad_state,
+         what + " is not simulated (" + name_of(descriptor_.type) + " image of format " +
+             std::to_string(descriptor_.format) + ", swizzle mode " + std::to_string(descriptor_.swizzle_mode) + ", " +
+             std::to_string(descriptor_.width) + " x " + std::to_string(descriptor_.height) + ")");
+  return false;
+}
+
+bool ImageView::open() {
+  if (descriptor_.is_null()) return true;
+  if (descriptor_.type < ImageType::one) {
+    refuse(wave_, op_, FaultKind::bad_state,
+           "image descriptor has type " + std::to_string(static_cast<unsigned>(descriptor_.type)));
+    return false;
+  }
+  const std::optional<BufferFormat> found = find_image_format(wave_.generation, descriptor_.format);
+  if (!found) return refuse_image("its format");
+  format_ = *found;
+  bytes_ = bytes_of(format_);
+  if (descriptor_.type >= ImageType::two_samples) return refuse_image("its type");
+  if (descriptor_.compressed) return refuse_image("compression (DCC)");
+  if (const auto reason = layout_.set(descriptor_, bytes_, wave_.generation)) return refuse_image(*reason);
+  return true;
+}
+
+Texel ImageView::size(unsigned level) const noexcept {
+  const auto part = [level](Word whole) { return whole >> level == 0 ? 1 : whole >> level; };
+  Texel size{part(descriptor_.width), part(descriptor_.height), 1};
+  switch (descriptor_.type) {
+    case ImageType::three:
+      size.z =
+          descriptor_.layers_of_volume ? descriptor_.depth - descriptor_.base_layer + 1 : part(descriptor_.depth + 1);
+      break;
+    case ImageType::one_array:
+      size.y = 1;
+      [[fallthrough]];
+    case ImageType::cube:
+    case ImageType::two_array:
+      size.z = descriptor_.depth - descriptor_.base_layer + 1;
+      break;
+    case ImageType::one:
+      size.y = 1;
+      break;
+    default:
+      break;
+  }
+  return size;
+}
+
+bool ImageView::address(unsigned level, Texel at, Wide& out) const noexcept {
+  const Texel end = size(level);
+  if (descriptor_.is_null() || level > descriptor_.last_level || at.x >= end.x || at.y >= end.y || at.z >= end.z) {
+    return false;
+  }
+  const Word first = descriptor_.is_volume() && !descriptor_.layers_of_volume ? 0 : descriptor_.base_layer;
+  out = layout_.address(level, at.x, at.y, first + at.z);
+  return true;
+}
+
+bool ImageView::load(unsigned lane, unsigned level, Texel at, Color& out, bool& outside) const {
+  Wide place = 0;
+  outside = !address(level, at, place);
+  Element element{};
+  if (!outside && !global_.load(lane, place, element.data(), bytes_)) return false;
+  out = color_of(element, format_);
+  return true;
+}
+
+// x, then y, z, face or layer, then the level.
+void ImageView::texel_of(unsigned half, unsigned lane, unsigned& level, Texel& at) const {
+  const auto coordinate = [&](unsigned index) -> Word {
+    if (!instruction_.image.a16) return address_row(index, half)[lane];
+    return address_row(index / 2, half)[lane] >> 16 * (index % 2) & 0xFFFFU;
+  };
+  unsigned next = 0;
+  at = {coordinate(next++), 0, 0};
+  switch (instruction_.image.dim) {
+    case ImageDim::one:
+      break;
+    case ImageDim::one_array:
+      at.z = coordinate(next++);
+      break;
+    case ImageDim::two:
+    case ImageDim::two_samples:
+      at.y = coordinate(next++);
+      break;
+    default:
+      at.y = coordinate(next++);
+      at.z = coordinate(next++);
+      break;
+  }
+  const bool layered = descriptor_.type != ImageType::one && descriptor_.type != ImageType::two;
+  if (!layered) at.z = 0;
+  level = descriptor_.base_level + (shape_.level ? coordinate(next) : 0);
+}
+
+bool ImageView::addresses(unsigned half, unsigned, Addresses& out) {
+  out.active = wave_.exec(half);
+  out.careful = true;
+  for (Word left = out.active; left != 0; left &= left - 1) {
+    const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+    unsigned level = 0;
+    Texel at;
+    texel_of(half, i, level, at);
+    if (!address(level, at, out.lane[i])) out.outside |= 1U << i;
+  }
+  return true;
+}
+
+void ImageView::give(unsigned half, unsigned lane, const Color& color, bool is_integer_color) const {
+  const NumberType type = is_integer_color ? NumberType::uint : NumberType::floating;
+  unsigned next = 0;
+  for (unsigned c = 0; c < color.size(); ++c) {
+    if (!shape_.gather && (instruction_.image.mask >> c & 1U) == 0) continue;
+    if (!instruction_.image.d16) {
+      wave_.row(op_.vdst + next, half)[lane] = color[c];
+    } else {
+      const Word value = narrowed(color[c], type);
+      Word& word = wave_.row(op_.vdst + next / 2, half)[lane];
+      word = next % 2 != 0 ? (word & 0xFFFFU) | value << 16U : (word & 0xFFFF0000U) | value;
+    }
+    ++next;
+  }
+}
+
+}  // namespace kiln::simulator::memory_unit

@@ -1,0 +1,30 @@
+// Texels: one element of a formatted buffer or image, between its bytes and what a shader sees: four words, each a
+// float's bits or an integer.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "simulator/isa/buffer_format.hpp"
+
+namespace kiln::simulator::memory_unit {
+
+using Element = std::array<std::byte, 16>;
+using Color = std::array<std::uint32_t, 4>;
+
+unsigned bytes_of(const BufferFormat& format) noexcept;
+bool is_integer(NumberType type) noexcept;
+
+Color color_of(const Element& element, const BufferFormat& format) noexcept;  // what is absent: 0, 0, 1
+Element element_of(const Color& color, const BufferFormat& format) noexcept;  // floats rounded to nearest even
+// A descriptor's choice for one component: 0, 1, or a channel.
+std::uint32_t chosen(const Color& color, unsigned select, NumberType type) noexcept;
+
+// A component in half a register, as D16 instructions have it.
+std::uint32_t narrowed(std::uint32_t component, NumberType type) noexcept;
+std::uint32_t widened(std::uint32_t half, NumberType type) noexcept;
+
+}  // namespace kiln::simulator::memory_unit
