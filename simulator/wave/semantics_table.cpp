@@ -62,9 +62,16 @@ SemanticsTable::SemanticsTable(VectorChoice choice)
   add(names, "buffer_", memory_unit::formatted_buffer());
   add(names, "tbuffer_", memory_unit::typed_buffer());
   add(names, "image_", memory_unit::image());
+  add(names, "image_", memory_unit::image_detail());
   for (std::size_t i = 1; i < by_opcode_.size(); ++i) {
-    const auto found = names.find(plain_name(info(static_cast<Opcode>(i))));
-    if (found != names.end()) by_opcode_[i] = *found->second;
+    const OpcodeInfo& opcode = info(static_cast<Opcode>(i));
+    const auto found = names.find(plain_name(opcode));
+    const bool refused = (opcode.flags & flag::refused) != 0;
+    if (found != names.end()) {
+      by_opcode_[i] = *found->second;
+    } else if ((opcode.flags & flag::sampler) != 0 && !refused) {
+      by_opcode_[i] = memory_unit::image_sample();
+    }
   }
 }
 

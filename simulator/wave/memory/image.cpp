@@ -21,7 +21,7 @@ Next load_image(Wave& wave, const Op& op) {
       view.texel_of(half, i, level, at);
       Color texel{}, color{};
       bool outside = true;
-      if (!view.load(half * group + i, level, at, texel, outside)) return Next::fault;
+      if (!view.load(half * group + i, level, at, view.format(), texel, outside)) return Next::fault;
       for (unsigned c = 0; c < color.size() && !outside; ++c) {
         color[c] = chosen(texel, view.descriptor().select >> 3 * c & 7U, type);
       }
@@ -39,7 +39,7 @@ Next store_image(Wave& wave, const Op& op) {
   for (unsigned half = 0; half < wave.halves; ++half) {
     if (wave.exec(half) == 0) continue;
     Addresses at;
-    view.addresses(half, view.bytes(), at);
+    if (!view.addresses(half, view.bytes(), at)) return Next::fault;
     for (Word left = at.active & ~at.outside; left != 0; left &= left - 1) {
       const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
       Color given{}, color{};

@@ -45,6 +45,8 @@ struct ImageDescriptor {
     levels = (gfx11 ? bits(1, 19, 16) : bits(5, 7, 4)) + 1;
     min_lod = gfx11 ? bits(5, 31, 27) | bits(6, 6, 0) << 5U : bits(1, 19, 8);
     compressed = bits(6, 21, 21) != 0;
+    keys = static_cast<std::uint64_t>(words[7]) << 16U | static_cast<std::uint64_t>(bits(6, 31, 24)) << 8U;
+    if ((keys >> 47U & 1U) != 0) keys |= 0xFFFF'0000'0000'0000U;
     null = std::all_of(words, words + 8, [](std::uint32_t word) { return word == 0; });
   }
 
@@ -67,7 +69,8 @@ struct ImageDescriptor {
   std::uint32_t min_lod = 0;  // 4.8 bits
   std::uint32_t select = 0;   // what each component is
   std::uint32_t border_swizzle = 0;
-  bool compressed = false;  // by DCC
+  bool compressed = false;  // by DCC: a byte at `keys` says for each 256 bytes what they hold
+  std::uint64_t keys = 0;
   bool null = false;
 };
 

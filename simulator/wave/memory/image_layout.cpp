@@ -172,7 +172,8 @@ void ImageLayout::set_tiled(const ImageDescriptor& image) {
   exclusive_ = image.base & (block_bytes - 1);
   slice_ = 0;
   unsigned small = image.levels;
-  if (image.levels > 1) {
+  constexpr unsigned smallest_block = 8;  // log2: too small to be shared
+  if (image.levels > 1 && block_->bytes_log2 > smallest_block) {
     const SmallLevels limits = small_levels(*block_);
     for (unsigned level = 0; level < image.levels && small == image.levels; ++level) {
       const bool fits = halved(image.width, level) <= limits.width && halved(image.height, level) <= limits.height;
@@ -180,10 +181,11 @@ void ImageLayout::set_tiled(const ImageDescriptor& image) {
     }
     for (unsigned level = small; level < image.levels; ++level) {
       const Extent start = small_level_start(*block_, limits.most - 1 - (level - small));
-      levels_[level] = {0, 1, start.x, start.y};
+      levels_[level] = {0, 1, start.x, start.y, 0};
     }
     if (small != image.levels) slice_ = block_bytes;
   }
+  small_ = small;
   for (unsigned level = small; level-- > 0;) {
     Level& out = levels_[level];
     out.offset = slice_;
@@ -191,6 +193,30 @@ void ImageLayout::set_tiled(const ImageDescriptor& image) {
     const std::uint32_t rows = halved(halved(image.height, level), block_->height_log2);
     slice_ += std::uint64_t{out.pitch} * rows * block_bytes;
   }
+}
+
+// As the image itself: blocks of keys, that of the small levels first.
+std::optional<std::string> ImageLayout::set_keys(const ImageDescriptor& image, Generation generation) {
+  if (block_ == nullptr || block_->thick()) {
+    return "compression (DCC) with swizzle mode " + std::to_string(image.swizzle_mode);
+  }
+  const unsigned bytes_log2 = generation == Generation::gfx11 ? 14 : 13;  // of a block of keys
+  const unsigned texels_log2 = bytes_log2 + 8 - block_->texel_log2;       // that it covers
+  const std::uint64_t key_bytes = std::uint64_t{1} << bytes_log2;
+  keys_ = image.keys & ~(key_bytes - 1);
+  key_slice_ = small_ != image.levels ? key_bytes : 0;
+  for (unsigned level = small_; level-- > 0;) {
+    levels_[level].keys = key_slice_;
+    key_slice_ += std::uint64_t{halved(halved(image.width, level), (texels_log2 + 1) / 2)} *
+                  halved(halved(image.height, level), texels_log2 / 2) * key_bytes;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t ImageLayout::key(unsigned level, std::uint32_t z, std::uint64_t address) const noexcept {
+  constexpr unsigned covered = 256;
+  const Level& at = levels_[level];
+  return keys_ + key_slice_ * z + at.keys + (address - base_ - slice_ * z - at.offset) / covered;
 }
 
 std::uint64_t ImageLayout::address(unsigned level, std::uint32_t x, std::uint32_t y, std::uint32_t z) const noexcept {

@@ -20,6 +20,12 @@ class ImageLayout {
   // `bytes`: of a texel. An answer says why there is no layout.
   std::optional<std::string> set(const ImageDescriptor& image, unsigned bytes, Generation generation);
 
+  // Where DCC's keys lie. The keys of a level and slice stand where the card has them, but in the order of the 256
+  // bytes that they belong to: the card's own order is known to nothing but its image units.
+  std::optional<std::string> set_keys(const ImageDescriptor& image, Generation generation);
+  // Of the key of a texel at `address`. REQUIRES: set_keys().
+  std::uint64_t key(unsigned level, std::uint32_t z, std::uint64_t address) const noexcept;
+
   // Of the texel's first byte. REQUIRES: set(); the coordinates lie within the level; z counts all layers or slices.
   std::uint64_t address(unsigned level, std::uint32_t x, std::uint32_t y, std::uint32_t z) const noexcept;
 
@@ -30,6 +36,7 @@ class ImageLayout {
     std::uint32_t pitch = 0;   // texels; of a tiled image blocks
     std::uint32_t x = 0;       // where the level starts in the block of small levels
     std::uint32_t y = 0;
+    std::uint64_t keys = 0;  // offset in a slice's keys
   };
 
   void set_linear(const ImageDescriptor& image);
@@ -39,7 +46,10 @@ class ImageLayout {
   std::uint64_t base_ = 0;
   std::uint64_t exclusive_ = 0;  // or-ed to offsets within a block
   std::uint64_t slice_ = 0;      // bytes
+  std::uint64_t keys_ = 0;
+  std::uint64_t key_slice_ = 0;
   std::uint32_t bytes_ = 0;
+  unsigned small_ = 0;  // the first level in the block of small levels
   std::array<Level, most_levels> levels_{};
 };
 

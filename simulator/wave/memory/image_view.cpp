@@ -1,7 +1,13 @@
 #include "simulator/wave/memory/image_view.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
 namespace kiln::simulator::memory_unit {
 namespace {
+
+constexpr unsigned block_bytes = 256;  // that a key of DCC belongs to
 
 const char* name_of(ImageType type) {
   constexpr const char* names[] = {"1D", "2D", "3D", "cube", "1D array", "2D array", "2D MSAA", "2D MSAA array"};
@@ -39,9 +45,9 @@ bool ImageView::open() {
   format_ = *found;
   bytes_ = bytes_of(format_);
   if (descriptor_.type >= ImageType::two_samples) return refuse_image("its type");
-  if (descriptor_.compressed) return refuse_image("compression (DCC)");
-  if (const auto reason = layout_.set(descriptor_, bytes_, wave_.generation)) return refuse_image(*reason);
-  return true;
+  auto reason = layout_.set(descriptor_, bytes_, wave_.generation);
+  if (!reason && descriptor_.compressed) reason = layout_.set_keys(descriptor_, wave_.generation);
+  return !reason || refuse_image(*reason);
 }
 
 Texel ImageView::size(unsigned level) const noexcept {
@@ -52,10 +58,14 @@ Texel ImageView::size(unsigned level) const noexcept {
       size.z =
           descriptor_.layers_of_volume ? descriptor_.depth - descriptor_.base_layer + 1 : part(descriptor_.depth + 1);
       break;
+    case ImageType::cube: {  // drivers leave the last layer of a single cube at 0
+      constexpr Word faces = 6;
+      size.z = std::max(faces, descriptor_.depth - descriptor_.base_layer + 1);
+      break;
+    }
     case ImageType::one_array:
       size.y = 1;
       [[fallthrough]];
-    case ImageType::cube:
     case ImageType::two_array:
       size.z = descriptor_.depth - descriptor_.base_layer + 1;
       break;
@@ -68,23 +78,64 @@ Texel ImageView::size(unsigned level) const noexcept {
   return size;
 }
 
-bool ImageView::address(unsigned level, Texel at, Wide& out) const noexcept {
+bool ImageView::find(unsigned level, Texel at, Found& out) const noexcept {
   const Texel end = size(level);
   if (descriptor_.is_null() || level > descriptor_.last_level || at.x >= end.x || at.y >= end.y || at.z >= end.z) {
     return false;
   }
   const Word first = descriptor_.is_volume() && !descriptor_.layers_of_volume ? 0 : descriptor_.base_layer;
-  out = layout_.address(level, at.x, at.y, first + at.z);
+  out.address = layout_.address(level, at.x, at.y, first + at.z);
+  if (descriptor_.compressed) out.key = layout_.key(level, first + at.z, out.address);
   return true;
 }
 
-bool ImageView::load(unsigned lane, unsigned level, Texel at, Color& out, bool& outside) const {
-  Wide place = 0;
-  outside = !address(level, at, place);
-  Element element{};
-  if (!outside && !global_.load(lane, place, element.data(), bytes_)) return false;
-  out = color_of(element, format_);
+bool ImageView::load(unsigned lane, unsigned level, Texel at, const BufferFormat& as, Color& out, bool& outside) const {
+  Found place;
+  outside = !find(level, at, place);
+  std::optional<Element> element;
+  if (!outside && descriptor_.compressed && !cleared(lane, place, element)) return false;
+  if (!element) {
+    element.emplace();
+    if (!outside && !global_.load(lane, place.address, element->data(), bytes_)) return false;
+  }
+  out = color_of(*element, as);
   return true;
+}
+
+bool ImageView::cleared(unsigned lane, const Found& at, std::optional<Element>& out) const {
+  const bool gfx11 = wave_.generation == Generation::gfx11;
+  std::uint8_t key = 0;
+  if (!global_.load(lane, at.key, &key, 1)) return false;
+  const bool floats = !is_integer(format_.type);
+  constexpr std::uint8_t plain = 0xFF, zero = 0x00;
+  const std::uint8_t single = gfx11 ? 0x01 : 0x10;  // all as the first texel
+  const bool ones = gfx11 ? key == 0x02 || key == 0x04 || key == 0x06 : key == 0xC0;
+  out.reset();
+  if (key == plain) return true;
+  out.emplace();
+  if (key == zero) return true;
+  if (key == single) return global_.load(lane, at.address & ~Wide{block_bytes - 1}, out->data(), bytes_);
+  if (ones && floats) {
+    constexpr Word one = 0x3F800000;
+    *out = element_of({one, one, one, one}, format_);
+    return true;
+  }
+  return refuse_image("compressed data (DCC key " + hex(key) + ")");
+}
+
+// Waves of other threads may do the same at one time.
+bool ImageView::expand(unsigned lane, const Found& at) const {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  std::optional<Element> element;
+  if (!cleared(lane, at, element)) return false;
+  if (!element) return true;
+  std::byte block[block_bytes];
+  for (unsigned offset = 0; offset < block_bytes; offset += bytes_)
+    std::memcpy(block + offset, element->data(), bytes_);
+  constexpr std::uint8_t plain = 0xFF;
+  return global_.store(lane, at.address & ~Wide{block_bytes - 1}, block, block_bytes) &&
+         global_.store(lane, at.key, &plain, 1);
 }
 
 // x, then y, z, face or layer, then the level.
@@ -123,7 +174,13 @@ bool ImageView::addresses(unsigned half, unsigned, Addresses& out) {
     unsigned level = 0;
     Texel at;
     texel_of(half, i, level, at);
-    if (!address(level, at, out.lane[i])) out.outside |= 1U << i;
+    Found found;
+    if (!find(level, at, found)) {
+      out.outside |= 1U << i;
+    } else if (descriptor_.compressed && !expand(half * group + i, found)) {
+      return false;
+    }
+    out.lane[i] = found.address;
   }
   return true;
 }

@@ -4,6 +4,8 @@
 // Thread-safety and ownership: as of the other spaces.
 #pragma once
 
+#include <optional>
+
 #include "simulator/isa/image_shape.hpp"
 #include "simulator/wave/memory/image_descriptor.hpp"
 #include "simulator/wave/memory/image_layout.hpp"
@@ -31,17 +33,21 @@ class ImageView {
   // Width, height, and slices or layers.
   Texel size(unsigned level) const noexcept;
 
+  struct Found {
+    Wide address = 0;
+    Wide key = 0;  // of DCC
+  };
   // REQUIRES: open(). False: outside.
-  bool address(unsigned level, Texel at, Wide& out) const noexcept;
+  bool find(unsigned level, Texel at, Found& out) const noexcept;
   // REQUIRES: open(). False: the fault is recorded.
-  bool load(unsigned lane, unsigned level, Texel at, Color& out, bool& outside) const;
+  bool load(unsigned lane, unsigned level, Texel at, const BufferFormat& as, Color& out, bool& outside) const;
 
   // The VGPR of the address that the instruction lists as `index`-th.
   const Word* address_row(unsigned index, unsigned half) const {
     return wave_.row(instruction_.image.address[index] + scratch_rows, half);
   }
 
-  // A Space, for atomics.
+  // A Space for what writes: where DCC says that 256 bytes are clear, they are filled first.
   bool addresses(unsigned half, unsigned bytes, Addresses& out);
   std::byte* pointer(unsigned lane, Wide address, unsigned bytes) const {
     return global_.pointer(lane, address, bytes);
@@ -58,6 +64,10 @@ class ImageView {
   bool refuse_image(const std::string& what) const;
 
  private:
+  bool expand(unsigned lane, const Found& at) const;
+  // What 256 bytes hold by their key: nothing where it is the bytes themselves. False: the fault is recorded.
+  bool cleared(unsigned lane, const Found& at, std::optional<Element>& out) const;
+
   Wave& wave_;
   const Op& op_;
   Global global_;

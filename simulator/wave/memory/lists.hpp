@@ -15,7 +15,9 @@ SemanticsList local_lanes() noexcept;  // DS: between lanes, without memory
 SemanticsList buffer() noexcept;
 SemanticsList formatted_buffer() noexcept;
 SemanticsList typed_buffer() noexcept;  // MTBUF
-SemanticsList image() noexcept;         // but for samples
+SemanticsList image() noexcept;         // without a sampler
+SemanticsList image_detail() noexcept;
+const Semantics& image_sample() noexcept;  // of every sample and gather
 SemanticsList nothing() noexcept;       // cache maintenance with full names
 
 }  // namespace kiln::simulator::memory_unit
