@@ -23,6 +23,10 @@ Outcome set_base(Machine& machine, const Packet& packet);
 Outcome dispatch_direct(Machine& machine, const Packet& packet);
 Outcome dispatch_indirect(Machine& machine, const Packet& packet);
 
+// Draws: of those only the ones that expand a compressed image.
+Outcome num_instances(Machine& machine, const Packet& packet);
+Outcome draw_index_auto(Machine& machine, const Packet& packet);
+
 Outcome write_data(Machine& machine, const Packet& packet);
 Outcome copy_data(Machine& machine, const Packet& packet);
 Outcome dma_data(Machine& machine, const Packet& packet);

@@ -7,8 +7,6 @@
 namespace kiln::simulator::memory_unit {
 namespace {
 
-constexpr unsigned block_bytes = 256;  // that a key of DCC belongs to
-
 const char* name_of(ImageType type) {
   constexpr const char* names[] = {"1D", "2D", "3D", "cube", "1D array", "2D array", "2D MSAA", "2D MSAA array"};
   const auto number = static_cast<unsigned>(type);
@@ -103,22 +101,25 @@ bool ImageView::load(unsigned lane, unsigned level, Texel at, const BufferFormat
 }
 
 bool ImageView::cleared(unsigned lane, const Found& at, std::optional<Element>& out) const {
-  const bool gfx11 = wave_.generation == Generation::gfx11;
   std::uint8_t key = 0;
   if (!global_.load(lane, at.key, &key, 1)) return false;
-  const bool floats = !is_integer(format_.type);
-  constexpr std::uint8_t plain = 0xFF, zero = 0x00;
-  const std::uint8_t single = gfx11 ? 0x01 : 0x10;  // all as the first texel
-  const bool ones = gfx11 ? key == 0x02 || key == 0x04 || key == 0x06 : key == 0xC0;
   out.reset();
-  if (key == plain) return true;
-  out.emplace();
-  if (key == zero) return true;
-  if (key == single) return global_.load(lane, at.address & ~Wide{block_bytes - 1}, out->data(), bytes_);
-  if (ones && floats) {
-    constexpr Word one = 0x3F800000;
-    *out = element_of({one, one, one, one}, format_);
-    return true;
+  constexpr Word one = 0x3F800000;
+  switch (cleared_by(key, wave_.generation)) {
+    case Cleared::no:
+      return true;
+    case Cleared::zero:
+      out.emplace();
+      return true;
+    case Cleared::first:
+      out.emplace();
+      return global_.load(lane, at.address & ~Wide{key_covers - 1}, out->data(), bytes_);
+    case Cleared::ones:
+      if (is_integer(format_.type)) break;
+      out = element_of({one, one, one, one}, format_);
+      return true;
+    default:
+      break;
   }
   return refuse_image("compressed data (DCC key " + hex(key) + ")");
 }
@@ -130,12 +131,10 @@ bool ImageView::expand(unsigned lane, const Found& at) const {
   std::optional<Element> element;
   if (!cleared(lane, at, element)) return false;
   if (!element) return true;
-  std::byte block[block_bytes];
-  for (unsigned offset = 0; offset < block_bytes; offset += bytes_)
-    std::memcpy(block + offset, element->data(), bytes_);
-  constexpr std::uint8_t plain = 0xFF;
-  return global_.store(lane, at.address & ~Wide{block_bytes - 1}, block, block_bytes) &&
-         global_.store(lane, at.key, &plain, 1);
+  std::byte block[key_covers];
+  for (unsigned offset = 0; offset < key_covers; offset += bytes_) std::memcpy(block + offset, element->data(), bytes_);
+  return global_.store(lane, at.address & ~Wide{key_covers - 1}, block, key_covers) &&
+         global_.store(lane, at.key, &plain_key, 1);
 }
 
 // x, then y, z, face or layer, then the level.

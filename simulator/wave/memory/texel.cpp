@@ -1,6 +1,7 @@
 #define KILN_VECTOR_BUILD formats  // the numbers of vector instructions, in a copy of this file's own
 #include "simulator/wave/memory/texel.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -96,6 +97,12 @@ Word encoded(Word value, unsigned bits, NumberType type) {
       const float inside = number < 0 ? 0.0F : number;  // a NaN stays one
       const Word half = double_to_half_slow(static_cast<double>(inside), 3, false) & 0x7FFFU;
       return half >> cut_from_half(bits);
+    }
+    case NumberType::uint:
+      return bits == 32 ? value : std::min(value, (1U << bits) - 1);
+    case NumberType::sint: {
+      const std::int64_t least = -(std::int64_t{1} << (bits - 1));
+      return static_cast<Word>(std::clamp<std::int64_t>(static_cast<std::int32_t>(value), least, -least - 1));
     }
     default:
       return value;

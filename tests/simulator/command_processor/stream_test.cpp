@@ -40,7 +40,7 @@ TEST_CASE("simulator command processor: headers that are none of its packets are
   refused(0x40000000, "type 1");
   refused(0x80000000, "type 2");
   refused(header(0x07, 1), "opcode 0x7 is not known");
-  refused(header(0x2D, 2), "DRAW_INDEX_AUTO");
+  refused(header(0x24, 2), "DRAW_INDIRECT");
   refused(header(0x76, 2, 0x0A), "header bits 0x8");
   refused(header(0x76, 2, 0x03), "predication");
   refused(header(0x37, 4, 0x06), "RESET_FILTER_CAM");
@@ -48,7 +48,7 @@ TEST_CASE("simulator command processor: headers that are none of its packets are
   refused(header(0x15, 5), "body of 5 dwords, not of 4");
   refused(header(0x76, 1), "body of 1 dwords, not of 2 to 16383");
   refused(0xFFFF7600, "body of 16384 dwords");  // only a NOP may be one dword long
-  for (const std::uint32_t opcode : {0x11, 0x12, 0x28, 0x42, 0x69}) refused(header(opcode, 1), "compute ring");
+  for (const std::uint32_t opcode : {0x11, 0x12, 0x28, 0x2D, 0x2F, 0x42, 0x69}) refused(header(opcode, 1), "compute ring");
 }
 
 TEST_CASE("simulator command processor: a body may not pass the end of its indirect buffer") {

@@ -1,4 +1,4 @@
-#include "simulator/wave/memory/image_layout.hpp"
+#include "simulator/memory/image/image_layout.hpp"
 
 #include <string_view>
 #include <vector>
@@ -58,7 +58,7 @@ const std::vector<SwizzleBlock>& blocks() {
   static const std::vector<SwizzleBlock> all = {
 #define KILN_SWIZZLE(generation, mode, texel, width, height, depth, bits) \
   make_block(Generation::generation, mode, texel, width, height, depth, bits),
-#include "simulator/wave/memory/swizzles.def"
+#include "simulator/memory/image/swizzles.def"
 #undef KILN_SWIZZLE
   };
   return all;
@@ -130,6 +130,30 @@ Extent small_level_start(const SwizzleBlock& block, unsigned index) {
 unsigned log2_of(unsigned power) { return static_cast<unsigned>(__builtin_ctz(power)); }
 
 }  // namespace
+
+Cleared cleared_by(std::uint8_t key, Generation generation) noexcept {
+  const bool gfx11 = generation == Generation::gfx11;
+  switch (key) {
+    case plain_key:
+      return Cleared::no;
+    case 0x00:
+      return Cleared::zero;
+    case 0x01:
+      return gfx11 ? Cleared::first : Cleared::unknown;
+    case 0x02:  // for each kind of component one
+    case 0x04:
+    case 0x06:
+      return gfx11 ? Cleared::ones : Cleared::unknown;
+    case 0x10:
+      return gfx11 ? Cleared::unknown : Cleared::first;
+    case 0x20:
+      return gfx11 ? Cleared::unknown : Cleared::by_register;
+    case 0xC0:
+      return gfx11 ? Cleared::unknown : Cleared::ones;
+    default:
+      return Cleared::unknown;
+  }
+}
 
 std::optional<std::string> ImageLayout::set(const ImageDescriptor& image, unsigned bytes, Generation generation) {
   bytes_ = bytes;
@@ -214,10 +238,12 @@ std::optional<std::string> ImageLayout::set_keys(const ImageDescriptor& image, G
 }
 
 std::uint64_t ImageLayout::key(unsigned level, std::uint32_t z, std::uint64_t address) const noexcept {
-  constexpr unsigned covered = 256;
   const Level& at = levels_[level];
-  return keys_ + key_slice_ * z + at.keys + (address - base_ - slice_ * z - at.offset) / covered;
+  return keys_ + key_slice_ * z + at.keys + (address - base_ - slice_ * z - at.offset) / key_covers;
 }
+
+std::uint32_t ImageLayout::tile_width() const noexcept { return thin_256[block_->texel_log2].x; }
+std::uint32_t ImageLayout::tile_height() const noexcept { return thin_256[block_->texel_log2].y; }
 
 std::uint64_t ImageLayout::address(unsigned level, std::uint32_t x, std::uint32_t y, std::uint32_t z) const noexcept {
   const Level& at = levels_[level];

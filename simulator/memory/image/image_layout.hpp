@@ -9,9 +9,22 @@
 #include <optional>
 #include <string>
 
-#include "simulator/wave/memory/image_descriptor.hpp"
+#include "simulator/memory/image/image_descriptor.hpp"
 
 namespace kiln::simulator {
+
+// What a key of DCC says of its 256 bytes.
+enum class Cleared : std::uint8_t {
+  unknown = 0,
+  no,          // they are as they stand
+  zero,        // all bits
+  ones,        // every component is 1
+  first,       // all texels are as the first one
+  by_register  // all texels are as the colour of CB_COLOR0_CLEAR_WORD0 and 1
+};
+Cleared cleared_by(std::uint8_t key, Generation generation) noexcept;
+inline constexpr std::uint8_t plain_key = 0xFF;  // Cleared::no
+inline constexpr unsigned key_covers = 256;      // bytes
 
 struct SwizzleBlock;  // image_layout.cpp
 
@@ -25,6 +38,10 @@ class ImageLayout {
   std::optional<std::string> set_keys(const ImageDescriptor& image, Generation generation);
   // Of the key of a texel at `address`. REQUIRES: set_keys().
   std::uint64_t key(unsigned level, std::uint32_t z, std::uint64_t address) const noexcept;
+
+  // Texels of 256 bytes. REQUIRES: set_keys().
+  std::uint32_t tile_width() const noexcept;
+  std::uint32_t tile_height() const noexcept;
 
   // Of the texel's first byte. REQUIRES: set(); the coordinates lie within the level; z counts all layers or slices.
   std::uint64_t address(unsigned level, std::uint32_t x, std::uint32_t y, std::uint32_t z) const noexcept;
