@@ -26,7 +26,8 @@ struct DispatchState {  // names and fields as in the register map; raw register
   std::uint32_t rsrc3 = 0;
   std::uint32_t resource_limits = 0;
   std::uint32_t tmpring_size = 0;
-  std::uint64_t scratch_base = 0;  // byte address; gfx11 only
+  std::uint64_t scratch_base = 0;   // byte address; gfx11 only
+  std::uint64_t border_colors = 0;  // byte address of the samplers' table
   std::array<std::uint32_t, 16> user_data{};
   std::array<std::uint32_t, 3> num_thread{};  // [15:0] full, [31:16] partial
   std::array<std::uint32_t, 3> start{};

@@ -64,6 +64,7 @@ void GroupRunner::seat_wave(const Shape& shape, unsigned number, unsigned slot) 
   wave.vgpr_count = launch_->vgprs;
   wave.shared_vgprs = launch_->shared_vgprs;
   wave.generation = launch_->generation;
+  wave.border_colors = launch_->border_colors;
   wave.pc = launch_->program;
   wave.instructions = 0;
   wave.block = nullptr;

@@ -108,6 +108,7 @@ std::optional<Fault> plan_launch(const DispatchState& state, Launch& out) {
   }
 
   out.generation = state.generation;
+  out.border_colors = state.border_colors;
   out.wave = (state.initiator & wave32_enable) != 0 ? WaveSize::wave32 : WaveSize::wave64;
   out.program = state.program;
   if (std::optional<Fault> fault = plan_grid(state, out)) return fault;

@@ -34,6 +34,7 @@ struct Launch {
   std::uint32_t thread_ids = 1;  // gfx10.3: how many VGPRs hold them
   bool scratch = false;
   std::uint64_t scratch_base = 0;
+  std::uint64_t border_colors = 0;
   std::uint32_t scratch_wave_bytes = 0;
   std::uint32_t scratch_slots = 0;  // waves that have scratch at once
 

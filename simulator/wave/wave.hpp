@@ -79,7 +79,8 @@ struct Wave {
   const LaneMemory* lane_memory = nullptr;  // of the vector build that runs
   LocalMemory lds;
   Scratch scratch;
-  std::uint64_t flat_scratch = 0;  // gfx10.3: written by s_setreg
+  std::uint64_t flat_scratch = 0;   // gfx10.3: written by s_setreg
+  std::uint64_t border_colors = 0;  // of samplers: a table of four words each
   std::uint32_t hardware_id = 0;   // group's first word of HW_ID
   std::uint32_t lds_allocation = 0;
   std::optional<Fault> fault;

@@ -13,7 +13,8 @@ constexpr std::uint32_t known_gfx11 = known_gfx10_3 | 1U << 17;
 
 constexpr std::uint32_t start_x = 0xB810, num_thread_x = 0xB81C, program_low = 0xB830, program_high = 0xB834,
                         scratch_low = 0xB840, scratch_high = 0xB844, rsrc1 = 0xB848, rsrc2 = 0xB84C,
-                        resource_limits = 0xB854, tmpring_size = 0xB860, rsrc3 = 0xB8A0, user_data_0 = 0xB900;
+                        resource_limits = 0xB854, tmpring_size = 0xB860, rsrc3 = 0xB8A0, user_data_0 = 0xB900,
+                        border_low = 0x30E00, border_high = 0x30E04;
 constexpr std::array<std::uint32_t, 8> cu_masks{0xB858, 0xB85C, 0xB864, 0xB868, 0xB8AC, 0xB8B0, 0xB8B4, 0xB8B8};
 
 DispatchState gather(const Machine& machine, std::array<std::uint32_t, 3> groups, std::uint32_t initiator_bits) {
@@ -28,6 +29,7 @@ DispatchState gather(const Machine& machine, std::array<std::uint32_t, 3> groups
   state.tmpring_size = from.get(tmpring_size);
   if (machine.gfx11())
     state.scratch_base = sign_extended(joined(from.get(scratch_low), from.get(scratch_high) & 0xFF) << 8);
+  state.border_colors = sign_extended(joined(from.get(border_low), from.get(border_high) & 0xFF) << 8);
   for (std::uint32_t at = 0; at < 16; ++at) state.user_data[at] = from.get(user_data_0 + at * 4);
   for (std::uint32_t at = 0; at < 3; ++at) state.num_thread[at] = from.get(num_thread_x + at * 4);
   for (std::uint32_t at = 0; at < 3; ++at) state.start[at] = from.get(start_x + at * 4);

@@ -108,11 +108,15 @@ namespace packets {
 Outcome num_instances(Machine&, const Packet&) { return {}; }
 
 Outcome draw_index_auto(Machine& machine, const Packet& packet) {
-  const unsigned mode = machine.gfx11() ? 0 : field(machine.registers.get(colour::control), 6, 4);
+  const unsigned mode = field(machine.registers.get(colour::control), 6, 4);
+  if (machine.gfx11()) return packet.refuse(FaultKind::unknown_packet, 0, "draws are not modelled");
   if (mode == colour::decompress || mode == colour::eliminate_fast_clear)
     return expand_target(machine, packet, mode == colour::decompress);
-  return packet.refuse(FaultKind::unknown_packet, 0,
-                       "draws are not modelled, but for those of gfx10.3 that expand a compressed image");
+  return packet.refuse(
+      FaultKind::unknown_packet, 0,
+      "draws are not modelled, but for those that expand a compressed image (CB_COLOR_CONTROL.MODE 2 or "
+      "6, not " +
+          std::to_string(mode) + ")");
 }
 
 }  // namespace packets

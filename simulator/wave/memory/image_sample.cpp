@@ -1,7 +1,7 @@
 // Image instructions with a sampler: samples, gathers, and the question for a level of detail.
 //
 // Weights of linear filters have eight bits of fraction, as the card's have. Levels of detail follow the longer of the
-// two derivatives, which a quad's lanes share. Anisotropic filters and border colours out of a table are refused.
+// two derivatives, which a quad's lanes share. Anisotropic filters are refused.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -25,7 +25,7 @@ enum class Wrap : std::uint8_t {  // as encoded
 };
 
 struct Sampler {
-  explicit Sampler(const Word* words) {
+  Sampler(const Word* words, Generation generation) {
     const auto bits = [words](unsigned word, unsigned high, unsigned low) {
       return words[word] >> low & ((2U << (high - low)) - 1);
     };
@@ -44,16 +44,16 @@ struct Sampler {
     anisotropic = bits(2, 21, 20) > 1 || bits(2, 23, 22) > 1;
     mip = bits(2, 27, 26);
     border = bits(3, 31, 30);
+    border_index = generation == Generation::gfx11 ? bits(3, 29, 18) : bits(3, 11, 0);
   }
 
   Wrap wrap[3];
-  unsigned anisotropy, compare, mode, mip, border;
+  unsigned anisotropy, compare, mode, mip, border, border_index;
   bool unnormalised, seamless, plain_srgb, enlarge_linear, shrink_linear, anisotropic;
   float min_lod, max_lod, bias;
 };
 
 constexpr unsigned mip_none = 0, mip_linear = 2;
-constexpr unsigned border_table = 3;
 
 struct Arguments {
   int offset[3] = {};
@@ -139,7 +139,7 @@ class Sampling {
         view_(wave, op),
         access_(view_.instruction().image),
         shape_(image_shape(view_.instruction().opcode)),
-        sampler_(wave.scalar + op.reg[2]) {}
+        sampler_(wave.scalar + op.reg[2], wave.generation) {}
 
   bool open() {
     if (!view_.open()) return false;
@@ -178,7 +178,7 @@ class Sampling {
   bool cube() const { return access_.dim == ImageDim::cube; }
   Texel layer_of(const Arguments& given, const Texel& size) const;
   bool normalised() const { return !access_.unnormalised && !sampler_.unnormalised; }
-  Color border() const;
+  bool border(unsigned lane, Color& out) const;
 
   Wave& wave_;
   ImageView view_;
@@ -263,16 +263,21 @@ float Sampling::limited(float lod, const Arguments& own) const {
   return std::fmin(std::fmax(biased, least), std::fmax(sampler_.max_lod, least));
 }
 
-Color Sampling::border() const {
+bool Sampling::border(unsigned lane, Color& out) const {
   constexpr std::uint8_t orders[8][4] = {{0, 1, 2, 3}, {0, 3, 1, 2}, {3, 2, 1, 0}, {3, 0, 1, 2},
                                          {2, 1, 0, 3}, {1, 0, 3, 2}, {0, 1, 2, 3}, {0, 1, 2, 3}};
-  constexpr unsigned black = 1, white = 2;
+  constexpr unsigned black = 1, white = 2, table = 3;
   const Word one = is_integer(format_.type) ? 1 : word_of(1.0F);
   const Word rest = sampler_.border == white ? one : 0;
-  const Color color{rest, rest, rest, sampler_.border == black ? one : rest};
-  Color result{};
-  for (unsigned c = 0; c < 4; ++c) result[c] = color[orders[view_.descriptor().border_swizzle][c]];
-  return result;
+  Color color{rest, rest, rest, sampler_.border == black ? one : rest};
+  if (sampler_.border == table) {
+    if (wave_.border_colors == 0) return view_.refuse_image("a border colour without TA_CS_BC_BASE_ADDR");
+    if (!view_.read(lane, wave_.border_colors + sampler_.border_index * sizeof(color), color.data(), sizeof(color))) {
+      return false;
+    }
+  }
+  for (unsigned c = 0; c < 4; ++c) out[c] = color[orders[view_.descriptor().border_swizzle][c]];
+  return true;
 }
 
 Sampling::Footprint Sampling::footprint(const Arguments& given, unsigned level, bool linear) const {
@@ -326,9 +331,7 @@ bool Sampling::texel(unsigned lane, const Arguments& given, unsigned level, cons
     for (unsigned axis = 0; axis < axes(); ++axis) {
       const int found = wrapped(sampler_.wrap[axis], index[axis], extent[axis]);
       if (found == beyond) {
-        if (sampler_.border == border_table) return view_.refuse_image("a border colour of the table");
-        out = border();
-        return true;
+        return border(lane, out);
       }
       whole[axis] = static_cast<Word>(found);
     }

@@ -56,6 +56,10 @@ class ImageView {
     return global_.store(lane, address, in, bytes);
   }
 
+  bool read(unsigned lane, Wide address, void* out, unsigned bytes) const {
+    return global_.load(lane, address, out, bytes);
+  }
+
   // Each lane's level and texel, of an address of whole numbers.
   void texel_of(unsigned half, unsigned lane, unsigned& level, Texel& at) const;
   // Writes a color's components, as the instruction's mask and D16 have them.

@@ -22,7 +22,8 @@ TEST_CASE("simulator command processor: a dispatch hands over the registers as t
   Bench bench;
   const Dwords stream = Bench::sound_state() + set_sh(0xB810, {7, 8, 9}) + set_sh(0xB840, {0x0012'3456, 0x80}) +
                         set_sh(0xB854, {0x40'0000}) + set_sh(0xB860, {0x2001}) + set_sh(0xB8A0, {0x30}) +
-                        set_sh(0xB900, {100, 101}) + set_sh(0xB93C, {115}) + packet(0x15, {2, 3, 4, 0x8045});
+                        set_sh(0xB900, {100, 101}) + set_sh(0xB93C, {115}) +
+                        packet(0x79, {(0x30E00 - 0x30000) / 4, 0x0055'6677, 0x81}) + packet(0x15, {2, 3, 4, 0x8045});
   CHECK_FALSE(bench.run(stream));
   REQUIRE(engine_record().dispatches.size() == 1);
   const DispatchState& state = engine_record().dispatches[0];
@@ -34,6 +35,7 @@ TEST_CASE("simulator command processor: a dispatch hands over the registers as t
   CHECK(state.resource_limits == 0x40'0000);
   CHECK(state.tmpring_size == 0x2001);
   CHECK(state.scratch_base == 0xFFFF'8000'1234'5600);  // bit 47 is set
+  CHECK(state.border_colors == 0xFFFF'8100'5566'7700);
   CHECK(state.user_data[0] == 100);
   CHECK(state.user_data[1] == 101);
   CHECK(state.user_data[15] == 115);

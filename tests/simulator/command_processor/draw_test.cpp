@@ -69,7 +69,7 @@ TEST_CASE("simulator command processor: other draws, and targets that are none, 
     const auto fault = bench.run(stream);
     return fault ? fault->reason : std::string("none");
   };
-  CHECK(reason(draw_all()).find("draws are not modelled, but for those of gfx10.3") != std::string::npos);
+  CHECK(reason(draw_all()).find("(CB_COLOR_CONTROL.MODE 2 or 6, not 0)") != std::string::npos);
   CHECK(reason(context_registers(0x28808, {mode_expand << 4}) + draw_all(), Generation::gfx11)
             .find("draws are not modelled") != std::string::npos);
   CHECK(reason(expansion(1)).find("draws are not modelled") != std::string::npos);

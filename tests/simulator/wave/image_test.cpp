@@ -691,7 +691,11 @@ TEST_CASE("simulator image_sample: offsets, halves, derivatives of quads, refusa
     bench.set_vgpr(1, bits_of_float(5));
     fault = bench.run(mimg("image_sample_lz", image.fields));
     REQUIRE(fault);
-    CHECK(fault->reason.find("image_sample_lz: a border colour of the table is not simulated") == 0);
+    CHECK(fault->reason.find("image_sample_lz: a border colour without TA_CS_BC_BASE_ADDR is not simulated") == 0);
+    bench.wave.border_colors = bench.memory.allocate(std::vector<U>{1, 2, 3, 4, 5, 6, 7, 8});
+    bench.sgpr(19) |= generation == Generation::gfx11 ? 1U << 18U : 1U;
+    REQUIRE_FALSE(bench.run(mimg("image_sample_lz", image.fields)));
+    CHECK(bench.vgpr(10, 3) == 5);
   }
 }
 
