@@ -14,7 +14,7 @@ namespace {
 const std::filesystem::path shader_folder = KILN_WITNESS_SHADERS;
 const std::filesystem::path out_folder = KILN_WITNESS_OUT;
 
-enum class Api : std::uint8_t { invalid = 0, vulkan, opengl };
+enum class Api : std::uint8_t { invalid = 0, vulkan, opengl, images };  // images: by OpenGL too
 
 // One of Mesa's files for the Vulkan loader; empty where it is not installed.
 std::string driver_file(const std::string& driver) {
@@ -31,7 +31,9 @@ WitnessSetup setup_of(Api api, const std::string& name) {
   WitnessSetup setup;
   setup.name = name;
   setup.out = out_folder / name;
-  setup.program = api == Api::vulkan ? KILN_WITNESS_VULKAN : KILN_WITNESS_OPENGL;
+  setup.program = api == Api::vulkan   ? KILN_WITNESS_VULKAN
+                  : api == Api::images ? KILN_WITNESS_IMAGES
+                                       : KILN_WITNESS_OPENGL;
   setup.arguments = {"--shaders", shader_folder.string()};
   if (api == Api::vulkan) setup.arguments.insert(setup.arguments.end(), {"--spirv", KILN_WITNESS_SPIRV});
   setup.environment = {{"MESA_SHADER_CACHE_DISABLE", "1"}, {"LD_PRELOAD", ""}, {"KILN_SIM_TARGET", ""}};
@@ -39,7 +41,9 @@ WitnessSetup setup_of(Api api, const std::string& name) {
 }
 
 WitnessRun run_software(Api api, const std::vector<ShaderCase>& cases) {
-  WitnessSetup setup = setup_of(api, api == Api::vulkan ? "lavapipe" : "llvmpipe");
+  WitnessSetup setup = setup_of(api, api == Api::vulkan   ? "lavapipe"
+                                     : api == Api::images ? "llvmpipe-images"
+                                                          : "llvmpipe");
   if (api == Api::vulkan) {
     setup.environment["VK_ICD_FILENAMES"] = driver_file("lvp_icd");
     if (setup.environment["VK_ICD_FILENAMES"].empty()) return {{}, "lavapipe is not installed", {}, {}};
@@ -53,7 +57,7 @@ enum class Waves : std::uint8_t { invalid = 0, as_the_driver_likes, wave32 };
 
 WitnessRun run_simulated(Api api, const std::string& target, const std::string& queue, Waves waves,
                          const std::vector<ShaderCase>& cases) {
-  const std::string driver = api == Api::vulkan ? "radv" : "radeonsi";
+  const std::string driver = api == Api::vulkan ? "radv" : api == Api::images ? "radeonsi-images" : "radeonsi";
   WitnessSetup setup = setup_of(api, driver + "-" + target + (queue == "graphics" ? "-graphics" : "") +
                                          (waves == Waves::wave32 ? "-wave32" : ""));
   // By name: what is preloaded is parted by blanks, which folders may have.
@@ -125,6 +129,47 @@ void check_simulated(Api api, const std::string& target, const std::string& queu
   report(against_rules(cases, all, run, Arithmetic::device));
   const WitnessRun& reference = reference_of(api, cases);
   if (!skipped(reference, "the software renderer")) report(against_renderer(cases, all, run, reference));
+}
+
+// Every format in one shape, and a few formats in each; see runners/opengl/images.cpp.
+std::vector<ShaderCase> image_cases() {
+  std::vector<std::string> names = {"atomics", "samples"};
+  for (const char* format :
+       {"r32ui",    "rg32ui",     "rgba32ui",   "r16ui",          "rg16ui",   "rgba16ui",  "r8ui",       "rg8ui",
+        "rgba8ui",  "rgb10_a2ui", "r32i",       "rg32i",          "rgba32i",  "r16i",      "rg16i",      "rgba16i",
+        "r8i",      "rg8i",       "rgba8i",     "r32f",           "rg32f",    "rgba32f",   "r16f",       "rg16f",
+        "rgba16f",  "r16",        "rg16",       "r11f_g11f_b10f", "rgba16",   "r8",        "rg8",        "rgba8",
+        "rgb10_a2", "r16_snorm",  "rg16_snorm", "rgba16_snorm",   "r8_snorm", "rg8_snorm", "rgba8_snorm"}) {
+    names.push_back(std::string("small-") + format);
+  }
+  for (const char* shape : {"row", "rows", "levels", "large", "layers", "volume", "cube", "rectangle"}) {
+    for (const char* format : {"r8ui", "rg16i", "r32ui", "rgba16f", "rgba32f"}) {
+      names.push_back(std::string(shape) + "-" + format);
+    }
+  }
+  std::vector<ShaderCase> cases;
+  for (const std::string& name : names) cases.emplace_back().name = name;
+  return cases;
+}
+
+void check_images(const WitnessRun& run, const std::string& chip) {
+  INFO(run.reason);
+  REQUIRE(run.renderer.find(chip) != std::string::npos);
+  for (const ShaderCase& each : image_cases()) {
+    INFO(each.name);
+    const auto found = run.cases.find(each.name);
+    REQUIRE(found != run.cases.end());
+    INFO(found->second.text);
+    CHECK(found->second.outcome == Outcome::ok);
+  }
+}
+
+void check_simulated_images(const std::string& target, const std::string& chip) {
+  if (!std::filesystem::exists(KILN_SIM_LIBRARY)) {
+    WARN("skipped: " KILN_SIM_LIBRARY " is not built");
+    return;
+  }
+  check_images(run_simulated(Api::images, target, "graphics", Waves::as_the_driver_likes, image_cases()), chip);
 }
 
 }  // namespace
@@ -210,6 +255,13 @@ TEST_CASE("witnesses::RADV on the simulated gfx1030") { check_simulated(Api::vul
 
 TEST_CASE("witnesses::radeonsi on the simulated gfx1100") {
   check_simulated(Api::opengl, "gfx1100", "graphics", "gfx1100");
+}
+
+TEST_CASE("witnesses::images by llvmpipe, and by radeonsi on the simulated cards") {
+  const WitnessRun software = run_software(Api::images, image_cases());
+  if (!skipped(software, "llvmpipe")) check_images(software, "llvmpipe");
+  check_simulated_images("gfx1100", "gfx1100");
+  check_simulated_images("gfx1030", "navi21");
 }
 
 TEST_CASE("witnesses::radeonsi on the simulated gfx1030") {
