@@ -99,8 +99,9 @@ Tables make_tables(Generation generation) {
 }
 
 const Tables& tables_of(Generation generation) noexcept {
-  static const Tables gfx11 = make_tables(Generation::gfx11);
-  static const Tables gfx10_3 = make_tables(Generation::gfx10_3);
+  // Never destroyed: jobs may run while the process ends.
+  static const Tables& gfx11 = *new Tables(make_tables(Generation::gfx11));
+  static const Tables& gfx10_3 = *new Tables(make_tables(Generation::gfx10_3));
   return generation == Generation::gfx11 ? gfx11 : gfx10_3;
 }
 

@@ -36,13 +36,15 @@ ImageShape shape_of(std::string_view name) {
 }  // namespace
 
 ImageShape image_shape(Opcode opcode) noexcept {
-  static const std::vector<ImageShape> shapes = [] {
-    std::vector<ImageShape> all(static_cast<std::size_t>(Opcode::count));
+  // Never destroyed: jobs may run while the process ends.
+  static const std::vector<ImageShape>& shapes = *[] {
+    auto* made = new std::vector<ImageShape>(static_cast<std::size_t>(Opcode::count));
+    std::vector<ImageShape>& all = *made;
     for (std::size_t i = 1; i < all.size(); ++i) {
       const OpcodeInfo& line = info(static_cast<Opcode>(i));
       if (line.encoding == Encoding::mimg) all[i] = shape_of(line.name);
     }
-    return all;
+    return made;
   }();
   return shapes[static_cast<std::size_t>(opcode)];
 }

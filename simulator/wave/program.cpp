@@ -19,6 +19,20 @@ Next raise_decode_fault(Wave& wave, const Op&) {
 // Index of Ops that belong to no instruction.
 constexpr std::uint16_t no_instruction = 0xFFFF;
 
+// Whether words that blocks were decoded from differ now. Others may: drivers place code beside code that runs.
+bool decoded_words_differ(const CodePage& page, const std::byte* now) {
+  for (const std::unique_ptr<Block>& block : page.blocks) {
+    if (block->decoded.empty()) continue;
+    const std::size_t first = block->decoded.front().address - page.address;
+    // A word that could not be decoded stands behind the end.
+    const std::size_t unknown = block->fault ? longest_instruction * sizeof(std::uint32_t) : 0;
+    const std::size_t last = std::min<std::size_t>(block->end - page.address + unknown, Page::bytes);
+    const auto* then = reinterpret_cast<const std::byte*>(page.copy.data());
+    if (std::memcmp(now + first, then + first, last - first) != 0) return true;
+  }
+  return false;
+}
+
 Next fall_through(Wave& wave, const Op&) {
   wave.pc = wave.block->end;
   return Next::jump;
@@ -89,14 +103,15 @@ std::optional<std::uint32_t> Program::word_at(std::uint64_t pc) {
 std::optional<Fault> Program::check(CodePage& page) {
   Page now;
   if (std::optional<Fault> fault = memory_->page(page.address, Access::execute, now)) return fault;
-  bool same = std::memcmp(now.data, page.copy.data(), Page::bytes) == 0;
-  if (same && page.uses_tail) {
+  const bool same = std::memcmp(now.data, page.copy.data(), Page::bytes) == 0;
+  bool differs = !same && decoded_words_differ(page, now.data);
+  if (!differs && page.uses_tail) {
     const std::array<std::uint32_t, longest_instruction> tail = page.tail;
     if (std::optional<Fault> fault = fetch_tail(page)) return fault;
-    same = tail == page.tail;
+    differs = tail != page.tail;
   }
-  if (!same) {
-    if (!page.blocks.empty() && page.forgotten == forgotten_) {
+  if (differs) {
+    if (page.forgotten == forgotten_) {
       return Fault{FaultKind::hazard,
                    page.address,
                    {},
@@ -105,8 +120,8 @@ std::optional<Fault> Program::check(CodePage& page) {
     for (std::atomic<const Block*>& entry : page.entry) entry.store(nullptr, std::memory_order_relaxed);
     page.blocks.clear();
     page.uses_tail = false;
-    std::memcpy(page.copy.data(), now.data, Page::bytes);
   }
+  if (!same) std::memcpy(page.copy.data(), now.data, Page::bytes);
   page.forgotten = forgotten_;
   return std::nullopt;
 }

@@ -55,7 +55,8 @@ SwizzleBlock make_block(Generation generation, unsigned mode, unsigned texel, un
 }
 
 const std::vector<SwizzleBlock>& blocks() {
-  static const std::vector<SwizzleBlock> all = {
+  // Never destroyed: jobs may run while the process ends.
+  static const auto& all = *new std::vector<SwizzleBlock>{
 #define KILN_SWIZZLE(generation, mode, texel, width, height, depth, bits) \
   make_block(Generation::generation, mode, texel, width, height, depth, bits),
 #include "simulator/memory/image/swizzles.def"

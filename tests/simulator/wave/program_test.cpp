@@ -50,6 +50,35 @@ TEST_CASE("simulator programs: unchanged code keeps its blocks, changed code nee
   CHECK(second->decoded[0].word == other);
 }
 
+TEST_CASE("simulator programs: code that is placed beside code that ran needs no invalidation", "[simulator][wave]") {
+  Code code;
+  std::vector<std::uint32_t> words(1024, endpgm);
+  words[0] = encode::sopk("s_movk_i32", 2, 1);
+  const std::uint64_t pc = code.memory.allocate(words, Rights::execute);
+  const Block *first = nullptr, *beside = nullptr;
+  REQUIRE_FALSE(code.lookup(pc, 0, first));
+  for (const std::uint64_t at : {std::uint64_t{8}, std::uint64_t{256}, std::uint64_t{4088}}) {
+    const std::uint32_t other = encode::sopk("s_movk_i32", 3, static_cast<int>(at));
+    std::memcpy(code.memory.host(pc + at), &other, 4);
+    REQUIRE_FALSE(code.lookup(pc + at, 0, beside));
+    CHECK(beside->decoded[0].word == other);
+    const Block* again = nullptr;
+    REQUIRE_FALSE(code.lookup(pc, 0, again));
+    CHECK(again == first);
+  }
+  // The second word of the first block is one that ran; so is a word that could not be decoded.
+  const std::uint32_t nop = 0xBF800000;
+  std::memcpy(code.memory.host(pc + 4), &nop, 4);
+  CHECK(code.lookup(pc, 0, first)->kind == FaultKind::hazard);
+  REQUIRE_FALSE(code.lookup(pc, 1, first));
+  const std::uint32_t unknown = 0xBF8F0000U | 0x7F0000U;
+  std::memcpy(code.memory.host(pc + 512), &unknown, 4);
+  REQUIRE_FALSE(code.lookup(pc + 512, 2, beside));
+  REQUIRE(beside->fault.has_value());
+  std::memcpy(code.memory.host(pc + 512), &nop, 4);
+  CHECK(code.lookup(pc + 512, 2, beside)->kind == FaultKind::hazard);
+}
+
 TEST_CASE("simulator programs: an instruction may lie over a page's end", "[simulator][wave]") {
   Code code;
   std::vector<std::uint32_t> words(2048, endpgm);
