@@ -22,6 +22,13 @@ constexpr BufferFormat shape(std::uint8_t x, std::uint8_t y = 0, std::uint8_t z 
   return {NumberType::invalid, static_cast<std::uint8_t>(channels), {x, y, z, w}};
 }
 
+constexpr BufferFormat block(std::uint8_t kind) {
+  const bool half = kind == 1 || kind == 4;  // of 16 bytes
+  BufferFormat format = half ? shape(32, 32) : shape(32, 32, 32, 32);
+  format.block = kind;
+  return format;
+}
+
 constexpr Layout layouts[] = {
     {"8", shape(8), 1, "USusIi", 1, "USusIi"},
     {"16", shape(16), 7, "USusIiF", 7, "USusIiF"},
@@ -50,6 +57,11 @@ constexpr Layout image_layouts[] = {
     {"5_5_5_1", shape(1, 5, 5, 5), 70, "U", 135, "U"},
     {"4_4_4_4", shape(4, 4, 4, 4), 71, "U", 136, "U"},
     {"4_4", shape(4, 4), 72, "U", 137, "U"},
+    {"BC1", block(1), 109, "UG", 169, "UG"},
+    {"BC2", block(2), 111, "UG", 171, "UG"},
+    {"BC3", block(3), 113, "UG", 173, "UG"},
+    {"BC4", block(4), 115, "US", 175, "US"},
+    {"BC5", block(5), 117, "US", 177, "US"},
 };
 
 struct NamedType {

@@ -32,6 +32,7 @@ struct BufferFormat {
   NumberType type = NumberType::invalid;
   std::uint8_t channels = 0;
   std::array<std::uint8_t, 4> bits{};  // x first; x starts at the element's lowest bit, each where the last ended
+  std::uint8_t block = 0;              // 1 to 5: BC1 to BC5, of which an element is 4 by 4 texels
 };
 
 // Nothing for 0 (invalid) and for numbers that the generation does not define.

@@ -43,7 +43,14 @@ bool ImageView::open() {
   format_ = *found;
   bytes_ = bytes_of(format_);
   if (descriptor_.type >= ImageType::two_samples) return refuse_image("its type");
-  auto reason = layout_.set(descriptor_, bytes_, wave_.generation);
+  if (format_.block != 0 && instruction_.has(flag::store | flag::atomic)) return refuse_image("a store to its format");
+  ImageDescriptor elements = descriptor_;
+  if (format_.block != 0) {
+    elements.width = (elements.width + 3) / 4;
+    elements.height = (elements.height + 3) / 4;
+  }
+  auto reason = layout_.set(elements, bytes_, wave_.generation);
+  if (!reason && descriptor_.compressed && format_.block != 0) reason = "compression (DCC)";
   if (!reason && descriptor_.compressed) reason = layout_.set_keys(descriptor_, wave_.generation);
   return !reason || refuse_image(*reason);
 }
@@ -82,7 +89,8 @@ bool ImageView::find(unsigned level, Texel at, Found& out) const noexcept {
     return false;
   }
   const Word first = descriptor_.is_volume() && !descriptor_.layers_of_volume ? 0 : descriptor_.base_layer;
-  out.address = layout_.address(level, at.x, at.y, first + at.z);
+  const unsigned shift = format_.block != 0 ? 2 : 0;
+  out.address = layout_.address(level, at.x >> shift, at.y >> shift, first + at.z);
   if (descriptor_.compressed) out.key = layout_.key(level, first + at.z, out.address);
   return true;
 }
@@ -96,7 +104,7 @@ bool ImageView::load(unsigned lane, unsigned level, Texel at, const BufferFormat
     element.emplace();
     if (!outside && !global_.load(lane, place.address, element->data(), bytes_)) return false;
   }
-  out = color_of(*element, as);
+  out = as.block != 0 ? block_color(*element, as, at.x & 3U, at.y & 3U) : color_of(*element, as);
   return true;
 }
 

@@ -141,6 +141,56 @@ Element shared_element(const Color& color) {
   return element;
 }
 
+using Four = std::array<float, 4>;
+
+// Two colours of 5, 6 and 5 bits, and two bits for each texel that choose one of these or a mean. `three`: where the
+// first number is not the larger one there is one mean, and transparent black.
+Four ramp_color(const std::byte* bytes, unsigned texel, bool three) {
+  std::uint16_t ends[2];
+  Word choices = 0;
+  std::memcpy(ends, bytes, sizeof(ends));
+  std::memcpy(&choices, bytes + sizeof(ends), sizeof(choices));
+  const auto channel = [&](unsigned end, unsigned c) {
+    constexpr unsigned first[] = {11, 5, 0}, most[] = {31, 63, 31};
+    return static_cast<float>(ends[end] >> first[c] & most[c]) / static_cast<float>(most[c]);
+  };
+  const unsigned choice = choices >> 2 * texel & 3U;
+  const bool means = !three || ends[0] > ends[1];
+  Four color{0, 0, 0, 1};
+  if (choice == 3 && !means) return {0, 0, 0, 0};
+  for (unsigned c = 0; c < 3; ++c) {
+    const float a = channel(0, c), b = channel(1, c);
+    color[c] = choice == 0   ? a
+               : choice == 1 ? b
+               : !means      ? (a + b) / 2
+               : choice == 2 ? (2 * a + b) / 3
+                             : (a + 2 * b) / 3;
+  }
+  return color;
+}
+
+// Two numbers of eight bits, and three bits for each texel: one of these, a mean, or the least and the most.
+float ramp_value(const std::byte* bytes, unsigned texel, bool is_signed) {
+  Wide word = 0;
+  std::memcpy(&word, bytes, sizeof(word));
+  const auto end = [&](unsigned at) {
+    const Word raw = static_cast<Word>(word >> 8 * at & 0xFFU);
+    return is_signed ? std::fmax(-1.0F, static_cast<float>(sign_extended(raw, 8)) / 127)
+                     : static_cast<float>(raw) / 255;
+  };
+  const auto raw_end = [&](unsigned at) {
+    const Word raw = static_cast<Word>(word >> 8 * at & 0xFFU);
+    return is_signed ? sign_extended(raw, 8) : static_cast<std::int32_t>(raw);
+  };
+  const unsigned choice = static_cast<unsigned>(word >> (16 + 3 * texel) & 7U);
+  const float a = end(0), b = end(1);
+  if (choice < 2) return choice == 0 ? a : b;
+  const auto part = static_cast<float>(choice - 1);
+  if (raw_end(0) > raw_end(1)) return ((7 - part) * a + part * b) / 7;
+  if (choice < 6) return ((5 - part) * a + part * b) / 5;
+  return choice == 7 ? 1.0F : is_signed ? -1.0F : 0.0F;
+}
+
 // Of one channel: alpha is no sRGB.
 NumberType type_of(const BufferFormat& format, unsigned channel) {
   return format.type == NumberType::srgb && channel == 3 ? NumberType::unorm : format.type;
@@ -165,6 +215,27 @@ Color color_of(const Element& element, const BufferFormat& format) noexcept {
     color[c] = decoded(channel_of(element, first, format.bits[c]), format.bits[c], type_of(format, c));
   }
   return color;
+}
+
+Color block_color(const Element& block, const BufferFormat& format, unsigned x, unsigned y) noexcept {
+  constexpr unsigned bc1 = 1, bc2 = 2, bc3 = 3, bc5 = 5;
+  const unsigned texel = 4 * y + x, half = 8;
+  const bool is_signed = format.type == NumberType::snorm;
+  Four color{0, 0, 0, 1};
+  if (format.block <= bc3) {
+    color = ramp_color(block.data() + (format.block == bc1 ? 0 : half), texel, format.block == bc1);
+    if (format.block == bc2) color[3] = static_cast<float>(channel_of(block, 4 * texel, 4)) / 15;
+    if (format.block == bc3) color[3] = ramp_value(block.data(), texel, false);
+  } else {
+    color[0] = ramp_value(block.data(), texel, is_signed);
+    if (format.block == bc5) color[1] = ramp_value(block.data() + half, texel, is_signed);
+  }
+  Color result{};
+  for (unsigned c = 0; c < 4; ++c) {
+    const bool srgb = format.type == NumberType::srgb && c < 3;
+    result[c] = as_bits(srgb ? static_cast<float>(linear_of(static_cast<double>(color[c]))) : color[c]);
+  }
+  return result;
 }
 
 Element element_of(const Color& color, const BufferFormat& format) noexcept {

@@ -56,8 +56,8 @@ Behind each stands what its results are compared with:
 Images are linear or tiled in any swizzle mode of one sample but gfx10.3's variable ones, with mipmap levels. Tests
 compare addresses with those of AMD's address library. It has no formula for 256 KiB D_X of volumes, where the simulator
 has an order of its own; so have the keys of DCC within a level. DCC is read where it says clear or plain, and images
-are stored plain. Formats are those of buffers, sRGB, 5_6_5, 1_5_5_5, 5_5_5_1, 4_4_4_4, 4_4 and 5_9_9_9. Linear
-filters have weights of eight bits. Block compression, depth with stencil, several samples and anisotropic filters
+are stored plain. Formats are those of buffers, sRGB, 5_6_5, 1_5_5_5, 5_5_5_1, 4_4_4_4, 4_4, 5_9_9_9 and BC1 to BC5. Linear
+filters have weights of eight bits. BC6 and BC7, depth with stencil, several samples and anisotropic filters
 are refused, with the image's type, format, mode and size.
 
 Sines, cosines, exponentials, logarithms, reciprocals and roots are the host's; hardware may differ in the last places.

@@ -275,6 +275,58 @@ TEST_CASE("simulator image_store, image_load: formats of both generations", "[si
   }
 }
 
+TEST_CASE("simulator image_load: blocks of BC1 to BC5", "[simulator][wave]") {
+  for (const Generation generation : both) {
+    const unsigned first = generation == Generation::gfx11 ? 109 : 169;
+    struct Case {
+      unsigned format;  // after BC1_UNORM
+      std::vector<U> block;
+      unsigned x, y;
+      float color[4];
+    };
+    const U red_blue = 0x001FU << 16 | 0xF800U;  // red is the larger number
+    const Case cases[] = {{0, {red_blue, 0xE4}, 0, 0, {1, 0, 0, 1}},
+                          {0, {red_blue, 0xE4}, 1, 0, {0, 0, 1, 1}},
+                          {0, {red_blue, 0xE4}, 2, 0, {2 / 3.0F, 0, 1 / 3.0F, 1}},
+                          {0, {red_blue, 0xE4}, 3, 0, {1 / 3.0F, 0, 2 / 3.0F, 1}},
+                          {0, {0xF800U << 16 | 0x001FU, 0xE4}, 2, 0, {0.5F, 0, 0.5F, 1}},
+                          {0, {0xF800U << 16 | 0x001FU, 0xE4}, 3, 0, {0, 0, 0, 0}},
+                          {0, {red_blue, 1U << 22}, 3, 2, {0, 0, 1, 1}},
+                          {2, {0, 0x0F000000U, red_blue, 0}, 2, 3, {1, 0, 0, 1}},
+                          {2, {0x0A, 0, 0x001F, 0}, 0, 0, {0, 0, 1, 10 / 15.0F}},
+                          {4, {0x00FF | 2U << 16, 0, red_blue, 0}, 0, 0, {1, 0, 0, 6 / 7.0F}},
+                          {6, {0xFF00 | 6U << 16, 0}, 0, 0, {0, 0, 0, 1}},
+                          {6, {0xFF00 | 7U << 16, 0}, 0, 0, {1, 0, 0, 1}},
+                          {6, {0xFF00 | 2U << 16, 0}, 0, 0, {0.2F, 0, 0, 1}},
+                          {7, {0x817F, 0}, 5, 1, {1, 0, 0, 1}},
+                          {7, {0x7F81 | 6U << 16, 0}, 0, 0, {-1, 0, 0, 1}},
+                          {8, {0x00FF, 0, 0xFF00 | 1U << 16, 0}, 0, 0, {1, 1, 0, 1}}};
+    for (const Case& one : cases) {
+      Bench bench({generation});
+      std::vector<U> image(4096);
+      const bool half = one.block.size() == 2;
+      // The block that holds (x, y): rows of 256 bytes.
+      std::copy(one.block.begin(), one.block.end(), image.begin() + one.y / 4 * 64 + one.x / 4 * (half ? 2 : 4));
+      Resource resource{generation, bench.memory.allocate(image), first + one.format};
+      resource.width = 9;
+      resource.height = 6;
+      set_resource(bench, 8, resource);
+      bench.set_vgpr(1, one.x);
+      bench.set_vgpr(2, one.y);
+      REQUIRE_FALSE(bench.run(mimg("image_load", Fields{generation})));
+      INFO("format " << resource.format << " at " << one.x << " " << one.y);
+      for (unsigned c = 0; c < 4; ++c) {
+        float value = 0;
+        std::memcpy(&value, &bench.vgpr(10 + c, 3), sizeof(value));
+        CHECK(value == Approx(one.color[c]).margin(1e-6));
+      }
+      const auto fault = bench.run(mimg("image_store", Fields{generation}));
+      REQUIRE(fault);
+      CHECK(fault->reason.find("image_store: a store to its format is not simulated (2D image") == 0);
+    }
+  }
+}
+
 TEST_CASE("simulator image_load: layers, slices, levels, lists of registers, halves", "[simulator][wave]") {
   for (const Generation generation : both) {
     Bench bench({generation});
@@ -462,8 +514,8 @@ TEST_CASE("simulator images: what is not simulated is refused by name", "[simula
   good.width = 64;
   good.height = 32;
   Resource bad = good;
-  bad.format = 109;  // BC1
-  CHECK(reason(bad) == "image_load: its format is not simulated (2D image of format 109, swizzle mode 0, 64 x 32)");
+  bad.format = 121;  // BC7
+  CHECK(reason(bad) == "image_load: its format is not simulated (2D image of format 121, swizzle mode 0, 64 x 32)");
   bad = good;
   bad.mode = 3;
   CHECK(reason(bad) == "image_load: swizzle mode 3 is not simulated (2D image of format 20, swizzle mode 3, 64 x 32)");
