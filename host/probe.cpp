@@ -1,7 +1,8 @@
 // kiln-probe: the child in which is done what may crash or hang: a plugin that was not seen before is loaded for the
-// first time, or variants of a kernel are run for `kiln tune`.
+// first time, variants of a kernel are run for `kiln tune`, or programs are built.
 //
-// Usage: kiln-probe load PATH, or kiln-probe measure (runtime/tuning/bench_protocol.hpp). load answers one line
+// Usage: kiln-probe load PATH, kiln-probe measure (runtime/tuning/bench_protocol.hpp), or kiln-probe build
+// (runtime/building/build_protocol.hpp). load answers one line
 // (plugin/probe/probe_verdict.hpp) on its standard output and leaves by a normal exit, so that a plugin that crashes
 // while the process exits is seen too. The plugin gets neither standard input nor output.
 #include <fcntl.h>
@@ -24,6 +25,7 @@
 #include "plugin/loaded_plugin.hpp"
 #include "plugin/probe/probe_process.hpp"
 #include "plugin/probe/probe_verdict.hpp"
+#include "runtime/building/build_child.hpp"
 #include "tune/bench_child.hpp"
 
 namespace {
@@ -89,14 +91,23 @@ int measure() {
   return kiln::host::bench_child(lines, [&channel](const std::string& line) { return channel.write(line); });
 }
 
+// Not bound to the thread that started it, which may end before: it ends when its input is closed.
+int build() {
+  leave_no_core();
+  const int input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  const Channel rest;  // what the driver reads and writes goes nowhere
+  return kiln::build_child(input, output);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   kiln::prefer_roomy_heaps();     // what is measured here is what kiln runs
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error of the write
   if (argc == 2 && std::string_view(argv[1]) == "measure") return measure();
+  if (argc == 2 && std::string_view(argv[1]) == "build") return build();
   if (argc != 3 || std::string_view(argv[1]) != "load") {
-    std::fputs("usage: kiln-probe load PATH | measure\n", stderr);
+    std::fputs("usage: kiln-probe load PATH | measure | build\n", stderr);
     return kiln::probe_exit_usage;
   }
   leave_no_core();

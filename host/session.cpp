@@ -3,6 +3,7 @@
 #include "base/file_commit.hpp"
 #include "base/secret_key.hpp"
 #include "cache/folder/key_file_place.hpp"
+#include "cache/folder/new_file.hpp"
 #include "cache/folder/open_folder.hpp"
 #include "cache/format/manifest.hpp"
 #include "config/draft.hpp"
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <future>
@@ -37,8 +39,16 @@ Status check_cache_folder(const CacheConfig& config) {
   if (config.directory.empty()) return no_cache_folder();
   const Result<UniqueFd> folder = open_folder(config.directory, config.read_only ? Create::no : Create::yes);
   if (!folder) return folder.error();
-  if (config.read_only || faccessat(folder->get(), ".", W_OK | X_OK, AT_EACCESS) == 0) return {};
-  return system_error("folder " + config.directory.string(), "cannot be written", errno);
+  if (config.read_only) return {};
+  const std::string who = "folder " + config.directory.string();
+  if (faccessat(folder->get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
+    return system_error(who, "cannot be written", errno);
+  }
+  // A full disk is seen here, once, instead of by each part of Kiln.
+  Result<NewFile> tried = NewFile::create(folder->get(), "room");
+  constexpr std::array<std::byte, 4096> block{};
+  const Status written = tried ? tried->write(block) : tried.error();
+  return written.ok() ? Status() : written.within(who);
 }
 
 // Whether what is in the folder can be authenticated.
@@ -235,12 +245,13 @@ void Session::make_cache_ready() {
 void Session::set_driver_environment() {
   for (const auto& [name, value] : driver_environment(config_for_runtime())) {
     std::string chosen = value;
-    if (name == "MESA_SHADER_CACHE_DIR" && !only_reads_cache_) {
+    if (name == "MESA_SHADER_CACHE_DIR" && value != no_driver_cache) {
       const Status status = prepare_driver_cache(value);
       if (!status.ok()) chosen = no_driver_cache;
-      if (status.code == StatusCode::io) {
+      const std::string& around = config_.cache.directory.native();
+      if (status.code == StatusCode::io && !around.empty() && value.starts_with(around + "/")) {
         only_read_cache(status);
-      } else if (!status.ok()) {
+      } else if (!status.ok() && (config_.cache.read_only || !only_reads_cache_)) {
         warn_of_cache("the driver keeps no code for later: " + status.message);
       }
     }

@@ -126,13 +126,19 @@ class Place {
     return failed("cannot rename " + from + " to " + to, errno);
   }
 
+  Status refused(int error) const {
+    const bool meanwhile = error == EEXIST;
+    return failed(meanwhile ? "another process has made it since this job was checked" : "cannot give it its name",
+                  error);
+  }
+
   Status place_new(int file) const {
-    if (file >= 0) return link_to(file, final_) == 0 ? Status() : failed("cannot give it its name", errno);
+    if (file >= 0) return link_to(file, final_) == 0 ? Status() : refused(errno);
     if (::linkat(folder_.get(), temporary_.c_str(), folder_.get(), final_.c_str(), 0) == 0) {
       ::unlinkat(folder_.get(), temporary_.c_str(), 0);
       return {};
     }
-    if (errno == EEXIST) return failed("cannot give it its name", EEXIST);
+    if (errno == EEXIST) return refused(EEXIST);
     return renamed(temporary_, final_);
   }
 

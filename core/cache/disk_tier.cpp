@@ -2,9 +2,11 @@
 
 #include "base/privilege.hpp"
 #include "cache/driver_cache/driver_folders.hpp"
+#include "cache/driver_cache/driver_scratch.hpp"
 #include "cache/folder/key_file_place.hpp"
 #include "cache/folder/survey.hpp"
 #include "cache/format/key_material.hpp"
+#include "cache/format/program_payload.hpp"
 #include "cache/history/expected_stall.hpp"
 #include "cache/history/totals.hpp"
 #include "cache/pending/publishing.hpp"
@@ -110,6 +112,7 @@ Result<std::unique_ptr<DiskTier::Root>> DiskTier::open_root() const {
   // A folder without its key is more than absent: its programs cannot be used.
   if (!secret) return unavailable(secret.error().message);
   const int fd = folder->get();
+  if (!config_.read_only) sweep_driver_folders(fd);
   return std::unique_ptr<Root>(
       new Root{std::move(*folder), EntryKey(*secret), {fd, config_.max_disk}, {fd, config_.max_disk}, {}});
 }
@@ -134,18 +137,20 @@ Lookup DiskTier::find(const ProgramKey& key, const Device& device) {
   if (config_.read_only) return find_stored(*root, shelf, key);
   shelf.processes.attend();
   Lookup found = find_stored(*root, shelf, key);
-  if (found.stored || found.rejected || !is_acquitted(shelf, key, device)) return found;
+  if (found.stored || found.rejected || !is_acquitted(*root, shelf, key, device)) return found;
   return find_stored(*root, shelf, key);
 }
 
-bool DiskTier::is_acquitted(Shelf& shelf, const ProgramKey& key, const Device& device) {
+bool DiskTier::is_acquitted(Root& root, Shelf& shelf, const ProgramKey& key, const Device& device) {
   DeviceFolder& folder = shelf.folder;
   if (!try_in_child_ || !folder.holds(key.digest, StoredFile::suspect)) return false;
   // One process tries it; for the others it is one that is being built.
   const Lease lease = shelf.processes.try_lease(key.digest);
   if (lease.state() == Lease::State::busy) return false;
   if (!folder.holds(key.digest, StoredFile::suspect)) return folder.holds(key.digest, StoredFile::program);
-  const TrialOutcome outcome = try_in_child_(key.digest, device.info());
+  const std::optional<ProgramBinary> stored = read_suspect(root, folder, key);
+  if (!stored) return folder.acquit(key.digest);  // find_stored() rejects it, and counts why
+  const TrialOutcome outcome = try_in_child_(key, *stored, device.info());
   if (outcome.verdict == TrialVerdict::good) return folder.acquit(key.digest);
   const bool died = outcome.verdict == TrialVerdict::died;
   if (died && folder.condemn(key.digest)) {
@@ -157,6 +162,17 @@ bool DiskTier::is_acquitted(Shelf& shelf, const ProgramKey& key, const Device& d
     log_.write(LogLevel::info, "cache", name_of(key) + ": was not tried in a child, and is built anew: " + outcome.why);
   }
   return false;
+}
+
+std::optional<ProgramBinary> DiskTier::read_suspect(Root& root, DeviceFolder& folder, const ProgramKey& key) {
+  const FileContents file = folder.read(key.digest, StoredFile::suspect, EntryLimits{}.file());
+  if (file.state != FileState::read) return std::nullopt;
+  const DecodedEntry decoded = decode_entry(file.bytes, root.key);
+  if (decoded.rejection != Rejection::none || decoded.entry.material != key.material) return std::nullopt;
+  const Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry, inflaters_);
+  if (!payload) return std::nullopt;
+  Result<ProgramBinary> program = decode_payload(std::string(decoded.entry.format), *payload);
+  return program ? std::optional(std::move(*program)) : std::nullopt;
 }
 
 Lookup DiskTier::find_stored(Root& in, Shelf& shelf, const ProgramKey& key) {
@@ -198,9 +214,10 @@ Lookup DiskTier::find_stored(Root& in, Shelf& shelf, const ProgramKey& key) {
   if (payload) inflating.figure("bytes", payload->size());
   inflating.end();
   if (!payload) return rejected(Rejection::corrupt, payload.error().message);
+  Result<ProgramBinary> program = decode_payload(std::string(decoded.entry.format), *payload);
+  if (!program) return rejected(Rejection::corrupt, program.error().message);
   ledger_.note(key, folder, decoded.entry.build_ns);
-  return {StoredProgram{{std::string(decoded.entry.format), std::move(*payload)}, decoded.entry.build_ns}, false,
-          file.modified_ns};
+  return {StoredProgram{std::move(*program), decoded.entry.build_ns}, false, file.modified_ns};
 }
 
 Mark DiskTier::loading(const ProgramKey& key, const Device& device) {
@@ -275,7 +292,8 @@ void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramB
   EntryView entry;
   entry.format = binary.format;
   entry.material = key.material;
-  entry.stored = binary.bytes;
+  const std::vector<std::byte> payload = encode_payload(binary);
+  entry.stored = payload;
   entry.compression = config_.compression == "none" ? Compression::none : Compression::zstd;
   entry.build_ns = build_ns;
   Result<std::vector<std::byte>> bytes = encode_entry(entry, root->key);
@@ -299,7 +317,7 @@ bool DiskTier::is_quarantined(Root& root, DeviceFolder& folder, const Digest& di
   const DecodedEntry decoded = decode_entry(file.bytes, root.key);
   if (decoded.rejection != Rejection::none || decoded.entry.format != binary.format) return false;
   const Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry, inflaters_);
-  return payload && *payload == binary.bytes;
+  return payload && *payload == encode_payload(binary);
 }
 
 Status DiskTier::publish(Root& root, DeviceFolder& folder, const ProgramKey& key, const Encoded& entry) {
@@ -445,25 +463,6 @@ void DiskTier::say_once(const std::string& why) {
   if (said_.exchange(true)) return;
   log_.write(LogLevel::warning, "cache",
              (config_.read_only ? "no program is read from disk: " : "programs are kept in memory only: ") + why);
-}
-
-Status load_suspect(const CacheConfig& config, const Digest& digest, Device& device) {
-  const Result<UniqueFd> root = open_folder(config.directory, Create::no);
-  if (!root) return root.error();
-  if (!*root) return not_found("folder " + config.directory.string() + ": does not exist");
-  const Result<SecretKey> secret = read_secret_key(config.key_file, IfMissing::fail);
-  if (!secret) return secret.error();
-  DeviceFolder folder(root->get(), device.info());
-  const FileContents file = folder.read(digest, StoredFile::suspect, EntryLimits{}.file());
-  if (file.state != FileState::read) return {};
-  const DecodedEntry decoded = decode_entry(file.bytes, EntryKey(*secret));
-  if (decoded.rejection != Rejection::none || sha256(decoded.entry.material) != digest) return {};
-  const auto source = source_of(decoded.entry.material);
-  if (!source) return unsupported("program " + digest.hex() + ": its key holds no source");
-  Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry);
-  if (!payload) return {};
-  static_cast<void>(device.load(*source, {std::string(decoded.entry.format), std::move(*payload)}));
-  return {};
 }
 
 }  // namespace kiln

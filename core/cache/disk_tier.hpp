@@ -106,7 +106,9 @@ class DiskTier {
 
   Lookup find_stored(Root& root, Shelf& shelf, const ProgramKey& key);
   // Whether a suspect turned out to be good, so that it is stored again.
-  bool is_acquitted(Shelf& shelf, const ProgramKey& key, const Device& device);
+  bool is_acquitted(Root& root, Shelf& shelf, const ProgramKey& key, const Device& device);
+  // nullopt: it is not authentic, or not there.
+  std::optional<ProgramBinary> read_suspect(Root& root, DeviceFolder& folder, const ProgramKey& key);
   Root* open();  // nullptr: memory only
   Result<std::unique_ptr<Root>> open_root() const;
   Shelf& shelf_of(Root& root, const Device& device);
@@ -135,9 +137,5 @@ class DiskTier {
   std::atomic<bool> said_{false};
   std::atomic<bool> publishes_;  // false: nobody gains by waiting for what this process builds
 };
-
-// In a child process: gives the suspect to the device's driver. ok: the driver answered, or there is nothing that it
-// may be given, which is found out where it is asked for.
-Status load_suspect(const CacheConfig& config, const Digest& digest, Device& device);
 
 }  // namespace kiln

@@ -48,9 +48,12 @@ TieredCache::TieredCache(const CacheContext& context, std::unique_ptr<EvictionPo
     : log_(context.log),
       trace_(context.trace),
       flight_patience_(sharing.flight_patience),
+      dispatch_patience_(sharing.dispatch_patience),
       configured_{context.config.max_programs, context.config.max_memory},
       pressure_(std::move(memory)),
       memory_(configured_, std::move(policy), context.own_threads),
+      build_apart_(context.build_apart),
+      driver_folder_(DriverScratch::of_process()),
       disk_(context.log, context.config, counters_, std::move(sharing), context.trace, context.try_in_child) {}
 
 TieredCache::~TieredCache() {
@@ -164,7 +167,8 @@ Result<std::optional<TieredCache::Flown>> TieredCache::make(const Request& reque
   const bool serializes = request.device.info().serializes;
   Lookup found;
   if (serializes) {
-    if (auto stored = from_disk(request, found)) return stored;
+    auto stored = from_disk(request, found);
+    if (!stored || *stored) return stored;
   }
   if (auto failure = failed_builds_.find({request.key.digest, &request.device})) {
     counters_.negative_hits.fetch_add(1, std::memory_order_relaxed);
@@ -177,7 +181,8 @@ Result<std::optional<TieredCache::Flown>> TieredCache::make(const Request& reque
   const Turn turn = disk_.take_turn(request.key, request.device, found, if_elsewhere);
   if (turn.whose == Whose::elsewhere) return std::optional<Flown>();
   if (turn.whose == Whose::published) {
-    if (auto stored = from_disk(request, found)) return stored;
+    auto stored = from_disk(request, found);
+    if (!stored || *stored) return stored;
   }
   if (!found.rejected) count_why_missing(request);
   return made(build(request));
@@ -195,20 +200,30 @@ std::optional<TieredCache::Flown> TieredCache::from_memory(const Request& reques
   return Flown{{ProgramHandle(std::move(held->program)), Tier::memory, 0}, held->build_ns};
 }
 
-std::optional<TieredCache::Flown> TieredCache::from_disk(const Request& request, Lookup& found) {
+Result<std::optional<TieredCache::Flown>> TieredCache::from_disk(const Request& request, Lookup& found) {
   const std::uint64_t start = now_ns();
   found = disk_.find(request.key, request.device);
-  if (!found.stored) return std::nullopt;
+  if (!found.stored) return std::optional<Flown>();
   const Mark mark = disk_.loading(request.key, request.device);
   TracedWork loading(trace_, TraceArea::cache, "load");
   loading.figure("bytes", found.stored->binary.bytes.size());
+  const bool has_driver_files = place_driver_files(found.stored->binary);
   Result<std::unique_ptr<Program>> program = request.device.load(request.source, found.stored->binary);
+  if (program && has_driver_files) {
+    // The driver reads its files at the first dispatch: while the mark says whose they are.
+    const Status dispatched = dispatch_nothing(request.device, **program, dispatch_patience_);
+    if (dispatched.code == StatusCode::device_lost || dispatched.code == StatusCode::timeout) {
+      disk_.refuse(request.key, request.device, dispatched);
+      return device_lost("program '" + request.key.label + "': its first dispatch: " + dispatched.message +
+                         ". It is removed from the cache, and built anew at its next use");
+    }
+  }
   if (!program) loading.figure("refused", to_string(program.error().code));
   loading.end();
   if (program) {
     const std::uint64_t took_ns = now_ns() - start;
     disk_.loaded(request.key.digest, took_ns);
-    return keep(request, std::move(*program), Tier::disk, found.stored->build_ns, took_ns);
+    return std::optional(keep(request, std::move(*program), Tier::disk, found.stored->build_ns, took_ns));
   }
   const StatusCode code = program.error().code;
   found.rejected = true;
@@ -216,7 +231,7 @@ std::optional<TieredCache::Flown> TieredCache::from_disk(const Request& request,
   if (code == StatusCode::corrupt || code == StatusCode::unsupported) {
     disk_.refuse(request.key, request.device, program.error());
   }
-  return std::nullopt;
+  return std::optional<Flown>();
 }
 
 Result<TieredCache::Flown> TieredCache::build(const Request& request) {
@@ -224,27 +239,57 @@ Result<TieredCache::Flown> TieredCache::build(const Request& request) {
   TracedWork building(trace_, TraceArea::build, "build");
   building.figure("program", request.key.label);
   building.figure("device", request.device.info().id);
-  Result<std::unique_ptr<Program>> program = request.device.build(request.source);
-  if (!program) building.figure("failed", to_string(program.error().code));
+  Result<Built> built = build_anywhere(request);
+  if (!built) building.figure("failed", to_string(built.error().code));
   building.end();
-  if (!program) {
+  if (!built) {
     counters_.failed_builds.fetch_add(1, std::memory_order_relaxed);
-    failed_builds_.remember({request.key.digest, &request.device}, program.error());
-    return program.error();
+    failed_builds_.remember({request.key.digest, &request.device}, built.error());
+    return built.error();
   }
   const std::uint64_t build_ns = now_ns() - start;
-  (request.device.info().serializes ? counters_.builds : counters_.prepared).fetch_add(1, std::memory_order_relaxed);
-  if (!request.device.info().serializes) return keep(request, std::move(*program), Tier::library, build_ns, build_ns);
-  TracedWork serializing(trace_, TraceArea::build, "serialize");
-  const Result<ProgramBinary> binary = request.device.serialize(**program);
-  serializing.end();
-  if (binary) {
-    disk_.store(request.key, request.device, *binary, build_ns);
-  } else {
-    log_.write(LogLevel::warning, "cache",
-               "program '" + request.key.label + "' is not stored: " + binary.error().message);
+  const bool serializes = request.device.info().serializes;
+  (serializes ? counters_.builds : counters_.prepared).fetch_add(1, std::memory_order_relaxed);
+  if (!serializes) return keep(request, std::move(built->program), Tier::library, build_ns, build_ns);
+  if (!built->binary) {
+    TracedWork serializing(trace_, TraceArea::build, "serialize");
+    auto binary = request.device.serialize(*built->program);
+    serializing.end();
+    if (binary) {
+      built->binary = std::move(*binary);
+    } else {
+      log_.write(LogLevel::warning, "cache",
+                 "program '" + request.key.label + "' is not stored: " + binary.error().message);
+    }
   }
-  return keep(request, std::move(*program), Tier::built, build_ns, build_ns);
+  if (built->binary) disk_.store(request.key, request.device, *built->binary, build_ns);
+  return keep(request, std::move(built->program), Tier::built, build_ns, build_ns);
+}
+
+Result<TieredCache::Built> TieredCache::build_anywhere(const Request& request) {
+  if (build_apart_ && request.device.info().serializes) {
+    if (auto binary = build_apart_(request.key, request.source, request.device)) {
+      if (!*binary) return std::move(*binary).error();
+      place_driver_files(**binary);
+      auto program = request.device.load(request.source, **binary);
+      if (program) return Built{std::move(*program), std::move(**binary)};
+      log_.write(LogLevel::info, "cache",
+                 "program '" + request.key.label +
+                     "': what another process built is built again in this one: " + program.error().message);
+    }
+  }
+  auto program = request.device.build(request.source);
+  if (!program) return std::move(program).error();
+  return Built{std::move(*program), std::nullopt};
+}
+
+bool TieredCache::place_driver_files(const ProgramBinary& binary) {
+  if (driver_folder_ == nullptr || binary.driver_files.empty()) return false;
+  if (binary.driver_setting != driver_folder_->setting()) return false;
+  const Status placed = driver_folder_->place(binary);
+  if (placed.ok()) return true;
+  log_.write(LogLevel::info, "cache", "the driver generates its code anew: " + placed.message);
+  return false;
 }
 
 TieredCache::Flown TieredCache::keep(const Request& request, std::unique_ptr<Program> program, Tier tier,

@@ -8,6 +8,7 @@
 
 #include "cache/cache_counters.hpp"
 #include "cache/disk_tier.hpp"
+#include "cache/driver_cache/driver_scratch.hpp"
 #include "cache/failed_builds.hpp"
 #include "cache/memory/memory_tier.hpp"
 #include "cache/pressure/memory_pressure.hpp"
@@ -73,8 +74,16 @@ class TieredCache final : public ProgramCache {
   Result<std::optional<Flown>> make(const Request& request, IfElsewhere if_elsewhere);
   std::optional<Flown> from_memory(const Request& request);
   // Says in `found` what the disk had.
-  std::optional<Flown> from_disk(const Request& request, Lookup& found);
+  Result<std::optional<Flown>> from_disk(const Request& request, Lookup& found);
   Result<Flown> build(const Request& request);
+  struct Built {
+    std::unique_ptr<Program> program;
+    std::optional<ProgramBinary> binary;  // nullopt: not read yet
+  };
+  // In a process of its own where the device allows it, else in this one.
+  Result<Built> build_anywhere(const Request& request);
+  // Before the driver is given the program. Whether the driver has files of it.
+  bool place_driver_files(const ProgramBinary& binary);
   // Counts why no tier had a program that is now to be built.
   void count_why_missing(const Request& request);
   // A line at level debug on what this call did, where that was no hit in memory.
@@ -87,11 +96,14 @@ class TieredCache final : public ProgramCache {
   const Log log_;
   TraceSink* const trace_;
   const std::chrono::nanoseconds flight_patience_;
+  const std::chrono::nanoseconds dispatch_patience_;
   const MemoryBounds configured_;
   CacheCounters counters_;
   MemoryPressure pressure_;
   MemoryTier memory_;
-  mutable DiskTier disk_;  // its figures are surveyed when they are asked for
+  const BuildApart build_apart_;
+  const std::unique_ptr<DriverScratch> driver_folder_;  // null: the driver keeps its cache elsewhere, or none
+  mutable DiskTier disk_;                               // its figures are surveyed when they are asked for
   FailedBuilds failed_builds_;
   // Programs that this process had: one that it has to build again was evicted.
   RecentPlaces<std::monostate> once_held_{65536};

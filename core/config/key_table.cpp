@@ -73,6 +73,7 @@ ConfigValue get_plugin_path(const Config& config) {
 
 constexpr std::string_view fallback_words[] = {"report", "never"};
 constexpr std::string_view cache_policies[] = {"lru", "sieve", "s3fifo", "wtinylfu", "cost"};
+constexpr std::string_view build_places[] = {"child", "process"};
 constexpr std::string_view compressions[] = {"zstd", "none"};
 constexpr std::string_view warm_words[] = {"none", "all", "top", "labels"};
 constexpr std::string_view selector_policies[] = {"ema", "epsilon", "ucb", "thompson"};
@@ -168,6 +169,16 @@ constexpr KeyEntry keys[] = {
      get<cache, &CacheConfig::compression>},
     {"cache.read_only", boolean, "With true the folder is read and never written.", set<cache, &CacheConfig::read_only>,
      get<cache, &CacheConfig::read_only>},
+    {"cache.build_in", word(build_places),
+     "Where new programs are built. child: in a process of its own, so that a compiler that crashes, hangs or takes "
+     "all "
+     "memory costs only its own job. process: in this one.",
+     set<cache, &CacheConfig::build_in>, get<cache, &CacheConfig::build_in>},
+    {"cache.build_timeout", ValueRule{ValueKind::duration, 1, most_wait},
+     "How long one build in a child may take before its job fails.", set<cache, &CacheConfig::build_timeout>,
+     get<cache, &CacheConfig::build_timeout>},
+    {"cache.build_memory", size, "Memory that a child may allocate; a build that needs more fails.",
+     set<cache, &CacheConfig::build_memory>, get<cache, &CacheConfig::build_memory>},
     {"cache.warm", word(warm_words),
      "Which stored programs a start links and dispatches once ahead of the jobs, in the background: none, all, the "
      "`warm_top` ones that are expected to spare most, or those of `warm_labels`. Jobs go first, and it pauses while "

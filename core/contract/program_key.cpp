@@ -5,7 +5,7 @@ namespace kiln {
 namespace {
 
 // Raised when the meaning of a stored program changes; entries of another schema are misses.
-constexpr std::uint64_t cache_schema = 1;
+constexpr std::uint64_t cache_schema = 2;
 
 }  // namespace
 

@@ -111,6 +111,7 @@ std::vector<PluginReport> PluginLoader::load(std::span<const std::string> names,
   for (PluginReport& report : reports) {
     auto plugin = open_plugin(loading, report);
     Status status = plugin ? registry.merge(std::move(plugin->registered)) : plugin.error();
+    if (status.ok()) registry.set_file(report.name, report.path);
     if (plugin) libraries_->open.push_back(std::move(plugin->library));
     report.loaded = status.ok();
     report.why_not =

@@ -74,6 +74,15 @@ Status Registry::add_config_keys(std::string_view plugin, std::vector<ConfigKey>
   return invalid_argument("configuration keys of plugin '" + std::string(plugin) + "': published twice");
 }
 
+void Registry::set_file(std::string_view plugin, std::filesystem::path file) {
+  files_.insert_or_assign(std::string(plugin), std::move(file));
+}
+
+std::filesystem::path Registry::file_of(std::string_view plugin) const {
+  const auto at = files_.find(std::string(plugin));
+  return at == files_.end() ? std::filesystem::path() : at->second;
+}
+
 Result<CacheFactory> Registry::cache(std::string_view name) const { return find(caches_, "cache", name); }
 Result<ExecutorFactory> Registry::executor(std::string_view name) const { return find(executors_, "executor", name); }
 Result<SelectorFactory> Registry::selector(std::string_view name) const { return find(selectors_, "selector", name); }
@@ -120,6 +129,7 @@ Status Registry::merge(Registry other) {
   ahead_compilers_.merge(other.ahead_compilers_);
   stream_printers_.merge(other.stream_printers_);
   config_keys_.merge(other.config_keys_);
+  files_.merge(other.files_);
   return {};
 }
 

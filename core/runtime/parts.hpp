@@ -4,6 +4,8 @@
 // Thread-safety: every method from any thread. Ownership: owns everything but the registry.
 #pragma once
 
+#include "cache/driver_cache/driver_scratch.hpp"
+#include "runtime/building/build_processes.hpp"
 #include "runtime/devices/device_table.hpp"
 #include "runtime/devices/resource_use.hpp"
 #include "runtime/job/plan_memo.hpp"
@@ -67,8 +69,11 @@ struct Runtime::Parts {
   Config config;
   Log log;
   TraceSink* trace;  // null: nobody is told
+  // Its driver writes there as long as a device is open. null: the driver keeps its cache elsewhere, or none.
+  std::unique_ptr<DriverScratch> driver_folder = DriverScratch::of_process();
   WorkCounters counters;
   DeviceTable devices;
+  std::unique_ptr<BuildProcesses> builds;  // null: there is no kiln-probe
   std::unique_ptr<ProgramCache> cache;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<DeviceSelector> selector;

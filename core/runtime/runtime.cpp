@@ -2,10 +2,10 @@
 
 #include "runtime/parts.hpp"
 #include "runtime/tuning/asked_tuning.hpp"
-#include "runtime/tuning/suspect_trial.hpp"
 #include "runtime/warming/warming.hpp"
 
 #include <kiln/config_reader.hpp>
+#include <kiln/plugin_loader.hpp>
 #include <kiln/traced_work.hpp>
 
 #include <execinfo.h>
@@ -53,7 +53,25 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
   }
   if (!chosen_generators) return std::move(chosen_generators).error().within("[generator] name");
 
-  auto cache = make_cache.value()({log, config.cache, OwnThreads::yes, trace, suspect_trial(config)});
+  CacheContext context{log, config.cache, OwnThreads::yes, trace};
+  const std::filesystem::path probe = PluginLoader::default_probe();
+  std::error_code not_there;
+  if (std::filesystem::exists(probe, not_there)) {
+    parts->builds = std::make_unique<BuildProcesses>(
+        config.cache, probe, [&all = *parts](const std::string& device) { return all.devices.build_setup(device); },
+        log);
+    context.try_in_child = [&builds = *parts->builds](const ProgramKey& key, const ProgramBinary& stored,
+                                                      const DeviceInfo& device) {
+      return builds.try_stored(key, stored, device);
+    };
+    if (config.cache.build_in == "child") {
+      context.build_apart = [&builds = *parts->builds](const ProgramKey& key, const KernelSource& source,
+                                                       const Device& device) {
+        return builds.build(key, source, device);
+      };
+    }
+  }
+  auto cache = make_cache.value()(context);
   if (!cache) return std::move(cache).error().within("cache '" + config.cache.name + "'");
   parts->cache = std::move(cache).value();
   auto executor = make_executor.value()({log, config.executor, &parts->counters, trace});

@@ -62,6 +62,7 @@ Status above_roof(const RunRequest& request, const DeviceInfo& device, const Mea
 }  // namespace
 
 void Runtime::Parts::serve(const RunRequest& request, Until until, RunReport& report) {
+  const BuildProcesses::StopScope stop(request.stop);
   report.name = request.name;
   report.op = operation(request.spec);
   report.flops = flops(request.spec);
@@ -155,7 +156,7 @@ Result<Measurement> Runtime::Parts::await(Fence fence, const std::atomic<bool>* 
     const bool stopped = stop_requested(stop);
     if (!stopped && !deadline.passed()) continue;
     (void)executor->cancel(fence);  // nobody asks for it any more; what the device has begun runs to its end
-    if (!deadline.passed()) return unavailable("stopped on request");
+    if (!deadline.passed()) return cancelled("stopped on request");
     return measurement;
   }
 }
@@ -166,7 +167,7 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
   const InoutSnapshot snapshot(request);
   const std::uint32_t runs = std::max(request.repeat, 1u);
   for (std::uint32_t run = 0; run < runs; ++run) {
-    if (stop_requested(request)) return {unavailable("stopped on request after " + std::to_string(run) + " runs")};
+    if (stop_requested(request)) return {cancelled("stopped on request after " + std::to_string(run) + " runs")};
     const bool compared = request.verify && (run == 0 || run + 1 == runs);
     if (run != 0) snapshot.restore();
     const bool poisoned = compared || request.poison;

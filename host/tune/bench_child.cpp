@@ -4,10 +4,8 @@
 #include <kiln/plugin_loader.hpp>
 #include <kiln/runtime.hpp>
 
-#include "cache/disk_tier.hpp"
 #include "data/tensor_source.hpp"
 #include "plugin_path.hpp"
-#include "runtime/devices/device_table.hpp"
 #include "runtime/job/request_tensors.hpp"
 #include "runtime/job/verification.hpp"
 #include "runtime/tuning/bench_protocol.hpp"
@@ -225,9 +223,6 @@ struct Bench {
   Registry registry;
   PluginLoader loader;
   std::unique_ptr<Runtime> runtime;
-  WorkCounters counters;
-  std::unique_ptr<DeviceTable> devices;  // StoredPrograms: the device alone
-  std::string device;
   RunRequest request;
   std::optional<InoutSnapshot> initial;  // every run of a kernel begins with what its files hold
   OutputGroups groups;
@@ -256,8 +251,9 @@ Status open(Bench& bench, const BenchSetup& setup) {
   if (!reading.problems.empty()) return invalid_argument(reading.problems.front().text());
   bench.config = std::move(reading.config);
   const bool keeps_verdicts = !bench.config.cache.read_only && !bench.config.cache.directory.empty();
-  bench.config.cache.read_only = true;  // programs of variants that lose are not kept
-  bench.config.cache.warm = "none";     // nothing runs beside a measurement
+  bench.config.cache.read_only = true;      // programs of variants that lose are not kept
+  bench.config.cache.build_in = "process";  // this is a child already
+  bench.config.cache.warm = "none";         // nothing runs beside a measurement
   bench.config.generator.background = false;
   bench.config.metrics.file.clear();  // its parent's
   bench.config.device.fallback = Fallback::never;
@@ -266,12 +262,6 @@ Status open(Bench& bench, const BenchSetup& setup) {
   options.path = plugin_path(bench.config.plugins);
   if (keeps_verdicts) options.verdict_file = bench.config.cache.directory / "probe_verdicts.json";
   bench.loader.load(bench.config.plugins.load, {}, bench.registry, options);
-  if (std::holds_alternative<StoredPrograms>(setup.subject)) {
-    bench.device = setup.device;
-    bench.devices = std::make_unique<DeviceTable>(bench.config, bench.registry, Log{}, bench.counters);
-    const auto device = bench.devices->open(setup.device);
-    return device ? Status() : device.error();
-  }
   auto runtime = Runtime::create(bench.config, bench.registry, {});
   if (!runtime) return std::move(runtime).error();
   bench.runtime = std::move(*runtime);
@@ -351,16 +341,6 @@ Result<VariantSamples> measure(Bench& bench, const Say& say, const std::string& 
   return samples;
 }
 
-// A suspect of the cache. What it does to this process is the answer.
-Result<VariantSamples> load(Bench& bench, const std::string& key) {
-  const auto digest = Digest::from_hex(key);
-  if (!digest) return invalid_argument("bench: '" + key + "', expected a key");
-  const auto device = bench.devices->open(bench.device);
-  if (!device) return device.error();
-  if (Status status = load_suspect(bench.config.cache, *digest, **device); !status.ok()) return status;
-  return VariantSamples{};
-}
-
 // "VARIANT\tRUNS".
 Result<VariantSamples> serve(Bench& bench, const Say& say, const std::string& line) {
   const std::size_t tab = line.find('\t');
@@ -368,7 +348,6 @@ Result<VariantSamples> serve(Bench& bench, const Say& say, const std::string& li
   if (tab == std::string::npos) return invalid_argument("bench: '" + line + "', expected VARIANT and RUNS");
   std::from_chars(line.data() + tab + 1, line.data() + line.size(), runs);
   const std::string variant = line.substr(0, tab);
-  if (bench.devices != nullptr) return load(bench, variant);
   return measure(bench, say, variant, runs);
 }
 

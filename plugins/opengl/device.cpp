@@ -25,7 +25,7 @@ Status check_views(const KernelSource& source, const DeviceInfo& info) {
 
 std::string tell_driver_cache(const ContextGroup& group, bool keeps_programs, const DriverContext& context) {
   if (!group.display().mesa || !keeps_programs) return "none";  // without binary formats Mesa's cache is switched off
-  Adoption adoption = mesa_cache_adoption(context.cache_directory);
+  Adoption adoption = mesa_cache_adoption();
   if (!adoption.reason.empty()) {
     context.log.write(LogLevel::info, "opengl", group.id() + ": driver cache not adopted: " + adoption.reason);
   }
@@ -46,7 +46,6 @@ GlDevice::GlDevice(std::shared_ptr<ContextGroup> group, Facts facts, Mapping map
 
 GlDevice::~GlDevice() {
   try {
-    if (info_.driver_cache == "adopted" && queue_.may_have_generated()) await_mesa_cache();
     group_->execution().call([this] { staging_->staging.reset(); });
   } catch (...) {  // out of memory: the staging area stays until the context goes
   }
@@ -68,6 +67,7 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
   // A software driver offers the extension too, and takes none but its own descriptors: a dma-buf needs a render node.
   facts->info.shares_memory =
       opened.gl().EXT_memory_object_fd && !device.node.empty() && facts->info.kind != DeviceKind::software;
+  facts->info.builds_apart = facts->info.serializes;
   facts->info.driver_cache = tell_driver_cache(opened, facts->info.serializes, context);
   return std::unique_ptr<GlDevice>(
       new GlDevice(std::move(group).value(), std::move(facts).value(), settings.persistent_mapping, context));

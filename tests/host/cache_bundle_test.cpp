@@ -31,11 +31,6 @@ struct Machine {
 
 std::string programs_in_words(int count) { return std::to_string(count) + (count == 1 ? " program" : " programs"); }
 
-std::uint64_t files_of_drivers(const Machine& machine) {
-  const auto stats = machine.kiln({"cache", "stats", "--json"}).json();
-  return stats["driver_caches"].empty() ? 0 : stats["driver_caches"][0]["files"].get<std::uint64_t>();
-}
-
 }  // namespace
 
 TEST_CASE("kiln cache export and import: a second machine runs on OpenGL without a build") {
@@ -51,7 +46,6 @@ TEST_CASE("kiln cache export and import: a second machine runs on OpenGL without
   INFO(made.err);
   REQUIRE(made.status == 0);
   CHECK(made.json()["programs"] == programs);
-  CHECK(made.json()["driver_files"].get<int>() > 0);
   const std::string key = made.json()["public_key"];
   CHECK(first.kiln({"cache", "export", "--show-key"}).out == key + "\n");
   CHECK_THAT(first.kiln({"cache", "export", bundle}).out, Contains(counted) && Contains("signed with key " + key));
@@ -67,9 +61,6 @@ TEST_CASE("kiln cache export and import: a second machine runs on OpenGL without
   INFO(taken.err);
   REQUIRE(taken.status == 0);
   CHECK(taken.json()["programs"] == programs);
-  CHECK(taken.json()["driver_files"].get<int>() > 0);
-  CHECK(taken.json()["driver_cache_why_not"].is_null());
-  const std::uint64_t imported = files_of_drivers(second);
   const Finished warm = second.run();
   INFO(warm.err);
   REQUIRE(warm.status == 0);
@@ -77,8 +68,6 @@ TEST_CASE("kiln cache export and import: a second machine runs on OpenGL without
   CHECK(warm.json()["cache"]["disk_hits"] == programs);
   CHECK(warm.json()["jobs"][0]["program"]["tier"] == "disk");
   CHECK(warm.json()["jobs"][0]["verified"] == true);
-  // The driver found its machine code too: it wrote none of its own.
-  CHECK(files_of_drivers(second) == imported);
   CHECK_THAT(second.kiln({"cache", "import", bundle, "--trust", key}).out, Contains("here already: " + counted));
 }
 

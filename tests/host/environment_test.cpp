@@ -313,13 +313,14 @@ TEST_CASE("a cache folder that is a mount point is used", "[environment]") {
 }
 
 TEST_CASE("a limit on the size of files is as a full disk: one warning, and the result", "[environment]") {
-  const HomePlace place;
   for (const char* blocks : {"1", "8", "100", "1000"}) {  // of 512 bytes
+    const HomePlace place;
     const Finished finished =
         place.run(place.at_home(), {}, {"sh", "-c", std::string("ulimit -f ") + blocks + "; exec \"$@\"", "sh"});
     INFO(blocks);
     check_one_warning(finished, "File too large");
   }
+  const HomePlace place;
   const Finished none = place.run(place.at_home(), {}, {"sh", "-c", "ulimit -f 0; exec \"$@\"", "sh"});
   INFO(none.err << none.out);
   CHECK(none.status == 1);  // its result is a file

@@ -208,5 +208,5 @@ TEST_CASE("Ctrl-C shows the jobs that had begun, as a table and as JSON") {
   CHECK(out["interrupted"] == true);
   REQUIRE(out["jobs"].size() == 2);
   CHECK(out["jobs"][0]["status"] == "ok");
-  CHECK(out["jobs"][1]["status"] == "unavailable");
+  CHECK(out["jobs"][1]["status"] == "cancelled");
 }

@@ -48,7 +48,12 @@ struct Scene {
     }
     return std::nullopt;
   }
-  std::string folder() const { return value("MESA_SHADER_CACHE_DIR").value_or("(none)"); }
+  // Without what differs from call to call.
+  std::string folder() const {
+    const fs::path folder = value("MESA_SHADER_CACHE_DIR").value_or("(none)");
+    const std::string setting = driver_setting_of(folder);
+    return setting.empty() ? folder.string() : (folder.parent_path() / setting).string();
+  }
 
   fs::path root;
   Config config;
@@ -131,7 +136,21 @@ TEST_CASE("driver environment: a driver keeps no cache in a folder that is only 
   scene.config.cache.directory.clear();
   CHECK(scene.folder() == no_driver_cache);
   scene.config.cache.read_only = false;
-  CHECK(scene.folder() == "(none)");
+  CHECK(scene.folder() == no_driver_cache);  // what others may have left in its own folder is not authenticated
+}
+
+TEST_CASE("driver environment: the folder lies in memory where that is there, also for a cache that is only read",
+          "[environment]") {
+  Scene scene;
+  scene.surroundings.memory_folder = scene.root / "memory";
+  const std::string expected = (scene.root / "memory" / "driver").string() + "/";
+  CHECK(scene.folder().starts_with(expected));
+  CHECK(scene.value("MESA_SHADER_CACHE_DIR") != scene.value("MESA_SHADER_CACHE_DIR"));  // another one at each call
+  scene.config.cache.read_only = true;
+  CHECK(scene.folder().starts_with(expected));
+  scene.config.cache.directory.clear();
+  CHECK(scene.folder().starts_with(expected));
+  CHECK_FALSE(fs::exists(scene.root / "memory"));
 }
 
 TEST_CASE("driver environment: build-id and needed libraries are read from an ELF file", "[environment]") {

@@ -69,6 +69,7 @@ TEST_CASE("opengl: the driver's cache is adopted where the environment puts it i
   DriverSurroundings surroundings = surroundings_of_process();
   surroundings.variables.erase("MESA_SHADER_CACHE_DIR");
   surroundings.variables.erase("MESA_SHADER_CACHE_MAX_SIZE");
+  surroundings.memory_folder.clear();
   std::map<std::string, std::string> variables{{"KILN_TEST_CACHE", cache.path().string()},
                                                {"KILN_TEST_EXPECTED", "adopted"}};
   for (const auto& [name, value] : driver_environment(config, surroundings).set) variables[name] = value;

@@ -1,5 +1,7 @@
 #include "cache/admin/verdict.hpp"
 
+#include "cache/format/program_payload.hpp"
+
 namespace kiln {
 
 EntryVerdict judge(const FileContents& file, const Digest& name, const EntryKey& key) {
@@ -19,8 +21,10 @@ EntryVerdict judge(const FileContents& file, const Digest& name, const EntryKey&
   DecodedEntry decoded = decode_entry(file.bytes, key);
   if (decoded.rejection != Rejection::none) return {decoded.rejection, std::move(decoded.why)};
   if (sha256(decoded.entry.material) != name) return {Rejection::tampered, "it holds the program of another key"};
-  if (const auto payload = inflate_payload(decoded.entry); !payload) {
-    return {Rejection::corrupt, payload.error().message};
+  const auto payload = inflate_payload(decoded.entry);
+  if (!payload) return {Rejection::corrupt, payload.error().message};
+  if (const auto program = decode_payload({}, *payload); !program) {
+    return {Rejection::corrupt, program.error().message};
   }
   return {};
 }

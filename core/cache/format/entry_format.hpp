@@ -29,7 +29,7 @@
 
 namespace kiln {
 
-inline constexpr std::uint32_t entry_schema = 1;
+inline constexpr std::uint32_t entry_schema = 2;
 inline constexpr std::size_t entry_header_bytes = 64;
 inline constexpr std::size_t entry_trailer_bytes = 48;
 

@@ -40,6 +40,9 @@ struct ProcessSharing {
   // The longest wait for a program that another thread of this process makes. Longer than for a process: that thread
   // may itself be waiting for one, or stand in line for the driver, and who gives up here has no program.
   std::chrono::nanoseconds flight_patience = std::chrono::seconds(30);
+  // The longest first dispatch of a stored program with driver files. A driver loads machine code in milliseconds;
+  // where its files do not fit it generates the code, in seconds.
+  std::chrono::nanoseconds dispatch_patience = std::chrono::seconds(30);
 };
 
 class ProcessTable;

@@ -88,6 +88,10 @@ struct CacheConfig {
   bool auto_save = true;
   std::string compression = "zstd";  // "none"
   bool read_only = false;
+  // Where new programs are built: "child", a process of its own for devices that allow it, or "process", this one.
+  std::string build_in = "child";
+  std::chrono::nanoseconds build_timeout = std::chrono::seconds(60);  // of one build in a child
+  std::uint64_t build_memory = 4ull << 30;                            // bytes that a child may allocate
   std::filesystem::path key_file = user_key_file();  // authenticates stored bytes; never inside `directory`
   // What a runtime links and dispatches ahead of its jobs, in the background: "all", "top", "labels".
   std::string warm = "none";

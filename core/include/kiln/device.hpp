@@ -68,6 +68,8 @@ struct DeviceInfo {
   std::string glsl_barrier;
   // The physical roof where it can be derived from queried facts, else 0: a measured rate above it is rejected.
   double roof_gflops = 0;
+  // Whether another process that opens the device can build programs for this one (kiln/program_cache.hpp, BuildApart).
+  bool builds_apart = false;
   std::string driver_cache =
       "none";  // "adopted", "not adopted", "none": whether the driver's own cache lies in Kiln's folder
 };

@@ -36,9 +36,20 @@ class Program {
   virtual const ProgramInterface* interface(const KernelSource& source) const noexcept;
 };
 
+// A file of a driver's own cache: machine code that the driver runs without a check of its own.
+struct DriverFile {
+  std::string name;  // its path within the driver's folder (kiln/driver_cache.hpp), parts separated by '/'
+  std::vector<std::byte> bytes;
+  bool operator==(const DriverFile&) const = default;
+};
+
 struct ProgramBinary {
   std::string format;  // the device's own tag, compared before the bytes are used: "gl:875f"
   std::vector<std::byte> bytes;
+  // Every file of the driver's own cache that loading and dispatching the binary reads or writes; empty: none, or not
+  // known. They fit only a driver with the same `driver_setting` (driver_setting_of() in kiln/driver_cache.hpp).
+  std::vector<DriverFile> driver_files{};
+  std::string driver_setting{};
 };
 
 // What a program was made for, in words for people; empty where it is not known.

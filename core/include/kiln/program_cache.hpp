@@ -130,6 +130,12 @@ class ProgramCache {
   virtual CacheStats stats() const noexcept = 0;
 };
 
+// Builds a program in another process, so that a compiler that crashes or hangs costs that process alone. nullopt: not
+// for this device. invalid_argument: the compiler refused the program, crashed, or reached a limit; the message names
+// the program. Called from any thread.
+using BuildApart = std::function<std::optional<Result<ProgramBinary>>(const ProgramKey& key, const KernelSource& source,
+                                                                      const Device& device)>;
+
 enum class OwnThreads : std::uint8_t { invalid = 0, no, yes };
 
 // How a stored program behaved when a child process gave it to the driver.
@@ -145,8 +151,9 @@ struct TrialOutcome {
   std::string why;  // "SIGSEGV", "no answer in 10 s"; of `unknown`: what failed
 };
 
-// Gives the suspect of this digest to the device's driver, in a child process.
-using LoadTrial = std::function<TrialOutcome(const Digest& suspect, const DeviceInfo& device)>;
+// Gives a stored program to the device's driver in a child process, which dispatches it once with an empty grid.
+using LoadTrial =
+    std::function<TrialOutcome(const ProgramKey& key, const ProgramBinary& stored, const DeviceInfo& device)>;
 
 // What a cache is given when its factory is called.
 struct CacheContext {
@@ -158,6 +165,7 @@ struct CacheContext {
   // For a program that was being loaded when a process died. Empty: it is built anew, and quarantined where that
   // happens to it a second time within an hour.
   LoadTrial try_in_child{};
+  BuildApart build_apart{};  // empty: programs are built in this process
 };
 
 }  // namespace kiln

@@ -14,6 +14,7 @@
 #include <kiln/program_cache.hpp>
 #include <kiln/status.hpp>
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -59,6 +60,10 @@ class Registry {
   // The keys of [plugin.NAME], NAME being the plugin's.
   Status add_config_keys(std::string_view plugin, std::vector<ConfigKey> keys);
 
+  // The file that a plugin was loaded from; empty where it was not loaded from one.
+  void set_file(std::string_view plugin, std::filesystem::path file);
+  std::filesystem::path file_of(std::string_view plugin) const;
+
   const std::map<std::string, Registered<DriverFactory>>& drivers() const noexcept { return drivers_; }
   const std::map<std::string, Registered<AheadCompilerFactory>>& ahead_compilers() const noexcept {
     return ahead_compilers_;
@@ -89,6 +94,7 @@ class Registry {
   std::map<std::string, Registered<AheadCompilerFactory>> ahead_compilers_;
   std::map<std::string, Registered<StreamPrinterFactory>> stream_printers_;
   std::map<std::string, std::vector<ConfigKey>> config_keys_;
+  std::map<std::string, std::filesystem::path> files_;
 };
 
 }  // namespace kiln

@@ -57,7 +57,7 @@ struct RunRequest {
   std::vector<ExpectedOutput> expected;
   std::optional<Tolerance> tolerance;  // of what has none of its own; absent: the default of the operation and type
   std::optional<std::chrono::nanoseconds> timeout;  // a run; absent: [executor] timeout
-  const std::atomic<bool>* stop = nullptr;          // true: end between waits, with status unavailable
+  const std::atomic<bool>* stop = nullptr;          // true: end between waits, with status cancelled
   // Of its runs among those of other threads on the same device: unordered does not wait for longer results before it.
   Completion completion = Completion::ordered;
   // conv2d and gemm: what `verify` compares with, of whoever keeps it where the inputs stay. null: computed anew.

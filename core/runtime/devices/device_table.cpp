@@ -45,6 +45,20 @@ DeviceTable::OneDriver* DeviceTable::driver_named(std::string_view id) {
   return at == drivers_.end() ? nullptr : &at->second;
 }
 
+std::optional<BuildSetup> DeviceTable::build_setup(const std::string& id) const {
+  const auto at = drivers_.find(id.substr(0, id.find(':')));
+  if (at == drivers_.end()) return std::nullopt;
+  BuildSetup setup;
+  setup.plugin = registry_.file_of(at->second.plugin);
+  if (setup.plugin.empty()) return std::nullopt;
+  setup.driver = at->first;
+  setup.device = id;
+  setup.cache_directory = config_.cache.directory;
+  const auto keys = registry_.config_keys().find(at->second.plugin);
+  if (keys != registry_.config_keys().end()) setup.settings = plugin_settings(config_, at->second.plugin, keys->second);
+  return setup;
+}
+
 std::vector<DeviceInfo> DeviceTable::enumerate(const std::string& name, OneDriver& driver) {
   const std::lock_guard lock(driver.mutex);
   if (!driver.asked) {

@@ -6,6 +6,7 @@
 // Ownership: owns drivers and (shared with running jobs) devices.
 #pragma once
 
+#include "runtime/building/build_protocol.hpp"
 #include "runtime/devices/set_aside.hpp"
 #include "runtime/drivers/note_store.hpp"
 
@@ -16,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,6 +32,8 @@ class DeviceTable {
   // Devices of the driver that an id belongs to ("opengl:0" → driver "opengl"), or of all drivers where none has that
   // name.
   std::vector<DeviceInfo> enumerate_for(std::string_view id);
+  // How another process opens the device of that id; nullopt: no file brings its driver.
+  std::optional<BuildSetup> build_setup(const std::string& id) const;
   std::vector<DeviceInfo> enumerate_all();
   std::vector<DeviceInfo> known() const;
   // not_found: no driver lists the id, with all devices and the nearest id. A device that is listed and cannot be used

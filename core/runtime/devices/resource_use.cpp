@@ -41,7 +41,7 @@ Result<ResourceUse::Use> ResourceUse::begin_turn(const DeviceInfo& device, Deadl
         const std::string held = device.shared_resource + ", which device " + turns.device + " uses";
         turns.waiting.erase(mine);
         turned_.notify_all();
-        if (stopped) return unavailable("stopped on request while device " + device.id + " waited for " + held);
+        if (stopped) return cancelled("stopped on request while device " + device.id + " waited for " + held);
         return timed_out("device " + device.id + " had no turn on " + held);
       }
       const Clock::time_point look = Deadline::after(stop_poll).at;

@@ -66,7 +66,7 @@ class ResourceUse {
   // Of a resource by its name, by what is no device.
   Use begin(std::string_view resource, const std::string& user);
   // Likewise, when it is the device's turn. timeout: another device held what they share until the deadline.
-  // unavailable: `stop` was set meanwhile; it may be null.
+  // cancelled: `stop` was set meanwhile; it may be null.
   Result<Use> begin_turn(const DeviceInfo& device, Deadline deadline, const std::atomic<bool>* stop);
 
  private:

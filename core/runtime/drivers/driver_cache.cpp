@@ -1,5 +1,6 @@
 #include <kiln/driver_cache.hpp>
 
+#include "cache/driver_cache/driver_scratch.hpp"
 #include "cache/folder/open_folder.hpp"
 
 #include <fcntl.h>
@@ -73,7 +74,12 @@ Status prepare_driver_cache(const fs::path& folder) {
   if (const auto led_to = followed_path(folder); !led_to) return led_to.error();
   if (const Result<UniqueFd> made = open_folder(folder, Create::yes); !made) return made.error();
   if (Status status = check_private_folder(folder); !status.ok()) return status;
+  if (const Result<UniqueFd> root = open_folder(folder.parent_path().parent_path(), Create::no); root && *root) {
+    sweep_driver_folders(root->get());
+  }
   return give_blocks(folder);
 }
+
+std::string driver_setting_of(const fs::path& folder) { return DriverScratch::setting_of(folder.filename().string()); }
 
 }  // namespace kiln

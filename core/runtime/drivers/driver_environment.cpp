@@ -1,8 +1,11 @@
 #include "runtime/drivers/driver_environment.hpp"
 
+#include "cache/driver_cache/driver_scratch.hpp"
 #include "runtime/drivers/elf_facts.hpp"
 
+#include <linux/magic.h>
 #include <sys/auxv.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <kiln/digest.hpp>
 #include <kiln/driver_cache.hpp>
@@ -118,6 +121,23 @@ std::string folder_name(const DriverSurroundings& surroundings,
   return encoder.digest().hex();
 }
 
+bool is_in_memory(const fs::path& folder) {
+  struct statfs kind {};
+  return statfs(folder.c_str(), &kind) == 0 && kind.f_type == TMPFS_MAGIC;
+}
+
+// Making and removing a file there costs a tenth of what it costs on a disk.
+fs::path memory_folder(const std::map<std::string, std::string>& variables) {
+  const auto runtime = variables.find("XDG_RUNTIME_DIR");
+  std::error_code cannot_tell;
+  if (runtime != variables.end() && fs::path(runtime->second).is_absolute() &&
+      fs::is_directory(runtime->second, cannot_tell)) {
+    return fs::path(runtime->second) / "kiln";
+  }
+  if (is_in_memory("/dev/shm")) return "/dev/shm/kiln-" + std::to_string(geteuid());
+  return {};
+}
+
 }  // namespace
 
 DriverSurroundings surroundings_of_process() {
@@ -130,6 +150,7 @@ DriverSurroundings surroundings_of_process() {
   }
   constexpr std::string_view triplet = KILN_LIBRARY_ARCHITECTURE;
   if (!triplet.empty()) surroundings.library_folders.push_back(fs::path("/usr/lib") / triplet);
+  surroundings.memory_folder = memory_folder(surroundings.variables);
   surroundings.library_folders.insert(surroundings.library_folders.end(), {"/usr/lib64", "/usr/lib"});
   return surroundings;
 }
@@ -149,12 +170,14 @@ DriverEnvironment driver_environment(const Config& config, const DriverSurroundi
   if (const auto threads = plugin_integer(config, "threads"); threads && *threads >= 0) {
     add("LP_NUM_THREADS", std::to_string(*threads));
   }
-  if (config.cache.read_only) {
+  fs::path around = surroundings.memory_folder;
+  if (around.empty() && !config.cache.read_only) around = config.cache.directory;
+  if (around.empty()) {
     add("MESA_SHADER_CACHE_DIR", no_driver_cache);  // Mesa cannot read its cache without writing to it
     return environment;
   }
-  if (config.cache.directory.empty()) return environment;
-  const fs::path folder = config.cache.directory / "driver" / folder_name(surroundings, environment.set);
+  const fs::path folder =
+      around / driver_caches_name / DriverScratch::new_name(folder_name(surroundings, environment.set));
   add("MESA_SHADER_CACHE_DIR", folder.string());
   // Half of the bound is the driver's: what it and the programs take stays within it. Mesa reads a number without a
   // letter as gigabytes; the least it is given here is one kilobyte.

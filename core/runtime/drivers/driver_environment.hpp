@@ -5,9 +5,10 @@
 // is made ready (kiln/driver_cache.hpp) by the host that applies the list, before EGL starts; Mesa makes only a missing
 // last component, and would do so with a wider mode.
 //
-// The folder is <cache.directory>/driver/<digest>/, where the digest covers the build-ids of the driver's files, the
-// settings that change the code it generates but not its own cache keys (LP_*, GALLIVM_*, GALLIUM_*), and the
-// processor's features. A cache that is only read has none: Mesa would write to it.
+// The folder is driver/<digest>.<pid>.<random>/ in the user's folder in memory ($XDG_RUNTIME_DIR/kiln, else
+// /dev/shm/kiln-UID), else in <cache.directory>: another one at each call. The digest covers the build-ids of the
+// driver's files, the settings that change the code it generates but not its own cache keys (LP_*, GALLIVM_*,
+// GALLIUM_*), and the processor's features. A cache that is only read has none outside memory: Mesa would write to it.
 #pragma once
 
 #include <kiln/config.hpp>
@@ -23,6 +24,7 @@ namespace kiln {
 struct DriverSurroundings {
   std::map<std::string, std::string> variables;        // of the process
   std::vector<std::filesystem::path> library_folders;  // where the distribution keeps libraries; drivers in their dri/
+  std::filesystem::path memory_folder;  // this user's, on a file system in memory; it may not exist; empty: there is none
 };
 
 // Those of this process and this distribution.

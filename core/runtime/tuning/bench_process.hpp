@@ -8,6 +8,7 @@
 #include <kiln/buffer.hpp>
 #include <kiln/clock.hpp>
 
+#include "base/child_process.hpp"
 #include "runtime/tuning/bench_protocol.hpp"
 #include "runtime/tuning/pausable_bench.hpp"
 
@@ -18,6 +19,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace kiln {
@@ -34,8 +36,6 @@ class BenchProcess final : public PausableBench {
   void pause() noexcept override;
   void resume() noexcept override;
   void rest() noexcept override { (void)stop(); }
-  // How the child ended that was to answer last: "ended by SIGSEGV"; empty: it lives, or never did.
-  const std::string& end() const noexcept { return end_; }
 
  private:
   // A child whose input ends leaves at once, unless it hangs.
@@ -46,7 +46,6 @@ class BenchProcess final : public PausableBench {
   static constexpr std::chrono::nanoseconds time_to_prepare = std::chrono::minutes(10);
 
   Status start();
-  Status say(const std::string& line);
   Result<std::string> hear(Deadline deadline);
   // The next line that is an answer, within `limit` beside what the child prepares.
   Result<std::string> hear_answer(std::chrono::nanoseconds limit);
@@ -62,11 +61,10 @@ class BenchProcess final : public PausableBench {
   std::mutex mutex_;  // of the next two: a child that is being ended is nobody's to pause
   pid_t pid_ = -1;
   bool paused_ = false;
-  UniqueFd to_child_, from_child_;
+  std::optional<ChildProcess> child_;
   std::string heard_;     // behind the last whole line
   std::size_t owed_ = 0;  // answers to what was asked before a pause
   bool prepares_ = false;
-  std::string end_;
 };
 
 }  // namespace kiln

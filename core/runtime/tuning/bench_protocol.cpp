@@ -76,7 +76,6 @@ std::string to_line(const BenchSetup& setup) {
                      {"conv2d", conv == nullptr ? Json(nullptr) : json_of(*conv)},
                      {"gemm", gemm == nullptr ? Json(nullptr) : json_of(*gemm)},
                      {"job", job == nullptr ? Json(nullptr) : Json(*job)},
-                     {"programs", std::holds_alternative<StoredPrograms>(setup.subject)},
                      {"outputs", setup.outputs}};
   return json_text(json) + "\n";
 }
@@ -92,9 +91,7 @@ Result<BenchSetup> setup_of(std::string_view line) {
     setup.sources.plugin_path = optional_text(json.at("plugin_path"));
     setup.device = json.at("device").get<std::string>();
     setup.outputs = json.value("outputs", -1);
-    if (json.value("programs", false)) {
-      setup.subject = StoredPrograms{};
-    } else if (const auto job = optional_text(json.at("job"))) {
+    if (const auto job = optional_text(json.at("job"))) {
       setup.subject = *job;
     } else if (const Json& gemm = json.at("gemm"); !gemm.is_null()) {
       setup.subject = gemm_of(gemm);

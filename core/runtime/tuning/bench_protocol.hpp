@@ -16,16 +16,13 @@
 
 namespace kiln {
 
-// The child's "variants" are keys of suspects in the cache, each of which it gives to the device's driver.
-struct StoredPrograms {};
-
 struct BenchSetup {
   ConfigSources sources;  // of the parent: the child reads the same configuration
   std::string device;
   // A shape, on tensors made at random; or the name of a job of that configuration with a kernel of the user's own, on
   // the job's own files. Its outputs are compared with what the job expects; without that they are grouped by
   // agreement.
-  std::variant<Conv2dSpec, GemmSpec, std::string, StoredPrograms> subject;
+  std::variant<Conv2dSpec, GemmSpec, std::string> subject;
   // A descriptor of the child: an anonymous file in which it keeps one output of each group, for the child that comes
   // after it. -1: there is none.
   int outputs = -1;

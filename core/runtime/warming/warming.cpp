@@ -1,5 +1,7 @@
 #include "runtime/warming/warming.hpp"
 
+#include "cache/driver_cache/driver_scratch.hpp"
+
 #include <kiln/clock.hpp>
 #include <kiln/traced_work.hpp>
 
@@ -17,15 +19,6 @@ constexpr unsigned most_building_threads = 16;
 // A driver that makes a program's code while it is built writes it to its own cache on a thread of its own. The first
 // dispatch finds it there a little later, and would make it again at once.
 constexpr std::size_t most_behind_builds = 4;
-
-// By way of the device's own queue: it is the context that runs jobs which has to have dispatched.
-Status dispatch_nothing(Device& device, const Program& program, std::chrono::nanoseconds patience) {
-  const PassLaunch launch{&program, {}, PassLaunch::nothing};
-  const auto value = device.submit({std::span(&launch, 1)});
-  if (!value) return value.error();
-  const auto fence = device.wait(*value, Deadline::after(patience));
-  return fence ? ok_status() : fence.error();
-}
 
 }  // namespace
 

@@ -1,9 +1,8 @@
-// Whether the driver's own cache lies in Kiln's cache folder, which only the process's environment can arrange.
+// Whether the driver's own cache lies in a folder that Kiln fills, which only the process's environment can arrange.
 //
 // Thread-safety: free function; reads the environment, which nobody writes once threads exist.
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 namespace kiln::opengl {
@@ -13,12 +12,8 @@ struct Adoption {
   std::string reason;  // why not; empty where adopted
 };
 
-// Adopted: MESA_SHADER_CACHE_DIR lies in `cache_directory`, is a folder of this user that nobody else may enter (0700),
-// and no ancestor of it can be changed by another user.
-Adoption mesa_cache_adoption(const std::filesystem::path& cache_directory);
-
-// Mesa writes its cache on a thread of its own and drops what is not written when the process ends. Waits until the
-// folder that MESA_SHADER_CACHE_DIR names has not changed for 50 ms, 300 ms at most: the thread has the least priority.
-void await_mesa_cache();
+// Adopted: MESA_SHADER_CACHE_DIR is a folder that kiln::driver_environment() chose, of this user, that nobody else may
+// enter (0700), and no ancestor of it can be changed by another user.
+Adoption mesa_cache_adoption();
 
 }  // namespace kiln::opengl

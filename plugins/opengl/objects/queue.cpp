@@ -16,10 +16,6 @@ namespace {
 // long a new closure waits, short beside the work that it would queue behind.
 constexpr GLuint64 queue_slice_ns = 500'000;
 
-// Generating code takes a software driver tens of milliseconds and more; loading what it kept takes a few.
-constexpr std::uint64_t generation_ns = 15'000'000;
-constexpr std::uint64_t not_long_ago_ns = 300'000'000;
-
 constexpr std::uint64_t realignment_ns = 1'000'000'000;  // of the device's clock with the host's
 
 }  // namespace
@@ -61,11 +57,6 @@ std::uint64_t GlQueue::submit(std::vector<BoundPass> passes) {
 
 Result<FenceResult> GlQueue::wait(std::uint64_t value, Deadline deadline) { return timeline_.wait(value, deadline); }
 
-bool GlQueue::may_have_generated() const noexcept {
-  const std::uint64_t at = long_dispatch_ns_.load(std::memory_order_relaxed);
-  return at != 0 && now_ns() < at + not_long_ago_ns;
-}
-
 void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
   if (Status lost = group_.alive(); !lost.ok()) {
     timeline_.complete(value, std::move(lost));
@@ -82,9 +73,7 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
   if (stamps) gl.QueryCounter(stamps->begin, GL_TIMESTAMP);
   const std::uint64_t begun = now_ns();
   for (const BoundPass& pass : passes) run(pass);
-  const std::uint64_t ended = now_ns();
-  const std::uint64_t host_ns = ended - begun;
-  if (host_ns >= generation_ns) long_dispatch_ns_.store(ended, std::memory_order_relaxed);
+  const std::uint64_t host_ns = now_ns() - begun;
   if (stamps) gl.QueryCounter(stamps->end, GL_TIMESTAMP);
   copy_all_back(passes);
   // Reads through a mapping and copies that follow see what the passes wrote once the fence is passed.

@@ -54,8 +54,6 @@ class GlQueue {
 
   std::uint64_t submit(std::vector<BoundPass> passes);
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline);
-  // Whether a dispatch that ended not long ago took so long that the driver may have generated code in it.
-  bool may_have_generated() const noexcept;
 
  private:
   struct Stamps {
@@ -86,10 +84,9 @@ class GlQueue {
   std::deque<InFlight> in_flight_;
   std::vector<Stamps> spare_stamps_;
   Synchrony synchrony_;
-  std::atomic<std::uint64_t> long_dispatch_ns_{0};  // when the last one ended; 0: none
-  std::size_t bound_ = 0;                           // binding indices in use by the pass before
-  std::uint64_t aligned_at_ns_ = 0;                 // when the two clocks were last compared; 0: never
-  std::int64_t device_ahead_ns_ = 0;                // of the device's clock
+  std::size_t bound_ = 0;             // binding indices in use by the pass before
+  std::uint64_t aligned_at_ns_ = 0;   // when the two clocks were last compared; 0: never
+  std::int64_t device_ahead_ns_ = 0;  // of the device's clock
 };
 
 }  // namespace kiln::opengl

@@ -169,9 +169,9 @@ TEST_CASE("cache::entry_format: a signed payload that does not inflate to what w
 
 TEST_CASE("cache::entry_format: another schema is refused with both numbers") {
   auto bytes = encoded(bytes_of("payload"), Compression::none);
-  bytes[8] = std::byte{2};
+  bytes[8] = std::byte{1};
   sign(bytes, our_key);
-  CHECK(decode_entry(bytes, our_key).why == "schema 2, expected 1");
+  CHECK(decode_entry(bytes, our_key).why == "schema 1, expected 2");
 }
 
 }  // namespace

@@ -53,7 +53,10 @@ class SyntheticDevice final : public Device {
 
   std::function<void(const KernelSource&)> on_build;  // runs inside build(), on its thread: may wait, hang or die
   std::function<void(const KernelSource&)> on_load;   // likewise, where the bytes' own checksum is right
-  std::uint32_t build_number = 0;                     // another number makes other bytes of the same text
+  std::function<void()> on_dispatch;                  // likewise, inside submit()
+  std::vector<DriverFile> driver_files;               // of every program that it serializes, for driver_setting
+  std::string driver_setting;
+  std::uint32_t build_number = 0;  // another number makes other bytes of the same text
   std::atomic<bool> fail_builds{false};
   std::function<bool(const std::string&)> refuses;  // sources that do not compile
   std::atomic<StatusCode> load_answers{StatusCode::ok};
@@ -95,13 +98,15 @@ class SyntheticDevice final : public Device {
   }
   Result<ProgramBinary> serialize(const Program& made) noexcept override {
     if (!info_.serializes) return unsupported("synthetic device: keeps nothing");
-    return ProgramBinary{format, bytes_of(static_cast<const SyntheticProgram&>(made).text(), build_number)};
+    return ProgramBinary{format, bytes_of(static_cast<const SyntheticProgram&>(made).text(), build_number),
+                         driver_files, driver_setting};
   }
   // Its queue runs nothing, and that it does.
   Result<std::uint64_t> submit(const Dispatch& dispatch) noexcept override {
     for (const PassLaunch& pass : dispatch.passes) {
       if (pass.grid != PassLaunch::nothing) return unsupported("synthetic device: its queue runs nothing");
     }
+    if (on_dispatch) on_dispatch();
     return static_cast<std::uint64_t>(++dispatched_nothing);
   }
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept override {

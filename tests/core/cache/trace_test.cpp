@@ -39,7 +39,7 @@ TEST_CASE("cache::trace: a build and a hit on disk are told step by step, each w
   CHECK(trace.names(TraceArea::build).empty());
   CHECK(trace.first("lookup").words.at("answer") == "disk");
   CHECK(trace.first("disk read").numbers.at("bytes") > 0);
-  CHECK(trace.first("inflate").numbers.at("bytes") == trace.first("load").numbers.at("bytes"));
+  CHECK(trace.first("inflate").numbers.at("bytes") > trace.first("load").numbers.at("bytes"));  // with names
   for (std::size_t i = 1; i + 1 < trace.events.size(); ++i) {
     CHECK(trace.events[i].begin_ns >= trace.events[i - 1].end_ns);
   }

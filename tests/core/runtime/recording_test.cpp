@@ -154,7 +154,7 @@ TEST_CASE("recording: a replay that goes wrong is told, and the next one goes on
     alpha.run.close();
     std::atomic<bool> stop{true};
     const RunReport stopped = runtime.replay(*recorded, {std::nullopt, &stop});
-    CHECK(stopped.status.code == StatusCode::unavailable);
+    CHECK(stopped.status.code == StatusCode::cancelled);
     alpha.run.open();
   }
   SECTION("the device is lost") {

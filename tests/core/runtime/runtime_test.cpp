@@ -328,7 +328,7 @@ TEST_CASE("runtime: a stop flag ends a job between waits") {
     stop = true;
   });
   const RunReport report = fixture.runtime().run(request);
-  CHECK(report.status.code == StatusCode::unavailable);
+  CHECK(report.status.code == StatusCode::cancelled);
   CHECK_THAT(report.status.message, Contains("stopped"));
   fixture.controls("alpha").run.open();
 }
@@ -354,7 +354,7 @@ TEST_CASE("runtime: what is stopped or late before the device has begun it never
       std::this_thread::sleep_for(std::chrono::milliseconds(100));  // it waits in its slot by then
       stop = true;
     });
-    CHECK(fixture.runtime().run(behind).status.code == StatusCode::unavailable);
+    CHECK(fixture.runtime().run(behind).status.code == StatusCode::cancelled);
   }
   SECTION("late") {
     behind.timeout = std::chrono::milliseconds(100);

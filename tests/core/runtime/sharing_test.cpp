@@ -90,7 +90,7 @@ TEST_CASE("runtime: devices that share a resource take turns in the order of the
   std::atomic<bool> stop{true};
   const auto stopped = resources.begin_turn(soft, Deadline::never(), &stop);
   REQUIRE_FALSE(stopped);
-  CHECK(stopped.error().code == StatusCode::unavailable);
+  CHECK(stopped.error().code == StatusCode::cancelled);
 
   std::atomic<bool> served{false};
   std::jthread waiter([&] {

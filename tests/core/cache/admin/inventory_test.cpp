@@ -109,7 +109,7 @@ TEST_CASE("cache::inspection: a program by its label, its key, or the beginning 
     CHECK(one->program.label == "layer/direct/plain");
     CHECK(one->verdict == "authentic");
     CHECK(one->path == place.files(".bin").at(0).string());
-    CHECK(one->schema == 1);
+    CHECK(one->schema == 2);
     CHECK(one->format == "synthetic:2");
     CHECK(one->signed_by.size() == 32);
     CHECK(one->material_bytes == key.material.size());

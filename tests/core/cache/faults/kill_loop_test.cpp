@@ -49,7 +49,9 @@ TEST_CASE("cache::kill_loop: four processes killed at random moments: no wrong p
   Workplace place;
   place.config.max_programs = 5;  // so that the disk is asked again and again
   // No death is a program's fault, as a child would find out.
-  place.trial = [](const Digest&, const DeviceInfo&) { return TrialOutcome{TrialVerdict::good, {}}; };
+  place.trial = [](const ProgramKey&, const ProgramBinary&, const DeviceInfo&) {
+    return TrialOutcome{TrialVerdict::good, {}};
+  };
   Shared<Ledger> ledger;
   std::mt19937 random(7);
   const int kills = is_long() ? 1000 : 40;

@@ -23,9 +23,10 @@ struct Stored : Workplace {
   explicit Stored(const std::string& text = "one") {
     REQUIRE(acquire(*open(), text, device));
     file = files(".bin").at(0);
-    trial = [this](const Digest& suspect, const DeviceInfo&) {
+    trial = [this](const ProgramKey& suspect, const ProgramBinary& stored, const DeviceInfo&) {
       CHECK(files(".suspect").size() >= 1);
-      CHECK(!suspect.hex().empty());
+      CHECK(suspect.label.starts_with("the label of "));
+      CHECK_FALSE(stored.bytes.empty());
       ++tried;
       return outcome;
     };

@@ -1,0 +1,203 @@
+#include "cache/driver_cache/driver_scratch.hpp"
+
+#include "cache/folder/new_file.hpp"
+#include "cache/folder/open_folder.hpp"
+#include "cache/folder/read_file.hpp"
+#include "cache/format/program_payload.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <kiln/clock.hpp>
+#include <kiln/driver_cache.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+
+namespace kiln {
+namespace {
+
+constexpr std::size_t setting_digits = 64, random_digits = 16;
+constexpr int levels_below = 8;         // Mesa's own have three
+constexpr std::time_t unlocked_s = 60;  // what a process takes at most from making its folder to locking it
+constexpr std::string_view index_name = "index";
+
+bool is_hex(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+UniqueFd open_inner(int parent, const std::string& name) {
+  return UniqueFd(openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+// Calls file(folder, name, path) for what is no folder, and emptied(folder, name) for each folder afterwards.
+template <class OnFile, class OnFolder>
+void walk(int folder, const std::string& prefix, int levels, const OnFile& file, const OnFolder& emptied) {
+  for (const std::string& name : names_in(folder)) {
+    struct stat at {};
+    if (fstatat(folder, name.c_str(), &at, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (!S_ISDIR(at.st_mode)) {
+      file(folder, name, prefix + name, at);
+      continue;
+    }
+    if (const UniqueFd inner = levels > 0 ? open_inner(folder, name) : UniqueFd()) {
+      walk(inner.get(), prefix + name + "/", levels - 1, file, emptied);
+    }
+    emptied(folder, name);
+  }
+}
+
+void remove_all_in(int folder) {
+  walk(
+      folder, "", levels_below,
+      [](int in, const std::string& name, const std::string&, const struct stat&) { unlinkat(in, name.c_str(), 0); },
+      [](int in, const std::string& name) { unlinkat(in, name.c_str(), AT_REMOVEDIR); });
+}
+
+bool is_index(std::string_view path) { return path.substr(path.rfind('/') + 1) == index_name; }
+
+}  // namespace
+
+std::string DriverScratch::new_name(std::string_view setting) {
+  std::uint64_t random = 0;
+  if (getrandom(&random, sizeof random, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof random)) random = now_ns();
+  char end[64];
+  std::snprintf(end, sizeof end, ".%ld.%016llx", static_cast<long>(getpid()), static_cast<unsigned long long>(random));
+  return std::string(setting) + end;
+}
+
+std::string DriverScratch::setting_of(std::string_view name) {
+  const std::size_t first = name.find('.'), last = name.rfind('.');
+  if (first != setting_digits || last <= first + 1 || name.size() - last - 1 != random_digits) return {};
+  const std::string_view pid = name.substr(first + 1, last - first - 1);
+  if (!is_hex(name.substr(0, first)) || !is_hex(name.substr(last + 1)) ||
+      !std::ranges::all_of(pid, [](char c) { return c >= '0' && c <= '9'; })) {
+    return {};
+  }
+  return std::string(name.substr(0, first));
+}
+
+std::unique_ptr<DriverScratch> DriverScratch::of_process() {
+  const char* told = std::getenv("MESA_SHADER_CACHE_DIR");
+  if (told == nullptr) return nullptr;
+  std::filesystem::path path = told;
+  std::string setting = driver_setting_of(path);
+  if (setting.empty() || !check_private_folder(path).ok()) return nullptr;
+  UniqueFd folder = open_inner(AT_FDCWD, path.string());
+  if (!folder || flock(folder.get(), LOCK_SH | LOCK_NB) != 0) return nullptr;
+  return std::unique_ptr<DriverScratch>(new DriverScratch(std::move(path), std::move(setting), std::move(folder)));
+}
+
+DriverScratch::~DriverScratch() {
+  // Refused where another cache of this process, or a child, uses the folder.
+  if (flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) return;
+  remove_all_in(folder_.get());
+  rmdir(path_.c_str());
+}
+
+Status DriverScratch::place(const ProgramBinary& program) {
+  if (program.driver_setting != setting_) return {};
+  for (const DriverFile& file : program.driver_files) {
+    // Whoever shares the file waits for the lock, so nobody asks the driver for one that is half written.
+    const std::lock_guard lock(mutex_);
+    if (placed_.contains(file.name)) continue;
+    if (Status status = write_driver_file(folder_.get(), file); !status.ok()) return status.within(path_.string());
+    placed_.insert(file.name);
+  }
+  return {};
+}
+
+Status write_driver_file(int folder, const DriverFile& file) {
+  const std::string who = "driver's file " + file.name;
+  if (!is_driver_file_name(file.name)) return invalid_argument("driver's file '" + file.name + "': no such name");
+  const auto create = [&] {
+    return UniqueFd(openat(folder, file.name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  };
+  UniqueFd out = create();
+  if (!out && errno == ENOENT) {
+    for (std::size_t slash = file.name.find('/'); slash != std::string::npos; slash = file.name.find('/', slash + 1)) {
+      const std::string inner = file.name.substr(0, slash);
+      if (mkdirat(folder, inner.c_str(), 0700) != 0 && errno != EEXIST) {
+        return system_error(who, "folder " + inner + " cannot be made", errno);
+      }
+    }
+    out = create();
+  }
+  if (!out) return errno == EEXIST ? Status() : system_error(who, "cannot be made", errno);
+  for (std::span<const std::byte> left = file.bytes; !left.empty();) {
+    const ssize_t count = write(out.get(), left.data(), left.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      const int error = count < 0 ? errno : ENOSPC;
+      unlinkat(folder, file.name.c_str(), 0);
+      return system_error(who, "cannot be written", error);
+    }
+    left = left.subspan(static_cast<std::size_t>(count));
+  }
+  return {};
+}
+
+Status dispatch_nothing(Device& device, const Program& program, std::chrono::nanoseconds patience) {
+  const PassLaunch launch{&program, {}, PassLaunch::nothing};
+  const auto value = device.submit({std::span(&launch, 1)});
+  if (!value) return value.error();
+  const auto fence = device.wait(*value, Deadline::after(patience));
+  return fence ? ok_status() : fence.error();
+}
+
+Result<std::vector<DriverFile>> read_driver_files(const std::filesystem::path& path) {
+  const UniqueFd folder = open_inner(AT_FDCWD, path.string());
+  if (!folder) return system_error("folder " + path.string(), "cannot be opened", errno);
+  std::vector<DriverFile> files;
+  std::uint64_t bytes = 0;
+  walk(
+      folder.get(), "", levels_below,
+      [&](int in, const std::string& name, const std::string& whole, const struct stat&) {
+        if (is_index(whole) || name.ends_with(".tmp") || !is_driver_file_name(whole)) return;
+        FileContents contents = read_file(in, name, most_driver_file_bytes);
+        if (contents.state != FileState::read) return;
+        bytes += contents.bytes.size();
+        files.push_back({whole, std::move(contents.bytes)});
+      },
+      [](int, const std::string&) {});
+  if (files.size() > most_driver_files || bytes > most_driver_file_bytes) {
+    return unsupported("the driver wrote " + std::to_string(files.size()) + " files of " + std::to_string(bytes) +
+                       " bytes, expected at most " + std::to_string(most_driver_files) + " of " +
+                       std::to_string(most_driver_file_bytes));
+  }
+  std::ranges::sort(files, {}, &DriverFile::name);
+  return files;
+}
+
+void empty_driver_folder(const std::filesystem::path& path) {
+  const UniqueFd folder = open_inner(AT_FDCWD, path.string());
+  if (!folder) return;
+  walk(
+      folder.get(), "", levels_below,
+      [](int in, const std::string& name, const std::string& whole, const struct stat&) {
+        if (!is_index(whole)) unlinkat(in, name.c_str(), 0);
+      },
+      [](int in, const std::string& name) { unlinkat(in, name.c_str(), AT_REMOVEDIR); });
+}
+
+void sweep_driver_folders(int root) {
+  const Result<UniqueFd> all = open_subfolder(root, driver_caches_name, driver_caches_name, Create::no);
+  if (!all || !*all) return;
+  for (const std::string& name : names_in(all->get())) {
+    if (DriverScratch::setting_of(name).empty()) continue;
+    const Result<UniqueFd> folder = open_subfolder(all->get(), name, name, Create::no);
+    struct stat at {};
+    if (!folder || !*folder || fstat(folder->get(), &at) != 0) continue;
+    if (std::time(nullptr) - at.st_mtime < unlocked_s) continue;
+    if (flock(folder->get(), LOCK_EX | LOCK_NB) != 0) continue;
+    remove_all_in(folder->get());
+    unlinkat(all->get(), name.c_str(), AT_REMOVEDIR);
+  }
+}
+
+}  // namespace kiln

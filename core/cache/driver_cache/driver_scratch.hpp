@@ -1,0 +1,77 @@
+// DriverScratch: the private folder in which this process's driver keeps its cache: driver/<digest>.<pid>.<random>/.
+//
+// The driver runs what it finds there, so only bytes that were authenticated are placed in it. A lock (flock) on the
+// folder says that a process uses it; whoever finds one without a lock that is older than a minute removes it.
+// Thread-safety: every method from any thread. Ownership: owns the folder's descriptor and its lock; the last one of a
+// folder removes it with everything in it.
+#pragma once
+
+#include "cache/driver_cache/driver_folders.hpp"
+
+#include <kiln/buffer.hpp>
+#include <kiln/device.hpp>
+#include <kiln/program.hpp>
+#include <kiln/status.hpp>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln {
+
+class DriverScratch {
+ public:
+  // "<digest>.<pid>.<16 digits>", another one at each call.
+  static std::string new_name(std::string_view setting);
+  // The digest in such a name; empty: it is no such name.
+  static std::string setting_of(std::string_view name);
+
+  // The folder that this process's driver was pointed at by MESA_SHADER_CACHE_DIR. nullptr: it is none of these, or
+  // others can have a hand in it.
+  static std::unique_ptr<DriverScratch> of_process();
+
+  DriverScratch(const DriverScratch&) = delete;
+  DriverScratch& operator=(const DriverScratch&) = delete;
+  ~DriverScratch();
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+  const std::string& setting() const noexcept { return setting_; }
+  // Gives the driver the files of a program, where they are for its setting. A file that is there stays: the driver has
+  // it from this process. io: the reason why one could not be written; the driver then generates its code anew.
+  Status place(const ProgramBinary& program);
+
+ private:
+  DriverScratch(std::filesystem::path path, std::string setting, UniqueFd folder)
+      : path_(std::move(path)), setting_(std::move(setting)), folder_(std::move(folder)) {}
+
+  const std::filesystem::path path_;
+  const std::string setting_;
+  UniqueFd folder_;
+  std::mutex mutex_;
+  std::set<std::string, std::less<>> placed_;  // names of files; guarded by mutex_
+};
+
+// Writes a file of a program into a driver's folder; one that is there stays.
+Status write_driver_file(int folder, const DriverFile& file);
+
+// Every file of a driver's folder with its name relative to it, sorted. Left out are what the driver keeps about its
+// files (its index), files that are being written, and what is no file. unsupported: more or larger files than a
+// program may have.
+Result<std::vector<DriverFile>> read_driver_files(const std::filesystem::path& folder);
+// Removes what is in the folder, but for the driver's index.
+void empty_driver_folder(const std::filesystem::path& folder);
+
+// Dispatches the program once with an empty grid, by the device's own queue, and waits for it: the driver reads or
+// generates the program's machine code. timeout: it did not end in time.
+Status dispatch_nothing(Device& device, const Program& program, std::chrono::nanoseconds patience);
+
+// Removes the folders of ended processes in `driver/` below the folder `root`.
+void sweep_driver_folders(int root);
+
+}  // namespace kiln

@@ -1,0 +1,320 @@
+// The files of a driver's own cache that are stored with a program, and the private folder in which the driver gets
+// them.
+#include "cache/driver_cache/driver_scratch.hpp"
+#include "cache/format/program_payload.hpp"
+
+#include <kiln/digest.hpp>
+#include <kiln/driver_cache.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <thread>
+
+#include "core/cache/in_child.hpp"
+#include "core/cache/workplace.hpp"
+
+namespace kiln {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string some_setting(64, 'a'), another_setting(64, 'b');
+
+std::vector<std::byte> bytes_of_words(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+ProgramBinary with_files(std::vector<DriverFile> files) {
+  ProgramBinary program{"gl:875f", bytes_of_words("the binary")};
+  program.driver_files = std::move(files);
+  program.driver_setting = some_setting;
+  return program;
+}
+
+std::string text_in(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A folder as driver_environment() names one, told to this process by the variable for as long as it lives.
+struct PointedAt {
+  test::TemporaryFolder temporary;
+  fs::path around = temporary.path() / "around";
+  fs::path folder = around / "driver" / DriverScratch::new_name(some_setting);
+
+  PointedAt() {
+    REQUIRE(prepare_driver_cache(folder).ok());
+    setenv("MESA_SHADER_CACHE_DIR", folder.c_str(), 1);
+  }
+  ~PointedAt() { unsetenv("MESA_SHADER_CACHE_DIR"); }
+};
+
+}  // namespace
+
+TEST_CASE("cache::program_payload: a program comes back with its driver's files") {
+  const ProgramBinary program =
+      with_files({{"a/b", bytes_of_words("one")}, {"a/c", {}}, {"index2", bytes_of_words("x")}});
+  const auto decoded = decode_payload(program.format, encode_payload(program));
+  REQUIRE(decoded);
+  CHECK(decoded->bytes == program.bytes);
+  CHECK(decoded->driver_files == program.driver_files);
+  CHECK(decoded->driver_setting == some_setting);
+  const auto plain = decode_payload("x", encode_payload({"x", bytes_of_words("only this")}));
+  REQUIRE(plain);
+  CHECK(plain->driver_files.empty());
+  CHECK(plain->driver_setting.empty());
+}
+
+TEST_CASE("cache::program_payload: names that lead elsewhere, too many files and cut bytes are refused") {
+  const std::string names[] = {"",
+                               "/etc/passwd",
+                               "..",
+                               "../x",
+                               "a/../../x",
+                               "a//b",
+                               "a/",
+                               ".hidden",
+                               "a/.b",
+                               "with space",
+                               "a\nb",
+                               "a\\b",
+                               "a/b/c/d/e/f/g/h/i",
+                               std::string(256, 'x'),
+                               std::string("nul\0byte", 8)};
+  for (const std::string& name : names) {
+    INFO(name);
+    CHECK_FALSE(is_driver_file_name(name));
+    const auto decoded = decode_payload("f", encode_payload(with_files({{name, bytes_of_words("bad")}})));
+    REQUIRE_FALSE(decoded);
+    CHECK(decoded.error().code == StatusCode::corrupt);
+  }
+  std::vector<DriverFile> many;
+  for (std::size_t i = 0; i <= most_driver_files; ++i) many.push_back({"f" + std::to_string(10'000 + i), {}});
+  CHECK_FALSE(decode_payload("f", encode_payload(with_files(many))));
+  many.pop_back();
+  CHECK(decode_payload("f", encode_payload(with_files(many))));
+  CHECK_FALSE(decode_payload("f", encode_payload(with_files({{"b", {}}, {"a", {}}}))));  // not in order
+  CHECK_FALSE(decode_payload("f", encode_payload(with_files({{"a", {}}, {"a", {}}}))));  // one name twice
+  const std::vector<std::byte> whole = encode_payload(with_files({{"a/b", bytes_of_words("content")}}));
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    CAPTURE(size);
+    const auto cut = decode_payload("f", std::span(whole).first(size));
+    // Behind the binary alone the rest is a payload of its own: no file of it is left.
+    if (cut) CHECK(cut->driver_files.empty());
+  }
+}
+
+TEST_CASE("cache::driver_scratch: files are placed for the same setting only, and the last user removes the folder") {
+  const PointedAt at;
+  auto scratch = DriverScratch::of_process();
+  REQUIRE(scratch != nullptr);
+  CHECK(scratch->setting() == some_setting);
+  auto other = with_files({{"mesa/cc/file", bytes_of_words("for another driver")}});
+  other.driver_setting = another_setting;
+  REQUIRE(scratch->place(other).ok());
+  CHECK_FALSE(fs::exists(at.folder / "mesa"));
+  const auto program =
+      with_files({{"mesa/cc/file", bytes_of_words("code")}, {"mesa/cc/other", bytes_of_words("more")}});
+  REQUIRE(scratch->place(program).ok());
+  CHECK(text_in(at.folder / "mesa/cc/file") == "code");
+  CHECK(text_in(at.folder / "mesa/cc/other") == "more");
+  struct stat facts {};
+  REQUIRE(stat((at.folder / "mesa/cc/file").c_str(), &facts) == 0);
+  CHECK((facts.st_mode & 0777) == 0600);
+  // A second program shares one of them.
+  REQUIRE(scratch->place(with_files({{"mesa/cc/file", bytes_of_words("code")}, {"mesa/dd/third", {}}})).ok());
+  CHECK(fs::exists(at.folder / "mesa/dd/third"));
+  {
+    const auto second = DriverScratch::of_process();
+    REQUIRE(second != nullptr);
+    scratch.reset();
+    CHECK(fs::exists(at.folder / "mesa/cc/file"));  // the second still uses it
+  }
+  CHECK_FALSE(fs::exists(at.folder));
+}
+
+TEST_CASE("cache::driver_scratch: nothing is placed through a link, and names are checked again") {
+  const PointedAt at;
+  const auto scratch = DriverScratch::of_process();
+  REQUIRE(scratch != nullptr);
+  const fs::path outside = at.around / "outside";
+  fs::create_symlink(outside, at.folder / "linked");
+  fs::create_symlink(outside, at.folder / "file");
+  REQUIRE(scratch->place(with_files({{"file", bytes_of_words("x")}})).ok());  // what is there stays
+  CHECK_FALSE(fs::exists(outside));
+  for (const char* name : {"../escaped", "/tmp/escaped", "a/../../escaped"}) {
+    CHECK(scratch->place(with_files({{name, bytes_of_words("x")}})).code == StatusCode::invalid_argument);
+  }
+  CHECK_FALSE(fs::exists(at.around / "driver" / "escaped"));
+}
+
+TEST_CASE("cache::driver_scratch: threads that place the same files leave them whole") {
+  const PointedAt at;
+  const auto scratch = DriverScratch::of_process();
+  REQUIRE(scratch != nullptr);
+  const std::string content(100'000, 'c');
+  std::vector<DriverFile> files;
+  for (int i = 0; i < 8; ++i) files.push_back({"m/" + std::to_string(i), bytes_of_words(content)});
+  const ProgramBinary program = with_files(files);
+  std::vector<std::thread> threads;
+  std::atomic<int> failures{0};
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      if (!scratch->place(program).ok()) ++failures;
+      for (const DriverFile& file : program.driver_files) {
+        if (text_in(at.folder / file.name) != content) ++failures;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(failures == 0);
+}
+
+TEST_CASE("cache::driver_scratch: folders of ended processes go, those in use and foreign names stay") {
+  const PointedAt at;
+  const auto used = DriverScratch::of_process();
+  REQUIRE(used != nullptr);
+  const fs::path all = at.around / "driver";
+  const auto make = [&](const std::string& name, bool old) {
+    fs::create_directories(all / name / "mesa" / "aa");
+    fs::permissions(all / name, fs::perms::owner_all);
+    std::ofstream(all / name / "mesa" / "aa" / "file") << "code";
+    if (old) fs::last_write_time(all / name, fs::file_time_type::clock::now() - std::chrono::hours(1));
+    return all / name;
+  };
+  const fs::path left = make(some_setting + ".123.0123456789abcdef", true);
+  const fs::path young = make(some_setting + ".124.0123456789abcdef", false);  // its process may be about to lock it
+  const fs::path foreign = make("of somebody else", true);
+  fs::last_write_time(at.folder, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  REQUIRE(prepare_driver_cache(all / DriverScratch::new_name(some_setting)).ok());
+  CHECK_FALSE(fs::exists(left));
+  CHECK(fs::exists(young));
+  CHECK(fs::exists(foreign));
+  CHECK(fs::exists(at.folder));
+}
+
+TEST_CASE("cache::driver_scratch: only a folder that Kiln named, and that nobody else can enter, is used") {
+  CHECK(driver_setting_of(fs::path("/x") / DriverScratch::new_name(some_setting)) == some_setting);
+  CHECK(DriverScratch::new_name(some_setting) != DriverScratch::new_name(some_setting));
+  for (const std::string& name :
+       {some_setting, some_setting + ".1", some_setting + ".1.2", some_setting + ".x.0123456789abcdef",
+        some_setting + "..0123456789abcdef", some_setting.substr(1) + ".1.0123456789abcdef", std::string()}) {
+    INFO(name);
+    CHECK(driver_setting_of("/x/" + name).empty());
+  }
+  const PointedAt at;
+  fs::permissions(at.folder, fs::perms::group_all, fs::perm_options::add);
+  CHECK(DriverScratch::of_process() == nullptr);
+  setenv("MESA_SHADER_CACHE_DIR", at.around.c_str(), 1);
+  CHECK(DriverScratch::of_process() == nullptr);
+}
+
+TEST_CASE("cache::driver_scratch: a driver's folder is read without its index, links and files being written") {
+  const PointedAt at;
+  const fs::path mesa = at.folder / "mesa_shader_cache";
+  fs::create_directories(mesa / "aa");
+  std::ofstream(mesa / "aa" / "one") << "code";
+  std::ofstream(mesa / "aa" / "two.tmp") << "half";
+  fs::create_symlink("/etc/hostname", mesa / "aa" / "three");
+  REQUIRE(mkfifo((mesa / "aa" / "four").c_str(), 0600) == 0);
+  const auto files = read_driver_files(at.folder);
+  REQUIRE(files);
+  REQUIRE(files->size() == 1);
+  CHECK(files->front() == DriverFile{"mesa_shader_cache/aa/one", bytes_of_words("code")});
+  empty_driver_folder(at.folder);
+  CHECK(read_driver_files(at.folder)->empty());
+  CHECK(fs::exists(mesa / "index"));
+}
+
+namespace {
+
+// A program that is stored with a driver file, and a process that uses a private folder for the driver's cache.
+struct StoredWithFiles : PointedAt, test::Workplace {
+  test::SyntheticDevice device;
+  const std::unique_ptr<DriverScratch> kept = DriverScratch::of_process();  // the folder outlives each cache
+
+  StoredWithFiles() {
+    REQUIRE(kept != nullptr);
+    device.driver_files = {{"mesa/aa/one", bytes_of_words("code")}};
+    device.driver_setting = some_setting;
+    REQUIRE(test::acquire(*open(), "one", device));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cache::driver_files: a stored program is dispatched once while it is marked, where it has driver files") {
+  StoredWithFiles s;
+  CHECK(s.device.dispatched_nothing == 0);  // what was built was dispatched where it was built
+  const auto got = test::acquire(*s.open(), "one", s.device);
+  REQUIRE(got);
+  CHECK(got->tier == Tier::disk);
+  CHECK(s.device.dispatched_nothing == 1);
+  CHECK(text_in(s.folder / "mesa/aa/one") == "code");
+  s.device.driver_setting = another_setting;  // of a driver of another build: its files are not given to this one
+  REQUIRE(test::acquire(*s.open(), "two", s.device));
+  CHECK(test::acquire(*s.open(), "two", s.device)->tier == Tier::disk);
+  CHECK(s.device.dispatched_nothing == 1);
+}
+
+TEST_CASE("cache::driver_files: a first dispatch that does not end drops the entry, and the next start recovers") {
+  StoredWithFiles s;
+  s.device.hangs_after = 0;
+  {
+    ProcessSharing sharing;
+    sharing.dispatch_patience = std::chrono::milliseconds(5);
+    const auto cache = s.open(sharing);
+    const auto got = test::acquire(*cache, "one", s.device);
+    REQUIRE_FALSE(got);
+    CHECK(got.error().code == StatusCode::device_lost);
+    CHECK_THAT(got.error().message, Catch::Contains("the label of one") && Catch::Contains("first dispatch"));
+    CHECK(cache->stats().rejected.refused == 1);
+  }
+  CHECK(s.files(".bin").empty());
+  s.device.hangs_after = std::numeric_limits<int>::max();
+  CHECK(test::acquire(*s.open(), "one", s.device)->tier == Tier::built);
+  CHECK(test::acquire(*s.open(), "one", s.device)->tier == Tier::disk);
+}
+
+TEST_CASE("cache::driver_files: a process that dies at the first dispatch makes the program suspect, files included") {
+  StoredWithFiles s;
+  int tried = 0;
+  TrialOutcome outcome{TrialVerdict::died, "SIGSEGV"};
+  s.trial = [&](const ProgramKey&, const ProgramBinary& stored, const DeviceInfo&) {
+    CHECK(stored.driver_files == s.device.driver_files);
+    CHECK(stored.driver_setting == some_setting);
+    ++tried;
+    return outcome;
+  };
+  const auto die = [&] {
+    return test::in_child([&]() -> std::string {
+      s.device.on_dispatch = [] { kill(getpid(), SIGKILL); };
+      return test::acquire(*s.open(), "one", s.device) ? "was served" : "was refused";
+    });
+  };
+  CHECK(die().signal == SIGKILL);
+  SECTION("and a child dies of it too: it is built anew") {
+    CHECK(test::acquire(*s.open(), "one", s.device)->tier == Tier::built);
+    CHECK(s.files(".quarantined").size() == 1);
+  }
+  SECTION("and a child does not: it is loaded again") {
+    outcome = {TrialVerdict::good, {}};
+    CHECK(test::acquire(*s.open(), "one", s.device)->tier == Tier::disk);
+    CHECK(s.files(".quarantined").empty());
+  }
+  CHECK(tried == 1);
+}
+
+}  // namespace kiln

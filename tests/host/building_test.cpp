@@ -1,0 +1,311 @@
+// New programs are built in a child: what a compiler does there costs its own job. And the files of the driver's own
+// cache that the child finds are stored with the program: altered ones are refused.
+#include "host/kiln_process.hpp"
+#include "host/stored_programs.hpp"
+#include "support/test_length.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <future>
+#include <iterator>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string shader_head =
+    "#version 430\nlayout(local_size_x = 64) in;\n"
+    "layout(std430, binding = 0) buffer Y { float y[]; };\n";
+
+// y[i] = i * factor + 1
+std::string good_kernel(int factor) {
+  return shader_head + "void main() { uint i = gl_GlobalInvocationID.x; y[i] = float(i) * " + std::to_string(factor) +
+         ".0 + 1.0; }\n";
+}
+
+// A statement or a term, eight to the power of `levels` times.
+std::string grown(const std::string& name, const std::string& one, const std::string& between, int levels) {
+  std::string text = "#define " + name + "0 " + one + "\n";
+  for (int level = 1; level <= levels; ++level) {
+    const std::string inner = name + std::to_string(level - 1);
+    text += "#define " + name + std::to_string(level) + " " + inner;
+    for (int i = 1; i < 8; ++i) text += between + inner;
+    text += "\n";
+  }
+  return text;
+}
+
+// An expression of 65,536 terms: Mesa's compiler overflows its stack.
+std::string crashing_kernel() {
+  return "#version 430\n" + grown("A", "1.0+1.0", "+", 5) + shader_head.substr(shader_head.find('\n') + 1) +
+         "void main() { y[0] = A5; }\n";
+}
+
+// 262,144 statements: minutes and gigabytes.
+std::string endless_kernel() {
+  return "#version 430\n" + grown("A", "a = sin(a) * 1.5 + y[int(a)];", " ", 6) +
+         shader_head.substr(shader_head.find('\n') + 1) + "void main() { float a = y[0]; A6 y[0] = a; }\n";
+}
+
+struct BuildPlace {
+  TemporaryFolder folder;
+  fs::path cache = folder / "cache", runtime = folder / "runtime", key = folder / "key";
+  std::string jobs;
+
+  BuildPlace() { fs::create_directory(runtime), fs::permissions(runtime, fs::perms::owner_all); }
+
+  void add(const std::string& name, const std::string& text, int factor = 0) {
+    folder.write(name + ".comp", text);
+    jobs += "[[job]]\nname = \"" + name + "\"\nop = \"kernel\"\nsource = \"" + name +
+            ".comp\"\ngrid = [1, 1, 1]\ndevice = \"opengl:0\"\nbindings = [{ output = \"" + name +
+            ".npy\", shape = [64], dtype = \"float32\"" +
+            (factor != 0 ? ", expect = \"" + expected(factor) + "\"" : std::string()) + " }]\n" +
+            (factor != 0 ? "verify = true\n" : "");
+  }
+
+  std::string expected(int factor) {
+    const std::string name = "expected-" + std::to_string(factor) + ".npy";
+    std::string head = "{'descr': '<f4', 'fortran_order': False, 'shape': (64,), }";
+    head += std::string(64 - (11 + head.size()) % 64, ' ') + "\n";
+    std::string text("\x93NUMPY\x01\x00", 8);
+    text += static_cast<char>(head.size() & 0xff);
+    text += static_cast<char>(head.size() >> 8);
+    text += head;
+    for (int i = 0; i < 64; ++i) {
+      const float value = static_cast<float>(i * factor + 1);
+      text.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+    std::ofstream(folder / name, std::ios::binary) << text;
+    return name;
+  }
+
+  Finished run(const std::vector<std::string>& more = {}, ProcessOptions options = {}) const {
+    options.environment.emplace("KILN_KEY_FILE", key);
+    options.environment.emplace("XDG_RUNTIME_DIR", runtime);
+    std::vector<std::string> words = {"run", folder.write("jobs.toml", jobs), "--json", "--cache-dir", cache};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_kiln(std::move(words), options);
+  }
+  Finished verb(std::vector<std::string> words) const {
+    words.insert(words.end(), {"--cache-dir", cache});
+    return run_kiln(std::move(words), {.environment = {{"KILN_KEY_FILE", key}}});
+  }
+
+  std::vector<fs::path> entries() const { return entry_files(cache); }
+};
+
+bool has_opengl(const Finished& finished) { return finished.json()["jobs"][0]["device"]["id"] == "opengl:0"; }
+
+int rejected_in(const nlohmann::json& cache) {
+  int sum = 0;
+  for (const auto& count : cache["rejected"]) sum += count.get<int>();
+  return sum;
+}
+
+// The job named `bad` fails with words that name it, and all others are right.
+void check_only_fails(const Finished& finished, const std::string& bad, const std::string& words) {
+  INFO(finished.err << finished.out);
+  CHECK(finished.status == 1);
+  for (const auto& job : finished.json()["jobs"]) {
+    CAPTURE(job["name"]);
+    if (job["name"] != bad) {
+      CHECK(job["verified"] == true);
+      continue;
+    }
+    CHECK(job["status"] != "ok");
+    CHECK_THAT(job["error"].get<std::string>(), Contains(bad) && Contains(words));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("building: a kernel that the compiler crashes on fails alone, in each run") {
+  BuildPlace place;
+  place.add("first", good_kernel(2), 2);
+  place.add("deep", crashing_kernel());
+  place.add("second", good_kernel(3), 3);
+  for (int run = 0; run < 2; ++run) {
+    const Finished finished = place.run();
+    if (!has_opengl(finished)) return;
+    check_only_fails(finished, "deep", "the compiler crashed");
+  }
+}
+
+TEST_CASE("building: an endless compile ends at its limit of time, one that takes all memory at that of memory") {
+  if (is_sanitized) return;  // a sanitizer has no use for a limit of memory, and its compiler takes long for everything
+  BuildPlace place;
+  place.add("first", good_kernel(2), 2);
+  place.add("endless", endless_kernel());
+  place.add("second", good_kernel(3), 3);
+  place.add("third", good_kernel(4), 4);
+  const Finished slow = place.run({"--set", "cache.build_timeout=\"2 s\""});
+  if (!has_opengl(slow)) return;
+  check_only_fails(slow, "endless", "did not finish within 2 s");
+  const Finished large = place.run({"--set", "cache.build_memory=\"256 MiB\""});
+  check_only_fails(large, "endless", "build_memory = 256 MiB");
+}
+
+TEST_CASE("building: in this process, where that is asked for, a program has no driver files and runs") {
+  BuildPlace place;
+  place.add("one", good_kernel(2), 2);
+  const Finished finished = place.run({"--set", "cache.build_in=process"});
+  INFO(finished.err);
+  REQUIRE(finished.status == 0);
+  CHECK(finished.json()["cache"]["builds"] == 1);
+  const Finished warm = place.run();
+  CHECK(warm.status == 0);
+  CHECK(warm.json()["cache"]["disk_hits"] == 1);
+}
+
+TEST_CASE("driver files: the child's list is in the entry, and nothing is left outside of entries") {
+  BuildPlace place;
+  place.add("one", good_kernel(2), 2);
+  place.add("two", good_kernel(3), 3);
+  const Finished cold = place.run();
+  INFO(cold.err);
+  REQUIRE(cold.status == 0);
+  if (!has_opengl(cold) || cold.json()["cache"]["driver_cache"] != "adopted") return;
+  const kiln::EntryKey key = entry_key(place.key);
+  REQUIRE(place.entries().size() == 2);
+  for (const fs::path& path : place.entries()) {
+    const kiln::ProgramBinary program = stored_program(path, key);
+    CHECK(program.driver_setting.size() == 64);
+    REQUIRE_FALSE(program.driver_files.empty());
+    for (const auto& file : program.driver_files) CHECK_FALSE(file.bytes.empty());
+  }
+  CHECK_FALSE(fs::exists(place.cache / "driver"));
+  CHECK(fs::is_empty(place.runtime / "kiln" / "driver"));
+}
+
+// Whoever holds the key can make the driver run other code: what an entry holds is what runs.
+TEST_CASE("driver files: the driver runs what a signed entry holds") {
+  BuildPlace place;
+  place.add("one", good_kernel(2), 2);
+  place.add("two", good_kernel(3), 3);
+  const Finished cold = place.run();
+  INFO(cold.err);
+  REQUIRE(cold.status == 0);
+  if (!has_opengl(cold) || cold.json()["cache"]["driver_cache"] != "adopted") return;
+  const kiln::EntryKey key = entry_key(place.key);
+  const std::vector<fs::path> files = place.entries();
+  REQUIRE(files.size() == 2);
+  kiln::ProgramBinary programs[] = {stored_program(files[0], key), stored_program(files[1], key)};
+  REQUIRE(programs[0].driver_files.size() == programs[1].driver_files.size());
+  const auto larger = [](const auto& a, const auto& b) { return a.bytes.size() < b.bytes.size(); };
+  // The machine code is the largest.
+  auto& first = *std::ranges::max_element(programs[0].driver_files, larger);
+  auto& second = *std::ranges::max_element(programs[1].driver_files, larger);
+  REQUIRE(first.name != second.name);
+  std::swap(first.bytes, second.bytes);
+  store_program(files[0], key, programs[0]);
+  store_program(files[1], key, programs[1]);
+  const Finished warm = place.run();
+  INFO(warm.err << warm.out);
+  CHECK(warm.json()["cache"]["disk_hits"] == 2);
+  for (const auto& job : warm.json()["jobs"]) CHECK(job["verified"] == false);
+}
+
+TEST_CASE("driver files: whatever is altered in an entry is refused, counted and built anew") {
+  BuildPlace place;
+  place.add("one", good_kernel(2), 2);
+  place.add("two", good_kernel(3), 3);
+  const Finished cold = place.run();
+  INFO(cold.err);
+  REQUIRE(cold.status == 0);
+  if (!has_opengl(cold)) return;
+  const std::vector<fs::path> files = place.entries();
+  REQUIRE(files.size() == 2);
+  const std::string good[] = {bytes_in(files[0]), bytes_in(files[1])};
+  const auto check_refused = [&](int builds) {
+    const Finished finished = place.run();
+    INFO(finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    for (const auto& job : finished.json()["jobs"]) CHECK(job["verified"] == true);
+    CHECK(finished.json()["cache"]["builds"] == builds);
+    CHECK(rejected_in(finished.json()["cache"]) == builds);
+    for (int i = 0; i < 2; ++i) put(files[static_cast<std::size_t>(i)], good[i]);
+  };
+  SECTION("bits") {
+    // The long form flips every bit of the entry, machine code included.
+    const std::size_t bits = good[0].size() * 8, step = is_long() ? 1 : bits / (is_sanitized ? 3 : 8) + 1;
+    for (std::size_t bit = 5; bit < bits; bit += step) {
+      CAPTURE(bit);
+      std::string altered = good[0];
+      altered[bit / 8] = static_cast<char>(altered[bit / 8] ^ (1 << (bit % 8)));
+      put(files[0], altered);
+      check_refused(1);
+    }
+  }
+  SECTION("exchanged") {
+    put(files[0], good[1]), put(files[1], good[0]);
+    CHECK(place.verb({"cache", "verify"}).status == 1);
+    check_refused(2);
+  }
+  SECTION("cut") {
+    put(files[0], good[0].substr(0, good[0].size() / 2));
+    check_refused(1);
+  }
+  SECTION("longer") {
+    put(files[0], good[0] + "more");
+    check_refused(1);
+  }
+  SECTION("empty") {
+    put(files[0], "");
+    check_refused(1);
+  }
+  SECTION("of schema 1") {
+    std::string old = good[0];
+    old[8] = 1;
+    put(files[0], old);
+    check_refused(1);
+  }
+  SECTION("a FIFO") {
+    fs::remove(files[0]);
+    REQUIRE(mkfifo(files[0].c_str(), 0600) == 0);
+    const Finished finished = place.run();
+    REQUIRE(finished.status == 0);
+    CHECK(finished.json()["cache"]["builds"] == 1);
+  }
+  SECTION("a link") {
+    fs::rename(files[0], place.folder / "aside");
+    fs::create_symlink(place.folder / "aside", files[0]);
+    check_refused(1);
+    CHECK(bytes_in(place.folder / "aside") == good[0]);
+  }
+}
+
+TEST_CASE("driver files: two processes at once, and a folder that a killed process left") {
+  BuildPlace place;
+  BuildPlace beside;  // results of its own
+  for (int factor = 2; factor < 6; ++factor) {
+    place.add("k" + std::to_string(factor), good_kernel(factor), factor);
+    beside.add("k" + std::to_string(factor), good_kernel(factor), factor);
+  }
+  beside.cache = place.cache, beside.runtime = place.runtime, beside.key = place.key;
+  const fs::path left = place.runtime / "kiln" / "driver" / (std::string(64, 'a') + ".1.0123456789abcdef");
+  fs::create_directories(left / "mesa_shader_cache" / "aa");
+  put(left / "mesa_shader_cache" / "aa" / "file", "code");
+  for (fs::path each = left; each != place.runtime; each = each.parent_path()) {
+    fs::permissions(each, fs::perms::owner_all);
+  }
+  fs::last_write_time(left, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  auto other = std::async(std::launch::async, [&] { return beside.run(); });
+  const Finished one = place.run(), two = other.get();
+  for (const Finished& finished : {one, two}) {
+    INFO(finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    for (const auto& job : finished.json()["jobs"]) CHECK(job["verified"] == true);
+  }
+  if (!has_opengl(one)) return;
+  CHECK(place.entries().size() == 4);
+  CHECK_FALSE(fs::exists(left));
+  CHECK(fs::is_empty(place.runtime / "kiln" / "driver"));
+}
