@@ -252,15 +252,9 @@ Result<TieredCache::Flown> TieredCache::build(const Request& request) {
   (serializes ? counters_.builds : counters_.prepared).fetch_add(1, std::memory_order_relaxed);
   if (!serializes) return keep(request, std::move(built->program), Tier::library, build_ns, build_ns);
   if (!built->binary) {
-    TracedWork serializing(trace_, TraceArea::build, "serialize");
-    auto binary = request.device.serialize(*built->program);
-    serializing.end();
-    if (binary) {
-      built->binary = std::move(*binary);
-    } else {
-      log_.write(LogLevel::warning, "cache",
-                 "program '" + request.key.label + "' is not stored: " + binary.error().message);
-    }
+    auto binary = binary_of(request, *built);
+    if (!binary) return std::move(binary).error();
+    built->binary = std::move(*binary);
   }
   if (built->binary) disk_.store(request.key, request.device, *built->binary, build_ns);
   return keep(request, std::move(built->program), Tier::built, build_ns, build_ns);
@@ -272,15 +266,35 @@ Result<TieredCache::Built> TieredCache::build_anywhere(const Request& request) {
       if (!*binary) return std::move(*binary).error();
       place_driver_files(**binary);
       auto program = request.device.load(request.source, **binary);
-      if (program) return Built{std::move(*program), std::move(**binary)};
+      if (program) return Built{std::move(*program), std::move(**binary), {}};
       log_.write(LogLevel::info, "cache",
                  "program '" + request.key.label +
                      "': what another process built is built again in this one: " + program.error().message);
     }
   }
+  const bool keeps_files = driver_folder_ != nullptr && request.device.info().driver_cache == "adopted";
+  auto before = keeps_files ? driver_folder_->files() : std::set<std::string>();
   auto program = request.device.build(request.source);
   if (!program) return std::move(program).error();
-  return Built{std::move(*program), std::nullopt};
+  return Built{std::move(*program), std::nullopt, std::move(before)};
+}
+
+Result<std::optional<ProgramBinary>> TieredCache::binary_of(const Request& request, const Built& built) {
+  TracedWork serializing(trace_, TraceArea::build, "serialize");
+  auto binary = request.device.serialize(*built.program);
+  serializing.end();
+  if (!binary) {
+    log_.write(LogLevel::warning, "cache",
+               "program '" + request.key.label + "' is not stored: " + binary.error().message);
+    return std::optional<ProgramBinary>();
+  }
+  if (driver_folder_ == nullptr || request.device.info().driver_cache != "adopted") return std::optional(*binary);
+  const Status dispatched = dispatch_nothing(request.device, *built.program, dispatch_patience_);
+  if (!dispatched.ok()) return dispatched.within("program '" + request.key.label + "': its first dispatch");
+  if (Status status = driver_folder_->collect(built.before, *binary); !status.ok()) {
+    log_.write(LogLevel::info, "cache", "program '" + request.key.label + "' has no driver files: " + status.message);
+  }
+  return std::optional(std::move(*binary));
 }
 
 bool TieredCache::place_driver_files(const ProgramBinary& binary) {

@@ -79,9 +79,12 @@ class TieredCache final : public ProgramCache {
   struct Built {
     std::unique_ptr<Program> program;
     std::optional<ProgramBinary> binary;  // nullopt: not read yet
+    std::set<std::string> before;         // the driver's files when the build in this process began
   };
   // In a process of its own where the device allows it, else in this one.
   Result<Built> build_anywhere(const Request& request);
+  // Of a program that this process built, with the driver's files. nullopt: it cannot be stored.
+  Result<std::optional<ProgramBinary>> binary_of(const Request& request, const Built& built);
   // Before the driver is given the program. Whether the driver has files of it.
   bool place_driver_files(const ProgramBinary& binary);
   // Counts why no tier had a program that is now to be built.

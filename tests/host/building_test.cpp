@@ -102,6 +102,11 @@ struct BuildPlace {
   std::vector<fs::path> entries() const { return entry_files(cache); }
 };
 
+void check_verified(const Finished& finished, bool expected) {
+  const auto json = finished.json();
+  for (const auto& job : json["jobs"]) CHECK(job["verified"] == expected);
+}
+
 bool has_opengl(const Finished& finished) { return finished.json()["jobs"][0]["device"]["id"] == "opengl:0"; }
 
 int rejected_in(const nlohmann::json& cache) {
@@ -114,7 +119,8 @@ int rejected_in(const nlohmann::json& cache) {
 void check_only_fails(const Finished& finished, const std::string& bad, const std::string& words) {
   INFO(finished.err << finished.out);
   CHECK(finished.status == 1);
-  for (const auto& job : finished.json()["jobs"]) {
+  const auto json = finished.json();
+  for (const auto& job : json["jobs"]) {
     CAPTURE(job["name"]);
     if (job["name"] != bad) {
       CHECK(job["verified"] == true);
@@ -153,13 +159,16 @@ TEST_CASE("building: an endless compile ends at its limit of time, one that take
   check_only_fails(large, "endless", "build_memory = 256 MiB");
 }
 
-TEST_CASE("building: in this process, where that is asked for, a program has no driver files and runs") {
+TEST_CASE("building: in this process, where that is asked for, a program has its driver files too") {
   BuildPlace place;
   place.add("one", good_kernel(2), 2);
   const Finished finished = place.run({"--set", "cache.build_in=process"});
   INFO(finished.err);
   REQUIRE(finished.status == 0);
   CHECK(finished.json()["cache"]["builds"] == 1);
+  if (!has_opengl(finished)) return;
+  REQUIRE(place.entries().size() == 1);
+  CHECK_FALSE(stored_program(place.entries()[0], entry_key(place.key)).driver_files.empty());
   const Finished warm = place.run();
   CHECK(warm.status == 0);
   CHECK(warm.json()["cache"]["disk_hits"] == 1);
@@ -210,7 +219,7 @@ TEST_CASE("driver files: the driver runs what a signed entry holds") {
   const Finished warm = place.run();
   INFO(warm.err << warm.out);
   CHECK(warm.json()["cache"]["disk_hits"] == 2);
-  for (const auto& job : warm.json()["jobs"]) CHECK(job["verified"] == false);
+  check_verified(warm, false);
 }
 
 TEST_CASE("driver files: whatever is altered in an entry is refused, counted and built anew") {
@@ -228,7 +237,7 @@ TEST_CASE("driver files: whatever is altered in an entry is refused, counted and
     const Finished finished = place.run();
     INFO(finished.err << finished.out);
     REQUIRE(finished.status == 0);
-    for (const auto& job : finished.json()["jobs"]) CHECK(job["verified"] == true);
+    check_verified(finished, true);
     CHECK(finished.json()["cache"]["builds"] == builds);
     CHECK(rejected_in(finished.json()["cache"]) == builds);
     for (int i = 0; i < 2; ++i) put(files[static_cast<std::size_t>(i)], good[i]);
@@ -302,7 +311,7 @@ TEST_CASE("driver files: two processes at once, and a folder that a killed proce
   for (const Finished& finished : {one, two}) {
     INFO(finished.err << finished.out);
     REQUIRE(finished.status == 0);
-    for (const auto& job : finished.json()["jobs"]) CHECK(job["verified"] == true);
+    check_verified(finished, true);
   }
   if (!has_opengl(one)) return;
   CHECK(place.entries().size() == 4);

@@ -18,6 +18,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <fstream>
+#include <iterator>
+#include <thread>
 
 namespace kiln {
 namespace {
@@ -57,6 +60,27 @@ void remove_all_in(int folder) {
       folder, "", levels_below,
       [](int in, const std::string& name, const std::string&, const struct stat&) { unlinkat(in, name.c_str(), 0); },
       [](int in, const std::string& name) { unlinkat(in, name.c_str(), AT_REMOVEDIR); });
+}
+
+// Whether the thread sleeps until another one has work for it: in a futex or a poll.
+bool is_waiting(const std::filesystem::path& task) {
+  std::ifstream in(task / "syscall");
+  long call = 0;
+  if (!(in >> call)) return false;  // it runs, or is gone
+#if defined(__x86_64__)
+  constexpr long calls[] = {202, 7, 271};  // futex, poll, ppoll
+#else
+  constexpr long calls[] = {98, 73};  // futex, ppoll
+#endif
+  return std::ranges::find(calls, call) != std::end(calls);
+}
+
+// Mesa names the threads that write its files "…:disk$0", and those that compile "…:sh0".
+bool is_of_driver(const std::filesystem::path& task) {
+  std::ifstream in(task / "comm");
+  std::string name;
+  std::getline(in, name);
+  return name.find("disk$") != std::string::npos || name.find(":sh") != std::string::npos;
 }
 
 bool is_index(std::string_view path) { return path.substr(path.rfind('/') + 1) == index_name; }
@@ -112,6 +136,40 @@ Status DriverScratch::place(const ProgramBinary& program) {
   return {};
 }
 
+std::set<std::string> DriverScratch::files() const {
+  std::set<std::string> names;
+  walk(
+      folder_.get(), "", levels_below,
+      [&](int, const std::string&, const std::string& whole, const struct stat&) { names.insert(whole); },
+      [](int, const std::string&) {});
+  return names;
+}
+
+Status DriverScratch::collect(const std::set<std::string>& before, ProgramBinary& program) const {
+  await_threads(Threads::of_drivers);
+  auto files = read_driver_files(path_, before);
+  if (!files) return std::move(files).error();
+  program.driver_files = std::move(*files);
+  program.driver_setting = setting_;
+  return {};
+}
+
+void await_threads(Threads which) {
+  constexpr int most_looks = 20'000, enough = 3;
+  const std::string own = std::to_string(gettid());
+  for (int look = 0, idle = 0; look < most_looks && idle < enough; ++look) {
+    bool quiet = true;
+    std::error_code error;
+    for (std::filesystem::directory_iterator at("/proc/self/task", error), end; quiet && !error && at != end;
+         at.increment(error)) {
+      if (at->path().filename() == own || (which == Threads::of_drivers && !is_of_driver(at->path()))) continue;
+      quiet = is_waiting(at->path());
+    }
+    idle = quiet ? idle + 1 : 0;
+    if (idle < enough) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
 Status write_driver_file(int folder, const DriverFile& file) {
   const std::string who = "driver's file " + file.name;
   if (!is_driver_file_name(file.name)) return invalid_argument("driver's file '" + file.name + "': no such name");
@@ -150,7 +208,8 @@ Status dispatch_nothing(Device& device, const Program& program, std::chrono::nan
   return fence ? ok_status() : fence.error();
 }
 
-Result<std::vector<DriverFile>> read_driver_files(const std::filesystem::path& path) {
+Result<std::vector<DriverFile>> read_driver_files(const std::filesystem::path& path,
+                                                  const std::set<std::string>& except) {
   const UniqueFd folder = open_inner(AT_FDCWD, path.string());
   if (!folder) return system_error("folder " + path.string(), "cannot be opened", errno);
   std::vector<DriverFile> files;
@@ -158,7 +217,7 @@ Result<std::vector<DriverFile>> read_driver_files(const std::filesystem::path& p
   walk(
       folder.get(), "", levels_below,
       [&](int in, const std::string& name, const std::string& whole, const struct stat&) {
-        if (is_index(whole) || name.ends_with(".tmp") || !is_driver_file_name(whole)) return;
+        if (is_index(whole) || except.contains(whole) || name.ends_with(".tmp") || !is_driver_file_name(whole)) return;
         FileContents contents = read_file(in, name, most_driver_file_bytes);
         if (contents.state != FileState::read) return;
         bytes += contents.bytes.size();

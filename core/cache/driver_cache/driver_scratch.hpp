@@ -46,6 +46,12 @@ class DriverScratch {
   // it from this process. io: the reason why one could not be written; the driver then generates its code anew.
   Status place(const ProgramBinary& program);
 
+  // Names of the driver's files at this moment.
+  std::set<std::string> files() const;
+  // Gives the program the files that the driver wrote since `before`, those of programs that were built meanwhile
+  // included. It waits for the driver's threads. unsupported: too many, and the program gets none.
+  Status collect(const std::set<std::string>& before, ProgramBinary& program) const;
+
  private:
   DriverScratch(std::filesystem::path path, std::string setting, UniqueFd folder)
       : path_(std::move(path)), setting_(std::move(setting)), folder_(std::move(folder)) {}
@@ -62,10 +68,19 @@ Status write_driver_file(int folder, const DriverFile& file);
 
 // Every file of a driver's folder with its name relative to it, sorted. Left out are what the driver keeps about its
 // files (its index), files that are being written, and what is no file. unsupported: more or larger files than a
-// program may have.
-Result<std::vector<DriverFile>> read_driver_files(const std::filesystem::path& folder);
+// program may have, `except` not counted.
+Result<std::vector<DriverFile>> read_driver_files(const std::filesystem::path& folder,
+                                                  const std::set<std::string>& except = {});
 // Removes what is in the folder, but for the driver's index.
 void empty_driver_folder(const std::filesystem::path& folder);
+
+// A driver compiles and writes its files on threads of its own.
+enum class Threads : unsigned char {
+  all = 1,    // of this process but the caller
+  of_drivers  // those of Mesa, known by their names
+};
+// Returns when each of these threads waits for work, as seen several times in a row, or after some seconds.
+void await_threads(Threads which);
 
 // Dispatches the program once with an empty grid, by the device's own queue, and waits for it: the driver reads or
 // generates the program's machine code. timeout: it did not end in time.

@@ -78,35 +78,6 @@ void limit_memory(std::uint64_t bytes) {
 #endif
 }
 
-// Whether the thread sleeps until another one has work for it: in a futex or a poll.
-bool is_waiting(const fs::path& task) {
-  std::ifstream in(task / "syscall");
-  long call = 0;
-  if (!(in >> call)) return false;  // it runs, or is gone
-#if defined(__x86_64__)
-  constexpr long calls[] = {202, 7, 271};  // futex, poll, ppoll
-#else
-  constexpr long calls[] = {98, 73};  // futex, ppoll
-#endif
-  return std::ranges::find(calls, call) != std::end(calls);
-}
-
-// A driver compiles and writes its files on threads of its own. Returns when every other thread of this process waits
-// for work, as seen several times in a row, or after some seconds.
-void await_other_threads() {
-  constexpr int most_looks = 20'000, enough = 3;
-  const std::string own = std::to_string(gettid());
-  for (int look = 0, idle = 0; look < most_looks && idle < enough; ++look) {
-    bool quiet = true;
-    std::error_code error;
-    for (fs::directory_iterator at("/proc/self/task", error), end; quiet && !error && at != end; at.increment(error)) {
-      quiet = at->path().filename() == own || is_waiting(at->path());
-    }
-    idle = quiet ? idle + 1 : 0;
-    if (idle < enough) std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-}
-
 class Builder {
  public:
   Status open(const BuildSetup& setup) {
@@ -155,7 +126,7 @@ class Builder {
     if (!binary || folder_.empty()) return binary;
     // Its parent ends a dispatch that takes too long.
     if (Status status = dispatch_nothing(*device_, **program, std::chrono::hours(1)); !status.ok()) return status;
-    await_other_threads();
+    await_threads(Threads::all);
     auto files = read_driver_files(folder_);
     forget_files();
     if (files) {
@@ -183,7 +154,7 @@ class Builder {
 
   void forget_files() {
     if (folder_.empty()) return;
-    await_other_threads();
+    await_threads(Threads::all);
     empty_driver_folder(folder_);
   }
 

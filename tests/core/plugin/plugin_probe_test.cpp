@@ -77,7 +77,7 @@ TEST_CASE("probe: called by hand it answers one line") {
   CHECK(throws.output == "kiln-probe 1 failed internal it threw while registering: the fixture's own words\n");
   const Ended usage = run_probe({"nonsense"}, output);
   CHECK(usage.status == 2);
-  CHECK(usage.output == "usage: kiln-probe load PATH | measure\n");
+  CHECK(usage.output == "usage: kiln-probe load PATH | measure | build\n");
 }
 
 TEST_CASE("probe: it dies with its parent") {
