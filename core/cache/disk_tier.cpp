@@ -1,7 +1,6 @@
 #include "cache/disk_tier.hpp"
 
 #include "base/privilege.hpp"
-#include "cache/driver_cache/driver_folders.hpp"
 #include "cache/driver_cache/driver_scratch.hpp"
 #include "cache/folder/key_file_place.hpp"
 #include "cache/folder/survey.hpp"
@@ -44,25 +43,21 @@ std::string name_of(const ProgramKey& key) { return "program '" + key.label + "'
 }  // namespace
 
 DiskTier::Shelf::Shelf(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log, bool has_trial)
-    : folder(root, device),
-      processes(folder, sharing, log,
-                [this, log, has_trial](const ProcessMark& mark) {
-                  // One death proves nothing: whatever ended the process may have been no fault of the driver's.
-                  const auto before_ns = folder.last_written_ns(mark.digest, StoredFile::suspect);
-                  const bool second = before_ns && *before_ns / ns_per_s > seconds_now() - second_death_s;
-                  const bool condemned = !has_trial && second;
-                  const StoredFile as = condemned ? StoredFile::quarantined : StoredFile::suspect;
-                  if (!folder.set_aside(mark.digest, as, mark.since_s)) return;
-                  if (condemned) folder.forget(mark.digest, StoredFile::suspect);
-                  const std::string what = condemned ? "a second process died of it: it is quarantined and built anew"
-                                           : has_trial
-                                               ? "a process died of it or beside it: it is tried in a child first"
-                                               : "a process died of it or beside it: it is built anew";
-                  log.write(condemned ? LogLevel::warning : LogLevel::info, "cache",
-                            "program " + mark.digest.hex() + " in folder " + folder.name() +
-                                ", which a driver was loading: " + what);
-                }),
-      adopts_driver_cache(device.driver_cache == "adopted") {}
+    : folder(root, device), processes(folder, sharing, log, [this, log, has_trial](const ProcessMark& mark) {
+        // One death proves nothing: whatever ended the process may have been no fault of the driver's.
+        const auto before_ns = folder.last_written_ns(mark.digest, StoredFile::suspect);
+        const bool second = before_ns && *before_ns / ns_per_s > seconds_now() - second_death_s;
+        const bool condemned = !has_trial && second;
+        const StoredFile as = condemned ? StoredFile::quarantined : StoredFile::suspect;
+        if (!folder.set_aside(mark.digest, as, mark.since_s)) return;
+        if (condemned) folder.forget(mark.digest, StoredFile::suspect);
+        const std::string what = condemned   ? "a second process died of it: it is quarantined and built anew"
+                                 : has_trial ? "a process died of it or beside it: it is tried in a child first"
+                                             : "a process died of it or beside it: it is built anew";
+        log.write(
+            condemned ? LogLevel::warning : LogLevel::info, "cache",
+            "program " + mark.digest.hex() + " in folder " + folder.name() + ", which a driver was loading: " + what);
+      }) {}
 
 DiskTier::DiskTier(Log log, const CacheConfig& config, CacheCounters& counters, ProcessSharing sharing,
                    TraceSink* trace, LoadTrial try_in_child)
@@ -451,11 +446,6 @@ void DiskTier::leave_history(const CacheStats& counts) noexcept try {
   if (!folder || !*folder) return;
   add_to_totals(folder->get(), counts);
   missed_.save(folder->get());
-  const std::lock_guard lock(mutex_);
-  if (root_ == nullptr) return;
-  for (const auto& [device, shelf] : root_->shelves) {
-    if (shelf->adopts_driver_cache) note_driver_folder(folder->get(), shelf->folder.name());
-  }
 } catch (const std::exception&) {  // out of memory: history is what can be done without
 }
 

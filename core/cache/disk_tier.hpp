@@ -81,14 +81,13 @@ class DiskTier {
   // Programs stored of those that this cache set aside. Those that could not be stay there, and the answer says why.
   Result<std::uint64_t> persist();
   std::uint64_t bytes();
-  // For people and tools, when the cache is closed: what this process counted, and which driver's cache served whom.
+  // For people and tools, when the cache is closed: what this process counted.
   void leave_history(const CacheStats& counts) noexcept;
 
  private:
   struct Shelf {  // of one device
     DeviceFolder folder;
     ProcessTable processes;
-    const bool adopts_driver_cache;  // kept: history is left when the device may be gone
 
     Shelf(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log, bool has_trial);
   };

@@ -144,9 +144,8 @@ constexpr KeyEntry keys[] = {
     {"cache.name", text, "The cache that serves, by the name under which it is registered.",
      set<cache, &CacheConfig::name>, get<cache, &CacheConfig::name>},
     {"cache.directory", path,
-     "Folder of everything that is kept but the key: programs, the driver's own cache, what the selector learned, "
-     "tuning "
-     "results, plugin verdicts. Default: $XDG_CACHE_HOME/kiln, else ~/.cache/kiln. In a file, a relative path starts "
+     "Folder of everything that is kept but the key: programs, what the selector learned, tuning results, plugin "
+     "verdicts. Default: $XDG_CACHE_HOME/kiln, else ~/.cache/kiln. In a file, a relative path starts "
      "at "
      "the file's folder.",
      set<cache, &CacheConfig::directory>, get<cache, &CacheConfig::directory>, KeyPlace::anywhere, "\"~/.cache/kiln\""},
@@ -154,8 +153,8 @@ constexpr KeyEntry keys[] = {
      set<cache, &CacheConfig::max_programs>, get<cache, &CacheConfig::max_programs>},
     {"cache.max_memory", size, "Memory that kept programs may take, by their own estimate.",
      set<cache, &CacheConfig::max_memory>, get<cache, &CacheConfig::max_memory>},
-    {"cache.max_disk", size, "Disk space that the folder may take, the driver's own cache counted in.",
-     set<cache, &CacheConfig::max_disk>, get<cache, &CacheConfig::max_disk>},
+    {"cache.max_disk", size, "Disk space that stored programs may take.", set<cache, &CacheConfig::max_disk>,
+     get<cache, &CacheConfig::max_disk>},
     {"cache.policy", word(cache_policies),
      "Which program leaves memory first when room is needed. lru: the least recently used. sieve, s3fifo, wtinylfu: "
      "likewise, but programs that are used once do not push out those that are used again. cost: the one that saves "

@@ -62,9 +62,9 @@ TEST_CASE("kiln cache stats: the table, its figures for machines, and for Promet
   CHECK(table.status == 0);
   CHECK(described.cache.plain(table.out) == golden_cache_text("stats.txt"));
   const auto json = described.cache.kiln_cache({"stats", "--json"}).json();
-  // What `kiln run --json` calls `cache`, all of it.
-  for (const char* name : {"memory_hits", "disk_hits", "misses", "builds", "prepared", "driver_cache", "missing",
-                           "rejected", "bytes_on_disk", "saved_ms"}) {
+  // What `kiln run --json` calls `cache`, but for the state of the driver's own cache, which is a process's.
+  for (const char* name : {"memory_hits", "disk_hits", "misses", "builds", "prepared", "missing", "rejected",
+                           "bytes_on_disk", "saved_ms"}) {
     CHECK(json.contains(name));
   }
   CHECK(json["memory_hits"] == 120);
@@ -76,7 +76,7 @@ TEST_CASE("kiln cache stats: the table, its figures for machines, and for Promet
   CHECK(json["negative_hits"] == 10);
   CHECK(json["missing"] == nlohmann::json{{"absent", 2}, {"evicted", 1}, {"timed_out", 0}});
   CHECK(json["rejected"]["corrupt"] == 2);
-  CHECK(json["driver_cache"] == "none");
+  CHECK_FALSE(json.contains("driver_cache"));
   CHECK(json["programs"] == 3);
   CHECK(json["devices"].size() == 2);
   const Finished scraped = described.cache.kiln_cache({"stats", "--prometheus"});

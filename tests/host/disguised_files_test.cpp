@@ -208,10 +208,10 @@ TEST_CASE("disguised files: a bundle of 2 GiB that nobody signed takes little me
     std::string beginning, why;
   } cases[] = {{"", "is no bundle: its magic is not KILNBNDL"},
                {"KILNBND", "is no bundle: its magic is not KILNBNDL"},
-               {header(7, size - 120), "schema 7, expected 1"},
-               {header(1, size), "is truncated or altered"},
-               {header(1, ~std::uint64_t{0}), "is truncated or altered"},
-               {header(1, size - 120), "was altered, or was not signed by key aaaa"}};
+               {header(7, size - 120), "schema 7, expected 2"},
+               {header(2, size), "is truncated or altered"},
+               {header(2, ~std::uint64_t{0}), "is truncated or altered"},
+               {header(2, size - 120), "was altered, or was not signed by key aaaa"}};
   for (const auto& [beginning, why] : cases) {
     const fs::path file = folder.write("x.kiln", beginning);
     fs::resize_file(file, size);

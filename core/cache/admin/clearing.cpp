@@ -1,6 +1,6 @@
 #include "cache/admin/cache_root.hpp"
 #include "cache/admin/leftovers.hpp"
-#include "cache/driver_cache/driver_folders.hpp"
+#include "cache/driver_cache/driver_scratch.hpp"
 #include "cache/folder/disk_bound.hpp"
 #include "cache/folder/open_folder.hpp"
 #include "cache/history/missed_keys.hpp"
@@ -61,15 +61,9 @@ Result<CacheRemoval> clear_cache(const CacheConfig& cache, ClearScope scope) {
   const int folder = root->of(Area::stored);
   for (const Area area : areas) clear_area(*root, area, outcome);
   unlinkat(folder, pending_name, AT_REMOVEDIR);  // stays where something else is in it
-  for (const DriverFolder& driver : driver_folders(folder)) {
-    Status status = remove_driver_folder(folder, driver.name);
-    if (status.ok()) {
-      ++outcome.driver_caches;
-      outcome.bytes += driver.bytes;
-    }
-    note(outcome, std::move(status));
-  }
-  unlinkat(folder, driver_caches_name, AT_REMOVEDIR);
+  ClearedDriverFolders drivers = clear_driver_folders(folder);
+  outcome.bytes += drivers.bytes;
+  note(outcome, std::move(drivers.failure));
   remove_root_file(folder, missed_keys_name, outcome);
   remove_root_file(folder, disk_use_name, outcome);
   remove_root_file(folder, disk_walk_name, outcome);

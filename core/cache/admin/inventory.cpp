@@ -1,13 +1,10 @@
 #include "cache/admin/cache_root.hpp"
-#include "cache/driver_cache/driver_folders.hpp"
 
 #include <algorithm>
 #include <tuple>
 
 namespace kiln {
 namespace {
-
-constexpr std::int64_t ns_per_s = 1'000'000'000;
 
 void take_stock(const CacheRoot& root, Area area, Detail detail, CacheInventory& inventory) {
   const Survey found = root.survey(area);
@@ -31,18 +28,6 @@ void take_stock(const CacheRoot& root, Area area, Detail detail, CacheInventory&
   }
 }
 
-void take_stock_of_driver_caches(int root, CacheInventory& inventory) {
-  for (DriverFolder& folder : driver_folders(root)) {
-    inventory.driver_cache_bytes += folder.bytes;
-    const bool served = std::ranges::any_of(folder.devices, [&](const std::string& device) {
-      return std::ranges::find(inventory.devices, device, &CacheDevice::folder) != inventory.devices.end();
-    });
-    inventory.driver_caches.push_back({std::move(folder.name), folder.files, folder.bytes,
-                                       folder.last_used_ns / ns_per_s, folder.devices,
-                                       !folder.devices.empty() && !served});
-  }
-}
-
 }  // namespace
 
 Result<CacheInventory> cache_inventory(const CacheConfig& cache, Detail detail) {
@@ -51,7 +36,6 @@ Result<CacheInventory> cache_inventory(const CacheConfig& cache, Detail detail) 
   CacheInventory inventory;
   if (!root->exists()) return inventory;
   for (const Area area : areas) take_stock(*root, area, detail, inventory);
-  take_stock_of_driver_caches(root->of(Area::stored), inventory);
   std::ranges::sort(inventory.devices, {}, &CacheDevice::folder);
   std::ranges::sort(inventory.programs, {}, [](const CachedProgram& program) {
     return std::tie(program.pending, program.label, program.key, program.folder);

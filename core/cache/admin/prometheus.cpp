@@ -65,8 +65,6 @@ void add_stored(Exposition& to, const CacheInventory& inventory) {
   to.single("kiln_cache_pending_programs", "gauge", "Programs that wait for persist.", inventory.programs_pending);
   to.single("kiln_cache_pending_bytes", "gauge", "What programs that wait for persist take on disk.",
             inventory.bytes_pending);
-  to.metric("kiln_cache_driver_cache_bytes", "gauge", "What the drivers' own caches take on disk.");
-  for (const DriverCacheFolder& one : inventory.driver_caches) to.sample({{"folder", one.name}}, one.bytes);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "cache/admin/cache_root.hpp"
 #include "cache/admin/leftovers.hpp"
-#include "cache/driver_cache/driver_folders.hpp"
 
 #include <algorithm>
 #include <set>
@@ -10,39 +9,27 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-struct Unit {                 // what goes as a whole: one program, or one of the drivers' caches
-  Area area = Area::invalid;  // invalid: a driver's cache
+struct Unit {  // one program
+  Area area = Area::invalid;
   std::string folder;
   Digest digest;
   std::uint64_t bytes = 0;
   std::int64_t last_used_ns = 0;
-  bool program = false;  // otherwise a driver's cache, or a .meta that lost its program
-  bool orphan = false;
+  bool program = false;  // otherwise a .meta that lost its program
 };
 
 std::int64_t now_since_1970() {
   return std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::vector<Unit> units_of(const CacheRoot& root, std::int64_t now, Sweep sweep) {
+std::vector<Unit> units_of(const CacheRoot& root, Sweep sweep) {
   std::vector<Unit> units;
-  std::set<std::string> devices;
   for (const Area area : areas) {
     const Survey found = root.survey(area, sweep);
-    if (area == Area::stored) devices.insert(found.folders.begin(), found.folders.end());
     for (const StoredEntry& entry : found.entries) {
       units.push_back(
-          {area, found.folders[entry.folder], entry.digest, entry.bytes, entry.last_used_ns, entry.program, false});
+          {area, found.folders[entry.folder], entry.digest, entry.bytes, entry.last_used_ns, entry.program});
     }
-  }
-  for (const DriverFolder& driver : driver_folders(root.of(Area::stored))) {
-    units.push_back({Area::invalid,
-                     driver.name,
-                     {},
-                     driver.bytes,
-                     driver.last_used_ns,
-                     false,
-                     serves_nobody(driver, devices, now)});
   }
   return units;
 }
@@ -58,7 +45,6 @@ class Pruning {
       return keep(unit);
     }
     outcome_.bytes += unit.bytes;
-    if (unit.area == Area::invalid) ++outcome_.driver_caches;
     if (unit.program) ++(unit.area == Area::stored ? outcome_.programs : outcome_.pending);
   }
 
@@ -74,7 +60,6 @@ class Pruning {
 
  private:
   Status perform(const Unit& unit) {
-    if (unit.area == Area::invalid) return remove_driver_folder(root_.of(Area::stored), unit.folder);
     touched_.emplace(unit.area, unit.folder);
     return remove_entry(root_.of(unit.area), unit.folder, unit.digest);
   }
@@ -93,8 +78,8 @@ Result<CacheRemoval> prune_cache(const CacheConfig& cache, const PruneLimits& li
   if (!root) return root.error();
   if (!root->exists()) return CacheRemoval{};
   const std::int64_t now = now_since_1970();
-  std::vector<Unit> units = units_of(*root, now, removal == Removal::perform ? Sweep::yes : Sweep::no);
-  std::ranges::sort(units, {}, [](const Unit& unit) { return std::pair(!unit.orphan, unit.last_used_ns); });
+  std::vector<Unit> units = units_of(*root, removal == Removal::perform ? Sweep::yes : Sweep::no);
+  std::ranges::sort(units, {}, &Unit::last_used_ns);
   std::uint64_t bytes = 0;
   for (const Unit& unit : units) bytes += unit.bytes;
 

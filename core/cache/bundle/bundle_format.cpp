@@ -1,11 +1,8 @@
 #include "cache/bundle/bundle_format.hpp"
 
-#include "cache/driver_cache/driver_folders.hpp"
 #include "cache/format/key_material.hpp"
 #include "cache/format/little_endian.hpp"
 #include "cache/format/manifest.hpp"
-
-#include <zstd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -16,12 +13,10 @@ namespace kiln {
 namespace {
 
 constexpr std::string_view magic = "KILNBNDL";
-constexpr std::string_view signed_word = "kiln: bundle, schema 1\n";
+constexpr std::string_view signed_word = "kiln: bundle, schema 2\n";
 constexpr std::size_t record_header_bytes = 12;
-constexpr int zstd_level = 3;
-constexpr std::size_t longest_part = 255;
 
-enum RecordKind : std::uint32_t { device_record = 1, program_record, driver_cache_record, driver_file_record };
+enum RecordKind : std::uint32_t { device_record = 1, program_record };
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 std::string_view text_of(std::span<const std::byte> bytes) {
@@ -103,62 +98,18 @@ bool take_program(Fields fields, const BundleLimits& limits, Bundle& into) {
   return true;
 }
 
-bool take_driver_cache(Fields fields, const BundleLimits& limits, Bundle& into) {
-  const BundledDriverCache cache{fields.text("cache"), fields.text("devices")};
-  if (!fields.whole() || !is_driver_folder_name(cache.name) || cache.devices.size() > limits.text) return false;
-  into.driver_caches.push_back(cache);
-  return true;
-}
-
-bool take_driver_file(Fields fields, const BundleLimits& limits, Bundle& into) {
-  BundledDriverFile file;
-  file.cache = fields.text("cache");
-  file.path = fields.text("path");
-  file.inflated_bytes = fields.integer("bytes");
-  file.content = bytes_of(fields.text("content"));
-  if (!fields.whole() || !is_driver_folder_name(file.cache) || !is_safe_driver_path(file.path, limits) ||
-      file.inflated_bytes > limits.driver_file) {
-    return false;
-  }
-  into.driver_files.push_back(file);
-  return true;
-}
-
 bool take_record(std::uint32_t kind, std::string_view bytes, const BundleLimits& limits, Bundle& into) {
   switch (kind) {
     case device_record:
       return take_device(Fields(bytes), limits, into);
     case program_record:
       return take_program(Fields(bytes), limits, into);
-    case driver_cache_record:
-      return take_driver_cache(Fields(bytes), limits, into);
-    case driver_file_record:
-      return take_driver_file(Fields(bytes), limits, into);
     default:
       return false;
   }
 }
 
 }  // namespace
-
-bool is_safe_driver_path(std::string_view path, const BundleLimits& limits) noexcept {
-  if (path.empty() || path.size() > limits.path) return false;
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '-';
-  };
-  std::size_t parts = 0;
-  for (std::string_view rest = path;;) {
-    const std::string_view part = rest.substr(0, rest.find('/'));
-    if (part.empty() || part.size() > longest_part || part.front() == '.' || !std::ranges::all_of(part, plain)) {
-      return false;
-    }
-    if (parts == 0 && part == served_devices_name) return false;
-    if (++parts > limits.parts) return false;
-    if (part.size() == rest.size()) return true;
-    rest.remove_prefix(part.size() + 1);
-  }
-}
 
 void BundleWriter::record(std::uint32_t kind, std::string_view fields) {
   append_little_endian(body_, kind);
@@ -186,25 +137,6 @@ void BundleWriter::add(const BundledProgram& program) {
   fields.field("payload", text_of(program.entry.stored));
   fields.field("meta", program.meta);
   record(program_record, fields.material());
-}
-
-void BundleWriter::add(const BundledDriverCache& cache) {
-  KeyEncoder fields;
-  fields.field("cache", cache.name);
-  fields.field("devices", cache.devices);
-  record(driver_cache_record, fields.material());
-}
-
-void BundleWriter::add(std::string_view cache, std::string_view path, std::span<const std::byte> content) {
-  std::string packed(ZSTD_compressBound(content.size()), '\0');
-  const std::size_t size = ZSTD_compress(packed.data(), packed.size(), content.data(), content.size(), zstd_level);
-  packed.resize(ZSTD_isError(size) != 0 ? 0 : size);
-  KeyEncoder fields;
-  fields.field("cache", cache);
-  fields.field("path", path);
-  fields.field("bytes", static_cast<std::uint64_t>(content.size()));
-  fields.field("content", packed);
-  record(driver_file_record, fields.material());
 }
 
 Result<std::vector<std::byte>> BundleWriter::finish(const SecretKey& secret, const BundleLimits& limits) && {
@@ -242,7 +174,10 @@ Result<std::uint32_t> decode_bundle_header(std::span<const std::byte> beginning,
   }
   if (file_bytes > limits.file) return corrupt(versus("bytes", file_bytes, limits.file) + " at most");
   const auto schema = read_little_endian<std::uint32_t>(beginning, 8);
-  if (schema != bundle_schema) return corrupt(versus("schema", schema, bundle_schema));
+  if (schema != bundle_schema) {
+    return corrupt(versus("schema", schema, bundle_schema) +
+                   ": export it again with the version of Kiln that imports it");
+  }
   const auto body_bytes = read_little_endian<std::uint64_t>(beginning, 48);
   if (body_bytes > limits.file || least + body_bytes != file_bytes) {
     return corrupt(
@@ -296,18 +231,6 @@ Result<Bundle> decode_bundle_records(std::span<const std::byte> body, std::uint3
   }
   if (taken != records) return corrupt(versus("records", taken, records));
   return bundle;
-}
-
-Result<std::vector<std::byte>> inflate_driver_file(const BundledDriverFile& file) {
-  // The frame's own size is asked first, so that nothing is allocated for a declaration that cannot come true.
-  const unsigned long long framed = ZSTD_getFrameContentSize(file.content.data(), file.content.size());
-  const std::string who = "driver's file " + std::string(file.path);
-  if (framed != file.inflated_bytes) return corrupt(who + ": " + versus("bytes", framed, file.inflated_bytes));
-  std::vector<std::byte> content(static_cast<std::size_t>(file.inflated_bytes));
-  const std::size_t size = ZSTD_decompress(content.data(), content.size(), file.content.data(), file.content.size());
-  if (ZSTD_isError(size) != 0) return corrupt(who + ": does not inflate: " + ZSTD_getErrorName(size));
-  if (size != content.size()) return corrupt(who + ": " + versus("bytes", size, content.size()));
-  return content;
 }
 
 }  // namespace kiln

@@ -1,5 +1,4 @@
-// The bytes of a bundle: programs and drivers' own caches of one machine for another, in one signed file. No input or
-// output here.
+// The bytes of a bundle: programs of one machine for another, in one signed file. No input or output here.
 //
 // Thread-safety: pure. Ownership: what is decoded views the bytes that it was decoded from.
 //
@@ -24,17 +23,14 @@
 
 namespace kiln {
 
-inline constexpr std::uint32_t bundle_schema = 1;
+inline constexpr std::uint32_t bundle_schema = 2;
 inline constexpr std::size_t bundle_header_bytes = 56;
 inline constexpr std::size_t bundle_trailer_bytes = sizeof(BundleSignature);
 
 struct BundleLimits {
   std::uint64_t file = 2ull << 30;
   std::uint32_t records = 1'000'000;
-  std::uint64_t driver_file = 256ull << 20;  // inflated
-  std::size_t text = 64 << 10;               // of a manifest or a .meta
-  std::size_t path = 512;
-  std::size_t parts = 8;  // of a path
+  std::size_t text = 64 << 10;  // of a manifest or a .meta
   EntryLimits entry;
 };
 
@@ -49,36 +45,15 @@ struct BundledProgram {
   std::string_view meta;
 };
 
-struct BundledDriverCache {
-  std::string_view name;     // 64 hexadecimal digits
-  std::string_view devices;  // names of device folders, a line each
-};
-
-struct BundledDriverFile {
-  std::string_view cache;
-  std::string_view path;               // relative, and safe to be made
-  std::span<const std::byte> content;  // one zstd frame
-  std::uint64_t inflated_bytes = 0;
-};
-
 struct Bundle {
   std::vector<BundledDevice> devices;
   std::vector<BundledProgram> programs;
-  std::vector<BundledDriverCache> driver_caches;
-  std::vector<BundledDriverFile> driver_files;
 };
-
-// Parts of letters, digits and ._- with '/' between, none of which begins with a point: nothing that leads out of a
-// folder, and no name that Kiln uses there itself.
-bool is_safe_driver_path(std::string_view path, const BundleLimits& limits = {}) noexcept;
 
 class BundleWriter {
  public:
   void add(const BundledDevice& device);
   void add(const BundledProgram& program);
-  void add(const BundledDriverCache& cache);
-  // Compresses the content, which is given as it is.
-  void add(std::string_view cache, std::string_view path, std::span<const std::byte> content);
   // The whole file. invalid_argument: beyond the limits.
   Result<std::vector<std::byte>> finish(const SecretKey& secret, const BundleLimits& limits = {}) &&;
 
@@ -105,8 +80,5 @@ Result<Bundle> decode_bundle(std::span<const std::byte> bytes, const BundlePubli
 // The records alone, of a body that somebody vouches for: each checked, none believed further than that.
 Result<Bundle> decode_bundle_records(std::span<const std::byte> body, std::uint32_t records,
                                      const BundleLimits& limits = {});
-
-// corrupt where it does not inflate to exactly what was declared.
-Result<std::vector<std::byte>> inflate_driver_file(const BundledDriverFile& file);
 
 }  // namespace kiln

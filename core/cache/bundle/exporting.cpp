@@ -2,8 +2,6 @@
 #include "cache/admin/selection.hpp"
 #include "cache/admin/verdict.hpp"
 #include "cache/bundle/bundle_format.hpp"
-#include "cache/bundle/driver_files.hpp"
-#include "cache/driver_cache/driver_folders.hpp"
 #include "cache/folder/open_folder.hpp"
 #include "cache/format/manifest.hpp"
 
@@ -54,24 +52,6 @@ void add_devices(const CacheRoot& root, const std::set<std::string>& folders, Bu
   }
 }
 
-void add_driver_caches(const CacheRoot& root, const std::set<std::string>& folders, BundleWriter& bundle,
-                       BundleExport& outcome) {
-  const int fd = root.of(Area::stored);
-  for (const DriverFolder& cache : driver_folders(fd)) {
-    std::string served;
-    for (const std::string& device : cache.devices) {
-      if (folders.contains(device)) served += device + "\n";
-    }
-    if (served.empty()) continue;
-    bundle.add(BundledDriverCache{cache.name, served});
-    ++outcome.driver_caches;
-    read_driver_files(fd, cache.name, [&](const std::string& path, std::span<const std::byte> bytes) {
-      bundle.add(cache.name, path, bytes);
-      ++outcome.driver_files;
-    });
-  }
-}
-
 }  // namespace
 
 Result<std::string> bundle_public_key(const CacheConfig& cache) {
@@ -116,7 +96,6 @@ Result<BundleExport> export_cache(const CacheConfig& cache, const std::filesyste
     bundle.add(BundledProgram{program.folder, program.entry.digest, decoded.entry, meta});
     ++outcome.programs;
   }
-  add_driver_caches(*root, folders, bundle, outcome);
   const auto bytes = std::move(bundle).finish(*secret);
   if (!bytes) return bytes.error();
   Result<AtomicFile> written = AtomicFile::create(file);

@@ -1,8 +1,6 @@
 #include "cache/admin/cache_root.hpp"
 #include "cache/admin/verdict.hpp"
 #include "cache/bundle/bundle_format.hpp"
-#include "cache/bundle/driver_files.hpp"
-#include "cache/driver_cache/driver_folders.hpp"
 #include "cache/folder/device_folder.hpp"
 #include "cache/folder/disk_bound.hpp"
 #include "cache/folder/key_file_place.hpp"
@@ -21,8 +19,6 @@
 
 namespace kiln {
 namespace {
-
-constexpr std::size_t shown_digits = 12;
 
 // The bytes of a bundle, whoever owns the file: memory is taken for them once the trusted key is known to have signed
 // them.
@@ -102,7 +98,6 @@ class Import {
       return unavailable("its programs take " + std::to_string(bytes) + " bytes, expected at most max_disk, " +
                          std::to_string(cache_.max_disk));
     }
-    choose_driver_cache();
     return {};
   }
 
@@ -113,45 +108,10 @@ class Import {
       if (request_.progress) request_.progress(++done, chosen_.size());
       if (Status status = place(*program, *device); !status.ok()) return status;
     }
-    if (driver_cache_) {
-      const auto placed = place_driver_files(root_.get(), request_.driver_cache, bundle_.driver_files);
-      if (!placed) return placed.error();
-      outcome_.driver_files = placed->placed;
-      outcome_.driver_files_already = placed->already;
-      outcome_.driver_cache_why_not = placed->why_not;
-      outcome_.bytes += placed->bytes;
-      for (const auto& [name, folder] : folders_) note_served(root_.get(), request_.driver_cache, name);
-    }
     return std::move(outcome_);
   }
 
  private:
-  void choose_driver_cache() {
-    std::uint64_t bytes = 0;
-    std::string others;
-    for (const BundledDriverCache& cache : bundle_.driver_caches) {
-      if (cache.name == request_.driver_cache) {
-        driver_cache_ = true;
-      } else {
-        ++outcome_.driver_caches_of_others;
-        others += (others.empty() ? "" : ", ") + std::string(cache.name.substr(0, shown_digits));
-      }
-    }
-    for (const BundledDriverFile& file : bundle_.driver_files) {
-      if (file.cache == request_.driver_cache) bytes += file.inflated_bytes;
-    }
-    if (driver_cache_ && bytes > cache_.max_disk) {
-      driver_cache_ = false;
-      outcome_.driver_cache_why_not = "the driver's files take " + std::to_string(bytes) +
-                                      " bytes, expected at most max_disk, " + std::to_string(cache_.max_disk);
-    } else if (!driver_cache_ && !others.empty()) {
-      outcome_.driver_cache_why_not =
-          "the driver's files are for its cache " + others + ", here it is " +
-          (request_.driver_cache.empty() ? "not in Kiln's folder" : request_.driver_cache.substr(0, shown_digits)) +
-          ": another build of the driver, other settings or another processor";
-    }
-  }
-
   Status open() {
     Result<UniqueFd> folder = open_folder(cache_.directory, Create::yes);
     if (!folder) return folder.error();
@@ -211,7 +171,6 @@ class Import {
   const Bundle& bundle_;
   BundleImport outcome_;
   std::vector<std::pair<const BundledProgram*, const DeviceInfo*>> chosen_;
-  bool driver_cache_ = false;
   UniqueFd root_;
   std::unique_ptr<EntryKey> key_;
   std::unique_ptr<DiskBound> bound_;

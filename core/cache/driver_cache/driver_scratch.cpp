@@ -26,8 +26,9 @@ namespace kiln {
 namespace {
 
 constexpr std::size_t setting_digits = 64, random_digits = 16;
-constexpr int levels_below = 8;         // Mesa's own have three
-constexpr std::time_t unlocked_s = 60;  // what a process takes at most from making its folder to locking it
+constexpr int levels_below = 8;              // Mesa's own have three
+constexpr std::time_t unlocked_s = 60;       // what a process takes at most from making its folder to locking it
+constexpr std::time_t unused_s = 24 * 3600;  // of a folder of an older version, whose processes lock nothing
 constexpr std::string_view index_name = "index";
 
 bool is_hex(std::string_view text) {
@@ -55,11 +56,23 @@ void walk(int folder, const std::string& prefix, int levels, const OnFile& file,
   }
 }
 
-void remove_all_in(int folder) {
+ClearedDriverFolders remove_all_in(int folder) {
+  ClearedDriverFolders cleared;
+  const auto remove = [&](int in, const std::string& name, int flags) {
+    if (unlinkat(in, name.c_str(), flags) == 0) return true;
+    if (errno != ENOENT && cleared.failure.ok()) cleared.failure = system_error(name, "cannot be removed", errno);
+    return false;
+  };
   walk(
       folder, "", levels_below,
-      [](int in, const std::string& name, const std::string&, const struct stat&) { unlinkat(in, name.c_str(), 0); },
-      [](int in, const std::string& name) { unlinkat(in, name.c_str(), AT_REMOVEDIR); });
+      [&](int in, const std::string& name, const std::string&, const struct stat& at) {
+        if (!remove(in, name, 0) || !S_ISREG(at.st_mode)) return;
+        // Mesa's index may be a sparse file.
+        cleared.bytes +=
+            std::min(static_cast<std::uint64_t>(at.st_size), static_cast<std::uint64_t>(at.st_blocks) * 512);
+      },
+      [&](int in, const std::string& name) { remove(in, name, AT_REMOVEDIR); });
+  return cleared;
 }
 
 // Whether the thread sleeps until another one has work for it: in a futex or a poll.
@@ -244,19 +257,63 @@ void empty_driver_folder(const std::filesystem::path& path) {
       [](int in, const std::string& name) { unlinkat(in, name.c_str(), AT_REMOVEDIR); });
 }
 
-void sweep_driver_folders(int root) {
+namespace {
+
+// The folder of an older version, which all processes of one driver shared.
+bool is_shared_folder_name(std::string_view name) { return name.size() == setting_digits && is_hex(name); }
+
+// The latest time at which the folder was marked as used, or a file in it was written or read.
+std::time_t last_use(int folder, std::time_t marked) {
+  std::time_t latest = marked;
+  walk(
+      folder, "", levels_below,
+      [&](int, const std::string&, const std::string&, const struct stat& at) {
+        latest = std::max({latest, at.st_mtim.tv_sec, at.st_atim.tv_sec});
+      },
+      [](int, const std::string&) {});
+  return latest;
+}
+
+enum class Age : std::uint8_t { invalid = 0, left, any };
+
+// Whether nobody can be using the folder of this name that was marked as used at `marked`.
+bool is_left(const std::string& name, int folder, std::time_t marked) {
+  const std::time_t now = std::time(nullptr);
+  if (!is_shared_folder_name(name)) return now - marked >= unlocked_s;
+  return now - marked >= unused_s && now - last_use(folder, marked) >= unused_s;
+}
+
+ClearedDriverFolders remove_folders(int root, Age age) {
+  ClearedDriverFolders cleared;
   const Result<UniqueFd> all = open_subfolder(root, driver_caches_name, driver_caches_name, Create::no);
-  if (!all || !*all) return;
+  if (!all || !*all) return cleared;
   for (const std::string& name : names_in(all->get())) {
-    if (DriverScratch::setting_of(name).empty()) continue;
+    if (!is_shared_folder_name(name) && DriverScratch::setting_of(name).empty()) continue;
     const Result<UniqueFd> folder = open_subfolder(all->get(), name, name, Create::no);
     struct stat at {};
     if (!folder || !*folder || fstat(folder->get(), &at) != 0) continue;
-    if (std::time(nullptr) - at.st_mtime < unlocked_s) continue;
+    if (age == Age::left && !is_left(name, folder->get(), at.st_mtime)) continue;
     if (flock(folder->get(), LOCK_EX | LOCK_NB) != 0) continue;
-    remove_all_in(folder->get());
-    unlinkat(all->get(), name.c_str(), AT_REMOVEDIR);
+    ClearedDriverFolders one = remove_all_in(folder->get());
+    if (unlinkat(all->get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT && one.failure.ok()) {
+      one.failure = system_error(name, "cannot be removed", errno);
+    }
+    cleared.bytes += one.bytes;
+    if (cleared.failure.ok() && !one.failure.ok()) {
+      cleared.failure = one.failure.within(std::string("folder ") + driver_caches_name + "/" + name);
+    }
   }
+  return cleared;
+}
+
+}  // namespace
+
+void sweep_driver_folders(int root) { remove_folders(root, Age::left); }
+
+ClearedDriverFolders clear_driver_folders(int root) {
+  ClearedDriverFolders cleared = remove_folders(root, Age::any);
+  unlinkat(root, driver_caches_name, AT_REMOVEDIR);  // stays where something is in it
+  return cleared;
 }
 
 }  // namespace kiln

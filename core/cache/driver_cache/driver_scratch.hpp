@@ -6,14 +6,13 @@
 // folder removes it with everything in it.
 #pragma once
 
-#include "cache/driver_cache/driver_folders.hpp"
-
 #include <kiln/buffer.hpp>
 #include <kiln/device.hpp>
 #include <kiln/program.hpp>
 #include <kiln/status.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -24,6 +23,9 @@
 #include <vector>
 
 namespace kiln {
+
+// Below a cache folder, or the folder in memory: the private folders of processes lie in it.
+inline constexpr const char* driver_caches_name = "driver";
 
 class DriverScratch {
  public:
@@ -86,7 +88,17 @@ void await_threads(Threads which);
 // generates the program's machine code. timeout: it did not end in time.
 Status dispatch_nothing(Device& device, const Program& program, std::chrono::nanoseconds patience);
 
-// Removes the folders of ended processes in `driver/` below the folder `root`.
+// Removes from `driver/` below the folder `root`: the folders of ended processes, and the folders of older versions of
+// Kiln (their names are the digest alone) that nobody used for a day.
 void sweep_driver_folders(int root);
+
+struct ClearedDriverFolders {
+  std::uint64_t bytes = 0;  // removed; a sparse file counts what it takes
+  Status failure;           // the first thing that could not be removed
+};
+
+// Removes the same folders whatever their age, and `driver/` where that leaves it empty. A folder that a process has
+// locked stays.
+ClearedDriverFolders clear_driver_folders(int root);
 
 }  // namespace kiln

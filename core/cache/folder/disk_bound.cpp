@@ -1,15 +1,10 @@
 #include "cache/folder/disk_bound.hpp"
 
-#include "cache/driver_cache/driver_pruning.hpp"
 #include "cache/folder/survey.hpp"
 #include "cache/history/brief_lock.hpp"
 
 #include <algorithm>
 #include <chrono>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace kiln {
 namespace {
@@ -19,12 +14,6 @@ constexpr std::chrono::milliseconds no_patience{0};
 constexpr int most_walks = 8;
 
 std::uint64_t less(std::uint64_t from, std::uint64_t what) noexcept { return from - std::min(from, what); }
-
-std::set<std::string> folders_with_programs(const Survey& found) {
-  std::set<std::string> folders;
-  for (const StoredEntry& entry : found.entries) folders.insert(found.folders[entry.folder]);
-  return folders;
-}
 
 }  // namespace
 
@@ -62,24 +51,16 @@ DiskBound::Told DiskBound::tell() {
 bool DiskBound::is_walk_due(Told told) const noexcept {
   if (told == Told::unknown || !surveyed_) return true;
   // Where a walk could not get below the bound, because what is in use takes it up, the next comes after some writing.
-  return use_->since_walk() > most_bytes_ / 8 || (use_->bytes() > most_bytes_ && use_->since_walk() > most_bytes_ / 64);
+  return use_->since_walk() > most_bytes_ / 8 ||
+         (use_->programs > most_bytes_ && use_->since_walk() > most_bytes_ / 64);
 }
 
 std::size_t DiskBound::walk(Told told) {
   const std::uint64_t published_before = told == Told::alone ? 0 : use_->published;
   Survey found = survey(root_, Sweep::yes);
-  std::vector<DriverFolder> drivers = driver_folders(root_);
-  std::uint64_t drivers_bytes = bytes_of(drivers);
-  std::size_t pruned = 0;
-  if (found.bytes + drivers_bytes > most_bytes_) {
-    const std::uint64_t enough = most_bytes_ / 8 * 7;
-    const DriverRoom room{found.bytes + drivers_bytes - enough, most_bytes_ / 2};
-    drivers_bytes = prune_driver_folders(root_, std::move(drivers), folders_with_programs(found), room);
-    // An eighth is the programs' whatever a driver takes: a cache that keeps nothing would be of no use to anybody.
-    pruned = prune(root_, found, std::max(less(enough, drivers_bytes), most_bytes_ / 8));
-  }
+  const std::size_t pruned = found.bytes > most_bytes_ ? prune(root_, found, most_bytes_ / 8 * 7) : 0;
   surveyed_ = true;
-  settle({found.bytes, drivers_bytes}, published_before);
+  settle({found.bytes}, published_before);
   return pruned;
 }
 
@@ -104,7 +85,7 @@ void DiskBound::removed(std::uint64_t bytes) {
 std::uint64_t DiskBound::bytes() {
   const std::lock_guard lock(mutex_);
   if (!use_) {
-    use_ = DiskUse{survey(root_, Sweep::no).bytes, bytes_of(driver_folders(root_))};
+    use_ = DiskUse{survey(root_, Sweep::no).bytes};
     surveyed_ = true;
   }
   return use_->programs;

@@ -1,11 +1,10 @@
-// DiskBound: keeps what lies below one cache folder within a number of bytes, the drivers' own caches counted in.
+// DiskBound: keeps the programs below one cache folder within a number of bytes.
 //
 // The figure comes from a survey, made when it is first asked for and again after an eighth of the bound was written;
 // in between it runs along, with what other processes write where the figure is shared (disk_use.hpp). One of them
-// walks at a time; what the others write meanwhile is added to what he found. Over the bound the caches of drivers that
-// are gone go first; of the other drivers' caches, this process's own excepted, those that
-// take more than half of the bound; then the least recently used entries, until seven eighths are left. Opening a cache
-// therefore walks nothing. Thread-safety: every method from any thread. Ownership: borrows the root's descriptor.
+// walks at a time; what the others write meanwhile is added to what he found. Over the bound the least recently used
+// entries go, until seven eighths are left. Opening a cache therefore walks nothing. Thread-safety: every method from
+// any thread. Ownership: borrows the root's descriptor.
 #pragma once
 
 #include "cache/folder/disk_use.hpp"
@@ -35,7 +34,6 @@ class DiskBound {
   // After `bytes` were published: answers how many entries had to go.
   std::size_t published(std::uint64_t bytes);
   void removed(std::uint64_t bytes);
-  // Of programs alone.
   std::uint64_t bytes();
 
  private:

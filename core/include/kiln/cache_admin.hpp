@@ -65,22 +65,12 @@ struct CacheDevice {
   std::uint64_t programs = 0, bytes = 0;
 };
 
-struct DriverCacheFolder {  // one of the driver's own caches
-  std::string name;         // 64 hexadecimal digits
-  std::uint64_t files = 0, bytes = 0;
-  std::int64_t last_used_s = 0;      // since 1970
-  std::vector<std::string> devices;  // folders of devices that were served with it
-  bool orphaned = false;             // none of those is left
-};
-
 struct CacheInventory {
   std::vector<CacheDevice> devices;
   std::vector<CachedProgram> programs;  // by label, then key; those that are pending last. Empty with Detail::figures
   std::vector<AsideProgram> aside;      // by label, then key; likewise
-  std::vector<DriverCacheFolder> driver_caches;
   std::uint64_t programs_stored = 0, bytes_stored = 0;
   std::uint64_t programs_pending = 0, bytes_pending = 0;
-  std::uint64_t driver_cache_bytes = 0;
 };
 
 enum class Detail : std::uint8_t { invalid = 0, figures, programs };
@@ -173,7 +163,7 @@ Result<PersistOutcome> persist_cache(const CacheConfig& cache, std::span<const s
 // --- one file for another machine
 
 struct BundleExport {
-  std::uint64_t programs = 0, driver_caches = 0, driver_files = 0, bytes = 0;
+  std::uint64_t programs = 0, bytes = 0;
   std::string public_key;     // 64 hexadecimal digits, that an importer trusts
   std::vector<BadEntry> bad;  // left out: not sound
 };
@@ -182,9 +172,8 @@ struct BundleExport {
 // key_file.
 Result<std::string> bundle_public_key(const CacheConfig& cache);
 
-// Writes the programs that are named as for inspect_program(), or all, and the drivers' own caches that served their
-// devices into one signed file, which appears whole or not at all. not_found: nothing has that name, or nothing is
-// stored.
+// Writes the programs that are named as for inspect_program(), or all, with their driver files into one signed file,
+// which appears whole or not at all. not_found: nothing has that name, or nothing is stored.
 Result<BundleExport> export_cache(const CacheConfig& cache, const std::filesystem::path& file,
                                   std::span<const std::string> which, const CacheProgress& progress = {});
 
@@ -192,16 +181,13 @@ struct ImportRequest {
   std::filesystem::path file;
   std::string trust;                // a public key of 64 hexadecimal digits, or the name of a file that holds one
   std::vector<DeviceInfo> devices;  // of this machine, opened: what is for others is left out
-  std::string driver_cache;         // the name of the driver's cache that belongs to this machine's driver; empty: none
   CacheProgress progress = {};
 };
 
 struct BundleImport {
   std::uint64_t programs = 0, programs_already = 0, programs_of_others = 0, programs_quarantined = 0;
-  std::uint64_t driver_files = 0, driver_files_already = 0, driver_caches_of_others = 0;
-  std::uint64_t bytes = 0;           // written
-  std::uint64_t pruned = 0;          // stored programs that had to go: over max_disk
-  std::string driver_cache_why_not;  // empty where the driver's files were taken, or there are none
+  std::uint64_t bytes = 0;   // written
+  std::uint64_t pruned = 0;  // stored programs that had to go: over max_disk
 };
 
 // Nothing is written before the whole file is authenticated. corrupt: not a whole bundle, not signed by the trusted
@@ -232,22 +218,22 @@ struct PruneLimits {
 };
 
 struct CacheRemoval {
-  std::uint64_t programs = 0, pending = 0, driver_caches = 0, bytes = 0;
-  std::uint64_t programs_left = 0, bytes_left = 0;  // bytes_left: programs, pending ones and driver's caches
+  std::uint64_t programs = 0, pending = 0, bytes = 0;
+  std::uint64_t programs_left = 0, bytes_left = 0;  // bytes_left: programs and pending ones
   Status failure;                                   // the first thing that could not be removed
 };
 
 enum class Removal : std::uint8_t { invalid = 0, pretend, perform };
 
-// Programs, pending programs and the drivers' own caches by age and by size. A cache of a driver that no device folder
-// has any more, unused for a day, goes first.
+// Programs and pending programs by age and by size.
 Result<CacheRemoval> prune_cache(const CacheConfig& cache, const PruneLimits& limits, Removal removal,
                                  const CacheProgress& progress = {});
 
 enum class ClearScope : std::uint8_t { invalid = 0, programs, everything };
 
-// Removes what Kiln made and nothing else: programs, their .meta files and manifests, pending ones, the drivers'
-// caches, what was missed. everything: statistics, the selector's model and the verdicts on plugins too. Never a key.
+// Removes what Kiln made and nothing else: programs, their .meta files and manifests, pending ones, the folders of
+// drivers that no process has locked, what was missed. everything: statistics, the selector's model and the verdicts on
+// plugins too. Never a key.
 Result<CacheRemoval> clear_cache(const CacheConfig& cache, ClearScope scope);
 
 // --- statistics over processes

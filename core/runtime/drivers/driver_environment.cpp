@@ -179,7 +179,7 @@ DriverEnvironment driver_environment(const Config& config, const DriverSurroundi
   const fs::path folder =
       around / driver_caches_name / DriverScratch::new_name(folder_name(surroundings, environment.set));
   add("MESA_SHADER_CACHE_DIR", folder.string());
-  // Half of the bound is the driver's: what it and the programs take stays within it. Mesa reads a number without a
+  // The private folder of a process may take half of what its programs may take on disk. Mesa reads a number without a
   // letter as gigabytes; the least it is given here is one kilobyte.
   add("MESA_SHADER_CACHE_MAX_SIZE", std::to_string(std::max<std::uint64_t>(config.cache.max_disk >> 11, 1)) + "K");
   return environment;

@@ -25,7 +25,6 @@ CacheFile of_inventory(const CacheInventory& stored, const CacheTotals& totals) 
   file.processes = totals.processes;
   file.since = totals.since_s;
   file.programs = stored.programs_stored;
-  file.driver_cache_bytes = stored.driver_cache_bytes;
   for (const CacheDevice& device : stored.devices) {
     file.devices.push_back(
         {device.device.empty() ? device.folder : device.device, device.driver, device.programs, device.bytes});
@@ -46,7 +45,6 @@ CacheFile read_cache_stats(FieldReader document) {
   file.processes = document.count("processes");
   file.programs = document.count("programs");
   file.max_disk = document.count("max_disk");
-  file.driver_cache_bytes = document.count("driver_cache_bytes");
   file.since = static_cast<std::int64_t>(document.count("since"));
   for (FieldReader device : document.objects("devices")) {
     file.devices.push_back(
@@ -66,7 +64,7 @@ Result<CacheFile> read_cache_folder(const std::filesystem::path& folder) {
   if (!stored) return stored.error();
   const auto totals = cache_totals(config);
   if (!totals) return totals.error();
-  const bool nothing = stored->devices.empty() && stored->driver_caches.empty() && totals->processes == 0;
+  const bool nothing = stored->devices.empty() && totals->processes == 0;
   if (nothing) {
     return invalid_argument(
         "holds nothing that a program cache leaves there: expected the folder of [cache] directory");

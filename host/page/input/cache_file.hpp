@@ -15,7 +15,7 @@ namespace kiln::host::page {
 struct CacheFile {
   std::string directory;
   CacheCounts counts;
-  std::uint64_t processes = 0, programs = 0, max_disk = 0, driver_cache_bytes = 0;
+  std::uint64_t processes = 0, programs = 0, max_disk = 0;
   std::int64_t since = 0;  // seconds since 1970; 0: never
 
   struct Device {

@@ -129,12 +129,13 @@ Figure devices_figure(const std::vector<Labelled<CacheFile>>& caches) {
                           {"Programs", Align::right},
                           {"Size", Align::right}};
   for (const auto& [cache, label] : caches) {
+    if (cache->devices.empty()) {
+      figure.table.rows.push_back({std::string(label), "no program", "–", "0", human_size(0)});
+    }
     for (const CacheFile::Device& device : cache->devices) {
       figure.table.rows.push_back({std::string(label), device.name, device.driver.empty() ? "–" : device.driver,
                                    std::to_string(device.programs), human_size(device.bytes)});
     }
-    figure.table.rows.push_back(
-        {std::string(label), "the drivers' own caches", "–", "–", human_size(cache->driver_cache_bytes)});
   }
   return figure;
 }

@@ -6,8 +6,6 @@
 #include "verbs/cache/cache_verb.hpp"
 #include "verbs/verbs.hpp"
 
-#include <cstdlib>
-
 namespace kiln::host {
 namespace {
 
@@ -15,8 +13,6 @@ Json export_json(const std::string& file, const BundleExport& made) {
   Json json{{"schema", 1},
             {"file", file},
             {"programs", made.programs},
-            {"driver_caches", made.driver_caches},
-            {"driver_files", made.driver_files},
             {"bytes", made.bytes},
             {"public_key", made.public_key}};
   json["bad"] = bad_json(made.bad);
@@ -24,52 +20,33 @@ Json export_json(const std::string& file, const BundleExport& made) {
 }
 
 std::string export_text(const std::string& file, const BundleExport& made) {
-  std::string text = visible(file) + ": " + counted(made.programs, "program") + ", " +
-                     counted(made.driver_files, "file") + " of drivers, " + human_size(made.bytes) + "\n";
+  std::string text = visible(file) + ": " + counted(made.programs, "program") + ", " + human_size(made.bytes) + "\n";
   if (!made.bad.empty()) text += std::to_string(made.bad.size()) + " not sound, left out\n";
   return text + "signed with key " + made.public_key + "\n";
 }
 
 Json import_json(const std::string& file, const BundleImport& taken) {
-  return {
-      {"schema", 1},
-      {"file", file},
-      {"programs", taken.programs},
-      {"programs_already", taken.programs_already},
-      {"programs_of_others", taken.programs_of_others},
-      {"programs_quarantined", taken.programs_quarantined},
-      {"driver_files", taken.driver_files},
-      {"driver_files_already", taken.driver_files_already},
-      {"driver_caches_of_others", taken.driver_caches_of_others},
-      {"driver_cache_why_not", taken.driver_cache_why_not.empty() ? Json(nullptr) : Json(taken.driver_cache_why_not)},
-      {"bytes", taken.bytes},
-      {"pruned", taken.pruned}};
+  return {{"schema", 1},
+          {"file", file},
+          {"programs", taken.programs},
+          {"programs_already", taken.programs_already},
+          {"programs_of_others", taken.programs_of_others},
+          {"programs_quarantined", taken.programs_quarantined},
+          {"bytes", taken.bytes},
+          {"pruned", taken.pruned}};
 }
 
 std::string import_text(const BundleImport& taken) {
-  std::string text = "took in " + counted(taken.programs, "program") + ", " + counted(taken.driver_files, "file") +
-                     " of the driver's, " + human_size(taken.bytes) + "\n";
-  if (taken.programs_already + taken.driver_files_already != 0) {
-    text += "here already: " + counted(taken.programs_already, "program") + ", " +
-            counted(taken.driver_files_already, "file") + " of the driver's\n";
-  }
+  std::string text = "took in " + counted(taken.programs, "program") + ", " + human_size(taken.bytes) + "\n";
+  if (taken.programs_already != 0) text += "here already: " + counted(taken.programs_already, "program") + "\n";
   if (taken.programs_of_others != 0) {
     text += "left out: " + counted(taken.programs_of_others, "program") + " for other devices or drivers\n";
   }
   if (taken.programs_quarantined != 0) {
     text += "left out: " + counted(taken.programs_quarantined, "program") + " that a process here died of\n";
   }
-  if (!taken.driver_cache_why_not.empty()) text += visible(taken.driver_cache_why_not) + "\n";
   if (taken.pruned != 0) text += counted(taken.pruned, "program") + " had to go: over max_disk\n";
   return text;
-}
-
-// The driver's cache that this process's driver was told to use, where it lies in Kiln's folder.
-std::string driver_cache_here(const CacheConfig& cache) {
-  const char* told = std::getenv("MESA_SHADER_CACHE_DIR");
-  if (told == nullptr) return {};
-  const std::filesystem::path folder(told);
-  return folder.parent_path() == cache.directory / "driver" ? folder.filename().string() : std::string();
 }
 
 }  // namespace
@@ -115,7 +92,7 @@ int cache_import(const Options& options) {
   request.file = options.subject;
   request.trust = options.cache.trust;
   {
-    // Closed before anything is placed: a driver shall find its own folder as it left it.
+    // The drivers are closed before programs are stored.
     Session session(options);
     if (const auto end = session.open_runtime()) return *end;
     if (const auto end = session.check_devices()) return *end;
@@ -126,7 +103,6 @@ int cache_import(const Options& options) {
         request.devices.push_back(std::move(device));
     }
   }
-  request.driver_cache = driver_cache_here(cache);
   const auto taken = with_progress(options.progress, "imported", [&](const CacheProgress& progress) {
     request.progress = progress;
     return import_cache(cache, request);

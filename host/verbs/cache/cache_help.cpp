@@ -9,9 +9,9 @@ constexpr std::string_view of_many = "set json output cache-dir log progress hel
 
 constexpr VerbHelp verbs[] = {
     {"cache stats", Verb::cache_stats, Argument::none, "", "what the cache holds, and what it was good for",
-     R"(Prints what is stored for each device and driver, what the drivers' own caches take, and what all processes that used the
-cache counted together: programs found in memory and on disk, not found, built, rejected and why, and the build time that was
-saved. A process adds its counts when it ends; one that was killed, or found others at it for longer than 20 ms, does not.
+     R"(Prints what is stored for each device and driver, and what all processes that used the cache counted together: programs found in
+memory and on disk, not found, built, rejected and why, and the build time that was saved. A process adds its counts when it
+ends; one that was killed, or found others at it for longer than 20 ms, does not.
 
 With --prometheus, the same as text for a Prometheus scraper or its textfile collector. Neither a plugin nor a driver is loaded.
 
@@ -56,8 +56,7 @@ Exit status: 0 all are sound · 1 some are not, or nothing could be checked · 2
      of_many, "remove"},
     {"cache prune", Verb::cache_prune, Argument::none, "", "remove what is old or too much",
      R"(Removes what was not used for longer than --max-age, then what was used least recently until at most --max-size is left.
-Counted are programs, pending ones, and the drivers' own caches, each of which goes as a whole. The cache of a driver that no
-stored program belongs to any more goes first. Without either option the bound is [cache] max_disk.
+Programs and pending ones are counted, with their driver files. Without either option the bound is [cache] max_disk.
 
     kiln cache prune --max-age 30d --max-size 500MiB
     kiln cache prune --max-age 7d --dry-run
@@ -76,9 +75,9 @@ Exit status: 0 done · 1 something was not sound or could not be stored, or noth
      of_many},
     {"cache export", Verb::cache_export, Argument::file_and_subjects, "FILE [LABEL|KEY...]",
      "one signed file for other machines",
-     R"(Writes the programs that are named as for `kiln cache inspect`, or all, and the drivers' own caches that served their devices
-into FILE, signed with this user's Ed25519 key, which lies beside [cache] key_file and is made when it is first needed. Prints
-the public key: who imports names it. What is not sound is left out and told. FILE appears whole or not at all.
+     R"(Writes the programs that are named as for `kiln cache inspect`, or all, with their driver files into FILE, signed with this
+user's Ed25519 key, which lies beside [cache] key_file and is made when it is first needed. Prints the public key: who imports
+names it. What is not sound is left out and told. FILE appears whole or not at all.
 
     kiln cache export programs.kiln
     kiln cache export --show-key
@@ -86,10 +85,10 @@ the public key: who imports names it. What is not sound is left out and told. FI
 Exit status: 0 done · 1 something was left out, or it could not be written · 2 usage or configuration.)",
      of_many, "show-key"},
     {"cache import", Verb::cache_import, Argument::subject, "FILE", "take in what another machine exported",
-     R"(Takes the programs for the devices of this machine out of FILE, and the driver's own cache where it is for the same build of the
-driver, settings and processor. Nothing is written, and no driver is given a byte, before the whole file is authenticated by the
-key that --trust names: that key's owner can make drivers here run what he likes. Programs are signed anew with
-this user's key. What is here already stays, so an import that was cut off may be repeated. Opens the devices.
+     R"(Takes the programs for the devices of this machine out of FILE. Nothing is written, and no driver is given a byte, before the
+whole file is authenticated by the key that --trust names: that key's owner can make drivers here run what he likes. Programs
+are signed anew with this user's key. What is here already stays, so an import that was cut off may be repeated. Opens the
+devices.
 
     kiln cache import programs.kiln --trust 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 
@@ -106,9 +105,9 @@ that --device names. Ctrl-C ends it between two programs; what is done is kept.
 Exit status: 0 done · 1 a program failed, or the device · 2 usage or configuration · 3 a required plugin is missing.)",
      "set device json output plugin-path cache-dir log progress help version", "top"},
     {"cache clear", Verb::cache_clear, Argument::none, "", "remove every program",
-     R"(Removes, without asking, what Kiln stored below the cache folder: programs, pending ones, the drivers' own caches, and what was
-noted of missed keys. Statistics, what the selector learned and the verdicts on plugins stay; with --all they go too. The keys
-that sign programs and bundles lie elsewhere and always stay, and so does every file that Kiln did not make.
+     R"(Removes, without asking, what Kiln stored below the cache folder: programs, pending ones, folders of drivers that no process
+uses, and what was noted of missed keys. Statistics, what the selector learned and the verdicts on plugins stay; with --all they
+go too. The keys that sign programs and bundles lie elsewhere and always stay, and so does every file that Kiln did not make.
 
 Exit status: 0 done · 1 something could not be removed · 2 usage or configuration.)",
      common, "all"},

@@ -12,7 +12,6 @@ Json removal_json(const CacheRemoval& removal) {
   return {{"schema", 1},
           {"programs", removal.programs},
           {"pending", removal.pending},
-          {"driver_caches", removal.driver_caches},
           {"bytes", removal.bytes},
           {"programs_left", removal.programs_left},
           {"bytes_left", removal.bytes_left},
@@ -20,10 +19,9 @@ Json removal_json(const CacheRemoval& removal) {
 }
 
 std::string removal_text(const CacheRemoval& removal, std::string_view word) {
-  if (removal.programs + removal.pending + removal.driver_caches == 0) return std::string(word) + " nothing";
+  if (removal.programs + removal.pending + removal.bytes == 0) return std::string(word) + " nothing";
   std::string text = std::string(word) + " " + counted(removal.programs, "program");
   if (removal.pending != 0) text += ", " + std::to_string(removal.pending) + " pending";
-  if (removal.driver_caches != 0) text += ", " + counted(removal.driver_caches, "cache") + " of a driver";
   return text + ": " + human_size(removal.bytes);
 }
 

@@ -4,8 +4,6 @@
 #include "verbs/cache/cache_verb.hpp"
 #include "verbs/verbs.hpp"
 
-#include <algorithm>
-
 namespace kiln::host {
 namespace {
 
@@ -20,7 +18,6 @@ Json stats_json(const CacheConfig& cache, const CacheTotals& totals, const Cache
   json["builds"] = counts.builds;
   json["failed_builds"] = counts.failed_builds;
   json["prepared"] = counts.prepared;
-  json["driver_cache"] = stored.driver_caches.empty() ? "none" : "adopted";
   json["missing"] = {{"absent", counts.absent}, {"evicted", counts.evicted}, {"timed_out", counts.timed_out}};
   json["rejected"] = rejected_json(counts.rejected);
   json["bytes_on_disk"] = stored.bytes_stored;
@@ -48,16 +45,6 @@ Json stats_json(const CacheConfig& cache, const CacheTotals& totals, const Cache
                                {"programs", one.programs},
                                {"bytes", one.bytes}});
   }
-  json["driver_cache_bytes"] = stored.driver_cache_bytes;
-  json["driver_caches"] = Json::array();
-  for (const DriverCacheFolder& one : stored.driver_caches) {
-    json["driver_caches"].push_back({{"name", one.name},
-                                     {"files", one.files},
-                                     {"bytes", one.bytes},
-                                     {"last_used", one.last_used_s},
-                                     {"devices", one.devices},
-                                     {"orphaned", one.orphaned}});
-  }
   return json;
 }
 
@@ -70,11 +57,6 @@ std::string stored_table(const CacheInventory& stored) {
     table.add(
         {"waiting for kiln cache persist", std::to_string(stored.programs_pending), human_size(stored.bytes_pending)});
   }
-  const auto orphans = static_cast<std::uint64_t>(
-      std::ranges::count_if(stored.driver_caches, [](const DriverCacheFolder& one) { return one.orphaned; }));
-  std::string drivers = "the drivers' own caches";
-  if (orphans != 0) drivers += " (" + std::to_string(orphans) + " of a driver that is gone)";
-  if (!stored.driver_caches.empty()) table.add({drivers, "–", human_size(stored.driver_cache_bytes)});
   return table.text();
 }
 
@@ -121,7 +103,7 @@ std::string counts_table(const CacheTotals& totals) {
 
 std::string stats_text(const CacheConfig& cache, const CacheTotals& totals, const CacheInventory& stored) {
   std::string text = visible(cache.directory.string()) + ", at most " + human_size(cache.max_disk) + " of programs\n\n";
-  text += stored.devices.empty() && stored.driver_caches.empty() ? "nothing is stored\n" : stored_table(stored);
+  text += stored.devices.empty() ? "nothing is stored\n" : stored_table(stored);
   return text + "\n" + counts_table(totals);
 }
 

@@ -5,14 +5,9 @@
 #include "cache/folder/open_folder.hpp"
 #include "cache/folder/survey.hpp"
 #include "cache/history/brief_lock.hpp"
-#include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <catch2/catch.hpp>
-
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 
 namespace kiln::test {
 namespace {
@@ -41,37 +36,7 @@ struct Bounded : Workplace {
     config.max_programs = 0;
     config.compression = "none";
   }
-
-  std::filesystem::path driver_folder(char digit) const { return config.directory / "driver" / std::string(64, digit); }
-  // As a driver leaves one, with a note of a device folder that was served with it.
-  void make_driver_cache(char digit, std::size_t bytes, std::chrono::hours age, const std::string& served) {
-    const auto folder = driver_folder(digit);
-    std::filesystem::create_directories(folder / "mesa_shader_cache");
-    std::filesystem::create_directories(folder / "devices");
-    for (const auto& each : {config.directory, config.directory / "driver", folder}) {
-      std::filesystem::permissions(each, std::filesystem::perms::owner_all);
-    }
-    const auto file = folder / "mesa_shader_cache" / "cdef";
-    overwrite(file, std::vector<std::byte>(bytes, std::byte{7}));
-    overwrite(folder / "devices" / served, {});
-    const auto then = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() - age);
-    const timespec times[] = {{then, 0}, {then, 0}};  // reading counts as use, so both times are set
-    for (const auto& each : {file, folder}) REQUIRE(utimensat(AT_FDCWD, each.c_str(), times, 0) == 0);
-  }
-  // Publishes until there is more than the bound's worth of everything; answers how many programs.
-  int fill(TieredCache& cache, std::uint64_t beside) {
-    int programs = 0;
-    while (bytes_below(*this) + beside <= bound && programs < 100) {
-      if (!acquire(cache, program_text(programs++), device)) throw std::runtime_error("was not built");
-      if (files(".bin").size() != static_cast<std::size_t>(programs)) break;  // one had to go
-      if (!std::filesystem::exists(driver_folder('a'))) break;
-    }
-    return programs;
-  }
 };
-
-// Of nobody's any more.
-const std::string gone_device = "gone-0123456789abcdef-0123456789abcdef";
 
 TEST_CASE("cache::disk_bound: the disk never holds more than its bound, whatever is published") {
   Bounded place;
@@ -150,63 +115,21 @@ TEST_CASE("cache::disk_bound: opening and hitting walk nothing: a file that is n
   CHECK(std::filesystem::exists(folder / "a person's notes"));
 }
 
-TEST_CASE("cache::disk_bound: the drivers' own caches are counted in") {
+TEST_CASE("cache::disk_bound: it is the programs' alone: what a driver's folder takes counts nothing") {
   Bounded place;
-  place.make_driver_cache('a', 15'000, std::chrono::hours(0), gone_device);
-  const auto cache = place.open();
-  for (int i = 0; i < 60; ++i) {
-    REQUIRE(acquire(*cache, program_text(i), place.device));
-    if (bytes_below(place) + 15'000 > bound) FAIL("after program " << i << ": " << bytes_below(place) << " bytes");
+  const auto folder = place.config.directory / "driver" / (std::string(64, 'a') + ".1.0123456789abcdef");
+  std::filesystem::create_directories(folder);
+  for (const auto& each : {place.config.directory, folder.parent_path(), folder}) {
+    std::filesystem::permissions(each, std::filesystem::perms::owner_all);
   }
-  CHECK(bytes_below(place) > bound / 4);
-  CHECK(cache->stats().bytes_on_disk == bytes_below(place));  // of programs alone
-  CHECK(std::filesystem::exists(place.driver_folder('a')));   // it was used within a day
-}
-
-TEST_CASE("cache::disk_bound: the cache of a driver that is gone goes before any program does") {
-  Bounded place;
-  place.make_driver_cache('a', 15'000, std::chrono::hours(30), gone_device);
-  place.make_driver_cache('b', 3'000, std::chrono::hours(30), gone_device);
+  overwrite(folder / "large", std::vector<std::byte>(2 * bound));
   const auto cache = place.open();
-  const int programs = place.fill(*cache, 18'000);
-  CHECK_FALSE(std::filesystem::exists(place.driver_folder('a')));
-  CHECK(std::filesystem::exists(place.driver_folder('b')));  // one of them was enough
-  CHECK(place.files(".bin").size() == static_cast<std::size_t>(programs));
-}
-
-TEST_CASE("cache::disk_bound: of drivers' caches over half of the bound the least recently used go, never one's own") {
-  Bounded place;
-  place.make_driver_cache('a', 22'000, std::chrono::hours(1), gone_device);
-  place.make_driver_cache('b', 10'000, std::chrono::hours(30), gone_device);
-  place.make_driver_cache('c', 5'000, std::chrono::hours(0), gone_device);
-  const ChildEnd end = in_child([&]() -> std::string {
-    setenv("MESA_SHADER_CACHE_DIR", place.driver_folder('b').c_str(), 1);
-    const auto cache = place.open();
-    for (int i = 0; i < 20; ++i) {
-      if (!acquire(*cache, program_text(i), place.device)) return "was not built";
-    }
-    if (!std::filesystem::exists(place.driver_folder('b'))) return "its own driver's cache went";
-    if (std::filesystem::exists(place.driver_folder('a'))) return "the least recently used one stayed";
-    if (!std::filesystem::exists(place.driver_folder('c'))) return "the one that was used last went";
-    return bytes_below(place) + 15'000 > bound ? "too much stayed" : "";
-  });
-  CHECK(end.said == "");
-  CHECK(end.signal == 0);
-}
-
-TEST_CASE("cache::disk_bound: a driver that takes more than everything leaves an eighth to the programs") {
-  Bounded place;
-  place.make_driver_cache('a', 60'000, std::chrono::hours(30), gone_device);
-  const ChildEnd end = in_child([&]() -> std::string {
-    setenv("MESA_SHADER_CACHE_DIR", place.driver_folder('a').c_str(), 1);
-    const auto cache = place.open();
-    for (int i = 0; i < 20; ++i) {
-      if (!acquire(*cache, program_text(i), place.device)) return "was not built";
-    }
-    if (bytes_below(place) > bound / 8) return "too much stayed";
-    return acquire(*cache, program_text(19), place.device)->tier == Tier::disk ? "" : "nothing stayed";
-  });
-  CHECK(end.said == "");
+  while (bytes_below(place) < bound / 4 * 3) {
+    REQUIRE(acquire(*cache, program_text(place.device.builds), place.device));
+  }
+  CHECK(cache->stats().disk_evictions == 0);
+  CHECK(cache->stats().bytes_on_disk == bytes_below(place));
+  CHECK(std::filesystem::exists(folder / "large"));
 }
 
 TEST_CASE("cache::disk_bound: what another process removed does not come back as a .meta when this one ends") {
@@ -258,6 +181,25 @@ TEST_CASE("cache::disk_use: the figure that processes share is what there is, an
   CHECK(told()->programs == bytes_below(place));
   CHECK(told()->since_walk() == 0);
   CHECK(one->stats().bytes_on_disk == bytes_below(place));
+}
+
+TEST_CASE("cache::disk_use: the file of a version that wrote a fourth number costs a walk, and is cut") {
+  Bounded place;
+  const auto cache = place.open();
+  REQUIRE(acquire(*cache, program_text(0), place.device));
+  const std::string number = "00000000000000000007";
+  const std::string old = number + " " + number + " " + number + " " + number + "\n";
+  const auto file = place.config.directory / disk_use_name;
+  overwrite(file, std::as_bytes(std::span(old)));
+  const auto told = [&] {
+    const auto root = open_folder(place.config.directory, Create::no);
+    return DiskUseFile::take(root->get())->read();
+  };
+  CHECK_FALSE(told());
+  REQUIRE(acquire(*cache, program_text(1), place.device));
+  REQUIRE(told());
+  CHECK(told()->programs == bytes_below(place));
+  CHECK(std::filesystem::file_size(file) == 3 * (number.size() + 1));
 }
 
 TEST_CASE("cache::disk_use: who cannot have the figure goes on without, and tells what it wrote as soon as it can") {

@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -203,6 +204,59 @@ TEST_CASE("cache::driver_scratch: folders of ended processes go, those in use an
   CHECK(fs::exists(young));
   CHECK(fs::exists(foreign));
   CHECK(fs::exists(at.folder));
+}
+
+TEST_CASE("cache::driver_scratch: a folder of an older version goes when nobody used it for a day") {
+  const PointedAt at;
+  const fs::path all = at.around / "driver";
+  using std::chrono::hours;
+  const auto make = [&](char digit, hours marked, hours written, hours read) {
+    const fs::path folder = all / std::string(64, digit);
+    const fs::path file = folder / "mesa_shader_cache" / "ab" / "cdef";
+    fs::create_directories(file.parent_path());
+    fs::permissions(folder, fs::perms::owner_all);
+    std::ofstream(file) << "code";
+    const auto ago = [](hours age) {
+      return timespec{std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() - age), 0};
+    };
+    const timespec of_file[] = {ago(read), ago(written)}, of_folder[] = {ago(marked), ago(marked)};
+    REQUIRE(utimensat(AT_FDCWD, file.c_str(), of_file, 0) == 0);
+    REQUIRE(utimensat(AT_FDCWD, folder.c_str(), of_folder, 0) == 0);
+    return folder;
+  };
+  const hours day_before{25}, long_ago{900}, lately{23};
+  const fs::path left = make('a', day_before, day_before, day_before);
+  const fs::path longer = make('b', long_ago, long_ago, long_ago);
+  const fs::path marked = make('c', lately, long_ago, long_ago);
+  const fs::path written = make('d', long_ago, lately, long_ago);
+  const fs::path read = make('e', long_ago, long_ago, lately);
+  const fs::path not_named_so = make('g', long_ago, long_ago, long_ago);
+  REQUIRE(prepare_driver_cache(all / DriverScratch::new_name(some_setting)).ok());
+  CHECK_FALSE(fs::exists(left));
+  CHECK_FALSE(fs::exists(longer));
+  for (const fs::path& folder : {marked, written, read, not_named_so}) {
+    INFO(folder);
+    CHECK(fs::exists(folder / "mesa_shader_cache" / "ab" / "cdef"));
+  }
+}
+
+TEST_CASE("cache::driver_scratch: opening a cache removes what an older version left in its folder, reading does not") {
+  test::Workplace place;
+  test::SyntheticDevice device;
+  const fs::path folder = place.config.directory / "driver" / some_setting;
+  fs::create_directories(folder / "mesa_shader_cache");
+  for (const fs::path& each : {place.config.directory, folder.parent_path(), folder}) {
+    fs::permissions(each, fs::perms::owner_all);
+  }
+  REQUIRE(test::acquire(*place.open(), "one", device));
+  CHECK(fs::exists(folder));  // it was used just now
+  fs::last_write_time(folder, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  place.config.read_only = true;
+  REQUIRE(test::acquire(*place.open(), "one", device));
+  CHECK(fs::exists(folder));
+  place.config.read_only = false;
+  REQUIRE(test::acquire(*place.open(), "one", device));
+  CHECK_FALSE(fs::exists(folder));
 }
 
 TEST_CASE("cache::driver_scratch: only a folder that Kiln named, and that nobody else can enter, is used") {

@@ -41,7 +41,6 @@ TEST_CASE("cache::prometheus: every figure under its name, with its unit") {
   CacheInventory stored;
   stored.devices = {{"a-1", "llvmpipe (LLVM 15.0.6)", "software", "Mesa 22.3.6", 10, 12345},
                     {"b-2", "", "", "", 1, 99}};
-  stored.driver_caches = {{std::string(64, 'a'), 3, 4096, 0, {}, false}};
   stored.programs_pending = 2;
   stored.bytes_pending = 77;
   CacheConfig cache;

@@ -1,9 +1,10 @@
 // prune and clear: what goes, in which order, and that nothing goes which Kiln did not make.
-#include "cache/driver_cache/driver_folders.hpp"
+#include "cache/driver_cache/driver_scratch.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <kiln/cache_admin.hpp>
+#include <kiln/driver_cache.hpp>
 
 #include <catch2/catch.hpp>
 
@@ -21,7 +22,6 @@ using std::chrono::hours;
 namespace fs = std::filesystem;
 
 void set_age(const fs::path& path, std::chrono::seconds age) {
-  // Reading counts as use of a driver's cache, so both times are set.
   const auto then = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() - age);
   const timespec times[] = {{then, 0}, {then, 0}};
   if (utimensat(AT_FDCWD, path.c_str(), times, 0) != 0)
@@ -42,21 +42,16 @@ struct Kept : Workplace {
     }
   }
   bool holds(const std::string& text) const { return !named(key_for(text, device).digest.hex() + ".bin").empty(); }
-  fs::path driver_folder(char digit) const { return config.directory / "driver" / digits(digit); }
-  // As Mesa leaves one, with a note of the devices that it served.
-  void make_driver_cache(char digit, std::size_t bytes, std::chrono::seconds age, const std::string& served) {
-    const fs::path folder = driver_folder(digit);
+  // A folder of a driver, with a file of 100 bytes in it.
+  fs::path make_driver_folder(const std::string& name) {
+    const fs::path folder = config.directory / "driver" / name;
     fs::create_directories(folder / "mesa_shader_cache" / "ab");
-    fs::create_directories(folder / "devices");
-    fs::permissions(config.directory / "driver", fs::perms::owner_all);
-    fs::permissions(folder, fs::perms::owner_all);
-    const std::vector<std::byte> noise(bytes, std::byte{7});
-    overwrite(folder / "mesa_shader_cache" / "ab" / "cdef", noise);
-    if (!served.empty()) overwrite(folder / "devices" / served, {});
-    set_age(folder / "mesa_shader_cache" / "ab" / "cdef", age);
-    set_age(folder, age);
+    for (const fs::path& each : {config.directory, folder.parent_path(), folder}) {
+      fs::permissions(each, fs::perms::owner_all);
+    }
+    overwrite(folder / "mesa_shader_cache" / "ab" / "cdef", std::vector<std::byte>(100, std::byte{7}));
+    return folder;
   }
-  std::string device_folder() const { return files(".bin").at(0).parent_path().parent_path().filename(); }
 };
 
 TEST_CASE("cache::pruning: what was not used for longer than the age goes, and the folders that this leaves empty") {
@@ -105,62 +100,11 @@ TEST_CASE("cache::pruning: over the size the least recently used go, until the r
   CHECK(prune_cache(place.config, {{}, before->bytes_stored}, Removal::perform)->programs == 0);
 }
 
-TEST_CASE("cache::pruning: the cache of a driver that no device folder has any more goes first, whole") {
-  Kept place;
-  place.build("one");
-  place.age("one", hours(900));
-  const std::string gone = "gone-0123456789abcdef-0123456789abcdef";
-  place.make_driver_cache('a', 10'000, hours(30), gone);
-  place.make_driver_cache('b', 10'000, hours(800), place.device_folder());
-  place.make_driver_cache('c', 10'000, hours(1), gone);  // served it an hour ago: it may be about to be noted again
-  place.make_driver_cache('d', 10'000, hours(800), "");  // nobody knows whose it is
-  const auto stored = cache_inventory(place.config, Detail::figures);
-  REQUIRE(stored->driver_caches.size() == 4);
-  CHECK(stored->driver_cache_bytes == 40'000);
-  CHECK(stored->driver_caches[0].orphaned);
-  CHECK(stored->driver_caches[0].files == 1);
-  CHECK_FALSE(stored->driver_caches[1].orphaned);
-  CHECK(stored->driver_caches[1].devices == std::vector{place.device_folder()});
-  CHECK_FALSE(stored->driver_caches[3].orphaned);
-
-  const std::uint64_t all = stored->driver_cache_bytes + stored->bytes_stored;
-  const auto pruned = prune_cache(place.config, {{}, all - 1}, Removal::perform);
-  CHECK(pruned->driver_caches == 1);
-  CHECK(pruned->programs == 0);
-  CHECK(pruned->bytes == 10'000);
-  CHECK_FALSE(fs::exists(place.driver_folder('a')));
-  CHECK(fs::exists(place.driver_folder('b')));
-  const auto more = prune_cache(place.config, {{}, all - 10'001}, Removal::perform);
-  CHECK(more->programs == 1);  // the next in order of use
-  CHECK(prune_cache(place.config, {hours(48), {}}, Removal::perform)->driver_caches == 2);
-  CHECK(fs::exists(place.driver_folder('c')));
-}
-
-TEST_CASE("cache::driver_folders: a process notes which device its driver's cache served, and that it was used") {
-  Kept place;
-  place.device.facts().driver_cache = "adopted";
-  place.make_driver_cache('a', 100, hours(800), "");
-  fs::permissions(place.config.directory, fs::perms::owner_all);
-  const std::string told = place.driver_folder('a').string();
-  const ChildEnd end = in_child([&]() -> std::string {
-    setenv("MESA_SHADER_CACHE_DIR", told.c_str(), 1);
-    place.build("one");
-    return {};
-  });
-  REQUIRE(end.said == "");
-  const auto stored = cache_inventory(place.config, Detail::figures);
-  REQUIRE(stored->driver_caches.size() == 1);
-  CHECK(stored->driver_caches[0].devices == std::vector{place.device_folder()});
-  CHECK(stored->driver_caches[0].files == 1);
-  CHECK(stored->driver_caches[0].bytes == 100);
-  CHECK(prune_cache(place.config, {hours(48), {}}, Removal::perform)->driver_caches == 0);
-}
-
 TEST_CASE("cache::clearing: everything that Kiln made goes and nothing else; everything means statistics too") {
   Kept place;
   place.build("one");
   place.build("two");
-  place.make_driver_cache('a', 100, hours(1), place.device_folder());
+  place.make_driver_folder(digits('a'));
   overwrite(place.files(".bin").at(0).parent_path() / ".1-0.tmp", {});
   const fs::path notes = place.config.directory / "a person's notes";
   overwrite(notes, {});
@@ -171,7 +115,6 @@ TEST_CASE("cache::clearing: everything that Kiln made goes and nothing else; eve
   REQUIRE(cleared);
   CHECK(cleared->failure.ok());
   CHECK(cleared->programs == 2);
-  CHECK(cleared->driver_caches == 1);
   CHECK(cleared->bytes > 100);
   std::vector<std::string> left;
   for (const auto& entry : fs::directory_iterator(place.config.directory)) left.push_back(entry.path().filename());
@@ -183,6 +126,73 @@ TEST_CASE("cache::clearing: everything that Kiln made goes and nothing else; eve
   CHECK(fs::exists(notes));
   CHECK(std::distance(fs::directory_iterator(place.config.directory), {}) == 1);
   CHECK(fs::exists(place.config.key_file));
+}
+
+TEST_CASE("cache::clearing: folders of drivers go whatever their age and name, but not the one that is in use") {
+  Kept place;
+  const fs::path old = place.make_driver_folder(digits('a'));  // as older versions named it
+  const fs::path ended = place.make_driver_folder(digits('a') + ".1.0123456789abcdef");
+  const ChildEnd end = in_child([&]() -> std::string {
+    const fs::path used = place.config.directory / "driver" / DriverScratch::new_name(digits('a'));
+    if (!prepare_driver_cache(used).ok()) return "no folder";
+    setenv("MESA_SHADER_CACHE_DIR", used.c_str(), 1);
+    auto scratch = DriverScratch::of_process();
+    if (scratch == nullptr) return "not locked";
+    const auto cleared = clear_cache(place.config, ClearScope::everything);
+    if (!cleared || !cleared->failure.ok()) return "clear failed";
+    if (cleared->bytes != 200) return "cleared " + std::to_string(cleared->bytes) + " bytes";
+    if (fs::exists(old) || fs::exists(ended)) return "a folder that nobody uses is left";
+    if (!fs::exists(used / "mesa_shader_cache" / "index")) return "the folder in use is gone";
+    scratch.reset();
+    return fs::exists(used) ? "the process left its folder" : "";
+  });
+  CHECK(end.said == "");
+  CHECK(end.signal == 0);
+  REQUIRE(clear_cache(place.config, ClearScope::programs));
+  CHECK_FALSE(fs::exists(place.config.directory / "driver"));
+}
+
+TEST_CASE("cache::clearing: what is in the folder of drivers and is not named by Kiln stays") {
+  Kept place;
+  const fs::path old = place.make_driver_folder(digits('b'));
+  std::vector<fs::path> foreign;
+  for (const std::string& name : {std::string("of a person"), digits('b').substr(1), digits('g'), digits('b') + "b",
+                                  digits('B'), digits('b') + ".1", digits('b') + ".1.0123"}) {
+    foreign.push_back(place.make_driver_folder(name));
+  }
+  REQUIRE(clear_cache(place.config, ClearScope::everything)->failure.ok());
+  CHECK_FALSE(fs::exists(old));
+  for (const fs::path& each : foreign) {
+    INFO(each);
+    CHECK(fs::exists(each / "mesa_shader_cache" / "ab" / "cdef"));
+  }
+}
+
+TEST_CASE("cache::clearing: a link among a driver's files is removed and not followed") {
+  Kept place;
+  const fs::path old = place.make_driver_folder(digits('c'));
+  const fs::path outside = place.temporary.path() / "outside";
+  fs::create_directories(outside);
+  overwrite(outside / "file", {});
+  fs::create_directory_symlink(outside, old / "mesa_shader_cache" / "link");
+  fs::create_directory_symlink(outside, place.config.directory / "driver" / digits('d'));
+  REQUIRE(clear_cache(place.config, ClearScope::programs)->failure.ok());
+  CHECK_FALSE(fs::exists(old));
+  CHECK(fs::exists(outside / "file"));
+}
+
+TEST_CASE("cache::clearing: a driver's file that cannot be removed is named") {
+  const ChildEnd end = in_unprivileged_child([]() -> std::string {
+    Kept place;
+    const fs::path inner = place.make_driver_folder(digits('e')) / "mesa_shader_cache" / "ab";
+    fs::permissions(inner, fs::perms::owner_read | fs::perms::owner_exec);
+    const auto cleared = clear_cache(place.config, ClearScope::programs);
+    fs::permissions(inner, fs::perms::owner_all);
+    if (!cleared || cleared->bytes != 0) return "it was counted as removed";
+    const std::string expected = "folder driver/" + digits('e') + ": cdef: cannot be removed: Permission denied";
+    return cleared->failure.message == expected ? "" : "said '" + cleared->failure.message + "'";
+  });
+  CHECK(end.said == "");
 }
 
 TEST_CASE("cache::clearing: a stranger's file keeps its folder, and a link is not followed") {

@@ -1,4 +1,5 @@
 // export and import: what one machine built another runs without building, and only what is for it.
+#include "cache/format/program_payload.hpp"
 #include "core/cache/bundle/machines.hpp"
 
 #include <sys/stat.h>
@@ -9,9 +10,6 @@ namespace kiln::test {
 namespace {
 
 using Catch::Matchers::Contains;
-
-const std::string driver_a(64, 'a'), driver_b(64, 'b');
-const std::string mesa_file = "mesa_shader_cache/0f/" + std::string(38, '7');
 
 TEST_CASE("cache::bundle: a second machine runs what the first one built, and builds nothing") {
   Machine first, second;
@@ -48,23 +46,18 @@ TEST_CASE("cache::bundle: a second machine runs what the first one built, and bu
 TEST_CASE("cache::bundle: importing again, or after an import that was cut off, takes what is missing and no more") {
   Machine first, second;
   first.build({"one", "two"});
-  first.keep_driver_file(driver_a, mesa_file, "code");
   REQUIRE(export_cache(first.config, first.bundle(), {}));
-  REQUIRE(second.import(first.bundle(), first.key(), driver_a));
-  const auto again = second.import(first.bundle(), first.key(), driver_a);
+  REQUIRE(second.import(first.bundle(), first.key()));
+  const auto again = second.import(first.bundle(), first.key());
   CHECK(again->programs == 0);
   CHECK(again->programs_already == 2);
-  CHECK(again->driver_files == 0);
-  CHECK(again->driver_files_already == 1);
   CHECK(again->bytes == 0);
   std::filesystem::remove(second.files(".bin").front());
-  std::filesystem::remove(second.driver_file(driver_a, mesa_file));
   auto damaged = contents(second.files(".bin").front());
   damaged.back() ^= std::byte{1};
   overwrite(second.files(".bin").front(), damaged);
-  const auto rest = second.import(first.bundle(), first.key(), driver_a);
+  const auto rest = second.import(first.bundle(), first.key());
   CHECK(rest->programs == 2);
-  CHECK(rest->driver_files == 1);
   CHECK(verify_cache(second.config, BadEntries::keep)->ok == 2);
 }
 
@@ -101,7 +94,7 @@ TEST_CASE(
   CHECK(refused.error().code == StatusCode::unsupported);
   CHECK_THAT(refused.error().message, Contains("Synthetic 1.0") && Contains("Synthetic 2.0"));
   CHECK(second.files(".bin").empty());
-  const auto nothing = import_cache(second.config, {first.bundle(), first.key(), {}, {}});
+  const auto nothing = import_cache(second.config, {first.bundle(), first.key(), {}});
   CHECK_THAT(nothing.error().message, Contains("no device that keeps programs"));
   CHECK_FALSE(std::filesystem::exists(second.config.directory));
 
@@ -117,53 +110,27 @@ TEST_CASE(
   CHECK(acquire(*second.open(), "one", second.device)->tier == Tier::disk);
 }
 
-TEST_CASE("cache::bundle: the driver's own cache goes along, to the same build of the driver and to no other") {
-  Machine first, same, other;
-  first.build({"one"});
-  first.keep_driver_file(driver_a, mesa_file, "machine code");
-  first.keep_driver_file(driver_a, "mesa_shader_cache/index", std::string(5000, '\0'));
-  first.keep_driver_file(driver_a, "mesa_shader_cache/.hidden", "left out");
-  std::filesystem::create_symlink("/etc/passwd", first.driver_file(driver_a, "mesa_shader_cache/link"));
-  const auto made = export_cache(first.config, first.bundle(), {});
-  CHECK(made->driver_caches == 1);
-  CHECK(made->driver_files == 2);
-
-  const auto taken = same.import(first.bundle(), first.key(), driver_a);
-  REQUIRE(taken);
-  CHECK(taken->driver_files == 2);
-  CHECK(taken->driver_cache_why_not.empty());
-  CHECK(text_in(same.driver_file(driver_a, mesa_file)) == "machine code");
-  struct stat at {};
-  REQUIRE(stat(same.driver_file(driver_a, mesa_file).c_str(), &at) == 0);
-  CHECK((at.st_mode & 07777) == 0600);
-  const auto stored = cache_inventory(same.config, Detail::figures);
-  REQUIRE(stored->driver_caches.size() == 1);
-  CHECK(stored->driver_caches[0].devices == std::vector<std::string>{device_folder_name(same.device.info())});
-
-  const auto elsewhere = other.import(first.bundle(), first.key(), driver_b);
-  REQUIRE(elsewhere);
-  CHECK(elsewhere->programs == 1);
-  CHECK(elsewhere->driver_files == 0);
-  CHECK(elsewhere->driver_caches_of_others == 1);
-  CHECK_THAT(elsewhere->driver_cache_why_not, Contains("aaaaaaaaaaaa") && Contains("bbbbbbbbbbbb"));
-  CHECK_FALSE(std::filesystem::exists(other.config.directory / "driver"));
-}
-
-TEST_CASE("cache::bundle: a driver's cache that is not a file an entry is placed only where the driver has none") {
+TEST_CASE("cache::bundle: driver files go along inside their programs, and folders of drivers do not") {
   Machine first, second;
+  first.device.driver_setting = std::string(64, 'a');
+  first.device.driver_files = {{"mesa_shader_cache/0f/one", std::vector<std::byte>(100, std::byte{7})}};
   first.build({"one"});
-  first.keep_driver_file(driver_a, "mesa_shader_cache_sf/foz_cache.foz", "all of it");
-  first.keep_driver_file(driver_a, "mesa_shader_cache_sf/foz_cache_idx.foz", "its index");
+  const auto folder = first.config.directory / "driver" / std::string(64, 'a');
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "index") << "of an older version";
   REQUIRE(export_cache(first.config, first.bundle(), {}));
-  second.build({"another"});
-  second.keep_driver_file(driver_a, "mesa_shader_cache_sf/foz_cache.foz", "own");
-  const auto taken = second.import(first.bundle(), first.key(), driver_a);
-  REQUIRE(taken);
-  CHECK(taken->programs == 1);
-  CHECK(taken->driver_files == 0);
-  CHECK_THAT(taken->driver_cache_why_not, Contains("cannot be merged"));
-  CHECK(text_in(second.driver_file(driver_a, "mesa_shader_cache_sf/foz_cache.foz")) == "own");
-  CHECK_FALSE(std::filesystem::exists(second.driver_file(driver_a, "mesa_shader_cache_sf/foz_cache_idx.foz")));
+  REQUIRE(second.import(first.bundle(), first.key())->programs == 1);
+  CHECK_FALSE(std::filesystem::exists(second.config.directory / "driver"));
+  const auto secret = read_secret_key(second.config.key_file, IfMissing::fail);
+  const auto bytes = contents(second.files(".bin").at(0));
+  const DecodedEntry decoded = decode_entry(bytes, EntryKey(*secret));
+  REQUIRE(decoded.rejection == Rejection::none);
+  const auto payload = inflate_payload(decoded.entry);
+  REQUIRE(payload);
+  const auto program = decode_payload(std::string(decoded.entry.format), *payload);
+  REQUIRE(program);
+  CHECK(program->driver_setting == first.device.driver_setting);
+  CHECK(program->driver_files == first.device.driver_files);
 }
 
 TEST_CASE("cache::bundle: read_only and max_disk hold for imports too") {
