@@ -1,7 +1,7 @@
 // DriverScratch: the private folder in which this process's driver keeps its cache: driver/<digest>.<pid>.<random>/.
 //
-// The driver runs what it finds there, so only bytes that were authenticated are placed in it. A lock (flock) on the
-// folder says that a process uses it; whoever finds one without a lock that is older than a minute removes it.
+// The driver runs what it finds there, so only bytes that were authenticated are placed in it. A process that uses
+// the folder holds a lock (flock) on it. Other processes remove folders that are older than a minute and not locked.
 // Thread-safety: every method from any thread. Ownership: owns the folder's descriptor and its lock; the last one of a
 // folder removes it with everything in it.
 #pragma once
