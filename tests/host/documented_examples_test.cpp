@@ -37,12 +37,12 @@ struct NotHere {
 
 const std::vector<NotHere> not_here = {
     {"README.md", "scripts/quickstart", "installs packages; quickstart_test.cpp runs its configuration"},
-    {"README.md", "scripts/test", "runs this test"},
-    {"README.md", "apt install", "installs packages as root"},
-    {"README.md", "cmake --preset release", "builds Kiln; the test kiln_package packages a build"},
-    {"README.md", "cpack", "the test kiln_package does it"},
-    {"README.md", "kiln run /usr/share", "needs the installed package; quickstart_test.cpp runs this configuration"},
-    {"README.md", "scripts/package-check", "installs packages as root"},
+    {"docs/getting-started.md", "apt install", "installs packages as root"},
+    {"docs/getting-started.md", "cmake --preset release", "builds Kiln; the test kiln_package packages a build"},
+    {"docs/getting-started.md", "cpack", "the test kiln_package does it"},
+    {"docs/getting-started.md", "kiln run /usr/share",
+     "needs the installed package; quickstart_test.cpp runs this configuration"},
+    {"docs/getting-started.md", "scripts/package-check", "installs packages as root"},
     {"README.md", "kiln bench", "takes minutes; bench_test.cpp runs the verb"},
     {"README.md", "kiln::Config config;", "the test kiln_installed_tree builds it and runs it twice"},
     {"README.md", "auto gl = ", "the test kiln_installed_tree builds it and runs it twice"},
