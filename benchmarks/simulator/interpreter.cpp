@@ -20,8 +20,8 @@
 
 #include "figures/figures.hpp"
 #include "simulator/compute/dispatch.hpp"
+#include "simulator/memory/address_space.hpp"
 #include "simulator/memory/job_memory.hpp"
-#include "simulator/memory/page_table.hpp"
 #include "tests/simulator/compute/kernel_code.hpp"
 
 namespace {

@@ -11,9 +11,8 @@
 #include <optional>
 #include <span>
 
-#include "simulator/base/fault.hpp"
-#include "simulator/base/generation.hpp"
 #include "simulator/compute/dispatch.hpp"
+#include "simulator/fault.hpp"
 #include "simulator/memory/device_memory.hpp"
 
 namespace kiln::simulator {

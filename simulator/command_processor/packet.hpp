@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "simulator/base/fault.hpp"
+#include "simulator/fault.hpp"
 
 namespace kiln::simulator {
 

@@ -11,8 +11,7 @@
 #include <memory>
 #include <optional>
 
-#include "simulator/base/fault.hpp"
-#include "simulator/base/generation.hpp"
+#include "simulator/fault.hpp"
 #include "simulator/memory/device_memory.hpp"
 #include "simulator/wave/vector_choice.hpp"
 

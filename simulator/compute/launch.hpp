@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "simulator/base/fault.hpp"
 #include "simulator/compute/dispatch.hpp"
+#include "simulator/fault.hpp"
 #include "simulator/isa/opcode.hpp"
 
 namespace kiln::simulator {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include "simulator/base/generation.hpp"
+#include "simulator/fault.hpp"
 
 namespace kiln::simulator {
 

@@ -11,8 +11,7 @@
 #include <optional>
 #include <span>
 
-#include "simulator/base/fault.hpp"
-#include "simulator/base/generation.hpp"
+#include "simulator/fault.hpp"
 #include "simulator/isa/instruction.hpp"
 
 namespace kiln::simulator {

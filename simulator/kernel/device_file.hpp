@@ -1,22 +1,25 @@
-// DeviceFile: an open file of the simulated render node: its own address space, buffers, contexts and sync objects, and
-// the entry for its ioctls. What a program would reach through a device node, tests call here.
-//
-// Thread-safety: any thread. Ownership: shares the device; frees what the program left in the destructor.
+// The ioctls of the device file, of its information queries, and of sync files.
 #pragma once
+
+#include <amdgpu_drm.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 
-#include "simulator/kernel/buffers/address_operations.hpp"
-#include "simulator/kernel/buffers/buffer_lists.hpp"
-#include "simulator/kernel/buffers/buffer_table.hpp"
-#include "simulator/kernel/device/device.hpp"
-#include "simulator/kernel/submit/context_table.hpp"
-#include "simulator/kernel/sync/sync_object_table.hpp"
+#include "simulator/kernel/address_operations.hpp"
+#include "simulator/kernel/buffer_table.hpp"
+#include "simulator/kernel/context.hpp"
+#include "simulator/kernel/device.hpp"
+#include "simulator/kernel/sync_objects.hpp"
 
 namespace kiln::simulator::kernel {
+
+// DeviceFile: an open file of the simulated render node: its own address space, buffers, contexts and sync objects, and
+// the entry for its ioctls. What a program would reach through a device node, tests call here.
+//
+// Thread-safety: any thread. Ownership: shares the device; frees what the program left in the destructor.
 
 class DeviceFile {
  public:
@@ -59,5 +62,19 @@ class DeviceFile {
   Fences jobs_;  // that have not ended
   bool vmid_reserved_ = false;
 };
+
+// The information queries of the driver.
+//
+// Thread-safety: REQUIRES the device's mutex. Ownership: borrows the device.
+
+Answer answer_info(const Device& device, const drm_amdgpu_info& query);
+
+// The ioctls of a descriptor that stands for fences (a sync file): two joined into one, and its state.
+//
+// Thread-safety: any thread. Ownership: borrows the device; a joined descriptor is the caller's.
+
+bool is_sync_file(Device& device, int fd);
+// 0, or an errno. REQUIRES is_sync_file(device, fd).
+int control_sync_file(Device& device, int fd, unsigned long request, void* argument);
 
 }  // namespace kiln::simulator::kernel

@@ -1,16 +1,23 @@
+// The GPU's addresses: the mappings at one moment, and the page table that makes such snapshots.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "simulator/memory/device_memory.hpp"
+
+namespace kiln::simulator {
+
 // AddressSpace: which buffer lies where in the GPU's addresses, at one moment. A job sees the one of its submission:
 // what is unmapped later stays until the job has ended, as the kernel's page table updates wait for it.
 //
 // Thread-safety: never changes. Ownership: holds a reference on every buffer that is mapped.
-#pragma once
-
-#include <cstdint>
-#include <span>
-#include <vector>
-
-#include "simulator/memory/buffer_memory.hpp"
-
-namespace kiln::simulator {
 
 struct Rights {
   bool read = false;
@@ -48,5 +55,43 @@ class AddressSpace {
 constexpr std::uint64_t sign_extended(std::uint64_t address) noexcept {
   return (address >> 47) == 1 ? address | 0xFFFF'0000'0000'0000U : address;
 }
+
+// PageTable: the mappings of one GPU address space, as one open file of a render node has them.
+//
+// Thread-safety: any thread, also while jobs run: they hold snapshots. Ownership: shares every mapped buffer.
+
+enum class MapProblem : std::uint8_t {
+  invalid = 0,
+  misaligned,  // address, size or offset is not of whole pages
+  bad_range,   // no bytes, past the end of the buffer, or not inside one half of the 48-bit space
+  overlap,     // something is mapped there
+  not_mapped   // nothing of that buffer starts there
+};
+
+struct MapRefusal {
+  MapProblem problem = MapProblem::invalid;
+  std::string reason;
+};
+
+class PageTable {
+ public:
+  [[nodiscard]] std::optional<MapRefusal> map(const Mapping& mapping);
+  // Over whatever was there, which is cut to what remains of it.
+  [[nodiscard]] std::optional<MapRefusal> replace(const Mapping& mapping);
+  // The mapping of that buffer that starts there, whole.
+  [[nodiscard]] std::optional<MapRefusal> unmap(std::uint64_t start, std::uint64_t buffer);
+  // Everything in the range; what crosses its ends is cut. An empty range is no error.
+  [[nodiscard]] std::optional<MapRefusal> clear(std::uint64_t start, std::uint64_t bytes);
+  void remove_buffer(std::uint64_t buffer);  // all its mappings: its handle was closed
+
+  std::shared_ptr<const AddressSpace> snapshot();  // made anew only after a change
+
+ private:
+  void cut(std::uint64_t start, std::uint64_t bytes);
+
+  std::mutex mutex_;
+  std::map<std::uint64_t, Mapping> mappings_;     // by start
+  std::shared_ptr<const AddressSpace> snapshot_;  // null: out of date
+};
 
 }  // namespace kiln::simulator

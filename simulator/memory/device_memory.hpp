@@ -1,19 +1,22 @@
+// Memory as a job sees it: buffers of the host, the interface of the engines to them, and byte access by the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "simulator/fault.hpp"
+
+namespace kiln::simulator {
+
 // DeviceMemory: the GPU's address space as the engines of one job see it: page table, buffer list, access rights, and a
 // model of the L2 cache. What the host wrote after L2 has read a page is not seen until L2 is invalidated; what the
 // device wrote is not seen by the host until L2 is written back.
 //
 // Thread-safety: page() from any thread of the job. The others while no wave runs.
 // Ownership: pages stay valid until the next invalidate_l2() and the end of the job; they belong to the model.
-#pragma once
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-
-#include "simulator/base/fault.hpp"
-
-namespace kiln::simulator {
 
 enum class Access : std::uint8_t { invalid = 0, read, write, execute };
 
@@ -63,5 +66,32 @@ class DeviceMemory {
   virtual std::optional<Fault> load(std::uint64_t address, std::span<std::byte> out);
   virtual std::optional<Fault> store(std::uint64_t address, std::span<const std::byte> bytes);
 };
+
+// Words of memory that the host's own threads read and write while a device works on it: moved whole where aligned.
+//
+// Thread-safety: any thread. Ownership: borrows.
+
+// Both sides of one size. Aligned (on the host's side) runs of 4 and 8 bytes are one access each.
+void read_host(const std::byte* host, std::span<std::byte> out) noexcept;
+void write_host(std::byte* host, std::span<const std::byte> bytes) noexcept;
+
+// Writes to `host` the bytes whose mark is not 0, and no others, also where the host writes beside them; answers how
+// many. Marks are 0 or 1. Sizes are multiples of 8, `host` is aligned to 8.
+std::size_t write_marked(std::byte* host, std::span<const std::byte> bytes, std::span<const std::byte> marks) noexcept;
+
+// BufferMemory: the host's memory behind one buffer object, as page tables and L2 know it.
+//
+// Thread-safety: never changes. Ownership: whoever made the buffer keeps `host` mapped for as long as a BufferRef
+// lives: page tables, snapshots of them and so running jobs hold one. A kernel node makes one inside its own buffer
+// object (std::shared_ptr's aliasing constructor); devices that share the buffer share the object.
+
+struct BufferMemory {
+  std::uint64_t id = 0;       // of this buffer and never of another one, over all devices of the process
+  std::byte* host = nullptr;  // its first byte, page-aligned
+  std::uint64_t bytes = 0;    // whole pages
+  bool always_valid = false;  // every job may use it, listed or not
+};
+
+using BufferRef = std::shared_ptr<const BufferMemory>;
 
 }  // namespace kiln::simulator

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "simulator/memory/host_bytes.hpp"
-#include "simulator/memory/l2_buffer.hpp"
+#include "simulator/memory/device_memory.hpp"
+#include "simulator/memory/l2_cache.hpp"
 
 namespace kiln::simulator {
 namespace {

@@ -9,8 +9,7 @@
 #include <cstdarg>
 #include <cstring>
 
-#include "simulator/kernel/sync/sync_file.hpp"
-#include "simulator/shim/real.hpp"
+#include "simulator/kernel/device_file.hpp"
 #include "simulator/shim/simulation.hpp"
 
 namespace kiln::simulator::shim {

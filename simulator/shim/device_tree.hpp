@@ -1,18 +1,20 @@
-// DeviceTree: the files that tell programs of the simulated device where the system would: its node and its PCI facts,
-// in a folder of their own, with the links between them as in a real system.
-//
-// Thread-safety: made once; the rest never changes. Ownership: owns the folder; remove() takes it away, and where a
-// process ended without it, the next one does.
+// The tree of files that shows the simulated device to programs, and the lock that says whose tree it is.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "simulator/kernel/base/unique_fd.hpp"
-#include "simulator/kernel/device/target.hpp"
+#include "simulator/kernel/file_descriptor.hpp"
+#include "simulator/kernel/target.hpp"
 
 namespace kiln::simulator::shim {
+
+// DeviceTree: the files that tell programs of the simulated device where the system would: its node and its PCI facts,
+// in a folder of their own, with the links between them as in a real system.
+//
+// Thread-safety: made once; the rest never changes. Ownership: owns the folder; remove() takes it away, and where a
+// process ended without it, the next one does.
 
 constexpr unsigned node_major = 226;
 constexpr unsigned node_minor = 128;
@@ -37,5 +39,15 @@ class DeviceTree {
   std::string root_;
   kernel::UniqueFd claim_;  // what others tell a living process's tree by
 };
+
+// Who a tree of files belongs to: a process holds a lock on a file in its tree while it lives, however it ends. Trees
+// whose lock is free are left over.
+//
+// Thread-safety: any thread. Ownership: a claim is the caller's.
+
+// Empty, with errno, where the file cannot be made.
+kernel::UniqueFd claim_tree(const std::string& root);
+// Removes the left-over trees of this user in `folder`, whose names begin with `prefix`.
+void remove_abandoned_trees(const std::string& folder, const std::string& prefix) noexcept;
 
 }  // namespace kiln::simulator::shim

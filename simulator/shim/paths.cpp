@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "simulator/shim/real.hpp"
 #include "simulator/shim/simulation.hpp"
 
 namespace kiln::simulator::shim {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "simulator/kernel/submit/processor_engine.hpp"
+#include "simulator/kernel/engine.hpp"
 
 namespace kiln::simulator::shim {
 namespace {

@@ -1,11 +1,10 @@
-// Simulation: the one simulated device of a process, its tree of files, and the descriptors that programs opened its
-// node under. It is the state that a kernel would hold, so it lives as long as the process does.
-//
-// Thread-safety: any thread. Ownership: never destroyed: threads of drivers run on while a process ends; the tree is
-// removed then. A fork has no device: its copy of the process has none of the threads; what it executes starts anew.
+// The simulation of a process, and the C library's own functions that the shim stands in front of.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <atomic>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +15,12 @@
 #include "simulator/shim/device_tree.hpp"
 
 namespace kiln::simulator::shim {
+
+// Simulation: the one simulated device of a process, its tree of files, and the descriptors that programs opened its
+// node under. It is the state that a kernel would hold, so it lives as long as the process does.
+//
+// Thread-safety: any thread. Ownership: never destroyed: threads of drivers run on while a process ends; the tree is
+// removed then. A fork has no device: its copy of the process has none of the threads; what it executes starts anew.
 
 class Simulation {
  public:
@@ -51,6 +56,36 @@ class Simulation {
   std::mutex mutex_;
   std::map<kernel::Inode, OpenFile> files_;
   int process_;
+};
+
+// The C library's own functions behind those that this library takes the place of.
+//
+// Thread-safety: any thread. Ownership: none.
+
+// The next definition after this library's. A C library without it is none that this library was built for.
+template <class Function>
+Function* next(const char* name) noexcept {
+  void* found = ::dlsym(RTLD_NEXT, name);
+  if (found == nullptr) std::abort();
+  return reinterpret_cast<Function*>(found);
+}
+
+// The same, looked up once, for a constant-initialised static: no guard stands before it, as a sanitizer's runtime,
+// which counts guards, maps memory before it can.
+template <class Function>
+class Next {
+ public:
+  constexpr explicit Next(const char* name) noexcept : name_(name) {}
+
+  Function* get() noexcept {
+    Function* known = found_.load(std::memory_order_relaxed);
+    if (known == nullptr) found_.store(known = next<Function>(name_), std::memory_order_relaxed);
+    return known;
+  }
+
+ private:
+  const char* name_;
+  std::atomic<Function*> found_{nullptr};
 };
 
 }  // namespace kiln::simulator::shim

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "simulator/base/fault.hpp"
+#include "simulator/fault.hpp"
 #include "simulator/memory/device_memory.hpp"
 
 namespace kiln::simulator {

@@ -19,7 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "simulator/base/fault.hpp"
+#include "simulator/fault.hpp"
 #include "simulator/isa/decoder.hpp"
 #include "simulator/memory/device_memory.hpp"
 #include "simulator/wave/lane_memory.hpp"

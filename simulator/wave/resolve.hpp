@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "simulator/base/fault.hpp"
+#include "simulator/fault.hpp"
 #include "simulator/isa/decoder.hpp"
 #include "simulator/wave/op.hpp"
 #include "simulator/wave/program.hpp"

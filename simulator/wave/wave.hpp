@@ -10,8 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "simulator/base/fault.hpp"
-#include "simulator/base/generation.hpp"
+#include "simulator/fault.hpp"
 #include "simulator/wave/op.hpp"
 
 namespace kiln::simulator {
@@ -81,7 +80,7 @@ struct Wave {
   Scratch scratch;
   std::uint64_t flat_scratch = 0;   // gfx10.3: written by s_setreg
   std::uint64_t border_colors = 0;  // of samplers: a table of four words each
-  std::uint32_t hardware_id = 0;   // group's first word of HW_ID
+  std::uint32_t hardware_id = 0;    // group's first word of HW_ID
   std::uint32_t lds_allocation = 0;
   std::optional<Fault> fault;
 

@@ -9,8 +9,8 @@
 #include <span>
 
 #include "simulator/command_processor/command_processor.hpp"
+#include "simulator/memory/address_space.hpp"
 #include "simulator/memory/job_memory.hpp"
-#include "simulator/memory/page_table.hpp"
 
 namespace kiln::simulator {
 

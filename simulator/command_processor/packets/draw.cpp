@@ -6,7 +6,7 @@
 
 #include "simulator/command_processor/packets/packets.hpp"
 #include "simulator/memory/address_space.hpp"
-#include "simulator/memory/image/image_layout.hpp"
+#include "simulator/memory/image_layout.hpp"
 
 namespace kiln::simulator {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "simulator/base/generation.hpp"
+#include "simulator/fault.hpp"
 
 namespace kiln::simulator {
 

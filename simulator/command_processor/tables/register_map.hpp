@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "simulator/base/generation.hpp"
 #include "simulator/command_processor/command_processor.hpp"
+#include "simulator/fault.hpp"
 
 namespace kiln::simulator {
 

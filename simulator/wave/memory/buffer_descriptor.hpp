@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "simulator/base/generation.hpp"
+#include "simulator/fault.hpp"
 
 namespace kiln::simulator {
 
@@ -41,7 +41,7 @@ struct BufferDescriptor {
   std::uint32_t select = 0;  // what each component of a formatted load is
   bool add_lane = false;     // the lane's number is added to the index
   RangeCheck range_check = RangeCheck::raw;
-  std::uint32_t type = 0;    // 0: a buffer
+  std::uint32_t type = 0;  // 0: a buffer
 };
 
 }  // namespace kiln::simulator

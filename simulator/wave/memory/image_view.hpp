@@ -7,8 +7,7 @@
 #include <optional>
 
 #include "simulator/isa/image_shape.hpp"
-#include "simulator/memory/image/image_descriptor.hpp"
-#include "simulator/memory/image/image_layout.hpp"
+#include "simulator/memory/image_layout.hpp"
 #include "simulator/wave/memory/space.hpp"
 #include "simulator/wave/memory/texel.hpp"
 #include "simulator/wave/program.hpp"

@@ -13,8 +13,8 @@
 
 #include "recording_engine.hpp"
 #include "simulator/command_processor/command_processor.hpp"
+#include "simulator/memory/address_space.hpp"
 #include "simulator/memory/job_memory.hpp"
-#include "simulator/memory/page_table.hpp"
 
 namespace kiln::simulator {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/base/generation.hpp"
+#include "simulator/fault.hpp"
 
 namespace kiln::simulator::test {
 
@@ -18,7 +18,7 @@ struct KernelCode {
   std::vector<std::uint32_t> text;  // of the whole file; loaded at a multiple of 256 bytes
   std::uint32_t entry = 0;          // byte offset in text
   std::uint32_t rsrc1 = 0, rsrc2 = 0, rsrc3 = 0;
-  std::uint32_t properties = 0;     // kernel_code_properties
+  std::uint32_t properties = 0;  // kernel_code_properties
   std::uint32_t lds_bytes = 0;
   std::uint32_t private_bytes = 0;  // a lane
 

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <string>
 
-#include "simulator/kernel/submit/capture.hpp"
+#include "simulator/kernel/rings.hpp"
 
 namespace kiln::simulator::kernel::test {
 namespace {

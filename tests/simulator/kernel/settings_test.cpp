@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "simulator/kernel/device/settings.hpp"
+#include "simulator/kernel/settings.hpp"
 
 namespace kiln::simulator::kernel {
 namespace {

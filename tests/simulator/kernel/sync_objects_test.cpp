@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "simulator/kernel/sync/sync_file.hpp"
+#include "simulator/kernel/device_file.hpp"
 #include "support.hpp"
 
 namespace kiln::simulator::kernel::test {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "simulator/memory/page_table.hpp"
+#include "simulator/memory/address_space.hpp"
 
 namespace kiln::simulator {
 namespace {

@@ -1,4 +1,4 @@
-#include "simulator/memory/page_table.hpp"
+#include "simulator/memory/address_space.hpp"
 
 #include <catch2/catch.hpp>
 #include <string>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "simulator/isa/image_shape.hpp"
-#include "simulator/memory/image/image_layout.hpp"
+#include "simulator/memory/image_layout.hpp"
 #include "tests/simulator/wave/bench.hpp"
 
 namespace kiln::simulator::test {
