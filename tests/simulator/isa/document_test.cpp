@@ -15,54 +15,61 @@ namespace {
 
 using namespace kiln::simulator;
 
-constexpr const char* introduction = R"(# What the simulator decodes of gfx11 and gfx10.3
+constexpr const char* introduction = R"(# ISA subset of the simulator
 
-Generated from `simulator/isa/opcodes.def`; a test compares it (`KILN_WRITE_DOCS=1 kiln_test_sim_isa` writes it anew).
+This page lists the gfx11 and gfx10.3 instructions that the simulated AMD device executes. It is generated from
+`simulator/isa/opcodes.def`; a test compares it. To write it again: `KILN_WRITE_DOCS=1 kiln_test_sim_isa`.
 
-Every opcode number of every encoding was put to LLVM 19's disassembler (`tests/simulator/isa/sweep/sweep.py` repeats
-it). A test puts random operands and modifiers of every number to decoder and disassembler alike, and another every word
-of the kernels in `tests/simulator/isa/kernels`, compiled for both generations, both wave sizes and four levels of
-optimisation.
+The decoder is tested against LLVM 19's disassembler: every opcode number of every encoding
+(`tests/simulator/isa/sweep/sweep.py`), random operands and modifiers, and every word of the kernels in
+`tests/simulator/isa/kernels`, for both generations, both wave sizes and four optimization levels.
 
 ## Formats
 
 | format | dwords | notes |
 |---|---|---|
-| SOP1 SOP2 SOPC SOPK SOPP | 1, with literal 2 | the generations number most operations differently |
-| SMEM | 2 | glc, dlc in other bits on gfx10.3 |
-| VOP1 VOP2 VOPC (e32) | 1, with literal, DPP or SDWA 2 | SDWA on gfx10.3 only; DPP of VOPC is known to LLVM on gfx11 only, Mesa's compiler emits it on both; 16-bit operands of gfx11 name halves of v0..v127 |
+| SOP1 SOP2 SOPC SOPK SOPP | 1, with literal 2 | most numbers differ between the generations |
+| SMEM | 2 | glc and dlc are in other bits on gfx10.3 |
+| VOP1 VOP2 VOPC (e32) | 1, with literal, DPP or SDWA 2 | SDWA on gfx10.3 only; LLVM has DPP of VOPC on gfx11 only, Mesa emits it on both; 16-bit operands of gfx11 name halves of v0..v127 |
 | VOP3 VOP3SD VOP3P (e64) | 2, with literal or DPP 3 | DPP on gfx11 only; e64 numbers: VOP2 + 256, VOP1 + 384, VOPC + 0 |
-| VOPD | 2, with literal 3 | gfx11, wave32; halves may not read one register bank through one port |
-| DS | 2 | GDS refused |
-| FLAT GLOBAL SCRATCH | 2 | other layout on gfx10.3; loads to LDS refused |
-| MUBUF MTBUF | 2 | other layout on gfx10.3; tfe and loads to LDS refused |
-| MIMG | 2 to 5 | lists of address VGPRs: 1 dword on gfx11, up to 3 on gfx10.3; r128, tfe and lwe refused |
+| VOPD | 2, with literal 3 | gfx11, wave32; both halves may not read one register bank through one port |
+| DS | 2 | GDS is refused |
+| FLAT GLOBAL SCRATCH | 2 | other layout on gfx10.3; loads to LDS are refused |
+| MUBUF MTBUF | 2 | other layout on gfx10.3; tfe and loads to LDS are refused |
+| MIMG | 2 to 5 | lists of address VGPRs: 1 dword on gfx11, up to 3 on gfx10.3; r128, tfe and lwe are refused |
 
-Operand codes are gfx11's for both: 124 null, 125 m0 (gfx10.3 has them the other way round). Groups of SGPRs are aligned
-to their size, to four at most, and may end in VCC, which counts as s106 and s107. Fields that an instruction does not
-use are zero, but for VGPRs of FLAT and MUBUF, where compilers leave other values. DPP16 controls: quad_perm, row_shl,
-row_shr, row_ror, row_mirror, row_half_mirror, row_share, row_xmask. Anything else is a fault with address, word and
-reason. What is decoded and has no semantics in `simulator/wave` is refused there, by name too.
+* Operand codes are those of gfx11: 124 null, 125 m0. gfx10.3 exchanges them.
+* Groups of SGPRs are aligned to their size, at most to four, and may end in VCC, which counts as s106 and s107.
+* Unused fields must be zero, except for VGPRs of FLAT and MUBUF, where compilers leave other values.
+* DPP16 controls: quad_perm, row_shl, row_shr, row_ror, row_mirror, row_half_mirror, row_share, row_xmask.
+* Everything else is a fault with address, word and reason.
 
-Each list gives gfx11's mnemonic, then its number on gfx11 and on gfx10.3 (– where the generation lacks it), and
-gfx10.3's mnemonic where that differs. Encodings are LLVM's, but for `v_dot2acc_f32_bf16`, which LLVM 19 does not know.
-Behind each stands what its results are compared with:
+## Images
 
-* **t**: a test of `tests/simulator/wave` names it and compares it with plain C++, written after the ISA document.
-* **k**: it occurs in the kernels of `tests/simulator/compute/kernels`, whose results are compared with the host's.
-* nothing: the ISA document's formula alone. What runs through lanes is computed by two builds of one source, for AVX2
-  and without it, and a test compares the two.
+* Images are linear or tiled with one sample, in every swizzle mode except gfx10.3's variable ones, with mipmap levels.
+  Tests compare addresses with AMD's address library. It has no formula for 256 KiB D_X of volumes and for the order of
+  DCC keys within a level: the simulator uses its own.
+* DCC is read if it says clear or plain. Images are stored plain.
+* Formats: those of buffers, sRGB, 5_6_5, 1_5_5_5, 5_5_5_1, 4_4_4_4, 4_4, 5_9_9_9 and BC1 to BC5.
+* Linear filters have weights of eight bits.
+* BC6, BC7, depth with stencil, several samples and anisotropic filters are refused. The message has the image's type,
+  format, mode and size.
 
-Images are linear or tiled in any swizzle mode of one sample but gfx10.3's variable ones, with mipmap levels. Tests
-compare addresses with those of AMD's address library. It has no formula for 256 KiB D_X of volumes, where the simulator
-has an order of its own; so have the keys of DCC within a level. DCC is read where it says clear or plain, and images
-are stored plain. Formats are those of buffers, sRGB, 5_6_5, 1_5_5_5, 5_5_5_1, 4_4_4_4, 4_4, 5_9_9_9 and BC1 to BC5. Linear
-filters have weights of eight bits. BC6 and BC7, depth with stencil, several samples and anisotropic filters
-are refused, with the image's type, format, mode and size.
+## Precision
 
-Sines, cosines, exponentials, logarithms, reciprocals and roots are the host's; hardware may differ in the last places.
-Sums of matrices (`v_wmma`) and dot products of floats are added in order, one rounding each; the ISA document gives
-no order.
+Sines, cosines, exponentials, logarithms, reciprocals and roots are computed by the host; hardware may differ in the
+last places. `v_wmma` and dot products of floats are summed in order, with one rounding each.
+
+## How to read the lists
+
+Each entry is gfx11's mnemonic, its number on gfx11 and on gfx10.3 (– if the generation lacks it), and gfx10.3's
+mnemonic if it differs. Encodings are those of LLVM, except `v_dot2acc_f32_bf16`, which LLVM 19 lacks.
+
+| mark | how the results are tested |
+|---|---|
+| **t** | a test of `tests/simulator/wave` compares them with plain C++ |
+| **k** | it occurs in `tests/simulator/compute/kernels`, whose results are compared with the host's |
+| none | not tested by itself; vector instructions are compared between the AVX2 build and the portable build |
 )";
 
 struct Section {
@@ -175,24 +182,29 @@ std::string paragraph(const std::vector<std::string>& entries) {
 
 std::string section_text(const Section& section) {
   std::vector<std::string> decoded;
-  std::vector<std::string> refused;
   int gfx11 = 0;
   int gfx10_3 = 0;
   for (unsigned index = 1; index < static_cast<unsigned>(Opcode::count); ++index) {
     const OpcodeInfo& line = info(static_cast<Opcode>(index));
-    if (line.encoding != section.encoding) continue;
-    const bool known_only = (line.flags & flag::refused) != 0;
-    (known_only ? refused : decoded).push_back(entry(line));
-    if (known_only) continue;
+    if (line.encoding != section.encoding || (line.flags & flag::refused) != 0) continue;
+    decoded.push_back(entry(line));
     gfx11 += line.gfx11 >= 0 ? 1 : 0;
     gfx10_3 += line.gfx10_3 >= 0 ? 1 : 0;
   }
-  std::string text = "\n## " + std::string(section.title) + " (" + std::to_string(gfx11) + " on gfx11, " +
-                     std::to_string(gfx10_3) + " on gfx10.3)\n\n";
-  text += decoded.empty() ? std::string() : paragraph(decoded);
-  if (!refused.empty())
-    text += std::string(decoded.empty() ? "" : "\n") + "Known by name and refused: " + paragraph(refused);
-  return text;
+  if (decoded.empty()) return {};
+  return "\n## " + std::string(section.title) + " (" + std::to_string(gfx11) + " on gfx11, " + std::to_string(gfx10_3) +
+         " on gfx10.3)\n\n" + paragraph(decoded);
+}
+
+// A row of the table of refused instructions; empty where the encoding has none.
+std::string refused_row(const Section& section) {
+  std::string names;
+  for (unsigned index = 1; index < static_cast<unsigned>(Opcode::count); ++index) {
+    const OpcodeInfo& line = info(static_cast<Opcode>(index));
+    if (line.encoding != section.encoding || (line.flags & flag::refused) == 0) continue;
+    names += (names.empty() ? "" : ", ") + entry(line);
+  }
+  return names.empty() ? names : "| " + std::string(section.title) + " | " + names + " |\n";
 }
 
 std::string document() {
@@ -206,6 +218,10 @@ std::string document() {
     text += "- " + std::to_string(code) + ": `" + std::string(info(opcode).name) + "`" +
             (both ? "" : ", second half only") + "\n";
   }
+  text +=
+      "\n## Refused instructions\n\nThese are decoded, and refused by name.\n\n| encoding | instructions "
+      "|\n|---|---|\n";
+  for (const Section& section : sections) text += refused_row(section);
   return text;
 }
 
