@@ -10,17 +10,18 @@
 namespace kiln::simulator {
 namespace {
 
-constexpr const char* introduction = R"(# The PM4 subset of the simulator
+constexpr const char* introduction = R"(# PM4 subset of the simulator
 
-What the command processor of the simulated AMD device (`simulator/command_processor`) takes. This page is printed by
-`pm4_subset()` from the tables that the command processor works by, and a test holds it to them: after a change of the
-tables, run the test with `KILN_UPDATE_DOCS=1` in its environment.
+This page lists the packets, events and registers that the command processor of the simulated AMD device executes. It is
+generated from its tables; a test compares it. To write it again, run the test with `KILN_UPDATE_DOCS=1`.
 
-Everything that is not here stops the job with a fault that names the packet's address, the dword and the reason:
-another opcode, register or event, a bit that no table knows, a length, an address that is not aligned, cache maintenance of
-a range of memory, packets of type 0 and 2, predication, interrupts asked for by command streams. Registers start at 0 for
-every job, so a job that sets no CU masks, workgroup or program faults at its dispatch. Work has ended before the next
-packet is read: waiting for it is checked in form only.
+Everything else stops the job with a fault that names the packet's address, the dword and the reason:
+
+* another opcode, register, event, bit or length, or an unaligned address;
+* cache maintenance of a part of memory, packets of type 0 and 2, predication, interrupts.
+
+Registers are 0 at the start of every job, so a job that does not set CU masks, workgroup size or program faults at its
+dispatch. Work has ended before the next packet is read: the form of a wait is checked, and it has no effect.
 
 )";
 
@@ -55,7 +56,7 @@ const char* treatment(Treatment which) {
     case Treatment::dispatch:
       return "read by dispatches";
     case Treatment::state:
-      return "kept";
+      return "stored";
     case Treatment::zero_only:
       return "only 0";
     case Treatment::refused:
@@ -69,10 +70,9 @@ const char* treatment(Treatment which) {
 std::string packets() {
   std::string text =
       "## Packets\n\n"
-      "Bodies in dwords after the header, by ring. Bits: which may be set in the fixed dwords, where not all may; a "
-      "second "
-      "set is gfx11's.\n\n"
-      "| opcode | packet | graphics | compute | does | bits |\n|---|---|---|---|---|---|\n";
+      "Columns *graphics* and *compute*: length of the body in dwords. *Bits*: the bits that may be set, for dwords in "
+      "which not all may be set; a second set is for gfx11.\n\n"
+      "| opcode | packet | graphics | compute | effect | bits |\n|---|---|---|---|---|---|\n";
   const auto bits = [](const PacketRule& rule, const std::array<std::uint32_t, 8>& known) {
     std::string list;
     const std::size_t dwords = std::min<std::size_t>(std::max(rule.graphics.most, rule.compute.most), known.size());
@@ -103,7 +103,7 @@ std::string events() {
 
 std::string registers() {
   std::string text =
-      "## Registers\n\nByte offsets, both ends included.\n\n"
+      "## Registers\n\nOffsets are in bytes and include both ends.\n\n"
       "| offsets | registers | gfx10.3 | gfx11 | ring | values | SET_SH_REG_INDEX |\n|---|---|---|---|---|---|---|\n";
   for (const RegisterRule& rule : register_rules()) {
     text += "| " + formatted("%05X", rule.first);
@@ -131,7 +131,7 @@ std::string ranges(const char* title, std::span<const RegisterRange> which) {
 
 std::string pm4_subset() {
   std::string text = introduction + packets() + events() + registers();
-  text += "## State of the graphics stages\n\nGraphics ring only; kept, and read by nothing that computes.\n\n";
+  text += "## State of the graphics stages\n\nGraphics ring only. Stored, and not used by dispatches.\n\n";
   text += ranges("Shader registers, gfx10.3:", graphics_shader_ranges(Generation::gfx10_3));
   text += ranges("Shader registers, gfx11:", graphics_shader_ranges(Generation::gfx11));
   text += ranges("Context registers, gfx10.3:", context_ranges(Generation::gfx10_3));
