@@ -90,8 +90,9 @@ class LoggedCache final : public ProgramCache {
   std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept override {
     return cache_->kept(device, most);
   }
-  void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept override {
-    cache_->record(key, measurement, gflops);
+  void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
+              double gflops) noexcept override {
+    cache_->record(key, device, measurement, gflops);
   }
   Result<std::uint64_t> persist() noexcept override { return cache_->persist(); }
   CacheStats stats() const noexcept override { return cache_->stats(); }

@@ -15,6 +15,8 @@
 namespace kiln {
 namespace {
 
+// A first dispatch that takes less compiles nothing that is worth storing.
+constexpr std::uint64_t compiled_ns = 5'000'000;
 constexpr std::size_t digits_told = 12;  // of a key: as many as `kiln cache list` shows
 
 Status not_among(std::string_view key, const std::string& asked, std::string_view there_is) {
@@ -350,13 +352,34 @@ std::vector<KeptProgram> TieredCache::kept(const Device& device, std::size_t mos
   }
 }
 
-void TieredCache::record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept {
+void TieredCache::record(const ProgramKey& key, const Device& device, const Measurement& measurement,
+                         double gflops) noexcept {
   if (measurement.first_run) {
     memory_.dispatched_first(key.digest, dispatch_ns(measurement));
   } else {
     memory_.dispatched_later(key.digest, dispatch_ns(measurement));
   }
   disk_.record(key.digest, measurement, gflops);
+  if (!measurement.first_run || dispatch_ns(measurement) < compiled_ns) return;
+  try {
+    store_late_driver_files(key, device);
+  } catch (const std::bad_alloc&) {  // the next process compiles again
+  }
+}
+
+void TieredCache::store_late_driver_files(const ProgramKey& key, const Device& device) {
+  if (driver_folder_ == nullptr || device.info().driver_cache != "adopted") return;
+  ProgramBinary late;
+  Status status = driver_folder_->collect_new(late);
+  if (status.ok() && late.driver_files.empty()) return;
+  if (status.ok()) {
+    Lookup found = disk_.find(key, device);
+    if (!found.stored) return;
+    status = add_driver_files(std::move(late), found.stored->binary);
+    if (status.ok()) return disk_.store(key, device, found.stored->binary, found.stored->build_ns);
+  }
+  log_.write(LogLevel::info, "cache",
+             "program '" + key.label + "': files of its first dispatch are not stored: " + status.message);
 }
 
 Result<std::uint64_t> TieredCache::persist() noexcept {

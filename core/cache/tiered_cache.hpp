@@ -50,7 +50,8 @@ class TieredCache final : public ProgramCache {
   const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override;
   bool holds(const ProgramKey& key, const Device& device) noexcept override;
   std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept override;
-  void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept override;
+  void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
+              double gflops) noexcept override;
   void heed_pressure() noexcept override;
   Result<std::uint64_t> persist() noexcept override;
   CacheStats stats() const noexcept override;
@@ -87,6 +88,9 @@ class TieredCache final : public ProgramCache {
   Result<std::optional<ProgramBinary>> binary_of(const Request& request, const Built& built);
   // Before the driver is given the program. Whether the driver has files of it.
   bool place_driver_files(const ProgramBinary& binary);
+  // Adds the files that the driver wrote at the program's first dispatch to its entry. A driver may compile once more
+  // there: llvmpipe does for the formats of bound images.
+  void store_late_driver_files(const ProgramKey& key, const Device& device);
   // Counts why no tier had a program that is now to be built.
   void count_why_missing(const Request& request);
   // A line at level debug on what this call did, where that was no hit in memory.

@@ -234,8 +234,8 @@ JobEnd Runtime::Parts::run_all(const RunRequest& request, const Service& service
   if (first) first->build_ns -= service.programs.build_ns;  // acquired before the wall time began: no part of it
   const auto steady = statistics.steady_median();
   for (const ProgramKey& key : service.keyed->passes) {
-    if (first) cache->record(key, *first, rate(first->wall_ns));
-    if (steady) cache->record(key, *steady, rate(steady->wall_ns));
+    if (first) cache->record(key, *service.device, *first, rate(first->wall_ns));
+    if (steady) cache->record(key, *service.device, *steady, rate(steady->wall_ns));
   }
   return {};
 }

@@ -194,6 +194,37 @@ TEST_CASE("driver files: the child's list is in the entry, and nothing is left o
   CHECK(fs::is_empty(place.runtime / "kiln" / "driver"));
 }
 
+// A driver may compile once more for what is bound at the first dispatch, as llvmpipe does for the formats of images.
+TEST_CASE("driver files: what the first dispatch compiles is stored too, once") {
+  BuildPlace place;
+  place.jobs =
+      "[[job]]\nname = \"layer\"\nop = \"conv2d\"\nc = 16\nh = 28\nw = 28\nk = 16\nr = 3\ns = 3\npad = 1\n"
+      "input = \"random:1\"\nweights = \"random:2\"\nverify = true\ndevice = \"opengl:0\"\n";
+  const auto files = [&] {
+    std::size_t count = 0;
+    for (const fs::path& path : place.entries()) {
+      count += stored_program(path, entry_key(place.key)).driver_files.size();
+    }
+    return count;
+  };
+  const std::vector<std::string> warm = {"cache", "warm", place.folder.write("jobs.toml", place.jobs)};
+  const Finished built = place.verb(warm);
+  INFO(built.err);
+  REQUIRE(built.status == 0);
+  const std::size_t of_builds = files();
+  const Finished first = place.run();
+  INFO(first.err);
+  REQUIRE(first.status == 0);
+  if (!has_opengl(first) || first.json()["cache"]["driver_cache"] != "adopted") return;
+  const std::size_t of_dispatches = files();
+  CHECK(of_builds > 0);
+  CHECK(of_dispatches > of_builds);
+  const Finished second = place.run();
+  CHECK(second.json()["cache"]["builds"] == 0);
+  check_verified(second, true);
+  CHECK(files() == of_dispatches);
+}
+
 // Whoever holds the key can make the driver run other code: what an entry holds is what runs.
 TEST_CASE("driver files: the driver runs what a signed entry holds") {
   BuildPlace place;

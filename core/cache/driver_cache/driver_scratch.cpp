@@ -96,6 +96,13 @@ bool is_of_driver(const std::filesystem::path& task) {
   return name.find("disk$") != std::string::npos || name.find(":sh") != std::string::npos;
 }
 
+Status check_amount(std::size_t files, std::uint64_t bytes) {
+  if (files <= most_driver_files && bytes <= most_driver_file_bytes) return {};
+  return unsupported("the driver wrote " + std::to_string(files) + " files of " + std::to_string(bytes) +
+                     " bytes, expected at most " + std::to_string(most_driver_files) + " of " +
+                     std::to_string(most_driver_file_bytes));
+}
+
 bool is_index(std::string_view path) { return path.substr(path.rfind('/') + 1) == index_name; }
 
 }  // namespace
@@ -142,9 +149,9 @@ Status DriverScratch::place(const ProgramBinary& program) {
   for (const DriverFile& file : program.driver_files) {
     // Whoever shares the file waits for the lock, so nobody asks the driver for one that is half written.
     const std::lock_guard lock(mutex_);
-    if (placed_.contains(file.name)) continue;
+    if (known_.contains(file.name)) continue;
     if (Status status = write_driver_file(folder_.get(), file); !status.ok()) return status.within(path_.string());
-    placed_.insert(file.name);
+    known_.insert(file.name);
   }
   return {};
 }
@@ -158,13 +165,22 @@ std::set<std::string> DriverScratch::files() const {
   return names;
 }
 
-Status DriverScratch::collect(const std::set<std::string>& before, ProgramBinary& program) const {
+Status DriverScratch::collect(const std::set<std::string>& before, ProgramBinary& program) {
   await_threads(Threads::of_drivers);
   auto files = read_driver_files(path_, before);
   if (!files) return std::move(files).error();
+  const std::lock_guard lock(mutex_);
+  for (const DriverFile& file : *files) known_.insert(file.name);
   program.driver_files = std::move(*files);
   program.driver_setting = setting_;
   return {};
+}
+
+Status DriverScratch::collect_new(ProgramBinary& program) {
+  std::unique_lock lock(mutex_);
+  const std::set<std::string> known = known_;
+  lock.unlock();
+  return collect(known, program);
 }
 
 void await_threads(Threads which) {
@@ -237,13 +253,23 @@ Result<std::vector<DriverFile>> read_driver_files(const std::filesystem::path& p
         files.push_back({whole, std::move(contents.bytes)});
       },
       [](int, const std::string&) {});
-  if (files.size() > most_driver_files || bytes > most_driver_file_bytes) {
-    return unsupported("the driver wrote " + std::to_string(files.size()) + " files of " + std::to_string(bytes) +
-                       " bytes, expected at most " + std::to_string(most_driver_files) + " of " +
-                       std::to_string(most_driver_file_bytes));
-  }
+  if (Status status = check_amount(files.size(), bytes); !status.ok()) return status;
   std::ranges::sort(files, {}, &DriverFile::name);
   return files;
+}
+
+Status add_driver_files(ProgramBinary more, ProgramBinary& program) {
+  if (more.driver_setting != program.driver_setting) program.driver_files.clear();
+  program.driver_setting = more.driver_setting;
+  for (DriverFile& file : more.driver_files) {
+    if (std::ranges::find(program.driver_files, file.name, &DriverFile::name) == program.driver_files.end()) {
+      program.driver_files.push_back(std::move(file));
+    }
+  }
+  std::ranges::sort(program.driver_files, {}, &DriverFile::name);
+  std::uint64_t bytes = 0;
+  for (const DriverFile& file : program.driver_files) bytes += file.bytes.size();
+  return check_amount(program.driver_files.size(), bytes);
 }
 
 void empty_driver_folder(const std::filesystem::path& path) {

@@ -52,7 +52,9 @@ class DriverScratch {
   std::set<std::string> files() const;
   // Gives the program the files that the driver wrote since `before`, those of programs that were built meanwhile
   // included. It waits for the driver's threads. unsupported: too many, and the program gets none.
-  Status collect(const std::set<std::string>& before, ProgramBinary& program) const;
+  Status collect(const std::set<std::string>& before, ProgramBinary& program);
+  // The same with the files that were neither placed nor collected before: none is collected twice.
+  Status collect_new(ProgramBinary& program);
 
  private:
   DriverScratch(std::filesystem::path path, std::string setting, UniqueFd folder)
@@ -62,7 +64,7 @@ class DriverScratch {
   const std::string setting_;
   UniqueFd folder_;
   std::mutex mutex_;
-  std::set<std::string, std::less<>> placed_;  // names of files; guarded by mutex_
+  std::set<std::string> known_;  // names of files that were placed or collected; guarded by mutex_
 };
 
 // Writes a file of a program into a driver's folder; one that is there stays.
@@ -73,6 +75,8 @@ Status write_driver_file(int folder, const DriverFile& file);
 // program may have, `except` not counted.
 Result<std::vector<DriverFile>> read_driver_files(const std::filesystem::path& folder,
                                                   const std::set<std::string>& except = {});
+// Gives the program the files of another record of it. Files for another setting are replaced. unsupported: too many.
+Status add_driver_files(ProgramBinary more, ProgramBinary& program);
 // Removes what is in the folder, but for the driver's index.
 void empty_driver_folder(const std::filesystem::path& folder);
 

@@ -11,25 +11,22 @@ constexpr std::uint64_t most_idle_bytes = 64u << 20;
 
 }  // namespace
 
-Result<Buffer*> BufferPool::take(Device& device, BufferUsage usage, std::uint64_t bytes, Fit fit) {
-  Entry* best = nullptr;
-  for (Entry& entry : entries_) {
-    const std::uint64_t held = entry.buffer->bytes();
-    const bool fits = fit == Fit::exact ? held == bytes : held >= bytes;
-    if (entry.taken || entry.usage != usage || !fits) continue;
-    if (best == nullptr || held < best->buffer->bytes()) best = &entry;
-  }
-  if (best == nullptr) {
+Result<Buffer*> BufferPool::take(Device& device, BufferUsage usage, std::uint64_t bytes) {
+  auto fit = std::ranges::find_if(entries_, [&](const Entry& entry) {
+    return !entry.taken && entry.usage == usage && entry.buffer->bytes() == bytes;
+  });
+  if (fit == entries_.end()) {
     BufferDesc desc;
     desc.bytes = bytes;
     desc.usage = usage;
     auto made = device.create_buffer(desc);
     if (!made) return std::move(made).error();
-    best = &entries_.emplace_back(Entry{std::move(made).value(), usage, job_, false});
+    entries_.push_back({std::move(made).value(), usage, job_, false});
+    fit = entries_.end() - 1;
   }
-  best->taken = true;
-  best->last_job = job_;
-  return best->buffer.get();
+  fit->taken = true;
+  fit->last_job = job_;
+  return fit->buffer.get();
 }
 
 void BufferPool::recycle() noexcept {

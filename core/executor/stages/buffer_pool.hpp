@@ -1,8 +1,8 @@
 // BufferPool: the device buffers of one slot, made on demand and used again by later jobs.
 //
 // Thread-safety: none; one thread at a time. Ownership: owns the buffers; must die before their device.
-// A program may ask for the length of what is bound to it, so a tensor's buffer has exactly the tensor's size; only
-// scratch may be larger than asked for.
+// A buffer has exactly the size that was asked for: a program may query the length of what is bound to it, and a driver
+// may compile anew for another size.
 #pragma once
 
 #include <kiln/device.hpp>
@@ -15,10 +15,8 @@ namespace kiln::executor {
 
 class BufferPool {
  public:
-  enum class Fit : std::uint8_t { invalid = 0, exact, at_least };
-
   // A buffer that is nobody else's until recycle(). Its contents are undefined.
-  Result<Buffer*> take(Device& device, BufferUsage usage, std::uint64_t bytes, Fit fit);
+  Result<Buffer*> take(Device& device, BufferUsage usage, std::uint64_t bytes);
 
   // The job is over: all buffers may be taken again. Those of this job are kept, of the others a bounded number of the
   // most recently used, so that a job that is repeated allocates nothing.

@@ -36,7 +36,7 @@ Status SubmittedWork::bind(Device& device, std::size_t tensor, std::uint64_t& as
     wrappers_.push_back(std::move(made).value());
     return {};
   }
-  const auto taken = pool_.take(device, usage_of(declared.role), bytes.size(), BufferPool::Fit::exact);
+  const auto taken = pool_.take(device, usage_of(declared.role), bytes.size());
   if (!taken) return taken.error();
   bound_.tensors[tensor] = *taken;
   if (is_uploaded(declared.role)) return copy_in(**taken, bytes);
@@ -57,7 +57,7 @@ Status SubmittedWork::upload(Device& device, std::uint64_t& aside_ns) {
   }
   bound_.scratch.resize(plan.scratch.size());
   for (std::size_t i = 0; i < plan.scratch.size(); ++i) {
-    const auto taken = pool_.take(device, BufferUsage::storage, plan.scratch[i].bytes, BufferPool::Fit::at_least);
+    const auto taken = pool_.take(device, BufferUsage::storage, plan.scratch[i].bytes);
     if (!taken) return taken.error().within("scratch " + plan.scratch[i].name);
     bound_.scratch[i] = *taken;
   }

@@ -117,8 +117,10 @@ class ProgramCache {
   // takes them in before they are asked for. A walk.
   virtual std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept = 0;
 
-  // What a program did after it was acquired: first-dispatch time and rate go into its metadata.
-  virtual void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept = 0;
+  // Stores the first-dispatch time and the rate of a program that ran on the device in the program's metadata. A cache
+  // may also store what the driver generated at the first dispatch.
+  virtual void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
+                      double gflops) noexcept = 0;
 
   // Gives programs back where the system says that memory is short, as loading and building do: for who only hits, or
   // idles. Nothing that is in use goes. Looks at most four times a second and else costs a look at the clock; the

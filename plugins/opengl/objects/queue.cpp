@@ -93,6 +93,7 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
 
 void GlQueue::run(const BoundPass& pass) {
   const Gl& gl = group_.gl();
+  unbind_views(pass);
   if (pass.grid == PassLaunch::nothing) return dispatch_nothing(gl, pass.program);
   gl.UseProgram(pass.program);
   for (const auto& [block, point] : pass.blocks) gl.ShaderStorageBlockBinding(pass.program, block, point);
@@ -114,6 +115,16 @@ void GlQueue::run(const BoundPass& pass) {
   bound_ = pass.buffers.size();
   gl.DispatchCompute(pass.grid[0], pass.grid[1], pass.grid[2]);
   gl.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT | GL_TEXTURE_FETCH_BARRIER_BIT | GL_SHADER_IMAGE_ACCESS_BARRIER_BIT);
+}
+
+// A driver may compile a program anew for the views that it finds bound, so none of the pass before may stay.
+void GlQueue::unbind_views(const BoundPass& pass) {
+  for (GLuint unit = 0; unit < viewed_.size(); ++unit) {
+    const bool again = unit < pass.buffers.size() && pass.buffers[unit].view == viewed_[unit];
+    if (!again) TexelView::unbind(group_.gl(), unit, viewed_[unit]);
+  }
+  viewed_.clear();
+  for (const BoundBuffer& buffer : pass.buffers) viewed_.push_back(buffer.view);
 }
 
 // What the host will read is on its way before the next dispatch begins.

@@ -70,6 +70,7 @@ class GlQueue {
 
   // On the context's thread.
   void issue(std::uint64_t value, const std::vector<BoundPass>& passes);
+  void unbind_views(const BoundPass& pass);
   void run(const BoundPass& pass);
   void copy_all_back(const std::vector<BoundPass>& passes);
   ContextThread::Pump pump(bool patient);
@@ -84,6 +85,7 @@ class GlQueue {
   std::deque<InFlight> in_flight_;
   std::vector<Stamps> spare_stamps_;
   Synchrony synchrony_;
+  std::vector<View> viewed_;          // how the pass before saw what it bound, by binding index
   std::size_t bound_ = 0;             // binding indices in use by the pass before
   std::uint64_t aligned_at_ns_ = 0;   // when the two clocks were last compared; 0: never
   std::int64_t device_ahead_ns_ = 0;  // of the device's clock

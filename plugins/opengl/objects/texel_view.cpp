@@ -20,6 +20,13 @@ void TexelView::bind(const Gl& gl, GLuint unit, View view, GLuint buffer, GLsize
   if (view == View::image) gl.BindImageTexture(unit, name_, 0, GL_FALSE, 0, GL_READ_ONLY, GL_RGBA32F);
 }
 
+void TexelView::unbind(const Gl& gl, GLuint unit, View view) {
+  if (view != View::texels && view != View::image) return;
+  gl.ActiveTexture(GL_TEXTURE0 + unit);
+  gl.BindTexture(GL_TEXTURE_BUFFER, 0);
+  if (view == View::image) gl.BindImageTexture(unit, 0, 0, GL_FALSE, 0, GL_READ_ONLY, GL_RGBA32F);
+}
+
 void TexelView::drop(const Gl& gl) {
   if (name_ != 0) gl.DeleteTextures(1, &name_);
   name_ = 0;

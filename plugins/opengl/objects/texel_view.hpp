@@ -16,6 +16,8 @@ class TexelView {
   // The texture is made at its first use. REQUIRES: `view` is texels or image; always the same buffer.
   void bind(const Gl& gl, GLuint unit, View view, GLuint buffer, GLsizeiptr bytes);
   void drop(const Gl& gl);
+  // Leaves the unit empty. Nothing for a view that takes no unit.
+  static void unbind(const Gl& gl, GLuint unit, View view);
 
  private:
   GLuint name_ = 0;

@@ -105,9 +105,9 @@ TEST_CASE("cache::stored_facts: the .meta beside a program says what it is and w
     const auto key = key_for("one", device);
     REQUIRE(acquire(*cache, "one", device));
     REQUIRE(acquire(*cache, "one", device));
-    cache->record(key, first_run, 3.0);  // a first run's rate is not the program's
-    cache->record(key, Measurement{}, 42.5);
-    cache->record(key_for("unknown", device), Measurement{}, 1.0);
+    cache->record(key, device, first_run, 3.0);  // a first run's rate is not the program's
+    cache->record(key, device, Measurement{}, 42.5);
+    cache->record(key_for("unknown", device), device, Measurement{}, 1.0);
     const auto meta = json_of(place.files(".meta").at(0));  // at once, though the rest waits
     CHECK(meta["label"] == "the label of one");
     CHECK(meta["key"] == key.digest.hex());
@@ -123,7 +123,7 @@ TEST_CASE("cache::stored_facts: the .meta beside a program says what it is and w
     const auto cache = place.open();
     REQUIRE(acquire(*cache, "one", device));
     first_run.wall_ns = 5'000'000;  // the driver kept its own product: it says less of what a new machine pays
-    cache->record(key_for("one", device), first_run, 3.0);
+    cache->record(key_for("one", device), device, first_run, 3.0);
     REQUIRE(cache->persist());
     CHECK(json_of(place.files(".meta").at(0))["times_used"] == 3);
   }
@@ -139,7 +139,7 @@ TEST_CASE("cache::stored_facts: the .meta says what a run waits for the program,
     Measurement first_run;
     first_run.first_run = true;
     first_run.wall_ns = ns;
-    cache.record(key_for("one", device), first_run, 0);
+    cache.record(key_for("one", device), device, first_run, 0);
   };
   {
     const auto cache = place.open();

@@ -73,7 +73,7 @@ struct Storm {
           break;
         }
         case 3:
-          cache->record(key_for(text, device), Measurement{}, 1.0);
+          cache->record(key_for(text, device), device, Measurement{}, 1.0);
           if (!cache->persist()) ++wrong;
           break;
         default: {

@@ -48,8 +48,9 @@ class Heeding final : public ProgramCache {
   std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept override {
     return cache_->kept(device, most);
   }
-  void record(const ProgramKey& key, const Measurement& measurement, double gflops) noexcept override {
-    cache_->record(key, measurement, gflops);
+  void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
+              double gflops) noexcept override {
+    cache_->record(key, device, measurement, gflops);
   }
   void heed_pressure() noexcept override { ++heeded_; }
   Result<std::uint64_t> persist() noexcept override { return cache_->persist(); }

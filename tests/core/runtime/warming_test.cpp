@@ -64,7 +64,7 @@ TEST_CASE("runtime::warm: those that spare most come first, and the rest stays w
     Measurement slow;
     slow.first_run = true;
     slow.wall_ns = 10'000'000'000;
-    cache->record(key_for("two", device), slow, 0);
+    cache->record(key_for("two", device), device, slow, 0);
   }
   const auto cache = place.open();
   WarmRequest request;

@@ -194,7 +194,7 @@ TEST_CASE("cache::pending: a cache persists what it set aside itself, with what 
   first.first_run = true;
   first.device_ns = 3'000'000;
   first.wall_ns = 3'000'000;
-  cache->record(key_for("one", place.device), first, 0);
+  cache->record(key_for("one", place.device), place.device, first, 0);
   CHECK(*cache->persist() == 1);
   CHECK_FALSE(lies_pending(place.file_of("one")));
   CHECK(lies_pending(place.file_of("of another process")));

@@ -74,13 +74,13 @@ TEST_CASE("cache::cost_of_loss: of the first dispatch what it takes longer than 
   REQUIRE(acquire(*cache, "one", place.device));
   const std::uint64_t restore_ns = place.saved_ns.at(0);
   const ProgramKey key = key_for("one", place.device);
-  cache->record(key, dispatch_of(500, true), 0);
+  cache->record(key, place.device, dispatch_of(500, true), 0);
   CHECK(place.saved_ns.at(0) == restore_ns + 500 * ns_per_ms);  // no later one is known yet
-  cache->record(key, dispatch_of(20, false), 1);
+  cache->record(key, place.device, dispatch_of(20, false), 1);
   CHECK(place.saved_ns.at(0) == restore_ns + 480 * ns_per_ms);
-  cache->record(key, dispatch_of(30, false), 1);  // the latest, not one more
+  cache->record(key, place.device, dispatch_of(30, false), 1);  // the latest, not one more
   CHECK(place.saved_ns.at(0) == restore_ns + 470 * ns_per_ms);
-  cache->record(key, dispatch_of(900, false), 1);
+  cache->record(key, place.device, dispatch_of(900, false), 1);
   CHECK(place.saved_ns.at(0) == restore_ns);
 }
 
