@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "figures/figures.hpp"
-#include "simulator/compute/dispatch.hpp"
+#include "simulator/compute/engine.hpp"
 #include "simulator/memory/address_space.hpp"
 #include "simulator/memory/job_memory.hpp"
 #include "tests/simulator/compute/kernel_code.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "simulator/command_processor/machine.hpp"
-#include "simulator/command_processor/tables/packet_table.hpp"
+#include "simulator/command_processor/packet_table.hpp"
 #include "simulator/memory/address_space.hpp"
 
 namespace kiln::simulator {

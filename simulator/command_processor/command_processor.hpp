@@ -11,7 +11,7 @@
 #include <optional>
 #include <span>
 
-#include "simulator/compute/dispatch.hpp"
+#include "simulator/compute/engine.hpp"
 #include "simulator/fault.hpp"
 #include "simulator/memory/device_memory.hpp"
 

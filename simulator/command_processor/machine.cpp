@@ -2,9 +2,24 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 
 namespace kiln::simulator {
+
+std::string hexadecimal(std::uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+Fault Packet::refuse(FaultKind kind, const std::string& why) const {
+  return {kind, address, header, std::string(name) + ": " + why};
+}
+
+Fault Packet::refuse(FaultKind kind, std::size_t index, const std::string& why) const {
+  return {kind, address, body[index], std::string(name) + ", dword " + std::to_string(index + 1) + ": " + why};
+}
 
 std::uint64_t Machine::now_ns() const {
   if (settings.clock_ns) return settings.clock_ns();
@@ -59,6 +74,54 @@ Outcome Machine::write_l2(const Packet& packet, std::uint64_t address, std::span
     page.mark(address, sizeof word);
     address += sizeof word;
   }
+  return {};
+}
+
+namespace {
+
+const RegisterRule* usable(const Machine& machine, std::uint32_t offset) {
+  const RegisterRule* const rule = machine.map.find(offset);
+  return rule != nullptr && on_ring(rule->rings, machine.ring) ? rule : nullptr;
+}
+
+std::string called(const RegisterRule& rule, std::uint32_t offset) {
+  return hexadecimal(offset) + " (" + std::string(rule.name) + ")";
+}
+
+Fault no_such(const Machine& machine, const Packet& packet, std::size_t index, std::uint32_t offset) {
+  const RegisterRule* const rule = machine.map.find(offset);
+  if (rule != nullptr)
+    return packet.refuse(FaultKind::unknown_register, index,
+                         "register " + called(*rule, offset) + " is not one of the compute ring");
+  return packet.refuse(
+      FaultKind::unknown_register, index,
+      "register " + hexadecimal(offset) + " is not known on " + (machine.gfx11() ? "gfx11" : "gfx10.3"));
+}
+
+}  // namespace
+
+Outcome write_register(Machine& machine, const Packet& packet, std::size_t index, std::uint32_t offset,
+                       std::uint32_t value) {
+  const RegisterRule* const rule = usable(machine, offset);
+  if (rule == nullptr) return no_such(machine, packet, index, offset);
+  if (rule->treatment == Treatment::refused)
+    return packet.refuse(FaultKind::unknown_register, index,
+                         "register " + called(*rule, offset) + " is not for command streams to write");
+  if (rule->treatment == Treatment::zero_only && value != 0)
+    return packet.refuse(FaultKind::unknown_register, index,
+                         "register " + called(*rule, offset) + " is only known with 0, not with " + hexadecimal(value));
+  machine.registers.set(offset, value);
+  return {};
+}
+
+Outcome read_register(Machine& machine, const Packet& packet, std::size_t index, std::uint32_t offset,
+                      std::uint32_t& value) {
+  const RegisterRule* const rule = usable(machine, offset);
+  if (rule == nullptr) return no_such(machine, packet, index, offset);
+  if (rule->treatment == Treatment::refused)
+    return packet.refuse(FaultKind::unknown_register, index,
+                         "register " + called(*rule, offset) + " is not for command streams to read");
+  value = machine.registers.get(offset);
   return {};
 }
 

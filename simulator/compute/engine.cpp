@@ -1,25 +1,116 @@
-// ComputeEngine: plans a dispatch, hands its groups to the threads that are there, and stops all at the first fault.
+// The compute engine: its threads, and the order in which groups and waves run on them.
+
+#include "simulator/compute/engine.hpp"
+
+#include <immintrin.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <random>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "simulator/compute/dispatch.hpp"
 #include "simulator/compute/group.hpp"
 #include "simulator/compute/launch.hpp"
-#include "simulator/compute/worker_pool.hpp"
 #include "simulator/wave/program.hpp"
 #include "simulator/wave/semantics_table.hpp"
 
 namespace kiln::simulator {
+
+// WorkerPool: threads that stay, for work that comes in bursts: between bursts they spin briefly, then sleep.
+//
+// Thread-safety: run() from one thread at a time. Ownership: owns its threads, and joins them.
+class WorkerPool {
+ public:
+  explicit WorkerPool(unsigned threads);  // the caller's own included
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+  ~WorkerPool();
+
+  unsigned threads() const noexcept { return static_cast<unsigned>(workers_.size()) + 1; }
+
+  // work(0) on the caller's thread and work(1) … work(threads - 1) on others; returns when all have. REQUIRES: threads
+  // is no more than threads(); work does not throw.
+  void run(unsigned threads, const std::function<void(unsigned)>& work);
+
+ private:
+  void serve(unsigned number);
+
+  std::vector<std::thread> workers_;
+  std::atomic<std::uint32_t> burst_{0};  // changes when there is work, or an end
+  std::atomic<std::uint32_t> busy_{0};
+  std::atomic<bool> ending_{false};
+  const std::function<void(unsigned)>* work_ = nullptr;
+  unsigned wanted_ = 0;
+};
+
+namespace {
+
+constexpr unsigned spins = 2'000;  // some tens of microseconds
+
+// Waits until `value` is no longer `old`.
+std::uint32_t changed(std::atomic<std::uint32_t>& value, std::uint32_t old) {
+  for (unsigned i = 0; i < spins; ++i) {
+    const std::uint32_t now = value.load(std::memory_order_acquire);
+    if (now != old) return now;
+    _mm_pause();
+  }
+  value.wait(old, std::memory_order_acquire);
+  return value.load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+WorkerPool::WorkerPool(unsigned threads) {
+  workers_.reserve(threads);
+  try {
+    for (unsigned i = 1; i < threads; ++i) workers_.emplace_back([this, i] { serve(i); });
+  } catch (const std::system_error&) {  // those that did start serve, and the caller
+  }
+}
+
+WorkerPool::~WorkerPool() {
+  ending_.store(true, std::memory_order_relaxed);
+  burst_.fetch_add(1, std::memory_order_release);
+  burst_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void WorkerPool::run(unsigned threads, const std::function<void(unsigned)>& work) {
+  if (threads > 1) {
+    work_ = &work;
+    wanted_ = threads;
+    busy_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_relaxed);
+    burst_.fetch_add(1, std::memory_order_release);
+    burst_.notify_all();
+  }
+  work(0);
+  if (threads > 1) {
+    for (std::uint32_t left = busy_.load(std::memory_order_acquire); left != 0;) left = changed(busy_, left);
+  }
+}
+
+void WorkerPool::serve(unsigned number) {
+  for (std::uint32_t seen = 0;;) {
+    seen = changed(burst_, seen);
+    if (ending_.load(std::memory_order_relaxed)) return;
+    if (number < wanted_) (*work_)(number);
+    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_all();
+  }
+}
+
+// ComputeEngine: plans a dispatch, hands its groups to the threads that are there, and stops all at the first fault.
+
 namespace {
 
 // A dispatch that one thread finishes within this is not worth waking another for.

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "simulator/compute/launch.hpp"
-#include "simulator/wave/interpreter.hpp"
 #include "simulator/wave/memory_port.hpp"
+#include "simulator/wave/program.hpp"
 
 namespace kiln::simulator {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "simulator/compute/dispatch.hpp"
+#include "simulator/compute/engine.hpp"
 #include "simulator/fault.hpp"
 #include "simulator/isa/opcode.hpp"
 

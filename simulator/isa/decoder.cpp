@@ -1,6 +1,6 @@
 #include "simulator/isa/decoder.hpp"
 
-#include "simulator/isa/decode/frame.hpp"
+#include "simulator/isa/decode_frame.hpp"
 
 namespace kiln::simulator {
 namespace {

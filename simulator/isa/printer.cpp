@@ -1,6 +1,6 @@
 #include "simulator/isa/printer.hpp"
 
-#include "simulator/isa/text/parts.hpp"
+#include "simulator/isa/printer_operands.hpp"
 
 namespace kiln::simulator {
 namespace {

@@ -1,14 +1,16 @@
-// Op: one step of a decoded program as waves execute it: a handler already chosen, operands already resolved to register
-// rows, scalar indices or constants. One instruction becomes one Op, or a few (VOPD, DPP, SDWA).
-//
-// Thread-safety and ownership: an Op is written once by the program cache and only read afterwards; what its pointers
-// name belongs to the cache and lives until the cache is cleared.
+// Op: one step of a decoded program; and what one build of the vector sources provides.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace kiln::simulator {
 
+// Op: one step of a decoded program as waves execute it: a handler already chosen, operands already resolved to
+// register rows, scalar indices or constants. One instruction becomes one Op, or a few (VOPD, DPP, SDWA).
+//
+// Thread-safety and ownership: an Op is written once by the program cache and only read afterwards; what its pointers
+// name belongs to the cache and lives until the cache is cleared.
 struct Op;
 struct Wave;
 
@@ -28,10 +30,10 @@ enum class SourceKind : std::uint8_t {
 
 struct alignas(64) Op {
   Run run = nullptr;
-  std::uintptr_t place[3] = {};           // constant: where its words are; row: its offset in the register file, in bytes
-  std::uint16_t reg[3] = {};              // row, scalar index, or the code of what is special
-  std::uint16_t vdst = 0;                 // row
-  std::uint16_t sdst = 0;                 // scalar index; for memory the base or the descriptor
+  std::uintptr_t place[3] = {};  // constant: where its words are; row: its offset in the register file, in bytes
+  std::uint16_t reg[3] = {};     // row, scalar index, or the code of what is special
+  std::uint16_t vdst = 0;        // row
+  std::uint16_t sdst = 0;        // scalar index; for memory the base or the descriptor
   SourceKind kind[3] = {SourceKind::none, SourceKind::none, SourceKind::none};
   std::uint8_t negate = 0;       // bit per source; of packed sources: the low halves
   std::uint8_t absolute = 0;     // bit per source; of packed sources: negation of the high halves
@@ -86,4 +88,66 @@ struct SemanticsList {
   unsigned count = 0;
 };
 
+// LaneMemory: the parts of memory instructions that run through lanes, from the vector build that was chosen.
+//
+// Thread-safety and ownership: constants.
+
+struct Wave;
+
+struct LaneMemory {
+  // Whether the active lanes of one half (some are) read or write `bytes` bytes each, one after the other, on word
+  // boundaries; `base` is where lane 0 would. The first: addresses as global and flat instructions have them; the
+  // second: DS, from an offset.
+  bool (*side_by_side_global)(Wave& wave, const Op& op, unsigned half, std::uint32_t bytes, std::uint64_t& base);
+  bool (*side_by_side_local)(Wave& wave, const Op& op, unsigned half, std::uint32_t bytes, std::uint32_t offset,
+                             std::uint64_t& base);
+  // 32 words to a row, where the mask is set.
+  void (*load_row)(std::uint32_t* row, const std::byte* from, std::uint32_t mask);
+};
+
+// VectorChoice: which build of the vector instructions runs. Both give the same bits.
+//
+// Thread-safety and ownership: values.
+enum class VectorChoice : std::uint8_t { invalid = 0, best, portable };  // best: by what the processor has
+
+// The tables of vector instructions, one for each encoding family, as one build of this folder's sources provides them.
+//
+// Thread-safety and ownership: constants.
+
+// What a program needs from one build of the vector sources.
+struct VectorBuild {
+  SemanticsList vop1, conversions, vop2, vop3, vop3_integer, divide, vopc, vop3p, dot, matrix, mix, cross_lane, mask;
+  LaneMemory memory{};
+  Run copy_row = nullptr;            // vdst <- source 0, raw: the Ops that instructions are split into
+  Run lane_control_begin = nullptr;  // DPP: moves source 0 into row 0 and narrows EXEC
+  Run lane_control_end = nullptr;    // restores EXEC
+  Run sub_word_source = nullptr;     // SDWA: selects and extends source 0 into vdst
+  Run sub_word_result = nullptr;     // SDWA: puts row 0 into part of vdst
+};
+
+namespace portable {
+VectorBuild vector_build() noexcept;
+}
+namespace avx2 {
+VectorBuild vector_build() noexcept;
+}
+
 }  // namespace kiln::simulator
+
+namespace kiln::simulator::lane_control {
+
+// How DPP and SDWA stand in the Ops that carry them out.
+//
+// DPP (lane_control_begin): `extra` DPP16's control; `offset` DPP8's eight selectors of three bits; `detail` row mask
+// and, from bit 4, bank mask; `select` the bits below. SDWA: `detail` the selection (bytes 0-3, words 4-5, all 6);
+// `extra` of a source: sign extension; of the result: what becomes of the rest. Thread-safety and ownership: constants.
+
+inline constexpr std::uint8_t bound = 1;     // a lane without a source reads zero; else it is off
+inline constexpr std::uint8_t inactive = 2;  // reads from lanes that are off, too
+inline constexpr std::uint8_t eight = 4;     // DPP8
+
+inline constexpr std::uint16_t pad = 0;
+inline constexpr std::uint16_t extend = 1;
+inline constexpr std::uint16_t preserve = 2;
+
+}  // namespace kiln::simulator::lane_control

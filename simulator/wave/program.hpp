@@ -1,10 +1,4 @@
-// Program: code as it stood when it was decoded, a block at a time, for one generation and wave size.
-//
-// A page of code is looked up anew in every dispatch (rights, buffer list), and compared with what was decoded: equal
-// words keep their blocks. Changed words are decoded again if the instruction cache was invalidated since, and are a
-// hazard if not: hardware would run the old ones.
-// Thread-safety: find() from any thread of a dispatch; the others while none runs. Ownership: blocks live until the
-// next begin_dispatch() or find() that finds their page changed.
+// Decoded programs, and the loop that executes one wave of them.
 #pragma once
 
 #include <array>
@@ -22,10 +16,18 @@
 #include "simulator/fault.hpp"
 #include "simulator/isa/decoder.hpp"
 #include "simulator/memory/device_memory.hpp"
-#include "simulator/wave/lane_memory.hpp"
 #include "simulator/wave/op.hpp"
+#include "simulator/wave/wave.hpp"
 
 namespace kiln::simulator {
+
+// Program: code as it stood when it was decoded, a block at a time, for one generation and wave size.
+//
+// A page of code is looked up anew in every dispatch (rights, buffer list), and compared with what was decoded: equal
+// words keep their blocks. Changed words are decoded again if the instruction cache was invalidated since, and are a
+// hazard if not: hardware would run the old ones.
+// Thread-safety: find() from any thread of a dispatch; the others while none runs. Ownership: blocks live until the
+// next begin_dispatch() or find() that finds their page changed.
 
 class SemanticsTable;
 
@@ -108,5 +110,13 @@ class Program {
   std::unordered_map<std::uint64_t, std::unique_ptr<CodePage>> pages_;
   ConstantPool constants_;
 };
+
+// run_wave: the loop that executes one wave's Ops until it ends, waits, has had its share, or faults.
+//
+// Thread-safety: one thread a wave; any number of waves at once on one Program. Ownership: borrows all.
+
+// Answers end, barrier, yield (the share is used up, or the wave sleeps, or `stop` was raised) or fault, which stands
+// in the wave. `page`: the wave's last code page; null at first. Leaves the thread's floating-point mode as it was.
+Next run_wave(Wave& wave, Program& program, CodePage*& page, std::uint64_t share, const std::atomic<const char*>& stop);
 
 }  // namespace kiln::simulator

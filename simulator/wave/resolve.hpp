@@ -1,19 +1,22 @@
 // Resolver: turns a decoded instruction into the Ops that carry it out.
-//
-// Thread-safety: one thread at a time, for it adds to the pool. Ownership: borrows all that it is given.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "simulator/fault.hpp"
 #include "simulator/isa/decoder.hpp"
+#include "simulator/isa/instruction.hpp"
 #include "simulator/wave/op.hpp"
 #include "simulator/wave/program.hpp"
 #include "simulator/wave/semantics_table.hpp"
 
 namespace kiln::simulator {
 
+// Resolver: turns a decoded instruction into the Ops that carry it out.
+//
+// Thread-safety: one thread at a time, for it adds to the pool. Ownership: borrows all that it is given.
 class Resolver {
  public:
   Resolver(CodeTarget target, const SemanticsTable& semantics, ConstantPool& constants)
@@ -44,5 +47,13 @@ class Resolver {
   const SemanticsTable& semantics_;
   ConstantPool& constants_;
 };
+
+// Operands that stand for a number: inline constants, literals and the limits of apertures.
+//
+// Thread-safety and ownership: a pure function.
+
+// The bits that an operand stands for, in its type; nothing where it names a register or what changes as waves run.
+// `literal`: the instruction's.
+std::optional<std::uint64_t> constant_of(const Operand& operand, std::uint32_t literal);
 
 }  // namespace kiln::simulator

@@ -2,8 +2,8 @@
 // sub-words (SDWA) or other lanes' (DPP), and pairs (VOPD).
 #include <string>
 
+#include "simulator/wave/op.hpp"
 #include "simulator/wave/resolve.hpp"
-#include "simulator/wave/vector/lane_control.hpp"
 
 namespace kiln::simulator {
 namespace {

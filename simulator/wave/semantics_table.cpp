@@ -4,9 +4,6 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "simulator/wave/memory/lists.hpp"
-#include "simulator/wave/scalar/lists.hpp"
-
 namespace kiln::simulator {
 namespace {
 

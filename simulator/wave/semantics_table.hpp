@@ -1,6 +1,4 @@
-// SemanticsTable: what every opcode does, as far as it is simulated; with the vector build for this processor.
-//
-// Thread-safety: constant once made. Ownership: owns nothing but the table.
+// SemanticsTable: what every simulated opcode does, from the tables of the scalar, memory and vector units.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +6,12 @@
 
 #include "simulator/isa/opcode.hpp"
 #include "simulator/wave/op.hpp"
-#include "simulator/wave/vector/lists.hpp"
-#include "simulator/wave/vector_choice.hpp"
 
 namespace kiln::simulator {
 
+// SemanticsTable: what every opcode does, as far as it is simulated; with the vector build for this processor.
+//
+// Thread-safety: constant once made. Ownership: owns nothing but the table.
 class SemanticsTable {
  public:
   explicit SemanticsTable(VectorChoice choice);
@@ -30,3 +29,37 @@ class SemanticsTable {
 };
 
 }  // namespace kiln::simulator
+
+namespace kiln::simulator::memory_unit {
+
+// The tables of memory instructions. Those of the flat family and of buffers stand without their prefixes
+// (global_load_b32 is load_b32 of global()). Thread-safety and ownership: constants.
+
+SemanticsList flat() noexcept;
+SemanticsList global() noexcept;
+SemanticsList by_thread_id() noexcept;  // global ones, without an address in a VGPR
+SemanticsList scratch() noexcept;
+SemanticsList local() noexcept;        // DS
+SemanticsList local_lanes() noexcept;  // DS: between lanes, without memory
+SemanticsList buffer() noexcept;
+SemanticsList formatted_buffer() noexcept;
+SemanticsList typed_buffer() noexcept;  // MTBUF
+SemanticsList image() noexcept;         // without a sampler
+SemanticsList image_detail() noexcept;
+const Semantics& image_sample() noexcept;  // of every sample and gather
+SemanticsList nothing() noexcept;          // cache maintenance with full names
+
+}  // namespace kiln::simulator::memory_unit
+
+namespace kiln::simulator::scalar_unit {
+
+// The tables of scalar instructions. Thread-safety and ownership: constants.
+
+SemanticsList sop2() noexcept;
+SemanticsList sop1() noexcept;
+SemanticsList compare() noexcept;  // SOPC, and the compares of SOPK
+SemanticsList sopk() noexcept;
+SemanticsList control() noexcept;  // SOPP, and what changes the program counter
+SemanticsList smem() noexcept;
+
+}  // namespace kiln::simulator::scalar_unit

@@ -40,8 +40,10 @@ void Wave::set_mode(std::uint32_t value) noexcept {
 
 std::uint32_t special_value(const Wave& wave, unsigned code) noexcept {
   switch (code) {
-    case operand::scc: return wave.scc ? 1 : 0;
-    case operand::execz: return wave.exec64() == 0 ? 1 : 0;
+    case operand::scc:
+      return wave.scc ? 1 : 0;
+    case operand::execz:
+      return wave.exec64() == 0 ? 1 : 0;
     default:  // vccz
       return (wave.halves == 1 ? wave.scalar[scalar_index::vcc] : wave.scalar64(scalar_index::vcc)) == 0 ? 1 : 0;
   }

@@ -2,9 +2,8 @@
 #include <iterator>
 
 #include "simulator/wave/memory/access.hpp"
-#include "simulator/wave/memory/atomics.hpp"
 #include "simulator/wave/memory/image_view.hpp"
-#include "simulator/wave/memory/lists.hpp"
+#include "simulator/wave/semantics_table.hpp"
 
 namespace kiln::simulator::memory_unit {
 namespace {

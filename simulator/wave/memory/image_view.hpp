@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "simulator/isa/image_shape.hpp"
+#include "simulator/isa/memory_formats.hpp"
 #include "simulator/memory/image_layout.hpp"
 #include "simulator/wave/memory/space.hpp"
 #include "simulator/wave/memory/texel.hpp"

@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "simulator/wave/memory/access.hpp"
-#include "simulator/wave/memory/atomics.hpp"
 
 namespace kiln::simulator::memory_unit {
 

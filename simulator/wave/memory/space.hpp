@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "simulator/wave/lane_memory.hpp"
 #include "simulator/wave/memory_port.hpp"
+#include "simulator/wave/op.hpp"
 #include "simulator/wave/wave.hpp"
 
 namespace kiln::simulator::memory_unit {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "simulator/wave/vector/half_numbers.hpp"
+#include "simulator/wave/vector/number_formats.hpp"
 
 namespace kiln::simulator::memory_unit {
 namespace {

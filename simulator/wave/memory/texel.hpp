@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "simulator/isa/buffer_format.hpp"
+#include "simulator/isa/memory_formats.hpp"
 
 namespace kiln::simulator::memory_unit {
 

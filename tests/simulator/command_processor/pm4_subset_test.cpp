@@ -1,14 +1,11 @@
 // The tables, and the page that is printed from them.
-#include "simulator/command_processor/tables/pm4_subset.hpp"
+#include "simulator/command_processor/packet_table.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>
 #include <set>
 #include <sstream>
-
-#include "simulator/command_processor/tables/event_table.hpp"
-#include "simulator/command_processor/tables/packet_table.hpp"
 
 namespace kiln::simulator {
 

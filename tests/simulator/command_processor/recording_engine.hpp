@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/compute/dispatch.hpp"
+#include "simulator/compute/engine.hpp"
 
 namespace kiln::simulator {
 

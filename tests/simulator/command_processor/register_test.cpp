@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "bench.hpp"
-#include "simulator/command_processor/tables/graphics_ranges.hpp"
+#include "simulator/command_processor/register_map.hpp"
 
 namespace kiln::simulator {
 namespace {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "bench.hpp"
-#include "simulator/command_processor/tables/event_table.hpp"
+#include "simulator/command_processor/packet_table.hpp"
 
 namespace kiln::simulator {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/compute/dispatch.hpp"
+#include "simulator/compute/engine.hpp"
 #include "tests/simulator/compute/kernel_code.hpp"
 #include "tests/simulator/wave/fake_memory.hpp"
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "simulator/wave/interpreter.hpp"
 #include "simulator/wave/memory_port.hpp"
+#include "simulator/wave/program.hpp"
 #include "simulator/wave/semantics_table.hpp"
 #include "tests/simulator/wave/fake_memory.hpp"
 
