@@ -1,8 +1,8 @@
 // kiln-probe: the child in which is done what may crash or hang: a plugin that was not seen before is loaded for the
 // first time, variants of a kernel are run for `kiln tune`, or programs are built.
 //
-// Usage: kiln-probe load PATH, kiln-probe measure (runtime/tuning/bench_protocol.hpp), or kiln-probe build
-// (runtime/building/build_protocol.hpp). load answers one line
+// Usage: kiln-probe load PATH, kiln-probe measure (runtime/bench_protocol.hpp), or kiln-probe build
+// (runtime/build_protocol.hpp). load answers one line
 // (plugin/probe/probe_verdict.hpp) on its standard output and leaves by a normal exit, so that a plugin that crashes
 // while the process exits is seen too. The plugin gets neither standard input nor output.
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #include "plugin/loaded_plugin.hpp"
 #include "plugin/probe/probe_process.hpp"
 #include "plugin/probe/probe_verdict.hpp"
-#include "runtime/building/build_child.hpp"
+#include "runtime/build_child.hpp"
 #include "tune/bench_child.hpp"
 
 namespace {

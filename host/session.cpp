@@ -2,10 +2,8 @@
 
 #include "base/file_commit.hpp"
 #include "base/secret_key.hpp"
-#include "cache/folder/key_file_place.hpp"
-#include "cache/folder/new_file.hpp"
-#include "cache/folder/open_folder.hpp"
-#include "cache/format/manifest.hpp"
+#include "cache/private_folder.hpp"
+#include "cache/manifest.hpp"
 #include "config/draft.hpp"
 #include "config/environment.hpp"
 #include "config/text/nearest_word.hpp"

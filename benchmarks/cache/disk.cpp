@@ -11,7 +11,7 @@
 // and p99, and the least and greatest p50. Files are in the page cache.
 #include "base/checksum.hpp"
 #include "cache/disk_tier.hpp"
-#include "cache/format/entry_format.hpp"
+#include "cache/entry_format.hpp"
 #include "cache/tiered_cache.hpp"
 #include "figures/figures.hpp"
 

@@ -9,7 +9,7 @@
 // from a convolution's description to the primitive. Every lookup's answer is compared; oneDNN's must be a primitive of
 // the implementation that was made first.
 #include "cache/tiered_cache.hpp"
-#include "runtime/job/plan_memo.hpp"
+#include "runtime/plan_memo.hpp"
 
 #include "core/cache/synthetic_device.hpp"
 #include "figures/figures.hpp"
@@ -86,7 +86,9 @@ struct Filled {
       source.entry = "main";
       keys.push_back(key_of(source, device.info(), "bench"));
       specs.push_back(spec_of(i));
-      memo.keep(specs.back(), device, 0, {std::make_shared<const KernelPlan>(), {}, {keys.back()}});
+      memo.insert(
+          specs.back(), device, 0,
+          std::make_shared<const KeyedPlan>(KeyedPlan{std::make_shared<const KernelPlan>(), {}, {keys.back()}}));
       expected.push_back(cache->get_or_build(keys.back(), source, device)->program.get());
       sources.push_back(std::move(source));
     }
@@ -156,7 +158,7 @@ void handle(benchmark::State& state) {
 void job(benchmark::State& state) {
   Filled& all = filled();
   each_draw_guarded(state, [&](std::uint16_t number, const Guard& guard) {
-    const KeyedPlan* keyed = all.memo.find(all.specs[number], all.device, 0);
+    const auto keyed = all.memo.find(all.specs[number], all.device, 0);
     return all.cache->find(keyed->passes.front().digest, all.device, guard);
   });
 }

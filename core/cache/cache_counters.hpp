@@ -3,7 +3,7 @@
 // Thread-safety: any thread counts and reads. Ownership: a value of the cache; its tiers borrow it.
 #pragma once
 
-#include "cache/format/rejection.hpp"
+#include "cache/entry_format.hpp"
 
 #include <kiln/program_cache.hpp>
 

@@ -1,14 +1,14 @@
 #include "cache/disk_tier.hpp"
 
 #include "base/privilege.hpp"
-#include "cache/driver_cache/driver_scratch.hpp"
-#include "cache/folder/key_file_place.hpp"
-#include "cache/folder/survey.hpp"
-#include "cache/format/key_material.hpp"
-#include "cache/format/program_payload.hpp"
-#include "cache/history/expected_stall.hpp"
-#include "cache/history/totals.hpp"
-#include "cache/pending/publishing.hpp"
+#include "cache/disk_bound.hpp"
+#include "cache/driver_scratch.hpp"
+#include "cache/entry_meta.hpp"
+#include "cache/history.hpp"
+#include "cache/key_material.hpp"
+#include "cache/pending.hpp"
+#include "cache/private_folder.hpp"
+#include "cache/program_payload.hpp"
 
 #include <kiln/traced_work.hpp>
 
@@ -42,7 +42,8 @@ std::string name_of(const ProgramKey& key) { return "program '" + key.label + "'
 
 }  // namespace
 
-DiskTier::Shelf::Shelf(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log, bool has_trial)
+DiskTier::DeviceStore::DeviceStore(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log,
+                                   bool has_trial)
     : folder(root, device), processes(folder, sharing, log, [this, log, has_trial](const ProcessMark& mark) {
         // One death proves nothing: whatever ended the process may have been no fault of the driver's.
         const auto before_ns = folder.last_written_ns(mark.digest, StoredFile::suspect);
@@ -85,7 +86,7 @@ DiskTier::Root* DiskTier::open() {
       if (config_.read_only && unusable_->code == StatusCode::not_found) {
         log_.write(LogLevel::info, "cache", "no program is read from disk: " + unusable_->message);
       } else {
-        say_once(unusable_->message);
+        warn_once(unusable_->message);
       }
     }
   }
@@ -112,35 +113,36 @@ Result<std::unique_ptr<DiskTier::Root>> DiskTier::open_root() const {
       new Root{std::move(*folder), EntryKey(*secret), {fd, config_.max_disk}, {fd, config_.max_disk}, {}});
 }
 
-DiskTier::Shelf& DiskTier::shelf_of(Root& root, const Device& device) {
+DiskTier::DeviceStore& DiskTier::store_of(Root& root, const Device& device) {
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<Shelf>& shelf = root.shelves[&device];
-  if (shelf == nullptr)
-    shelf = std::make_unique<Shelf>(root.folder.get(), device.info(), sharing_, log_, static_cast<bool>(try_in_child_));
-  return *shelf;
+  std::unique_ptr<DeviceStore>& device_store = root.stores[&device];
+  if (device_store == nullptr)
+    device_store = std::make_unique<DeviceStore>(root.folder.get(), device.info(), sharing_, log_,
+                                                 static_cast<bool>(try_in_child_));
+  return *device_store;
 }
 
 bool DiskTier::holds(const ProgramKey& key, const Device& device) {
   Root* root = open();
-  return root != nullptr && shelf_of(*root, device).folder.holds(key.digest, StoredFile::program);
+  return root != nullptr && store_of(*root, device).folder.holds(key.digest, StoredFile::program);
 }
 
 Lookup DiskTier::find(const ProgramKey& key, const Device& device) {
   Root* root = open();
   if (root == nullptr) return {};
-  Shelf& shelf = shelf_of(*root, device);
-  if (config_.read_only) return find_stored(*root, shelf, key);
-  shelf.processes.attend();
-  Lookup found = find_stored(*root, shelf, key);
-  if (found.stored || found.rejected || !is_acquitted(*root, shelf, key, device)) return found;
-  return find_stored(*root, shelf, key);
+  DeviceStore& device_store = store_of(*root, device);
+  if (config_.read_only) return find_stored(*root, device_store, key);
+  device_store.processes.attend();
+  Lookup found = find_stored(*root, device_store, key);
+  if (found.stored || found.rejected || !retry_suspect(*root, device_store, key, device)) return found;
+  return find_stored(*root, device_store, key);
 }
 
-bool DiskTier::is_acquitted(Root& root, Shelf& shelf, const ProgramKey& key, const Device& device) {
-  DeviceFolder& folder = shelf.folder;
+bool DiskTier::retry_suspect(Root& root, DeviceStore& device_store, const ProgramKey& key, const Device& device) {
+  DeviceFolder& folder = device_store.folder;
   if (!try_in_child_ || !folder.holds(key.digest, StoredFile::suspect)) return false;
   // One process tries it; for the others it is one that is being built.
-  const Lease lease = shelf.processes.try_lease(key.digest);
+  const Lease lease = device_store.processes.try_lease(key.digest);
   if (lease.state() == Lease::State::busy) return false;
   if (!folder.holds(key.digest, StoredFile::suspect)) return folder.holds(key.digest, StoredFile::program);
   const std::optional<ProgramBinary> stored = read_suspect(root, folder, key);
@@ -170,9 +172,9 @@ std::optional<ProgramBinary> DiskTier::read_suspect(Root& root, DeviceFolder& fo
   return program ? std::optional(std::move(*program)) : std::nullopt;
 }
 
-Lookup DiskTier::find_stored(Root& in, Shelf& shelf, const ProgramKey& key) {
+Lookup DiskTier::find_stored(Root& in, DeviceStore& device_store, const ProgramKey& key) {
   Root* const root = &in;
-  DeviceFolder& folder = shelf.folder;
+  DeviceFolder& folder = device_store.folder;
   TracedWork reading(trace_, TraceArea::cache, "disk read");
   const FileContents file = folder.read(key.digest, StoredFile::program, EntryLimits{}.file());
   reading.figure("bytes", file.bytes.size());
@@ -194,7 +196,7 @@ Lookup DiskTier::find_stored(Root& in, Shelf& shelf, const ProgramKey& key) {
       return rejected(Rejection::corrupt, file.why);
     case FileState::unreadable:
     case FileState::invalid:
-      say_once(file.why);
+      warn_once(file.why);
       return {};
   }
   TracedWork authenticating(trace_, TraceArea::cache, "authenticate");
@@ -215,31 +217,31 @@ Lookup DiskTier::find_stored(Root& in, Shelf& shelf, const ProgramKey& key) {
   return {StoredProgram{std::move(*program), decoded.entry.build_ns}, false, file.modified_ns};
 }
 
-Mark DiskTier::loading(const ProgramKey& key, const Device& device) {
+LoadGuard DiskTier::loading(const ProgramKey& key, const Device& device) {
   Root* root = config_.read_only ? nullptr : open();
-  return root == nullptr ? Mark() : shelf_of(*root, device).processes.loading(key.digest);
+  return root == nullptr ? LoadGuard() : store_of(*root, device).processes.loading(key.digest);
 }
 
-Turn DiskTier::take_turn(const ProgramKey& key, const Device& device, const Lookup& found, IfElsewhere if_elsewhere) {
+BuildLease DiskTier::acquire_lease(const ProgramKey& key, const Device& device, const Lookup& found, IfBusy if_busy) {
   Root* root = open();
   if (root == nullptr) return {};
-  Shelf& shelf = shelf_of(*root, device);
+  DeviceStore& device_store = store_of(*root, device);
   if (!publishes_) return {};
   const std::function<bool()> published = [&] {
-    const auto written_ns = shelf.folder.last_written_ns(key.digest, StoredFile::program);
+    const auto written_ns = device_store.folder.last_written_ns(key.digest, StoredFile::program);
     return written_ns && *written_ns != found.modified_ns;
   };
-  TracedWork asking(trace_, TraceArea::cache, "take turn");
-  return kiln::take_turn(shelf.processes, {key.digest, if_elsewhere, sharing_.patience, published}, counters_);
+  TracedWork asking(trace_, TraceArea::cache, "acquire lease");
+  return kiln::acquire_lease(device_store.processes, {key.digest, if_busy, sharing_.patience, published}, counters_);
 }
 
-bool DiskTier::told_why_absent(const ProgramKey& key, const Device& device) {
+bool DiskTier::count_known_miss(const ProgramKey& key, const Device& device) {
   const DeviceInfo& info = device.info();
   // What keeps nothing and takes no source, as a library does, has no other driver that could.
   if (!info.serializes && (info.dialects.empty() || !is_there(config_.directory))) return false;
   Root* root = open();
   if (root == nullptr) return false;
-  DeviceFolder& folder = shelf_of(*root, device).folder;
+  DeviceFolder& folder = store_of(*root, device).folder;
   if (folder.holds(key.digest, StoredFile::quarantined)) {
     counters_.reject(Rejection::quarantined);
     const auto since_ns = folder.last_written_ns(key.digest, StoredFile::quarantined);
@@ -276,7 +278,7 @@ void DiskTier::note_miss(const ProgramKey& key, Rejection reason, const std::str
 }
 
 void DiskTier::refuse(const ProgramKey& key, const Device& device, const Status& status) {
-  if (Root* root = open()) reject(*root, shelf_of(*root, device).folder, key, Rejection::refused, status.message);
+  if (Root* root = open()) reject(*root, store_of(*root, device).folder, key, Rejection::refused, status.message);
 }
 
 void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns) {
@@ -292,18 +294,18 @@ void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramB
   entry.compression = config_.compression == "none" ? Compression::none : Compression::zstd;
   entry.build_ns = build_ns;
   Result<std::vector<std::byte>> bytes = encode_entry(entry, root->key);
-  if (!bytes) return say_once(name_of(key) + ": " + bytes.error().message);
+  if (!bytes) return warn_once(name_of(key) + ": " + bytes.error().message);
   if (bytes->size() > config_.max_disk) {
-    return say_once(name_of(key) + ": has " + std::to_string(bytes->size()) + " bytes, expected at most max_disk, " +
-                    std::to_string(config_.max_disk));
+    return warn_once(name_of(key) + ": has " + std::to_string(bytes->size()) + " bytes, expected at most max_disk, " +
+                     std::to_string(config_.max_disk));
   }
-  DeviceFolder& folder = shelf_of(*root, device).folder;
+  DeviceFolder& folder = store_of(*root, device).folder;
   if (is_quarantined(*root, folder, key.digest, binary)) return;
   const Encoded whole{build_ns, std::move(*bytes)};
   const Status status = config_.auto_save ? publish(*root, folder, key, whole) : set_aside(*root, device, key, whole);
   if (status.ok()) return;
   publishes_ = false;
-  say_once(status.message);
+  warn_once(status.message);
 }
 
 bool DiskTier::is_quarantined(Root& root, DeviceFolder& folder, const Digest& digest, const ProgramBinary& binary) {
@@ -337,7 +339,7 @@ Status DiskTier::set_aside(Root& root, const Device& device, const ProgramKey& k
   if (!pending) return pending.error();
   ledger_.note(key, **pending, entry.build_ns);
   ledger_.flush(key.digest);
-  DeviceFolder& folder = shelf_of(root, device).folder;
+  DeviceFolder& folder = store_of(root, device).folder;
   const std::lock_guard lock(mutex_);
   set_aside_[key.digest] = &folder;
   return {};
@@ -346,7 +348,7 @@ Status DiskTier::set_aside(Root& root, const Device& device, const ProgramKey& k
 std::vector<KeptProgram> DiskTier::kept(const Device& device, std::size_t most) {
   Root* root = open();
   if (root == nullptr) return {};
-  DeviceFolder& folder = shelf_of(*root, device).folder;
+  DeviceFolder& folder = store_of(*root, device).folder;
   const std::vector<Digest> digests = folder.digests();
   std::vector<EntryMeta> metas;
   metas.reserve(digests.size());
@@ -414,7 +416,7 @@ Result<std::uint64_t> DiskTier::persist() {
       continue;
     }
     if (published->outcome == Publication::rejected) {
-      say_once("program " + digest.hex() + " in " + pending_name + ": " + published->why);
+      warn_once("program " + digest.hex() + " in " + pending_name + ": " + published->why);
       continue;
     }
     if (published->outcome == Publication::stored) {
@@ -449,7 +451,7 @@ void DiskTier::leave_history(const CacheStats& counts) noexcept try {
 } catch (const std::exception&) {  // out of memory: history is what can be done without
 }
 
-void DiskTier::say_once(const std::string& why) {
+void DiskTier::warn_once(const std::string& why) {
   if (said_.exchange(true)) return;
   log_.write(LogLevel::warning, "cache",
              (config_.read_only ? "no program is read from disk: " : "programs are kept in memory only: ") + why);

@@ -1,22 +1,22 @@
-// DiskTier: programs kept across processes, below one folder, each authenticated before a byte of it is believed.
+// DiskTier: programs stored across processes below one folder, each authenticated before it is used.
 //
-// It never fails its user: whatever is wrong with the folder, the key or an entry is a miss, counted with its reason,
-// and said once. Opened at first use, without a walk. Processes that share the folder share the work: take_turn() says
-// who builds; loading() lets the next process know what this one died of. Thread-safety: every method from any thread.
-// Ownership: owns its descriptors; borrows the counters and, by address, the devices, which
-// outlive it. REQUIRES: outlives the turns and marks that it gave out.
+// It never fails its caller: whatever is wrong with the folder, the key or an entry is a miss, counted by reason and
+// logged once. It opens the folder at first use, without a walk. Processes that share the folder share the work:
+// acquire_lease() decides who builds; the guard of loading() tells the next process what this one died of.
+// Thread-safety: every method from any thread. Ownership: owns its descriptors; borrows the counters and, by address,
+// the devices, which outlive it. REQUIRES: outlives the leases and guards that it gave out.
 #pragma once
 
+#include "cache/build_lease.hpp"
 #include "cache/cache_counters.hpp"
-#include "cache/folder/device_folder.hpp"
-#include "cache/folder/disk_bound.hpp"
-#include "cache/format/entry_format.hpp"
-#include "cache/history/meta_ledger.hpp"
-#include "cache/history/missed_keys.hpp"
-#include "cache/memory/memory_tier.hpp"
-#include "cache/pending/pending_area.hpp"
-#include "cache/process/process_table.hpp"
-#include "cache/process/turn.hpp"
+#include "cache/device_folder.hpp"
+#include "cache/disk_bound.hpp"
+#include "cache/entry_format.hpp"
+#include "cache/history.hpp"
+#include "cache/memory_tier.hpp"
+#include "cache/meta_ledger.hpp"
+#include "cache/pending.hpp"
+#include "cache/process_table.hpp"
 
 #include <kiln/config.hpp>
 #include <kiln/log.hpp>
@@ -57,12 +57,12 @@ class DiskTier {
   // Whether there is a file of the key's name, whatever is in it.
   bool holds(const ProgramKey& key, const Device& device);
   // To be held while the driver is given what find() answered.
-  Mark loading(const ProgramKey& key, const Device& device);
+  LoadGuard loading(const ProgramKey& key, const Device& device);
   // After find() answered nothing: who builds.
-  Turn take_turn(const ProgramKey& key, const Device& device, const Lookup& found, IfElsewhere if_elsewhere);
-  // Where find() found no file and this process builds: whether it is known why there is none, counted and noted then:
-  // a process died of it, or it is held for this device under another driver, which may be one that keeps nothing.
-  bool told_why_absent(const ProgramKey& key, const Device& device);
+  BuildLease acquire_lease(const ProgramKey& key, const Device& device, const Lookup& found, IfBusy if_busy);
+  // Where find() found no file and this process builds: counts the reason where it is known, and returns whether it is.
+  // A process died of the program, or it is stored for this device under another driver.
+  bool count_known_miss(const ProgramKey& key, const Device& device);
   // The driver refused what find() answered: counted and removed.
   void refuse(const ProgramKey& key, const Device& device, const Status& status);
   // Publishes, or sets aside until persist() where auto_save is false.
@@ -85,32 +85,32 @@ class DiskTier {
   void leave_history(const CacheStats& counts) noexcept;
 
  private:
-  struct Shelf {  // of one device
+  struct DeviceStore {  // of one device
     DeviceFolder folder;
     ProcessTable processes;
 
-    Shelf(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log, bool has_trial);
+    DeviceStore(int root, const DeviceInfo& device, const ProcessSharing& sharing, Log log, bool has_trial);
   };
   struct Root {
     UniqueFd folder;
     EntryKey key;
     DiskBound bound;
     PendingArea pending;
-    std::unordered_map<const Device*, std::unique_ptr<Shelf>> shelves;  // guarded by mutex_
+    std::unordered_map<const Device*, std::unique_ptr<DeviceStore>> stores;  // guarded by mutex_
   };
   struct Encoded {
     std::uint64_t build_ns = 0;
     std::vector<std::byte> bytes;
   };
 
-  Lookup find_stored(Root& root, Shelf& shelf, const ProgramKey& key);
+  Lookup find_stored(Root& root, DeviceStore& device_store, const ProgramKey& key);
   // Whether a suspect turned out to be good, so that it is stored again.
-  bool is_acquitted(Root& root, Shelf& shelf, const ProgramKey& key, const Device& device);
+  bool retry_suspect(Root& root, DeviceStore& device_store, const ProgramKey& key, const Device& device);
   // nullopt: it is not authentic, or not there.
   std::optional<ProgramBinary> read_suspect(Root& root, DeviceFolder& folder, const ProgramKey& key);
   Root* open();  // nullptr: memory only
   Result<std::unique_ptr<Root>> open_root() const;
-  Shelf& shelf_of(Root& root, const Device& device);
+  DeviceStore& store_of(Root& root, const Device& device);
   // Counted and removed.
   void reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason, const std::string& why);
   // Whether a process died loading exactly these bytes, not long ago.
@@ -118,7 +118,7 @@ class DiskTier {
   Status publish(Root& root, DeviceFolder& folder, const ProgramKey& key, const Encoded& entry);
   Status set_aside(Root& root, const Device& device, const ProgramKey& key, const Encoded& entry);
   void note_miss(const ProgramKey& key, Rejection reason, const std::string& why);
-  void say_once(const std::string& why);
+  void warn_once(const std::string& why);
 
   const Log log_;
   TraceSink* const trace_;

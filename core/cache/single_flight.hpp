@@ -1,8 +1,7 @@
-// SingleFlight: of all that ask for one key at one time, one does the work and the others get its answer, if they wait
-// so long.
+// SingleFlight: of all threads that need one key at one time, one does the work and the others get its result.
 //
-// Thread-safety: run() from any thread; different keys run in parallel. Ownership: the answer is copied to each caller
-// and forgotten with the last, so a failure reaches everyone who waited and nobody who comes later.
+// Thread-safety: run() from any thread; different keys run in parallel. Ownership: the result is copied to each caller
+// and dropped with the last. A failure therefore reaches every thread that waited, and none that comes later.
 #pragma once
 
 #include <kiln/clock.hpp>
@@ -23,64 +22,49 @@ namespace kiln {
 template <class Key, class Value, class Hash>
 class SingleFlight {
  public:
-  struct Landing {
-    Result<Value> result;
-    bool own = false;  // this caller did the work
-  };
-
-  // `work` answers a Result<Value>. What it throws becomes a failed Status, for those who wait too. nullopt where
-  // somebody else does the work and is not done with it at the deadline; who comes later gets that answer all the same.
-  template <class Work>
-  std::optional<Landing> run(const Key& key, Deadline deadline, Work&& work) {
-    auto flight = std::make_shared<Flight>();
+  // The result of `work`, a function that returns Result<Value>: of this caller's call, or of another thread's that is
+  // running now. What it throws becomes a failed Status. Where another thread's call is not done at the deadline, the
+  // result of `late`; that call goes on, and later callers get its result.
+  template <class Work, class Late>
+  Result<Value> run(const Key& key, Deadline deadline, Work&& work, Late&& late) {
+    auto call = std::make_shared<Call>();
     {
       std::unique_lock lock(mutex_);
-      const auto [at, first] = flights_.try_emplace(key, flight);
+      const auto [at, first] = calls_.try_emplace(key, call);
       if (!first) {
-        flight = at->second;
-        ++flight->waiting;
-        const bool landed = flight->landed.wait_until(lock, deadline.at, [&] { return flight->result.has_value(); });
-        --flight->waiting;
-        if (!landed) return std::nullopt;
-        return Landing{*flight->result, false};
+        call = at->second;
+        ++call->waiting;
+        const bool done = call->done.wait_until(lock, deadline.at, [&] { return call->result.has_value(); });
+        --call->waiting;
+        if (done) return *call->result;
+      } else {
+        lock.unlock();
+        return finish(key, *call, guarded(work));
       }
     }
-    return fly(key, *flight, work);
+    return late();
   }
 
-  // nullopt, at once, where somebody does the work already.
-  template <class Work>
-  std::optional<Landing> try_run(const Key& key, Work&& work) {
-    auto flight = std::make_shared<Flight>();
-    {
-      const std::lock_guard lock(mutex_);
-      if (!flights_.try_emplace(key, flight).second) return std::nullopt;
-    }
-    return fly(key, *flight, work);
-  }
-
-  // Callers that wait for the answer to the key at this moment.
+  // Callers that wait for the result of the key now.
   std::size_t waiting(const Key& key) const {
     const std::lock_guard lock(mutex_);
-    const auto at = flights_.find(key);
-    return at == flights_.end() ? 0 : at->second->waiting;
+    const auto at = calls_.find(key);
+    return at == calls_.end() ? 0 : at->second->waiting;
   }
 
  private:
-  struct Flight {  // guarded by mutex_
-    std::condition_variable landed;
+  struct Call {  // guarded by mutex_
+    std::condition_variable done;
     std::optional<Result<Value>> result;
     std::size_t waiting = 0;
   };
 
-  template <class Work>
-  Landing fly(const Key& key, Flight& flight, Work& work) {
-    Result<Value> result = guarded(work);
+  Result<Value> finish(const Key& key, Call& call, Result<Value> result) {
     const std::lock_guard lock(mutex_);
-    flights_.erase(key);
-    flight.result.emplace(std::move(result));
-    flight.landed.notify_all();
-    return {*flight.result, true};
+    calls_.erase(key);
+    call.result.emplace(std::move(result));
+    call.done.notify_all();
+    return *call.result;
   }
 
   template <class Work>
@@ -97,7 +81,7 @@ class SingleFlight {
   }
 
   mutable std::mutex mutex_;
-  std::unordered_map<Key, std::shared_ptr<Flight>, Hash> flights_;
+  std::unordered_map<Key, std::shared_ptr<Call>, Hash> calls_;
 };
 
 }  // namespace kiln

@@ -1,7 +1,7 @@
 #include "cache/tiered_cache.hpp"
 
 #include "cache/build_all.hpp"
-#include "cache/folder/key_file_place.hpp"
+#include "cache/private_folder.hpp"
 
 #include <kiln/clock.hpp>
 #include <kiln/traced_work.hpp>
@@ -17,7 +17,7 @@ namespace {
 
 // A first dispatch that takes less compiles nothing that is worth storing.
 constexpr std::uint64_t compiled_ns = 5'000'000;
-constexpr std::size_t digits_told = 12;  // of a key: as many as `kiln cache list` shows
+constexpr std::size_t digits_logged = 12;  // of a key: as many as `kiln cache list` shows
 
 Status not_among(std::string_view key, const std::string& asked, std::string_view there_is) {
   return unsupported("cache 'tiered': " + std::string(key) + " '" + asked + "': there is " + std::string(there_is));
@@ -73,10 +73,9 @@ Result<Acquired> TieredCache::get_or_build(const ProgramRequest& request) noexce
     return Acquired{ProgramHandle(std::move(held)), Tier::memory, 0};
   }
   try {
-    Result<std::optional<Acquired>> acquired =
-        acquire({*request.key, *request.source, *request.device, request.ahead}, IfElsewhere::wait);
-    if (!acquired) return std::move(acquired).error();
-    return std::move(**acquired);
+    auto obtained = acquire({*request.key, *request.source, *request.device, request.ahead}, IfBusy::wait);
+    if (!obtained) return std::move(obtained).error();
+    return Acquired{std::move(obtained->program), tier_of(obtained->origin), obtained->took_ns};
   } catch (const std::bad_alloc&) {
     return unavailable("out of memory");
   }
@@ -87,7 +86,10 @@ Result<std::optional<Acquired>> TieredCache::try_get_or_build(const ProgramReque
     return std::optional(Acquired{ProgramHandle(std::move(held)), Tier::memory, 0});
   }
   try {
-    return acquire({*request.key, *request.source, *request.device, request.ahead}, IfElsewhere::leave);
+    auto obtained = acquire({*request.key, *request.source, *request.device, request.ahead}, IfBusy::leave);
+    if (!obtained) return std::move(obtained).error();
+    if (!obtained->found()) return std::optional<Acquired>();
+    return std::optional(Acquired{std::move(obtained->program), tier_of(obtained->origin), obtained->took_ns});
   } catch (const std::bad_alloc&) {
     return unavailable("out of memory");
   }
@@ -100,119 +102,143 @@ void TieredCache::get_or_build_all(std::span<const ProgramRequest> requests, uns
   log_.write(LogLevel::warning, "cache", "out of memory: programs that were asked for together are left out");
 }
 
-Result<std::optional<Acquired>> TieredCache::acquire(const Request& request, IfElsewhere if_elsewhere) {
-  const std::string traced_key = trace_ == nullptr ? std::string() : request.key.digest.hex().substr(0, digits_told);
+Tier TieredCache::tier_of(Origin origin) noexcept {
+  switch (origin) {
+    case Origin::disk:
+      return Tier::disk;
+    case Origin::build:
+      return Tier::built;
+    case Origin::library:
+      return Tier::library;
+    default:
+      return Tier::memory;
+  }
+}
+
+Result<TieredCache::Obtained> TieredCache::acquire(const Request& request, IfBusy if_busy) {
+  const bool waits = if_busy == IfBusy::wait;
+  const std::string traced_key = trace_ == nullptr ? std::string() : request.key.digest.hex().substr(0, digits_logged);
   TracedWork lookup(trace_, TraceArea::cache, "lookup");
   lookup.figure("program", request.key.label);
   lookup.figure("key", traced_key);
   lookup.figure("device", request.device.info().id);
   const std::uint64_t start = now_ns();
-  const ProgramPlace place{request.key.digest, &request.device};
-  const auto work = [&] { return make(request, if_elsewhere); };
-  const Deadline deadline = Deadline::after(flight_patience_);
-  std::optional<Flight::Landing> landing;
-  do {
-    landing = if_elsewhere == IfElsewhere::wait ? flights_.run(place, deadline, work) : flights_.try_run(place, work);
-    // What others flew may have landed with nothing, because they would not wait.
-  } while (if_elsewhere == IfElsewhere::wait && landing && landing->result && !landing->result->has_value());
-  if (if_elsewhere == IfElsewhere::wait && !landing) {
-    counters_.waits.fetch_add(1);
-    counters_.misses.fetch_add(1);
-    counters_.timed_out.fetch_add(1);
+  const Deadline deadline = Deadline::after(waits ? flight_patience_ : std::chrono::nanoseconds(0));
+  bool own = false, late = false;
+  const auto work = [&] {
+    own = true;
+    return obtain(request, if_busy);
+  };
+  const auto too_late = [&]() -> Result<Obtained> {
+    late = true;
+    if (!waits) return Obtained{Origin::busy, {}, 0, 0};
     return not_made_in_time(request.key, flight_patience_);
-  }
-  if (landing && !landing->own) counters_.waits.fetch_add(1);
-  if (!landing || (landing->result && !landing->result->has_value())) return std::optional<Acquired>();
-  if (!landing->result) {
-    lookup.figure("answer", "failed");
+  };
+  const ProgramPlace place{request.key.digest, &request.device};
+  Result<Obtained> obtained = flights_.run(place, deadline, work, too_late);
+  // Another thread, which would not wait, left it to another process.
+  while (waits && obtained && !obtained->found()) obtained = flights_.run(place, deadline, work, too_late);
+  if (!own && (waits || !late)) counters_.waits.fetch_add(1);
+  if (!obtained) {
     counters_.misses.fetch_add(1);
-    tell(request, "failed", start);
-    return landing->result.error();
+    if (late) {
+      counters_.timed_out.fetch_add(1);
+      return obtained;
+    }
+    lookup.figure("answer", "failed");
+    log_outcome(request, "failed", start);
+    return obtained;
   }
+  if (!obtained->found()) return obtained;
   if (!request.ahead) disk_.asked_for(request.key.digest);
-  Flown& flown = **landing->result;
-  if (!landing->own) flown.acquired = {std::move(flown.acquired.program), Tier::memory, 0};  // made by another's call
-  lookup.figure("answer", landing->own ? to_string(flown.acquired.tier) : "made by another thread");
-  switch (flown.acquired.tier) {
-    case Tier::memory:
-      // The tier has counted those that it answered.
-      if (landing->own) break;
-      counters_.hit(counters_.shared_flights, flown.recorded_build_ns, now_ns() - start);
-      tell(request, "waited for another thread", start);
-      break;
-    case Tier::disk:
-      counters_.hit(counters_.disk_hits, flown.recorded_build_ns, now_ns() - start);
-      tell(request, to_string(flown.acquired.tier), start);
+  if (!own) {
+    obtained->origin = Origin::other_thread;
+    obtained->took_ns = 0;
+  }
+  lookup.figure("answer", own ? to_string(tier_of(obtained->origin)) : "made by another thread");
+  count_outcome(request, *obtained, start);
+  return obtained;
+}
+
+void TieredCache::count_outcome(const Request& request, const Obtained& obtained, std::uint64_t start_ns) {
+  switch (obtained.origin) {
+    case Origin::memory:
+      return;  // the tier has counted it
+    case Origin::other_thread:
+      counters_.hit(counters_.shared_flights, obtained.recorded_build_ns, now_ns() - start_ns);
+      return log_outcome(request, "waited for another thread", start_ns);
+    case Origin::disk:
+      counters_.hit(counters_.disk_hits, obtained.recorded_build_ns, now_ns() - start_ns);
       break;
     default:
       counters_.misses.fetch_add(1);
-      tell(request, to_string(flown.acquired.tier), start);
   }
-  return std::optional(std::move(flown.acquired));
+  log_outcome(request, to_string(tier_of(obtained.origin)), start_ns);
 }
 
-void TieredCache::tell(const Request& request, std::string_view what, std::uint64_t since_ns) const {
+void TieredCache::log_outcome(const Request& request, std::string_view what, std::uint64_t since_ns) const {
   if (!log_.wants(LogLevel::debug)) return;
   char ms[32];
   std::snprintf(ms, sizeof ms, "%.3f ms", static_cast<double>(now_ns() - since_ns) / 1e6);
   log_.write(LogLevel::debug, "cache",
              std::string(what) + ": program '" + request.key.label + "' (" +
-                 request.key.digest.hex().substr(0, digits_told) + ") on " + request.device.info().id + ", " + ms);
+                 request.key.digest.hex().substr(0, digits_logged) + ") on " + request.device.info().id + ", " + ms);
 }
 
-Result<std::optional<TieredCache::Flown>> TieredCache::make(const Request& request, IfElsewhere if_elsewhere) {
-  const auto made = [](Result<Flown> flown) -> Result<std::optional<Flown>> {
-    if (!flown) return std::move(flown).error();
-    return std::optional(std::move(*flown));
-  };
-  if (auto held = from_memory(request)) return held;  // landed since it was missed
-  const bool serializes = request.device.info().serializes;
-  Lookup found;
-  if (serializes) {
-    auto stored = from_disk(request, found);
-    if (!stored || *stored) return stored;
+Result<TieredCache::Obtained> TieredCache::obtain(const Request& request, IfBusy if_busy) {
+  if (auto held = from_memory(request); held.found()) return held;
+  Lookup lookup;
+  if (auto stored = from_disk(request, lookup); !stored || stored->found()) return stored;
+  // A remote tier goes here.
+  if (auto failure = earlier_failure(request)) return *failure;
+  const BuildLease lease = acquire_lease(request, lookup, if_busy);
+  if (lease.state == LeaseState::busy) return Obtained{Origin::busy, {}, 0, 0};
+  if (lease.state == LeaseState::published) {
+    if (auto stored = from_disk(request, lookup); !stored || stored->found()) return stored;
   }
-  if (auto failure = failed_builds_.find({request.key.digest, &request.device})) {
-    counters_.negative_hits.fetch_add(1, std::memory_order_relaxed);
-    return std::move(*failure);
-  }
-  if (!serializes) {
-    count_why_missing(request);
-    return made(build(request));
-  }
-  const Turn turn = disk_.take_turn(request.key, request.device, found, if_elsewhere);
-  if (turn.whose == Whose::elsewhere) return std::optional<Flown>();
-  if (turn.whose == Whose::published) {
-    auto stored = from_disk(request, found);
-    if (!stored || *stored) return stored;
-  }
-  if (!found.rejected) count_why_missing(request);
-  return made(build(request));
+  count_miss(request, lookup);
+  auto built = build(request);
+  if (!built) return std::move(built).error();
+  if (Status status = publish(request, *built); !status.ok()) return status;
+  const Origin origin = request.device.info().serializes ? Origin::build : Origin::library;
+  return retain(request, origin, std::move(built->program), built->took_ns, built->took_ns);
 }
 
-void TieredCache::count_why_missing(const Request& request) {
-  if (disk_.told_why_absent(request.key, request.device)) return;
+TieredCache::Obtained TieredCache::from_memory(const Request& request) {
+  auto held = memory_.get_with_cost(request.key.digest, request.device);
+  if (!held) return {};
+  return {Origin::memory, ProgramHandle(std::move(held->program)), 0, held->build_ns};
+}
+
+std::optional<Status> TieredCache::earlier_failure(const Request& request) {
+  auto failure = failed_builds_.find({request.key.digest, &request.device});
+  if (failure) counters_.negative_hits.fetch_add(1, std::memory_order_relaxed);
+  return failure;
+}
+
+BuildLease TieredCache::acquire_lease(const Request& request, const Lookup& lookup, IfBusy if_busy) {
+  if (!request.device.info().serializes) return {};
+  return disk_.acquire_lease(request.key, request.device, lookup, if_busy);
+}
+
+void TieredCache::count_miss(const Request& request, const Lookup& lookup) {
+  if (lookup.rejected || disk_.count_known_miss(request.key, request.device)) return;
   const bool had = once_held_.find({request.key.digest, &request.device}).has_value();
   (had ? counters_.evicted : counters_.absent).fetch_add(1, std::memory_order_relaxed);
 }
 
-std::optional<TieredCache::Flown> TieredCache::from_memory(const Request& request) {
-  auto held = memory_.get_with_cost(request.key.digest, request.device);
-  if (!held) return std::nullopt;
-  return Flown{{ProgramHandle(std::move(held->program)), Tier::memory, 0}, held->build_ns};
-}
-
-Result<std::optional<TieredCache::Flown>> TieredCache::from_disk(const Request& request, Lookup& found) {
+Result<TieredCache::Obtained> TieredCache::from_disk(const Request& request, Lookup& lookup) {
+  if (!request.device.info().serializes) return Obtained{};
   const std::uint64_t start = now_ns();
-  found = disk_.find(request.key, request.device);
-  if (!found.stored) return std::optional<Flown>();
-  const Mark mark = disk_.loading(request.key, request.device);
+  lookup = disk_.find(request.key, request.device);
+  if (!lookup.stored) return Obtained{};
+  const LoadGuard guard = disk_.loading(request.key, request.device);
   TracedWork loading(trace_, TraceArea::cache, "load");
-  loading.figure("bytes", found.stored->binary.bytes.size());
-  const bool has_driver_files = place_driver_files(found.stored->binary);
-  Result<std::unique_ptr<Program>> program = request.device.load(request.source, found.stored->binary);
+  loading.figure("bytes", lookup.stored->binary.bytes.size());
+  const bool has_driver_files = place_driver_files(lookup.stored->binary);
+  Result<std::unique_ptr<Program>> program = request.device.load(request.source, lookup.stored->binary);
   if (program && has_driver_files) {
-    // The driver reads its files at the first dispatch: while the mark says whose they are.
+    // The driver reads its files at the first dispatch: while the guard says whose they are.
     const Status dispatched = dispatch_nothing(request.device, **program, dispatch_patience_);
     if (dispatched.code == StatusCode::device_lost || dispatched.code == StatusCode::timeout) {
       disk_.refuse(request.key, request.device, dispatched);
@@ -225,18 +251,18 @@ Result<std::optional<TieredCache::Flown>> TieredCache::from_disk(const Request& 
   if (program) {
     const std::uint64_t took_ns = now_ns() - start;
     disk_.loaded(request.key.digest, took_ns);
-    return std::optional(keep(request, std::move(*program), Tier::disk, found.stored->build_ns, took_ns));
+    return retain(request, Origin::disk, std::move(*program), took_ns, lookup.stored->build_ns);
   }
   const StatusCode code = program.error().code;
-  found.rejected = true;
-  // Anything else says nothing about the entry: a lost device answers the build in the same words.
+  lookup.rejected = true;
+  // Any other code, such as a lost device, says nothing about the entry; the build reports it again.
   if (code == StatusCode::corrupt || code == StatusCode::unsupported) {
     disk_.refuse(request.key, request.device, program.error());
   }
-  return std::optional<Flown>();
+  return Obtained{};
 }
 
-Result<TieredCache::Flown> TieredCache::build(const Request& request) {
+Result<TieredCache::Built> TieredCache::build(const Request& request) {
   const std::uint64_t start = now_ns();
   TracedWork building(trace_, TraceArea::build, "build");
   building.figure("program", request.key.label);
@@ -247,19 +273,23 @@ Result<TieredCache::Flown> TieredCache::build(const Request& request) {
   if (!built) {
     counters_.failed_builds.fetch_add(1, std::memory_order_relaxed);
     failed_builds_.remember({request.key.digest, &request.device}, built.error());
-    return built.error();
+    return built;
   }
-  const std::uint64_t build_ns = now_ns() - start;
+  built->took_ns = now_ns() - start;
   const bool serializes = request.device.info().serializes;
   (serializes ? counters_.builds : counters_.prepared).fetch_add(1, std::memory_order_relaxed);
-  if (!serializes) return keep(request, std::move(built->program), Tier::library, build_ns, build_ns);
-  if (!built->binary) {
-    auto binary = binary_of(request, *built);
+  return built;
+}
+
+Status TieredCache::publish(const Request& request, Built& built) {
+  if (!request.device.info().serializes) return {};
+  if (!built.binary) {
+    auto binary = binary_of(request, built);
     if (!binary) return std::move(binary).error();
-    built->binary = std::move(*binary);
+    built.binary = std::move(*binary);
   }
-  if (built->binary) disk_.store(request.key, request.device, *built->binary, build_ns);
-  return keep(request, std::move(built->program), Tier::built, build_ns, build_ns);
+  if (built.binary) disk_.store(request.key, request.device, *built.binary, built.took_ns);
+  return {};
 }
 
 Result<TieredCache::Built> TieredCache::build_anywhere(const Request& request) {
@@ -268,7 +298,7 @@ Result<TieredCache::Built> TieredCache::build_anywhere(const Request& request) {
       if (!*binary) return std::move(*binary).error();
       place_driver_files(**binary);
       auto program = request.device.load(request.source, **binary);
-      if (program) return Built{std::move(*program), std::move(**binary), {}};
+      if (program) return Built{std::move(*program), std::move(**binary), {}, 0};
       log_.write(LogLevel::info, "cache",
                  "program '" + request.key.label +
                      "': what another process built is built again in this one: " + program.error().message);
@@ -278,7 +308,7 @@ Result<TieredCache::Built> TieredCache::build_anywhere(const Request& request) {
   auto before = keeps_files ? driver_folder_->files() : std::set<std::string>();
   auto program = request.device.build(request.source);
   if (!program) return std::move(program).error();
-  return Built{std::move(*program), std::nullopt, std::move(before)};
+  return Built{std::move(*program), std::nullopt, std::move(before), 0};
 }
 
 Result<std::optional<ProgramBinary>> TieredCache::binary_of(const Request& request, const Built& built) {
@@ -308,24 +338,24 @@ bool TieredCache::place_driver_files(const ProgramBinary& binary) {
   return false;
 }
 
-TieredCache::Flown TieredCache::keep(const Request& request, std::unique_ptr<Program> program, Tier tier,
-                                     std::uint64_t build_ns, std::uint64_t took_ns) {
+TieredCache::Obtained TieredCache::retain(const Request& request, Origin origin, std::unique_ptr<Program> program,
+                                          std::uint64_t took_ns, std::uint64_t build_ns) {
   std::shared_ptr<const Program> shared = std::move(program);
   once_held_.remember({request.key.digest, &request.device}, {});
-  look_at_memory();
+  adapt_to_pressure();
   if (!memory_.insert(request.key.digest, request.device, {shared, build_ns, took_ns, request.ahead}) &&
       !request.ahead) {
-    disk_.used({{request.key.digest, 1}});  // its user keeps it alone
+    disk_.used({{request.key.digest, 1}});  // its user holds it alone
   }
-  return {{ProgramHandle(std::move(shared)), tier, took_ns}, build_ns};
+  return {origin, ProgramHandle(std::move(shared)), took_ns, build_ns};
 }
 
-void TieredCache::heed_pressure() noexcept try {
-  look_at_memory();
-} catch (const std::bad_alloc&) {  // the next look may find the room that it takes
+void TieredCache::trim_memory() noexcept try {
+  adapt_to_pressure();
+} catch (const std::bad_alloc&) {  // the next call tries again
 }
 
-void TieredCache::look_at_memory() {
+void TieredCache::adapt_to_pressure() {
   const std::uint64_t now = now_ns();
   if (!pressure_.is_due(now)) return;
   memory_.set_bounds({configured_.programs, pressure_.bound(configured_.bytes, memory_.figures().bytes, now)});

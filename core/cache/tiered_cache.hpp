@@ -6,14 +6,13 @@
 // is served by the memory tier alone.
 #pragma once
 
+#include "cache/build_lease.hpp"
 #include "cache/cache_counters.hpp"
 #include "cache/disk_tier.hpp"
-#include "cache/driver_cache/driver_scratch.hpp"
-#include "cache/failed_builds.hpp"
-#include "cache/memory/memory_tier.hpp"
-#include "cache/pressure/memory_pressure.hpp"
-#include "cache/program_place.hpp"
-#include "cache/recent_places.hpp"
+#include "cache/driver_scratch.hpp"
+#include "cache/memory_pressure.hpp"
+#include "cache/memory_tier.hpp"
+#include "cache/recent_programs.hpp"
 #include "cache/single_flight.hpp"
 
 #include <kiln/program_cache.hpp>
@@ -52,15 +51,11 @@ class TieredCache final : public ProgramCache {
   std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept override;
   void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
               double gflops) noexcept override;
-  void heed_pressure() noexcept override;
+  void trim_memory() noexcept override;
   Result<std::uint64_t> persist() noexcept override;
   CacheStats stats() const noexcept override;
 
  private:
-  struct Flown {
-    Acquired acquired;
-    std::uint64_t recorded_build_ns = 0;
-  };
   struct Request {
     const ProgramKey& key;
     const KernelSource& source;
@@ -68,37 +63,65 @@ class TieredCache final : public ProgramCache {
     bool ahead = false;
   };
 
-  using Flight = SingleFlight<ProgramPlace, std::optional<Flown>, ProgramPlaceHash>;  // nullopt: made elsewhere
+  // Where a program came from, or why there is none.
+  enum class Origin : std::uint8_t {
+    none = 0,  // not in the tier that was asked
+    busy,      // another thread or process builds it now
+    memory,
+    other_thread,  // loaded or built by another thread's call
+    disk,
+    build,
+    library,  // made by a device whose programs cannot be stored
+  };
+  struct Obtained {
+    Origin origin = Origin::none;
+    ProgramHandle program;
+    std::uint64_t took_ns = 0;
+    std::uint64_t recorded_build_ns = 0;  // what its build cost when it was built
 
-  CacheStats counts() const noexcept;  // stats() but for what a walk of the disk would tell
-  Result<std::optional<Acquired>> acquire(const Request& request, IfElsewhere if_elsewhere);
-  Result<std::optional<Flown>> make(const Request& request, IfElsewhere if_elsewhere);
-  std::optional<Flown> from_memory(const Request& request);
-  // Says in `found` what the disk had.
-  Result<std::optional<Flown>> from_disk(const Request& request, Lookup& found);
-  Result<Flown> build(const Request& request);
+    bool found() const noexcept { return static_cast<bool>(program); }
+  };
   struct Built {
     std::unique_ptr<Program> program;
     std::optional<ProgramBinary> binary;  // nullopt: not read yet
     std::set<std::string> before;         // the driver's files when the build in this process began
+    std::uint64_t took_ns = 0;
   };
+
+  CacheStats counts() const noexcept;  // stats() but for what a walk of the disk would tell
+  // obtain() once at a time for one program, with its counts, trace and log line.
+  Result<Obtained> acquire(const Request& request, IfBusy if_busy);
+  // The path of a request: memory, disk, lease, build, publish.
+  Result<Obtained> obtain(const Request& request, IfBusy if_busy);
+  Obtained from_memory(const Request& request);
+  // What the compiler refused before, in this process.
+  std::optional<Status> earlier_failure(const Request& request);
+  // Writes to `lookup` what the disk had.
+  Result<Obtained> from_disk(const Request& request, Lookup& lookup);
+  BuildLease acquire_lease(const Request& request, const Lookup& lookup, IfBusy if_busy);
+  Result<Built> build(const Request& request);
   // In a process of its own where the device allows it, else in this one.
   Result<Built> build_anywhere(const Request& request);
+  // Stores the program with the driver's files. device_lost, timeout: its first dispatch failed.
+  Status publish(const Request& request, Built& built);
   // Of a program that this process built, with the driver's files. nullopt: it cannot be stored.
   Result<std::optional<ProgramBinary>> binary_of(const Request& request, const Built& built);
+  // Puts the program into memory.
+  Obtained retain(const Request& request, Origin origin, std::unique_ptr<Program> program, std::uint64_t took_ns,
+                  std::uint64_t build_ns);
   // Before the driver is given the program. Whether the driver has files of it.
   bool place_driver_files(const ProgramBinary& binary);
   // Adds the files that the driver wrote at the program's first dispatch to its entry. A driver may compile once more
   // there: llvmpipe does for the formats of bound images.
   void store_late_driver_files(const ProgramKey& key, const Device& device);
+  static Tier tier_of(Origin origin) noexcept;
+  void count_outcome(const Request& request, const Obtained& obtained, std::uint64_t start_ns);
   // Counts why no tier had a program that is now to be built.
-  void count_why_missing(const Request& request);
-  // A line at level debug on what this call did, where that was no hit in memory.
-  void tell(const Request& request, std::string_view what, std::uint64_t since_ns) const;
-  Flown keep(const Request& request, std::unique_ptr<Program> program, Tier tier, std::uint64_t build_ns,
-             std::uint64_t took_ns);
-  // Where the system has no memory to spare, fewer programs stay.
-  void look_at_memory();
+  void count_miss(const Request& request, const Lookup& lookup);
+  // A line at level debug on what a call did, where that was no hit in memory.
+  void log_outcome(const Request& request, std::string_view what, std::uint64_t since_ns) const;
+  // Under memory pressure fewer programs stay.
+  void adapt_to_pressure();
 
   const Log log_;
   TraceSink* const trace_;
@@ -114,7 +137,7 @@ class TieredCache final : public ProgramCache {
   FailedBuilds failed_builds_;
   // Programs that this process had: one that it has to build again was evicted.
   RecentPlaces<std::monostate> once_held_{65536};
-  Flight flights_;
+  SingleFlight<ProgramPlace, Obtained, ProgramPlaceHash> flights_;
 };
 
 // Adds "tiered" in the name of "core".

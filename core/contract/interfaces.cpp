@@ -43,7 +43,7 @@ void ProgramCache::get_or_build_all(std::span<const ProgramRequest> requests, un
   }
 }
 
-void ProgramCache::heed_pressure() noexcept {}
+void ProgramCache::trim_memory() noexcept {}
 
 bool ProgramCache::holds(const ProgramKey& key, const Device& device) noexcept {
   const Guard guard = enter();

@@ -1,7 +1,6 @@
 // Requests that are recorded once and replayed as one job.
-#include "runtime/job/request_tensors.hpp"
-#include "runtime/job/verification.hpp"
-#include "runtime/parts.hpp"
+#include "runtime/runtime_state.hpp"
+#include "runtime/verification.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -10,7 +9,7 @@
 
 namespace kiln {
 
-struct RecordedRequests::Parts {
+struct RecordedState {
   std::vector<RunRequest> requests;
   std::shared_ptr<Device> device;
   std::shared_ptr<Recording> recording;
@@ -18,12 +17,12 @@ struct RecordedRequests::Parts {
   std::vector<std::string> notes;  // of the plans, with the names of their requests
 };
 
-RecordedRequests::RecordedRequests(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+RecordedRequests::RecordedRequests(std::unique_ptr<RecordedState> state) : state_(std::move(state)) {}
 RecordedRequests::~RecordedRequests() = default;
 
-const DeviceInfo& RecordedRequests::device() const noexcept { return parts_->report.device; }
-std::size_t RecordedRequests::jobs() const noexcept { return parts_->requests.size(); }
-const std::string& RecordedRequests::selected_because() const noexcept { return parts_->report.selected_because; }
+const DeviceInfo& RecordedRequests::device() const noexcept { return state_->report.device; }
+std::size_t RecordedRequests::jobs() const noexcept { return state_->requests.size(); }
+const std::string& RecordedRequests::selected_because() const noexcept { return state_->report.selected_because; }
 
 namespace {
 
@@ -81,12 +80,62 @@ const RunRequest& largest(const std::vector<RunRequest>& requests) {
                            [](const RunRequest& a, const RunRequest& b) { return flops(a.spec) < flops(b.spec); });
 }
 
-std::vector<std::string> notes_of(const std::vector<RunRequest>& requests, const std::vector<Submission>& submissions) {
-  std::vector<std::string> notes;
-  for (std::size_t i = 0; i < submissions.size(); ++i) {
-    for (const std::string& note : submissions[i].plan->notes) notes.push_back(requests[i].name + ": " + note);
+// Makes the programs of all requests on the device. Their sums become the report's of the recording job.
+Result<std::vector<Submission>> submissions_of(RuntimeState& state, const std::vector<RunRequest>& requests,
+                                               const std::shared_ptr<Device>& device, Job& recording) {
+  std::vector<Submission> submissions;
+  RunReport& sum = recording.report;
+  sum.device = device->info();
+  sum.flops = sum.bytes = 0;
+  sum.tier = Tier::memory;
+  sum.build_ns = 0;
+  sum.keys.clear();
+  for (const RunRequest& request : requests) {
+    Job job(request);
+    auto acquired = state.programs.acquire(job, *device, state.planner.plan(job, *device));
+    std::ranges::move(job.report.notes, std::back_inserter(sum.notes));
+    if (!acquired) return std::move(acquired).error().within("request '" + request.name + "'");
+    for (const std::string& note : job.plan_notes) recording.plan_notes.push_back(request.name + ": " + note);
+    sum.tier = std::min(sum.tier, job.report.tier);  // Tier is ordered from the slowest
+    sum.build_ns += job.report.build_ns;
+    std::ranges::move(job.report.keys, std::back_inserter(sum.keys));
+    sum.flops += job.report.flops;
+    sum.bytes += job.report.bytes;
+    submissions.push_back({device, acquired->plan.keyed->plan, std::move(acquired->passes),
+                           std::move(acquired->prepare), request.tensors, Deadline::never(), request.verify,
+                           Completion::ordered, std::move(acquired->sources)});
   }
-  return notes;
+  return submissions;
+}
+
+Status replay_once(RuntimeState& state, const RecordedState& recorded, const ReplayTerms& terms, RunReport& report) {
+  for (const RunRequest& request : recorded.requests) {
+    if (request.verify) poison_outputs(request);
+  }
+  const Deadline deadline = Deadline::after(terms.timeout.value_or(state.parts->config.executor.timeout));
+  auto measured = state.runner.replay(recorded.recording, report.device, deadline, terms.stop);
+  if (!measured) {
+    if (measured.error().code == StatusCode::device_lost) {
+      const std::string aside =
+          state.parts->devices.set_aside(report.device.id, measured.error(), recorded.device.get());
+      report.notes.push_back(report.device.id + " was lost" + (aside.empty() ? "" : " (set aside for " + aside + ")"));
+    }
+    return std::move(measured).error();
+  }
+  measured->tier = report.tier;
+  report.first_output_ns = now_ns();
+  std::optional<ResourceUse::Use> comparing;
+  for (const RunRequest& request : recorded.requests) {
+    if (!request.verify) continue;
+    if (!comparing) comparing.emplace(state.parts->resources.begin(host_cores, "comparing"));
+    Status status = state.runner.compare(request, report);
+    if (!status.ok()) return status.within("request '" + request.name + "'");
+  }
+  report.runs = 1;
+  report.variant = measured->variant;
+  report.median = *measured;
+  report.wall_min_ns = report.wall_max_ns = measured->wall_ns;
+  return {};
 }
 
 }  // namespace
@@ -102,129 +151,56 @@ Result<std::unique_ptr<RecordedRequests>> Runtime::record(std::vector<RunRequest
     Status status = requests[i].verify ? check_comparable(requests, i) : Status{};
     if (!status.ok()) return status.within(name_of(requests, i));
   }
-  const Parts::JobScope job(*parts_);
-  auto made = std::make_unique<RecordedRequests::Parts>();
+  const RuntimeState::JobScope background_waits(*state_);
+  auto made = std::make_unique<RecordedState>();
   made->requests = std::move(requests);
-  made->report.name = "recording of " + std::to_string(made->requests.size());
-  made->report.op = "recording";
   RunRequest wanted = largest(made->requests);
   wanted.device = device;
-  std::set<std::string> refused;
-  for (;;) {
-    auto chosen = parts_->choose(wanted, refused, made->report);
-    if (!chosen) return std::move(chosen).error();
-    auto submissions = parts_->submissions_of(*made, chosen->device);
-    if (submissions) made->notes = notes_of(made->requests, *submissions);
-    auto recording = submissions ? parts_->executor->record(std::move(submissions).value())
-                                 : Result<std::shared_ptr<Recording>>(submissions.error());
-    if (recording) {
-      made->recording = std::move(recording).value();
-      std::ranges::copy(made->notes, std::back_inserter(made->report.notes));
-      return std::unique_ptr<RecordedRequests>(new RecordedRequests(std::move(made)));
+  Job job(wanted);
+  job.report.name = "recording of " + std::to_string(made->requests.size());
+  job.report.op = "recording";
+  while (const auto chosen = state_->router.next(job)) {
+    RunOutcome outcome;
+    auto submissions = submissions_of(*state_, made->requests, chosen, job);
+    if (submissions) {
+      auto recording = state_->parts->executor->record(std::move(*submissions));
+      if (recording) made->recording = std::move(*recording);
+      if (!recording) outcome.status = recording.error();
+      // An executor that does not record does so for no device.
+      outcome.of_device = recording || outcome.status.code != StatusCode::unsupported;
+    } else {
+      outcome.status = submissions.error();
     }
-    const Status status = recording.error();
-    const bool of_the_device = status.code == StatusCode::unavailable || status.code == StatusCode::device_lost;
-    if (of_the_device) (void)parts_->devices.set_aside(chosen->device, status, made->device.get());
-    // An executor that does not record does so for no device.
-    const bool another_may = of_the_device || (!submissions && status.code == StatusCode::unsupported);
-    if (!another_may) return status;
-    if (parts_->config.device.fallback == Fallback::never && !parts_->may_be_left(wanted, status))
-      return status.within("fallback = \"never\"");
-    made->report.notes.push_back(chosen->device + " cannot serve: " + status.message);
-    refused.insert(chosen->device);
+    made->notes = job.plan_notes;
+    if (!state_->router.settled(job, *chosen, outcome)) continue;
+    if (!outcome.status.ok()) break;
+    made->device = chosen;
+    made->report = std::move(job.report);
+    return std::unique_ptr<RecordedRequests>(new RecordedRequests(std::move(made)));
   }
+  return std::move(job.report.status);
 } catch (...) {
   return caught();
-}
-
-Result<std::vector<Submission>> Runtime::Parts::submissions_of(RecordedRequests::Parts& recorded,
-                                                               const std::string& device) {
-  std::vector<Submission> submissions;
-  RunReport& report = recorded.report;
-  report.flops = 0;
-  report.bytes = 0;
-  Tier tier = Tier::memory;
-  std::uint64_t build_ns = 0;
-  std::vector<std::string> keys;
-  recorded.device.reset();
-  auto opened = devices.open(device);
-  if (!opened) return std::move(opened).error();
-  recorded.device = *opened;
-  for (const RunRequest& request : recorded.requests) {
-    auto service = prepare(request, recorded.device, report);
-    if (!service) return std::move(service).error().within("request '" + request.name + "'");
-    tier = std::min(tier, report.tier);  // Tier is ordered from the slowest
-    build_ns += report.build_ns;
-    keys.insert(keys.end(), report.keys.begin(), report.keys.end());
-    report.flops += flops(request.spec);
-    report.bytes += bytes_moved(request.spec);
-    submissions.push_back({service->device, service->keyed->plan, service->programs.passes, service->programs.prepare,
-                           request.tensors, Deadline::never(), request.verify, Completion::ordered,
-                           service->programs.sources});
-  }
-  report.tier = tier;
-  report.build_ns = build_ns;
-  report.keys = std::move(keys);
-  return submissions;
-}
-
-Status Runtime::Parts::compare_all(const std::vector<RunRequest>& requests, RunReport& report) {
-  std::optional<ResourceUse::Use> comparing;
-  for (const RunRequest& request : requests) {
-    if (!request.verify) continue;
-    if (!comparing) comparing.emplace(resources.begin(host_cores, "comparing"));
-    Status status = compare(request, report);
-    if (!status.ok()) return status.within("request '" + request.name + "'");
-  }
-  return {};
 }
 
 RunReport Runtime::replay(RecordedRequests& recorded, const ReplayTerms& terms) {
   RunReport report;
   try {
-    const Parts::JobScope job(*parts_);
-    report = recorded.parts_->report;
-    const JobMetrics::UnderWay under_way(parts_->metrics, report.device.id);
-    report.status = parts_->replay(*recorded.parts_, terms, report);
-    if (report.status.ok()) parts_->metrics.ran(report.device.id, report.op, report.median);
-    parts_->count(report);
+    const RuntimeState::JobScope background_waits(*state_);
+    RecordedState& parts = *recorded.state_;
+    report = parts.report;
+    const JobMetrics::UnderWay under_way(state_->parts->metrics, report.device.id);
+    report.status = replay_once(*state_, parts, terms, report);
+    if (report.status.ok()) state_->parts->metrics.ran(report.device.id, report.op, report.median);
+    state_->learner.finish(report);
     // The programs were there before this replay began.
-    recorded.parts_->report.build_ns = 0;
-    recorded.parts_->report.tier = Tier::memory;
-    recorded.parts_->report.notes = recorded.parts_->notes;
+    parts.report.build_ns = 0;
+    parts.report.tier = Tier::memory;
+    parts.report.notes = parts.notes;
   } catch (...) {
     report.status = caught();
   }
   return report;
-}
-
-Status Runtime::Parts::replay(RecordedRequests::Parts& recorded, const ReplayTerms& terms, RunReport& report) {
-  for (const RunRequest& request : recorded.requests) {
-    if (request.verify) poison_outputs(request);
-  }
-  const Deadline deadline = Deadline::after(terms.timeout.value_or(config.executor.timeout));
-  auto use = resources.begin_turn(report.device, deadline, terms.stop);
-  if (!use) return std::move(use).error();
-  auto fence = executor->replay(recorded.recording, deadline);
-  auto measured = fence ? await(*fence, terms.stop, deadline) : Result<Measurement>(fence.error());
-  use->end();
-  if (!measured) {
-    if (measured.error().code == StatusCode::device_lost) {
-      const std::string aside = devices.set_aside(report.device.id, measured.error(), recorded.device.get());
-      report.notes.push_back(report.device.id + " was lost" + (aside.empty() ? "" : " (set aside for " + aside + ")"));
-    }
-    return std::move(measured).error();
-  }
-  measured->queue_ns += use->waited_ns();
-  measured->wall_ns += use->waited_ns();
-  measured->tier = report.tier;
-  report.first_output_ns = now_ns();
-  if (Status status = compare_all(recorded.requests, report); !status.ok()) return status;
-  report.runs = 1;
-  report.variant = measured->variant;
-  report.median = *measured;
-  report.wall_min_ns = report.wall_max_ns = measured->wall_ns;
-  return {};
 }
 
 }  // namespace kiln

@@ -1,14 +1,11 @@
-#include <kiln/runtime.hpp>
+#include "runtime/runtime_state.hpp"
 
-#include "runtime/parts.hpp"
-#include "runtime/tuning/asked_tuning.hpp"
-#include "runtime/warming/warming.hpp"
+#include <execinfo.h>
 
 #include <kiln/config_reader.hpp>
 #include <kiln/plugin_loader.hpp>
+#include <kiln/runtime.hpp>
 #include <kiln/traced_work.hpp>
-
-#include <execinfo.h>
 
 #include <algorithm>
 
@@ -30,15 +27,26 @@ void load_unwinder() {
 
 }  // namespace
 
-Runtime::Runtime(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-Runtime::~Runtime() {
-  parts_->metrics_file.write([this] { return parts_->metrics_text(); });
-}
+Runtime::Runtime(std::unique_ptr<RuntimeState> state) : state_(std::move(state)) {}
+Runtime::~Runtime() = default;
+
+RuntimeState::RuntimeState(std::unique_ptr<RuntimeParts> made)
+    : parts(std::move(made)),
+      planner(std::move(parts->generators), parts->prefers_first_generator, parts->devices, parts->history,
+              parts->trace),
+      programs(parts->config, parts->log, parts->trace, *parts->cache, planner, parts->devices, parts->resources,
+               parts->history),
+      router(parts->config, parts->trace, parts->devices, *parts->executor, *parts->selector, planner, programs,
+             parts->history, parts->metrics),
+      runner(parts->config, parts->trace, *parts->executor, parts->resources, parts->history),
+      learner(parts->config, parts->log, parts->devices, *parts->cache, *parts->selector, programs, autotuner,
+              parts->metrics),
+      autotuner(parts->config, parts->log, parts->devices, planner, programs) {}
 
 Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Registry& registry, Log log,
                                                  TraceSink* trace) try {
   load_unwinder();
-  auto parts = std::make_unique<Parts>(config, registry, log, trace);
+  auto parts = std::make_unique<RuntimeParts>(config, registry, log, trace);
   auto make_cache = registry.cache(config.cache.name);
   if (!make_cache) return std::move(make_cache).error().within("[cache] name");
   auto make_executor = registry.executor(config.executor.name);
@@ -90,170 +98,149 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
     if (!generator) return std::move(generator).error().within("generator of plugin '" + registered->plugin + "'");
     parts->generators.push_back({registered->plugin, registered->dialects, std::move(generator).value()});
   }
+  auto state = std::make_unique<RuntimeState>(std::move(parts));
   if (config.cache.warm != "none") {
-    parts->warming = std::make_unique<BackgroundWarming>(
-        parts->config.cache, [&all = *parts] { return all.devices_to_warm(); }, *parts->cache, WarmingRules{},
-        [&all = *parts](const Device& device) { return all.tuned_programs(device); }, trace);
-    if (const Status& started = parts->warming->started(); !started.ok()) {
+    state->warming = std::make_unique<BackgroundWarming>(
+        config.cache, [&all = *state] { return all.open_preferred(); }, *state->parts->cache, WarmingRules{},
+        [&planner = state->planner](const Device& device) { return planner.tuned_programs(device); }, trace);
+    if (const Status& started = state->warming->started(); !started.ok()) {
       log.write(LogLevel::warning, "warming", "[cache] warm: nothing is warmed: " + started.message);
     }
   }
   if (config.generator.background) {
-    auto tuning = parts->tune_in_background();
-    if (!tuning) {
-      log.write(LogLevel::warning, "tuning", "[generator] background: nothing is tuned: " + tuning.error().message);
-    } else {
-      parts->tuning = std::move(*tuning);
+    const Status started = state->autotuner.start_background([&all = *state] {
+      return all.programs.is_building_ahead() || (all.warming != nullptr && all.warming->state().running);
+    });
+    if (!started.ok()) {
+      log.write(LogLevel::warning, "tuning", "[generator] background: nothing is tuned: " + started.message);
     }
   }
-  return std::unique_ptr<Runtime>(new Runtime(std::move(parts)));
+  return std::unique_ptr<Runtime>(new Runtime(std::move(state)));
 } catch (...) {
   return caught();
 }
 
-RunReport Runtime::run(const RunRequest& request) {
-  RunReport report;
-  try {
-    const Parts::JobScope job(*parts_);
-    parts_->cache->heed_pressure();  // a job that only hits would not
-    const std::string_view name = request.name.empty() ? std::string_view("job") : std::string_view(request.name);
-    TracedWork serving(parts_->trace, TraceArea::runtime, name);
-    parts_->serve(request, Parts::Until::end, report);
-    serving.figure("op", report.op);
-    serving.figure("device", report.device.id);
-    serving.figure("tier", to_string(report.tier));
-    serving.figure("status", to_string(report.status.code));
-    serving.figure("runs", std::uint64_t{report.runs});
-    serving.end();
-    parts_->count(report);
-  } catch (...) {
-    report.status = caught();
+RunReport RuntimeState::run(const RunRequest& request) {
+  const JobScope background_waits(*this);
+  Job job(request, parts->trace);
+  while (const auto device = router.next(job)) {
+    const auto plan = planner.plan(job, *device);
+    const auto acquired = programs.acquire(job, *device, plan);
+    const auto outcome = runner.run(job, device, acquired);
+    learner.record(job, *device, acquired, outcome);
+    if (router.settled(job, *device, outcome)) break;
   }
+  return learner.finish(job);
+}
+
+RunReport RuntimeState::check(const RunRequest& request) {
+  const JobScope background_waits(*this);
+  Job job(request);
+  while (const auto device = router.next(job)) {
+    const auto plan = planner.plan(job, *device);
+    const auto acquired = programs.acquire(job, *device, plan);
+    if (router.settled(job, *device, outcome_of(acquired))) break;
+  }
+  return std::move(job.report);
+}
+
+namespace {
+
+// The report of a request that ended by an exception.
+RunReport report_of(const RunRequest& request, Status status) {
+  RunReport report;
+  report.name = request.name;
+  report.status = std::move(status);
   return report;
 }
 
-RunReport Runtime::check(const RunRequest& request) {
-  RunReport report;
-  try {
-    const Parts::JobScope job(*parts_);
-    parts_->serve(request, Parts::Until::programs, report);
-  } catch (...) {
-    report.status = caught();
-  }
-  return report;
+}  // namespace
+
+RunReport Runtime::run(const RunRequest& request) try {
+  state_->parts->cache->trim_memory();  // a job that only hits would not
+  return state_->run(request);
+} catch (...) {
+  return report_of(request, caught());
 }
 
-void Runtime::Parts::count(const RunReport& report) {
-  metrics.ended(report.device.id, report.op, to_string(report.status.code));
-  metrics_file.write_if_due([this] { return metrics_text(); });
+RunReport Runtime::check(const RunRequest& request) try { return state_->check(request); } catch (...) {
+  return report_of(request, caught());
 }
 
-std::string Runtime::Parts::metrics_text() const { return runtime_metrics(metrics, devices.known(), cache->stats()); }
-
-std::vector<std::shared_ptr<Device>> Runtime::Parts::devices_to_warm() {
-  const std::string& wanted = config.device.prefer;
+std::vector<std::shared_ptr<Device>> RuntimeState::open_preferred() {
+  const std::string& wanted = parts->config.device.prefer;
+  DeviceTable& devices = parts->devices;
   std::vector<std::shared_ptr<Device>> opened;
   for (const DeviceInfo& info : wanted == "auto" ? devices.enumerate_all() : devices.enumerate_for(wanted)) {
     if (!info.usable || (wanted != "auto" && info.id != wanted)) continue;
-    if (auto device = devices.open(info.id)) opened.push_back(std::move(*device));  // what failed is told to its job
+    if (auto device = devices.open(info.id)) opened.push_back(std::move(*device));  // its job reports a failure
   }
   return opened;
 }
 
-Result<Explanation> Runtime::explain(const RunRequest& request) try { return parts_->explain(request); } catch (...) {
-  return caught();
-}
-
-std::vector<DeviceInfo> Runtime::devices() { return parts_->devices.enumerate_all(); }
-Status Runtime::check_device(std::string_view id) try {
-  return id.empty() || id == "auto" ? Status{} : parts_->devices.check_name(id);
+Result<Explanation> Runtime::explain(const RunRequest& request) try {
+  return state_->router.explain(request);
 } catch (...) {
   return caught();
 }
-std::vector<DeviceInfo> Runtime::known_devices() const { return parts_->devices.known(); }
+
+std::vector<DeviceInfo> Runtime::devices() { return state_->parts->devices.enumerate_all(); }
+Status Runtime::check_device(std::string_view id) try {
+  return id.empty() || id == "auto" ? Status{} : state_->parts->devices.check_name(id);
+} catch (...) {
+  return caught();
+}
+std::vector<DeviceInfo> Runtime::known_devices() const { return state_->parts->devices.known(); }
 
 void Runtime::open_ahead(std::string_view device) try {
+  DeviceTable& devices = state_->parts->devices;
   if (device.empty() || device == "auto") {
-    for (const DeviceInfo& info : parts_->devices.enumerate_all()) {
-      if (info.usable) (void)parts_->devices.open(info.id);
+    for (const DeviceInfo& info : devices.enumerate_all()) {
+      if (info.usable) (void)devices.open(info.id);
     }
   } else {
-    (void)parts_->devices.open(device);
+    (void)devices.open(device);
   }
 } catch (...) {
-  // What fails is told to the job that asks for the device.
+  // The job that asks for the device reports what fails.
 }
 
 Result<WarmReport> Runtime::warm(const WarmRequest& request) try {
-  auto device = parts_->devices.open(request.device);
-  if (!device) return std::move(device).error();
-  const auto use = parts_->resources.begin((*device)->info(), request.device + ", building");
-  if (request.jobs.empty()) {
-    const auto programs = kept_programs(*parts_->cache, **device, request.most, parts_->tuned_programs(**device));
-    return warm_programs(programs, **device, *parts_->cache, request, building_threads(), {}, most_for_first_dispatch,
-                         parts_->trace);
-  }
-  auto programs = parts_->programs_of(request.jobs, **device);
-  if (!programs) return std::move(programs).error();
-  if (programs->size() > request.most) programs->resize(request.most);
-  return warm_programs(*programs, **device, *parts_->cache, request, building_threads(), {}, most_for_first_dispatch,
-                       parts_->trace);
+  return state_->programs.warm(request);
 } catch (...) {
   return caught();
 }
 
 Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, VariantBench& bench,
                                   const TuneOptions& options) try {
-  const BackgroundTuning::Job job(parts_->tuning.get());  // two that measure would disturb one another
-  const CacheConfig& kept = parts_->config.cache;
-  const auto turn =
-      take_asked_turn(kept.read_only ? std::filesystem::path() : kept.directory, options.stop, parts_->log);
-  if (!turn) return turn.error();
-  TuneOptions how = options;
-  if (!how.publish) {
-    how.publish = [&](const std::string& variant) -> Status {
-      auto device = parts_->devices.open(std::string(id));
-      if (!device) return std::move(device).error();
-      RunRequest winner;
-      winner.name = options.name;
-      winner.spec = spec;
-      winner.variant = variant;
-      return parts_->publish(winner, **device, building_threads());
-    };
-  }
-  return parts_->tune(spec, std::string(id), bench, how);
+  return state_->autotuner.tune(spec, std::string(id), bench, options);
 } catch (...) {
   return caught();
 }
 
 Result<std::vector<KernelSpec>> Runtime::tuned(std::string_view id) try {
-  auto device = parts_->devices.open(std::string(id));
+  auto device = state_->parts->devices.open(std::string(id));
   if (!device) return std::move(device).error();
-  KernelGenerator* generator = parts_->generator_for((*device)->info()).first;
-  TuningStore* store = generator == nullptr ? nullptr : generator->tuning();
+  TuningStore* const store = state_->planner.tuning_for((*device)->info());
   if (store == nullptr) return std::vector<KernelSpec>();
   return store->tuned((*device)->info());
 } catch (...) {
   return caught();
 }
 
-TuningStore* Runtime::tuning() noexcept {
-  for (const auto& one : parts_->generators) {
-    if (TuningStore* store = one.generator->tuning()) return store;
-  }
-  return nullptr;
-}
+TuningStore* Runtime::tuning() noexcept { return state_->planner.tuning(); }
 
-WarmingState Runtime::warming() const { return parts_->warming == nullptr ? WarmingState{} : parts_->warming->state(); }
+WarmingState Runtime::warming() const { return state_->warming == nullptr ? WarmingState{} : state_->warming->state(); }
 
 BackgroundTuningState Runtime::background_tuning() const {
-  return parts_->tuning == nullptr ? BackgroundTuningState{} : parts_->tuning->state();
+  const BackgroundTuning* const tuning = state_->autotuner.background();
+  return tuning == nullptr ? BackgroundTuningState{} : tuning->state();
 }
 
-CacheStats Runtime::cache_stats() const { return parts_->cache->stats(); }
-std::string Runtime::metrics() const { return parts_->metrics_text(); }
-const WorkCounters& Runtime::counters() const noexcept { return parts_->counters; }
-Result<std::uint64_t> Runtime::persist() try { return parts_->cache->persist(); } catch (...) {
+CacheStats Runtime::cache_stats() const { return state_->parts->cache->stats(); }
+std::string Runtime::metrics() const { return state_->learner.metrics_text(); }
+const WorkCounters& Runtime::counters() const noexcept { return state_->parts->counters; }
+Result<std::uint64_t> Runtime::persist() try { return state_->parts->cache->persist(); } catch (...) {
   return caught();
 }
 

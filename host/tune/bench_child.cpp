@@ -6,9 +6,9 @@
 
 #include "data/tensor_source.hpp"
 #include "plugin_path.hpp"
-#include "runtime/job/request_tensors.hpp"
-#include "runtime/job/verification.hpp"
-#include "runtime/tuning/bench_protocol.hpp"
+#include "runtime/job.hpp"
+#include "runtime/verification.hpp"
+#include "runtime/bench_protocol.hpp"
 #include "verbs/job_request.hpp"
 
 #include <sys/stat.h>

@@ -2,9 +2,9 @@
 //
 // Each input is tried twice: as it is, where almost nothing passes the signature, and as if its writer were trusted, so
 // that the fuzzer reaches the records behind it.
-#include "cache/bundle/bundle_format.hpp"
-#include "cache/bundle/ed25519.hpp"
-#include "cache/format/little_endian.hpp"
+#include "cache_admin/bundle_format.hpp"
+#include "cache_admin/bundle_key.hpp"
+#include "cache/little_endian.hpp"
 
 #include <cstdint>
 #include <cstdlib>

@@ -3,10 +3,10 @@
 // An entry is tried twice: as it is, where almost nothing passes the checksum, and as if its writer had our key, so
 // that the fuzzer reaches what stands behind the signature.
 #include "base/checksum.hpp"
-#include "cache/format/entry_format.hpp"
-#include "cache/format/entry_meta.hpp"
-#include "cache/format/key_material.hpp"
-#include "cache/format/manifest.hpp"
+#include "cache/entry_format.hpp"
+#include "cache/entry_meta.hpp"
+#include "cache/key_material.hpp"
+#include "cache/manifest.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/secret_key.hpp"
-#include "cache/format/entry_format.hpp"
-#include "cache/format/program_payload.hpp"
+#include "cache/entry_format.hpp"
+#include "cache/program_payload.hpp"
 
 #include <catch2/catch.hpp>
 

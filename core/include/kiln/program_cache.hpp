@@ -110,7 +110,7 @@ class ProgramCache {
   virtual const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept = 0;
 
   // Whether get_or_build() is expected to answer without a compiler: the program is in memory, or a file of its name on
-  // disk, whatever is in it. No use of the program. By default what find() answers.
+  // disk, whatever is in it. Does not count as a use for eviction. By default what find() answers.
   virtual bool holds(const ProgramKey& key, const Device& device) noexcept;
 
   // Programs kept on disk for the device, those first that are expected to spare a run most; at most `most`: for who
@@ -122,10 +122,10 @@ class ProgramCache {
   virtual void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
                       double gflops) noexcept = 0;
 
-  // Gives programs back where the system says that memory is short, as loading and building do: for who only hits, or
-  // idles. Nothing that is in use goes. Looks at most four times a second and else costs a look at the clock; the
-  // runtime calls it before each job. By default nothing: the cache has no memory to give, or sees to it by itself.
-  virtual void heed_pressure() noexcept;
+  // Evicts unused programs under memory pressure. Call it when idle and before a job that may only hit; loads and
+  // builds call it themselves. It reads the pressure at most four times a second, else it costs a reading of the
+  // clock. The default does nothing.
+  virtual void trim_memory() noexcept;
 
   // Publishes what auto_save = false held back. Answers how many entries were written.
   virtual Result<std::uint64_t> persist() noexcept = 0;

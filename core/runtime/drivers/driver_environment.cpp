@@ -1,9 +1,10 @@
 #include "runtime/drivers/driver_environment.hpp"
 
-#include "cache/driver_cache/driver_scratch.hpp"
+#include "cache/driver_scratch.hpp"
 #include "runtime/drivers/elf_facts.hpp"
 
 #include <linux/magic.h>
+#include <malloc.h>
 #include <sys/auxv.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -187,6 +188,15 @@ DriverEnvironment driver_environment(const Config& config, const DriverSurroundi
 
 std::vector<std::pair<std::string, std::string>> driver_environment(const Config& config) {
   return driver_environment(config, surroundings_of_process()).set;
+}
+
+void prefer_roomy_heaps() noexcept {
+#if defined(__GLIBC__)
+  constexpr int mib = 1 << 20;
+  // As much as fits into a thread's heap, of which glibc reserves 64 MiB: it gets this at its making.
+  mallopt(M_TOP_PAD, 48 * mib);
+  mallopt(M_MMAP_THRESHOLD, 32 * mib);
+#endif
 }
 
 }  // namespace kiln

@@ -1,9 +1,7 @@
 #include "runtime/drivers/note_store.hpp"
 
 #include "base/privilege.hpp"
-#include "cache/folder/new_file.hpp"
-#include "cache/folder/open_folder.hpp"
-#include "cache/folder/read_file.hpp"
+#include "cache/private_folder.hpp"
 
 #include <kiln/digest.hpp>
 

@@ -4,7 +4,7 @@
 // opened at first use; without them nothing is found and nothing is kept.
 #pragma once
 
-#include "cache/format/entry_format.hpp"
+#include "cache/entry_format.hpp"
 
 #include <kiln/buffer.hpp>
 #include <kiln/config.hpp>

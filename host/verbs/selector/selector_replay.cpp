@@ -1,5 +1,5 @@
 // `kiln selector replay`: how other policies would have fared on recorded decisions.
-#include "cache/folder/key_file_place.hpp"
+#include "cache/private_folder.hpp"
 #include "exit_status.hpp"
 #include "report/human.hpp"
 #include "report/text_table.hpp"

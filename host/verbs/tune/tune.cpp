@@ -4,7 +4,7 @@
 #include "progress/tuning_progress.hpp"
 #include "report/human.hpp"
 #include "report/text_table.hpp"
-#include "runtime/tuning/bench_process.hpp"
+#include "runtime/bench_process.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
 #include "verbs/job_request.hpp"

@@ -2,7 +2,7 @@
 #include "interrupt.hpp"
 #include "progress/progress_bar.hpp"
 #include "report/human.hpp"
-#include "runtime/tuning/bench_process.hpp"
+#include "runtime/bench_process.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
 #include "verbs/job_request.hpp"

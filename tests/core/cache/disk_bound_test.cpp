@@ -1,10 +1,7 @@
 // The bound on disk, the walk that keeps it, and what it sweeps on the way.
-#include "cache/folder/disk_bound.hpp"
-#include "cache/folder/disk_use.hpp"
-#include "cache/folder/new_file.hpp"
-#include "cache/folder/open_folder.hpp"
-#include "cache/folder/survey.hpp"
-#include "cache/history/brief_lock.hpp"
+#include "cache/disk_bound.hpp"
+#include "cache/private_folder.hpp"
+#include "cache/file_locks.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // The bytes of an entry: layout, round trip, and every way in which they may be false.
-#include "cache/format/entry_format.hpp"
+#include "cache/entry_format.hpp"
 #include "base/checksum.hpp"
-#include "cache/format/little_endian.hpp"
+#include "cache/little_endian.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,6 @@
 // KeyEncoder and its reader: no two field lists share an encoding, and nothing but an encoding is read.
-#include "cache/format/key_material.hpp"
-#include "cache/format/manifest.hpp"
+#include "cache/key_material.hpp"
+#include "cache/manifest.hpp"
 #include "core/cache/workplace.hpp"
 #include "support/test_length.hpp"
 

@@ -1,6 +1,5 @@
 // Several processes on one folder, and one that dies at the worst moment.
-#include "cache/folder/new_file.hpp"
-#include "cache/folder/open_folder.hpp"
+#include "cache/private_folder.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
 

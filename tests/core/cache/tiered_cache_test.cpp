@@ -1,6 +1,6 @@
 // TieredCache: which tier answers, exactly counted; one build however many ask; and what the configuration changes.
 #include "cache/tiered_cache.hpp"
-#include "cache/failed_builds.hpp"
+#include "cache/recent_programs.hpp"
 #include "core/cache/rendezvous.hpp"
 #include "core/cache/workplace.hpp"
 

@@ -25,7 +25,7 @@ TEST_CASE("cache::trace: a build and a hit on disk are told step by step, each w
     ToldTrace trace;
     const auto cache = open_traced(place, &trace);
     REQUIRE(acquire(*cache, "one", device));
-    CHECK(trace.names(TraceArea::cache) == Names{"disk read", "take turn", "store", "lookup"});
+    CHECK(trace.names(TraceArea::cache) == Names{"disk read", "acquire lease", "store", "lookup"});
     CHECK(trace.names(TraceArea::build) == Names{"build", "serialize"});
     CHECK(trace.first("lookup").words.at("answer") == "built");
     CHECK(trace.first("lookup").words.at("program") == "the label of one");

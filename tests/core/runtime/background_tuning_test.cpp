@@ -1,6 +1,5 @@
 // [generator] background: shapes that ran are tuned while no job runs; a job stops what is being measured.
-#include "runtime/tuning/background_tuning.hpp"
-#include "runtime/tuning/asked_tuning.hpp"
+#include "runtime/background_tuning.hpp"
 
 #include "core/runtime/runtime_fixture.hpp"
 
@@ -349,7 +348,7 @@ TEST_CASE("runtime::background_tuning: a runtime whose generator keeps nothing s
   request.device = "alpha";
   CHECK(fixture.runtime().run(request).status.ok());
   CHECK_FALSE(fixture.runtime().background_tuning().asked);
-  CHECK_THAT(said.text, Catch::Contains("[generator] background") && Catch::Contains("keeps measurements"));
+  CHECK_THAT(said.text, Catch::Contains("[generator] background") && Catch::Contains("stores measurements"));
 }
 
 TEST_CASE("runtime: tuning that is asked for waits for another process that does, and ends where it is told to") {

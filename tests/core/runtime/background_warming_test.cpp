@@ -1,5 +1,5 @@
 // [cache] warm: done behind the jobs, which go first; throttled by memory, ended with its owner.
-#include "runtime/warming/background_warming.hpp"
+#include "runtime/warmup.hpp"
 
 #include "core/cache/workplace.hpp"
 #include "core/runtime/runtime_fixture.hpp"

@@ -1,7 +1,7 @@
 // Runs beside the comparing of outputs are told to the selector as contended: it uses the cores that they run on.
 #include "core/runtime/runtime_fixture.hpp"
 
-#include "runtime/devices/resource_use.hpp"
+#include "runtime/resource_use.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // What a runtime tells a monitoring system, the file that it keeps it in, and the dashboard that shows it.
 #include "core/cache/workplace.hpp"
 #include "core/runtime/runtime_fixture.hpp"
-#include "runtime/metrics/runtime_metrics.hpp"
+#include "runtime/metrics.hpp"
 
 #include <kiln/cache_admin.hpp>
 

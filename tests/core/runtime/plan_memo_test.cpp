@@ -1,5 +1,5 @@
 // PlanMemo: it answers for exactly the spec, the device and the revision that were kept.
-#include "runtime/job/plan_memo.hpp"
+#include "runtime/plan_memo.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -11,10 +11,10 @@
 namespace kiln {
 namespace {
 
-KeyedPlan plan_named(const std::string& variant) {
+std::shared_ptr<const KeyedPlan> plan_named(const std::string& variant) {
   KernelPlan plan;
   plan.variant = variant;
-  return {std::make_shared<const KernelPlan>(std::move(plan)), {}, {}};
+  return std::make_shared<const KeyedPlan>(KeyedPlan{std::make_shared<const KernelPlan>(std::move(plan)), {}, {}});
 }
 
 Conv2dSpec layer(std::int64_t channels) {
@@ -32,7 +32,7 @@ TEST_CASE("runtime::PlanMemo: spec, device and revision each tell plans apart", 
   PlanMemo memo;
   const test::SyntheticDevice device;
   const test::SyntheticDevice twin;
-  memo.keep(layer(8), device, 1, plan_named("eight"));
+  memo.insert(layer(8), device, 1, plan_named("eight"));
   REQUIRE(memo.find(layer(8), device, 1) != nullptr);
   CHECK(memo.find(layer(8), device, 1)->plan->variant == "eight");
   CHECK(memo.find(layer(9), device, 1) == nullptr);
@@ -45,16 +45,16 @@ TEST_CASE("runtime::PlanMemo: a plan that another revision gives as well takes n
           "[runtime][memo]") {
   PlanMemo memo;
   const test::SyntheticDevice device;
-  const auto first = memo.keep(layer(8), device, 1, plan_named("eight"));
+  const auto first = memo.insert(layer(8), device, 1, plan_named("eight"));
   for (std::uint64_t revision = 2; revision <= 5000; ++revision) {
-    CHECK(memo.keep(layer(8), device, revision, plan_named("eight")).get() == first.get());
+    CHECK(memo.insert(layer(8), device, revision, plan_named("eight")) == first);
   }
-  CHECK(memo.find(layer(8), device, 5000) == first.get());
-  CHECK(memo.keep(layer(8), device, 3, plan_named("eight")).get() == first.get());  // of who was late
-  CHECK(memo.find(layer(8), device, 5000) == first.get());
-  memo.keep(layer(8), device, 5001, plan_named("other"));
+  CHECK(memo.find(layer(8), device, 5000) == first);
+  CHECK(memo.insert(layer(8), device, 3, plan_named("eight")) == first);  // of who was late
+  CHECK(memo.find(layer(8), device, 5000) == first);
+  memo.insert(layer(8), device, 5001, plan_named("other"));
   CHECK(memo.find(layer(8), device, 5001)->plan->variant == "other");
-  memo.keep(layer(9), device, 5001, plan_named("nine"));  // there is room
+  memo.insert(layer(9), device, 5001, plan_named("nine"));  // there is room
   CHECK(memo.find(layer(9), device, 5001) != nullptr);
 }
 
@@ -87,9 +87,9 @@ TEST_CASE("runtime::PlanMemo: a user's own kernel is not remembered, and what is
           "[runtime][memo]") {
   PlanMemo memo;
   const test::SyntheticDevice device;
-  CHECK(memo.keep(UserKernelSpec{}, device, 0, plan_named("mine"))->plan->variant == "mine");
+  CHECK(memo.insert(UserKernelSpec{}, device, 0, plan_named("mine"))->plan->variant == "mine");
   CHECK(memo.find(UserKernelSpec{}, device, 0) == nullptr);
-  for (std::int64_t c = 1; c <= 5000; ++c) memo.keep(layer(c), device, 0, plan_named(std::to_string(c)));
+  for (std::int64_t c = 1; c <= 5000; ++c) memo.insert(layer(c), device, 0, plan_named(std::to_string(c)));
   CHECK(memo.find(layer(4096), device, 0)->plan->variant == "4096");
   CHECK(memo.find(layer(4097), device, 0) == nullptr);
   CHECK(memo.find(layer(1), device, 0)->plan->variant == "1");
@@ -105,13 +105,13 @@ TEST_CASE("runtime::PlanMemo: readers beside a writer see whole plans or none", 
     readers.emplace_back([&] {
       while (!stop) {
         for (std::int64_t c = 1; c <= 2000; c += 37) {
-          const KeyedPlan* found = memo.find(layer(c), device, 0);
+          const auto found = memo.find(layer(c), device, 0);
           if (found != nullptr && found->plan->variant != std::to_string(c)) ++wrong;
         }
       }
     });
   }
-  for (std::int64_t c = 1; c <= 2000; ++c) memo.keep(layer(c), device, 0, plan_named(std::to_string(c)));
+  for (std::int64_t c = 1; c <= 2000; ++c) memo.insert(layer(c), device, 0, plan_named(std::to_string(c)));
   stop = true;
   for (std::thread& reader : readers) reader.join();
   CHECK(wrong == 0);

@@ -34,7 +34,7 @@ TEST_CASE("runtime: a request is built once, then found in memory, and by a seco
 
 namespace {
 
-// The tiered cache, with a note of how often it was told to look after memory.
+// The tiered cache, with a note of how often it was asked to trim its memory.
 class Heeding final : public ProgramCache {
  public:
   Heeding(std::unique_ptr<ProgramCache> cache, std::atomic<int>& heeded) : cache_(std::move(cache)), heeded_(heeded) {}
@@ -52,7 +52,7 @@ class Heeding final : public ProgramCache {
               double gflops) noexcept override {
     cache_->record(key, device, measurement, gflops);
   }
-  void heed_pressure() noexcept override { ++heeded_; }
+  void trim_memory() noexcept override { ++heeded_; }
   Result<std::uint64_t> persist() noexcept override { return cache_->persist(); }
   CacheStats stats() const noexcept override { return cache_->stats(); }
 
@@ -63,7 +63,7 @@ class Heeding final : public ProgramCache {
 
 }  // namespace
 
-TEST_CASE("runtime: the cache is told to look after memory before each job, also where the job only hits") {
+TEST_CASE("runtime: the cache is asked to trim its memory before each job, also where the job only hits") {
   RuntimeFixture fixture;
   std::atomic<int> heeded{0};
   const auto tiered = fixture.registry.cache("tiered");

@@ -1,9 +1,9 @@
 // Devices that share something, devices that are set aside, and programs that are built beside running jobs.
 #include "core/runtime/runtime_fixture.hpp"
 
-#include "runtime/devices/resource_use.hpp"
-#include "runtime/devices/set_aside.hpp"
-#include "runtime/warming/background_builder.hpp"
+#include "runtime/resource_use.hpp"
+#include "runtime/device_table.hpp"
+#include "runtime/warmup.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -308,7 +308,7 @@ TEST_CASE("runtime: serve_while_building = false waits for the compiler; a named
   CHECK(fixture.runtime().run(named).device.id == "beta");
 }
 
-TEST_CASE("runtime: a program for any shape serves while a shape's own is built, and teaches nobody") {
+TEST_CASE("runtime: a generic program runs while a shape's own is built, and teaches nobody") {
   RuntimeFixture fixture;
   fixture.config.generator.serve_while_building = true;
   fixture.config.device.prefer = "beta";
@@ -326,7 +326,7 @@ TEST_CASE("runtime: a program for any shape serves while a shape's own is built,
     REQUIRE(report.status.text() == "ok");
     CHECK(report.variant == "stands in");
     CHECK(report.tier == Tier::memory);
-    CHECK_THAT(report.notes.at(0), Contains("beta: served by programs for any shape"));
+    CHECK_THAT(report.notes.at(0), Contains("beta: runs generic programs"));
   }
   CHECK(fixture.learned == learned);
   REQUIRE(fixture.controls("beta").build.await_waiting(1, Deadline::after(std::chrono::seconds(60))));

@@ -1,6 +1,6 @@
 // Verification is worth what it refuses: a device that computes wrongly, at its first run or at its last alone, and one
 // that writes nothing over an output that was right before.
-#include "runtime/job/verification.hpp"
+#include "runtime/verification.hpp"
 
 #include "core/runtime/runtime_fixture.hpp"
 

@@ -1,8 +1,7 @@
 // cache_stats.json and missed_keys: added up over processes, never in anybody's way.
-#include "cache/folder/open_folder.hpp"
-#include "cache/history/brief_lock.hpp"
-#include "cache/history/missed_keys.hpp"
-#include "cache/history/totals.hpp"
+#include "cache/private_folder.hpp"
+#include "cache/file_locks.hpp"
+#include "cache/history.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
 

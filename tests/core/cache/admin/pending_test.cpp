@@ -1,7 +1,7 @@
 // auto_save = false: what is built is set aside, signed, bounded, invisible to every lookup, and stored by persist.
-#include "cache/folder/open_folder.hpp"
-#include "cache/format/entry_meta.hpp"
-#include "cache/pending/pending_area.hpp"
+#include "cache/private_folder.hpp"
+#include "cache/entry_meta.hpp"
+#include "cache/pending.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <kiln/cache_admin.hpp>

@@ -1,5 +1,5 @@
 // prune and clear: what goes, in which order, and that nothing goes which Kiln did not make.
-#include "cache/driver_cache/driver_scratch.hpp"
+#include "cache/driver_scratch.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
 

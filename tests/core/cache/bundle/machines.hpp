@@ -1,8 +1,8 @@
 // Two machines for tests of bundles: each a cache folder and a key file of its own, one kind of device.
 #pragma once
 
-#include "cache/bundle/bundle_format.hpp"
-#include "cache/format/manifest.hpp"
+#include "cache_admin/bundle_format.hpp"
+#include "cache/manifest.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <kiln/cache_admin.hpp>

@@ -1,5 +1,5 @@
 // EpochDomain: what a guard may still see stays; what none can see goes at once.
-#include "cache/memory/epoch_domain.hpp"
+#include "cache/epoch_domain.hpp"
 #include "core/cache/rendezvous.hpp"
 #include "core/cache/synthetic_device.hpp"
 

@@ -1,5 +1,5 @@
 // MemoryTier: both bounds, what is pinned, what a guard sees, and whose program it is.
-#include "cache/memory/memory_tier.hpp"
+#include "cache/memory_tier.hpp"
 #include "core/cache/synthetic_device.hpp"
 
 #include <rapidcheck.h>

@@ -1,9 +1,9 @@
 #include "core/cache/powercut/recovery.hpp"
 
-#include "cache/folder/survey.hpp"
-#include "cache/format/manifest.hpp"
-#include "cache/pending/pending_area.hpp"
-#include "cache/process/process_slot.hpp"
+#include "cache/disk_bound.hpp"
+#include "cache/manifest.hpp"
+#include "cache/pending.hpp"
+#include "cache/process_table.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <kiln/cache_admin.hpp>

@@ -1,7 +1,6 @@
 // What is decided under pressure, on readings that the test writes: half goes at once, it does not swing, it comes
 // back.
-#include "cache/pressure/pressure_decision.hpp"
-#include "cache/pressure/memory_pressure.hpp"
+#include "cache/memory_pressure.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <algorithm>
@@ -140,7 +139,7 @@ TEST_CASE("cache::pressure: the cache gives up half of its programs when the nex
   CHECK(device.false_bytes == 0);
 }
 
-TEST_CASE("cache::pressure: heed_pressure() gives half back where nothing is loaded or built, and not what is in use") {
+TEST_CASE("cache::pressure: trim_memory() gives half back where nothing is loaded or built, and not what is in use") {
   Workplace place;
   SyntheticDevice device;
   const auto stalls = place.temporary.path() / "stalls";
@@ -159,7 +158,7 @@ TEST_CASE("cache::pressure: heed_pressure() gives half back where nothing is loa
   const auto heed = [&] {
     // Longer than lies between two looks.
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    (*cache)->heed_pressure();
+    (*cache)->trim_memory();
     return (*cache)->stats().programs_in_memory;
   };
   CHECK(heed() == 40);

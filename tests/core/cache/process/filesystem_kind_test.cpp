@@ -1,5 +1,5 @@
 // Which filesystems' locks are trusted.
-#include "cache/process/filesystem_kind.hpp"
+#include "cache/file_locks.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <catch2/catch.hpp>

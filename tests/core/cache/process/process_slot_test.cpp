@@ -1,5 +1,5 @@
 // The text of a slot: what is written is read; what is no such text is nothing.
-#include "cache/process/process_slot.hpp"
+#include "cache/process_table.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,5 @@
 // The file `processes`: slots are taken over, not added; whatever stands in it does no harm.
-#include "cache/process/process_table.hpp"
-#include "cache/process/process_slot.hpp"
+#include "cache/process_table.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
 

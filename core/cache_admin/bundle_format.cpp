@@ -1,0 +1,236 @@
+#include "cache_admin/bundle_format.hpp"
+
+#include "cache/key_material.hpp"
+#include "cache/little_endian.hpp"
+#include "cache/manifest.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+namespace kiln {
+namespace {
+
+constexpr std::string_view magic = "KILNBNDL";
+constexpr std::string_view signed_word = "kiln: bundle, schema 2\n";
+constexpr std::size_t record_header_bytes = 12;
+
+enum RecordKind : std::uint32_t { device_record = 1, program_record };
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+std::string versus(std::string_view what, std::uint64_t found, std::uint64_t expected) {
+  return std::string(what) + " " + std::to_string(found) + ", expected " + std::to_string(expected);
+}
+
+// What is signed: a digest instead of the file, so that it is read once, and a word, so that nothing else that this key
+// may ever sign can be taken for it.
+std::string message_of(const Digest& digest) {
+  return std::string(signed_word) + std::string(text_of(std::as_bytes(std::span(digest.bytes))));
+}
+
+// The fields of one record, taken in their order by their names.
+class Fields {
+ public:
+  explicit Fields(std::string_view bytes) : fields_(decode_key_material(bytes)) {}
+
+  std::string_view text(std::string_view name) {
+    if (!fields_ || at_ >= fields_->size() || (*fields_)[at_].name != name) return fail();
+    return (*fields_)[at_++].value;
+  }
+  std::uint64_t integer(std::string_view name) {
+    const std::string_view value = text(name);
+    if (value.size() == sizeof(std::uint64_t)) return read_little_endian<std::uint64_t>(bytes_of(value), 0);
+    fail();
+    return 0;
+  }
+  // All fields were there, and no others.
+  bool whole() const noexcept { return !failed_ && fields_ && at_ == fields_->size(); }
+
+ private:
+  std::string_view fail() {
+    failed_ = true;
+    return {};
+  }
+
+  std::optional<std::vector<KeyField>> fields_;
+  std::size_t at_ = 0;
+  bool failed_ = false;
+};
+
+bool take_device(Fields fields, const BundleLimits& limits, Bundle& into) {
+  const BundledDevice device{fields.text("folder"), fields.text("manifest")};
+  if (!fields.whole() || !is_device_folder_name(device.folder) || device.manifest.size() > limits.text) return false;
+  into.devices.push_back(device);
+  return true;
+}
+
+bool take_program(Fields fields, const BundleLimits& limits, Bundle& into) {
+  BundledProgram program;
+  program.folder = fields.text("folder");
+  const std::string_view key = fields.text("key");
+  program.entry.format = fields.text("format");
+  program.entry.material = fields.text("material");
+  program.entry.build_ns = fields.integer("build_ns");
+  const std::uint64_t compression = fields.integer("compression");
+  program.entry.inflated_bytes = fields.integer("inflated");
+  program.entry.stored = bytes_of(fields.text("payload"));
+  program.meta = fields.text("meta");
+  if (!fields.whole() || !is_device_folder_name(program.folder) || key.size() != sizeof(Digest) ||
+      (compression != 1 && compression != 2) || program.entry.format.size() > limits.entry.format ||
+      program.entry.material.size() > limits.entry.material || program.entry.stored.size() > limits.entry.payload ||
+      program.entry.inflated_bytes > limits.entry.payload || program.meta.size() > limits.text) {
+    return false;
+  }
+  std::memcpy(program.key.bytes.data(), key.data(), key.size());
+  program.entry.compression = static_cast<Compression>(compression);
+  // The name of a program is the digest of its key, in a bundle as everywhere.
+  if (sha256(program.entry.material) != program.key) return false;
+  into.programs.push_back(program);
+  return true;
+}
+
+bool take_record(std::uint32_t kind, std::string_view bytes, const BundleLimits& limits, Bundle& into) {
+  switch (kind) {
+    case device_record:
+      return take_device(Fields(bytes), limits, into);
+    case program_record:
+      return take_program(Fields(bytes), limits, into);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void BundleWriter::record(std::uint32_t kind, std::string_view fields) {
+  append_little_endian(body_, kind);
+  append_little_endian(body_, static_cast<std::uint64_t>(fields.size()));
+  append(body_, bytes_of(fields));
+  ++records_;
+}
+
+void BundleWriter::add(const BundledDevice& device) {
+  KeyEncoder fields;
+  fields.field("folder", device.folder);
+  fields.field("manifest", device.manifest);
+  record(device_record, fields.material());
+}
+
+void BundleWriter::add(const BundledProgram& program) {
+  KeyEncoder fields;
+  fields.field("folder", program.folder);
+  fields.field("key", text_of(std::as_bytes(std::span(program.key.bytes))));
+  fields.field("format", program.entry.format);
+  fields.field("material", program.entry.material);
+  fields.field("build_ns", program.entry.build_ns);
+  fields.field("compression", static_cast<std::uint64_t>(program.entry.compression));
+  fields.field("inflated", program.entry.inflated_bytes);
+  fields.field("payload", text_of(program.entry.stored));
+  fields.field("meta", program.meta);
+  record(program_record, fields.material());
+}
+
+Result<std::vector<std::byte>> BundleWriter::finish(const SecretKey& secret, const BundleLimits& limits) && {
+  const std::uint64_t whole = bundle_header_bytes + body_.size() + bundle_trailer_bytes;
+  if (whole > limits.file || records_ > limits.records) {
+    return invalid_argument("bundle of " + std::to_string(whole) + " bytes and " + std::to_string(records_) +
+                            " records: expected at most " + std::to_string(limits.file) + " and " +
+                            std::to_string(limits.records) + ": name fewer programs");
+  }
+  const Result<BundlePublicKey> key = public_key_of(secret);
+  if (!key) return key.error();
+  std::vector<std::byte> bytes;
+  bytes.reserve(static_cast<std::size_t>(whole));
+  append(bytes, bytes_of(magic));
+  append_little_endian(bytes, bundle_schema);
+  append_little_endian(bytes, records_);
+  append(bytes, *key);
+  append_little_endian(bytes, static_cast<std::uint64_t>(body_.size()));
+  append(bytes, body_);
+  const std::string message = message_of(sha256(std::span<const std::byte>(bytes)));
+  const Result<BundleSignature> signature = sign_bundle(secret, bytes_of(message));
+  if (!signature) return signature.error();
+  append(bytes, *signature);
+  return bytes;
+}
+
+Result<std::uint32_t> decode_bundle_header(std::span<const std::byte> beginning, std::uint64_t file_bytes,
+                                           const BundlePublicKey& trusted, const BundleLimits& limits) {
+  constexpr std::uint64_t least = bundle_header_bytes + bundle_trailer_bytes;
+  if (beginning.size() < magic.size() || text_of(beginning.first(magic.size())) != magic) {
+    return corrupt("is no bundle: its magic is not " + std::string(magic));
+  }
+  if (file_bytes < least || beginning.size() < bundle_header_bytes) {
+    return corrupt(versus("is truncated: bytes", file_bytes, least) + " at least");
+  }
+  if (file_bytes > limits.file) return corrupt(versus("bytes", file_bytes, limits.file) + " at most");
+  const auto schema = read_little_endian<std::uint32_t>(beginning, 8);
+  if (schema != bundle_schema) {
+    return corrupt(versus("schema", schema, bundle_schema) +
+                   ": export it again with the version of Kiln that imports it");
+  }
+  const auto body_bytes = read_little_endian<std::uint64_t>(beginning, 48);
+  if (body_bytes > limits.file || least + body_bytes != file_bytes) {
+    return corrupt(
+        versus("is truncated or altered: bytes", file_bytes, body_bytes > limits.file ? least : least + body_bytes));
+  }
+  BundlePublicKey signer;
+  std::ranges::copy(beginning.subspan(16, signer.size()), signer.begin());
+  if (signer != trusted) {
+    return corrupt("is signed by key " + hex_of(signer) + ", expected the trusted key " + hex_of(trusted));
+  }
+  return read_little_endian<std::uint32_t>(beginning, 12);
+}
+
+Status check_bundle_signature(const Digest& signed_part, const BundleSignature& signature,
+                              const BundlePublicKey& trusted) {
+  const Result<bool> authentic = is_signed_by(trusted, bytes_of(message_of(signed_part)), signature);
+  if (!authentic) return authentic.error();
+  if (*authentic) return {};
+  return corrupt("was altered, or was not signed by key " + hex_of(trusted) + ", which it names");
+}
+
+Result<Bundle> decode_bundle(std::span<const std::byte> bytes, const BundlePublicKey& trusted,
+                             const BundleLimits& limits) {
+  const auto records = decode_bundle_header(bytes, bytes.size(), trusted, limits);
+  if (!records) return records.error();
+  const auto signed_part = bytes.first(bytes.size() - bundle_trailer_bytes);
+  BundleSignature signature;
+  std::ranges::copy(bytes.last(bundle_trailer_bytes), signature.begin());
+  if (Status status = check_bundle_signature(sha256(signed_part), signature, trusted); !status.ok()) return status;
+  return decode_bundle_records(signed_part.subspan(bundle_header_bytes), *records, limits);
+}
+
+Result<Bundle> decode_bundle_records(std::span<const std::byte> body, std::uint32_t records,
+                                     const BundleLimits& limits) {
+  if (records > limits.records) return corrupt(versus("records", records, limits.records) + " at most");
+  Bundle bundle;
+  std::uint32_t taken = 0;
+  for (; !body.empty(); ++taken) {
+    const std::string which = "record " + std::to_string(taken + 1) + " of " + std::to_string(records);
+    if (taken == records) return corrupt("bytes after its last record: " + std::to_string(body.size()));
+    if (body.size() < record_header_bytes) return corrupt(which + ": is cut off");
+    const auto kind = read_little_endian<std::uint32_t>(body, 0);
+    const auto size = read_little_endian<std::uint64_t>(body, 4);
+    body = body.subspan(record_header_bytes);
+    if (size > body.size()) return corrupt(which + ": " + versus("bytes", body.size(), size));
+    if (!take_record(kind, text_of(body.first(static_cast<std::size_t>(size))), limits, bundle)) {
+      return corrupt(which + ": is none that schema " + std::to_string(bundle_schema) + " allows (kind " +
+                     std::to_string(kind) + ")");
+    }
+    body = body.subspan(static_cast<std::size_t>(size));
+  }
+  if (taken != records) return corrupt(versus("records", taken, records));
+  return bundle;
+}
+
+}  // namespace kiln

@@ -1,0 +1,302 @@
+#include "base/atomic_file.hpp"
+#include "base/privilege.hpp"
+#include "cache/cache_root.hpp"
+#include "cache/device_folder.hpp"
+#include "cache/disk_bound.hpp"
+#include "cache/entry_meta.hpp"
+#include "cache/key_material.hpp"
+#include "cache/manifest.hpp"
+#include "cache/private_folder.hpp"
+#include "cache_admin/bundle_format.hpp"
+#include "cache_admin/selection.hpp"
+
+#include <kiln/regular_file.hpp>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+
+namespace kiln {
+
+namespace {
+
+constexpr std::uint64_t most_text_bytes = 64 << 10;
+
+std::string text_of(const FileContents& file) {
+  return file.state == FileState::read
+             ? std::string(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size())
+             : std::string();
+}
+
+Result<std::vector<SelectedProgram>> chosen_programs(const CacheRoot& root, std::span<const std::string> which,
+                                                     const CacheConfig& cache) {
+  std::vector<SelectedProgram> all, chosen;
+  const Survey found = root.survey(Area::stored);
+  for (const StoredEntry& entry : found.entries) {
+    if (!entry.program) continue;
+    const std::string& folder = found.folders[entry.folder];
+    all.push_back({Area::stored, folder, entry, root.describe(Area::stored, folder, entry)});
+  }
+  for (const std::string& one : which) {
+    if (std::ranges::any_of(all, [&](const SelectedProgram& program) { return is_named(one, program); })) continue;
+    return not_found("program '" + one + "': no stored program has this label or a key that begins so, in " +
+                     cache.directory.string());
+  }
+  for (SelectedProgram& program : all) {
+    const auto names = [&](const std::string& one) { return is_named(one, program); };
+    if (which.empty() || std::ranges::any_of(which, names)) chosen.push_back(std::move(program));
+  }
+  if (chosen.empty()) return not_found("cache " + cache.directory.string() + ": no program is stored");
+  return chosen;
+}
+
+void add_devices(const CacheRoot& root, const std::set<std::string>& folders, BundleWriter& bundle) {
+  for (const std::string& folder : folders) {
+    const Result<UniqueFd> opened = open_subfolder(root.of(Area::stored), folder, folder, Create::no);
+    const std::string manifest =
+        opened && *opened ? text_of(read_file(opened->get(), manifest_name, most_text_bytes)) : "";
+    bundle.add(BundledDevice{folder, manifest});
+  }
+}
+
+}  // namespace
+
+Result<std::string> bundle_public_key(const CacheConfig& cache) {
+  const Result<SecretKey> secret = read_bundle_key(cache, cache.read_only ? IfMissing::fail : IfMissing::create);
+  if (!secret) return secret.error();
+  const Result<BundlePublicKey> key = public_key_of(*secret);
+  if (!key) return key.error();
+  return hex_of(*key);
+}
+
+Result<BundleExport> export_cache(const CacheConfig& cache, const std::filesystem::path& file,
+                                  std::span<const std::string> which, const CacheProgress& progress) {
+  const Result<CacheRoot> root = CacheRoot::open(cache);
+  if (!root) return root.error();
+  if (!root->exists()) return not_found("cache " + cache.directory.string() + ": there is none yet");
+  const auto chosen = chosen_programs(*root, which, cache);
+  if (!chosen) return chosen.error();
+  const Result<SecretKey> own = read_secret_key(cache.key_file, IfMissing::fail);
+  if (!own) return own.error().within("programs cannot be authenticated");
+  const Result<SecretKey> secret = read_bundle_key(cache, cache.read_only ? IfMissing::fail : IfMissing::create);
+  if (!secret) return secret.error();
+  const EntryKey key(*own);
+
+  BundleExport outcome;
+  BundleWriter bundle;
+  std::set<std::string> folders;
+  for (const SelectedProgram& program : *chosen) folders.insert(program.folder);
+  add_devices(*root, folders, bundle);
+  std::size_t done = 0;
+  for (const SelectedProgram& program : *chosen) {
+    if (progress) progress(++done, chosen->size());
+    const FileContents contents = root->read_program(Area::stored, program.folder, program.entry.digest);
+    if (contents.state == FileState::absent) continue;  // another process removed it since it was listed
+    EntryVerdict verdict = judge(contents, program.entry.digest, key);
+    if (verdict.reason != Rejection::none) {
+      outcome.bad.push_back({program.entry.digest, program.folder, program.description.label,
+                             std::string(to_string(verdict.reason)), std::move(verdict.why), false});
+      continue;
+    }
+    const DecodedEntry decoded = decode_entry(contents.bytes, key);
+    const std::string meta = root->read_meta(Area::stored, program.folder, program.entry.digest);
+    bundle.add(BundledProgram{program.folder, program.entry.digest, decoded.entry, meta});
+    ++outcome.programs;
+  }
+  const auto bytes = std::move(bundle).finish(*secret);
+  if (!bytes) return bytes.error();
+  Result<AtomicFile> written = AtomicFile::create(file);
+  if (!written) return written.error();
+  if (Status status = written->write(*bytes); !status.ok()) return status;
+  if (Status status = written->commit(cache.key_file.parent_path()); !status.ok()) return status;
+  outcome.bytes = bytes->size();
+  const Result<BundlePublicKey> public_key = public_key_of(*secret);
+  if (!public_key) return public_key.error();
+  outcome.public_key = hex_of(*public_key);
+  return outcome;
+}
+
+namespace {
+
+// The bytes of a bundle, whoever owns the file: memory is taken for them once the trusted key is known to have signed
+// them.
+Result<std::vector<std::byte>> read_bundle(const std::filesystem::path& path, const BundlePublicKey& trusted) {
+  const std::string who = "bundle " + path.string();
+  const Result<RegularFile> file = RegularFile::open(path);
+  if (!file) return file.error().within("bundle");
+  std::vector<std::byte> header(static_cast<std::size_t>(std::min<std::uint64_t>(file->bytes(), bundle_header_bytes)));
+  if (Status status = file->read(0, header); !status.ok()) return status.within("bundle");
+  const auto records = decode_bundle_header(header, file->bytes(), trusted);
+  if (!records) return records.error().within(who);
+  const std::uint64_t signed_bytes = file->bytes() - bundle_trailer_bytes;
+  BundleSignature signature;
+  if (Status status = file->read(signed_bytes, signature); !status.ok()) return status.within("bundle");
+  const Result<Digest> digest = file->digest_of_first(signed_bytes);
+  if (!digest) return digest.error().within("bundle");
+  if (Status status = check_bundle_signature(*digest, signature, trusted); !status.ok()) return status.within(who);
+  return file->contents(BundleLimits{}.file);
+}
+
+// The fields of a key by which device and driver are told, encoded as key_of() does.
+std::string identity_in(std::string_view material) {
+  const auto fields = decode_key_material(material);
+  KeyEncoder device, driver;
+  for (const KeyField& field : fields ? *fields : std::vector<KeyField>()) {
+    if (field.name.starts_with("device.")) device.field(field.name, field.value);
+    if (field.name.starts_with("driver.")) driver.field(field.name, field.value);
+  }
+  return device.material() + "|" + driver.material();
+}
+
+std::string identity_of(const DeviceInfo& device) { return device_fields(device) + "|" + driver_fields(device); }
+
+std::string here(const std::vector<DeviceInfo>& devices) {
+  std::string text;
+  for (const DeviceInfo& device : devices) {
+    if (!device.serializes) continue;
+    text += (text.empty() ? "" : "; ") + device.name + ", " + device.driver + " (" + device_folder_name(device) + ")";
+  }
+  return text.empty() ? "no device that keeps programs" : text;
+}
+
+std::string there(const Bundle& bundle) {
+  std::string text;
+  for (const BundledDevice& device : bundle.devices) {
+    const ManifestWords words = words_of_manifest(device.manifest);
+    text += (text.empty() ? "" : "; ") + (words.device.empty() ? "a device" : words.device + ", " + words.driver) +
+            " (" + std::string(device.folder) + ")";
+  }
+  return text.empty() ? "no device" : text;
+}
+
+class Import {
+ public:
+  Import(const CacheConfig& cache, const ImportRequest& request, const Bundle& bundle)
+      : cache_(cache), request_(request), bundle_(bundle) {}
+
+  // What of the bundle is for this machine, and whether there is room for it. Touches nothing.
+  Status choose() {
+    std::map<std::string, const DeviceInfo*> devices;
+    for (const DeviceInfo& device : request_.devices) devices.emplace(identity_of(device), &device);
+    std::uint64_t bytes = 0;
+    for (const BundledProgram& program : bundle_.programs) {
+      const auto device = devices.find(identity_in(program.entry.material));
+      if (device == devices.end()) {
+        ++outcome_.programs_of_others;
+        continue;
+      }
+      chosen_.emplace_back(&program, device->second);
+      bytes += entry_header_bytes + program.entry.format.size() + program.entry.material.size() +
+               std::max<std::uint64_t>(program.entry.stored.size(), program.entry.inflated_bytes) + entry_trailer_bytes;
+    }
+    if (chosen_.empty()) {
+      return unsupported("made for " + there(bundle_) + "; here there is " + here(request_.devices));
+    }
+    if (bytes > cache_.max_disk) {
+      return unavailable("its programs take " + std::to_string(bytes) + " bytes, expected at most max_disk, " +
+                         std::to_string(cache_.max_disk));
+    }
+    return {};
+  }
+
+  Result<BundleImport> perform() {
+    if (Status status = open(); !status.ok()) return status;
+    std::size_t done = 0;
+    for (const auto& [program, device] : chosen_) {
+      if (request_.progress) request_.progress(++done, chosen_.size());
+      if (Status status = place(*program, *device); !status.ok()) return status;
+    }
+    return std::move(outcome_);
+  }
+
+ private:
+  Status open() {
+    Result<UniqueFd> folder = open_folder(cache_.directory, Create::yes);
+    if (!folder) return folder.error();
+    root_ = std::move(*folder);
+    const Result<SecretKey> secret = read_secret_key(cache_.key_file, IfMissing::create);
+    if (!secret) return secret.error();
+    key_ = std::make_unique<EntryKey>(*secret);
+    bound_ = std::make_unique<DiskBound>(root_.get(), cache_.max_disk);
+    return {};
+  }
+
+  DeviceFolder& folder_of(const DeviceInfo& device) {
+    auto& folder = folders_[device_folder_name(device)];
+    if (folder == nullptr) folder = std::make_unique<DeviceFolder>(root_.get(), device);
+    return *folder;
+  }
+
+  Status place(const BundledProgram& program, const DeviceInfo& device) {
+    const std::string who = "program " + program.key.hex();
+    DeviceFolder& folder = folder_of(device);
+    if (folder.quarantine_lasts(program.key)) {
+      ++outcome_.programs_quarantined;
+      return {};
+    }
+    const FileContents there = folder.read(program.key, StoredFile::program, EntryLimits{}.file());
+    if (there.state == FileState::read && judge(there, program.key, *key_).reason == Rejection::none) {
+      ++outcome_.programs_already;
+      return {};
+    }
+    const Result<std::vector<std::byte>> payload = inflate_payload(program.entry);
+    if (!payload) return payload.error().within(who);
+    EntryView entry = program.entry;
+    entry.stored = *payload;
+    entry.compression = cache_.compression == "none" ? Compression::none : Compression::zstd;
+    const Result<std::vector<std::byte>> bytes = encode_entry(entry, *key_);
+    if (!bytes) return bytes.error().within(who);
+    if (Status status = folder.write(program.key, StoredFile::program, *bytes); !status.ok()) return status;
+    const std::string meta = meta_of(program);
+    // Losing a .meta loses no program.
+    static_cast<void>(folder.write(program.key, StoredFile::meta, std::as_bytes(std::span(meta))));
+    ++outcome_.programs;
+    outcome_.bytes += bytes->size() + meta.size();
+    outcome_.pruned += bound_->published(bytes->size() + meta.size());
+    return {};
+  }
+
+  // Label and times stay; what was measured there as a rate is no fact here.
+  static std::string meta_of(const BundledProgram& program) {
+    EntryMeta meta = decode_meta(program.meta).value_or(EntryMeta{});
+    meta.key = program.key.hex();
+    meta.gflops = 0;
+    return encode_meta(meta);
+  }
+
+  const CacheConfig& cache_;
+  const ImportRequest& request_;
+  const Bundle& bundle_;
+  BundleImport outcome_;
+  std::vector<std::pair<const BundledProgram*, const DeviceInfo*>> chosen_;
+  UniqueFd root_;
+  std::unique_ptr<EntryKey> key_;
+  std::unique_ptr<DiskBound> bound_;
+  std::map<std::string, std::unique_ptr<DeviceFolder>> folders_;
+};
+
+}  // namespace
+
+Result<BundleImport> import_cache(const CacheConfig& cache, const ImportRequest& request) {
+  const std::string who = "bundle " + request.file.string();
+  if (has_borrowed_rights()) {
+    return unavailable("this process has rights that its user has not (setuid, setgid or capabilities)");
+  }
+  const Result<CacheRoot> root = CacheRoot::open_to_write(cache);
+  if (!root) return root.error();
+  if (Status status = check_key_file_place(cache); !status.ok()) return status;
+  const Result<BundlePublicKey> trusted = read_trusted_key(request.trust);
+  if (!trusted) return trusted.error();
+  const Result<std::vector<std::byte>> bytes = read_bundle(request.file, *trusted);
+  if (!bytes) return bytes.error();
+  const Result<Bundle> bundle = decode_bundle(*bytes, *trusted);
+  if (!bundle) return bundle.error().within(who);
+  Import import(cache, request, *bundle);
+  if (Status status = import.choose(); !status.ok()) return status.within(who);
+  Result<BundleImport> outcome = import.perform();
+  if (!outcome) return std::move(outcome).error().within(who);
+  return outcome;
+}
+
+}  // namespace kiln

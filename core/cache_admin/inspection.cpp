@@ -1,0 +1,229 @@
+#include "base/secret_key.hpp"
+#include "cache/cache_root.hpp"
+#include "cache/entry_format.hpp"
+#include "cache_admin/key_difference.hpp"
+#include "cache_admin/selection.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace kiln {
+
+namespace {
+
+constexpr double ns_per_ms = 1e6;
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void read_header(std::span<const std::byte> bytes, ProgramInspection& into) {
+  const auto entry = view_entry(bytes);
+  if (!entry) return;
+  into.schema = entry_schema;  // view_entry() answers for no other
+  into.compression = entry->compression == Compression::zstd ? "zstd" : "none";
+  into.format = is_text(entry->format) ? std::string(entry->format) : hex_of_bytes(entry->format);
+  into.signed_by = hex_of_bytes(text_of(key_id_of_entry(bytes)));
+  into.material_bytes = entry->material.size();
+  into.stored_bytes = entry->stored.size();
+  into.inflated_bytes = entry->inflated_bytes;
+  into.build_ms = static_cast<double>(entry->build_ns) / ns_per_ms;
+  const auto fields = decode_key_material(entry->material);
+  if (!fields) return;
+  for (const KeyField& field : *fields) into.fields.push_back({std::string(field.name), words_of_field(field)});
+}
+
+ProgramInspection inspect_aside(const CacheConfig& cache, const CacheRoot& root, const AsideProgram& program) {
+  ProgramInspection inspection;
+  StoredEntry entry;
+  entry.digest = program.key;
+  inspection.program = root.describe(Area::stored, program.folder, entry);
+  inspection.device = root.device(Area::stored, program.folder);
+  const std::string_view suffix = program.quarantined ? quarantined_suffix : suspect_suffix;
+  inspection.path =
+      (cache.directory / program.folder / subfolder_of(program.key) / file_name_of(program.key, suffix)).string();
+  const FileContents file = root.read_aside(program);
+  if (file.state == FileState::read) read_header(file.bytes, inspection);
+  inspection.verdict = program.quarantined ? "quarantined" : "suspect";
+  inspection.why = words_of(program);
+  return inspection;
+}
+
+}  // namespace
+
+std::string words_of(const AsideProgram& program) {
+  if (!program.quarantined) return program.why + "; the next use tries it in a child process";
+  const std::time_t until = program.until_s;
+  std::tm utc{};
+  char text[32] = "?";
+  if (gmtime_r(&until, &utc) != nullptr) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &utc);
+  return program.why + "; until " + text + ", or until `kiln cache release " + program.key.hex().substr(0, 12) + "`";
+}
+
+Result<std::vector<AsideProgram>> release_programs(const CacheConfig& cache, std::string_view which) {
+  const Result<CacheRoot> root = CacheRoot::open_to_write(cache);
+  if (!root) return root.error();
+  std::vector<AsideProgram> released = root->exists() ? select_aside(*root, which) : std::vector<AsideProgram>();
+  if (released.empty()) {
+    return not_found("program '" + std::string(which) +
+                     "': none with this label or a key that begins so is suspect or quarantined, in " +
+                     cache.directory.string());
+  }
+  for (const AsideProgram& program : released) {
+    const Status status = root->release(program);
+    if (!status.ok()) return status;
+  }
+  return released;
+}
+
+Result<ProgramInspection> inspect_program(const CacheConfig& cache, std::string_view which) {
+  const Result<CacheRoot> root = CacheRoot::open(cache);
+  if (!root) return root.error();
+  const auto selected = root->exists() ? select_programs(*root, which) : std::vector<SelectedProgram>();
+  const std::string asked = "program '" + std::string(which) + "'";
+  if (selected.empty()) {
+    const auto aside = root->exists() ? select_aside(*root, which) : std::vector<AsideProgram>();
+    if (aside.size() == 1) return inspect_aside(cache, *root, aside.front());
+    if (!aside.empty()) {
+      return invalid_argument(asked + " stands for " + std::to_string(aside.size()) +
+                              " programs that are set aside: name one by more digits of its key");
+    }
+    return not_found(asked + ": no stored program has this label or a key that begins so, in " +
+                     cache.directory.string());
+  }
+  if (selected.size() > 1) {
+    return invalid_argument(asked + " stands for " + list_of(selected) + ": name one by more digits of its key");
+  }
+  const SelectedProgram& one = selected.front();
+  ProgramInspection inspection;
+  inspection.program = one.description;
+  inspection.device = root->device(one.area, one.folder);
+  std::filesystem::path path = cache.directory;
+  if (one.area == Area::pending) path /= pending_name;
+  path /= one.folder;
+  path /= subfolder_of(one.entry.digest);
+  inspection.path = (path / file_name_of(one.entry.digest, ".bin")).string();
+
+  const FileContents file = root->read_program(one.area, one.folder, one.entry.digest);
+  if (file.state == FileState::read) read_header(file.bytes, inspection);
+  const Result<SecretKey> secret = read_secret_key(cache.key_file, IfMissing::fail);
+  if (!secret) {
+    inspection.verdict = "not checked";
+    inspection.why = secret.error().message;
+    return inspection;
+  }
+  EntryVerdict verdict = judge(file, one.entry.digest, EntryKey(*secret));
+  inspection.verdict = verdict.reason == Rejection::none ? "authentic" : std::string(to_string(verdict.reason));
+  inspection.why = std::move(verdict.why);
+  return inspection;
+}
+
+namespace {
+
+void take_stock(const CacheRoot& root, Area area, Detail detail, CacheInventory& inventory) {
+  const Survey found = root.survey(area);
+  const std::size_t first = inventory.devices.size();
+  if (area == Area::stored) {
+    for (const std::string& folder : found.folders) inventory.devices.push_back(root.device(area, folder));
+  }
+  if (area == Area::stored && detail == Detail::programs) inventory.aside = root.aside(found);
+  for (const StoredEntry& entry : found.entries) {
+    if (!entry.program) continue;
+    if (area == Area::stored) {
+      CacheDevice& device = inventory.devices[first + entry.folder];
+      ++device.programs;
+      device.bytes += entry.bytes;
+    }
+    ++(area == Area::stored ? inventory.programs_stored : inventory.programs_pending);
+    (area == Area::stored ? inventory.bytes_stored : inventory.bytes_pending) += entry.bytes;
+    if (detail == Detail::programs) {
+      inventory.programs.push_back(root.describe(area, found.folders[entry.folder], entry));
+    }
+  }
+}
+
+}  // namespace
+
+Result<CacheInventory> cache_inventory(const CacheConfig& cache, Detail detail) {
+  const Result<CacheRoot> root = CacheRoot::open(cache);
+  if (!root) return root.error();
+  CacheInventory inventory;
+  if (!root->exists()) return inventory;
+  for (const Area area : areas) take_stock(*root, area, detail, inventory);
+  std::ranges::sort(inventory.devices, {}, &CacheDevice::folder);
+  std::ranges::sort(inventory.programs, {}, [](const CachedProgram& program) {
+    return std::tie(program.pending, program.label, program.key, program.folder);
+  });
+  return inventory;
+}
+
+namespace {
+
+void count(RejectedCounts& rejected, Rejection reason) {
+  switch (reason) {
+    case Rejection::tampered:
+      ++rejected.tampered;
+      return;
+    case Rejection::foreign:
+      ++rejected.foreign;
+      return;
+    default:
+      ++rejected.corrupt;
+  }
+}
+
+}  // namespace
+
+Result<CacheVerdict> verify_cache(const CacheConfig& cache, BadEntries bad, const CacheProgress& progress) {
+  const Result<CacheRoot> root = bad == BadEntries::remove ? CacheRoot::open_to_write(cache) : CacheRoot::open(cache);
+  if (!root) return root.error();
+  CacheVerdict verdict;
+  std::optional<EntryKey> key;
+  std::vector<std::pair<Area, Survey>> surveys;
+  std::size_t done = 0, of = 0;
+  for (const Area area : areas) {
+    const Survey& found = surveys.emplace_back(area, root->survey(area)).second;
+    of += static_cast<std::size_t>(std::ranges::count_if(found.entries, &StoredEntry::program));
+    if (area == Area::stored) verdict.aside = root->aside(found);
+  }
+  for (const auto& [area, found] : surveys) {
+    for (const StoredEntry& entry : found.entries) {
+      if (!entry.program) continue;
+      if (!key) {
+        const Result<SecretKey> secret = read_secret_key(cache.key_file, IfMissing::fail);
+        if (!secret) return secret.error().within("entries cannot be authenticated");
+        key.emplace(*secret);
+      }
+      const std::string& folder = found.folders[entry.folder];
+      const FileContents file = root->read_program(area, folder, entry.digest);
+      if (progress) progress(++done, of);
+      if (file.state == FileState::absent) continue;  // another process removed it since it was listed
+      EntryVerdict judged = judge(file, entry.digest, *key);
+      ++verdict.entries;
+      if (judged.reason == Rejection::none) {
+        ++verdict.ok;
+        continue;
+      }
+      count(verdict.rejected, judged.reason);
+      BadEntry one{entry.digest,
+                   folder,
+                   root->describe(area, folder, entry).label,
+                   std::string(to_string(judged.reason)),
+                   std::move(judged.why),
+                   false};
+      if (bad == BadEntries::remove) {
+        const Status removed = remove_entry(root->of(area), folder, entry.digest);
+        one.removed = removed.ok();
+        if (verdict.removal.ok()) verdict.removal = removed;
+      }
+      verdict.bad.push_back(std::move(one));
+    }
+  }
+  return verdict;
+}
+
+}  // namespace kiln

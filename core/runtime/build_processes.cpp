@@ -1,0 +1,224 @@
+#include "runtime/build_processes.hpp"
+
+#include "cache/driver_scratch.hpp"
+#include "config/text/units.hpp"
+
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <kiln/driver_cache.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+namespace kiln {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds look_for_stop{50};
+constexpr std::chrono::nanoseconds time_to_crash = std::chrono::seconds(2);  // until the system says how it ended
+constexpr std::chrono::nanoseconds time_to_open = std::chrono::seconds(30);
+// A driver loads a program in milliseconds.
+constexpr std::chrono::nanoseconds longest_trial = std::chrono::seconds(20);
+constexpr std::string_view driver_folder_variable = "MESA_SHADER_CACHE_DIR=";
+
+thread_local const std::atomic<bool>* stop_of_thread = nullptr;
+
+bool stop_requested() { return stop_of_thread != nullptr && stop_of_thread->load(); }
+
+// This process's variables but for those that name the user's files and Kiln's own.
+std::vector<std::string> environment_of_child(const fs::path& driver_folder) {
+  std::vector<std::string> variables;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each) {
+    const std::string_view one = *each;
+    const bool simulator = one.starts_with("KILN_SIM");
+    const bool named = one.starts_with("KILN_") || one.starts_with("HOME=") || one.starts_with("XDG_") ||
+                       one.starts_with("PWD=") || one.starts_with("OLDPWD=");
+    if ((named && !simulator) || (!driver_folder.empty() && one.starts_with(driver_folder_variable))) continue;
+    variables.emplace_back(one);
+  }
+  if (!driver_folder.empty()) variables.push_back(std::string(driver_folder_variable) + driver_folder.string());
+  return variables;
+}
+
+}  // namespace
+
+BuildProcesses::StopScope::StopScope(const std::atomic<bool>* stop) noexcept : before_(stop_of_thread) {
+  stop_of_thread = stop;
+}
+
+BuildProcesses::StopScope::~StopScope() { stop_of_thread = before_; }
+
+BuildProcesses::BuildProcesses(const CacheConfig& config, fs::path probe, Locate locate, Log log)
+    : config_(config),
+      probe_(std::move(probe)),
+      locate_(std::move(locate)),
+      log_(log),
+      most_(std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 2)) {}
+
+BuildProcesses::~BuildProcesses() {
+  for (auto& [device, pool] : pools_) {
+    for (auto& child : pool.idle) end(std::move(child));
+  }
+}
+
+void BuildProcesses::end(std::unique_ptr<Child> child) {
+  (void)child->process.stop(std::chrono::nanoseconds(0));
+  if (child->folder.empty()) return;
+  std::error_code error;
+  fs::remove_all(child->folder, error);
+}
+
+Result<std::unique_ptr<BuildProcesses::Child>> BuildProcesses::start(const BuildSetup& located) {
+  BuildSetup setup = located;
+  setup.memory = config_.build_memory;
+  const char* told = std::getenv("MESA_SHADER_CACHE_DIR");
+  if (told != nullptr && !driver_setting_of(told).empty()) {
+    // Below the folder of this process, so that it goes with that.
+    setup.driver_folder = fs::path(told) / ("build-" + std::to_string(started_.fetch_add(1)));
+    if (mkdir(setup.driver_folder.c_str(), 0700) != 0) setup.driver_folder.clear();
+  }
+  auto process = ChildProcess::start({probe_, {"build"}, environment_of_child(setup.driver_folder)});
+  if (!process) return std::move(process).error();
+  auto child = std::make_unique<Child>(Child{std::move(*process), setup.driver_folder, {}});
+  Status opened = child->process.send(to_frame(setup));
+  if (opened.ok()) {
+    const auto frame = receive(*child, Deadline::after(time_to_open));
+    const auto answer = frame ? built_program_of(*frame) : Result<ProgramBinary>(frame.error());
+    if (!answer) opened = answer.error();
+  }
+  if (opened.ok()) return child;
+  if (opened.code == StatusCode::device_lost) opened.message += ": it " + child->process.stop(time_to_crash);
+  end(std::move(child));
+  return opened;
+}
+
+Result<std::string> BuildProcesses::receive(Child& child, Deadline deadline) {
+  std::uint32_t bytes = 0;
+  for (;;) {
+    if (child.unread.size() >= sizeof bytes) {
+      std::memcpy(&bytes, child.unread.data(), sizeof bytes);
+      if (bytes > most_frame_bytes) return internal_error("its answer is too long");
+      if (child.unread.size() == sizeof bytes + bytes) return std::exchange(child.unread, {}).substr(sizeof bytes);
+      if (child.unread.size() > sizeof bytes + bytes) return internal_error("it answers more than it was asked");
+    }
+    if (stop_requested()) return cancelled("stopped on request");
+    if (deadline.passed()) return timed_out("no answer in time");
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()) + look_for_stop / 50;
+    pollfd waited{child.process.output(), POLLIN, 0};
+    if (poll(&waited, 1, static_cast<int>(std::min(left, look_for_stop).count())) <= 0) continue;
+    char part[64 << 10];
+    const ssize_t count = read(child.process.output(), part, sizeof part);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return device_lost("the process that builds ended");
+    child.unread.append(part, static_cast<std::size_t>(count));
+  }
+}
+
+std::optional<Result<ProgramBinary>> BuildProcesses::build(const ProgramKey& key, const KernelSource& source,
+                                                           const Device& device) {
+  if (!device.info().builds_apart || source.dialect == Dialect::library) return std::nullopt;
+  auto answer = ask(device.info().id, {key.material, source.files}, config_.build_timeout);
+  if (!answer) return std::nullopt;
+  if (answer->end.empty()) return std::move(answer->program);
+  const Status& why = answer->program.error();
+  if (why.code == StatusCode::cancelled) return Result<ProgramBinary>(why);
+  std::string message = "program '" + key.label + "': ";
+  if (why.code == StatusCode::timeout) {
+    message += "the compiler did not finish within " + config::print_duration(config_.build_timeout.count()) +
+               ": it was ended. [cache] build_timeout allows it more time";
+  } else if (why.code == StatusCode::device_lost) {
+    message += "the compiler crashed: its process " + answer->end +
+               " ([cache] build_memory = " + config::print_size(config_.build_memory) +
+               " limits its memory). Simplify the kernel";
+  } else {
+    message += why.message;
+  }
+  return Result<ProgramBinary>(invalid_argument(std::move(message)));
+}
+
+TrialOutcome BuildProcesses::try_stored(const ProgramKey& key, const ProgramBinary& stored, const DeviceInfo& device) {
+  const auto answer = ask(device.id, {key.material, {}, stored}, longest_trial);
+  if (!answer) return {TrialVerdict::unknown, "no child process can be used for " + device.id};
+  if (answer->program) return {TrialVerdict::good, {}};
+  const Status& failure = answer->program.error();
+  if (failure.code == StatusCode::timeout) return {TrialVerdict::died, "no answer in time"};
+  constexpr std::array of_its_own = {"SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL"};
+  for (const char* signal : of_its_own) {
+    if (answer->end == std::string("ended by ") + signal) return {TrialVerdict::died, signal};
+  }
+  return {TrialVerdict::unknown, failure.message + (answer->end.empty() ? "" : ": it " + answer->end)};
+}
+
+std::optional<BuildProcesses::Answer> BuildProcesses::ask(const std::string& device, const BuildRequest& request,
+                                                          std::chrono::nanoseconds limit) {
+  const auto setup = locate_(device);
+  if (!setup) return std::nullopt;
+  std::unique_ptr<Child> child;
+  {
+    std::unique_lock lock(mutex_);
+    Pool& pool = pools_[device];
+    while (pool.idle.empty() && pool.lent >= most_ && !pool.unusable) {
+      if (stop_requested()) return Answer{cancelled("stopped on request"), "was not asked"};
+      given_back_.wait_for(lock, look_for_stop);
+    }
+    if (pool.unusable) return std::nullopt;
+    ++pool.lent;
+    if (!pool.idle.empty()) {
+      child = std::move(pool.idle.back());
+      pool.idle.pop_back();
+    }
+  }
+  std::optional<Answer> answer;
+  Status unusable;
+  // One that ended while it was idle has done nothing wrong: another takes its place.
+  for (int attempt = 0; attempt < 2 && !answer && unusable.ok(); ++attempt) {
+    if (child == nullptr) {
+      auto started = start(*setup);
+      if (!started) {
+        unusable = std::move(started).error();
+        if (unusable.code == StatusCode::cancelled) answer = Answer{unusable, "was not started"};
+        break;
+      }
+      child = std::move(*started);
+    }
+    answer = ask_one(child, request, limit);
+  }
+  const std::lock_guard lock(mutex_);
+  Pool& pool = pools_[device];
+  --pool.lent;
+  if (child != nullptr) pool.idle.push_back(std::move(child));
+  if (answer && answer->end.empty() && !answer->program && answer->program.error().code == StatusCode::unavailable) {
+    unusable = answer->program.error();
+    answer.reset();
+  }
+  if (!answer && !pool.unusable) {
+    pool.unusable = true;
+    log_.write(LogLevel::info, "build", device + ": no child process builds its programs: " + unusable.message);
+  }
+  given_back_.notify_all();
+  return answer;
+}
+
+std::optional<BuildProcesses::Answer> BuildProcesses::ask_one(std::unique_ptr<Child>& child,
+                                                              const BuildRequest& request,
+                                                              std::chrono::nanoseconds limit) {
+  if (!child->process.send(to_frame(request)).ok()) {
+    end(std::move(child));
+    return std::nullopt;
+  }
+  const auto frame = receive(*child, Deadline::after(limit));
+  Result<ProgramBinary> program = frame ? built_program_of(*frame) : Result<ProgramBinary>(frame.error());
+  if (frame && (program || program.error().code != StatusCode::internal)) return Answer{std::move(program), {}};
+  const bool ended = program.error().code == StatusCode::device_lost;
+  const std::string how = ended ? child->process.stop(time_to_crash) : "was ended";
+  end(std::move(child));
+  return Answer{std::move(program), how};
+}
+
+}  // namespace kiln
