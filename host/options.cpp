@@ -23,49 +23,49 @@ constexpr std::uint32_t most_jobs_at_once = 64;
 po::options_description all_options() {
   po::options_description options;
   auto add = options.add_options();
-  add("max-age", po::value<std::string>()->value_name("AGE"), "what was not used for longer goes: 30d, 12h, 90 min");
+  add("max-age", po::value<std::string>()->value_name("AGE"), "remove what was not used for longer: 30d, 12h, 90 min");
   add("top", po::value<std::uint32_t>()->value_name("K"), "only the first K programs");
-  add("max-size", po::value<std::string>()->value_name("SIZE"), "what was used least recently goes: 500MiB, 2 GiB");
-  add("dry-run", po::bool_switch(), "say what would go, and remove nothing");
-  add("remove", po::bool_switch(), "remove what is not sound");
-  add("all", po::bool_switch(), "statistics, the selector's model and the verdicts on plugins too");
-  add("prometheus", po::bool_switch(), "Prometheus text exposition format");
-  add("budget", po::value<std::string>()->value_name("TIME"), "the time that a job may take: 30 s (default), 5 min");
-  add("exhaustive", po::bool_switch(),
-      "every variant of the space, whatever it takes (of a convolution the 256 most promising)");
-  add("again", po::bool_switch(), "measure also what is known");
-  add("sample", po::value<std::uint32_t>()->value_name("N"), "how many winners are measured again (default 8)");
-  add("quick", po::bool_switch(), "fewer rounds, smaller cases: whether everything works");
-  add("stable", po::bool_switch(), "counts only, which are the same on every machine");
+  add("max-size", po::value<std::string>()->value_name("SIZE"),
+      "remove the least recently used above this size: 500MiB, 2 GiB");
+  add("dry-run", po::bool_switch(), "print what would be removed, and remove nothing");
+  add("remove", po::bool_switch(), "remove bad programs");
+  add("all", po::bool_switch(), "also statistics, the selector's model and the results of plugin checks");
+  add("prometheus", po::bool_switch(), "text format of Prometheus");
+  add("budget", po::value<std::string>()->value_name("TIME"), "time for each job: 30 s (default), 5 min");
+  add("exhaustive", po::bool_switch(), "every variant, without a time limit (of a convolution the 256 most promising)");
+  add("again", po::bool_switch(), "also measure known variants");
+  add("sample", po::value<std::uint32_t>()->value_name("N"), "number of winners to measure (default 8)");
+  add("quick", po::bool_switch(), "fewer rounds and smaller cases: checks that everything works");
+  add("stable", po::bool_switch(), "only counts, which are equal on every machine");
   add("passes", po::value<std::int64_t>()->value_name("N"),
-      "run through everything N times, from 1 to 9 (default 2; 1 with --quick or --stable)");
-  add("show-key", po::bool_switch(), "print the public key that an importer shall trust, and write no file");
+      "run all programs N times, 1 to 9 (default 2; 1 with --quick or --stable)");
+  add("show-key", po::bool_switch(), "print the public key for importers, and write no file");
   add("trust", po::value<std::string>()->value_name("KEY|FILE"),
       "the public key to trust: 64 hexadecimal digits, or a file that begins with them");
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
-      "set a key over the file, as cache.policy=lru; may be repeated");
+      "override a key of the file, for example cache.policy=lru; may be repeated");
   add("device", po::value<std::string>()->value_name("ID"), "the device for every job: cpu, opengl:0, amdgpu:0");
   add("target", po::value<std::string>()->value_name("NAME"), "the instruction set: gfx1030, gfx1100, …");
   add("include", po::value<std::vector<std::string>>()->composing()->value_name("DIR"),
       "search DIR for included files, after the folder of the including file; may be repeated");
-  add("verify", po::bool_switch(), "compare every full output with an independent reference, outside the clock");
+  add("verify", po::bool_switch(),
+      "compare every full output with an independent reference, outside the measured time");
   add("repeat", po::value<std::int64_t>()->value_name("N"), "run each job N times (default 1)");
-  add("jobs", po::value<std::int64_t>()->value_name("N"), "run N jobs at one time (default 1)");
-  add("json", po::bool_switch(), "machine-readable result");
+  add("jobs", po::value<std::int64_t>()->value_name("N"), "run N jobs at a time (default 1)");
+  add("json", po::bool_switch(), "print the result as JSON");
   add("output", po::value<std::string>()->value_name("FILE"), "write the result to FILE instead of standard output");
-  add("title", po::value<std::string>()->value_name("TEXT"), "the page's heading");
+  add("title", po::value<std::string>()->value_name("TEXT"), "heading of the page");
   add("trace", po::value<std::string>()->value_name("FILE"),
-      "write what was done and decided, and every stage of every job, to FILE as Chrome trace events, which Perfetto "
-      "opens");
+      "write every step and decision to FILE as Chrome trace events, for Perfetto");
   add("watch", po::bool_switch(),
-      "on a terminal: a table that is redrawn while the jobs run: devices, cache, rates, time left");
+      "on a terminal: redraw a table of devices, cache, rates and time left while the jobs run");
   add("plugin-path", po::value<std::string>()->value_name("DIR"),
-      "where plugins are looked for before the installed ones; several separated by ':'");
-  add("cache-dir", po::value<std::string>()->value_name("DIR"), "the persistent cache's folder");
+      "folders searched before the installed plugins, separated by ':'");
+  add("cache-dir", po::value<std::string>()->value_name("DIR"), "folder of the persistent cache");
   add("log", po::value<std::string>()->value_name("LEVEL"), "debug, info, warning (default), error, off");
   add("progress", po::value<std::string>()->value_name("HOW"), "auto (default), plain, none");
-  add("help", po::bool_switch(), "this text; after a verb, that verb's");
-  add("version", po::bool_switch(), "the version");
+  add("help", po::bool_switch(), "print this text; after a verb, the help of the verb");
+  add("version", po::bool_switch(), "print the version");
   return options;
 }
 
@@ -116,7 +116,7 @@ std::string verb_lines(std::string_view group) {
 }
 
 std::string overall_help() {
-  return "kiln: build a GPU program once, keep it, run it for ever\n\nUsage: kiln VERB [ARGUMENTS] "
+  return "kiln: build a GPU program once, store it, and load it in every later process\n\nUsage: kiln VERB [ARGUMENTS] "
          "[OPTIONS]\n\nVerbs:\n" +
          verb_lines("") + "\n" + options_text("Options", job_verbs().front().common_options) + "\n" +
          environment_help() + "\n`kiln help VERB` describes a verb; `kiln version` shows the version.\n";
@@ -125,7 +125,7 @@ std::string overall_help() {
 // Of the verbs that begin with one word: "cache".
 std::string group_help(const std::string& group) {
   return "Usage: kiln " + group + " VERB [ARGUMENTS] [OPTIONS]\n\nVerbs:\n" + verb_lines(group + " ") + "\n`kiln " +
-         group + " VERB --help` tells more of a verb.\n";
+         group + " VERB --help` describes a verb.\n";
 }
 
 std::string verb_help(const VerbHelp& verb) {

@@ -250,7 +250,7 @@ void Session::set_driver_environment() {
       if (status.code == StatusCode::io && !around.empty() && value.starts_with(around + "/")) {
         only_read_cache(status);
       } else if (!status.ok() && (config_.cache.read_only || !only_reads_cache_)) {
-        warn_of_cache("the driver keeps no code for later: " + status.message);
+        warn_of_cache("the driver's cache is disabled: " + status.message);
       }
     }
     setenv(name.c_str(), chosen.c_str(), 0);  // what the user has set stays
@@ -260,14 +260,14 @@ void Session::set_driver_environment() {
 // One warning, whatever else follows from it.
 void Session::only_read_cache(const Status& why) {
   only_reads_cache_ = true;
-  std::string text = "nothing is kept for later: " + why.message;
+  std::string text = "nothing is stored: " + why.message;
   const auto folder = why.code == StatusCode::io ? open_folder(config_.cache.directory, Create::no) : why;
   trusts_cache_ = folder.has_value();
   if (folder && *folder) {
     const Status no_key = check_key(config_.cache);
     has_key_ = no_key.ok();
     const bool holds_programs = std::ranges::any_of(names_in(folder->get()), is_device_folder_name);
-    if (!has_key_ && holds_programs) text += "; nothing is read from it: " + no_key.message;
+    if (!has_key_ && holds_programs) text += "; nothing is loaded from it: " + no_key.message;
   }
   warn_of_cache(text);
 }

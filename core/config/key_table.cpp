@@ -105,11 +105,11 @@ constexpr SectionEntry sections[] = {
     {"plugins", "Which plugins are loaded."},
     {"device", "Where jobs run."},
     {"cache", "The persistent cache of built programs."},
-    {"executor", "How work is submitted and waited for."},
+    {"executor", "How jobs are submitted."},
     {"selector", "How a device is chosen for a job that names none."},
-    {"generator", "Who writes the source of kernels."},
-    {"metrics", "What is told to monitoring systems."},
-    {"log", "What is said on standard error."},
+    {"generator", "The generator of kernel sources."},
+    {"metrics", "Metrics for monitoring systems."},
+    {"log", "Messages on standard error."},
 };
 
 constexpr auto plugins = &Config::plugins;
@@ -122,38 +122,34 @@ constexpr auto metrics = &Config::metrics;
 
 constexpr KeyEntry keys[] = {
     {"plugins.load", texts,
-     "Plugins to load, by name, in this order. One that cannot be loaded is reported and left out.",
+     "Plugins to load, by name, in this order. A plugin that cannot be loaded is reported and skipped.",
      set<plugins, &PluginsConfig::load>, get<plugins, &PluginsConfig::load>},
-    {"plugins.required", texts, "Plugins without which nothing is started: one of them missing is an error.",
+    {"plugins.required", texts, "Plugins that must be loaded: a missing one is an error.",
      set<plugins, &PluginsConfig::required>, get<plugins, &PluginsConfig::required>},
     {"plugins.path", paths,
-     "Folders that are searched for plugins before the installed one, first to last. Given by --plugin-path or "
-     "KILN_PLUGIN_PATH, never in a file: a file from elsewhere shall not say which code is loaded.",
+     "Folders that are searched for plugins before the installed one, in this order. Set by --plugin-path or "
+     "KILN_PLUGIN_PATH, never in a file, because a file must not decide which code is loaded.",
      set_plugin_path, get_plugin_path, KeyPlace::outside_file, "[]"},
 
     {"device.prefer", text,
-     "The device for jobs that name none: \"auto\" leaves it to the selector; or an id such as \"cpu\" or "
-     "\"opengl:0\".",
+     "The device for jobs that name none: \"auto\" (the selector chooses) or an id such as \"cpu\" or \"opengl:0\".",
      set<device, &DeviceConfig::prefer>, get<device, &DeviceConfig::prefer>},
     {"device.fallback", word(fallback_words),
-     "What happens when a device is unavailable or lost: \"report\" goes on with another one and says so; \"never\" "
-     "makes "
+     "What happens if a device is unavailable or lost: \"report\" uses another device and reports it; \"never\" makes "
      "it an error.",
      set_fallback, get_fallback},
 
-    {"cache.name", text, "The cache that serves, by the name under which it is registered.",
-     set<cache, &CacheConfig::name>, get<cache, &CacheConfig::name>},
+    {"cache.name", text, "Registered name of the cache implementation.", set<cache, &CacheConfig::name>,
+     get<cache, &CacheConfig::name>},
     {"cache.directory", path,
-     "Folder of everything that is kept but the key: programs, what the selector learned, tuning results, plugin "
-     "verdicts. Default: $XDG_CACHE_HOME/kiln, else ~/.cache/kiln. In a file, a relative path starts "
-     "at "
-     "the file's folder.",
+     "Folder of all stored files except the key: programs, the selector's model, the tuning database, plugin verdicts. "
+     "Default: $XDG_CACHE_HOME/kiln, else ~/.cache/kiln. A relative path in a file is relative to the file's folder.",
      set<cache, &CacheConfig::directory>, get<cache, &CacheConfig::directory>, KeyPlace::anywhere, "\"~/.cache/kiln\""},
-    {"cache.max_programs", integer(0, 1'000'000), "Programs kept in memory at most; 0 keeps none.",
+    {"cache.max_programs", integer(0, 1'000'000), "Maximum number of programs in memory; 0 stores none in memory.",
      set<cache, &CacheConfig::max_programs>, get<cache, &CacheConfig::max_programs>},
-    {"cache.max_memory", size, "Memory that kept programs may take, by their own estimate.",
+    {"cache.max_memory", size, "Maximum size of the programs in memory, by their own estimate.",
      set<cache, &CacheConfig::max_memory>, get<cache, &CacheConfig::max_memory>},
-    {"cache.max_disk", size, "Disk space that stored programs may take.", set<cache, &CacheConfig::max_disk>,
+    {"cache.max_disk", size, "Maximum size of the stored programs on disk.", set<cache, &CacheConfig::max_disk>,
      get<cache, &CacheConfig::max_disk>},
     {"cache.policy", word(cache_policies),
      "Which program leaves memory first when room is needed. lru: the least recently used. sieve, s3fifo, wtinylfu: "
@@ -161,95 +157,89 @@ constexpr KeyEntry keys[] = {
      "the least time for its room. See docs/cache-policies.md.",
      set<cache, &CacheConfig::policy>, get<cache, &CacheConfig::policy>},
     {"cache.auto_save", boolean,
-     "Whether a built program is stored at once. With false it is set aside, where no later process finds it, until "
-     "`kiln cache persist` stores it.",
+     "Whether a built program is stored at once. With false it is pending until `kiln cache persist` stores it; later "
+     "processes do not find it.",
      set<cache, &CacheConfig::auto_save>, get<cache, &CacheConfig::auto_save>},
-    {"cache.compression", word(compressions), "How programs are packed on disk.", set<cache, &CacheConfig::compression>,
+    {"cache.compression", word(compressions), "Compression of programs on disk.", set<cache, &CacheConfig::compression>,
      get<cache, &CacheConfig::compression>},
-    {"cache.read_only", boolean, "With true the folder is read and never written.", set<cache, &CacheConfig::read_only>,
+    {"cache.read_only", boolean, "With true nothing is written to the folder.", set<cache, &CacheConfig::read_only>,
      get<cache, &CacheConfig::read_only>},
     {"cache.build_in", word(build_places),
-     "Where new programs are built. child: in a process of its own, so that a compiler that crashes, hangs or takes "
-     "all "
-     "memory costs only its own job. process: in this one.",
+     "Where new programs are built. child: in a child process, so that a compiler that crashes, hangs or exhausts "
+     "memory fails only its own job. process: in this process.",
      set<cache, &CacheConfig::build_in>, get<cache, &CacheConfig::build_in>},
-    {"cache.build_timeout", ValueRule{ValueKind::duration, 1, most_wait},
-     "How long one build in a child may take before its job fails.", set<cache, &CacheConfig::build_timeout>,
-     get<cache, &CacheConfig::build_timeout>},
-    {"cache.build_memory", size, "Memory that a child may allocate; a build that needs more fails.",
+    {"cache.build_timeout", ValueRule{ValueKind::duration, 1, most_wait}, "Time limit for one build in a child.",
+     set<cache, &CacheConfig::build_timeout>, get<cache, &CacheConfig::build_timeout>},
+    {"cache.build_memory", size, "Memory limit for a child; a build that needs more fails.",
      set<cache, &CacheConfig::build_memory>, get<cache, &CacheConfig::build_memory>},
     {"cache.warm", word(warm_words),
-     "Which stored programs a start links and dispatches once ahead of the jobs, in the background: none, all, the "
-     "`warm_top` ones that are expected to spare most, or those of `warm_labels`. Jobs go first, and it pauses while "
-     "memory is short.",
+     "Which stored programs are loaded and dispatched once in the background after the start: none, all, the "
+     "`warm_top` programs that are expected to save the most time, or those of `warm_labels`. Jobs have priority, and "
+     "warming pauses under memory pressure.",
      set<cache, &CacheConfig::warm>, get<cache, &CacheConfig::warm>},
-    {"cache.warm_top", integer(1, 1'000'000), "How many programs warm = \"top\" takes.",
+    {"cache.warm_top", integer(1, 1'000'000), "Number of programs for warm = \"top\".",
      set<cache, &CacheConfig::warm_top>, get<cache, &CacheConfig::warm_top>},
     {"cache.warm_labels", texts,
-     "The labels that warm = \"labels\" takes, or their parts before a `/`, as `kiln cache list` prints them.",
+     "Labels for warm = \"labels\", or their parts before a `/`, as `kiln cache list` prints them.",
      set<cache, &CacheConfig::warm_labels>, get<cache, &CacheConfig::warm_labels>},
     {"cache.key_file", path,
-     "File of the secret key that authenticates what is stored; it is made when it is first needed. Default: "
+     "File of the secret key that authenticates stored programs. It is created when it is first needed. Default: "
      "$XDG_STATE_HOME/kiln/key, else ~/.local/state/kiln/key.",
      set<cache, &CacheConfig::key_file>, get<cache, &CacheConfig::key_file>, KeyPlace::anywhere,
      "\"~/.local/state/kiln/key\""},
 
-    {"executor.name", text, "The executor that serves, by the name under which it is registered.",
-     set<executor, &ExecutorConfig::name>, get<executor, &ExecutorConfig::name>},
-    {"executor.in_flight", integer(1, 16), "Jobs that a device may have submitted and unfinished at one time.",
+    {"executor.name", text, "Registered name of the executor implementation.", set<executor, &ExecutorConfig::name>,
+     get<executor, &ExecutorConfig::name>},
+    {"executor.in_flight", integer(1, 16), "Maximum number of submitted and unfinished jobs of a device.",
      set<executor, &ExecutorConfig::in_flight>, get<executor, &ExecutorConfig::in_flight>},
     {"executor.adaptive_depth", boolean,
-     "Whether of in_flight slots only as many are used as keep the slowest stage busy, by the stages' measured times.",
+     "Whether only as many of the in_flight slots are used as keep the slowest stage busy.",
      set<executor, &ExecutorConfig::adaptive_depth>, get<executor, &ExecutorConfig::adaptive_depth>},
     {"executor.timeout", ValueRule{ValueKind::duration, 1, most_wait},
-     "How long one run of a job may take before it counts as failed. Units: ns, us, ms, s, min, h, d.",
-     set<executor, &ExecutorConfig::timeout>, get<executor, &ExecutorConfig::timeout>},
+     "Time limit for one run of a job. Units: ns, us, ms, s, min, h, d.", set<executor, &ExecutorConfig::timeout>,
+     get<executor, &ExecutorConfig::timeout>},
 
-    {"selector.name", text,
-     "The selector that serves, by the name under which it is registered: \"learning\" or \"fixed\".",
+    {"selector.name", text, "Registered name of the selector implementation: \"learning\" or \"fixed\".",
      set<selector, &SelectorConfig::name>, get<selector, &SelectorConfig::name>},
     {"selector.policy", word(selector_policies),
-     "How the learning selector weighs looking against using what it knows.", set<selector, &SelectorConfig::policy>,
-     get<selector, &SelectorConfig::policy>},
+     "How the learning selector balances exploration and the least expected cost.",
+     set<selector, &SelectorConfig::policy>, get<selector, &SelectorConfig::policy>},
     {"selector.ema_alpha", number(0.001, 1), "Weight of the newest measurement in a moving average.",
      set<selector, &SelectorConfig::ema_alpha>, get<selector, &SelectorConfig::ema_alpha>},
-    {"selector.exploration", number(0, 1), "Share of time that may be spent on looking.",
+    {"selector.exploration", number(0, 1), "Share of time that exploration runs may take.",
      set<selector, &SelectorConfig::exploration>, get<selector, &SelectorConfig::exploration>},
     {"selector.serve_while_building", boolean,
-     "Whether a job may be served by another device while its best one still builds the program. It does not apply to "
-     "a "
-     "job whose device is named.",
+     "Whether another device may run a job while the program for the best device is built. It does not apply to a job "
+     "that names its device.",
      set<selector, &SelectorConfig::serve_while_building>, get<selector, &SelectorConfig::serve_while_building>},
     {"selector.log", boolean,
      "Whether decisions and their outcomes are recorded in the cache folder, for `kiln selector replay`.",
      set<selector, &SelectorConfig::log>, get<selector, &SelectorConfig::log>},
-    {"selector.max_log", size, "Disk space that recorded decisions may take; the oldest go first.",
+    {"selector.max_log", size, "Maximum size of the recorded decisions; the oldest are removed.",
      set<selector, &SelectorConfig::max_log>, get<selector, &SelectorConfig::max_log>},
 
     {"generator.name", text,
-     "The generator that serves the dialects it writes, by the name under which it is registered; for another dialect "
-     "that of the device's own plugin serves, else any that writes it.",
+     "Registered name of the kernel generator. For a language that it does not write, the generator of the device's "
+     "plugin is used, else any other.",
      set<generator, &GeneratorConfig::name>, get<generator, &GeneratorConfig::name>},
     {"generator.background", boolean,
-     "Whether shapes that jobs ran are tuned in a process apart while no job runs, for selector.exploration of the "
-     "time "
-     "at most. For programs that stay: `kiln run` ends with its jobs. See docs/tuning.md.",
+     "Whether the shapes of earlier jobs are tuned in a child process while no job runs, for at most the share "
+     "selector.exploration of the time. For long-running programs: `kiln run` ends with its jobs. See docs/tuning.md.",
      set<generator, &GeneratorConfig::background>, get<generator, &GeneratorConfig::background>},
     {"generator.serve_while_building", boolean,
-     "Whether a job whose programs would have to be built is served by programs for any shape, where the cache holds "
-     "those, while its own are built in the background, which then serve. For programs that stay, as background is. "
-     "See docs/kernel-families.md.",
+     "Whether a job whose programs are not stored runs on generic programs, if the cache has them, while its own "
+     "programs are built in the background. For long-running programs. See docs/kernel-families.md.",
      set<generator, &GeneratorConfig::serve_while_building>, get<generator, &GeneratorConfig::serve_while_building>},
 
     {"metrics.file", path_or_none,
-     "File that a runtime keeps its figures in, as Prometheus reads them; for node_exporter's textfile collector one "
-     "that ends in \".prom\". It is replaced as a whole, when a job ends and when the runtime does. Empty: none.",
+     "File for the metrics of a runtime, in Prometheus' text format; for node_exporter's textfile collector its name "
+     "ends in \".prom\". It is replaced as a whole when a job ends and when the runtime ends. Empty: none.",
      set<metrics, &MetricsConfig::file>, get<metrics, &MetricsConfig::file>},
     {"metrics.interval", ValueRule{ValueKind::duration, 0, most_wait},
-     "How long a metrics file stays as it is at least, however many jobs end.", set<metrics, &MetricsConfig::interval>,
+     "Minimum time between two writes of the metrics file.", set<metrics, &MetricsConfig::interval>,
      get<metrics, &MetricsConfig::interval>},
 
-    {"log.level", word(level_words), "The least important messages that are shown. Also set by --log or KILN_LOG.",
+    {"log.level", word(level_words), "The least severe messages that are shown. Also set by --log or KILN_LOG.",
      set_log_level, get_log_level},
 };
 

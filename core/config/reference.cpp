@@ -85,22 +85,20 @@ void write_job_key(std::string& out, const JobKeyEntry& key) {
 
 std::string default_config_text() {
   std::string out;
-  comment(
-      out,
-      "Kiln's configuration, complete: every key of every section with its meaning and its default. A key or section "
-      "that is left out has the value shown here. Above this file stand the environment (KILN_CACHE_DIR, "
-      "KILN_PLUGIN_PATH, KILN_KEY_FILE, KILN_LOG) and, above that, the command line (--set key=value).");
+  comment(out,
+          "All configuration keys of Kiln with their meaning and default. A key or section that is missing has the "
+          "value shown here. Environment variables (KILN_CACHE_DIR, KILN_PLUGIN_PATH, KILN_KEY_FILE, KILN_LOG) "
+          "override this file, and the command line (--set key=value) overrides both.");
   for (const config::SectionEntry& section : config::section_table()) write_section(out, section);
   out += "\n";
   comment(out,
-          "[plugin.NAME] sections hold the keys that a plugin publishes; `kiln config show` lists them. An unknown key "
-          "there is an error as everywhere.");
+          "[plugin.NAME] sections contain the keys of a plugin; `kiln config show` lists them. An unknown key is an "
+          "error.");
   out += "\n";
-  comment(
-      out,
-      "[[job]] starts a job; there may be any number. Its op is conv2d, gemm or kernel, or it names a table of conv2d "
-      "jobs. Tensors are NCHW, fp32; weights are [k, c/groups, r, s]. Names of files that are read are relative to the "
-      "folder of this file. The keys:");
+  comment(out,
+          "[[job]] starts a job; a file may have any number of jobs. op is conv2d, gemm or kernel, or the job names a "
+          "table of conv2d jobs. Tensors are NCHW, fp32; weights are [k, c/groups, r, s]. Input file names are "
+          "relative to the folder of this file. The keys:");
   for (const JobKeyEntry& key : config::job_key_table()) write_job_key(out, key);
   return out;
 }

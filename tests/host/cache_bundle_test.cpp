@@ -68,7 +68,7 @@ TEST_CASE("kiln cache export and import: a second machine runs on OpenGL without
   CHECK(warm.json()["cache"]["disk_hits"] == programs);
   CHECK(warm.json()["jobs"][0]["program"]["tier"] == "disk");
   CHECK(warm.json()["jobs"][0]["verified"] == true);
-  CHECK_THAT(second.kiln({"cache", "import", bundle, "--trust", key}).out, Contains("here already: " + counted));
+  CHECK_THAT(second.kiln({"cache", "import", bundle, "--trust", key}).out, Contains("already stored: " + counted));
 }
 
 TEST_CASE("kiln cache import: for another driver it is refused with both named, and nothing is placed") {

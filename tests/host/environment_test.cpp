@@ -395,13 +395,13 @@ TEST_CASE("an administrator's cache is read by other users who have its key", "[
   // Not asked to only read: programs are found all the same, and one warning says that none is stored.
   finished = run_as_another(copy, "false", 12345);
   check_served(finished, 0);
-  CHECK_THAT(finished.err, Contains("nothing is kept for later") && Contains("Permission denied"));
+  CHECK_THAT(finished.err, Contains("nothing is stored") && Contains("Permission denied"));
   CHECK(warnings_in(finished.err) == 1);
 
   // Without the key: one warning that names why.
   check_one_warning(run_as_another(key, "true", 12345), key.string() + ": cannot be opened: Permission denied");
   check_one_warning(run_as_another({}, "true", 12345), "no program is read from disk: key file");
-  check_one_warning(run_as_another(key, "false", 12345), "nothing is read from it: key file " + key.string());
+  check_one_warning(run_as_another(key, "false", 12345), "nothing is loaded from it: key file " + key.string());
   // With a key of their own nothing is authentic.
   std::ofstream(copy, std::ios::binary) << "0123456789abcdef0123456789ABCDEF";
   check_served(run_as_another(copy, "true", 12345), 1);

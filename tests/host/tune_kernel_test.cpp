@@ -358,5 +358,5 @@ TEST_CASE("tune: a kernel without parameters has nothing to choose from") {
   const Finished tuned = place.tune(text);
   INFO(tuned.err << tuned.out);
   CHECK(tuned.status == 0);
-  CHECK_THAT(tuned.json()["jobs"][0]["error"].get<std::string>(), Contains("a kernel of your own that has `tune`"));
+  CHECK_THAT(tuned.json()["jobs"][0]["error"].get<std::string>(), Contains("expected the key `tune` in the job"));
 }

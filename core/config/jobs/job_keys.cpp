@@ -136,18 +136,18 @@ using G = GemmSpec;
 constexpr JobKeyEntry entries[] = {
     {"name", every, every & ~table, text, "", "A label, once in a file. A table's jobs are called \"name/row\".",
      set_text<&JobConfig::name>, nullptr},
-    {"op", every, every & ~table, word(ops), "", "What is computed.", set_text<&JobConfig::op>, nullptr},
+    {"op", every, every & ~table, word(ops), "", "The operation.", set_text<&JobConfig::op>, nullptr},
     {"table", table, table, own, "",
-     "A .csv file beside this one, with the columns name, n, c, h, w, k, r, s, stride, pad, groups: one conv2d job a "
-     "row.",
+     "A .csv file, relative to this one, with the columns name, n, c, h, w, k, r, s, stride, pad, groups. Each row is "
+     "a conv2d job.",
      nullptr, read_table_name},
 
-    {"n", conv2d | gemm, gemm, extent, "1", "conv2d: pictures in the batch. gemm: columns of the result.",
+    {"n", conv2d | gemm, gemm, extent, "1", "conv2d: images in the batch. gemm: columns of the result.",
      set_both<&C::n, &G::n>, nullptr},
     {"c", conv2d, conv2d, extent, "", "Input channels.", set_conv<&C::c>, nullptr},
     {"h", conv2d, conv2d, extent, "", "Input height.", set_conv<&C::h>, nullptr},
     {"w", conv2d, conv2d, extent, "", "Input width.", set_conv<&C::w>, nullptr},
-    {"k", conv2d | gemm, conv2d | gemm, extent, "", "conv2d: output channels. gemm: the length that is summed over.",
+    {"k", conv2d | gemm, conv2d | gemm, extent, "", "conv2d: output channels. gemm: length of the sum.",
      set_both<&C::k, &G::k>, nullptr},
     {"r", conv2d, conv2d, extent, "", "Kernel height.", set_conv<&C::r>, nullptr},
     {"s", conv2d, conv2d, extent, "", "Kernel width.", set_conv<&C::s>, nullptr},
@@ -158,72 +158,69 @@ constexpr JobKeyEntry entries[] = {
      read_pair<&C::pad_y, &C::pad_x, true>},
     {"dilation", conv2d, 0, own, "1", "Distance between the kernel's taps; a number, or [y, x].", nullptr,
      read_pair<&C::dilation_y, &C::dilation_x, false>},
-    {"groups", conv2d, 0, extent, "1", "Groups of channels that do not mix; groups = c is depthwise.",
+    {"groups", conv2d, 0, extent, "1", "Number of channel groups; groups = c is a depthwise convolution.",
      set_conv<&C::groups>, nullptr},
-    {"activation", numeric, 0, word(activations), "\"none\"", "What is applied to each output.", set_activation,
-     nullptr},
+    {"activation", numeric, 0, word(activations), "\"none\"", "Function that is applied to each output.",
+     set_activation, nullptr},
     {"accuracy", conv2d | table, 0, word(accuracies), "\"direct\"",
      "\"winograd\" allows the larger error of Winograd's transforms.", set_accuracy, nullptr},
 
     {"input", numeric, numeric, text, "",
-     "A .npy file or a PNG beside this file, or \"random:SEED\". gemm: the matrix A.", set_tensor<&JobConfig::input>,
-     nullptr},
-    {"weights", numeric, numeric, text, "", "Likewise, [k, c/groups, r, s]. gemm: the matrix B.",
+     "A .npy file or a PNG, relative to this file, or \"random:SEED\". gemm: the matrix A.",
+     set_tensor<&JobConfig::input>, nullptr},
+    {"weights", numeric, numeric, text, "", "As input; shape [k, c/groups, r, s]. gemm: the matrix B.",
      set_tensor<&JobConfig::weights>, nullptr},
-    {"bias", numeric, 0, text, "", "Likewise, [k] (gemm: [n]). Left out: no bias.", set_bias, nullptr},
+    {"bias", numeric, 0, text, "", "As input; shape [k] (gemm: [n]). Default: no bias.", set_bias, nullptr},
     {"output", numeric, 0, text, "",
-     "Where the result goes, relative to the working directory: .npy or .png. Left out: nowhere. A table's jobs put "
-     "their row's name before the extension: \"out.npy\" becomes \"out-ROW.npy\".",
+     "File for the result (.npy or .png), relative to the working directory. Default: none. A table's jobs put the "
+     "name of their row before the extension: \"out.npy\" becomes \"out-ROW.npy\".",
      set_text<&JobConfig::output>, nullptr},
     {"verify", every, 0, boolean, "false", "Whether the whole output is compared with an independent reference.",
      set_verify, nullptr},
     {"tolerance", every, 0, own, "",
-     "How far an output may be from its reference, element by element: a number, relative to the expected element, or "
-     "{ absolute = A, relative = R }. Left out: conv2d and gemm have a derived bound, a kernel's `expect` a default by "
-     "type.",
+     "Allowed difference between an output and its reference for each element: a number (relative to the expected "
+     "element) or { absolute = A, relative = R }. Default: a derived bound for conv2d and gemm; for `expect` of a "
+     "kernel a value for its type.",
      nullptr, read_tolerance},
-    {"keep_failed", every, 0, boolean, "false", "Whether results are written although verification failed.",
-     set_keep_failed, nullptr},
+    {"keep_failed", every, 0, boolean, "false", "Whether results are written if verification failed.", set_keep_failed,
+     nullptr},
     {"alpha", every, 0, word(alphas), "\"keep\"",
-     "What becomes of a PNG's alpha channel. \"keep\": a channel of its own where c = 4 (grey: 2); with c = 3 (grey: 1) it "
-     "is left out, and a note says so. \"drop\": left out. \"premultiply\": colours are multiplied by it.",
+     "Treatment of a PNG's alpha channel. \"keep\": a channel of its own if c = 4 (grey: 2); with c = 3 (grey: 1) it "
+     "is dropped with a note. \"drop\": dropped. \"premultiply\": colours are multiplied by it.",
      set_alpha, nullptr},
-    {"device", every, 0, text, "", "The id of the device to use. Left out: [device] prefer decides.",
-     set_text<&JobConfig::device>, nullptr},
+    {"device", every, 0, text, "", "Id of the device. Default: [device] prefer.", set_text<&JobConfig::device>,
+     nullptr},
 
-    {"source", kernel, kernel, text, "", "The kernel's own text: GLSL (.comp) or OpenCL C (.cl), beside this file.",
-     set_text<&JobConfig::source>, nullptr},
+    {"source", kernel, kernel, text, "",
+     "Source file of the kernel: GLSL (.comp) or OpenCL C (.cl), relative to this file.", set_text<&JobConfig::source>,
+     nullptr},
     {"entry", kernel, 0, text, "",
-     "OpenCL C: the kernel function to run. Left out: the only one that the source has. GLSL always begins at main.",
+     "OpenCL C: name of the kernel function. Default: the only one in the source. In GLSL it is always main.",
      set_text<&JobConfig::entry>, nullptr},
     {"constants", kernel, 0, own, "", "A table of names and values; each becomes a #define.", nullptr, read_constants},
-    {"include", kernel, 0, own, "", "Folders in which `#include` looks for files, beside this file.", nullptr,
-     read_include},
+    {"include", kernel, 0, own, "", "Folders that `#include` searches, relative to this file.", nullptr, read_include},
     {"bindings", kernel, kernel, own, "",
-     "An array, one element a storage block or argument: { input = FILE } is read; { output = FILE, shape = [N], dtype "
-     "= "
-     "\"float32\" } is created, zeros before the kernel runs; { inout = FILE } is read and written back, with output = "
-     "FILE to that file. Each may have `binding = N` or `name = \"Block\"` (GLSL; else its position counts), and a "
-     "result "
-     "`expect` and `tolerance`. OpenCL C also takes { float = X }, { int = N } and { local = BYTES }.",
+     "An array with one element for each storage block or argument: { input = FILE } is read; { output = FILE, shape = "
+     "[N], dtype = \"float32\" } is created and holds zeros before the kernel runs; { inout = FILE } is read and "
+     "written back, or written to FILE of output = FILE. An element may have `binding = N` or `name = \"Block\"` "
+     "(GLSL; default: its position), a result also `expect` and `tolerance`. OpenCL C also takes { float = X }, { int "
+     "= N } and { local = BYTES }.",
      nullptr, read_bindings},
     {"uniforms", kernel, 0, own, "",
-     "A table of names and values of GLSL uniforms outside blocks: numbers, booleans, or arrays of them; a matrix row "
-     "by "
-     "row. No part of the program.",
+     "A table of GLSL uniforms outside blocks: numbers, booleans, or arrays of them; a matrix row by row. Not part of "
+     "the program.",
      nullptr, read_uniforms},
     {"workgroup", kernel, 0, own, "",
-     "OpenCL C: the workgroup's size, one to three numbers, for a kernel that does not declare it.", nullptr,
-     read_workgroup},
+     "OpenCL C: workgroup size, one to three numbers, for a kernel that does not declare it.", nullptr, read_workgroup},
     {"tune", kernel, 0, own, "",
-     "A table of names and arrays: each becomes a #define of which `kiln tune` finds the best text; the first serves "
-     "untuned.",
+     "A table of names and arrays of values. Each name becomes a #define, for which `kiln tune` finds the best value. "
+     "Before tuning the first value is used.",
      nullptr, read_tune},
     {"grid", kernel, kernel, own, "",
      "Workgroups: one, two or three numbers, or expressions of numbers and constants such as \"(1024 + TILE - 1) / "
      "TILE\".",
      nullptr, read_grid},
-    {"expect", kernel, 0, text, "", "The .npy file that `verify` compares the only result with.",
+    {"expect", kernel, 0, text, "", "The .npy file with which `verify` compares the only result.",
      set_text<&JobConfig::expect>, nullptr},
 };
 

@@ -21,7 +21,7 @@ Json export_json(const std::string& file, const BundleExport& made) {
 
 std::string export_text(const std::string& file, const BundleExport& made) {
   std::string text = visible(file) + ": " + counted(made.programs, "program") + ", " + human_size(made.bytes) + "\n";
-  if (!made.bad.empty()) text += std::to_string(made.bad.size()) + " not sound, left out\n";
+  if (!made.bad.empty()) text += std::to_string(made.bad.size()) + " bad, skipped\n";
   return text + "signed with key " + made.public_key + "\n";
 }
 
@@ -37,15 +37,15 @@ Json import_json(const std::string& file, const BundleImport& taken) {
 }
 
 std::string import_text(const BundleImport& taken) {
-  std::string text = "took in " + counted(taken.programs, "program") + ", " + human_size(taken.bytes) + "\n";
-  if (taken.programs_already != 0) text += "here already: " + counted(taken.programs_already, "program") + "\n";
+  std::string text = "imported " + counted(taken.programs, "program") + ", " + human_size(taken.bytes) + "\n";
+  if (taken.programs_already != 0) text += "already stored: " + counted(taken.programs_already, "program") + "\n";
   if (taken.programs_of_others != 0) {
-    text += "left out: " + counted(taken.programs_of_others, "program") + " for other devices or drivers\n";
+    text += "skipped: " + counted(taken.programs_of_others, "program") + " for other devices or drivers\n";
   }
   if (taken.programs_quarantined != 0) {
-    text += "left out: " + counted(taken.programs_quarantined, "program") + " that a process here died of\n";
+    text += "skipped: " + counted(taken.programs_quarantined, "program") + " that crashed a process here\n";
   }
-  if (taken.pruned != 0) text += counted(taken.pruned, "program") + " had to go: over max_disk\n";
+  if (taken.pruned != 0) text += "removed: " + counted(taken.pruned, "program") + ", because of max_disk\n";
   return text;
 }
 
@@ -83,8 +83,8 @@ int cache_export(const Options& options) {
 int cache_import(const Options& options) {
   if (options.cache.trust.empty()) {
     complain(
-        "kiln cache import: no --trust: the public key whose owner may say what drivers here are given; `kiln cache "
-        "export --show-key` prints it there");
+        "kiln cache import: no --trust (expected the exporter's public key). Print it there with `kiln cache export "
+        "--show-key`");
     return exit_usage;
   }
   ImportRequest request;

@@ -24,7 +24,7 @@ std::string outcome_text(const PersistOutcome& outcome) {
   std::string text = "stored " + counted(outcome.stored, "program") + ", " + human_size(outcome.bytes);
   if (outcome.already != 0) text += "; " + std::to_string(outcome.already) + " stored already";
   if (!outcome.bad.empty()) text += "; " + std::to_string(outcome.bad.size()) + " not sound, removed";
-  if (outcome.pruned != 0) text += "; " + std::to_string(outcome.pruned) + " had to go: over max_disk";
+  if (outcome.pruned != 0) text += "; " + std::to_string(outcome.pruned) + " removed, because of max_disk";
   return text + "; " + std::to_string(outcome.left) + " pending\n";
 }
 

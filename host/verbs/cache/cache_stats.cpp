@@ -84,15 +84,15 @@ std::string counts_table(const CacheTotals& totals) {
   add("not found", std::to_string(counts.misses) + why_missing(counts));
   add("built", std::to_string(counts.builds));
   add("builds that failed", std::to_string(counts.failed_builds));
-  add("prepared (lasts as long as its process)", std::to_string(counts.prepared));
+  add("prepared (not stored)", std::to_string(counts.prepared));
   add("waited for another thread", std::to_string(counts.waits));
   add("waited for another process", counts.lease_waits == 0
                                         ? "0"
                                         : std::to_string(counts.lease_waits) + ", " +
                                               human_ms(static_cast<double>(counts.lease_wait_ns) / ns_per_ms));
-  add("taken over from a process that stopped", std::to_string(counts.lease_takeovers));
-  add("built beside a process that was too slow", std::to_string(counts.lease_timeouts));
-  add("refused again without asking the compiler", std::to_string(counts.negative_hits));
+  add("built after another process stopped", std::to_string(counts.lease_takeovers));
+  add("built because another process was slow", std::to_string(counts.lease_timeouts));
+  add("refused again without compiling", std::to_string(counts.negative_hits));
   add("evicted from memory", std::to_string(counts.evictions));
   add("evicted from disk", std::to_string(counts.disk_evictions));
   add("build time saved", human_ms(counts.saved_ms));

@@ -58,7 +58,7 @@ std::string warm_text(const std::vector<WarmedDevice>& devices) {
                   report.found, ms(report.link_ns), report.ready, ms(report.ready_ns), report.built);
     text += device.id + line;
   }
-  return text.empty() ? "no device keeps programs: nothing to warm\n" : text;
+  return text.empty() ? "no device stores programs: nothing to warm\n" : text;
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ Result<std::unique_ptr<AheadCompiler>> compiler_for(Session& session, const std:
     if (std::ranges::find(targets, target) != targets.end()) return std::move(compiler).value();
     for (const std::string& one : targets) known += (known.empty() ? "" : ", ") + one;
   }
-  if (known.empty()) return not_found("no plugin that is loaded compiles ahead of time; amdgpu_pm4 would");
+  if (known.empty()) return not_found("no loaded plugin compiles ahead of time: add amdgpu_pm4 to plugins.load");
   return invalid_argument("--target " + (target.empty() ? "is missing" : target) + ": expected one of " + known);
 }
 
@@ -80,7 +80,8 @@ int kernel_build(const Options& options) {
   if (!compiler) return complain_of(compiler.error());
   std::optional<ProgressLine> line(std::in_place, options.progress);
   line->show("compiling " + visible(options.subject) + " for " + options.target);
-  const auto program = (*compiler)->compile({source_text->text, options.subject, options.target, source_text->includes});
+  const auto program =
+      (*compiler)->compile({source_text->text, options.subject, options.target, source_text->includes});
   line.reset();
   if (!program) {
     complain(program.error().message);  // the compiler's log: line ends stay

@@ -7,24 +7,22 @@ constexpr std::string_view common = "set json output plugin-path cache-dir log h
 
 constexpr VerbHelp verbs[] = {
     {"kernel build", Verb::kernel_build, Argument::subject, "FILE", "compile a kernel ahead of time",
-     R"(Compiles FILE for --target NAME with the compiler that a plugin brings; no device is needed, and none is opened. The bytes go to
---output, or to FILE's name with the target in it in the current folder. Tells of each kernel what it takes of the device.
-OpenCL C (x.cl) for AMD's gfx10.3 and gfx11 comes with the plugin amdgpu_pm4; it needs clang 19.
+     R"(Compiles FILE for --target NAME with the compiler of a plugin. Needs no device. Writes the code to --output, or to a file in the
+current folder with the name of FILE and the target. Prints the resources of each kernel. The plugin amdgpu_pm4 compiles OpenCL C
+(x.cl) for AMD's gfx10.3 and gfx11 and needs clang 19.
 
-Exit status: 0 built · 1 the compiler is missing, or refused the text (its whole log is shown) · 2 usage or configuration.)",
+Exit status: 0 built · 1 the compiler is missing or failed (its whole log is shown) · 2 usage or configuration.)",
      common, "target include"},
-    {"pm4 dump", Verb::pm4_dump, Argument::subject, "FILE", "a command stream in words",
-     R"(FILE holds PM4 packets as a command processor reads them: little-endian words, nothing else. Every packet is named with its fields,
-registers by their names; what is unknown is said to be, and printed as it stands. --target says whose stream it is: gfx1100
-(default), gfx1030, …)",
+    {"pm4 dump", Verb::pm4_dump, Argument::subject, "FILE", "print a PM4 command stream as text",
+     R"(FILE contains PM4 packets as little-endian 32-bit words. Prints every packet with its fields, and registers by name. Unknown packets
+are marked and printed as numbers. --target is the target of the stream: gfx1100 (default), gfx1030, …)",
      common, "target"},
     {"simulate", Verb::simulate, Argument::command, "[--target NAME] -- COMMAND…",
      "run a program with the simulated AMD device present",
-     R"(Starts COMMAND with a software AMD graphics card beside whatever the machine has: a render node at the kernel's interface that
-libdrm and Mesa's drivers accept, whose compute shaders are interpreted. --target: gfx1100 (default) or gfx1030. The node says of
-itself that it is simulated, and programs of this project label its device so. COMMAND's exit status is that of this verb.
+     R"(Runs COMMAND with a simulated AMD graphics card: a render node that libdrm and Mesa's drivers accept, whose compute shaders are
+interpreted. --target: gfx1100 (default) or gfx1030. Kiln labels the device `simulated`. The exit status is that of COMMAND.
 
-The simulator's own messages go to standard error, or to the file that KILN_SIM_LOG names.)",
+The simulator writes its messages to standard error, or to the file of KILN_SIM_LOG.)",
      "help version", "target"},
     {"report", Verb::report, Argument::subjects, "FILE…", "one page of charts and tables from what Kiln wrote",
      R"(Makes one HTML file that fetches nothing from any mix of: what `kiln run --json` printed, a bench file, a tuning database (kiln tune

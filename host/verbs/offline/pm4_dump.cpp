@@ -24,7 +24,7 @@ int pm4_dump(const Options& options) {
   const auto& printers = session.registry().stream_printers();
   const auto found = printers.find("pm4");
   if (found == printers.end()) {
-    complain("no plugin that is loaded reads PM4 streams: plugins.load names none that does; amdgpu_pm4 would");
+    complain("no loaded plugin reads PM4 streams: add amdgpu_pm4 to plugins.load");
     return exit_job_failed;
   }
   const auto printer = found->second.make(session.offline_context(found->second.plugin));

@@ -53,7 +53,7 @@ std::string replay_text(const SelectorReplay& replay) {
                short_number(to_ms(verdict.high_ns)), short_number(100 * verdict.agreement) + " %"});
   }
   text += table.text();
-  for (const RejectedRecord& record : replay.rejected) text += "left out: " + visible(record.text()) + "\n";
+  for (const RejectedRecord& record : replay.rejected) text += "skipped: " + visible(record.text()) + "\n";
   return text;
 }
 

@@ -46,7 +46,7 @@ std::string model_json(const SelectorModel& model) {
 }
 
 std::string model_text(const SelectorModel& model) {
-  if (!model.exists) return "nothing was learned yet: there is no " + visible(model.file.string()) + "\n";
+  if (!model.exists) return "nothing was learned yet: no file " + visible(model.file.string()) + "\n";
   TextTable table({{"operation", Align::left},
                    {"shape", Align::left},
                    {"device", Align::left},

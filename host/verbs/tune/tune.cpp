@@ -50,25 +50,26 @@ Json json_of(const std::vector<TunedJob>& jobs) {
     const auto rate_or_null = [&](std::uint64_t ns) {
       return job.flops > 0 ? Json(rate(job.flops, ns)) : Json(nullptr);
     };
-    list.push_back({{"name", job.name},
-                    {"device", job.device},
-                    {"error", ok ? Json(nullptr) : Json(job.status.message)},
-                    {"variant", ok ? Json(outcome.variant) : Json(nullptr)},
-                    {"ms", ok ? Json(ms(outcome.wall_ns)) : Json(nullptr)},
-                    {"baseline_ms", ok ? Json(ms(outcome.baseline_wall_ns)) : Json(nullptr)},
-                    {"gflops", rate_or_null(outcome.wall_ns)},
-                    {"gflops_device", rate_or_null(outcome.device_ns)},
-                    {"baseline_gflops_device", rate_or_null(outcome.baseline_device_ns)},
-                    {"baseline_gflops", rate_or_null(outcome.baseline_wall_ns)},
-                    {"decision", ok ? Json(to_string(outcome.decision)) : Json(nullptr)},
-                    {"note", outcome.note.empty() ? Json(nullptr) : Json(outcome.note)},
-                    {"incumbent", outcome.incumbent.empty() ? Json(nullptr) : Json(outcome.incumbent)},
-                    {"incumbent_ms", outcome.incumbent_wall_ns == 0 ? Json(nullptr) : Json(ms(outcome.incumbent_wall_ns))},
-                    {"contention", ok ? Json(outcome.contention) : Json(nullptr)},
-                    {"space", outcome.space},
-                    {"candidates", outcome.candidates},
-                    {"known", outcome.known},
-                    {"rejected", outcome.rejected}});
+    list.push_back(
+        {{"name", job.name},
+         {"device", job.device},
+         {"error", ok ? Json(nullptr) : Json(job.status.message)},
+         {"variant", ok ? Json(outcome.variant) : Json(nullptr)},
+         {"ms", ok ? Json(ms(outcome.wall_ns)) : Json(nullptr)},
+         {"baseline_ms", ok ? Json(ms(outcome.baseline_wall_ns)) : Json(nullptr)},
+         {"gflops", rate_or_null(outcome.wall_ns)},
+         {"gflops_device", rate_or_null(outcome.device_ns)},
+         {"baseline_gflops_device", rate_or_null(outcome.baseline_device_ns)},
+         {"baseline_gflops", rate_or_null(outcome.baseline_wall_ns)},
+         {"decision", ok ? Json(to_string(outcome.decision)) : Json(nullptr)},
+         {"note", outcome.note.empty() ? Json(nullptr) : Json(outcome.note)},
+         {"incumbent", outcome.incumbent.empty() ? Json(nullptr) : Json(outcome.incumbent)},
+         {"incumbent_ms", outcome.incumbent_wall_ns == 0 ? Json(nullptr) : Json(ms(outcome.incumbent_wall_ns))},
+         {"contention", ok ? Json(outcome.contention) : Json(nullptr)},
+         {"space", outcome.space},
+         {"candidates", outcome.candidates},
+         {"known", outcome.known},
+         {"rejected", outcome.rejected}});
   }
   return {{"schema", 1}, {"jobs", list}};
 }
@@ -88,7 +89,7 @@ std::string text_of(const std::vector<TunedJob>& jobs) {
     if (!o.note.empty()) text += "  note: " + visible(o.note) + "\n";
     for (const std::string& rejected : o.rejected) text += "  rejected " + visible(rejected) + "\n";
   }
-  return text.empty() ? "no device has variants to choose from\n" : text;
+  return text.empty() ? "no device has several variants\n" : text;
 }
 
 // What judges the variants of a user's kernel: for each result its expected values and tolerance, or agreement.
@@ -117,7 +118,7 @@ TunedJob tune_job(const RunRequest& request, const std::string& device, Session&
   const auto* gemm = std::get_if<GemmSpec>(&request.spec);
   const auto* kernel = std::get_if<UserKernelSpec>(&request.spec);
   if (kernel != nullptr && kernel->parameters.empty()) {
-    tuned.status = unsupported("kernel: only a kernel of your own that has `tune` has variants");
+    tuned.status = unsupported("kernel: nothing to tune (expected the key `tune` in the job)");
     return tuned;
   }
   ConfigSources sources = options.sources;

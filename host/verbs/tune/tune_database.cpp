@@ -18,7 +18,7 @@ std::optional<int> open_store(Session& session, TuningStore*& store) {
   if (const auto end = session.open_runtime()) return *end;
   store = session.runtime().tuning();
   if (store != nullptr) return std::nullopt;
-  complain("no generator that is loaded keeps measurements: plugins.load names none that does");
+  complain("no loaded generator stores measurements: name one in plugins.load");
   return exit_job_failed;
 }
 
@@ -57,8 +57,8 @@ int tune_import(const Options& options) {
     return finish_json(
         {{"schema", 1}, {"taken", merged->taken}, {"older", merged->older}, {"damaged", merged->damaged}}, options);
   }
-  return finish("took in " + counted(merged->taken, "record") + "; " + std::to_string(merged->older) +
-                    " no newer than here, " + std::to_string(merged->damaged) + " damaged\n",
+  return finish("imported " + counted(merged->taken, "record") + "; " + std::to_string(merged->older) +
+                    " not newer than the stored ones, " + std::to_string(merged->damaged) + " damaged\n",
                 options);
 }
 
