@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "amdgpu_pm4/device/device.hpp"
-#include "amdgpu_pm4/device/info.hpp"
 #include "amdgpu_pm4/winsys/chip.hpp"
 
 namespace kiln::amdgpu_pm4 {

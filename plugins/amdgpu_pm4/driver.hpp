@@ -9,8 +9,8 @@
 
 #include <functional>
 
-#include "amdgpu_pm4/device/program/compiler.hpp"
-#include "amdgpu_pm4/node_source.hpp"
+#include "amdgpu_pm4/device/program.hpp"
+#include "amdgpu_pm4/winsys/winsys.hpp"
 
 namespace kiln::amdgpu_pm4 {
 

@@ -3,12 +3,11 @@
 #include <memory>
 #include <utility>
 
-#include "amdgpu_pm4/device/program/toolchain_compiler.hpp"
+#include "amdgpu_pm4/device/program_loader.hpp"
 #include "amdgpu_pm4/driver.hpp"
-#include "amdgpu_pm4/libdrm_nodes.hpp"
-#include "amdgpu_pm4/packets/decode/stream_printer.hpp"
-#include "amdgpu_pm4/toolchain/ahead_compiler.hpp"
+#include "amdgpu_pm4/packets/stream_text.hpp"
 #include "amdgpu_pm4/toolchain/open_toolchain.hpp"
+#include "amdgpu_pm4/winsys/winsys.hpp"
 
 namespace {
 

@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "amdgpu_pm4/code_object/describe.hpp"
+#include "amdgpu_pm4/code_object/code_object.hpp"
 #include "amdgpu_pm4/code_object/dispatch_needs.hpp"
-#include "amdgpu_pm4/code_object/read_code_object.hpp"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "amdgpu_pm4/packets/decode/stream_text.hpp"
-#include "amdgpu_pm4/packets/opcode.hpp"
+#include "amdgpu_pm4/packets/capabilities.hpp"
+#include "amdgpu_pm4/packets/stream_text.hpp"
 #include "amdgpu_pm4/safety/validator.hpp"
 
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "amdgpu_pm4/winsys/placement.hpp"
+#include "amdgpu_pm4/winsys/winsys.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

@@ -1,20 +1,23 @@
-// Pm4Device: an opened AMD device: buffers, programs and a queue over one winsys.
-//
-// Thread-safety: every method from any thread. Ownership: owns the winsys and all that serves it; counters, log sink
-// and notes belong to the application and outlive it.
+// The device of one render node, and the facts that it reports.
 #pragma once
+
+#include <string>
 
 #include <kiln/device.hpp>
 
-#include "amdgpu_pm4/device/program/compiler.hpp"
-#include "amdgpu_pm4/device/program/program_loader.hpp"
+#include "amdgpu_pm4/device/program.hpp"
+#include "amdgpu_pm4/device/program_loader.hpp"
 #include "amdgpu_pm4/device/quarantine.hpp"
-#include "amdgpu_pm4/device/queue/queue.hpp"
-#include "amdgpu_pm4/node_source.hpp"
+#include "amdgpu_pm4/device/queue.hpp"
 #include "amdgpu_pm4/winsys/chip.hpp"
 #include "amdgpu_pm4/winsys/winsys.hpp"
 
 namespace kiln::amdgpu_pm4 {
+
+// Pm4Device: an opened AMD device: buffers, programs and a queue over one winsys.
+//
+// Thread-safety: every method from any thread. Ownership: owns the winsys and all that serves it; counters, log sink
+// and notes belong to the application and outlive it.
 
 struct DeviceParts {
   std::string id;           // "amdgpu:0"
@@ -58,5 +61,17 @@ class Pm4Device final : public Device {
   ProgramLoader loader_;
   std::unique_ptr<Queue> queue_;  // ends first: what is in flight pins what the others hold
 };
+
+// DeviceInfo of an AMD device, from what its node and its chip tell.
+//
+// Thread-safety: pure functions. Ownership: values.
+
+// "kiln-simulated" in the version's description: Kiln's own simulator; nothing else answers it.
+bool is_simulated(const NodeVersion& version);
+std::string driver_words(const NodeVersion& version);  // "amdgpu 3.49.0 (AMD GPU)"
+
+// Of an opened device, all but its id and physical_id. `toolchain`: the identity of what compiles for it.
+DeviceInfo describe_device(const NodeVersion& version, const NodeFacts& facts, const Chip& chip,
+                           const std::string& toolchain);
 
 }  // namespace kiln::amdgpu_pm4

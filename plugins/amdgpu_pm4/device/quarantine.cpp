@@ -7,7 +7,6 @@
 namespace kiln::amdgpu_pm4 {
 namespace {
 
-constexpr std::size_t digest_bytes = sizeof(Digest::bytes);
 constexpr std::size_t most_kept = 1024;  // of a note's 64 KiB, the half
 
 // Digests one after the other. A note of another size was not written by this version: nothing is read from it.
@@ -15,10 +14,10 @@ std::set<Digest> read_note(DriverNotes* notes, const std::string& name) {
   std::set<Digest> all;
   if (notes == nullptr) return all;
   const auto bytes = notes->find(name);
-  if (!bytes || bytes->size() % digest_bytes != 0) return all;
-  for (std::size_t at = 0; at < bytes->size(); at += digest_bytes) {
+  if (!bytes || bytes->size() % sizeof(Digest::bytes) != 0) return all;
+  for (std::size_t at = 0; at < bytes->size(); at += sizeof(Digest::bytes)) {
     Digest digest;
-    std::memcpy(digest.bytes.data(), bytes->data() + at, digest_bytes);
+    std::memcpy(digest.bytes.data(), bytes->data() + at, sizeof(Digest::bytes));
     all.insert(digest);
   }
   return all;
@@ -50,11 +49,11 @@ void Quarantine::add(const Digest& program) {
   std::vector<std::byte> bytes;
   const auto append = [&bytes](const Digest& digest) {
     const auto* from = reinterpret_cast<const std::byte*>(digest.bytes.data());
-    bytes.insert(bytes.end(), from, from + digest_bytes);
+    bytes.insert(bytes.end(), from, from + sizeof(Digest::bytes));
   };
   append(program);
   for (const Digest& each : all) {
-    if (bytes.size() < most_kept * digest_bytes) append(each);
+    if (bytes.size() < most_kept * sizeof(Digest::bytes)) append(each);
   }
   notes_->keep(name_, bytes);
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "amdgpu_pm4/packets/opcode.hpp"
+#include "amdgpu_pm4/packets/capabilities.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

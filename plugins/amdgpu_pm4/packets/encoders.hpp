@@ -1,8 +1,4 @@
-// One function a packet. Each appends the whole packet and answers true; or appends nothing and answers false, where
-// the writer has no room left for all of it or a value does not fit its field. What is sensible or allowed is the
-// validator's business, what a generation has the Capabilities'.
-//
-// Thread-safety: as PacketWriter. Ownership: borrows everything for the call.
+// Encoders: one function a packet, over a writer that never passes the end of its room.
 #pragma once
 
 #include <array>
@@ -11,10 +7,42 @@
 #include <span>
 
 #include "amdgpu_pm4/packets/packet_fields.hpp"
-#include "amdgpu_pm4/packets/packet_writer.hpp"
-#include "amdgpu_pm4/packets/registers/registers.hpp"
+#include "amdgpu_pm4/packets/registers.hpp"
 
 namespace kiln::amdgpu_pm4 {
+
+// PacketWriter: appends dwords to room that somebody else owns, and never past its end.
+//
+// Thread-safety: one thread at a time. Ownership: borrows the room, which may be write-combined memory: dwords are
+// written once, upwards, and never read back.
+class PacketWriter {
+ public:
+  PacketWriter() = default;
+  explicit PacketWriter(std::span<std::uint32_t> room) noexcept : room_(room) {}
+
+  std::size_t size() const noexcept { return size_; }  // dwords written
+  std::size_t left() const noexcept { return room_.size() - size_; }
+  std::span<const std::uint32_t> written() const noexcept { return room_.first(size_); }
+
+  // The next `count` dwords, which count as written: the caller writes each. nullptr where fewer are left; then nothing
+  // is taken.
+  std::uint32_t* take(std::size_t count) noexcept {
+    if (count > left()) return nullptr;
+    std::uint32_t* at = room_.data() + size_;
+    size_ += count;
+    return at;
+  }
+
+ private:
+  std::span<std::uint32_t> room_;
+  std::size_t size_ = 0;
+};
+
+// One function a packet. Each appends the whole packet and answers true; or appends nothing and answers false, where
+// the writer has no room left for all of it or a value does not fit its field. What is sensible or allowed is the
+// validator's business, what a generation has the Capabilities'.
+//
+// Thread-safety: as PacketWriter. Ownership: borrows everything for the call.
 
 // Dwords that a packet takes.
 inline constexpr std::size_t dispatch_direct_dwords = 5;
@@ -94,5 +122,19 @@ struct MemoryWait {
 
 // Jumps there and does not come back: must be the last packet of its buffer.
 [[nodiscard]] bool emit_chain(PacketWriter& out, std::uint64_t address, std::uint32_t dwords) noexcept;
+
+// CommandBuffer: dwords that a command processor is given, where it finds them and where the host reads them.
+//
+// Thread-safety: value. Ownership: borrows the dwords.
+struct CommandBuffer {
+  std::uint64_t va = 0;
+  std::span<const std::uint32_t> dwords;  // REQUIRES: memory that is cheap to read, so not write-combined
+};
+
+// Addresses are 48 bits, their top bit repeated above. Fields of packets and registers may leave those copies out.
+constexpr std::uint64_t canonical(std::uint64_t address) noexcept {
+  constexpr std::uint64_t top = std::uint64_t{1} << 47;
+  return ((address & (2 * top - 1)) ^ top) - top;
+}
 
 }  // namespace kiln::amdgpu_pm4

@@ -1,15 +1,56 @@
-// The bits of packet bodies, dword by dword, and the values that Kiln knows for them. Numbers that one packet alone
-// uses stand in its own namespace: the same cache action has different bits in ACQUIRE_MEM and RELEASE_MEM.
-//
-// Thread-safety and ownership: constants.
+// Bit fields of packets: what a field is, and those that packets have.
 #pragma once
 
 #include <array>
 #include <cstdint>
-
-#include "amdgpu_pm4/packets/field.hpp"
+#include <span>
+#include <string_view>
 
 namespace kiln::amdgpu_pm4 {
+
+// Field: a run of bits of a dword, with its name. The one description of a register's or packet's bits: encoders put,
+// the decoder names, the validator checks what is left over.
+//
+// Thread-safety and ownership: constants; names are literals.
+
+struct ValueName {
+  std::uint32_t value = 0;
+  std::string_view name;
+};
+
+// Which generations have a field or register: a set of bits.
+inline constexpr std::uint8_t in_gfx10_3 = 1;
+inline constexpr std::uint8_t in_gfx11 = 2;
+inline constexpr std::uint8_t in_both = in_gfx10_3 | in_gfx11;
+
+struct Field {
+  std::string_view name;
+  std::uint8_t low = 0;
+  std::uint8_t width = 0;
+  std::span<const ValueName> values = {};  // that have names
+  std::uint8_t generations = in_both;
+
+  constexpr std::uint32_t largest() const noexcept { return width >= 32 ? ~0U : (1U << width) - 1; }
+  constexpr std::uint32_t mask() const noexcept { return largest() << low; }
+  constexpr bool holds(std::uint64_t value) const noexcept { return value <= largest(); }
+  constexpr std::uint32_t of(std::uint32_t word) const noexcept { return word >> low & largest(); }
+  // REQUIRES: holds(value). The bits beside the field stay 0 in any case.
+  constexpr std::uint32_t put(std::uint32_t value) const noexcept { return (value & largest()) << low; }
+};
+
+// Every bit that some field of a generation in `generations` has.
+constexpr std::uint32_t known_bits(std::span<const Field> fields, std::uint8_t generations) noexcept {
+  std::uint32_t bits = 0;
+  for (const Field& field : fields) {
+    if ((field.generations & generations) != 0) bits |= field.mask();
+  }
+  return bits;
+}
+
+// The bits of packet bodies, dword by dword, and the values that Kiln knows for them. Numbers that one packet alone
+// uses stand in its own namespace: the same cache action has different bits in ACQUIRE_MEM and RELEASE_MEM.
+//
+// Thread-safety and ownership: constants.
 
 namespace set_register {
 inline constexpr Field offset{"REG_OFFSET", 0, 16};  // in dwords from the start of the register space
@@ -65,11 +106,18 @@ enum class Event : std::uint8_t {
 inline constexpr std::uint32_t event_index_flush = 4;
 inline constexpr std::uint32_t event_index_end_of_pipe = 5;
 inline constexpr std::uint32_t event_index_done = 6;
-inline constexpr ValueName event_names[] = {
-    {0x04, "CACHE_FLUSH_TS"},         {0x06, "CACHE_FLUSH"},         {0x07, "CS_PARTIAL_FLUSH"},
-    {0x0F, "VS_PARTIAL_FLUSH"},       {0x10, "PS_PARTIAL_FLUSH"},    {0x14, "CACHE_FLUSH_AND_INV_TS"},
-    {0x16, "CACHE_FLUSH_AND_INV"},    {0x19, "PIPELINESTAT_START"},  {0x1A, "PIPELINESTAT_STOP"},
-    {0x28, "BOTTOM_OF_PIPE_TS"},      {0x2F, "CS_DONE"},             {0x30, "PS_DONE"}};
+inline constexpr ValueName event_names[] = {{0x04, "CACHE_FLUSH_TS"},
+                                            {0x06, "CACHE_FLUSH"},
+                                            {0x07, "CS_PARTIAL_FLUSH"},
+                                            {0x0F, "VS_PARTIAL_FLUSH"},
+                                            {0x10, "PS_PARTIAL_FLUSH"},
+                                            {0x14, "CACHE_FLUSH_AND_INV_TS"},
+                                            {0x16, "CACHE_FLUSH_AND_INV"},
+                                            {0x19, "PIPELINESTAT_START"},
+                                            {0x1A, "PIPELINESTAT_STOP"},
+                                            {0x28, "BOTTOM_OF_PIPE_TS"},
+                                            {0x2F, "CS_DONE"},
+                                            {0x30, "PS_DONE"}};
 
 namespace event_write {
 inline constexpr Field event_type{"EVENT_TYPE", 0, 6, event_names};

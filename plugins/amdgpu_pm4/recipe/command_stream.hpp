@@ -1,3 +1,21 @@
+// The command stream of one submission: ring state, cache actions, dispatches, reports.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <kiln/status.hpp>
+
+#include "amdgpu_pm4/packets/capabilities.hpp"
+#include "amdgpu_pm4/packets/encoders.hpp"
+#include "amdgpu_pm4/packets/packet_fields.hpp"
+#include "amdgpu_pm4/recipe/recorded_dispatch.hpp"
+
+namespace kiln::amdgpu_pm4 {
+
 // CommandStream: one submission's packets for a compute ring, in buffers that are asked for as they fill and are
 // chained.
 //
@@ -7,20 +25,6 @@
 // in registers or caches. A failed stream stays failed until the next begin().
 // Thread-safety: one thread at a time. Ownership: borrows its ChunkSource, and the chunks until begin() or its end.
 // Allocates nothing once it has held as many chunks before.
-#pragma once
-
-#include <kiln/status.hpp>
-
-#include <array>
-#include <cstdint>
-#include <span>
-#include <vector>
-
-#include "amdgpu_pm4/packets/command_buffer.hpp"
-#include "amdgpu_pm4/packets/packet_writer.hpp"
-#include "amdgpu_pm4/recipe/recorded_dispatch.hpp"
-
-namespace kiln::amdgpu_pm4 {
 
 struct StreamChunk {
   std::span<std::uint32_t> dwords;  // as CommandBuffer's: not write-combined
@@ -82,5 +86,32 @@ class CommandStream {
   bool open_ = false;  // begun, and not finished
   Status failure_;
 };
+
+// What a compute ring does about caches, and when. Vector (GLV), scalar (GLK) and instruction (GLI) caches and the
+// shader arrays' L1 (GL1) are not coherent with each other; L2 (GL2, its metadata GLM) is shared by the whole GPU, and
+// the host is behind it.
+//
+// Thread-safety and ownership: constants.
+
+// A dispatch reads what an earlier one of the queue wrote: 0x380.
+inline constexpr std::uint32_t acquire_after_dispatch = gcr::glk_inv.put(1) | gcr::glv_inv.put(1) | gcr::gl1_inv.put(1);
+
+// The first dispatch of a submission reads what the host wrote, its own code included: 0xC3B1.
+inline constexpr std::uint32_t acquire_after_host = acquire_after_dispatch | gcr::gli_inv.put(1) | gcr::glm_wb.put(1) |
+                                                    gcr::glm_inv.put(1) | gcr::gl2_inv.put(1) | gcr::gl2_wb.put(1);
+
+// The host reads what dispatches wrote; in RELEASE_MEM's bits: 0x603000.
+inline constexpr std::uint32_t release_to_host =
+    release_mem::glm_wb.put(1) | release_mem::glm_inv.put(1) | release_mem::gl2_wb.put(1) | release_mem::seq.put(1);
+
+// What every submission starts with: registers keep what other contexts left in them, so all that no dispatch sets is
+// set here.
+//
+// Thread-safety and ownership: a function without state.
+
+inline constexpr std::size_t most_ring_state_dwords = 40;
+
+// false: no room; what was written then is not whole.
+[[nodiscard]] bool emit_ring_state(PacketWriter& out, const Capabilities& capabilities) noexcept;
 
 }  // namespace kiln::amdgpu_pm4

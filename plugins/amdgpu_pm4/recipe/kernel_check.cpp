@@ -1,7 +1,6 @@
 #include "amdgpu_pm4/recipe/kernel_check.hpp"
 
-#include "amdgpu_pm4/packets/registers/registers.hpp"
-#include "amdgpu_pm4/recipe/group_load.hpp"
+#include "amdgpu_pm4/packets/registers.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

@@ -11,8 +11,8 @@
 #include <optional>
 #include <span>
 
-#include "amdgpu_pm4/packets/packet_writer.hpp"
-#include "amdgpu_pm4/recipe/device_shape.hpp"
+#include "amdgpu_pm4/packets/capabilities.hpp"
+#include "amdgpu_pm4/packets/encoders.hpp"
 #include "amdgpu_pm4/recipe/scratch_ring.hpp"
 
 namespace kiln::amdgpu_pm4 {

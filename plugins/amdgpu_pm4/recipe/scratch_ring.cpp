@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "amdgpu_pm4/packets/registers/registers.hpp"
+#include "amdgpu_pm4/packets/registers.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

@@ -9,7 +9,7 @@
 #include <array>
 #include <cstdint>
 
-#include "amdgpu_pm4/recipe/device_shape.hpp"
+#include "amdgpu_pm4/packets/capabilities.hpp"
 
 namespace kiln::amdgpu_pm4 {
 

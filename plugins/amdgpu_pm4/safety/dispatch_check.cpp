@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "amdgpu_pm4/recipe/group_load.hpp"
+#include "amdgpu_pm4/recipe/kernel_check.hpp"
 #include "amdgpu_pm4/recipe/recorded_dispatch.hpp"
 #include "amdgpu_pm4/recipe/scratch_ring.hpp"
 

@@ -1,18 +1,24 @@
+// What a submission may reach, and the search for address ranges in it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <kiln/status.hpp>
+
+#include "amdgpu_pm4/code_object/kernel_code.hpp"
+#include "amdgpu_pm4/packets/capabilities.hpp"
+#include "amdgpu_pm4/packets/encoders.hpp"
+
+namespace kiln::amdgpu_pm4 {
+
 // SubmissionScope: what one submission may touch, told by who submits it: the buffers in its list, the programs that
 // stand in them, and the command buffers themselves.
 //
 // Thread-safety: values. Ownership: borrows everything for the time of a check.
-#pragma once
-
-#include <array>
-#include <cstdint>
-#include <span>
-
-#include "amdgpu_pm4/code_object/kernel_code.hpp"
-#include "amdgpu_pm4/packets/command_buffer.hpp"
-#include "amdgpu_pm4/recipe/device_shape.hpp"
-
-namespace kiln::amdgpu_pm4 {
 
 // What a buffer's mapping and its owner allow: a set of bits.
 inline constexpr std::uint8_t may_read = 1;
@@ -48,5 +54,30 @@ struct SubmissionScope {
   std::span<const ProgramFacts> programs;          // in any order
   std::span<const CommandBuffer> command_buffers;  // the first is submitted, the others are chained to
 };
+
+// RangeFinder: looks addresses up in a submission's buffer list.
+//
+// Thread-safety: one thread at a time. Ownership: borrows the list. Allocates nothing, but where it refuses.
+class RangeFinder {
+ public:
+  explicit RangeFinder(std::span<const BufferRange> buffers) noexcept : buffers_(buffers) {}
+
+  // invalid_argument: the list is not in order, or its buffers overlap.
+  Status check_order() const;
+
+  // invalid_argument unless one buffer holds [va, va + bytes) and has every right asked for. `what` names the use.
+  Status check(std::uint64_t va, std::uint64_t bytes, std::uint8_t rights, std::string_view what);
+
+  bool has_rights(std::uint64_t va, std::uint8_t rights);
+
+ private:
+  const BufferRange* find(std::uint64_t va);
+
+  std::span<const BufferRange> buffers_;
+  const BufferRange* last_ = nullptr;  // found: the next address is often in the same buffer
+};
+
+// "0x8000001000"
+std::string hex_text(std::uint64_t value);
 
 }  // namespace kiln::amdgpu_pm4

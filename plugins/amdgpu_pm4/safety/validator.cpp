@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "amdgpu_pm4/packets/packet_fields.hpp"
-#include "amdgpu_pm4/safety/packet/packet_check.hpp"
+#include "amdgpu_pm4/safety/packet_check.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

@@ -1,22 +1,25 @@
-// open_toolchain(): the compiler of this machine, as [plugin.amdgpu_pm4] asks for it.
-//
-// Thread-safety: from any thread. Ownership: the caller owns what is made; notes and log outlive it.
-// Automatic: Clang as a library where its module and the library are there, else a clang started for every kernel. Both
-// get the same arguments and the same text, so that programs built by one are found by the other.
+// The compiler of this machine, for devices and for `kiln kernel build`.
 #pragma once
-
-#include <kiln/config.hpp>
-#include <kiln/driver_notes.hpp>
-#include <kiln/log.hpp>
 
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <kiln/config.hpp>
+#include <kiln/driver_notes.hpp>
+#include <kiln/log.hpp>
+#include <kiln/offline_tools.hpp>
+
 #include "amdgpu_pm4/toolchain/toolchain.hpp"
 
 namespace kiln::amdgpu_pm4 {
+
+// open_toolchain(): the compiler of this machine, as [plugin.amdgpu_pm4] asks for it.
+//
+// Thread-safety: from any thread. Ownership: the caller owns what is made; notes and log outlive it.
+// Automatic: Clang as a library where its module and the library are there, else a clang started for every kernel. Both
+// get the same arguments and the same text, so that programs built by one are found by the other.
 
 enum class CompilerPlace : std::uint8_t { invalid = 0, automatic, in_process, child };
 
@@ -34,5 +37,24 @@ Result<ToolchainSettings> read_toolchain_settings(const PluginSettings& section)
 
 // unavailable: no compiler, with everything that was looked for. notes may be null: then versions are asked anew.
 Result<std::unique_ptr<Toolchain>> open_toolchain(const ToolchainSettings& settings, DriverNotes* notes, Log log);
+
+// ClangAheadCompiler: `kiln kernel build` for this plugin's targets, without a device.
+//
+// Thread-safety: as AheadCompiler. Ownership: owns its toolchain, opened by the first compile().
+class ClangAheadCompiler final : public AheadCompiler {
+ public:
+  ClangAheadCompiler(ToolchainSettings settings, Log log) : settings_(std::move(settings)), log_(log) {}
+
+  std::vector<std::string> targets() const override;
+  // The binary is the code object itself, in the format "amdgpu:gfx1100:code-object".
+  Result<AheadProgram> compile(const AheadSource& source) noexcept override;
+
+ private:
+  const ToolchainSettings settings_;
+  const Log log_;
+  std::unique_ptr<Toolchain> toolchain_;
+};
+
+Result<std::unique_ptr<AheadCompiler>> make_ahead_compiler(const OfflineContext& context);
 
 }  // namespace kiln::amdgpu_pm4

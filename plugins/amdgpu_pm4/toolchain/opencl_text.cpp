@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "amdgpu_pm4/toolchain/prelude/prelude.hpp"
+#include "amdgpu_pm4/toolchain/prelude.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

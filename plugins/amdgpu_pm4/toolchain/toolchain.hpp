@@ -1,23 +1,44 @@
+// Toolchain: OpenCL C to code objects, with the arguments and the device library that compilations use.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kiln/clock.hpp>
+#include <kiln/driver_notes.hpp>
+#include <kiln/kernel.hpp>
+
+#include "amdgpu_pm4/code_object/kernel_code.hpp"
+#include "amdgpu_pm4/toolchain/opencl_text.hpp"
+
+namespace kiln::amdgpu_pm4 {
+
+// DeviceLibrary: OpenCL C's built-in functions as LLVM bitcode (AMD's device libraries, Debian: rocm-device-libs). A
+// text that calls one of them is linked with it; only what it calls becomes part of the code object.
+//
+// Thread-safety: pure functions and values. Ownership: owns its texts; the files are read by the compiler.
+struct DeviceLibrary {
+  std::filesystem::path folder;
+  std::string identity;  // a digest of its files' contents, for programs' keys; empty: there is no library
+  std::string why_not;   // where there is none: what was looked for
+
+  bool present() const noexcept { return !identity.empty(); }
+  // In the order in which they are linked.
+  std::vector<std::string> files(Target target) const;
+};
+
+// `wanted`: a folder, or "auto": the first of the usual folders that has every file. `notes` may be null; they spare
+// the next process reading the files for their digest.
+DeviceLibrary find_device_library(const std::string& wanted, DriverNotes* notes);
+
 // Toolchain: a compiler from OpenCL C to AMD code objects, and compile_kernel(), the way from a KernelSource to one.
 //
 // Thread-safety: every method from any thread, also from several at once. Ownership: texts and bytes are copied.
 // What comes out depends on the compiler's version, the prelude, the arguments and the device library, and on nothing
 // else of the machine: no headers, no configuration files, no environment. identity_of() names all four, for keys.
-#pragma once
-
-#include <kiln/clock.hpp>
-#include <kiln/kernel.hpp>
-
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "amdgpu_pm4/code_object/kernel_code.hpp"
-#include "amdgpu_pm4/toolchain/device_library.hpp"
-#include "amdgpu_pm4/toolchain/opencl_text.hpp"
-
-namespace kiln::amdgpu_pm4 {
 
 struct Compiled {
   std::vector<std::byte> object;
@@ -58,5 +79,14 @@ std::string identity_of(const Toolchain& toolchain);
 // the object has no kernel source.entry ("main" means the only one there is), naming those it has.
 Result<Compiled> compile_kernel(Toolchain& toolchain, const KernelSource& source, std::string_view name, Target target,
                                 Deadline deadline) noexcept;
+
+// The arguments that decide which code Clang writes.
+//
+// Thread-safety: a pure function. Ownership: values.
+
+// Without input and output. REQUIRES: target is not invalid.
+std::vector<std::string> clang_arguments(Target target);
+// Those that link a text with the library as well.
+std::vector<std::string> clang_arguments(Target target, const DeviceLibrary& library);
 
 }  // namespace kiln::amdgpu_pm4

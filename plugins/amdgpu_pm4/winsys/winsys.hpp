@@ -1,3 +1,62 @@
+// Winsys: the seam between the plugin and the kernel driver, with node facts, errors and buffer placement.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kiln/buffer.hpp>
+#include <kiln/clock.hpp>
+#include <kiln/status.hpp>
+
+namespace kiln::amdgpu_pm4 {
+
+// NodeFacts: what the amdgpu kernel interface tells about one render node, read once when it is opened.
+//
+// Thread-safety and ownership: values.
+
+struct MemoryFacts {
+  std::uint64_t vram_bytes = 0;
+  std::uint64_t visible_vram_bytes = 0;  // of it, what the host can map; all of it where the BAR is resizable
+  std::uint64_t gtt_bytes = 0;           // system memory that the GPU reaches
+  std::uint64_t most_vram_bytes = 0;     // of one allocation
+  std::uint64_t most_gtt_bytes = 0;
+
+  bool whole_vram_visible() const noexcept { return visible_vram_bytes >= vram_bytes; }
+};
+
+struct ComputeRingFacts {
+  std::uint32_t rings = 0;  // bit i: ring i takes submissions; 0: there is none
+  std::uint32_t ib_start_alignment = 0;
+  std::uint32_t ib_size_alignment = 0;
+};
+
+struct NodeFacts {
+  std::string path;            // "/dev/dri/renderD128"
+  std::string marketing_name;  // empty: unknown
+  std::uint32_t family = 0;
+  std::uint32_t external_revision = 0;
+  std::uint32_t device_id = 0;
+  std::uint32_t pci_revision = 0;
+  std::uint32_t interface_major = 0;  // of the kernel driver: 3
+  std::uint32_t interface_minor = 0;
+  std::string library;  // which libdrm_amdgpu serves, by its build-id
+  std::uint32_t shader_engines = 0;
+  std::uint32_t arrays_per_engine = 0;
+  std::uint32_t compute_units = 0;
+  std::uint64_t engine_khz = 0;   // the most
+  std::uint64_t counter_khz = 0;  // of the clock that timestamps come from
+  std::uint64_t address_alignment = 0;
+  std::uint64_t fragment_bytes = 0;  // large buffers at multiples of it are mapped by larger pages
+  MemoryFacts memory;
+  ComputeRingFacts compute;
+};
+
 // Winsys: one opened render node as the rest of the plugin sees it: buffers in the GPU's address space, contexts that
 // take command buffers, timelines that tell when they are done. Everything that talks to the kernel is behind it; tests
 // put another one there.
@@ -8,22 +67,6 @@
 // Failures are typed: timeout (still running at the deadline), cancelled (the context was lost to a reset; a new one
 // works), device_lost (the device is gone), unavailable (out of memory, or not permitted), invalid_argument (the kernel
 // refused a value), io (anything else); each names the call and what it was about.
-#pragma once
-
-#include <kiln/buffer.hpp>
-#include <kiln/clock.hpp>
-#include <kiln/status.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-
-#include "amdgpu_pm4/winsys/facts.hpp"
-
-namespace kiln::amdgpu_pm4 {
 
 enum class Heap : std::uint8_t { invalid = 0, vram, gtt, vram_or_gtt };
 // How the host sees a buffer. write_combined: fast to fill in order, slow to read.
@@ -143,5 +186,72 @@ class Winsys {
   // How often the device has lost its memory since the kernel driver was loaded.
   virtual Result<std::uint32_t> vram_losses() noexcept = 0;
 };
+
+// Error numbers of the kernel interface as typed Statuses.
+//
+// Thread-safety: a pure function. Ownership: values.
+
+// The Status of a call that answered `error`, a negative (or positive) error number; ok for 0. winsys.hpp says which is
+// which. `doing` names the call and its object.
+Status status_of(int error, std::string_view doing);
+
+// Where buffers are put, by what they are for and what the device's memory is like.
+//
+// Thread-safety: pure functions. Ownership: values.
+//
+// What programs read and write again and again lies in VRAM. Where the host can map all of VRAM it fills buffers there
+// directly; where it sees only a window, the kernel driver keeps what fits into the window there and puts the rest into
+// system memory, and what the host writes for each job lies in system memory at once. What the host reads lies in
+// system memory that it may cache: reading VRAM, or write-combined memory, takes it some hundred times longer.
+
+enum class BufferUse : std::uint8_t {
+  invalid = 0,
+  upload,     // written by the host for each job, read by programs
+  readback,   // written by programs, read by the host
+  storage,    // programs read and write it
+  constant,   // written once by the host
+  code,       // machine code
+  commands,   // indirect buffers
+  arguments,  // kernarg segments
+  reports,    // timestamps and progress
+  scratch,    // private memory of lanes; never the host's
+};
+
+Placement placement_of(BufferUse use, const MemoryFacts& memory) noexcept;
+GpuAccess access_of(BufferUse use) noexcept;
+// The most bytes that one buffer of that use can have.
+std::uint64_t most_bytes(BufferUse use, const MemoryFacts& memory) noexcept;
+
+// NodeSource: what the system tells about render nodes, as a table of functions so that tests can put other nodes
+// there.
+//
+// Thread-safety: the functions may be called from any thread. Ownership: answers are values; no descriptor outlives a
+// call, but in the Winsys that open() answers.
+
+struct RenderNode {  // told without opening the node
+  std::string path;  // "/dev/dri/renderD128"
+  std::uint16_t vendor = 0;
+  std::uint16_t device = 0;
+  std::string bus;  // "0000:03:00.0"
+};
+
+struct NodeVersion {   // the kernel driver's
+  std::string name;    // "amdgpu"
+  std::string number;  // "3.49.0"
+  std::string description;
+};
+
+struct NodeSource {
+  // Every render node on PCI, of any vendor. Opens none.
+  std::function<Result<std::vector<RenderNode>>()> list;
+  // Opens the node, asks for the driver's version, and nothing else. unavailable: the system refused, with its reason.
+  std::function<Result<NodeVersion>(const RenderNode&)> version;
+  // Opens the node for work, and reads what it tells. For real hardware only where the user opted in. REQUIRES: its
+  // driver is amdgpu.
+  std::function<Result<std::unique_ptr<Winsys>>(const RenderNode&)> open;
+};
+
+// The nodes of this system, through libdrm and libdrm_amdgpu.
+NodeSource libdrm_nodes();
 
 }  // namespace kiln::amdgpu_pm4

@@ -1,7 +1,7 @@
 // What a kernel needs is given, or refused by its name; and the kernarg segment holds what the metadata says.
 #include <catch2/catch.hpp>
 
-#include "amdgpu_pm4/code_object/describe.hpp"
+#include "amdgpu_pm4/code_object/code_object.hpp"
 #include "amdgpu_pm4/code_object/dispatch_needs.hpp"
 #include "amdgpu_pm4/code_object/object_file.hpp"
 

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "amdgpu_pm4/code_object/read_code_object.hpp"
+#include "amdgpu_pm4/code_object/code_object.hpp"
 
 namespace kiln::amdgpu_pm4 {
 

@@ -1,8 +1,8 @@
 // Kernels loaded into a fake device's memory without a compiler: with the numbers that one gives such kernels.
 #pragma once
 
-#include "amdgpu_pm4/device/submission/bound_pass.hpp"
-#include "amdgpu_pm4/winsys/placement.hpp"
+#include "amdgpu_pm4/device/submission.hpp"
+#include "amdgpu_pm4/winsys/winsys.hpp"
 #include "recipe/sample.hpp"
 
 namespace kiln::amdgpu_pm4::fake {

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <stdexcept>
 
-#include "amdgpu_pm4/winsys/errors.hpp"
+#include "amdgpu_pm4/winsys/winsys.hpp"
 
 namespace kiln::amdgpu_pm4::fake {
 namespace {

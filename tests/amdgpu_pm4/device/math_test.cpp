@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-#include "amdgpu_pm4/toolchain/device_library.hpp"
+#include "amdgpu_pm4/toolchain/toolchain.hpp"
 #include "device/math_functions.hpp"
 #include "device/opened_device.hpp"
 #include "support/test_length.hpp"

@@ -3,10 +3,9 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "amdgpu_pm4/device/program/toolchain_compiler.hpp"
-#include "amdgpu_pm4/libdrm_nodes.hpp"
+#include "amdgpu_pm4/device/program_loader.hpp"
 #include "amdgpu_pm4/toolchain/open_toolchain.hpp"
-#include "amdgpu_pm4/winsys/drm/drm_winsys.hpp"
+#include "amdgpu_pm4/winsys/drm_winsys.hpp"
 #include "winsys/simulated_node.hpp"
 
 namespace kiln::amdgpu_pm4 {

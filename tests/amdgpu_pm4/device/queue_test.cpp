@@ -1,4 +1,4 @@
-#include "amdgpu_pm4/device/queue/queue.hpp"
+#include "amdgpu_pm4/device/queue.hpp"
 
 #include <catch2/catch.hpp>
 #include <cerrno>

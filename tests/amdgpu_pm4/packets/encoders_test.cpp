@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "amdgpu_pm4/packets/opcode.hpp"
-#include "amdgpu_pm4/recipe/cache_actions.hpp"
+#include "amdgpu_pm4/packets/capabilities.hpp"
+#include "amdgpu_pm4/recipe/command_stream.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

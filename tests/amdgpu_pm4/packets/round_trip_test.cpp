@@ -4,9 +4,9 @@
 #include <random>
 #include <vector>
 
-#include "amdgpu_pm4/packets/decode/description.hpp"
 #include "amdgpu_pm4/packets/encoders.hpp"
-#include "amdgpu_pm4/packets/registers/register_table.hpp"
+#include "amdgpu_pm4/packets/register_table.hpp"
+#include "amdgpu_pm4/packets/stream_text.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {

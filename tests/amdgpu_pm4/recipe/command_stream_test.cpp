@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "amdgpu_pm4/packets/decode/packet_reader.hpp"
-#include "amdgpu_pm4/packets/opcode.hpp"
+#include "amdgpu_pm4/packets/capabilities.hpp"
 #include "amdgpu_pm4/packets/packet_fields.hpp"
+#include "amdgpu_pm4/packets/packet_reader.hpp"
 #include "recipe/sample.hpp"
 #include "support/allocation_count.hpp"
 

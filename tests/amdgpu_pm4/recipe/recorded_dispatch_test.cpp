@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "amdgpu_pm4/packets/decode/description.hpp"
+#include "amdgpu_pm4/packets/stream_text.hpp"
 #include "recipe/sample.hpp"
 
 namespace kiln::amdgpu_pm4 {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "amdgpu_pm4/packets/opcode.hpp"
+#include "amdgpu_pm4/packets/capabilities.hpp"
 
 namespace kiln::amdgpu_pm4 {
 

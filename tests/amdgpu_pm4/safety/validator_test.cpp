@@ -4,9 +4,9 @@
 #include <functional>
 #include <random>
 
-#include "amdgpu_pm4/packets/decode/packet_reader.hpp"
+#include "amdgpu_pm4/packets/capabilities.hpp"
 #include "amdgpu_pm4/packets/encoders.hpp"
-#include "amdgpu_pm4/packets/opcode.hpp"
+#include "amdgpu_pm4/packets/packet_reader.hpp"
 #include "safety/submission.hpp"
 #include "support/allocation_count.hpp"
 

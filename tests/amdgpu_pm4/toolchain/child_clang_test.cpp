@@ -1,8 +1,14 @@
 // Compilers that answer, refuse, crash, hang or lie: each has its own error.
+
+#include <fstream>
+#include <iterator>
+#include <map>
+
 #include <catch2/catch.hpp>
 
-#include "amdgpu_pm4/toolchain/child/child_clang.hpp"
+#include "amdgpu_pm4/toolchain/child_clang.hpp"
 #include "amdgpu_pm4/toolchain/fake_compiler.hpp"
+#include "amdgpu_pm4/toolchain/open_toolchain.hpp"
 
 namespace kiln::amdgpu_pm4 {
 namespace {
@@ -58,6 +64,96 @@ TEST_CASE("clang: gets the arguments and the text") {
   CHECK_THAT(clang.compile({"text"}, Target::invalid, soon()).error().text(),
              Contains("no target, expected one of gfx1030"));
   CHECK_THAT(identity_of(clang), StartsWith("a clang version, recipe "));
+}
+
+// Where compilers are looked for, what is remembered of them, and which compiler the settings mean.
+
+namespace {
+
+using Catch::Contains;
+
+class MapNotes final : public DriverNotes {
+ public:
+  std::optional<std::vector<std::byte>> find(std::string_view name) noexcept override {
+    const auto at = notes.find(std::string(name));
+    if (at == notes.end()) return std::nullopt;
+    return at->second;
+  }
+  void keep(std::string_view name, std::span<const std::byte> bytes) noexcept override {
+    notes[std::string(name)].assign(bytes.begin(), bytes.end());
+  }
+  std::map<std::string, std::vector<std::byte>> notes;
+};
+
+constexpr const char* counts_and_answers = "echo x >> \"$0.count\"; echo 'Some clang version 19.9'; echo more";
+
+std::size_t starts_of(const std::string& script) {
+  std::ifstream file(script + ".count");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  return text.size() / 2;
+}
+
+}  // namespace
+
+TEST_CASE("compiler: is found by name in the folders of PATH, never in a relative one") {
+  const FakeCompiler scripts;
+  const std::string path = scripts.write("some-clang", "exit 0");
+  const std::string folder = scripts.folder().string();
+  CHECK(find_compiler("some-clang", "/nowhere:" + folder)->path == path);
+  CHECK(find_compiler(path, "")->path == path);
+  CHECK(find_compiler("other-clang", "/nowhere::.:" + folder).error().text() ==
+        "unavailable: no OpenCL C compiler: 'other-clang' was looked for in /nowhere, " + folder);
+  CHECK_THAT(find_compiler("some-clang", "").error().text(), Contains("PATH names none"));
+  CHECK_THAT(find_compiler("/nowhere/clang", folder).error().text(),
+             Contains("unavailable: the OpenCL C compiler /nowhere/clang is not there"));
+  CHECK_THAT(find_compiler(folder + "/", "").error().text(), Contains("or no program"));
+}
+
+TEST_CASE("compiler: its version is asked once, and again when the file is another") {
+  const FakeCompiler scripts;
+  MapNotes notes;
+  const std::string path = scripts.write("some-clang", counts_and_answers);
+  CHECK(*version_of(stamp_of(path), &notes, soon()) == "Some clang version 19.9");
+  CHECK(*version_of(stamp_of(path), &notes, soon()) == "Some clang version 19.9");
+  CHECK(starts_of(path) == 1);
+  scripts.write("some-clang", "echo 'Some clang version 20.1'");
+  CHECK(*version_of(stamp_of(path), &notes, soon()) == "Some clang version 20.1");
+  CHECK(*version_of(stamp_of(path), nullptr, soon()) == "Some clang version 20.1");
+  scripts.write("some-clang", "echo cc 12; exit 0");
+  CHECK_THAT(version_of(stamp_of(path), nullptr, soon()).error().text(),
+             Contains("answers 'cc 12', expected a clang version"));
+}
+
+TEST_CASE("compiler: a missing one is unavailable, with all that was looked for") {
+  ToolchainSettings settings;
+  settings.program = "no-such-clang-at-all";
+  settings.module = "/nowhere/libkiln_clang.so";
+  const auto none = open_toolchain(settings, nullptr, {});
+  REQUIRE_FALSE(none.has_value());
+  CHECK(none.error().code == StatusCode::unavailable);
+  CHECK_THAT(none.error().message, Contains("'no-such-clang-at-all' was looked for in /") &&
+                                       Contains("module /nowhere/libkiln_clang.so is not there"));
+  settings.place = CompilerPlace::in_process;
+  CHECK_THAT(open_toolchain(settings, nullptr, {}).error().text(), !Contains("no-such-clang"));
+}
+
+TEST_CASE("compiler: the settings are read and checked") {
+  PluginSettings section;
+  CHECK(read_toolchain_settings(section)->place == CompilerPlace::automatic);
+  for (const ConfigKey& key : toolchain_keys()) section[key.name] = key.fallback;
+  const auto usual = read_toolchain_settings(section);
+  REQUIRE(usual.has_value());
+  CHECK(usual->program == "clang-19");
+  CHECK(usual->deadline == std::chrono::seconds(60));
+  section["compiler"] = std::string("child");
+  section["compile_timeout"] = std::int64_t{5};
+  CHECK(read_toolchain_settings(section)->place == CompilerPlace::child);
+  CHECK(read_toolchain_settings(section)->deadline == std::chrono::seconds(5));
+  section["compiler"] = std::string("elsewhere");
+  CHECK_THAT(read_toolchain_settings(section).error().text(), Contains("compiler = 'elsewhere': expected auto"));
+  section["compiler"] = std::string("auto");
+  section["compile_timeout"] = std::int64_t{0};
+  CHECK_THAT(read_toolchain_settings(section).error().text(), Contains("compile_timeout"));
 }
 
 }  // namespace kiln::amdgpu_pm4

@@ -2,8 +2,8 @@
 // that are offered.
 #include <catch2/catch.hpp>
 
+#include "amdgpu_pm4/code_object/code_object.hpp"
 #include "amdgpu_pm4/code_object/dispatch_needs.hpp"
-#include "amdgpu_pm4/code_object/read_code_object.hpp"
 #include "amdgpu_pm4/toolchain/fake_compiler.hpp"
 #include "dynamic_shaders/family_plans.hpp"
 

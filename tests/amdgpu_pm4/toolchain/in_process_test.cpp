@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "amdgpu_pm4/toolchain/fake_compiler.hpp"
-#include "amdgpu_pm4/toolchain/in_process/in_process_clang.hpp"
+#include "amdgpu_pm4/toolchain/in_process_clang.hpp"
 #include "amdgpu_pm4/toolchain/open_toolchain.hpp"
 
 namespace kiln::amdgpu_pm4 {

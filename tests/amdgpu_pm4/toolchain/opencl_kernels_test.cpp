@@ -1,9 +1,8 @@
 // The compiler of this machine, if it has one: kernels as people and the generator write them, for every target.
 #include <catch2/catch.hpp>
 
+#include "amdgpu_pm4/code_object/code_object.hpp"
 #include "amdgpu_pm4/code_object/dispatch_needs.hpp"
-#include "amdgpu_pm4/code_object/read_code_object.hpp"
-#include "amdgpu_pm4/toolchain/ahead_compiler.hpp"
 #include "amdgpu_pm4/toolchain/fake_compiler.hpp"
 #include "amdgpu_pm4/toolchain/open_toolchain.hpp"
 

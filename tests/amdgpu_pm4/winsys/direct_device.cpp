@@ -5,8 +5,7 @@
 
 #include "amdgpu_pm4/code_object/dispatch_needs.hpp"
 #include "amdgpu_pm4/packets/encoders.hpp"
-#include "amdgpu_pm4/recipe/cache_actions.hpp"
-#include "amdgpu_pm4/recipe/ring_state.hpp"
+#include "amdgpu_pm4/recipe/command_stream.hpp"
 #include "amdgpu_pm4/safety/validator.hpp"
 #include "amdgpu_pm4/winsys/chip.hpp"
 #include "toolchain/fake_compiler.hpp"

@@ -7,9 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "amdgpu_pm4/device/program/program_loader.hpp"
-#include "amdgpu_pm4/packets/packet_writer.hpp"
-#include "amdgpu_pm4/winsys/placement.hpp"
+#include "amdgpu_pm4/device/program_loader.hpp"
+#include "amdgpu_pm4/packets/encoders.hpp"
 #include "amdgpu_pm4/winsys/winsys.hpp"
 
 namespace kiln::amdgpu_pm4 {

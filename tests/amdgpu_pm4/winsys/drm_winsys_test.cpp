@@ -5,8 +5,8 @@
 
 #include "amdgpu_pm4/packets/encoders.hpp"
 #include "amdgpu_pm4/winsys/chip.hpp"
-#include "amdgpu_pm4/winsys/drm/drm_winsys.hpp"
-#include "amdgpu_pm4/winsys/placement.hpp"
+#include "amdgpu_pm4/winsys/drm_winsys.hpp"
+#include "amdgpu_pm4/winsys/winsys.hpp"
 #include "winsys/simulated_node.hpp"
 
 namespace kiln::amdgpu_pm4 {

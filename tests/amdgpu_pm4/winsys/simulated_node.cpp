@@ -3,9 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "amdgpu_pm4/device/info.hpp"
-#include "amdgpu_pm4/libdrm_nodes.hpp"
-#include "amdgpu_pm4/winsys/drm/drm_winsys.hpp"
+#include "amdgpu_pm4/device/device.hpp"
+#include "amdgpu_pm4/winsys/drm_winsys.hpp"
 
 namespace kiln::amdgpu_pm4 {
 

@@ -1,0 +1,234 @@
+#include "amdgpu_pm4/code_object/code_object.hpp"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "amdgpu_pm4/code_object/dispatch_needs.hpp"
+#include "amdgpu_pm4/code_object/kernel_descriptor.hpp"
+#include "amdgpu_pm4/code_object/laid_out.hpp"
+#include "amdgpu_pm4/code_object/metadata.hpp"
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+constexpr std::uint32_t note_type_metadata = 32;
+
+constexpr std::array<std::pair<std::uint32_t, Target>, 10> machines = {{{0x36, Target::gfx1030},
+                                                                        {0x41, Target::gfx1100},
+                                                                        {0x46, Target::gfx1101},
+                                                                        {0x47, Target::gfx1102},
+                                                                        {0x44, Target::gfx1103},
+                                                                        {0x43, Target::gfx1150},
+                                                                        {0x4A, Target::gfx1151},
+                                                                        {0x55, Target::gfx1152},
+                                                                        {0x48, Target::gfx1200},
+                                                                        {0x4E, Target::gfx1201}}};
+
+std::string hex_of_flags(std::uint32_t value) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%x", value);
+  return text;
+}
+
+Result<Target> target_of(std::uint32_t flags) {
+  if ((flags & ~0xFFu) != 0) {
+    return unsupported("ELF flags " + hex_of_flags(flags) + ": of a target with XNACK, SRAM ECC or generic versions");
+  }
+  for (const auto& [machine, target] : machines) {
+    if (machine == flags) return target;
+  }
+  return unsupported("AMD GPU machine " + hex_of_flags(flags) + ", expected one of " + target_names());
+}
+
+Result<std::uint32_t> version_of(std::uint8_t abi_version) {
+  constexpr std::uint8_t first_abi = 2, last_abi = 3;  // of version 4 and 5
+  if (abi_version < first_abi || abi_version > last_abi) {
+    return unsupported("code object version " + std::to_string(abi_version + 2) + " (ELF ABI version " +
+                       std::to_string(abi_version) + "), expected 4 or 5");
+  }
+  return abi_version + 2u;
+}
+
+Result<ObjectMetadata> metadata_of(const ElfFile& file) {
+  std::vector<std::span<const std::byte>> places;
+  for (const ElfSection& section : file.sections) {
+    if (section.type == SHT_NOTE) places.push_back(section.contents);
+  }
+  for (const ElfSegment& segment : file.segments) {
+    if (segment.type == PT_NOTE) places.push_back(segment.contents);
+  }
+  for (const auto& notes : places) {
+    const auto note = find_note(notes, "AMDGPU", note_type_metadata);
+    if (!note) return note.error();
+    if (!note->empty()) return read_metadata(*note);
+  }
+  return corrupt("it has no metadata note, and so no kernels");
+}
+
+Status check_agreement(const ObjectMetadata& metadata, std::uint32_t version, Target target) {
+  if (metadata.version != version) {
+    return corrupt("its ELF header says code object version " + std::to_string(version) + ", its metadata " +
+                   std::to_string(metadata.version));
+  }
+  const std::string expected = "amdgcn-amd-amdhsa--" + std::string(to_string(target));
+  if (metadata.target != expected) {
+    return corrupt("its ELF header says " + expected + ", its metadata '" + metadata.target.substr(0, 80) + "'");
+  }
+  return {};
+}
+
+using Symbols = std::map<std::string_view, const PlacedSymbol*>;
+
+Result<std::uint64_t> entry_of(const KernelDescriptor& descriptor, std::uint64_t descriptor_at, const LaidOut& laid) {
+  const std::uint64_t entry = descriptor_at + static_cast<std::uint64_t>(descriptor.entry);  // modulo 2^64
+  for (const CodeRange& range : laid.code) {
+    if (entry >= range.begin && entry < range.end && range.end - entry >= 4) {
+      if (entry % 256 == 0) return entry;
+      return corrupt("its entry lies at " + std::to_string(entry) + ", expected a multiple of 256");
+    }
+  }
+  return corrupt("its entry, " + std::to_string(descriptor.entry) + " bytes from its descriptor, lies in no code");
+}
+
+Result<KernelCode> read_kernel(KernelMetadata metadata, const LaidOut& laid, const Symbols& symbols, Target target) {
+  const auto found = symbols.find(metadata.descriptor);
+  if (found == symbols.end()) return corrupt("there is no symbol '" + metadata.descriptor + "', its descriptor");
+  const PlacedSymbol& symbol = *found->second;
+  if (symbol.size != descriptor_bytes || symbol.offset % descriptor_bytes != 0) {
+    return corrupt("its descriptor has " + std::to_string(symbol.size) + " bytes at " + std::to_string(symbol.offset) +
+                   ", expected 64 at a multiple of 64");
+  }
+  const auto bytes = std::span(laid.image).subspan(symbol.offset).first<descriptor_bytes>();
+  const auto descriptor = read_descriptor(bytes, target);
+  if (!descriptor) return descriptor.error();
+  if (Status status = compare(*descriptor, metadata); !status.ok()) return status;
+  const auto entry = entry_of(*descriptor, symbol.offset, laid);
+  if (!entry) return entry.error();
+  const auto function = symbols.find(metadata.name);
+  if (function != symbols.end() && function->second->offset != *entry) {
+    return corrupt("its descriptor's entry is at " + std::to_string(*entry) + ", its symbol at " +
+                   std::to_string(function->second->offset));
+  }
+  KernelCode kernel;
+  kernel.name = std::move(metadata.name);
+  kernel.entry = *entry;
+  kernel.rsrc1 = descriptor->rsrc1, kernel.rsrc2 = descriptor->rsrc2, kernel.rsrc3 = descriptor->rsrc3;
+  kernel.properties = descriptor->properties;
+  kernel.lds_bytes = descriptor->lds_bytes;
+  kernel.scratch_bytes = descriptor->scratch_bytes;
+  kernel.kernarg_bytes = descriptor->kernarg_bytes;
+  kernel.kernarg_alignment = metadata.kernarg_alignment;
+  kernel.wave_lanes = metadata.wave_lanes;
+  kernel.sgprs = metadata.sgprs, kernel.vgprs = metadata.vgprs;
+  kernel.user_sgprs = user_sgprs(*descriptor);
+  kernel.user_sgpr_slots = user_sgpr_slots(*descriptor);
+  kernel.required_workgroup = metadata.required_workgroup;
+  kernel.max_workgroup_lanes = metadata.max_workgroup_lanes;
+  kernel.dynamic_stack = metadata.dynamic_stack;
+  kernel.arguments = std::move(metadata.arguments);
+  return kernel;
+}
+
+Status read_kernels(ObjectMetadata metadata, const LaidOut& laid, CodeObject& object) {
+  Symbols symbols;
+  for (const PlacedSymbol& symbol : laid.symbols) symbols.emplace(symbol.name, &symbol);
+  for (KernelMetadata& each : metadata.kernels) {
+    const std::string name = "kernel '" + each.name + "'";
+    if (find_kernel(object, each.name) != nullptr) return corrupt(name + " is there twice");
+    auto kernel = read_kernel(std::move(each), laid, symbols, object.target);
+    if (!kernel) return kernel.error().within(name);
+    object.kernels.push_back(std::move(*kernel));
+  }
+  std::sort(object.kernels.begin(), object.kernels.end(),
+            [](const KernelCode& a, const KernelCode& b) { return a.name < b.name; });
+  return {};
+}
+
+}  // namespace
+
+Result<CodeObject> read_code_object(std::span<const std::byte> bytes) noexcept {
+  const auto file = read_elf(bytes);
+  if (!file) return file.error();
+  CodeObject object;
+  const auto version = version_of(file->abi_version);
+  if (!version) return version.error();
+  object.version = *version;
+  const auto target = target_of(file->flags);
+  if (!target) return target.error();
+  object.target = *target;
+  auto metadata = metadata_of(*file);
+  if (!metadata) return metadata.error();
+  if (Status status = check_agreement(*metadata, object.version, object.target); !status.ok()) return status;
+  auto laid = file->type == ElfType::relocatable ? lay_out_relocatable(*file) : lay_out_linked(*file);
+  if (!laid) return laid.error();
+  if (Status status = read_kernels(std::move(*metadata), *laid, object); !status.ok()) return status;
+  object.image = std::move(laid->image);
+  object.address_words = std::move(laid->address_words);
+  return object;
+}
+
+namespace {
+
+std::string workgroup_text(const KernelCode& kernel) {
+  const auto& size = kernel.required_workgroup;
+  if (size[0] == 0) return "up to " + std::to_string(kernel.max_workgroup_lanes) + " lanes";
+  return std::to_string(size[0]) + " x " + std::to_string(size[1]) + " x " + std::to_string(size[2]) + " lanes";
+}
+
+std::string user_sgpr_text(const KernelCode& kernel) {
+  std::string text = std::to_string(kernel.user_sgprs);
+  for (const UserSgprSlot& slot : kernel.user_sgpr_slots) {
+    text += ", " + std::string(to_string(slot.value)) + " in s" + std::to_string(slot.first);
+    if (slot.count > 1) text += " to s" + std::to_string(slot.first + slot.count - 1);
+  }
+  return text;
+}
+
+std::string argument_text(const KernelCode& kernel) {
+  std::string text;
+  for (const KernelArgument& argument : kernel.arguments) {
+    if (!text.empty()) text += ", ";
+    text += argument.value_kind;
+    if (!argument.name.empty()) text += " " + argument.name;
+    text += " of " + std::to_string(argument.size) + " at " + std::to_string(argument.offset);
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string dispatch_text(const CodeObject& object, const KernelCode& kernel) {
+  if (const Status status = check_dispatch(object, kernel); !status.ok()) return "refused: " + status.message;
+  return kernel.required_workgroup[0] != 0 ? "offered" : "offered where the source tells a workgroup";
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> facts_of(const CodeObject& object, const KernelCode& kernel) {
+  return {{"wave", std::to_string(kernel.wave_lanes) + " lanes"},
+          {"workgroup", workgroup_text(kernel)},
+          {"SGPRs", std::to_string(kernel.sgprs)},
+          {"VGPRs", std::to_string(kernel.vgprs)},
+          {"LDS", std::to_string(kernel.lds_bytes) + " bytes"},
+          {"scratch", std::to_string(kernel.scratch_bytes) + " bytes a lane"},
+          {"kernarg", std::to_string(kernel.kernarg_bytes) + " bytes"},
+          {"user SGPRs", user_sgpr_text(kernel)},
+          {"arguments", argument_text(kernel)},
+          {"dispatch", dispatch_text(object, kernel)}};
+}
+
+std::string describe(const CodeObject& object) {
+  std::string text = "code object version " + std::to_string(object.version) + " for " +
+                     std::string(to_string(object.target)) + ", " + std::to_string(object.image.size()) +
+                     " bytes in memory, " + std::to_string(object.kernels.size()) +
+                     (object.kernels.size() == 1 ? " kernel\n" : " kernels\n");
+  for (const KernelCode& kernel : object.kernels) {
+    text += kernel.name + "\n";
+    for (const auto& [what, value] : facts_of(object, kernel)) text += "  " + what + ": " + value + "\n";
+  }
+  return text;
+}
+
+}  // namespace kiln::amdgpu_pm4

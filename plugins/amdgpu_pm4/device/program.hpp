@@ -1,0 +1,96 @@
+// Programs, their serialized form, and the compiler that makes them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kiln/digest.hpp>
+#include <kiln/kernel.hpp>
+#include <kiln/program.hpp>
+#include <kiln/program_interface.hpp>
+#include <kiln/status.hpp>
+
+#include "amdgpu_pm4/code_object/kernel_code.hpp"
+#include "amdgpu_pm4/recipe/recorded_dispatch.hpp"
+#include "amdgpu_pm4/safety/submission_scope.hpp"
+#include "amdgpu_pm4/winsys/winsys.hpp"
+
+namespace kiln::amdgpu_pm4 {
+
+// Pm4Program: one kernel of a code object, in device memory and ready to be dispatched.
+//
+// Thread-safety: immutable. Ownership: shares the loaded kernel with the submissions in flight that run it.
+
+struct LoadedKernel {
+  std::vector<std::byte> object;  // the code object's bytes, for serialize()
+  Digest digest;                  // of them
+  std::uint32_t version = 0;      // of the code object format
+  KernelCode kernel;
+  std::array<std::uint32_t, 3> workgroup{};
+  std::vector<Access> bindings;  // one an argument
+  std::unique_ptr<BufferObject> code;
+  std::shared_ptr<BufferObject> scratch;  // null: the kernel has none
+  RecordedDispatch recorded;
+  ProgramFacts facts;  // for the check before each submission
+  // One a binding: 0, or the bytes of an argument that is passed by value. Empty: none is.
+  std::vector<std::uint32_t> by_value{};
+  ProgramInterface interface {};  // its arguments, hidden ones left out
+  DispatchPlace place{};          // for dispatches with local memory beside the kernel's own
+
+  std::uint32_t value_bytes(std::size_t binding) const noexcept { return by_value.empty() ? 0 : by_value[binding]; }
+  // "kernel 'saxpy' (program 3f2a90c1…)", for messages.
+  std::string name() const;
+};
+
+class Pm4Program final : public Program {
+ public:
+  Pm4Program(const Winsys& owner, std::shared_ptr<const LoadedKernel> loaded)
+      : owner_(&owner), loaded_(std::move(loaded)) {}
+
+  std::uint64_t charge() const noexcept override;
+  const ProgramInterface* interface(const KernelSource&) const noexcept override { return &loaded_->interface; }
+  const Winsys* owner() const noexcept { return owner_; }
+  const std::shared_ptr<const LoadedKernel>& loaded() const noexcept { return loaded_; }
+
+ private:
+  const Winsys* owner_;
+  std::shared_ptr<const LoadedKernel> loaded_;
+};
+
+// Compiler: what turns kernel source into a code object, as a value that tests can put another one into.
+//
+// Thread-safety: compile may be called from any thread, also from several at once. Ownership: holds what compile needs.
+struct Compiler {
+  std::string identity;  // of everything that decides which code comes out; not empty
+  // invalid_argument holds the compiler's whole log; unavailable: there is no compiler on this machine.
+  std::function<Result<std::vector<std::byte>>(const KernelSource& source, Target target)> compile;
+};
+
+// ProgramBinary of this plugin: a code object behind the digest of its bytes.
+//
+//   format  "amdgpu:" target ":v" code object version       "amdgpu:gfx1100:v5"
+//   bytes   digest[32] object[…]                            digest = SHA-256 of the object
+//
+// The digest finds damage before the loader looks at the object; whether the bytes are authentic is the cache's
+// business.
+//
+// Thread-safety: pure functions. Ownership: values.
+
+std::string binary_format(Target target, std::uint32_t version);
+ProgramBinary make_binary(Target target, std::uint32_t version, const Digest& digest,
+                          std::span<const std::byte> object);
+
+struct OpenedBinary {
+  Digest digest;
+  std::span<const std::byte> object;  // of the binary's bytes
+};
+
+// unsupported: the format is not this target's. corrupt: the bytes are not those of the digest.
+Result<OpenedBinary> open_binary(const ProgramBinary& binary, Target target);
+
+}  // namespace kiln::amdgpu_pm4

@@ -1,0 +1,258 @@
+#include "amdgpu_pm4/device/queue.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+// Of a sleep in the kernel, after which a reset is looked for: a device that hangs may never pass the point.
+constexpr std::chrono::milliseconds slice{250};
+constexpr std::chrono::seconds patience_at_the_end{10};
+
+}  // namespace
+
+Queue::Queue(Winsys& winsys, Quarantine& quarantine, QueueSettings settings)
+    : winsys_(winsys),
+      quarantine_(quarantine),
+      settings_(std::move(settings)),
+      clock_(winsys),
+      stream_(settings_.shape, *this) {}
+
+Result<std::unique_ptr<Queue>> Queue::create(Winsys& winsys, Quarantine& quarantine, QueueSettings settings) {
+  std::unique_ptr<Queue> queue(new Queue(winsys, quarantine, std::move(settings)));
+  if (Status status = queue->open(); !status.ok()) return status;
+  return queue;
+}
+
+Status Queue::open() {
+  ring_ = static_cast<std::uint32_t>(std::countr_zero(winsys_.facts().compute.rings));
+  auto timeline = winsys_.create_timeline();
+  if (!timeline) return timeline.error();
+  timeline_ = std::move(timeline).value();
+  if (Status status = replace_context(); !status.ok()) return status;
+  auto commands = RingBuffer::create(winsys_, BufferUse::commands, settings_.commands_bytes);
+  if (!commands) return commands.error();
+  commands_ = std::move(commands).value();
+  auto arguments = RingBuffer::create(winsys_, BufferUse::arguments, settings_.arguments_bytes);
+  if (!arguments) return arguments.error();
+  arguments_ = std::move(arguments).value();
+  auto reports = RingBuffer::create(winsys_, BufferUse::reports, settings_.reports_bytes);
+  if (!reports) return reports.error();
+  reports_ = std::move(reports).value();
+  return {};
+}
+
+Queue::~Queue() {
+  const std::lock_guard lock(mutex_);
+  const Deadline deadline = Deadline::after(patience_at_the_end);
+  // What never ends keeps its memory until the kernel driver has given it up.
+  if (!in_flight_.empty()) (void)timeline_->wait(in_flight_.back().value, deadline);
+}
+
+Status Queue::alive() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+Result<std::uint64_t> Queue::submit(const std::vector<BoundPass>& passes) {
+  const std::lock_guard lock(mutex_);
+  if (!lost_.ok()) return lost_;
+  collect_passed();
+  for (const BoundPass& pass : passes) {
+    Status refused = quarantine_.check(pass.kernel->digest, pass.kernel->name());
+    if (!refused.ok()) return std::move(refused).within(settings_.device);
+  }
+  Status status;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (!lost_.ok()) return lost_;
+    const std::uint64_t value = results_.next();
+    status = try_submit(passes);
+    if (status.ok()) {
+      results_.begin();
+      return value;
+    }
+    for (RingBuffer* ring : {commands_.get(), arguments_.get(), reports_.get()}) ring->space().give_back(value);
+    if (status.code == StatusCode::device_lost) {
+      lose(status.message);
+    } else if (status.code == StatusCode::cancelled) {
+      recover();
+    } else if (status.code == StatusCode::unavailable && !in_flight_.empty()) {
+      while (!in_flight_.empty() && wait_for_oldest().ok()) {  // memory may come free
+      }
+    } else {
+      break;
+    }
+  }
+  if (status.code == StatusCode::cancelled) status.code = StatusCode::unavailable;
+  return lost_.ok() ? status.within(settings_.device) : lost_;
+}
+
+Result<FenceResult> Queue::wait(std::uint64_t value, Deadline deadline) {
+  for (;;) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (auto result = results_.take(value, oldest())) return std::move(*result);
+    }
+    const Deadline until = deadline.left() < slice ? deadline : Deadline::after(slice);
+    const Status waited = timeline_->wait(value, until);
+    const std::lock_guard lock(mutex_);
+    if (waited.code == StatusCode::device_lost) lose(waited.message);
+    if (waited.ok()) {
+      while (oldest() <= value && !in_flight_.empty()) resolve_oldest();
+    } else {
+      look_for_reset();
+    }
+    if (auto result = results_.take(value, oldest())) return std::move(*result);
+    if (deadline.passed()) {
+      return timed_out("submission " + std::to_string(value) +
+                       ": not finished by its deadline; it may still be running");
+    }
+    if (!waited.ok() && waited.code != StatusCode::timeout) return waited.within(settings_.device);
+  }
+}
+
+// What Queue does with submissions that ended, and with a device that was reset.
+
+namespace {
+
+// Between a point that is passed and the outcome that the kernel driver tells of the same work.
+constexpr std::chrono::seconds outcome_patience{1};
+constexpr std::chrono::seconds room_patience{60};    // the kernel driver gives up a compute job after as long
+constexpr std::chrono::seconds cancel_patience{10};  // for what a reset cancels to be told so
+constexpr std::uint64_t reset_interval_ns = 100'000'000;
+
+}  // namespace
+
+void Queue::collect_passed() {
+  if (in_flight_.empty()) return;
+  const auto passed = timeline_->passed();
+  if (!passed) {
+    if (passed.error().code == StatusCode::device_lost) lose(passed.error().message);
+    return;
+  }
+  while (!in_flight_.empty() && in_flight_.front().value <= *passed) resolve_oldest();
+}
+
+void Queue::look_for_reset() {
+  const std::uint64_t now = now_ns();
+  if (in_flight_.empty() || now < reset_looked_for_ns_ + reset_interval_ns) return;
+  reset_looked_for_ns_ = now;
+  const auto state = context_->reset_state();
+  if (!state || !state->reset || state->in_progress) return;
+  while (!in_flight_.empty()) {
+    const InFlight& work = in_flight_.front();
+    if (work.context->outcome(work.number, ring_, {Clock::now()}).code == StatusCode::timeout) return;
+    resolve_oldest();
+  }
+}
+
+void Queue::resolve_oldest() {
+  const InFlight work = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  Status how = work.context->outcome(work.number, ring_, Deadline::after(outcome_patience));
+  // The stamps are the device's own word for it: work that was thrown away may be told as done.
+  if (how.ok() && work.stamps.last() == 0) how = internal_error("told as done, and its last pass has not ended");
+  if (how.ok()) {
+    const std::uint64_t begin = work.stamps.first();
+    results_.finish(work.value, FenceResult{clock_.ns_between(begin, work.stamps.last()), clock_.on_host_clock(begin)});
+  } else {
+    fail(work, how);
+  }
+  for (RingBuffer* ring : {commands_.get(), arguments_.get(), reports_.get()}) ring->space().passed(work.value);
+}
+
+void Queue::fail(const InFlight& work, const Status& how) {
+  const std::string what = settings_.device + ": submission " + std::to_string(work.value);
+  if (!lost_.ok()) {
+    results_.finish(work.value, lost_);
+    return;
+  }
+  if (work.context != context_) {  // it was queued behind the one that hung
+    results_.finish(work.value, unavailable(what + " was cancelled: " + last_reset_));
+    return;
+  }
+  const auto state = context_->reset_state();
+  if (how.code == StatusCode::device_lost || !state || state->vram_lost) {
+    const std::string why = !state                                ? state.error().message
+                            : how.code == StatusCode::device_lost ? how.message
+                                                                  : "its memory was lost in a reset";
+    lose(state ? blame(work, how, *state) + "; " + why : why);
+    results_.finish(work.value, lost_);
+    return;
+  }
+  last_reset_ = blame(work, how, *state);
+  settings_.log.write(LogLevel::warning, "amdgpu_pm4", what + ": " + last_reset_);
+  results_.finish(work.value, unavailable(what + ": " + last_reset_));
+  if (Status status = replace_context(); !status.ok()) lose("no new context after a reset: " + status.message);
+}
+
+// Says what happened, and puts who did it into quarantine where that is certain.
+std::string Queue::blame(const InFlight& work, const Status& how, const ResetState& state) {
+  if (state.reset && !state.guilty) return "another program's work had the device reset (" + how.message + ")";
+  InFlight::Passes passes = work.unfinished();
+  // The kernel driver knows that this was it; what was written before the reset may be lost.
+  if (passes.begin == passes.end && state.guilty) passes = {0, work.kernels.size()};
+  if (passes.begin == passes.end) return "it failed, and none of its passes was running (" + how.message + ")";
+  std::set<Digest> programs;
+  for (std::size_t i = passes.begin; i < passes.end; ++i) programs.insert(work.kernels[i]->digest);
+  std::string where = "pass " + std::to_string(passes.begin);
+  if (passes.end - passes.begin > 1) where += " to " + std::to_string(passes.end - 1);
+  const std::string name = work.kernels[passes.begin]->name();
+  // A device that names a fault has stopped at it; one that names none, or its watchdog, has hung.
+  const bool stopped =
+      !state.fault.empty() && !state.fault.starts_with("watchdog") && !state.fault.starts_with("planted");
+  const std::string did = stopped ? " was stopped by a fault" : " hung the device";
+  const std::string why = " (" + (state.fault.empty() ? how.message : state.fault) + ")";
+  if (programs.size() == 1) {
+    quarantine_.add(*programs.begin());
+    return where + ": " + name + did + " and is in quarantine" + why;
+  }
+  for (const Digest& program : programs) quarantine_.suspect(program);
+  return where + ": " + name + " or one of " + std::to_string(programs.size() - 1) + " others" + did +
+         "; each runs alone from now on" + why;
+}
+
+Status Queue::replace_context() {
+  auto context = winsys_.create_context(Priority::normal);
+  if (!context) return context.error();
+  context_ = std::move(context).value();
+  return {};
+}
+
+// The kernel driver refuses the context: all that is in flight ends soon, one way or the other.
+void Queue::recover() {
+  const std::shared_ptr<Context> refused = context_;
+  while (!in_flight_.empty()) {
+    const Status waited = timeline_->wait(in_flight_.front().value, Deadline::after(cancel_patience));
+    if (!waited.ok()) return lose("what a reset cancelled never ended: " + waited.message);
+    resolve_oldest();
+    if (!lost_.ok()) return;
+  }
+  if (context_ != refused) return;  // the one that hung was among them
+  const auto state = context_->reset_state();
+  if (!state) return lose(state.error().message);
+  if (state->vram_lost) return lose("its memory was lost in a reset");
+  last_reset_ = "the device was reset";
+  settings_.log.write(LogLevel::warning, "amdgpu_pm4", settings_.device + ": " + last_reset_ + " between submissions");
+  if (Status status = replace_context(); !status.ok()) lose("no new context after a reset: " + status.message);
+}
+
+void Queue::lose(std::string why) {
+  if (!lost_.ok()) return;
+  lost_ = device_lost(settings_.device + ": " + why);
+  settings_.log.write(LogLevel::error, "amdgpu_pm4", lost_.message);
+  for (const InFlight& work : in_flight_) results_.finish(work.value, lost_);
+  in_flight_.clear();
+}
+
+Status Queue::wait_for_oldest() {
+  const Status waited = timeline_->wait(in_flight_.front().value, Deadline::after(room_patience));
+  if (waited.code == StatusCode::device_lost) return waited;
+  if (!waited.ok()) return unavailable("there is no room for another submission: " + waited.message);
+  resolve_oldest();
+  return lost_;
+}
+
+}  // namespace kiln::amdgpu_pm4

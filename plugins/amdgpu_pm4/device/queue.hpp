@@ -1,0 +1,103 @@
+// Queue: dispatches in order on one compute ring, many passes to a submission, each submission with a point on a
+// timeline and stamps of the device's clock.
+//
+//   submit: passes in groups → kernarg segments → packets → check → kernel driver
+//   wait:   the timeline's point → how it ended → stamps → result; after a reset: who is to blame, and a new context
+//
+// Thread-safety: submit() and wait() from any thread. Who waits sleeps in the kernel, and no thread of its own is
+// needed. Ownership: borrows winsys and quarantine, which outlive it; what it submitted is pinned until it is known to
+// have ended.
+#pragma once
+
+#include <kiln/device.hpp>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "amdgpu_pm4/device/quarantine.hpp"
+#include "amdgpu_pm4/device/ring.hpp"
+#include "amdgpu_pm4/device/submission.hpp"
+#include "amdgpu_pm4/recipe/command_stream.hpp"
+#include "amdgpu_pm4/winsys/winsys.hpp"
+
+namespace kiln::amdgpu_pm4 {
+
+struct QueueSettings {
+  std::string device;  // its id, for messages
+  DeviceShape shape;
+  Log log;
+  std::uint64_t commands_bytes = 1 << 20;
+  std::uint64_t arguments_bytes = 1 << 20;
+  std::uint64_t reports_bytes = 1 << 19;
+  std::uint64_t chunk_bytes = 16 << 10;  // of a command buffer
+};
+
+class Queue final : private ChunkSource {
+ public:
+  static Result<std::unique_ptr<Queue>> create(Winsys& winsys, Quarantine& quarantine, QueueSettings settings);
+  ~Queue() override;  // waits a while for what is in flight
+
+  // unsupported: a program is in quarantine. REQUIRES: as many buffers a pass as bindings.
+  Result<std::uint64_t> submit(const std::vector<BoundPass>& passes);
+  // As Device::wait. unavailable: the device was reset while it ran, and goes on; the message names the kernel that did
+  // it, where that is known.
+  Result<FenceResult> wait(std::uint64_t value, Deadline deadline);
+  // ok, or device_lost with the reason.
+  Status alive() const;
+
+ private:
+  Queue(Winsys& winsys, Quarantine& quarantine, QueueSettings settings);
+  Status open();
+
+  // Making a submission: queue_build.cpp. All with the mutex held.
+  Status try_submit(const std::vector<BoundPass>& passes);
+  Result<StreamChunk> next_chunk() noexcept override;
+  Result<RingPart> take(RingBuffer& ring, std::uint64_t bytes, std::uint64_t alignment);
+  Status build(const std::vector<BoundPass>& passes, InFlight& work);
+  Status write_arguments(const std::vector<BoundPass>& passes, std::vector<std::uint64_t>& addresses);
+  Status write_packets(const std::vector<BoundPass>& passes, std::span<const std::uint64_t> arguments,
+                       std::span<const std::size_t> group_ends, InFlight& work);
+  void list_buffers(const std::vector<BoundPass>& passes, InFlight& work);
+
+  // What became of them: queue_outcome.cpp. All with the mutex held.
+  void collect_passed();
+  void look_for_reset();
+  void resolve_oldest();
+  void fail(const InFlight& work, const Status& how);
+  std::string blame(const InFlight& work, const Status& how, const ResetState& state);
+  Status replace_context();
+  void recover();
+  void lose(std::string why);
+  Status wait_for_oldest();
+  std::uint64_t oldest() const noexcept { return in_flight_.empty() ? results_.next() : in_flight_.front().value; }
+
+  Winsys& winsys_;
+  Quarantine& quarantine_;
+  const QueueSettings settings_;
+  std::uint32_t ring_ = 0;  // of the compute rings
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<Context> context_;
+  std::unique_ptr<Timeline> timeline_;
+  std::unique_ptr<RingBuffer> commands_, arguments_, reports_;
+  DeviceClock clock_;
+  CommandStream stream_;
+  Results results_;
+  std::deque<InFlight> in_flight_;  // oldest first
+  Status lost_;
+  std::string last_reset_;  // why the context before this one was lost
+  std::uint64_t reset_looked_for_ns_ = 0;
+
+  // Of the submission that is being made.
+  InFlight* making_ = nullptr;
+  bool last_chunk_in_ring_ = false;
+  BufferList list_;
+  std::vector<ProgramFacts> programs_;
+};
+
+}  // namespace kiln::amdgpu_pm4

@@ -1,0 +1,399 @@
+// The prelude of OpenCL C kernels, and what kernels may not use.
+
+#include "amdgpu_pm4/toolchain/prelude.hpp"
+
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+constexpr std::string_view functions[] = {"async_work_group_copy",
+                                          "async_work_group_strided_copy",
+                                          "atomic_compare_exchange_strong",
+                                          "atomic_compare_exchange_weak",
+                                          "atomic_exchange",
+                                          "atomic_fetch_add",
+                                          "atomic_fetch_and",
+                                          "atomic_fetch_max",
+                                          "atomic_fetch_min",
+                                          "atomic_fetch_or",
+                                          "atomic_fetch_sub",
+                                          "atomic_fetch_xor",
+                                          "atomic_flag_clear",
+                                          "atomic_flag_test_and_set",
+                                          "atomic_init",
+                                          "atomic_load",
+                                          "atomic_store",
+                                          "capture_event_profiling_info",
+                                          "clock_read_device",
+                                          "clock_read_hilo_device",
+                                          "clock_read_hilo_sub_group",
+                                          "clock_read_hilo_work_group",
+                                          "clock_read_sub_group",
+                                          "clock_read_work_group",
+                                          "create_user_event",
+                                          "enqueue_marker",
+                                          "get_default_queue",
+                                          "get_enqueued_num_sub_groups",
+                                          "get_fence",
+                                          "get_image_array_size",
+                                          "get_image_channel_data_type",
+                                          "get_image_channel_order",
+                                          "get_image_depth",
+                                          "get_image_dim",
+                                          "get_image_height",
+                                          "get_image_num_mip_levels",
+                                          "get_image_num_samples",
+                                          "get_image_width",
+                                          "get_max_sub_group_size",
+                                          "get_num_sub_groups",
+                                          "get_sub_group_eq_mask",
+                                          "get_sub_group_ge_mask",
+                                          "get_sub_group_gt_mask",
+                                          "get_sub_group_id",
+                                          "get_sub_group_le_mask",
+                                          "get_sub_group_local_id",
+                                          "get_sub_group_lt_mask",
+                                          "get_sub_group_size",
+                                          "is_valid_event",
+                                          "is_valid_reserve_id",
+                                          "ndrange_1D",
+                                          "ndrange_2D",
+                                          "ndrange_3D",
+                                          "printf",
+                                          "read_imagef",
+                                          "read_imageh",
+                                          "read_imagei",
+                                          "read_imageui",
+                                          "release_event",
+                                          "retain_event",
+                                          "set_user_event_status",
+                                          "sub_group_all",
+                                          "sub_group_any",
+                                          "sub_group_ballot",
+                                          "sub_group_ballot_bit_count",
+                                          "sub_group_ballot_bit_extract",
+                                          "sub_group_ballot_exclusive_scan",
+                                          "sub_group_ballot_find_lsb",
+                                          "sub_group_ballot_find_msb",
+                                          "sub_group_ballot_inclusive_scan",
+                                          "sub_group_barrier",
+                                          "sub_group_broadcast",
+                                          "sub_group_broadcast_first",
+                                          "sub_group_clustered_reduce_add",
+                                          "sub_group_clustered_reduce_and",
+                                          "sub_group_clustered_reduce_logical_and",
+                                          "sub_group_clustered_reduce_logical_or",
+                                          "sub_group_clustered_reduce_logical_xor",
+                                          "sub_group_clustered_reduce_max",
+                                          "sub_group_clustered_reduce_min",
+                                          "sub_group_clustered_reduce_mul",
+                                          "sub_group_clustered_reduce_or",
+                                          "sub_group_clustered_reduce_xor",
+                                          "sub_group_clustered_rotate",
+                                          "sub_group_elect",
+                                          "sub_group_inverse_ballot",
+                                          "sub_group_non_uniform_all",
+                                          "sub_group_non_uniform_all_equal",
+                                          "sub_group_non_uniform_any",
+                                          "sub_group_non_uniform_broadcast",
+                                          "sub_group_non_uniform_reduce_add",
+                                          "sub_group_non_uniform_reduce_and",
+                                          "sub_group_non_uniform_reduce_logical_and",
+                                          "sub_group_non_uniform_reduce_logical_or",
+                                          "sub_group_non_uniform_reduce_logical_xor",
+                                          "sub_group_non_uniform_reduce_max",
+                                          "sub_group_non_uniform_reduce_min",
+                                          "sub_group_non_uniform_reduce_mul",
+                                          "sub_group_non_uniform_reduce_or",
+                                          "sub_group_non_uniform_reduce_xor",
+                                          "sub_group_non_uniform_scan_exclusive_add",
+                                          "sub_group_non_uniform_scan_exclusive_and",
+                                          "sub_group_non_uniform_scan_exclusive_logical_and",
+                                          "sub_group_non_uniform_scan_exclusive_logical_or",
+                                          "sub_group_non_uniform_scan_exclusive_logical_xor",
+                                          "sub_group_non_uniform_scan_exclusive_max",
+                                          "sub_group_non_uniform_scan_exclusive_min",
+                                          "sub_group_non_uniform_scan_exclusive_mul",
+                                          "sub_group_non_uniform_scan_exclusive_or",
+                                          "sub_group_non_uniform_scan_exclusive_xor",
+                                          "sub_group_non_uniform_scan_inclusive_add",
+                                          "sub_group_non_uniform_scan_inclusive_and",
+                                          "sub_group_non_uniform_scan_inclusive_logical_and",
+                                          "sub_group_non_uniform_scan_inclusive_logical_or",
+                                          "sub_group_non_uniform_scan_inclusive_logical_xor",
+                                          "sub_group_non_uniform_scan_inclusive_max",
+                                          "sub_group_non_uniform_scan_inclusive_min",
+                                          "sub_group_non_uniform_scan_inclusive_mul",
+                                          "sub_group_non_uniform_scan_inclusive_or",
+                                          "sub_group_non_uniform_scan_inclusive_xor",
+                                          "sub_group_reduce_add",
+                                          "sub_group_reduce_max",
+                                          "sub_group_reduce_min",
+                                          "sub_group_rotate",
+                                          "sub_group_scan_exclusive_add",
+                                          "sub_group_scan_exclusive_max",
+                                          "sub_group_scan_exclusive_min",
+                                          "sub_group_scan_inclusive_add",
+                                          "sub_group_scan_inclusive_max",
+                                          "sub_group_scan_inclusive_min",
+                                          "sub_group_shuffle",
+                                          "sub_group_shuffle_down",
+                                          "sub_group_shuffle_up",
+                                          "sub_group_shuffle_xor",
+                                          "wait_group_events",
+                                          "work_group_all",
+                                          "work_group_any",
+                                          "work_group_broadcast",
+                                          "work_group_reduce_add",
+                                          "work_group_reduce_max",
+                                          "work_group_reduce_min",
+                                          "work_group_scan_exclusive_add",
+                                          "work_group_scan_exclusive_max",
+                                          "work_group_scan_exclusive_min",
+                                          "work_group_scan_inclusive_add",
+                                          "work_group_scan_inclusive_max",
+                                          "work_group_scan_inclusive_min",
+                                          "write_imagef",
+                                          "write_imageh",
+                                          "write_imagei",
+                                          "write_imageui"};
+
+// Known to the compiler already, which takes no other declaration of them, or none without a type that is refused.
+constexpr std::string_view compilers_own[] = {"atomic_compare_exchange_strong_explicit",
+                                              "atomic_compare_exchange_weak_explicit",
+                                              "atomic_exchange_explicit",
+                                              "atomic_fetch_add_explicit",
+                                              "atomic_fetch_and_explicit",
+                                              "atomic_fetch_max_explicit",
+                                              "atomic_fetch_min_explicit",
+                                              "atomic_fetch_or_explicit",
+                                              "atomic_fetch_sub_explicit",
+                                              "atomic_fetch_xor_explicit",
+                                              "atomic_flag_clear_explicit",
+                                              "atomic_flag_test_and_set_explicit",
+                                              "atomic_load_explicit",
+                                              "atomic_store_explicit",
+                                              "atomic_work_item_fence",
+                                              "commit_read_pipe",
+                                              "commit_write_pipe",
+                                              "enqueue_kernel",
+                                              "get_kernel_max_sub_group_size_for_ndrange",
+                                              "get_kernel_preferred_work_group_size_multiple",
+                                              "get_kernel_sub_group_count_for_ndrange",
+                                              "get_kernel_work_group_size",
+                                              "get_pipe_max_packets",
+                                              "get_pipe_num_packets",
+                                              "read_pipe",
+                                              "reserve_read_pipe",
+                                              "reserve_write_pipe",
+                                              "sub_group_commit_read_pipe",
+                                              "sub_group_commit_write_pipe",
+                                              "sub_group_reserve_read_pipe",
+                                              "sub_group_reserve_write_pipe",
+                                              "to_global",
+                                              "to_local",
+                                              "to_private",
+                                              "work_group_commit_read_pipe",
+                                              "work_group_commit_write_pipe",
+                                              "work_group_reserve_read_pipe",
+                                              "work_group_reserve_write_pipe",
+                                              "write_pipe"};
+
+constexpr std::string_view types[] = {"atomic_double",
+                                      "atomic_flag",
+                                      "atomic_float",
+                                      "atomic_int",
+                                      "atomic_intptr_t",
+                                      "atomic_long",
+                                      "atomic_ptrdiff_t",
+                                      "atomic_size_t",
+                                      "atomic_uint",
+                                      "atomic_uintptr_t",
+                                      "atomic_ulong",
+                                      "clk_event_t",
+                                      "event_t",
+                                      "image1d_array_t",
+                                      "image1d_buffer_t",
+                                      "image1d_t",
+                                      "image2d_array_depth_t",
+                                      "image2d_array_msaa_depth_t",
+                                      "image2d_array_msaa_t",
+                                      "image2d_array_t",
+                                      "image2d_depth_t",
+                                      "image2d_msaa_depth_t",
+                                      "image2d_msaa_t",
+                                      "image2d_t",
+                                      "image3d_t",
+                                      "memory_order",
+                                      "memory_scope",
+                                      "ndrange_t",
+                                      "queue_t",
+                                      "reserve_id_t",
+                                      "sampler_t"};
+
+std::string unavailable_function(std::string_view function, std::string_view name) {
+  return "__attribute__((overloadable, unavailable(\"" + std::string(name) + " is not offered\"))) int " +
+         std::string(function) + "(...);\n";
+}
+
+// The compiler's error names the replacement; the reason in it names the original.
+std::string replacement_of(std::string_view name) { return "kiln_no_" + std::string(name); }
+
+std::string replaced_by(std::string_view name, const std::string& replacement) {
+  return "#define " + std::string(name) + " " + replacement + "\n";
+}
+
+std::string refusals(const std::set<std::string_view>& names) {
+  const auto named = [&names](std::string_view name) { return names.empty() || names.contains(name); };
+  std::string declared_functions, other;
+  for (const std::string_view name : functions) {
+    if (named(name)) declared_functions += unavailable_function(name, name);
+  }
+  for (const std::string_view name : compilers_own) {
+    if (!named(name)) continue;
+    declared_functions += unavailable_function(replacement_of(name), name);
+    other += replaced_by(name, replacement_of(name));
+  }
+  for (const std::string_view name : types) {
+    if (!named(name)) continue;
+    other += "typedef struct { int none; } " + replacement_of(name) + " __attribute__((unavailable(\"" +
+             std::string(name) + " is not offered\")));\n" + replaced_by(name, replacement_of(name));
+  }
+  if (declared_functions.empty()) return other;
+  return "#pragma OPENCL EXTENSION __cl_clang_variadic_functions : enable\n" + declared_functions +
+         "#pragma OPENCL EXTENSION __cl_clang_variadic_functions : disable\n" + other;
+}
+
+// One literal: the pieces join where they meet.
+constexpr char pieces[] =
+#include "amdgpu_pm4/toolchain/prelude_types.inc"
+
+#include "amdgpu_pm4/toolchain/prelude_functions.inc"
+    ;
+
+constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+constexpr std::string_view digits = "0123456789";
+constexpr std::string_view blanks = " \t\v\f\r\n";
+
+template <class Visit>
+void for_each_identifier(std::string_view text, Visit visit) {
+  std::size_t at = 0;
+  while ((at = text.find_first_of(letters, at)) != std::string_view::npos) {
+    std::size_t end = at;
+    while (end < text.size() && (letters.find(text[end]) != letters.npos || digits.find(text[end]) != digits.npos)) {
+      ++end;
+    }
+    visit(text.substr(at, end - at));
+    at = end;
+  }
+}
+
+// Whether `text` stands between identifiers and is nothing but blanks.
+bool is_blank(std::string_view text) { return text.find_first_not_of(blanks) == text.npos; }
+
+// Whether the identifier names a function that is called: "(" follows it, and no type stands before it, as it does in a
+// declaration. In a #define's text any identifier may.
+class CallFinder {
+ public:
+  explicit CallFinder(std::string_view text) : text_(text) {}
+
+  bool is_call(std::string_view name) {
+    const auto at = static_cast<std::size_t>(name.data() - text_.data());
+    const std::size_t behind = text_.find_first_not_of(blanks, at + name.size());
+    const bool opens = behind != text_.npos && text_[behind] == '(';
+    const bool declared = !previous_.empty() && previous_ != "return" && previous_ != "else" && previous_ != "do" &&
+                          previous_ != "case" && is_blank(text_.substr(previous_end_, at - previous_end_));
+    const bool macro_name = previous_ == "define" && declared;
+    const bool in_macro = !macro_name && within_define(at);
+    previous_ = name;
+    previous_end_ = at + name.size();
+    return in_macro || (opens && !declared);
+  }
+
+ private:
+  bool within_define(std::size_t at) {
+    for (std::size_t next; (next = text_.find('\n', line_)) < at;) line_ = next + 1;
+    const std::size_t sign = text_.find_first_not_of(" \t", line_);
+    if (sign >= at || text_[sign] != '#') return false;
+    const std::size_t word = text_.find_first_not_of(" \t", sign + 1);
+    return word < at && text_.substr(word).starts_with("define");
+  }
+
+  const std::string_view text_;
+  std::string_view previous_;
+  std::size_t previous_end_ = 0, line_ = 0;
+};
+
+void add(std::string_view part, std::set<std::string_view>& names) {
+  if (part.empty()) return;
+  names.insert(part);
+  if (part.ends_with("8") || part.ends_with("16")) names.insert("wide");
+  const std::size_t last = part.find_last_not_of(digits);
+  if (last != std::string_view::npos) names.insert(part.substr(0, last + 1));
+}
+
+// The identifier, each part of it that ends before an underscore, and each part between two: also without the digits
+// at its end.
+void add_parts(std::string_view identifier, std::set<std::string_view>& names) {
+  add(identifier, names);
+  std::size_t from = 0;
+  for (std::size_t at = identifier.find('_'); at != std::string_view::npos; at = identifier.find('_', at + 1)) {
+    add(identifier.substr(0, at), names);
+    add(identifier.substr(from, at - from), names);
+    from = at + 1;
+  }
+  add(identifier.substr(from), names);
+}
+
+bool pastes_identifiers(std::string_view text) { return text.find("##") != std::string_view::npos; }
+
+const std::set<std::string_view>& prelude_names() {
+  static const std::set<std::string_view> names = [] {
+    std::set<std::string_view> all = {"if",     "for",     "while",  "switch",        "return",
+                                      "sizeof", "defined", "define", "__attribute__", "reqd_work_group_size",
+                                      "kernel", "__kernel"};
+    for_each_identifier(prelude(), [&all](std::string_view name) { all.insert(name); });
+    all.erase("tgamma");  // made of a function of the library
+    return all;
+  }();
+  return names;
+}
+
+}  // namespace
+
+std::string_view prelude() noexcept { return {pieces, sizeof pieces - 1}; }
+
+std::string uses_of(std::string_view text) {
+  if (pastes_identifiers(text)) return "#define KILN_USES(name) 1\n";
+  std::set<std::string_view> names;
+  for_each_identifier(text, [&names](std::string_view identifier) { add_parts(identifier, names); });
+  std::string defines = "#define KILN_USES(name) KILN_USES_##name\n";
+  for (const std::string_view name : names) {
+    // "2x" of "scale_2x" makes no identifier that the prelude looks for.
+    if (digits.find(name[0]) == digits.npos) defines += "#define KILN_USES_" + std::string(name) + " 1\n";
+  }
+  return defines;
+}
+
+bool calls_library(std::string_view text) {
+  if (pastes_identifiers(text)) return true;
+  bool calls = false;
+  CallFinder finder(text);
+  for_each_identifier(text, [&](std::string_view name) {
+    const bool called = finder.is_call(name);
+    calls = calls || (called && !prelude_names().contains(name));
+  });
+  return calls;
+}
+
+std::string refusals_for(std::string_view text) {
+  if (pastes_identifiers(text)) return refusals({});
+  std::set<std::string_view> names;
+  for_each_identifier(text, [&names](std::string_view name) { names.insert(name); });
+  return names.empty() ? std::string() : refusals(names);
+}
+
+}  // namespace kiln::amdgpu_pm4

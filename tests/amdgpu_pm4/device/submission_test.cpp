@@ -1,0 +1,70 @@
+#include "amdgpu_pm4/device/submission.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "device/fake_kernels.hpp"
+#include "device/fake_winsys.hpp"
+
+namespace kiln::amdgpu_pm4 {
+namespace {
+
+using Ends = std::vector<std::size_t>;
+
+struct Fixture {
+  std::shared_ptr<fake::Gpu> gpu = std::make_shared<fake::Gpu>();
+  std::unique_ptr<Winsys> winsys = fake::make_winsys(gpu);
+  Quarantine quarantine{nullptr, "device"};
+  std::shared_ptr<const LoadedKernel> copy = fake::make_kernel(*winsys, "copy", {Access::read, Access::write});
+  std::shared_ptr<const LoadedKernel> other = fake::make_kernel(*winsys, "other", {Access::read, Access::write});
+  std::vector<std::shared_ptr<BufferObject>> buffers;
+
+  Fixture() {
+    for (int i = 0; i < 6; ++i) buffers.push_back(fake::make_buffer(*winsys));
+  }
+  BoundPass pass(std::size_t from, std::size_t to) const { return {copy, {buffers[from], buffers[to]}, {1, 1, 1}}; }
+  Ends ends(const std::vector<BoundPass>& passes) const { return groups_of(passes, quarantine); }
+};
+
+}  // namespace
+
+TEST_CASE("pass order: passes that share nothing, or only what they read, overlap") {
+  const Fixture f;
+  CHECK(f.ends({}).empty());
+  CHECK(f.ends({f.pass(0, 1)}) == Ends{1});
+  CHECK(f.ends({f.pass(0, 1), f.pass(2, 3)}) == Ends{2});
+  CHECK(f.ends({f.pass(0, 1), f.pass(0, 2), f.pass(0, 3)}) == Ends{3});
+}
+
+TEST_CASE("pass order: a pass waits for what it reads, writes over, or writes before it was read") {
+  const Fixture f;
+  CHECK(f.ends({f.pass(0, 1), f.pass(1, 2)}) == Ends{1, 2});  // read after write
+  CHECK(f.ends({f.pass(0, 1), f.pass(2, 1)}) == Ends{1, 2});  // write after write
+  CHECK(f.ends({f.pass(0, 1), f.pass(2, 0)}) == Ends{1, 2});  // write after read
+  // Only against the passes that it could overlap.
+  CHECK(f.ends({f.pass(0, 1), f.pass(1, 2), f.pass(0, 3), f.pass(3, 4)}) == Ends{1, 3, 4});
+}
+
+TEST_CASE("pass order: kernels with scratch memory do not share it") {
+  Fixture f;
+  f.copy = fake::make_kernel(*f.winsys, "spills", {Access::read, Access::write}, 64);
+  CHECK(f.ends({f.pass(0, 1), f.pass(2, 3)}) == Ends{1, 2});
+}
+
+TEST_CASE("pass order: a suspect runs alone") {
+  Fixture f;
+  f.quarantine.suspect(f.other->digest);
+  BoundPass suspect = f.pass(4, 5);
+  suspect.kernel = f.other;
+  CHECK(f.ends({f.pass(0, 1), suspect, f.pass(2, 3)}) == Ends{1, 2, 3});
+}
+
+TEST_CASE("pass order: groups are bounded") {
+  const Fixture f;
+  const std::vector<BoundPass> many(130, BoundPass{f.copy, {f.buffers[0], f.buffers[1]}, {1, 1, 1}});
+  CHECK(f.ends(many).size() == 130);  // each writes what the one before wrote
+  const auto reader = fake::make_kernel(*f.winsys, "reader", {Access::read});
+  const std::vector<BoundPass> readers(130, BoundPass{reader, {f.buffers[0]}, {1, 1, 1}});
+  CHECK(f.ends(readers) == Ends{64, 128, 130});
+}
+
+}  // namespace kiln::amdgpu_pm4
