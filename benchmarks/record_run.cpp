@@ -87,14 +87,10 @@ class LoggedCache final : public ProgramCache {
   const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override {
     return cache_->find(digest, device, guard);
   }
-  std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept override {
-    return cache_->kept(device, most);
-  }
   void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
               double gflops) noexcept override {
     cache_->record(key, device, measurement, gflops);
   }
-  Result<std::uint64_t> persist() noexcept override { return cache_->persist(); }
   CacheStats stats() const noexcept override { return cache_->stats(); }
 
  private:

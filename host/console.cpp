@@ -1,6 +1,6 @@
 #include "console.hpp"
 
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 #include "base/visible_text.hpp"
 #include "config/environment.hpp"
 #include "progress/terminal_text.hpp"

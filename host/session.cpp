@@ -1,8 +1,8 @@
 #include "session.hpp"
 
-#include "base/file_commit.hpp"
+#include "base/os/file_commit.hpp"
+#include "base/os/private_folder.hpp"
 #include "base/secret_key.hpp"
-#include "cache/private_folder.hpp"
 #include "cache/manifest.hpp"
 #include "config/draft.hpp"
 #include "config/environment.hpp"

@@ -10,7 +10,7 @@
 // renamed, with no lock, no lease, no process table, no statistics and no bound. Both run in turns; medians and
 // quartiles of the ratio within a round, of wall time and of processor time. Outside the clock each side's programs are
 // compared with their sources, and its builds and loads are counted.
-#include "cache/private_folder.hpp"
+#include "base/os/private_folder.hpp"
 #include "cache/disk_bound.hpp"
 #include "cache/entry_format.hpp"
 #include "cache/tiered_cache.hpp"

@@ -1,7 +1,7 @@
 #include "figures/figures.hpp"
 
-#include "base/atomic_file.hpp"
 #include "base/json.hpp"
+#include "base/os/atomic_file.hpp"
 
 #include <sys/prctl.h>
 

@@ -49,7 +49,7 @@ class Remaining {
 
 class Batch {
  public:
-  Batch(TieredCache& cache, std::span<const ProgramRequest> requests, const ProgramCache::OnAnswer& on_answer)
+  Batch(TieredCache& cache, std::span<const ProgramRequest> requests, const WarmableCache::OnAnswer& on_answer)
       : cache_(cache), requests_(requests), on_answer_(on_answer), remaining_(requests.size()) {}
 
   // Out of memory, or thrown by who is told: nothing more is begun.
@@ -108,7 +108,7 @@ class Batch {
 
   TieredCache& cache_;
   const std::span<const ProgramRequest> requests_;
-  const ProgramCache::OnAnswer& on_answer_;
+  const WarmableCache::OnAnswer& on_answer_;
   Remaining remaining_;
   std::mutex answering_;
   std::atomic<bool> stopped_{false};
@@ -117,7 +117,7 @@ class Batch {
 }  // namespace
 
 void build_all(TieredCache& cache, std::span<const ProgramRequest> requests, unsigned threads,
-               const ProgramCache::OnAnswer& on_answer) {
+               const WarmableCache::OnAnswer& on_answer) {
   Batch batch(cache, requests, on_answer);
   const auto useful = std::min<std::size_t>(threads, requests.size());
   std::vector<std::thread> others;

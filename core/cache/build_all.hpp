@@ -12,9 +12,9 @@
 
 namespace kiln {
 
-// ProgramCache::get_or_build_all() of the tiered cache.
+// WarmableCache::get_or_build_all() of the tiered cache.
 void build_all(TieredCache& cache, std::span<const ProgramRequest> requests, unsigned threads,
-               const ProgramCache::OnAnswer& on_answer);
+               const WarmableCache::OnAnswer& on_answer);
 
 // One answer a request, in their order: get_or_build()'s.
 std::vector<Result<Acquired>> build_all(TieredCache& cache, std::span<const ProgramRequest> requests,

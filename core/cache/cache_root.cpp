@@ -1,9 +1,9 @@
 #include "cache/cache_root.hpp"
 
+#include "base/os/private_folder.hpp"
 #include "cache/entry_format.hpp"
 #include "cache/entry_meta.hpp"
 #include "cache/manifest.hpp"
-#include "cache/private_folder.hpp"
 #include "cache/program_payload.hpp"
 
 #include <fcntl.h>

@@ -3,9 +3,9 @@
 // Thread-safety: any thread. Ownership: owns its descriptors. Nothing is made by opening it.
 #pragma once
 
+#include "base/os/private_folder.hpp"
 #include "cache/disk_bound.hpp"
 #include "cache/entry_format.hpp"
-#include "cache/private_folder.hpp"
 
 #include <kiln/buffer.hpp>
 #include <kiln/cache_admin.hpp>

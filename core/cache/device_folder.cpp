@@ -1,9 +1,9 @@
 #include "cache/device_folder.hpp"
 
+#include "base/os/private_folder.hpp"
 #include "cache/disk_bound.hpp"
 #include "cache/key_material.hpp"
 #include "cache/manifest.hpp"
-#include "cache/private_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

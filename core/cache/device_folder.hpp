@@ -5,7 +5,7 @@
 // made before the first write.
 #pragma once
 
-#include "cache/private_folder.hpp"
+#include "base/os/private_folder.hpp"
 
 #include <sys/stat.h>
 

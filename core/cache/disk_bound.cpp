@@ -1,8 +1,8 @@
 #include "cache/disk_bound.hpp"
 
-#include "cache/file_locks.hpp"
+#include "base/os/file_lock.hpp"
+#include "base/os/private_folder.hpp"
 #include "cache/manifest.hpp"
-#include "cache/private_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

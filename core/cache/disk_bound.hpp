@@ -4,7 +4,7 @@
 // Thread-safety: pure calls of the operating system; other processes may add and remove meanwhile. Ownership: values.
 #pragma once
 
-#include "cache/file_locks.hpp"
+#include "base/os/file_lock.hpp"
 
 #include <kiln/digest.hpp>
 #include <kiln/status.hpp>

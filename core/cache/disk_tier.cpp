@@ -1,13 +1,13 @@
 #include "cache/disk_tier.hpp"
 
-#include "base/privilege.hpp"
+#include "base/os/private_folder.hpp"
+#include "base/os/privilege.hpp"
 #include "cache/disk_bound.hpp"
 #include "cache/driver_scratch.hpp"
 #include "cache/entry_meta.hpp"
 #include "cache/history.hpp"
 #include "cache/key_material.hpp"
 #include "cache/pending.hpp"
-#include "cache/private_folder.hpp"
 #include "cache/program_payload.hpp"
 
 #include <kiln/traced_work.hpp>

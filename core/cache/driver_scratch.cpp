@@ -1,10 +1,10 @@
 #include "cache/driver_scratch.hpp"
 
-#include "cache/private_folder.hpp"
+#include "base/os/file_lock.hpp"
+#include "base/os/private_folder.hpp"
 #include "cache/program_payload.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -132,13 +132,13 @@ std::unique_ptr<DriverScratch> DriverScratch::of_process() {
   std::string setting = driver_setting_of(path);
   if (setting.empty() || !check_private_folder(path).ok()) return nullptr;
   UniqueFd folder = open_inner(AT_FDCWD, path.string());
-  if (!folder || flock(folder.get(), LOCK_SH | LOCK_NB) != 0) return nullptr;
+  if (!folder || try_lock(folder.get(), LockMode::shared) != LockAnswer::taken) return nullptr;
   return std::unique_ptr<DriverScratch>(new DriverScratch(std::move(path), std::move(setting), std::move(folder)));
 }
 
 DriverScratch::~DriverScratch() {
   // Refused where another cache of this process, or a child, uses the folder.
-  if (flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) return;
+  if (try_lock(folder_.get()) != LockAnswer::taken) return;
   remove_all_in(folder_.get());
   rmdir(path_.c_str());
 }
@@ -318,7 +318,7 @@ ClearedDriverFolders remove_folders(int root, Age age) {
     struct stat at {};
     if (!folder || !*folder || fstat(folder->get(), &at) != 0) continue;
     if (age == Age::left && !is_left(name, folder->get(), at.st_mtime)) continue;
-    if (flock(folder->get(), LOCK_EX | LOCK_NB) != 0) continue;
+    if (try_lock(folder->get()) != LockAnswer::taken) continue;
     ClearedDriverFolders one = remove_all_in(folder->get());
     if (unlinkat(all->get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT && one.failure.ok()) {
       one.failure = system_error(name, "cannot be removed", errno);

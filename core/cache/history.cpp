@@ -1,10 +1,10 @@
 #include "cache/history.hpp"
 
 #include "base/json.hpp"
-#include "cache/file_locks.hpp"
+#include "base/os/file_lock.hpp"
+#include "base/os/private_folder.hpp"
 #include "cache/key_material.hpp"
 #include "cache/little_endian.hpp"
-#include "cache/private_folder.hpp"
 
 #include <algorithm>
 #include <ctime>

@@ -1,10 +1,10 @@
 #include "cache/pending.hpp"
 
+#include "base/os/private_folder.hpp"
 #include "base/secret_key.hpp"
 #include "cache/cache_root.hpp"
 #include "cache/disk_bound.hpp"
 #include "cache/manifest.hpp"
-#include "cache/private_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 #include "cache/process_table.hpp"
 
-#include "cache/file_locks.hpp"
-#include "cache/private_folder.hpp"
+#include "base/os/file_lock.hpp"
+#include "base/os/private_folder.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -8,8 +8,8 @@
 // Seconds are since 1970. Bytes that are no such text stand for nothing: whoever can write them is this user.
 #pragma once
 
+#include "base/os/file_lock.hpp"
 #include "cache/device_folder.hpp"
-#include "cache/file_locks.hpp"
 
 #include <kiln/buffer.hpp>
 #include <kiln/digest.hpp>

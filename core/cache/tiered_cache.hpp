@@ -6,11 +6,11 @@
 // is served by the memory tier alone.
 #pragma once
 
+#include "base/os/memory_pressure.hpp"
 #include "cache/build_lease.hpp"
 #include "cache/cache_counters.hpp"
 #include "cache/disk_tier.hpp"
 #include "cache/driver_scratch.hpp"
-#include "cache/memory_pressure.hpp"
 #include "cache/memory_tier.hpp"
 #include "cache/recent_programs.hpp"
 #include "cache/single_flight.hpp"
@@ -28,7 +28,7 @@
 
 namespace kiln {
 
-class TieredCache final : public ProgramCache {
+class TieredCache final : public ProgramCache, public WarmableCache {
  public:
   // unsupported: a policy or compression that this cache does not have, with those it has. invalid_argument: a key file
   // inside the cache folder.

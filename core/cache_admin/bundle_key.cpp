@@ -1,6 +1,6 @@
 #include "cache_admin/bundle_key.hpp"
 
-#include "cache/private_folder.hpp"
+#include "base/os/private_folder.hpp"
 
 #include <dlfcn.h>
 

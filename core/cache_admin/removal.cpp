@@ -1,8 +1,8 @@
+#include "base/os/private_folder.hpp"
 #include "cache/cache_root.hpp"
 #include "cache/disk_bound.hpp"
 #include "cache/driver_scratch.hpp"
 #include "cache/history.hpp"
-#include "cache/private_folder.hpp"
 #include "cache_admin/selection.hpp"
 
 #include <fcntl.h>

@@ -1,8 +1,9 @@
 #include "cache_admin/selection.hpp"
 
+#include "base/os/file_lock.hpp"
+#include "base/os/private_folder.hpp"
 #include "cache/disk_bound.hpp"
 #include "cache/manifest.hpp"
-#include "cache/private_folder.hpp"
 #include "cache/process_table.hpp"
 
 #include <fcntl.h>
@@ -98,10 +99,7 @@ void clear_files(int folder, const std::string& who, Cleared& cleared) {
 void remove_process_table(int folder) {
   const UniqueFd file(openat(folder, processes_name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   if (!file) return;
-  struct flock whole {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  if (fcntl(file.get(), F_OFD_SETLK, &whole) == 0) unlinkat(folder, processes_name, 0);
+  if (try_lock_all_bytes(file.get()) == LockAnswer::taken) unlinkat(folder, processes_name, 0);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <kiln/config_reader.hpp>
 
-#include "base/privilege.hpp"
+#include "base/os/privilege.hpp"
 #include "config/text/toml_text.hpp"
 
 #include <unistd.h>

@@ -23,6 +23,9 @@ ProgramCache::~ProgramCache() = default;
 Executor::~Executor() = default;
 DeviceSelector::~DeviceSelector() = default;
 KernelGenerator::~KernelGenerator() = default;
+TunableGenerator::~TunableGenerator() = default;
+WarmableCache::~WarmableCache() = default;
+DeviceClock::~DeviceClock() = default;
 AheadCompiler::~AheadCompiler() = default;
 StreamPrinter::~StreamPrinter() = default;
 VariantBench::~VariantBench() = default;
@@ -32,16 +35,6 @@ TraceSink::~TraceSink() = default;
 
 void TraceSink::add_event(const TraceEvent&) noexcept {}
 void TraceSink::add_link(const TraceLink&) noexcept {}
-
-std::uint64_t Device::clock_ns() const noexcept { return now_ns(); }
-
-void ProgramCache::get_or_build_all(std::span<const ProgramRequest> requests, unsigned,
-                                    const OnAnswer& on_answer) noexcept {
-  for (std::size_t place = 0; place < requests.size(); ++place) {
-    const ProgramRequest& request = requests[place];
-    if (!on_answer(place, get_or_build(*request.key, *request.source, *request.device))) return;
-  }
-}
 
 void ProgramCache::trim_memory() noexcept {}
 
@@ -66,12 +59,7 @@ Result<KernelPlan> KernelGenerator::generate_variant(const KernelSpec&, const De
   return not_found("variant '" + std::string(variant) + "': this generator writes no variants");
 }
 
-std::vector<KernelPlan> KernelGenerator::stand_ins(const KernelSpec&, const DeviceInfo&, Dialect) { return {}; }
-
-Result<TuneOutcome> KernelGenerator::tune(const KernelSpec& spec, const DeviceInfo&, Dialect, VariantBench&,
-                                          const TuneOptions&) noexcept {
-  return unsupported(std::string(operation(spec)) + ": this generator has no variants to tune");
-}
+std::vector<KernelPlan> KernelGenerator::generic_plans(const KernelSpec&, const DeviceInfo&, Dialect) { return {}; }
 
 UniqueFd::~UniqueFd() {
   if (fd_ >= 0) close(fd_);

@@ -1,6 +1,6 @@
 #include "data/npy.hpp"
 
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 #include "data/npy_header.hpp"
 
 #include <kiln/regular_file.hpp>

@@ -1,6 +1,6 @@
 #include "data/png.hpp"
 
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 #include "data/png_codec.hpp"
 
 #include <kiln/regular_file.hpp>

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <kiln/config.hpp>
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 
 #include <kiln/status.hpp>
 #include <kiln/tensor.hpp>

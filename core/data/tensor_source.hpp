@@ -5,7 +5,7 @@
 // Every error names the role ("input", "weights") and the source, what was found and what was expected.
 #pragma once
 
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 
 #include <kiln/config.hpp>
 #include <kiln/status.hpp>

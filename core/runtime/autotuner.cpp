@@ -36,7 +36,9 @@ Result<TuneOutcome> Autotuner::measure(const KernelSpec& spec, const std::string
   if (!device) return std::move(device).error();
   if (Status status = planner_.check_reads((*device)->info(), spec); !status.ok()) return status;
   const auto [generator, dialect] = planner_.generator_for((*device)->info(), &spec);
-  return generator->tune(spec, (*device)->info(), dialect, bench, options);
+  auto* const tunable = dynamic_cast<TunableGenerator*>(generator);
+  if (tunable == nullptr) return unsupported(std::string(operation(spec)) + ": its generator has no variants to tune");
+  return tunable->tune(spec, (*device)->info(), dialect, bench, options);
 }
 
 Status Autotuner::publish(const KernelSpec& spec, const std::string& name, const std::string& id,

@@ -1,11 +1,11 @@
 #include "runtime/background_tuning.hpp"
 
-#include "cache/private_folder.hpp"
+#include "base/os/file_lock.hpp"
+#include "base/os/private_folder.hpp"
 #include "runtime/plan_memo.hpp"
 #include "runtime/warmup.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 
 #include <kiln/clock.hpp>
 #include <kiln/process_limits.hpp>
@@ -179,7 +179,7 @@ Status BackgroundTuning::when_idle(const std::function<Status()>& work) {
 bool BackgroundTuning::take_turn() {
   if (means_.turn_file.empty()) return true;
   turn_ = UniqueFd(open(means_.turn_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-  if (turn_ && flock(turn_.get(), LOCK_EX | LOCK_NB) == 0) return true;
+  if (turn_ && try_lock(turn_.get()) == LockAnswer::taken) return true;
   turn_ = UniqueFd();
   return false;
 }
@@ -271,8 +271,9 @@ Result<UniqueFd> take_asked_turn(const std::filesystem::path& folder, const std:
   auto shared = open_shared_file(opened->get(), lock_name, (folder / lock_name).string(), Create::yes);
   if (!shared || !*shared) return UniqueFd();
   UniqueFd file = std::move(*shared);
-  for (bool said = false; flock(file.get(), LOCK_EX | LOCK_NB) != 0; std::this_thread::sleep_for(look)) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return UniqueFd();  // a filesystem without locks
+  LockAnswer answer = try_lock(file.get());
+  for (bool said = false; answer != LockAnswer::taken; answer = lock_until(file.get(), Deadline::after(look))) {
+    if (answer == LockAnswer::failed) return UniqueFd();  // a filesystem without locks
     if (stop != nullptr && stop->load()) return cancelled("tuning was ended while another process tuned");
     if (!said) log.write(LogLevel::warning, "tuning", "waits: another process tunes for " + folder.string());
     said = true;
@@ -282,7 +283,7 @@ Result<UniqueFd> take_asked_turn(const std::filesystem::path& folder, const std:
 
 bool is_asked_turn_taken(const std::filesystem::path& folder) noexcept {
   const UniqueFd file(open((folder / lock_name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  return file && flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  return file && try_lock(file.get(), LockMode::shared) == LockAnswer::busy;
 }
 
 namespace {

@@ -8,7 +8,7 @@
 // works, and its process, at once, and waits for a build that publishes a winner.
 #pragma once
 
-#include "cache/memory_pressure.hpp"
+#include "base/os/memory_pressure.hpp"
 
 #include <kiln/buffer.hpp>
 #include <kiln/kernel.hpp>

@@ -5,7 +5,7 @@
 // measurement starts another.
 #pragma once
 
-#include "base/child_process.hpp"
+#include "base/os/child_process.hpp"
 #include "runtime/background_tuning.hpp"
 #include "runtime/bench_protocol.hpp"
 

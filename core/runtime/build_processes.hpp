@@ -7,7 +7,7 @@
 // when it dies.
 #pragma once
 
-#include "base/child_process.hpp"
+#include "base/os/child_process.hpp"
 #include "runtime/build_protocol.hpp"
 
 #include <kiln/clock.hpp>

@@ -1,6 +1,6 @@
 #include "runtime/metrics.hpp"
 
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 
 #include <algorithm>
 #include <exception>

@@ -134,7 +134,7 @@ Result<std::shared_ptr<const KeyedPlan>> Planner::generate(const RunRequest& req
 
 std::vector<Plan> Planner::generic_plans(const RunRequest& request, const Device& device, const Plan& own) {
   std::vector<Plan> plans;
-  for (KernelPlan& plan : own.generator->stand_ins(request.spec, device.info(), own.dialect)) {
+  for (KernelPlan& plan : own.generator->generic_plans(request.spec, device.info(), own.dialect)) {
     auto keyed = with_keys(request, device, std::move(plan));
     if (keyed) plans.push_back({own.generator, own.dialect, std::move(*keyed)});
   }
@@ -196,13 +196,14 @@ Status Planner::check_reads(const DeviceInfo& device, const KernelSpec& spec) co
 }
 
 TuningStore* Planner::tuning_for(const DeviceInfo& device) const {
-  KernelGenerator* const generator = generator_for(device).first;
-  return generator == nullptr ? nullptr : generator->tuning();
+  auto* const tunable = dynamic_cast<TunableGenerator*>(generator_for(device).first);
+  return tunable == nullptr ? nullptr : tunable->tuning();
 }
 
 TuningStore* Planner::tuning() const noexcept {
   for (const LoadedGenerator& one : generators_) {
-    if (TuningStore* const store = one.generator->tuning()) return store;
+    auto* const tunable = dynamic_cast<TunableGenerator*>(one.generator.get());
+    if (TuningStore* const store = tunable == nullptr ? nullptr : tunable->tuning()) return store;
   }
   return nullptr;
 }
@@ -210,7 +211,7 @@ TuningStore* Planner::tuning() const noexcept {
 TunedPrograms Planner::tuned_programs(const Device& device) {
   TunedPrograms tuned;
   const auto [generator, dialect] = generator_for(device.info());
-  TuningStore* const store = generator == nullptr ? nullptr : generator->tuning();
+  TuningStore* const store = tuning_for(device.info());
   if (store == nullptr) return tuned;
   for (const KernelSpec& spec : store->tuned(device.info())) {
     RunRequest request;

@@ -240,7 +240,10 @@ BackgroundTuningState Runtime::background_tuning() const {
 CacheStats Runtime::cache_stats() const { return state_->parts->cache->stats(); }
 std::string Runtime::metrics() const { return state_->learner.metrics_text(); }
 const WorkCounters& Runtime::counters() const noexcept { return state_->parts->counters; }
-Result<std::uint64_t> Runtime::persist() try { return state_->parts->cache->persist(); } catch (...) {
+Result<std::uint64_t> Runtime::persist() try {
+  auto* const warmable = dynamic_cast<WarmableCache*>(state_->parts->cache.get());
+  return warmable == nullptr ? Result<std::uint64_t>(std::uint64_t{0}) : warmable->persist();
+} catch (...) {
   return caught();
 }
 

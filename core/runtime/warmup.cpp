@@ -25,6 +25,17 @@ constexpr unsigned most_building_threads = 16;
 // dispatch finds it there a little later, and would make it again at once.
 constexpr std::size_t most_behind_builds = 4;
 
+void build_all_of(ProgramCache& cache, std::span<const ProgramRequest> requests, unsigned threads,
+                  const WarmableCache::OnAnswer& on_answer) {
+  if (auto* const warmable = dynamic_cast<WarmableCache*>(&cache)) {
+    return warmable->get_or_build_all(requests, threads, on_answer);
+  }
+  for (std::size_t place = 0; place < requests.size(); ++place) {
+    const ProgramRequest& request = requests[place];
+    if (!on_answer(place, cache.get_or_build(*request.key, *request.source, *request.device))) return;
+  }
+}
+
 }  // namespace
 
 WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& device, ProgramCache& cache,
@@ -70,7 +81,7 @@ WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& devic
     }
   };
   const std::uint64_t begun = now_ns();
-  cache.get_or_build_all(wanted, threads, [&](std::size_t place, Result<Acquired> acquired) {
+  build_all_of(cache, wanted, threads, [&](std::size_t place, Result<Acquired> acquired) {
     if (!acquired) {
       fail(programs[place], acquired.error());
       finish_one();
@@ -171,8 +182,10 @@ bool TunedPrograms::supersede(const KeptProgram& program) const {
 
 std::vector<KeptProgram> kept_programs(ProgramCache& cache, const Device& device, std::size_t most,
                                        const TunedPrograms& tuned) {
-  if (tuned.shapes.empty()) return cache.kept(device, most);
-  std::vector<KeptProgram> programs = cache.kept(device, std::numeric_limits<std::size_t>::max());
+  auto* const warmable = dynamic_cast<WarmableCache*>(&cache);
+  if (warmable == nullptr) return {};
+  if (tuned.shapes.empty()) return warmable->kept(device, most);
+  std::vector<KeptProgram> programs = warmable->kept(device, std::numeric_limits<std::size_t>::max());
   std::ranges::stable_partition(programs, [&](const KeptProgram& program) { return !tuned.supersede(program); });
   if (programs.size() > most) programs.erase(programs.begin() + static_cast<std::ptrdiff_t>(most), programs.end());
   return programs;

@@ -7,7 +7,7 @@
 // for the call.
 #pragma once
 
-#include "cache/memory_pressure.hpp"
+#include "base/os/memory_pressure.hpp"
 #include "runtime/device_table.hpp"
 
 #include <kiln/config.hpp>

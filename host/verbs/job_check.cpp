@@ -1,6 +1,6 @@
 #include "verbs/job_check.hpp"
 
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 #include "config/text/toml_text.hpp"
 #include "data/tensor_source.hpp"
 #include "verbs/job_request.hpp"

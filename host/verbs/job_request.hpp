@@ -3,7 +3,7 @@
 // Thread-safety: pure but for reading and writing the named files. Ownership: the request shares the tensors.
 #pragma once
 
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 
 #include <kiln/config.hpp>
 #include <kiln/runtime.hpp>

@@ -74,7 +74,7 @@ Result<KernelPlan> Generator::generate_variant(const KernelSpec& spec, const Dev
   return caught();
 }
 
-std::vector<KernelPlan> Generator::stand_ins(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) {
+std::vector<KernelPlan> Generator::generic_plans(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) {
   std::vector<KernelPlan> plans;
   for (std::string& variant : stand_in_variants(spec, device, dialect)) {
     auto plan = generate_variant(spec, device, dialect, variant += any_shape);

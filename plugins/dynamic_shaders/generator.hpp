@@ -18,7 +18,7 @@
 
 namespace kiln::dynamic_shaders {
 
-class Generator final : public KernelGenerator, private TuningStore {
+class Generator final : public KernelGenerator, public TunableGenerator, private TuningStore {
  public:
   // Empty: nothing that is tuned is kept beyond this process.
   // trace: told which variant was chosen and by what; outlives the generator; null: nobody is.
@@ -30,7 +30,7 @@ class Generator final : public KernelGenerator, private TuningStore {
   Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept override;
   Result<KernelPlan> generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                       std::string_view variant) noexcept override;
-  std::vector<KernelPlan> stand_ins(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) override;
+  std::vector<KernelPlan> generic_plans(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) override;
   Result<TuneOutcome> tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, VariantBench& bench,
                            const TuneOptions& options) noexcept override;
   TuningStore* tuning() noexcept override { return this; }

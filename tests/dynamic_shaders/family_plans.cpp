@@ -151,7 +151,7 @@ std::vector<KernelPlan> plans_of_families(Dialect dialect) {
   for (const FamilySample& sample : small_samples()) plans.push_back(plan_of_sample(sample, device, dialect));
   for (const FamilySample& sample : layer_samples()) {
     plans.push_back(plan_of_sample(sample, device, dialect));
-    for (KernelPlan& plan : Generator().stand_ins(sample.spec, device, dialect)) plans.push_back(std::move(plan));
+    for (KernelPlan& plan : Generator().generic_plans(sample.spec, device, dialect)) plans.push_back(std::move(plan));
   }
   return plans;
 }

@@ -97,6 +97,13 @@ struct FenceResult {
   std::uint64_t begun_ns = 0;   // when it began, by Device::clock_ns(); 0: unknown
 };
 
+// The clock of a simulated device. Thread-safety: clock_ns() from any thread.
+class DeviceClock {
+ public:
+  virtual ~DeviceClock();
+  virtual std::uint64_t clock_ns() const noexcept = 0;
+};
+
 class Device {
  public:
   Device() = default;
@@ -123,7 +130,14 @@ class Device {
   virtual Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept = 0;
 
   // The clock by which this device's jobs are timed: the host's steady clock, or that of a simulation.
-  virtual std::uint64_t clock_ns() const noexcept;
+  std::uint64_t clock_ns() const noexcept { return clock_ == nullptr ? now_ns() : clock_->clock_ns(); }
+
+ protected:
+  // For a device with a clock of its own, which outlives it.
+  explicit Device(const DeviceClock& clock) noexcept : clock_(&clock) {}
+
+ private:
+  const DeviceClock* const clock_ = nullptr;
 };
 
 // What a driver is given when its plugin's factory is called.

@@ -33,18 +33,29 @@ class KernelGenerator {
   // unsupported: it does not fit the spec or the device.
   virtual Result<KernelPlan> generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                               std::string_view variant) noexcept;
-  // Plans whose programs serve many shapes, the better first: for a first call, while the programs of generate() are
-  // being built. They are slower, never less right. Empty: there are none.
-  virtual std::vector<KernelPlan> stand_ins(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
-  // Measures variants on the bench and keeps the winner, which generate() answers from then on. unsupported: this
-  // generator has nothing to choose from.
-  virtual Result<TuneOutcome> tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
-                                   VariantBench& bench, const TuneOptions& options) noexcept;
-  // nullptr: it keeps none.
-  virtual TuningStore* tuning() noexcept { return nullptr; }
-  // Told of every run that went well, with the variant that ran.
+  // Plans with generic programs, which run many shapes; the fastest first. For a first call, while the programs of
+  // generate() are being built. Empty: there are none.
+  virtual std::vector<KernelPlan> generic_plans(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
+  // Called after every run that went well, with the variant that ran.
   virtual void record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
                       const Measurement& measurement) noexcept = 0;
+};
+
+// A generator that measures its variants. A KernelGenerator that does so derives from it too; a caller queries it with
+// dynamic_cast.
+class TunableGenerator {
+ public:
+  TunableGenerator() = default;
+  TunableGenerator(const TunableGenerator&) = delete;
+  TunableGenerator& operator=(const TunableGenerator&) = delete;
+  virtual ~TunableGenerator();
+
+  // Measures variants on the bench and stores the winner, which generate() returns from then on. unsupported: there is
+  // only one variant of the spec.
+  virtual Result<TuneOutcome> tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                   VariantBench& bench, const TuneOptions& options) noexcept = 0;
+  // nullptr: it stores no measurements.
+  virtual TuningStore* tuning() noexcept = 0;
 };
 
 struct GeneratorContext {

@@ -72,7 +72,7 @@ struct CacheStats {
 struct KeptProgram {
   ProgramKey key;
   KernelSource source;
-  double expected_ms = 0;  // what a run is expected to wait for it that has not taken it in, the later the less
+  double expected_ms = 0;  // time that preloading it is expected to save; decreases with its place in the list
 };
 
 // One of several programs that are asked for at once. What it points at outlives the call.
@@ -95,15 +95,6 @@ class ProgramCache {
   // remembered and answered again without asking it.
   virtual Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept = 0;
 
-  // Told the answer to a request, by its place: from any of the working threads, one at a time, as the answers come.
-  // false: nothing more is begun.
-  using OnAnswer = std::function<bool(std::size_t place, Result<Acquired> answer)>;
-  // Many programs at once, begun in their order on as many threads, the caller's among them. A cache that shares work
-  // passes over what another thread or process is making, and comes back to it at the end: processes that start
-  // together on one list each build a part of it. By default get_or_build(), one after another.
-  virtual void get_or_build_all(std::span<const ProgramRequest> requests, unsigned threads,
-                                const OnAnswer& on_answer) noexcept;
-
   // Memory tier only, for hot loops: nullptr where the program is not there. The pointer is valid while the guard
   // lives. Neither takes a lock.
   virtual Guard enter() noexcept = 0;
@@ -112,10 +103,6 @@ class ProgramCache {
   // Whether get_or_build() is expected to answer without a compiler: the program is in memory, or a file of its name on
   // disk, whatever is in it. Does not count as a use for eviction. By default what find() answers.
   virtual bool holds(const ProgramKey& key, const Device& device) noexcept;
-
-  // Programs kept on disk for the device, those first that are expected to spare a run most; at most `most`: for who
-  // takes them in before they are asked for. A walk.
-  virtual std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept = 0;
 
   // Stores the first-dispatch time and the rate of a program that ran on the device in the program's metadata. A cache
   // may also store what the driver generated at the first dispatch.
@@ -127,9 +114,32 @@ class ProgramCache {
   // clock. The default does nothing.
   virtual void trim_memory() noexcept;
 
-  // Publishes what auto_save = false held back. Answers how many entries were written.
-  virtual Result<std::uint64_t> persist() noexcept = 0;
   virtual CacheStats stats() const noexcept = 0;
+};
+
+// A cache that can be filled ahead of need. A ProgramCache that is one derives from it too; a caller queries it:
+//
+//   if (auto* warmable = dynamic_cast<WarmableCache*>(&cache)) programs = warmable->kept(device, 100);
+class WarmableCache {
+ public:
+  WarmableCache() = default;
+  WarmableCache(const WarmableCache&) = delete;
+  WarmableCache& operator=(const WarmableCache&) = delete;
+  virtual ~WarmableCache();
+
+  // Receives the answer to the request at `place`, from any of the working threads, one at a time. false: nothing more
+  // is begun.
+  using OnAnswer = std::function<bool(std::size_t place, Result<Acquired> answer)>;
+  // Many programs, begun in their order on as many threads, the caller's among them. What another thread or process is
+  // making is passed over and looked for again at the end: processes that start together on one list each build a part
+  // of it.
+  virtual void get_or_build_all(std::span<const ProgramRequest> requests, unsigned threads,
+                                const OnAnswer& on_answer) noexcept = 0;
+  // Programs stored on disk for the device, at most `most`, those first that are expected to save a run most time. It
+  // walks the folder.
+  virtual std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept = 0;
+  // Publishes what auto_save = false held back. Returns how many entries were written.
+  virtual Result<std::uint64_t> persist() noexcept = 0;
 };
 
 // Builds a program in another process, so that a compiler that crashes or hangs costs that process alone. nullopt: not

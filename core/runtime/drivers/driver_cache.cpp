@@ -1,7 +1,7 @@
 #include <kiln/driver_cache.hpp>
 
+#include "base/os/private_folder.hpp"
 #include "cache/driver_scratch.hpp"
-#include "cache/private_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,7 +1,7 @@
 #include "runtime/drivers/note_store.hpp"
 
-#include "base/privilege.hpp"
-#include "cache/private_folder.hpp"
+#include "base/os/private_folder.hpp"
+#include "base/os/privilege.hpp"
 
 #include <kiln/digest.hpp>
 

@@ -1,4 +1,3 @@
-#include "selector/store/model_lock.hpp"
 #include "selector/store/model_store.hpp"
 
 #include <kiln/selector_admin.hpp>

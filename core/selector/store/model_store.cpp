@@ -1,13 +1,13 @@
 #include "selector/store/model_store.hpp"
 
-#include "selector/store/model_lock.hpp"
+#include "base/os/file_lock.hpp"
 #include "selector/store/model_merge.hpp"
-
-#include <kiln/regular_file.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <kiln/regular_file.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +18,7 @@
 namespace kiln::selector {
 namespace {
 
+constexpr std::chrono::seconds lock_patience{3};
 constexpr std::uint64_t most_bytes = 16 << 20;  // several times what the greatest model takes
 
 // The file appears complete or not at all. One name for what is not complete yet, since the lock keeps others away:
@@ -54,6 +55,30 @@ std::string_view next_line(std::string_view& rest) {
 }
 
 }  // namespace
+
+Result<UniqueFd> lock_model(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / model_lock;
+  const auto open_it = [&] {
+    return UniqueFd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  };
+  UniqueFd fd = open_it();
+  if (!fd && errno == ENOENT) {
+    std::error_code ignored;  // the second attempt reports what is wrong
+    std::filesystem::create_directories(folder.parent_path(), ignored);
+    ::mkdir(folder.c_str(), 0700);
+    fd = open_it();
+  }
+  const auto failed = [&] { return io_error("file " + file.string() + ": " + std::generic_category().message(errno)); };
+  if (!fd) return failed();
+  switch (lock_until(fd.get(), Deadline::after(lock_patience))) {
+    case LockAnswer::taken:
+      return fd;
+    case LockAnswer::busy:
+      return unavailable("file " + file.string() + ": another process holds it");
+    default:
+      return failed();
+  }
+}
 
 Result<StoredModel> read_model(const std::filesystem::path& file) {
   StoredModel stored;

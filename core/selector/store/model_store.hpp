@@ -10,6 +10,7 @@
 #include "selector/model/performance_model.hpp"
 #include "selector/store/model_record.hpp"
 
+#include <kiln/buffer.hpp>
 #include <kiln/log.hpp>
 #include <kiln/selector_admin.hpp>
 
@@ -23,6 +24,10 @@ namespace kiln::selector {
 inline constexpr std::string_view model_file = "selector.model";
 inline constexpr std::string_view model_lock = "selector.lock";
 inline constexpr std::string_view unfinished_model_file = "selector.model.new";
+
+// One process at a time reads, merges and writes the model; the lock ends with the descriptor. Makes the folder where
+// it is missing. unavailable: another process held it for seconds. io: no file could be made.
+Result<UniqueFd> lock_model(const std::filesystem::path& folder);
 
 struct StoredModel {
   bool exists = false;

@@ -1,6 +1,6 @@
 #include "verbs/cache/cache_verb.hpp"
 
-#include "cache/private_folder.hpp"
+#include "base/os/private_folder.hpp"
 #include "console.hpp"
 #include "exit_status.hpp"
 #include "report/human.hpp"

@@ -1,5 +1,5 @@
 // `kiln kernel build FILE --target NAME`: a kernel compiled ahead of time, without a device.
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 #include "config/environment.hpp"
 #include "report/human.hpp"
 #include "session.hpp"

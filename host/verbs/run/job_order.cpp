@@ -1,6 +1,6 @@
 #include "verbs/run/job_order.hpp"
 
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 
 #include <algorithm>
 #include <filesystem>

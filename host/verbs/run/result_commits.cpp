@@ -1,6 +1,6 @@
 #include "verbs/run/result_commits.hpp"
 
-#include "base/file_commit.hpp"
+#include "base/os/file_commit.hpp"
 
 #include <kiln/process_limits.hpp>
 

@@ -9,7 +9,7 @@
 //   commits.flush();
 #pragma once
 
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 
 #include <kiln/status.hpp>
 

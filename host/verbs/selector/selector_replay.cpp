@@ -1,5 +1,5 @@
 // `kiln selector replay`: how other policies would have fared on recorded decisions.
-#include "cache/private_folder.hpp"
+#include "base/os/private_folder.hpp"
 #include "exit_status.hpp"
 #include "report/human.hpp"
 #include "report/text_table.hpp"

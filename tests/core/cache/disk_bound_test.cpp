@@ -1,7 +1,7 @@
 // The bound on disk, the walk that keeps it, and what it sweeps on the way.
 #include "cache/disk_bound.hpp"
-#include "cache/private_folder.hpp"
-#include "cache/file_locks.hpp"
+#include "base/os/file_lock.hpp"
+#include "base/os/private_folder.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
 // A disk that is read-only, full, missing, somebody else's or not what it seems: the program is served all the same, it
 // is said once, and nothing half-written is left.
-#include "cache/private_folder.hpp"
+#include "base/os/private_folder.hpp"
 #include "cache/manifest.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"

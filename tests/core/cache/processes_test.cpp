@@ -1,5 +1,5 @@
 // Several processes on one folder, and one that dies at the worst moment.
-#include "cache/private_folder.hpp"
+#include "base/os/private_folder.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
 

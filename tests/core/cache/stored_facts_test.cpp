@@ -175,7 +175,7 @@ TEST_CASE("cache::stored_facts: what is taken in ahead is no use of a program, a
   const ProgramKey key = key_for("one", device);
   const KernelSource source = source_of("one");
   const ProgramRequest request{&key, &source, &device, true};
-  const auto take_in = [&](ProgramCache& cache) {
+  const auto take_in = [&](TieredCache& cache) {
     cache.get_or_build_all({&request, 1}, 1,
                            [](std::size_t, Result<Acquired> acquired) { return static_cast<bool>(acquired); });
   };

@@ -1,4 +1,4 @@
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 // Files that change together: by processes that are killed at every system call, by two at once, and by journals that
 // are damaged or forged.
-#include "base/commit_journal.hpp"
-#include "base/file_commit.hpp"
+#include "base/os/commit_journal.hpp"
+#include "base/os/file_commit.hpp"
 #include "core/data/scratch_folder.hpp"
 #include "support/syscall_killer.hpp"
 #include "support/test_length.hpp"

@@ -50,7 +50,8 @@ class SyntheticBuffer final : public Buffer {
   std::span<std::byte> memory_;
 };
 
-SyntheticDevice::SyntheticDevice(Memory memory, std::string id) : memory_(memory) {
+SyntheticDevice::SyntheticDevice(Memory memory, std::string id)
+    : Device(static_cast<const DeviceClock&>(*this)), memory_(memory) {
   info_.id = std::move(id);
   info_.kind = DeviceKind::simulated;
   info_.usable = true;

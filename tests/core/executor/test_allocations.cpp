@@ -16,9 +16,9 @@ using namespace kiln::test;
 namespace {
 
 // Does nothing, allocates nothing but the buffers that it is asked for, and takes the next job only when let.
-class IdleDevice final : public Device {
+class IdleDevice final : private DeviceClock, public Device {
  public:
-  explicit IdleDevice(Memory memory) : memory_(memory) {
+  explicit IdleDevice(Memory memory) : Device(static_cast<const DeviceClock&>(*this)), memory_(memory) {
     info_.id = "idle:0";
     info_.wraps_host_memory = memory == Memory::wrapped;
   }

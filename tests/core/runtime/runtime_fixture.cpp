@@ -18,7 +18,7 @@ class Forwarder final : public KernelGenerator {
     return forwarded(spec, "forwarded", canonical_text(spec));
   }
   // One program for a convolution with and without its activation, which it leaves out.
-  std::vector<KernelPlan> stand_ins(const KernelSpec& spec, const DeviceInfo&, Dialect) noexcept override {
+  std::vector<KernelPlan> generic_plans(const KernelSpec& spec, const DeviceInfo&, Dialect) noexcept override {
     KernelSpec plain = spec;
     if (auto* conv = std::get_if<Conv2dSpec>(&plain)) conv->activation = Activation::none;
     return {forwarded(plain, "stands in", "any " + canonical_text(plain))};

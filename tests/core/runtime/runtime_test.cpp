@@ -45,15 +45,11 @@ class Heeding final : public ProgramCache {
   const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept override {
     return cache_->find(digest, device, guard);
   }
-  std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept override {
-    return cache_->kept(device, most);
-  }
   void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
               double gflops) noexcept override {
     cache_->record(key, device, measurement, gflops);
   }
   void trim_memory() noexcept override { ++heeded_; }
-  Result<std::uint64_t> persist() noexcept override { return cache_->persist(); }
   CacheStats stats() const noexcept override { return cache_->stats(); }
 
  private:
@@ -83,6 +79,20 @@ TEST_CASE("runtime: the cache is asked to trim its memory before each job, also 
     CHECK(fixture.runtime().run(request).status.ok());
     CHECK(heeded == run);
   }
+  // It cannot be filled ahead as a whole; named jobs are warmed one after another all the same.
+  WarmRequest warm;
+  warm.device = "alpha";
+  Conv2dSpec other = std::get<Conv2dSpec>(request.spec);
+  other.k += 1;
+  warm.jobs = {{"same", request.spec}, {"other", other}};
+  const auto warmed = fixture.runtime().warm(warm);
+  REQUIRE(warmed);
+  CHECK(warmed->linked == 2);
+  CHECK(warmed->built == 1);
+  CHECK(warmed->ready == 2);
+  warm.jobs.clear();
+  CHECK(fixture.runtime().warm(warm)->found == 0);
+  CHECK(*fixture.runtime().persist() == 0);
 }
 
 TEST_CASE("runtime: a device that is unavailable is named, and another serves") {

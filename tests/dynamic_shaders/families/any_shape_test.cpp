@@ -167,7 +167,7 @@ TEST_CASE("any shape: what stands in for a first call is right, and few programs
         spec.c = channels, spec.k = 2 * channels, spec.h = spec.w = extent;
         spec.r = spec.s = kernel, spec.pad_y = spec.pad_x = kernel / 2;
         INFO(canonical_text(spec));
-        const auto plans = generator.stand_ins(spec, info, Dialect::glsl);
+        const auto plans = generator.generic_plans(spec, info, Dialect::glsl);
         REQUIRE(plans.size() == 2);  // a fast one, and the one that always fits
         check_plan(spec, plans.front(), 300 + layers++);
         for (const std::vector<Pass>* passes : {&plans.front().prepare, &plans.front().passes}) {

@@ -54,7 +54,7 @@ DeviceInfo sim_info(std::string id) {
 }
 
 SimDevice::SimDevice(SimOptions options, std::shared_ptr<SimClock> clock)
-    : options_(std::move(options)), clock_(std::move(clock)) {}
+    : Device(static_cast<const DeviceClock&>(*this)), options_(std::move(options)), clock_(std::move(clock)) {}
 
 SimDevice::~SimDevice() {
   const std::lock_guard lock(mutex_);

@@ -31,7 +31,7 @@ struct SimOptions {
 // id "simulated:0", dialects library and glsl, serializes; it neither wraps host memory nor shares memory.
 DeviceInfo sim_info(std::string id = "simulated:0");
 
-class SimDevice final : public Device {
+class SimDevice final : private DeviceClock, public Device {
  public:
   SimDevice(SimOptions options, std::shared_ptr<SimClock> clock);
   ~SimDevice() override;

@@ -1,7 +1,7 @@
 // cache_stats.json and missed_keys: added up over processes, never in anybody's way.
-#include "cache/private_folder.hpp"
-#include "cache/file_locks.hpp"
 #include "cache/history.hpp"
+#include "base/os/file_lock.hpp"
+#include "base/os/private_folder.hpp"
 #include "core/cache/in_child.hpp"
 #include "core/cache/workplace.hpp"
 

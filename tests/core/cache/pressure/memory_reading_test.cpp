@@ -1,5 +1,5 @@
 // What the system says of memory, told by files as the kernel writes them, and by files that it does not.
-#include "cache/memory_pressure.hpp"
+#include "base/os/memory_pressure.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
 // What is decided under pressure, on readings that the test writes: half goes at once, it does not swing, it comes
 // back.
-#include "cache/memory_pressure.hpp"
+#include "base/os/memory_pressure.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <algorithm>

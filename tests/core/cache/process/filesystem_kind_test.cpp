@@ -1,5 +1,5 @@
 // Which filesystems' locks are trusted.
-#include "cache/file_locks.hpp"
+#include "base/os/file_lock.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <catch2/catch.hpp>

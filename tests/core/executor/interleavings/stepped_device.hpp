@@ -12,10 +12,11 @@
 
 namespace kiln::test {
 
-class SteppedDevice final : public Device {
+class SteppedDevice final : private DeviceClock, public Device {
  public:
   // each_ns: what it says of every dispatch. look_ns: what passes from one look at its clock to the next.
-  explicit SteppedDevice(std::uint64_t each_ns, std::uint64_t look_ns = 1) : each_ns_(each_ns), look_ns_(look_ns) {
+  explicit SteppedDevice(std::uint64_t each_ns, std::uint64_t look_ns = 1)
+      : Device(static_cast<const DeviceClock&>(*this)), each_ns_(each_ns), look_ns_(look_ns) {
     info_.id = "stepped:0";
     info_.usable = true;
   }

@@ -11,7 +11,7 @@
 //   Status status = commit_files(user_state_folder(), units).front();
 #pragma once
 
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 
 #include <filesystem>
 #include <span>

@@ -1,9 +1,9 @@
 #define OPENSSL_SUPPRESS_DEPRECATED  // the plain functions: see sha256() in digest.cpp
-#include <kiln/regular_file.hpp>
-
 #include <fcntl.h>
 #include <openssl/sha.h>
 #include <unistd.h>
+
+#include <kiln/regular_file.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,6 +1,6 @@
-#include "base/file_commit.hpp"
+#include "base/os/file_commit.hpp"
 
-#include "base/commit_journal.hpp"
+#include "base/os/commit_journal.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -11,10 +11,10 @@
 //   return file->commit();
 #pragma once
 
+#include <sys/stat.h>
+
 #include <kiln/buffer.hpp>
 #include <kiln/status.hpp>
-
-#include <sys/stat.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
-#include <kiln/process_limits.hpp>
-
 #include <sys/mman.h>
 #include <sys/resource.h>
+
+#include <kiln/process_limits.hpp>
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-#include "cache/memory_pressure.hpp"
+#include "base/os/memory_pressure.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
-#include "base/commit_journal.hpp"
+#include "base/os/commit_journal.hpp"
 
 #include "base/checksum.hpp"
+#include "base/os/file_lock.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -143,7 +144,6 @@ std::optional<std::vector<CommitUnit>> parse_commit_units(std::string_view text)
 
 // A file that is removed by its holder while another waits for it is opened anew.
 Result<CommitJournal> CommitJournal::open(const std::filesystem::path& path, Missing missing) {
-  using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + patience;
   const int create = missing == Missing::create ? O_CREAT : 0;
   for (auto pause = std::chrono::milliseconds(1); Clock::now() < end; pause = std::min(2 * pause, longest_pause)) {
@@ -158,11 +158,7 @@ Result<CommitJournal> CommitJournal::open(const std::filesystem::path& path, Mis
       return unavailable("journal " + path.string() + ": expected a file of user " + std::to_string(::geteuid()) +
                          " with mode 0600 and one name. Remove it");
     }
-    struct flock whole {};
-    whole.l_type = F_WRLCK;
-    whole.l_whence = SEEK_SET;
-    // Other errors: the file system has no locks.
-    const bool is_busy = ::fcntl(journal.file(), F_OFD_SETLK, &whole) != 0 && (errno == EAGAIN || errno == EACCES);
+    const bool is_busy = try_lock_all_bytes(journal.file()) == LockAnswer::busy;
     struct stat named {};
     if (!is_busy && ::lstat(path.c_str(), &named) == 0 && named.st_ino == found.st_ino &&
         named.st_dev == found.st_dev) {

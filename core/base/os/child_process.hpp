@@ -6,11 +6,11 @@
 // defaults.
 #pragma once
 
+#include <sys/types.h>
+
 #include <kiln/buffer.hpp>
 #include <kiln/clock.hpp>
 #include <kiln/status.hpp>
-
-#include <sys/types.h>
 
 #include <chrono>
 #include <filesystem>
@@ -43,6 +43,12 @@ class ChildProcess {
   // unavailable: the child does not read any more. Never a signal.
   Status send(std::span<const std::byte> bytes);
   Status send(std::string_view text);
+  // Whether it has ended; does not wait. Then what it left in its group is killed.
+  bool ended() noexcept;
+  // As waitpid() reports it; nullopt: it has not ended, or another thread of this process reaped it.
+  std::optional<int> status() const noexcept { return status_; }
+  // The child reads the end of its input.
+  void close_input() noexcept { to_child_ = UniqueFd(); }
   // Closes the pipes and waits for so long that the child ends by itself, then kills its group. How it ended: "ended by
   // SIGSEGV", "ended with status 1", "was ended".
   std::string stop(std::chrono::nanoseconds grace);
@@ -52,6 +58,7 @@ class ChildProcess {
       : pid_(pid), to_child_(std::move(to_child)), from_child_(std::move(from_child)) {}
 
   pid_t pid_;  // -1: moved from, or reaped
+  std::optional<int> status_;
   UniqueFd to_child_, from_child_;
 };
 

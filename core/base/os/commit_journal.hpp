@@ -4,7 +4,7 @@
 // Ownership: owns the descriptor. docs/result-journal.md has the format.
 #pragma once
 
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 
 #include <kiln/buffer.hpp>
 #include <kiln/status.hpp>

@@ -1,4 +1,4 @@
-#include "base/privilege.hpp"
+#include "base/os/privilege.hpp"
 
 #include <sys/auxv.h>
 

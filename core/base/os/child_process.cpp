@@ -1,4 +1,4 @@
-#include "base/child_process.hpp"
+#include "base/os/child_process.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -127,6 +127,7 @@ Result<ChildProcess> ChildProcess::start(const ChildOptions& options) {
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
+      status_(other.status_),
       to_child_(std::move(other.to_child_)),
       from_child_(std::move(other.from_child_)) {}
 
@@ -144,6 +145,24 @@ Status ChildProcess::send(std::span<const std::byte> bytes) {
 }
 
 Status ChildProcess::send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
+
+bool ChildProcess::ended() noexcept {
+  if (pid_ < 0) return true;
+  siginfo_t seen{};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &seen, WEXITED | WNOHANG | WNOWAIT) == 0) {
+    if (seen.si_pid == 0) return false;
+    kill(-pid_, SIGKILL);  // the number of its group is this child's until it is reaped
+    int status = 0;
+    pid_t answer = 0;
+    do answer = waitpid(pid_, &status, 0);
+    while (answer < 0 && errno == EINTR);
+    if (answer == pid_) status_ = status;
+  } else if (errno == EINTR) {
+    return false;
+  }
+  pid_ = -1;
+  return true;
+}
 
 std::string ChildProcess::stop(std::chrono::nanoseconds grace) {
   const pid_t pid = std::exchange(pid_, -1);

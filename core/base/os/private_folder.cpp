@@ -1,4 +1,4 @@
-#include "cache/private_folder.hpp"
+#include "base/os/private_folder.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
-#include "base/atomic_file.hpp"
+#include "base/os/atomic_file.hpp"
 
-#include "base/file_commit.hpp"
+#include "base/os/file_commit.hpp"
+#include "base/os/file_lock.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -56,7 +57,7 @@ void sweep(int folder) noexcept {
     struct stat found {};
     if (!file || ::fstat(file.get(), &found) != 0) continue;
     const bool ours = S_ISREG(found.st_mode) && found.st_uid == ::geteuid() && found.st_nlink == 1;
-    if (ours && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlinkat(folder, entry->d_name, 0);
+    if (ours && try_lock(file.get()) == LockAnswer::taken) ::unlinkat(folder, entry->d_name, 0);
   }
 }
 
@@ -70,7 +71,7 @@ Result<UniqueFd> open_named(const std::filesystem::path& final_path, int folder,
     if (!file) return file_failure(final_path, "cannot create a temporary file beside it", errno);
     struct stat found {};
     // Between the two calls another process may have swept it.
-    if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) continue;
+    if (try_lock(file.get()) == LockAnswer::busy) continue;
     if (::fstat(file.get(), &found) == 0 && found.st_nlink == 1) return file;
   }
   return file_failure(final_path, "cannot create a temporary file beside it", EBUSY);

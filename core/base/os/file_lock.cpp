@@ -1,6 +1,6 @@
-#include "cache/file_locks.hpp"
+#include "base/os/file_lock.hpp"
 
-#include "cache/private_folder.hpp"
+#include "base/os/private_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -72,39 +72,46 @@ std::string name_of_filesystem(FilesystemMagic filesystem) {
 
 namespace {
 
-int set_lock(int file, std::uint64_t at, short type) noexcept {
+constexpr std::chrono::milliseconds between_attempts{1};
+
+LockAnswer answer_of(int error) noexcept {
+  if (error == 0) return LockAnswer::taken;
+  return error == EAGAIN || error == EACCES ? LockAnswer::busy : LockAnswer::failed;
+}
+
+LockAnswer set_range(int file, std::uint64_t at, std::uint64_t bytes, short type) noexcept {
   struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
   lock.l_start = static_cast<off_t>(at);
-  lock.l_len = 1;
+  lock.l_len = static_cast<off_t>(bytes);  // 0: to the end, however far it grows
   while (fcntl(file, F_OFD_SETLK, &lock) != 0) {
-    if (errno != EINTR) return errno;
+    if (errno != EINTR) return answer_of(errno);
   }
-  return 0;
+  return LockAnswer::taken;
 }
 
 }  // namespace
 
-LockAnswer try_lock_byte(int file, std::uint64_t at) noexcept {
-  switch (set_lock(file, at, F_WRLCK)) {
-    case 0:
-      return LockAnswer::taken;
-    case EAGAIN:
-    case EACCES:
-      return LockAnswer::busy;
-    default:
-      return LockAnswer::failed;
+LockAnswer try_lock(int file, LockMode mode) noexcept {
+  static_assert(EWOULDBLOCK == EAGAIN);
+  while (flock(file, (mode == LockMode::shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
+    if (errno != EINTR) return answer_of(errno);
+  }
+  return LockAnswer::taken;
+}
+
+LockAnswer lock_until(int file, Deadline deadline) noexcept {
+  for (;;) {
+    const LockAnswer answer = try_lock(file);
+    if (answer != LockAnswer::busy || deadline.passed()) return answer;
+    std::this_thread::sleep_for(between_attempts);
   }
 }
 
-void unlock_byte(int file, std::uint64_t at) noexcept { static_cast<void>(set_lock(file, at, F_UNLCK)); }
-
-namespace {
-
-constexpr std::chrono::milliseconds between_attempts{1};
-
-}  // namespace
+LockAnswer try_lock_byte(int file, std::uint64_t at) noexcept { return set_range(file, at, 1, F_WRLCK); }
+void unlock_byte(int file, std::uint64_t at) noexcept { static_cast<void>(set_range(file, at, 1, F_UNLCK)); }
+LockAnswer try_lock_all_bytes(int file) noexcept { return set_range(file, 0, 0, F_WRLCK); }
 
 std::optional<BriefLock> BriefLock::take(int folder, const std::string& name, std::chrono::milliseconds most) {
   const Result<FilesystemMagic> filesystem = filesystem_of(folder);
@@ -112,12 +119,7 @@ std::optional<BriefLock> BriefLock::take(int folder, const std::string& name, st
   UniqueFd file(openat(folder, name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   struct stat at {};
   if (!file || fstat(file.get(), &at) != 0 || !S_ISREG(at.st_mode) || at.st_uid != geteuid()) return std::nullopt;
-  const auto end = std::chrono::steady_clock::now() + most;
-  while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return std::nullopt;
-    if (std::chrono::steady_clock::now() >= end) return std::nullopt;
-    std::this_thread::sleep_for(between_attempts);
-  }
+  if (lock_until(file.get(), Deadline::after(most)) != LockAnswer::taken) return std::nullopt;
   return BriefLock(std::move(file));
 }
 
