@@ -68,6 +68,9 @@ class DiskTier {
   // Publishes, or sets aside until persist() where auto_save is false.
   void store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns);
 
+  // False: what is stored waits for persist(), or nothing is stored.
+  bool publishes() const noexcept { return publishes_; }
+
   // Those first that are expected to spare most. What is wrong with an entry is told when it is asked for: here it is
   // left out.
   std::vector<KeptProgram> kept(const Device& device, std::size_t most);

@@ -398,7 +398,7 @@ void TieredCache::record(const ProgramKey& key, const Device& device, const Meas
 }
 
 void TieredCache::store_late_driver_files(const ProgramKey& key, const Device& device) {
-  if (driver_folder_ == nullptr || device.info().driver_cache != "adopted") return;
+  if (driver_folder_ == nullptr || device.info().driver_cache != "adopted" || !disk_.publishes()) return;
   ProgramBinary late;
   Status status = driver_folder_->collect_new(late);
   if (status.ok() && late.driver_files.empty()) return;
