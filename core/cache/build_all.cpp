@@ -1,5 +1,7 @@
 #include "cache/build_all.hpp"
 
+#include "base/os/stop_scope.hpp"
+
 #include <kiln/process_limits.hpp>
 
 #include <algorithm>
@@ -123,7 +125,10 @@ void build_all(TieredCache& cache, std::span<const ProgramRequest> requests, uns
   std::vector<std::thread> others;
   others.reserve(useful);  // a thread that cannot be kept could not be joined either
   while (others.size() + 1 < useful) {
-    auto other = start_thread([&batch] { batch.work(); });
+    auto other = start_thread([&batch, stop = current_stop()] {
+      const StopScope scope(stop);
+      batch.work();
+    });
     if (!other) break;  // those there are do the work
     others.push_back(std::move(*other));
   }

@@ -1,6 +1,7 @@
 #include "base/secret_key.hpp"
 #include "cache/cache_root.hpp"
 #include "cache/entry_format.hpp"
+#include "cache/program_payload.hpp"
 #include "cache_admin/key_difference.hpp"
 #include "cache_admin/selection.hpp"
 
@@ -35,6 +36,17 @@ void read_header(std::span<const std::byte> bytes, ProgramInspection& into) {
   const auto fields = decode_key_material(entry->material);
   if (!fields) return;
   for (const KeyField& field : *fields) into.fields.push_back({std::string(field.name), words_of_field(field)});
+}
+
+// REQUIRES: judge() found nothing wrong.
+void read_driver_files(std::span<const std::byte> bytes, const EntryKey& key, ProgramInspection& into) {
+  Inflaters inflaters;
+  const DecodedEntry decoded = decode_entry(bytes, key);
+  const Result<std::vector<std::byte>> payload = inflate_payload(decoded.entry, inflaters);
+  if (!payload) return;
+  const Result<ProgramBinary> program = decode_payload(std::string(decoded.entry.format), *payload);
+  if (!program) return;
+  for (const DriverFile& file : program->driver_files) into.driver_files.push_back({file.name, file.bytes.size()});
 }
 
 ProgramInspection inspect_aside(const CacheConfig& cache, const CacheRoot& root, const AsideProgram& program) {
@@ -116,7 +128,9 @@ Result<ProgramInspection> inspect_program(const CacheConfig& cache, std::string_
     inspection.why = secret.error().message;
     return inspection;
   }
-  EntryVerdict verdict = judge(file, one.entry.digest, EntryKey(*secret));
+  const EntryKey key(*secret);
+  EntryVerdict verdict = judge(file, one.entry.digest, key);
+  if (verdict.reason == Rejection::none) read_driver_files(file.bytes, key, inspection);
   inspection.verdict = verdict.reason == Rejection::none ? "authentic" : std::string(to_string(verdict.reason));
   inspection.why = std::move(verdict.why);
   return inspection;

@@ -16,6 +16,7 @@ Autotuner::Autotuner(const Config& config, Log log, DeviceTable& devices, Planne
 
 Result<TuneOutcome> Autotuner::tune(const KernelSpec& spec, const std::string& device, VariantBench& bench,
                                     const TuneOptions& options) {
+  const StopScope stop(options.stop);
   const BackgroundTuning::Job job(background_.get());  // two that measure would disturb one another
   const CacheConfig& cache = config_.cache;
   const auto turn = take_asked_turn(cache.read_only ? std::filesystem::path() : cache.directory, options.stop, log_);

@@ -1,5 +1,7 @@
 #include "runtime/build_processes.hpp"
 
+#include "base/os/stop_scope.hpp"
+
 #include "cache/driver_scratch.hpp"
 #include "config/text/units.hpp"
 
@@ -27,9 +29,7 @@ constexpr std::chrono::nanoseconds time_to_open = std::chrono::seconds(30);
 constexpr std::chrono::nanoseconds longest_trial = std::chrono::seconds(20);
 constexpr std::string_view driver_folder_variable = "MESA_SHADER_CACHE_DIR=";
 
-thread_local const std::atomic<bool>* stop_of_thread = nullptr;
-
-bool stop_requested() { return stop_of_thread != nullptr && stop_of_thread->load(); }
+bool stop_requested() { return current_stop() != nullptr && current_stop()->load(); }
 
 // This process's variables but for those that name the user's files and Kiln's own.
 std::vector<std::string> environment_of_child(const fs::path& driver_folder) {
@@ -47,12 +47,6 @@ std::vector<std::string> environment_of_child(const fs::path& driver_folder) {
 }
 
 }  // namespace
-
-BuildProcesses::StopScope::StopScope(const std::atomic<bool>* stop) noexcept : before_(stop_of_thread) {
-  stop_of_thread = stop;
-}
-
-BuildProcesses::StopScope::~StopScope() { stop_of_thread = before_; }
 
 BuildProcesses::BuildProcesses(const CacheConfig& config, fs::path probe, Locate locate, Log log)
     : config_(config),

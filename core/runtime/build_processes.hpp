@@ -37,24 +37,12 @@ class BuildProcesses {
   ~BuildProcesses();
 
   // nullopt: the program is to be built in this process. invalid_argument: the compiler refused it, crashed, or
-  // reached a limit. cancelled: StopScope's flag was set.
+  // reached a limit. cancelled: the thread's StopScope was set.
   std::optional<Result<ProgramBinary>> build(const ProgramKey& key, const KernelSource& source, const Device& device);
 
   // Loads and dispatches a stored program. It died of it: the child ended by SIGSEGV, SIGABRT, SIGBUS or SIGILL, or did
   // not answer in time. What others send to a process, as SIGKILL where memory is short, says nothing of the program.
   TrialOutcome try_stored(const ProgramKey& key, const ProgramBinary& stored, const DeviceInfo& device);
-
-  // While it lives, builds that this thread asks for are given up within 50 ms after `*stop` becomes true. null: never.
-  class StopScope {
-   public:
-    explicit StopScope(const std::atomic<bool>* stop) noexcept;
-    StopScope(const StopScope&) = delete;
-    StopScope& operator=(const StopScope&) = delete;
-    ~StopScope();
-
-   private:
-    const std::atomic<bool>* const before_;
-  };
 
  private:
   struct Child {

@@ -3,7 +3,7 @@
 // Thread-safety: none; one thread serves a job. Ownership: borrows the request; owns the report.
 #pragma once
 
-#include "runtime/build_processes.hpp"
+#include "base/os/stop_scope.hpp"
 #include "runtime/metrics.hpp"
 
 #include <kiln/run_request.hpp>
@@ -42,7 +42,7 @@ struct Job {
   std::optional<Status> first_failure;
 
  private:
-  const BuildProcesses::StopScope stop_;
+  const StopScope stop_;
 };
 
 // invalid_argument that names the tensor and both sides of the mismatch.

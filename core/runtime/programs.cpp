@@ -215,6 +215,7 @@ Result<WarmReport> Programs::warm(const WarmRequest& request) {
 
 WarmReport Programs::warm_all(const std::vector<KeptProgram>& programs, Device& device, const WarmRequest& request,
                               unsigned threads) {
+  const StopScope stop(request.stop != nullptr ? request.stop : current_stop());
   const auto use = resources_.begin(device.info(), device.info().id + ", building");
   return warm_programs(programs, device, cache_, request, threads, {}, most_for_first_dispatch, trace_);
 }

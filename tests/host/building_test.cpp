@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <future>
 #include <iterator>
@@ -157,6 +159,24 @@ TEST_CASE("building: an endless compile ends at its limit of time, one that take
   check_only_fails(slow, "endless", "did not finish within 2 s");
   const Finished large = place.run({"--set", "cache.build_memory=\"256 MiB\""});
   check_only_fails(large, "endless", "build_memory = 256 MiB");
+}
+
+TEST_CASE("building: Ctrl-C ends `kiln cache warm` in the middle of an endless compile") {
+  BuildPlace place;
+  place.add("endless", endless_kernel());
+  place.add("other", good_kernel(2), 2);
+  const std::string jobs = place.folder.write("jobs.toml", place.jobs);
+  if (!has_opengl(place.run({"--set", "cache.build_timeout=\"1 s\""}))) return;
+  ProcessOptions options;
+  options.environment = {{"KILN_KEY_FILE", place.key}, {"XDG_RUNTIME_DIR", place.runtime}};
+  options.interrupt_when = "other";  // the second program is ready; the first never is
+  const auto begun = std::chrono::steady_clock::now();
+  const Finished warmed = run_kiln(
+      {"cache", "warm", jobs, "--log", "debug", "--set", "cache.build_timeout=\"300 s\"", "--cache-dir", place.cache},
+      options);
+  INFO(warmed.err);
+  CHECK(warmed.status == -SIGINT);
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::minutes(1));
 }
 
 TEST_CASE("building: in this process, where that is asked for, a program has its driver files too") {

@@ -48,6 +48,7 @@ const std::vector<NotHere> not_here = {
     {"README.md", "auto gl = ", "the test kiln_installed_tree builds it and runs it twice"},
     {"docs/adopting-a-context.md", "#include", "the test kiln_installed_tree builds it and runs it twice"},
     {"docs/amdgpu-dispatch.md", "", "needs a benchmark program; offline_verbs_test.cpp runs `kiln pm4 dump`"},
+    {"docs/architecture.md", "", "tests/core/runtime/architecture_test.cpp compares it with the source"},
     {"docs/benchmarks.md", "",
      "takes minutes and needs the benchmarks; bench_test.cpp and bench_compare_test.cpp run the verb"},
     {"docs/cache.md", "kiln cache persist layer 2eddbf53",

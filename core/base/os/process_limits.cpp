@@ -1,3 +1,5 @@
+#include "base/os/stop_scope.hpp"
+
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -33,5 +35,16 @@ Status check_memory_left(std::uint64_t bytes) {
   return unavailable("the limit of this process on memory (" + std::to_string(limit / mib) + " MiB) leaves less than " +
                      std::to_string(bytes / mib) + " MiB. Raise it (ulimit -v, ulimit -d)");
 }
+
+namespace {
+
+thread_local const std::atomic<bool>* stop_of_thread = nullptr;
+
+}  // namespace
+
+StopScope::StopScope(const std::atomic<bool>* stop) noexcept : before_(stop_of_thread) { stop_of_thread = stop; }
+StopScope::~StopScope() { stop_of_thread = before_; }
+
+const std::atomic<bool>* current_stop() noexcept { return stop_of_thread; }
 
 }  // namespace kiln

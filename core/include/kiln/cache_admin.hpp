@@ -84,6 +84,11 @@ struct KeyFieldText {
   std::string text;  // integers and words as they are; bytes that are no text in hexadecimal
 };
 
+struct CachedDriverFile {
+  std::string name;
+  std::uint64_t bytes = 0;
+};
+
 struct ProgramInspection {
   CachedProgram program;
   CacheDevice device;
@@ -96,6 +101,8 @@ struct ProgramInspection {
   std::uint64_t material_bytes = 0, stored_bytes = 0, inflated_bytes = 0;
   double build_ms = 0;
   std::vector<KeyFieldText> fields;  // of the key, in their order
+  // Files of the driver's own cache that the entry holds; only of an authentic one.
+  std::vector<CachedDriverFile> driver_files;
 };
 
 // `which` is a label or its parts before some '/', a key, or at least four leading digits of a key. not_found and

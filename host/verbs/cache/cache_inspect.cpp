@@ -34,6 +34,10 @@ Json inspection_json(const ProgramInspection& one) {
   json["meta"] = {
       {"bytes", program.bytes},   {"build_ms", program.build_ms},     {"first_dispatch_ms", program.first_dispatch_ms},
       {"gflops", program.gflops}, {"times_used", program.times_used}, {"last_used", program.last_used_s}};
+  json["driver_files"] = Json::array();
+  for (const CachedDriverFile& file : one.driver_files) {
+    json["driver_files"].push_back({{"name", file.name}, {"bytes", file.bytes}});
+  }
   json["fields"] = Json::array();
   for (const KeyFieldText& field : one.fields) json["fields"].push_back({{"name", field.name}, {"text", field.text}});
   return json;
@@ -58,6 +62,11 @@ std::string inspection_text(const ProgramInspection& one) {
                visible(one.format) + ", schema " + std::to_string(one.schema) + ", signed by key " + one.signed_by});
     table.add({"payload", human_size(one.inflated_bytes) + ", stored as " + human_size(one.stored_bytes) + " (" +
                               one.compression + ")"});
+  }
+  if (!one.driver_files.empty()) {
+    std::uint64_t bytes = 0;
+    for (const CachedDriverFile& file : one.driver_files) bytes += file.bytes;
+    table.add({"driver files", std::to_string(one.driver_files.size()) + ", " + human_size(bytes)});
   }
   table.add({"on disk", human_size(program.bytes)});
   table.add({"build", ms_or_unknown(program.build_ms > 0 ? program.build_ms : one.build_ms)});
