@@ -43,7 +43,6 @@ const std::vector<NotHere> not_here = {
     {"docs/getting-started.md", "kiln run /usr/share",
      "needs the installed package; quickstart_test.cpp runs this configuration"},
     {"docs/getting-started.md", "scripts/package-check", "installs packages as root"},
-    {"README.md", "kiln bench", "takes minutes; bench_test.cpp runs the verb"},
     {"README.md", "kiln::Config config;", "the test kiln_installed_tree builds it and runs it twice"},
     {"README.md", "auto gl = ", "the test kiln_installed_tree builds it and runs it twice"},
     {"docs/adopting-a-context.md", "#include", "the test kiln_installed_tree builds it and runs it twice"},
