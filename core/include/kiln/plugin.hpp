@@ -14,13 +14,9 @@
 
 namespace kiln {
 
-// Raised with every change of a header in include/kiln that a plugin can see. 1: first. 2: executors cancel and record,
-// devices tell their clock, bindings have views, generators tune, selectors explain. 3: caches take many
-// programs at once and heed memory, keys tell what programs are for, kernels have parameters. 6: tuning publishes its
-// winner and can wait, tuning stores tell a shape's state, measurements tell contention; caches, selectors and
-// generators are given a trace's sink. 7: programs for any shape. 8: plans have notes, requests a kept reference. 9:
-// programs report their interface, launches say what provides each resource, kernels have uniforms.
-inline constexpr std::uint32_t plugin_abi = 9;
+// Raised with every change of a header in include/kiln that a plugin can see. A plugin that was built for another value
+// is refused.
+inline constexpr std::uint32_t plugin_abi = 10;
 
 // What must agree between the host and a plugin for C++ to cross the line.
 #define KILN_STRINGIZE_(x) #x
