@@ -20,10 +20,6 @@ namespace {
 
 constexpr std::uint64_t most_text_bytes = 64 << 10;  // of a .meta or a manifest
 
-std::string_view text_of(const FileContents& file) {
-  return {reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()};
-}
-
 }  // namespace
 
 Result<CacheRoot> CacheRoot::open(const CacheConfig& cache) {
@@ -69,7 +65,7 @@ FileContents CacheRoot::read_program(Area area, const std::string& folder, const
 
 std::string CacheRoot::read_meta(Area area, const std::string& folder, const Digest& digest) const {
   const FileContents file = read(area, folder, digest, ".meta", most_text_bytes);
-  return std::string(text_of(file));
+  return std::string(text_of(file.bytes));
 }
 
 CachedProgram CacheRoot::describe(Area area, const std::string& folder, const StoredEntry& entry) const {
@@ -96,7 +92,7 @@ CacheDevice CacheRoot::device(Area area, const std::string& folder) const {
   const Result<UniqueFd> opened = open_subfolder(of(area), folder, "folder " + folder, Create::no);
   if (!opened || !*opened) return device;
   const FileContents manifest = read_file(opened->get(), manifest_name, most_text_bytes);
-  ManifestWords words = words_of_manifest(text_of(manifest));
+  ManifestWords words = words_of_manifest(text_of(manifest.bytes));
   device.device = std::move(words.device);
   device.kind = std::move(words.kind);
   device.driver = std::move(words.driver);

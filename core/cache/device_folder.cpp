@@ -15,7 +15,6 @@
 namespace kiln {
 namespace {
 
-constexpr std::uint64_t most_manifest_bytes = 64 << 10;
 constexpr std::size_t most_other_drivers = 32;
 
 std::string file_name(const Digest& digest, StoredFile file) {
@@ -32,15 +31,6 @@ std::string file_name(const Digest& digest, StoredFile file) {
 }
 
 // Somebody cleared the cache while this process has it open.
-bool is_removed(int folder) noexcept {
-  struct stat at {};
-  return fstat(folder, &at) == 0 && at.st_nlink == 0;
-}
-
-std::string text_of(const std::vector<std::byte>& bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 }  // namespace
 
 DeviceFolder::DeviceFolder(int root, const DeviceInfo& device)

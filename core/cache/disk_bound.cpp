@@ -78,11 +78,11 @@ void survey_subfolder(int folder, std::size_t index, Sweep sweep, Survey& found)
   for (const auto& [digest, entry] : entries) found.entries.push_back(entry);
 }
 
-enum class Removal : std::uint8_t { invalid = 0, done, gone, failed };
+enum class FileRemoval : std::uint8_t { invalid = 0, done, gone, failed };
 
-Removal remove_file(int folder, const std::string& name) {
-  if (unlinkat(folder, name.c_str(), 0) == 0) return Removal::done;
-  return errno == ENOENT ? Removal::gone : Removal::failed;
+FileRemoval remove_file(int folder, const std::string& name) {
+  if (unlinkat(folder, name.c_str(), 0) == 0) return FileRemoval::done;
+  return errno == ENOENT ? FileRemoval::gone : FileRemoval::failed;
 }
 
 UniqueFd subfolder(int parent, const std::string& name) {
@@ -122,12 +122,12 @@ std::size_t prune(int root, Survey& found, std::uint64_t bytes) {
     const UniqueFd device = subfolder(root, found.folders[entry.folder]);
     const UniqueFd folder = device ? subfolder(device.get(), subfolder_of(entry.digest)) : UniqueFd();
     if (!folder) continue;
-    const Removal program = remove_file(folder.get(), file_name_of(entry.digest, ".bin"));
-    const Removal meta = remove_file(folder.get(), file_name_of(entry.digest, ".meta"));
-    if (program == Removal::failed || meta == Removal::failed) continue;
+    const FileRemoval program = remove_file(folder.get(), file_name_of(entry.digest, ".bin"));
+    const FileRemoval meta = remove_file(folder.get(), file_name_of(entry.digest, ".meta"));
+    if (program == FileRemoval::failed || meta == FileRemoval::failed) continue;
     // What somebody else has removed since it was seen makes room as well.
     found.bytes -= std::min(found.bytes, entry.bytes);
-    if (program == Removal::done || meta == Removal::done) ++removed;
+    if (program == FileRemoval::done || meta == FileRemoval::done) ++removed;
   }
   return removed;
 }

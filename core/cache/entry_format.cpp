@@ -1,6 +1,7 @@
 #include "cache/entry_format.hpp"
 
 #include "base/checksum.hpp"
+#include "base/os/private_folder.hpp"
 #include "cache/little_endian.hpp"
 
 #include <zstd.h>
@@ -25,10 +26,6 @@ void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
-}
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 std::string versus(std::string_view what, std::uint64_t found, std::uint64_t expected) {

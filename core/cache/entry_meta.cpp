@@ -10,15 +10,15 @@ namespace {
 
 constexpr int meta_schema = 1;
 
-void take(const Json& object, const char* name, std::string& to) {
+void read_field(const Json& object, const char* name, std::string& to) {
   if (const auto at = object.find(name); at != object.end() && at->is_string()) to = at->get<std::string>();
 }
 
-void take(const Json& object, const char* name, std::uint64_t& to) {
+void read_field(const Json& object, const char* name, std::uint64_t& to) {
   if (const auto at = object.find(name); at != object.end() && at->is_number_unsigned()) to = at->get<std::uint64_t>();
 }
 
-void take(const Json& object, const char* name, double& to) {
+void read_field(const Json& object, const char* name, double& to) {
   if (const auto at = object.find(name); at != object.end() && at->is_number()) to = at->get<double>();
 }
 
@@ -48,19 +48,19 @@ std::optional<EntryMeta> decode_meta(std::string_view json) {
   const Json object = parse_json(json);
   if (!object.is_object()) return std::nullopt;
   EntryMeta meta;
-  take(object, "key", meta.key);
-  take(object, "label", meta.label);
-  take(object, "op", meta.operation);
-  take(object, "shape", meta.shape);
-  take(object, "variant", meta.variant);
-  take(object, "build_ms", meta.build_ms);
-  take(object, "first_dispatch_ms", meta.first_dispatch_ms);
-  take(object, "load_ms", meta.load_ms);
-  take(object, "warm_dispatch_ms", meta.warm_dispatch_ms);
-  take(object, "first_use_ms", meta.first_use_ms);
-  take(object, "gflops", meta.gflops);
-  take(object, "times_used", meta.times_used);
-  take(object, "runs", meta.runs);
+  read_field(object, "key", meta.key);
+  read_field(object, "label", meta.label);
+  read_field(object, "op", meta.operation);
+  read_field(object, "shape", meta.shape);
+  read_field(object, "variant", meta.variant);
+  read_field(object, "build_ms", meta.build_ms);
+  read_field(object, "first_dispatch_ms", meta.first_dispatch_ms);
+  read_field(object, "load_ms", meta.load_ms);
+  read_field(object, "warm_dispatch_ms", meta.warm_dispatch_ms);
+  read_field(object, "first_use_ms", meta.first_use_ms);
+  read_field(object, "gflops", meta.gflops);
+  read_field(object, "times_used", meta.times_used);
+  read_field(object, "runs", meta.runs);
   if (const auto at = object.find("last_used"); at != object.end() && at->is_number_integer()) {
     meta.last_used = at->get<std::int64_t>();
   }

@@ -55,7 +55,7 @@ std::uint64_t count_in(const Json& object, const char* name) {
   return at != object.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
 }
 
-double number_in(const Json& object, const char* name) {
+double double_in(const Json& object, const char* name) {
   const auto at = object.find(name);
   return at != object.end() && at->is_number() ? at->get<double>() : 0;
 }
@@ -72,7 +72,7 @@ Json object_of(std::string_view json) {
 }
 
 template <class Owner, std::size_t n>
-void add(Json& object, const Count<Owner> (&names)[n], const Owner& more) {
+void add_counts(Json& object, const Count<Owner> (&names)[n], const Owner& more) {
   for (const auto& [name, value] : names) object[name] = count_in(object, name) + more.*value;
 }
 
@@ -83,10 +83,6 @@ std::uint64_t sum_of(const Count<Owner> (&names)[n], const Owner& owner) {
   return sum;
 }
 
-std::string text_of(const FileContents& file) {
-  return {reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()};
-}
-
 }  // namespace
 
 std::string totals_with(std::string_view json, const CacheStats& process, std::int64_t now_s) {
@@ -94,11 +90,11 @@ std::string totals_with(std::string_view json, const CacheStats& process, std::i
   if (time_in(object, "since") == 0) object["since"] = now_s;
   object["updated"] = now_s;
   object["processes"] = count_in(object, "processes") + 1;
-  add(object, counts, process);
+  add_counts(object, counts, process);
   Json& rejected = object["rejected"];
   if (!rejected.is_object()) rejected = Json::object();
-  add(rejected, reasons, process.rejected);
-  object["saved_ms"] = number_in(object, "saved_ms") + process.saved_ms;
+  add_counts(rejected, reasons, process.rejected);
+  object["saved_ms"] = double_in(object, "saved_ms") + process.saved_ms;
   return json_text(object, 2) + "\n";
 }
 
@@ -109,7 +105,7 @@ CacheTotals totals_of(std::string_view json) {
   if (const auto rejected = object.find("rejected"); rejected != object.end() && rejected->is_object()) {
     for (const auto& [name, value] : reasons) totals.counts.rejected.*value = count_in(*rejected, name);
   }
-  totals.counts.saved_ms = number_in(object, "saved_ms");
+  totals.counts.saved_ms = double_in(object, "saved_ms");
   totals.processes = count_in(object, "processes");
   totals.since_s = time_in(object, "since");
   totals.updated_s = time_in(object, "updated");
@@ -121,12 +117,12 @@ void add_to_totals(int root, const CacheStats& process) {
   const auto lock = BriefLock::take(root, history_lock_name, history_patience);
   if (!lock) return;
   const FileContents file = read_file(root, totals_name, most_bytes);
-  const std::string text = totals_with(text_of(file), process, std::time(nullptr));
+  const std::string text = totals_with(text_of(file.bytes), process, std::time(nullptr));
   // What cannot be written is lost: these are figures for people.
   static_cast<void>(write_file(root, totals_name, std::as_bytes(std::span(text))));
 }
 
-CacheTotals read_totals(int root) { return totals_of(text_of(read_file(root, totals_name, most_bytes))); }
+CacheTotals read_totals(int root) { return totals_of(text_of(read_file(root, totals_name, most_bytes).bytes)); }
 
 namespace {
 
@@ -135,7 +131,7 @@ constexpr std::size_t most_keys = 1024;
 constexpr std::size_t most_material = 1 << 20;
 constexpr std::size_t most_together = 4 << 20;
 constexpr std::uint64_t most_file_bytes = 8 << 20;
-constexpr std::size_t most_words = 4096;  // of a label or a reason
+constexpr std::size_t most_word_bytes = 4096;  // of a label or a reason
 
 constexpr std::size_t fields_of_a_key = 5;
 
@@ -155,7 +151,7 @@ std::optional<MissedKey> key_of_fields(std::span<const KeyField> fields) {
                    std::string(fields[3].value), static_cast<std::int64_t>(*missed)};
 }
 
-std::size_t bytes_of(const MissedKey& key) { return key.label.size() + key.why.size() + key.material.size(); }
+std::size_t bytes_of_miss(const MissedKey& key) { return key.label.size() + key.why.size() + key.material.size(); }
 
 // The newest that fit the bounds, one for each key, oldest first.
 std::vector<MissedKey> newest(std::vector<MissedKey> keys) {
@@ -164,7 +160,7 @@ std::vector<MissedKey> newest(std::vector<MissedKey> keys) {
   std::size_t bytes = 0;
   for (auto key = keys.rbegin(); key != keys.rend() && kept.size() < most_keys; ++key) {
     if (!seen.insert(key->material).second) continue;
-    bytes += bytes_of(*key);
+    bytes += bytes_of_miss(*key);
     if (bytes > most_together) break;
     kept.push_back(&*key);
   }
@@ -178,13 +174,13 @@ std::vector<MissedKey> newest(std::vector<MissedKey> keys) {
 
 void MissedKeys::note(const ProgramKey& key, Rejection reason, std::string why) {
   if (key.material.size() > most_material) return;
-  MissedKey missed{key.label.substr(0, most_words), key.material, reason, std::move(why), std::time(nullptr)};
-  missed.why.resize(std::min(missed.why.size(), most_words));
+  MissedKey missed{key.label.substr(0, most_word_bytes), key.material, reason, std::move(why), std::time(nullptr)};
+  missed.why.resize(std::min(missed.why.size(), most_word_bytes));
   const std::lock_guard lock(mutex_);
-  bytes_ += bytes_of(missed);
+  bytes_ += bytes_of_miss(missed);
   missed_.push_back(std::move(missed));
   while (missed_.size() > most_keys || bytes_ > most_together) {
-    bytes_ -= bytes_of(missed_.front());
+    bytes_ -= bytes_of_miss(missed_.front());
     missed_.pop_front();
   }
 }

@@ -13,8 +13,8 @@ namespace {
 using Identity = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::size_t most_words = 40;
-constexpr std::size_t digest_digits = 16;
-constexpr std::size_t suffix_size = 2 * (1 + digest_digits);  // "-DEVICE-DRIVER"
+constexpr std::size_t folder_digits = 16;
+constexpr std::size_t suffix_size = 2 * (1 + folder_digits);  // "-DEVICE-DRIVER"
 constexpr int manifest_schema = 1;
 
 std::string lower_words(std::string_view text) {
@@ -51,7 +51,7 @@ std::string words_of(const DeviceInfo& device) {
   return words.empty() ? "device" : words;
 }
 
-std::string digits_of(const std::string& fields) { return sha256(fields).hex().substr(0, digest_digits); }
+std::string digits_of(const std::string& fields) { return sha256(fields).hex().substr(0, folder_digits); }
 
 bool is_word_character(char c) noexcept { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_'; }
 
@@ -95,14 +95,14 @@ bool is_device_folder_name(std::string_view name) noexcept {
   const std::string_view words = name.substr(0, name.size() - suffix_size);
   const std::string_view suffix = name.substr(words.size());
   // A name may come from another machine's bundle: nothing in it may lead out of the cache's folder.
-  return std::ranges::all_of(words, is_word_character) && suffix[0] == '-' && suffix[1 + digest_digits] == '-' &&
-         std::ranges::all_of(suffix.substr(1, digest_digits), is_hex_digit) &&
-         std::ranges::all_of(suffix.substr(2 + digest_digits), is_hex_digit);
+  return std::ranges::all_of(words, is_word_character) && suffix[0] == '-' && suffix[1 + folder_digits] == '-' &&
+         std::ranges::all_of(suffix.substr(1, folder_digits), is_hex_digit) &&
+         std::ranges::all_of(suffix.substr(2 + folder_digits), is_hex_digit);
 }
 
 bool differ_in_driver_only(std::string_view name, std::string_view other) noexcept {
-  const auto device_of = [](std::string_view of) { return of.substr(of.size() - suffix_size + 1, digest_digits); };
-  const auto driver_of = [](std::string_view of) { return of.substr(of.size() - digest_digits); };
+  const auto device_of = [](std::string_view of) { return of.substr(of.size() - suffix_size + 1, folder_digits); };
+  const auto driver_of = [](std::string_view of) { return of.substr(of.size() - folder_digits); };
   return device_of(name) == device_of(other) && driver_of(name) != driver_of(other);
 }
 

@@ -13,6 +13,8 @@
 
 namespace kiln {
 
+inline constexpr std::uint64_t most_manifest_bytes = 64 << 10;
+
 inline constexpr const char* manifest_name = "manifest.json";
 
 // WORDS-DEVICE-DRIVER: 1 to 40 characters of [a-z0-9_], then 16 hexadecimal digits of each identity's digest.

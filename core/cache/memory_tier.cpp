@@ -12,7 +12,7 @@ constexpr std::uint64_t insertions_a_walk = 16;   // of the programs held: their
 constexpr std::size_t most_use_counts = 65536;    // of evicted programs, until somebody takes them
 
 // As find() must not change a count that another thread changes, a slot's own counts are no read-modify-writes.
-void add(std::atomic<std::uint64_t>& count, std::uint64_t more) noexcept {
+void add_relaxed(std::atomic<std::uint64_t>& count, std::uint64_t more) noexcept {
   count.store(count.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
 
@@ -53,8 +53,8 @@ MemoryTier::~MemoryTier() = default;
     entry.stamp.store(epoch, std::memory_order_relaxed);
     entry.uses.store(entry.uses.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
-  add(slot.hits, 1);
-  add(slot.saved_ns, entry.build_ns);
+  add_relaxed(slot.hits, 1);
+  add_relaxed(slot.saved_ns, entry.build_ns);
 }
 
 std::shared_ptr<const Program> MemoryTier::get(const Digest& digest, const Device& device) noexcept {

@@ -20,14 +20,9 @@ namespace kiln {
 
 namespace {
 
-constexpr std::int64_t ns_per_s = 1'000'000'000;
+constexpr std::int64_t ns_of_second = 1'000'000'000;
 
 // Another process stored all that was in it, or cleared the cache.
-bool is_removed(int folder) noexcept {
-  struct stat at {};
-  return fstat(folder, &at) == 0 && at.st_nlink == 0;
-}
-
 }  // namespace
 
 Result<PendingArea::Opened*> PendingArea::open() {
@@ -71,15 +66,13 @@ Result<DeviceFolder*> PendingArea::keep(const DeviceInfo& device, const Digest& 
 void expire_pending(int pending, std::int64_t now_s) {
   const Survey found = survey(pending, Sweep::yes);
   for (const StoredEntry& entry : found.entries) {
-    if (now_s - entry.last_used_ns / ns_per_s <= pending_s) continue;
+    if (now_s - entry.last_used_ns / ns_of_second <= pending_s) continue;
     // What cannot be removed is tried again by the next.
     static_cast<void>(remove_entry(pending, found.folders[entry.folder], entry.digest));
   }
 }
 
 namespace {
-
-constexpr std::uint64_t most_manifest_bytes = 64 << 10;
 
 // The stored folder `device`/hh, made where it is missing, with the manifest of the pending one.
 Result<UniqueFd> stored_folder(const CacheRoot& root, int pending_device, const std::string& device,

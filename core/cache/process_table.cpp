@@ -20,8 +20,8 @@ namespace kiln {
 namespace {
 
 constexpr std::size_t word_bytes = 9;  // "building " and "loading  "
-constexpr std::size_t digest_digits = 64;
-constexpr std::size_t seconds_at = word_bytes + digest_digits + 1;
+constexpr std::size_t mark_digits = 64;
+constexpr std::size_t seconds_at = word_bytes + mark_digits + 1;
 constexpr std::string_view process_word = "process ";
 
 std::string_view word_of(Doing doing) noexcept { return doing == Doing::loading ? "loading  " : "building "; }
@@ -66,7 +66,7 @@ MarkText encode_mark(const ProcessMark& mark) noexcept {
 std::optional<ProcessMark> decode_mark(std::string_view text) noexcept {
   if (text.size() != mark_bytes) return std::nullopt;
   const Doing doing = doing_of(text.substr(0, word_bytes));
-  const auto digest = Digest::from_hex(text.substr(word_bytes, digest_digits));
+  const auto digest = Digest::from_hex(text.substr(word_bytes, mark_digits));
   const auto since = number_at<std::int64_t>(text, seconds_at);
   if (doing == Doing::invalid || !digest || !since) return std::nullopt;
   return ProcessMark{doing, *digest, *since};
@@ -108,7 +108,7 @@ std::uint64_t byte_of(const Digest& digest) noexcept {
   return first >> 2;
 }
 
-std::int64_t seconds_now() noexcept { return static_cast<std::int64_t>(std::time(nullptr)); }
+std::int64_t seconds_of_clock() noexcept { return static_cast<std::int64_t>(std::time(nullptr)); }
 
 bool write_at(int file, std::span<const char> text, std::uint64_t at) noexcept {
   ssize_t written = -1;
@@ -199,7 +199,7 @@ void ProcessTable::claim_slot() {
     look_after(left);
     const bool wipe = pid_of_slot(left).has_value() || !marks_of_slot(left).empty();
     // Written whole: what is allocated now cannot fail later for want of room.
-    if (!slot_ && write_at(file_.get(), encode_slot(getpid(), seconds_now()), slot * slot_bytes)) {
+    if (!slot_ && write_at(file_.get(), encode_slot(getpid(), seconds_of_clock()), slot * slot_bytes)) {
       slot_ = slot;
       continue;
     }
@@ -264,7 +264,7 @@ LoadGuard ProcessTable::mark(Doing doing, const Digest& digest) {
   } while (!marks_.compare_exchange_weak(used, used | (1u << place), std::memory_order_acquire));
   LoadGuard made(*this, place);
   const std::uint64_t at = *slot_ * slot_bytes + slot_header_bytes + place * mark_bytes;
-  if (!write_at(file_.get(), encode_mark({doing, digest, seconds_now()}), at)) return {};
+  if (!write_at(file_.get(), encode_mark({doing, digest, seconds_of_clock()}), at)) return {};
   return made;
 }
 

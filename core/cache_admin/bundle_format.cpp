@@ -1,5 +1,6 @@
 #include "cache_admin/bundle_format.hpp"
 
+#include "base/os/private_folder.hpp"
 #include "cache/key_material.hpp"
 #include "cache/little_endian.hpp"
 #include "cache/manifest.hpp"
@@ -19,10 +20,6 @@ constexpr std::size_t record_header_bytes = 12;
 enum RecordKind : std::uint32_t { device_record = 1, program_record };
 
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }

@@ -23,12 +23,6 @@ namespace {
 
 constexpr std::uint64_t most_text_bytes = 64 << 10;
 
-std::string text_of(const FileContents& file) {
-  return file.state == FileState::read
-             ? std::string(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size())
-             : std::string();
-}
-
 Result<std::vector<SelectedProgram>> chosen_programs(const CacheRoot& root, std::span<const std::string> which,
                                                      const CacheConfig& cache) {
   std::vector<SelectedProgram> all, chosen;
@@ -55,7 +49,7 @@ void add_devices(const CacheRoot& root, const std::set<std::string>& folders, Bu
   for (const std::string& folder : folders) {
     const Result<UniqueFd> opened = open_subfolder(root.of(Area::stored), folder, folder, Create::no);
     const std::string manifest =
-        opened && *opened ? text_of(read_file(opened->get(), manifest_name, most_text_bytes)) : "";
+        opened && *opened ? std::string(text_of(read_file(opened->get(), manifest_name, most_text_bytes).bytes)) : "";
     bundle.add(BundledDevice{folder, manifest});
   }
 }

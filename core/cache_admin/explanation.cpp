@@ -12,7 +12,7 @@
 namespace kiln {
 namespace {
 
-constexpr std::size_t shown_digits = 12;
+constexpr std::size_t digits_in_words = 12;
 // A file's time and the process's clock differ: a kernel stamps files finer than time() reads, FAT rounds up to 2 s, a
 // network's server has a clock of its own.
 constexpr std::int64_t clock_slack_s = 2;
@@ -112,7 +112,7 @@ Result<std::vector<MissExplanation>> explain_misses(const CacheConfig& cache, st
   if (!by_label && by_key.size() > 1) {
     std::string list;
     for (const auto& [hex, one] : by_key) {
-      list += (list.empty() ? "" : ", ") + hex.substr(0, shown_digits) + " (" + one->key.label + ")";
+      list += (list.empty() ? "" : ", ") + hex.substr(0, digits_in_words) + " (" + one->key.label + ")";
     }
     return invalid_argument("key '" + std::string(which) + "' stands for " + std::to_string(by_key.size()) +
                             " that were missed: " + list);

@@ -18,10 +18,6 @@ namespace {
 
 constexpr double ns_per_ms = 1e6;
 
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 void read_header(std::span<const std::byte> bytes, ProgramInspection& into) {
   const auto entry = view_entry(bytes);
   if (!entry) return;

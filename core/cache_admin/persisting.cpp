@@ -17,7 +17,7 @@
 namespace kiln {
 namespace {
 
-void note(PersistOutcome& outcome, Status failure) {
+void note_failure(PersistOutcome& outcome, Status failure) {
   if (outcome.failure.ok()) outcome.failure = std::move(failure);
 }
 
@@ -72,7 +72,7 @@ Result<PersistOutcome> persist_cache(const CacheConfig& cache, std::span<const s
       if (progress) progress(++done, chosen->size());
       auto published = publish_pending(*root, one.folder, one.entry.digest, key);
       if (!published) {
-        note(outcome, std::move(published).error().within("program " + one.entry.digest.hex()));
+        note_failure(outcome, std::move(published).error().within("program " + one.entry.digest.hex()));
         continue;
       }
       touched.insert(one.folder);

@@ -6,7 +6,7 @@ namespace kiln {
 namespace {
 
 // How long a wait lasts before the stop flag is looked at again.
-constexpr std::chrono::milliseconds stop_poll{50};
+constexpr std::chrono::milliseconds turn_poll{50};
 
 }  // namespace
 
@@ -44,7 +44,7 @@ Result<ResourceUse::Use> ResourceUse::begin_turn(const DeviceInfo& device, Deadl
         if (stopped) return cancelled("stopped on request while device " + device.id + " waited for " + held);
         return timed_out("device " + device.id + " had no turn on " + held);
       }
-      const Clock::time_point look = Deadline::after(stop_poll).at;
+      const Clock::time_point look = Deadline::after(turn_poll).at;
       turned_.wait_until(lock, stop == nullptr ? deadline.at : std::min(deadline.at, look));
     }
     if (begun_ns != 0) use.waited_ns_ = now_ns() - begun_ns;

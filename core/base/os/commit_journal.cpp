@@ -57,7 +57,7 @@ std::optional<std::string> from_word(std::string_view word) {
   return text;
 }
 
-std::string text_of(const FileIdentity& file) {
+std::string identity_text(const FileIdentity& file) {
   return std::to_string(file.inode) + ":" + std::to_string(file.bytes) + ":" + std::to_string(file.modified_ns) + ":" +
          std::to_string(file.owner);
 }
@@ -114,8 +114,8 @@ std::string format_commit_units(const std::vector<CommitUnit>& units) {
   for (const CommitUnit& unit : units) {
     text += "unit " + std::to_string(unit.begun_s) + "\n";
     for (const CommitEntry& entry : unit.entries) {
-      text += "file " + text_of(entry.made) + " " + (entry.old ? text_of(*entry.old) : "-") + " " + entry.token + " " +
-              as_word(entry.path.native()) + "\n";
+      text += "file " + identity_text(entry.made) + " " + (entry.old ? identity_text(*entry.old) : "-") + " " +
+              entry.token + " " + as_word(entry.path.native()) + "\n";
     }
   }
   return text + "checksum " + checksum_of(text) + "\n";

@@ -21,7 +21,7 @@ constexpr std::uint64_t least_no_limit = 1ull << 60;
 constexpr int most_levels = 64;
 
 // The files are small, and no larger part of them is needed; empty where there is none.
-std::string text_of(const std::filesystem::path& path) {
+std::string text_in(const std::filesystem::path& path) {
   const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   std::array<char, 16384> text;
   const ssize_t got = file ? read(file.get(), text.data(), text.size()) : -1;
@@ -51,7 +51,7 @@ std::optional<double> stalled_percent_in(const std::string& text) {
 }
 
 std::optional<std::uint64_t> bytes_in(const std::filesystem::path& path) {
-  return number_in<std::uint64_t>(text_of(path));
+  return number_in<std::uint64_t>(text_in(path));
 }
 
 struct Version {
@@ -73,7 +73,7 @@ std::optional<GroupUse> use_of(const std::filesystem::path& group, const Version
   }
   const auto used = bytes_in(group / version.used);
   if (!limit || *limit == 0 || *limit >= least_no_limit || !used) return std::nullopt;
-  const std::string statistics = text_of(group / "memory.stat");
+  const std::string statistics = text_in(group / "memory.stat");
   std::uint64_t kept = *used;
   for (const std::string_view word : version.of_files) {
     kept -= std::min(kept, number_after<std::uint64_t>(statistics, word).value_or(0));
@@ -118,10 +118,10 @@ void look_through(const std::filesystem::path& mount, const std::string& path, c
 
 MemoryReading read_memory(const MemorySources& sources) {
   MemoryReading reading;
-  reading.stalled_percent = stalled_percent_in(text_of(sources.stalls));
-  const std::string membership = text_of(sources.membership);
+  reading.stalled_percent = stalled_percent_in(text_in(sources.stalls));
+  const std::string membership = text_in(sources.membership);
   if (const auto path = path_in(membership, "")) {
-    const std::string own = text_of(sources.groups / std::filesystem::path(*path).relative_path() / "memory.pressure");
+    const std::string own = text_in(sources.groups / std::filesystem::path(*path).relative_path() / "memory.pressure");
     const auto stalled = stalled_percent_in(own);
     if (stalled) reading.stalled_percent = std::max(reading.stalled_percent.value_or(0), *stalled);
     look_through(sources.groups, *path, version_2, reading.group);

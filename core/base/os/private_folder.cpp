@@ -351,4 +351,9 @@ Status check_key_file_place(const CacheConfig& config) {
   return {};
 }
 
+bool is_removed(int folder) noexcept {
+  struct stat at {};
+  return fstat(folder, &at) == 0 && at.st_nlink == 0;
+}
+
 }  // namespace kiln

@@ -130,4 +130,12 @@ Status no_key_file();
 // invalid_argument, naming both, where it does; also by way of links.
 Status check_key_file_place(const CacheConfig& config);
 
+// The bytes of a file as text; it views them.
+inline std::string_view text_of(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Whether an open folder has been removed by its last name.
+bool is_removed(int folder) noexcept;
+
 }  // namespace kiln

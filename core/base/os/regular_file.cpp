@@ -18,7 +18,7 @@ constexpr std::size_t most_per_call = std::size_t{1} << 30;  // Linux transfers 
 
 std::string file(const std::string& name) { return "file " + name + ": "; }
 
-const char* kind_of(mode_t mode) noexcept {
+const char* kind_name(mode_t mode) noexcept {
   if (S_ISDIR(mode)) return "a folder";
   if (S_ISFIFO(mode)) return "a FIFO";
   return S_ISSOCK(mode) ? "a socket" : "a device";
@@ -50,7 +50,8 @@ Result<RegularFile> RegularFile::open_at(int folder, const std::string& path, Sy
     return io_error(file(path) + "cannot stat: " + std::generic_category().message(errno));
   }
   if (!S_ISREG(found.st_mode)) {
-    return invalid_argument(file(path) + "not a regular file (expected a file, found " + kind_of(found.st_mode) + ")");
+    return invalid_argument(file(path) + "not a regular file (expected a file, found " + kind_name(found.st_mode) +
+                            ")");
   }
   return RegularFile(path, std::move(fd), found);
 }
