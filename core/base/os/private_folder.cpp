@@ -234,9 +234,9 @@ FileContents read_file(int folder, const std::string& name, std::uint64_t most_b
 
 namespace {
 
-constexpr std::string_view temporary_suffix = ".tmp";
+constexpr std::string_view new_file_suffix = ".tmp";
 
-std::string temporary_name() {
+std::string new_file_name() {
   std::uint64_t random = 0;
   if (getrandom(&random, sizeof random, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof random)) random = now_ns();
   char name[64];
@@ -248,7 +248,7 @@ std::string temporary_name() {
 }  // namespace
 
 Result<NewFile> NewFile::create(int folder, std::string name) {
-  std::string temporary = temporary_name();
+  std::string temporary = new_file_name();
   UniqueFd file(openat(folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return system_error("file " + name, "cannot be made", errno);
   return NewFile(folder, std::move(name), std::move(temporary), std::move(file));
@@ -287,7 +287,7 @@ Status NewFile::commit() {
 }
 
 bool NewFile::is_temporary(std::string_view name) noexcept {
-  return name.starts_with('.') && name.ends_with(temporary_suffix);
+  return name.starts_with('.') && name.ends_with(new_file_suffix);
 }
 
 bool overwrite_file(int folder, const std::string& name, std::span<const std::byte> bytes) noexcept {

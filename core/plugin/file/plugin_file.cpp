@@ -71,8 +71,8 @@ Result<PluginFile> PluginFile::open(const fs::path& path) {
   if (!S_ISREG(info.st_mode)) return unsupported("file " + path.string() + ": not a regular file");
   if (Status status = check_trust("file", path, info); !status.ok()) return status;
 
-  const FileIdentity identity{info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size),
-                              std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
+  const PluginFileIdentity identity{info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size),
+                                    std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
   if (identity.size == 0) return PluginFile(identity, {});
   void* mapping = mmap(nullptr, identity.size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (mapping == MAP_FAILED) return system_status("file", path, errno);

@@ -17,12 +17,12 @@
 namespace kiln {
 
 // What a remembered verdict is valid for.
-struct FileIdentity {
+struct PluginFileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::uint64_t size = 0;
   std::int64_t mtime_ns = 0;
-  bool operator==(const FileIdentity&) const = default;
+  bool operator==(const PluginFileIdentity&) const = default;
 };
 
 class PluginFile {
@@ -35,13 +35,14 @@ class PluginFile {
   PluginFile& operator=(PluginFile&&) = delete;
   ~PluginFile();
 
-  const FileIdentity& identity() const noexcept { return identity_; }
+  const PluginFileIdentity& identity() const noexcept { return identity_; }
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
  private:
-  PluginFile(FileIdentity identity, std::span<const std::byte> bytes) noexcept : identity_(identity), bytes_(bytes) {}
+  PluginFile(PluginFileIdentity identity, std::span<const std::byte> bytes) noexcept
+      : identity_(identity), bytes_(bytes) {}
 
-  FileIdentity identity_;
+  PluginFileIdentity identity_;
   std::span<const std::byte> bytes_;
 };
 

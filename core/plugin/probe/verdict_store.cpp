@@ -144,14 +144,14 @@ VerdictStore::VerdictStore(fs::path file, std::string host, Log log)
   }
 }
 
-std::optional<ProbeVerdict> VerdictStore::find(const fs::path& plugin, const FileIdentity& identity) const {
+std::optional<ProbeVerdict> VerdictStore::find(const fs::path& plugin, const PluginFileIdentity& identity) const {
   for (const Entry& entry : entries_) {
     if (entry.identity == identity && entry.path == plugin.string() && entry.host == host_) return entry.verdict;
   }
   return std::nullopt;
 }
 
-ProbeVerdict VerdictStore::put(const fs::path& plugin, const FileIdentity& identity, ProbeVerdict verdict) {
+ProbeVerdict VerdictStore::put(const fs::path& plugin, const PluginFileIdentity& identity, ProbeVerdict verdict) {
   if (verdict.kind == VerdictKind::hung) {
     const auto before = find(plugin, identity);
     verdict.attempts = 1 + (before && before->kind == VerdictKind::hung ? before->attempts : 0);

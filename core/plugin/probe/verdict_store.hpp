@@ -26,17 +26,17 @@ class VerdictStore {
   // An empty `file` remembers nothing. `host`: see host_identity().
   VerdictStore(std::filesystem::path file, std::string host, Log log);
 
-  std::optional<ProbeVerdict> find(const std::filesystem::path& plugin, const FileIdentity& identity) const;
+  std::optional<ProbeVerdict> find(const std::filesystem::path& plugin, const PluginFileIdentity& identity) const;
   // Forgets a verdict that is not lasting(). Of one that `hung` it counts the attempts, and answers the verdict with
   // them and with the time of the next.
-  ProbeVerdict put(const std::filesystem::path& plugin, const FileIdentity& identity, ProbeVerdict verdict);
+  ProbeVerdict put(const std::filesystem::path& plugin, const PluginFileIdentity& identity, ProbeVerdict verdict);
   // Writes the file where something changed.
   void save();
 
  private:
   struct Entry {
     std::string path, host;
-    FileIdentity identity;
+    PluginFileIdentity identity;
     ProbeVerdict verdict;
   };
 

@@ -18,7 +18,7 @@ using Catch::Contains;
 
 namespace {
 
-const FileIdentity identity{1, 2, 3, -4};
+const PluginFileIdentity identity{1, 2, 3, -4};
 
 // Runs `task` where modes are obeyed, which root's are not: in a child with another uid, to whom `folder` is given.
 int as_ordinary_user(const std::filesystem::path& folder, const std::function<int()>& task) {
@@ -57,8 +57,8 @@ TEST_CASE("verdicts: kept by path, identity and host") {
   CHECK(again.find("/a.so", identity)->status.text() == "unsupported: it crashed");
   CHECK(again.find("/b.so", identity)->status.ok());
   CHECK_FALSE(again.find("/c.so", identity));
-  for (const FileIdentity& other :
-       {FileIdentity{9, 2, 3, -4}, FileIdentity{1, 9, 3, -4}, FileIdentity{1, 2, 9, -4}, FileIdentity{1, 2, 3, 9}}) {
+  for (const PluginFileIdentity& other : {PluginFileIdentity{9, 2, 3, -4}, PluginFileIdentity{1, 9, 3, -4},
+                                          PluginFileIdentity{1, 2, 9, -4}, PluginFileIdentity{1, 2, 3, 9}}) {
     CHECK_FALSE(again.find("/a.so", other));
   }
   CHECK_FALSE(VerdictStore(folder.verdicts(), "another host", {}).find("/a.so", identity));
