@@ -1,0 +1,36 @@
+// Opens the module of Ed25519; fuzz targets link the module's code instead.
+#include "cache_admin/bundle_key.hpp"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+namespace kiln {
+
+namespace {
+
+std::string words_of_loader() {
+  const char* words = dlerror();
+  return words == nullptr ? "no reason given" : words;
+}
+
+}  // namespace
+
+Result<const KilnEd25519*> ed25519() {
+  Dl_info here{};
+  if (dladdr(reinterpret_cast<const void*>(&ed25519), &here) == 0 || here.dli_fname == nullptr) {
+    return unavailable("Ed25519: the folder of libkiln_core.so is not known");
+  }
+  std::error_code ignored;
+  const std::filesystem::path core = std::filesystem::absolute(here.dli_fname, ignored);
+  const std::string path = (core.parent_path() / "kiln" / "libkiln_ed25519.so").string();
+  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (module == nullptr) return unavailable("Ed25519: " + words_of_loader());
+  const auto* functions = static_cast<const KilnEd25519*>(dlsym(module, ed25519_symbol));
+  if (functions == nullptr) return unavailable("Ed25519: " + words_of_loader());
+  return functions;
+}
+
+}  // namespace kiln
