@@ -148,7 +148,7 @@ bool compare(const Layer& layer, Device& device, KernelGenerator& generator, Ker
   if (choices.meets("shape-generic")) enter("shape-generic", benchmarks::shape_generic_plan(layer.spec));
   if (choices.meets("untuned")) enter("untuned", need(untuned.generate(layer.spec, info, Dialect::glsl), layer.name));
   if (choices.meets("stand-in")) {
-    for (KernelPlan& plan : generator.stand_ins(layer.spec, info, Dialect::glsl)) enter("stand-in", std::move(plan));
+    for (KernelPlan& plan : generator.generic_plans(layer.spec, info, Dialect::glsl)) enter("stand-in", std::move(plan));
   }
   for (const std::string& variant : choices.variants) enter("variant", plan_of(variant));
   std::vector<Contender> contenders;
