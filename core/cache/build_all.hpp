@@ -1,8 +1,9 @@
-// build_all: many programs at once, in the order asked for, sharing the work with whoever else is at it.
+// build_all: gets or builds many programs, in the given order.
 //
-// What another thread or process is making is passed over and looked for again at the end, so that processes that start
-// together on one list each build a part of it and load the rest. Thread-safety: any thread; `threads` of them work,
-// the caller among them. Ownership: borrows what the requests point at, until it returns.
+// A program that another thread or process is building is deferred to the end. Processes that start together with one
+// list therefore divide the builds among themselves and load the rest.
+// Thread-safety: call from any thread; `threads` threads do the work, the caller included.
+// Ownership: borrows the objects that the requests point to until it returns.
 #pragma once
 
 #include "cache/tiered_cache.hpp"
@@ -12,11 +13,11 @@
 
 namespace kiln {
 
-// WarmableCache::get_or_build_all() of the tiered cache.
+// Implements WarmableCache::get_or_build_all() for TieredCache.
 void build_all(TieredCache& cache, std::span<const ProgramRequest> requests, unsigned threads,
                const WarmableCache::OnAnswer& on_answer);
 
-// One answer a request, in their order: get_or_build()'s.
+// Returns one result of get_or_build() for each request, in the order of the requests.
 std::vector<Result<Acquired>> build_all(TieredCache& cache, std::span<const ProgramRequest> requests,
                                         unsigned threads = 1);
 

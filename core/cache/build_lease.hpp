@@ -1,7 +1,8 @@
-// BuildLease: whether this process builds a program that was not found, or another one that is building it already.
+// BuildLease: decides whether this process builds a missing program or uses the build of another process.
 //
-// Thread-safety: acquire_lease() from any thread, for one key once at a time. Ownership: a lease is held as long as it
-// lives; its table outlives it. Every wait ends: with the program published, with the lease, or with the patience.
+// Thread-safety: call acquire_lease() from any thread, but for one key from one thread at a time.
+// Ownership: the lease is held until the BuildLease is destroyed; its ProcessTable must outlive it.
+// Every wait is bounded by the request's patience.
 #pragma once
 
 #include "cache/cache_counters.hpp"
@@ -15,30 +16,30 @@
 
 namespace kiln {
 
-// What a caller wants where another thread or process builds the program now.
+// What to do while another thread or process builds the program.
 enum class IfBusy : std::uint8_t { invalid = 0, wait, leave };
 
 enum class LeaseState : std::uint8_t {
   invalid = 0,
-  ours,       // build it
-  published,  // it was stored meanwhile: read it
-  busy,       // another process builds it, and this one was told not to wait
+  ours,       // this process builds
+  published,  // another process has stored it: load it
+  busy,       // another process builds it, and the request does not wait
 };
 
 struct BuildLease {
   LeaseState state = LeaseState::ours;
-  Lease lease{Lease::State::none};  // none: unshared
+  Lease lease{Lease::State::none};  // none: built without a lease
 };
 
 struct LeaseRequest {
   const Digest& digest;
   IfBusy if_busy = IfBusy::wait;
   std::chrono::nanoseconds patience{};
-  // Whether the program can be found now.
+  // Returns whether the program can be found now.
   const std::function<bool()>& published;
 };
 
-// Counts the waits and how they ended.
+// Also counts each wait and its outcome in `counters`.
 BuildLease acquire_lease(ProcessTable& table, const LeaseRequest& request, CacheCounters& counters);
 
 }  // namespace kiln

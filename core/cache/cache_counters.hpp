@@ -1,6 +1,6 @@
-// CacheCounters: what a cache counted, apart from what its tiers know themselves.
+// CacheCounters: the counters of a cache that no tier counts itself.
 //
-// Thread-safety: any thread counts and reads. Ownership: a value of the cache; its tiers borrow it.
+// Thread-safety: any thread may count and read. Ownership: a member of the cache; its tiers borrow it.
 #pragma once
 
 #include "cache/entry_format.hpp"
@@ -14,14 +14,14 @@
 namespace kiln {
 
 struct CacheCounters {
-  std::atomic<std::uint64_t> shared_flights{0};  // answered by a build or a load that another thread was at
+  std::atomic<std::uint64_t> shared_flights{0};  // requests that used a build or load of another thread
   std::atomic<std::uint64_t> disk_hits{0};
   std::atomic<std::uint64_t> misses{0};
   std::atomic<std::uint64_t> builds{0};
   std::atomic<std::uint64_t> prepared{0};
   std::atomic<std::uint64_t> failed_builds{0};
   std::atomic<std::uint64_t> waits{0};
-  std::atomic<std::int64_t> saved_ns{0};  // negative where hits cost more than the builds they replaced
+  std::atomic<std::int64_t> saved_ns{0};  // negative if hits cost more than the builds that they replaced
   std::array<std::atomic<std::uint64_t>, rejection_kinds> rejections{};
   std::atomic<std::uint64_t> lease_waits{0};
   std::atomic<std::uint64_t> lease_wait_ns{0};

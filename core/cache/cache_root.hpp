@@ -1,6 +1,8 @@
-// CacheRoot: a cache folder opened from outside, with the area of programs that wait for persist.
+// CacheRoot: access to the files of a cache folder for administration, without a running cache.
 //
-// Thread-safety: any thread. Ownership: owns its descriptors. Nothing is made by opening it.
+// It covers the stored programs and the pending programs (those that wait for persist). It also verifies stored
+// entries. Opening it creates no file or folder.
+// Thread-safety: every method from any thread. Ownership: owns its descriptors.
 #pragma once
 
 #include "base/os/private_folder.hpp"
@@ -17,30 +19,30 @@
 
 namespace kiln {
 
-inline constexpr const char* pending_name = "pending";  // the folder of programs that wait for persist
+inline constexpr const char* pending_name = "pending";  // folder of the programs that wait for persist
 
 enum class Area : std::uint8_t { invalid = 0, stored, pending };
 
 class CacheRoot {
  public:
-  // Both areas absent where there is no folder yet.
+  // If the folder does not exist, both areas are absent.
   static Result<CacheRoot> open(const CacheConfig& cache);
-  // The same for who is going to change something: invalid_argument where [cache] read_only says no.
+  // Opens for changes. invalid_argument: [cache] read_only is set.
   static Result<CacheRoot> open_to_write(const CacheConfig& cache);
 
   bool exists() const noexcept { return static_cast<bool>(stored_); }
-  // -1: it is not there.
+  // Descriptor of the area, or -1 if it does not exist.
   int of(Area area) const noexcept { return area == Area::stored ? stored_.get() : pending_.get(); }
 
   Survey survey(Area area, Sweep sweep = Sweep::no) const;
   FileContents read_program(Area area, const std::string& folder, const Digest& digest) const;
-  // The text of an entry's .meta; empty where there is none.
+  // Returns the text of the entry's .meta file, or an empty string if there is none.
   std::string read_meta(Area area, const std::string& folder, const Digest& digest) const;
-  // The label and figures of an entry, as far as its .meta tells.
+  // Returns the label and the metrics of an entry, as far as its .meta file has them.
   CachedProgram describe(Area area, const std::string& folder, const StoredEntry& entry) const;
-  // What is suspect or quarantined, by label, then key.
+  // Returns the suspect and quarantined programs, sorted by label, then by key.
   std::vector<AsideProgram> aside(const Survey& found) const;
-  // Its name is that of a stored program again; where there is a newer one, that one stays.
+  // Restores the program under its stored name. If a newer program has that name, the newer one remains.
   Status release(const AsideProgram& program) const;
   FileContents read_aside(const AsideProgram& program) const;
   CacheDevice device(Area area, const std::string& folder) const;
@@ -55,17 +57,13 @@ class CacheRoot {
 
 inline constexpr Area areas[] = {Area::stored, Area::pending};
 
-// Whether a stored entry would be handed over, judged as the disk tier judges it, and why not.
-//
-// Thread-safety: pure. Ownership: values.
-
 struct EntryVerdict {
   Rejection reason = Rejection::none;
-  std::string why;  // empty where nothing is wrong
+  std::string why;  // empty if the entry is valid
 };
 
-// The file of that name: read, its checksum, its authentication, its key material against its name, and its payload
-// inflated. Only the driver's own judgement is left to a running job.
+// Verifies an entry: readable file, checksum, authentication, key material against the file name, and decompression.
+// The driver may still refuse the program when a process loads it.
 EntryVerdict judge(const FileContents& file, const Digest& name, const EntryKey& key);
 
 }  // namespace kiln

@@ -1,8 +1,9 @@
-// DeviceFolder: the files of one device under one driver: manifest.json, hh/DIGEST.bin, hh/DIGEST.meta, and what was
-// set aside, hh/DIGEST.quarantined.
+// DeviceFolder: the files of one device and driver version in the cache folder.
 //
-// Thread-safety: every method from any thread. Ownership: owns its descriptor, borrows the root's. No folder is
-// made before the first write.
+// Files: manifest.json, hh/DIGEST.bin, hh/DIGEST.meta and, for programs set aside, hh/DIGEST.suspect or
+// hh/DIGEST.quarantined.
+// The first write creates the folder.
+// Thread-safety: every method from any thread. Ownership: owns its descriptor; borrows the descriptor of the root.
 #pragma once
 
 #include "base/os/private_folder.hpp"
@@ -34,32 +35,32 @@ class DeviceFolder {
   const std::string& name() const noexcept { return name_; }
 
   FileContents read(const Digest& digest, StoredFile file, std::uint64_t most_bytes);
-  // Replaces what has the name, at one moment.
+  // Replaces the file atomically.
   Status write(const Digest& digest, StoredFile file, std::span<const std::byte> bytes);
-  // The same where a reader may see a part of old and new, and for less where the number of bytes stays
-  // (overwrite_file).
+  // Overwrites the file in place if its size stays the same (overwrite_file). Cheaper than write(), but a reader may
+  // see a mix of old and new bytes.
   Status update(const Digest& digest, StoredFile file, std::span<const std::byte> bytes);
-  // Both files of an entry. A link of that name is removed, never what it points at. Answers the bytes that went.
+  // Removes both files of an entry and returns the number of bytes removed. Symbolic links are removed, not followed.
   std::uint64_t remove(const Digest& digest);
   bool holds(const Digest& digest, StoredFile file) { return last_written_ns(digest, file).has_value(); }
-  std::optional<std::int64_t> last_written_ns(const Digest& digest, StoredFile file);  // since 1970
+  std::optional<std::int64_t> last_written_ns(const Digest& digest, StoredFile file);  // nanoseconds since 1970
 
-  // Gives a stored program another name, by which it is not found, unless it was written after `written_by_s` (seconds
-  // since 1970). `as` is suspect or quarantined.
+  // Renames a stored program so that lookups do not find it. Does nothing if the file was written after `written_by_s`
+  // (seconds since 1970). `as` must be suspect or quarantined.
   bool set_aside(const Digest& digest, StoredFile as, std::int64_t written_by_s);
-  bool condemn(const Digest& digest);                   // a suspect: it is quarantined from now on
-  bool acquit(const Digest& digest);                    // a suspect: it is stored again, unless there is a newer one
-  void forget(const Digest& digest, StoredFile aside);  // removes it
-  // Whether it began less than a week ago.
+  bool condemn(const Digest& digest);                   // renames a suspect to quarantined
+  bool acquit(const Digest& digest);                    // restores a suspect, unless a newer program is stored
+  void forget(const Digest& digest, StoredFile aside);  // removes the file
+  // Returns whether the program was quarantined less than a week ago.
   bool quarantine_lasts(const Digest& digest);
 
-  // Of every program in the folder, by name alone. A walk.
+  // Lists the programs in the folder by file name only. Walks the folder.
   std::vector<Digest> digests();
 
-  // Whether the program that the key means is held for the same device under another driver identity.
+  // Returns whether the same device has this program under another driver identity.
   bool held_under_another_driver(const ProgramKey& key);
 
-  // A copy of the descriptor's number, valid as long as this object; -1: there is no folder yet.
+  // Returns the descriptor, valid for the lifetime of this object, or -1 if the folder does not exist yet.
   Result<int> open(Create create);
 
  private:
@@ -69,11 +70,11 @@ class DeviceFolder {
   };
 
   Result<UniqueFd> open_subfolder_of(const Digest& digest, Create create);
-  // What lstat says of a file of the digest's; nullopt where there is no regular file of that name.
+  // Returns the lstat() result of the file, or nullopt if there is no regular file with that name.
   std::optional<struct stat> look_at(const Digest& digest, StoredFile file);
   const std::vector<OtherDriver>& other_drivers();
   bool rename(const Digest& digest, StoredFile from, StoredFile to);
-  // Where there is none. Failing costs no program, so the next write tries again. REQUIRES: mutex_ is held.
+  // Writes the manifest if there is none. A failure is ignored: the next write tries again. REQUIRES: mutex_ is held.
   void write_manifest();
 
   const int root_;
@@ -81,11 +82,11 @@ class DeviceFolder {
   const std::string manifest_;
   std::mutex mutex_;
   bool manifest_seen_ = false;
-  // Seen to be a folder that only this user can write, by its number. Only this user can exchange it then, so reading
-  // goes through its name without looking at it again.
+  // True for each subfolder that was verified to be writable by this user only. Later reads skip the check, because
+  // nobody else can replace the subfolder.
   std::array<std::atomic<bool>, 256> subfolder_checked_{};
-  UniqueFd folder_;                                        // empty: not there yet
-  std::optional<std::vector<OtherDriver>> other_drivers_;  // nullopt: not looked for yet
+  UniqueFd folder_;                                        // empty: does not exist yet
+  std::optional<std::vector<OtherDriver>> other_drivers_;  // nullopt: not searched yet
 };
 
 }  // namespace kiln

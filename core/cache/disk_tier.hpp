@@ -1,10 +1,11 @@
-// DiskTier: programs stored across processes below one folder, each authenticated before it is used.
+// DiskTier: programs stored on disk and shared between processes. Each entry is authenticated before use.
 //
-// It never fails its caller: whatever is wrong with the folder, the key or an entry is a miss, counted by reason and
-// logged once. It opens the folder at first use, without a walk. Processes that share the folder share the work:
-// acquire_lease() decides who builds; the guard of loading() tells the next process what this one died of.
-// Thread-safety: every method from any thread. Ownership: owns its descriptors; borrows the counters and, by address,
-// the devices, which outlive it. REQUIRES: outlives the leases and guards that it gave out.
+// Errors of the folder, the key or an entry become cache misses; each reason is counted and logged once. The folder is
+// opened at first use, without a survey. acquire_lease() decides which process builds a missing program. loading()
+// records a load so that the next process can detect a crash during it.
+// Thread-safety: every method from any thread. Ownership: owns its descriptors; borrows the counters and the devices
+// (by address), which must outlive it.
+// REQUIRES: outlives its leases and guards.
 #pragma once
 
 #include "cache/build_lease.hpp"
@@ -36,59 +37,60 @@ namespace kiln {
 
 struct StoredProgram {
   ProgramBinary binary;
-  std::uint64_t build_ns = 0;  // what its build cost, when it was built
+  std::uint64_t build_ns = 0;  // duration of the original build
 };
 
 struct Lookup {
   std::optional<StoredProgram> stored;
-  bool rejected = false;         // there was something, and why it was not handed over is counted
-  std::int64_t modified_ns = 0;  // of what there was: tells it from what is published later
+  bool rejected = false;         // an entry existed but was not usable; the reason is counted
+  std::int64_t modified_ns = 0;  // modification time of the entry found: distinguishes it from a later one
 };
 
 class DiskTier {
  public:
   DiskTier(Log log, const CacheConfig& config, CacheCounters& counters, ProcessSharing sharing = {},
            TraceSink* trace = nullptr, LoadTrial try_in_child = {});
-  ~DiskTier();  // writes the .meta files where [cache] auto_save says so
+  ~DiskTier();  // writes the .meta files if [cache] auto_save is set
 
-  // Authenticated, and the key material compared. A program that was being loaded when a process died is tried in a
-  // child first.
+  // Returns the entry after authentication and comparison of its key material. If a process died while loading the
+  // program, a child process loads it first as a trial.
   Lookup find(const ProgramKey& key, const Device& device);
-  // Whether there is a file of the key's name, whatever is in it.
+  // Returns whether a file exists for the key. Does not read it.
   bool holds(const ProgramKey& key, const Device& device);
-  // To be held while the driver is given what find() answered.
+  // Hold the guard while the driver loads the result of find().
   LoadGuard loading(const ProgramKey& key, const Device& device);
-  // After find() answered nothing: who builds.
+  // Call after find() found nothing.
   BuildLease acquire_lease(const ProgramKey& key, const Device& device, const Lookup& found, IfBusy if_busy);
-  // Where find() found no file and this process builds: counts the reason where it is known, and returns whether it is.
-  // A process died of the program, or it is stored for this device under another driver.
+  // Call if find() found no file and this process builds the program. Counts the reason of the miss if it is known: the
+  // program is quarantined, or stored for another driver version. Returns whether it is known.
   bool count_known_miss(const ProgramKey& key, const Device& device);
-  // The driver refused what find() answered: counted and removed.
+  // Call if the driver refused the result of find(): counts the rejection and removes the entry.
   void refuse(const ProgramKey& key, const Device& device, const Status& status);
-  // Publishes, or sets aside until persist() where auto_save is false.
+  // Publishes the program. With auto_save = false the program stays pending until persist().
   void store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns);
 
-  // False: what is stored waits for persist(), or nothing is stored.
+  // False: programs are stored by persist() only, or not at all.
   bool publishes() const noexcept { return publishes_; }
 
-  // Those first that are expected to spare most. What is wrong with an entry is told when it is asked for: here it is
-  // left out.
+  // Returns at most `most` programs with the largest expected time savings first. Invalid entries are skipped without a
+  // report.
   std::vector<KeptProgram> kept(const Device& device, std::size_t most);
 
-  // For what is remembered of a program that find() answered or store() took: somebody waits for it now; loading it
-  // took so long.
+  // Updates the metadata of a program that find() returned or store() received: asked_for() records the first request
+  // of this process, loaded() the load time.
   void asked_for(const Digest& digest) { ledger_.asked_for(digest); }
   void loaded(const Digest& digest, std::uint64_t took_ns) { ledger_.loaded(digest, took_ns); }
   void record(const Digest& digest, const Measurement& measurement, double gflops);
   void used(const UseCounts& uses);
-  // Programs stored of those that this cache set aside. Those that could not be stay there, and the answer says why.
+  // Stores the pending programs of this cache and returns their number. Programs that could not be stored remain
+  // pending; the error says why.
   Result<std::uint64_t> persist();
   std::uint64_t bytes();
-  // For people and tools, when the cache is closed: what this process counted.
+  // Call when the cache is closed: adds the counters of this process to the totals of the cache.
   void leave_history(const CacheStats& counts) noexcept;
 
  private:
-  struct DeviceStore {  // of one device
+  struct DeviceStore {
     DeviceFolder folder;
     ProcessTable processes;
 
@@ -107,16 +109,16 @@ class DiskTier {
   };
 
   Lookup find_stored(Root& root, DeviceStore& device_store, const ProgramKey& key);
-  // Whether a suspect turned out to be good, so that it is stored again.
+  // Tries a suspect program in a child process. Returns whether it passed and was restored.
   bool retry_suspect(Root& root, DeviceStore& device_store, const ProgramKey& key, const Device& device);
-  // nullopt: it is not authentic, or not there.
+  // nullopt: missing or not authentic.
   std::optional<ProgramBinary> read_suspect(Root& root, DeviceFolder& folder, const ProgramKey& key);
-  Root* open();  // nullptr: memory only
+  Root* open();  // nullptr: no usable folder, memory only
   Result<std::unique_ptr<Root>> open_root() const;
   DeviceStore& store_of(Root& root, const Device& device);
-  // Counted and removed.
+  // Counts the rejection and removes the entry.
   void reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason, const std::string& why);
-  // Whether a process died loading exactly these bytes, not long ago.
+  // Returns whether exactly these bytes are in quarantine.
   bool is_quarantined(Root& root, DeviceFolder& folder, const Digest& digest, const ProgramBinary& binary);
   Status publish(Root& root, DeviceFolder& folder, const ProgramKey& key, const Encoded& entry);
   Status set_aside(Root& root, const Device& device, const ProgramKey& key, const Encoded& entry);
@@ -130,14 +132,14 @@ class DiskTier {
   const LoadTrial try_in_child_;
   CacheCounters& counters_;
   MetaLedger ledger_;
-  MissedKeys missed_;  // where they are to be saved
+  MissedKeys missed_;  // saved by leave_history()
   Inflaters inflaters_;
   std::mutex mutex_;
   std::unique_ptr<Root> root_;
-  std::optional<Status> unusable_;             // why there is no root, once opening it was tried
-  std::map<Digest, DeviceFolder*> set_aside_;  // where they shall go; guarded by mutex_
+  std::optional<Status> unusable_;             // set if opening the root failed
+  std::map<Digest, DeviceFolder*> set_aside_;  // pending program to the folder it will be stored in; guarded by mutex_
   std::atomic<bool> said_{false};
-  std::atomic<bool> publishes_;  // false: nobody gains by waiting for what this process builds
+  std::atomic<bool> publishes_;  // false: other processes do not wait for builds of this process
 };
 
 }  // namespace kiln

@@ -1,9 +1,9 @@
-// DriverScratch: the private folder in which this process's driver keeps its cache: driver/<digest>.<pid>.<random>/.
+// DriverScratch: the private folder for the driver's own cache in this process: driver/<digest>.<pid>.<random>/.
 //
-// The driver runs what it finds there, so only bytes that were authenticated are placed in it. A process that uses
-// the folder holds a lock (flock) on it. Other processes remove folders that are older than a minute and not locked.
-// Thread-safety: every method from any thread. Ownership: owns the folder's descriptor and its lock; the last one of a
-// folder removes it with everything in it.
+// The driver runs the code in this folder, so only authenticated files are placed in it. The process holds a lock
+// (flock) on the folder. Other processes remove unlocked folders older than a minute.
+// Thread-safety: every method from any thread. Ownership: owns the folder's descriptor and lock; the last owner removes
+// the folder and its content.
 #pragma once
 
 #include <kiln/buffer.hpp>
@@ -24,18 +24,18 @@
 
 namespace kiln {
 
-// Below a cache folder, or the folder in memory: the private folders of processes lie in it.
+// Parent folder of all DriverScratch folders, in the cache folder or in memory.
 inline constexpr const char* driver_caches_name = "driver";
 
 class DriverScratch {
  public:
-  // "<digest>.<pid>.<16 digits>", another one at each call.
+  // Returns a new unique name on each call: "<digest>.<pid>.<16 digits>".
   static std::string new_name(std::string_view setting);
-  // The digest in such a name; empty: it is no such name.
+  // Returns the digest part of such a name, or an empty string for any other name.
   static std::string setting_of(std::string_view name);
 
-  // The folder that this process's driver was pointed at by MESA_SHADER_CACHE_DIR. nullptr: it is none of these, or
-  // others can have a hand in it.
+  // Returns the folder that MESA_SHADER_CACHE_DIR names. nullptr: it is not such a folder, or other users can write to
+  // it.
   static std::unique_ptr<DriverScratch> of_process();
 
   DriverScratch(const DriverScratch&) = delete;
@@ -44,16 +44,16 @@ class DriverScratch {
 
   const std::filesystem::path& path() const noexcept { return path_; }
   const std::string& setting() const noexcept { return setting_; }
-  // Gives the driver the files of a program, where they are for its setting. A file that is there stays: the driver has
-  // it from this process. io: the reason why one could not be written; the driver then generates its code anew.
+  // Writes the program's driver files to the folder if they match its setting. Existing files remain. io: a file could
+  // not be written; the driver then compiles the code again.
   Status place(const ProgramBinary& program);
 
-  // Names of the driver's files at this moment.
+  // Names of the driver's files now.
   std::set<std::string> files() const;
-  // Gives the program the files that the driver wrote since `before`, those of programs that were built meanwhile
-  // included. It waits for the driver's threads. unsupported: too many, and the program gets none.
+  // Waits for the driver's threads, then adds the files written since `before` to the program. This includes files of
+  // programs built at the same time. unsupported: too many files; none is added.
   Status collect(const std::set<std::string>& before, ProgramBinary& program);
-  // The same with the files that were neither placed nor collected before: none is collected twice.
+  // Adds the files that were neither placed nor collected before. Each file is collected once.
   Status collect_new(ProgramBinary& program);
 
  private:
@@ -67,42 +67,41 @@ class DriverScratch {
   std::set<std::string> known_;  // names of files that were placed or collected; guarded by mutex_
 };
 
-// Writes a file of a program into a driver's folder; one that is there stays.
+// Writes one driver file of a program. An existing file remains.
 Status write_driver_file(int folder, const DriverFile& file);
 
-// Every file of a driver's folder with its name relative to it, sorted. Left out are what the driver keeps about its
-// files (its index), files that are being written, and what is no file. unsupported: more or larger files than a
-// program may have, `except` not counted.
+// Returns all files below a driver folder, sorted, with relative names. Skips the driver's index, incomplete files and
+// anything that is not a regular file. unsupported: more or larger files than a program may have, files in `except` not
+// counted.
 Result<std::vector<DriverFile>> read_driver_files(const std::filesystem::path& folder,
                                                   const std::set<std::string>& except = {});
-// Gives the program the files of another record of it. Files for another setting are replaced. unsupported: too many.
+// Adds the driver files of another copy of the program. Replaces files of another setting. unsupported: too many files.
 Status add_driver_files(ProgramBinary more, ProgramBinary& program);
-// Removes what is in the folder, but for the driver's index.
+// Removes all files of the folder except the driver's index.
 void empty_driver_folder(const std::filesystem::path& folder);
 
-// A driver compiles and writes its files on threads of its own.
+// Drivers compile and write files on their own threads.
 enum class Threads : unsigned char {
-  all = 1,    // of this process but the caller
-  of_drivers  // those of Mesa, known by their names
+  all = 1,    // of this process, except the caller
+  of_drivers  // Mesa's threads, recognized by name
 };
-// Returns when each of these threads waits for work, as seen several times in a row, or after some seconds.
+// Waits until each of these threads is idle in several consecutive samples, or a few seconds have passed.
 void await_threads(Threads which);
 
-// Dispatches the program once with an empty grid, by the device's own queue, and waits for it: the driver reads or
-// generates the program's machine code. timeout: it did not end in time.
+// Dispatches the program once with an empty grid on the device's queue and waits, so that the driver loads or generates
+// the machine code. timeout: it did not finish within `patience`.
 Status dispatch_nothing(Device& device, const Program& program, std::chrono::nanoseconds patience);
 
-// Removes from `driver/` below the folder `root`: the folders of ended processes, and the folders of older versions of
-// Kiln (their names are the digest alone) that nobody used for a day.
+// Removes from `driver/` below `root` the folders of ended processes, and folders named by a digest alone (older Kiln
+// versions) that were unused for a day.
 void sweep_driver_folders(int root);
 
 struct ClearedDriverFolders {
-  std::uint64_t bytes = 0;  // removed; a sparse file counts what it takes
-  Status failure;           // the first thing that could not be removed
+  std::uint64_t bytes = 0;  // removed; counts allocated blocks, not file size
+  Status failure;           // the first error
 };
 
-// Removes the same folders whatever their age, and `driver/` where that leaves it empty. A folder that a process has
-// locked stays.
+// Removes these folders regardless of age, and `driver/` if it is then empty. Folders locked by a process remain.
 ClearedDriverFolders clear_driver_folders(int root);
 
 }  // namespace kiln

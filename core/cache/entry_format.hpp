@@ -1,14 +1,13 @@
-// The bytes of one stored program: encoding, and decoding what may have been altered by anyone. No input or output
-// here.
+// Entry format: encodes, authenticates and decodes the file of one stored program. Does no input or output.
 //
-// Thread-safety: pure. Ownership: EntryView views the bytes it was decoded from.
+// Thread-safety: functions are pure; see Inflaters. Ownership: EntryView refers to the bytes it was decoded from.
 //
 //   header    magic "KILNPROG" · u32 schema · u32 compression (1 none, 2 zstd) · 16 bytes id of the signing key
 //             · u32 bytes of format · u32 bytes of material · u64 bytes of payload as stored · u64 bytes of payload
 //             inflated · u64 build_ns                                                                        (64 bytes)
 //   body      format · key material · payload as stored
 //   trailer   XXH3-128 of everything before it · HMAC-SHA256 of everything before it                (48 bytes)
-// Integers are little endian. docs/cache-format.md has the versions and what each field is trusted for.
+// Integers are little endian. docs/cache-format.md describes the versions and how far each field is trusted.
 #pragma once
 
 #include "base/hmac.hpp"
@@ -30,14 +29,14 @@ struct ZSTD_DCtx_s;
 
 namespace kiln {
 
-// Why a stored entry was not used: one value for each figure of RejectedCounts.
+// Why a stored entry was not used. Each value has a counter in RejectedCounts.
 enum class Rejection : std::uint8_t {
   none = 0,
-  corrupt,         // checksum or length
-  tampered,        // checksum right, authentication wrong; or not where or what Kiln writes
-  foreign,         // another key, or another owner
-  driver_changed,  // held for this device under another driver identity
-  refused,         // by the driver
+  corrupt,         // wrong checksum or length
+  tampered,        // checksum right but authentication wrong, or in a place or of a type that Kiln does not write
+  foreign,         // signed with another key, or owned by another user
+  driver_changed,  // stored for this device under another driver identity
+  refused,         // refused by the driver
   quarantined,
 };
 
@@ -69,12 +68,10 @@ inline constexpr std::size_t entry_trailer_bytes = 48;
 
 enum class Compression : std::uint8_t { invalid = 0, none = 1, zstd = 2 };
 
-// Inflaters: zstd's contexts, kept from one payload to the next, because making one costs more than inflating a
-// program.
+// Inflaters: a pool of zstd contexts, because creating a context costs more than decompressing a program.
 //
-// Thread-safety: every method from any thread; a context is lent to one caller at a time. Ownership: owns the contexts,
-// as many as were ever used at once.
-
+// Thread-safety: every method from any thread; each context serves one caller at a time. Ownership: owns the contexts;
+// their number is the largest number of concurrent callers.
 class Inflaters {
  public:
   Inflaters() = default;
@@ -82,7 +79,7 @@ class Inflaters {
   Inflaters& operator=(const Inflaters&) = delete;
   ~Inflaters();
 
-  // The number of bytes written to `inflated`, or an error of zstd's (ZSTD_isError).
+  // Returns the number of bytes written to `inflated`, or a zstd error (see ZSTD_isError).
   std::size_t inflate(std::span<std::byte> inflated, std::span<const std::byte> stored);
 
  private:
@@ -92,7 +89,7 @@ class Inflaters {
   std::vector<ZSTD_DCtx_s*> idle_;
 };
 
-// Signs entries, and knows the id by which entries name their key.
+// The key that signs entries, and its id that entries carry.
 struct EntryKey {
   std::array<std::byte, 16> id{};
   HmacSha256 hmac;
@@ -101,7 +98,7 @@ struct EntryKey {
 };
 
 struct EntryLimits {
-  std::uint64_t payload = 256ull << 20;  // inflated; as stored likewise
+  std::uint64_t payload = 256ull << 20;  // bytes, compressed and decompressed each
   std::uint32_t material = 16u << 20;
   std::uint32_t format = 256;
 
@@ -114,29 +111,30 @@ struct EntryView {
   std::span<const std::byte> stored;
   Compression compression = Compression::invalid;
   std::uint64_t inflated_bytes = 0;
-  std::uint64_t build_ns = 0;  // what the build cost that made it
+  std::uint64_t build_ns = 0;  // duration of the build
 };
 
-// `entry.stored` is the payload not yet compressed. invalid_argument where a part is beyond its limit.
+// Compresses and signs: `entry.stored` is the uncompressed payload. invalid_argument: a part exceeds its limit.
 Result<std::vector<std::byte>> encode_entry(const EntryView& entry, const EntryKey& key,
                                             const EntryLimits& limits = {});
 
 struct DecodedEntry {
   Rejection rejection = Rejection::none;
-  std::string why;  // both sides of the mismatch; empty where nothing was rejected
-  EntryView entry;  // set where nothing was rejected
+  std::string why;  // expected and found value; empty if accepted
+  EntryView entry;  // set if accepted
 };
 
-// What the bytes say of themselves, believed by nobody: for people and tools. nullopt where the lengths do not fit.
+// Parses an entry without authentication, for diagnostics only. nullopt: the lengths do not fit.
 std::optional<EntryView> view_entry(std::span<const std::byte> bytes, const EntryLimits& limits = {});
-// The id of the key that the entry says it was signed with. REQUIRES: view_entry() answered.
+// Returns the id of the signing key in the entry. REQUIRES: view_entry() returned a value.
 std::span<const std::byte> key_id_of_entry(std::span<const std::byte> bytes) noexcept;
 
-// Order: lengths, checksum (corrupt), id of the key (foreign), authentication (tampered). Nothing is inflated here.
+// Checks in this order: lengths and checksum (corrupt), key id (foreign), authentication (tampered). Does not
+// decompress.
 DecodedEntry decode_entry(std::span<const std::byte> bytes, const EntryKey& key, const EntryLimits& limits = {});
 
-// The payload of an entry that decode_entry let pass. corrupt where it does not inflate to exactly what was declared.
+// Decompresses the payload of an entry that decode_entry() accepted. corrupt: the size is not the declared one.
 Result<std::vector<std::byte>> inflate_payload(const EntryView& entry, Inflaters& inflaters);
-Result<std::vector<std::byte>> inflate_payload(const EntryView& entry);  // for one payload
+Result<std::vector<std::byte>> inflate_payload(const EntryView& entry);  // with a temporary context
 
 }  // namespace kiln

@@ -1,8 +1,7 @@
-// ReaderSlots: a line of memory for each thread that reads from one cache: found without a lock, kept until the thread
-// ends, then given to another.
+// Epoch-based reclamation: ReaderSlots has a slot for each reader thread, EpochDomain delays freeing until all readers
+// have left.
 //
-// Thread-safety: every method from any thread. Ownership: shared by the cache and by the threads that read from it, so
-// neither needs to outlive the other.
+// Thread-safety: every method from any thread. Ownership: see each class.
 #pragma once
 
 #include <kiln/program.hpp>
@@ -15,6 +14,9 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+// One cache line for each thread that reads from a cache. Lookup takes no lock. A slot belongs to a thread until the
+// thread ends, then it is reused.
+// Ownership: shared by the cache and its reader threads; neither must outlive the other.
 
 namespace kiln {
 
@@ -25,14 +27,14 @@ class ReaderSlots {
   ReaderSlots& operator=(const ReaderSlots&) = delete;
   ~ReaderSlots();
 
-  // The calling thread's slot.
+  // Returns the slot of the calling thread.
   static ReaderSlot& mine(const std::shared_ptr<ReaderSlots>& slots) {
     if (last_.slots == slots.get()) [[likely]]
       return *last_.slot;
     return look_for_mine(slots);
   }
 
-  // Every slot there ever was. What a thread counted stays in its slot after it.
+  // Visits all slots ever created. The counts of an ended thread remain in its slot.
   template <class Visit>
   void each(const Visit& visit) const {
     for (const Block* block = &first_; block != nullptr; block = block->next.load(std::memory_order_acquire)) {
@@ -52,8 +54,8 @@ class ReaderSlots {
     std::atomic<Block*> next{nullptr};
   };
 
-  // The slot that the calling thread asked for last. Constant-initialised and of the initial-exec model: one load, no
-  // call.
+  // The most recent slot of the calling thread. Constant-initialized with the initial-exec model, so that access is one
+  // load without a call.
   struct Last {
     const ReaderSlots* slots;
     ReaderSlot* slot;
@@ -66,31 +68,28 @@ class ReaderSlots {
   Block first_;
 };
 
-// EpochDomain: keeps what was taken out of a table alive until every Guard that may still point at it has left.
+// Keeps retired objects alive until every Guard that may still refer to them is destroyed.
 //
-// A guard tells in its thread's slot the epoch in which it entered. What is retired is tagged with a new epoch, and is
-// freed once no slot tells an older one. The order between a reader's telling and its reading is kept by a fence in
-// enter(); or, once prefer_cheap_guards() has had its effect, by the reclaimer, which interrupts all threads of the
-// process (membarrier(2)), so that a guard costs two plain stores. Thread-safety: every method from any thread; enter()
-// and leaving take no lock. Ownership: shares what was retired; it is freed by a later retire() or reclaim(), or by the
-// destructor. REQUIRES: outlives every Guard it gave out.
-
+// A guard stores the current epoch in the slot of its thread. retire() tags an object with a new epoch; it is freed
+// when no slot holds an older epoch. A fence in enter() orders the store before later reads. After
+// prefer_cheap_guards() takes effect, the reclaimer calls membarrier(2) instead, and a guard costs two plain stores.
+// Thread-safety: every method from any thread; guards take no lock. Ownership: shares retired objects; retire(),
+// reclaim() or the destructor frees them. REQUIRES: outlives its guards.
 class EpochDomain {
  public:
   EpochDomain();
   ~EpochDomain();
 
   Guard enter() noexcept;
-  // Asks the kernel for membarrier. In a process of several threads it takes milliseconds to grant that: they pass on a
-  // thread made for it. Nothing happens where it was asked before, where the kernel has none, or where no thread is to
-  // be had.
+  // Registers the process for membarrier(2), on a separate thread because the kernel takes milliseconds in a
+  // multithreaded process. Does nothing if already called, not supported, or no thread can be started.
   void prefer_cheap_guards();
 
-  // REQUIRES: a guard that enters after this call can no longer find it.
+  // REQUIRES: guards created after this call cannot reach the object.
   void retire(std::shared_ptr<const void> object) noexcept;
-  // Frees what nobody can be looking at any more.
+  // Frees the objects that no guard can refer to.
   void reclaim() noexcept;
-  // Objects that wait for a guard.
+  // Number of retired objects not yet freed.
   std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_relaxed); }
 
   const ReaderSlots& slots() const noexcept { return *slots_; }
@@ -104,7 +103,7 @@ class EpochDomain {
   void register_with_kernel() noexcept;
 
   const std::shared_ptr<ReaderSlots> slots_ = std::make_shared<ReaderSlots>();
-  std::atomic<bool> interrupts_{false};  // the reclaimer orders the readers; else each orders itself
+  std::atomic<bool> interrupts_{false};  // true: the reclaimer uses membarrier; false: each reader uses a fence
   std::once_flag asked_;
   std::thread asking_;
   alignas(64) std::atomic<std::uint64_t> epoch_{1};

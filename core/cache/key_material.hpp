@@ -1,6 +1,6 @@
-// Key material read back: the fields that KeyEncoder encoded, and the same key under another driver identity.
+// Key material decoding: reads the fields that KeyEncoder wrote and derives the same key for another driver.
 //
-// Thread-safety: pure. Ownership: KeyField views the material it was decoded from.
+// Thread-safety: pure. Ownership: KeyField refers to the material it was decoded from.
 #pragma once
 
 #include <kiln/device.hpp>
@@ -18,19 +18,18 @@ struct KeyField {
   bool operator==(const KeyField&) const = default;
 };
 
-// nullopt where the bytes are no complete encoding, or hold more than 65,536 fields.
+// nullopt: not a complete encoding, or more than 65,536 fields.
 std::optional<std::vector<KeyField>> decode_key_material(std::string_view material);
 
-// The source that key_of() took in; nullopt where the material is not one of its encodings. A library's spec is not in
-// it: its source is nullopt too.
+// Returns the source encoded by key_of(). nullopt: not such an encoding, or the source is a library (its spec is not
+// encoded).
 std::optional<KernelSource> source_of(std::string_view material);
 
-// The fields by which key_of() takes in a device and its driver: "device.NAME" and "driver.NAME".
+// Returns the fields of a device and its driver as key_of() encodes them: "device.NAME" and "driver.NAME".
 std::string device_fields(const DeviceInfo& device);
 std::string driver_fields(const DeviceInfo& device);
 
-// The material of the same source and device under the driver whose fields are given; nullopt where it cannot be
-// decoded.
+// Returns the same material with the given driver fields; nullopt if it cannot be decoded.
 std::optional<std::string> with_driver(std::string_view material, std::string_view driver_fields);
 
 }  // namespace kiln

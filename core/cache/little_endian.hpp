@@ -1,6 +1,6 @@
-// Little-endian integers in byte strings: appending, and reading at a checked place.
+// Appends and reads little-endian integers.
 //
-// Thread-safety: pure. Ownership: views.
+// Thread-safety: pure.
 #pragma once
 
 #include <cstddef>
