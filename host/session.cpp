@@ -227,8 +227,10 @@ int Session::refuse(std::string why, const std::string& file) {
 void Session::read() {
   ConfigReading reading = read_config(options_.sources);
   problems_ = std::move(reading.problems);
+  warnings_ = std::move(reading.warnings);
   config_ = std::move(reading.config);
   log_ = {&sink_, config_.log_level};
+  for (const ConfigProblem& warning : warnings_) log_.write(LogLevel::warning, "config", warning.text());
   only_reads_cache_ = config_.cache.read_only;
 }
 

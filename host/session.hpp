@@ -66,6 +66,8 @@ class Session {
   const std::vector<PluginReport>& plugins() const noexcept { return plugins_; }
   // What is wrong with what was asked for; each has been complained of.
   const std::vector<ConfigProblem>& problems() const noexcept { return problems_; }
+  // What the configuration has of earlier versions; each has been logged.
+  const std::vector<ConfigProblem>& warnings() const noexcept { return warnings_; }
   // Complains of one more, and answers the exit status to end with.
   int refuse(ConfigProblem problem);
   int refuse(std::string why, const std::string& file = {});
@@ -95,6 +97,7 @@ class Session {
   bool trusts_cache_ = true;       // false: there is none, or others can change it, so that it is not even read
   bool has_key_ = true;            // false: what is in it cannot be authenticated
   std::vector<ConfigProblem> problems_;
+  std::vector<ConfigProblem> warnings_;
   Registry registry_;
   PluginLoader loader_;
   std::vector<PluginReport> plugins_;

@@ -11,7 +11,7 @@
 namespace kiln::bench {
 namespace {
 
-constexpr const char* policies[] = {"lru", "sieve", "s3fifo", "wtinylfu", "cost"};
+constexpr const char* policies[] = {"lru", "sieve", "cost"};
 
 double percent(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);

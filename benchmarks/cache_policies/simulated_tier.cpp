@@ -1,6 +1,6 @@
 #include "cache_policies/simulated_tier.hpp"
 
-#include "cache/policy/parts/mix.hpp"
+#include "cache/cost_policy.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -5,7 +5,7 @@
 // begins an epoch, and the stamped ones are told in the order of their stamps before victims are chosen.
 #pragma once
 
-#include "cache/policy/eviction_policy.hpp"
+#include "cache/eviction_policy.hpp"
 #include "cache_policies/trace.hpp"
 
 #include <cstdint>

@@ -12,7 +12,7 @@
 
 #include "base/read_mostly_table.hpp"
 #include "cache/epoch_domain.hpp"
-#include "cache/policy/eviction_policy.hpp"
+#include "cache/eviction_policy.hpp"
 
 #include <kiln/device.hpp>
 #include <kiln/program.hpp>

@@ -6,7 +6,9 @@
 #include <kiln/clock.hpp>
 #include <kiln/traced_work.hpp>
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <new>
 #include <string>
 #include <string_view>
@@ -38,6 +40,9 @@ Result<std::unique_ptr<TieredCache>> TieredCache::create(const CacheContext& con
   const std::uint64_t least_weight = config.max_programs == 0 ? 0 : config.max_memory / config.max_programs;
   auto policy = make_eviction_policy(config.policy, least_weight);
   if (!policy) return std::move(policy).error().within("cache 'tiered'");
+  if (std::ranges::find(eviction_policy_names, config.policy) == std::end(eviction_policy_names)) {
+    context.log.write(LogLevel::warning, "cache", "policy '" + config.policy + "' no longer exists: 'cost' is used");
+  }
   if (config.compression != "zstd" && config.compression != "none") {
     return not_among("compression", config.compression, "'zstd', 'none'");
   }

@@ -43,6 +43,16 @@ ConfigOrigin FileContext::origin(TextPosition at) const {
 
 void assign(Draft& draft, const KeyEntry& key, const TomlNode& value, const ValueSource& source) {
   draft.attempted.emplace(key.name);
+  if (value.kind == TomlKind::text && std::ranges::find(key.rule.removed, value.text) != key.rule.removed.end()) {
+    const std::string successor = toml_text(key.rule.successor);
+    draft.warnings.push_back({source.place, std::string(key.name) + ": " + toml_text(value.text) +
+                                                " is no longer a choice: " + successor + " is used. Write " +
+                                                successor});
+    TomlNode current;
+    current.kind = TomlKind::text;
+    current.text = key.rule.successor;
+    return assign(draft, key, current, source);
+  }
   Result<ConfigValue> result = checked(value, key.rule);
   if (result) result = with_paths_expanded(std::move(*result), key, draft, source.base);
   if (!result) return draft.problem(source.place, std::string(key.name) + ": " + result.error().message);

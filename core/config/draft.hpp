@@ -27,6 +27,7 @@ struct ValueSource {
 struct Draft {
   Config config;
   std::vector<ConfigProblem> problems;
+  std::vector<ConfigProblem> warnings;
   std::map<std::string, ConfigPlace> job_names;
   std::map<std::string, ConfigPlace> job_outputs;  // files, in their shortest spelling
   std::map<std::string, std::string> environment;  // what counts as set (config/environment.hpp)

@@ -1,5 +1,7 @@
 #include "config/key_table.hpp"
 
+#include "cache/eviction_policy.hpp"
+
 #include <array>
 #include <utility>
 
@@ -72,7 +74,6 @@ ConfigValue get_plugin_path(const Config& config) {
 }
 
 constexpr std::string_view fallback_words[] = {"report", "never"};
-constexpr std::string_view cache_policies[] = {"lru", "sieve", "s3fifo", "wtinylfu", "cost"};
 constexpr std::string_view build_places[] = {"child", "process"};
 constexpr std::string_view compressions[] = {"zstd", "none"};
 constexpr std::string_view warm_words[] = {"none", "all", "top", "labels"};
@@ -100,6 +101,13 @@ constexpr ValueRule word(std::span<const std::string_view> allowed) {
   rule.allowed = allowed;
   return rule;
 }
+
+constexpr ValueRule eviction_policy = [] {
+  ValueRule rule = word(eviction_policy_names);
+  rule.removed = removed_policy_names;
+  rule.successor = "cost";
+  return rule;
+}();
 
 constexpr SectionEntry sections[] = {
     {"plugins", "Which plugins are loaded."},
@@ -151,10 +159,10 @@ constexpr KeyEntry keys[] = {
      set<cache, &CacheConfig::max_memory>, get<cache, &CacheConfig::max_memory>},
     {"cache.max_disk", size, "Maximum size of the stored programs on disk.", set<cache, &CacheConfig::max_disk>,
      get<cache, &CacheConfig::max_disk>},
-    {"cache.policy", word(cache_policies),
-     "Which program leaves memory first when room is needed. lru: the least recently used. sieve, s3fifo, wtinylfu: "
-     "likewise, but programs that are used once do not push out those that are used again. cost: the one that saves "
-     "the least time for its room. See docs/cache-policies.md.",
+    {"cache.policy", eviction_policy,
+     "Which program leaves memory first when room is needed. cost: the one that is expected to save the least time "
+     "for its room. lru: the least recently used. sieve: the oldest that was not used lately. See "
+     "docs/cache-policies.md.",
      set<cache, &CacheConfig::policy>, get<cache, &CacheConfig::policy>},
     {"cache.auto_save", boolean,
      "Whether a built program is stored at once. With false it is pending until `kiln cache persist` stores it; later "

@@ -39,7 +39,8 @@ ConfigReading finish(Draft draft, const ConfigSources& sources, const std::strin
   set_default_path(draft, "cache.directory", cache_place);
   set_default_path(draft, "cache.key_file", key_place);
   sort_problems(draft.problems, file);
-  return {std::move(draft.config), std::move(draft.problems)};
+  sort_problems(draft.warnings, file);
+  return {std::move(draft.config), std::move(draft.problems), std::move(draft.warnings)};
 }
 
 }  // namespace

@@ -38,6 +38,8 @@ struct ValueRule {
   double most = std::numeric_limits<double>::infinity();
   std::span<const std::string_view> allowed = {};  // of text; empty: anything
   bool may_be_empty = false;                       // of text
+  std::span<const std::string_view> removed = {};  // of text: words of earlier versions, read as `successor`
+  std::string_view successor = {};                 // one of `allowed`
 };
 
 ValueRule rule_of(const ConfigKey& key, std::span<const std::string_view> allowed) noexcept;

@@ -27,6 +27,7 @@ Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& conf
 
 Result<std::unique_ptr<ProgramCache>> open_program_cache(const ConfigSources& sources, Log log) {
   const ConfigReading reading = read_config(sources);
+  for (const ConfigProblem& warning : reading.warnings) log.write(LogLevel::warning, "config", warning.text());
   if (reading.problems.empty()) return open_program_cache(reading.config.cache, log);
   std::string all;
   for (const ConfigProblem& problem : reading.problems) all += (all.empty() ? "" : "\n") + problem.text();

@@ -1,5 +1,7 @@
 #include "report/config_problems.hpp"
 
+#include "console.hpp"
+
 namespace kiln::host {
 
 Json config_problems_json(std::span<const ConfigProblem> problems) {
@@ -11,6 +13,14 @@ Json config_problems_json(std::span<const ConfigProblem> problems) {
                     {"message", message}});
   }
   return json;
+}
+
+bool report_reading(const ConfigReading& reading) {
+  ConsoleLog console;
+  const Log log{&console, reading.config.log_level};
+  for (const ConfigProblem& warning : reading.warnings) log.write(LogLevel::warning, "config", warning.text());
+  for (const ConfigProblem& problem : reading.problems) complain(problem.text());
+  return reading.problems.empty();
 }
 
 }  // namespace kiln::host

@@ -1,6 +1,6 @@
-// config_problems_json: what is wrong with a configuration, for machines.
+// The problems and warnings of a configuration, for people and for machines.
 //
-// Thread-safety: pure function.
+// Thread-safety: any thread.
 #pragma once
 
 #include "base/json.hpp"
@@ -14,5 +14,9 @@ namespace kiln::host {
 // [{"file", "line", "column", "message"}]; line and column are null for what stands in no file, and `file` then says
 // what it is about, or is null too.
 Json config_problems_json(std::span<const ConfigProblem> problems);
+
+// Prints the warnings, where the configured log level shows them, and the problems to standard error. Returns whether
+// the configuration is valid.
+bool report_reading(const ConfigReading& reading);
 
 }  // namespace kiln::host

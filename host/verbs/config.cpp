@@ -68,8 +68,10 @@ int config_check(const Options& options) {
   // The plugins' own keys can only be checked with the plugins loaded; no driver is, but for --device.
   const auto end = options.device.empty() ? session.check() : check_on_device(session, options, checked);
   if (options.json) {
-    const Json json{
-        {"schema", 1}, {"problems", config_problems_json(session.problems())}, {"jobs", checked_json(checked)}};
+    const Json json{{"schema", 1},
+                    {"problems", config_problems_json(session.problems())},
+                    {"warnings", config_problems_json(session.warnings())},
+                    {"jobs", checked_json(checked)}};
     return finish_json(json, options, end.value_or(exit_done));
   }
   if (end) return *end;

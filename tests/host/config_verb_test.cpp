@@ -31,6 +31,32 @@ TEST_CASE("config check tells every error at once with its place") {
   CHECK(outside.json()["problems"][0]["line"].is_null());
 }
 
+TEST_CASE("a removed eviction policy is a warning that names both, of config check and of run") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("old.toml",
+                                 "[cache]\npolicy = \"wtinylfu\"\n[[job]]\nname = \"g\"\nop = \"gemm\"\nm = 4\n"
+                                 "n = 4\nk = 4\ninput = \"random:1\"\nweights = \"random:2\"\ndevice = \"cpu\"\n");
+  const std::string warning = "old.toml:2:10: cache.policy: \"wtinylfu\" is no longer a choice: \"cost\" is used";
+  const Finished checked = run_kiln({"config", "check", file, "--json", "--cache-dir", folder / "cache"});
+  CHECK(checked.status == 0);
+  CHECK_THAT(checked.err, Contains("warning") && Contains(warning));
+  CHECK(checked.json()["problems"].empty());
+  REQUIRE(checked.json()["warnings"].size() == 1);
+  CHECK(checked.json()["warnings"][0]["line"] == 2);
+  CHECK_THAT(checked.json()["warnings"][0]["message"].get<std::string>(), Contains("wtinylfu") && Contains("cost"));
+  const Finished ran = run_kiln({"run", file, "--json", "--cache-dir", folder / "cache"});
+  CHECK(ran.status == 0);
+  CHECK_THAT(ran.err, Contains(warning));
+  const Finished quiet = run_kiln({"run", file, "--json", "--log", "error", "--cache-dir", folder / "cache"});
+  CHECK(quiet.status == 0);
+  CHECK(quiet.err.empty());
+  const Finished set = run_kiln({"cache", "stats", "--set", "cache.policy=s3fifo", "--cache-dir", folder / "cache"});
+  CHECK(set.status == 0);
+  CHECK_THAT(set.err, Contains("\"s3fifo\" is no longer a choice: \"cost\" is used"));
+  const Finished shown = run_kiln({"config", "show", file, "--cache-dir", folder / "cache"});
+  CHECK_THAT(shown.out, Contains("old.toml:2:1) cache.policy = \"cost\""));
+}
+
 TEST_CASE("config check knows the keys that plugins publish") {
   const TemporaryFolder folder;
   const auto file = folder.write("bad.toml", "[plugin.opengl]\nvector_widht = 512\n");

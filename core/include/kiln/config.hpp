@@ -84,7 +84,7 @@ struct CacheConfig {
   std::uint64_t max_programs = 100;
   std::uint64_t max_memory = 50ull << 20;  // bytes
   std::uint64_t max_disk = 1ull << 30;     // bytes
-  std::string policy = "lru";
+  std::string policy = "cost";  // "lru", "sieve"
   bool auto_save = true;
   std::string compression = "zstd";  // "none"
   bool read_only = false;

@@ -50,6 +50,7 @@ struct ConfigSources {
 struct ConfigReading {
   Config config;
   std::vector<ConfigProblem> problems;  // sorted by place; empty: the config is valid
+  std::vector<ConfigProblem> warnings;  // likewise: values of earlier versions, which were read as today's
 };
 
 ConfigReading read_config(const ConfigSources& sources);

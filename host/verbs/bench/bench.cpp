@@ -3,6 +3,7 @@
 #include "console.hpp"
 #include "exit_status.hpp"
 #include "interrupt.hpp"
+#include "report/config_problems.hpp"
 #include "report/human.hpp"
 #include "report/text_table.hpp"
 #include "verbs/bench/areas.hpp"
@@ -273,8 +274,7 @@ Result<bool> measure_all(const Options& options, const fs::path& cache, BenchFil
 int bench(const Options& options) {
   if (const Status known = check_areas(options.subjects); !known.ok()) return complain_of(known);
   const ConfigReading reading = read_config(options.sources);
-  for (const ConfigProblem& problem : reading.problems) complain(problem.text());
-  if (!reading.problems.empty()) return exit_usage;
+  if (!report_reading(reading)) return exit_usage;
   std::error_code error;
   fs::path cache = reading.config.cache.directory;  // absolute, or empty
   if (!fs::is_directory(cache, error)) cache.clear();

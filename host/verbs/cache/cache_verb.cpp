@@ -3,6 +3,7 @@
 #include "base/os/private_folder.hpp"
 #include "console.hpp"
 #include "exit_status.hpp"
+#include "report/config_problems.hpp"
 #include "report/human.hpp"
 
 #include <kiln/config_reader.hpp>
@@ -13,8 +14,7 @@ namespace kiln::host {
 
 std::optional<int> read_cache_config(const Options& options, CacheConfig& cache) {
   ConfigReading reading = read_config(options.sources);
-  for (const ConfigProblem& problem : reading.problems) complain(problem.text());
-  if (!reading.problems.empty()) return exit_usage;
+  if (!report_reading(reading)) return exit_usage;
   cache = std::move(reading.config.cache);
   if (!cache.directory.empty()) return std::nullopt;
   complain(no_cache_folder().message);

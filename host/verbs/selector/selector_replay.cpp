@@ -1,6 +1,7 @@
 // `kiln selector replay`: how other policies would have fared on recorded decisions.
 #include "base/os/private_folder.hpp"
 #include "exit_status.hpp"
+#include "report/config_problems.hpp"
 #include "report/human.hpp"
 #include "report/text_table.hpp"
 #include "verbs/cache/cache_verb.hpp"
@@ -61,8 +62,7 @@ std::string replay_text(const SelectorReplay& replay) {
 
 int selector_replay(const Options& options) {
   ConfigReading reading = read_config(options.sources);
-  for (const ConfigProblem& problem : reading.problems) complain(problem.text());
-  if (!reading.problems.empty()) return exit_usage;
+  if (!report_reading(reading)) return exit_usage;
   const std::filesystem::path log =
       options.subject.empty() ? reading.config.cache.directory : std::filesystem::path(options.subject);
   if (log.empty()) return complain_of(no_cache_folder());

@@ -206,6 +206,7 @@ TEST_CASE("cache::tiered_cache: handles outlive eviction, and what is pinned bey
 TEST_CASE("cache::tiered_cache: find() sees the memory tier only, and its pointer outlives an eviction") {
   Workplace place;
   place.config.max_programs = 1;
+  place.config.policy = "lru";  // the newcomer is admitted
   SyntheticDevice device;
   const auto cache = place.open();
   const Digest one = key_for("one", device).digest;
@@ -344,10 +345,16 @@ TEST_CASE("cache::tiered_cache: a policy or a compression that is not there is r
   place.config.policy = "mru";
   const std::string refusal = make({{}, place.config}).error().text();
   CHECK(refusal.find("'mru'") != std::string::npos);
-  for (const char* known : {"lru", "sieve", "s3fifo", "wtinylfu", "cost"}) {
+  for (const char* known : {"lru", "sieve", "cost"}) {
     CHECK(refusal.find(known) != std::string::npos);
     place.config.policy = known;
-    CHECK(make({{}, place.config}));
+    CHECK(make({{&place.log, LogLevel::warning}, place.config}));
+  }
+  CHECK(place.log.said("policy") == 0);
+  for (const char* removed : {"s3fifo", "wtinylfu"}) {
+    place.config.policy = removed;
+    CHECK(make({{&place.log, LogLevel::warning}, place.config}));
+    CHECK(place.log.said("policy '" + std::string(removed) + "' no longer exists: 'cost' is used") == 1);
   }
   place.config.policy = "lru";
   place.config.compression = "brotli";

@@ -102,7 +102,7 @@ TEST_CASE("config: the fixed sections as typed values", "[config]") {
   CHECK(config.cache.max_programs == 0);
   CHECK(config.cache.max_memory == 500ull << 20);
   CHECK(config.cache.max_disk == 4096);
-  CHECK(config.cache.policy == "wtinylfu");
+  CHECK(config.cache.policy == "sieve");
   CHECK_FALSE(config.cache.auto_save);
   CHECK(config.cache.compression == "none");
   CHECK(config.cache.read_only);
@@ -138,7 +138,7 @@ TEST_CASE("config: the fixed sections as typed values", "[config]") {
 }
 
 TEST_CASE("config: words of every kind are known", "[config]") {
-  for (const char* policy : {"lru", "sieve", "s3fifo", "wtinylfu", "cost"}) {
+  for (const char* policy : {"lru", "sieve", "cost"}) {
     CHECK(read_valid("[cache]\npolicy = \"" + std::string(policy) + "\"\n").cache.policy == policy);
   }
   for (const char* policy : {"ema", "epsilon", "ucb", "thompson"}) {
@@ -152,6 +152,37 @@ TEST_CASE("config: words of every kind are known", "[config]") {
   for (const auto& [word, level] : levels) {
     CHECK(read_valid("[log]\nlevel = \"" + std::string(word) + "\"\n").log_level == level);
   }
+}
+
+TEST_CASE("config: eviction policies of earlier versions are read as cost, with a warning that names both",
+          "[config]") {
+  const auto warning = [](const std::string& place, const std::string& old) {
+    return place + ": cache.policy: \"" + old + "\" is no longer a choice: \"cost\" is used. Write \"cost\"";
+  };
+  for (const char* const old : {"s3fifo", "wtinylfu"}) {
+    const ConfigReading reading = read_text("[cache]\nmax_programs = 5\npolicy = \"" + std::string(old) + "\"\n");
+    CHECK(texts(reading.problems) == std::vector<std::string>{});
+    CHECK(texts(reading.warnings) == std::vector<std::string>{warning("test.toml:3:10", old)});
+    CHECK(reading.config.cache.policy == "cost");
+    CHECK(reading.config.origins.at("cache.policy").detail == "test.toml:3:1");
+  }
+  ConfigSources sources = at_home();
+  sources.set = {"cache.policy=wtinylfu", "cache.policy=\"s3fifo\""};
+  const ConfigReading set = read_text("cache = { policy = 's3fifo' }\n", sources);
+  CHECK(texts(set.problems) == std::vector<std::string>{});
+  CHECK(texts(set.warnings) == std::vector<std::string>{warning("test.toml:1:20", "s3fifo"),
+                                                        warning("--set cache.policy=wtinylfu", "wtinylfu"),
+                                                        warning("--set cache.policy=\"s3fifo\"", "s3fifo")});
+  CHECK(set.config.cache.policy == "cost");
+  // Only these words, of only this key.
+  for (const char* text : {"[cache]\npolicy = \"S3FIFO\"\n", "[cache]\npolicy = \"w-tinylfu\"\n",
+                           "[selector]\npolicy = \"s3fifo\"\n", "[cache]\ncompression = \"wtinylfu\"\n"}) {
+    INFO(text);
+    const ConfigReading reading = read_text(text);
+    CHECK(reading.problems.size() == 1);
+    CHECK(reading.warnings.empty());
+  }
+  CHECK(read_text("[cache]\npolicy = \"cost\"\n").warnings.empty());
 }
 
 TEST_CASE("config: sizes as texts and as integers", "[config]") {
