@@ -1,13 +1,14 @@
-// MemoryTier: programs held in this process, within bounds of programs and bytes; which leave is the policy's to say.
+// MemoryTier: the programs in the memory of this process, limited in number and bytes. An EvictionPolicy selects what
+// to evict.
 //
-// A hit takes no lock, reads no clock and writes nothing that another thread writes: it finds the entry in a table made
-// for readers, under a Guard; stamps it where its stamp is older than the present epoch, which every newcomer advances;
-// and counts itself in its thread's slot. The policy is told the stamps when room is needed, so what it knows of uses
-// is approximate: how often between two insertions is not seen, nor in what order.
-// Thread-safety: every method from any thread; those that change what is held exclude each other. Ownership: shares
-// programs with the handles it gives out; owns the policy. A program that a handle pins is not evicted; where only
-// pinned ones are left a new program is not taken in and its user keeps it alone. A program belongs to one device:
-// under another device's key of equal content it is absent.
+// A hit takes no lock, reads no clock and writes no shared cache line except the entry's stamp, once per epoch. It
+// finds the entry in a read-mostly table under a Guard and counts in the slot of its thread. Each insertion starts a
+// new epoch. The policy receives the stamps only when room is needed. It therefore knows which programs were used
+// between two insertions, but not how often or in which order.
+// Pinned programs are not evicted. If only pinned programs remain, a new program is not inserted and its user holds it
+// alone. A program belongs to one device; a lookup for another device does not find it.
+// Thread-safety: every method from any thread; writers exclude each other. Ownership: owns the policy; shares programs
+// with the handles.
 #pragma once
 
 #include "base/read_mostly_table.hpp"
@@ -36,9 +37,9 @@ struct MemoryBounds {
 
 struct HeldProgram {
   std::shared_ptr<const Program> program;
-  std::uint64_t build_ns = 0;    // recorded when it was built, in this process or an earlier one
-  std::uint64_t restore_ns = 0;  // what it took to get it: loading it from disk, else building it
-  bool ahead = false;            // nobody asked for it yet: taking it in is no use of it
+  std::uint64_t build_ns = 0;    // duration of the original build, in this process or an earlier one
+  std::uint64_t restore_ns = 0;  // time to obtain it again: load from disk, or build
+  bool ahead = false;            // preloaded: the insertion does not count as a use
 };
 
 struct MemoryFigures {
@@ -46,66 +47,66 @@ struct MemoryFigures {
   std::uint64_t bytes = 0;
   std::uint64_t evictions = 0;
   std::uint64_t hits = 0;
-  std::uint64_t saved_ns = 0;  // build times of what was hit
+  std::uint64_t saved_ns = 0;  // sum of the build times that hits avoided
 };
 
-// Uses of each program, several between two insertions counting once.
+// Uses of each program. Several uses between two insertions count once.
 using UseCounts = std::vector<std::pair<Digest, std::uint64_t>>;
 
 class MemoryTier {
  public:
-  // own_threads: where none is to be started, guards stay as dear as they are when the tier is made.
+  // own_threads: whether the tier may start a thread to make guards cheaper (EpochDomain::prefer_cheap_guards).
   MemoryTier(MemoryBounds bounds, std::unique_ptr<EvictionPolicy> policy, OwnThreads own_threads = OwnThreads::yes);
   ~MemoryTier();
 
-  // nullptr where it is not there.
+  // nullptr: not in the cache.
   std::shared_ptr<const Program> get(const Digest& digest, const Device& device) noexcept;
   std::optional<HeldProgram> get_with_cost(const Digest& digest, const Device& device) noexcept;
   Guard enter() noexcept { return domain_.enter(); }
-  // nullptr where it is not there. The pointer is valid while the guard lives.
+  // nullptr: not in the cache. The pointer is valid for the lifetime of the guard.
   const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept;
 
-  // Takes the program in, evicting what nobody pins and the policy gives up. false: it is not held, because it does not
-  // fit beside what is pinned or the policy refused it.
+  // Inserts the program and evicts unpinned programs as needed. false: not inserted, because it does not fit beside the
+  // pinned programs or the policy refused it.
   bool insert(const Digest& digest, const Device& device, HeldProgram held);
-  // Dispatches took so long: what the first takes longer than a later one is lost with the program.
+  // Record dispatch times. The difference between first and later dispatch is part of the cost of an eviction.
   void dispatched_first(const Digest& digest, std::uint64_t ns) noexcept;
   void dispatched_later(const Digest& digest, std::uint64_t ns) noexcept;
-  // Evicts what is over them and not pinned.
+  // Evicts unpinned programs above the new bounds.
   void set_bounds(MemoryBounds bounds);
 
   MemoryFigures figures() const noexcept;
-  // In no order.
+  // Unordered.
   std::vector<Digest> held() const;
-  // Since this was last asked.
+  // Returns the uses since the last call.
   UseCounts take_uses();
 
  private:
   struct alignas(64) Entry {
-    // What find() looks at fills one line of memory.
+    // find() reads only the first cache line.
     Digest digest;
     const Device* device = nullptr;
     const Program* program_address = nullptr;
     std::uint64_t build_ns = 0;
-    std::atomic<std::uint32_t> stamp{0};  // these two are written by readers, at most once an epoch each
+    std::atomic<std::uint32_t> stamp{0};  // readers write these two at most once per epoch
     std::atomic<std::uint32_t> uses{0};
 
     std::shared_ptr<const Program> program;
-    // The writer's.
+    // Used by writers only.
     std::uint64_t charge = 0;
     std::uint64_t restore_ns = 0;
-    std::uint64_t first_dispatch_ns = 0;  // 0: not known, as the next
+    std::uint64_t first_dispatch_ns = 0;  // 0: unknown; also for the next
     std::uint64_t later_dispatch_ns = 0;
     EntryId id = no_entry;
-    std::uint32_t uses_told = 0;   // to the policy
-    std::uint32_t uses_taken = 0;  // by take_uses()
+    std::uint32_t uses_told = 0;   // reported to the policy
+    std::uint32_t uses_taken = 0;  // reported by take_uses()
 
     std::uint64_t hash() const noexcept { return DigestHash{}(digest); }
   };
 
   Entry* look_up(const Digest& digest, const Device& device) const noexcept;
   void touch(Entry& entry, ReaderSlot& slot) noexcept;
-  // The rest is called under mutex_.
+  // REQUIRES for all below: mutex_ is held.
   void note_dispatch(const Digest& digest, std::uint64_t Entry::*which, std::uint64_t ns) noexcept;
   EntryFacts facts_of(const Entry& entry) const noexcept;
   RoomNeeded room_needed(EntryId newcomer) const noexcept;
@@ -124,7 +125,7 @@ class MemoryTier {
   std::vector<std::shared_ptr<Entry>> entries_;  // by id; null: the id is free
   std::vector<EntryId> free_ids_;
   std::uint64_t held_ = 0;
-  std::uint64_t insertions_untold_ = 0;  // since the policy was told of uses
+  std::uint64_t insertions_untold_ = 0;  // since the last report of uses to the policy
   std::uint64_t bytes_ = 0;
   std::uint64_t evictions_ = 0;
   UseCounts uses_of_evicted_;

@@ -1,8 +1,11 @@
-// PendingArea: programs that a cache with auto_save = false built and did not store: pending/ at the root of the cache,
-// laid out as the root is, each entry signed as a stored one. No lookup goes there: publish_pending() stores them.
+// PendingArea: built programs that are not stored until persist, because of auto_save = false; and publish_pending(),
+// which stores them.
 //
-// Thread-safety: every method from any thread. Ownership: owns its descriptors; borrows the root's. Bounded in bytes as
-// the cache is; what was set aside more than 30 days ago goes when the next program is. Nothing is made before that.
+// They are in pending/ in the cache folder, with the same layout and signed like stored entries. Lookups do not read
+// them. Their total size has the same limit as the cache. Each keep() removes programs older than 30 days. The first
+// keep() creates the folder.
+// Thread-safety: every method from any thread; several processes may call publish_pending() at once, and one of them
+// stores each entry. Ownership: owns its descriptors; borrows the descriptor of the root.
 #pragma once
 
 #include "cache/cache_root.hpp"
@@ -31,7 +34,7 @@ class PendingArea {
  public:
   PendingArea(int root, std::uint64_t most_bytes) noexcept : root_(root), most_bytes_(most_bytes) {}
 
-  // The bytes of a signed entry. Answers the folder it lies in, as long as this object lives.
+  // Writes a signed entry. Returns its folder, which is valid for the lifetime of this object.
   Result<DeviceFolder*> keep(const DeviceInfo& device, const Digest& digest, std::span<const std::byte> bytes);
 
  private:
@@ -49,29 +52,25 @@ class PendingArea {
   std::map<std::string, std::unique_ptr<DeviceFolder>> folders_;
 };
 
-// Removes what was set aside longer ago than pending_s, in the folder `pending`.
+// Removes programs older than pending_s from the folder `pending`.
 void expire_pending(int pending, std::int64_t now_s);
-
-// Storing what waits in pending/: each entry is read and authenticated again, and moves at one moment.
-//
-// Thread-safety: calls of the operating system; several processes may do it at once, and each entry is stored by one of
-// them. Ownership: values.
 
 enum class Publication : std::uint8_t {
   invalid = 0,
   stored,
-  already,   // a sound entry of that key is stored: the pending one was removed
-  rejected,  // it is not sound: removed
-  gone,      // somebody else took it
+  already,   // a valid entry of that key is already stored; the pending one was removed
+  rejected,  // not valid; removed
+  gone,      // another process moved or removed it
 };
 
 struct Published {
   Publication outcome = Publication::invalid;
-  std::uint64_t bytes = 0;  // of what was stored
+  std::uint64_t bytes = 0;  // size of the stored entry
   Rejection reason = Rejection::none;
   std::string why;
 };
 
+// Authenticates a pending entry again and moves it to the stored programs atomically.
 // REQUIRES: root.exists().
 Result<Published> publish_pending(const CacheRoot& root, const std::string& folder, const Digest& digest,
                                   const EntryKey& key);

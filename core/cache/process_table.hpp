@@ -1,11 +1,14 @@
-// The text of one slot of the file `processes`: which process has it, and what it is doing with which program.
+// ProcessTable: the file `processes` in a device folder, with which processes coordinate builds and detect crashes
+// during loads.
 //
-// Thread-safety: pure. Ownership: values. Text of a fixed width, so that people can read the file and a process can
-// overwrite one mark without touching another:
+// The file has one slot of 2048 bytes for each process. Fixed-width text lets a process overwrite one mark without
+// touching others:
 //
 //   header  "process PID since SECONDS", blanks, newline                                            (128 bytes)
 //   marks   20 times "loading  DIGEST SECONDS" or "building DIGEST SECONDS" or nothing, blanks, newline (96 each)
-// Seconds are since 1970. Bytes that are no such text stand for nothing: whoever can write them is this user.
+//
+// Seconds are since 1970. Text that does not parse is ignored; only this user can write the file.
+// Thread-safety: text functions are pure; see the classes. Ownership: values; see ProcessTable.
 #pragma once
 
 #include "base/os/file_lock.hpp"
@@ -38,8 +41,8 @@ inline constexpr std::size_t slot_bytes = slot_header_bytes + marks_per_slot * m
 
 enum class Doing : std::uint8_t {
   invalid = 0,
-  loading,   // its driver was given the stored bytes and has not answered yet
-  building,  // it holds the lease
+  loading,   // the driver is loading the stored bytes
+  building,  // the process holds the lease
 };
 
 struct ProcessMark {
@@ -54,41 +57,27 @@ MarkText encode_mark(const ProcessMark& mark) noexcept;
 MarkText no_mark() noexcept;
 std::optional<ProcessMark> decode_mark(std::string_view text) noexcept;
 
-// A whole slot without marks. pid 0: nobody's.
+// Returns a slot without marks. pid 0: the slot is free.
 std::string encode_slot(long pid, std::int64_t since_s);
 std::optional<long> pid_of_slot(std::string_view slot) noexcept;
 std::vector<ProcessMark> marks_of_slot(std::string_view slot);
 
-// ProcessTable: the file `processes` of one device's folder, by which processes that use the folder tell each other
-// what they are doing. It names nothing that is relied upon: what counts are locks on single bytes of it, which the
-// kernel lets go when their process dies, however it dies.
-//
-//   byte (first 62 bits of a digest)   locked: a process builds that program            → Lease
-//   byte 2^62 + n                      locked: the process of slot n lives              → its marks are not orphans
-//   the text of slot n                 process_slot.hpp
-//
-// So nothing accumulates and nothing is to be swept: a process takes over the first slot that is nobody's. Where the
-// file cannot be had or its filesystem's locks cannot be trusted, every answer is "no lease" and "no mark", and that is
-// said once. Thread-safety: every method from any thread. Ownership: owns its descriptor, borrows the folder. REQUIRES:
-// outlives its leases and marks.
-
-// How a cache shares its work with other processes. Tests put other values in.
+// How a cache shares work with other processes. Tests set other values.
 struct ProcessSharing {
-  // The longest wait for a program that another process builds. A build takes up to some seconds; a process that was
-  // stopped takes for ever.
+  // Longest wait for a build of another process. A build takes up to some seconds; a stopped process never finishes.
   std::chrono::nanoseconds patience = std::chrono::seconds(5);
   std::function<Result<FilesystemMagic>(int file)> filesystem = &filesystem_of;
-  // The longest wait for a program that another thread of this process makes. Longer than for a process: that thread
-  // may itself be waiting for one, or stand in line for the driver, and who gives up here has no program.
+  // Longest wait for a build or load of another thread of this process. It is longer than `patience` because that
+  // thread may itself wait for a process or the driver, and because a caller that times out gets no program.
   std::chrono::nanoseconds flight_patience = std::chrono::seconds(30);
-  // The longest first dispatch of a stored program with driver files. A driver loads machine code in milliseconds;
-  // where its files do not fit it generates the code, in seconds.
+  // Longest first dispatch of a stored program with driver files. A driver loads machine code in milliseconds; if the
+  // files do not match it compiles, which takes seconds.
   std::chrono::nanoseconds dispatch_patience = std::chrono::seconds(30);
 };
 
 class ProcessTable;
 
-// A mark stands in this process's slot as long as this lives; empty where there was no room or no table.
+// Holds a mark in the slot of this process for its lifetime. Empty if there is no table or no free place.
 class LoadGuard {
  public:
   LoadGuard() noexcept = default;
@@ -106,14 +95,14 @@ class LoadGuard {
   std::size_t place_ = 0;
 };
 
-// The right to build one program, as long as this lives.
+// Holds the right to build one program for its lifetime.
 class Lease {
  public:
   enum class State : std::uint8_t {
     invalid = 0,
     held,
-    busy,  // somebody else has it
-    none,  // there are no leases here: everybody builds for himself
+    busy,  // another process or thread holds it
+    none,  // leases are not available; every process builds for itself
   };
 
   explicit Lease(State state) noexcept : state_(state) {}
@@ -129,26 +118,36 @@ class Lease {
       : state_(State::held), table_(&table), byte_(byte), mark_(std::move(mark)) {}
 
   State state_;
-  ProcessTable* table_ = nullptr;  // set where it is held
+  ProcessTable* table_ = nullptr;  // set if held
   std::uint64_t byte_ = 0;
   LoadGuard mark_;
 };
 
+// Coordinates the processes that use one device folder. Locks on single bytes of the file carry the state, so the
+// kernel releases it when a process ends for any reason:
+//
+//   byte (first 62 bits of a digest)   locked: a process builds that program
+//   byte 2^62 + n                      locked: the process of slot n is alive, so its marks are not orphans
+//
+// A process reuses the first slot without a living owner; the file needs no cleanup. If the file is not available or
+// the filesystem's locks are not reliable, there are no leases and no marks, and this is logged once.
+// Thread-safety: every method from any thread. Ownership: owns its descriptor; borrows the folder. REQUIRES: outlives
+// its leases and marks.
 class ProcessTable {
  public:
-  // Called for each program that a process died loading, before the first answer after the file was opened.
+  // Called for each program that a process was loading when it died, when the file is opened.
   using OnOrphan = std::function<void(const ProcessMark& mark)>;
 
   ProcessTable(DeviceFolder& folder, const ProcessSharing& sharing, Log log, OnOrphan on_orphan);
   ~ProcessTable();
 
-  // Looks after orphans, where there is a table already. Cheap when called again.
+  // Opens the table if the file exists, and so reports orphaned marks. Cheap when called again.
   void attend() { static_cast<void>(open(Create::no)); }
 
   Lease try_lease(const Digest& digest);
-  // To be held while a driver is given the stored bytes of the program.
+  // Hold the guard while a driver loads the stored bytes of the program.
   LoadGuard loading(const Digest& digest);
-  // The process that has marked the program as being built, for messages.
+  // Returns the pid of the process that builds the program, for messages.
   std::optional<long> builder_of(const Digest& digest);
 
  private:
@@ -159,7 +158,7 @@ class ProcessTable {
 
   State open(Create create);
   State switch_off(const std::string& why);
-  // Takes a slot over for this process, and looks after those that are nobody's. REQUIRES: mutex_ is held.
+  // Claims a slot for this process and processes the marks of slots without a living owner. REQUIRES: mutex_ is held.
   void claim_slot();
   void look_after(std::string_view slot);
   std::uint64_t slots_in_file() const noexcept;
@@ -172,12 +171,12 @@ class ProcessTable {
   const ProcessSharing& sharing_;
   const Log log_;
   const OnOrphan on_orphan_;
-  std::mutex mutex_;  // for opening, and for leased_
+  std::mutex mutex_;  // guards opening and leased_
   std::atomic<State> state_{State::unopened};
-  UniqueFd file_;                        // set once, before state_ is open
-  std::optional<std::uint64_t> slot_;    // likewise; empty: too many processes, so no marks
+  UniqueFd file_;                        // set once, before state_ becomes open
+  std::optional<std::uint64_t> slot_;    // set once; empty: all slots are in use, so no marks
   std::atomic<std::uint32_t> marks_{0};  // bit n: place n of the slot is in use
-  std::set<std::uint64_t> leased_;       // bytes: an open file does not hinder itself
+  std::set<std::uint64_t> leased_;  // bytes leased by this process, because a lock does not exclude its own open file
 };
 
 }  // namespace kiln

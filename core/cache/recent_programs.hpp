@@ -1,6 +1,7 @@
-// ProgramPlace: a program belongs to one device, also where another device has the same identity.
+// Bounded maps for programs: RecentPlaces for any value, FailedBuilds for compiler errors. Both evict the oldest
+// element.
 //
-// Thread-safety: values. Ownership: borrows the device, by address.
+// Thread-safety: every method from any thread. Ownership: values; devices by address, not owned.
 #pragma once
 
 #include <kiln/device.hpp>
@@ -16,6 +17,7 @@
 
 namespace kiln {
 
+// Identifies a program on one device. Two devices with the same identity are different places.
 struct ProgramPlace {
   Digest digest;
   const Device* device = nullptr;
@@ -28,10 +30,7 @@ struct ProgramPlaceHash {
   }
 };
 
-// RecentPlaces: what is remembered of programs, by their place. Bounded: the oldest goes.
-//
-// Thread-safety: every method from any thread. Ownership: values; devices by address, as in ProgramPlace.
-
+// A bounded map from places to values.
 template <class Value>
 class RecentPlaces {
  public:
@@ -43,7 +42,7 @@ class RecentPlaces {
     return at == values_.end() ? std::nullopt : std::optional<Value>(at->second);
   }
 
-  // What was remembered first stays.
+  // Does nothing if the place already has a value.
   void remember(const ProgramPlace& place, const Value& value) {
     if (most_ == 0) return;
     const std::lock_guard lock(mutex_);
@@ -60,15 +59,12 @@ class RecentPlaces {
   const std::size_t most_;
   mutable std::mutex mutex_;
   std::unordered_map<ProgramPlace, Value, ProgramPlaceHash> values_;
-  std::deque<ProgramPlace> order_;  // oldest first; the same as are in values_
+  std::deque<ProgramPlace> order_;  // the keys of values_, oldest first
 };
 
-// FailedBuilds: what the compiler had to say about sources that it refuses, so that the same one is not asked again.
+// Compiler errors of this process, so that the same source is not compiled again.
 //
-// Only failures that will come again are kept: what is wrong with the source (invalid_argument) or beyond the device
-// (unsupported). One that another moment may mend is not. Bounded: the oldest goes. Of this process only: nothing is
-// stored. Thread-safety: every method from any thread. Ownership: values.
-
+// It stores only permanent failures: errors of the source (invalid_argument) and missing device features (unsupported).
 class FailedBuilds {
  public:
   explicit FailedBuilds(std::size_t most = 256) : failures_(most) {}

@@ -1,7 +1,7 @@
-// SingleFlight: of all threads that need one key at one time, one does the work and the others get its result.
+// SingleFlight: runs one call for each key at a time; concurrent callers with the same key share its result.
 //
-// Thread-safety: run() from any thread; different keys run in parallel. Ownership: the result is copied to each caller
-// and dropped with the last. A failure therefore reaches every thread that waited, and none that comes later.
+// Thread-safety: run() from any thread; different keys run in parallel. Ownership: each caller gets a copy of the
+// result. A failure reaches the callers that waited, but no later caller.
 #pragma once
 
 #include <kiln/clock.hpp>
@@ -22,9 +22,8 @@ namespace kiln {
 template <class Key, class Value, class Hash>
 class SingleFlight {
  public:
-  // The result of `work`, a function that returns Result<Value>: of this caller's call, or of another thread's that is
-  // running now. What it throws becomes a failed Status. Where another thread's call is not done at the deadline, the
-  // result of `late`; that call goes on, and later callers get its result.
+  // Calls `work` (returns Result<Value>), or waits for the running call of another thread. Exceptions become a Status.
+  // If the other call has not finished at the deadline, returns `late()`; that call continues for later callers.
   template <class Work, class Late>
   Result<Value> run(const Key& key, Deadline deadline, Work&& work, Late&& late) {
     auto call = std::make_shared<Call>();
@@ -45,7 +44,7 @@ class SingleFlight {
     return late();
   }
 
-  // Callers that wait for the result of the key now.
+  // Number of callers now waiting for the result of the key.
   std::size_t waiting(const Key& key) const {
     const std::lock_guard lock(mutex_);
     const auto at = calls_.find(key);

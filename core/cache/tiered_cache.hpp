@@ -1,9 +1,10 @@
-// TieredCache: memory, else disk, else one build. The cache that core brings, registered as "tiered".
+// TieredCache: the program cache of core, registered as "tiered". It looks in memory, then on disk, then builds.
 //
-// Thread-safety: every method from any thread; distinct keys are loaded and built in parallel. A build is one among
-// processes too, where they share a folder. The others wait for it, for a bounded time: processes then build for
-// themselves, threads are answered `timeout`. Ownership: as ProgramCache. A device whose programs cannot be serialized
-// is served by the memory tier alone.
+// Threads and processes that share a folder build each program once. Others wait for a bounded time; after that a
+// process builds for itself, and a thread gets `timeout`. Programs of a device without serialization are cached in
+// memory only.
+// Thread-safety: every method from any thread; different keys are loaded and built in parallel. Ownership: as
+// ProgramCache.
 #pragma once
 
 #include "base/os/memory_pressure.hpp"
@@ -30,7 +31,7 @@ namespace kiln {
 
 class TieredCache final : public ProgramCache, public WarmableCache {
  public:
-  // unsupported: a policy or compression that this cache does not have, with those it has. invalid_argument: a key file
+  // unsupported: unknown policy or compression; the error lists the known ones. invalid_argument: the key file is
   // inside the cache folder.
   static Result<std::unique_ptr<TieredCache>> create(const CacheContext& context, ProcessSharing sharing = {},
                                                      MemorySources memory = {});
@@ -41,7 +42,7 @@ class TieredCache final : public ProgramCache, public WarmableCache {
 
   Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept override;
   Result<Acquired> get_or_build(const ProgramRequest& request) noexcept;
-  // The same without waiting for others: nullopt where another thread or process is making the program now.
+  // As get_or_build(), but does not wait: nullopt if another thread or process is building the program.
   Result<std::optional<Acquired>> try_get_or_build(const ProgramRequest& request) noexcept;
   void get_or_build_all(std::span<const ProgramRequest> requests, unsigned threads,
                         const OnAnswer& on_answer) noexcept override;
@@ -63,64 +64,64 @@ class TieredCache final : public ProgramCache, public WarmableCache {
     bool ahead = false;
   };
 
-  // Where a program came from, or why there is none.
+  // Where a program was found, or why there is none.
   enum class Origin : std::uint8_t {
-    none = 0,  // not in the tier that was asked
-    busy,      // another thread or process builds it now
+    none = 0,  // not in this tier
+    busy,      // another thread or process builds it
     memory,
-    other_thread,  // loaded or built by another thread's call
+    other_thread,  // loaded or built by a concurrent call
     disk,
     build,
-    library,  // made by a device whose programs cannot be stored
+    library,  // a program that cannot be stored
   };
   struct Obtained {
     Origin origin = Origin::none;
     ProgramHandle program;
     std::uint64_t took_ns = 0;
-    std::uint64_t recorded_build_ns = 0;  // what its build cost when it was built
+    std::uint64_t recorded_build_ns = 0;  // duration of the original build
 
     bool found() const noexcept { return static_cast<bool>(program); }
   };
   struct Built {
     std::unique_ptr<Program> program;
-    std::optional<ProgramBinary> binary;  // nullopt: not read yet
-    std::set<std::string> before;         // the driver's files when the build in this process began
+    std::optional<ProgramBinary> binary;  // nullopt: not serialized yet
+    std::set<std::string> before;         // driver files before a build in this process
     std::uint64_t took_ns = 0;
   };
 
-  CacheStats counts() const noexcept;  // stats() but for what a walk of the disk would tell
-  // obtain() once at a time for one program, with its counts, trace and log line.
+  CacheStats counts() const noexcept;  // stats() without the disk survey
+  // Runs obtain() once per program at a time; adds counters, trace and log.
   Result<Obtained> acquire(const Request& request, IfBusy if_busy);
-  // The path of a request: memory, disk, lease, build, publish.
+  // Looks in memory, then on disk; then acquires the lease, builds and publishes.
   Result<Obtained> obtain(const Request& request, IfBusy if_busy);
   Obtained from_memory(const Request& request);
-  // What the compiler refused before, in this process.
+  // Returns the error if the compiler refused this program earlier in this process.
   std::optional<Status> earlier_failure(const Request& request);
-  // Writes to `lookup` what the disk had.
+  // Stores the result of the disk lookup in `lookup`.
   Result<Obtained> from_disk(const Request& request, Lookup& lookup);
   BuildLease acquire_lease(const Request& request, const Lookup& lookup, IfBusy if_busy);
   Result<Built> build(const Request& request);
-  // In a process of its own where the device allows it, else in this one.
+  // Builds in a child process if the device allows it, otherwise in this process.
   Result<Built> build_anywhere(const Request& request);
-  // Stores the program with the driver's files. device_lost, timeout: its first dispatch failed.
+  // Stores the program with its driver files. device_lost, timeout: its first dispatch failed.
   Status publish(const Request& request, Built& built);
-  // Of a program that this process built, with the driver's files. nullopt: it cannot be stored.
+  // Serializes a program built in this process, with its driver files. nullopt: it cannot be stored.
   Result<std::optional<ProgramBinary>> binary_of(const Request& request, const Built& built);
-  // Puts the program into memory.
+  // Inserts the program into memory.
   Obtained retain(const Request& request, Origin origin, std::unique_ptr<Program> program, std::uint64_t took_ns,
                   std::uint64_t build_ns);
-  // Before the driver is given the program. Whether the driver has files of it.
+  // Call before the driver loads the program. Returns whether the program has driver files.
   bool place_driver_files(const ProgramBinary& binary);
-  // Adds the files that the driver wrote at the program's first dispatch to its entry. A driver may compile once more
-  // there: llvmpipe does for the formats of bound images.
+  // Adds the driver files written at the first dispatch to the stored entry. A driver may compile again then; llvmpipe
+  // does for the formats of bound images.
   void store_late_driver_files(const ProgramKey& key, const Device& device);
   static Tier tier_of(Origin origin) noexcept;
   void count_outcome(const Request& request, const Obtained& obtained, std::uint64_t start_ns);
-  // Counts why no tier had a program that is now to be built.
+  // Counts the reason why the program was not in any tier.
   void count_miss(const Request& request, const Lookup& lookup);
-  // A line at level debug on what a call did, where that was no hit in memory.
+  // Logs the outcome of a call at level debug, except for memory hits.
   void log_outcome(const Request& request, std::string_view what, std::uint64_t since_ns) const;
-  // Under memory pressure fewer programs stay.
+  // Adjusts the bound of the memory tier to memory pressure.
   void adapt_to_pressure();
 
   const Log log_;
@@ -132,15 +133,15 @@ class TieredCache final : public ProgramCache, public WarmableCache {
   MemoryPressure pressure_;
   MemoryTier memory_;
   const BuildApart build_apart_;
-  const std::unique_ptr<DriverScratch> driver_folder_;  // null: the driver keeps its cache elsewhere, or none
-  mutable DiskTier disk_;                               // its figures are surveyed when they are asked for
+  const std::unique_ptr<DriverScratch> driver_folder_;  // null: no driver cache, or not in such a folder
+  mutable DiskTier disk_;                               // mutable: stats() runs a survey
   FailedBuilds failed_builds_;
-  // Programs that this process had: one that it has to build again was evicted.
+  // Programs that were in memory before. Building one of them again counts as an eviction miss.
   RecentPlaces<std::monostate> once_held_{65536};
   SingleFlight<ProgramPlace, Obtained, ProgramPlaceHash> flights_;
 };
 
-// Adds "tiered" in the name of "core".
+// Registers "tiered" as a component of "core".
 Status register_tiered_cache(Registry& registry);
 
 }  // namespace kiln

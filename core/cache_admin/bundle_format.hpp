@@ -1,11 +1,11 @@
-// The bytes of a bundle: programs of one machine for another, in one signed file. No input or output here.
+// Bundle format: encodes and decodes a signed file of programs for another machine. Does no input or output.
 //
-// Thread-safety: pure. Ownership: what is decoded views the bytes that it was decoded from.
+// Thread-safety: pure. Ownership: decoded values refer to the bytes that they were decoded from.
 //
 //   header    magic "KILNBNDL" · u32 schema · u32 records · 32 bytes public key · u64 bytes of the body    (56 bytes)
-//   body      records: u32 kind · u64 bytes · fields encoded as key material is
-//   trailer   Ed25519 signature of a word of what this is and the SHA-256 of everything before it         (64 bytes)
-// Integers are little endian. docs/cache-format.md has the records and what each is trusted for.
+//   body      records: u32 kind · u64 bytes · fields encoded like key material
+//   trailer   Ed25519 signature of a domain tag and the SHA-256 of everything before it                   (64 bytes)
+// Integers are little endian. docs/cache-format.md describes the records and how far each is trusted.
 #pragma once
 
 #include "cache/entry_format.hpp"
@@ -30,7 +30,7 @@ inline constexpr std::size_t bundle_trailer_bytes = sizeof(BundleSignature);
 struct BundleLimits {
   std::uint64_t file = 2ull << 30;
   std::uint32_t records = 1'000'000;
-  std::size_t text = 64 << 10;  // of a manifest or a .meta
+  std::size_t text = 64 << 10;  // size of a manifest or a .meta file
   EntryLimits entry;
 };
 
@@ -54,7 +54,7 @@ class BundleWriter {
  public:
   void add(const BundledDevice& device);
   void add(const BundledProgram& program);
-  // The whole file. invalid_argument: beyond the limits.
+  // Returns the whole file. invalid_argument: a limit is exceeded.
   Result<std::vector<std::byte>> finish(const SecretKey& secret, const BundleLimits& limits = {}) &&;
 
  private:
@@ -64,20 +64,22 @@ class BundleWriter {
   std::uint32_t records_ = 0;
 };
 
-// Judges a file of `file_bytes` bytes by its beginning, of which the first bundle_header_bytes are looked at: its
-// magic, its lengths, its schema, and that it names the trusted key. Answers the number of records.
+// Checks the first bundle_header_bytes bytes of a file of `file_bytes` bytes: magic, lengths, schema and trusted key.
+// Returns the number of records.
 Result<std::uint32_t> decode_bundle_header(std::span<const std::byte> beginning, std::uint64_t file_bytes,
                                            const BundlePublicKey& trusted, const BundleLimits& limits = {});
 
-// Whether the trusted key signed a file whose bytes but the signature have this digest. corrupt: it did not.
+// Verifies the signature. `signed_part` is the digest of all bytes except the signature. corrupt: not signed by the
+// trusted key.
 Status check_bundle_signature(const Digest& signed_part, const BundleSignature& signature,
                               const BundlePublicKey& trusted);
 
-// Lengths, then the key, then the signature, and only then what is signed. corrupt tells which it was, with both sides.
+// Checks lengths, then the key, then the signature, and decodes only then. corrupt: the error names the failed check
+// with the expected and the found value.
 Result<Bundle> decode_bundle(std::span<const std::byte> bytes, const BundlePublicKey& trusted,
                              const BundleLimits& limits = {});
 
-// The records alone, of a body that somebody vouches for: each checked, none believed further than that.
+// Decodes the records of an authenticated body. Each record is still validated.
 Result<Bundle> decode_bundle_records(std::span<const std::byte> body, std::uint32_t records,
                                      const BundleLimits& limits = {});
 

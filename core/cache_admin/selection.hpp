@@ -1,6 +1,6 @@
-// From what a person typed to stored programs: a label, a key, or the first digits of a key.
+// Program selection: finds stored programs by label, key or key prefix, and removes the files of a device folder.
 //
-// Thread-safety: reads files, from any thread. Ownership: values.
+// Thread-safety: reads and removes files; functions from any thread. Ownership: values.
 #pragma once
 
 #include "cache/cache_root.hpp"
@@ -21,37 +21,34 @@ struct SelectedProgram {
   CachedProgram description;
 };
 
-// Whether the text is a key or the beginning of one: 4 to 64 hexadecimal digits.
+// Returns whether the text can be a key or a key prefix: 4 to 64 hexadecimal digits.
 bool may_be_key(std::string_view which) noexcept;
 
-// Whether the text is the label, or its parts before some '/': "layer" is a label of "layer/direct/plain".
+// Returns whether the text is the label or leading components of it: "layer" matches "layer/direct/plain".
 bool is_label_of(std::string_view which, std::string_view label) noexcept;
 
-// Whether `which` names the program: by its label, its key, or the beginning of either.
+// Returns whether `which` is the label, the key, or a prefix of either.
 bool is_named(std::string_view which, const SelectedProgram& program) noexcept;
 
-// Every program that has the label, and every one whose key begins so. Empty: there is none.
+// Returns the programs with this label or key prefix.
 std::vector<SelectedProgram> select_programs(const CacheRoot& root, std::string_view which);
 
-// Likewise of what is suspect or quarantined.
+// The same for suspect and quarantined programs.
 std::vector<AsideProgram> select_aside(const CacheRoot& root, std::string_view which);
 
-// "3 programs: 1a2b3c4d5e6f (label, folder), …": for a message.
+// "3 programs: 1a2b3c4d5e6f (label, folder), …", for messages.
 std::string list_of(const std::vector<SelectedProgram>& programs);
 
-// Taking away what is left of a device folder when its programs are gone, and everything in it when all shall go.
-//
-// Thread-safety: pure calls of the operating system; what another process writes meanwhile stays. Ownership: values.
-
-// The folder with its manifest and its file of processes, where nothing but these is in it. Anything else keeps it.
+// Removes the folder with its manifest and process table. Does nothing if it has other files.
 void remove_if_empty(int root, const std::string& device_folder);
 
 struct Cleared {
   std::uint64_t programs = 0, bytes = 0;
-  Status failure;  // the first thing that could not be removed
+  Status failure;  // the first error
 };
 
-// Everything in it that Kiln writes, and the folder where that leaves it empty.
+// Removes all files that Kiln wrote, and the folder if it is then empty. Files that other processes write meanwhile
+// remain.
 Cleared clear_device_folder(int root, const std::string& device_folder);
 
 }  // namespace kiln
