@@ -8,8 +8,8 @@
 // program's output is compared with that of the cold run, outside the clock. EGL's start is the same on both sides and
 // is told apart. kiln's own share is what its calls took less what Device::load took.
 #include "cache/tiered_cache.hpp"
-#include "egl/egl_context.hpp"
-#include "egl/egl_devices.hpp"
+#include "gl/egl_context.hpp"
+#include "gl/egl_devices.hpp"
 
 #include "cache/corpus.hpp"
 #include "figures/figures.hpp"

@@ -1,11 +1,14 @@
 #include "device.hpp"
 
+#include <cstdlib>
+
+#include <kiln/driver_cache.hpp>
+
+#include "codec/source_text.hpp"
 #include "codec/uniform_values.hpp"
-#include "egl/drm_node.hpp"
-#include "gl/driver_cache.hpp"
-#include "objects/codec.hpp"
-#include "objects/dispatch_nothing.hpp"
-#include "objects/source_text.hpp"
+#include "gl/egl_devices.hpp"
+#include "objects/program.hpp"
+#include "objects/queue.hpp"
 #include "transfer_choice.hpp"
 
 namespace kiln::opengl {
@@ -231,6 +234,19 @@ Result<FenceResult> GlDevice::wait(std::uint64_t value, Deadline deadline) noexc
   return result;
 } catch (...) {
   return caught();
+}
+
+Adoption mesa_cache_adoption() {
+  const char* value = std::getenv("MESA_SHADER_CACHE_DIR");
+  if (value == nullptr) return {"not adopted", "MESA_SHADER_CACHE_DIR is not set"};
+  if (driver_setting_of(value).empty()) {
+    return {"not adopted", "MESA_SHADER_CACHE_DIR " + std::string(value) +
+                               " is no folder that Kiln fills with authenticated files (kiln::driver_environment)"};
+  }
+  if (const Status status = check_private_folder(value); !status.ok()) {
+    return {"not adopted", "MESA_SHADER_CACHE_DIR: " + status.message};
+  }
+  return {"adopted", {}};
 }
 
 }  // namespace kiln::opengl

@@ -4,15 +4,16 @@
 // and log sink belong to the application and outlive it.
 #pragma once
 
-#include "gl/facts.hpp"
+#include <mutex>
+#include <string>
+
+#include <kiln/device.hpp>
+
+#include "gl/context_group.hpp"
 #include "objects/buffer.hpp"
 #include "objects/program.hpp"
 #include "objects/queue.hpp"
 #include "settings.hpp"
-
-#include <kiln/device.hpp>
-
-#include <mutex>
 
 namespace kiln::opengl {
 
@@ -46,5 +47,18 @@ class GlDevice final : public Device {
   std::shared_ptr<SharedStaging> staging_;
   GlQueue queue_;
 };
+
+// Whether the driver's own cache lies in a folder that Kiln fills, which only the process's environment can arrange.
+//
+// Thread-safety: free function; reads the environment, which nobody writes once threads exist.
+
+struct Adoption {
+  std::string word;    // DeviceInfo::driver_cache: "adopted" or "not adopted"
+  std::string reason;  // why not; empty where adopted
+};
+
+// Adopted: MESA_SHADER_CACHE_DIR is a folder that kiln::driver_environment() chose, of this user, that nobody else may
+// enter (0700), and no ancestor of it can be changed by another user.
+Adoption mesa_cache_adoption();
 
 }  // namespace kiln::opengl

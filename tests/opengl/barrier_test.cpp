@@ -1,5 +1,5 @@
 // barrier() in users' kernels on a driver that moves reads of shared memory behind it: the constant "barrier()".
-#include "objects/source_text.hpp"
+#include "codec/source_text.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "objects/source_text.hpp"
+#include "codec/source_text.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,12 +1,21 @@
 #include "onednn/device.hpp"
 
-#include "onednn/failure.hpp"
-#include "onednn/host_buffer.hpp"
-#include "onednn/omp_alone.hpp"
+#include <utility>
 
 #include <kiln/process_limits.hpp>
 
-#include <utility>
+#include "onednn/host_buffer.hpp"
+#include "onednn/worker_pool.hpp"
+
+extern "C" __attribute__((visibility("default"))) kiln::Device* kiln_onednn_create_device(
+    const kiln::cpu::OpenRequest& request, kiln::Status& failure) {
+  try {
+    return std::make_unique<kiln::cpu::CpuDevice>(request).release();
+  } catch (...) {
+    failure = kiln::cpu::current_failure("oneDNN's engine");
+    return nullptr;
+  }
+}
 
 namespace kiln::cpu {
 namespace {

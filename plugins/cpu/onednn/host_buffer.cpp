@@ -1,10 +1,14 @@
 #include "onednn/host_buffer.hpp"
 
-#include "onednn/layouts/packing.hpp"
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
+#include <string>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "onednn/primitives.hpp"
 
 namespace kiln::cpu {
 namespace {
@@ -89,6 +93,36 @@ dnnl::memory HostBuffer::packed(const Pipeline::Constant& constant, Keep keep, W
   if (counters != nullptr) counters->prepared.fetch_add(1, std::memory_order_relaxed);
   if (keep == Keep::yes && usage_ == BufferUsage::constant) packed_.push_back({constant, to});
   return to;
+}
+
+namespace {
+
+Status failure_of(const dnnl::error& error) {
+  const std::string words = std::string("oneDNN: ") + error.what();
+  switch (error.status) {
+    case dnnl_unimplemented:
+      return unsupported(words);
+    case dnnl_out_of_memory:
+      return unavailable(words);
+    case dnnl_invalid_arguments:
+      return invalid_argument(words);
+    default:
+      return internal_error(words);
+  }
+}
+
+}  // namespace
+
+Status current_failure(std::string_view what) {
+  try {
+    throw;
+  } catch (const dnnl::error& error) {
+    return failure_of(error).within(what);
+  } catch (const std::bad_alloc&) {
+    return unavailable(std::string(what) + ": no memory");
+  } catch (const std::exception& error) {
+    return internal_error(std::string(what) + ": " + error.what());
+  }
 }
 
 }  // namespace kiln::cpu

@@ -1,22 +1,26 @@
+// Host memory of the device, and oneDNN's failures as Statuses.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <kiln/buffer.hpp>
+#include <kiln/measurement.hpp>
+#include <kiln/status.hpp>
+
+#include "onednn/pipeline.hpp"
+#include "onednn/worker_pool.hpp"
+
+namespace kiln::cpu {
+
 // HostBuffer: aligned host memory, its own or the caller's, and the packed forms of the constant that it holds.
 //
 // Thread-safety: as kiln::Buffer; packed() is called by the device while it holds its queue. Ownership: owns its memory
 // unless it wraps the caller's; owns its packed forms, which live as long as the buffer, or until it is written to.
-#pragma once
-
-#include "onednn/layouts/pipeline.hpp"
-#include "onednn/worker_pool.hpp"
-
-#include <kiln/buffer.hpp>
-#include <kiln/measurement.hpp>
-
-#include <memory>
-#include <mutex>
-#include <oneapi/dnnl/dnnl.hpp>
-#include <vector>
-
-namespace kiln::cpu {
-
 class HostBuffer final : public Buffer {
  public:
   static Result<std::unique_ptr<Buffer>> create(const BufferDesc& desc);
@@ -51,5 +55,12 @@ class HostBuffer final : public Buffer {
   std::mutex mutex_;  // guards packed_
   std::vector<PackedForm> packed_;
 };
+
+// Turning the exception being handled into a typed Status: dnnl::error and the standard ones never leave this module.
+//
+// Thread-safety: any thread.
+
+// REQUIRES: called within a catch clause. `what` describes the object: the canonical text of a spec, as a rule.
+Status current_failure(std::string_view what);
 
 }  // namespace kiln::cpu

@@ -1,3 +1,43 @@
+// LibraryProgram: a program that calls oneDNN, and the memory that its primitives need.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <kiln/kernel.hpp>
+#include <kiln/log.hpp>
+#include <kiln/measurement.hpp>
+#include <kiln/program.hpp>
+
+#include "onednn/candidate.hpp"
+#include "onednn/host_buffer.hpp"
+
+namespace kiln::cpu {
+
+// Workspace: the memory in which programs keep reordered tensors and oneDNN's scratchpads while they run.
+//
+// Thread-safety: none; the device that owns it runs one program at a time. Ownership: owns its memory, which only
+// grows: all programs of a device share it, so that it stays in the caches and costs no page faults after the largest
+// has run.
+class Workspace {
+ public:
+  // 64-byte aligned memory of at least so many bytes; contents undefined; null for none. Throws std::bad_alloc. Memory
+  // that an earlier call answered may be gone.
+  std::byte* at_least(std::uint64_t bytes);
+
+ private:
+  struct Release {
+    void operator()(std::byte* memory) const noexcept { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, Release> memory_;
+  std::uint64_t bytes_ = 0;
+};
+
 // LibraryProgram: a spec that oneDNN computes: the candidates that could, until its first run has chosen the fastest of
 // them.
 //
@@ -5,23 +45,6 @@
 // primitives; packed constants stay with their buffers.
 // Which candidate serves is found by timing on the caller's tensors, so the last bits of a result may differ between
 // processes, within the bound of the spec's accuracy.
-#pragma once
-
-#include "onednn/host_buffer.hpp"
-#include "onednn/layouts/candidate.hpp"
-#include "onednn/workspace.hpp"
-
-#include <kiln/kernel.hpp>
-#include <kiln/log.hpp>
-#include <kiln/measurement.hpp>
-#include <kiln/program.hpp>
-
-#include <chrono>
-#include <memory>
-#include <span>
-#include <vector>
-
-namespace kiln::cpu {
 
 // What the device lends to a program for a run.
 struct Resources {

@@ -1,7 +1,5 @@
 #include "onednn/worker_pool.hpp"
 
-#include "onednn/omp_alone.hpp"
-
 #include <kiln/clock.hpp>
 
 #include <system_error>

@@ -1,10 +1,7 @@
-// WorkerPool: threads that share out the tiles of one run after the other, and the thread that calls is one of them.
-//
-// Between runs and at the end of one a thread looks for a moment and then sleeps: where another process takes a core,
-// spinning threads take away from each other what is left, which costs OpenMP's barriers 10 to 60 times the time.
-// Thread-safety: one run at a time. Ownership: owns its threads, which start with the first run that has something for
-// them.
+// Threads that compute: the plugin's own pool, and OpenMP kept to one thread.
 #pragma once
+
+#include <omp.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -18,6 +15,12 @@
 
 namespace kiln::cpu {
 
+// WorkerPool: threads that share out the tiles of one run after the other, and the thread that calls is one of them.
+//
+// Between runs and at the end of one a thread looks for a moment and then sleeps: where another process takes a core,
+// spinning threads take away from each other what is left, which costs OpenMP's barriers 10 to 60 times the time.
+// Thread-safety: one run at a time. Ownership: owns its threads, which start with the first run that has something for
+// them.
 class WorkerPool {
  public:
   // thread: from 0, the caller's, to threads - 1.
@@ -57,6 +60,22 @@ class WorkerPool {
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> failed_{false};
   std::exception_ptr failure_;
+};
+
+// OmpAlone: for its lifetime, parallel regions that the calling thread opens run on that thread alone.
+//
+// Thread-safety: the setting belongs to the calling thread; other threads' regions are untouched. oneDNN asks OpenMP
+// how many threads there are both where a primitive is made and where it runs, so both happen under one of these: then
+// no team is ever formed, and no barrier of OpenMP's can hold up the pool on a core that another process has taken.
+class OmpAlone {
+ public:
+  OmpAlone() noexcept : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  OmpAlone(const OmpAlone&) = delete;
+  OmpAlone& operator=(const OmpAlone&) = delete;
+  ~OmpAlone() { omp_set_num_threads(before_); }
+
+ private:
+  int before_;
 };
 
 }  // namespace kiln::cpu

@@ -1,7 +1,7 @@
 #include <kiln/adopted_gl.hpp>
 
 #include "adopt/adopted_device.hpp"
-#include "objects/source_text.hpp"
+#include "codec/source_text.hpp"
 
 #include <kiln/open_program_cache.hpp>
 

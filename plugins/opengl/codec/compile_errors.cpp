@@ -1,6 +1,6 @@
 #include "codec/compile_errors.hpp"
 
-#include "glsl/preprocessor.hpp"
+#include "codec/preprocessor.hpp"
 
 #include <algorithm>
 #include <array>

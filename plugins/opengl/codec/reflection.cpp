@@ -1,7 +1,7 @@
 #include "codec/reflection.hpp"
 
-#include "glsl/declarations.hpp"
-#include "glsl/preprocessor.hpp"
+#include "codec/declarations.hpp"
+#include "codec/preprocessor.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 // Thread-safety: reflect() on the context's thread; the others are pure. Ownership: values.
 #pragma once
 
-#include "codec/current_context.hpp"
+#include "codec/gl_error.hpp"
 
 #include <kiln/program_interface.hpp>
 

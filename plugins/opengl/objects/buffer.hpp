@@ -1,20 +1,42 @@
+// Buffers of a device, memory imported from other APIs, and texel views.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include <kiln/buffer.hpp>
+#include <kiln/kernel.hpp>
+#include <kiln/status.hpp>
+
+#include "codec/gl_error.hpp"
+#include "gl/context_group.hpp"
+#include "objects/staging.hpp"
+
+namespace kiln::opengl {
+
+// TexelView: a buffer seen as an array of four-float texels, through the texture unit or the image unit.
+//
+// Thread-safety: on the dispatching context's thread only. Ownership: drop() deletes the texture; the buffer outlives
+// it. A copy names the same texture. The view reaches to the end of the last texel that the bytes touch, which lies
+// within the buffer's padding.
+class TexelView {
+ public:
+  // The texture is made at its first use. REQUIRES: `view` is texels or image; always the same buffer.
+  void bind(const Gl& gl, GLuint unit, View view, GLuint buffer, GLsizeiptr bytes);
+  void drop(const Gl& gl);
+  // Leaves the unit empty. Nothing for a view that takes no unit.
+  static void unbind(const Gl& gl, GLuint unit, View view);
+
+ private:
+  GLuint name_ = 0;
+};
+
 // GlBuffer: a shader storage buffer, and the way the host's bytes take to it.
 //
 // Thread-safety: any thread; what needs the context is marshalled. Ownership: keeps the share group alive; dies before
 // its device. The store is padded to 64 bytes beyond what is bound, so that a robust vector access at the end stays
 // inside.
-#pragma once
-
-#include "gl/context_group.hpp"
-#include "objects/staging.hpp"
-#include "objects/texel_view.hpp"
-
-#include <kiln/buffer.hpp>
-
-#include <atomic>
-#include <memory>
-
-namespace kiln::opengl {
 
 // Measured on llvmpipe (Mesa 22.3.6, two cores, medians, microseconds for write / read): 4 MiB mapped 105 / 108, copied
 // 168 / 165, staged 440 / 380; 64 bytes 0.03 / 0.03, 50 / 50, 25 / 25, where the last two pay for a closure on the
@@ -86,5 +108,19 @@ class GlBuffer final : public Buffer {
   std::unique_ptr<Shadow> shadow_;
   TexelView texels_;  // touched on the context's thread
 };
+
+// import_memory: a buffer whose memory lies behind a descriptor that another device or API exported (a dma-buf).
+//
+// Thread-safety: on a context's thread. Ownership: the caller deletes both names, the buffer's first; the descriptor
+// stays the caller's, GL gets a duplicate.
+
+struct ImportedMemory {
+  GLuint memory = 0;
+  GLuint buffer = 0;
+};
+
+// REQUIRES: the context has GL_EXT_memory_object_fd. invalid_argument: the memory has fewer bytes, with both numbers.
+// unavailable: the driver does not take it.
+Result<ImportedMemory> import_memory(ContextGroup& group, int fd, std::uint64_t bytes);
 
 }  // namespace kiln::opengl

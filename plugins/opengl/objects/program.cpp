@@ -15,4 +15,31 @@ const ProgramInterface* GlProgram::interface(const KernelSource& source) const n
   return &interface_;
 }
 
+namespace {
+
+Result<std::unique_ptr<Program>> finish(const std::shared_ptr<ContextGroup>& group, const KernelSource& source,
+                                        Result<LinkedProgram> linked) {
+  if (!linked) return linked.error();
+  const std::uint64_t charge = linked->charge();
+  return std::unique_ptr<Program>(std::make_unique<GlProgram>(group, linked->release(), source.bindings.size(),
+                                                              source.views, charge, std::move(linked->reflection())));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<ContextGroup>& group, const KernelSource& source,
+                                               const std::string& text, std::atomic<std::uint64_t>& counter) {
+  return finish(group, source, build_program(current_context(*group), source, text, counter));
+}
+
+Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<ContextGroup>& group, const KernelSource& source,
+                                              const ProgramBinary& binary, const std::vector<GLenum>& formats,
+                                              std::atomic<std::uint64_t>& counter) {
+  return finish(group, source, load_program(current_context(*group), source, binary, formats, counter));
+}
+
+Result<ProgramBinary> serialize_program(ContextGroup& group, const GlProgram& program) {
+  return serialize_program(current_context(group), program.name());
+}
+
 }  // namespace kiln::opengl

@@ -1,19 +1,25 @@
+// Programs of a device, and the codec that makes them in one of its contexts.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <kiln/measurement.hpp>
+#include <kiln/program.hpp>
+
+#include "codec/program_codec.hpp"
+#include "codec/reflection.hpp"
+#include "gl/context_group.hpp"
+
+namespace kiln::opengl {
+
 // GlProgram: a linked compute program of one share group.
 //
 // Thread-safety: immutable but for what it says itself; the destructor may run on any thread and hands the deletion to
 // the thread that dispatches. Ownership: keeps the share group, hence its threads, alive; it may outlive the Device
 // object.
-#pragma once
-
-#include "codec/reflection.hpp"
-#include "gl/context_group.hpp"
-
-#include <kiln/program.hpp>
-
-#include <mutex>
-
-namespace kiln::opengl {
-
 class GlProgram final : public Program {
  public:
   GlProgram(std::shared_ptr<ContextGroup> group, GLuint name, std::size_t bindings, std::vector<View> views,
@@ -44,5 +50,19 @@ class GlProgram final : public Program {
   mutable std::once_flag completed_;
   mutable ProgramInterface interface_;
 };
+
+// The codec of an opened device: what codec/program_codec makes in one of its contexts becomes a program of its share
+// group, usable in the others.
+//
+// Thread-safety: each function runs on a context's thread of the group. Ownership: programs are the caller's.
+
+Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<ContextGroup>& group, const KernelSource& source,
+                                               const std::string& text, std::atomic<std::uint64_t>& counter);
+
+Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<ContextGroup>& group, const KernelSource& source,
+                                              const ProgramBinary& binary, const std::vector<GLenum>& formats,
+                                              std::atomic<std::uint64_t>& counter);
+
+Result<ProgramBinary> serialize_program(ContextGroup& group, const GlProgram& program);
 
 }  // namespace kiln::opengl

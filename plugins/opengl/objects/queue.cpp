@@ -1,13 +1,12 @@
 #include "objects/queue.hpp"
 
-#include "codec/uniform_values.hpp"
-#include "objects/dispatch_nothing.hpp"
+#include <algorithm>
+#include <string>
 
 #include <kiln/clock.hpp>
 #include <kiln/device.hpp>
 
-#include <algorithm>
-#include <string>
+#include "codec/uniform_values.hpp"
 
 namespace kiln::opengl {
 namespace {
@@ -217,6 +216,61 @@ std::uint64_t GlQueue::on_host_clock(GLuint64 stamp) {
     aligned_at_ns_ = now;
   }
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(stamp) - device_ahead_ns_);
+}
+
+void dispatch_nothing(const Gl& gl, GLuint program) {
+  constexpr GLuint no_workgroups[] = {0, 0, 0};
+  GLuint buffer = 0;
+  gl.GenBuffers(1, &buffer);
+  gl.BindBuffer(GL_DISPATCH_INDIRECT_BUFFER, buffer);
+  gl.BufferData(GL_DISPATCH_INDIRECT_BUFFER, sizeof no_workgroups, no_workgroups, GL_STATIC_DRAW);
+  gl.UseProgram(program);
+  gl.DispatchComputeIndirect(0);
+  gl.Finish();
+  gl.UseProgram(0);
+  gl.BindBuffer(GL_DISPATCH_INDIRECT_BUFFER, 0);
+  gl.DeleteBuffers(1, &buffer);
+}
+
+std::uint64_t Timeline::begin() {
+  const std::lock_guard lock(mutex_);
+  results_.emplace(++last_, std::nullopt);
+  return last_;
+}
+
+void Timeline::complete(std::uint64_t value, Result<FenceResult> result) {
+  {
+    const std::lock_guard lock(mutex_);
+    results_[value] = std::move(result);
+  }
+  completed_.notify_all();
+}
+
+Result<FenceResult> Timeline::wait(std::uint64_t value, Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto at = results_.find(value);
+    if (at == results_.end()) {
+      return not_found("submission " + std::to_string(value) + ": " +
+                       (value == 0 || value > last_ ? "never made; the last is " + std::to_string(last_)
+                                                    : std::string("its result was taken already")));
+    }
+    if (at->second) {
+      Result<FenceResult> result = *std::move(at->second);
+      results_.erase(at);
+      return result;
+    }
+    if (deadline.passed()) {
+      return timed_out("submission " + std::to_string(value) +
+                       ": not finished by its deadline; it may still be running");
+    }
+    // An endless deadline is not handed to wait_until: its conversion to the condition's clock could overflow.
+    if (deadline.at == Clock::time_point::max()) {
+      completed_.wait(lock);
+    } else {
+      completed_.wait_until(lock, deadline.at);
+    }
+  }
 }
 
 }  // namespace kiln::opengl

@@ -1,28 +1,52 @@
-// GlQueue: dispatches in order on the context that runs them, each with a fence and a pair of timestamps.
-//
-// Thread-safety: submit() and wait() from any thread. Ownership: borrows the group, which outlives it; it is destroyed
-// on any thread but the group's. Fences are watched by the context's own thread, in short slices between other
-// closures, so a waiting caller holds nothing up. On llvmpipe the dispatch call itself takes as long as the work: that,
-// too, is the context's thread and never the caller's.
+// The queue of a device, its timeline, and the dispatch over no workgroups.
 #pragma once
-
-#include "codec/reflection.hpp"
-#include "gl/context_group.hpp"
-#include "objects/buffer.hpp"
-#include "objects/synchrony.hpp"
-#include "objects/texel_view.hpp"
-#include "objects/timeline.hpp"
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include <kiln/device.hpp>
+
+#include "codec/gl_error.hpp"
+#include "codec/reflection.hpp"
+#include "gl/context_group.hpp"
+#include "objects/buffer.hpp"
+#include "objects/synchrony.hpp"
+
 namespace kiln::opengl {
+
+// Timeline: the values of one device's queue and their results.
+//
+// Thread-safety: every method from any thread. Ownership: holds results by value until they are taken, once each; one
+// that nobody takes stays until the timeline goes.
+class Timeline {
+ public:
+  // The next value, from 1; its result is pending.
+  std::uint64_t begin();
+  void complete(std::uint64_t value, Result<FenceResult> result);
+  // timeout: not complete by the deadline. not_found: never begun, or taken already.
+  Result<FenceResult> wait(std::uint64_t value, Deadline deadline);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable completed_;
+  std::uint64_t last_ = 0;
+  std::map<std::uint64_t, std::optional<Result<FenceResult>>> results_;  // nullopt: pending
+};
+
+// GlQueue: dispatches in order on the context that runs them, each with a fence and a pair of timestamps.
+//
+// Thread-safety: submit() and wait() from any thread. Ownership: borrows the group, which outlives it; it is destroyed
+// on any thread but the group's. Fences are watched by the context's own thread, in short slices between other
+// closures, so a waiting caller holds nothing up. On llvmpipe the dispatch call itself takes as long as the work: that,
+// too, is the context's thread and never the caller's.
 
 struct BoundBuffer {
   GLuint name = 0;
@@ -90,5 +114,12 @@ class GlQueue {
   std::uint64_t aligned_at_ns_ = 0;   // when the two clocks were last compared; 0: never
   std::int64_t device_ahead_ns_ = 0;  // of the device's clock
 };
+
+// dispatch_nothing: a program's dispatch over no workgroups, which makes a driver do what it leaves until the first
+// one.
+//
+// Indirect, because a driver may return from a direct dispatch over nothing at once; it learns of an indirect one only
+// after it has made its machine code. Thread-safety: on a context's thread; waits until the driver is done.
+void dispatch_nothing(const Gl& gl, GLuint program);
 
 }  // namespace kiln::opengl

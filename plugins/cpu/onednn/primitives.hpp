@@ -1,0 +1,77 @@
+// oneDNN primitives of a part, packing of weights, and the epilogue.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <kiln/kernel.hpp>
+
+#include "onednn/cut.hpp"
+#include "onednn/pipeline.hpp"
+#include "onednn/worker_pool.hpp"
+
+namespace kiln::cpu {
+
+// Pipelines of single oneDNN primitives for a Part, with the reorders that their layouts need.
+//
+// Thread-safety: any thread that is set to work alone (omp_alone.hpp), as whoever runs them later must be. Ownership:
+// the caller owns the pipelines.
+
+// The layouts between which a convolution itself runs, and which of the implementations that oneDNN offers there, from
+// 0.
+struct Way {
+  std::string_view layout;
+  dnnl::memory::format_tag input, output;
+  int implementation = 0;
+  dnnl::algorithm algorithm = dnnl::algorithm::convolution_direct;
+};
+
+struct Made {
+  std::string implementation;  // oneDNN's name for its code: "jit:avx512_core"
+  Pipeline pipeline;
+};
+
+// Whether oneDNN names its plain loops, which can be a hundred times slower than anything else.
+bool is_reference(const Made& made) noexcept;
+
+// Absent where oneDNN has no such implementation. Throws dnnl::error for what is not the shape's doing.
+std::optional<Made> convolution(const Part& part, const Way& way, const dnnl::engine& engine);
+
+// A pointwise convolution without strides as a product of matrices, which lie in NCHW as they are needed. Absent also
+// for a part of the columns of several rows, whose pixels do not follow one another. REQUIRES: part.spec is one and has
+// no groups.
+std::optional<Made> product(const Part& part, const dnnl::engine& engine);
+
+// Packing: a constant's reorder into the layout that a primitive wants, large ones in pieces for all threads of the
+// pool.
+//
+// Thread-safety: as the pool: one at a time, by a thread that is set to work alone (omp_alone.hpp). Ownership: the
+// memories are the caller's.
+
+// Fills all of `to`, padding too, from `from`. Throws dnnl::error.
+void pack(const dnnl::memory& from, dnnl::memory& to, WorkerPool& pool, dnnl::stream& stream);
+
+// The attributes that every primitive of this module shares: its scratchpad is the caller's, its activation is fused.
+//
+// Thread-safety: values.
+
+inline void append_activation(dnnl::post_ops& operations, Activation activation) {
+  if (activation == Activation::relu) operations.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+}
+
+inline dnnl::primitive_attr attributes_with(const dnnl::post_ops& operations) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_post_ops(operations);
+  return attributes;
+}
+
+inline dnnl::primitive_attr attributes_of(Activation activation) {
+  dnnl::post_ops operations;
+  append_activation(operations, activation);
+  return attributes_with(operations);
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,149 @@
+#include "codec/tokens.hpp"
+
+#include <algorithm>
+
+namespace kiln::opengl::glsl {
+
+std::size_t line_end(std::string_view text) noexcept {
+  if (text.starts_with("\r\n")) return 2;
+  return text.starts_with("\n") || text.starts_with("\r") ? 1 : 0;
+}
+
+namespace {
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+class Lexer {
+ public:
+  explicit Lexer(std::string_view text) : text_(text) {}
+
+  std::vector<Token> all() {
+    std::vector<Token> tokens;
+    while (skip_blanks()) {
+      if (const std::size_t length = line_end(rest()); length != 0) {
+        tokens.push_back({"\n", line_});
+        move(length);
+        continue;
+      }
+      const std::size_t begin = at_;
+      const std::uint32_t line = line_;
+      step();
+      tokens.push_back({text_.substr(begin, at_ - begin), line});
+    }
+    return tokens;
+  }
+
+ private:
+  std::string_view rest() const { return text_.substr(at_); }
+
+  void move(std::size_t count) {
+    for (const std::size_t end = std::min(at_ + count, text_.size()); at_ < end;) {
+      const std::size_t length = line_end(rest());
+      if (length != 0) ++line_;
+      at_ += std::max<std::size_t>(length, 1);
+    }
+  }
+
+  // A backslash continues the comment on the next line.
+  void skip_line_comment() {
+    while (at_ < text_.size() && line_end(rest()) == 0) {
+      const std::size_t continued = rest().front() == '\\' ? line_end(rest().substr(1)) : 0;
+      move(1 + continued);
+    }
+  }
+
+  // To the next token; false: the text ends.
+  bool skip_blanks() {
+    for (;;) {
+      const std::string_view ahead = rest();
+      if (ahead.empty()) return false;
+      if (ahead.starts_with("//")) {
+        skip_line_comment();
+      } else if (ahead.starts_with("/*")) {
+        const std::size_t end = ahead.find("*/", 2);
+        move(end == std::string_view::npos ? ahead.size() : end + 2);
+      } else if (ahead.front() == '\\' && line_end(ahead.substr(1)) != 0) {
+        move(1 + line_end(ahead.substr(1)));
+      } else if (std::string_view(" \t\v\f").find(ahead.front()) != std::string_view::npos) {
+        move(1);
+      } else {
+        return true;
+      }
+    }
+  }
+
+  void step() {
+    const std::string_view ahead = rest();
+    const char first = ahead.front();
+    if (is_letter(first)) {
+      const auto other = std::ranges::find_if_not(ahead, [](char c) { return is_letter(c) || is_digit(c); });
+      return move(static_cast<std::size_t>(other - ahead.begin()));
+    }
+    if (is_digit(first) || (first == '.' && ahead.size() > 1 && is_digit(ahead[1]))) return move(number(ahead));
+    if (first == '"') {
+      const std::size_t end = ahead.find_first_of("\"\r\n", 1);
+      return move(end == std::string_view::npos ? ahead.size() : end + (ahead[end] == '"' ? 1 : 0));
+    }
+    for (const std::string_view sign : {"<<=", ">>=", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
+                                        "^=",  "<<",  ">>", "<=", ">=", "==", "!=", "&&", "||", "^^", "##"}) {
+      if (ahead.starts_with(sign)) return move(sign.size());
+    }
+    move(1);
+  }
+
+  static std::size_t number(std::string_view ahead) {
+    const bool hexadecimal = ahead.starts_with("0x") || ahead.starts_with("0X");
+    std::size_t size = 1;
+    for (; size < ahead.size(); ++size) {
+      const char c = ahead[size];
+      const char before = ahead[size - 1];
+      const bool signs_exponent = (c == '+' || c == '-') && !hexadecimal && (before == 'e' || before == 'E');
+      if (!is_letter(c) && !is_digit(c) && c != '.' && !signs_exponent) break;
+    }
+    return size;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::uint32_t line_ = 1;
+};
+
+}  // namespace
+
+bool is_name(std::string_view token) noexcept { return !token.empty() && is_letter(token.front()); }
+bool is_opening(std::string_view token) noexcept { return token == "(" || token == "[" || token == "{"; }
+bool is_closing(std::string_view token) noexcept { return token == ")" || token == "]" || token == "}"; }
+
+std::vector<Token> tokens_of(std::string_view text) { return Lexer(text).all(); }
+
+std::size_t past_brackets(Tokens tokens, std::size_t at) {
+  int depth = 0;
+  do {
+    depth += is_opening(tokens[at].text) ? 1 : is_closing(tokens[at].text) ? -1 : 0;
+    ++at;
+  } while (depth > 0 && at < tokens.size());
+  return at;
+}
+
+Tokens in_brackets(Tokens tokens, std::size_t at) {
+  const std::size_t begin = at + 1;
+  const std::size_t past = past_brackets(tokens, at);
+  return tokens.subspan(begin, std::max(past, begin + 1) - 1 - begin);
+}
+
+std::vector<Tokens> split(Tokens tokens, std::string_view separator) {
+  std::vector<Tokens> pieces;
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    depth += is_opening(tokens[i].text) ? 1 : is_closing(tokens[i].text) ? -1 : 0;
+    if (depth != 0 || tokens[i].text != separator) continue;
+    pieces.push_back(tokens.subspan(begin, i - begin));
+    begin = i + 1;
+  }
+  pieces.push_back(tokens.subspan(begin));
+  return pieces;
+}
+
+}  // namespace kiln::opengl::glsl

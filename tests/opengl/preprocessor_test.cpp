@@ -1,0 +1,108 @@
+#include "codec/preprocessor.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace kiln::opengl::glsl {
+namespace {
+
+std::string joined(Tokens tokens) {
+  std::string all;
+  for (const Token& token : tokens)
+    all += (all.empty() ? "" : " ") + std::string(token.text == "\n" ? "$" : token.text);
+  return all;
+}
+
+std::string after(const std::string& text, const std::vector<Define>& constants = {}) {
+  return joined(preprocessed(text, constants).tokens);
+}
+
+}  // namespace
+
+TEST_CASE("opengl: glsl: tokens have no comments, and every form of line end is one", "[opengl][glsl]") {
+  CHECK(joined(tokens_of("a /* b \n c */ d // e\nf")) == "a d $ f");
+  CHECK(joined(tokens_of("a\r\nb\rc\n\nd")) == "a $ b $ c $ $ d");
+  CHECK(joined(tokens_of("a \\\nb \\\r\nc // d \\\ne\nf")) == "a b c $ f");
+  CHECK(joined(tokens_of("x<<=1.5e-3f; /* never closed")) == "x <<= 1.5e-3f ;");
+  const std::vector<Token> tokens = tokens_of("a /*\r\n*/ b\rc \\\n d");
+  CHECK(tokens[0].line == 1);
+  CHECK(tokens[1].line == 2);
+  CHECK(tokens[3].line == 3);
+  CHECK(tokens[4].line == 4);
+}
+
+TEST_CASE("opengl: glsl: conditions are evaluated with macros and constants", "[opengl][glsl]") {
+  CHECK(after("#if 0\na\n#else\nb\n#endif\nc") == "b c");
+  CHECK(after("#define SIZE 100\n#if defined(LONG) || SIZE > 100\na\n#endif\nb") == "b");
+  CHECK(after("#ifndef LONG\na\n#elif 1\nb\n#else\nc\n#endif") == "a");
+  CHECK(after("#if defined LONG\na\n#elif 1\nb\n#else\nc\n#endif") == "b");
+  CHECK(after("#if FAST\na\n#else\nb\n#endif", {{"FAST", "1"}}) == "a");
+  CHECK(after("#if FAST\na\n#else\nb\n#endif") == "b");
+  CHECK(after("#if 0\n#if 1\na\n#endif\n#else\nb\n#endif") == "b");
+  CHECK(after("#version 450\n#if __VERSION__ >= 450\na\n#endif") == "a");
+  CHECK(after("#define A\n#undef A\n#ifdef A\na\n#endif\nb") == "b");
+  const std::pair<const char*, bool> conditions[] = {{"1 + 2 * 3 == 7", true},
+                                                     {"(1 + 2) * 3 == 7", false},
+                                                     {"-1 < 0 && !0", true},
+                                                     {"~0 == -1", true},
+                                                     {"0x10 == 16 && 010 == 8", true},
+                                                     {"7 / 2 == 3 && 7 % 2 == 1", true},
+                                                     {"1 << 4 == 16", true},
+                                                     {"8 >> 1 & 4", true},
+                                                     {"2 - 1 - 1", false},
+                                                     {"1 / 0", false},
+                                                     {"", false},
+                                                     {"1 1", false},
+                                                     {"(1", false},
+                                                     {"1u", true},
+                                                     {"A", false},
+                                                     {"A == 0", true}};
+  for (const auto& [condition, holds] : conditions) {
+    INFO(condition);
+    CHECK(after("#if " + std::string(condition) + "\na\n#endif") == (holds ? "a" : ""));
+  }
+}
+
+TEST_CASE("opengl: glsl: macros are expanded where they are used", "[opengl][glsl]") {
+  CHECK(after("#define RO readonly\nRO buffer", {{"N", "4"}}) == "readonly buffer");
+  CHECK(after("#define MUL(a, b) ((a) * (b))\nMUL(x, f(1, 2))") == "( ( x ) * ( f ( 1 , 2 ) ) )");
+  CHECK(after("#define F(a) a\nF") == "F");
+  CHECK(after("#define A A + 1\nA") == "A + 1");
+  CHECK(after("#define A (1)\nA") == "( 1 )");
+  CHECK(after("#define F(a) a\nF(\nb\n)\nc") == "b c");
+  CHECK(preprocessed("#define A x y\n\nA", {}).tokens.back().line == 3);
+}
+
+TEST_CASE("opengl: glsl: #line names lines and source strings, #extension lines are reported", "[opengl][glsl]") {
+  const Preprocessed read = preprocessed(
+      "#extension A : enable\na\n#line 10 2\nb\n#if 0\n#line 1 1\n#extension B : enable\n#endif\nc\n"
+      "#line 3\nd",
+      {});
+  REQUIRE(read.tokens.size() == 4);
+  const std::pair<std::uint32_t, std::uint32_t> places[] = {{2, 0}, {10, 2}, {15, 2}, {3, 2}};
+  for (std::size_t i = 0; i < 4; ++i) {
+    INFO(read.tokens[i].text);
+    CHECK(read.tokens[i].line == places[i].first);
+    CHECK(read.tokens[i].source == places[i].second);
+  }
+  REQUIRE(read.extensions.size() == 1);
+  CHECK(joined(read.extensions[0]) == "A : enable");
+}
+
+TEST_CASE("opengl: glsl: texts that nest or double without end take no time", "[opengl][glsl]") {
+  std::string doubling;
+  for (int i = 0; i < 60; ++i) {
+    doubling += "#define M" + std::to_string(i + 1) + " M" + std::to_string(i) + " M" + std::to_string(i) + "\n";
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(preprocessed(doubling + "M60", {}).tokens.size() > 1);
+  CHECK(after("#if " + std::string(100'000, '(') + "\na\n#endif\nb") == "b");
+  CHECK(after("#if " + std::string(100'000, '-') + "1\na\n#endif\nb") == "b");
+  CHECK(after("#endif\n#else\n#elif 1\n#define\n#if\n#endif\nb") == "b");
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+}
+
+}  // namespace kiln::opengl::glsl
