@@ -1,6 +1,6 @@
-// Autotuner: measures the variants of a spec and stores the winner, on request and in the background.
+// Autotuner: measures the variants of a spec and stores the fastest one, in the foreground and in the background.
 //
-// Thread-safety: every method from any thread once start_background() has returned. Ownership: owns the background
+// Thread-safety: every method from any thread after start_background() has returned. Ownership: owns the background
 // tuning; borrows the rest.
 #pragma once
 
@@ -21,10 +21,10 @@ class Autotuner {
  public:
   Autotuner(const Config& config, Log log, DeviceTable& devices, Planner& planner, Programs& programs);
 
-  // Starts what [generator] background asks for. busy: while it is true, nothing is measured. An error: why it cannot
-  // be done.
+  // Starts background tuning if [generator] background is set. It measures only while busy() returns false. Returns an
+  // error if it cannot start.
   Status start_background(std::function<bool()> busy);
-  // nullptr: it was not started.
+  // nullptr: not started.
   BackgroundTuning* background() const noexcept { return background_.get(); }
 
   // See Runtime::tune().
@@ -34,7 +34,7 @@ class Autotuner {
  private:
   Result<TuneOutcome> measure(const KernelSpec& spec, const std::string& device, VariantBench& bench,
                               const TuneOptions& options);
-  // Builds the programs of the winner, which stores them.
+  // Builds and thereby stores the programs of the winner.
   Status publish(const KernelSpec& spec, const std::string& name, const std::string& device, const std::string& variant,
                  unsigned threads);
 
@@ -43,7 +43,7 @@ class Autotuner {
   DeviceTable& devices_;
   Planner& planner_;
   Programs& programs_;
-  std::unique_ptr<BackgroundTuning> background_;  // last: what it does needs the rest
+  std::unique_ptr<BackgroundTuning> background_;  // last member: it uses the others
 };
 
 }  // namespace kiln

@@ -1,8 +1,8 @@
-// BenchProcess: runs variants of one spec in kiln-probe, a process of its own, under a watchdog.
+// BenchProcess: measures variants of one spec in a child process (kiln-probe) with a timeout.
 //
-// Thread-safety: as PausableBench. Ownership: the child and its process group are gone when this dies; the child dies
-// with its parent, and with the thread that measured first, too. What crashes or hangs costs the child: the next
-// measurement starts another.
+// If the child crashes or hangs, the measurement fails and the next one starts a new child.
+// Thread-safety: as PausableBench. Ownership: the destructor ends the child and its process group. The child also ends
+// when its parent or the thread that started it ends.
 #pragma once
 
 #include "base/os/child_process.hpp"
@@ -26,30 +26,30 @@ namespace kiln {
 
 class BenchProcess final : public PausableBench {
  public:
-  // interrupted: true: what is being measured is left where it is, with status cancelled. Outlives this; null: never.
+  // When `interrupted` becomes true, a measurement fails with `cancelled`. It must outlive this object; null: never.
   BenchProcess(std::filesystem::path probe, BenchSetup setup, const std::atomic<bool>* interrupted = nullptr);
   ~BenchProcess() override;
 
   Result<VariantSamples> measure(std::string_view variant, std::uint32_t runs,
                                  std::chrono::nanoseconds limit) noexcept override;
-  // The child's threads are stopped where they are. What it was measuring is measured again after resume().
+  // Stops the child's threads. The interrupted measurement is repeated after resume().
   void pause() noexcept override;
   void resume() noexcept override;
   void rest() noexcept override { (void)stop(); }
 
  private:
-  // A child whose input ends leaves at once, unless it hangs.
+  // Time in which a child exits after its input was closed.
   static constexpr std::chrono::nanoseconds time_to_leave = std::chrono::milliseconds(100);
-  // One that has closed its output has crashed; until the system tells how, a busy machine takes its time.
+  // Time until the exit status of a child that closed its output is available.
   static constexpr std::chrono::nanoseconds time_to_crash = std::chrono::seconds(5);
-  // The largest layers' references take minutes on a small machine.
+  // The reference of a large layer takes minutes on a slow machine.
   static constexpr std::chrono::nanoseconds time_to_prepare = std::chrono::minutes(10);
 
   Status start();
   Result<std::string> hear(Deadline deadline);
-  // The next line that is an answer, within `limit` beside what the child prepares.
+  // Returns the next answer line. `limit` does not include the time in which the child prepares.
   Result<std::string> hear_answer(std::chrono::nanoseconds limit);
-  // Ends the child; answers how it had ended by itself, where it did so within that time.
+  // Ends the child. Returns how it ended if it ended by itself within `grace`.
   std::string stop(std::chrono::nanoseconds grace = time_to_leave);
   bool paused();
 
@@ -57,13 +57,13 @@ class BenchProcess final : public PausableBench {
   BenchSetup setup_;
   UniqueFd outputs_;  // BenchSetup::outputs
   const std::atomic<bool>* const interrupted_;
-  UniqueFd pauses_;   // an event, for who listens to the child
-  std::mutex mutex_;  // of the next two: a child that is being ended is nobody's to pause
+  UniqueFd pauses_;   // eventfd that wakes the reading thread
+  std::mutex mutex_;  // guards pid_ and paused_: a child that is being ended is not paused
   pid_t pid_ = -1;
   bool paused_ = false;
   std::optional<ChildProcess> child_;
-  std::string heard_;     // behind the last whole line
-  std::size_t owed_ = 0;  // answers to what was asked before a pause
+  std::string heard_;     // bytes after the last complete line
+  std::size_t owed_ = 0;  // answers expected to requests from before a pause
   bool prepares_ = false;
 };
 

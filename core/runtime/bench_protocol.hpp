@@ -1,9 +1,9 @@
-// What `kiln tune` and its child say to each other, line by line.
+// Bench protocol: the lines between `kiln tune` and its measuring child process.
 //
-// First line to the child, in JSON: BenchSetup. Then "VARIANT\tRUNS" for each measurement; the child answers each with
-// one line of JSON. Before an answer it may say `preparing`, and `prepared` when it is done with that: in between it
-// computes the reference, which takes longer than any run may and says nothing of the variant. Each of the two begins
-// its time anew. Thread-safety: pure functions. Ownership: values.
+// The first line to the child is a BenchSetup in JSON. Each further line is "VARIANT\tRUNS"; the child answers each
+// with one line of JSON. Before an answer the child may send `preparing` and later `prepared`. Between these lines it
+// computes the reference, which has its own time limit.
+// Thread-safety: pure. Ownership: values.
 #pragma once
 
 #include <kiln/config_reader.hpp>
@@ -19,12 +19,10 @@ namespace kiln {
 struct BenchSetup {
   ConfigSources sources;  // of the parent: the child reads the same configuration
   std::string device;
-  // A shape, on tensors made at random; or the name of a job of that configuration with a kernel of the user's own, on
-  // the job's own files. Its outputs are compared with what the job expects; without that they are grouped by
-  // agreement.
+  // A shape, measured on random tensors; or the name of a job with a user kernel, measured on the files of the job.
+  // Outputs are compared with the expected ones of the job. Without those, variants with equal outputs form groups.
   std::variant<Conv2dSpec, GemmSpec, std::string> subject;
-  // A descriptor of the child: an anonymous file in which it keeps one output of each group, for the child that comes
-  // after it. -1: there is none.
+  // Descriptor of an anonymous file in the child that stores one output of each group for the next child. -1: none.
   int outputs = -1;
 };
 
@@ -34,7 +32,7 @@ std::string to_line(const BenchSetup& setup);
 Result<BenchSetup> setup_of(std::string_view line);
 
 std::string to_line(const Result<VariantSamples>& answer);
-// internal: the line is none of ours.
+// internal: not a valid line.
 Result<VariantSamples> answer_of(std::string_view line);
 
 }  // namespace kiln

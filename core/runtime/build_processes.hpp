@@ -1,10 +1,10 @@
-// BuildProcesses: builds programs, and tries suspect ones, in resident children (kiln-probe build), as many at a time
-// as there are cores, two at most.
+// BuildProcesses: builds programs and tests suspect ones in child processes (kiln-probe build), at most two at a time
+// and at most one per core.
 //
-// A child that crashes, runs out of memory or of time costs the program that it was given; the next program gets a new
-// child. A child has neither the signing key nor the variables that name the user's files, and an empty folder
-// for its driver's own cache. Thread-safety: every method from any thread. Ownership: owns the children, which are gone
-// when it dies.
+// If a child crashes, runs out of memory or exceeds its time, only the current program fails; a new child serves the
+// next. A child has no signing key, no environment variables that name the user's files, and an empty folder for the
+// driver's cache.
+// Thread-safety: every method from any thread. Ownership: owns the children; the destructor ends them.
 #pragma once
 
 #include "base/os/child_process.hpp"
@@ -30,24 +30,24 @@ namespace kiln {
 
 class BuildProcesses {
  public:
-  // What opens the device in a child; nullopt: it cannot be opened there.
+  // Returns what a child needs to open the device; nullopt: a child cannot open it.
   using Locate = std::function<std::optional<BuildSetup>(const std::string& device)>;
 
   BuildProcesses(const CacheConfig& config, std::filesystem::path probe, Locate locate, Log log);
   ~BuildProcesses();
 
-  // nullopt: the program is to be built in this process. invalid_argument: the compiler refused it, crashed, or
-  // reached a limit. cancelled: the thread's StopScope was set.
+  // nullopt: build the program in this process. invalid_argument: the compiler refused it, crashed or reached a limit.
+  // cancelled: the StopScope of the thread was set.
   std::optional<Result<ProgramBinary>> build(const ProgramKey& key, const KernelSource& source, const Device& device);
 
-  // Loads and dispatches a stored program. It died of it: the child ended by SIGSEGV, SIGABRT, SIGBUS or SIGILL, or did
-  // not answer in time. What others send to a process, as SIGKILL where memory is short, says nothing of the program.
+  // Loads and dispatches a stored program. The program is at fault if the child ends by SIGSEGV, SIGABRT, SIGBUS or
+  // SIGILL, or does not answer in time. Other signals, such as SIGKILL when memory is short, are not a result.
   TrialOutcome try_stored(const ProgramKey& key, const ProgramBinary& stored, const DeviceInfo& device);
 
  private:
   struct Child {
     ChildProcess process;
-    std::filesystem::path folder;  // of its driver's own cache; empty: it has none
+    std::filesystem::path folder;  // for the driver's cache; empty: none
     std::string unread;
   };
   struct Pool {  // the children of one device
@@ -57,15 +57,15 @@ class BuildProcesses {
   };
 
   Result<std::unique_ptr<Child>> start(const BuildSetup& setup);
-  // The next frame of the child, without its length. device_lost: it ended. timeout, cancelled.
+  // Returns the next frame without its length. device_lost: the child ended. Also timeout and cancelled.
   static Result<std::string> receive(Child& child, Deadline deadline);
   struct Answer {
     Result<ProgramBinary> program;
-    std::string end;  // how the child ended that was to answer: "ended by SIGSEGV"; empty: it answered
+    std::string end;  // how the child ended without an answer: "ended by SIGSEGV"; empty: it answered
   };
-  // nullopt: no child can be asked for this device.
+  // nullopt: no child is available for this device.
   std::optional<Answer> ask(const std::string& device, const BuildRequest& request, std::chrono::nanoseconds limit);
-  // nullopt: the child had ended before it was asked.
+  // nullopt: the child had ended before the request was sent.
   std::optional<Answer> ask_one(std::unique_ptr<Child>& child, const BuildRequest& request,
                                 std::chrono::nanoseconds limit);
   void end(std::unique_ptr<Child> child);

@@ -1,9 +1,9 @@
-// DeviceTable: the drivers and the devices they have, enumerated and opened on demand, and those set aside with the
-// reason: for a second at first, twice as long each time, at most five minutes; then they are opened again. Where two
-// drivers list one id the first has it, and the other's device is unusable, with both plugins named.
+// DeviceTable: enumerates drivers, opens devices on demand, and sets failed devices aside for a limited time.
 //
-// Thread-safety: every method from any thread; opening two different devices does not wait for one another's driver.
-// Ownership: owns drivers and (shared with running jobs) devices.
+// The first pause is one second; each further one is twice as long, up to five minutes. If two drivers list the same
+// id, the first has it. The other device is unusable; the reason names both plugins.
+// Thread-safety: every method from any thread; opening one device does not wait for the driver of another. Ownership:
+// owns drivers; shares devices with running jobs.
 #pragma once
 
 #include "runtime/build_protocol.hpp"
@@ -26,30 +26,28 @@
 
 namespace kiln {
 
-// SetAside: devices that are left alone for a while because they were lost or keep failing: back-off by doubling.
-//
-// Thread-safety: none; the device table locks. Ownership: values.
-
+// The devices that are set aside, with exponential back-off. Thread-safety: none; DeviceTable locks.
 class SetAside {
  public:
   static constexpr std::chrono::seconds first_pause{1};
   static constexpr std::chrono::minutes longest_pause{5};
   static constexpr std::uint32_t most_failures = 3;  // in a row
 
-  // For how long.
+  // Returns the length of the pause.
   std::chrono::nanoseconds put(std::string_view id, std::string why, Clock::time_point now);
-  // Why, with the time that is left; nullopt: it may serve.
+  // Returns the reason and the time left; nullopt: the device may be used.
   std::optional<std::string> why_not(std::string_view id, Clock::time_point now) const;
-  // Ends the pause early, where there is nothing else to choose; the next pause is longer all the same.
+  // Ends the pause early. The next pause is still longer.
   void try_again(std::string_view id, Clock::time_point now);
-  // Whether so many jobs failed in a row that it should be put aside.
+  // Records a failed job. Returns whether there were enough consecutive failures to set the device aside.
   bool failed(std::string_view id);
-  // A device that serves for longer than it was last set aside starts again from the first pause.
+  // Records a successful job. Once the device works for longer than its last pause, back-off starts again at the first
+  // pause.
   void served(std::string_view id, Clock::time_point now);
 
  private:
   struct Entry {
-    std::uint32_t failures = 0;  // in a row
+    std::uint32_t failures = 0;  // consecutive
     std::chrono::nanoseconds pause{0};
     Clock::time_point until{};
     std::string why;
@@ -64,31 +62,30 @@ class DeviceTable {
  public:
   DeviceTable(const Config& config, const Registry& registry, Log log, WorkCounters& counters);
 
-  // Devices of the driver that an id belongs to ("opengl:0" → driver "opengl"), or of all drivers where none has that
-  // name.
+  // Returns the devices of the driver of an id ("opengl:0": driver "opengl"), or of all drivers if none has that name.
   std::vector<DeviceInfo> enumerate_for(std::string_view id);
-  // How another process opens the device of that id; nullopt: no file brings its driver.
+  // Returns what another process needs to open the device; nullopt: no plugin file has its driver.
   std::optional<BuildSetup> build_setup(const std::string& id) const;
   std::vector<DeviceInfo> enumerate_all();
   std::vector<DeviceInfo> known() const;
-  // not_found: no driver lists the id, with all devices and the nearest id. A device that is listed and cannot be used
-  // has a name; so has every device of a driver that could not start.
+  // not_found: no driver lists the id; the error lists all devices and the closest id. ok also for an unusable device,
+  // and for any device of a driver that could not start.
   Status check_name(std::string_view id);
 
-  // The device, opened at the first call. While a device is set aside it answers why.
+  // Opens the device at the first call. Fails with the reason while the device is set aside.
   Result<std::shared_ptr<Device>> open(std::string_view id);
   bool is_open(std::string_view id) const;
-  // Who brought a device that was met; empty: it was not.
+  // Plugin of an enumerated device; empty if it was not enumerated.
   std::string plugin_of(std::string_view id) const;
-  // Answers for how long, in words. One that was lost takes the same hardware under other names with it, and is opened
-  // anew when its time is over. `used`: the opened device that failed; where it has been replaced since, the device
-  // that is open now is not set aside for it, and the answer is empty. nullptr: none was opened, and none is closed.
+  // Sets the device aside and returns the duration as text. After a device loss, the same hardware under other ids is
+  // set aside too, and the device is reopened after the pause. `used` is the opened device that failed. If it was
+  // replaced since, nothing happens and the result is empty. nullptr: no device was open.
   std::string set_aside(std::string_view id, const Status& why, const Device* used);
   bool is_set_aside(std::string_view id) const;
-  // A pause is for choosing among devices. Where no other can serve, the device is tried again before it is over.
-  // Answers whether it may serve now; false: it cannot be used, or its hardware was lost under another name.
+  // Ends a pause because no other device can run the job. false: the device is not usable, or its hardware was lost
+  // under another id.
   bool try_again(std::string_view id);
-  // A job that went wrong there, or well: a device that fails again and again is set aside.
+  // Record the result of a job. Repeated failures set the device aside.
   void failed(std::string_view id, const Status& why, const Device* used);
   void served(std::string_view id);
 
@@ -96,7 +93,7 @@ class DeviceTable {
   struct OneDriver {
     std::string plugin;
     DriverFactory make;
-    mutable std::mutex mutex;  // guards the fields below, and serialises enumerate() and open() of this driver
+    mutable std::mutex mutex;  // guards the members below; serializes enumerate() and open() of this driver
     bool asked = false;
     std::unique_ptr<NoteStore> notes;
     std::unique_ptr<Driver> driver;
@@ -124,9 +121,9 @@ class DeviceTable {
   std::map<std::string, OneDriver, std::less<>> drivers_;  // fixed after construction
   mutable std::mutex known_mutex_;
   std::map<std::string, Known, std::less<>> known_;  // by id
-  std::vector<DeviceInfo> refused_;                  // listed under an id that another driver has
+  std::vector<DeviceInfo> refused_;                  // listed with an id that another driver has
   SetAside aside_;
-  std::set<std::string, std::less<>> gone_with_another_;  // set aside as the hardware of one that was lost
+  std::set<std::string, std::less<>> gone_with_another_;  // set aside because the same hardware was lost
 };
 
 }  // namespace kiln

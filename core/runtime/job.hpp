@@ -1,6 +1,6 @@
-// Job: one request on its way through the runtime: the request, its report, and what was tried so far.
+// Job: the state of one request in the runtime: request, report, and devices tried so far.
 //
-// Thread-safety: none; one thread serves a job. Ownership: borrows the request; owns the report.
+// Thread-safety: none; one thread runs a job. Ownership: borrows the request; owns the report.
 #pragma once
 
 #include "base/os/stop_scope.hpp"
@@ -22,22 +22,22 @@ namespace kiln {
 bool stop_requested(const std::atomic<bool>* stop) noexcept;
 
 struct Job {
-  // Validates the request; what is wrong with it is the report's status.
+  // Validates the request. An error becomes the status of the report.
   explicit Job(const RunRequest& asked, TraceSink* trace = nullptr);
 
   const RunRequest& request;
   RunReport report;
-  TracedWork span;  // of the whole job in a trace
+  TracedWork span;  // trace span of the whole job
 
-  // Of the device that next() chose last.
+  // The device that Router::next() chose last:
   std::string device;
-  std::uint64_t chosen_ns = 0;          // when the choice began, as a trace has it; 0: there is no trace
-  std::vector<std::string> plan_notes;  // go to the report where that device settles the job
+  std::uint64_t chosen_ns = 0;          // start of the choice, in trace time; 0: no trace
+  std::vector<std::string> plan_notes;  // copied to the report if this device completes the job
   std::optional<JobMetrics::UnderWay> under_way;
 
-  std::set<std::string> refused;  // devices that cannot serve this request
-  // Of those, devices that failed under it: another job may have been the cause. Where no other device can serve, each
-  // is tried once more.
+  std::set<std::string> refused;  // devices that cannot run this request
+  // Subset of `refused`: devices that failed during this job, perhaps because of another job. Each is tried once more
+  // if no other device is left.
   std::set<std::string> failed;
   std::optional<Status> first_failure;
 
@@ -45,11 +45,10 @@ struct Job {
   const StopScope stop_;
 };
 
-// invalid_argument that names the tensor and both sides of the mismatch.
+// invalid_argument: the error names the tensor with the expected and the found value.
 Status check_tensors(const RunRequest& request);
 
-// The contents of a request's inout tensors before its first run, so that every run does the same work. Borrows the
-// request.
+// Saves the inout tensors of a request so that every run starts with the same contents. Borrows the request.
 class InoutSnapshot {
  public:
   explicit InoutSnapshot(const RunRequest& request);

@@ -1,7 +1,6 @@
-// Learner: what a finished job teaches the selector, the generator, the cache and the metrics.
+// Learner: records the results of finished jobs in the selector, the generator, the cache and the metrics.
 //
-// Thread-safety: every method from any thread; a job belongs to one thread. Ownership: owns the job metrics and their
-// file; borrows the rest.
+// Thread-safety: every method from any thread; one thread per job. Ownership: owns the metrics file; borrows the rest.
 #pragma once
 
 #include "runtime/autotuner.hpp"
@@ -22,14 +21,14 @@ class Learner {
           Programs& programs, Autotuner& autotuner, JobMetrics& metrics);
   ~Learner();
 
-  // Every run of the outcome. The times of generic programs teach nothing: they are not what will run.
+  // Records all runs of the outcome. Run times of generic programs are not learned.
   void record(const Job& job, const Device& device, const Result<AcquiredPrograms>& programs,
               const RunOutcome& outcome);
-  // Counts the job, writes the metrics file where it is due, and ends the job's span in a trace.
+  // Counts the job, writes the metrics file if due, and ends the job's trace span.
   RunReport finish(Job& job);
   void finish(const RunReport& report);
 
-  // In Prometheus' text format.
+  // Prometheus text format.
   std::string metrics_text() const;
 
  private:

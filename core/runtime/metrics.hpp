@@ -1,6 +1,6 @@
-// JobMetrics: what the jobs of one runtime did, by device and operation, counted up since it began.
+// JobMetrics and MetricsFile: job counters of a runtime by device and operation, and their export in Prometheus format.
 //
-// Thread-safety: every method from any thread; a run pays one lock, for a look-up. Ownership: values.
+// Thread-safety: every method from any thread; a run takes one lock. Ownership: values.
 #pragma once
 
 #include "base/exposition.hpp"
@@ -27,16 +27,16 @@ namespace kiln {
 
 class JobMetrics {
  public:
-  // Upper bounds of the buckets of a run's wall time, in seconds: from what a tiny job takes to what somebody notices.
+  // Upper bounds of the histogram buckets of a run's wall time, in seconds.
   static constexpr std::array bounds_s{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                        0.05,   0.1,     0.25,   0.5,   1.0,    2.5,   5.0,  10.0};
 
-  // A run that ended well. device: an id; operation: "conv2d", "gemm", "kernel".
+  // Counts a successful run. device: an id; operation: "conv2d", "gemm", "kernel".
   void ran(const std::string& device, std::string_view operation, const Measurement& run);
-  // A job, of one run or several. device: empty where none was reached. status: as in to_string(StatusCode).
+  // Counts a job of one or more runs. device: empty if none was reached. status: as in to_string(StatusCode).
   void ended(const std::string& device, std::string_view operation, std::string_view status);
 
-  // A job has a device now, for as long as the answer lives.
+  // Counts a job as running on the device for its lifetime.
   class UnderWay {
    public:
     UnderWay(JobMetrics& owner, std::string device);
@@ -62,25 +62,21 @@ class JobMetrics {
   mutable std::mutex mutex_;
   std::map<Name, Runs> runs_;
   std::map<std::pair<Name, std::string>, std::uint64_t> jobs_;  // by status
-  std::map<std::string, std::uint64_t> under_way_;              // jobs, by device
+  std::map<std::string, std::uint64_t> under_way_;              // running jobs, by device
 };
 
-// What a runtime tells a monitoring system: its jobs, its devices and its cache, as text, and the file of [metrics].
-//
-// Thread-safety: runtime_metrics() is pure; a MetricsFile's methods from any thread. Ownership: values.
-
+// Returns the metrics of jobs, devices and cache as text.
 std::string runtime_metrics(const JobMetrics& jobs, const std::vector<DeviceInfo>& devices, const CacheStats& cache);
 
-// The file that a collector reads (node_exporter's textfile collector wants it to end in ".prom"): whole at each
-// moment, written by whoever ends a job, no oftener than the interval says. What cannot be written is said once and
-// costs no job.
+// Writes the file of [metrics] atomically, at most once per interval. Errors are logged once and do not affect jobs. A
+// collector reads it (for node_exporter's textfile collector the name must end in ".prom").
 class MetricsFile {
  public:
   MetricsFile(const MetricsConfig& config, Log log) : config_(config), log_(log) {}
 
-  // Where the file is due. text: asked for the contents then alone.
+  // Writes if the interval has passed. Calls `text` only then.
   void write_if_due(const std::function<std::string()>& text) noexcept;
-  // Where there is a file at all.
+  // Writes regardless of the interval, if a file is configured.
   void write(const std::function<std::string()>& text) noexcept;
 
  private:

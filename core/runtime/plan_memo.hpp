@@ -1,8 +1,9 @@
-// PlanMemo: the plan and the keys that were made before for a spec on a device. A repeated job then neither writes its
-// kernel's source again nor digests it.
+// PlanMemo: a cache of kernel plans and program keys by spec and device. A repeated job skips source generation and
+// hashing.
 //
-// Thread-safety: every method from any thread; find() takes no lock. Ownership: shares its plans. Bounded: after 4,096
-// plans it remembers no more. Users' kernels, whose source may change, are not remembered.
+// Bounded: at most 4,096 plans; further ones are not stored. User kernels are not stored, because their source may
+// change.
+// Thread-safety: every method from any thread; find() takes no lock. Ownership: shares its plans.
 #pragma once
 
 #include "base/read_mostly_table.hpp"
@@ -28,10 +29,10 @@ struct KeyedPlan {
 
 class PlanMemo {
  public:
-  // nullptr: not remembered. `revision` is the generator's: a plan of another one is not answered.
+  // nullptr: not stored for this `revision` of the generator.
   std::shared_ptr<const KeyedPlan> find(const KernelSpec& spec, const Device& device,
                                         std::uint64_t revision) const noexcept;
-  // Remembers the plan where there is room, and returns it. A plan that equals that of an earlier revision replaces it.
+  // Stores the plan if there is room, and returns it. An equal plan of an earlier revision is reused for the new one.
   std::shared_ptr<const KeyedPlan> insert(const KernelSpec& spec, const Device& device, std::uint64_t revision,
                                           std::shared_ptr<const KeyedPlan> plan);
 
@@ -39,20 +40,20 @@ class PlanMemo {
   struct alignas(64) Entry {
     std::shared_ptr<const KeyedPlan> plan;
     const Device* device;
-    mutable std::atomic<std::uint64_t> revision;  // the newest that gave this plan
-    std::uint64_t hash_of_both;                   // spec and device
+    mutable std::atomic<std::uint64_t> revision;  // newest revision that gave this plan
+    std::uint64_t hash_of_both;                   // hash of spec and device
     KernelSpec spec;
 
     std::uint64_t hash() const noexcept { return hash_of_both; }
   };
 
-  mutable std::mutex mutex_;  // of insert()
+  mutable std::mutex mutex_;  // guards insert()
   ReadMostlyTable<const Entry> table_{512};
   std::vector<std::unique_ptr<const Entry>> entries_;
-  std::vector<std::shared_ptr<const void>> outgrown_;  // cells that readers may still look at
+  std::vector<std::shared_ptr<const void>> outgrown_;  // former table cells that readers may still use
 };
 
-// Of every field that tells two specs apart; nullopt for a user's own kernel.
+// Hashes every field that distinguishes specs; nullopt for a user kernel.
 std::optional<std::uint64_t> spec_hash(const KernelSpec& spec) noexcept;
 
 }  // namespace kiln

@@ -1,7 +1,6 @@
-// Planner: from a job and a device to the kernel plan and the keys of its programs.
+// Planner: creates the kernel plan and the program keys of a job on a device.
 //
-// Thread-safety: every method from any thread. Ownership: owns the generators and the remembered plans; borrows the
-// rest.
+// Thread-safety: every method from any thread. Ownership: owns the generators and the plan cache; borrows the rest.
 #pragma once
 
 #include "runtime/device_table.hpp"
@@ -36,30 +35,29 @@ struct Plan {
 
 class Planner {
  public:
-  // generators: the configured one first. prefers_first: false where the configured one is not loaded.
+  // generators: the configured one first. prefers_first: false if the configured one is not loaded.
   Planner(std::vector<LoadedGenerator> generators, bool prefers_first, const DeviceTable& devices,
           const WorkHistory& history, TraceSink* trace);
 
-  // The plan of the job on the device, which becomes the report's. unsupported: see check_reads().
+  // Creates the plan and records it in the report of the job. unsupported: see check_reads().
   Result<Plan> plan(Job& job, const Device& device);
-  // A plan of one variant; "" is the one that the generator prefers.
+  // Creates the plan of one variant; "" is the preferred variant of the generator.
   Result<Plan> plan(const RunRequest& request, const Device& device, const std::string& variant);
-  // Plans for any shape that can run the request meanwhile.
+  // Returns generic plans that can run the request while its own programs are built.
   std::vector<Plan> generic_plans(const RunRequest& request, const Device& device, const Plan& own);
-  // The programs of the jobs' plans, each once. Jobs that never run on this device are left out.
+  // Returns the programs of all jobs without duplicates. Skips jobs that never run on this device.
   Result<std::vector<KeptProgram>> programs_of(std::span<const WarmJob> jobs, const Device& device);
 
-  // The configured generator where it writes what the device reads, else that of the plugin that brought the device,
-  // else any; by the device's dialects, best first. Of a user's kernel only its own dialect counts. nullptr: none
-  // writes any of them.
+  // Selects a generator for the dialects of the device, best dialect first: the configured generator, else that of the
+  // device's plugin, else any other. For a user kernel only its own dialect counts. nullptr: no match.
   std::pair<KernelGenerator*, Dialect> generator_for(const DeviceInfo& device, const KernelSpec* spec = nullptr) const;
-  // unsupported: no loaded generator writes the spec in a dialect that the device reads.
+  // unsupported: no loaded generator supports the spec in a dialect of the device.
   Status check_reads(const DeviceInfo& device, const KernelSpec& spec) const;
-  // What the device's generator stores of measurements; nullptr: nothing.
+  // Tuning results of the generator of the device; nullptr: none.
   TuningStore* tuning_for(const DeviceInfo& device) const;
-  // The first generator's that has one.
+  // The first tuning store of any generator.
   TuningStore* tuning() const noexcept;
-  // The programs of the tuned variants that the device's generator stores.
+  // The programs of the stored winners for the device.
   TunedPrograms tuned_programs(const Device& device);
 
  private:
@@ -75,11 +73,10 @@ class Planner {
   PlanMemo memo_;
 };
 
-// Each program that is not in `seen` yet, in the order of the plan.
+// Appends the programs that are not in `seen`, in the order of the plan.
 void add_programs(const KeyedPlan& keyed, std::set<Digest>& seen, std::vector<KeptProgram>& programs);
 
-// What a spec's programs are for, in a few words for a line of a table. What is the default (stride 1, no padding) is
-// left out.
+// Describes the purpose of a spec's programs for a table. Omits default values (stride 1, no padding).
 ProgramPurpose purpose_of(const KernelSpec& spec, std::string variant);
 
 }  // namespace kiln

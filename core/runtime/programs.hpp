@@ -1,6 +1,6 @@
-// Programs: makes the programs of a plan: from the cache, or by a build.
+// Programs: gets the programs of a plan from the cache or builds them.
 //
-// Thread-safety: every method from any thread. Ownership: owns the thread that builds ahead; borrows the rest.
+// Thread-safety: every method from any thread. Ownership: owns the build-ahead thread; borrows the rest.
 #pragma once
 
 #include "runtime/planner.hpp"
@@ -17,13 +17,13 @@
 namespace kiln {
 
 struct AcquiredPrograms {
-  Plan plan;  // that was asked for, another variant's, or a generic one
+  Plan plan;  // the requested plan, another variant, or a generic plan
   std::vector<ProgramHandle> passes;
   std::vector<ProgramHandle> prepare;
-  std::vector<std::vector<ResourceSource>> sources;  // of the passes of a user's kernel; empty: bindings go by position
-  Tier tier = Tier::memory;                          // the slowest
+  std::vector<std::vector<ResourceSource>> sources;  // of a user kernel's passes; empty: bindings by position
+  Tier tier = Tier::memory;                          // the slowest tier of all programs
   std::uint64_t build_ns = 0;
-  bool generic = false;  // programs for any shape, while those of the plan are built
+  bool generic = false;  // generic programs run while those of the plan are built
 };
 
 class Programs {
@@ -31,18 +31,18 @@ class Programs {
   Programs(const Config& config, Log log, TraceSink* trace, ProgramCache& cache, Planner& planner, DeviceTable& devices,
            ResourceUse& resources, WorkHistory& history);
 
-  // The programs of the plan. Where [generator] serve_while_building asks for it, generic ones while they are built.
-  // Of a kernel that leaves parameters open, the plan's variant, else the first that can be built. Their tier, keys and
-  // build time become the report's.
+  // Gets the programs of the plan, or generic ones while they are built ([generator] serve_while_building). For a
+  // kernel with open parameters, uses the variant of the plan, else the first that can be built. Records tier, keys and
+  // build time in the report.
   Result<AcquiredPrograms> acquire(Job& job, Device& device, const Result<Plan>& plan);
 
-  // On the thread that builds ahead: the programs of a spec are built and dispatched over nothing.
+  // Builds the programs of a spec on the build-ahead thread and dispatches them with an empty grid.
   void build_ahead(const RunRequest& request, const std::string& device);
-  // Likewise the generic programs for the next new shape, where [generator] serve_while_building asks for them.
+  // The same for the generic programs of the next new shape, if [generator] serve_while_building is set.
   void build_generic_ahead(const RunRequest& request, const std::string& device);
   bool is_building_ahead() const { return !ahead_.idle(); }
 
-  // Builds and dispatches the programs of one variant over nothing, which stores them.
+  // Builds the programs of one variant, which also stores them, and dispatches them with an empty grid.
   Status publish(const RunRequest& request, const std::string& variant, Device& device, unsigned threads);
   // See Runtime::warm().
   Result<WarmReport> warm(const WarmRequest& request);
@@ -54,7 +54,7 @@ class Programs {
   Result<AcquiredPrograms> from_cache(Plan plan, Device& device);
   bool are_stored(const KeyedPlan& keyed, const Device& device);
   std::optional<Plan> generic_plan(const RunRequest& request, const Device& device, const Plan& own);
-  // On every thread that the machine has cores for, or on one.
+  // Uses `threads` threads.
   WarmReport warm_all(const std::vector<KeptProgram>& programs, Device& device, const WarmRequest& request,
                       unsigned threads);
 
@@ -66,7 +66,7 @@ class Programs {
   DeviceTable& devices_;
   ResourceUse& resources_;
   WorkHistory& history_;
-  BackgroundBuilder ahead_;  // last: what it does needs the rest
+  BackgroundBuilder ahead_;  // last member: it uses the others
 };
 
 }  // namespace kiln

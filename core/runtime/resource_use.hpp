@@ -1,11 +1,9 @@
-// ResourceUse: what runs on what several devices share: each device has its turn, and a run beside other work is known
-// as contended.
+// ResourceUse: schedules devices that share a resource, and detects runs that were contended.
 //
-// A resource is a DeviceInfo::shared_resource or physical_id. Runs of two devices with one shared_resource take turns,
-// in the order in which they came. Runs of one device go together: they queue behind their own, and are not contended
-// by it. A compiler at work takes no turn, and counts as another device; so does the comparing of outputs with the
-// reference, which uses the host's cores whatever device computed them.
-// Thread-safety: every method from any thread. Ownership: a Use ends with its life; the ResourceUse outlives it.
+// A resource is DeviceInfo::shared_resource or physical_id. Devices with one shared_resource take turns in the order of
+// arrival. Runs of one device share a turn and do not contend with each other. A compiler takes no turn, but counts as
+// another device. The same applies to the comparison with the reference, which uses the host's cores.
+// Thread-safety: every method from any thread. Ownership: a Use ends when destroyed; ResourceUse must outlive it.
 #pragma once
 
 #include <kiln/device.hpp>
@@ -23,7 +21,7 @@
 
 namespace kiln {
 
-// What devices that compute on the host's cores name as their shared_resource.
+// shared_resource of the devices that compute on the host's cores.
 inline constexpr std::string_view host_cores = "host-cores";
 
 class ResourceUse {
@@ -38,35 +36,35 @@ class ResourceUse {
           held_(std::move(other.held_)) {}
     Use& operator=(Use&&) = delete;
     ~Use() { end(); }
-    // Before its life does.
+    // Ends the use before destruction.
     void end();
-    // For its turn.
+    // Time waited for the turn.
     std::uint64_t waited_ns() const noexcept { return waited_ns_; }
-    // Whether another device used what this one shares at any time since the use began. REQUIRES: it has not ended.
+    // Returns whether another device used a shared resource since this use began. REQUIRES: the use has not ended.
     bool contended() const;
 
    private:
     friend class ResourceUse;
     struct Held {
       std::string resource;
-      std::uint64_t overlaps;  // when it began
+      std::uint64_t overlaps;  // count at the start
       bool was_shared;
     };
     Use(ResourceUse* owner, std::string user) : owner_(owner), user_(std::move(user)) {}
 
     ResourceUse* owner_;
     std::string user_;
-    std::string turn_;  // the resource; empty: none is held
+    std::string turn_;  // resource of the turn; empty: none
     std::uint64_t waited_ns_ = 0;
     std::vector<Held> held_;
   };
 
-  // user: the device's id, or what else tells one user from another.
+  // user: the device id, or another unique name.
   Use begin(const DeviceInfo& device, const std::string& user);
-  // Of a resource by its name, by what is no device.
+  // For a user that is not a device: `resource` is a resource name.
   Use begin(std::string_view resource, const std::string& user);
-  // Likewise, when it is the device's turn. timeout: another device held what they share until the deadline.
-  // cancelled: `stop` was set meanwhile; it may be null.
+  // As begin(), but waits for the device's turn. timeout: another device had the turn until the deadline. cancelled:
+  // `stop` (may be null) was set.
   Result<Use> begin_turn(const DeviceInfo& device, Deadline deadline, const std::atomic<bool>* stop);
 
  private:
@@ -75,13 +73,13 @@ class ResourceUse {
     std::string device;
   };
   struct Turns {
-    std::string device;         // whose runs are under way
-    std::uint32_t runs = 0;     // so many
-    std::list<Waiter> waiting;  // in the order of their coming
+    std::string device;         // device that has the turn
+    std::uint32_t runs = 0;     // its current runs
+    std::list<Waiter> waiting;  // in the order of arrival
   };
   struct Resource {
-    std::map<std::string, std::uint32_t> users;  // with how many uses
-    std::uint64_t overlaps = 0;                  // how often a second user came
+    std::map<std::string, std::uint32_t> users;  // number of uses by user
+    std::uint64_t overlaps = 0;                  // how often a second user began
   };
 
   void count_in(Use& use, const DeviceInfo& device);        // REQUIRES: mutex_
@@ -94,7 +92,7 @@ class ResourceUse {
   std::map<std::string, Resource> resources_;
 };
 
-// Whether two devices share cores, or are one and the same hardware.
+// Returns whether two devices share a resource or are the same hardware.
 bool share_a_resource(const DeviceInfo& a, const DeviceInfo& b) noexcept;
 
 }  // namespace kiln

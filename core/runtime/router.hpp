@@ -1,6 +1,6 @@
-// Router: which device serves a job, and what a failure there means.
+// Router: selects the device for a job and decides whether a failure allows another device.
 //
-// Thread-safety: every method from any thread; a job belongs to one thread. Ownership: borrows everything.
+// Thread-safety: every method from any thread; one thread per job. Ownership: borrows everything.
 #pragma once
 
 #include "runtime/job.hpp"
@@ -25,9 +25,9 @@ class Router {
          DeviceSelector& selector, const Planner& planner, Programs& programs, const WorkHistory& history,
          JobMetrics& metrics);
 
-  // The device to try next, opened. nullptr: none is left, or the job is invalid; the report says why.
+  // Returns the next device to try, opened. nullptr: none is left or the job is invalid; the report has the reason.
   std::shared_ptr<Device> next(Job& job);
-  // Whether the job ends here, with this outcome. false: another device may serve it.
+  // Returns whether the job ends with this outcome. false: try another device.
   bool settled(Job& job, const Device& device, const RunOutcome& outcome);
 
   // See Runtime::explain().
@@ -35,19 +35,19 @@ class Router {
 
  private:
   bool ends(Job& job, const Device* device, const RunOutcome& outcome);
-  // The id of the device to try next; the report says why it was chosen.
+  // Returns the id of the next device and records the reason in the report.
   Result<std::string> choose(Job& job);
-  // The device that was requested while it can serve, else all that are usable.
+  // Returns the requested device if it can run the job, else all usable devices.
   Result<std::vector<DeviceInfo>> candidates(Job& job);
   std::vector<Candidate> offer(const RunRequest& request, const std::vector<DeviceInfo>& able);
-  // Why no device can serve, with every device.
+  // Returns the error that no device can run the job; it lists every device.
   Status nothing_offered(const Job& job);
-  // Where no device is offered: one that is set aside and could serve. Its pause ends.
+  // If no device is offered, ends the pause of one that is set aside and could run the job.
   std::optional<std::string> last_resort(const Job& job);
-  // What waits for the device, and for others that compete with it.
+  // Time of the work queued for this device and for devices that compete with it.
   std::uint64_t backlog_ns(const DeviceInfo& device, const std::vector<DeviceInfo>& all);
   JobTerms terms_of(const RunRequest& request, const std::vector<Candidate>& offered) const;
-  // The requested device, else the preferred one; "auto": any.
+  // Returns the requested device, else the preferred one; "auto": any.
   const std::string& wanted(const RunRequest& request) const;
 
   const Config& config_;

@@ -1,6 +1,6 @@
-// Runner: runs the programs of a job on a device: submits, waits, compares the outputs.
+// Runner: runs the programs of a job on a device and compares the outputs with the reference.
 //
-// Thread-safety: every method from any thread; a job belongs to one thread. Ownership: borrows everything.
+// Thread-safety: every method from any thread; one thread per job. Ownership: borrows everything.
 #pragma once
 
 #include "runtime/job.hpp"
@@ -20,18 +20,17 @@
 
 namespace kiln {
 
-// The measurements of one job's runs, and their median field by field.
+// The measurements of the runs of one job.
 class RunStatistics {
  public:
   void add(const Measurement& measurement) { runs_.push_back(measurement); }
 
   bool empty() const noexcept { return runs_.empty(); }
-  // REQUIRES: at least one run was added. Of an even number of runs, the lower of the two in the middle: a time that
-  // was measured, not a mean of two.
+  // Field-wise median; of an even number of runs, the lower middle value. REQUIRES: not empty().
   Measurement median() const;
-  // The first run of its program in this process; nullopt where that was earlier.
+  // First run of the program in this process; nullopt if it ran before.
   std::optional<Measurement> first() const;
-  // Of the others, which found everything generated; nullopt where there was none.
+  // Median without the first run; nullopt if there are no others.
   std::optional<Measurement> steady_median() const;
   std::uint64_t wall_min_ns() const;
   std::uint64_t wall_max_ns() const;
@@ -41,35 +40,34 @@ class RunStatistics {
 };
 
 struct FinishedRun {
-  Measurement measurement;  // empty where the run failed
+  Measurement measurement;  // empty if the run failed
   RunConditions conditions;
 };
 
 struct RunOutcome {
   Status status;
-  // False: the failure says nothing of the device, which did not get to run, or is not its cause. Another device would
-  // do no better.
+  // False: the device did not cause the failure, and another device would fail too.
   bool of_device = true;
   std::vector<FinishedRun> runs;  // in order
-  RunStatistics statistics;       // of the runs that count: compared, and no faster than the device can be
+  RunStatistics statistics;       // valid runs only: correct output, and not faster than the device's roof
 };
 
 class Runner {
  public:
   Runner(const Config& config, TraceSink* trace, Executor& executor, ResourceUse& resources, WorkHistory& history);
 
-  // All runs of the job. The first and the last are compared, outside the clock, with their outputs poisoned before.
-  // The figures and the verdict become the report's. Where there are no programs the outcome is their status.
+  // Runs all repetitions. Compares the first and last run outside the measured time, with poisoned outputs before.
+  // Records measurements and verdict in the report. Fails with the status of `programs` if there are none.
   RunOutcome run(Job& job, const std::shared_ptr<Device>& device, const Result<AcquiredPrograms>& programs);
 
-  // One run of what the executor recorded.
+  // Runs a recording once.
   Result<Measurement> replay(const std::shared_ptr<Recording>& recording, const DeviceInfo& device, Deadline deadline,
                              const std::atomic<bool>* stop);
-  // Compares the outputs with the reference; the verdict becomes the report's.
+  // Compares the outputs with the reference and records the verdict in the report.
   Status compare(const RunRequest& request, RunReport& report);
 
  private:
-  // Until the deadline, or until `stop` is set; then the job is cancelled. stop may be null.
+  // Waits for the deadline or `stop` (may be null), which cancels the job.
   Result<Measurement> await(Fence fence, const std::atomic<bool>* stop, Deadline deadline);
   Result<Measurement> run_once(const Job& job, const std::shared_ptr<Device>& device, const AcquiredPrograms& programs,
                                bool poisoned, Deadline deadline, std::uint64_t follows_ns);
@@ -81,7 +79,7 @@ class Runner {
   WorkHistory& history_;
 };
 
-// What became of programs that are not run.
+// The outcome of a job whose programs could not be acquired.
 RunOutcome outcome_of(const Result<AcquiredPrograms>& programs);
 
 }  // namespace kiln

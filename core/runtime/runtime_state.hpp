@@ -1,6 +1,6 @@
-// RuntimeState: what a Runtime is made of, in the order in which it is built up.
+// RuntimeState: the components of a Runtime, in the order of construction.
 //
-// Thread-safety: as each part. Ownership: owns everything but the registry and the trace.
+// Thread-safety: as each component. Ownership: owns everything except the registry and the trace.
 #pragma once
 
 #include "cache/driver_scratch.hpp"
@@ -23,23 +23,23 @@
 
 namespace kiln {
 
-// What the steps of a request work with.
+// The components that the steps of a request use.
 struct RuntimeParts {
   RuntimeParts(const Config& chosen, const Registry& registry, Log to, TraceSink* sink)
       : config(chosen), log(to), trace(sink), devices(config, registry, log, counters) {}
 
   const Config config;
   const Log log;
-  TraceSink* const trace;  // null: there is none
-  // Its driver writes there as long as a device is open. null: the driver keeps its cache elsewhere, or none.
+  TraceSink* const trace;  // null: no trace
+  // The driver writes here while a device is open. null: no driver cache, or not in such a folder.
   const std::unique_ptr<DriverScratch> driver_folder = DriverScratch::of_process();
   WorkCounters counters;
   DeviceTable devices;
-  std::unique_ptr<BuildProcesses> builds;  // null: there is no kiln-probe
+  std::unique_ptr<BuildProcesses> builds;  // null: kiln-probe is not installed
   std::unique_ptr<ProgramCache> cache;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<DeviceSelector> selector;
-  std::vector<LoadedGenerator> generators;  // move to the planner
+  std::vector<LoadedGenerator> generators;  // moved to the planner
   bool prefers_first_generator = true;
   ResourceUse resources;
   WorkHistory history;
@@ -55,10 +55,10 @@ struct RuntimeState {
   Router router;
   Runner runner;
   Learner learner;
-  std::unique_ptr<BackgroundWarming> warming;  // null: nothing is asked for
+  std::unique_ptr<BackgroundWarming> warming;  // null: not configured
   Autotuner autotuner;
 
-  // A scope in which a job runs: background work waits.
+  // Marks a running job for its lifetime: background work waits.
   class JobScope {
    public:
     explicit JobScope(RuntimeState& state) : warming_(state.warming.get()), tuning_(state.autotuner.background()) {}
@@ -69,9 +69,9 @@ struct RuntimeState {
   };
 
   RunReport run(const RunRequest& request);
-  // The same without the run.
+  // As run(), without running the job.
   RunReport check(const RunRequest& request);
-  // Of the devices that [device] prefer means; those that cannot be opened are left out.
+  // Opens the devices that [device] prefer selects. Skips devices that cannot be opened.
   std::vector<std::shared_ptr<Device>> open_preferred();
 };
 

@@ -1,6 +1,6 @@
-// Verification: the full output of a job against an independent reference, outside every clock.
+// Verification: compares the complete output of a job with an independent reference, outside the measured time.
 //
-// Thread-safety: pure functions. Ownership: borrows its arguments.
+// Thread-safety: pure. Ownership: borrows its arguments.
 #pragma once
 
 #include "reference/compare.hpp"
@@ -25,23 +25,22 @@ struct Verdict {
 // "63 of 64 elements are wrong; worst in dst.npy at [1]: found 0, expected 1, allowed error 0.000122"
 std::string wrong_text(const Verdict& verdict);
 
-// Whether `verify` has something to compare with: invalid_argument where a user's kernel has no reference at all.
+// invalid_argument: `verify` is set, but a user kernel has no reference.
 Status check_verifiable(const RunRequest& request);
 
-// Fills every output tensor of the request with a pattern no kernel produces (NaN), so that what was not written is
-// seen.
+// Fills every output tensor with NaN, which no kernel produces, so that unwritten elements are detected.
 void poison_outputs(const RunRequest& request);
 
-// The reference of a conv2d or gemm, which takes longer to compute than the op to run.
+// The reference result of a conv2d or gemm. It is expensive to compute.
 struct KeptReference {
   reference::Expected expected;
 };
 
-// Of what the request's inputs and constants hold now. REQUIRES: check_tensors(request).ok(); no user's kernel.
+// Computes the reference of the current inputs and constants. REQUIRES: check_tensors(request).ok(); not a user kernel.
 Result<std::shared_ptr<const KeptReference>> keep_reference(const RunRequest& request);
 
-// nullopt: there is nothing to compare with (a user's kernel without expected tensors). An error: no comparison was
-// possible, which is no verdict either way. REQUIRES: check_tensors(request).ok().
+// nullopt: no reference (a user kernel without expected tensors). Error: the comparison was not possible. REQUIRES:
+// check_tensors(request).ok().
 Result<std::optional<Verdict>> verify_outputs(const RunRequest& request);
 
 }  // namespace kiln

@@ -1,10 +1,9 @@
-// warm_programs: takes programs into memory, from disk as a rule, and makes each one's first dispatch, over nothing, so
-// that no job pays for either.
+// Warming: loads or builds programs ahead of jobs and dispatches each once with an empty grid (warm_programs,
+// BackgroundWarming).
 //
-// What is built is dispatched some builds later: by then the driver has written the code that it made into its own
-// cache. On an empty cache processes that warm one list share the work: each builds a part of it. Thread-safety: any
-// thread, beside jobs; as many threads work as are asked for, the caller's among them. Ownership: borrows everything
-// for the call.
+// A built program is dispatched a few builds later, when the driver has written its code to its own cache. Processes
+// that warm the same list on an empty cache share the builds.
+// Thread-safety: functions from any thread, concurrently with jobs; see the classes. Ownership: borrows its arguments.
 #pragma once
 
 #include "base/os/memory_pressure.hpp"
@@ -28,23 +27,22 @@
 
 namespace kiln {
 
-// told: what is so far, after each program that was acquired and at the end; one call at a time, on the thread that
-// works on it. patience: for one first dispatch, in which a driver may generate code; a device that takes longer hangs,
-// which is that program's failure, `timeout`, and the end of the warming. trace: told the first dispatches.
+// told: called with the intermediate report after each program and at the end; one call at a time, on a working thread.
+// patience: longest first dispatch; a longer one fails with `timeout` and ends the warming. trace: receives the first
+// dispatches.
 constexpr std::chrono::nanoseconds most_for_first_dispatch = std::chrono::seconds(60);
 WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& device, ProgramCache& cache,
                          const WarmRequest& request, unsigned threads = 1,
                          const std::function<void(const WarmReport&)>& told = {},
                          std::chrono::nanoseconds patience = most_for_first_dispatch, TraceSink* trace = nullptr);
 
-// Threads for who has nothing better to do with the processor than to build.
+// Number of threads for builds when the machine has no other work.
 unsigned building_threads() noexcept;
 
-// BackgroundBuilder: one thread that does named pieces of work once each, beside the jobs: building programs ahead.
+// A thread that runs named tasks once each, such as builds ahead of jobs.
 //
-// Thread-safety: every method from any thread. Ownership: owns its thread, which starts with the first piece; the
-// destructor drops what has not begun and waits for what has.
-
+// Thread-safety: every method from any thread. Ownership: owns its thread, which starts with the first task. The
+// destructor drops waiting tasks and waits for the running one.
 class BackgroundBuilder {
  public:
   BackgroundBuilder() = default;
@@ -52,7 +50,7 @@ class BackgroundBuilder {
   BackgroundBuilder& operator=(const BackgroundBuilder&) = delete;
   ~BackgroundBuilder();
 
-  // False where a piece of that name was asked for before, done or not.
+  // false: a task of that name was added before.
   bool ask(const std::string& name, std::function<void()> work);
   bool was_asked(const std::string& name) const;
   bool idle() const;
@@ -69,63 +67,62 @@ class BackgroundBuilder {
   std::thread thread_;
 };
 
-// BackgroundWarming: what [cache] warm asks for, done on a thread of its own behind the jobs: programs are linked and
-// dispatched once, one after another, on every device that [device] prefer opens.
-//
-// Jobs go first: it waits while one runs, for the first ones as long as they take, later for a tenth of a second a
-// program at most, so that a service that never rests is warmed too. It waits while memory is short. What a job asks
-// for meanwhile is not done twice: both go by way of the cache. Thread-safety: every method from any thread. Ownership:
-// borrows the devices, the cache and the trace's sink, which outlive it; the destructor ends it after the program that
-// is in the works.
-
+// Timing and thresholds of BackgroundWarming.
 struct WarmingRules {
   MemorySources memory;
   PressureRules pressure;
-  std::chrono::milliseconds grace{250};      // for the first job to come, once the devices are open
-  std::chrono::milliseconds most_wait{100};  // for jobs, a program, once one has ended
-  std::chrono::milliseconds look{250};       // how often memory is looked at
+  std::chrono::milliseconds grace{250};      // wait for the first job after the devices are open
+  std::chrono::milliseconds most_wait{100};  // wait for jobs per program, after the first job has ended
+  std::chrono::milliseconds look{250};       // polling interval of memory
 };
 
-// Whether what the system says leaves room for programs that nobody waits for: between the two bounds, as before.
+// Returns whether memory is too short to preload programs. Between the two thresholds, returns `before`.
 bool memory_is_short(const MemoryReading& reading, bool before, const PressureRules& rules);
 
-// What tuning left on a device: shapes that have a winner, and the winners' programs.
+// Tuning results of a device: shapes that have a winner, and the programs of the winners.
 struct TunedPrograms {
   std::set<std::pair<std::string, std::string>> shapes;  // operation and shape, as ProgramPurpose has them
   std::set<Digest> winners;
 
-  // It is of such a shape, which another variant serves now.
+  // Returns whether the program belongs to such a shape but not to its winner.
   bool supersede(const KeptProgram& program) const;
 };
 
-// At most so many of those that lie on disk for the device: those first that spare most, the superseded last.
+// Returns at most `most` programs on disk for the device: largest time savings first, superseded programs last.
 std::vector<KeptProgram> kept_programs(ProgramCache& cache, const Device& device, std::size_t most,
                                        const TunedPrograms& tuned);
 
-// The programs that [cache] warm means, of those.
+// Returns the programs that [cache] warm selects.
 std::vector<KeptProgram> programs_to_warm(const CacheConfig& config, ProgramCache& cache, const Device& device,
                                           const TunedPrograms& tuned = {});
 
+// Warms the programs of [cache] warm on its own thread, one after another, on every device that [device] prefer opens.
+//
+// It waits for running jobs: without limit until the first job has ended, then at most 100 ms per program, so that a
+// busy service is warmed too. It also waits while memory is short. It uses the cache, so a program that a job requests
+// at the same time is not built twice.
+// Thread-safety: every method from any thread. Ownership: borrows devices, cache and trace sink, which must outlive it.
+// The destructor waits for the current program.
 class BackgroundWarming {
  public:
-  // Answers the devices to warm, opened; called on the warming's thread.
+  // Opens and returns the devices to warm. Called on the warming thread, like Tuned.
   using Open = std::function<std::vector<std::shared_ptr<Device>>()>;
-  using Tuned = std::function<TunedPrograms(const Device&)>;  // likewise
+  using Tuned = std::function<TunedPrograms(const Device&)>;
 
   BackgroundWarming(const CacheConfig& config, Open open, ProgramCache& cache, WarmingRules rules = {},
                     Tuned tuned = {}, TraceSink* trace = nullptr);
   ~BackgroundWarming();
-  // unavailable: the system gives no thread, and nothing is done.
+  // unavailable: the thread could not be started, and nothing is warmed.
   const Status& started() const noexcept { return started_; }
   BackgroundWarming(const BackgroundWarming&) = delete;
   BackgroundWarming& operator=(const BackgroundWarming&) = delete;
 
   WarmingState state() const;
 
-  // A scope in which a job runs.
+  // Marks a running job for its lifetime.
   class Job {
    public:
-    explicit Job(BackgroundWarming* warming);  // nullptr: nothing is warmed
+    explicit Job(BackgroundWarming* warming);  // nullptr: no effect
     ~Job();
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;
@@ -137,7 +134,7 @@ class BackgroundWarming {
  private:
   void work();
   void warm(Device& device);
-  // Waits for jobs and for memory. false: it shall end.
+  // Waits for jobs and for memory. false: the warming ends.
   bool await_turn();
   bool await_memory(std::unique_lock<std::mutex>& lock);
 
@@ -148,15 +145,15 @@ class BackgroundWarming {
   const Tuned tuned_;
   TraceSink* const trace_;
   std::atomic<bool> stop_{false};
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
-  std::size_t jobs_ = 0;  // that run now
+  std::size_t jobs_ = 0;  // running jobs
   bool job_ended_ = false;
   bool memory_short_ = false;
   std::chrono::steady_clock::time_point looked_{};
   WarmingState state_{.running = true};
   Status started_;
-  std::thread thread_;  // last: it uses the rest
+  std::thread thread_;  // last member: it uses the others
 };
 
 }  // namespace kiln

@@ -1,5 +1,4 @@
-// WorkHistory: what this process did with each spec on each device: ran it, made its programs ready, failed to build
-// them.
+// WorkHistory: records for each spec and device in this process whether it ran, is ready, or failed to build.
 //
 // Thread-safety: every method from any thread. Ownership: values.
 #pragma once
@@ -16,16 +15,16 @@ namespace kiln {
 
 class WorkHistory {
  public:
-  // Marks it as running, and thereby ready. Returns whether it ran before.
+  // Marks the work as run and ready. Returns whether it ran before.
   bool begin_run(const KernelSpec& spec, const std::string& device);
-  // Whether its programs are in memory and were dispatched, over nothing or by a run.
+  // Returns whether the programs are in memory and were dispatched, by a run or with an empty grid.
   bool is_ready(const KernelSpec& spec, const std::string& device) const;
   void set_ready(const KernelSpec& spec, const std::string& device);
-  // Building its programs ahead failed. The job that needs them builds again and reports the error.
+  // Whether a build ahead failed. The job that needs the programs builds again and reports the error.
   bool failed_ahead(const KernelSpec& spec, const std::string& device) const;
   void set_failed_ahead(const KernelSpec& spec, const std::string& device);
 
-  // The variant that runs a kernel whose preferred one cannot be built, for one revision of the generator.
+  // The variant used for a kernel whose preferred variant cannot be built, for one revision of the generator.
   std::optional<std::string> fallback_variant(const KernelSpec& spec, const std::string& device,
                                               std::uint64_t revision) const;
   void set_fallback_variant(const KernelSpec& spec, const std::string& device, std::uint64_t revision,
@@ -33,7 +32,7 @@ class WorkHistory {
 
  private:
   mutable std::mutex mutex_;
-  std::set<std::string> ran_, ready_, failed_ahead_;  // names of work
+  std::set<std::string> ran_, ready_, failed_ahead_;  // keys: work_name()
   std::map<std::string, std::string> variants_;
 };
 

@@ -1,9 +1,9 @@
 // AtomicFile: a new file that appears under its name complete, or not at all.
 //
-// Bytes go to a file without a name in the same folder (O_TMPFILE), so that a killed process leaves nothing. Where the
-// file system has no such files, the name is ".kiln-<random>.tmp". commit() or commit_files() (file_commit.hpp) gives
-// the file its name; the destructor discards what was not committed. Thread-safety: one thread at a time. Ownership:
-// owns the descriptor and the temporary file. Every error names the final path and the system's text.
+// Bytes go to an unnamed file in the same folder (O_TMPFILE), so a killed process leaves nothing. On filesystems
+// without O_TMPFILE the temporary name is ".kiln-<random>.tmp". commit() or commit_files() (file_commit.hpp) renames
+// the file; the destructor discards an uncommitted one. Every error names the final path and has the system's text.
+// Thread-safety: one thread at a time. Ownership: owns the descriptor and the temporary file.
 //
 //   auto file = AtomicFile::create("result.json");
 //   if (!file) return file.error();
@@ -25,8 +25,7 @@
 
 namespace kiln {
 
-// Which file it is, and in which version: what a journal knows it by. Device numbers change with a restart and are left
-// out.
+// Identifies one version of a file in a journal. Device numbers are omitted because they change at a restart.
 struct FileIdentity {
   std::uint64_t inode = 0;
   std::uint64_t bytes = 0;
@@ -39,10 +38,10 @@ struct FileIdentity {
 
 class AtomicFile {
  public:
-  // Symbolic links are followed. An existing file keeps its mode, owner and group, and nobody else can read the new
-  // content before it has them; a new file has mode 0666 narrowed by the umask. not_found: there is no such folder.
-  // invalid_argument: it is not a regular file, or it has other hard links, which would keep the old content. io: it
-  // cannot be written, or its owner cannot be kept.
+  // Symbolic links are followed. An existing file keeps its mode, owner and group, and the new content is not readable
+  // by others before these are set. A new file has mode 0666 reduced by the umask. not_found: the folder does not
+  // exist. invalid_argument: not a regular file, or it has other hard links, which would keep the old content. io: not
+  // writable, or the owner cannot be preserved.
   static Result<AtomicFile> create(const std::filesystem::path& name);
 
   AtomicFile(AtomicFile&& other) noexcept;
@@ -51,10 +50,10 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
 
-  // After a failure the file can only be discarded.
+  // After a failure, the file can only be discarded.
   Status write(std::span<const std::byte> bytes);
-  // Alone; several files that change together take commit_files(). journal: as there.
-  // REQUIRES: called once at most; no write() follows.
+  // Commits this file alone; use commit_files() for files that change together, also for `journal`. REQUIRES: called at
+  // most once; no write() follows.
   Status commit(const std::filesystem::path& journal = {});
 
  private:
@@ -65,27 +64,26 @@ class AtomicFile {
   void discard() noexcept;
 
   std::filesystem::path final_path_;  // absolute, links followed; empty: moved from
-  std::string token_;                 // of the temporary name
-  UniqueFd file_;                     // none: committed, discarded or moved from
-  bool is_named_ = false;             // the temporary file has its name
+  std::string token_;                 // part of the temporary name
+  UniqueFd file_;                     // empty: committed, discarded or moved from
+  bool is_named_ = false;             // the temporary file has a name
 };
 
-// The file that a name leads to: its symbolic links followed, also where the last one leads to nothing yet. io: they
-// lead in a circle, or cannot be read.
+// Resolves symbolic links, also if the last one leads to a missing file. io: the links form a loop or cannot be read.
 Result<std::filesystem::path> followed(const std::filesystem::path& name);
 
-// One absolute name for one file, links followed, also where it does not exist yet.
+// Returns one absolute name per file, links resolved, also for a missing file.
 std::filesystem::path name_of_file(const std::filesystem::path& name);
 
-// Whether AtomicFile::create() would take what is there under a followed name; its errors.
+// Returns the error of AtomicFile::create() for this resolved name, or ok.
 Status check_replaceable(const std::filesystem::path& file);
-// io: the system refuses to write the file, or to make one in its folder or in the nearest one that exists.
+// io: the file is not writable, or no file can be created in its folder or the nearest existing parent.
 Status check_writable(const std::filesystem::path& name);
 
 // ".kiln-<token>.tmp"
 std::string temporary_name(const std::string& token);
 
-// An error of the system for a file: not_found where there is no such file or folder, else io.
+// Converts an errno for a file: not_found if the file or folder does not exist, otherwise io.
 Status file_failure(const std::filesystem::path& path, const std::string& what, int error);
 
 }  // namespace kiln

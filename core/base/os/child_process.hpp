@@ -1,9 +1,9 @@
-// ChildProcess: a program that is started with pipes as its standard input and output, in a process group of its own.
+// ChildProcess: runs a program in its own process group, with pipes as standard input and output.
 //
-// Thread-safety: one thread at a time; signal_group() from any thread that knows that the child was not reaped.
-// Ownership: the child and its group are gone when this dies. Started by posix_spawn, never by fork alone, so the
-// calling process may have threads. The child gets no other descriptor of its parent's, and its signals at their
-// defaults.
+// It uses posix_spawn, so the calling process may have threads. The child inherits no other descriptors, and its
+// signals have default actions.
+// Thread-safety: one thread at a time; signal_group() from any thread if the child is not reaped. Ownership: the
+// destructor ends the child and its group.
 #pragma once
 
 #include <sys/types.h>
@@ -24,14 +24,14 @@ namespace kiln {
 
 struct ChildOptions {
   std::filesystem::path program;
-  std::vector<std::string> arguments;                   // behind the program's name
-  std::optional<std::vector<std::string>> environment;  // "NAME=value"; nullopt: this process's
-  int extra = -1;                                       // becomes descriptor 3 of the child; -1: it has none
+  std::vector<std::string> arguments;                   // without the program name
+  std::optional<std::vector<std::string>> environment;  // "NAME=value"; nullopt: inherited
+  int extra = -1;                                       // becomes descriptor 3 of the child; -1: none
 };
 
 class ChildProcess {
  public:
-  // unavailable: there is no pipe, or the system cannot start it.
+  // unavailable: no pipe could be created, or the program could not be started.
   static Result<ChildProcess> start(const ChildOptions& options);
 
   ChildProcess(ChildProcess&& other) noexcept;
@@ -40,16 +40,16 @@ class ChildProcess {
 
   pid_t pid() const noexcept { return pid_; }
   int output() const noexcept { return from_child_.get(); }
-  // unavailable: the child does not read any more. Never a signal.
+  // unavailable: the child no longer reads. Raises no SIGPIPE.
   Status send(std::span<const std::byte> bytes);
   Status send(std::string_view text);
-  // Whether it has ended; does not wait. Then what it left in its group is killed.
+  // Returns whether the child has ended, without waiting. If so, kills the rest of its group.
   bool ended() noexcept;
-  // As waitpid() reports it; nullopt: it has not ended, or another thread of this process reaped it.
+  // Status of waitpid(); nullopt: not ended, or reaped by another thread.
   std::optional<int> status() const noexcept { return status_; }
-  // The child reads the end of its input.
+  // Sends end of file to the child.
   void close_input() noexcept { to_child_ = UniqueFd(); }
-  // Closes the pipes and waits for so long that the child ends by itself, then kills its group. How it ended: "ended by
+  // Closes the pipes, waits up to `grace` for the child to end, then kills its group. Returns how it ended: "ended by
   // SIGSEGV", "ended with status 1", "was ended".
   std::string stop(std::chrono::nanoseconds grace);
 

@@ -1,7 +1,7 @@
-// CommitJournal: the file that says which files change together, and what they replace, while they do.
+// CommitJournal: the file that records which files change together, and what they replace, during a commit.
 //
-// Locked while it is open: one process commits at a time. Thread-safety: one thread at a time; units are values.
-// Ownership: owns the descriptor. docs/result-journal.md has the format.
+// The file is locked while open, so one process commits at a time. docs/result-journal.md describes the format.
+// Thread-safety: one thread at a time. Ownership: owns the descriptor.
 #pragma once
 
 #include "base/os/atomic_file.hpp"
@@ -21,13 +21,13 @@ namespace kiln {
 
 struct CommitEntry {
   FileIdentity made;
-  std::optional<FileIdentity> old;  // absent: there was no file
-  std::string token;                // temporary_name(token) beside the file
+  std::optional<FileIdentity> old;  // nullopt: there was no file
+  std::string token;                // the temporary file is temporary_name(token) in the same folder
   std::filesystem::path path;       // absolute
 };
 
 struct CommitUnit {
-  std::int64_t begun_s = 0;  // since 1970
+  std::int64_t begun_s = 0;  // seconds since 1970
   std::vector<CommitEntry> entries;
 };
 
@@ -39,15 +39,15 @@ class CommitJournal {
  public:
   enum class Missing : std::uint8_t { invalid = 0, none, create };
 
-  // Waits for another process that commits. none: an empty object where there is no file. unavailable: another process
-  // holds it for a minute, or it is not a file of this user's alone.
+  // Waits while another process commits. Missing::none: returns an empty object if there is no file. unavailable:
+  // another process holds the lock for a minute, or the file is not private to this user.
   static Result<CommitJournal> open(const std::filesystem::path& path, Missing missing);
 
   explicit operator bool() const noexcept { return static_cast<bool>(file_); }
   int file() const noexcept { return file_.get(); }
   const std::filesystem::path& path() const noexcept { return path_; }
 
-  // Empty: nothing was begun.
+  // Empty: no commit was begun.
   Result<std::string> read() const;
   Status write(const std::string& text) const;
   void remove() const noexcept;

@@ -1,9 +1,9 @@
-// commit_files(): several new files take their names together, also where the process dies between two of them.
+// commit_files: commits several new files together, so that a crash leaves all or none of them.
 //
-// A unit is what changes together, for example the results of one job. Units are committed in groups: one sync for all
-// of them. A journal names the files before the first of them appears; settle_commits() finishes or undoes what a dead
-// process left. docs/result-journal.md has the format. Thread-safety: from any thread; one journal serves one process
-// at a time, others wait. Ownership: the caller's.
+// A unit is a set of files that change together, such as the results of one job. Several units share one sync. A
+// journal lists the files before the first one appears; settle_commits() completes or reverts what a dead process left.
+// docs/result-journal.md describes the format.
+// Thread-safety: any thread; one process at a time uses a journal, others wait. Ownership: the caller owns all objects.
 //
 //   std::vector<std::vector<AtomicFile>> units(1);
 //   units[0].push_back(std::move(a));
@@ -20,19 +20,19 @@
 
 namespace kiln {
 
-// One Status for each unit; a unit that fails changes nothing. journal: the folder of the journal, made (0700) where it
-// is missing. Where it is empty or cannot be used, the journal lies in the folder of the first file that needs one.
-// REQUIRES: no two files have the same final path.
+// Returns one Status per unit; a failed unit changes nothing. journal: folder of the journal, created with mode 0700.
+// If it is empty or not usable, the journal is in the folder of the first file that needs one. REQUIRES: all final
+// paths differ.
 std::vector<Status> commit_files(const std::filesystem::path& journal, std::span<std::vector<AtomicFile>> units);
 
 struct SettledCommits {
-  std::vector<std::string> notes;     // what was finished or undone
-  std::vector<std::string> problems;  // what a person must look at
+  std::vector<std::string> notes;     // what was completed or reverted
+  std::vector<std::string> problems;  // what a person must check
 };
 
-// Finishes or undoes what dead processes left, by the journal in its folder and those in the folders of data. Only
-// files that a journal describes exactly (inode, size, time, owner) are renamed or removed. Waits for a living process
-// that commits.
+// Completes or reverts the commits of dead processes, from the journals in `journal` and in the data folders. Only
+// files that match the journal exactly (inode, size, time, owner) are renamed or removed. Waits while a living process
+// commits.
 SettledCommits settle_commits(const std::filesystem::path& journal,
                               std::span<const std::filesystem::path> data_folders);
 

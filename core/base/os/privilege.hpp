@@ -1,7 +1,6 @@
-// Whether this process has rights that the user who started it has not: a setuid or setgid file, or one with
-// capabilities.
+// Privilege: whether this process has more rights than the user who started it (setuid, setgid or file capabilities).
 //
-// Thread-safety: pure. Such a process trusts no folder that its environment names.
+// Such a process does not trust folders named by its environment. Thread-safety: pure.
 #pragma once
 
 namespace kiln {

@@ -1,8 +1,8 @@
-// StopScope: the flag that ends long waits of this thread, as Ctrl-C sets it.
+// StopScope: a cancellation flag for the long waits of a thread, such as for Ctrl-C.
 //
-// While a scope lives, builds that its thread asks for are given up within 50 ms after `*stop` becomes true. A thread
-// that works for another one opens a scope with that one's current_stop(). Thread-safety: each thread has its own.
-// Ownership: borrows the flag. Scopes of one thread nest.
+// While a scope exists, builds requested by its thread are cancelled within 50 ms after `*stop` becomes true. A worker
+// thread opens a scope with current_stop() of the thread that it works for. Scopes of one thread nest.
+// Thread-safety: each thread has its own scopes. Ownership: borrows the flag.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace kiln {
 
 class StopScope {
  public:
-  // null: never.
+  // null: never stops.
   explicit StopScope(const std::atomic<bool>* stop) noexcept;
   StopScope(const StopScope&) = delete;
   StopScope& operator=(const StopScope&) = delete;
