@@ -8,26 +8,31 @@
 #include <map>
 
 namespace kiln::host {
+
+Json cached_programs_json(const CacheInventory& stored) {
+  Json programs = Json::array();
+  for (const CachedProgram& program : stored.programs) {
+    programs.push_back({{"key", program.key.hex()},
+                        {"label", program.label},
+                        {"op", program.purpose.operation},
+                        {"shape", program.purpose.shape},
+                        {"variant", program.purpose.variant},
+                        {"folder", program.folder},
+                        {"bytes", program.bytes},
+                        {"build_ms", program.build_ms},
+                        {"first_dispatch_ms", program.first_dispatch_ms},
+                        {"gflops", program.gflops},
+                        {"times_used", program.times_used},
+                        {"last_used", program.last_used_s},
+                        {"pending", program.pending}});
+  }
+  return programs;
+}
+
 namespace {
 
 Json list_json(const CacheInventory& stored) {
-  Json json{{"schema", 1}, {"programs", Json::array()}, {"aside", aside_json(stored.aside)}};
-  for (const CachedProgram& program : stored.programs) {
-    json["programs"].push_back({{"key", program.key.hex()},
-                                {"label", program.label},
-                                {"op", program.purpose.operation},
-                                {"shape", program.purpose.shape},
-                                {"variant", program.purpose.variant},
-                                {"folder", program.folder},
-                                {"bytes", program.bytes},
-                                {"build_ms", program.build_ms},
-                                {"first_dispatch_ms", program.first_dispatch_ms},
-                                {"gflops", program.gflops},
-                                {"times_used", program.times_used},
-                                {"last_used", program.last_used_s},
-                                {"pending", program.pending}});
-  }
-  return json;
+  return {{"schema", 1}, {"programs", cached_programs_json(stored)}, {"aside", aside_json(stored.aside)}};
 }
 
 std::string figure(double value) { return value > 0 ? short_number(value) : "–"; }

@@ -5,11 +5,7 @@
 #include "verbs/verbs.hpp"
 
 namespace kiln::host {
-namespace {
-
-constexpr double ns_per_ms = 1e6;
-
-Json stats_json(const CacheConfig& cache, const CacheTotals& totals, const CacheInventory& stored, bool exists) {
+Json cache_stats_json(const CacheConfig& cache, const CacheTotals& totals, const CacheInventory& stored, bool exists) {
   const CacheStats& counts = totals.counts;
   Json json{{"schema", 1}, {"directory", cache.directory.string()}, {"exists", exists}};
   json["memory_hits"] = counts.memory_hits;
@@ -26,7 +22,7 @@ Json stats_json(const CacheConfig& cache, const CacheTotals& totals, const Cache
   json["evictions"] = counts.evictions;
   json["disk_evictions"] = counts.disk_evictions;
   json["lease_waits"] = counts.lease_waits;
-  json["lease_wait_ms"] = static_cast<double>(counts.lease_wait_ns) / ns_per_ms;
+  json["lease_wait_ms"] = to_ms(static_cast<double>(counts.lease_wait_ns));
   json["lease_takeovers"] = counts.lease_takeovers;
   json["lease_timeouts"] = counts.lease_timeouts;
   json["negative_hits"] = counts.negative_hits;
@@ -47,6 +43,8 @@ Json stats_json(const CacheConfig& cache, const CacheTotals& totals, const Cache
   }
   return json;
 }
+
+namespace {
 
 std::string stored_table(const CacheInventory& stored) {
   TextTable table({{"stored", Align::left}, {"programs", Align::right}, {"size", Align::right}});
@@ -86,10 +84,10 @@ std::string counts_table(const CacheTotals& totals) {
   add("builds that failed", std::to_string(counts.failed_builds));
   add("prepared (not stored)", std::to_string(counts.prepared));
   add("waited for another thread", std::to_string(counts.waits));
-  add("waited for another process", counts.lease_waits == 0
-                                        ? "0"
-                                        : std::to_string(counts.lease_waits) + ", " +
-                                              human_ms(static_cast<double>(counts.lease_wait_ns) / ns_per_ms));
+  add("waited for another process",
+      counts.lease_waits == 0
+          ? "0"
+          : std::to_string(counts.lease_waits) + ", " + human_ms(to_ms(static_cast<double>(counts.lease_wait_ns))));
   add("built after another process stopped", std::to_string(counts.lease_takeovers));
   add("built because another process was slow", std::to_string(counts.lease_timeouts));
   add("refused again without compiling", std::to_string(counts.negative_hits));
@@ -119,7 +117,7 @@ int cache_stats(const Options& options) {
   const auto totals = cache_totals(cache);
   if (!totals) return complain_of(totals.error());
   if (options.cache.prometheus) return finish(cache_prometheus(*totals, *stored, cache), options);
-  if (options.json) return finish_json(stats_json(cache, *totals, *stored, *exists), options);
+  if (options.json) return finish_json(cache_stats_json(cache, *totals, *stored, *exists), options);
   return finish(*exists ? stats_text(cache, *totals, *stored) : no_cache_yet(cache), options);
 }
 

@@ -23,6 +23,10 @@ std::optional<int> read_cache_config(const Options& options, CacheConfig& cache)
 // "there is no cache at DIR yet\n"
 std::string no_cache_yet(const CacheConfig& cache);
 
+// What `kiln cache stats --json` prints, and the "programs" of `kiln cache list --json`.
+Json cache_stats_json(const CacheConfig& cache, const CacheTotals& totals, const CacheInventory& stored, bool exists);
+Json cached_programs_json(const CacheInventory& stored);
+
 Json rejected_json(const RejectedCounts& rejected);
 Json bad_json(const std::vector<BadEntry>& bad);
 // What is suspect or quarantined: a line each, with why, until when and the command that ends it.

@@ -174,6 +174,89 @@ TEST_CASE("kiln report in Chromium: every chart is drawn on every screen") {
   }
 }
 
+TEST_CASE("kiln report in Chromium: a section for each source, and the figures of each in a table") {
+  const TemporaryFolder folder;
+  Chromium browser;
+  browser.open(full_page(folder), {});
+  const json sections = browser.ask("[...document.querySelectorAll('main > section')].map((section) => section.id)");
+  CHECK(sections == json::array({"overview", "bench-1-cache", "bench-2-conv", "bench-3-pm4", "start", "cache",
+                                 "devices", "roofline", "tuning-1", "lanes-1", "sources"}));
+  CHECK(browser.ask("[...document.querySelectorAll('nav a')].map((link) => link.hash.slice(1))") == sections);
+  const std::string text = browser.ask("document.body.textContent");
+  for (const char* words :
+       {"Not measured: there is no simulator", "4.90 (4.66 to 5.15)", "<= 5000 ns: missed", "What fell short",
+        "wrong: 3 of 401408 outputs", "tiny <b>&</b>", "3×3 /2, 128→128, 56²", "64×128×256"}) {
+    CHECK_THAT(text, Contains(words));
+  }
+  // Every chart has its table, every table its rows; ids are single and headings skip no level.
+  CHECK(browser.ask("document.querySelectorAll('tbody:empty').length") == 0);
+  CHECK(
+      browser.ask(
+          "[...document.querySelectorAll('[data-chart]')].every((one) => one.parentElement.querySelector('table'))") ==
+      true);
+  CHECK(browser.ask("(() => { const ids = [...document.querySelectorAll('[id]')].map((one) => one.id); return "
+                    "ids.length - new Set(ids).size; })()") == 0);
+  CHECK(browser.ask("(() => { let level = 0; return [...document.querySelectorAll('h1, h2, h3, h4')].every((one) => { "
+                    "const next = Number(one.tagName[1]); "
+                    "const right = next <= level + 1; level = next; return right; }); })()") == true);
+  check_no_complaint(browser);
+}
+
+TEST_CASE("kiln report in Chromium: the parts of a start add up to the first results") {
+  const TemporaryFolder folder;
+  const auto page = folder / "page.html";
+  REQUIRE(report({folder.write("cold.json", run_document("built").dump()),
+                  folder.write("warm.json", run_document("disk").dump())},
+                 page)
+              .status == 0);
+  Chromium browser;
+  browser.open(page, {});
+  const json chart =
+      browser.ask("page.model.flatMap((section) => section.figures).find((one) => one.id === 'start-by-tier').chart");
+  CHECK(chart.at("categories") == json::array({"cold.json", "warm.json"}));
+  CHECK(chart.at("stacked") == true);
+  const auto sum_of = [&](std::size_t category) {
+    double sum = 0;
+    for (const json& series : chart.at("series")) sum += series.at("points").at(category).at(0).get<double>();
+    return sum;
+  };
+  // Set-up once, and of each job what its first result took beyond it.
+  CHECK(sum_of(0) == Approx(5 + (150 - 5) + (300 - 5)));
+  CHECK(sum_of(1) == Approx(5 + (12 - 5) + (24 - 5)));
+  const auto built =
+      std::ranges::find(chart.at("series"), "programs built", [](const json& one) { return one.at("name"); });
+  REQUIRE(built != chart.at("series").end());
+  CHECK(built->at("points").at(0).at(0) == 270.0);
+  CHECK(built->at("points").at(1).at(0) == 0.0);
+}
+
+TEST_CASE("kiln report in Chromium: a bench's figures keep their units, spreads and contenders") {
+  const TemporaryFolder folder;
+  const auto page = folder / "page.html";
+  REQUIRE(report({folder.write("bench.json", bench_document().dump())}, page).status == 0);
+  Chromium browser;
+  browser.open(page, {});
+  const auto chart_of = [&](const std::string& id) {
+    return browser.ask("page.model.flatMap((section) => section.figures).find((one) => one.id === '" + id + "').chart");
+  };
+  const json ratios = chart_of("bench-1-cache-ratios");
+  CHECK(ratios.at("x").at("scale") == "logarithmic");
+  CHECK(ratios.at("x").at("mark").at("value") == 1.0);
+  CHECK(ratios.at("categories").size() == 2);  // a figure without a peer has no ratio
+  const json layers = chart_of("bench-2-conv-1");
+  CHECK(layers.at("categories") == json::array({"res2_3x3", "res3_3x3", "res4_3x3"}));
+  std::vector<std::string> names;
+  for (const json& series : layers.at("series")) names.push_back(series.at("name"));
+  std::ranges::sort(names);
+  CHECK(names == std::vector<std::string>{"Kiln, cpu", "Kiln, opengl:0", "oneDNN beside Kiln, cpu",
+                                          "oneDNN beside Kiln, opengl:0"});
+  const json point = layers.at("series").at(0).at("points").at(0);
+  CHECK(point.at(0) == 1.5);
+  CHECK(point.at(1).get<double>() == Approx(1.425));
+  CHECK(point.at(2).get<double>() == Approx(1.575));
+  CHECK(point.at(3) == "Kiln");
+}
+
 TEST_CASE("kiln report in Chromium: a long name goes on in a second line, broken between words") {
   const TemporaryFolder folder;
   Chromium browser;

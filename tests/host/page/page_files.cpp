@@ -210,4 +210,13 @@ std::string text_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+json data_of(const std::filesystem::path& page) {
+  const std::string html = text_of(page);
+  const std::string opening = "<script type=\"application/json\" id=\"data\">";
+  const std::size_t begin = html.find(opening);
+  if (begin == std::string::npos) throw std::runtime_error(page.string() + ": holds no data");
+  const std::size_t from = begin + opening.size();
+  return json::parse(html.substr(from, html.find("</script>", from) - from));
+}
+
 }  // namespace kiln::test

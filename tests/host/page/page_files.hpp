@@ -26,5 +26,7 @@ RealFiles real_files(const TemporaryFolder& folder);
 Finished report(const std::vector<std::filesystem::path>& files, const std::filesystem::path& page,
                 std::vector<std::string> more = {});
 std::string text_of(const std::filesystem::path& file);
+// The JSON that a page holds: {"title", "made", "sources"}.
+nlohmann::json data_of(const std::filesystem::path& page);
 
 }  // namespace kiln::test

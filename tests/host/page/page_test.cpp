@@ -1,9 +1,9 @@
-// What a page holds, read as text: every figure without a script, and nothing that is fetched or run but its own.
+// What a page file holds, read as text: the sources as JSON, and nothing that is fetched or run but its own scripts.
 #include "host/page/page_files.hpp"
 
 #include <catch2/catch.hpp>
 
-#include <algorithm>
+#include <iterator>
 #include <regex>
 #include <set>
 
@@ -17,64 +17,64 @@ std::filesystem::path stored(const TemporaryFolder& folder, const std::string& n
   return folder.write(name, document.dump());
 }
 
-// What stands in the page's own data, for its charts.
-json charts_of(const std::string& page) {
-  const std::string opening = "<script type=\"application/json\" id=\"charts\">";
-  const std::size_t begin = page.find(opening);
-  REQUIRE(begin != std::string::npos);
-  const std::size_t from = begin + opening.size();
-  return json::parse(page.substr(from, page.find("</script>", from) - from));
-}
-
-double sum_of(const json& chart, std::size_t category) {
-  double sum = 0;
-  for (const json& series : chart.at("series")) sum += series.at("points").at(category).at(0).get<double>();
-  return sum;
+std::ptrdiff_t count_of(const std::string& text, const std::string& form) {
+  const std::regex pattern(form);
+  return std::distance(std::sregex_iterator(text.begin(), text.end(), pattern), std::sregex_iterator());
 }
 
 }  // namespace
 
-TEST_CASE("kiln report: one file from every kind of source, complete without a script") {
+TEST_CASE("kiln report: one file holds every kind of source, and fetches nothing") {
   const TemporaryFolder folder("with spaces");
   const RealFiles real = real_files(folder);
   const auto page = folder / "page.html";
-  const Finished finished = report({stored(folder, "bench.json", bench_document()), real.cold, real.warm, real.trace,
-                                    real.cache, real.stats, folder.write("tuning.tsv", tuning_text())},
-                                   page, {"--title", "All & sundry"});
+  const auto bench = stored(folder, "bench.json", bench_document());
+  const Finished finished = report(
+      {bench, real.cold, real.warm, real.trace, real.cache, real.stats, folder.write("tuning.tsv", tuning_text())},
+      page, {"--title", "All & sundry"});
   INFO(finished.err);
   REQUIRE(finished.status == 0);
   CHECK(finished.out.empty());
   const std::string html = text_of(page);
+  const json data = data_of(page);
 
-  SECTION("a section each, and the figures of each in a table") {
-    for (const char* id : {"overview", "bench-1-cache", "bench-2-conv", "bench-3-pm4", "start", "cache", "devices",
-                           "roofline", "tuning-1", "lanes-1", "sources"}) {
-      CHECK_THAT(html, Contains("<section id=\"" + std::string(id) + "\""));
-      CHECK_THAT(html, Contains("<a href=\"#" + std::string(id) + "\">"));
-    }
-    CHECK_THAT(html, Contains("<h1>All &amp; sundry</h1>"));
-    CHECK_THAT(html, Contains("Not measured: there is no simulator"));
-    CHECK_THAT(html, Contains("4.90 (4.66 to 5.15)"));    // the hit, with its quartiles
-    CHECK_THAT(html, Contains("&lt;= 5000 ns: missed"));  // told in the area
-    CHECK_THAT(html, Contains("What fell short"));
-    CHECK_THAT(html, Contains("wrong: 3 of 401408 outputs"));
-    CHECK_THAT(html, Contains("tiny &lt;b&gt;&amp;&lt;/<wbr>b&gt;"));
+  SECTION("the sources are what the files hold") {
+    CHECK(data.at("title") == "All & sundry");
+    CHECK_THAT(data.at("made").get<std::string>(), Contains("from 7 sources"));
+    std::vector<std::string> kinds;
+    for (const json& source : data.at("sources")) kinds.push_back(source.at("kind"));
+    CHECK(kinds == std::vector<std::string>{"bench", "run", "run", "trace", "cache", "cache", "tuning"});
+    const json& sources = data.at("sources");
+    CHECK(sources[0].at("content") == bench_document());
+    CHECK(sources[0].at("name") == bench.string());
+    CHECK(sources[0].at("label") == "bench.json");
+    CHECK(sources[0].at("bytes") == text_of(bench).size());
+    CHECK(sources[0].at("digest").get<std::string>().size() == 64);
+    CHECK(sources[1].at("content") == json::parse(text_of(real.cold)));
+    CHECK(sources[2].at("content") == json::parse(text_of(real.warm)));
+    CHECK(sources[5].at("content") == json::parse(text_of(real.stats)));
+    // The folder as its statistics, with its programs.
+    CHECK(sources[4].at("digest").is_null());
+    CHECK(sources[4].at("content").at("programs") == sources[5].at("content").at("programs"));
+    CHECK(sources[4].at("content").at("memory_hits") == sources[5].at("content").at("memory_hits"));
+    CHECK(sources[4].at("content").at("programs_listed").size() == sources[4].at("content").at("programs"));
   }
 
-  SECTION("every chart has its table, every table its rows") {
-    const json charts = charts_of(html);
-    CHECK(charts.size() >= 12);
-    for (const auto& [id, chart] : charts.items()) {
-      INFO(id);
-      CHECK_THAT(html, Contains("data-chart=\"" + id + "\""));
-      REQUIRE_FALSE(chart.at("series").empty());
-      for (const json& series : chart.at("series")) {
-        if (chart.contains("categories") && (chart.at("kind") == "bars" || chart.at("kind") == "rows")) {
-          CHECK(series.at("points").size() == chart.at("categories").size());
-        }
-      }
+  SECTION("of a trace every span, of a tuning database every record") {
+    std::size_t spans = 0;
+    for (const json& event : json::parse(text_of(real.trace)).at("traceEvents")) spans += event.at("ph") == "X" ? 1 : 0;
+    std::size_t embedded = 0;
+    for (const json& event : data.at("sources")[3].at("content").at("traceEvents")) {
+      embedded += event.at("ph") == "X" ? 1 : 0;
     }
-    CHECK(html.find("<tbody>\n</tbody>") == std::string::npos);
+    CHECK(spans > 0);
+    CHECK(embedded == spans);
+    const json& tuning = data.at("sources")[6].at("content");
+    CHECK(tuning.at("damaged") == 0);
+    REQUIRE(tuning.at("records").size() == 6);
+    CHECK(tuning.at("records")[0].at("wall_ms") == json::array({1.9, 2.0, 2.1}));
+    CHECK(tuning.at("records")[3].at("verdict") == "rejected");
+    CHECK(tuning.at("records")[3].at("why") == "wrong: 3 of 401408 outputs");
   }
 
   SECTION("nothing is fetched, nothing runs but the page's own scripts") {
@@ -83,84 +83,50 @@ TEST_CASE("kiln report: one file from every kind of source, complete without a s
     CHECK_FALSE(std::regex_search(html, std::regex("<script[^>]*\\bsrc=")));
     CHECK_FALSE(std::regex_search(html, std::regex("<[a-z]+[^>]* on[a-z]+=\"")));
     CHECK_FALSE(std::regex_search(html, std::regex("<[a-z]+[^>]* style=\"")));
+    CHECK(count_of(html, "<script") == 3);
     CHECK_THAT(html, Contains("default-src 'none'"));
-  }
-
-  SECTION("ids are single and headings skip no level") {
-    std::set<std::string> ids;
-    const std::regex id_form("<[a-z0-9]+[^>]* id=\"([^\"]*)\"");
-    const std::string markup = html.substr(0, html.find("<script"));
-    for (std::sregex_iterator at(markup.begin(), markup.end(), id_form), end; at != end; ++at) {
-      CHECK(ids.insert((*at)[1].str()).second);
-    }
-    CHECK(ids.size() > 20);
-    int level = 0;
-    const std::regex heading("<h([1-6])[ >]");
-    for (std::sregex_iterator at(markup.begin(), markup.end(), heading), end; at != end; ++at) {
-      const int next = std::stoi((*at)[1].str());
-      CHECK(next <= level + 1);
-      level = next;
-    }
+    CHECK(count_of(html, "'sha256-[A-Za-z0-9+/]{43}='") == 3);
+    CHECK(html.find("KILN_") == std::string::npos);
   }
 }
 
-TEST_CASE("kiln report: the parts of a start add up to the first results") {
+TEST_CASE("kiln report: labels are as short as they can be and still differ") {
   const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "a" / "x");
+  std::filesystem::create_directories(folder / "b" / "x");
+  std::vector<std::filesystem::path> files;
+  for (const char* name : {"a/x/run.json", "b/x/run.json", "b/other.json"}) {
+    files.push_back(stored(folder, name, run_document("disk")));
+  }
   const auto page = folder / "page.html";
-  REQUIRE(
-      report({stored(folder, "cold.json", run_document("built")), stored(folder, "warm.json", run_document("disk"))},
-             page)
-          .status == 0);
-  const json chart = charts_of(text_of(page)).at("start-by-tier");
-  CHECK(chart.at("categories") == json::array({"cold.json", "warm.json"}));
-  CHECK(chart.at("stacked") == true);
-  // Set-up once, and of each job what its first result took beyond it.
-  CHECK(sum_of(chart, 0) == Approx(5 + (150 - 5) + (300 - 5)));
-  CHECK(sum_of(chart, 1) == Approx(5 + (12 - 5) + (24 - 5)));
-  const auto built =
-      std::ranges::find(chart.at("series"), "programs built", [](const json& one) { return one.at("name"); });
-  REQUIRE(built != chart.at("series").end());
-  CHECK(built->at("points").at(0).at(0) == 270.0);
-  CHECK(built->at("points").at(1).at(0) == 0.0);
+  REQUIRE(report(files, page).status == 0);
+  std::vector<std::string> labels;
+  for (const json& source : data_of(page).at("sources")) labels.push_back(source.at("label"));
+  CHECK(labels == std::vector<std::string>{"a/x/run.json", "b/x/run.json", "other.json"});
 }
 
-TEST_CASE("kiln report: a bench's figures keep their units, spreads and contenders") {
+TEST_CASE("kiln report: what files hold is data in the page, never markup") {
   const TemporaryFolder folder;
   const auto page = folder / "page.html";
-  REQUIRE(report({stored(folder, "bench.json", bench_document())}, page).status == 0);
-  const json charts = charts_of(text_of(page));
-  const json& ratios = charts.at("bench-1-cache-ratios");
-  CHECK(ratios.at("x").at("scale") == "logarithmic");
-  CHECK(ratios.at("x").at("mark").at("value") == 1.0);
-  CHECK(ratios.at("categories").size() == 2);  // what has no peer has no ratio
-  const json& layers = charts.at("bench-2-conv-1");
-  CHECK(layers.at("categories") == json::array({"res2_3x3", "res3_3x3", "res4_3x3"}));
-  std::set<std::string> names;
-  for (const json& series : layers.at("series")) names.insert(series.at("name"));
-  CHECK(names == std::set<std::string>{"Kiln, cpu", "Kiln, opengl:0", "oneDNN beside Kiln, cpu",
-                                       "oneDNN beside Kiln, opengl:0"});
-  CHECK(layers.at("series").at(0).at("points").at(0) == json::array({1.5, 1.425, 1.575, "Kiln"}));
-}
-
-TEST_CASE("kiln report: what files hold is text in the page, never markup") {
-  const TemporaryFolder folder;
-  json run = run_document("built");
-  const std::string attack = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>\u2028\"'&";
-  run["jobs"][0]["name"] = attack;
-  run["jobs"][0]["device"]["id"] = attack;
-  run["jobs"][0]["error"] = attack;
-  run["jobs"][0]["variant"] = "\x01 bell \x7f";
-  const auto page = folder / "page.html";
-  REQUIRE(report({stored(folder, "run.json", run)}, page).status == 0);
-  const std::string html = text_of(page);
-  CHECK(html.find("<script>document") == std::string::npos);
-  CHECK(html.find("<img") == std::string::npos);
-  CHECK(html.find('\x01') == std::string::npos);
-  CHECK_THAT(html, Contains("&lt;/script&gt;&lt;script&gt;document.title=&#39;taken&#39;"));
-  bool found = false;
-  const json charts = charts_of(html);
-  for (const json& name : charts.at("devices-time").at("categories")) found = found || name == attack;
-  CHECK(found);  // the chart has it letter by letter
+  for (const std::string attack :
+       {"</script><script>document.title='taken'</script><img src=x onerror=alert(1)>\u2028\"'&", "</SCRIPT >",
+        "<!--<script>", "]]></script\t>", "KILN_DATA KILN_CHART_TEXT", "\\u003c/script>"}) {
+    INFO(attack);
+    json run = run_document("built");
+    run["jobs"][0]["name"] = attack;
+    run["jobs"][0]["device"]["id"] = attack;
+    run["jobs"][0]["error"] = attack;
+    run["jobs"][0]["variant"] = "\x01 bell \x7f";
+    REQUIRE(report({stored(folder, "run.json", run)}, page, {"--title", attack}).status == 0);
+    const std::string html = text_of(page);
+    CHECK(count_of(html, "<[sS][cC][rR][iI][pP][tT]") == 3);
+    CHECK(count_of(html, "</[sS][cC][rR][iI][pP][tT]") == 3);
+    CHECK(html.find("<img") == std::string::npos);
+    CHECK(html.find('\x01') == std::string::npos);
+    const json data = data_of(page);
+    CHECK(data.at("title") == attack);
+    CHECK(data.at("sources")[0].at("content").at("jobs")[0].at("name") == attack);  // letter by letter
+  }
 }
 
 TEST_CASE("kiln report: a page appears whole or not at all") {

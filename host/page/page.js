@@ -1,9 +1,11 @@
 "use strict";
-// Draws the page's charts: a legend of buttons, the canvas, and a line that reads out the point that the arrow keys are on.
-// A chart's holder says data-drawn="true" once it was drawn.
+// Builds the page from its sections, and draws its charts: a legend of buttons, the canvas, and a line that reads out the
+// point that the arrow keys are on. A chart's holder says data-drawn="true" once it was drawn.
 
 (() => {
-  const specs = JSON.parse(document.getElementById("charts").textContent);
+  const report = JSON.parse(document.getElementById("data").textContent);
+  page.model = page.sections(report);
+  const specs = new Map();  // of charts, by the id of their figure
   const svg = "http://www.w3.org/2000/svg";
   const drawn = [];
 
@@ -11,6 +13,70 @@
     const made = Object.assign(document.createElement(name), properties);
     made.append(...children);
     return made;
+  };
+
+  // Text of the sources, each character visible and in the order of writing.
+  const legible = (text) => text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+  const text = (name, words, properties = {}) => element(name, { textContent: legible(words), ...properties });
+  const labelled = (made, attributes) => {
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, legible(value));
+    return made;
+  };
+
+  // A variant's name or a path is one long word: its line may break after each of its parts, and nowhere else.
+  const cell = (name, words, properties) => {
+    const made = element(name, properties);
+    let length = 0, part = "";
+    for (const character of legible(words)) {
+      part += character;
+      length = character === " " ? 0 : length + 1;
+      if (length < 12 || !",:/_=".includes(character)) continue;
+      made.append(part, document.createElement("wbr"));
+      part = "";
+    }
+    made.append(part);
+    return made;
+  };
+
+  const tableOf = ({ title, columns, rows }) => {
+    const right = columns.map((column) => column.startsWith(">"));
+    const named = (scope, index) => ({ scope, className: right[index] ? "n" : "" });
+    const head = element("tr", {}, ...columns.map((column, index) => text("th", right[index] ? column.slice(1) : column, named("col", index))));
+    const body = rows.map((row) => element("tr", {}, ...row.map((words, index) => (index === 0
+      ? cell("th", words, { scope: "row" }) : cell("td", words, { className: right[index] ? "n" : "" })))));
+    // Wider than a phone: it scrolls by itself, with the keyboard too.
+    return labelled(element("div", { className: "scroll", tabIndex: 0 }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...body))),
+      { role: "region", "aria-label": "Table: " + title });
+  };
+
+  const figureOf = (figure) => {
+    const { id, title, caption, chart, rows } = figure;
+    const made = labelled(element("figure", { id }, element("figcaption", {}, text("h3", title, { id: id + "-title" }), ...(caption ? [text("p", caption)] : []))),
+      { "aria-labelledby": id + "-title" });
+    if (!chart) {
+      made.append(tableOf(figure));
+      return made;
+    }
+    specs.set(id, { ...chart, title });
+    const holder = element("div", { className: "chart" });
+    holder.dataset.chart = id;
+    made.append(holder, element("details", { open: rows.length <= 12 }, element("summary", { textContent: "The figures as a table" }), tableOf(figure)));
+    return made;
+  };
+
+  const sectionOf = ({ id, title, lead, tiles, figures }) => labelled(element("section", { id },
+    text("h2", title, { id: id + "-title" }),
+    ...(lead ? [text("p", lead, { className: "lead" })] : []),
+    ...(tiles && tiles.length ? [element("dl", { className: "tiles" }, ...tiles.map(([label, value, note]) => element("div", {},
+      text("dt", label), element("dd", {}, text("span", value, { className: "value" }), text("span", note, { className: "note" })))))] : []),
+    ...figures.map(figureOf)), { "aria-labelledby": id + "-title" });
+
+  const write = () => {
+    document.title = report.title;
+    document.querySelector("h1").textContent = legible(report.title);
+    document.getElementById("made").textContent = legible(report.made);
+    document.querySelector("nav ul").append(...page.model.map(({ id, title }) => element("li", {}, text("a", title, { href: "#" + id }))));
+    document.getElementById("main").append(...page.model.map(sectionOf));
   };
 
   const outlines = {
@@ -105,7 +171,7 @@
   };
 
   const draw = (holder) => {
-    const spec = specs[holder.dataset.chart];
+    const spec = specs.get(holder.dataset.chart);
     const canvas = element("canvas", { tabIndex: 0 });
     canvas.setAttribute("role", "img");
     canvas.setAttribute("aria-label", `Chart: ${spec.title}. Arrow keys step through its points; the table below holds all figures.`);
@@ -123,6 +189,7 @@
 
   const rebuild = () => drawn.forEach(build);
 
+  write();
   document.querySelectorAll("[data-chart]").forEach(draw);
   document.documentElement.dataset.charts = String(drawn.length);
 
