@@ -1,7 +1,12 @@
-// Buffer: memory that a device's programs can bind.
+// Buffer: device memory that programs can bind.
 //
-// Thread-safety: any thread may call; the caller orders accesses against the dispatches that use the buffer.
-// Ownership: owned by whoever created it; must die before its Device, and not before the last dispatch that binds it.
+// Thread-safety: every method from any thread. The caller must order accesses against dispatches that use the buffer.
+// Ownership: the creator owns the buffer and destroys it after the last dispatch that binds it and before its Device.
+// Errors: every fallible method returns a Status. Sizes and offsets are in bytes.
+//
+//   auto buffer = device.create_buffer({.bytes = 4096, .usage = kiln::BufferUsage::storage, .host = {}});
+//   if (!buffer) return buffer.error();
+//   if (kiln::Status status = (*buffer)->write(0, bytes); !status.ok()) return status;
 #pragma once
 
 #include <kiln/status.hpp>
@@ -13,7 +18,7 @@
 
 namespace kiln {
 
-// An owned file descriptor: closed by the destructor. Moved, never copied.
+// An owned file descriptor. Movable; the destructor closes it.
 class UniqueFd {
  public:
   UniqueFd() noexcept = default;
@@ -34,7 +39,7 @@ enum class BufferUsage : std::uint8_t {
   invalid = 0,
   upload,    // written by the host for each job, read by programs
   readback,  // written by programs, read by the host
-  storage,   // scratch and packed forms: programs only, as a rule
+  storage,   // intermediate data and packed forms: normally used by programs only
   constant,  // written once by the host before its first dispatch, then read-only: a device may keep packed forms with
              // it
 };
@@ -42,11 +47,11 @@ enum class BufferUsage : std::uint8_t {
 struct BufferDesc {
   std::uint64_t bytes = 0;
   BufferUsage usage = BufferUsage::invalid;
-  // Not empty: the buffer shall be exactly this host memory, without a copy (64-byte aligned; it outlives the buffer).
-  // unsupported where DeviceInfo::wraps_host_memory is false. REQUIRES: host.size() == bytes.
+  // Not empty: the buffer uses exactly this host memory without a copy. It must be 64-byte aligned and outlive the
+  // buffer. unsupported: DeviceInfo::wraps_host_memory is false. REQUIRES: host.size() == bytes.
   std::span<std::byte> host;
-  // Not negative: import the memory behind this descriptor (dma-buf); the device duplicates it. Otherwise typed
-  // unsupported where DeviceInfo::shares_memory is false.
+  // Not negative: imports the memory of this descriptor (dma-buf); the device duplicates the descriptor. unsupported:
+  // DeviceInfo::shares_memory is false.
   int import_fd = -1;
 };
 
@@ -58,12 +63,12 @@ class Buffer {
   virtual ~Buffer();
 
   virtual std::uint64_t bytes() const noexcept = 0;
-  // invalid_argument where the range leaves the buffer: nothing is transferred then.
+  // invalid_argument: the range exceeds the buffer; nothing is transferred.
   virtual Status write(std::uint64_t offset, std::span<const std::byte> from) noexcept = 0;
   virtual Status read(std::uint64_t offset, std::span<std::byte> to) noexcept = 0;
-  // The buffer's memory where the host can touch it at any time, else empty.
+  // The buffer's memory if the host can access it at any time, otherwise empty.
   virtual std::span<std::byte> mapped() noexcept = 0;
-  // A descriptor that another device or API can import. Optional: unsupported unless DeviceInfo::shares_memory.
+  // Exports a descriptor for another device or API. unsupported unless DeviceInfo::shares_memory.
   virtual Result<UniqueFd> export_fd() noexcept = 0;
 };
 

@@ -1,8 +1,12 @@
-// Reading a configuration: TOML file, environment and command line into a typed Config, every problem told at once.
+// Configuration reader: reads the TOML file, environment and command line into a typed Config and reports all problems
+// at once.
 //
-// Thread-safety: pure functions of their arguments and of the files they name; any thread. Ownership: values.
-// The environment is that of the process unless the caller passes another one.
-// Order of precedence: defaults < file < environment < command line.
+// Precedence: defaults < file < environment < command line. The environment is that of the process unless the caller
+// passes another one.
+// Thread-safety: functions from any thread. Ownership: values. Sizes are in bytes.
+//
+//   const kiln::ConfigReading reading = kiln::read_config({});
+//   for (const kiln::ConfigProblem& problem : reading.problems) std::cerr << problem.text() << '\n';
 #pragma once
 
 #include <kiln/config.hpp>
@@ -20,8 +24,8 @@
 
 namespace kiln {
 
-// place.line 0: the problem is not inside a file; place.file then says what it is about ("KILN_LOG", "--set a.b=1", or
-// the name of a file that could not be read).
+// place.line is 0 for a problem outside a file; place.file then names the source ("KILN_LOG", "--set a.b=1", or a file
+// that could not be read).
 struct ConfigProblem {
   ConfigPlace place;
   std::string message;
@@ -30,20 +34,20 @@ struct ConfigProblem {
   bool operator==(const ConfigProblem& other) const;
 };
 
-// The variables of an environment (`environ`, as execve passes it) that a configuration depends on, for
-// ConfigSources::environment.
+// Returns the variables that configure Kiln, for ConfigSources::environment. `environment` is in the format of
+// `environ`.
 std::map<std::string, std::string> configuration_environment(const char* const* environment);
-// Those of this process, as they are now.
+// The same for the current environment of this process.
 std::map<std::string, std::string> configuration_environment();
 
 struct ConfigSources {
-  std::optional<std::filesystem::path> file;  // else the file that KILN_CONFIG names, if any
-  // HOME, XDG_CACHE_HOME, XDG_STATE_HOME, KILN_*. Empty values count as unset, and so does a HOME or XDG_* that is no
-  // absolute path. Without a home nothing is kept on disk: cache.directory or cache.key_file is empty.
+  std::optional<std::filesystem::path> file;  // nullopt: the file named by KILN_CONFIG, if any
+  // HOME, XDG_CACHE_HOME, XDG_STATE_HOME, KILN_*. Empty values and relative paths in HOME and XDG_* count as unset.
+  // Without a home, cache.directory or cache.key_file is empty and nothing is stored on disk.
   std::map<std::string, std::string> environment = configuration_environment();
-  std::vector<std::string> set;                // --set "key=value": the value in TOML's syntax; a bare word is a text
+  std::vector<std::string> set;                // --set "key=value": value in TOML syntax, or a bare word as text
   std::optional<std::string> cache_directory;  // --cache-dir
-  std::optional<std::string> plugin_path;      // --plugin-path: folders with ':' between them
+  std::optional<std::string> plugin_path;      // --plugin-path: folders separated by ':'
   std::optional<std::string> log_level;        // --log
 };
 
@@ -55,25 +59,26 @@ struct ConfigReading {
 
 ConfigReading read_config(const ConfigSources& sources);
 
-// Checks each [plugin.NAME] section against the keys that plugin published. A section of a plugin that is in
-// plugins.load and not in `keys` is left alone: that plugin could not be loaded (one that was loaded and has no keys
-// stands in `keys` with none). A section of a plugin that is not in plugins.load is a problem.
+// Checks each [plugin.NAME] section against the keys that the plugin publishes. The section of a plugin in plugins.load
+// without an entry in `keys` is skipped, because that plugin was not loaded. The section of a plugin that is not in
+// plugins.load is a problem.
 std::vector<ConfigProblem> check_plugin_sections(const Config& config,
                                                  const std::map<std::string, std::vector<ConfigKey>>& keys);
 
-// The section with defaults filled in. A value that check_plugin_sections refuses is left out in favour of its default.
+// Returns the section with defaults filled in. A value that check_plugin_sections() rejects is replaced by its default.
 PluginSettings plugin_settings(const Config& config, const std::string& plugin, std::span<const ConfigKey> keys);
 
-// One line a key, "(origin) key = value": the fixed sections in the order of the documentation, the plugins' keys, the
+// Formats one line per key, "(origin) key = value": fixed sections in the order of the documentation, plugin keys,
 // jobs.
 std::string show_config(const Config& config, const std::map<std::string, std::vector<ConfigKey>>& keys);
 // The same as one JSON object: {"schema", "values": [{"key", "value", "origin", "detail"}], "jobs": […]}.
 std::string show_config_json(const Config& config, const std::map<std::string, std::vector<ConfigKey>>& keys);
 
-// The complete, commented configuration with every key at its default: what configs/default.toml holds.
+// Returns the commented configuration with all defaults (configs/default.toml).
 std::string default_config_text();
 
-// "50 MiB", "500MiB", "4096" (bytes); "10 s", "250 ms", "30d". invalid_argument says what was found and expected.
+// Parse "50 MiB", "500MiB", "4096" (bytes) and "10 s", "250 ms", "30d". invalid_argument: the error has the expected
+// and the found text.
 Result<std::uint64_t> parse_size(std::string_view text);
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 

@@ -1,8 +1,13 @@
-// Driver (the plugin's side of one API) and Device (one place where programs run: a codec and a queue).
+// Device: runs programs and compiles, loads and serializes them. Driver: enumerates and opens the devices of one API.
 //
-// Thread-safety: every method of both may be called from any thread. A device that is bound to threads of its own
-// (OpenGL) marshals. Ownership: a Driver outlives its Devices; a Device outlives its buffers, programs and dispatches.
-// Enumerating is cheap and promises nothing; open() is where it may fail.
+// Thread-safety: every method of both from any thread. A device that needs its own threads (OpenGL) forwards calls to
+// them.
+// Ownership: a Driver outlives its Devices; a Device outlives its buffers, programs and dispatches.
+// Errors: enumerate() is cheap and does not verify devices; open() may fail.
+//
+//   auto device = driver.open("opengl:0");
+//   if (!device) return device.error();
+//   auto program = (*device)->build(source);  // the error has the compiler's log
 #pragma once
 
 #include <kiln/buffer.hpp>
@@ -35,66 +40,65 @@ std::string_view to_string(DeviceKind kind) noexcept;
 struct DeviceInfo {
   std::string id;  // "cpu", "opengl:0"
   DeviceKind kind = DeviceKind::invalid;
-  std::string name;    // in words: "llvmpipe (LLVM 15.0.6, 256 bits)"
-  std::string driver;  // in words: "Mesa 22.3.6"
+  std::string name;    // display name: "llvmpipe (LLVM 15.0.6, 256 bits)"
+  std::string driver;  // display name: "Mesa 22.3.6"
   bool usable = false;
-  std::string why_not;  // empty where usable
+  std::string why_not;  // reason; empty if usable
 
-  // What a ProgramKey takes in: complete only after open().
+  // Parts of the ProgramKey; complete only after open().
   std::vector<std::pair<std::string, std::string>> device_identity;
   std::vector<std::pair<std::string, std::string>> driver_identity;
 
   std::vector<Dialect> dialects;  // best first
-  std::string shared_resource;    // devices with the same text compete for it: "host-cores"; empty: none
-  // The same text: the same hardware, through whichever driver: "pci:0000:03:00.0", else "drm:" and the render node's
-  // path. Empty: not known, or no hardware of its own.
+  std::string shared_resource;    // devices with the same value compete for a resource: "host-cores"; empty: none
+  // Equal for one hardware device under different drivers: "pci:0000:03:00.0", or "drm:" and the path of the render
+  // node. Empty: unknown, or no hardware of its own.
   std::string physical_id;
-  bool serializes = false;  // serialize() and load() can work
+  bool serializes = false;  // serialize() and load() are supported
   bool wraps_host_memory = false;
-  bool shares_memory = false;  // export_fd() and import_fd can work
+  bool shares_memory = false;  // export_fd() and import_fd are supported
   std::array<std::uint32_t, 3> max_grid{65535, 65535, 65535};
   std::array<std::uint32_t, 3> max_workgroup{1, 1, 1};
   std::uint32_t max_workgroup_lanes = 1;
   std::uint32_t max_bindings = 8;
   std::uint64_t max_buffer_bytes = 0;  // 0: unknown
-  // Bindings with View::texels and View::image: 0 where programs cannot have them. Texels that one such binding holds.
+  // Number of bindings with View::texels and View::image (0: not supported), and texels of one such binding.
   std::uint32_t max_texel_bindings = 0;
   std::uint32_t max_image_bindings = 0;
   std::uint64_t max_view_texels = 0;
-  std::uint32_t max_shared_bytes = 0;  // of a workgroup; 0: unknown
-  std::uint32_t simd_lanes = 0;        // fp32 lanes that run in step; 0: unknown
-  // GLSL: the expression that takes the place of barrier() in users' kernels, on a driver whose barrier() does not
-  // order accesses to shared memory; empty: none is needed.
+  std::uint32_t max_shared_bytes = 0;  // per workgroup; 0: unknown
+  std::uint32_t simd_lanes = 0;        // fp32 lanes that execute together; 0: unknown
+  // GLSL: replacement of barrier() in user kernels, for drivers whose barrier() does not order shared memory accesses;
+  // empty: not needed.
   std::string glsl_barrier;
-  // The physical roof where it can be derived from queried facts, else 0: a measured rate above it is rejected.
+  // Peak rate in GFLOP/s derived from queried properties; 0: unknown. Higher measurements are rejected.
   double roof_gflops = 0;
-  // Whether another process that opens the device can build programs for this one (kiln/program_cache.hpp, BuildApart).
+  // Another process can build programs for this device (BuildApart in kiln/program_cache.hpp).
   bool builds_apart = false;
   std::string driver_cache =
       "none";  // "adopted", "not adopted", "none": whether the driver's own cache lies in Kiln's folder
 };
 
 struct PassLaunch {
-  // As grid: nothing is computed and nothing needs to be bound, but the device does what it leaves until a program's
-  // first dispatch, such as generating machine code.
+  // An empty grid. Nothing is computed and no binding is needed, but the device does the work of a program's first
+  // dispatch, such as generating machine code.
   static constexpr std::array<std::uint32_t, 3> nothing{0, 0, 0};
 
   const Program* program = nullptr;
   std::span<Buffer* const> bindings;
   std::array<std::uint32_t, 3> grid{1, 1, 1};
-  // Which of the bindings provides each resource of program->interface(). Empty: bindings[i] is the resource at binding
-  // or argument i.
+  // Binding of each resource in program->interface(). Empty: bindings[i] is the resource at binding or argument i.
   std::span<const ResourceSource> sources{};
 };
 
-// A plan bound to buffers: its passes run in order, each seeing the writes of those before.
+// Passes that run in order; each sees the writes of earlier passes.
 struct Dispatch {
   std::span<const PassLaunch> passes;
 };
 
 struct FenceResult {
-  std::uint64_t device_ns = 0;  // by the device's timestamps; 0 where it has none
-  std::uint64_t begun_ns = 0;   // when it began, by Device::clock_ns(); 0: unknown
+  std::uint64_t device_ns = 0;  // from device timestamps; 0: not available
+  std::uint64_t begun_ns = 0;   // start time by Device::clock_ns(); 0: unknown
 };
 
 // The clock of a simulated device. Thread-safety: clock_ns() from any thread.
@@ -114,38 +118,38 @@ class Device {
   virtual const DeviceInfo& info() const noexcept = 0;
   virtual Result<std::unique_ptr<Buffer>> create_buffer(const BufferDesc& desc) noexcept = 0;
 
-  // The codec. build() compiles (counted in WorkCounters::builds) and its error holds the compiler's whole log.
+  // Compiles the source and counts in WorkCounters::builds. The error has the complete log of the compiler.
   virtual Result<std::unique_ptr<Program>> build(const KernelSource& source) noexcept = 0;
-  // corrupt or unsupported where the driver refuses the bytes: the caller rebuilds.
+  // corrupt or unsupported: the driver refused the bytes, and the caller builds again.
   virtual Result<std::unique_ptr<Program>> load(const KernelSource& source, const ProgramBinary& binary) noexcept = 0;
-  // unsupported where the device keeps nothing (DeviceInfo::serializes is false).
+  // unsupported: DeviceInfo::serializes is false.
   virtual Result<ProgramBinary> serialize(const Program& program) noexcept = 0;
 
-  // The queue. submit() copies what it needs from the Dispatch, returns a value on this device's timeline (from 1,
-  // growing), and completes in order. A device may run the work inside the call. unsupported: it refuses to run one of
-  // the programs, which has hung it before, and has run nothing.
+  // Submits work and returns its value on the device's timeline (increasing, from 1). Work completes in order. Copies
+  // what it needs from the Dispatch; may run the work before it returns. unsupported: a program is blocked because it
+  // hung the device before; nothing ran.
   virtual Result<std::uint64_t> submit(const Dispatch& dispatch) noexcept = 0;
-  // timeout: the work may still be running, and a later wait for the same value is allowed. Each value's result may be
-  // taken once; work that failed answers its Status here.
+  // Waits for a submitted value and returns the error of failed work. Each result can be taken once. timeout: the work
+  // may still run; the caller may wait again.
   virtual Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept = 0;
 
-  // The clock by which this device's jobs are timed: the host's steady clock, or that of a simulation.
+  // The clock for times of this device: the host's steady clock or a simulated clock.
   std::uint64_t clock_ns() const noexcept { return clock_ == nullptr ? now_ns() : clock_->clock_ns(); }
 
  protected:
-  // For a device with a clock of its own, which outlives it.
+  // For a device with its own clock. The clock must outlive the device.
   explicit Device(const DeviceClock& clock) noexcept : clock_(&clock) {}
 
  private:
   const DeviceClock* const clock_ = nullptr;
 };
 
-// What a driver is given when its plugin's factory is called.
+// Arguments of a driver factory.
 struct DriverContext {
   Log log;
   WorkCounters* counters = nullptr;       // outlives the driver
   std::filesystem::path cache_directory;  // Kiln's cache folder; may not exist
-  DriverNotes* notes = nullptr;           // outlives the driver; null: nothing is kept
+  DriverNotes* notes = nullptr;           // outlives the driver; null: nothing is stored
   PluginSettings settings;                // the checked [plugin.NAME] section, defaults filled in
 };
 
@@ -156,9 +160,9 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
   virtual ~Driver();
 
-  // What there is, usable or not. A machine without the API or a device answers an entry that is not usable, or none.
+  // Returns all devices, usable or not. A machine without the API returns an unusable entry or none.
   virtual std::vector<DeviceInfo> enumerate() = 0;
-  // not_found: no such id. unavailable: it cannot be opened now, with the reason.
+  // not_found: no such id. unavailable: it cannot be opened now; the error has the reason.
   virtual Result<std::unique_ptr<Device>> open(std::string_view id) noexcept = 0;
 };
 

@@ -1,7 +1,12 @@
-// DeviceSelector: which of the devices that can serve a spec shall serve it, and what was learned from the answer.
+// DeviceSelector: chooses the device for a spec and learns from measured runs.
 //
+// The choice minimizes queue wait + transfer + build (if cold) + run. It does not depend on the name or kind of a
+// device. Times are in nanoseconds.
 // Thread-safety: every method from any thread. Ownership: candidates are borrowed for the call.
-// Nothing is decided by a device's name or kind: only by cost = queue wait + transfer + build if cold + run.
+//
+//   auto choice = selector.select(spec, candidates, {});
+//   if (!choice) return choice.error();
+//   const kiln::DeviceInfo& device = *candidates[choice->candidate].device;
 #pragma once
 
 #include <kiln/config.hpp>
@@ -22,25 +27,25 @@ namespace kiln {
 
 struct Candidate {
   const DeviceInfo* device = nullptr;
-  std::uint64_t queue_wait_ns = 0;  // of every queue that competes for what the device needs
-  bool cold = false;                // its program must be built or loaded first
+  std::uint64_t queue_wait_ns = 0;  // of all queues that compete with this device
+  bool cold = false;                // the program must be built or loaded first
 };
 
-// What bears on the choice beside the spec.
+// Properties of the job that affect the choice.
 struct JobTerms {
-  std::uint32_t repeat = 1;      // runs that the chosen device will serve
-  bool has_deadline = false;     // nothing is explored at such a job's cost
-  bool can_build_ahead = false;  // a program may be built beside the job: Choice::build_ahead is heeded
+  std::uint32_t repeat = 1;      // number of runs on the chosen device
+  bool has_deadline = false;     // no exploration runs for this job
+  bool can_build_ahead = false;  // Choice::build_ahead is used
 };
 
 struct Choice {
   std::size_t candidate = 0;
-  std::string because;  // the reason with its numbers, in words
-  // A candidate whose program is worth building while the chosen one serves.
+  std::string because;  // reason with figures
+  // Candidate whose program should be built while the chosen one runs.
   std::optional<std::size_t> build_ahead = std::nullopt;
 };
 
-// One candidate's cost as the selector sees it. Infinite figures: nothing is known.
+// Cost of one candidate. Infinite values: unknown.
 struct CandidateCost {
   std::string device;
   std::string evidence;  // "12 runs", "regression on 9 shapes", "its roof", …
@@ -52,22 +57,22 @@ struct CandidateCost {
   double build_ns =
       0;  // with what a first run takes beyond a later one; 0 where the program is warm or nothing is known
   double run_ns = 0;
-  double cost_ns = 0;    // what is compared: the build counts by the runs that it is expected to serve
-  double deviation = 0;  // of the natural logarithm of transfer and run
+  double cost_ns = 0;    // total to compare; the build is divided by the expected number of runs
+  double deviation = 0;  // standard deviation of the natural logarithm of transfer plus run
 };
 
 struct Explanation {
-  std::string bucket;  // what is expected to run alike
+  std::string bucket;  // class of specs and devices that share measurements
   Choice choice;
   std::vector<CandidateCost> candidates;  // as offered
-  std::vector<std::string> words;         // one line a statement, for a person
+  std::vector<std::string> words;         // one statement per line
 };
 
-// How a run went beside its times.
+// Circumstances of a run.
 struct RunConditions {
-  Status status;               // not ok: it timed out or failed, and the measurement says nothing of the device's speed
-  bool contended = false;      // something else used what the device shares while it ran
-  std::uint64_t build_ns = 0;  // getting its programs, where this run was the first to have them; not part of its wall
+  Status status;               // not ok: the run failed or timed out; its times are not learned
+  bool contended = false;      // another user of a shared resource was active during the run
+  std::uint64_t build_ns = 0;  // time to get the programs if this is their first run; not part of the wall time
 };
 
 class DeviceSelector {
@@ -77,10 +82,10 @@ class DeviceSelector {
   DeviceSelector& operator=(const DeviceSelector&) = delete;
   virtual ~DeviceSelector();
 
-  // unavailable where there is no candidate.
+  // unavailable: there is no candidate.
   virtual Result<Choice> select(const KernelSpec& spec, std::span<const Candidate> candidates,
                                 const JobTerms& terms) noexcept = 0;
-  // What select() would answer now, and why; counts nothing and draws nothing.
+  // Returns what select() would choose now and why. Changes no state.
   virtual Result<Explanation> explain(const KernelSpec& spec, std::span<const Candidate> candidates,
                                       const JobTerms& terms) noexcept = 0;
   virtual void record(const KernelSpec& spec, const DeviceInfo& device, const Measurement& measurement,
@@ -91,9 +96,9 @@ struct SelectorContext {
   Log log;
   SelectorConfig config;
   DeviceConfig device;                    // the user's preference
-  std::filesystem::path cache_directory;  // where a model may persist
-  bool read_only = false;                 // what is there is read, and nothing is written
-  TraceSink* trace = nullptr;             // outlives the selector; null: nothing is told
+  std::filesystem::path cache_directory;  // folder for the stored model
+  bool read_only = false;                 // the model is read but not written
+  TraceSink* trace = nullptr;             // outlives the selector; null: no trace
 };
 
 }  // namespace kiln

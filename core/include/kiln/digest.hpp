@@ -1,8 +1,12 @@
-// Digest: 256 bits that stand for content (SHA-256), and KeyEncoder, the one canonical encoding that is digested.
+// Digest: a SHA-256 hash that identifies content; and KeyEncoder, the canonical encoding of program keys.
 //
-// Thread-safety: values. Ownership: an encoder owns the material it has collected.
-// The encoding of a field is: u32 length of name, name, u64 length of value, value; all little endian. No two field
-// lists share an encoding, so "ab"+"c" can never stand for "a"+"bc".
+// Each field is encoded as: u32 length of name, name, u64 length of value, value (little endian). Different field lists
+// have different encodings, so "ab"+"c" differs from "a"+"bc".
+// Thread-safety: values; functions are pure. Ownership: an encoder owns its material.
+//
+//   kiln::KeyEncoder key;
+//   key.field("source", text);
+//   const std::string hex = key.digest().hex();
 #pragma once
 
 #include <array>

@@ -1,7 +1,12 @@
-// The folder that a driver is given for a cache of its own: whether others can have a hand in it, and making it ready.
+// Driver cache: checks and prepares the folder in which a driver keeps its own cache.
 //
-// A driver runs the machine code that it finds there without a check: who can write there can run anything as this
-// user. Thread-safety: calls of the operating system, from any thread. Ownership: values.
+// A driver runs machine code from this folder without a check, so only this user may be able to write to it.
+// Thread-safety: functions from any thread. Ownership: values.
+//
+//   for (const auto& [name, value] : kiln::driver_environment(config)) {
+//     const bool unfit = name == "MESA_SHADER_CACHE_DIR" && !kiln::prepare_driver_cache(value).ok();
+//     setenv(name.c_str(), unfit ? kiln::no_driver_cache : value.c_str(), 0);
+//   }
 #pragma once
 
 #include <kiln/status.hpp>
@@ -11,24 +16,24 @@
 
 namespace kiln {
 
-// The value of MESA_SHADER_CACHE_DIR where the driver shall keep no cache: nothing can be made below it, and Mesa finds
-// that out without a word. MESA_SHADER_CACHE_DISABLE would take the program binaries away too.
+// Value of MESA_SHADER_CACHE_DIR that disables the driver's cache: no folder can be created below this path.
+// MESA_SHADER_CACHE_DISABLE would also disable program binaries.
 inline constexpr const char* no_driver_cache = "/proc/self/exe/";
 
-// ok: a folder and no link, of this user, that nobody else may enter (0700), and nobody but this user and root can
-// exchange it or a folder above it. unavailable or io names the folder that is at fault and both sides.
+// ok: a folder of this user with mode 0700, not a link, and only this user or root can replace it or a parent folder.
+// unavailable or io: the error names the folder with the expected and the found value.
 Status check_private_folder(const std::filesystem::path& folder);
 
-// What has to hold before a driver is pointed at the folder that driver_environment() names; where it does not, the
-// driver gets no_driver_cache. Makes what is missing (0700), removes the folders that ended processes left beside it,
-// and gives the file that Mesa maps into memory its blocks: touching a page that a full disk has no block for ends the
-// process. The folder is this process's alone: the program cache fills it with authenticated files, and removes it when
-// the last cache of the process is closed. unavailable: others can have a hand in the folder, which stays as it is. io:
-// it cannot be made, or there is no room.
+// Prepares the folder named by driver_environment(). On failure, set no_driver_cache instead.
+//
+// Creates missing folders (0700), removes folders of ended processes, and allocates the blocks of the file that Mesa
+// maps, because a write to an unallocated page on a full disk ends the process. The folder belongs to this process: the
+// program cache fills it with authenticated files and removes it with the last cache of the process.
+// unavailable: other users can change the folder, which is not modified. io: it cannot be created, or the disk is full.
 Status prepare_driver_cache(const std::filesystem::path& folder);
 
-// The driver's build, its settings that change code, and the processor, as a digest of 64 digits: taken from the name
-// of a folder that driver_environment() chose. Empty: the path is of another kind.
+// Returns the digest (64 digits) of driver build, code-changing settings and processor from a folder name chosen by
+// driver_environment(). Empty: another kind of path.
 std::string driver_setting_of(const std::filesystem::path& folder);
 
 }  // namespace kiln

@@ -1,9 +1,11 @@
-// DriverNotes: small facts that a driver found out at a price and keeps for the processes after this one: which
-// identity the installed driver has, which of several layouts was fastest.
+// DriverNotes: stores small facts that a driver measured or queried, for use by later processes.
 //
-// Thread-safety: every method from any thread. Ownership: bytes are copied. A note is advice: it may be gone at any
-// time, and losing one costs the price again. What find() answers was written by keep() under this user's key, on this
-// machine.
+// Examples: the identity of the installed driver, or the fastest of several layouts. A note may be lost at any time;
+// the driver then determines the fact again. Notes are authenticated with this user's key.
+// Thread-safety: every method from any thread. Ownership: bytes are copied.
+//
+//   if (auto stored = notes.find("layout v1")) return *stored;
+//   notes.keep("layout v1", measured);
 #pragma once
 
 #include <cstddef>
@@ -21,9 +23,9 @@ class DriverNotes {
   DriverNotes& operator=(const DriverNotes&) = delete;
   virtual ~DriverNotes();
 
-  // The name tells everything that the fact depends on, for it is compared whole; nullopt where nothing is known.
+  // Returns the note with exactly this name, or nullopt. The name must contain everything that the fact depends on.
   virtual std::optional<std::vector<std::byte>> find(std::string_view name) noexcept = 0;
-  // Replaces what the name had. At most 64 KiB; what cannot be kept is not an error.
+  // Stores or replaces a note of at most 64 KiB. A failure is ignored.
   virtual void keep(std::string_view name, std::span<const std::byte> bytes) noexcept = 0;
 };
 

@@ -1,8 +1,13 @@
-// Executor: runs plans on devices asynchronously: bounded slots in flight, one submit thread a device, results that
-// cannot be lost.
+// Executor: runs plans on devices asynchronously, with a limited number of jobs in flight and one submit thread per
+// device.
 //
-// Thread-safety: every method from any thread. Ownership: a submission keeps its programs pinned and its tensors alive
-// until its fence, also when nobody waits or a wait timed out. The executor dies before the devices it submits to.
+// Thread-safety: every method from any thread. Ownership: a submission holds its programs and tensors until its fence
+// completes, even if nobody waits. The executor must be destroyed before its devices.
+// Errors: every method returns a Status or Result. Times are in nanoseconds.
+//
+//   auto fence = executor.submit(std::move(submission));
+//   if (!fence) return fence.error();
+//   auto measurement = executor.wait(*fence, kiln::Deadline::after(std::chrono::seconds(10)));
 #pragma once
 
 #include <kiln/clock.hpp>
@@ -19,16 +24,15 @@
 
 namespace kiln {
 
-// One tensor of a request: exactly one of the two is set, as the tensor's role asks.
+// One tensor of a request. Exactly one member is set, depending on the tensor's role.
 struct TensorArgument {
   std::shared_ptr<HostTensor> host;          // input, output, inout
   std::shared_ptr<const Constant> constant;  // constant
 };
 
-// ordered: the job finishes after all that were submitted to its queue before it. unordered: it finishes as soon as its
-// own outputs lie in host memory, also where longer ones of jobs before it are still coming back; and at once where it
-// fails on its way to the device. The order in which jobs reach a device, and in which it works on them, is that of
-// their fences either way: a device completes in order (Device::submit).
+// ordered: the job finishes after all earlier jobs of its queue. unordered: it finishes when its own outputs are in
+// host memory, even if outputs of earlier jobs are still being read back, or at once if it fails before submission. In
+// both cases the device works in the order of the fences (Device::submit).
 enum class Completion : std::uint8_t { invalid = 0, ordered, unordered };
 
 struct Submission {
@@ -37,23 +41,23 @@ struct Submission {
   std::vector<ProgramHandle> programs;          // one per pass
   std::vector<ProgramHandle> prepare_programs;  // one per prepare pass
   std::vector<TensorArgument> tensors;          // one per tensor of the plan
-  Deadline deadline;                            // of the whole job; passing it makes wait() answer timeout
-  // What lies in the outputs goes to the device first: how a poison reaches device memory. Its time is in no figure.
+  Deadline deadline;                            // of the whole job; after it, wait() returns timeout
+  // Uploads the outputs first, so that poisoned values reach device memory. No figure includes the time.
   bool upload_outputs = false;
   Completion completion = Completion::ordered;
-  std::vector<std::vector<ResourceSource>> sources{};  // PassLaunch::sources of each pass; empty: of none
+  std::vector<std::vector<ResourceSource>> sources{};  // PassLaunch::sources per pass; empty: none
 };
 
-// A value on the timeline of one device's queue in this executor. Value 0 is never submitted.
+// A value on the timeline of one device queue. Submitted values start at 1.
 struct Fence {
   std::uint32_t queue = 0;
   std::uint64_t value = 0;
 };
 
-// A sequence of submissions that was checked and bound to device memory of its own once, to be run again and again as
-// one job: every tensor that is read before it is written goes to the device, all passes run in order, and every tensor
-// that was written comes back. A tensor that one submission writes and a later one reads stays on the device between
-// them. Ownership: it keeps everything that its submissions hold, and their device.
+// A sequence of submissions that is checked and bound to device memory once and can run many times as one job. It
+// uploads tensors that are read before they are written, runs all passes in order, and reads back all written tensors.
+// Tensors passed from one submission to a later one remain on the device.
+// Ownership: holds everything that its submissions hold, and their device.
 class Recording {
  public:
   Recording() = default;
@@ -68,27 +72,28 @@ class Executor {
   Executor() = default;
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
-  virtual ~Executor();  // waits for what is in flight, within the configured timeout
+  virtual ~Executor();  // waits for jobs in flight, up to the configured timeout
 
-  // Blocks while all slots of the device are taken; timeout where none came free before the deadline.
+  // Blocks while all slots of the device are in use. timeout: no slot became free before the deadline.
   virtual Result<Fence> submit(Submission submission) noexcept = 0;
-  // Outputs are in host memory when this answers a Measurement. timeout: the job goes on, its slot stays busy, and it
-  // may be waited for again. A finished result stays until it is taken here, once; a second taking is not_found.
+  // Waits until the outputs are in host memory. timeout: the job continues, and the caller may wait again. Each result
+  // can be taken once; a second call returns not_found.
   virtual Result<Measurement> wait(Fence fence, Deadline deadline) noexcept = 0;
-  // Nanoseconds of work queued for the device, by recent jobs: what a new one would wait.
+  // Expected wait of a new job for the device, in nanoseconds, estimated from recent jobs.
   virtual std::uint64_t backlog_ns(const Device& device) const noexcept = 0;
 
-  // ok: the job does not reach the device, and wait() answers cancelled. unavailable: it did already, and runs to its
-  // end. not_found: it is finished, or never was. An executor without cancellation answers unsupported.
+  // ok: the job was not submitted, and wait() returns cancelled. unavailable: it was already submitted and will
+  // complete. not_found: finished or unknown. unsupported: the executor cannot cancel.
   virtual Status cancel(Fence fence) noexcept;
-  // The index of a fence whose job is finished and whose result is still to be taken. not_found: none of them can be
-  // any more. unsupported likewise.
+  // Returns the index of a fence with a finished result that was not taken. not_found: no fence can finish any more.
+  // unsupported: not implemented.
   virtual Result<std::size_t> wait_any(std::span<const Fence> fences, Deadline deadline) noexcept;
 
-  // Makes a Recording for replay() on this executor. invalid_argument: there are none, or they are for different
-  // devices. Deadlines and the order of completion are those of replay().
+  // Creates a Recording for replay() on this executor. invalid_argument: no submissions, or different devices. Ignores
+  // the deadlines and completion orders of the submissions.
   virtual Result<std::shared_ptr<Recording>> record(std::vector<Submission> submissions) noexcept;
-  // Submits all of it as one job with one fence. invalid_argument: it is in flight still, or is another executor's.
+  // Submits the recording as one job with one fence. invalid_argument: it is still in flight or belongs to another
+  // executor.
   virtual Result<Fence> replay(const std::shared_ptr<Recording>& recording, Deadline deadline) noexcept;
 };
 
@@ -96,7 +101,7 @@ struct ExecutorContext {
   Log log;
   ExecutorConfig config;
   WorkCounters* counters = nullptr;  // outlives the executor
-  TraceSink* trace = nullptr;        // outlives the executor; null: nothing is told
+  TraceSink* trace = nullptr;        // outlives the executor; null: no trace
 };
 
 }  // namespace kiln

@@ -1,15 +1,17 @@
-// The host's own processors, as a device that computes on them finds them.
+// Host processor: the cores and the peak rate of the host.
 //
-// Thread-safety: pure but for the affinity of the calling thread. Ownership: none, values only.
+// Thread-safety: functions from any thread; the result depends on the affinity of the calling thread.
+//
+//   const double per_core = kiln::host_roof_gflops() / kiln::host_cores();
 #pragma once
 
 namespace kiln {
 
-// Cores that the calling thread may use; at least 1.
+// Number of cores that the calling thread may use; at least 1.
 int host_cores() noexcept;
 
-// GFLOP/s in f32 that no code on those cores can pass: vector lanes × two fused multiply-adds a cycle × a clock that no
-// processor reaches. 0: nothing is known of the vector unit.
+// Upper limit of the f32 rate on these cores in GFLOP/s: vector lanes x two fused multiply-adds per cycle x a clock
+// above that of any processor. 0: unknown vector unit.
 double host_roof_gflops() noexcept;
 
 }  // namespace kiln

@@ -1,7 +1,10 @@
-// KernelGenerator: from a spec and a device's facts to a plan: sources, launch geometry, packing.
+// KernelGenerator: creates a plan (sources, launch geometry, packing) for a spec on a device.
 //
+// Deterministic: equal spec, device properties and variant give equal bytes.
 // Thread-safety: every method from any thread. Ownership: plans are values.
-// Deterministic: the same spec, device facts and choice of variant give the same bytes.
+//
+//   auto plan = generator.generate(spec, device.info(), device.info().dialects.front());
+//   if (!plan) return plan.error();
 #pragma once
 
 #include <kiln/device.hpp>
@@ -24,25 +27,23 @@ class KernelGenerator {
   virtual ~KernelGenerator();
 
   virtual std::span<const Dialect> dialects() const noexcept = 0;
-  // REQUIRES: validate(spec).ok(), and `dialect` is one of dialects() and of device.dialects. unsupported: this spec
-  // cannot be written in that dialect for that device, with the reason.
+  // REQUIRES: validate(spec).ok(); `dialect` is in dialects() and device.dialects. unsupported: the spec cannot be
+  // generated in that dialect for that device; the error has the reason.
   virtual Result<KernelPlan> generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept = 0;
-  // Rises whenever generate() may answer otherwise than before: plans made under another revision are not used again.
+  // Increases when the result of generate() may have changed. Plans of another revision are not reused.
   virtual std::uint64_t revision() const noexcept { return 0; }
-  // The plan of one variant by its id, whether it is the preferred one or not. not_found: there is no such variant.
-  // unsupported: it does not fit the spec or the device.
+  // Creates the plan of one variant. not_found: no such variant. unsupported: it does not fit the spec or the device.
   virtual Result<KernelPlan> generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                               std::string_view variant) noexcept;
-  // Plans with generic programs, which run many shapes; the fastest first. For a first call, while the programs of
-  // generate() are being built. Empty: there are none.
+  // Returns plans with generic programs, which run many shapes, fastest first. They serve the first call while the
+  // programs of generate() are built. Empty: none.
   virtual std::vector<KernelPlan> generic_plans(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
-  // Called after every run that went well, with the variant that ran.
+  // Called after each successful run.
   virtual void record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
                       const Measurement& measurement) noexcept = 0;
 };
 
-// A generator that measures its variants. A KernelGenerator that does so derives from it too; a caller queries it with
-// dynamic_cast.
+// A generator that can measure its variants. Query a KernelGenerator for it with dynamic_cast.
 class TunableGenerator {
  public:
   TunableGenerator() = default;
@@ -50,20 +51,20 @@ class TunableGenerator {
   TunableGenerator& operator=(const TunableGenerator&) = delete;
   virtual ~TunableGenerator();
 
-  // Measures variants on the bench and stores the winner, which generate() returns from then on. unsupported: there is
-  // only one variant of the spec.
+  // Measures the variants and stores the winner, which generate() then returns. unsupported: the spec has only one
+  // variant.
   virtual Result<TuneOutcome> tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                    VariantBench& bench, const TuneOptions& options) noexcept = 0;
-  // nullptr: it stores no measurements.
+  // nullptr: no measurements are stored.
   virtual TuningStore* tuning() noexcept = 0;
 };
 
 struct GeneratorContext {
   Log log;
-  std::filesystem::path cache_directory;  // where a tuning database may persist
-  bool read_only = false;                 // nothing is written there
+  std::filesystem::path cache_directory;  // folder for the tuning database
+  bool read_only = false;                 // the folder is not written
   PluginSettings settings;
-  TraceSink* trace = nullptr;  // outlives the generator; null: nothing is told
+  TraceSink* trace = nullptr;  // outlives the generator; null: no trace
 };
 
 }  // namespace kiln

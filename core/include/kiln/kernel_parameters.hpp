@@ -1,7 +1,12 @@
-// What a user's kernel leaves open: parameters with the texts to try, and a grid that follows from them. A variant
-// gives each parameter one of its texts.
+// Kernel parameters: the variants of a user kernel with tunable parameters. A variant selects one text per parameter.
 //
-// Thread-safety: pure functions. Ownership: values.
+// Thread-safety: functions are pure. Ownership: values.
+//
+//   if (kiln::Status status = kiln::check_parameters(kernel); !status.ok()) return status;
+//   for (const std::string& variant : kiln::variants_of(kernel)) {
+//     auto one = kiln::settled(kernel, variant);
+//     if (!one) return one.error();
+//   }
 #pragma once
 
 #include <kiln/kernel.hpp>
@@ -16,23 +21,22 @@ namespace kiln {
 
 inline constexpr std::size_t most_kernel_variants = 1024;
 
-// "user", or of a kernel with parameters "user:TILE=8,UNROLL=2": every combination, the last parameter changing first.
-// The first takes each parameter's first text: untuned, it runs where it can be built. REQUIRES:
-// check_parameters(kernel).
+// Returns "user", or for parameters all combinations such as "user:TILE=8,UNROLL=2"; the last parameter changes first.
+// The first variant has the first text of each parameter and is the default. REQUIRES: check_parameters(kernel) is ok.
 std::vector<std::string> variants_of(const UserKernelSpec& kernel);
 
-// The kernel of one variant: its parameters are constants, its grid is in numbers. not_found: there is no such variant.
-// invalid_argument: its grid is none, with the expression and what it came to.
+// Returns the kernel of one variant, with parameters as constants and a numeric grid. not_found: no such variant.
+// invalid_argument: the grid is not valid; the error has the expression and its value.
 Result<UserKernelSpec> settled(const UserKernelSpec& kernel, std::string_view variant);
 
-// invalid_argument that names the parameter or the axis: parameters that have no text or one twice, names that are
-// taken, more than most_kernel_variants, a grid that is none in one of them.
+// invalid_argument: a parameter without texts, a duplicate text, a name in use, more than most_kernel_variants
+// variants, or an invalid grid in a variant. The error names the parameter or the axis.
 Status check_parameters(const UserKernelSpec& kernel);
 
-// Why a variant failed, in one line of at most 300 characters: of a compiler's log the first line with an error.
+// Returns the reason of a failure in one line of at most 300 characters: the first error line of a compiler log.
 std::string short_reason(std::string_view variant, const Status& failure);
 
-// The variants that failed, each once. Those that share a reason stand together.
+// Collects failed variants without duplicates. text() groups variants with the same reason.
 class FailedVariants {
  public:
   void add(std::string_view variant, const Status& failure);  // with its short_reason()
