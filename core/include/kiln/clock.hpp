@@ -1,6 +1,9 @@
-// Deadline: the one clock of Kiln (steady), and the latest moment a call may wait for.
+// Deadline: the latest time at which a call may return, on Kiln's clock (steady).
 //
-// Thread-safety: a Deadline is a value; now_ns() from any thread. Ownership: values.
+// Thread-safety: values; functions from any thread. Ownership: values. Times are in nanoseconds.
+//
+//   const kiln::Deadline deadline = kiln::Deadline::after(std::chrono::seconds(5));
+//   while (!deadline.passed()) poll(deadline.left());
 #pragma once
 
 #include <chrono>
@@ -11,16 +14,16 @@ namespace kiln {
 using Clock = std::chrono::steady_clock;
 
 struct Deadline {
-  Clock::time_point at = Clock::time_point::max();  // max: wait for ever
+  Clock::time_point at = Clock::time_point::max();  // max: no limit
 
   static Deadline never() noexcept { return {}; }
   static Deadline after(std::chrono::nanoseconds wait) noexcept;  // saturates instead of overflowing
   bool passed() const noexcept { return at != Clock::time_point::max() && Clock::now() >= at; }
-  // Time left, never negative; nanoseconds::max() where there is no deadline.
+  // Time left, never negative; nanoseconds::max() without a limit.
   std::chrono::nanoseconds left() const noexcept;
 };
 
-// Nanoseconds of the steady clock, for stamps and differences.
+// Current time of the steady clock in nanoseconds.
 std::uint64_t now_ns() noexcept;
 
 }  // namespace kiln

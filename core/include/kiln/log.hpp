@@ -1,7 +1,10 @@
-// Log: where library code says things. Silent unless the application gives a sink; the library never prints.
+// Log: receives the messages of the library. Without a sink the library is silent; it never prints.
 //
-// Thread-safety: a LogSink is called from any thread, also from several at once. Ownership: Log borrows its sink, which
-// outlives every object that was given the Log.
+// Thread-safety: a LogSink is called from several threads at once. Ownership: a Log borrows its sink, which must
+// outlive every object that has the Log.
+//
+//   kiln::Log log{&sink, kiln::LogLevel::info};
+//   log.write(kiln::LogLevel::warning, "cache", "the folder is not writable");
 #pragma once
 
 #include <cstdint>
@@ -20,7 +23,7 @@ class LogSink {
   LogSink& operator=(const LogSink&) = delete;
   virtual ~LogSink();
 
-  // component: "opengl", "cache", …; message: one line without a newline.
+  // component: "opengl", "cache"; message: one line without a newline. May be called from several threads at once.
   virtual void write(LogLevel level, std::string_view component, std::string_view message) noexcept = 0;
 };
 

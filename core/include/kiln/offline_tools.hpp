@@ -1,7 +1,11 @@
-// What a plugin can do for people without a device: compile a kernel ahead of time (AheadCompiler), and put a stream of
-// commands into words (StreamPrinter). Registered by name; the command's verbs `kernel build` and `pm4 dump` use them.
+// Offline tools: plugin functions that need no device: an ahead-of-time compiler and a printer of command streams.
 //
-// Thread-safety: each object by one thread at a time. Ownership: who makes one owns it; it dies before the Registry.
+// Plugins register them by name; `kernel build` and `pm4 dump` use them.
+// Thread-safety: each object from one thread at a time. Ownership: the creator owns the object and destroys it before
+// the Registry.
+//
+//   auto program = compiler.compile({.text = text, .file = "blur.cl", .target = "gfx1100"});
+//   if (!program) return program.error();  // has the compiler's log
 #pragma once
 
 #include <kiln/config.hpp>
@@ -20,7 +24,7 @@
 
 namespace kiln {
 
-// What the makers of both are given.
+// Arguments of both factories.
 struct OfflineContext {
   Log log;
   PluginSettings settings;  // the checked [plugin.NAME] section, defaults filled in
@@ -28,19 +32,19 @@ struct OfflineContext {
 
 struct AheadSource {
   std::string text;
-  std::string file;                     // its name in messages
+  std::string file;                     // name in messages
   std::string target;                   // one of AheadCompiler::targets()
-  std::vector<std::string> includes{};  // as UserKernelSpec has them
+  std::vector<std::string> includes{};  // as in UserKernelSpec
 };
 
 struct AheadKernel {
   std::string name;
-  std::vector<std::pair<std::string, std::string>> facts;  // in words, in the order to show them: "VGPRs", "24"
+  std::vector<std::pair<std::string, std::string>> facts;  // properties in display order: "VGPRs", "24"
 };
 
 struct AheadProgram {
   ProgramBinary binary;
-  std::string extension;  // what files of such bytes are called: "co"
+  std::string extension;  // file name extension: "co"
   std::vector<AheadKernel> kernels;
 };
 
@@ -51,8 +55,9 @@ class AheadCompiler {
   AheadCompiler& operator=(const AheadCompiler&) = delete;
   virtual ~AheadCompiler();
 
-  virtual std::vector<std::string> targets() const = 0;  // "gfx1100"
-  // invalid_argument holds the compiler's whole log. unavailable: there is no compiler, with what was looked for.
+  virtual std::vector<std::string> targets() const = 0;  // such as "gfx1100"
+  // invalid_argument: the error has the complete log of the compiler. unavailable: no compiler; the error has the
+  // searched names.
   virtual Result<AheadProgram> compile(const AheadSource& source) noexcept = 0;
 };
 
@@ -63,8 +68,8 @@ class StreamPrinter {
   StreamPrinter& operator=(const StreamPrinter&) = delete;
   virtual ~StreamPrinter();
 
-  // Any bytes: what is not known is said to be unknown. target: whose stream it is, as "gfx1030"; empty: the newest
-  // known. invalid_argument: no stream at all, as of a size that none has; no such target.
+  // Accepts any bytes; unknown commands are printed as unknown. target: the device, such as "gfx1030"; empty: the
+  // newest known. invalid_argument: impossible stream size, or unknown target.
   virtual Result<std::string> print(std::span<const std::byte> stream, std::string_view target) noexcept = 0;
 };
 

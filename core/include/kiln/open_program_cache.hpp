@@ -1,9 +1,12 @@
-// Opening core's own cache without a Runtime: for applications that bring their devices themselves.
+// open_program_cache: opens core's program cache without a Runtime, for applications with their own devices.
 //
-// Thread-safety: free functions, any thread. Ownership: the caller owns the cache, which dies before the devices that
-// it is used with; a log's sink outlives it. Nothing is opened on disk before the first program is asked for: a folder
-// that cannot be used means memory only, said once to the log. No thread is started but those that
-// get_or_build_all() is asked for.
+// The folder is opened at the first request. If it is not usable, the cache works in memory only and logs this once.
+// Thread-safety: any thread. It starts no threads except those requested from get_or_build_all(). Ownership: the caller
+// owns the cache and destroys it before its devices; the log sink must outlive it.
+//
+//   auto cache = kiln::open_program_cache();
+//   if (!cache) return cache.error();
+//   auto acquired = (*cache)->get_or_build(key, source, device);
 #pragma once
 
 #include <kiln/config_reader.hpp>
@@ -15,15 +18,15 @@
 
 namespace kiln {
 
-// unsupported: a name, policy or compression that core does not have. An empty directory means memory only.
+// unsupported: unknown name, policy or compression. An empty directory means memory only.
 Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& config, Log log = {});
 
-// The [cache] section as the sources give it, with the user's folder and key file where they name none.
-// invalid_argument names every problem of the configuration, a line each.
+// Reads the [cache] section from the sources, with the user's folder and key file as defaults. invalid_argument: the
+// error lists every configuration problem, one per line.
 Result<std::unique_ptr<ProgramCache>> open_program_cache(const ConfigSources& sources = {}, Log log = {});
 
-// The notes of a driver, below `notes` in the cache folder, authenticated like programs. Without a folder or a key
-// nothing is found and nothing is stored.
+// Opens the notes of a driver in the folder `notes` of the cache, authenticated like programs. Without a folder or a
+// key it stores and finds nothing.
 std::unique_ptr<DriverNotes> open_driver_notes(const CacheConfig& config, std::string driver);
 
 }  // namespace kiln

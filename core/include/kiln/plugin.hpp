@@ -1,10 +1,15 @@
-// Plugin: how a shared library enters Kiln.
+// Plugin: the entry point of a shared library that extends Kiln.
 //
-// A plugin writes KILN_PLUGIN(name, version, register_fn) once, at namespace scope, in one source file. That gives
-//  - an ELF note (section .note.kiln, owner "Kiln", type 1) which the loader reads from the file before dlopen;
-//  - one exported object, kiln_plugin_entry, which repeats the note and holds the register function.
-// Thread-safety: register_fn is called once, on the loading thread. Ownership: the registry owns what it is given.
-// Numbered rules with a test each: docs/plugin-contract.md.
+// A plugin uses KILN_PLUGIN(name, version, register_fn) once, at namespace scope. It defines an ELF note (section
+// .note.kiln, owner "Kiln", type 1), which the loader reads before dlopen, and the exported object kiln_plugin_entry
+// with the same note and the register function. docs/plugin-contract.md has the rules.
+// Thread-safety: register_fn is called once, on the loading thread. Ownership: the registry owns the registered
+// factories.
+//
+//   kiln::Status register_mine(kiln::Registry& registry, const kiln::PluginContext& context) {
+//     return registry.add_driver(context.name, "mine", make_driver);
+//   }
+//   KILN_PLUGIN("mine", "1.0.0", register_mine)
 #pragma once
 
 #include <kiln/registry.hpp>
@@ -14,11 +19,10 @@
 
 namespace kiln {
 
-// Raised with every change of a header in include/kiln that a plugin can see. A plugin that was built for another value
-// is refused.
+// Increases with every change of a public header that affects plugins. A plugin built with another value is rejected.
 inline constexpr std::uint32_t plugin_abi = 10;
 
-// What must agree between the host and a plugin for C++ to cross the line.
+// Properties of the build that must be equal in host and plugin.
 #define KILN_STRINGIZE_(x) #x
 #define KILN_STRINGIZE(x) KILN_STRINGIZE_(x)
 #if defined(__clang__)
@@ -41,16 +45,16 @@ inline constexpr std::uint32_t plugin_abi = 10;
 
 inline constexpr const char* build_fingerprint = KILN_BUILD_FINGERPRINT;
 
-// What a plugin is given beside the registry. `name` is the plugin's own: pass it to every add_*.
+// Arguments of the register function. Pass `name` to every add_* function.
 struct PluginContext {
   const char* name = nullptr;
   Log log;
 };
 
-// Not noexcept on purpose: a plugin that throws here is reported as broken, not a crash.
+// Deliberately not noexcept: the loader reports a plugin that throws here as broken.
 using RegisterFn = Status (*)(Registry& registry, const PluginContext& context);
 
-// Text fields are fixed so that the note in the file and the object in memory have one layout.
+// Fixed-size fields give the note in the file and the object in memory the same layout.
 struct PluginNote {
   std::uint32_t abi;
   char fingerprint[124];

@@ -1,11 +1,15 @@
-// PluginLoader: finds plugins by name, checks them, tries unknown ones in kiln-probe, loads the good and says why not
-// of others.
+// PluginLoader: finds plugins by name, checks them, tests unknown ones in kiln-probe, and loads the valid ones.
 //
-// A plugin NAME is the file NAME.so in the first folder of the path that has it; the current directory is never
-// searched. Each failure is a Status of its own that names the file and both sides, and never stops the other plugins.
-// No plugin opens a device here. The checks and their order: docs/plugin-contract.md. Thread-safety: none; one thread
-// loads, before the registry is used. Ownership: libraries stay loaded until the process exits; the loader may die
-// before, the registry outlives what the plugins make.
+// Plugin NAME is the file NAME.so in the first folder of the path that has it; the current directory is never searched.
+// A failed plugin does not stop the others: its Status names the file with the expected and the found value. No device
+// is opened. docs/plugin-contract.md describes the checks.
+// Thread-safety: none; load from one thread before the registry is used. Ownership: libraries remain loaded until the
+// process ends; the loader may be destroyed earlier. The registry must outlive objects made by plugins.
+//
+//   kiln::PluginLoader loader;
+//   kiln::PluginLoaderOptions options;
+//   options.path = kiln::PluginLoader::default_path();
+//   auto reports = loader.load(config.plugins.load, config.plugins.required, registry, options);
 #pragma once
 
 #include <kiln/log.hpp>
@@ -22,27 +26,27 @@
 
 namespace kiln {
 
-// How a plugin's file was judged before it was loaded into this process.
+// How a plugin file was checked before it was loaded into this process.
 enum class PluginTrial : std::uint8_t {
   invalid = 0,
-  none,        // turned down by its file alone
-  remembered,  // by a verdict of an earlier start
-  probed,      // kiln-probe was started for it
+  none,        // rejected by its file alone
+  remembered,  // by the stored result of an earlier start
+  probed,      // tested in kiln-probe
 };
 
 struct PluginReport {
   std::string name;
-  std::filesystem::path path;  // empty where no folder has it
+  std::filesystem::path path;  // empty if not found
   bool loaded = false;
-  std::string version;  // the plugin's own; empty where its note could not be read
-  Status why_not;       // ok where loaded
+  std::string version;  // version of the plugin; empty if its note could not be read
+  Status why_not;       // ok if loaded
   bool required = false;
   PluginTrial trial = PluginTrial::none;
 };
 
 struct PluginLoaderOptions {
   std::vector<std::filesystem::path> path;  // absolute folders, searched first to last; empty: default_path()
-  std::filesystem::path verdict_file;       // empty: verdicts are not remembered
+  std::filesystem::path verdict_file;       // empty: results are not stored
   std::filesystem::path probe;              // the program kiln-probe; empty: default_probe()
   std::chrono::nanoseconds probe_timeout = std::chrono::seconds(5);
   Log log;
@@ -55,13 +59,13 @@ class PluginLoader {
   PluginLoader& operator=(const PluginLoader&) = delete;
   ~PluginLoader();
 
-  // By the place of libkiln_core.so, whose tree is laid out alike where it is built and where it is installed:
-  // lib/kiln/plugins and libexec/kiln/kiln-probe. Empty where that place is unknown.
+  // Paths relative to libkiln_core.so: lib/kiln/plugins and libexec/kiln/kiln-probe, in the build and the installed
+  // tree. Empty if the library's path is unknown.
   static std::vector<std::filesystem::path> default_path();
   static std::filesystem::path default_probe();
 
-  // One report a name, in order; a required name that `names` lacks is loaded too, after them. A name given twice is
-  // loaded once. Whether a required plugin that is not loaded ends the program is the caller's decision.
+  // Returns one report per name, in order. Required names missing from `names` are loaded last. Duplicate names are
+  // loaded once. The caller decides what happens if a required plugin is not loaded.
   std::vector<PluginReport> load(std::span<const std::string> names, std::span<const std::string> required,
                                  Registry& registry, const PluginLoaderOptions& options);
 

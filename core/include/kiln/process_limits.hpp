@@ -1,7 +1,7 @@
-// What the limits of the process leave: a thread, or the reason why there is none, and memory for a foreign library.
+// Process limits: starts threads and checks memory under resource limits, with errors instead of exceptions or crashes.
 //
-// A limit on processes (RLIMIT_NPROC, pids.max) or on memory (RLIMIT_AS, RLIMIT_DATA) is ordinary on machines that are
-// shared. std::thread throws under the first; libraries that generate code end the process under the second.
+// Limits on processes (RLIMIT_NPROC, pids.max) or memory (RLIMIT_AS, RLIMIT_DATA) are common on shared machines.
+// std::thread throws under the first; libraries that generate code abort under the second.
 //   auto thread = start_thread([this] { serve(); });
 //   if (!thread) return std::move(thread).error().within("the queue");
 // Thread-safety: any thread. Ownership: the caller joins the thread. Errors: unavailable.
@@ -15,7 +15,7 @@
 
 namespace kiln {
 
-// Nobody constructs a std::thread with work directly.
+// Use this instead of constructing a std::thread with work.
 template <class Work>
 Result<std::thread> start_thread(Work&& work) noexcept {
   try {
@@ -25,8 +25,8 @@ Result<std::thread> start_thread(Work&& work) noexcept {
   }
 }
 
-// Before a library is called that cannot bear to be refused memory. unavailable: the limits of the process do not leave
-// so many bytes at this moment. Without such limits it costs two system calls and says nothing of the machine.
+// Call before a library that aborts when memory runs out. unavailable: the limits of the process leave fewer bytes.
+// Does not check the memory of the machine.
 Status check_memory_left(std::uint64_t bytes);
 
 }  // namespace kiln

@@ -1,10 +1,14 @@
-// Program (built and loadable), ProgramBinary (its serialized bytes), ProgramKey (its identity), and the two ways to
-// hold one: ProgramHandle pins across threads and through a submission until its fence; Guard pins within a scope on
-// one thread.
+// Program: a loadable program, its serialized form (ProgramBinary), its identity (ProgramKey), and references to it.
 //
-// Thread-safety: keys and binaries are values; a handle may be copied and dropped on any thread; a Guard stays on the
-// thread that made it. Ownership: the cache and the handles own a program together; a Program keeps alive what it needs
-// of its device, and the Device object outlives every handle.
+// A ProgramHandle keeps a program alive across threads and until the fence of a submission. A Guard keeps programs
+// alive within a scope on one thread.
+// Thread-safety: keys and binaries are values; handles may be copied and destroyed on any thread; a Guard stays on its
+// thread. Ownership: the cache and the handles share a program. The Device must outlive every handle.
+//
+//   const kiln::ProgramKey key = kiln::key_of(source, device.info(), "blur");
+//   auto acquired = cache.get_or_build(key, source, device);
+//   if (!acquired) return acquired.error();
+//   const kiln::ProgramHandle program = acquired->program;
 #pragma once
 
 #include <kiln/digest.hpp>
@@ -29,45 +33,45 @@ class Program {
   Program& operator=(const Program&) = delete;
   virtual ~Program();  // may run on any thread
 
-  // Bytes this program holds in memory: what the memory tier charges. An estimate where the driver does not tell.
+  // Bytes in memory, for the limits of the memory tier. An estimate if the driver does not report it.
   virtual std::uint64_t charge() const noexcept = 0;
-  // The resources that the program declares (kiln/program_interface.hpp), determined at the first call. nullptr: not
-  // known; bindings go by position. REQUIRES: `source` is what the program was built from. Any thread.
+  // Returns the declared resources (kiln/program_interface.hpp), determined at the first call. nullptr: unknown;
+  // bindings are assigned by position. REQUIRES: the program was built from `source`. Call from any thread.
   virtual const ProgramInterface* interface(const KernelSource& source) const noexcept;
 };
 
-// A file of a driver's own cache: machine code that the driver runs without a check of its own.
+// A file of the driver's own cache. The driver runs the code in it without a check.
 struct DriverFile {
-  std::string name;  // its path within the driver's folder (kiln/driver_cache.hpp), parts separated by '/'
+  std::string name;  // relative path in the driver's folder (kiln/driver_cache.hpp), separated by '/'
   std::vector<std::byte> bytes;
   bool operator==(const DriverFile&) const = default;
 };
 
 struct ProgramBinary {
-  std::string format;  // the device's own tag, compared before the bytes are used: "gl:875f"
+  std::string format;  // device-specific tag, compared before use: "gl:875f"
   std::vector<std::byte> bytes;
-  // Every file of the driver's own cache that loading and dispatching the binary reads or writes; empty: none, or not
-  // known. They fit only a driver with the same `driver_setting` (driver_setting_of() in kiln/driver_cache.hpp).
+  // Files of the driver's cache that loading and dispatching uses; empty: none or unknown. Valid only for a driver with
+  // the same `driver_setting` (driver_setting_of() in kiln/driver_cache.hpp).
   std::vector<DriverFile> driver_files{};
   std::string driver_setting{};
 };
 
-// What a program was made for, in words for people; empty where it is not known.
+// Purpose of a program, for display. Empty fields are unknown.
 struct ProgramPurpose {
   std::string operation;  // "conv2d"
   std::string shape;      // "1x128x28x28 k256 3x3 pad 1"
   std::string variant;    // "direct/plain"
 };
 
-// Identity by content. `material` is the canonical encoding that is stored with the entry and compared on every hit.
+// Identity by content. `material` is the canonical encoding, stored in the entry and compared on every hit.
 struct ProgramKey {
   Digest digest;
   std::string material;
-  std::string label;  // this and what follows: for people; not part of the identity
+  std::string label;  // label and purpose are for display only and not part of the identity
   ProgramPurpose purpose{};
 };
 
-// Source, constants, workgroup, device identity, driver identity and cache schema, encoded and digested.
+// Encodes and hashes source, constants, workgroup, device identity, driver identity and cache schema.
 ProgramKey key_of(const KernelSource& source, const DeviceInfo& device, std::string label);
 
 class ProgramHandle {
@@ -83,8 +87,7 @@ class ProgramHandle {
   std::shared_ptr<const Program> program_;
 };
 
-// One thread's line of memory in one cache: the epoch in which it reads, and what it counts without sharing a line with
-// another thread. Only that thread writes it.
+// Per-thread state of a reader in one cache, on its own cache line. Only its thread writes it.
 struct alignas(64) ReaderSlot {
   std::atomic<std::uint64_t> epoch{0};  // 0: the thread holds no Guard
   std::atomic<std::uint64_t> hits{0};
@@ -92,11 +95,11 @@ struct alignas(64) ReaderSlot {
   std::uint32_t guards = 0;
 };
 
-// A scope in which what a cache's find() answered stays alive. REQUIRES: it ends on the thread that made it. The
-// outermost of a thread's guards holds back what other threads evict: keep it short.
+// A scope that keeps the results of a cache's find() alive. It delays freeing of evicted programs, so keep it short.
+// REQUIRES: destroyed on the thread that created it.
 class Guard {
  public:
-  // REQUIRES: the slot is this thread's, its guards are counted with this one, and its epoch is told.
+  // REQUIRES: the slot belongs to this thread, `guards` includes this guard, and the epoch is set.
   explicit Guard(ReaderSlot& slot) noexcept : slot_(slot) {}
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;

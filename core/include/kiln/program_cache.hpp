@@ -1,8 +1,13 @@
-// ProgramCache: from a key to a program: memory, then disk, then one build.
+// ProgramCache: finds a program by key in memory, then on disk, then builds it.
 //
-// Thread-safety: every method from any thread. Ownership: the cache owns programs together with the handles given out;
-// it dies before the devices its programs belong to. A failing tier is a counted miss, never an error of the caller's:
-// only a build that failed is.
+// Errors: a failed tier counts as a miss; only a failed build is an error. Times are in nanoseconds unless named
+// otherwise, sizes in bytes.
+// Thread-safety: every method from any thread. Ownership: cache and handles share the programs; the cache must be
+// destroyed before the devices of its programs.
+//
+//   auto acquired = cache.get_or_build(key, source, device);
+//   if (!acquired) return acquired.error();
+//   if (acquired->tier == kiln::Tier::built) std::cerr << acquired->build_ns << " ns\n";
 #pragma once
 
 #include <kiln/device.hpp>
@@ -26,15 +31,15 @@ namespace kiln {
 struct Acquired {
   ProgramHandle program;
   Tier tier = Tier::invalid;
-  std::uint64_t build_ns = 0;  // this call's: compiling, or reading and loading; 0 for a memory hit
+  std::uint64_t build_ns = 0;  // time of this call to build, or to read and load; 0 for a memory hit
 };
 
 struct RejectedCounts {
-  std::uint64_t corrupt = 0;         // checksum or length
+  std::uint64_t corrupt = 0;         // wrong checksum or length
   std::uint64_t tampered = 0;        // checksum right, authentication wrong
-  std::uint64_t foreign = 0;         // another user's key
-  std::uint64_t driver_changed = 0;  // held for this device under another driver identity
-  std::uint64_t refused = 0;         // by the driver
+  std::uint64_t foreign = 0;         // signed with another user's key
+  std::uint64_t driver_changed = 0;  // stored for this device under another driver identity
+  std::uint64_t refused = 0;         // refused by the driver
   std::uint64_t quarantined = 0;
 };
 
@@ -42,45 +47,45 @@ struct CacheStats {
   std::uint64_t memory_hits = 0;
   std::uint64_t disk_hits = 0;
   std::uint64_t misses = 0;
-  std::uint64_t builds = 0;         // programs made that the device can serialize
-  std::uint64_t prepared = 0;       // others made: they last as long as the process
-  std::uint64_t failed_builds = 0;  // builds of either kind that made no program
-  std::uint64_t waits = 0;          // for a build or a load that another thread had begun
+  std::uint64_t builds = 0;         // programs built that the device can serialize
+  std::uint64_t prepared = 0;       // other programs made, for this process only
+  std::uint64_t failed_builds = 0;  // failed builds of both kinds
+  std::uint64_t waits = 0;          // requests that waited for a build or load of another thread
   std::uint64_t evictions = 0;      // from memory
   RejectedCounts rejected;
   std::uint64_t programs_in_memory = 0;
   std::uint64_t bytes_in_memory = 0;
   std::uint64_t bytes_on_disk = 0;
-  double saved_ms = 0;  // recorded build times of hits, less what the hits cost
-  // Of sharing the work with other processes: how often a program was waited for that another process was building, and
-  // for how long; how often that process stopped without having published it, and how often patience ended first.
+  double saved_ms = 0;  // build times saved by hits, minus the cost of the hits
+  // Cooperation with other processes: waits for a build of another process and their total time, builds that ended
+  // without a program, and waits that timed out.
   std::uint64_t lease_waits = 0;
   std::uint64_t lease_wait_ns = 0;
   std::uint64_t lease_takeovers = 0;
   std::uint64_t lease_timeouts = 0;
-  std::uint64_t disk_evictions = 0;  // of stored programs, to stay within max_disk
-  // Of the misses: those answered with the error of an earlier build, without asking the compiler again.
+  std::uint64_t disk_evictions = 0;  // from disk, to stay within max_disk
+  // Misses answered with the error of an earlier build, without a compiler run.
   std::uint64_t negative_hits = 0;
-  // Why there was nothing to hand over, beside `rejected`: it was never held here, or is no more; this process had held
-  // it and evicted it, from memory where no disk keeps it; another thread was making it for longer than is waited.
+  // Miss reasons besides `rejected`: not in the cache (never stored, or no longer there); evicted by this process;
+  // another thread took too long to make it.
   std::uint64_t absent = 0;
   std::uint64_t evicted = 0;
   std::uint64_t timed_out = 0;
 };
 
-// A program that lies on disk, with what is needed to ask for it.
+// A stored program with the arguments to request it.
 struct KeptProgram {
   ProgramKey key;
   KernelSource source;
   double expected_ms = 0;  // time that preloading it is expected to save; decreases with its place in the list
 };
 
-// One of several programs that are asked for at once. What it points at outlives the call.
+// One request of get_or_build_all(). The objects it points to must outlive the call.
 struct ProgramRequest {
   const ProgramKey* key = nullptr;
   const KernelSource* source = nullptr;
   Device* device = nullptr;
-  bool ahead = false;  // nobody waits for it: no use of the program, as far as is remembered of its uses
+  bool ahead = false;  // preload: does not count as a use of the program
 };
 
 class ProgramCache {
@@ -90,34 +95,33 @@ class ProgramCache {
   ProgramCache& operator=(const ProgramCache&) = delete;
   virtual ~ProgramCache();
 
-  // The program for the key, made at most once at a time however many threads ask. `source` and `device` belong to
-  // `key`. A failed build answers every waiter and is not kept as a program; what the compiler refused may be
-  // remembered and answered again without asking it.
+  // Returns the program for the key. Concurrent requests share one build. REQUIRES: `key` was made from `source` and
+  // `device`. All waiting requests get the error of a failed build; the cache may return the error of a compiler again
+  // without a new build.
   virtual Result<Acquired> get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept = 0;
 
-  // Memory tier only, for hot loops: nullptr where the program is not there. The pointer is valid while the guard
-  // lives. Neither takes a lock.
+  // Lookup in memory only, for hot loops; neither call takes a lock. nullptr: not in memory. The pointer is valid for
+  // the lifetime of the guard.
   virtual Guard enter() noexcept = 0;
   virtual const Program* find(const Digest& digest, const Device& device, const Guard& guard) noexcept = 0;
 
-  // Whether get_or_build() is expected to answer without a compiler: the program is in memory, or a file of its name on
-  // disk, whatever is in it. Does not count as a use for eviction. By default what find() answers.
+  // Returns whether get_or_build() will probably need no compiler: the program is in memory, or a file exists (not
+  // verified). Does not count as a use for eviction. The default uses find().
   virtual bool holds(const ProgramKey& key, const Device& device) noexcept;
 
-  // Stores the first-dispatch time and the rate of a program that ran on the device in the program's metadata. A cache
-  // may also store what the driver generated at the first dispatch.
+  // Stores the first-dispatch time and the rate of a program in its metadata. May also store code that the driver
+  // generated at the first dispatch.
   virtual void record(const ProgramKey& key, const Device& device, const Measurement& measurement,
                       double gflops) noexcept = 0;
 
   // Evicts unused programs under memory pressure. Call it when idle and before a job that may only hit; loads and
-  // builds call it themselves. It reads the pressure at most four times a second, else it costs a reading of the
-  // clock. The default does nothing.
+  // builds call it themselves. It reads the pressure at most four times per second. The default does nothing.
   virtual void trim_memory() noexcept;
 
   virtual CacheStats stats() const noexcept = 0;
 };
 
-// A cache that can be filled ahead of need. A ProgramCache that is one derives from it too; a caller queries it:
+// A cache that can be filled in advance. Query a ProgramCache for it:
 //
 //   if (auto* warmable = dynamic_cast<WarmableCache*>(&cache)) programs = warmable->kept(device, 100);
 class WarmableCache {
@@ -127,55 +131,53 @@ class WarmableCache {
   WarmableCache& operator=(const WarmableCache&) = delete;
   virtual ~WarmableCache();
 
-  // Receives the answer to the request at `place`, from any of the working threads, one at a time. false: nothing more
-  // is begun.
+  // Receives the result of the request with index `place`, on a working thread, one call at a time. Return false to
+  // start no further request.
   using OnAnswer = std::function<bool(std::size_t place, Result<Acquired> answer)>;
-  // Many programs, begun in their order on as many threads, the caller's among them. What another thread or process is
-  // making is passed over and looked for again at the end: processes that start together on one list each build a part
-  // of it.
+  // Processes requests in order on `threads` threads, the caller included. Programs that another thread or process is
+  // building are deferred to the end, so that processes with one list divide the builds.
   virtual void get_or_build_all(std::span<const ProgramRequest> requests, unsigned threads,
                                 const OnAnswer& on_answer) noexcept = 0;
-  // Programs stored on disk for the device, at most `most`, those first that are expected to save a run most time. It
-  // walks the folder.
+  // Returns at most `most` stored programs for the device, largest expected time savings first. Walks the folder.
   virtual std::vector<KeptProgram> kept(const Device& device, std::size_t most) noexcept = 0;
-  // Publishes what auto_save = false held back. Returns how many entries were written.
+  // Publishes programs pending because of auto_save = false. Returns the number of entries written.
   virtual Result<std::uint64_t> persist() noexcept = 0;
 };
 
-// Builds a program in another process, so that a compiler that crashes or hangs costs that process alone. nullopt: not
-// for this device. invalid_argument: the compiler refused the program, crashed, or reached a limit; the message names
-// the program. Called from any thread.
+// Builds a program in another process, so that a compiler crash or hang does not affect this one. nullopt: not
+// supported for this device. invalid_argument: the compiler refused the program, crashed or reached a limit; the error
+// names the program. Called from any thread.
 using BuildApart = std::function<std::optional<Result<ProgramBinary>>(const ProgramKey& key, const KernelSource& source,
                                                                       const Device& device)>;
 
 enum class OwnThreads : std::uint8_t { invalid = 0, no, yes };
 
-// How a stored program behaved when a child process gave it to the driver.
+// Result of loading a stored program in a child process.
 enum class TrialVerdict : std::uint8_t {
   invalid = 0,
-  good,     // the driver answered, whatever it answered
-  died,     // the child died of it, or did not end in time
-  unknown,  // the child could not try it
+  good,     // the driver responded, with any result
+  died,     // the child crashed or timed out
+  unknown,  // the test could not be run
 };
 
 struct TrialOutcome {
   TrialVerdict verdict = TrialVerdict::unknown;
-  std::string why;  // "SIGSEGV", "no answer in 10 s"; of `unknown`: what failed
+  std::string why;  // "SIGSEGV", "no answer in 10 s"; for `unknown`, what failed
 };
 
-// Gives a stored program to the device's driver in a child process, which dispatches it once with an empty grid.
+// Loads a stored program in a child process and dispatches it once with an empty grid.
 using LoadTrial =
     std::function<TrialOutcome(const ProgramKey& key, const ProgramBinary& stored, const DeviceInfo& device)>;
 
-// What a cache is given when its factory is called.
+// Arguments of a cache factory.
 struct CacheContext {
   Log log;
-  CacheConfig config;  // directory already expanded and absolute
-  // no: the process is somebody else's, and the cache starts no thread in it that it is not asked for.
+  CacheConfig config;  // directory is expanded and absolute
+  // no: the cache starts no thread in the process, except on request.
   OwnThreads own_threads = OwnThreads::yes;
-  TraceSink* trace = nullptr;  // outlives the cache; null: nothing is told
-  // For a program that was being loaded when a process died. Empty: it is built anew, and quarantined where that
-  // happens to it a second time within an hour.
+  TraceSink* trace = nullptr;  // outlives the cache; null: no trace
+  // Tests a program that was being loaded when a process died. Empty: the program is built again, and quarantined if
+  // this happens twice within an hour.
   LoadTrial try_in_child{};
   BuildApart build_apart{};  // empty: programs are built in this process
 };

@@ -1,6 +1,6 @@
-// ProgramInterface: the resources that a built program declares; provide(): which part of a request provides each.
+// ProgramInterface: the resources that a built program declares, and their assignment to the bindings of a request.
 //
-// Thread-safety: values and a pure function. Ownership: values.
+// Thread-safety: values and a pure function. Ownership: values. Sizes are in bytes.
 //
 //   if (const ProgramInterface* declared = program.interface(source)) {
 //     auto sources = provide(*declared, kernel);
@@ -36,59 +36,57 @@ enum class ResourceKind : std::uint8_t {
 
 std::string_view to_string(ResourceKind kind) noexcept;  // "storage block"
 
-// The base type of the elements that a resource holds. unknown: several, a struct, or not reported by the compiler.
+// Element type of a resource. unknown: mixed types, a struct, or not reported by the compiler.
 enum class ElementType : std::uint8_t { unknown = 0, boolean, i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, f64 };
 
 struct ProgramResource {
   ResourceKind kind = ResourceKind::invalid;
-  std::string name;                     // of the block, uniform or argument
+  std::string name;                     // name of the block, uniform or argument
   std::string type;                     // for messages: "mat4", "float[16]", "image2D", "float*"; empty for a block
-  std::optional<std::uint32_t> number;  // GLSL: its binding; OpenCL C: the argument's index
+  std::optional<std::uint32_t> number;  // GLSL: binding; OpenCL C: argument index
   Access access = Access::read_write;   // as declared by readonly, writeonly, const
   ElementType element = ElementType::unknown;
-  std::vector<std::uint32_t> shape;  // of a uniform, as UserKernelSpec::Uniform has it
-  bool matrix = false;               // of a uniform: the last two dimensions are a matrix's rows and columns
-  // Of a uniform, the lengths that the source declares, outermost first, also those that the name has an index for
-  // ("a[1]" of float a[2][3]: 2, 3). `shape` holds fewer elements where the program uses fewer. 0: not known.
+  std::vector<std::uint32_t> shape;  // of a uniform, as in UserKernelSpec::Uniform
+  bool matrix = false;               // of a uniform: the last two dimensions are matrix rows and columns
+  // Of a uniform: the declared array lengths, outermost first, including indexed dimensions ("a[1]" of float a[2][3]:
+  // 2, 3). `shape` has fewer elements if the program uses fewer. 0: unknown.
   std::vector<std::uint32_t> lengths;
-  bool has_default = false;  // of a uniform: an initialiser gives its value where the job gives none
-  bool mentioned = true;     // of a block: false where the source only declares it. Nothing need provide it then
-  // Bytes that must be there: of a block at least, an array of unknown length counted with one element; of a value
-  // exactly; of local memory a multiple.
+  bool has_default = false;  // of a uniform: has an initializer
+  bool mentioned = true;     // of a block: false if declared only; then it needs no binding
+  // Required size. Block: minimum, with one element of an array of unknown length. Value: exact. Local memory: divisor
+  // of the size.
   std::uint64_t bytes = 0;
-  // Of a block's array of unknown length, or of a block that is one array: where it begins, the bytes from one element
-  // to the next (0: there is none), and how many of them an element uses (0: not known).
+  // Of a block with an array of unknown length, or of one array only: offset, distance of elements (0: no array), and
+  // used bytes per element (0: unknown).
   std::uint64_t array_offset = 0;
   std::uint64_t array_stride = 0;
   std::uint64_t element_bytes = 0;
-  bool open_ended = false;  // the array's length is that of the buffer
-  std::string unusable;     // not empty: why no value can be given to it on this device
-  std::int64_t handle = 0;  // the device's own: a block's index, a uniform's location
+  bool open_ended = false;  // the buffer determines the array length
+  std::string unusable;     // reason why it cannot be set on this device; empty: it can
+  std::int64_t handle = 0;  // device-specific: block index or uniform location
 };
 
 struct ProgramInterface {
   std::vector<ProgramResource> resources;
-  // Declared in the source, but not used by the program: what a job provides for them is accepted and ignored. Elements
-  // of arrays, and members of structs, are one each.
+  // Declared but unused resources. Values for them are accepted and ignored. Array elements and struct members count
+  // separately.
   std::vector<ProgramResource> unused;
 };
 
-// What provides one resource: bytes of a binding of the launch, from `offset`. For local memory: `binding` is `none`
-// and `offset` the number of bytes. A uniform with a default that the job does not set, and a block that is not
-// mentioned: `none` too.
+// Source of one resource: a binding of the launch, from `offset`. Local memory: `binding` is `none` and `offset` is the
+// size. `none` also for an unset uniform with a default and for an unused block.
 struct ResourceSource {
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t binding = none;
   std::uint64_t offset = 0;
-  UserKernelSpec::Uniform::Type given = UserKernelSpec::Uniform::Type::invalid;  // of a uniform's values
+  UserKernelSpec::Uniform::Type given = UserKernelSpec::Uniform::Type::invalid;  // type of the given uniform values
   bool operator==(const ResourceSource&) const = default;
 };
 
 std::uint64_t values_in(const ProgramResource& uniform) noexcept;  // product of its shape; 1 for a scalar
 
-// One ResourceSource for each resource of the program, in order. invalid_argument names every resource, with its kind,
-// for which the job provides nothing or another kind, type, size or access; and whatever the job provides that no
-// resource takes.
+// Returns one ResourceSource per resource, in order. invalid_argument: a resource without a value or with a wrong kind,
+// type, size or access, or a value without a resource. The error names each.
 Result<std::vector<ResourceSource>> provide(const ProgramInterface& declared, const UserKernelSpec& kernel);
 
 }  // namespace kiln

@@ -1,8 +1,11 @@
-// Registry: what plugins and core brought, by interface and name.
+// Registry: the factories that core and plugins register, by interface and name.
 //
-// Thread-safety: add_* while loading, from one thread; lookups from any thread once loading is over.
-// Ownership: the Registry owns the factories; what they make must die before the Registry, which outlives everything
-// made by a plugin. Libraries stay loaded until exit.
+// Thread-safety: register from one thread; after that, lookups from any thread. Ownership: owns the factories; must
+// outlive the objects that they make. Plugin libraries remain loaded until the process ends.
+//
+//   kiln::Registry registry;
+//   if (kiln::Status status = kiln::register_core(registry); !status.ok()) return status;
+//   auto make_cache = registry.cache("tiered");  // not_found: the error lists the registered names
 #pragma once
 
 #include <kiln/config.hpp>
@@ -32,7 +35,7 @@ using GeneratorFactory = std::function<Result<std::unique_ptr<KernelGenerator>>(
 
 template <class Factory>
 struct Registered {
-  std::string plugin;  // who brought it; "core" for what the library brings
+  std::string plugin;  // plugin name; "core" for the library
   Factory make;
 };
 
@@ -44,23 +47,23 @@ struct RegisteredGenerator {
 
 class Registry {
  public:
-  // Each answers invalid_argument naming both plugins where the name is taken; the first keeps it. A driver's name is
-  // what the ids of its devices have before the colon: who asks for "opengl:0" has no other driver look for devices.
+  // invalid_argument: the name is in use; the error names both plugins, and the first remains. A driver's name is the
+  // part of its device ids before the colon.
   Status add_driver(std::string_view plugin, std::string_view name, DriverFactory make);
   Status add_cache(std::string_view plugin, std::string_view name, CacheFactory make);
   Status add_executor(std::string_view plugin, std::string_view name, ExecutorFactory make);
   Status add_selector(std::string_view plugin, std::string_view name, SelectorFactory make);
-  // dialects: those the generator writes; where [generator] name does not write a device's dialect, the generator of
-  // the device's own plugin serves, else any that writes it.
+  // dialects: those that the generator writes. If the generator of [generator] name does not support a device, that of
+  // the device's plugin is used, else any other.
   Status add_generator(std::string_view plugin, std::string_view name, std::vector<Dialect> dialects,
                        GeneratorFactory make);
   Status add_ahead_compiler(std::string_view plugin, std::string_view name, AheadCompilerFactory make);
-  // name: what the streams are called: "pm4".
+  // name: the type of the streams, such as "pm4".
   Status add_stream_printer(std::string_view plugin, std::string_view name, StreamPrinterFactory make);
-  // The keys of [plugin.NAME], NAME being the plugin's.
+  // Keys of the section [plugin.NAME] of this plugin.
   Status add_config_keys(std::string_view plugin, std::vector<ConfigKey> keys);
 
-  // The file that a plugin was loaded from; empty where it was not loaded from one.
+  // The file of a plugin; empty if it was not loaded from a file.
   void set_file(std::string_view plugin, std::filesystem::path file);
   std::filesystem::path file_of(std::string_view plugin) const;
 
@@ -73,16 +76,16 @@ class Registry {
   }
   const std::map<std::string, std::vector<ConfigKey>>& config_keys() const noexcept { return config_keys_; }
 
-  // not_found, naming what was asked for and what there is.
+  // not_found: the error has the requested and the registered names.
   Result<CacheFactory> cache(std::string_view name) const;
   Result<ExecutorFactory> executor(std::string_view name) const;
   Result<SelectorFactory> selector(std::string_view name) const;
-  // The generators that shall serve, preferred first: `name`, then the others by name.
+  // Generators in order of preference: `name`, then the others by name.
   Result<std::vector<const RegisteredGenerator*>> generators(std::string_view name) const;
   std::vector<const RegisteredGenerator*> generators() const;  // all, by name
 
-  // Takes over what `other` holds, or nothing: invalid_argument names both plugins of the first duplicate. The loader
-  // lets each plugin register into a registry of its own, so that one that fails half-way leaves nothing behind.
+  // Moves all entries of `other`, or none. invalid_argument: a duplicate; the error names both plugins. The loader
+  // gives each plugin its own registry, so that a failed one leaves no entries.
   Status merge(Registry other);
 
  private:

@@ -1,8 +1,8 @@
-// RegularFile: a regular file opened for reading, its size known before anything is allocated for its contents.
+// RegularFile: a regular file opened for reading, with its size known before memory is allocated.
 //
-// Every file that Kiln reads as a whole is read through it. A FIFO, a device, a socket or a folder is refused without
-// waiting, so that a wrong path never blocks. Thread-safety: one thread at a time. Ownership: owns the descriptor.
-// Every error names the file.
+// A FIFO, device, socket or folder is rejected without blocking. Use it for every file that is read as a whole. Every
+// error names the file.
+// Thread-safety: one thread at a time. Ownership: owns the descriptor. Sizes are in bytes.
 //
 //   auto text = kiln::read_whole_file("list.csv", 4 << 20);
 //   if (!text) return text.error();  // "file list.csv: 5000000 bytes, expected at most 4194304"
@@ -23,25 +23,25 @@
 
 namespace kiln {
 
-// What a symbolic link as the last part of the path leads to. refuse: invalid_argument.
+// Handling of a symbolic link as the last path component. refuse: invalid_argument.
 enum class SymbolicLink : std::uint8_t { invalid = 0, follow, refuse };
 
 class RegularFile {
  public:
-  // not_found: there is none. invalid_argument: it is not a regular file. io: it cannot be opened.
+  // not_found: no such file. invalid_argument: not a regular file. io: it cannot be opened.
   static Result<RegularFile> open(const std::filesystem::path& path, SymbolicLink link = SymbolicLink::follow);
-  // The file `path` below the open folder `folder`.
+  // Opens `path` relative to the folder descriptor `folder`.
   static Result<RegularFile> open_at(int folder, const std::string& path, SymbolicLink link);
 
-  std::uint64_t bytes() const noexcept { return static_cast<std::uint64_t>(facts_.st_size); }  // when it was opened
+  std::uint64_t bytes() const noexcept { return static_cast<std::uint64_t>(facts_.st_size); }  // at the time of open()
   const struct stat& facts() const noexcept { return facts_; }
-  // Fills `to` from `offset`. corrupt where the file ends before (it has shrunk since it was opened).
+  // Reads to.size() bytes from `offset`. corrupt: the file ends before; it was truncated after open().
   Status read(std::uint64_t offset, std::span<std::byte> to) const;
-  // Its bytes() from the beginning; fewer where it has shrunk. invalid_argument, without reading: more than
-  // `most_bytes`. unavailable: no memory for them.
+  // Returns the whole content, or less if the file was truncated. invalid_argument: larger than `most_bytes`; nothing
+  // is read. unavailable: out of memory.
   Result<std::vector<std::byte>> contents(std::uint64_t most_bytes) const;
   Result<std::string> text(std::uint64_t most_bytes) const;
-  // SHA-256 of the first `count` bytes, read piece by piece. corrupt where the file ends before.
+  // SHA-256 of the first `count` bytes, read in blocks. corrupt: the file ends before.
   Result<Digest> digest_of_first(std::uint64_t count) const;
 
  private:
@@ -54,7 +54,7 @@ class RegularFile {
   struct stat facts_;
 };
 
-// The whole file as text: RegularFile::open(), then text().
+// Opens the file and returns its content as text.
 Result<std::string> read_whole_file(const std::filesystem::path& path, std::uint64_t most_bytes,
                                     SymbolicLink link = SymbolicLink::follow);
 

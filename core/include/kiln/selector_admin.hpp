@@ -1,8 +1,11 @@
-// What the learning selector has learned, from outside: to look at, to reset, and its recorded decisions to judge
-// policies by.
+// Selector administration: reads and resets the learned model, and evaluates policies on recorded decisions.
 //
-// Thread-safety: free functions of what lies in the folder; any thread, any process. Ownership: values. A process that
-// is learning meanwhile keeps what it learned itself.
+// Thread-safety: functions from any thread and process. A running process retains what it has learned. Ownership:
+// values. Times are in nanoseconds unless named otherwise.
+//
+//   auto model = kiln::read_selector_model(config.cache.directory);
+//   if (!model) return model.error();
+//   for (const kiln::LearnedArm& arm : model->arms) std::cout << arm.device << ' ' << arm.runs << '\n';
 #pragma once
 
 #include <kiln/config.hpp>
@@ -17,7 +20,7 @@
 
 namespace kiln {
 
-// A record of the model's file that is not used: which validator refused it, and both sides of the mismatch.
+// A record of the model file that failed validation, with the expected and the found value.
 struct RejectedRecord {
   std::size_t line = 0;
   std::string validator;  // "checksum", "json", "field mean", …
@@ -30,13 +33,13 @@ struct RejectedRecord {
 struct LearnedArm {
   std::string operation, device, driver, shape;
   std::uint64_t runs = 0;
-  double run_ns = 0;     // expected, transfer included; 0: no steady run yet
-  double deviation = 0;  // of the natural logarithm of single runs
+  double run_ns = 0;     // expected, transfer included; 0: no later run yet
+  double deviation = 0;  // standard deviation of the natural logarithm of single runs
   double transfer_ns = 0;
   std::uint64_t first_runs = 0;
   double first_ns = 0;
   std::uint32_t looks = 0;
-  std::uint32_t alarms = 0;   // how often the device was noticed to have changed
+  std::uint32_t alarms = 0;   // number of detected changes of the device
   std::uint64_t used_us = 0;  // microseconds since 1970
 };
 
@@ -48,7 +51,7 @@ struct SelectorModel {
   std::vector<RejectedRecord> rejected;
 };
 
-// io where the file is there and cannot be read; what is wrong inside it stands in `rejected`.
+// io: the file exists but cannot be read. Invalid records are in `rejected`.
 Result<SelectorModel> read_selector_model(const std::filesystem::path& cache_directory);
 
 struct SelectorReset {
@@ -56,30 +59,30 @@ struct SelectorReset {
   std::size_t kept = 0;
 };
 
-// device: an id; empty: all. Records that were refused go too. io, or unavailable where another process holds the
-// model.
+// device: an id; empty: all. Also removes invalid records. io: file error. unavailable: another process has the model
+// locked.
 Result<SelectorReset> reset_selector_model(const std::filesystem::path& cache_directory, const std::string& device);
 
-// How another policy would have fared on recorded decisions. A figure is a time a decision.
+// Estimated result of another policy on recorded decisions. Times are per decision.
 struct PolicyVerdict {
   std::string policy;
   double mean_ns = 0;  // estimated
-  double low_ns = 0;   // 95 % of bootstrap resamples of the decisions lie within
+  double low_ns = 0;   // 95 % interval of bootstrap resamples
   double high_ns = 0;
-  double agreement = 0;  // share of decisions in which it would have chosen what was chosen
+  double agreement = 0;  // share of decisions with the same choice
 };
 
 struct SelectorReplay {
   std::size_t decisions = 0;  // recorded
-  std::size_t judged = 0;     // made by a policy, with an outcome that was fit to learn from
-  std::size_t looks = 0;      // made for want of knowledge, by every policy alike: not judged
+  std::size_t judged = 0;     // decided by a policy, with a valid outcome
+  std::size_t looks = 0;      // exploration runs, equal for every policy and not evaluated
   std::size_t without_outcome = 0;
-  double recorded_mean_ns = 0;  // what the recorded choices took, over those judged
+  double recorded_mean_ns = 0;  // mean time of the recorded choices, over those judged
   std::vector<PolicyVerdict> policies;
   std::vector<RejectedRecord> rejected;
 };
 
-// log: the file, or the folder that holds it. not_found: there is none.
+// log: the file or its folder. not_found: it does not exist.
 Result<SelectorReplay> replay_selector_log(const std::filesystem::path& log, const SelectorConfig& config);
 
 }  // namespace kiln

@@ -1,9 +1,12 @@
-// HostTensor: a dense tensor in host memory; Constant: one that never changes again, with its digest; Tolerance: how
-// far one tensor may be from another.
+// HostTensor: a dense tensor in host memory. Constant: an immutable tensor with a digest. Tolerance: an error bound.
 //
-// Thread-safety: a HostTensor has no lock: while a submitted job refers to it only the job may write it. A Constant is
-// immutable and may be shared between threads. Ownership: both are held by shared_ptr, and a job keeps its own
-// reference until its fence, so memory outlives work that timed out. Data is row-major (C order) and 64-byte aligned.
+// Data is row-major (C order) and 64-byte aligned. Sizes are in bytes.
+// Thread-safety: a HostTensor has no lock; while a job uses it, only the job may write it. A Constant is immutable and
+// may be shared. Ownership: shared_ptr; a job holds a reference until its fence, also after a timeout.
+//
+//   auto tensor = kiln::HostTensor::create(kiln::DType::f32, {1, 3, 224, 224});
+//   if (!tensor) return tensor.error();
+//   for (float& value : (*tensor)->as<float>()) value = 1.0f;
 #pragma once
 
 #include <kiln/digest.hpp>
@@ -25,7 +28,7 @@ std::uint32_t size_of(DType dtype) noexcept;  // bytes of one element; 0 for inv
 
 using Shape = std::vector<std::int64_t>;
 
-// How far an output may be from its reference: |got - want| <= absolute + relative * |want|, element by element.
+// Bound for each element: |got - want| <= absolute + relative * |want|.
 struct Tolerance {
   double absolute = 0;
   double relative = 0;
@@ -36,8 +39,8 @@ std::string to_string(const Shape& shape);  // "[1, 3, 224, 224]"
 
 class HostTensor {
  public:
-  // Contents are zero. Fails with invalid_argument for a negative dimension or a size beyond 2^40 bytes, and with
-  // unavailable where memory is short.
+  // Creates a tensor of zeros. invalid_argument: a negative dimension, or more than 2^40 bytes. unavailable: out of
+  // memory.
   static Result<std::shared_ptr<HostTensor>> create(DType dtype, Shape shape);
 
   HostTensor(const HostTensor&) = delete;
@@ -70,11 +73,11 @@ class HostTensor {
   std::size_t bytes_;
 };
 
-// Created once, digested once (dtype, shape and bytes), resident once per device. Packed forms are keyed by
-// (digest, layout) and dropped when the last reference to the Constant goes.
+// Hashed once (dtype, shape and bytes) and uploaded once per device. Packed forms are identified by (digest, layout)
+// and freed with the last reference to the Constant.
 class Constant {
  public:
-  // REQUIRES: nobody writes to *tensor afterwards.
+  // REQUIRES: *tensor is not written afterwards.
   static std::shared_ptr<const Constant> create(std::shared_ptr<const HostTensor> tensor);
 
   const HostTensor& tensor() const noexcept { return *tensor_; }

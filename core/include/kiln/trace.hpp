@@ -1,10 +1,14 @@
-// TraceSink: where Kiln's parts tell what they did and when: an executor every stage of every job, the others their
-// work and what they decided, with the numbers behind it.
+// TraceSink: receives the timing of jobs and the work and decisions of Kiln's components.
 //
-// Thread-safety: every method is called from any thread, also from several at once. Ownership: the sink outlives
-// whoever was given it; what it is told is borrowed for the call. All times are by one clock: now_ns(), on which
-// devices lay their own. Who was given no sink looks at that once and reads no clock; hits in the program cache's
-// memory are told by nobody, so that their path is the same with a sink and without.
+// Times are in nanoseconds of now_ns(); devices convert their own to it. Without a sink, components read no clock.
+// Memory hits of the program cache are never traced, so a sink does not slow them down.
+// Thread-safety: methods are called from several threads at once. Ownership: the sink must outlive the objects that
+// have it. Arguments are borrowed for the call.
+//
+//   struct CountJobs final : kiln::TraceSink {
+//     std::atomic<int> jobs{0};
+//     void add_job(std::span<const kiln::StageSpan>) noexcept override { ++jobs; }
+//   };
 #pragma once
 
 #include <cstdint>
@@ -15,34 +19,33 @@
 
 namespace kiln {
 
-// job: from the moment a slot was given to it until its slot is free again; the others lie within it, in this order.
+// job: from the assignment of a slot to its release. The other stages are inside it, in this order.
 enum class Stage : std::uint8_t { invalid = 0, job, queue, build, upload, submit, device, readback };
 
 std::string_view to_string(Stage stage) noexcept;
 
-// Stages of one slot never overlap: a slot is one lane of a drawing.
+// Stages of one slot do not overlap, except with their job.
 struct StageSpan {
   std::string_view device;  // its id
-  std::string_view label;   // the plan's variant
+  std::string_view label;   // variant of the plan
   std::uint32_t slot = 0;   // from 0
-  std::uint64_t fence = 0;  // the job's value on its queue's timeline
+  std::uint64_t fence = 0;  // value of the job on its queue's timeline
   Stage stage = Stage::invalid;
-  std::uint64_t begin_ns = 0, end_ns = 0;  // by Device::clock_ns(), which for a device of this machine is now_ns()
+  std::uint64_t begin_ns = 0, end_ns = 0;  // by Device::clock_ns(), which is now_ns() for a real device
 };
 
-// What a part of Kiln works at outside the slots. runtime: requests as a whole; cache: finding and keeping programs,
-// and their first dispatches; build: compilers; selector and tuner: which device and which variant serve.
+// Component of work outside the slots. runtime: whole requests; cache: lookup, storage and first dispatches; build:
+// compilers; selector and tuner: choice of device and variant.
 enum class TraceArea : std::uint8_t { invalid = 0, runtime, cache, build, selector, tuner };
 
 std::string_view to_string(TraceArea area) noexcept;
 
 struct TraceFigure {
-  std::string_view name;  // with its unit: "cost_ms"
+  std::string_view name;  // includes the unit: "cost_ms"
   std::variant<std::uint64_t, double, std::string_view> value;
 };
 
-// Work of the thread that tells it, or, where it has no end, a moment at which something was decided. What one thread
-// tells of one area nests: spans never cross.
+// Work of the calling thread, or, without an end, a decision at a point in time. Spans of one thread and area nest.
 struct TraceEvent {
   TraceArea area = TraceArea::invalid;
   std::string_view name;
@@ -51,12 +54,11 @@ struct TraceEvent {
   std::span<const TraceFigure> figures;
 };
 
-// A job followed from what the telling thread was at: at that moment, which lies in a span that this thread tells of
-// that area.
+// Connects a job with the span of the calling thread and area that contains `at_ns`.
 struct TraceLink {
   TraceArea area = TraceArea::invalid;
   std::uint64_t at_ns = 0;
-  std::string_view device;  // of the job, as in StageSpan
+  std::string_view device;  // device of the job, as in StageSpan
   std::uint64_t fence = 0;
 };
 
@@ -67,9 +69,9 @@ class TraceSink {
   TraceSink& operator=(const TraceSink&) = delete;
   virtual ~TraceSink();
 
-  // All stages of one job, the job itself first.
+  // Reports all stages of one job, the stage `job` first.
   virtual void add_job(std::span<const StageSpan> stages) noexcept = 0;
-  // By default passed over, as by a sink that is about jobs alone.
+  // The defaults ignore the report.
   virtual void add_event(const TraceEvent& event) noexcept;
   virtual void add_link(const TraceLink& link) noexcept;
 };

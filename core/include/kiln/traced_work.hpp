@@ -1,7 +1,10 @@
-// TracedWork: a scope whose time a trace sink is told as one span, with figures that became known on the way.
+// TracedWork: a scope that reports its duration to a trace sink as one span, with figures.
 //
-// Thread-safety: one thread, which made it and ends it. Ownership: borrows the sink, and the texts of its figures until
-// it ends. Without a sink it does nothing and reads no clock.
+// Without a sink it does nothing and reads no clock.
+// Thread-safety: one thread creates and ends it. Ownership: borrows the sink, and the texts of figures until it ends.
+//
+//   kiln::TracedWork work(trace, kiln::TraceArea::build, "build");
+//   work.figure("bytes", std::uint64_t{4096});
 #pragma once
 
 #include <kiln/clock.hpp>
@@ -25,21 +28,21 @@ class TracedWork {
   TracedWork& operator=(const TracedWork&) = delete;
   ~TracedWork() { end(); }
 
-  // Those beyond the eighth are left out.
+  // Figures after the eighth are dropped.
   void figure(std::string_view name, std::variant<std::uint64_t, double, std::string_view> value) noexcept {
     if (sink_ != nullptr && count_ < most) std::construct_at(&figures_.all[count_++], TraceFigure{name, value});
   }
-  // Tells the sink; a second time does nothing.
+  // Reports the span; a second call does nothing.
   void end() noexcept {
     TraceSink* const sink = std::exchange(sink_, nullptr);
     if (sink != nullptr) sink->add_event({area_, name_, begin_ns_, now_ns(), std::span(figures_.all, count_)});
   }
-  // 0 without a sink.
+  // Start time in nanoseconds; 0 without a sink.
   std::uint64_t begin_ns() const noexcept { return begin_ns_; }
 
  private:
   static constexpr std::size_t most = 8;
-  union Figures {  // those that are there alone are made: what nobody wants costs nothing
+  union Figures {  // constructs only the figures in use
     Figures() noexcept {}
     TraceFigure all[most];
   };

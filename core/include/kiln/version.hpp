@@ -1,6 +1,6 @@
-// The version of Kiln, as `kiln --version` prints it.
+// version: the version of Kiln, as printed by `kiln --version`.
 //
-// Thread-safety: a constant. Ownership: a literal, for ever.
+// Thread-safety: a constant.
 #pragma once
 
 namespace kiln {
