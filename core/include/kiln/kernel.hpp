@@ -1,9 +1,13 @@
-// KernelSpec (what to compute), KernelSource (how, for one pass) and KernelPlan (ordered passes bound to tensors).
+// Kernel types: KernelSpec (what to compute), KernelSource (code of one pass), and KernelPlan (passes bound to
+// tensors).
 //
-// Thread-safety: values. Ownership: all own their contents; a plan refers to tensors by index only, and shares the
-// Constants that it brings.
-// Shapes follow the usual convolution formula: out = (in + 2*pad - dilation*(kernel-1) - 1) / stride + 1, rounded down.
-// Tensors are fp32, NCHW; weights are [k, c/groups, r, s]; bias is [k].
+// Output size: out = (in + 2*pad - dilation*(kernel-1) - 1) / stride + 1, rounded down. Tensors are fp32, NCHW; weights
+// are [k, c/groups, r, s]; bias is [k]. Sizes are in bytes.
+// Thread-safety: values. Ownership: each owns its contents; a plan refers to tensors by index and shares its Constants.
+//
+//   kiln::Conv2dSpec spec;
+//   spec.c = 8, spec.h = 20, spec.w = 20, spec.k = 16, spec.r = 3, spec.s = 3, spec.pad_y = 1, spec.pad_x = 1;
+//   if (kiln::Status status = kiln::validate(spec); !status.ok()) return status;
 #pragma once
 
 #include <kiln/status.hpp>
@@ -22,7 +26,8 @@ namespace kiln {
 
 enum class Activation : std::uint8_t { invalid = 0, none, relu };
 enum class Bias : std::uint8_t { invalid = 0, none, per_channel };
-// direct: rounding of a plain sum of products. winograd: the larger error of Winograd's transforms is allowed too.
+// Allowed rounding error. direct: that of a plain sum of products. winograd: also the larger error of Winograd
+// transforms.
 enum class Accuracy : std::uint8_t { invalid = 0, direct, winograd };
 
 std::string_view to_string(Activation activation) noexcept;
@@ -45,7 +50,7 @@ struct Conv2dSpec {
   bool operator==(const Conv2dSpec&) const = default;
 };
 
-// C[m, n] = A[m, k] · B[k, n] (+ bias[n]) ; B and the bias are Constants.
+// C[m, n] = A[m, k] · B[k, n] (+ bias[n]). B and the bias are Constants.
 struct GemmSpec {
   std::int64_t m = 0, n = 0, k = 0;
   DType dtype = DType::f32;
@@ -58,44 +63,43 @@ struct GemmSpec {
 enum class Dialect : std::uint8_t { invalid = 0, glsl, opencl_c, library, code_object };
 enum class Access : std::uint8_t { invalid = 0, read, write, read_write };
 
-// How a program reads a binding's bytes. texels, image: as an array of texels of four floats each, fetched through the
-// texture unit or the image unit; such a binding is read-only, and the program sees its bytes rounded up to a texel.
-// uniforms: the tensor of a UserKernelSpec's uniforms; read-only.
+// How a program reads a binding. texels, image: an array of texels of four floats each, read-only, through the texture
+// or image unit; the size is rounded up to a texel. uniforms: the tensor of a UserKernelSpec's uniforms, read-only.
 enum class View : std::uint8_t { invalid = 0, storage, texels, image, uniforms };
 
 std::string_view to_string(Dialect dialect) noexcept;
 std::string_view to_string(View view) noexcept;
 
-struct Define {  // becomes "#define name text" in front of a source
+struct Define {  // adds "#define name text" before a source
   std::string name;
   std::string text;
   bool operator==(const Define&) const = default;
 };
 bool is_define_name(std::string_view name) noexcept;  // letters, digits and "_", no digit first
-bool is_define_text(std::string_view text) noexcept;  // one line that cannot grow into the next
+bool is_define_text(std::string_view text) noexcept;  // one line that does not continue on the next
 
-// What a binding of a user's kernel is. buffer: device memory. value: an argument passed by value (OpenCL C). local:
-// local memory of each workgroup, passed as a pointer argument (OpenCL C).
+// Type of a user kernel's binding. buffer: device memory. value: an argument by value (OpenCL C). local: local memory
+// of each workgroup, a pointer argument (OpenCL C).
 enum class BindingKind : std::uint8_t { invalid = 0, buffer, value, local };
 
-// The user's own kernel. Its tensors are those bindings that are not `local`, in order, then one tensor that holds the
-// values of all uniforms, where there are any.
+// A kernel of the user. Its tensors are the bindings that are not `local`, in order, then one tensor with the values of
+// all uniforms, if any.
 struct UserKernelSpec {
   struct Binding {
     Access access = Access::invalid;  // buffer: any; value: read; local: read_write
     std::uint64_t bytes = 0;
     BindingKind kind = BindingKind::buffer;
-    // Of the tensor, compared with what the program declares; invalid: neither is compared.
+    // Type and shape of the tensor, compared with the program's declaration. invalid: not compared.
     DType dtype = DType::invalid;
     Shape shape{};
-    // Which resource it is. GLSL: the block of this name, else the one at binding `number`, else at the position in the
+    // Resource of the binding. GLSL: the block with this name, else at binding `number`, else at the position in the
     // list. OpenCL C: always the argument at the position in the list.
     std::string name{};
     std::optional<std::uint32_t> number{};
     bool operator==(const Binding&) const = default;
   };
-  // A GLSL uniform outside a block. Its values lie in the tensor of uniforms, 8 bytes each, one uniform after another:
-  // an int64 for boolean and integer, a double for number. They are converted to the type that the program declares.
+  // A GLSL uniform outside a block. The tensor of uniforms has its values, 8 bytes each: int64 for boolean and integer,
+  // double for number. They are converted to the declared type.
   struct Uniform {
     enum class Type : std::uint8_t { invalid = 0, boolean, integer, number };
     std::string name;
@@ -103,23 +107,23 @@ struct UserKernelSpec {
     std::vector<std::uint32_t> shape;  // {}: a scalar; {3}: vec3 or float[3]; {2, 2}: a mat2 row by row, or vec2[2]
     bool operator==(const Uniform&) const = default;
   };
-  struct Parameter {  // a #define that tuning chooses (kiln/kernel_parameters.hpp)
+  struct Parameter {  // a #define selected by tuning (kiln/kernel_parameters.hpp)
     std::string name;
-    std::vector<std::string> texts;  // to try; the first serves untuned
+    std::vector<std::string> texts;  // candidates; the first is the default
     bool operator==(const Parameter&) const = default;
   };
-  std::string path;                   // a label for messages; not part of what is computed
-  std::vector<std::string> includes;  // likewise: [i] is the file of source string i + 1 of the text's #line directives
+  std::string path;                   // for messages only, not part of the computation
+  std::vector<std::string> includes;  // for messages only: [i] is source string i + 1 of the #line directives
   std::string text;
   Dialect dialect = Dialect::invalid;  // glsl or opencl_c
-  std::string entry = "main";          // opencl_c: a kernel's name, or "main": the only one there is
+  std::string entry = "main";          // opencl_c: kernel name, or "main" for the only kernel
   std::vector<Define> constants;
   std::vector<Binding> bindings;
   std::vector<Uniform> uniforms;
   std::array<std::uint32_t, 3> grid{1, 1, 1};       // workgroups
-  std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // lanes; zeros: the text declares it
+  std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // lanes; zeros: declared in the text
   std::vector<Parameter> parameters;
-  // Where one is not empty it says what `grid` is: integers, constants and parameters, + - * / % and parentheses.
+  // If not empty, defines `grid`: integers, constants and parameters, + - * / % and parentheses.
   std::array<std::string, 3> grid_expressions;
 
   bool operator==(const UserKernelSpec&) const = default;
@@ -129,15 +133,15 @@ std::uint64_t values_in(const UserKernelSpec::Uniform& uniform) noexcept;  // pr
 
 using KernelSpec = std::variant<Conv2dSpec, GemmSpec, UserKernelSpec>;
 
-// invalid_argument that names the field, its value and what was expected.
+// invalid_argument: the error names the field with the expected and the found value.
 Status validate(const KernelSpec& spec);
 
 std::string_view operation(const KernelSpec& spec) noexcept;  // "conv2d", "gemm", "kernel"
-// Direct floating-point operations (a multiply-add counts two); 0 for a user's kernel.
+// Floating-point operations of the direct algorithm (a multiply-add counts two); 0 for a user kernel.
 double flops(const KernelSpec& spec) noexcept;
-// Bytes that must be read and written at least once; for a user's kernel, those of its bindings.
+// Minimum of bytes to read and write; for a user kernel, the size of its bindings.
 double bytes_moved(const KernelSpec& spec);
-// One line that determines the computation: "conv2d n=1 c=3 …". Equal text, equal result.
+// One line that defines the computation: "conv2d n=1 c=3 …". Equal texts mean equal results.
 std::string canonical_text(const KernelSpec& spec);
 
 enum class TensorRole : std::uint8_t { invalid = 0, input, output, inout, constant };
@@ -149,25 +153,25 @@ struct TensorDecl {
   bool operator==(const TensorDecl&) const = default;
 };
 
-// The tensors of a spec in the order in which requests pass them:
-// conv2d: input, weights, [bias], output · gemm: a, b, [bias], c · kernel: its bindings but local ones, [uniforms].
+// Returns the tensors of a spec in the order of a request:
+// conv2d: input, weights, [bias], output; gemm: a, b, [bias], c; kernel: bindings that are not local, [uniforms].
 std::vector<TensorDecl> tensors_of(const KernelSpec& spec);
 
-// How one pass is computed. Deterministic: the same spec, device and variant give the same bytes. Everything here but
-// `files` and `spec` is part of the program's key (`text` stands for the spec where the dialect is library).
+// The code of one pass. Deterministic: equal spec, device and variant give equal bytes. All members except `files` and
+// `spec` are part of the program's key.
 struct KernelSource {
   Dialect dialect = Dialect::invalid;
   std::string text;
-  std::string entry = "main";  // opencl_c: a kernel's name, or "main": the only one there is
+  std::string entry = "main";  // opencl_c: kernel name, or "main" for the only kernel
   std::vector<Define> constants;
   std::vector<Access> bindings;                     // one per binding, in order
   std::vector<View> views;                          // one per binding; empty: all are storage
-  std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // lanes; zeros: the text declares it
-  std::vector<std::string> files;  // for messages: [i] is source string i of #line; [0] the text itself
+  std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // lanes; zeros: declared in the text
+  std::vector<std::string> files;  // for messages: [i] is source string i of #line; [0] is the text itself
   std::optional<KernelSpec> spec;  // library only: what to compute; text is canonical_text(*spec)
 };
 
-// constant: a Constant of the plan's own, which no request passes.
+// constant: a Constant of the plan, not of the request.
 enum class BindingSource : std::uint8_t { invalid = 0, tensor, scratch, prepared, constant };
 
 struct Binding {
@@ -181,32 +185,31 @@ struct Pass {
   std::array<std::uint32_t, 3> grid{1, 1, 1};  // workgroups; a launch parameter, not part of the program
 };
 
-struct ScratchDecl {  // lives for one job; contents undefined at its start
+struct ScratchDecl {  // exists for one job; initially undefined
   std::string name;
   std::uint64_t bytes = 0;
 };
 
-struct PreparedDecl {        // a packed form of one Constant, kept per (digest, layout, device)
-  std::uint32_t tensor = 0;  // index of the tensor, whose role is constant
-  std::string layout;        // names the packing: part of the key of the packed form
+struct PreparedDecl {        // a packed form of one Constant, cached per (digest, layout, device)
+  std::uint32_t tensor = 0;  // index of a tensor with role constant
+  std::string layout;        // name of the packing; part of the key of the packed form
   std::uint64_t bytes = 0;
 };
 
 struct KernelPlan {
-  std::string variant;  // "direct/plain": family and choice, for reports and feedback
+  std::string variant;  // "direct/plain": family and variant
   std::vector<TensorDecl> tensors;
   std::vector<ScratchDecl> scratch;
   std::vector<PreparedDecl> prepared;
-  // What a program that serves many shapes is told of this one. Read only, and no part of any program's key.
+  // Parameters of this shape for a generic program. Read-only; not part of any program's key.
   std::vector<std::shared_ptr<const Constant>> constants;
-  std::vector<Pass> prepare;  // prepare[i] fills prepared[i]; binds its constant, that packed form and `constants` only
-  std::vector<Pass> passes;   // in order; each sees what the ones before wrote
-  // What whoever runs it should be told, a sentence each; the report of each run has them. No part of any key.
+  std::vector<Pass> prepare;  // prepare[i] fills prepared[i]; binds only its constant, that packed form and `constants`
+  std::vector<Pass> passes;   // in order; each sees the writes of earlier passes
+  // Notes for the report of each run, one sentence each. Not part of any key.
   std::vector<std::string> notes;
 };
 
-// Every index in range, every access allowed by its role and its view, prepare and prepared of one length, grids
-// positive.
+// Checks index ranges, access against role and view, equal length of prepare and prepared, and positive grids.
 Status validate(const KernelPlan& plan);
 
 }  // namespace kiln

@@ -1,6 +1,6 @@
-// read_kernel_text(): the source of a user's kernel, read from its file, with every #include replaced by the file.
+// read_kernel_text: reads the source of a user kernel from a file and replaces every #include by the included file.
 //
-// Thread-safety: reads files, else pure. Ownership: values.
+// Thread-safety: functions from any thread. Ownership: values.
 //
 //   auto read = kiln::read_kernel_text({.folder = "shaders", .file = "blur.comp", .include = {"lib"}}, Dialect::glsl);
 //   if (!read) return read.error();  // "blur.comp:3: #include "noise.glsl": no such file (…)"
@@ -21,9 +21,9 @@
 namespace kiln {
 
 struct KernelFile {
-  std::filesystem::path folder;      // `file` and `include` are relative to it
-  std::string file;                  // also its name in messages
-  std::vector<std::string> include;  // folders that are searched after that of the including file
+  std::filesystem::path folder;      // base of `file` and `include`
+  std::string file;                  // also the name in messages
+  std::vector<std::string> include;  // searched after the folder of the including file
 };
 
 struct KernelText {
@@ -31,15 +31,14 @@ struct KernelText {
   std::vector<std::string> includes;  // UserKernelSpec::includes
 };
 
-// Included files are part of the text, hence of the program's key; their names are not. #pragma once and include guards
-// are honoured. Conditions are not evaluated: a file that is missing between #if and #endif becomes an #error line,
-// which the compiler reports if it reaches it. GLSL: #extension lines of the include extensions are removed.
-// io_error: the source cannot be read. invalid_argument with FILE:LINE: an included file is missing (with the places
-// that were searched), files include each other without a guard (with the chain), UTF-16 or UTF-32, a NUL byte, more
-// than 16 MiB.
+// The result includes the text of all included files, so they are part of the program's key; their names are not.
+// #pragma once and include guards work. Conditions are not evaluated: a missing file between #if and #endif becomes an
+// #error line. GLSL: removes #extension lines of the include extensions.
+// io: the source cannot be read. invalid_argument with FILE:LINE: an included file is missing (lists the searched
+// places), a circular include without guard (lists the chain), UTF-16 or UTF-32, a NUL byte, or more than 16 MiB.
 Result<KernelText> read_kernel_text(const KernelFile& file, Dialect dialect);
 
-// The name of source string `number` in #line directives of `text`, as read_kernel_text() writes them for OpenCL C.
+// Name of source string `number` in the #line directives that read_kernel_text() writes for OpenCL C.
 std::string line_marker(std::size_t number);
 
 }  // namespace kiln

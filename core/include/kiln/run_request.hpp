@@ -1,6 +1,6 @@
-// RunRequest and RunReport: what Runtime::run() is given and what it answers; likewise for warming and replay.
+// RunRequest and RunReport: argument and result of Runtime::run(); also the types for warming and replay.
 //
-// Thread-safety: values. Ownership: tensors are shared with the caller; `stop` is borrowed.
+// Thread-safety: values. Ownership: tensors are shared with the caller; `stop` is borrowed. Times are in nanoseconds.
 //
 //   RunRequest request;
 //   request.name = "layer";
@@ -31,40 +31,41 @@ namespace kiln {
 
 struct KeptReference;
 
-// What one result of a user's kernel must be.
+// Expected value of one output of a user kernel.
 struct ExpectedOutput {
-  std::shared_ptr<const HostTensor> tensor;  // null: this result is not compared
-  std::optional<Tolerance> tolerance;        // absent: that of the request
-  std::string name{};                        // for messages: the file that the result goes to
+  std::shared_ptr<const HostTensor> tensor;  // null: not compared
+  std::optional<Tolerance> tolerance;        // nullopt: that of the request
+  std::string name{};                        // for messages: the output file
 };
 
-// The element of an output that is furthest past what it is allowed, or nearest to it.
+// The element that exceeds its allowed error most, or is closest to it.
 struct WorstElement {
   std::string output;  // ExpectedOutput::name, or the tensor's name
-  Shape index;         // one number a dimension
+  Shape index;         // one number per dimension
   double found = 0, expected = 0;
   double allowed = 0;  // absolute error
 };
 
 struct RunRequest {
-  std::string name;  // a label
+  std::string name;
   KernelSpec spec;
   std::vector<TensorArgument> tensors;  // in the order of tensors_of(spec)
-  std::string device;                   // an id; empty: [device] prefer, then the selector
-  std::string variant;                  // of the generator; empty: the one that it prefers
-  std::uint32_t repeat = 1;             // runs; the device is selected once for all of them
-  bool verify = false;                  // compare with the reference, outside the clock
-  // Outputs begin as NaN in every run, on the device too, so that elements that the kernel does not write are seen. For
-  // a caller that compares the outputs itself; `verify` implies it.
+  std::string device;                   // an id; empty: [device] prefer, or the selector's choice
+  std::string variant;                  // of the generator; empty: the preferred one
+  std::uint32_t repeat = 1;             // number of runs; one device runs all of them
+  bool verify = false;                  // compare with the reference, outside the measured time
+  // Fills outputs with NaN before every run, also on the device, to detect elements that are not written. For callers
+  // that compare the outputs themselves; `verify` implies it.
   bool poison = false;
-  // User kernels: one for each output and inout, in order; empty: nothing is compared.
+  // User kernels: one per output and inout tensor, in order; empty: nothing is compared.
   std::vector<ExpectedOutput> expected;
-  std::optional<Tolerance> tolerance;  // of what has none of its own; absent: the default of the operation and type
-  std::optional<std::chrono::nanoseconds> timeout;  // a run; absent: [executor] timeout
-  const std::atomic<bool>* stop = nullptr;          // true: end between waits, with status cancelled
-  // Of its runs among those of other threads on the same device: unordered does not wait for longer results before it.
+  std::optional<Tolerance> tolerance;  // for outputs without their own; nullopt: default of operation and type
+  std::optional<std::chrono::nanoseconds> timeout;  // per run; nullopt: [executor] timeout
+  const std::atomic<bool>* stop = nullptr;          // true: stop waiting, with status cancelled
+  // Order relative to jobs of other threads on the device. unordered: does not wait for outputs of earlier jobs.
   Completion completion = Completion::ordered;
-  // conv2d and gemm: what `verify` compares with, of whoever keeps it where the inputs stay. null: computed anew.
+  // conv2d and gemm: a stored reference for `verify`, valid while the inputs do not change. null: computed for each
+  // call.
   std::shared_ptr<const KeptReference> reference;
 };
 
@@ -72,71 +73,71 @@ struct RunReport {
   std::string name;
   std::string op;
   Status status;
-  DeviceInfo device;  // id empty where none was reached
+  DeviceInfo device;  // the id is empty if no device was reached
   std::string variant;
   std::string selected_because;
   std::vector<std::string> keys;  // hexadecimal digests, one per pass
-  Tier tier = Tier::invalid;      // of the first acquisition, the slowest among the passes
+  Tier tier = Tier::invalid;      // of the first acquisition; the slowest of all passes
   std::uint64_t build_ns = 0;
-  std::uint32_t runs = 0;  // finished
-  Measurement median;      // field by field over the runs
+  std::uint32_t runs = 0;  // finished runs
+  Measurement median;      // field by field
   std::uint64_t wall_min_ns = 0;
   std::uint64_t wall_max_ns = 0;
-  std::uint64_t first_output_ns = 0;  // now_ns() when the first output lay in host memory, verification not counted
-  double flops = 0;                   // direct; 0 where unknown
-  double bytes = 0;                   // of inputs, constants and outputs, each moved once; 0 where unknown
+  std::uint64_t first_output_ns = 0;  // now_ns() when the first output was in host memory
+  double flops = 0;                   // without Winograd savings; 0: unknown
+  double bytes = 0;                   // inputs, constants and outputs, each counted once; 0: unknown
   std::optional<bool> verified;       // nullopt: not compared
   double max_rel_error = 0;           // max |out − ref| ÷ Σ|w·x|
   double error_bound = 0;
-  std::uint64_t compared_elements = 0;  // of all outputs that were compared
+  std::uint64_t compared_elements = 0;  // of all compared outputs
   std::uint64_t wrong_elements = 0;
-  std::optional<WorstElement> worst;  // absent: not compared
-  std::vector<std::string> notes;     // devices set aside, fallbacks: nothing happens in silence
+  std::optional<WorstElement> worst;  // nullopt: not compared
+  std::vector<std::string> notes;     // devices set aside, fallbacks and similar events
 };
 
 struct ReplayTerms {
-  std::optional<std::chrono::nanoseconds> timeout;  // absent: [executor] timeout
+  std::optional<std::chrono::nanoseconds> timeout;  // nullopt: [executor] timeout
   const std::atomic<bool>* stop = nullptr;          // as RunRequest::stop
 };
 
 struct WarmJob {
-  std::string name;  // a label
+  std::string name;
   KernelSpec spec;
 };
 
 struct WarmRequest {
-  std::vector<WarmJob> jobs;    // their programs, which are built where they are missing; none: what lies on disk
+  std::vector<WarmJob> jobs;    // build or load their programs; empty: load the stored programs
   std::string device;           // an id
-  std::size_t most = SIZE_MAX;  // programs; those first that are expected to spare most
+  std::size_t most = SIZE_MAX;  // number of programs, largest expected time savings first
   std::function<void(std::size_t done, std::size_t of)> progress;
-  const std::atomic<bool>* stop = nullptr;  // true: end between two programs
+  const std::atomic<bool>* stop = nullptr;  // true: stop before the next program
 };
 
 struct WarmReport {
-  std::size_t found = 0;   // on disk or named by jobs, at most as many as were asked for
+  std::size_t found = 0;   // on disk or named by jobs, at most `most`
   std::size_t linked = 0;  // programs that can be dispatched
-  std::size_t ready = 0;   // programs that have been: nothing is left to generate
-  std::size_t built = 0;   // of the linked: there was no entry, or it was refused
+  std::size_t ready = 0;   // programs dispatched once
+  std::size_t built = 0;   // linked programs that had to be built
   std::size_t failed = 0;
   Status first_failure;
-  std::uint64_t link_ns = 0;   // reading, authenticating, loading, building: of the call's time what is not ready_ns
+  std::uint64_t link_ns = 0;   // reading, authenticating, loading and building: total time minus ready_ns
   std::uint64_t ready_ns = 0;  // first dispatches
 };
 
-struct WarmingState {    // of the warming that [cache] warm asks for
-  bool running = false;  // false: nothing was asked for, or it is done
+struct WarmingState {    // state of the warming by [cache] warm
+  bool running = false;  // false: not configured or finished
   std::size_t done = 0;  // programs
-  std::size_t of = 0;    // on the devices met so far
-  // Of those done, as in WarmReport.
+  std::size_t of = 0;    // on the devices opened so far
+  // Counts of `done`, as in WarmReport.
   std::size_t linked = 0, ready = 0, built = 0, failed = 0;
 };
 
-struct BackgroundTuningState {  // of the tuning that [generator] background asks for
-  bool asked = false;           // false: it was not, or it cannot be done, and the log says why
-  std::size_t waiting = 0;      // shapes that ran, and were not looked at since
+struct BackgroundTuningState {  // state of the tuning by [generator] background
+  bool asked = false;           // false: not configured, or not possible (see the log)
+  std::size_t waiting = 0;      // shapes to be tuned
   std::size_t tuned = 0;        // by this runtime
-  std::size_t failed = 0;       // nothing of them could be measured
-  std::uint64_t spent_ns = 0;   // measuring and building
+  std::size_t failed = 0;       // shapes that could not be measured
+  std::uint64_t spent_ns = 0;   // time of measuring and building
 };
 
 }  // namespace kiln
