@@ -1,10 +1,15 @@
-// Cache administration: what lies in a program cache, whether it is sound, and what may go, seen from outside a job.
+// Cache administration: lists, verifies, imports, exports and removes the programs of a cache folder, without a running
+// job.
 //
-// No device and no plugin is opened, nothing waits for a running job, and no running job for this: what goes away under
-// a job is a miss to it. What is listed is not trusted; verify_cache() tells what is authentic. Every call takes the
-// configuration's [cache] section; where there is no folder yet it makes none, and answers what an empty one would.
-// unavailable: the folder is not this user's alone. invalid_argument: [cache] read_only forbids what was asked.
-// Thread-safety: pure calls of the operating system, from any thread. Ownership: values.
+// No device or plugin is opened, and running jobs are not blocked; a removed program is a cache miss for them. Listed
+// data is not authenticated; use verify_cache(). Functions take the [cache] section. A missing folder is treated as
+// empty and is not created.
+// Errors: unavailable: the folder is not private to this user. invalid_argument: [cache] read_only forbids the change.
+// Thread-safety: functions from any thread. Ownership: values. Sizes are in bytes.
+//
+//   auto inventory = kiln::cache_inventory(config.cache, kiln::Detail::programs);
+//   if (!inventory) return inventory.error();
+//   for (const kiln::CachedProgram& program : inventory->programs) std::cout << program.label << '\n';
 #pragma once
 
 #include <kiln/config.hpp>
@@ -27,48 +32,48 @@
 
 namespace kiln {
 
-// Told after each program that was worked on, by who is at it: how many so far, of how many.
+// Called after each processed program, on a working thread, with the number done and the total.
 using CacheProgress = std::function<void(std::size_t done, std::size_t of)>;
 
-// Whether there is a folder at [cache] directory.
+// Returns whether the folder [cache] directory exists.
 Result<bool> cache_exists(const CacheConfig& cache);
 
-// --- what is stored
+// --- stored programs
 
 struct CachedProgram {
   Digest key;
-  std::string folder;  // of its device and driver: CacheDevice::folder
-  std::string label;   // this and what it is for, from its .meta; empty: not known
+  std::string folder;  // CacheDevice::folder of its device and driver
+  std::string label;   // label and purpose are from the .meta file; empty: unknown
   ProgramPurpose purpose;
-  std::uint64_t bytes = 0;  // on disk, the .meta included
-  double build_ms = 0;      // this and what follows, from its .meta; 0: not known
+  std::uint64_t bytes = 0;  // on disk, with the .meta file
+  double build_ms = 0;      // this and the next two from the .meta file; 0: unknown
   double first_dispatch_ms = 0;
   double gflops = 0;
   std::uint64_t times_used = 0;
-  std::int64_t last_used_s = 0;  // since 1970; by the times of its files
-  bool pending = false;          // waits for persist
+  std::int64_t last_used_s = 0;  // seconds since 1970, from the file times
+  bool pending = false;          // not stored until persist
 };
 
-// A program that is not found by its name. Suspect: it was being loaded when a process died; the next use tries it in a
-// child process. Quarantined: a child died of it; it is built anew until then.
+// A program that lookups do not find. Suspect: it was being loaded when a process died; the next use tests it in a
+// child process. Quarantined: a child process died while loading it; until `until_s` it is built again.
 struct AsideProgram {
   Digest key;
   std::string folder, label;
   bool quarantined = false;
-  std::int64_t since_s = 0, until_s = 0;  // since 1970
+  std::int64_t since_s = 0, until_s = 0;  // seconds since 1970
   std::string why;
 };
 
 struct CacheDevice {
   std::string folder;
-  std::string device, kind, driver;  // in words, from its manifest; empty: not known
+  std::string device, kind, driver;  // display names from the manifest; empty: unknown
   std::uint64_t programs = 0, bytes = 0;
 };
 
 struct CacheInventory {
   std::vector<CacheDevice> devices;
-  std::vector<CachedProgram> programs;  // by label, then key; those that are pending last. Empty with Detail::figures
-  std::vector<AsideProgram> aside;      // by label, then key; likewise
+  std::vector<CachedProgram> programs;  // by label, then key; pending ones last. Empty for Detail::figures
+  std::vector<AsideProgram> aside;      // by label, then key. Empty for Detail::figures
   std::uint64_t programs_stored = 0, bytes_stored = 0;
   std::uint64_t programs_pending = 0, bytes_pending = 0;
 };
@@ -81,7 +86,7 @@ Result<CacheInventory> cache_inventory(const CacheConfig& cache, Detail detail);
 
 struct KeyFieldText {
   std::string name;
-  std::string text;  // integers and words as they are; bytes that are no text in hexadecimal
+  std::string text;  // integers and names as text; binary data in hexadecimal
 };
 
 struct CachedDriverFile {
@@ -93,167 +98,166 @@ struct ProgramInspection {
   CachedProgram program;
   CacheDevice device;
   std::string path;
-  std::string verdict;  // "authentic", a word of RejectedCounts, "suspect" or "not checked"
-  std::string why;      // empty where authentic
-  // From the header; believed no more than the verdict allows. 0 where it cannot be read.
+  std::string verdict;  // "authentic", a name of RejectedCounts, "suspect" or "not checked"
+  std::string why;      // empty if authentic
+  // From the header; trust it only as far as the verdict. 0 if not readable.
   std::uint32_t schema = 0;
   std::string compression, format, signed_by;
   std::uint64_t material_bytes = 0, stored_bytes = 0, inflated_bytes = 0;
   double build_ms = 0;
-  std::vector<KeyFieldText> fields;  // of the key, in their order
-  // Files of the driver's own cache that the entry holds; only of an authentic one.
+  std::vector<KeyFieldText> fields;  // of the key, in order
+  // Driver files in the entry; only if authentic.
   std::vector<CachedDriverFile> driver_files;
 };
 
-// `which` is a label or its parts before some '/', a key, or at least four leading digits of a key. not_found and
-// invalid_argument (it stands for several) name what there is.
+// `which` is a label or its leading components, a key, or at least four leading digits of a key. not_found, or
+// invalid_argument if ambiguous: the error lists the existing programs.
 Result<ProgramInspection> inspect_program(const CacheConfig& cache, std::string_view which);
 
-// Why, until when, and by which command before: one line.
+// Returns one line with the reason, the end of the quarantine, and the command to end it earlier.
 std::string words_of(const AsideProgram& program);
 
-// Ends the quarantine, or the suspicion, of the programs that `which` names: the next use loads them. not_found: none.
+// Ends the quarantine or suspicion of the programs that match `which`; the next use loads them. not_found: no match.
 Result<std::vector<AsideProgram>> release_programs(const CacheConfig& cache, std::string_view which);
 
-// --- why one was not found
+// --- reasons of cache misses
 
-struct KeyDifference {   // one field in which two keys differ
-  std::string name;      // as in KeyFieldText; of several with one name the first is "name", the others "name[1]", …
-  std::string asked;     // the whole text; of a source, the first line that differs
-  std::string stored;    // likewise
-  bool in_asked = true;  // false: this key has no such field
+struct KeyDifference {   // one field that differs between two keys
+  std::string name;      // as in KeyFieldText; further fields of one name are "name[1]", …
+  std::string asked;     // complete text; of a source, the first different line
+  std::string stored;    // as `asked`
+  bool in_asked = true;  // false: this key does not have the field
   bool in_stored = true;
-  std::uint64_t line = 0;             // of a source: which, from 1; 0: no source
-  std::uint64_t lines_differing = 0;  // of a source: in all, line by line from either end
+  std::uint64_t line = 0;             // of a source: number of that line, from 1; 0: not a source
+  std::uint64_t lines_differing = 0;  // of a source: number of different lines
 };
 
 struct MissExplanation {
   Digest key;
   std::string label;
-  std::int64_t missed_s = 0;             // since 1970
-  std::string reason;                    // "absent", or a word of RejectedCounts
-  std::string why;                       // in words; may be empty
+  std::int64_t missed_s = 0;             // seconds since 1970
+  std::string reason;                    // "absent", or a name of RejectedCounts
+  std::string why;                       // details; may be empty
   bool stored_now = false;               // built and stored since
-  std::optional<CachedProgram> nearest;  // of the programs that were stored by then; empty: there is none to compare
+  std::optional<CachedProgram> nearest;  // closest program stored at that time; nullopt: none
   CacheDevice nearest_device;
-  std::vector<KeyDifference> differences;  // from the nearest one, in the order of the fields
+  std::vector<KeyDifference> differences;  // from the closest program, in the order of the fields
 };
 
-// The latest misses first. `which` as for inspect_program(), of keys that were missed. not_found: no miss of that name
-// is remembered (the newest 1,024 are), with whether such a program is stored. invalid_argument: several keys begin so.
+// Returns the newest misses first. `which` as for inspect_program(), for missed keys. not_found: no such miss among the
+// newest 1,024; the error says whether the program is stored. invalid_argument: an ambiguous key prefix.
 Result<std::vector<MissExplanation>> explain_misses(const CacheConfig& cache, std::string_view which);
 
-// --- what waits
+// --- pending programs
 
 struct BadEntry {
   Digest key;
   std::string folder, label;
-  std::string reason;  // a word of RejectedCounts
+  std::string reason;  // a name of RejectedCounts
   std::string why;
   bool removed = false;
 };
 
 struct PersistOutcome {
   std::uint64_t stored = 0, bytes = 0;
-  std::uint64_t already = 0;  // stored in the meantime by somebody else: taken off the list
+  std::uint64_t already = 0;  // already stored by another process; no longer pending
   std::uint64_t left = 0;     // still pending
-  std::vector<BadEntry> bad;  // not stored, and removed: they are not sound
-  std::uint64_t pruned = 0;   // stored programs that had to go: over max_disk
-  Status failure;             // the first thing that could not be done
+  std::vector<BadEntry> bad;  // not valid; removed without being stored
+  std::uint64_t pruned = 0;   // stored programs evicted because of max_disk
+  Status failure;             // the first error
 };
 
-// Stores what [cache] auto_save = false set aside: all of it, or what is named as for inspect_program(). Each is
-// authenticated again. not_found: nothing pending has that name.
+// Stores pending programs ([cache] auto_save = false): all, or those named as for inspect_program(). Authenticates each
+// again. not_found: no match.
 Result<PersistOutcome> persist_cache(const CacheConfig& cache, std::span<const std::string> which,
                                      const CacheProgress& progress = {});
 
-// --- one file for another machine
+// --- bundles for other machines
 
 struct BundleExport {
   std::uint64_t programs = 0, bytes = 0;
-  std::string public_key;     // 64 hexadecimal digits, that an importer trusts
-  std::vector<BadEntry> bad;  // left out: not sound
+  std::string public_key;     // 64 hexadecimal digits; the importer must trust it
+  std::vector<BadEntry> bad;  // not valid; not exported
 };
 
-// The public key that this user's bundles are signed with. The secret one is made where there is none yet: 0600, beside
-// key_file.
+// Returns the public key of this user's bundles. Creates the secret key, with mode 0600 beside key_file, if there is
+// none.
 Result<std::string> bundle_public_key(const CacheConfig& cache);
 
-// Writes the programs that are named as for inspect_program(), or all, with their driver files into one signed file,
-// which appears whole or not at all. not_found: nothing has that name, or nothing is stored.
+// Writes all programs, or those named as for inspect_program(), with their driver files into one signed file,
+// atomically. not_found: no match, or nothing is stored.
 Result<BundleExport> export_cache(const CacheConfig& cache, const std::filesystem::path& file,
                                   std::span<const std::string> which, const CacheProgress& progress = {});
 
 struct ImportRequest {
   std::filesystem::path file;
-  std::string trust;                // a public key of 64 hexadecimal digits, or the name of a file that holds one
-  std::vector<DeviceInfo> devices;  // of this machine, opened: what is for others is left out
+  std::string trust;                // public key of 64 hexadecimal digits, or a file with one
+  std::vector<DeviceInfo> devices;  // opened devices of this machine; programs for others are skipped
   CacheProgress progress = {};
 };
 
 struct BundleImport {
   std::uint64_t programs = 0, programs_already = 0, programs_of_others = 0, programs_quarantined = 0;
-  std::uint64_t bytes = 0;   // written
-  std::uint64_t pruned = 0;  // stored programs that had to go: over max_disk
+  std::uint64_t bytes = 0;   // bytes written
+  std::uint64_t pruned = 0;  // stored programs evicted because of max_disk
 };
 
-// Nothing is written before the whole file is authenticated. corrupt: not a whole bundle, not signed by the trusted
-// key, or altered. unsupported: made for other devices or drivers only, both named. Programs are signed anew with this
-// user's key. What is there already stays: an import that was cut off may be done again.
+// Authenticates the whole file before writing anything. corrupt: not a complete bundle, not signed by the trusted key,
+// or altered. unsupported: only for other devices or drivers; the error names both. Programs are signed again with this
+// user's key. Existing programs remain, so an interrupted import can be repeated.
 Result<BundleImport> import_cache(const CacheConfig& cache, const ImportRequest& request);
 
-// --- all programs
+// --- verification
 
 struct CacheVerdict {
   std::uint64_t entries = 0, ok = 0;  // stored and pending
   RejectedCounts rejected;
   std::vector<BadEntry> bad;
   std::vector<AsideProgram> aside;
-  Status removal;  // the first failure to remove one
+  Status removal;  // the first removal error
 };
 
 enum class BadEntries : std::uint8_t { invalid = 0, keep, remove };
 
-// Reads and authenticates everything. Fails where the key cannot be read and there is something to authenticate.
+// Reads and authenticates all entries. Fails if there are entries and the key cannot be read.
 Result<CacheVerdict> verify_cache(const CacheConfig& cache, BadEntries bad, const CacheProgress& progress = {});
 
-// --- what may go
+// --- removal
 
 struct PruneLimits {
-  std::optional<std::chrono::nanoseconds> max_age;  // what was not used for longer goes
-  std::optional<std::uint64_t> max_bytes;           // then what was used least recently, until so much is left
+  std::optional<std::chrono::nanoseconds> max_age;  // removes programs unused for longer
+  std::optional<std::uint64_t> max_bytes;           // then removes least recently used programs down to this size
 };
 
 struct CacheRemoval {
   std::uint64_t programs = 0, pending = 0, bytes = 0;
-  std::uint64_t programs_left = 0, bytes_left = 0;  // bytes_left: programs and pending ones
-  Status failure;                                   // the first thing that could not be removed
+  std::uint64_t programs_left = 0, bytes_left = 0;  // bytes_left includes pending programs
+  Status failure;                                   // the first error
 };
 
 enum class Removal : std::uint8_t { invalid = 0, pretend, perform };
 
-// Programs and pending programs by age and by size.
+// Removes stored and pending programs by age, then by size.
 Result<CacheRemoval> prune_cache(const CacheConfig& cache, const PruneLimits& limits, Removal removal,
                                  const CacheProgress& progress = {});
 
 enum class ClearScope : std::uint8_t { invalid = 0, programs, everything };
 
-// Removes what Kiln made and nothing else: programs, their .meta files and manifests, pending ones, the folders of
-// drivers that no process has locked, what was missed. everything: statistics, the selector's model and the verdicts on
-// plugins too. Never a key.
+// Removes only files that Kiln created: programs, .meta files, manifests, pending programs, unlocked driver folders,
+// missed keys. everything: also statistics, the selector's model and the plugin check results. Keys are never removed.
 Result<CacheRemoval> clear_cache(const CacheConfig& cache, ClearScope scope);
 
-// --- statistics over processes
+// --- statistics of all processes
 
 struct CacheTotals {
-  CacheStats counts;                        // what lies in memory or on disk is not among it
-  std::uint64_t processes = 0;              // that used the cache and could add their counts
-  std::int64_t since_s = 0, updated_s = 0;  // since 1970; 0: never
+  CacheStats counts;                        // without current sizes in memory and on disk
+  std::uint64_t processes = 0;              // processes that used the cache and stored their counters
+  std::int64_t since_s = 0, updated_s = 0;  // seconds since 1970; 0: never
 };
 
 Result<CacheTotals> cache_totals(const CacheConfig& cache);
 
-// Prometheus text exposition format, version 0.0.4.
+// Returns the Prometheus text exposition format, version 0.0.4.
 std::string cache_prometheus(const CacheTotals& totals, const CacheInventory& inventory, const CacheConfig& cache);
 
 }  // namespace kiln
