@@ -14,12 +14,12 @@
 #include <memory>
 #include <mutex>
 #include <thread>
-// One cache line for each thread that reads from a cache. Lookup takes no lock. A slot belongs to a thread until the
-// thread ends, then it is reused.
-// Ownership: shared by the cache and its reader threads; neither must outlive the other.
 
 namespace kiln {
 
+// One cache line for each thread that reads from a cache. Lookup takes no lock. A slot belongs to a thread until the
+// thread ends, then it is reused.
+// Ownership: shared by the cache and its reader threads; neither needs to outlive the other.
 class ReaderSlots {
  public:
   ReaderSlots() = default;

@@ -75,8 +75,8 @@ struct DeviceInfo {
   double roof_gflops = 0;
   // Another process can build programs for this device (BuildApart in kiln/program_cache.hpp).
   bool builds_apart = false;
-  std::string driver_cache =
-      "none";  // "adopted", "not adopted", "none": whether the driver's own cache lies in Kiln's folder
+  // Whether the driver's own cache is in Kiln's folder: "adopted", "not adopted", or "none" without such a cache.
+  std::string driver_cache = "none";
 };
 
 struct PassLaunch {

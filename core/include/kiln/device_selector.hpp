@@ -54,8 +54,8 @@ struct CandidateCost {
   bool cold = false;
   double queue_ns = 0;
   double transfer_ns = 0;
-  double build_ns =
-      0;  // with what a first run takes beyond a later one; 0 where the program is warm or nothing is known
+  // Build time plus the extra time of a first run; 0 if the program is warm, or unknown.
+  double build_ns = 0;
   double run_ns = 0;
   double cost_ns = 0;    // total to compare; the build is divided by the expected number of runs
   double deviation = 0;  // standard deviation of the natural logarithm of transfer plus run

@@ -1,12 +1,15 @@
-// Status and Result<T>: how every fallible call of Kiln answers.
+// Status and Result<T>: the return types of every function that can fail.
 //
-// A Status is a code and a message for a person; the message names the object and both sides of a mismatch.
-// Result<T> is a value or a failed Status, with the member names of std::expected (which GCC 12 lacks).
-// Thread-safety: values; distinct objects are independent. Ownership: both own what they hold.
-// Exceptions: a call of a Runtime, a ProgramCache, an Executor, a DeviceSelector, a Driver, a Device or a
-// KernelGenerator that answers a Status, a Result or a report throws nothing. Every other function of Kiln may throw
-// std::bad_alloc where memory is exhausted, and nothing else.
-// "Absent" is not an error: such calls answer std::optional.
+// A Status is a code and a message; the message names the object with the expected and the found value. Result<T> is a
+// value or a failed Status, with the member names of std::expected (missing in GCC 12). Functions whose result may be
+// absent without an error return std::optional.
+// Exceptions: functions of Runtime, ProgramCache, Executor, DeviceSelector, Driver, Device and KernelGenerator that
+// return a Status, a Result or a report throw nothing. All others may throw std::bad_alloc only.
+// Thread-safety: values. Ownership: both own their contents.
+//
+//   kiln::Result<int> parsed = parse(text);
+//   if (!parsed) return parsed.error().within("line 3");
+//   use(*parsed);
 #pragma once
 
 #include <cstdint>
@@ -19,19 +22,19 @@ namespace kiln {
 
 enum class StatusCode : std::uint8_t {
   ok = 0,
-  invalid_argument,  // the caller's value is wrong: it will fail again
+  invalid_argument,  // the argument is wrong; a retry fails again
   not_found,         // a named thing does not exist
-  unsupported,       // understood, and not possible here: permanent for this object
-  unavailable,       // not possible now: another device, or later, may serve
+  unsupported,       // valid but not possible here; permanent for this object
+  unavailable,       // not possible now; another device or a later call may work
   corrupt,           // stored bytes are damaged or not authentic
-  io,                // the operating system refused
+  io,                // error of the operating system
   timeout,           // the deadline passed; the work may still be running
-  device_lost,       // the device is gone until it is opened again
-  cancelled,         // the caller took it back before it was done
+  device_lost,       // the device must be opened again
+  cancelled,         // cancelled by the caller
   internal,          // a bug in Kiln
 };
 
-// The code's name as it stands in reports: "invalid_argument".
+// Name of the code in reports: "invalid_argument".
 std::string_view to_string(StatusCode code) noexcept;
 
 struct [[nodiscard]] Status {
@@ -40,7 +43,7 @@ struct [[nodiscard]] Status {
 
   bool ok() const noexcept { return code == StatusCode::ok; }
 
-  // The same failure with "context: " in front of its message. An ok Status stays as it is.
+  // Returns the failure with "context: " before its message. An ok Status is returned unchanged.
   Status within(std::string_view context) const;
 
   // "invalid_argument: the message", or "ok".
@@ -59,13 +62,13 @@ inline Status device_lost(std::string message) { return {StatusCode::device_lost
 inline Status cancelled(std::string message) { return {StatusCode::cancelled, std::move(message)}; }
 inline Status internal_error(std::string message) { return {StatusCode::internal, std::move(message)}; }
 
-// REQUIRES: called in a catch clause. The exception as a Status: unavailable where memory is exhausted ("out of
-// memory") or the system gives no thread, with its reason; internal, with what() it says, for every other. `context`
-// stands before the message, as by within().
+// Converts the current exception to a Status. unavailable: out of memory, or no thread could be started. internal: any
+// other exception, with its what(). `context` precedes the message, as with within(). REQUIRES: called in a catch
+// clause.
 //   Status Mine::start() noexcept try { ...; return {}; } catch (...) { return caught("mine"); }
 Status caught(std::string_view context = {}) noexcept;
 
-// A T, or the Status that says why there is none. REQUIRES: a Result is never made from an ok Status.
+// A T or a failed Status. REQUIRES: not constructed from an ok Status.
 template <class T>
 class [[nodiscard]] Result {
  public:
