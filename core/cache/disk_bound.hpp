@@ -68,10 +68,10 @@ bool is_stored_file_name(std::string_view name) noexcept;                 // "DI
 std::string subfolder_of(const Digest& digest);                           // "hh"
 std::string file_name_of(const Digest& digest, std::string_view suffix);  // "DIGEST.bin"
 
-// The total size of the stored programs.
 // Name of the file that holds the shared DiskUse, in text of fixed width (docs/cache-format.md).
 inline constexpr const char* disk_use_name = "disk_use.lock";
 
+// The total size of the stored programs.
 struct DiskUse {
   std::uint64_t programs = 0;   // bytes in the device folders
   std::uint64_t published = 0;  // bytes ever published by the processes that share the file
