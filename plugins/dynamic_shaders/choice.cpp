@@ -8,7 +8,7 @@
 #include "dynamic_shaders/space/conv_space.hpp"
 #include "dynamic_shaders/space/gemm_space.hpp"
 #include "dynamic_shaders/tuner/nearest.hpp"
-#include "dynamic_shaders/tuner/samples.hpp"
+#include "dynamic_shaders/tuner/rounds.hpp"
 #include "dynamic_shaders/variants.hpp"
 
 namespace kiln::dynamic_shaders {

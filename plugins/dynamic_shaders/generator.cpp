@@ -13,7 +13,7 @@
 #include "dynamic_shaders/space/gemm_space.hpp"
 #include "dynamic_shaders/space/stand_in.hpp"
 #include "dynamic_shaders/tuner/nearest.hpp"
-#include "dynamic_shaders/tuner/samples.hpp"
+#include "dynamic_shaders/tuner/rounds.hpp"
 #include "dynamic_shaders/tuner/tuner.hpp"
 #include "dynamic_shaders/variants.hpp"
 

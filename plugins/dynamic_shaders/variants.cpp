@@ -5,15 +5,13 @@
 #include <algorithm>
 #include <functional>
 
-#include "dynamic_shaders/families/depthwise/depthwise.hpp"
-#include "dynamic_shaders/families/direct_blocked.hpp"
-#include "dynamic_shaders/families/direct_plain.hpp"
-#include "dynamic_shaders/families/product/gemm_blocked.hpp"
-#include "dynamic_shaders/families/product/gemm_plain.hpp"
-#include "dynamic_shaders/families/product/gemm_shared.hpp"
-#include "dynamic_shaders/families/product/implicit.hpp"
-#include "dynamic_shaders/families/user/user_kernel.hpp"
-#include "dynamic_shaders/families/winograd/winograd.hpp"
+#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/direct.hpp"
+#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/gemm_shared.hpp"
+#include "dynamic_shaders/families/implicit.hpp"
+#include "dynamic_shaders/families/user_kernel.hpp"
+#include "dynamic_shaders/families/winograd.hpp"
 #include "dynamic_shaders/limits.hpp"
 
 namespace kiln::dynamic_shaders {

@@ -7,8 +7,8 @@
 #include <set>
 #include <string>
 
-#include "dynamic_shaders/families/product/gemm_blocked.hpp"
-#include "dynamic_shaders/families/product/gemm_shared.hpp"
+#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/gemm_shared.hpp"
 #include "dynamic_shaders/generator.hpp"
 #include "dynamic_shaders/sample_specs.hpp"
 #include "dynamic_shaders/space/gemm_cost.hpp"

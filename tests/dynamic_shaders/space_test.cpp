@@ -3,12 +3,12 @@
 #include <map>
 #include <set>
 
-#include "dynamic_shaders/families/depthwise/depthwise.hpp"
-#include "dynamic_shaders/families/product/gemm_blocked.hpp"
-#include "dynamic_shaders/families/product/implicit.hpp"
+#include "dynamic_shaders/families/blocking.hpp"
+#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/implicit.hpp"
 #include "dynamic_shaders/generator.hpp"
 #include "dynamic_shaders/sample_specs.hpp"
-#include "dynamic_shaders/space/blocking.hpp"
 #include "dynamic_shaders/space/conv_space.hpp"
 #include "dynamic_shaders/space/gemm_space.hpp"
 #include "support/test_length.hpp"

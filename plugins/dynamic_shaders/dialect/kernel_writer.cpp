@@ -247,4 +247,9 @@ Pass KernelWriter::take(const std::array<std::uint32_t, 3>& workgroup, const std
   return pass;
 }
 
+void Text::close() {
+  --depth_;
+  line("}");
+}
+
 }  // namespace kiln::dynamic_shaders

@@ -1,23 +1,81 @@
-// KernelWriter: one pass written in the dialect that was asked for: GLSL 4.30 or OpenCL C from the same calls.
-//
-// What both languages spell alike (arithmetic, int, float, loops, .x .y .z .w) is written as text by the families; what
-// they spell otherwise (bindings, loads, vectors, lane numbers, the frame) only here.
-// Thread-safety: none. Ownership: owns what it has collected until take().
+// KernelWriter: GLSL and OpenCL C from one description, the form that it is written in, and its lines.
 #pragma once
-
-#include <kiln/kernel.hpp>
 
 #include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "dynamic_shaders/dialect/form.hpp"
-#include "dynamic_shaders/text.hpp"
+#include <kiln/kernel.hpp>
 
 namespace kiln::dynamic_shaders {
+
+// Form: in what the passes of a plan are written: the language, and whether a text holds for one shape or for any.
+//
+// For one shape its numbers are written out. For any shape they have names, a program reads them from one more binding,
+// and each pass comes with the table that this binding holds: so the same text, and the same program, serves other
+// shapes with other tables. Thread-safety: values. Ownership: borrows `tables`.
+
+using NumberTable = std::vector<std::int32_t>;
+
+struct Form {
+  Form(Dialect language = Dialect::glsl, std::vector<NumberTable>* to = nullptr) : dialect(language), tables(to) {}
+
+  bool any_shape() const noexcept { return tables != nullptr; }
+
+  Dialect dialect;
+  std::vector<NumberTable>* tables;  // table i is bound as {BindingSource::constant, i}; null: for one shape
+};
+
+// Text: source code collected line by line, with its indentation.
+//
+// Thread-safety: none. Ownership: owns what it has collected until take().
+class Text {
+ public:
+  explicit Text(int depth = 0) : depth_(depth) {}
+
+  template <class... Parts>
+  void line(const Parts&... parts) {
+    text_.append(static_cast<std::size_t>(depth_) * 2, ' ');
+    (append(parts), ...);
+    text_ += '\n';
+  }
+  // A line that ends with an opening brace; close() ends it.
+  template <class... Parts>
+  void open(const Parts&... parts) {
+    line(parts..., " {");
+    ++depth_;
+  }
+  void close();
+  void blank() { text_ += '\n'; }
+  void lines(std::string_view ready) { text_ += ready; }  // indented already
+
+  std::string take() { return std::exchange(text_, {}); }
+
+ private:
+  template <class Part>
+  void append(const Part& part) {
+    if constexpr (std::is_arithmetic_v<Part>) {
+      static_assert(std::is_integral_v<Part>, "a locale or a precision must not change generated text");
+      text_ += std::to_string(part);
+    } else {
+      text_ += part;
+    }
+  }
+
+  std::string text_;
+  int depth_;
+};
+
+// KernelWriter: one pass written in the dialect that was asked for: GLSL 4.30 or OpenCL C from the same calls.
+//
+// What both languages spell alike (arithmetic, int, float, loops, .x .y .z .w) is written as text by the families; what
+// they spell otherwise (bindings, loads, vectors, lane numbers, the frame) only here.
+// Thread-safety: none. Ownership: owns what it has collected until take().
 
 enum class Element : std::uint8_t { invalid = 0, scalar, vector };  // one float or four
 

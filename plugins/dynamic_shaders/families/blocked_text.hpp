@@ -3,8 +3,8 @@
 // Thread-safety: a pure function. Ownership: the pass is a value.
 #pragma once
 
-#include "dynamic_shaders/dialect/form.hpp"
-#include "dynamic_shaders/space/blocking.hpp"
+#include "dynamic_shaders/dialect/kernel_writer.hpp"
+#include "dynamic_shaders/families/blocking.hpp"
 
 namespace kiln::dynamic_shaders {
 

@@ -1,17 +1,20 @@
-// ConvShape: a convolution as the blocked families see it: groups apart, and a 1x1 kernel as a product of matrices.
-//
-// A 1x1 kernel without padding has no neighbours, so its output pixels stand in one row; a stride then only says which
-// input pixels are taken. Thread-safety: values. Ownership: values.
+// The shape of a convolution, and the ids of variants.
 #pragma once
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <string_view>
 
 #include <kiln/device.hpp>
 #include <kiln/kernel.hpp>
 
-#include <array>
-#include <cstdint>
-
 namespace kiln::dynamic_shaders {
 
+// ConvShape: a convolution as the blocked families see it: groups apart, and a 1x1 kernel as a product of matrices.
+//
+// A 1x1 kernel without padding has no neighbours, so its output pixels stand in one row; a stride then only says which
+// input pixels are taken. Thread-safety: values. Ownership: values.
 struct ConvShape {
   std::int64_t n = 1, groups = 1;
   std::int64_t c = 0, k = 0;  // of one group
@@ -39,6 +42,20 @@ constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) noexcept { retu
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) noexcept { return divide_up(a, b) * b; }
 constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) noexcept {
   return a >= 0 ? a / b : -divide_up(-a, b);
+}
+
+// Reading the ids of variants: "family:name=7,other=12".
+//
+// Thread-safety: pure functions.
+
+// Takes `name` and the number behind it off the front; false: the text begins otherwise.
+inline bool take_number(std::string_view& text, std::string_view name, std::int64_t& to) {
+  if (!text.starts_with(name)) return false;
+  text.remove_prefix(name.size());
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
 }
 
 }  // namespace kiln::dynamic_shaders

@@ -8,8 +8,8 @@
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
 
-#include "dynamic_shaders/dialect/form.hpp"
-#include "dynamic_shaders/space/blocking.hpp"
+#include "dynamic_shaders/dialect/kernel_writer.hpp"
+#include "dynamic_shaders/families/blocking.hpp"
 
 namespace kiln::dynamic_shaders {
 

@@ -1,7 +1,7 @@
 #include "dynamic_shaders/space/conv_cost.hpp"
 
-#include "dynamic_shaders/families/product/implicit_text.hpp"
-#include "dynamic_shaders/families/winograd/tile_pixels.hpp"
+#include "dynamic_shaders/families/implicit_text.hpp"
+#include "dynamic_shaders/families/tile_pixels.hpp"
 #include "dynamic_shaders/lane_map.hpp"
 
 #include <algorithm>

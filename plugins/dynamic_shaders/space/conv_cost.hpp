@@ -3,10 +3,10 @@
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
 
-#include "dynamic_shaders/families/depthwise/depthwise.hpp"
-#include "dynamic_shaders/families/product/implicit.hpp"
-#include "dynamic_shaders/families/winograd/winograd.hpp"
-#include "dynamic_shaders/space/blocking.hpp"
+#include "dynamic_shaders/families/blocking.hpp"
+#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/implicit.hpp"
+#include "dynamic_shaders/families/winograd.hpp"
 #include "dynamic_shaders/space/cost_model.hpp"
 
 namespace kiln::dynamic_shaders {

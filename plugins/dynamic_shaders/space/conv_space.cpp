@@ -5,9 +5,9 @@
 #include <map>
 #include <utility>
 
-#include "dynamic_shaders/families/winograd/winograd.hpp"
+#include "dynamic_shaders/families/blocking.hpp"
+#include "dynamic_shaders/families/winograd.hpp"
 #include "dynamic_shaders/limits.hpp"
-#include "dynamic_shaders/space/blocking.hpp"
 #include "dynamic_shaders/space/conv_cost.hpp"
 
 namespace kiln::dynamic_shaders {

@@ -3,8 +3,8 @@
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
 
-#include "dynamic_shaders/families/product/gemm_blocked.hpp"
-#include "dynamic_shaders/families/product/gemm_shared.hpp"
+#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/gemm_shared.hpp"
 #include "dynamic_shaders/space/cost_model.hpp"
 
 namespace kiln::dynamic_shaders {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "dynamic_shaders/families/conv_shape.hpp"
-#include "dynamic_shaders/families/product/gemm_blocked.hpp"
-#include "dynamic_shaders/families/product/gemm_shared.hpp"
+#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/gemm_shared.hpp"
 #include "dynamic_shaders/space/gemm_cost.hpp"
 
 namespace kiln::dynamic_shaders {

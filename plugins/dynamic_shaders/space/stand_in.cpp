@@ -1,9 +1,9 @@
 #include "dynamic_shaders/space/stand_in.hpp"
 
-#include "dynamic_shaders/families/depthwise/depthwise.hpp"
-#include "dynamic_shaders/families/product/gemm_blocked.hpp"
-#include "dynamic_shaders/families/product/implicit.hpp"
-#include "dynamic_shaders/space/blocking.hpp"
+#include "dynamic_shaders/families/blocking.hpp"
+#include "dynamic_shaders/families/depthwise.hpp"
+#include "dynamic_shaders/families/gemm_blocked.hpp"
+#include "dynamic_shaders/families/implicit.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {

@@ -1,10 +1,13 @@
 #include "dynamic_shaders/tuner/rounds.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <span>
 #include <utility>
+#include <vector>
 
-#include "dynamic_shaders/tuner/samples.hpp"
+#include <kiln/tuning.hpp>
 
 namespace kiln::dynamic_shaders {
 
@@ -80,6 +83,88 @@ RoundsChoice choice_of_rounds(const std::vector<Entrant*>& ranked, const std::st
   choice.best = faster ? other : old;
   choice.decision = faster ? TuneDecision::faster : choice.busy ? TuneDecision::busy : TuneDecision::kept;
   return choice;
+}
+
+Interval interval_of(std::span<const std::uint64_t> samples) {
+  std::vector<std::uint64_t> sorted(samples.begin(), samples.end());
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t count = sorted.size();
+  const std::uint64_t median =
+      count % 2 == 1 ? sorted[count / 2] : sorted[count / 2 - 1] + (sorted[count / 2] - sorted[count / 2 - 1]) / 2;
+  // Samples left out at either end: the most for which P(no more than that many are below the median) <= 2.5 %.
+  std::size_t out = 0;
+  double term = std::pow(0.5, static_cast<double>(count)), below = term;
+  while (2 * (out + 1) < count) {
+    term *= static_cast<double>(count - out) / static_cast<double>(out + 1);
+    below += term;
+    if (below > 0.025) break;
+    ++out;
+  }
+  return {sorted[out], median, sorted[count - 1 - out]};
+}
+
+std::vector<std::uint64_t> ratios_of(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
+  std::vector<std::uint64_t> ratios;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double ratio = static_cast<double>(a[i]) / static_cast<double>(b[i]);
+    ratios.push_back(static_cast<std::uint64_t>(one_in_millionths * ratio));
+  }
+  return ratios;
+}
+
+double spread_of(std::span<const std::uint64_t> samples) {
+  std::vector<std::uint64_t> sorted(samples.begin(), samples.end());
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t quarter = sorted.size() / 4;
+  const double width = static_cast<double>(sorted[sorted.size() - 1 - quarter]) - static_cast<double>(sorted[quarter]);
+  const auto median = static_cast<double>(interval_of(samples).median);
+  return sorted.size() < 4 || median == 0 ? 0 : width / median;
+}
+
+bool slower(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
+  return static_cast<double>(interval_of(ratios_of(a, b)).lower) > one_in_millionths;
+}
+
+namespace {
+
+constexpr std::size_t most_names = 8;
+
+std::string names_of(const std::vector<std::string>& variants) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(variants.size(), most_names); ++i) text += (i == 0 ? "" : ", ") + variants[i];
+  if (variants.size() > most_names) text += " and " + std::to_string(variants.size() - most_names) + " more";
+  return text;
+}
+
+}  // namespace
+
+Result<Agreement> agreement_of(std::span<const Vote> votes) {
+  std::map<std::uint32_t, std::vector<std::string>> groups;
+  for (const Vote& vote : votes) groups[vote.group].push_back(vote.variant);
+  std::size_t largest = 0;
+  for (const auto& [group, variants] : groups) largest = std::max(largest, variants.size());
+  std::vector<std::uint32_t> first;
+  for (const auto& [group, variants] : groups) {
+    if (variants.size() == largest) first.push_back(group);
+  }
+  const std::string of_all = " of " + std::to_string(votes.size()) + " variants";
+  if (first.size() > 1 || first.front() == agrees_with_none) {
+    std::string text = "the variants differ, and no largest group of them agrees:";
+    for (std::size_t i = 0; i < std::min(first.size(), most_names); ++i) {
+      const std::vector<std::string>& variants = groups[first[i]];
+      text += (i == 0 ? " " : "; ") + std::to_string(variants.size()) + of_all + " (" + names_of(variants) + ")";
+    }
+    if (first.size() > most_names) text += "; and " + std::to_string(first.size() - most_names) + " more groups";
+    return unavailable(text + ". No winner is stored; give expect to decide");
+  }
+  Agreement agreement{first.front(), {}};
+  for (const Vote& vote : votes) {
+    if (vote.group == agreement.group) continue;
+    agreement.outvoted.push_back({vote.variant, std::to_string(largest) + of_all +
+                                                    " agree with one another and differ from " + vote.variant +
+                                                    "; give expect to decide"});
+  }
+  return agreement;
 }
 
 }  // namespace kiln::dynamic_shaders

@@ -1,19 +1,23 @@
-// Rounds: how those that may be the best are told apart on a machine whose speed comes and goes.
-//
-// Each round runs all that still meet, one after another; what disturbs a round disturbs all of them, so a time says
-// something only beside the others' of the same round. Thread-safety: pure functions. Ownership: values.
+// Comparison rounds of the tuner: interleaved measurements, filtered samples, and agreement of results.
 #pragma once
-
-#include <kiln/tuning.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
+
+#include <kiln/status.hpp>
+#include <kiln/tuning.hpp>
 
 #include "dynamic_shaders/tuner/tuning_database.hpp"
 
 namespace kiln::dynamic_shaders {
+
+// Rounds: how those that may be the best are told apart on a machine whose speed comes and goes.
+//
+// Each round runs all that still meet, one after another; what disturbs a round disturbs all of them, so a time says
+// something only beside the others' of the same round. Thread-safety: pure functions. Ownership: values.
 
 struct Entrant {
   TuningRecord record;
@@ -48,5 +52,54 @@ struct RoundsChoice {
 // incumbent goes only if the whole interval of the ratios lies above 1.5. Without an incumbent that ran, the fastest.
 // REQUIRES: ranked; not empty.
 RoundsChoice choice_of_rounds(const std::vector<Entrant*>& ranked, const std::string& incumbent, bool won);
+
+// What a handful of times says: the median, an interval that holds the true median, and which of two is slower.
+//
+// Thread-safety: pure functions. Ownership: values.
+
+struct Interval {
+  std::uint64_t lower = 0, median = 0, upper = 0;
+  bool overlaps(const Interval& other) const noexcept { return lower <= other.upper && other.lower <= upper; }
+};
+
+// The interval between order statistics that holds the median with at least 95 % confidence, whatever the times'
+// distribution (the count of samples below the median is binomial with p = 1/2); with fewer than six samples, which
+// cannot give that, from the least to the greatest. REQUIRES: not empty.
+Interval interval_of(std::span<const std::uint64_t> samples);
+
+// a ÷ b, round by round, in millionths. REQUIRES: as many rounds of a as of b, at least one, none of b zero.
+std::vector<std::uint64_t> ratios_of(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b);
+inline constexpr double one_in_millionths = 1e6;
+
+// The middle half of the samples, its width as a share of the median: 0 of less than four. REQUIRES: not empty.
+double spread_of(std::span<const std::uint64_t> samples);
+
+// Of two that met in the same rounds: whether a's median ratio to b is above 1 with that confidence. What disturbs a
+// round disturbs both, so ratios of rounds tell apart what the intervals of their times do not. With fewer than six
+// rounds: whether a was slower in each. REQUIRES: as many rounds of a as of b, at least one, none of b zero.
+bool slower(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b);
+
+// Which variants of a kernel are right where there is no reference: those of the largest group that computes the same.
+//
+// Thread-safety: pure functions. Ownership: values.
+
+struct Vote {
+  std::string variant;
+  std::uint32_t group = 0;  // VariantSamples::agreement
+};
+
+struct Outvoted {
+  std::string variant;
+  std::string why;
+};
+
+struct Agreement {
+  std::uint32_t group = 0;         // taken as right
+  std::vector<Outvoted> outvoted;  // the variants of all other groups, in the order of the votes
+};
+
+// unavailable: no group is larger than every other, with the variants of the largest ones. Variants of the group
+// agrees_with_none count as one group, which is never taken as right. REQUIRES: not empty.
+Result<Agreement> agreement_of(std::span<const Vote> votes);
 
 }  // namespace kiln::dynamic_shaders

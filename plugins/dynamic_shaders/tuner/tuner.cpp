@@ -10,9 +10,7 @@
 #include <deque>
 #include <map>
 
-#include "dynamic_shaders/tuner/agreement.hpp"
 #include "dynamic_shaders/tuner/rounds.hpp"
-#include "dynamic_shaders/tuner/samples.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
-#include "dynamic_shaders/families/direct_blocked.hpp"
+#include "dynamic_shaders/families/direct.hpp"
 #include "dynamic_shaders/families/family_check.hpp"
 #include "support/conv_cases.hpp"
 #include "support/test_length.hpp"

@@ -1,4 +1,4 @@
-#include "dynamic_shaders/families/depthwise/depthwise.hpp"
+#include "dynamic_shaders/families/depthwise.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "dynamic_shaders/families/product/implicit.hpp"
+#include "dynamic_shaders/families/implicit.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
-#include "dynamic_shaders/families/direct_plain.hpp"
+#include "dynamic_shaders/families/direct.hpp"
 #include "dynamic_shaders/families/family_check.hpp"
-#include "dynamic_shaders/families/product/gemm_plain.hpp"
+#include "dynamic_shaders/families/gemm_blocked.hpp"
 #include "support/conv_cases.hpp"
 
 namespace kiln::dynamic_shaders {

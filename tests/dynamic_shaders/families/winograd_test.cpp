@@ -1,4 +1,4 @@
-#include "dynamic_shaders/families/winograd/winograd.hpp"
+#include "dynamic_shaders/families/winograd.hpp"
 
 #include <catch2/catch.hpp>
 

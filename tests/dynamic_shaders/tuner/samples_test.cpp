@@ -1,4 +1,4 @@
-#include "dynamic_shaders/tuner/samples.hpp"
+#include "dynamic_shaders/tuner/rounds.hpp"
 
 #include <catch2/catch.hpp>
 #include <numeric>

@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "dynamic_shaders/tuner/nearest.hpp"
-#include "dynamic_shaders/tuner/samples.hpp"
+#include "dynamic_shaders/tuner/rounds.hpp"
 #include "support/told_trace.hpp"
 
 namespace kiln::dynamic_shaders {

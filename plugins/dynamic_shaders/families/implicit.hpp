@@ -1,0 +1,56 @@
+// implicit/registers, implicit/shared: conv2d as a product of matrices that is never written down: weights of channels
+// × taps by the taps' inputs of pixels.
+//
+// A workgroup computes a tile of the product, each lane some channels of some pixels. Where a pixel's taps lie is
+// worked out once a tap, outside the loop over input channels. registers: each lane loads what it multiplies. shared:
+// the lanes of a workgroup load a step's part of both factors into shared memory together, so that each value is loaded
+// once a tile. One pass over the NCHW input as it is, and a `prepare` pass for the weights. Thread-safety: pure
+// functions. Ownership: values.
+#pragma once
+
+#include <kiln/device.hpp>
+#include <kiln/kernel.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dynamic_shaders/dialect/kernel_writer.hpp"
+#include "dynamic_shaders/families/conv_shape.hpp"
+
+namespace kiln::dynamic_shaders {
+
+enum class Staging : std::uint8_t { invalid = 0, registers, shared };
+
+struct ImplicitTile {
+  Staging staging = Staging::invalid;
+  std::int64_t k = 0;        // channels of a lane, a multiple of 4
+  std::int64_t pixels = 0;   // of a lane; a workgroup's width in pixels apart
+  std::int64_t lanes_k = 0;  // of the workgroup
+  std::int64_t lanes_p = 0;
+  std::int64_t depth = 0;  // input channels of a step
+
+  bool operator==(const ImplicitTile&) const = default;
+};
+
+// "implicit/shared:k=8,pixels=4,lanes_k=8,lanes_p=16,depth=8"
+std::string implicit_variant(const ImplicitTile& tile);
+std::optional<ImplicitTile> implicit_of(std::string_view variant);  // absent: not written so by implicit_variant()
+
+// Bytes of shared memory that a workgroup takes.
+std::int64_t shared_bytes(const ImplicitTile& tile) noexcept;
+// Workgroups of the product's pass; texels that the weights' pass writes.
+Triple implicit_grid(const Conv2dSpec& spec, const ImplicitTile& tile) noexcept;
+Triple implicit_weight_box(const Conv2dSpec& spec, const ImplicitTile& tile) noexcept;
+// unsupported, saying what does not hold; ok: such a kernel can be written, compiles on the device and can be launched
+// there.
+Status check(const Conv2dSpec& spec, const ImplicitTile& tile, const DeviceInfo& device);
+// All that are worth a look and fit.
+std::vector<ImplicitTile> implicit_space(const Conv2dSpec& spec, const DeviceInfo& device);
+
+Result<KernelPlan> implicit_product(const Conv2dSpec& spec, const ImplicitTile& tile, const DeviceInfo& device,
+                                    const Form& form);
+
+}  // namespace kiln::dynamic_shaders

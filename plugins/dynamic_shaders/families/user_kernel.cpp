@@ -1,0 +1,181 @@
+#include "dynamic_shaders/families/user_kernel.hpp"
+
+#include <kiln/kernel_parameters.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "dynamic_shaders/limits.hpp"
+
+namespace kiln::dynamic_shaders {
+namespace {
+
+void erase_all(std::string& text, std::string_view what) {
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at)) text.erase(at, what.size());
+}
+
+// The text with a blank for each comment, its continued lines joined.
+std::string without_comments(std::string text) {
+  for (const std::string_view continuation : {"\\\r\n", "\\\n", "\\\r"}) erase_all(text, continuation);
+  std::string plain;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = std::string_view(text).substr(at);
+    std::size_t end = 1;
+    if (rest.starts_with("//")) {
+      end = rest.find_first_of("\r\n");
+      plain += ' ';
+    } else if (rest.starts_with("/*")) {
+      end = rest.find("*/", 2);
+      end += end == std::string_view::npos ? 0 : 2;
+      plain += ' ';
+    } else {
+      if (rest[0] == '"') end = std::min(rest.find_first_of("\"\r\n", 1), rest.size() - 1) + 1;
+      plain += rest.substr(0, end);
+    }
+    at += std::min(end, rest.size());
+  }
+  return plain;
+}
+
+// Behind blanks only; blanks may stand between "#" and "version".
+bool begins_with_version(std::string_view plain) {
+  const std::size_t sign = plain.find_first_not_of(" \t\v\f\r\n");
+  if (sign == std::string_view::npos || plain[sign] != '#') return false;
+  const std::size_t word = plain.find_first_not_of(" \t", sign + 1);
+  return word != std::string_view::npos && plain.substr(word).starts_with("version");
+}
+
+// Names that the language keeps for itself.
+bool is_reserved(Dialect dialect, std::string_view name) {
+  if (dialect == Dialect::opencl_c) return name.starts_with("__");
+  return name.starts_with("gl_") || name.starts_with("GL_") || name.find("__") != std::string_view::npos;
+}
+
+Status check_constant(Dialect dialect, const Define& constant) {
+  if (!is_define_name(constant.name) || is_reserved(dialect, constant.name)) {
+    return invalid_argument("constant '" + constant.name +
+                            "': expected a name of letters, digits and single underscores that " +
+                            (dialect == Dialect::glsl ? "GLSL" : "OpenCL C") + " has not reserved");
+  }
+  if (constant.text.find_first_of("\n\r\\") != std::string::npos) {
+    return invalid_argument("constant " + constant.name + ": its text must be one line without a backslash");
+  }
+  return {};
+}
+
+// What a constant is in the text. In GLSL neither "true" nor "1" serves both `#if NAME` and `if (NAME)`.
+std::string text_of(const Define& constant) {
+  if (constant.text == "true") return "(1 == 1)";
+  return constant.text == "false" ? "(1 == 0)" : constant.text;
+}
+
+std::string_view without_mark(std::string_view text) {
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  return text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
+}
+
+// On a driver that needs it: a macro that takes the place of barrier().
+void replace_barrier(KernelSource& source, const DeviceInfo& device) {
+  const auto has = [](std::string_view text) { return text.find("barrier") != std::string_view::npos; };
+  if (device.glsl_barrier.empty() || source.dialect != Dialect::glsl) return;
+  if (!has(source.text) && std::ranges::none_of(source.constants, has, &Define::text)) return;
+  source.constants.push_back({"barrier()", device.glsl_barrier});
+}
+
+Status check_glsl(const UserKernelSpec& spec) {
+  const std::string plain = without_comments(std::string(without_mark(spec.text)));
+  if (!begins_with_version(plain)) {
+    return invalid_argument("does not begin with a #version line, expected \"#version 430\" or later");
+  }
+  if (plain.find("local_size_") == std::string::npos) {
+    return invalid_argument("declares no local size, expected \"layout(local_size_x = ...) in;\"");
+  }
+  if (spec.entry != "main") return invalid_argument("entry '" + spec.entry + "', expected 'main'");
+  return {};
+}
+
+Status check_opencl(const UserKernelSpec& spec) {
+  if (spec.workgroup[0] == 0 && without_comments(spec.text).find("reqd_work_group_size") == std::string::npos) {
+    return invalid_argument(
+        "declares no workgroup size, expected workgroup = [64, 1, 1] in the job or "
+        "\"__attribute__((reqd_work_group_size(64, 1, 1)))\" at its kernel");
+  }
+  if (!is_define_name(spec.entry)) {
+    return invalid_argument("entry '" + spec.entry + "', expected the name of a kernel function");
+  }
+  return {};
+}
+
+Status check_text(const UserKernelSpec& spec) {
+  if (const std::size_t nul = spec.text.find('\0'); nul != std::string::npos) {
+    return invalid_argument("has a NUL byte at offset " + std::to_string(nul) + ", expected text in UTF-8");
+  }
+  if (Status status = spec.dialect == Dialect::glsl ? check_glsl(spec) : check_opencl(spec); !status.ok())
+    return status;
+  for (const Define& constant : spec.constants) {
+    if (Status status = check_constant(spec.dialect, constant); !status.ok()) return status;
+  }
+  return {};
+}
+
+Status check_grid(const UserKernelSpec& spec, const DeviceInfo& device) {
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (spec.grid[axis] <= device.max_grid[axis]) continue;
+    return unsupported("grid[" + std::to_string(axis) + "] = " + std::to_string(spec.grid[axis]) + ", device " +
+                       device.id + " takes " + std::to_string(device.max_grid[axis]));
+  }
+  return {};
+}
+
+Status check(const UserKernelSpec& spec, const DeviceInfo& device, const KernelPlan& plan) {
+  if (std::ranges::find(device.dialects, spec.dialect) == device.dialects.end()) {
+    std::string taken;
+    for (const Dialect dialect : device.dialects)
+      taken += (taken.empty() ? "" : " or ") + std::string(to_string(dialect));
+    return unsupported("written in " + std::string(to_string(spec.dialect)) + ", expected " + taken + " for device " +
+                       device.id);
+  }
+  if (Status status = check_text(spec); !status.ok()) return status;
+  if (Status status = check_limits(plan.tensors, device); !status.ok()) return status;
+  return check_grid(spec, device);
+}
+
+}  // namespace
+
+Result<KernelPlan> user_kernel(const UserKernelSpec& kernel, std::string_view variant, const DeviceInfo& device) {
+  if (Status status = check_parameters(kernel); !status.ok()) return status.within("kernel " + kernel.path);
+  auto one = settled(kernel, variant);
+  if (!one) return std::move(one).error();
+  const UserKernelSpec& spec = *one;
+  KernelPlan plan;
+  plan.variant = variant;
+  plan.tensors = tensors_of(spec);
+  if (Status status = check(spec, device, plan); !status.ok()) return status.within("kernel " + spec.path);
+  Pass& pass = plan.passes.emplace_back();
+  pass.source.dialect = spec.dialect;
+  pass.source.text = without_mark(spec.text);
+  pass.source.entry = spec.entry;
+  pass.source.workgroup = spec.workgroup;
+  for (const Define& constant : spec.constants) pass.source.constants.push_back({constant.name, text_of(constant)});
+  replace_barrier(pass.source, device);
+  pass.source.files = {spec.path};
+  std::ranges::copy(spec.includes, std::back_inserter(pass.source.files));
+  pass.grid = spec.grid;
+  const auto bind = [&](Access access) {
+    pass.bindings.push_back({BindingSource::tensor, static_cast<std::uint32_t>(pass.bindings.size())});
+    pass.source.bindings.push_back(access);
+  };
+  for (const UserKernelSpec::Binding& binding : spec.bindings) {
+    if (binding.kind != BindingKind::local) bind(binding.access);
+  }
+  if (!spec.uniforms.empty()) {
+    pass.source.views.assign(pass.bindings.size(), View::storage);
+    pass.source.views.push_back(View::uniforms);
+    bind(Access::read);
+  }
+  return plan;
+}
+
+}  // namespace kiln::dynamic_shaders
