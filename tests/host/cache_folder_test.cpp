@@ -82,7 +82,7 @@ TEST_CASE("a full disk below the cache ends no process: one warning, and the res
     REQUIRE(finished.status == 0);
     CHECK(finished.json()["jobs"][0]["device"]["id"] == device);
     CHECK(finished.json()["jobs"][0]["verified"] == true);
-    CHECK_THAT(finished.err, Contains("nothing is kept") && Contains("No space left"));
+    CHECK_THAT(finished.err, Contains("nothing is stored") && Contains("No space left"));
     CHECK(lines_of(finished.err) == 1);
   }
 }
@@ -120,7 +120,7 @@ TEST_CASE("a driver's folder that others can write is not used: one warning, and
   CHECK(finished.json()["jobs"][0]["verified"] == true);
   CHECK(finished.json()["cache"]["driver_cache"] == "not adopted");
   CHECK(finished.json()["cache"]["builds"] == 0);  // programs are Kiln's, and authenticated
-  CHECK_THAT(finished.err, Contains("the driver keeps no code") && Contains("0777"));
+  CHECK_THAT(finished.err, Contains("the driver's cache is disabled") && Contains("0777"));
   CHECK(lines_of(finished.err) == 1);
   CHECK(all_below(theirs) == before);
 }

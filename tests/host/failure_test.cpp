@@ -191,7 +191,7 @@ TEST_CASE("a read-only cache folder costs nobody a result") {
     INFO(device << finished.err << finished.out);
     REQUIRE(finished.status == 0);
     CHECK(finished.json()["jobs"][0]["verified"] == true);
-    CHECK_THAT(finished.err, Contains("nothing is kept") && Contains((folder / "cache").string()));
+    CHECK_THAT(finished.err, Contains("nothing is stored") && Contains((folder / "cache").string()));
     CHECK(std::count(finished.err.begin(), finished.err.end(), '\n') == 1);
   }
   CHECK(std::filesystem::is_empty(folder / "cache"));
