@@ -62,7 +62,8 @@ TEST_CASE("kiln report: one file holds every kind of source, and fetches nothing
 
   SECTION("of a trace every span, of a tuning database every record") {
     std::size_t spans = 0;
-    for (const json& event : json::parse(text_of(real.trace)).at("traceEvents")) spans += event.at("ph") == "X" ? 1 : 0;
+    const json trace = json::parse(text_of(real.trace));
+    for (const json& event : trace.at("traceEvents")) spans += event.at("ph") == "X" ? 1 : 0;
     std::size_t embedded = 0;
     for (const json& event : data.at("sources")[3].at("content").at("traceEvents")) {
       embedded += event.at("ph") == "X" ? 1 : 0;
@@ -101,7 +102,8 @@ TEST_CASE("kiln report: labels are as short as they can be and still differ") {
   const auto page = folder / "page.html";
   REQUIRE(report(files, page).status == 0);
   std::vector<std::string> labels;
-  for (const json& source : data_of(page).at("sources")) labels.push_back(source.at("label"));
+  const json data = data_of(page);
+  for (const json& source : data.at("sources")) labels.push_back(source.at("label"));
   CHECK(labels == std::vector<std::string>{"a/x/run.json", "b/x/run.json", "other.json"});
 }
 
