@@ -8,6 +8,8 @@
 // examines. Deterministic: equal calls give equal choices.
 #pragma once
 
+#include "base/policy_names.hpp"
+
 #include <kiln/status.hpp>
 
 #include <cstdint>
@@ -61,10 +63,6 @@ class EvictionPolicy {
   // std::bad_alloc, and has then named what is in `victims`.
   virtual bool choose(const RoomNeeded& needed, const Evictable& evictable, std::vector<EntryId>& victims) = 0;
 };
-
-inline constexpr std::string_view eviction_policy_names[] = {"cost", "lru", "sieve"};
-// Policies of earlier versions: the configuration accepts them as "cost", with a warning.
-inline constexpr std::string_view removed_policy_names[] = {"s3fifo", "wtinylfu"};
 
 // unsupported: there is no policy of that name; the message lists those that there are. A name of
 // removed_policy_names gives "cost". least_weight: what an entry takes of the room at the least, in bytes. Where

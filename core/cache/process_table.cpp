@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <span>
@@ -108,7 +109,11 @@ std::uint64_t byte_of(const Digest& digest) noexcept {
   return first >> 2;
 }
 
-std::int64_t seconds_of_clock() noexcept { return static_cast<std::int64_t>(std::time(nullptr)); }
+// By the exact clock: time() follows it by up to a tick, and would put a mark before the file that it is about.
+std::int64_t seconds_of_clock() noexcept {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch()).count();
+}
 
 bool write_at(int file, std::span<const char> text, std::uint64_t at) noexcept {
   ssize_t written = -1;

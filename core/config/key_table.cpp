@@ -1,6 +1,6 @@
 #include "config/key_table.hpp"
 
-#include "cache/eviction_policy.hpp"
+#include "base/policy_names.hpp"
 
 #include <array>
 #include <utility>

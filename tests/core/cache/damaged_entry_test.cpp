@@ -246,6 +246,7 @@ TEST_CASE("cache::damaged_entry: a device that keeps nothing makes no cache fold
 TEST_CASE("cache::damaged_entry: what this process had and evicted is counted as evicted, not as absent") {
   Workplace place;
   place.config.max_programs = 1;
+  place.config.policy = "lru";
   SyntheticDevice device;
   device.facts().serializes = false;
   const auto cache = place.open();
