@@ -54,7 +54,7 @@ class EvictionPolicy {
   virtual void used(EntryId id, std::uint32_t times) noexcept = 0;
   // Its facts changed: the first dispatch was measured. REQUIRES: the id is held, and key_hash is as it was.
   virtual void updated(EntryId id, const EntryFacts& facts) noexcept = 0;
-  // The entry is gone, whoever chose it. REQUIRES: the id is held.
+  // Called after the tier removed the entry. REQUIRES: inserted() was called for the id, and erased() was not.
   virtual void erased(EntryId id) noexcept = 0;
   // Names entries whose eviction makes the room, each once, all evictable; `victims` is emptied first. Where the
   // newcomer is refused it is named, and others only as far as room is needed without it. false: all that is evictable

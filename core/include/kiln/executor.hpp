@@ -2,7 +2,7 @@
 // device.
 //
 // Thread-safety: every method from any thread. Ownership: a submission holds its programs and tensors until its fence
-// completes, even if nobody waits. The executor must be destroyed before its devices.
+// completes, whether or not anyone calls wait(). Destroy the executor before its devices.
 // Errors: every method returns a Status or Result. Times are in nanoseconds.
 //
 //   auto fence = executor.submit(std::move(submission));
@@ -86,7 +86,7 @@ class Executor {
   // complete. not_found: finished or unknown. unsupported: the executor cannot cancel.
   virtual Status cancel(Fence fence) noexcept;
   // Returns the index of a fence with a finished result that was not taken. not_found: no fence can finish any more.
-  // unsupported: not implemented.
+  // unsupported: this executor has no wait for several fences.
   virtual Result<std::size_t> wait_any(std::span<const Fence> fences, Deadline deadline) noexcept;
 
   // Creates a Recording for replay() on this executor. invalid_argument: no submissions, or different devices. Ignores

@@ -29,8 +29,8 @@ struct BoundPass {
   std::optional<RecordedDispatch> recorded{};          // in place of the kernel's: with that local memory
 };
 
-// BufferList: the buffers that one submission may touch, as the kernel driver is told them (by handle, each once) and
-// as the check before the submission looks addresses up (by address).
+// BufferList: the buffers that one submission may use. The kernel driver takes them by handle, each once. The check
+// before the submission finds them by address.
 //
 // Thread-safety: one thread at a time. Ownership: keeps none of the buffers; allocates nothing once it has held as
 // many.

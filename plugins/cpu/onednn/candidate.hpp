@@ -65,7 +65,8 @@ Choice choose_fastest(std::size_t candidates, std::chrono::nanoseconds budget,
 
 // The ways in which oneDNN can compute a conv2d from NCHW to NCHW, cut into tiles for the threads, likely best first.
 //
-// Thread-safety: any thread that is set to work alone (omp_alone.hpp). Ownership: the caller owns the candidates.
+// Thread-safety: any thread on which OpenMP is limited to one thread (omp_alone.hpp). Ownership: the caller owns the
+// candidates.
 
 // Not empty: throws dnnl::error where oneDNN has no implementation at all. Winograd's are among them only where the
 // spec's accuracy allows it. layout: "auto" for all; another name restricts them to that layout where it exists for the
@@ -76,7 +77,8 @@ std::vector<Candidate> conv2d_candidates(const Conv2dSpec& spec, const dnnl::eng
 // The ways in which oneDNN can compute a gemm on row-major matrices, in blocks of rows and columns of C, likely best
 // first.
 //
-// Thread-safety: any thread that is set to work alone (omp_alone.hpp). Ownership: the caller owns the candidates.
+// Thread-safety: any thread on which OpenMP is limited to one thread (omp_alone.hpp). Ownership: the caller owns the
+// candidates.
 
 // Not empty: throws dnnl::error where oneDNN has no implementation at all. REQUIRES: validate(spec).ok(); threads is
 // positive.

@@ -16,8 +16,8 @@ namespace kiln::cpu {
 
 // Pipelines of single oneDNN primitives for a Part, with the reorders that their layouts need.
 //
-// Thread-safety: any thread that is set to work alone (omp_alone.hpp), as whoever runs them later must be. Ownership:
-// the caller owns the pipelines.
+// Thread-safety: any thread on which OpenMP is limited to one thread (omp_alone.hpp). The thread that runs a pipeline
+// must be limited in the same way. Ownership: the caller owns the pipelines.
 
 // The layouts between which a convolution itself runs, and which of the implementations that oneDNN offers there, from
 // 0.

@@ -115,14 +115,14 @@ TEST_CASE("plugin: it answers a failed Status while registering") {
   CHECK_THAT(status.message, Contains("could not register: the fixture's own reason"));
 }
 
-TEST_CASE("plugin: an undefined symbol is told in the dynamic linker's words") {
+TEST_CASE("plugin: an undefined symbol is reported with the dynamic linker's message") {
   const Status status = load_broken("undefined_symbol").why_not;
   CHECK(status.code == StatusCode::unavailable);
   CHECK_THAT(status.message, Contains("undefined symbol: kiln_fixture_function_that_nobody_defines"));
   CHECK_THAT(status.message, !Contains("dlerror"));
 }
 
-TEST_CASE("plugin: a missing library is told in the dynamic linker's words") {
+TEST_CASE("plugin: a missing library is reported with the dynamic linker's message") {
   const Status status = load_broken("missing_library").why_not;
   CHECK(status.code == StatusCode::unavailable);
   CHECK_THAT(status.message, Contains("libkiln_fixture_absent.so: cannot open shared object file"));
@@ -161,7 +161,7 @@ TEST_CASE("plugin: built for another word size") {
   CHECK_THAT(status.message, Contains("built for 32-bit, this process is 64-bit"));
 }
 
-TEST_CASE("plugin: a duplicate driver name is told with both plugins") {
+TEST_CASE("plugin: the error for a duplicate driver name names both plugins") {
   PluginFolder folder({"fixture", "duplicate", "good"});
   const auto reports = folder.load({"fixture", "duplicate", "good"});
   CHECK(reports[0].loaded);

@@ -122,7 +122,7 @@ TEST_CASE("note: an executable is no plugin") {
   CHECK_THAT(parse_plugin_note(bytes_of(file)).error().message, Contains("an executable, expected a shared library"));
 }
 
-TEST_CASE("note: big-endian files are told") {
+TEST_CASE("note: the error for a big-endian file names both byte orders") {
   std::string file = library_of(note_of(plain_note()));
   file[EI_DATA] = ELFDATA2MSB;
   CHECK_THAT(parse_plugin_note(bytes_of(file)).error().message,

@@ -62,7 +62,7 @@ TEST_CASE("trust: only regular files are opened") {
   CHECK(folder.load_one("good").loaded);
 }
 
-TEST_CASE("trust: a link that leads nowhere is told") {
+TEST_CASE("trust: a link that leads nowhere is reported") {
   PluginFolder folder;
   std::filesystem::create_symlink(folder.root() / "gone", folder.file("link"));
   const Status status = folder.load_one("link").why_not;

@@ -22,7 +22,7 @@ TEST_CASE("registry: the first keeps a name, the message names both") {
   CHECK(status.message == "cache 'tiered' of plugin 'mine': already registered by plugin 'core'");
 }
 
-TEST_CASE("registry: an unknown name is told with those there are") {
+TEST_CASE("registry: the error for an unknown name lists the known ones") {
   Registry registry;
   CHECK_THAT(registry.cache("tiered").error().message, Contains("cache 'tiered': not registered; there is nothing"));
   CHECK(registry.add_cache("core", "tiered", no_cache).ok());

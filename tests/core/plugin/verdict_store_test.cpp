@@ -147,7 +147,7 @@ TEST_CASE("verdicts: a file of somebody else is ignored") {
   CHECK(folder.load_one("good").trial == PluginTrial::remembered);
 }
 
-TEST_CASE("verdicts: a place that cannot be written is told once, and every start probes") {
+TEST_CASE("verdicts: a place that cannot be written is reported once, and every start probes") {
   PluginFolder folder({"good", "fixture"});
   // A folder in the place of the file cannot be replaced by a file, not even by root.
   std::filesystem::create_directories(folder.verdicts() / "full");

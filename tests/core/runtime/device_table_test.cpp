@@ -40,7 +40,7 @@ void check_second_is_refused(const std::vector<DeviceInfo>& devices) {
 
 }  // namespace
 
-TEST_CASE("devices: an id belongs to the driver that lists it first, the second is told with both plugins") {
+TEST_CASE("devices: an id belongs to the driver that lists it first; the error for the second names both plugins") {
   RuntimeFixture fixture;
   const support::FixtureOptions second = add_second_alpha(fixture);
   check_second_is_refused(fixture.runtime().devices());

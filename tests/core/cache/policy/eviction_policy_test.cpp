@@ -8,7 +8,7 @@
 namespace kiln::test {
 namespace {
 
-TEST_CASE("cache::policy: an unknown name is told with those that there are") {
+TEST_CASE("cache::policy: the error for an unknown name lists the known ones") {
   const auto policy = make_eviction_policy("clock");
   REQUIRE_FALSE(policy);
   CHECK(policy.error().text() == "unsupported: policy 'clock': there is 'cost', 'lru', 'sieve'");
