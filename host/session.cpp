@@ -58,7 +58,9 @@ Status check_key(const CacheConfig& config) {
 
 }  // namespace
 
-Session::~Session() = default;
+Session::~Session() {
+  if (closing_.joinable()) closing_.join();
+}
 
 std::optional<int> Session::open_plugins() {
   read();
@@ -86,22 +88,45 @@ std::optional<int> Session::check() {
   return report_problems();
 }
 
-std::optional<int> Session::open_runtime(MissingPlugins missing, JobFiles files) {
+std::optional<int> Session::open_runtime(MissingPlugins missing, JobFiles files,
+                                         const std::function<void(Runtime&)>& meanwhile) {
   read();
-  if (files == JobFiles::check) settle_results();
-  if (files == JobFiles::check) std::ranges::move(check_jobs(config_.jobs), std::back_inserter(problems_));
+  std::future<std::vector<ConfigProblem>> checks;
+  if (files == JobFiles::check) {
+    settle_results();
+    checks = std::async(std::launch::deferred, [&jobs = config_.jobs] { return check_jobs(jobs); });
+  }
+  const auto add_problems_of_jobs = [&] {
+    if (checks.valid()) std::ranges::move(checks.get(), std::back_inserter(problems_));
+  };
+  // What is wrong leaves nothing behind: a folder is made for jobs that can run.
+  std::error_code error;
+  if (!std::filesystem::exists(config_.cache.directory, error)) add_problems_of_jobs();
   if (problems_.empty()) {
     make_cache_ready();
   } else {
-    only_reads_cache_ = true;  // what is wrong leaves nothing behind
+    only_reads_cache_ = true;
   }
+  std::thread checking;
+  if (checks.valid()) {
+    auto thread = start_thread([&checks] { checks.wait(); });
+    if (thread) checking = std::move(*thread);
+  }
+  const auto end = open_with_plugins(missing);
+  if (!end && meanwhile) meanwhile(*runtime_);
+  if (checking.joinable()) checking.join();
+  add_problems_of_jobs();
+  return problems_.empty() ? end : report_problems();
+}
+
+std::optional<int> Session::open_with_plugins(MissingPlugins missing) {
   load_plugins();
-  if (const auto end = report_problems()) return end;
+  if (!problems_.empty()) return exit_usage;
   if (missing == MissingPlugins::end) {
     if (const auto end = require_plugins()) return end;
   }
   check_names();
-  if (const auto end = report_problems()) return end;
+  if (!problems_.empty()) return exit_usage;
   return create_runtime();
 }
 
@@ -196,6 +221,13 @@ std::vector<DeviceInfo> Session::devices_named(const std::string& id) {
   const std::string driver = id.substr(0, id.find(':'));
   std::erase_if(devices, [&](const DeviceInfo& one) { return one.id != id && one.id != driver; });
   return devices;
+}
+
+void Session::begin_close() {
+  auto closing = start_thread([runtime = runtime_.get()] { delete runtime; });
+  if (!closing) return;  // the destructor does it
+  (void)runtime_.release();
+  closing_ = std::move(*closing);
 }
 
 void Session::close(std::chrono::milliseconds patience) {
@@ -329,7 +361,10 @@ Config Session::config_for_runtime() const {
 
 std::optional<int> Session::create_runtime() {
   auto runtime = Runtime::create(config_for_runtime(), registry_, log_, options_.trace ? &trace_ : nullptr);
-  if (!runtime) return refuse(runtime.error().message);
+  if (!runtime) {
+    problems_.emplace_back().message = runtime.error().message;
+    return exit_usage;
+  }
   runtime_ = std::move(runtime).value();
   return std::nullopt;
 }

@@ -14,10 +14,12 @@
 #include <kiln/runtime.hpp>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace kiln::host {
@@ -40,14 +42,18 @@ class Session {
   std::optional<int> check();
   // As open_plugins(), and further: the cache folder is made ready, the environment that drivers read is set, and the
   // runtime is made. MissingPlugins::end: only where every plugin that the configuration requires is there.
-  // JobFiles::check: for verbs that take the jobs' tensors.
-  std::optional<int> open_runtime(MissingPlugins missing = MissingPlugins::end, JobFiles files = JobFiles::ignore);
+  // JobFiles::check: for verbs that take the jobs' tensors. meanwhile: called once the runtime is made, while the jobs'
+  // files are still looked at.
+  std::optional<int> open_runtime(MissingPlugins missing = MissingPlugins::end, JobFiles files = JobFiles::ignore,
+                                  const std::function<void(Runtime&)>& meanwhile = {});
   // Complains of every device id that does not exist: --device, or those of the configuration that it does not replace.
   // REQUIRES: open_runtime() succeeded.
   std::optional<int> check_devices();
   // Every device for "auto" and for no id; else the one of that id. Where its driver could not start, what stands for
   // the driver's devices. REQUIRES: open_runtime() succeeded; the id exists.
   std::vector<DeviceInfo> devices_named(const std::string& id);
+  // Lets go of the runtime on another thread, for which the destructor waits.
+  void begin_close();
   // Before the process ends early: lets go of the runtime, which leaves what the cache and the selector have to tell
   // the next process. A driver call that does not return is waited for so long and no longer.
   void close(std::chrono::milliseconds patience);
@@ -74,6 +80,8 @@ class Session {
 
  private:
   void read();
+  // Adds what is wrong to problems_ without complaining of it.
+  std::optional<int> open_with_plugins(MissingPlugins missing);
   void settle_results();
   void make_cache_ready();
   void set_driver_environment();
@@ -103,6 +111,7 @@ class Session {
   std::vector<PluginReport> plugins_;
   ChromeTrace trace_;
   std::unique_ptr<Runtime> runtime_;
+  std::thread closing_;
 };
 
 }  // namespace kiln::host

@@ -3,6 +3,7 @@
 #include <kiln/regular_file.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -166,6 +167,20 @@ std::string place_of(std::string_view name, std::size_t line) {
   return std::string(name) + ":" + std::to_string(line) + ": ";
 }
 
+// Whether no directive of the text is one that this reader acts on. A directive that is written in an unusual way
+// counts as one.
+bool needs_no_reading(std::string_view text) {
+  constexpr std::string_view passed_on[] = {"define", "undef", "if",    "ifdef",   "ifndef",
+                                            "else",   "elif",  "endif", "version", "error"};
+  for (std::size_t at = text.find('#'); at != std::string_view::npos; at = text.find('#', at + 1)) {
+    std::string_view rest = text.substr(at + 1, 32);
+    const std::string_view word = take_word(rest);
+    const bool ends = rest.empty() || rest.front() != '\\';  // a line may be continued within a word
+    if (!ends || std::ranges::find(passed_on, word) == std::end(passed_on)) return false;
+  }
+  return true;
+}
+
 // A text that the compilers take: no byte-order mark, LF line ends.
 Result<std::string> clean_text(std::string_view bytes, const std::string& name) {
   using namespace std::string_view_literals;
@@ -176,6 +191,7 @@ Result<std::string> clean_text(std::string_view bytes, const std::string& name) 
                             ", expected UTF-8. Save it as UTF-8");
   }
   if (bytes.starts_with("\xef\xbb\xbf")) bytes.remove_prefix(3);
+  if (bytes.find_first_of("\r\0"sv) == std::string_view::npos) return std::string(bytes);
   std::string text;
   text.reserve(bytes.size());
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -215,6 +231,7 @@ class IncludeReader {
     const fs::path path = kernel_.folder / kernel_.file;
     auto text = read_included_file(path, "kernel source " + kernel_.file);
     if (!text) return text.error();
+    if (needs_no_reading(*text)) return KernelText{*std::move(text), {}};
     File& main = files_[identity_of(path)];
     main.name = kernel_.file;
     main.text = *std::move(text);

@@ -40,6 +40,7 @@ struct Job {
   // if no other device is left.
   std::set<std::string> failed;
   std::optional<Status> first_failure;
+  bool asked_to_run = false;  // RunRequest::may_run was called: another device does not ask again
 
  private:
   const StopScope stop_;

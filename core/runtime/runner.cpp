@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace kiln {
 namespace {
@@ -111,6 +112,9 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
     outcome.of_device = of_device;
     return std::move(outcome);
   };
+  if (request.may_run && !std::exchange(job.asked_to_run, true) && !request.may_run()) {
+    return ends_with(cancelled("stopped on request before its first run"), false);
+  }
   const InoutSnapshot snapshot(request);
   const std::uint32_t runs = std::max(request.repeat, 1u);
   for (std::uint32_t run = 0; run < runs; ++run) {

@@ -122,6 +122,11 @@ Result<std::unique_ptr<Program>> GlDevice::build(const KernelSource& source) noe
 
 Result<std::unique_ptr<Program>> GlDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept try {
   if (Status lost = group_->alive(); !lost.ok()) return lost;
+  // Mesa prepares a loaded program for the context that loads it, and again for another that dispatches it.
+  if (info_.driver_cache == "adopted") {
+    return group_->execution().call(
+        [&] { return load_program(group_, source, binary, binary_formats_, counters_.loads); });
+  }
   auto builder = group_->building();
   if (!builder) return builder.error();
   return builder->thread().call([&] {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <csignal>
 #include <fstream>
+#include <numeric>
 #include <thread>
 
 using namespace kiln::test;
@@ -39,6 +40,13 @@ JobConfig in_place(const std::string& file) {
   config.bindings[1].access = kiln::Access::read_write;
   config.bindings[1].input = config.bindings[1].output = file;
   return config;
+}
+
+std::shared_ptr<kiln::HostTensor> words(const std::vector<std::uint32_t>& values) {
+  auto tensor = kiln::HostTensor::create(kiln::DType::u32, {static_cast<std::int64_t>(values.size())});
+  REQUIRE(tensor);
+  std::ranges::copy(values, (*tensor)->as<std::uint32_t>().begin());
+  return *tensor;
 }
 
 using Waits = std::vector<std::vector<std::size_t>>;
@@ -72,13 +80,13 @@ TEST_CASE("job order: every job begins once, in the order of the file, none befo
   for (int i = 0; i < 60; ++i) jobs.push_back(in_place(std::to_string(i % 4)));
   std::atomic<bool> stop{false};
   const Waits waits_for = jobs_to_wait_for(jobs);
-  JobOrder order(waits_for, stop);
+  JobOrder order({waits_for, {}}, stop, [] {});
   std::vector<std::atomic<int>> ended(jobs.size());
   std::atomic<int> begun{0}, too_early{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 6; ++i) {
     threads.emplace_back([&] {
-      while (const auto mine = order.begin()) {
+      while (const auto mine = order.begin([](std::size_t) {})) {
         ++begun;
         for (const std::size_t before : waits_for[*mine]) too_early += ended[before] == 1 ? 0 : 1;
         std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -95,14 +103,115 @@ TEST_CASE("job order: every job begins once, in the order of the file, none befo
 
 TEST_CASE("job order: one that is stopped lets nobody begin, also those who wait for a job that is under way") {
   std::atomic<bool> stop{false};
-  JobOrder order(jobs_to_wait_for({in_place("y.npy"), in_place("y.npy")}), stop);
-  REQUIRE(order.begin() == 0u);
+  const auto announce = [](std::size_t) {};
+  JobOrder order({jobs_to_wait_for({in_place("y.npy"), in_place("y.npy")}), {}}, stop, [] {});
+  REQUIRE(order.begin(announce) == 0u);
   std::optional<std::size_t> second = 7;
-  std::thread waiter([&] { second = order.begin(); });
+  std::thread waiter([&] { second = order.begin(announce); });
   stop = true;
   order.end(0);
   waiter.join();
   CHECK_FALSE(second);
+}
+
+TEST_CASE("job order: in the order of the file jobs run one after another, and begin while others run") {
+  constexpr std::size_t count = 60;
+  std::vector<bool> alone(count);
+  for (std::size_t i = 0; i < count; ++i) alone[i] = i % 7 == 3;
+  std::atomic<bool> stop{false};
+  JobOrder order({Waits(count), alone}, stop, [] {});
+  std::vector<std::size_t> announced, ran;
+  std::atomic<int> running{0}, begun{0}, beside{0}, most{0}, wrong{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (const auto mine = order.begin([&](std::size_t job) { announced.push_back(job); })) {
+        const int others = begun++;
+        if (alone[*mine] && others != 0) ++wrong;
+        if (!alone[*mine] && others != 0) ++beside;
+        if (!order.wait_to_run(*mine)) ++wrong;
+        if (running++ != 0) ++wrong;
+        ran.push_back(*mine);
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        --running;
+        --begun;
+        order.ran(*mine);
+        order.end(*mine);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<std::size_t> all(count);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  CHECK(announced == all);
+  CHECK(ran == all);
+  CHECK(wrong == 0);
+  CHECK(beside > 0);
+}
+
+TEST_CASE("job order: where the next job waits for results of one that has run, they are stored at once") {
+  std::atomic<bool> stop{false};
+  std::atomic<int> stored{0};
+  JobOrder* at = nullptr;
+  JobOrder order({Waits{{}, {0}}, {false, false}}, stop, [&] {
+    ++stored;
+    at->end(0);
+  });
+  at = &order;
+  const auto announce = [](std::size_t) {};
+  REQUIRE(order.begin(announce) == 0u);
+  REQUIRE(order.wait_to_run(0));
+  order.ran(0);
+  CHECK(order.begin(announce) == 1u);
+  CHECK(stored == 1);
+}
+
+TEST_CASE("job order: a stop ends the wait for a job's turn") {
+  std::atomic<bool> stop{false};
+  JobOrder order({Waits(2), {false, false}}, stop, [] {});
+  const auto announce = [](std::size_t) {};
+  REQUIRE(order.begin(announce) == 0u);
+  REQUIRE(order.begin(announce) == 1u);
+  bool may = true;
+  std::thread waiter([&] { may = order.wait_to_run(1); });
+  stop = true;
+  order.end(0);
+  waiter.join();
+  CHECK_FALSE(may);
+}
+
+TEST_CASE("run: kernels in a chain of files, begun beside each other, give what they give one by one") {
+  const TemporaryFolder folder;
+  folder.write("add.comp",
+               "#version 430\nlayout(local_size_x = 4) in;\n"
+               "layout(std430, binding = 0) readonly buffer In { uint x[]; };\n"
+               "layout(std430, binding = 1) writeonly buffer Out { uint y[]; };\n"
+               "void main() { y[gl_GlobalInvocationID.x] = x[gl_GlobalInvocationID.x] * 3u + ADD; }\n");
+  std::string file;
+  REQUIRE(kiln::data::write_npy(folder / "step0.npy", *words({1, 2, 3, 4})).ok());
+  for (int i = 0; i < 9; ++i) {
+    // Every third job begins a chain of its own, so that some wait and others do not.
+    const std::string from = i % 3 == 0 ? "step0.npy" : "step" + std::to_string(i) + ".npy";
+    file += "[[job]]\nname = \"step " + std::to_string(i) +
+            "\"\nop = \"kernel\"\nsource = \"add.comp\"\ndevice = \"opengl:0\"\n" + "constants = { ADD = \"" +
+            std::to_string(i) + "u\" }\ngrid = [1]\nbindings = [ { input = \"" + from + "\" }, { output = \"step" +
+            std::to_string(i + 1) + ".npy\", shape = [4], dtype = \"uint32\" } ]\n";
+  }
+  folder.write("jobs.toml", file);
+  for (int round = 0; round < 2; ++round) {
+    const Finished finished = run_kiln({"run", folder / "jobs.toml", "--cache-dir", folder / "cache"});
+    INFO(finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    for (int chain = 0; chain < 3; ++chain) {
+      std::vector<std::uint32_t> value{1, 2, 3, 4};
+      for (int i = 3 * chain; i < 3 * chain + 3; ++i) {
+        for (std::uint32_t& each : value) each = each * 3 + static_cast<std::uint32_t>(i);
+        const auto written = kiln::data::read_npy(folder / ("step" + std::to_string(i + 1) + ".npy"));
+        REQUIRE(written);
+        CHECK(std::ranges::equal((*written)->as<std::uint32_t>(), value));
+      }
+    }
+  }
 }
 
 TEST_CASE("--jobs: all of them are verified, told in the order of the file, and overlap on their device") {
@@ -164,7 +273,8 @@ TEST_CASE("--jobs: one that fails fails alone, and Ctrl-C ends all that are unde
   folder.write("bad.comp", "#version 430\nno GLSL\n");
   REQUIRE(kiln::data::write_npy(folder / "y.npy", **kiln::HostTensor::create(kiln::DType::f32, {4})).ok());
   const std::string bad =
-      "[[job]]\nname = \"bad\"\nop = \"kernel\"\nsource = \"bad.comp\"\ngrid = [1]\nbindings = [ { inout = \"y.npy\" } ]\n";
+      "[[job]]\nname = \"bad\"\nop = \"kernel\"\nsource = \"bad.comp\"\ngrid = [1]\nbindings = [ { inout = \"y.npy\" } "
+      "]\n";
   const std::string file = conv_3x3("good") + bad + conv_3x3("fine", {4, 16, 8});
   const Finished finished =
       run_kiln({"run", folder.write("three.toml", file), "--json", "--jobs", "3", "--cache-dir", folder / "cache"});

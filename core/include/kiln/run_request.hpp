@@ -64,6 +64,9 @@ struct RunRequest {
   const std::atomic<bool>* stop = nullptr;          // true: stop waiting, with status cancelled
   // Order relative to jobs of other threads on the device. unordered: does not wait for outputs of earlier jobs.
   Completion completion = Completion::ordered;
+  // Called once, on the thread of run(), when the programs are ready and before the first run. It may block until other
+  // jobs have run. false: the job ends with status cancelled. Empty: the job runs at once.
+  std::function<bool()> may_run;
   // conv2d and gemm: a stored reference for `verify`, valid while the inputs do not change. null: computed for each
   // call.
   std::shared_ptr<const KeptReference> reference;

@@ -61,10 +61,14 @@ std::vector<std::vector<std::size_t>> jobs_to_wait_for(const std::vector<JobConf
   return waits_for;
 }
 
-JobOrder::JobOrder(std::vector<std::vector<std::size_t>> waits_for, const std::atomic<bool>& stop)
-    : waits_for_(std::move(waits_for)), stop_(stop), states_(waits_for_.size()), waiting_(waits_for_.size()) {}
+JobOrder::JobOrder(Terms terms, const std::atomic<bool>& stop, std::function<void()> store)
+    : terms_(std::move(terms)),
+      stop_(stop),
+      store_(std::move(store)),
+      states_(terms_.waits_for.size()),
+      waiting_(terms_.waits_for.size()) {}
 
-std::optional<std::size_t> JobOrder::begin() {
+std::optional<std::size_t> JobOrder::begin(const std::function<void(std::size_t)>& announce) {
   std::unique_lock lock(mutex_);
   for (;;) {
     if (stop_ || waiting_ == 0) return std::nullopt;
@@ -72,10 +76,32 @@ std::optional<std::size_t> JobOrder::begin() {
       states_[*job] = State::begun;
       --waiting_;
       if (waiting_ == 0) changed_.notify_all();
+      announce(*job);
       return job;
+    }
+    if (waits_for_results()) {
+      lock.unlock();
+      store_();
+      lock.lock();
+      if (next_ready()) continue;
     }
     changed_.wait(lock);  // some job is under way: the first that has not begun waits for those before it alone
   }
+}
+
+bool JobOrder::wait_to_run(std::size_t job) {
+  if (!in_order()) return true;
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return stop_ || have_run(job); });
+  return !stop_;
+}
+
+void JobOrder::ran(std::size_t job) {
+  {
+    const std::lock_guard lock(mutex_);
+    states_[job] = std::max(states_[job], State::ran);
+  }
+  changed_.notify_all();
 }
 
 void JobOrder::end(std::size_t job) {
@@ -89,10 +115,33 @@ void JobOrder::end(std::size_t job) {
 std::optional<std::size_t> JobOrder::next_ready() const {
   for (std::size_t i = 0; i < states_.size(); ++i) {
     if (states_[i] != State::waiting) continue;
-    const auto ended = [&](std::size_t before) { return states_[before] == State::ended; };
-    if (std::ranges::all_of(waits_for_[i], ended)) return i;
+    if (may_begin(i)) return i;
+    if (in_order()) return std::nullopt;
   }
   return std::nullopt;
+}
+
+bool JobOrder::may_begin(std::size_t job) const {
+  const auto ended = [&](std::size_t before) { return states_[before] == State::ended; };
+  if (!std::ranges::all_of(terms_.waits_for[job], ended)) return false;
+  if (!in_order()) return true;
+  if (terms_.alone[job]) return have_run(job);
+  for (std::size_t before = 0; before < job; ++before) {
+    if (terms_.alone[before] && states_[before] < State::ran) return false;
+  }
+  return true;
+}
+
+bool JobOrder::waits_for_results() const {
+  const auto next = std::ranges::find(states_, State::waiting);
+  if (next == states_.end()) return false;
+  const auto& before = terms_.waits_for[static_cast<std::size_t>(next - states_.begin())];
+  return std::ranges::any_of(before, [&](std::size_t job) { return states_[job] == State::ran; });
+}
+
+bool JobOrder::have_run(std::size_t jobs) const {
+  return std::ranges::all_of(states_.begin(), states_.begin() + static_cast<std::ptrdiff_t>(jobs),
+                             [](State state) { return state >= State::ran; });
 }
 
 }  // namespace kiln::host

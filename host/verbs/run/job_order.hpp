@@ -1,7 +1,9 @@
-// JobOrder: which job of a file may begin next where several run at one time.
+// JobOrder: which job of a file may begin next, and when it may run.
 //
-// In the order of the file; but a job waits for every one before it that writes a file which it reads or writes, and
-// for every one that reads a file which it writes. So what is read is what would be read if they ran one after another.
+// A job waits for every one before it that writes a file which it reads or writes, and for every one that reads a file
+// which it writes. So what is read is what would be read if they ran one after another. In the order of the file, jobs
+// run one after another; a job that is not alone may begin, which reads its files and loads its programs, while others
+// run.
 // Thread-safety: every method from any thread. Ownership: values.
 #pragma once
 
@@ -10,6 +12,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -21,23 +24,38 @@ std::vector<std::vector<std::size_t>> jobs_to_wait_for(const std::vector<JobConf
 
 class JobOrder {
  public:
-  // waits_for: of each job, as above; where one runs at a time nothing need be in it. stop: true ends it once a job
-  // that is under way has; it outlives the order.
-  JobOrder(std::vector<std::vector<std::size_t>> waits_for, const std::atomic<bool>& stop);
+  struct Terms {
+    std::vector<std::vector<std::size_t>> waits_for;  // of each job, as above
+    // Of each job: nothing of another job is done from its begin to the end of its run. Empty: jobs run as soon as
+    // they may begin, several at a time.
+    std::vector<bool> alone;
+  };
+
+  // stop: true ends it once a job that is under way has; it outlives the order. store: stores the results of jobs that
+  // have run; called where the next job waits for them.
+  JobOrder(Terms terms, const std::atomic<bool>& stop, std::function<void()> store);
 
   // The place of a job that has not begun and may, in `jobs`; waits for one. nullopt: all have begun, or it was
-  // stopped.
-  std::optional<std::size_t> begin();
-  void end(std::size_t job);
+  // stopped. announce: called with it, for one job after another.
+  std::optional<std::size_t> begin(const std::function<void(std::size_t)>& announce);
+  // Waits until the job may run. false: it was stopped.
+  bool wait_to_run(std::size_t job);
+  void ran(std::size_t job);
+  void end(std::size_t job);  // its results are stored, or it has failed
 
  private:
-  enum class State : unsigned char { waiting = 0, begun, ended };
+  enum class State : unsigned char { waiting = 0, begun, ran, ended };
 
+  bool in_order() const noexcept { return !terms_.alone.empty(); }
   // nullopt: none of them may.
   std::optional<std::size_t> next_ready() const;
+  bool may_begin(std::size_t job) const;
+  bool waits_for_results() const;         // of jobs that have run
+  bool have_run(std::size_t jobs) const;  // the first so many
 
-  const std::vector<std::vector<std::size_t>> waits_for_;
+  const Terms terms_;
   const std::atomic<bool>& stop_;
+  const std::function<void()> store_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<State> states_;

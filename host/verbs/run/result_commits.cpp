@@ -48,6 +48,14 @@ void ResultCommits::add(std::size_t job, std::vector<AtomicFile> files) {
   changed_.notify_all();
 }
 
+void ResultCommits::hurry() {
+  {
+    const std::lock_guard lock(mutex_);
+    hurried_ = true;
+  }
+  changed_.notify_all();
+}
+
 void ResultCommits::flush() {
   std::unique_lock lock(mutex_);
   ++flushing_;
@@ -61,7 +69,7 @@ void ResultCommits::follow() {
   for (;;) {
     changed_.wait(lock, [&] { return over_ || !pending_.jobs.empty(); });
     if (pending_.jobs.empty()) return;
-    const auto is_due = [&] { return over_ || flushing_ != 0 || open_files_ >= most_open_files / 2; };
+    const auto is_due = [&] { return over_ || hurried_ || flushing_ != 0 || open_files_ >= most_open_files / 2; };
     changed_.wait_for(lock, window, is_due);
     Pending group = std::exchange(pending_, {});
     std::size_t files = 0;

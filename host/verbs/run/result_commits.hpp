@@ -35,6 +35,8 @@ class ResultCommits {
 
   // Waits while too many files are open.
   void add(std::size_t job, std::vector<AtomicFile> files);
+  // No more jobs come: nothing waits for them any longer.
+  void hurry();
   // Waits until all that was added has been committed.
   void flush();
 
@@ -54,6 +56,7 @@ class ResultCommits {
   Pending pending_;
   std::size_t open_files_ = 0;  // pending or being committed
   std::size_t flushing_ = 0;    // threads that wait
+  bool hurried_ = false;
   bool over_ = false;
   std::thread thread_;  // from the first add() on; none where the system gives no thread
 };

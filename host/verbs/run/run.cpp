@@ -15,6 +15,8 @@
 #include <kiln/process_limits.hpp>
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <thread>
 
@@ -76,10 +78,21 @@ Status check_outputs(const JobConfig& job) {
   return {};
 }
 
-// setup_ns: from the start of main to the first job. A first result counts that and this job's own time only.
-RanJob run_job(const JobConfig& job, const Options& options, Runtime& runtime, ResultCommits& commits,
-               std::uint64_t setup_ns) try {
+// What all jobs share. setup_ns: from the start of main to the first job.
+struct JobTerms {
+  const Options& options;
+  Runtime& runtime;
+  ResultCommits& commits;
+  std::uint64_t setup_ns;
+};
+
+// may_run: waits until the job may run; false: it may not. ran: called when it has. A first result counts the setup and
+// this job's own time only.
+RanJob run_job(const JobConfig& job, const JobTerms& terms, const std::function<bool()>& may_run,
+               const std::function<void()>& ran_once) try {
+  const auto& [options, runtime, commits, setup_ns] = terms;
   const std::uint64_t begun = now_ns();
+  std::uint64_t waited_ns = 0;
   std::vector<std::string> notes;
   auto request = make_request(job, &notes);
   if (!request) return {{failed(job, std::move(request).error()), 0, {}}, {}};
@@ -90,11 +103,19 @@ RanJob run_job(const JobConfig& job, const Options& options, Runtime& runtime, R
   request->stop = &interrupted();
   // Each job's thread waits for its own; the table is in the order of the file whatever ends first.
   if (options.jobs > 1) request->completion = Completion::unordered;
+  request->may_run = [&] {
+    const std::uint64_t from = now_ns();
+    const bool may = may_run();
+    waited_ns = now_ns() - from;
+    return may;
+  };
   RanJob ran{{runtime.run(*request), 0, {}}, {}};
+  ran_once();
   JobOutcome& outcome = ran.outcome;
   outcome.report.notes.insert(outcome.report.notes.begin(), notes.begin(), notes.end());
   if (outcome.report.first_output_ns != 0) {
-    outcome.first_result_ms = static_cast<double>(setup_ns) / 1e6 + ms_between(begun, outcome.report.first_output_ns);
+    outcome.first_result_ms =
+        static_cast<double>(setup_ns) / 1e6 + ms_between(begun + waited_ns, outcome.report.first_output_ns);
   }
   add_uncompared(*request, outcome.report);
   const bool failed_verification = outcome.report.verified == false;
@@ -124,49 +145,93 @@ void add_stored(const JobConfig& job, const Status& status, JobOutcome& outcome)
   if (outcome.report.verified == false) outcome.report.notes.push_back("keep_failed: the wrong results were written");
 }
 
+// How many jobs of a file begin while others run: enough to read the next one and to load the programs of another.
+constexpr std::size_t begun_at_one_time = 3;
+constexpr std::uintmax_t most_bytes_beside_others = 64u << 20;  // of the files that a job reads
+
+// Whether a job can begin while others run and disturb neither their times nor the choice of a device.
+bool begins_beside_others(const JobConfig& job, const Options& options, const Config& config) {
+  const std::string& device = !options.device.empty() ? options.device
+                              : job.device.empty()    ? config.device.prefer
+                                                      : job.device;
+  if (job.op != "kernel" || options.repeat.value_or(1) != 1 || device == "auto") return false;
+  std::uintmax_t bytes = 0;
+  for (const KernelBindingConfig& binding : job.bindings) {
+    for (const std::string* file : {&binding.input, &binding.expect}) {
+      std::error_code error;
+      const std::uintmax_t size = file->empty() ? 0 : std::filesystem::file_size(job.base / *file, error);
+      if (!error) bytes += size;
+    }
+    std::uintmax_t elements = 1;
+    for (const std::int64_t extent : binding.shape) elements *= static_cast<std::uintmax_t>(extent);
+    if (!binding.shape.empty()) bytes += elements * size_of(binding.dtype);
+  }
+  return bytes <= most_bytes_beside_others;
+}
+
+JobOrder::Terms order_of(const std::vector<JobConfig>& jobs, const Options& options, const Config& config) {
+  // Finding a file's one name costs calls of the system for every job.
+  const bool any_output = std::ranges::any_of(jobs, [](const JobConfig& job) { return !outputs_of(job).empty(); });
+  const bool several = jobs.size() > 1 && (options.jobs > 1 || any_output);
+  JobOrder::Terms terms;
+  terms.waits_for = several ? jobs_to_wait_for(jobs) : std::vector<std::vector<std::size_t>>(jobs.size());
+  if (options.jobs > 1) return terms;
+  for (const JobConfig& job : jobs) terms.alone.push_back(!begins_beside_others(job, options, config));
+  return terms;
+}
+
 // So many at one time, as options say; answers those that were begun, in the order of the file.
+// when_run: called once all have run, while results are still being stored.
 std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Options& options, Session& session,
-                                 std::uint64_t setup_ns) {
+                                 JobOrder::Terms order_terms, std::uint64_t setup_ns,
+                                 const std::function<void()>& when_run) {
   Runtime& runtime = session.runtime();
   std::optional<RunWatch> watch;
   if (options.watch && RunWatch::can_draw(options.progress)) {
     watch.emplace(runtime, session.console(), jobs.size(), options.repeat.value_or(1));
   }
   RunProgress progress(watch ? Progress::none : options.progress, runtime, jobs.size(), options.repeat.value_or(1));
-  // Finding a file's one name costs calls of the system for every job.
-  const bool any_output = std::ranges::any_of(jobs, [](const JobConfig& job) { return !outputs_of(job).empty(); });
-  using WaitsFor = std::vector<std::vector<std::size_t>>;
-  const WaitsFor waits_for =
-      options.jobs > 1 || (any_output && jobs.size() > 1) ? jobs_to_wait_for(jobs) : WaitsFor(jobs.size());
-  JobOrder order(options.jobs > 1 ? waits_for : WaitsFor(jobs.size()), interrupted());
+  const std::vector<bool> alone = order_terms.alone;
   std::vector<std::optional<JobOutcome>> outcomes(jobs.size());
+  std::optional<JobOrder> order;
   const auto ended = [&](std::size_t job) {
     progress.ended(outcomes[job]->report);
     if (watch) watch->ended(outcomes[job]->report);
-    order.end(job);
+    order->end(job);
   };
   ResultCommits commits(config::user_state_folder(), [&](std::size_t job, const Status& status) {
     add_stored(jobs[job], status, *outcomes[job]);
     ended(job);
   });
+  order.emplace(std::move(order_terms), interrupted(), [&] { commits.flush(); });
+  const JobTerms terms{options, runtime, commits, setup_ns};
+  const auto announce = [&](std::size_t job) {
+    const std::string text =
+        "job " + std::to_string(job + 1) + " of " + std::to_string(jobs.size()) + ": " + jobs[job].name;
+    progress.job(text);
+    if (watch) watch->began(text);
+  };
   const auto serve = [&] {
-    while (const auto job = order.begin()) {
-      const std::string text =
-          "job " + std::to_string(*job + 1) + " of " + std::to_string(jobs.size()) + ": " + jobs[*job].name;
-      if (options.jobs == 1 && !waits_for[*job].empty()) commits.flush();  // it reads what another has written
-      progress.job(text);
-      if (watch) watch->began(text);
-      RanJob ran = run_job(jobs[*job], options, runtime, commits, setup_ns);
+    while (const auto job = order->begin(announce)) {
+      const bool is_alone = !alone.empty() && alone[*job];
+      const auto may_run = [&] { return order->wait_to_run(*job); };
+      RanJob ran = run_job(jobs[*job], terms, may_run, [&] {
+        if (!is_alone) order->ran(*job);
+      });
       outcomes[*job] = std::move(ran.outcome);
-      if (ran.files.empty()) {
+      const bool is_over = ran.files.empty();
+      if (is_over) {
         if (outcomes[*job]->report.status.ok()) add_stored(jobs[*job], {}, *outcomes[*job]);
         ended(*job);
       } else {
         commits.add(*job, std::move(ran.files));
+        order->ran(*job);
       }
     }
   };
-  const std::size_t wanted = std::min<std::size_t>(options.jobs, jobs.size());
+  const bool any_beside = !std::ranges::all_of(alone, [](bool each) { return each; });
+  const std::size_t wanted =
+      std::min<std::size_t>(options.jobs == 1 && any_beside ? begun_at_one_time : options.jobs, jobs.size());
   std::vector<std::thread> others;
   others.reserve(wanted);
   while (others.size() + 1 < wanted) {
@@ -176,6 +241,8 @@ std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Optio
   }
   serve();
   for (std::thread& other : others) other.join();
+  commits.hurry();
+  when_run();
   commits.flush();
   std::vector<JobOutcome> begun;
   for (std::optional<JobOutcome>& outcome : outcomes) {
@@ -215,8 +282,11 @@ int end_without_jobs(const Session& session, const Options& options, int status)
 
 int run(const Options& options, std::uint64_t started_ns) {
   Session session(options);
-  if (const auto end = session.open_runtime(MissingPlugins::end, JobFiles::check))
+  std::optional<DeviceOpener> opener;
+  const auto open_device = [&](Runtime& runtime) { opener.emplace(runtime, first_device(options, session.config())); };
+  if (const auto end = session.open_runtime(MissingPlugins::end, JobFiles::check, open_device)) {
     return end_without_jobs(session, options, *end);
+  }
   const std::vector<JobConfig>& jobs = session.config().jobs;
   if (jobs.empty()) {
     const std::string file = options.sources.file.value_or("the configuration").string();
@@ -226,24 +296,26 @@ int run(const Options& options, std::uint64_t started_ns) {
 
   RunOutcome outcome;
   {
-    const DeviceOpener opener(session.runtime(), first_device(options, session.config()));
+    JobOrder::Terms order = order_of(jobs, options, session.config());
     if (const auto end = session.check_devices()) return end_without_jobs(session, options, *end);
     outcome.setup_ns = now_ns() - started_ns;
-    outcome.jobs = run_jobs(jobs, options, session, outcome.setup_ns);
+    // Metadata that was held back from the hot path; a failure costs nobody a result and was logged by the cache.
+    const auto persist = [&] {
+      if (!interrupted() && session.config().cache.auto_save) (void)session.runtime().persist();
+    };
+    outcome.jobs = run_jobs(jobs, options, session, std::move(order), outcome.setup_ns, persist);
     outcome.total_ns = now_ns() - started_ns;
+    opener.reset();
   }
   const Status traced = session.write_trace();
   if (!traced.ok()) complain(traced.message);
-  if (!interrupted() && session.config().cache.auto_save) {
-    // Metadata that was held back from the hot path; a failure costs nobody a result and was logged by the cache.
-    (void)session.runtime().persist();
-  }
   outcome.cache = session.runtime().cache_stats();
   outcome.prepared = session.runtime().counters().prepared.load();
   outcome.warming = session.runtime().warming();
   outcome.devices = session.runtime().known_devices();
   outcome.plugins = session.plugins();
   outcome.interrupted = interrupted();
+  if (!outcome.interrupted) session.begin_close();
   const std::string text = options.json
                                ? run_json(outcome)
                                : run_table(outcome, colour_on_stdout() && !options.output ? Colour::yes : Colour::no);

@@ -20,6 +20,7 @@ void erase_all(std::string& text, std::string_view what) {
 std::string without_comments(std::string text) {
   for (const std::string_view continuation : {"\\\r\n", "\\\n", "\\\r"}) erase_all(text, continuation);
   std::string plain;
+  plain.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view rest = std::string_view(text).substr(at);
     std::size_t end = 1;
@@ -31,7 +32,8 @@ std::string without_comments(std::string text) {
       end += end == std::string_view::npos ? 0 : 2;
       plain += ' ';
     } else {
-      if (rest[0] == '"') end = std::min(rest.find_first_of("\"\r\n", 1), rest.size() - 1) + 1;
+      end = rest[0] == '"' ? std::min(rest.find_first_of("\"\r\n", 1), rest.size() - 1) + 1
+                           : rest.find_first_of("/\"", 1);
       plain += rest.substr(0, end);
     }
     at += std::min(end, rest.size());

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "codec/preprocessor.hpp"
@@ -269,8 +270,8 @@ class Reader {
   }
 
   Tokens rest_;
-  std::map<std::string_view, std::size_t> mentions_;  // how often each token stands in the text
-  std::map<std::string_view, Tokens> structs_;        // their members
+  std::unordered_map<std::string_view, std::size_t> mentions_;  // how often each token stands in the text
+  std::map<std::string_view, Tokens> structs_;                  // their members
   std::map<std::string_view, std::vector<Token>> constants_;
   std::vector<Declaration> declared_;
 };

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace kiln::opengl::glsl {
@@ -160,6 +160,7 @@ class Preprocessor {
   std::vector<Token> expand(Tokens tokens) {
     ++depth_;
     std::vector<Token> out;
+    out.reserve(tokens.size());
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const Macro* const macro = macro_at(tokens, i);
       if (macro == nullptr) {
@@ -251,7 +252,7 @@ class Preprocessor {
     return arguments;
   }
 
-  std::map<std::string_view, Macro> macros_;
+  std::unordered_map<std::string_view, Macro> macros_;
   std::vector<Condition> conditions_;
   std::vector<std::string_view> expanding_;  // a macro is not expanded within itself
   std::deque<std::string> pasted_;

@@ -5,8 +5,8 @@
 namespace kiln::opengl::glsl {
 
 std::size_t line_end(std::string_view text) noexcept {
-  if (text.starts_with("\r\n")) return 2;
-  return text.starts_with("\n") || text.starts_with("\r") ? 1 : 0;
+  if (text.empty() || (text.front() != '\n' && text.front() != '\r')) return 0;
+  return text.starts_with("\r\n") ? 2 : 1;
 }
 
 namespace {
@@ -20,6 +20,7 @@ class Lexer {
 
   std::vector<Token> all() {
     std::vector<Token> tokens;
+    tokens.reserve(text_.size() / 3);
     while (skip_blanks()) {
       if (const std::size_t length = line_end(rest()); length != 0) {
         tokens.push_back({"\n", line_});
@@ -58,6 +59,7 @@ class Lexer {
     for (;;) {
       const std::string_view ahead = rest();
       if (ahead.empty()) return false;
+      if (static_cast<unsigned char>(ahead.front()) > ' ' && ahead.front() != '/' && ahead.front() != '\\') return true;
       if (ahead.starts_with("//")) {
         skip_line_comment();
       } else if (ahead.starts_with("/*")) {
@@ -85,6 +87,8 @@ class Lexer {
       const std::size_t end = ahead.find_first_of("\"\r\n", 1);
       return move(end == std::string_view::npos ? ahead.size() : end + (ahead[end] == '"' ? 1 : 0));
     }
+    constexpr std::string_view second_characters = "<>=+-&|^#";
+    if (ahead.size() < 2 || second_characters.find(ahead[1]) == std::string_view::npos) return move(1);
     for (const std::string_view sign : {"<<=", ">>=", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
                                         "^=",  "<<",  ">>", "<=", ">=", "==", "!=", "&&", "||", "^^", "##"}) {
       if (ahead.starts_with(sign)) return move(sign.size());
@@ -112,8 +116,12 @@ class Lexer {
 }  // namespace
 
 bool is_name(std::string_view token) noexcept { return !token.empty() && is_letter(token.front()); }
-bool is_opening(std::string_view token) noexcept { return token == "(" || token == "[" || token == "{"; }
-bool is_closing(std::string_view token) noexcept { return token == ")" || token == "]" || token == "}"; }
+bool is_opening(std::string_view token) noexcept {
+  return token.size() == 1 && (token[0] == '(' || token[0] == '[' || token[0] == '{');
+}
+bool is_closing(std::string_view token) noexcept {
+  return token.size() == 1 && (token[0] == ')' || token[0] == ']' || token[0] == '}');
+}
 
 std::vector<Token> tokens_of(std::string_view text) { return Lexer(text).all(); }
 

@@ -3,6 +3,8 @@
 #include <kiln/clock.hpp>
 #include <kiln/process_limits.hpp>
 
+#include <sched.h>
+
 #include <exception>
 
 namespace kiln::opengl {
@@ -19,9 +21,18 @@ void relax() noexcept {
 #endif
 }
 
+// Reading the number of cores costs a file each time, and a process may be bound to fewer.
+bool may_look() noexcept {
+  static const bool several = [] {
+    cpu_set_t allowed;
+    return sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 1;
+  }();
+  return several;
+}
+
 template <class Done>
 void look_for(const Done& done) {
-  if (std::thread::hardware_concurrency() < 2) return;
+  if (!may_look()) return;
   const std::uint64_t end = now_ns() + look_ns;
   do {
     for (int i = 0; i < 32; ++i) {

@@ -53,6 +53,23 @@ class Folder {
 
 }  // namespace
 
+TEST_CASE("kernel text: an include is found however its directive is written", "[kernel_text]") {
+  const Folder folder;
+  folder.write("part.glsl", "int part;\n");
+  for (const char* directive : {"#include \"part.glsl\"", "  #  include \"part.glsl\"", "#\\\ninclude \"part.glsl\"",
+                                "#inc\\\nlude \"part.glsl\"", "/* a */ # /* b */ include \"part.glsl\"",
+                                "#                                        include \"part.glsl\""}) {
+    INFO(directive);
+    CHECK_THAT(folder.text(std::string("#version 430\n#define A 1\n") + directive + "\nint rest;\n"),
+               Contains("int part;") && Contains("int rest;"));
+  }
+  // No directive of these needs anything: the text stays as it is.
+  for (const char* text : {"#version 430\n#define include(x) x\n#if 1\n#else\n#endif\n", "int include, pragma, line;\n",
+                           "#undef A\n#ifdef B\n#elif C\n#error no\n#endif\n#ifndef D\n#endif"}) {
+    CHECK(folder.text(text) == text);
+  }
+}
+
 TEST_CASE("kernel text: byte-order marks, line ends and NUL bytes", "[kernel_text]") {
   const Folder folder;
   CHECK(folder.text("\xef\xbb\xbf#version 430\n") == "#version 430\n");

@@ -344,6 +344,31 @@ TEST_CASE("runtime: a stop flag ends a job between waits") {
   fixture.controls("alpha").run.open();
 }
 
+TEST_CASE("runtime: a request asks once whether it may run, when its programs are ready and nothing has run") {
+  RuntimeFixture fixture;
+  RunRequest request = small_conv2d();
+  request.device = "alpha";
+  request.repeat = 2;
+  int asked = 0;
+  std::uint64_t runs_then = 99, builds_then = 0;
+  request.may_run = [&] {
+    ++asked;
+    runs_then = fixture.controls("alpha").runs;
+    builds_then = fixture.runtime().cache_stats().builds;
+    return true;
+  };
+  CHECK(fixture.runtime().run(request).status.text() == "ok");
+  CHECK(asked == 1);
+  CHECK(runs_then == 0);
+  CHECK(builds_then == 1);
+  const std::uint64_t runs = fixture.controls("alpha").runs;
+  request.may_run = [] { return false; };
+  const RunReport refused = fixture.runtime().run(request);
+  CHECK(refused.status.code == StatusCode::cancelled);
+  CHECK(refused.runs == 0);
+  CHECK(fixture.controls("alpha").runs == runs);
+}
+
 TEST_CASE("runtime: what is stopped or late before the device has begun it never runs") {
   RuntimeFixture fixture;
   fixture.options("alpha").queue = support::FixtureQueue::inside_submit;  // so that a second job waits before it
