@@ -197,7 +197,14 @@ Status GlDevice::bind_resources(const GlProgram& program, const PassLaunch& laun
       const PlainUniform& uniform = reflection.uniforms[static_cast<std::size_t>(resource.handle)];
       BoundUniform& bound = pass.uniforms.emplace_back(BoundUniform{uniform, uniform.initial});
       if (!provided) continue;
-      const std::span<const std::byte> values = launch.bindings[source.binding]->mapped();
+      auto& buffer = static_cast<GlBuffer&>(*launch.bindings[source.binding]);
+      std::span<const std::byte> values = buffer.written();
+      std::vector<std::byte> fetched;
+      if (values.empty()) {
+        fetched.resize(static_cast<std::size_t>(buffer.bytes()));
+        if (Status status = buffer.read(0, fetched); !status.ok()) return status.within("uniforms." + resource.name);
+        values = fetched;
+      }
       const std::uint64_t needed = source.offset + values_in(resource) * sizeof(double);
       if (values.size() < needed) {
         return invalid_argument("uniforms." + resource.name + ": its values end at byte " + std::to_string(needed) +

@@ -12,6 +12,7 @@ namespace kiln::opengl {
 namespace {
 
 constexpr std::uint64_t padding = 64;
+constexpr std::uint64_t most_kept_bytes = 64 << 10;  // of what was written: more than the uniforms of a program take
 
 GLenum usage_hint(BufferUsage usage) noexcept {
   switch (usage) {
@@ -74,6 +75,8 @@ Result<std::unique_ptr<Buffer>> GlBuffer::create(const std::shared_ptr<ContextGr
 
 Status GlBuffer::make(BufferUsage usage) {
   const Gl& gl = group_->gl();
+  const bool keeps = usage == BufferUsage::upload && transfer_ != Transfer::mapped && bytes_ <= most_kept_bytes;
+  if (keeps) written_.resize(static_cast<std::size_t>(bytes_));
   const auto store = static_cast<GLsizeiptr>((bytes_ + 2 * padding - 1) / padding * padding);
   gl.GenBuffers(1, &name_);
   gl.BindBuffer(GL_COPY_WRITE_BUFFER, name_);
@@ -145,6 +148,7 @@ Status GlBuffer::write(std::uint64_t offset, std::span<const std::byte> from) no
     std::memcpy(memory_ + offset, from.data(), from.size());
     return {};
   }
+  if (!written_.empty()) std::memcpy(written_.data() + offset, from.data(), from.size());
   if (shadow_ != nullptr) {
     std::memcpy(shadow_->memory + offset, from.data(), from.size());
     shadow_->newer.store(true, std::memory_order_release);
@@ -190,6 +194,11 @@ Status GlBuffer::read(std::uint64_t offset, std::span<std::byte> to) noexcept tr
   });
 } catch (...) {
   return caught();
+}
+
+std::span<const std::byte> GlBuffer::written() const noexcept {
+  if (memory_ == nullptr) return written_;
+  return {memory_, static_cast<std::size_t>(bytes_)};
 }
 
 std::span<std::byte> GlBuffer::mapped() noexcept {

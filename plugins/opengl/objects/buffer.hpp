@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include <kiln/buffer.hpp>
 #include <kiln/kernel.hpp>
@@ -88,6 +90,8 @@ class GlBuffer final : public Buffer {
   TexelView& texels() noexcept { return texels_; }
   const ContextGroup& group() const noexcept { return *group_; }
   Shadow* shadow() const noexcept { return shadow_.get(); }
+  // What the host wrote last, for values that the host reads again: uniforms. Empty: read() has to be asked.
+  std::span<const std::byte> written() const noexcept;
 
  private:
   GlBuffer(std::shared_ptr<ContextGroup> group, std::shared_ptr<SharedStaging> staging, Transfer transfer,
@@ -106,7 +110,8 @@ class GlBuffer final : public Buffer {
   GLuint imported_ = 0;  // the memory object behind it; 0: its own memory
   std::byte* memory_ = nullptr;
   std::unique_ptr<Shadow> shadow_;
-  TexelView texels_;  // touched on the context's thread
+  std::vector<std::byte> written_;  // of a small upload that is not mapped
+  TexelView texels_;                // touched on the context's thread
 };
 
 // import_memory: a buffer whose memory lies behind a descriptor that another device or API exported (a dma-buf).
