@@ -17,6 +17,7 @@ add_custom_command(OUTPUT ${kiln_man_dir}.stamp
   VERBATIM)
 add_custom_target(kiln_man_pages ALL DEPENDS ${kiln_man_dir}.stamp)
 install(DIRECTORY ${kiln_man_dir}/ DESTINATION share/man/man1)
+install(FILES packaging/kiln.3 DESTINATION share/man/man3)
 install(FILES packaging/kiln.bash DESTINATION share/bash-completion/completions RENAME kiln)
 
 set(CPACK_GENERATOR DEB)

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t most_fields = 65536;
 constexpr std::string_view driver_prefix = "driver.";
+constexpr std::string_view application_dialect = "application";  // of keys that core/c_interface makes
 
 // Takes a length of type Length and as many bytes off the front of `rest`.
 template <class Length>
@@ -47,6 +48,11 @@ std::optional<KernelSource> source_of(std::string_view material) {
     const bool is_number = field.value.size() == sizeof(std::uint64_t);
     const std::uint64_t number =
         is_number ? read_little_endian<std::uint64_t>(std::as_bytes(std::span(field.value)), 0) : 0;
+    if (field.name == "dialect" && field.value == application_dialect) {
+      KernelSource of_callbacks;
+      of_callbacks.dialect = Dialect::library;
+      return of_callbacks;
+    }
     if (field.name == "dialect") {
       for (const Dialect dialect : {Dialect::glsl, Dialect::opencl_c, Dialect::code_object}) {
         if (field.value == to_string(dialect)) source.dialect = dialect;

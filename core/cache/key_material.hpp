@@ -21,8 +21,8 @@ struct KeyField {
 // nullopt: not a complete encoding, or more than 65,536 fields.
 std::optional<std::vector<KeyField>> decode_key_material(std::string_view material);
 
-// Returns the source encoded by key_of(). nullopt: not such an encoding, or the source is a library (its spec is not
-// encoded).
+// Returns the source encoded by key_of(). Of a program of the C interface: a source of dialect library with nothing else,
+// since its callbacks compile it. nullopt: not such an encoding, or the source is a library's (its spec is not encoded).
 std::optional<KernelSource> source_of(std::string_view material);
 
 // Returns the fields of a device and its driver as key_of() encodes them: "device.NAME" and "driver.NAME".

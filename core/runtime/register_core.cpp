@@ -16,11 +16,14 @@ Status register_core(Registry& registry) {
   return register_selectors(registry);
 }
 
-Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& config, Log log) {
+Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& config, Log log, const CacheWaits& waits) {
   if (config.name != "tiered") {
     return unsupported("cache '" + config.name + "': core has 'tiered'; others are a plugin's and need a Runtime");
   }
-  auto cache = TieredCache::create({log, config, OwnThreads::no});
+  ProcessSharing sharing;
+  sharing.flight_patience = waits.thread;
+  sharing.patience = waits.process;
+  auto cache = TieredCache::create({log, config, OwnThreads::no}, std::move(sharing));
   if (!cache) return cache.error();
   return std::unique_ptr<ProgramCache>(std::move(cache).value());
 }

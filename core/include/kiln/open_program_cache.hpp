@@ -13,13 +13,22 @@
 #include <kiln/driver_notes.hpp>
 #include <kiln/program_cache.hpp>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
 namespace kiln {
 
+// Longest waits for a program that is already being built. A thread that gives up gets `timeout`; a process that gives
+// up builds for itself.
+struct CacheWaits {
+  std::chrono::nanoseconds thread = std::chrono::seconds(30);
+  std::chrono::nanoseconds process = std::chrono::seconds(5);
+};
+
 // unsupported: unknown name, policy or compression. An empty directory means memory only.
-Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& config, Log log = {});
+Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& config, Log log = {},
+                                                         const CacheWaits& waits = {});
 
 // Reads the [cache] section from the sources, with the user's folder and key file as defaults. invalid_argument: the
 // error lists every configuration problem, one per line.

@@ -1,0 +1,481 @@
+#include "c_interface/cache.hpp"
+#include "c_interface/status.hpp"
+
+#include <kiln/cache_admin.hpp>
+#include <kiln/clock.hpp>
+#include <kiln/driver_cache.hpp>
+#include <kiln/runtime.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <filesystem>
+#include <new>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace kiln::c_interface {
+namespace {
+
+namespace fs = std::filesystem;
+
+kiln_tier tier_of(Tier tier) noexcept {
+  switch (tier) {
+    case Tier::memory:
+      return KILN_TIER_MEMORY;
+    case Tier::disk:
+      return KILN_TIER_DISK;
+    case Tier::built:
+    case Tier::library:
+      return KILN_TIER_BUILT;
+    default:
+      return KILN_TIER_NONE;
+  }
+}
+
+CacheWaits waits_of(const kiln_cache_options& options) {
+  CacheWaits waits;
+  if (options.thread_wait_ms != 0) waits.thread = std::chrono::milliseconds(options.thread_wait_ms);
+  if (options.process_wait_ms != 0) waits.process = std::chrono::milliseconds(options.process_wait_ms);
+  return waits;
+}
+
+// A compiler's struct as this version knows it.
+Result<kiln_compiler> compiler_of(const char* function, const kiln_compiler* given) {
+  kiln_compiler compiler;
+  if (Status status = copy_struct(function, "compiler", given, &compiler, sizeof compiler); !status.ok()) return status;
+  if (compiler.build == nullptr && compiler.load == nullptr) {
+    return invalid_argument(std::string(function) + ": compiler has neither a build nor a load callback");
+  }
+  return compiler;
+}
+
+Status check_request(const char* function, kiln_cache* cache, const kiln_key* key) {
+  if (cache == nullptr) return null_argument(function, "cache");
+  if (key == nullptr) return null_argument(function, "key");
+  if (key->cache == cache->id) return {};
+  return invalid_argument(std::string(function) + ": the key of program '" + key->key.label +
+                          "' was made for another cache. Make it with a key builder of this one");
+}
+
+Result<std::unique_ptr<kiln_program>> get(const char* function, kiln_cache& cache, const kiln_key& key,
+                                          const kiln_compiler& compiler) {
+  if (cache.running.on_this_thread(key.key.digest)) {
+    return invalid_argument(std::string(function) + ": a callback that makes program '" + key.key.label + "' (" +
+                            key.key.digest.hex() + ") asked for the same program: it would wait for itself");
+  }
+  const CallbackSource source(key.key, compiler);
+  Result<Acquired> acquired = cache.programs->get_or_build(key.key, source, *key.device);
+  if (!acquired) return std::move(acquired).error();
+  return std::make_unique<kiln_program>(kiln_program{std::move(acquired->program), tier_of(acquired->tier)});
+}
+
+// As `kiln cache explain --json`.
+nlohmann::ordered_json explanation_json(const MissExplanation& miss) {
+  using Json = nlohmann::ordered_json;
+  Json json{{"key", miss.key.hex()},
+            {"label", miss.label},
+            {"missed", miss.missed_s},
+            {"reason", miss.reason},
+            {"why", miss.why.empty() ? Json(nullptr) : Json(miss.why)},
+            {"stored_now", miss.stored_now}};
+  json["nearest"] = nullptr;
+  if (miss.nearest) {
+    json["nearest"] = {{"key", miss.nearest->key.hex()},
+                       {"label", miss.nearest->label},
+                       {"folder", miss.nearest->folder},
+                       {"device", miss.nearest_device.device},
+                       {"driver", miss.nearest_device.driver}};
+  }
+  json["differences"] = Json::array();
+  for (const KeyDifference& one : miss.differences) {
+    Json field{{"field", one.name},
+               {"asked", one.in_asked ? Json(one.asked) : Json(nullptr)},
+               {"stored", one.in_stored ? Json(one.stored) : Json(nullptr)}};
+    if (one.line != 0) {
+      field["line"] = one.line;
+      field["lines_differing"] = one.lines_differing;
+    }
+    json["differences"].push_back(std::move(field));
+  }
+  return json;
+}
+
+}  // namespace
+
+void CallbackLog::write(LogLevel level, std::string_view component, std::string_view message) noexcept {
+  try {
+    write_(user_, static_cast<kiln_log_level>(level), std::string(component).c_str(), std::string(message).c_str());
+  } catch (...) {  // a log line must not end what it is about
+  }
+}
+
+OpenedLog open_log(kiln_log_function function, void* user, kiln_log_level least, LogLevel configured) {
+  OpenedLog log;
+  if (function != nullptr) log.sink = std::make_unique<CallbackLog>(function, user);
+  const bool chosen = least >= KILN_LOG_DEBUG && least <= KILN_LOG_OFF;
+  log.least = chosen ? static_cast<LogLevel>(least) : configured;
+  return log;
+}
+
+Result<Config> config_of(const char* function, const kiln_cache_options& options, ConfigSources sources) {
+  if (options.config != nullptr) sources.file = options.config;
+  ConfigReading reading = read_config(sources);
+  if (!reading.problems.empty()) {
+    std::string all;
+    for (const ConfigProblem& problem : reading.problems) all += (all.empty() ? "" : "\n") + problem.text();
+    return invalid_argument(std::string(function) + ": " + all);
+  }
+  CacheConfig& cache = reading.config.cache;
+  if (options.directory != nullptr) {
+    cache.directory = *options.directory == '\0' ? fs::path() : fs::absolute(options.directory).lexically_normal();
+  }
+  if (options.key_file != nullptr) cache.key_file = fs::absolute(options.key_file).lexically_normal();
+  if (options.max_disk != 0) cache.max_disk = options.max_disk;
+  if (options.max_memory != 0) cache.max_memory = options.max_memory;
+  if (options.max_programs != 0) cache.max_programs = options.max_programs;
+  if (options.read_only != 0) cache.read_only = true;
+  return std::move(reading.config);
+}
+
+}  // namespace kiln::c_interface
+
+using namespace kiln;
+using namespace kiln::c_interface;
+
+static_assert(static_cast<int>(LogLevel::debug) == KILN_LOG_DEBUG && static_cast<int>(LogLevel::off) == KILN_LOG_OFF,
+              "kiln_log_level has the values of LogLevel");
+
+kiln_cache::kiln_cache(Config config_read, const kiln_cache_options& options)
+    : id(now_ns() ^ reinterpret_cast<std::uintptr_t>(this)),
+      config(std::move(config_read)),
+      log(open_log(options.log, options.log_user, options.log_level, config.log_level)) {}
+
+CallbackDevice& kiln_cache::device(DeviceInfo info, const void* context) {
+  KeyEncoder identity;
+  identity.field("context", static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(context)));
+  for (const auto& [name, value] : info.device_identity) identity.field("device." + name, value);
+  for (const auto& [name, value] : info.driver_identity) identity.field("driver." + name, value);
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<CallbackDevice>& known = devices[identity.material()];
+  if (known == nullptr) known = std::make_unique<CallbackDevice>(std::move(info), running);
+  return *known;
+}
+
+kiln_status* kiln_cache_open(const kiln_cache_options* options, kiln_cache** cache) {
+  constexpr const char* function = "kiln_cache_open";
+  return guarded([&]() -> Status {
+    if (cache == nullptr) return null_argument(function, "cache");
+    *cache = nullptr;
+    kiln_cache_options copy = kiln_cache_options_default();
+    if (options != nullptr) {
+      if (Status status = copy_struct(function, "options", options, &copy, sizeof copy); !status.ok()) return status;
+    }
+    Result<Config> config = config_of(function, copy);
+    if (!config) return std::move(config).error();
+    auto opened = std::make_unique<kiln_cache>(std::move(*config), copy);
+    auto programs = open_program_cache(opened->config.cache, opened->log.log(), waits_of(copy));
+    if (!programs) return std::move(programs).error().within(function);
+    opened->programs = std::move(*programs);
+    *cache = opened.release();
+    return {};
+  });
+}
+
+void kiln_cache_close(kiln_cache* cache) {
+  if (cache == nullptr) return;
+  if (cache->running.on_this_thread()) {
+    cache->log.log().write(LogLevel::error, "cache",
+                           "kiln_cache_close: a callback of the cache called it: it stays open");
+    return;
+  }
+  delete cache;
+}
+
+kiln_status* kiln_cache_get_or_build(kiln_cache* cache, const kiln_key* key, const kiln_compiler* compiler,
+                                     kiln_program** program) {
+  constexpr const char* function = "kiln_cache_get_or_build";
+  return guarded([&]() -> Status {
+    if (program == nullptr) return null_argument(function, "program");
+    *program = nullptr;
+    if (Status status = check_request(function, cache, key); !status.ok()) return status;
+    const Result<kiln_compiler> callbacks = compiler_of(function, compiler);
+    if (!callbacks) return callbacks.error();
+    auto got = get(function, *cache, *key, *callbacks);
+    if (!got) return std::move(got).error();
+    *program = got->release();
+    return {};
+  });
+}
+
+void* kiln_program_object(const kiln_program* program) {
+  return program == nullptr ? nullptr : program->program().object;
+}
+
+const void* kiln_program_bytes(const kiln_program* program, size_t* count) {
+  if (count != nullptr) *count = 0;
+  if (program == nullptr || !program->program().stays_bytes || !program->program().bytes) return nullptr;
+  if (count != nullptr) *count = program->program().bytes->size();
+  return program->program().bytes->data();
+}
+
+kiln_tier kiln_program_tier(const kiln_program* program) { return program == nullptr ? KILN_TIER_NONE : program->tier; }
+
+void kiln_program_free(kiln_program* program) { delete program; }
+
+kiln_guard kiln_cache_enter(kiln_cache* cache) {
+  kiln_guard guard{nullptr};
+  if (cache == nullptr) return guard;
+  static_assert(sizeof(Guard) == sizeof guard.slot && alignof(Guard) == alignof(void*),
+                "a Guard fits into a kiln_guard");
+  // A Guard is one reference to the slot of its thread. enter() returns it without a copy.
+  new (&guard.slot) Guard(cache->programs->enter());
+  return guard;
+}
+
+int kiln_cache_find(kiln_cache* cache, const kiln_key* key, const kiln_guard* guard, kiln_found* found) {
+  if (cache == nullptr || key == nullptr || guard == nullptr || guard->slot == nullptr || found == nullptr) return 0;
+  if (key->cache != cache->id) return 0;
+  const auto& entered = *std::launder(reinterpret_cast<const Guard*>(&guard->slot));
+  const Program* program = cache->programs->find(key->key.digest, *key->device, entered);
+  if (program == nullptr) return 0;
+  const auto& ours = static_cast<const CallbackProgram&>(*program);
+  found->object = ours.object;
+  const bool bytes = ours.stays_bytes && ours.bytes;
+  found->bytes = bytes ? ours.bytes->data() : nullptr;
+  found->count = bytes ? ours.bytes->size() : 0;
+  return 1;
+}
+
+void kiln_guard_leave(kiln_guard* guard) {
+  if (guard == nullptr || guard->slot == nullptr) return;
+  std::launder(reinterpret_cast<Guard*>(&guard->slot))->~Guard();
+  guard->slot = nullptr;
+}
+
+// --- asynchronous requests
+
+namespace {
+
+// Shared by the application and the thread that works on it.
+struct PendingState {
+  std::mutex mutex;
+  std::condition_variable done;
+  bool finished = false;
+  bool taken = false;
+  Status failure;
+  std::unique_ptr<kiln_program> program;
+
+  void finish(Status status, std::unique_ptr<kiln_program> made) {
+    const std::lock_guard lock(mutex);
+    if (finished) return;
+    failure = std::move(status);
+    program = std::move(made);
+    finished = true;
+    done.notify_all();
+  }
+};
+
+// Finishes the state also where the work is dropped.
+class PendingWork {
+ public:
+  explicit PendingWork(std::shared_ptr<PendingState> state) : state_(std::move(state)) {}
+  PendingWork(const PendingWork&) = delete;
+  PendingWork& operator=(const PendingWork&) = delete;
+  ~PendingWork() { state_->finish(cancelled("kiln_cache_close was called before the request began"), nullptr); }
+
+  PendingState& state() noexcept { return *state_; }
+
+ private:
+  const std::shared_ptr<PendingState> state_;
+};
+
+}  // namespace
+
+struct kiln_pending {
+  std::shared_ptr<PendingState> state;
+};
+
+kiln_status* kiln_cache_start(kiln_cache* cache, const kiln_key* key, const kiln_compiler* compiler,
+                              kiln_pending** pending) {
+  constexpr const char* function = "kiln_cache_start";
+  return guarded([&]() -> Status {
+    if (pending == nullptr) return null_argument(function, "pending");
+    *pending = nullptr;
+    if (Status status = check_request(function, cache, key); !status.ok()) return status;
+    const Result<kiln_compiler> callbacks = compiler_of(function, compiler);
+    if (!callbacks) return callbacks.error();
+    auto made = std::make_unique<kiln_pending>(kiln_pending{std::make_shared<PendingState>()});
+    auto work = std::make_shared<PendingWork>(made->state);
+    cache->workers.start([work, cache, of = *key, by = *callbacks] {
+      try {
+        auto got = get("kiln_cache_start", *cache, of, by);
+        if (got) return work->state().finish({}, std::move(*got));
+        work->state().finish(std::move(got).error(), nullptr);
+      } catch (...) {
+        work->state().finish(caught(), nullptr);
+      }
+    });
+    *pending = made.release();
+    return {};
+  });
+}
+
+kiln_status* kiln_pending_wait(kiln_pending* pending, uint32_t timeout_ms, kiln_program** program) {
+  constexpr const char* function = "kiln_pending_wait";
+  return guarded([&]() -> Status {
+    if (program == nullptr) return null_argument(function, "program");
+    *program = nullptr;
+    if (pending == nullptr) return null_argument(function, "pending");
+    PendingState& state = *pending->state;
+    std::unique_lock lock(state.mutex);
+    const auto is_finished = [&] { return state.finished; };
+    if (!state.done.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_finished)) {
+      return timed_out(std::string(function) + ": not finished after " + std::to_string(timeout_ms) + " ms");
+    }
+    if (!state.failure.ok()) return state.failure;
+    if (std::exchange(state.taken, true)) {
+      return invalid_argument(std::string(function) + ": the program was handed over by an earlier call");
+    }
+    *program = state.program.release();
+    return {};
+  });
+}
+
+void kiln_pending_free(kiln_pending* pending) { delete pending; }
+
+// --- the cache as a whole
+
+kiln_status* kiln_cache_warm(kiln_cache* cache, const kiln_identity* identity, const kiln_compiler* compiler,
+                             size_t most, uint32_t threads, size_t* loaded) {
+  constexpr const char* function = "kiln_cache_warm";
+  return guarded([&]() -> Status {
+    if (loaded != nullptr) *loaded = 0;
+    if (cache == nullptr) return null_argument(function, "cache");
+    kiln_identity copy;
+    if (Status status = copy_struct(function, "identity", identity, &copy, sizeof copy); !status.ok()) return status;
+    Result<DeviceInfo> info = device_of(function, copy);
+    if (!info) return std::move(info).error();
+    Result<kiln_compiler> callbacks = compiler_of(function, compiler);
+    if (!callbacks) return callbacks.error();
+    callbacks->build = nullptr;
+    auto* warmable = dynamic_cast<WarmableCache*>(cache->programs.get());
+    if (warmable == nullptr) return unsupported(std::string(function) + ": this cache cannot be warmed");
+    CallbackDevice& device = cache->device(std::move(*info), copy.context);
+    const std::vector<KeptProgram> stored = warmable->kept(device, most);
+    std::vector<CallbackSource> sources;
+    sources.reserve(stored.size());
+    for (const KeptProgram& program : stored) sources.emplace_back(program.key, *callbacks);
+    std::vector<ProgramRequest> requests;
+    for (std::size_t at = 0; at < stored.size(); ++at) {
+      requests.push_back({&stored[at].key, &sources[at], &device, true});
+    }
+    std::size_t count = 0;
+    const unsigned used = threads == 0 ? std::max(1u, std::thread::hardware_concurrency()) : threads;
+    warmable->get_or_build_all(requests, std::min(used, 64u), [&](std::size_t, const Result<Acquired>& answer) {
+      count += answer.has_value() ? 1 : 0;
+      return true;
+    });
+    if (loaded != nullptr) *loaded = count;
+    return {};
+  });
+}
+
+kiln_status* kiln_cache_get_stats(kiln_cache* cache, kiln_cache_stats* stats) {
+  constexpr const char* function = "kiln_cache_get_stats";
+  return guarded([&]() -> Status {
+    if (cache == nullptr) return null_argument(function, "cache");
+    if (stats == nullptr) return null_argument(function, "stats");
+    if (Status status = check_size(function, "stats", stats->size, 2 * sizeof(size_t)); !status.ok()) return status;
+    const CacheStats found = cache->programs->stats();
+    kiln_cache_stats all;
+    std::memset(&all, 0, sizeof all);
+    all.size = stats->size;
+    all.memory_hits = found.memory_hits;
+    all.disk_hits = found.disk_hits;
+    all.misses = found.misses;
+    all.builds = found.builds;
+    all.failed_builds = found.failed_builds;
+    all.waits = found.waits;
+    all.evictions = found.evictions;
+    all.disk_evictions = found.disk_evictions;
+    all.corrupt = found.rejected.corrupt;
+    all.tampered = found.rejected.tampered;
+    all.foreign = found.rejected.foreign;
+    all.driver_changed = found.rejected.driver_changed;
+    all.refused = found.rejected.refused;
+    all.quarantined = found.rejected.quarantined;
+    all.programs_in_memory = found.programs_in_memory;
+    all.bytes_in_memory = found.bytes_in_memory;
+    all.bytes_on_disk = found.bytes_on_disk;
+    all.lease_waits = found.lease_waits;
+    all.lease_takeovers = found.lease_takeovers;
+    all.lease_timeouts = found.lease_timeouts;
+    all.negative_hits = found.negative_hits;
+    all.absent = found.absent;
+    all.evicted = found.evicted;
+    all.timed_out = found.timed_out;
+    all.saved_ms = found.saved_ms;
+    const std::size_t given = stats->size;
+    std::memset(stats, 0, given);
+    std::memcpy(stats, &all, std::min(given, sizeof all));
+    return {};
+  });
+}
+
+kiln_status* kiln_cache_explain(kiln_cache* cache, const char* which, char** json) {
+  constexpr const char* function = "kiln_cache_explain";
+  return guarded([&]() -> Status {
+    if (json == nullptr) return null_argument(function, "json");
+    *json = nullptr;
+    if (cache == nullptr) return null_argument(function, "cache");
+    if (which == nullptr) return null_argument(function, "which");
+    const Result<std::vector<MissExplanation>> misses = explain_misses(cache->config.cache, which);
+    if (!misses) return misses.error();
+    nlohmann::ordered_json all{{"schema", 1}, {"misses", nlohmann::ordered_json::array()}};
+    for (const MissExplanation& miss : *misses) all["misses"].push_back(explanation_json(miss));
+    *json = copied_text(all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return {};
+  });
+}
+
+kiln_status* kiln_cache_persist(kiln_cache* cache, uint64_t* stored) {
+  constexpr const char* function = "kiln_cache_persist";
+  return guarded([&]() -> Status {
+    if (stored != nullptr) *stored = 0;
+    if (cache == nullptr) return null_argument(function, "cache");
+    auto* warmable = dynamic_cast<WarmableCache*>(cache->programs.get());
+    if (warmable == nullptr) return unsupported(std::string(function) + ": this cache stores no pending programs");
+    const Result<std::uint64_t> count = warmable->persist();
+    if (!count) return count.error();
+    if (stored != nullptr) *stored = *count;
+    return {};
+  });
+}
+
+void kiln_cache_trim_memory(kiln_cache* cache) {
+  if (cache != nullptr) cache->programs->trim_memory();
+}
+
+kiln_status* kiln_driver_environment(const kiln_cache_options* options,
+                                     void (*each)(void* user, const char* name, const char* value), void* user) {
+  constexpr const char* function = "kiln_driver_environment";
+  return guarded([&]() -> Status {
+    if (each == nullptr) return null_argument(function, "each");
+    kiln_cache_options copy = kiln_cache_options_default();
+    if (options != nullptr) {
+      if (Status status = copy_struct(function, "options", options, &copy, sizeof copy); !status.ok()) return status;
+    }
+    const Result<Config> config = config_of(function, copy);
+    if (!config) return config.error();
+    for (const auto& [name, value] : driver_environment(*config)) {
+      const bool unfit =
+          name == "MESA_SHADER_CACHE_DIR" && value != no_driver_cache && !prepare_driver_cache(value).ok();
+      each(user, name.c_str(), unfit ? no_driver_cache : value.c_str());
+    }
+    return {};
+  });
+}

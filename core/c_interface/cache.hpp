@@ -1,0 +1,76 @@
+// kiln_cache: a program cache of core, the devices of its keys, and the callbacks that run in it. kiln_key belongs to
+// one.
+//
+// Thread-safety: every method from any thread. Ownership: owns the devices; the programs that it hands out do not need
+// it.
+#pragma once
+
+#include "c_interface/callback_device.hpp"
+#include "c_interface/worker_threads.hpp"
+
+#include <kiln.h>
+
+#include <kiln/config_reader.hpp>
+#include <kiln/open_program_cache.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace kiln::c_interface {
+
+// Passes log lines to the application.
+class CallbackLog final : public LogSink {
+ public:
+  CallbackLog(kiln_log_function function, void* user) noexcept : write_(function), user_(user) {}
+  void write(LogLevel level, std::string_view component, std::string_view message) noexcept override;
+
+ private:
+  const kiln_log_function write_;
+  void* const user_;
+};
+
+struct OpenedLog {
+  std::unique_ptr<CallbackLog> sink;  // null: silent
+  LogLevel least = LogLevel::warning;
+
+  Log log() const noexcept { return {sink.get(), least}; }
+};
+OpenedLog open_log(kiln_log_function function, void* user, kiln_log_level least, LogLevel configured);
+
+// Returns the configuration with the members of the options that are set. `sources` may have further settings.
+Result<Config> config_of(const char* function, const kiln_cache_options& options, ConfigSources sources = {});
+
+}  // namespace kiln::c_interface
+
+struct kiln_cache {
+  kiln_cache(kiln::Config config_read, const kiln_cache_options& options);
+
+  // Two identities with equal texts and the same context are one device.
+  kiln::c_interface::CallbackDevice& device(kiln::DeviceInfo info, const void* context);
+
+  const std::uint64_t id;  // of this object; another one may get its address later
+  const kiln::Config config;
+  const kiln::c_interface::OpenedLog log;
+  kiln::c_interface::RunningCallbacks running;
+  std::mutex mutex;
+  std::map<std::string, std::unique_ptr<kiln::c_interface::CallbackDevice>> devices;  // guarded by mutex
+  std::unique_ptr<kiln::ProgramCache> programs;  // after what its programs and log lines need
+  kiln::c_interface::WorkerThreads workers;      // ends before the cache
+};
+
+struct kiln_key {
+  std::uint64_t cache = 0;  // kiln_cache::id
+  kiln::c_interface::CallbackDevice* device = nullptr;
+  kiln::ProgramKey key;
+};
+
+struct kiln_program {
+  kiln::ProgramHandle handle;
+  kiln_tier tier = KILN_TIER_NONE;
+
+  const kiln::c_interface::CallbackProgram& program() const noexcept {
+    return static_cast<const kiln::c_interface::CallbackProgram&>(*handle);
+  }
+};

@@ -1,0 +1,273 @@
+/* kiln.h: the C interface of Kiln, libkiln.so. C99 and any later C or C++, any compiler.
+ *
+ * The interface is stable: libkiln.so has soname 1, and its functions and structs stay as they are. Structs may grow at the
+ * end; `size` tells the library which version the caller was compiled with.
+ *
+ * Errors: a function that can fail returns a kiln_status*, NULL if it succeeded. Free it with kiln_status_free(). Every
+ * function checks its arguments: NULL where an object is needed is KILN_INVALID_ARGUMENT. Functions that free accept NULL.
+ * No exception leaves a function, and none of them prints, exits or changes the environment.
+ * Text is UTF-8 and ends with a zero byte. Text that a function returns belongs to the object it came from.
+ * Thread-safety: every function from any thread, except that one kiln_key_builder and one kiln_guard stay on one thread.
+ *
+ *   kiln_cache* cache = NULL;
+ *   kiln_status* failure = kiln_cache_open(NULL, &cache);
+ *   if (failure != NULL) fprintf(stderr, "%s\n", kiln_status_message(failure));
+ *   kiln_status_free(failure);
+ *   kiln_cache_close(cache);
+ *
+ * docs/c-interface.md has an example of each function. */
+#ifndef KILN_H
+#define KILN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define KILN_API __attribute__((visibility("default")))
+#define KILN_MUST_USE __attribute__((warn_unused_result))
+#else
+#define KILN_API
+#define KILN_MUST_USE
+#endif
+
+/* --- status */
+
+typedef enum kiln_code {
+  KILN_OK = 0,
+  KILN_INVALID_ARGUMENT = 1, /* the argument is wrong; a retry fails again */
+  KILN_NOT_FOUND = 2,        /* a named thing does not exist */
+  KILN_UNSUPPORTED = 3,      /* valid but not possible here; permanent for this object */
+  KILN_UNAVAILABLE = 4,      /* not possible now; a later call may succeed */
+  KILN_CORRUPT = 5,          /* stored bytes are damaged or not authentic */
+  KILN_IO = 6,               /* error of the operating system */
+  KILN_TIMEOUT = 7,          /* the deadline passed; the work may still be running */
+  KILN_DEVICE_LOST = 8,      /* the device must be opened again */
+  KILN_CANCELLED = 9,        /* cancelled by the caller */
+  KILN_INTERNAL = 10         /* a bug in Kiln or in a callback */
+} kiln_code;
+
+typedef struct kiln_status kiln_status; /* a failure: code and message */
+
+KILN_API kiln_code kiln_status_code(const kiln_status* status);      /* KILN_OK for NULL */
+KILN_API const char* kiln_status_message(const kiln_status* status); /* "" for NULL */
+KILN_API void kiln_status_free(kiln_status* status);
+/* For adapters and wrappers of this interface. NULL for KILN_OK. */
+KILN_API KILN_MUST_USE kiln_status* kiln_status_make(kiln_code code, const char* message);
+KILN_API const char* kiln_code_name(kiln_code code); /* "invalid_argument" */
+KILN_API const char* kiln_version(void);             /* "0.1.0" */
+
+/* Text that a function hands over. Free it with kiln_text_free(). */
+KILN_API void kiln_text_free(char* text);
+
+typedef enum kiln_log_level {
+  KILN_LOG_DEFAULT = 0, /* as the configuration says */
+  KILN_LOG_DEBUG = 1,
+  KILN_LOG_INFO = 2,
+  KILN_LOG_WARNING = 3,
+  KILN_LOG_ERROR = 4,
+  KILN_LOG_OFF = 5
+} kiln_log_level;
+
+/* Receives one line without a newline. Called from several threads at once. */
+typedef void (*kiln_log_function)(void* user, kiln_log_level level, const char* component, const char* message);
+
+/* --- program cache: "bring your own compiler" */
+
+typedef struct kiln_cache kiln_cache;
+
+typedef struct kiln_cache_options {
+  size_t size;
+  const char* config;     /* TOML file whose [cache] section is read; NULL: $KILN_CONFIG, else the defaults */
+  const char* directory;  /* NULL: the user's cache folder; "": memory only */
+  const char* key_file;   /* file with the key that signs programs; NULL: the user's */
+  uint64_t max_disk;      /* bytes; 0: as configured, also for the next two */
+  uint64_t max_memory;    /* bytes */
+  uint64_t max_programs;  /* in memory */
+  uint32_t read_only;     /* not 0: write nothing to the folder */
+  uint32_t thread_wait_ms;  /* longest wait for another thread's build, then KILN_TIMEOUT; 0: 30 s */
+  uint32_t process_wait_ms; /* longest wait for another process's build, then this process builds; 0: 5 s */
+  kiln_log_level log_level; /* least level that `log` receives */
+  kiln_log_function log;    /* NULL: silent */
+  void* log_user;
+} kiln_cache_options;
+
+static inline kiln_cache_options kiln_cache_options_default(void) {
+  kiln_cache_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  return options;
+}
+
+/* Opens a program cache. A folder that cannot be used is no error: the cache then works in memory only, and logs this once.
+ * options: NULL for the defaults. */
+KILN_API KILN_MUST_USE kiln_status* kiln_cache_open(const kiln_cache_options* options, kiln_cache** cache);
+/* Waits for builds that are running. Keys and programs of the cache may be freed later. Does nothing if a callback of this
+ * cache calls it. */
+KILN_API void kiln_cache_close(kiln_cache* cache);
+
+/* What makes a compiled program valid on one machine only. All texts must be set: a program that is loaded on another
+ * device or by another driver fails or crashes there. */
+typedef struct kiln_identity {
+  size_t size;
+  const char* api;    /* "opencl", "vulkan": what the bytes are for */
+  const char* device; /* the device with everything that changes its code: name, PCI id, UUID, CPU features */
+  const char* driver; /* the driver with its exact version or build id */
+  /* Separates objects in memory only, and is no part of the key: the cl_context or VkDevice whose objects no other one can
+   * use. It must live as long as its programs. NULL: objects may be used everywhere in the process. */
+  const void* context;
+} kiln_identity;
+
+static inline kiln_identity kiln_identity_of(const char* api, const char* device, const char* driver) {
+  kiln_identity identity;
+  memset(&identity, 0, sizeof identity);
+  identity.size = sizeof identity;
+  identity.api = api;
+  identity.device = device;
+  identity.driver = driver;
+  return identity;
+}
+
+typedef struct kiln_key_builder kiln_key_builder;
+typedef struct kiln_key kiln_key; /* SHA-256 over named, length-delimited fields; belongs to one cache */
+
+/* label: what people see in `kiln cache list`; not part of the key. Add everything that changes the compiled bytes: source,
+ * options, constants. Names are letters, digits, '_', '.' and '-', at most 128. Equal fields in equal order give equal
+ * keys. "source" and "options" are compared line by line by kiln_cache_explain(). */
+KILN_API KILN_MUST_USE kiln_status* kiln_key_builder_create(kiln_cache* cache, const kiln_identity* identity,
+                                                            const char* label, kiln_key_builder** builder);
+KILN_API KILN_MUST_USE kiln_status* kiln_key_builder_text(kiln_key_builder* builder, const char* name, const char* text);
+KILN_API KILN_MUST_USE kiln_status* kiln_key_builder_bytes(kiln_key_builder* builder, const char* name, const void* bytes,
+                                                           size_t count);
+KILN_API KILN_MUST_USE kiln_status* kiln_key_builder_number(kiln_key_builder* builder, const char* name, uint64_t value);
+/* Makes the key. KILN_INVALID_ARGUMENT: no field was added, or adding one failed. The builder stays valid. */
+KILN_API KILN_MUST_USE kiln_status* kiln_key_builder_finish(const kiln_key_builder* builder, kiln_key** key);
+KILN_API void kiln_key_builder_free(kiln_key_builder* builder);
+KILN_API void kiln_key_free(kiln_key* key);
+/* Writes 64 lower-case hexadecimal digits and a zero byte. */
+KILN_API void kiln_key_hex(const kiln_key* key, char hex[65]);
+
+/* One call of a callback: what is asked for, and what the callback made. Valid until the callback returns. */
+typedef struct kiln_request kiln_request;
+
+KILN_API const char* kiln_request_label(const kiln_request* request);
+/* Finds the first field of the key with this name; a number has 8 bytes, little endian. 0: there is none. */
+KILN_API int kiln_request_field(const kiln_request* request, const char* name, const void** bytes, size_t* count);
+/* Gives the compiled bytes, at most 256 MiB. They are copied. 0: out of memory or too many; the build then fails. */
+KILN_API int kiln_request_set_bytes(kiln_request* request, const void* bytes, size_t count);
+/* Gives the live object, which kiln_program_object() returns, and the bytes of memory that it takes (0: the number of
+ * compiled bytes). It is destroyed by `destroy`, also if the callback fails afterwards. */
+KILN_API void kiln_request_set_object(kiln_request* request, void* object, uint64_t charge);
+/* Explains a failure: the compiler's log. */
+KILN_API void kiln_request_set_message(kiln_request* request, const char* message);
+
+/* The callbacks of one request. They run on a thread that waits in a function of the cache. They may use the cache for other
+ * keys; asking for the key that is being built is KILN_INVALID_ARGUMENT. They must return: a callback that hangs is not
+ * stopped. A C++ exception that leaves one is KILN_INTERNAL. */
+typedef struct kiln_compiler {
+  size_t size;
+  void* user; /* for `build` and `load`; must be valid until the request is answered */
+  /* Compiles. Gives the bytes, and the object if it has one already. KILN_INVALID_ARGUMENT and KILN_UNSUPPORTED mean that
+   * this source never compiles: the process answers later requests with the same error. Gives an object without bytes if
+   * it cannot be serialized: the program then lives in memory only. */
+  kiln_code (*build)(void* user, kiln_request* request);
+  /* Makes the object from bytes that were stored and authenticated, or that `build` just made. KILN_CORRUPT and
+   * KILN_UNSUPPORTED mean that the driver refused them: they are removed, and the program is built again. NULL: programs
+   * are bytes, see kiln_program_bytes(). */
+  kiln_code (*load)(void* user, kiln_request* request, const void* bytes, size_t count);
+  void (*destroy)(void* object); /* called once for each object, from any thread; NULL: nothing to do */
+} kiln_compiler;
+
+static inline kiln_compiler kiln_compiler_default(void) {
+  kiln_compiler compiler;
+  memset(&compiler, 0, sizeof compiler);
+  compiler.size = sizeof compiler;
+  return compiler;
+}
+
+typedef enum kiln_tier {
+  KILN_TIER_NONE = 0,
+  KILN_TIER_MEMORY = 1,
+  KILN_TIER_DISK = 2,
+  KILN_TIER_BUILT = 3
+} kiln_tier;
+
+typedef struct kiln_program kiln_program; /* keeps one program alive */
+
+/* Finds the program in memory, then on disk, else builds it. Threads and processes that share the folder build it once. */
+KILN_API KILN_MUST_USE kiln_status* kiln_cache_get_or_build(kiln_cache* cache, const kiln_key* key,
+                                                            const kiln_compiler* compiler, kiln_program** program);
+KILN_API void* kiln_program_object(const kiln_program* program); /* NULL: the program is bytes */
+/* The compiled bytes of a program without a `load` callback; NULL if it has one. */
+KILN_API const void* kiln_program_bytes(const kiln_program* program, size_t* count);
+KILN_API kiln_tier kiln_program_tier(const kiln_program* program); /* where the request found it */
+KILN_API void kiln_program_free(kiln_program* program);
+
+/* The same on a thread of the cache. At most as many requests run at once as there are processors; others wait. */
+typedef struct kiln_pending kiln_pending;
+KILN_API KILN_MUST_USE kiln_status* kiln_cache_start(kiln_cache* cache, const kiln_key* key, const kiln_compiler* compiler,
+                                                     kiln_pending** pending);
+/* KILN_TIMEOUT: not finished yet; call it again. The program is handed over once. */
+KILN_API KILN_MUST_USE kiln_status* kiln_pending_wait(kiln_pending* pending, uint32_t timeout_ms, kiln_program** program);
+/* Does not stop the build. */
+KILN_API void kiln_pending_free(kiln_pending* pending);
+
+/* Lookup in memory only, for hot loops. No lock is taken. What kiln_cache_find() returns is valid until the guard is left.
+ * Leave the guard on the thread that entered it; keep it short, since it delays freeing of evicted programs. */
+typedef struct kiln_guard {
+  void* slot;
+} kiln_guard;
+typedef struct kiln_found {
+  void* object;
+  const void* bytes;
+  size_t count;
+} kiln_found;
+KILN_API kiln_guard kiln_cache_enter(kiln_cache* cache);
+KILN_API int kiln_cache_find(kiln_cache* cache, const kiln_key* key, const kiln_guard* guard, kiln_found* found); /* 0: no */
+KILN_API void kiln_guard_leave(kiln_guard* guard);
+
+/* Loads the stored programs of the identity that are expected to save the most time, at most `most`, on `threads` threads
+ * (0: one per processor), by `load`; it reads the fields of the key with kiln_request_field(). loaded: NULL or their number.
+ * A program that cannot be loaded is left out. */
+KILN_API KILN_MUST_USE kiln_status* kiln_cache_warm(kiln_cache* cache, const kiln_identity* identity,
+                                                    const kiln_compiler* compiler, size_t most, uint32_t threads,
+                                                    size_t* loaded);
+
+typedef struct kiln_cache_stats {
+  size_t size;
+  uint64_t memory_hits, disk_hits, misses, builds, failed_builds;
+  uint64_t waits; /* requests that waited for a build or load of another thread */
+  uint64_t evictions, disk_evictions;
+  uint64_t corrupt, tampered, foreign, driver_changed, refused, quarantined; /* rejected entries */
+  uint64_t programs_in_memory, bytes_in_memory, bytes_on_disk;
+  uint64_t lease_waits, lease_takeovers, lease_timeouts; /* waits for other processes */
+  uint64_t negative_hits;                                /* answered with the error of an earlier build */
+  uint64_t absent, evicted, timed_out;                   /* other reasons of misses */
+  double saved_ms;                                       /* build time saved by hits, minus the cost of the hits */
+} kiln_cache_stats;
+
+/* Fills `stats`, whose `size` the caller has set. Reads the size of the folder. */
+KILN_API KILN_MUST_USE kiln_status* kiln_cache_get_stats(kiln_cache* cache, kiln_cache_stats* stats);
+/* Says why programs were missed, newest first, as the JSON of `kiln cache explain --json`. which: a label or a key, which
+ * may be cut. Misses are recorded when a cache is closed. KILN_NOT_FOUND: no such miss. */
+KILN_API KILN_MUST_USE kiln_status* kiln_cache_explain(kiln_cache* cache, const char* which, char** json);
+/* Stores programs that are pending because of `auto_save = false`. stored: NULL or their number. */
+KILN_API KILN_MUST_USE kiln_status* kiln_cache_persist(kiln_cache* cache, uint64_t* stored);
+/* Evicts unused programs under memory pressure. Call it when idle. */
+KILN_API void kiln_cache_trim_memory(kiln_cache* cache);
+
+/* Calls `each` for every variable that makes drivers keep their own cache in Kiln's folder. Kiln sets none: set them before
+ * the process loads a driver or starts a thread, and only those that are not set. Creates the folder. */
+KILN_API KILN_MUST_USE kiln_status* kiln_driver_environment(const kiln_cache_options* options,
+                                                            void (*each)(void* user, const char* name, const char* value),
+                                                            void* user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,242 @@
+// Callbacks that fail, throw, hang, ask for their own program, return garbage or crash.
+#include "c_interface/store.hpp"
+#include "core/cache/in_child.hpp"
+
+#include <fcntl.h>
+
+#include <csignal>
+#include <thread>
+
+namespace kiln::test {
+namespace {
+
+// The callback's fault is answered with the code and the words, and no other key is affected.
+void check_fault(const std::function<kiln_code(kiln_request*)>& build, kiln_code code, const std::string& words) {
+  const StoreFolder store;
+  const auto cache = store.open();
+  TextCompiler faulty, sound;
+  faulty.on_build = build;
+  ProgramPointer program;
+  const Answer answer = faulty.get(cache.get(), key_of(cache.get(), "faulty").get(), program);
+  CHECK(answer.code == code);
+  CHECK_THAT(answer.message, Catch::Contains(words) && Catch::Contains("label of faulty"));
+  CHECK(program == nullptr);
+  CHECK(sound.get(cache.get(), key_of(cache.get(), "sound").get()) == "compiled sound/3");
+}
+
+TEST_CASE("program faults: the code and the message of a build callback reach the caller") {
+  for (int code = KILN_INVALID_ARGUMENT; code <= KILN_INTERNAL; ++code) {
+    check_fault(
+        [&](kiln_request* request) {
+          kiln_request_set_message(request, "line 3: expected ';'");
+          return static_cast<kiln_code>(code);
+        },
+        static_cast<kiln_code>(code), "the build callback failed: line 3: expected ';'");
+  }
+}
+
+TEST_CASE("program faults: a callback that throws is an internal error") {
+  check_fault([](kiln_request*) -> kiln_code { throw std::runtime_error("out of registers"); }, KILN_INTERNAL,
+              "threw an exception: out of registers");
+  check_fault([](kiln_request*) -> kiln_code { throw 3; }, KILN_INTERNAL, "no std::exception");
+}
+
+TEST_CASE("program faults: garbage that a callback returns is an internal error") {
+  for (const int code : {-1, 11, 4711, -2147483647}) {
+    check_fault([&](kiln_request*) { return static_cast<kiln_code>(code); }, KILN_INTERNAL,
+                "returned " + std::to_string(code) + ", expected a kiln_code");
+  }
+  check_fault([](kiln_request*) { return KILN_OK; }, KILN_INTERNAL, "without bytes and without an object");
+  check_fault(
+      [](kiln_request* request) {
+        CHECK(kiln_request_set_bytes(request, "", std::size_t{1} << 40) == 0);
+        return KILN_OK;
+      },
+      KILN_INTERNAL, "gave more than 268435456 bytes");
+}
+
+TEST_CASE("program faults: an object that a failing callback gave is destroyed") {
+  const int before = TextCompiler::objects;
+  check_fault(
+      [](kiln_request* request) {
+        TextCompiler::give(request, "first");
+        TextCompiler::give(request, "second");
+        return KILN_UNAVAILABLE;
+      },
+      KILN_UNAVAILABLE, "it gave no message");
+  CHECK(TextCompiler::objects == before);
+}
+
+TEST_CASE("program faults: an error of the source is not compiled again, a passing error is") {
+  const StoreFolder store;
+  const auto cache = store.open();
+  const Key key = key_of(cache.get(), "one");
+  for (const auto& [code, builds] : {std::pair(KILN_INVALID_ARGUMENT, 1), std::pair(KILN_UNAVAILABLE, 3)}) {
+    const Key own = key_of(cache.get(), kiln_code_name(code));
+    TextCompiler compiler;
+    compiler.on_build = [code = code](kiln_request*) { return code; };
+    ProgramPointer program;
+    for (int time = 0; time < 3; ++time) CHECK(compiler.get(cache.get(), own.get(), program).code == code);
+    CHECK(compiler.builds == builds);
+  }
+  CHECK(stats_of(cache.get()).negative_hits == 2);
+}
+
+TEST_CASE("program faults: a callback that asks for its own program is refused, for another one it is served") {
+  const StoreFolder store;
+  const auto cache = store.open();
+  const Key own = key_of(cache.get(), "own"), other = key_of(cache.get(), "other");
+  TextCompiler inner, outer;
+  std::string of_own, of_other;
+  outer.on_build = [&](kiln_request* request) {
+    of_own = inner.get(cache.get(), own.get());
+    of_other = inner.get(cache.get(), other.get());
+    kiln_cache_close(cache.get());  // refused: it stays open
+    return kiln_request_set_bytes(request, "outer", 5) ? KILN_OK : KILN_UNAVAILABLE;
+  };
+  CHECK(outer.get(cache.get(), own.get()) == "outer/3");
+  CHECK_THAT(of_own, Catch::StartsWith("invalid_argument: ") && Catch::Contains("it would wait for itself"));
+  CHECK(of_other == "compiled other/3");
+  CHECK(inner.builds == 1);
+}
+
+TEST_CASE("program faults: those who wait for a callback that hangs get a timeout, others are served") {
+  const StoreFolder store;
+  const auto cache = store.open([](kiln_cache_options& options) { options.thread_wait_ms = 50; });
+  const Key hanging = key_of(cache.get(), "hanging"), other = key_of(cache.get(), "other");
+  std::atomic<bool> begun{false}, end{false};
+  TextCompiler compiler, second;
+  compiler.on_build = [&](kiln_request* request) {
+    begun = true;
+    while (!end) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return kiln_request_set_bytes(request, "late", 4) ? KILN_OK : KILN_UNAVAILABLE;
+  };
+  std::string late;
+  std::thread builder([&] { late = compiler.get(cache.get(), hanging.get()); });
+  while (!begun) std::this_thread::yield();
+  ProgramPointer program;
+  CHECK(second.get(cache.get(), hanging.get(), program).code == KILN_TIMEOUT);
+  CHECK(second.get(cache.get(), other.get()) == "compiled other/3");
+  end = true;
+  builder.join();
+  CHECK(late == "late/3");  // the callback itself was not stopped
+  CHECK(second.get(cache.get(), hanging.get()) == "late/1");
+  CHECK(second.builds == 1);
+}
+
+TEST_CASE("program faults: another process does not wait for ever for a callback that hangs") {
+  const StoreFolder store;
+  const std::string begun = (store.path() / "begun").string();
+  Child hanging([&]() -> std::string {
+    TextCompiler compiler;
+    compiler.on_build = [&](kiln_request*) {
+      close(creat(begun.c_str(), 0600));
+      std::this_thread::sleep_for(std::chrono::seconds(60));
+      return KILN_UNAVAILABLE;
+    };
+    const auto cache = store.open();
+    return compiler.get(cache.get(), key_of(cache.get(), "one").get());
+  });
+  while (!std::filesystem::exists(begun)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  TextCompiler compiler;
+  const auto cache = store.open([](kiln_cache_options& options) { options.process_wait_ms = 50; });
+  CHECK(compiler.get(cache.get(), key_of(cache.get(), "one").get()) == "compiled one/3");
+  CHECK(stats_of(cache.get()).lease_timeouts == 1);
+  hanging.kill(SIGKILL);
+}
+
+TEST_CASE("program faults: bytes that load refuses are removed and built again") {
+  for (const kiln_code code : {KILN_CORRUPT, KILN_UNSUPPORTED}) {
+    const StoreFolder store;
+    TextCompiler compiler;
+    {
+      const auto cache = store.open();
+      compiler.get(cache.get(), key_of(cache.get(), "one").get());
+    }
+    const auto cache = store.open();
+    TextCompiler refusing;
+    refusing.on_load = [&](kiln_request* request, std::string text) {
+      return refusing.builds == 0 ? code : TextCompiler::give(request, std::move(text));
+    };
+    CHECK(refusing.get(cache.get(), key_of(cache.get(), "one").get()) == "compiled one/3");
+    CHECK(stats_of(cache.get()).refused == 1);
+  }
+}
+
+TEST_CASE("program faults: a load that throws or gives no object leads to a build") {
+  const StoreFolder store;
+  TextCompiler compiler;
+  {
+    const auto cache = store.open();
+    compiler.get(cache.get(), key_of(cache.get(), "one").get());
+  }
+  for (const bool throws : {false, true}) {
+    const auto cache = store.open();
+    TextCompiler faulty;
+    faulty.on_load = [&](kiln_request* request, std::string text) -> kiln_code {
+      if (faulty.builds != 0) return TextCompiler::give(request, std::move(text));
+      if (throws) throw std::runtime_error("no");
+      return KILN_OK;
+    };
+    CHECK(faulty.get(cache.get(), key_of(cache.get(), "one").get()) == "compiled one/3");
+  }
+}
+
+TEST_CASE("program faults: bytes that the same compiler cannot load are an error that says so") {
+  const StoreFolder store;
+  const auto cache = store.open();
+  TextCompiler compiler;
+  compiler.on_load = [](kiln_request* request, const std::string&) {
+    kiln_request_set_message(request, "bad magic");
+    return KILN_CORRUPT;
+  };
+  ProgramPointer program;
+  const Answer answer = compiler.get(cache.get(), key_of(cache.get(), "one").get(), program);
+  CHECK(answer.code == KILN_INTERNAL);
+  CHECK_THAT(answer.message,
+             Catch::Contains("the load callback failed: bad magic (with the bytes that build just gave)"));
+  CHECK(store.files(".bin").empty());
+}
+
+// The end of a process that loads a stored program, whose driver dies of it.
+ChildEnd crash_in_load(const StoreFolder& store, std::string* said) {
+  const ChildEnd end = in_child([&]() -> std::string {
+    TextCompiler compiler;
+    compiler.on_build = [](kiln_request* request) {  // the object with the bytes: load is for stored bytes
+      if (!kiln_request_set_bytes(request, "crashing", 8)) return KILN_UNAVAILABLE;
+      return TextCompiler::give(request, "built");
+    };
+    compiler.on_load = [](kiln_request*, const std::string&) -> kiln_code {
+      std::signal(SIGSEGV, SIG_DFL);  // not the test framework's
+      raise(SIGSEGV);
+      return KILN_OK;
+    };
+    const auto cache = store.open();
+    const std::string got = compiler.get(cache.get(), key_of(cache.get(), "one").get());
+    return got + (stats_of(cache.get()).quarantined == 0 ? "" : ", quarantined");
+  });
+  if (said != nullptr) *said = end.said;
+  return end;
+}
+
+TEST_CASE("program faults: a crash in load makes an entry suspect, a second one quarantines it") {
+  const StoreFolder store;
+  std::string said;
+  CHECK(crash_in_load(store, &said).signal == 0);
+  CHECK(said == "built/3");
+  CHECK(crash_in_load(store, nullptr).signal == SIGSEGV);
+  CHECK(crash_in_load(store, &said).signal == 0);  // suspect: not loaded, built again
+  CHECK(said == "built/3");
+  CHECK(store.files(".suspect").size() == 1);
+  CHECK(store.files(".bin").size() == 1);
+  CHECK(crash_in_load(store, nullptr).signal == SIGSEGV);
+  for (int time = 0; time < 3; ++time) {
+    CHECK(crash_in_load(store, &said).signal == 0);
+    CHECK(said == "built/3, quarantined");
+  }
+  CHECK(store.files(".quarantined").size() == 1);
+  CHECK(store.files(".bin").empty());
+}
+
+}  // namespace
+}  // namespace kiln::test
