@@ -1,5 +1,6 @@
 #include "device.hpp"
 
+#include <chrono>
 #include <cstdlib>
 
 #include <kiln/driver_cache.hpp>
@@ -13,6 +14,9 @@
 
 namespace kiln::opengl {
 namespace {
+
+// So long a load waits for the context that dispatches: as long as loading in another one may take at most.
+constexpr std::chrono::milliseconds patience_for_execution{20};
 
 Status check_views(const KernelSource& source, const DeviceInfo& info) {
   for (std::size_t i = 0; i < source.views.size(); ++i) {
@@ -122,15 +126,14 @@ Result<std::unique_ptr<Program>> GlDevice::build(const KernelSource& source) noe
 
 Result<std::unique_ptr<Program>> GlDevice::load(const KernelSource& source, const ProgramBinary& binary) noexcept try {
   if (Status lost = group_->alive(); !lost.ok()) return lost;
-  // Mesa prepares a loaded program for the context that loads it, and again for another that dispatches it.
-  if (info_.driver_cache == "adopted") {
-    return group_->execution().call(
-        [&] { return load_program(group_, source, binary, binary_formats_, counters_.loads); });
-  }
+  // Where it is dispatched, unless that context is busy: Mesa prepares a program for the context that loads it, and
+  // again for another one that dispatches it. A second context costs NVIDIA's driver 0.1 s.
+  const auto load = [&] { return load_program(group_, source, binary, binary_formats_, counters_.loads); };
+  if (auto loaded = group_->execution().call_within(patience_for_execution, load)) return std::move(*loaded);
   auto builder = group_->building();
   if (!builder) return builder.error();
   return builder->thread().call([&] {
-    auto program = load_program(group_, source, binary, binary_formats_, counters_.loads);
+    auto program = load();
     if (builder->apart()) group_->gl().Finish();
     return program;
   });

@@ -94,6 +94,41 @@ void ContextThread::wait_for(const std::function<void()>& task) {
   if (failure) std::rethrow_exception(failure);
 }
 
+void ContextThread::wait_for_begin(std::chrono::nanoseconds patience, const std::function<void()>& task) {
+  enum class State : unsigned char { posted, begun, done, withdrawn };
+  struct Call {
+    std::mutex mutex;
+    std::condition_variable changed;
+    State state = State::posted;
+    std::exception_ptr failure;
+  };
+  const auto call = std::make_shared<Call>();  // the task may be withdrawn, and taken from the queue later
+  const auto move_on = [](Call& at, State from, State to) {
+    const std::lock_guard lock(at.mutex);
+    if (at.state != from) return false;
+    at.state = to;
+    at.changed.notify_all();
+    return true;
+  };
+  post([call, move_on, &task] {
+    if (!move_on(*call, State::posted, State::begun)) return;
+    try {
+      task();
+    } catch (...) {
+      call->failure = std::current_exception();
+    }
+    move_on(*call, State::begun, State::done);
+  });
+  std::unique_lock lock(call->mutex);
+  const auto has_begun = [&] { return call->state != State::posted; };
+  if (!call->changed.wait_for(lock, patience, has_begun)) {
+    call->state = State::withdrawn;
+    return;
+  }
+  call->changed.wait(lock, [&] { return call->state == State::done; });
+  if (call->failure) std::rethrow_exception(call->failure);
+}
+
 void ContextThread::run() {
   Pump state = Pump::idle;
   std::size_t taken = 0;

@@ -9,6 +9,7 @@
 #include <kiln/status.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -53,6 +54,15 @@ class ContextThread {
     }
   }
 
+  // The same, if the thread begins it within `patience`; nullopt: it did not, and will not. `function` answers a value.
+  template <class Function>
+  std::optional<std::invoke_result_t<Function&>> call_within(std::chrono::nanoseconds patience, Function function) {
+    if (on_this_thread()) return function();
+    std::optional<std::invoke_result_t<Function&>> answer;
+    wait_for_begin(patience, [&] { answer.emplace(function()); });
+    return answer;
+  }
+
   // On the thread itself; it is first called after the task that set it.
   void set_pump(PumpTask pump) { pump_ = std::move(pump); }
   bool on_this_thread() const noexcept { return std::this_thread::get_id() == thread_.get_id(); }
@@ -63,6 +73,7 @@ class ContextThread {
   ContextThread() = default;
   void run();
   void wait_for(const std::function<void()>& task);
+  void wait_for_begin(std::chrono::nanoseconds patience, const std::function<void()>& task);
 
   std::atomic<std::size_t> posted_{0};  // tasks so far; changed under mutex_, watched without it
   std::mutex mutex_;
