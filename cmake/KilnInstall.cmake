@@ -18,6 +18,7 @@ install(DIRECTORY configs/ DESTINATION share/kiln/configs)
 # The documentation, with the examples and configurations that it links to, in the layout of the source tree.
 install(FILES README.md CHANGELOG.md DESTINATION share/doc/kiln)
 install(DIRECTORY docs DESTINATION share/doc/kiln)
-install(DIRECTORY examples/embedding examples/adopted_context examples/plugin_template examples/c_opencl DESTINATION share/doc/kiln/examples)
+install(DIRECTORY examples/embedding examples/adopted_context examples/plugin_template examples/c_egl
+  examples/c_opencl examples/c_opengl examples/c_vulkan DESTINATION share/doc/kiln/examples)
 install(FILES benchmarks/baseline.json DESTINATION share/doc/kiln/benchmarks)
 install(CODE [[file(CREATE_LINK ../../kiln/configs "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/doc/kiln/configs" SYMBOLIC)]])

@@ -1,11 +1,10 @@
 #include "c_interface/cache.hpp"
+#include "c_interface/reports.hpp"
 #include "c_interface/status.hpp"
 
-#include <kiln/cache_admin.hpp>
 #include <kiln/clock.hpp>
 #include <kiln/driver_cache.hpp>
 #include <kiln/runtime.hpp>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -21,20 +20,6 @@ namespace kiln::c_interface {
 namespace {
 
 namespace fs = std::filesystem;
-
-kiln_tier tier_of(Tier tier) noexcept {
-  switch (tier) {
-    case Tier::memory:
-      return KILN_TIER_MEMORY;
-    case Tier::disk:
-      return KILN_TIER_DISK;
-    case Tier::built:
-    case Tier::library:
-      return KILN_TIER_BUILT;
-    default:
-      return KILN_TIER_NONE;
-  }
-}
 
 CacheWaits waits_of(const kiln_cache_options& options) {
   CacheWaits waits;
@@ -71,37 +56,6 @@ Result<std::unique_ptr<kiln_program>> get(const char* function, kiln_cache& cach
   Result<Acquired> acquired = cache.programs->get_or_build(key.key, source, *key.device);
   if (!acquired) return std::move(acquired).error();
   return std::make_unique<kiln_program>(kiln_program{std::move(acquired->program), tier_of(acquired->tier)});
-}
-
-// As `kiln cache explain --json`.
-nlohmann::ordered_json explanation_json(const MissExplanation& miss) {
-  using Json = nlohmann::ordered_json;
-  Json json{{"key", miss.key.hex()},
-            {"label", miss.label},
-            {"missed", miss.missed_s},
-            {"reason", miss.reason},
-            {"why", miss.why.empty() ? Json(nullptr) : Json(miss.why)},
-            {"stored_now", miss.stored_now}};
-  json["nearest"] = nullptr;
-  if (miss.nearest) {
-    json["nearest"] = {{"key", miss.nearest->key.hex()},
-                       {"label", miss.nearest->label},
-                       {"folder", miss.nearest->folder},
-                       {"device", miss.nearest_device.device},
-                       {"driver", miss.nearest_device.driver}};
-  }
-  json["differences"] = Json::array();
-  for (const KeyDifference& one : miss.differences) {
-    Json field{{"field", one.name},
-               {"asked", one.in_asked ? Json(one.asked) : Json(nullptr)},
-               {"stored", one.in_stored ? Json(one.stored) : Json(nullptr)}};
-    if (one.line != 0) {
-      field["line"] = one.line;
-      field["lines_differing"] = one.lines_differing;
-    }
-    json["differences"].push_back(std::move(field));
-  }
-  return json;
 }
 
 }  // namespace
@@ -390,38 +344,7 @@ kiln_status* kiln_cache_get_stats(kiln_cache* cache, kiln_cache_stats* stats) {
     if (cache == nullptr) return null_argument(function, "cache");
     if (stats == nullptr) return null_argument(function, "stats");
     if (Status status = check_size(function, "stats", stats->size, 2 * sizeof(size_t)); !status.ok()) return status;
-    const CacheStats found = cache->programs->stats();
-    kiln_cache_stats all;
-    std::memset(&all, 0, sizeof all);
-    all.size = stats->size;
-    all.memory_hits = found.memory_hits;
-    all.disk_hits = found.disk_hits;
-    all.misses = found.misses;
-    all.builds = found.builds;
-    all.failed_builds = found.failed_builds;
-    all.waits = found.waits;
-    all.evictions = found.evictions;
-    all.disk_evictions = found.disk_evictions;
-    all.corrupt = found.rejected.corrupt;
-    all.tampered = found.rejected.tampered;
-    all.foreign = found.rejected.foreign;
-    all.driver_changed = found.rejected.driver_changed;
-    all.refused = found.rejected.refused;
-    all.quarantined = found.rejected.quarantined;
-    all.programs_in_memory = found.programs_in_memory;
-    all.bytes_in_memory = found.bytes_in_memory;
-    all.bytes_on_disk = found.bytes_on_disk;
-    all.lease_waits = found.lease_waits;
-    all.lease_takeovers = found.lease_takeovers;
-    all.lease_timeouts = found.lease_timeouts;
-    all.negative_hits = found.negative_hits;
-    all.absent = found.absent;
-    all.evicted = found.evicted;
-    all.timed_out = found.timed_out;
-    all.saved_ms = found.saved_ms;
-    const std::size_t given = stats->size;
-    std::memset(stats, 0, given);
-    std::memcpy(stats, &all, std::min(given, sizeof all));
+    fill(cache->programs->stats(), *stats);
     return {};
   });
 }
@@ -433,11 +356,9 @@ kiln_status* kiln_cache_explain(kiln_cache* cache, const char* which, char** jso
     *json = nullptr;
     if (cache == nullptr) return null_argument(function, "cache");
     if (which == nullptr) return null_argument(function, "which");
-    const Result<std::vector<MissExplanation>> misses = explain_misses(cache->config.cache, which);
-    if (!misses) return misses.error();
-    nlohmann::ordered_json all{{"schema", 1}, {"misses", nlohmann::ordered_json::array()}};
-    for (const MissExplanation& miss : *misses) all["misses"].push_back(explanation_json(miss));
-    *json = copied_text(all.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    const Result<std::string> text = explanation(cache->config.cache, which);
+    if (!text) return text.error();
+    *json = copied_text(*text);
     return {};
   });
 }

@@ -266,6 +266,131 @@ KILN_API KILN_MUST_USE kiln_status* kiln_driver_environment(const kiln_cache_opt
                                                             void (*each)(void* user, const char* name, const char* value),
                                                             void* user);
 
+/* --- devices, kernels and jobs */
+
+/* Finds devices, and runs kernels, conv2d and gemm on them. */
+typedef struct kiln_runtime kiln_runtime;
+
+/* Reads the configuration and loads the plugins; opens no device. The environment stays as it is: to let drivers keep their
+ * machine code in Kiln's folder, call kiln_driver_environment() first. thread_wait_ms and process_wait_ms do not apply.
+ * KILN_UNAVAILABLE: a required plugin cannot be loaded. options: NULL for the defaults. */
+KILN_API KILN_MUST_USE kiln_status* kiln_open(const kiln_cache_options* options, kiln_runtime** runtime);
+/* Free the jobs first. Waits for jobs that run. */
+KILN_API void kiln_close(kiln_runtime* runtime);
+/* Lists the devices as the JSON of `kiln devices --json`. Loads the drivers. */
+KILN_API KILN_MUST_USE kiln_status* kiln_runtime_devices(kiln_runtime* runtime, char** json);
+/* Metrics of jobs, devices and cache in Prometheus text format. */
+KILN_API KILN_MUST_USE kiln_status* kiln_runtime_metrics(kiln_runtime* runtime, char** text);
+/* As the functions of kiln_cache, for the programs of the runtime. */
+KILN_API KILN_MUST_USE kiln_status* kiln_runtime_get_stats(kiln_runtime* runtime, kiln_cache_stats* stats);
+KILN_API KILN_MUST_USE kiln_status* kiln_runtime_explain(kiln_runtime* runtime, const char* which, char** json);
+/* Loads stored programs of a device before they are needed, at most `most`. */
+KILN_API KILN_MUST_USE kiln_status* kiln_runtime_warm(kiln_runtime* runtime, const char* device, size_t most, size_t* loaded);
+
+typedef enum kiln_type { KILN_F32 = 1, KILN_F64 = 2, KILN_I32 = 3, KILN_U32 = 4, KILN_U8 = 5 } kiln_type;
+typedef enum kiln_access { KILN_READ = 1, KILN_WRITE = 2, KILN_READ_WRITE = 3 } kiln_access;
+
+/* A dense tensor in C order, in memory of the application. It must stay valid until the job is freed, and unchanged while the
+ * job runs. */
+typedef struct kiln_tensor {
+  size_t size;
+  void* data;
+  kiln_type type;
+  uint32_t rank;
+  const int64_t* shape; /* copied */
+} kiln_tensor;
+
+static inline kiln_tensor kiln_tensor_of(void* data, kiln_type type, uint32_t rank, const int64_t* shape) {
+  kiln_tensor tensor;
+  memset(&tensor, 0, sizeof tensor);
+  tensor.size = sizeof tensor;
+  tensor.data = data;
+  tensor.type = type;
+  tensor.rank = rank;
+  tensor.shape = shape;
+  return tensor;
+}
+
+typedef struct kiln_job kiln_job; /* one kernel, conv2d or gemm with its tensors; runs any number of times */
+
+/* name: a label, for messages and `kiln cache list`. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_create(kiln_runtime* runtime, const char* name, kiln_job** job);
+/* Cancels the job if it runs, and waits for it. */
+KILN_API void kiln_job_free(kiln_job* job);
+
+/* A kernel. path: a file; the extension names the language (.comp and .glsl: GLSL, .cl: OpenCL C), and #include works. text:
+ * NULL, or the source itself; then `path` is its name in messages. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_kernel(kiln_job* job, const char* path, const char* text);
+KILN_API KILN_MUST_USE kiln_status* kiln_job_entry(kiln_job* job, const char* entry); /* OpenCL C: which kernel */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_constant(kiln_job* job, const char* name, const char* text); /* a #define */
+/* name: the GLSL block, or NULL: by position. A tensor is written if `access` says so. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_buffer(kiln_job* job, const char* name, kiln_access access,
+                                                    const kiln_tensor* tensor);
+KILN_API KILN_MUST_USE kiln_status* kiln_job_float(kiln_job* job, float value);      /* an OpenCL C argument by value */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_int(kiln_job* job, int32_t value);      /* the same */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_local(kiln_job* job, uint64_t bytes);   /* local memory of a workgroup */
+/* A GLSL uniform outside a block. KILN_F64: double values; KILN_I32: int64_t values. Both are converted to its type. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_uniform(kiln_job* job, const char* name, kiln_type type, uint32_t rank,
+                                                     const uint32_t* shape, const void* values);
+KILN_API KILN_MUST_USE kiln_status* kiln_job_grid(kiln_job* job, uint32_t x, uint32_t y, uint32_t z); /* workgroups */
+/* The same with integers, constants, parameters, + - * / % and parentheses: "ROWS / TILE". */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_grid_text(kiln_job* job, const char* x, const char* y, const char* z);
+KILN_API KILN_MUST_USE kiln_status* kiln_job_workgroup(kiln_job* job, uint32_t x, uint32_t y, uint32_t z); /* OpenCL C */
+/* A #define that kiln_job_tune() chooses; the first text is the default. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_parameter(kiln_job* job, const char* name, const char* const* texts,
+                                                       size_t count);
+
+typedef struct kiln_conv2d {
+  size_t size;
+  int64_t stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x, groups; /* 0: 1, but of pad */
+  uint32_t relu;                                                           /* not 0: max(0, x) */
+} kiln_conv2d;
+
+/* float32. input: [n, c, h, w]; weights: [k, c / groups, r, s]; bias: NULL or [k]; output: [n, k, out_h, out_w]. conv: NULL for
+ * the defaults. Weights and bias are read here, once. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_conv2d(kiln_job* job, const kiln_conv2d* conv, const kiln_tensor* input,
+                                                    const kiln_tensor* weights, const kiln_tensor* bias,
+                                                    const kiln_tensor* output);
+/* float32. a: [m, k]; b: [k, n]; bias: NULL or [n]; output: [m, n]. b and bias are read here, once. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_gemm(kiln_job* job, const kiln_tensor* a, const kiln_tensor* b,
+                                                  const kiln_tensor* bias, uint32_t relu, const kiln_tensor* output);
+
+KILN_API KILN_MUST_USE kiln_status* kiln_job_device(kiln_job* job, const char* device); /* an id; NULL or "auto": any */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_repeat(kiln_job* job, uint32_t runs);
+KILN_API KILN_MUST_USE kiln_status* kiln_job_timeout(kiln_job* job, uint32_t milliseconds); /* of one run; 0: as configured */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_verify(kiln_job* job, uint32_t verify); /* conv2d, gemm: compare the result */
+
+/* Runs the job and waits. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_run(kiln_job* job);
+/* The same on a thread of the runtime. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_start(kiln_job* job);
+/* The result of the job that was started. KILN_TIMEOUT: it runs still; call it again. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_wait(kiln_job* job, uint32_t timeout_ms);
+/* Stops waiting for the device; kiln_job_wait() then returns KILN_CANCELLED. Any thread may call it. */
+KILN_API void kiln_job_cancel(kiln_job* job);
+
+typedef struct kiln_report {
+  size_t size;
+  const char* device;  /* an id; this and the next are valid until the job runs again or is freed */
+  const char* variant; /* of the generated or tuned kernel */
+  kiln_tier tier;      /* the slowest tier of its programs */
+  uint32_t runs;
+  uint32_t verified; /* 0: not compared; 1: right; 2: wrong */
+  uint32_t reserved;
+  uint64_t wall_ns, queue_ns, build_ns, upload_ns, device_ns, readback_ns; /* median of the runs */
+  double flops, max_rel_error, error_bound;
+} kiln_report;
+
+/* Fills `report`, whose `size` the caller has set. KILN_NOT_FOUND: the job has not run. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_get_report(kiln_job* job, kiln_report* report);
+
+/* Measures the variants of a kernel with parameters, in this process, and stores the fastest, which later runs use. Variants
+ * whose results differ from those of the others are rejected. device: an id. budget_ms: 0 for 30 s. progress: NULL, or called
+ * after each measurement; it returns 0 to stop. json: as an element of `jobs` of `kiln tune --json`. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_tune(kiln_job* job, const char* device, uint32_t budget_ms,
+                                                  int (*progress)(void* user, size_t done, size_t of, const char* best),
+                                                  void* user, char** json);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,5 @@
-// An application of another C++ standard library, built by examples_check with clang++ -stdlib=libc++: its strings, streams and
-// exceptions and those of libkiln.so do not meet.
+// An application of another C++ standard library, built by examples_check with clang++ -stdlib=libc++: its strings,
+// streams and exceptions and those of libkiln.so do not meet.
 #include <kiln.h>
 
 #include <cstdio>
@@ -31,8 +31,9 @@ static std::string get(kiln_cache* cache, std::string mode) {
   if (failure == nullptr) failure = kiln_key_builder_text(builder, "source", mode.c_str());
   if (failure == nullptr) failure = kiln_key_builder_finish(builder, &key);
   if (failure == nullptr) failure = kiln_cache_get_or_build(cache, key, &compiler, &program);
-  std::string said = failure == nullptr ? "tier " + std::to_string(kiln_program_tier(program))
-                                        : std::string(kiln_code_name(kiln_status_code(failure))) + ": " + kiln_status_message(failure);
+  std::string said = failure == nullptr
+                         ? "tier " + std::to_string(kiln_program_tier(program))
+                         : std::string(kiln_code_name(kiln_status_code(failure))) + ": " + kiln_status_message(failure);
   kiln_status_free(failure);
   kiln_program_free(program);
   kiln_key_free(key);
@@ -46,7 +47,8 @@ int main() {
     std::fprintf(stderr, "%s\n", kiln_status_message(failure));
     return 1;
   }
-  for (const char* mode : {"works", "works", "throws", "throws a number", "works"}) std::printf("%s\n", get(cache, mode).c_str());
+  for (const char* mode : {"works", "works", "throws", "throws a number", "works"})
+    std::printf("%s\n", get(cache, mode).c_str());
   kiln_cache_close(cache);
   return 0;
 }

@@ -1,0 +1,623 @@
+#include "c_interface/job_bench.hpp"
+#include "c_interface/reports.hpp"
+#include "c_interface/runtime.hpp"
+#include "c_interface/status.hpp"
+
+#include <kiln/kernel_parameters.hpp>
+#include <kiln/kernel_text.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <span>
+
+namespace kiln::c_interface {
+namespace {
+
+constexpr std::uint32_t most_rank = 32;
+
+Result<Dialect> dialect_of(const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension();
+  if (extension == ".comp" || extension == ".glsl") return Dialect::glsl;
+  if (extension == ".cl") return Dialect::opencl_c;
+  return invalid_argument("kernel source " + path + ": extension '" + extension +
+                          "', expected .comp or .glsl (GLSL) or .cl (OpenCL C)");
+}
+
+// Calls `change` for a job that does not run.
+template <class Change>
+kiln_status* changed(const char* function, kiln_job* job, const Change& change) {
+  return guarded([&]() -> Status {
+    if (job == nullptr) return null_argument(function, "job");
+    const std::lock_guard lock(job->mutex);
+    if (job->state == kiln_job::State::running) {
+      return unavailable(std::string(function) + ": job '" + job->request.name + "' runs. Wait for it first");
+    }
+    Status status = change(*job);
+    job->is_whole = false;
+    return status.ok() ? status : status.within("job '" + job->request.name + "'");
+  });
+}
+
+template <class Change>
+kiln_status* changed_kernel(const char* function, kiln_job* job, const Change& change) {
+  return changed(function, job, [&](kiln_job& of) -> Status {
+    if (!of.is_kernel) return invalid_argument(std::string(function) + ": call kiln_job_kernel() first");
+    return change(of);
+  });
+}
+
+Status add_value(kiln_job& job, DType type, const void* value) {
+  auto tensor = HostTensor::create(type, {1});
+  if (!tensor) return std::move(tensor).error();
+  std::memcpy((*tensor)->bytes().data(), value, size_of(type));
+  UserKernelSpec::Binding binding{Access::read, size_of(type), BindingKind::value};
+  binding.dtype = type;
+  binding.shape = {1};
+  job.kernel.bindings.push_back(std::move(binding));
+  job.tensors.push_back({nullptr, Access::read, std::move(*tensor)});
+  return {};
+}
+
+// Replaces what the job was with an operation on these tensors.
+void become(kiln_job& job, KernelSpec spec, std::vector<JobTensor> tensors) {
+  job.is_kernel = false;
+  job.kernel = {};
+  job.uniforms.clear();
+  job.tensors = std::move(tensors);
+  job.request.spec = std::move(spec);
+  job.request.tensors.clear();
+  const std::vector<TensorDecl> declared = tensors_of(job.request.spec);
+  for (std::size_t at = 0; at < job.tensors.size(); ++at) {
+    const bool constant = declared[at].role == TensorRole::constant;
+    job.request.tensors.push_back(constant ? TensorArgument{nullptr, Constant::create(job.tensors[at].host)}
+                                           : TensorArgument{job.tensors[at].host, nullptr});
+    if (constant) job.tensors[at].data = nullptr;  // was read
+  }
+}
+
+Status check_shape(const char* name, const JobTensor& tensor, const Shape& expected) {
+  if (tensor.host->dtype() == DType::f32 && tensor.host->shape() == expected) return {};
+  return invalid_argument(std::string(name) + ": " + std::string(to_string(tensor.host->dtype())) + " " +
+                          to_string(tensor.host->shape()) + ", expected float32 " + to_string(expected));
+}
+
+Status check_rank(const char* name, const JobTensor& tensor, std::size_t rank) {
+  if (tensor.host->shape().size() == rank) return {};
+  return invalid_argument(std::string(name) + ": shape " + to_string(tensor.host->shape()) + ", expected " +
+                          std::to_string(rank) + " dimensions");
+}
+
+}  // namespace
+
+void JobTensor::to_host() const {
+  if (data != nullptr && access != Access::write) std::memcpy(host->bytes().data(), data, host->bytes().size());
+}
+
+void JobTensor::from_host() const {
+  if (data != nullptr && access != Access::read) std::memcpy(data, host->bytes().data(), host->bytes().size());
+}
+
+Result<JobTensor> tensor_of(const std::string& what, const kiln_tensor* tensor, Access access) {
+  kiln_tensor copy;
+  if (Status status = copy_struct(what.c_str(), "tensor", tensor, &copy, sizeof copy); !status.ok()) return status;
+  if (copy.rank > most_rank || (copy.rank != 0 && copy.shape == nullptr)) {
+    return invalid_argument(what + ": rank " + std::to_string(copy.rank) +
+                            (copy.shape == nullptr ? " without a shape" : ", expected at most 32"));
+  }
+  if (copy.type < KILN_F32 || copy.type > KILN_U8) {
+    return invalid_argument(what + ": type " + std::to_string(static_cast<int>(copy.type)) + ", expected a kiln_type");
+  }
+  auto host = HostTensor::create(static_cast<DType>(copy.type), Shape(copy.shape, copy.shape + copy.rank));
+  if (!host) return std::move(host).error().within(what);
+  if (copy.data == nullptr && !(*host)->bytes().empty()) return invalid_argument(what + ": data is NULL");
+  JobTensor made{copy.data, access, std::move(*host)};
+  made.to_host();
+  return made;
+}
+
+static_assert(static_cast<int>(DType::f32) == KILN_F32 && static_cast<int>(DType::u8) == KILN_U8,
+              "kiln_type has the values of DType");
+static_assert(static_cast<int>(Access::read) == KILN_READ && static_cast<int>(Access::read_write) == KILN_READ_WRITE,
+              "kiln_access has the values of Access");
+
+}  // namespace kiln::c_interface
+
+using namespace kiln;
+using namespace kiln::c_interface;
+
+Status kiln_job::complete() {
+  if (!is_kernel) {
+    return tensors.empty() ? invalid_argument("job '" + request.name +
+                                              "': nothing to run. Call kiln_job_kernel(), _conv2d() or _gemm() first")
+                           : Status();
+  }
+  if (is_whole) return {};
+  request.spec = kernel;
+  request.tensors.clear();
+  for (const JobTensor& tensor : tensors) request.tensors.push_back({tensor.host, nullptr});
+  std::vector<std::byte> values;
+  for (const auto& uniform : uniforms) values.insert(values.end(), uniform.begin(), uniform.end());
+  if (!values.empty()) {
+    auto tensor = HostTensor::create(DType::u8, {static_cast<std::int64_t>(values.size())});
+    if (!tensor) return std::move(tensor).error();
+    std::ranges::copy(values, (*tensor)->bytes().begin());
+    request.tensors.push_back({std::move(*tensor), nullptr});
+  }
+  is_whole = true;
+  return {};
+}
+
+RunReport kiln_job::run_once(RunRequest& with) {
+  for (const JobTensor& tensor : tensors) tensor.to_host();
+  RunReport ran = owner.runtime->run(with);
+  if (ran.status.ok()) {
+    for (const JobTensor& tensor : tensors) tensor.from_host();
+  }
+  return ran;
+}
+
+kiln_status* kiln_job_create(kiln_runtime* runtime, const char* name, kiln_job** job) {
+  constexpr const char* function = "kiln_job_create";
+  return guarded([&]() -> Status {
+    if (job == nullptr) return null_argument(function, "job");
+    *job = nullptr;
+    if (runtime == nullptr) return null_argument(function, "runtime");
+    if (name == nullptr) return null_argument(function, "name");
+    auto* made = new kiln_job{*runtime, {}, {}, {}, false, false, {}, {}, {}, {}, {}, {}};
+    made->request.name = name;
+    made->request.stop = &made->stop;
+    *job = made;
+    return {};
+  });
+}
+
+void kiln_job_free(kiln_job* job) {
+  if (job == nullptr) return;
+  job->stop = true;
+  {
+    std::unique_lock lock(job->mutex);
+    job->done.wait(lock, [&] { return job->state != kiln_job::State::running; });
+  }
+  delete job;
+}
+
+kiln_status* kiln_job_kernel(kiln_job* job, const char* path, const char* text) {
+  constexpr const char* function = "kiln_job_kernel";
+  return changed(function, job, [&](kiln_job& of) -> Status {
+    if (path == nullptr) return null_argument(function, "path");
+    const Result<Dialect> dialect = dialect_of(path);
+    if (!dialect) return dialect.error();
+    UserKernelSpec spec;
+    spec.path = path;
+    spec.dialect = *dialect;
+    if (text != nullptr) {
+      spec.text = text;
+    } else {
+      const std::filesystem::path whole = std::filesystem::absolute(path);
+      auto read = read_kernel_text({whole.parent_path(), whole.filename().string(), {}}, *dialect);
+      if (!read) return std::move(read).error();
+      spec.text = std::move(read->text);
+      spec.includes = std::move(read->includes);
+    }
+    become(of, spec, {});
+    of.kernel = std::move(spec);
+    of.is_kernel = true;
+    return {};
+  });
+}
+
+kiln_status* kiln_job_entry(kiln_job* job, const char* entry) {
+  constexpr const char* function = "kiln_job_entry";
+  return changed_kernel(function, job, [&](kiln_job& of) -> Status {
+    if (entry == nullptr) return null_argument(function, "entry");
+    of.kernel.entry = entry;
+    return {};
+  });
+}
+
+kiln_status* kiln_job_constant(kiln_job* job, const char* name, const char* text) {
+  constexpr const char* function = "kiln_job_constant";
+  return changed_kernel(function, job, [&](kiln_job& of) -> Status {
+    if (name == nullptr) return null_argument(function, "name");
+    if (text == nullptr) return null_argument(function, "text");
+    if (!is_define_name(name) || !is_define_text(text)) {
+      return invalid_argument(std::string("constant '") + name + "' = '" + text +
+                              "': expected a name of letters, digits and '_', and a text of one line");
+    }
+    for (Define& known : of.kernel.constants) {
+      if (known.name != name) continue;
+      known.text = text;
+      return {};
+    }
+    of.kernel.constants.push_back({name, text});
+    return {};
+  });
+}
+
+kiln_status* kiln_job_buffer(kiln_job* job, const char* name, kiln_access access, const kiln_tensor* tensor) {
+  constexpr const char* function = "kiln_job_buffer";
+  return changed_kernel(function, job, [&](kiln_job& of) -> Status {
+    if (access < KILN_READ || access > KILN_READ_WRITE) {
+      return invalid_argument(std::string(function) + ": access " + std::to_string(static_cast<int>(access)) +
+                              ", expected KILN_READ, KILN_WRITE or KILN_READ_WRITE");
+    }
+    const std::string what = "buffer " + (name == nullptr ? std::to_string(of.tensors.size()) : std::string(name));
+    Result<JobTensor> made = tensor_of(what, tensor, static_cast<Access>(access));
+    if (!made) return std::move(made).error();
+    UserKernelSpec::Binding binding{static_cast<Access>(access), made->host->bytes().size()};
+    binding.dtype = made->host->dtype();
+    binding.shape = made->host->shape();
+    if (name != nullptr) binding.name = name;
+    of.kernel.bindings.push_back(std::move(binding));
+    of.tensors.push_back(std::move(*made));
+    return {};
+  });
+}
+
+kiln_status* kiln_job_float(kiln_job* job, float value) {
+  return changed_kernel("kiln_job_float", job, [&](kiln_job& of) { return add_value(of, DType::f32, &value); });
+}
+
+kiln_status* kiln_job_int(kiln_job* job, int32_t value) {
+  return changed_kernel("kiln_job_int", job, [&](kiln_job& of) { return add_value(of, DType::i32, &value); });
+}
+
+kiln_status* kiln_job_local(kiln_job* job, uint64_t bytes) {
+  return changed_kernel("kiln_job_local", job, [&](kiln_job& of) -> Status {
+    of.kernel.bindings.push_back({Access::read_write, bytes, BindingKind::local});
+    return {};
+  });
+}
+
+kiln_status* kiln_job_uniform(kiln_job* job, const char* name, kiln_type type, uint32_t rank, const uint32_t* shape,
+                              const void* values) {
+  constexpr const char* function = "kiln_job_uniform";
+  return changed_kernel(function, job, [&](kiln_job& of) -> Status {
+    if (name == nullptr) return null_argument(function, "name");
+    if (values == nullptr) return null_argument(function, "values");
+    if (rank > most_rank || (rank != 0 && shape == nullptr)) {
+      return invalid_argument(std::string("uniform ") + name + ": rank " + std::to_string(rank) + ", expected a shape");
+    }
+    if (type != KILN_F64 && type != KILN_I32) {
+      return invalid_argument(std::string("uniform ") + name + ": expected KILN_F64 (double) or KILN_I32 (int64_t)");
+    }
+    using Type = UserKernelSpec::Uniform::Type;
+    UserKernelSpec::Uniform uniform{name, type == KILN_F64 ? Type::number : Type::integer, {}};
+    if (rank != 0) uniform.shape.assign(shape, shape + rank);
+    const std::uint64_t count = values_in(uniform);
+    if (count == 0 || count > 65536) {
+      return invalid_argument(std::string("uniform ") + name + ": " + std::to_string(count) +
+                              " values, expected 1 to 65536");
+    }
+    const auto* first = static_cast<const std::byte*>(values);
+    std::vector<std::byte> copy(first, first + 8 * count);
+    for (std::size_t at = 0; at < of.kernel.uniforms.size(); ++at) {
+      if (of.kernel.uniforms[at].name != name) continue;
+      of.kernel.uniforms[at] = std::move(uniform);
+      of.uniforms[at] = std::move(copy);
+      return {};
+    }
+    of.kernel.uniforms.push_back(std::move(uniform));
+    of.uniforms.push_back(std::move(copy));
+    return {};
+  });
+}
+
+kiln_status* kiln_job_grid(kiln_job* job, uint32_t x, uint32_t y, uint32_t z) {
+  return changed_kernel("kiln_job_grid", job, [&](kiln_job& of) -> Status {
+    of.kernel.grid = {x, y, z};
+    of.kernel.grid_expressions = {};
+    return {};
+  });
+}
+
+kiln_status* kiln_job_grid_text(kiln_job* job, const char* x, const char* y, const char* z) {
+  constexpr const char* function = "kiln_job_grid_text";
+  return changed_kernel(function, job, [&](kiln_job& of) -> Status {
+    if (x == nullptr || y == nullptr || z == nullptr) return null_argument(function, "an axis");
+    of.kernel.grid_expressions = {x, y, z};
+    return {};
+  });
+}
+
+kiln_status* kiln_job_workgroup(kiln_job* job, uint32_t x, uint32_t y, uint32_t z) {
+  return changed_kernel("kiln_job_workgroup", job, [&](kiln_job& of) -> Status {
+    of.kernel.workgroup = {x, y, z};
+    return {};
+  });
+}
+
+kiln_status* kiln_job_parameter(kiln_job* job, const char* name, const char* const* texts, size_t count) {
+  constexpr const char* function = "kiln_job_parameter";
+  return changed_kernel(function, job, [&](kiln_job& of) -> Status {
+    if (name == nullptr) return null_argument(function, "name");
+    if (texts == nullptr && count != 0) return null_argument(function, "texts");
+    UserKernelSpec::Parameter parameter{name, {}};
+    for (std::size_t at = 0; at < count; ++at) {
+      if (texts[at] == nullptr) return null_argument(function, "a text");
+      parameter.texts.emplace_back(texts[at]);
+    }
+    UserKernelSpec with = of.kernel;
+    with.parameters.push_back(parameter);
+    // The grid may use parameters that are added later: it is checked when the job runs.
+    with.grid_expressions = {};
+    if (Status status = check_parameters(with); !status.ok()) return status;
+    of.kernel.parameters.push_back(std::move(parameter));
+    return {};
+  });
+}
+
+kiln_status* kiln_job_conv2d(kiln_job* job, const kiln_conv2d* conv, const kiln_tensor* input,
+                             const kiln_tensor* weights, const kiln_tensor* bias, const kiln_tensor* output) {
+  constexpr const char* function = "kiln_job_conv2d";
+  return changed(function, job, [&](kiln_job& of) -> Status {
+    kiln_conv2d terms;
+    std::memset(&terms, 0, sizeof terms);
+    if (conv != nullptr) {
+      if (Status status = copy_struct(function, "conv", conv, &terms, sizeof terms); !status.ok()) return status;
+    }
+    std::vector<JobTensor> tensors;
+    for (const auto& [name, tensor, access] :
+         {std::tuple("input", input, Access::read), std::tuple("weights", weights, Access::read),
+          std::tuple("bias", bias, Access::read), std::tuple("output", output, Access::write)}) {
+      if (tensor == nullptr && std::string_view(name) == "bias") continue;
+      Result<JobTensor> made = tensor_of(name, tensor, access);
+      if (!made) return std::move(made).error();
+      tensors.push_back(std::move(*made));
+    }
+    if (Status status = check_rank("input", tensors[0], 4); !status.ok()) return status;
+    if (Status status = check_rank("weights", tensors[1], 4); !status.ok()) return status;
+    const auto or_one = [](std::int64_t value) { return value == 0 ? 1 : value; };
+    const Shape &in = tensors[0].host->shape(), &by = tensors[1].host->shape();
+    Conv2dSpec spec;
+    spec.n = in[0], spec.c = in[1], spec.h = in[2], spec.w = in[3];
+    spec.k = by[0], spec.r = by[2], spec.s = by[3];
+    spec.stride_y = or_one(terms.stride_y), spec.stride_x = or_one(terms.stride_x);
+    spec.pad_y = terms.pad_y, spec.pad_x = terms.pad_x;
+    spec.dilation_y = or_one(terms.dilation_y), spec.dilation_x = or_one(terms.dilation_x);
+    spec.groups = or_one(terms.groups);
+    spec.bias = bias == nullptr ? Bias::none : Bias::per_channel;
+    spec.activation = terms.relu == 0 ? Activation::none : Activation::relu;
+    if (Status status = validate(KernelSpec(spec)); !status.ok()) return status;
+    if (Status status = check_shape("input", tensors[0], in); !status.ok()) return status;
+    if (Status status = check_shape("weights", tensors[1], {spec.k, spec.c / spec.groups, spec.r, spec.s});
+        !status.ok()) {
+      return status;
+    }
+    if (bias != nullptr) {
+      if (Status status = check_shape("bias", tensors[2], {spec.k}); !status.ok()) return status;
+    }
+    if (Status status = check_shape("output", tensors.back(), {spec.n, spec.k, spec.out_h(), spec.out_w()});
+        !status.ok()) {
+      return status;
+    }
+    become(of, spec, std::move(tensors));
+    return {};
+  });
+}
+
+kiln_status* kiln_job_gemm(kiln_job* job, const kiln_tensor* a, const kiln_tensor* b, const kiln_tensor* bias,
+                           uint32_t relu, const kiln_tensor* output) {
+  constexpr const char* function = "kiln_job_gemm";
+  return changed(function, job, [&](kiln_job& of) -> Status {
+    std::vector<JobTensor> tensors;
+    for (const auto& [name, tensor, access] :
+         {std::tuple("a", a, Access::read), std::tuple("b", b, Access::read), std::tuple("bias", bias, Access::read),
+          std::tuple("output", output, Access::write)}) {
+      if (tensor == nullptr && std::string_view(name) == "bias") continue;
+      Result<JobTensor> made = tensor_of(name, tensor, access);
+      if (!made) return std::move(made).error();
+      tensors.push_back(std::move(*made));
+    }
+    if (Status status = check_rank("a", tensors[0], 2); !status.ok()) return status;
+    if (Status status = check_rank("b", tensors[1], 2); !status.ok()) return status;
+    GemmSpec spec;
+    spec.m = tensors[0].host->shape()[0], spec.k = tensors[0].host->shape()[1], spec.n = tensors[1].host->shape()[1];
+    spec.bias = bias == nullptr ? Bias::none : Bias::per_channel;
+    spec.activation = relu == 0 ? Activation::none : Activation::relu;
+    if (Status status = validate(KernelSpec(spec)); !status.ok()) return status;
+    if (Status status = check_shape("a", tensors[0], {spec.m, spec.k}); !status.ok()) return status;
+    if (Status status = check_shape("b", tensors[1], {spec.k, spec.n}); !status.ok()) return status;
+    if (bias != nullptr) {
+      if (Status status = check_shape("bias", tensors[2], {spec.n}); !status.ok()) return status;
+    }
+    if (Status status = check_shape("output", tensors.back(), {spec.m, spec.n}); !status.ok()) return status;
+    become(of, spec, std::move(tensors));
+    return {};
+  });
+}
+
+kiln_status* kiln_job_device(kiln_job* job, const char* device) {
+  return changed("kiln_job_device", job, [&](kiln_job& of) -> Status {
+    of.request.device = device == nullptr || std::string_view(device) == "auto" ? "" : device;
+    return {};
+  });
+}
+
+kiln_status* kiln_job_repeat(kiln_job* job, uint32_t runs) {
+  return changed("kiln_job_repeat", job, [&](kiln_job& of) -> Status {
+    if (runs == 0) return invalid_argument("kiln_job_repeat: 0 runs, expected at least 1");
+    of.request.repeat = runs;
+    return {};
+  });
+}
+
+kiln_status* kiln_job_timeout(kiln_job* job, uint32_t milliseconds) {
+  return changed("kiln_job_timeout", job, [&](kiln_job& of) -> Status {
+    of.request.timeout.reset();
+    if (milliseconds != 0) of.request.timeout = std::chrono::milliseconds(milliseconds);
+    return {};
+  });
+}
+
+kiln_status* kiln_job_verify(kiln_job* job, uint32_t verify) {
+  return changed("kiln_job_verify", job, [&](kiln_job& of) -> Status {
+    if (verify != 0 && of.is_kernel) {
+      return unsupported("kiln_job_verify: a kernel of the application has no reference. Compare its output yourself");
+    }
+    of.request.verify = verify != 0;
+    return {};
+  });
+}
+
+namespace {
+
+// Takes the job for one run. The error says why it cannot run.
+Status begin(const char* function, kiln_job* job) {
+  if (job == nullptr) return null_argument(function, "job");
+  const std::lock_guard lock(job->mutex);
+  if (job->state == kiln_job::State::running) {
+    return unavailable(std::string(function) + ": job '" + job->request.name + "' runs already. Wait for it first");
+  }
+  if (Status status = job->complete(); !status.ok()) return status;
+  job->stop = false;
+  job->report.reset();
+  job->state = kiln_job::State::running;
+  return {};
+}
+
+void end(kiln_job& job, RunReport report) {
+  const std::lock_guard lock(job.mutex);
+  job.report = std::move(report);
+  job.state = kiln_job::State::finished;
+  job.done.notify_all();
+}
+
+RunReport failed(Status status) {
+  RunReport report;
+  report.status = std::move(status);
+  return report;
+}
+
+Status run_taken(kiln_job& job) {
+  RunReport report;
+  try {
+    report = job.run_once(job.request);
+  } catch (...) {
+    report = failed(caught());
+  }
+  Status status = report.status;
+  end(job, std::move(report));
+  return status;
+}
+
+}  // namespace
+
+kiln_status* kiln_job_run(kiln_job* job) {
+  return guarded([&]() -> Status {
+    if (Status status = begin("kiln_job_run", job); !status.ok()) return status;
+    return run_taken(*job);
+  });
+}
+
+kiln_status* kiln_job_start(kiln_job* job) {
+  return guarded([&]() -> Status {
+    if (Status status = begin("kiln_job_start", job); !status.ok()) return status;
+    try {
+      job->owner.workers.start([job] { static_cast<void>(run_taken(*job)); });
+    } catch (...) {
+      Status status = caught("kiln_job_start");
+      end(*job, failed(status));
+      return status;
+    }
+    return {};
+  });
+}
+
+kiln_status* kiln_job_wait(kiln_job* job, uint32_t timeout_ms) {
+  constexpr const char* function = "kiln_job_wait";
+  return guarded([&]() -> Status {
+    if (job == nullptr) return null_argument(function, "job");
+    std::unique_lock lock(job->mutex);
+    if (job->state == kiln_job::State::idle) {
+      return invalid_argument(std::string(function) + ": job '" + job->request.name + "' was not started");
+    }
+    const auto is_done = [&] { return job->state != kiln_job::State::running; };
+    if (job->done.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_done)) return job->report->status;
+    return timed_out(std::string(function) + ": job '" + job->request.name + "' runs after " +
+                     std::to_string(timeout_ms) + " ms still");
+  });
+}
+
+void kiln_job_cancel(kiln_job* job) {
+  if (job != nullptr) job->stop = true;
+}
+
+kiln_status* kiln_job_get_report(kiln_job* job, kiln_report* report) {
+  constexpr const char* function = "kiln_job_get_report";
+  return guarded([&]() -> Status {
+    if (job == nullptr) return null_argument(function, "job");
+    if (report == nullptr) return null_argument(function, "report");
+    if (Status status = check_size(function, "report", report->size, 2 * sizeof(size_t)); !status.ok()) return status;
+    const std::lock_guard lock(job->mutex);
+    if (!job->report || job->state == kiln_job::State::running) {
+      return not_found(std::string(function) + ": job '" + job->request.name + "' has not run");
+    }
+    const RunReport& ran = *job->report;
+    kiln_report all;
+    std::memset(&all, 0, sizeof all);
+    const std::size_t given = report->size;
+    all.size = given;
+    all.device = ran.device.id.c_str();
+    all.variant = ran.variant.c_str();
+    all.tier = tier_of(ran.tier);
+    all.runs = ran.runs;
+    all.verified = !ran.verified ? 0 : *ran.verified ? 1 : 2;
+    all.wall_ns = ran.median.wall_ns;
+    all.queue_ns = ran.median.queue_ns;
+    all.build_ns = ran.build_ns;
+    all.upload_ns = ran.median.upload_ns;
+    all.device_ns = ran.median.device_ns;
+    all.readback_ns = ran.median.readback_ns;
+    all.flops = ran.flops;
+    all.max_rel_error = ran.max_rel_error;
+    all.error_bound = ran.error_bound;
+    std::memset(static_cast<void*>(report), 0, given);
+    std::memcpy(static_cast<void*>(report), &all, std::min(given, sizeof all));
+    return {};
+  });
+}
+
+kiln_status* kiln_job_tune(kiln_job* job, const char* device, uint32_t budget_ms,
+                           int (*progress)(void* user, size_t done, size_t of, const char* best), void* user,
+                           char** json) {
+  constexpr const char* function = "kiln_job_tune";
+  return guarded([&]() -> Status {
+    if (json == nullptr) return null_argument(function, "json");
+    *json = nullptr;
+    if (device == nullptr) return null_argument(function, "device");
+    if (Status status = begin(function, job); !status.ok()) return status;
+    const auto tuned = [&]() -> Status {
+      const auto* kernel = std::get_if<UserKernelSpec>(&job->request.spec);
+      if (kernel == nullptr || kernel->parameters.empty()) {
+        return unsupported("job '" + job->request.name + "': nothing to tune. Call kiln_job_parameter() first");
+      }
+      JobBench bench(*job, device);
+      TuneOptions options;
+      options.name = job->request.name;
+      options.by_agreement = true;
+      options.stop = &job->stop;
+      if (budget_ms != 0) options.budget = std::chrono::milliseconds(budget_ms);
+      if (progress != nullptr) {
+        options.progress = [&](const TuneProgress& at) {
+          if (progress(user, at.measured, at.planned, at.best.c_str()) == 0) job->stop = true;
+        };
+      }
+      const Result<TuneOutcome> outcome = job->owner.runtime->tune(job->request.spec, device, bench, options);
+      if (!outcome) return outcome.error();
+      *json = copied_text(tuning_text(job->request.name, device, *outcome));
+      return {};
+    };
+    Status status;
+    try {
+      status = tuned();
+    } catch (...) {
+      status = caught(function);
+    }
+    end(*job, failed(status.ok() ? Status{StatusCode::not_found, "the job was tuned and has not run"} : status));
+    return status;
+  });
+}

@@ -1,0 +1,135 @@
+#include "c_interface/reports.hpp"
+
+#include <kiln/cache_admin.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace kiln::c_interface {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Json ms_or_null(std::uint64_t ns) { return ns == 0 ? Json(nullptr) : Json(static_cast<double>(ns) / 1e6); }
+
+Json explanation_json(const MissExplanation& miss) {
+  Json json{{"key", miss.key.hex()},
+            {"label", miss.label},
+            {"missed", miss.missed_s},
+            {"reason", miss.reason},
+            {"why", miss.why.empty() ? Json(nullptr) : Json(miss.why)},
+            {"stored_now", miss.stored_now}};
+  json["nearest"] = nullptr;
+  if (miss.nearest) {
+    json["nearest"] = {{"key", miss.nearest->key.hex()},
+                       {"label", miss.nearest->label},
+                       {"folder", miss.nearest->folder},
+                       {"device", miss.nearest_device.device},
+                       {"driver", miss.nearest_device.driver}};
+  }
+  json["differences"] = Json::array();
+  for (const KeyDifference& one : miss.differences) {
+    Json field{{"field", one.name},
+               {"asked", one.in_asked ? Json(one.asked) : Json(nullptr)},
+               {"stored", one.in_stored ? Json(one.stored) : Json(nullptr)}};
+    if (one.line != 0) {
+      field["line"] = one.line;
+      field["lines_differing"] = one.lines_differing;
+    }
+    json["differences"].push_back(std::move(field));
+  }
+  return json;
+}
+
+}  // namespace
+
+kiln_tier tier_of(Tier tier) noexcept {
+  switch (tier) {
+    case Tier::memory:
+      return KILN_TIER_MEMORY;
+    case Tier::disk:
+      return KILN_TIER_DISK;
+    case Tier::built:
+    case Tier::library:
+      return KILN_TIER_BUILT;
+    default:
+      return KILN_TIER_NONE;
+  }
+}
+
+void fill(const CacheStats& found, kiln_cache_stats& stats) noexcept {
+  kiln_cache_stats all;
+  std::memset(&all, 0, sizeof all);
+  all.size = stats.size;
+  all.memory_hits = found.memory_hits;
+  all.disk_hits = found.disk_hits;
+  all.misses = found.misses;
+  all.builds = found.builds;
+  all.failed_builds = found.failed_builds;
+  all.waits = found.waits;
+  all.evictions = found.evictions;
+  all.disk_evictions = found.disk_evictions;
+  all.corrupt = found.rejected.corrupt;
+  all.tampered = found.rejected.tampered;
+  all.foreign = found.rejected.foreign;
+  all.driver_changed = found.rejected.driver_changed;
+  all.refused = found.rejected.refused;
+  all.quarantined = found.rejected.quarantined;
+  all.programs_in_memory = found.programs_in_memory;
+  all.bytes_in_memory = found.bytes_in_memory;
+  all.bytes_on_disk = found.bytes_on_disk;
+  all.lease_waits = found.lease_waits;
+  all.lease_takeovers = found.lease_takeovers;
+  all.lease_timeouts = found.lease_timeouts;
+  all.negative_hits = found.negative_hits;
+  all.absent = found.absent;
+  all.evicted = found.evicted;
+  all.timed_out = found.timed_out;
+  all.saved_ms = found.saved_ms;
+  const std::size_t given = stats.size;
+  auto* to = reinterpret_cast<unsigned char*>(&stats);
+  std::memset(to, 0, given);
+  std::memcpy(to, &all, std::min(given, sizeof all));
+}
+
+Result<std::string> explanation(const CacheConfig& cache, const char* which) {
+  const Result<std::vector<MissExplanation>> misses = explain_misses(cache, which);
+  if (!misses) return misses.error();
+  Json all{{"schema", 1}, {"misses", Json::array()}};
+  for (const MissExplanation& miss : *misses) all["misses"].push_back(explanation_json(miss));
+  return text_of(all);
+}
+
+std::string devices_text(std::span<const DeviceInfo> devices) {
+  Json all{{"schema", 1}, {"devices", Json::array()}};
+  for (const DeviceInfo& device : devices) {
+    all["devices"].push_back({{"id", device.id},
+                              {"kind", to_string(device.kind)},
+                              {"name", device.name},
+                              {"driver", device.driver},
+                              {"usable", device.usable},
+                              {"why_not", device.why_not.empty() ? Json(nullptr) : Json(device.why_not)}});
+  }
+  return text_of(all);
+}
+
+std::string tuning_text(const std::string& job, const std::string& device, const TuneOutcome& outcome) {
+  return text_of({{"name", job},
+                  {"device", device},
+                  {"variant", outcome.variant},
+                  {"ms", ms_or_null(outcome.wall_ns)},
+                  {"baseline_ms", ms_or_null(outcome.baseline_wall_ns)},
+                  {"incumbent", outcome.incumbent.empty() ? Json(nullptr) : Json(outcome.incumbent)},
+                  {"incumbent_ms", ms_or_null(outcome.incumbent_wall_ns)},
+                  {"decision", to_string(outcome.decision)},
+                  {"note", outcome.note.empty() ? Json(nullptr) : Json(outcome.note)},
+                  {"space", outcome.space},
+                  {"candidates", outcome.candidates},
+                  {"known", outcome.known},
+                  {"rejected", outcome.rejected}});
+}
+
+}  // namespace kiln::c_interface

@@ -1,0 +1,136 @@
+/* kiln_egl.h: Kiln's program cache behind EGL_ANDROID_blob_cache: the driver stores its own blobs. Header only, C99; link EGL
+ * and libkiln.so.
+ *
+ * The callbacks of the extension carry no pointer: this adapter holds one pointer for the whole process, in the source file
+ * that includes it. So include it in one source file, and use one cache.
+ * Thread-safety: the driver may call back from any thread. Ownership: the cache must outlive the display.
+ *
+ *   if (!eglInitialize(display, NULL, NULL)) return 1;
+ *   kiln_status* failure = kiln_egl_blob_cache(display, cache);   // before the first context
+ *
+ * KILN_UNSUPPORTED: the driver lacks the extension, as llvmpipe does, or had the callbacks set before. */
+#ifndef KILN_EGL_H
+#define KILN_EGL_H
+
+#include <EGL/egl.h>
+#include <EGL/eglext.h>
+#include <kiln.h>
+#include <stdlib.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The device and driver that blobs are for. */
+typedef struct kiln_egl_state {
+  kiln_cache* cache;
+  kiln_identity identity;
+  char device[512];
+  char driver[512];
+} kiln_egl_state;
+
+/* The one pointer of the process. */
+static inline kiln_egl_state** kiln_egl_state_of_process(void) {
+  static kiln_egl_state* state = NULL;
+  return &state;
+}
+
+typedef struct kiln_egl_blob {
+  const void* bytes;
+  size_t count;
+} kiln_egl_blob;
+
+static inline kiln_code kiln_egl_on_build(void* user, kiln_request* request) {
+  const kiln_egl_blob* blob = (const kiln_egl_blob*)user;
+  if (blob == NULL) return KILN_NOT_FOUND; /* a lookup */
+  return kiln_request_set_bytes(request, blob->bytes, blob->count) ? KILN_OK : KILN_UNAVAILABLE;
+}
+
+/* NULL: there is no such program, and none was given. */
+static inline kiln_program* kiln_egl_program(const void* name, size_t count, kiln_egl_blob* blob) {
+  kiln_egl_state* state = *kiln_egl_state_of_process();
+  kiln_compiler compiler = kiln_compiler_default();
+  kiln_key_builder* builder = NULL;
+  kiln_key* key = NULL;
+  kiln_program* program = NULL;
+  kiln_status* failure;
+  if (state == NULL) return NULL;
+  compiler.user = blob;
+  compiler.build = kiln_egl_on_build;
+  failure = kiln_key_builder_create(state->cache, &state->identity, "EGL blob", &builder);
+  if (failure == NULL) failure = kiln_key_builder_bytes(builder, "name", name, count);
+  if (failure == NULL) failure = kiln_key_builder_finish(builder, &key);
+  if (failure == NULL) failure = kiln_cache_get_or_build(state->cache, key, &compiler, &program);
+  kiln_status_free(failure); /* a blob that is not there is made by the driver */
+  kiln_key_free(key);
+  kiln_key_builder_free(builder);
+  return program;
+}
+
+static inline void kiln_egl_on_set(const void* name, EGLsizeiANDROID name_count, const void* bytes, EGLsizeiANDROID count) {
+  kiln_egl_blob blob;
+  if (name_count <= 0 || count <= 0) return;
+  blob.bytes = bytes;
+  blob.count = (size_t)count;
+  kiln_program_free(kiln_egl_program(name, (size_t)name_count, &blob));
+}
+
+/* Returns the number of bytes of the blob, and copies them if there is room. 0: there is none. */
+static inline EGLsizeiANDROID kiln_egl_on_get(const void* name, EGLsizeiANDROID name_count, void* to, EGLsizeiANDROID room) {
+  kiln_program* program;
+  const void* bytes;
+  size_t count = 0;
+  if (name_count <= 0) return 0;
+  program = kiln_egl_program(name, (size_t)name_count, NULL);
+  bytes = kiln_program_bytes(program, &count);
+  if (bytes != NULL && to != NULL && room >= 0 && count <= (size_t)room) memcpy(to, bytes, count);
+  kiln_program_free(program);
+  return (EGLsizeiANDROID)count;
+}
+
+/* Call it after eglInitialize() and before the first context. */
+static inline KILN_MUST_USE kiln_status* kiln_egl_blob_cache(EGLDisplay display, kiln_cache* cache) {
+  kiln_egl_state** process = kiln_egl_state_of_process();
+  const char* extensions = eglQueryString(display, EGL_EXTENSIONS);
+  const char* vendor = eglQueryString(display, EGL_VENDOR);
+  const char* version = eglQueryString(display, EGL_VERSION);
+  PFNEGLSETBLOBCACHEFUNCSANDROIDPROC set_functions = NULL;
+  kiln_egl_state* state;
+  size_t length;
+  if (cache == NULL) return kiln_status_make(KILN_INVALID_ARGUMENT, "kiln_egl_blob_cache: cache is NULL");
+  if (extensions == NULL || vendor == NULL || version == NULL) {
+    return kiln_status_make(KILN_INVALID_ARGUMENT, "kiln_egl_blob_cache: the display is not initialized. Call eglInitialize()");
+  }
+  if (strstr(extensions, "EGL_ANDROID_blob_cache") != NULL) {
+    set_functions = (PFNEGLSETBLOBCACHEFUNCSANDROIDPROC)eglGetProcAddress("eglSetBlobCacheFuncsANDROID");
+  }
+  if (set_functions == NULL) {
+    return kiln_status_make(KILN_UNSUPPORTED, "kiln_egl_blob_cache: the driver has no EGL_ANDROID_blob_cache");
+  }
+  if (*process != NULL) {
+    return kiln_status_make(KILN_UNSUPPORTED, "kiln_egl_blob_cache: this process has a blob cache already");
+  }
+  state = (kiln_egl_state*)calloc(1, sizeof *state);
+  if (state == NULL) return kiln_status_make(KILN_UNAVAILABLE, "out of memory");
+  state->cache = cache;
+  /* A driver puts its own build and its device into the name of each blob: this only separates EGL implementations. */
+  length = strlen(vendor);
+  memcpy(state->device, vendor, length < sizeof state->device ? length : sizeof state->device - 1);
+  length = strlen(version);
+  memcpy(state->driver, version, length < sizeof state->driver ? length : sizeof state->driver - 1);
+  state->identity = kiln_identity_of("egl", state->device, state->driver);
+  *process = state;
+  set_functions(display, kiln_egl_on_set, kiln_egl_on_get);
+  if (eglGetError() != EGL_SUCCESS) {
+    *process = NULL;
+    free(state);
+    return kiln_status_make(KILN_UNSUPPORTED, "eglSetBlobCacheFuncsANDROID failed: the display has other callbacks");
+  }
+  return NULL;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

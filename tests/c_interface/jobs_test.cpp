@@ -1,0 +1,277 @@
+// Devices and jobs through kiln.h: kernels on llvmpipe, layers on any device, errors, cancelling, tuning.
+#include "c_interface/store.hpp"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+namespace kiln::test {
+namespace {
+
+constexpr const char* saxpy = R"(#version 430 core
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) buffer Y { float y[]; };
+uniform float scale;
+void main() {
+  uint i = gl_GlobalInvocationID.x;
+  y[i] = A * scale * x[i] + y[i];
+}
+)";
+
+struct Jobs {
+  StoreFolder folder;
+  kiln_runtime* runtime = nullptr;
+
+  Jobs() {
+    const kiln_cache_options options = folder.options();
+    must(kiln_open(&options, &runtime));
+  }
+  ~Jobs() { kiln_close(runtime); }
+
+  bool has(const std::string& id) const {
+    char* text = nullptr;
+    must(kiln_runtime_devices(runtime, &text));
+    const auto json = nlohmann::json::parse(text);
+    kiln_text_free(text);
+    for (const auto& device : json["devices"]) {
+      if (device["id"] == id && device["usable"]) return true;
+    }
+    return false;
+  }
+};
+
+struct JobDelete {
+  void operator()(kiln_job* job) const noexcept { kiln_job_free(job); }
+};
+using Job = std::unique_ptr<kiln_job, JobDelete>;
+
+Job job_of(kiln_runtime* runtime, const char* name) {
+  kiln_job* job = nullptr;
+  must(kiln_job_create(runtime, name, &job));
+  return Job(job);
+}
+
+kiln_report report_of(kiln_job* job) {
+  kiln_report report;
+  report.size = sizeof report;
+  must(kiln_job_get_report(job, &report));
+  return report;
+}
+
+struct Saxpy {
+  std::vector<float> x = std::vector<float>(1024), y = std::vector<float>(1024);
+  Job job;
+
+  explicit Saxpy(kiln_runtime* runtime) : job(job_of(runtime, "saxpy")) {
+    for (std::size_t at = 0; at < x.size(); ++at) x[at] = static_cast<float>(at), y[at] = 1;
+    const std::int64_t shape[] = {1024};
+    const kiln_tensor on_x = kiln_tensor_of(x.data(), KILN_F32, 1, shape),
+                      on_y = kiln_tensor_of(y.data(), KILN_F32, 1, shape);
+    const double scale = 2;
+    must(kiln_job_kernel(job.get(), "saxpy.comp", saxpy));
+    must(kiln_job_constant(job.get(), "A", "1.5"));
+    must(kiln_job_uniform(job.get(), "scale", KILN_F64, 0, nullptr, &scale));
+    must(kiln_job_buffer(job.get(), "X", KILN_READ, &on_x));
+    must(kiln_job_buffer(job.get(), "Y", KILN_READ_WRITE, &on_y));
+    must(kiln_job_grid(job.get(), 16, 1, 1));
+    must(kiln_job_device(job.get(), "opengl:0"));
+  }
+  // Wrong elements after so many runs with this factor of x.
+  int wrong(float factor) const {
+    int count = 0;
+    for (std::size_t at = 0; at < x.size(); ++at) count += y[at] != factor * x[at] + 1;
+    return count;
+  }
+};
+
+TEST_CASE("jobs: a kernel runs on the tensors of the application, again with changed uniforms and contents") {
+  Jobs jobs;
+  if (!jobs.has("opengl:0")) {
+    WARN("skipped: no usable device opengl:0");
+    return;
+  }
+  Saxpy saxpy_job(jobs.runtime);
+  must(kiln_job_run(saxpy_job.job.get()));
+  CHECK(saxpy_job.wrong(3) == 0);
+  const kiln_report report = report_of(saxpy_job.job.get());
+  CHECK(std::string(report.device) == "opengl:0");
+  CHECK(report.tier == KILN_TIER_BUILT);
+  CHECK(report.runs == 1);
+  CHECK(report.wall_ns > 0);
+  CHECK(report.verified == 0);
+  must(kiln_job_run(saxpy_job.job.get()));
+  CHECK(saxpy_job.wrong(6) == 0);
+  CHECK(report_of(saxpy_job.job.get()).tier == KILN_TIER_MEMORY);
+  const double scale = 4;
+  must(kiln_job_uniform(saxpy_job.job.get(), "scale", KILN_F64, 0, nullptr, &scale));
+  must(kiln_job_start(saxpy_job.job.get()));
+  must(kiln_job_wait(saxpy_job.job.get(), 60000));
+  CHECK(saxpy_job.wrong(12) == 0);
+  kiln_cache_stats stats;
+  stats.size = sizeof stats;
+  must(kiln_runtime_get_stats(jobs.runtime, &stats));
+  CHECK(stats.builds == 1);
+  char* metrics = nullptr;
+  must(kiln_runtime_metrics(jobs.runtime, &metrics));
+  CHECK_THAT(metrics, Catch::Contains("kiln_"));
+  kiln_text_free(metrics);
+}
+
+TEST_CASE("jobs: a kernel that does not compile is an error with its line, and the job can be corrected") {
+  Jobs jobs;
+  if (!jobs.has("opengl:0")) return;
+  Saxpy saxpy_job(jobs.runtime);
+  must(kiln_job_constant(saxpy_job.job.get(), "A", "nothing"));
+  const Answer answer = kiln_job_run(saxpy_job.job.get());
+  CHECK(answer.code == KILN_INVALID_ARGUMENT);
+  CHECK_THAT(answer.message, Catch::Contains("saxpy.comp:8"));
+  CHECK(saxpy_job.wrong(0) == 0);  // nothing was written
+  must(kiln_job_constant(saxpy_job.job.get(), "A", "0.5"));
+  must(kiln_job_run(saxpy_job.job.get()));
+  CHECK(saxpy_job.wrong(1) == 0);
+}
+
+TEST_CASE("jobs: conv2d and gemm are verified, and shapes that do not fit are named") {
+  Jobs jobs;
+  std::vector<float> input(2 * 3 * 8 * 8, 0.5f), weights(4 * 3 * 3 * 3, 0.25f), bias(4, -1.0f), output(2 * 4 * 8 * 8);
+  const std::int64_t in[] = {2, 3, 8, 8}, by[] = {4, 3, 3, 3}, k[] = {4}, out[] = {2, 4, 8, 8}, wrong[] = {2, 4, 8, 7};
+  const kiln_tensor x = kiln_tensor_of(input.data(), KILN_F32, 4, in),
+                    w = kiln_tensor_of(weights.data(), KILN_F32, 4, by),
+                    b = kiln_tensor_of(bias.data(), KILN_F32, 1, k),
+                    y = kiln_tensor_of(output.data(), KILN_F32, 4, out),
+                    z = kiln_tensor_of(output.data(), KILN_F32, 4, wrong);
+  kiln_conv2d conv{};
+  conv.size = sizeof conv;
+  conv.pad_y = conv.pad_x = 1;
+  conv.relu = 1;
+  const Job job = job_of(jobs.runtime, "layer");
+  const Answer misfit = kiln_job_conv2d(job.get(), &conv, &x, &w, &b, &z);
+  CHECK(misfit.code == KILN_INVALID_ARGUMENT);
+  CHECK_THAT(misfit.message, Catch::Contains("output: float32 [2, 4, 8, 7], expected float32 [2, 4, 8, 8]") ||
+                                 Catch::Contains("output: f32 [2, 4, 8, 7], expected float32 [2, 4, 8, 8]"));
+  must(kiln_job_conv2d(job.get(), &conv, &x, &w, &b, &y));
+  must(kiln_job_verify(job.get(), 1));
+  must(kiln_job_run(job.get()));
+  CHECK(report_of(job.get()).verified == 1);
+  CHECK(output[9] == 27 * 0.125f - 1);  // inside: all 27 taps
+  CHECK(output[0] == 12 * 0.125f - 1);  // a corner
+  const std::int64_t a_shape[] = {2, 3}, b_shape[] = {3, 2}, c_shape[] = {2, 2};
+  float a[] = {1, 2, 3, 4, 5, 6}, m[] = {1, 0, 0, 1, 1, 1}, c[4] = {};
+  const kiln_tensor ta = kiln_tensor_of(a, KILN_F32, 2, a_shape), tb = kiln_tensor_of(m, KILN_F32, 2, b_shape),
+                    tc = kiln_tensor_of(c, KILN_F32, 2, c_shape);
+  must(kiln_job_gemm(job.get(), &ta, &tb, nullptr, 0, &tc));
+  must(kiln_job_run(job.get()));
+  CHECK((c[0] == 4 && c[1] == 5 && c[2] == 10 && c[3] == 11));
+}
+
+TEST_CASE("jobs: what is missing or wrong is named") {
+  Jobs jobs;
+  const Job job = job_of(jobs.runtime, "broken");
+  const auto refused = [](kiln_status* status, const std::string& words) {
+    const Answer answer(status);
+    CHECK(answer.code != KILN_OK);
+    CHECK_THAT(answer.message, Catch::Contains(words));
+  };
+  refused(kiln_job_run(job.get()), "job 'broken': nothing to run");
+  refused(kiln_job_grid(job.get(), 1, 1, 1), "call kiln_job_kernel() first");
+  refused(kiln_job_kernel(job.get(), "kernel.txt", "text"), "extension '.txt', expected .comp or .glsl (GLSL) or .cl");
+  refused(kiln_job_kernel(job.get(), "/no/such.comp", nullptr), "no/such.comp");
+  refused(kiln_job_wait(job.get(), 0), "was not started");
+  must(kiln_job_kernel(job.get(), "k.comp", "#version 430 core\nlayout(local_size_x = 1) in;\nvoid main() {}\n"));
+  refused(kiln_job_constant(job.get(), "1A", "x"), "constant '1A'");
+  const std::int64_t shape[] = {4}, negative[] = {-4};
+  float data[4] = {};
+  kiln_tensor tensor = kiln_tensor_of(nullptr, KILN_F32, 1, shape);
+  refused(kiln_job_buffer(job.get(), "X", KILN_READ, &tensor), "buffer X: data is NULL");
+  tensor = kiln_tensor_of(data, static_cast<kiln_type>(9), 1, shape);
+  refused(kiln_job_buffer(job.get(), "X", KILN_READ, &tensor), "type 9, expected a kiln_type");
+  tensor = kiln_tensor_of(data, KILN_F32, 1, negative);
+  refused(kiln_job_buffer(job.get(), "X", KILN_READ, &tensor), "a dimension is negative");
+  tensor = kiln_tensor_of(data, KILN_F32, 1, nullptr);
+  refused(kiln_job_buffer(job.get(), "X", KILN_READ, &tensor), "without a shape");
+  refused(kiln_job_buffer(job.get(), "X", KILN_READ, nullptr), "tensor is NULL");
+  refused(kiln_job_buffer(job.get(), "X", static_cast<kiln_access>(7), &tensor), "access 7");
+  refused(kiln_job_uniform(job.get(), "u", KILN_F32, 0, nullptr, data), "expected KILN_F64 (double) or KILN_I32");
+  refused(kiln_job_repeat(job.get(), 0), "0 runs");
+  refused(kiln_job_verify(job.get(), 1), "has no reference");
+  must(kiln_job_device(job.get(), "no:7"));
+  refused(kiln_job_run(job.get()), "no:7");
+  kiln_report report;
+  report.size = sizeof report;
+  const Job other = job_of(jobs.runtime, "other");
+  refused(kiln_job_get_report(other.get(), &report), "job 'other' has not run");
+  refused(kiln_job_create(nullptr, "x", nullptr), "job is NULL");
+  kiln_job* made = nullptr;
+  refused(kiln_job_create(nullptr, "x", &made), "runtime is NULL");
+  refused(kiln_job_run(nullptr), "job is NULL");
+  refused(kiln_open(nullptr, nullptr), "runtime is NULL");
+  kiln_job_free(nullptr);
+  kiln_job_cancel(nullptr);
+  kiln_close(nullptr);
+}
+
+TEST_CASE("jobs: a job that was cancelled ends with that, and runs again") {
+  Jobs jobs;
+  if (!jobs.has("opengl:0")) return;
+  Saxpy saxpy_job(jobs.runtime);
+  kiln_job* job = saxpy_job.job.get();
+  must(kiln_job_repeat(job, 100000000));
+  must(kiln_job_start(job));
+  CHECK(Answer(kiln_job_wait(job, 20)).code == KILN_TIMEOUT);
+  CHECK(Answer(kiln_job_grid(job, 1, 1, 1)).code == KILN_UNAVAILABLE);
+  CHECK(Answer(kiln_job_run(job)).code == KILN_UNAVAILABLE);
+  kiln_job_cancel(job);
+  CHECK(Answer(kiln_job_wait(job, 60000)).code == KILN_CANCELLED);
+  must(kiln_job_repeat(job, 1));
+  must(kiln_job_run(job));
+}
+
+TEST_CASE("jobs: tuning measures each variant, reports progress and leaves the tensors as they were") {
+  Jobs jobs;
+  if (!jobs.has("opengl:0")) return;
+  const Job job = job_of(jobs.runtime, "doubled");
+  std::vector<float> values(4096, 3.0f);
+  const std::int64_t shape[] = {4096};
+  const kiln_tensor tensor = kiln_tensor_of(values.data(), KILN_F32, 1, shape);
+  const char* const lanes[] = {"32", "64", "128"};
+  must(kiln_job_kernel(job.get(), "doubled.comp",
+                       "#version 430 core\nlayout(local_size_x = LANES) in;\n"
+                       "layout(std430, binding = 0) buffer V { float v[]; };\n"
+                       "void main() { v[gl_GlobalInvocationID.x] *= 2.0; }\n"));
+  must(kiln_job_buffer(job.get(), "V", KILN_READ_WRITE, &tensor));
+  char* json = nullptr;
+  CHECK(Answer(kiln_job_tune(job.get(), "opengl:0", 3000, nullptr, nullptr, &json)).code == KILN_UNSUPPORTED);
+  must(kiln_job_parameter(job.get(), "LANES", lanes, 3));
+  must(kiln_job_grid_text(job.get(), "4096 / LANES", "1", "1"));
+  std::size_t calls = 0;
+  must(kiln_job_tune(
+      job.get(), "opengl:0", 3000,
+      [](void* user, std::size_t, std::size_t, const char*) {
+        ++*static_cast<std::size_t*>(user);
+        return 1;
+      },
+      &calls, &json));
+  const auto outcome = nlohmann::json::parse(json);
+  kiln_text_free(json);
+  CHECK(calls > 0);
+  CHECK_THAT(outcome["variant"].get<std::string>(), Catch::Contains("LANES="));
+  CHECK(outcome["rejected"].empty());
+  CHECK(values[0] == 3.0f);
+  must(kiln_job_device(job.get(), "opengl:0"));
+  must(kiln_job_run(job.get()));
+  CHECK(values[0] == 6.0f);
+  CHECK(values[4095] == 6.0f);
+  CHECK(std::string(report_of(job.get()).variant) == outcome["variant"].get<std::string>());
+}
+
+TEST_CASE("jobs: opening a runtime changes no variable of the environment") {
+  std::vector<std::string> before, after;
+  for (char** each = environ; *each != nullptr; ++each) before.emplace_back(*each);
+  { const Jobs jobs; }
+  for (char** each = environ; *each != nullptr; ++each) after.emplace_back(*each);
+  CHECK(before == after);
+}
+
+}  // namespace
+}  // namespace kiln::test
