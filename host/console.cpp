@@ -1,8 +1,10 @@
 #include "console.hpp"
 
 #include "base/os/atomic_file.hpp"
+#include "base/os/stop_scope.hpp"
 #include "base/visible_text.hpp"
 #include "config/environment.hpp"
+#include "interrupt.hpp"
 #include "progress/terminal_text.hpp"
 
 #include <unistd.h>
@@ -63,6 +65,7 @@ Status emit(std::string_view text, const std::optional<std::filesystem::path>& f
   auto atomic = AtomicFile::create(*file);
   if (!atomic) return std::move(atomic).error();
   if (Status status = atomic->write(std::as_bytes(std::span(text.data(), text.size()))); !status.ok()) return status;
+  const StopScope stop(&interrupted());  // another process that commits is not waited for then
   return atomic->commit(config::user_state_folder());
 }
 

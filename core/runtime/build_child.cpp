@@ -1,5 +1,6 @@
 #include "runtime/build_child.hpp"
 
+#include "base/os/sandbox.hpp"
 #include "cache/driver_scratch.hpp"
 #include "cache/key_material.hpp"
 #include "plugin/file/plugin_file.hpp"
@@ -77,6 +78,45 @@ void limit_memory(std::uint64_t bytes) {
 #else
   (void)bytes;
 #endif
+}
+
+std::vector<fs::path> paths_in(const char* variable, char separator) {
+  const char* const text = std::getenv(variable);
+  std::vector<fs::path> paths;
+  std::string_view rest = text == nullptr ? "" : text;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(separator), rest.size());
+    if (end > 0) paths.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return paths;
+}
+
+// A simulated card (docs/amdgpu.md) keeps its node and its facts in a folder of its process.
+void add_simulated_card(std::vector<fs::path>& folders) {
+  const char* const preloaded = std::getenv("LD_PRELOAD");
+  if (preloaded == nullptr || std::string_view(preloaded).find("libkiln_amdgpu_sim") == std::string_view::npos) return;
+  std::error_code error;
+  for (fs::directory_iterator at(fs::temp_directory_path(error), error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().filename().string().starts_with("kiln-sim-")) folders.push_back(at->path());
+  }
+  for (const char* variable : {"KILN_SIM_LOG", "KILN_SIM_CAPTURE"}) {
+    if (const char* const path = std::getenv(variable)) folders.emplace_back(path);
+  }
+}
+
+std::vector<std::string> enter_sandbox_of(const BuildSetup& setup) {
+  SandboxRules rules;
+  rules.readable.assign(setup.libraries.begin(), setup.libraries.end());
+  rules.readable.push_back(setup.plugin);
+  for (const char* variable : {"__EGL_VENDOR_LIBRARY_FILENAMES", "__EGL_VENDOR_LIBRARY_DIRS", "DRIRC_CONFIGDIR"}) {
+    for (fs::path& path : paths_in(variable, ':')) rules.readable.push_back(std::move(path));
+  }
+  rules.hidden.assign(setup.hidden.begin(), setup.hidden.end());
+  if (!setup.driver_folder.empty()) rules.writable.push_back(setup.driver_folder);
+  add_simulated_card(rules.writable);
+  return enter_sandbox(rules);
 }
 
 class Builder {
@@ -173,11 +213,14 @@ int build_child(int input, int output) {
   if (!first) return 2;
   const auto setup = build_setup_of(*first);
   Builder builder;
+  BuildOpened about;
+  // Before the first thread, and before the plugin's code runs.
+  if (setup) about.gaps = enter_sandbox_of(*setup);
   Status opened = setup ? end_with_parent(input) : setup.error();
   if (opened.ok()) opened = builder.open(*setup);
   // Not before: a plugin does not open a device where so little memory is left that its driver may not bear it.
   if (opened.ok()) limit_memory(setup->memory);
-  if (!write_all(output, to_frame(opened.ok() ? Result<ProgramBinary>(ProgramBinary{}) : opened))) return 4;
+  if (!write_all(output, to_frame(opened.ok() ? Result<BuildOpened>(about) : opened))) return 4;
   while (const auto frame = next_frame(input)) {
     const auto request = build_request_of(*frame);
     const auto built = request && opened.ok() ? builder.serve(*request)

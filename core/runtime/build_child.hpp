@@ -1,7 +1,7 @@
 // build_child: the main loop of a child process that builds programs for its parent.
 //
-// It opens one device of one plugin, then builds one program at a time, each with an empty folder for the driver's
-// cache. It ends when the parent closes the pipe or dies.
+// It takes its own rights away (base/os/sandbox.hpp), opens one device of one plugin, then builds one program at a
+// time, each with an empty folder for the driver's cache. It ends when the parent closes the pipe or dies.
 // Thread-safety: main thread only.
 #pragma once
 

@@ -5,6 +5,7 @@
 #include "cache/driver_scratch.hpp"
 #include "config/text/units.hpp"
 
+#include <link.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,6 +47,24 @@ std::vector<std::string> environment_of_child(const fs::path& driver_folder) {
   return variables;
 }
 
+// The driver is open in this process: what it has loaded is what the child loads, wherever it is installed.
+std::vector<std::string> loaded_libraries() {
+  std::vector<std::string> names;
+  const auto add = [](dl_phdr_info* library, std::size_t, void* list) {
+    if (library->dlpi_name[0] == '/') static_cast<std::vector<std::string>*>(list)->emplace_back(library->dlpi_name);
+    return 0;
+  };
+  dl_iterate_phdr(add, &names);
+  return names;
+}
+
+std::vector<std::string> files_of_user(const CacheConfig& config) {
+  std::vector<std::string> paths{config.directory.string(), config.key_file.string(),
+                                 config.key_file.string() + ".bundle"};
+  if (const char* const home = std::getenv("HOME"); home != nullptr) paths.emplace_back(home);
+  return paths;
+}
+
 }  // namespace
 
 BuildProcesses::BuildProcesses(const CacheConfig& config, fs::path probe, Locate locate, Log log)
@@ -71,6 +90,8 @@ void BuildProcesses::end(std::unique_ptr<Child> child) {
 Result<std::unique_ptr<BuildProcesses::Child>> BuildProcesses::start(const BuildSetup& located) {
   BuildSetup setup = located;
   setup.memory = config_.build_memory;
+  setup.libraries = loaded_libraries();
+  setup.hidden = files_of_user(config_);
   const char* told = std::getenv("MESA_SHADER_CACHE_DIR");
   if (told != nullptr && !driver_setting_of(told).empty()) {
     // Below the folder of this process, so that it goes with that.
@@ -83,8 +104,13 @@ Result<std::unique_ptr<BuildProcesses::Child>> BuildProcesses::start(const Build
   Status opened = child->process.send(to_frame(setup));
   if (opened.ok()) {
     const auto frame = receive(*child, Deadline::after(time_to_open));
-    const auto answer = frame ? built_program_of(*frame) : Result<ProgramBinary>(frame.error());
+    const auto answer = frame ? build_opened_of(*frame) : Result<BuildOpened>(frame.error());
     if (!answer) opened = answer.error();
+    if (answer && !answer->gaps.empty() && !gaps_reported_.exchange(true)) {
+      for (const std::string& gap : answer->gaps) {
+        log_.write(LogLevel::info, "build", "the compiler's process is not cut off from " + gap);
+      }
+    }
   }
   if (opened.ok()) return child;
   if (opened.code == StatusCode::device_lost) opened.message += ": it " + child->process.stop(time_to_crash);

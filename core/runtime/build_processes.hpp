@@ -2,9 +2,9 @@
 // and at most one per core.
 //
 // If a child crashes, runs out of memory or exceeds its time, only the current program fails; a new child serves the
-// next. A child has no signing key, no environment variables that name the user's files, and an empty folder for the
-// driver's cache.
-// Thread-safety: every method from any thread. Ownership: owns the children; the destructor ends them.
+// next. A child runs in a sandbox (base/os/sandbox.hpp): it has no network, none of the user's files and no signing
+// key, and an empty folder for the driver's cache. Thread-safety: every method from any thread. Ownership: owns the
+// children; the destructor ends them.
 #pragma once
 
 #include "base/os/child_process.hpp"
@@ -76,6 +76,7 @@ class BuildProcesses {
   const Log log_;
   const std::size_t most_;
   std::atomic<unsigned> started_{0};
+  std::atomic<bool> gaps_reported_{false};
   std::mutex mutex_;
   std::condition_variable given_back_;
   std::map<std::string, Pool> pools_;  // by device; guarded by mutex_

@@ -92,6 +92,27 @@ Status no_frame(std::string_view what) {
   return internal_error("a frame of another process is no " + std::string(what));
 }
 
+std::string framed(const Status& failure) {
+  KeyEncoder fields;
+  fields.field("code", static_cast<std::uint64_t>(failure.code));
+  fields.field("message", failure.message);
+  return framed(fields);
+}
+
+// nullopt: the frame holds no failure.
+std::optional<Status> failure_in(std::span<const KeyField> fields) {
+  std::uint64_t code = 0;
+  if (fields.size() != 2 || fields[0].name != "code" || fields[1].name != "message" ||
+      !read_number(fields[0].value, code)) {
+    return std::nullopt;
+  }
+  // Only what a build may answer: nothing that a child says makes its parent believe that a device is gone.
+  for (const StatusCode known : {StatusCode::invalid_argument, StatusCode::unsupported, StatusCode::unavailable}) {
+    if (code == static_cast<std::uint64_t>(known)) return Status{known, std::string(fields[1].value)};
+  }
+  return unavailable(std::string(fields[1].value));
+}
+
 }  // namespace
 
 std::string to_frame(const BuildSetup& setup) {
@@ -102,6 +123,8 @@ std::string to_frame(const BuildSetup& setup) {
   fields.field("cache_directory", setup.cache_directory.string());
   fields.field("driver_folder", setup.driver_folder.string());
   fields.field("memory", bytes_of_number(setup.memory));
+  for (const std::string& library : setup.libraries) fields.field("library", library);
+  for (const std::string& path : setup.hidden) fields.field("hidden", path);
   for (const auto& [name, value] : setup.settings) add_setting(fields, name, value);
   return framed(fields);
 }
@@ -117,6 +140,8 @@ Result<BuildSetup> build_setup_of(std::string_view frame) {
     if (field.name == "cache_directory") setup.cache_directory = std::string(field.value);
     if (field.name == "driver_folder") setup.driver_folder = std::string(field.value);
     if (field.name == "memory") good = good && read_number(field.value, setup.memory);
+    if (field.name == "library") setup.libraries.emplace_back(field.value);
+    if (field.name == "hidden") setup.hidden.emplace_back(field.value);
     if (field.name.starts_with(setting_prefix)) {
       good = good && take_setting(std::string(field.name.substr(setting_prefix.size())), field.value, setup.settings);
     }
@@ -149,13 +174,27 @@ Result<BuildRequest> build_request_of(std::string_view frame) {
   return request;
 }
 
-std::string to_frame(const Result<ProgramBinary>& built) {
+std::string to_frame(const Result<BuildOpened>& opened) {
+  if (!opened) return framed(opened.error());
   KeyEncoder fields;
-  if (!built) {
-    fields.field("code", static_cast<std::uint64_t>(built.error().code));
-    fields.field("message", built.error().message);
-    return framed(fields);
-  }
+  fields.field("opened", std::string());
+  for (const std::string& gap : opened->gaps) fields.field("gap", gap);
+  return framed(fields);
+}
+
+Result<BuildOpened> build_opened_of(std::string_view frame) {
+  const auto fields = decode_key_material(frame);
+  if (!fields || fields->empty()) return no_frame("answer");
+  if (auto failure = failure_in(*fields)) return std::move(*failure);
+  if (fields->front().name != "opened") return no_frame("answer");
+  BuildOpened opened;
+  for (const KeyField& field : std::span(*fields).subspan(1)) opened.gaps.emplace_back(field.value);
+  return opened;
+}
+
+std::string to_frame(const Result<ProgramBinary>& built) {
+  if (!built) return framed(built.error());
+  KeyEncoder fields;
   add_program(fields, *built);
   return framed(fields);
 }
@@ -163,19 +202,12 @@ std::string to_frame(const Result<ProgramBinary>& built) {
 Result<ProgramBinary> built_program_of(std::string_view frame) {
   const auto fields = decode_key_material(frame);
   if (!fields || fields->size() != 2) return no_frame("answer");
+  if (auto failure = failure_in(*fields)) return std::move(*failure);
   const KeyField &first = fields->front(), &second = fields->back();
-  if (first.name == "format" && second.name == "payload") {
-    auto program = decode_payload(std::string(first.value), std::as_bytes(std::span(second.value)));
-    if (!program) return internal_error("the answer of another process: " + program.error().message);
-    return program;
-  }
-  std::uint64_t code = 0;
-  if (first.name != "code" || second.name != "message" || !read_number(first.value, code)) return no_frame("answer");
-  // Only what a build may answer: nothing that a child says makes its parent believe that a device is gone.
-  for (const StatusCode known : {StatusCode::invalid_argument, StatusCode::unsupported, StatusCode::unavailable}) {
-    if (code == static_cast<std::uint64_t>(known)) return Status{known, std::string(second.value)};
-  }
-  return unavailable(std::string(second.value));
+  if (first.name != "format" || second.name != "payload") return no_frame("answer");
+  auto program = decode_payload(std::string(first.value), std::as_bytes(std::span(second.value)));
+  if (!program) return internal_error("the answer of another process: " + program.error().message);
+  return program;
 }
 
 }  // namespace kiln

@@ -2,8 +2,8 @@
 // key material.
 //
 // The first frame to the child is BuildSetup, then one BuildRequest per program. The child answers each with one frame:
-// a Status, or the built program. The parent does not trust the child: it validates and limits every answer.
-// Thread-safety: pure. Ownership: values.
+// a Status, or BuildOpened for the setup and the built program for a request. The parent does not trust the child: it
+// validates and limits every answer. Thread-safety: pure. Ownership: values.
 #pragma once
 
 #include <kiln/config.hpp>
@@ -29,6 +29,12 @@ struct BuildSetup {
   std::filesystem::path cache_directory;
   std::filesystem::path driver_folder;  // empty folder for the driver's cache in the child; no path: none
   std::uint64_t memory = 0;             // limit of the child's allocations in bytes; 0: no limit
+  // Rules of the child's sandbox: libraries that it loads, and files that it must never read.
+  std::vector<std::string> libraries, hidden;
+};
+
+struct BuildOpened {
+  std::vector<std::string> gaps;  // of enter_sandbox()
 };
 
 struct BuildRequest {
@@ -40,11 +46,13 @@ struct BuildRequest {
 
 // Include the length.
 std::string to_frame(const BuildSetup& setup);
+std::string to_frame(const Result<BuildOpened>& opened);
 std::string to_frame(const BuildRequest& request);
 std::string to_frame(const Result<ProgramBinary>& built);
 
 // Take a frame without its length. internal: not a valid frame.
 Result<BuildSetup> build_setup_of(std::string_view frame);
+Result<BuildOpened> build_opened_of(std::string_view frame);
 Result<BuildRequest> build_request_of(std::string_view frame);
 Result<ProgramBinary> built_program_of(std::string_view frame);
 

@@ -96,13 +96,23 @@ void DeviceTable::meet(OneDriver& driver) {
   const std::lock_guard known_lock(known_mutex_);
   for (DeviceInfo& device : driver.devices) {
     const OneDriver* first = known_.try_emplace(device.id, Known{device, &driver}).first->second.driver;
-    if (first == &driver) continue;
+    if (first == &driver) {
+      const auto lost = device.physical_id.empty() ? lost_hardware_.end() : lost_hardware_.find(device.physical_id);
+      const Clock::time_point now = Clock::now();
+      if (lost != lost_hardware_.end() && aside_.why_not(lost->second.id, now)) lose_with(lost->second, device.id, now);
+      continue;
+    }
     device.usable = false;
     device.why_not = "plugin '" + driver.plugin + "' lists the device " + device.id + ", which plugin '" +
                      first->plugin + "' has already";
     log_.write(LogLevel::warning, "runtime", device.why_not);
     refused_.push_back(device);
   }
+}
+
+void DeviceTable::lose_with(const LostHardware& lost, const std::string& id, Clock::time_point now) {
+  aside_.put(id, "it is the hardware of " + lost.id + ", which was lost: " + lost.why, now);
+  gone_with_another_.insert(id);
 }
 
 DeviceInfo DeviceTable::as_it_is(const DeviceInfo& known) const {
@@ -225,10 +235,10 @@ std::string DeviceTable::set_aside(std::string_view id, const Status& why, const
     if (is_lost && used != nullptr) close(*driver, id);
     const auto at = known_.find(id);
     if (is_lost && at != known_.end() && !at->second.info.physical_id.empty()) {
+      const LostHardware& lost = lost_hardware_[at->second.info.physical_id] = {std::string(id), why.message};
       for (const auto& [other, known] : known_) {
         if (other == id || known.info.physical_id != at->second.info.physical_id) continue;
-        aside_.put(other, "it is the hardware of " + std::string(id) + ", which was lost: " + why.message, now);
-        gone_with_another_.insert(other);
+        lose_with(lost, other, now);
         lost_with_it.emplace_back(other, known.driver);
       }
     }

@@ -107,8 +107,14 @@ class DeviceTable {
     OneDriver* driver;
   };
 
+  struct LostHardware {
+    std::string id, why;  // of the device under which it was lost last
+  };
+
   std::vector<DeviceInfo> enumerate(const std::string& name, OneDriver& driver);
   void meet(OneDriver& driver);  // REQUIRES: driver.mutex
+  // Sets aside a device whose hardware was lost under another id. REQUIRES: known_mutex_
+  void lose_with(const LostHardware& lost, const std::string& id, Clock::time_point now);
   Result<OneDriver*> owner_of(std::string_view id);
   OneDriver* driver_named(std::string_view id);
   DeviceInfo as_it_is(const DeviceInfo& known) const;         // REQUIRES: known_mutex_
@@ -123,7 +129,8 @@ class DeviceTable {
   std::map<std::string, Known, std::less<>> known_;  // by id
   std::vector<DeviceInfo> refused_;                  // listed with an id that another driver has
   SetAside aside_;
-  std::set<std::string, std::less<>> gone_with_another_;  // set aside because the same hardware was lost
+  std::set<std::string, std::less<>> gone_with_another_;            // set aside because the same hardware was lost
+  std::map<std::string, LostHardware, std::less<>> lost_hardware_;  // by physical_id; also for drivers enumerated later
 };
 
 }  // namespace kiln

@@ -6,15 +6,21 @@
 
 #include <catch2/catch.hpp>
 
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <future>
 #include <iterator>
+#include <map>
+#include <sstream>
 
 using namespace kiln::test;
 using Catch::Matchers::Contains;
@@ -243,6 +249,123 @@ TEST_CASE("driver files: what the first dispatch compiles is stored too, once") 
   CHECK(second.json()["cache"]["builds"] == 0);
   check_verified(second, true);
   CHECK(files() == of_dispatches);
+}
+
+namespace {
+
+// A process of the user that does nothing.
+class Victim {
+ public:
+  Victim() : pid_(fork()) {
+    if (pid_ == 0) {
+      for (;;) pause();
+    }
+  }
+  Victim(const Victim&) = delete;
+  Victim& operator=(const Victim&) = delete;
+  ~Victim() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+// What a build of the fixture `intruder` got, by the name of the attempt: "done", or the error of the system.
+std::map<std::string, std::string> intrude(const BuildPlace& place, const fs::path& folder, const std::string& build_in,
+                                           std::string& log) {
+  fs::create_directories(folder);
+  for (const char* name : {"secret", "spare"}) put(folder / name, "text");
+  const int end = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, (folder / "socket").c_str(), sizeof address.sun_path - 1);
+  REQUIRE(bind(end, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  REQUIRE(listen(end, 1) == 0);
+  const Victim victim;
+  const std::string config = place.folder.write(
+      "intruder.toml", "[plugins]\nload = [\"intruder\", \"dynamic_shaders\"]\n[plugin.intruder]\nfolder = \"" +
+                           folder.string() + "\"\nvictim = " + std::to_string(victim.pid()) +
+                           "\n[[job]]\nname = \"bad\"\nop = \"kernel\"\nsource = \"good.comp\"\ngrid = [1, 1, 1]\n"
+                           "device = \"intruder:0\"\nbindings = [{ output = \"bad.npy\", shape = [64] }]\n");
+  place.folder.write("good.comp", good_kernel(2));
+  ProcessOptions options;
+  options.environment = {{"KILN_KEY_FILE", place.key}, {"XDG_RUNTIME_DIR", place.runtime}};
+  const Finished finished =
+      run_kiln({"run", config, "--json", "--log", "info", "--plugin-path", KILN_PLUGIN_DIR ":" KILN_FIXTURE_DIR,
+                "--cache-dir", place.cache, "--set", "cache.build_in=" + build_in},
+               options);
+  close(end);
+  log = finished.err;
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 1);
+  const std::string error = finished.json()["jobs"][0]["error"];
+  const std::size_t begin = error.find("read=");
+  REQUIRE(begin != std::string::npos);
+  std::map<std::string, std::string> answers;
+  std::istringstream words(error.substr(begin));
+  for (std::string word; words >> word;) {
+    while (word.ends_with(',')) word.pop_back();
+    answers[word.substr(0, word.find('='))] = word.substr(word.find('=') + 1);
+  }
+  return answers;
+}
+
+const char* const attempts_on_files[] = {"read", "write",  "create", "list",     "rename",
+                                         "link", "remove", "passwd", "truncate", "environment"};
+const char* const attempts_on_others[] = {"mode",   "times",  "tcp",   "udp",     "local", "shared", "signal",
+                                          "memory", "limits", "trace", "session", "fork",  "execute"};
+
+}  // namespace
+
+TEST_CASE("building: a child reaches none of the user's files, no network and no other process") {
+  BuildPlace place;
+  std::string log;
+  // The control: with the rights of the user everything works. The shared parts of it need none of them.
+  auto answers = intrude(place, place.folder / "open", "process", log);
+  for (const char* name : {"read", "write", "create", "list", "passwd", "udp", "local", "signal", "fork", "execute"}) {
+    CAPTURE(name);
+    CHECK(answers[name] == "done");
+  }
+  const fs::path folder = place.folder / "closed";
+  answers = intrude(place, folder, "child", log);
+  const auto is_enforced = [&](const char* what) {
+    if (log.find(std::string("not cut off from ") + what) == std::string::npos) return true;
+    WARN("this kernel does not cut a process off from " << what);
+    return false;
+  };
+  if (is_enforced("the user's files")) {
+    for (const char* name : attempts_on_files) {
+      CAPTURE(name);
+      CHECK((answers[name] == "EACCES" || answers[name] == "EPERM" || answers[name] == "EXDEV"));
+    }
+    CHECK(bytes_in(folder / "secret") == "text");
+    CHECK(fs::exists(folder / "spare"));
+    CHECK_FALSE(fs::exists(folder / "new"));
+  }
+  if (is_enforced("network")) {
+    for (const char* name : attempts_on_others) {
+      CAPTURE(name);
+      CHECK(answers[name] == "EPERM");
+    }
+  }
+}
+
+// What a driver needs is within its reach where its user's home is a folder of the system too.
+TEST_CASE("building: a child that is cut off opens the driver, wherever the home and the key are") {
+  for (const char* home : {"/", "/usr", "/usr/games", "/nowhere", ""}) {
+    CAPTURE(home);
+    BuildPlace place;
+    place.add("one", good_kernel(2), 2);
+    const Finished finished = place.run({"--log", "info"}, {.environment = {{"HOME", home}}});
+    INFO(finished.err);
+    REQUIRE(finished.status == 0);
+    if (!has_opengl(finished)) return;
+    CHECK_THAT(finished.err, !Contains("no child process builds"));
+    if (is_sanitized) return;
+  }
 }
 
 // Whoever holds the key can make the driver run other code: what an entry holds is what runs.

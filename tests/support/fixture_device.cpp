@@ -91,6 +91,9 @@ Result<std::unique_ptr<Program>> FixtureDevice::build(const KernelSource& source
   if (!controls.build.pass(stop_.get_token())) return lost_status();
   pause(options_.build_time);
   if (is_lost()) return lost_status();
+  if (options_.on_build) {
+    if (Status status = options_.on_build(); !status.ok()) return status;
+  }
   if (controls.fail_build) {
     return invalid_argument(options_.info.id + ": fixture compiler: 1:1: error: told to fail\n1 error generated");
   }

@@ -21,6 +21,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -63,6 +64,7 @@ struct FixtureOptions {
   std::chrono::nanoseconds run_time{0};             // really waited, and the device_ns of each submission
   std::uint64_t program_charge = 1024;              // Program::charge()
   std::uint64_t binary_bytes = 0;                   // serialized programs are padded to at least this
+  std::function<Status()> on_build{};               // called by build(), which answers its error; empty: nothing
   WorkCounters* counters = nullptr;                 // bumped beside the controls' own counts
   std::shared_ptr<FixtureControls> controls = std::make_shared<FixtureControls>();
 };

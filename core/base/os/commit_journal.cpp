@@ -2,6 +2,7 @@
 
 #include "base/checksum.hpp"
 #include "base/os/file_lock.hpp"
+#include "base/os/stop_scope.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,6 +12,8 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -19,6 +22,7 @@ namespace kiln {
 namespace {
 
 constexpr std::chrono::seconds patience{60};  // for another process that commits
+constexpr std::chrono::milliseconds patience_when_stopped{500};
 constexpr std::chrono::milliseconds longest_pause{20};
 constexpr off_t most_bytes = 16 << 20;
 constexpr mode_t owner_alone = 0600;
@@ -142,16 +146,46 @@ std::optional<std::vector<CommitUnit>> parse_commit_units(std::string_view text)
   return std::nullopt;
 }
 
+// "process 4711 (kiln)", or "another process" where that cannot be found out. The kernel lists a lock with the
+// descriptor that holds it.
+std::string holder_of(const struct stat& journal) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
+    const std::string pid = at->path().filename();
+    if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::error_code unreadable;
+    for (fs::directory_iterator file(at->path() / "fd", unreadable), last; !unreadable && file != last;
+         file.increment(unreadable)) {
+      struct stat found {};
+      if (::stat(file->path().c_str(), &found) != 0 || found.st_ino != journal.st_ino ||
+          found.st_dev != journal.st_dev) {
+        continue;
+      }
+      std::ifstream info(at->path() / "fdinfo" / file->path().filename());
+      for (std::string line; std::getline(info, line);) {
+        if (!line.starts_with("lock:")) continue;
+        std::ifstream comm(at->path() / "comm");
+        std::string name;
+        std::getline(comm, name);
+        return "process " + pid + " (" + name + ")";
+      }
+    }
+  }
+  return "another process";
+}
+
 // A file that is removed by its holder while another waits for it is opened anew.
 Result<CommitJournal> CommitJournal::open(const std::filesystem::path& path, Missing missing) {
-  const Clock::time_point end = Clock::now() + patience;
+  const Clock::time_point begun = Clock::now();
+  struct stat found {};
   const int create = missing == Missing::create ? O_CREAT : 0;
-  for (auto pause = std::chrono::milliseconds(1); Clock::now() < end; pause = std::min(2 * pause, longest_pause)) {
+  for (auto pause = std::chrono::milliseconds(1); Clock::now() - begun < patience;
+       pause = std::min(2 * pause, longest_pause)) {
     CommitJournal journal(
         path, UniqueFd(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | create, owner_alone)));
     if (!journal && (errno == ENOENT || errno == ENOTDIR) && create == 0) return journal;
     if (!journal) return journal.failed("cannot be opened", errno);
-    struct stat found {};
     if (::fstat(journal.file(), &found) != 0) return journal.failed("cannot be looked at", errno);
     if (found.st_nlink == 0) continue;
     if (!S_ISREG(found.st_mode) || found.st_uid != ::geteuid() || found.st_nlink != 1 || (found.st_mode & 077) != 0) {
@@ -164,9 +198,13 @@ Result<CommitJournal> CommitJournal::open(const std::filesystem::path& path, Mis
         named.st_dev == found.st_dev) {
       return journal;
     }
+    const std::atomic<bool>* const stop = current_stop();
+    if (stop != nullptr && stop->load() && Clock::now() - begun > patience_when_stopped) {
+      return cancelled("journal " + path.string() + ": stopped on request while " + holder_of(found) + " held it");
+    }
     std::this_thread::sleep_for(pause);
   }
-  return unavailable("journal " + path.string() + ": another process has held it for " +
+  return unavailable("journal " + path.string() + ": " + holder_of(found) + " has held it for " +
                      std::to_string(patience.count()) + " s. End that process");
 }
 

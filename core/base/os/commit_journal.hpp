@@ -40,7 +40,8 @@ class CommitJournal {
   enum class Missing : std::uint8_t { invalid = 0, none, create };
 
   // Waits while another process commits. Missing::none: returns an empty object if there is no file. unavailable:
-  // another process holds the lock for a minute, or the file is not private to this user.
+  // another process, which the message names, holds the lock for a minute, or the file is not private to this user.
+  // cancelled: the StopScope of the thread was set.
   static Result<CommitJournal> open(const std::filesystem::path& path, Missing missing);
 
   explicit operator bool() const noexcept { return static_cast<bool>(file_); }

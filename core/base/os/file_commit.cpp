@@ -247,19 +247,23 @@ void keep_or_remove(const CommitJournal& journal, const std::vector<CommitUnit>&
 class FileCommit {
  public:
   FileCommit(const fs::path& journal, std::span<std::vector<AtomicFile>> units)
-      : units_(units), statuses_(units.size()), records_(units.size()) {
+      : folder_(journal), units_(units), statuses_(units.size()), records_(units.size()) {
     for (std::size_t i = 0; i < units_.size(); ++i) {
       for (const AtomicFile& file : units_[i]) {
         if (!file.file_)
           statuses_[i] = internal_error("file " + file.final_path_.string() + ": committed or discarded already");
       }
     }
-    open_journal(journal);
+    if (const Status status = open_journal(); status.code == StatusCode::cancelled) {
+      for_each_good([&](std::size_t) { return status; });
+    } else if (!status.ok()) {
+      fail_several(status);
+    }
   }
 
   std::vector<Status> run() {
     for_each_good([&](std::size_t unit) { return describe(unit); });
-    write_journal();
+    if (const Status status = write_journal(); !status.ok()) fail_several(status);
     sync_files(Sync::before);
     for_each_good([&](std::size_t unit) { return place(unit); });
     sync_files(Sync::after);
@@ -296,7 +300,8 @@ class FileCommit {
   }
 
   // A file that is new and alone takes its name in one step; one that replaces another has a second name for a moment.
-  void open_journal(const fs::path& folder) {
+  // cancelled: no unit may be committed. Other errors: none of several files may.
+  Status open_journal() {
     const AtomicFile* first = nullptr;
     for (const auto& unit : units_) {
       for (const AtomicFile& file : unit) {
@@ -305,22 +310,21 @@ class FileCommit {
         if (first == nullptr && needs_journal) first = &file;
       }
     }
-    if (first == nullptr) return;
-    if (folder.is_absolute()) make_private_folder(folder);
-    auto journal = is_private_folder(folder)
-                       ? CommitJournal::open(shared_journal(folder), CommitJournal::Missing::create)
+    if (first == nullptr) return {};
+    if (folder_.is_absolute()) make_private_folder(folder_);
+    auto journal = is_private_folder(folder_)
+                       ? CommitJournal::open(shared_journal(folder_), CommitJournal::Missing::create)
                        : Result<CommitJournal>(not_found("no folder for a journal"));
-    const bool is_busy = !journal && journal.error().code == StatusCode::unavailable;
+    const bool is_busy =
+        !journal && (journal.error().code == StatusCode::unavailable || journal.error().code == StatusCode::cancelled);
     if (!journal && !is_busy) {
       journal = CommitJournal::open(journal_beside(first->final_path_.parent_path()), CommitJournal::Missing::create);
     }
-    if (journal) {
-      SettledCommits settled;  // problems stay in the journal, and the next settle_commits() reports them
-      journal_ = std::move(*journal);
-      later_ = settle_all(*journal_, Broken::keep, settled);
-    } else {
-      fail_several(journal.error());
-    }
+    if (!journal) return journal.error();
+    SettledCommits settled;  // problems stay in the journal, and the next settle_commits() reports them
+    journal_ = std::move(*journal);
+    later_ = settle_all(*journal_, Broken::keep, settled);
+    return {};
   }
 
   // A single file is whole or untouched without a journal too.
@@ -332,27 +336,33 @@ class FileCommit {
   Status describe(std::size_t unit) {
     records_[unit].begun_s = now_s();
     for (AtomicFile& file : units_[unit]) {
-      if (Status status = check_replaceable(file.final_path_); !status.ok()) return status;
-      CommitEntry entry{{}, {}, file.token_, file.final_path_};
-      struct stat found {};
-      if (::lstat(file.final_path_.c_str(), &found) == 0) {
-        if (Status status = file.match(found); !status.ok()) return status;
-        entry.old = FileIdentity::of(found);
-      }
-      if (::fstat(file.file_.get(), &found) != 0) return file_failure(file.final_path_, "cannot look at it", errno);
-      entry.made = FileIdentity::of(found);
-      records_[unit].entries.push_back(std::move(entry));
+      CommitEntry& entry = records_[unit].entries.emplace_back();
+      entry.token = file.token_;
+      entry.path = file.final_path_;
+      if (Status status = describe(file, entry); !status.ok()) return status;
     }
     return {};
   }
 
-  void write_journal() {
-    if (!journal_) return;
+  static Status describe(AtomicFile& file, CommitEntry& entry) {
+    if (Status status = check_replaceable(file.final_path_); !status.ok()) return status;
+    struct stat found {};
+    if (::lstat(file.final_path_.c_str(), &found) == 0) {
+      if (Status status = file.match(found); !status.ok()) return status;
+      entry.old = FileIdentity::of(found);
+    }
+    if (::fstat(file.file_.get(), &found) != 0) return file_failure(file.final_path_, "cannot look at it", errno);
+    entry.made = FileIdentity::of(found);
+    return {};
+  }
+
+  Status write_journal() {
+    if (!journal_) return {};
     std::vector<CommitUnit> all = later_;
     for (std::size_t i = 0; i < units_.size(); ++i) {
       if (statuses_[i].ok()) all.push_back(records_[i]);
     }
-    if (const Status status = journal_->write(format_commit_units(all)); !status.ok()) fail_several(status);
+    return journal_->write(format_commit_units(all));
   }
 
   // One call for each file system. before: the content, and the journal of units of several files, without which a
@@ -399,10 +409,11 @@ class FileCommit {
   }
 
   Status place(std::size_t unit) {
-    const std::vector<CommitEntry>& entries = records_[unit].entries;
+    std::vector<CommitEntry>& entries = records_[unit].entries;
     for (std::size_t i = 0; i < entries.size(); ++i) {
-      const AtomicFile& file = units_[unit][i];
-      Status status = Place(entries[i]).place(file.is_named_ ? -1 : file.file_.get(), !is_several(unit));
+      AtomicFile& file = units_[unit][i];
+      Status status = place(file, entries[i], is_several(unit));
+      if (!status.ok() && !entries[i].old) status = replace_new(unit, file, entries[i], std::move(status));
       if (status.ok()) continue;
       for (std::size_t placed = i + 1; placed-- > 0;) {
         const Status undone = Place(entries[placed]).undo();
@@ -413,6 +424,33 @@ class FileCommit {
     return {};
   }
 
+  static Status place(const AtomicFile& file, const CommitEntry& entry, bool is_several) {
+    return Place(entry).place(file.is_named_ ? -1 : file.file_.get(), !is_several);
+  }
+
+  // Another process made the file after describe(): it is replaced like one that was there before. Its name is taken
+  // under the journal, which a new file alone has not needed so far.
+  Status replace_new(std::size_t unit, AtomicFile& file, CommitEntry& entry, Status failure) {
+    constexpr int most_attempts = 5;  // another one may remove it again
+    struct stat found {};
+    for (int attempt = 0; attempt < most_attempts && !failure.ok(); ++attempt) {
+      if (!entry.old && ::lstat(file.final_path_.c_str(), &found) != 0) return failure;
+      entry.old.reset();
+      if (Status status = describe(file, entry); !status.ok()) return status;
+      if (!journal_) {
+        if (Status status = open_journal(); status.code == StatusCode::cancelled) return status;
+      }
+      Status written = write_journal();
+      if (written.ok() && journal_ && ::fsync(journal_->file()) != 0) {
+        written = file_failure(journal_->path(), "cannot flush", errno);
+      }
+      if (!written.ok() && is_several(unit)) return written;
+      failure = place(file, entry, is_several(unit));
+    }
+    return failure;
+  }
+
+  const fs::path& folder_;
   const std::span<std::vector<AtomicFile>> units_;
   std::vector<Status> statuses_;
   std::vector<CommitUnit> records_;

@@ -1,6 +1,7 @@
 #include "verbs/run/result_commits.hpp"
 
 #include "base/os/file_commit.hpp"
+#include "base/os/stop_scope.hpp"
 
 #include <kiln/process_limits.hpp>
 
@@ -15,8 +16,8 @@ constexpr std::size_t most_open_files = 128;
 
 }  // namespace
 
-ResultCommits::ResultCommits(std::filesystem::path journal, Done done)
-    : journal_(std::move(journal)), done_(std::move(done)) {}
+ResultCommits::ResultCommits(std::filesystem::path journal, const std::atomic<bool>& stop, Done done)
+    : journal_(std::move(journal)), stop_(stop), done_(std::move(done)) {}
 
 ResultCommits::~ResultCommits() {
   flush();
@@ -83,6 +84,7 @@ void ResultCommits::follow() {
 }
 
 void ResultCommits::commit(Pending group) {
+  const StopScope scope(&stop_);
   std::size_t told = 0;
   try {
     const std::vector<Status> statuses = commit_files(journal_, group.units);

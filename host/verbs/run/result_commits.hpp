@@ -4,7 +4,7 @@
 // and flush() from any thread; `done` is called from the thread that commits, one call at a time. Ownership: owns the
 // files until they are committed.
 //
-//   ResultCommits commits(journal, [&](std::size_t job, const Status& status) { … });
+//   ResultCommits commits(journal, interrupted(), [&](std::size_t job, const Status& status) { … });
 //   commits.add(3, std::move(files));   // job 3 is done when `done` says so
 //   commits.flush();
 #pragma once
@@ -13,6 +13,7 @@
 
 #include <kiln/status.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <filesystem>
@@ -27,8 +28,8 @@ class ResultCommits {
  public:
   using Done = std::function<void(std::size_t job, const Status& status)>;
 
-  // journal: of commit_files().
-  ResultCommits(std::filesystem::path journal, Done done);
+  // journal: of commit_files(). stop: ends the wait for another process that commits; its jobs are cancelled.
+  ResultCommits(std::filesystem::path journal, const std::atomic<bool>& stop, Done done);
   ~ResultCommits();  // flushes
   ResultCommits(const ResultCommits&) = delete;
   ResultCommits& operator=(const ResultCommits&) = delete;
@@ -50,6 +51,7 @@ class ResultCommits {
   void commit(Pending pending);
 
   const std::filesystem::path journal_;
+  const std::atomic<bool>& stop_;
   const Done done_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

@@ -199,7 +199,7 @@ std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Optio
     if (watch) watch->ended(outcomes[job]->report);
     order->end(job);
   };
-  ResultCommits commits(config::user_state_folder(), [&](std::size_t job, const Status& status) {
+  ResultCommits commits(config::user_state_folder(), interrupted(), [&](std::size_t job, const Status& status) {
     add_stored(jobs[job], status, *outcomes[job]);
     ended(job);
   });

@@ -2,6 +2,7 @@
 // are damaged or forged.
 #include "base/os/commit_journal.hpp"
 #include "base/os/file_commit.hpp"
+#include "base/os/stop_scope.hpp"
 #include "core/data/scratch_folder.hpp"
 #include "support/syscall_killer.hpp"
 #include "support/test_length.hpp"
@@ -10,10 +11,13 @@
 
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <csignal>
 #include <map>
 
@@ -279,6 +283,114 @@ TEST_CASE("commit: two processes at once leave the files of one") {
   }
   CHECK(contents_of(folders.one("x")) == contents_of(folders.two("y")));
   CHECK(folders.entries().size() == 2);
+}
+
+// What another process makes after the check is replaced, as it would be if it had been there before.
+TEST_CASE("commit: a file that another process makes meanwhile is replaced, in units of one and of several files") {
+  const auto commit_beside = [](const Unit& unit, const fs::path& made_meanwhile, const std::function<bool()>& limits,
+                                const fs::path& state) {
+    bool made = false;
+    KillPoint point;
+    point.counts_from = opens_nameless_file;
+    point.at_each_call = [&](const SystemCall& call) {
+      if (made || call.number != SYS_linkat) return;
+      made = true;
+      write_contents(made_meanwhile, "another's");
+    };
+    const KilledRun run = run_and_kill(
+        [&] {
+          if (!limits()) _exit(3);
+          const Status status = commit(state, {unit}).front();
+          _exit(status.ok() ? 0 : 1);
+        },
+        point);
+    if (run.is_traced) CHECK((run.status == 3 || made));
+    return run;
+  };
+  const auto none = [] { return true; };
+  for (const auto& limits : {std::function<bool()>(none), std::function<bool()>(refuse_nameless_files)}) {
+    for (const bool with_state : {true, false}) {
+      for (const std::size_t files : {1, 2, 3}) {
+        for (std::size_t which = 0; which < files; ++which) {
+          CAPTURE(with_state, files, which);
+          const Folders folders;
+          Unit unit;
+          for (std::size_t i = 0; i < files; ++i) unit.emplace_back(folders.one("f" + std::to_string(i)), "mine");
+          const KilledRun run =
+              commit_beside(unit, unit[which].first, limits, with_state ? folders.state() : fs::path());
+          if (!run.is_traced || run.status == 3) {
+            WARN("ptrace or a filter of system calls is not permitted here");
+            return;
+          }
+          CHECK(run.status == 0);
+          CHECK(folders.contents() == as_contents(unit));
+          CHECK(folders.settle().problems.empty());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("commit: eight processes at once make the same new file, and none fails") {
+  for (int round = 0; round < (is_long() ? 200 : 20); ++round) {
+    const Folders folders;
+    int ready[2];
+    REQUIRE(pipe(ready) == 0);
+    std::vector<pid_t> children;
+    for (int child = 0; child < 8; ++child) {
+      children.push_back(fork());
+      if (children.back() != 0) continue;
+      std::vector<std::vector<AtomicFile>> units;
+      units.push_back(prepared({{folders.one("out"), "text " + std::to_string(child)}}));
+      char byte = 0;
+      close(ready[1]);
+      (void)!read(ready[0], &byte, 1);  // the end of the pipe: all at once
+      _exit(units[0].size() == 1 && commit_files(folders.state(), units).front().ok() ? 0 : 1);
+    }
+    close(ready[0]), close(ready[1]);
+    for (const pid_t child : children) {
+      int status = 0;
+      REQUIRE(waitpid(child, &status, 0) == child);
+      CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    }
+    CHECK(folders.entries().size() == 1);
+    CHECK(contents_of(folders.one("out")).starts_with("text "));
+  }
+}
+
+TEST_CASE("commit: a stop ends the wait for a process that commits, and its number is told") {
+  const Folders folders;
+  set({{folders.one("a"), "old"}});
+  fs::create_directory(folders.state());
+  fs::permissions(folders.state(), fs::perms::owner_all);
+  int held[2];
+  REQUIRE(pipe(held) == 0);
+  const pid_t holder = fork();
+  if (holder == 0) {
+    const auto journal = CommitJournal::open(folders.state() / "results.journal", CommitJournal::Missing::create);
+    (void)!write(held[1], journal ? "y" : "n", 1);
+    for (;;) pause();
+  }
+  char answer = 0;
+  REQUIRE(read(held[0], &answer, 1) == 1);
+  REQUIRE(answer == 'y');
+  const std::atomic<bool> stop{true};
+  const auto begun = std::chrono::steady_clock::now();
+  {
+    const StopScope scope(&stop);
+    for (const Unit& unit :
+         {Unit{{folders.one("a"), "new"}}, Unit{{folders.one("b"), "new"}, {folders.one("c"), ""}}}) {
+      const Status status = commit(folders.state(), {unit}).front();
+      CHECK(status.code == StatusCode::cancelled);
+      CHECK_THAT(status.message, Contains("results.journal") && Contains("process " + std::to_string(holder) + " ("));
+    }
+    CHECK_THAT(settle_commits(folders.state(), {}).problems.at(0), Contains("process " + std::to_string(holder)));
+  }
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(30));
+  CHECK(folders.contents() == as_contents({{folders.one("a"), "old"}}));
+  kill(holder, SIGKILL);
+  waitpid(holder, nullptr, 0);
+  CHECK(commit(folders.state(), {{{folders.one("a"), "new"}}}).front().ok());
 }
 
 TEST_CASE("commit: a full disk fails the unit and leaves the old files") {

@@ -1,8 +1,8 @@
 // Devices that share something, devices that are set aside, and programs that are built beside running jobs.
 #include "core/runtime/runtime_fixture.hpp"
 
-#include "runtime/resource_use.hpp"
 #include "runtime/device_table.hpp"
+#include "runtime/resource_use.hpp"
 #include "runtime/warmup.hpp"
 
 #include <catch2/catch.hpp>
@@ -248,6 +248,29 @@ TEST_CASE("runtime: the same hardware under another name is lost with it") {
   const RunReport report = fixture.runtime().run(request);
   CHECK(report.status.code == StatusCode::unavailable);
   CHECK_THAT(report.status.message, Contains("it is the hardware of alpha"));
+}
+
+TEST_CASE("runtime: a driver enumerated after the loss of its hardware does not open it") {
+  for (const bool same_hardware : {true, false}) {
+    CAPTURE(same_hardware);
+    RuntimeFixture fixture;
+    fixture.options("alpha").info.physical_id = "pci:0000:03:00.0";
+    fixture.options("beta").info.physical_id = same_hardware ? "pci:0000:03:00.0" : "pci:0000:04:00.0";
+    fixture.controls("alpha").lose_at = 1;
+    fixture.config.device.fallback = Fallback::never;
+    RunRequest request = small_conv2d();
+    request.device = "alpha";  // the other driver is not asked for its devices
+    CHECK(fixture.runtime().run(request).status.code == StatusCode::device_lost);
+    request.device = "beta";
+    const RunReport report = fixture.runtime().run(request);
+    if (!same_hardware) {
+      CHECK(report.status.text() == "ok");
+      continue;
+    }
+    CHECK(report.status.code == StatusCode::unavailable);
+    CHECK_THAT(report.status.message, Contains("it is the hardware of alpha"));
+    CHECK(fixture.controls("beta").builds == 0);
+  }
 }
 
 TEST_CASE("runtime: a device that fails again and again is set aside") {
