@@ -1,0 +1,106 @@
+// Every verb, killed at its system calls: the next run serves, nothing sound is lost, and nothing is left behind.
+#include "host/every_verb.hpp"
+#include "host/stored_programs.hpp"
+#include "support/syscall_killer.hpp"
+#include "support/test_length.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+namespace kiln::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// In a child.
+[[noreturn]] void become(const EveryVerb& place, const EveryVerb::Verb& verb) {
+  for (const auto& [name, text] : place.options().environment) setenv(name.c_str(), text.c_str(), 1);
+  const int nothing = open("/dev/null", O_RDWR);
+  for (int stream = 0; stream < 3; ++stream) dup2(nothing, stream);
+  std::vector<std::string> words = verb.words;
+  words.insert(words.begin(), std::string(KILN_BINARY_DIR) + "/bin/kiln");
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execv(pointers[0], pointers.data());
+  _exit(127);
+}
+
+// Whether a kill before this call may leave other files than one before the next call.
+bool changes_files(const SystemCall& call) {
+  const auto is = [&](long number) { return call.number == static_cast<std::uint64_t>(number); };
+  if (is(SYS_openat)) return (call.arguments[2] & (O_CREAT | O_TRUNC | O_TMPFILE)) != 0;
+  for (const long number :
+       {SYS_write,  SYS_pwrite64, SYS_ftruncate, SYS_fallocate, SYS_rename, SYS_renameat, SYS_renameat2,
+        SYS_link,   SYS_linkat,   SYS_unlink,    SYS_unlinkat,  SYS_rmdir,  SYS_mkdir,    SYS_mkdirat,
+        SYS_fchmod, SYS_symlink,  SYS_fsync,     SYS_fdatasync, SYS_syncfs, SYS_flock}) {
+    if (is(number)) return true;
+  }
+  return false;
+}
+
+// What a killed process may leave, and a later one removes in time.
+bool is_temporary(const std::string& file) {
+  return file.ends_with(".tmp") || file.ends_with(".lock") || file.ends_with(".suspect") ||
+         file.starts_with("cache/") || file.starts_with("state/kiln/");
+}
+
+}  // namespace
+
+TEST_CASE("killed verbs: a kill at a system call that changes files leaves what the next run can use", "[host]") {
+  const EveryVerb place;
+  std::size_t kills = 0, calls = 0, faults = 0;
+  for (const EveryVerb::Verb& verb : place.verbs()) {
+    if (verb.is_slow && !is_long()) continue;
+    place.renew();
+    std::vector<std::size_t> points;
+    KillPoint counted;
+    std::size_t number = 0;
+    counted.at_each_call = [&](const SystemCall& call) {
+      ++number;
+      if (is_long() || changes_files(call)) points.push_back(number);
+    };
+    const KilledRun whole = run_and_kill([&] { become(place, verb); }, counted);
+    if (!whole.is_traced) {
+      WARN("ptrace is not permitted here: no verb was killed");
+      return;
+    }
+    calls += whole.calls;
+    const std::size_t wanted = is_long() ? points.size() : is_sanitized ? 1 : 3;
+    for (std::size_t i = 0; i < std::min(wanted, points.size()); ++i) {
+      const std::size_t point = points[i * points.size() / std::min(wanted, points.size())];
+      CAPTURE(verb.name, point);
+      place.renew();
+      KillPoint at;
+      at.call = point;
+      (void)run_and_kill([&] { become(place, verb); }, at);
+      ++kills;
+      const Finished verified = place.kiln({"cache", "verify"});
+      const Finished run = place.run();
+      INFO(verified.err << verified.out << run.err << run.out);
+      const bool is_sound = verified.status == 0, is_right = place.is_right(run);
+      CHECK(is_sound);
+      CHECK(is_right);
+      std::size_t left = 0;
+      for (const auto& entry : fs::recursive_directory_iterator(place.live())) {
+        const std::string name = entry.path().lexically_relative(place.live()).string();
+        const bool is_known = std::ranges::binary_search(place.files(), name) || is_temporary(name);
+        if (!entry.is_regular_file() || is_known || !entry.path().filename().string().starts_with(".")) continue;
+        CAPTURE(name);
+        CHECK(name.empty());
+        ++left;
+      }
+      if (!is_sound || !is_right || left != 0) ++faults;
+    }
+  }
+  WARN("killed verbs: " << kills << " kills in " << place.verbs().size() << " verbs of " << calls << " system calls, "
+                        << faults << " faults");
+}
+
+}  // namespace kiln::test
