@@ -7,9 +7,13 @@
 #include <kiln/runtime.hpp>
 #include <kiln/version.hpp>
 
+#include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <string>
 
 namespace {
 
@@ -90,10 +94,32 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
   return exit_usage;
 }
 
+// Drivers' compilers overflow a small stack, which ends the process. Threads have the size of the first limit.
+kiln::Status raise_stack_limit() {
+  constexpr rlim_t least = 256 << 10, usual = 8 << 20;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= least) return {};
+  const rlim_t most = std::min(limit.rlim_max, usual);
+  if (most < least) {
+    return kiln::unavailable("the limit of this process on the stack (" + std::to_string(most >> 10) +
+                             " KiB) is below " + std::to_string(least >> 10) + " KiB. Raise it (ulimit -s)");
+  }
+  limit.rlim_cur = most;
+  pthread_attr_t threads;
+  if (setrlimit(RLIMIT_STACK, &limit) != 0 || pthread_attr_init(&threads) != 0) return {};
+  if (pthread_attr_setstacksize(&threads, most) == 0) pthread_setattr_default_np(&threads);
+  pthread_attr_destroy(&threads);
+  return {};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::uint64_t started_ns = kiln::now_ns();
+  if (const kiln::Status status = raise_stack_limit(); !status.ok()) {
+    kiln::host::complain(status.message);
+    return kiln::host::exit_job_failed;
+  }
   kiln::prefer_roomy_heaps();
   // A closed pipe and a limit on the size of files are errors of the write, reported like any other.
   std::signal(SIGPIPE, SIG_IGN);

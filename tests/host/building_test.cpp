@@ -57,10 +57,11 @@ std::string crashing_kernel() {
          "void main() { y[0] = A5; }\n";
 }
 
-// 262,144 statements: minutes and gigabytes.
-std::string endless_kernel() {
-  return "#version 430\n" + grown("A", "a = sin(a) * 1.5 + y[int(a)];", " ", 6) +
-         shader_head.substr(shader_head.find('\n') + 1) + "void main() { float a = y[0]; A6 y[0] = a; }\n";
+// Eight to the power of `levels` statements.
+std::string grown_kernel(int levels) {
+  return "#version 430\n" + grown("A", "a = sin(a) * 1.5 + y[int(a)];", " ", levels) +
+         shader_head.substr(shader_head.find('\n') + 1) + "void main() { float a = y[0]; A" + std::to_string(levels) +
+         " y[0] = a; }\n";
 }
 
 struct BuildPlace {
@@ -153,23 +154,49 @@ TEST_CASE("building: a kernel that the compiler crashes on fails alone, in each 
   }
 }
 
-TEST_CASE("building: an endless compile ends at its limit of time, one that takes all memory at that of memory") {
+TEST_CASE("building: a compiler crash beside an endless compile and one of gigabytes among twenty good jobs") {
   if (is_sanitized) return;  // a sanitizer has no use for a limit of memory, and its compiler takes long for everything
   BuildPlace place;
-  place.add("first", good_kernel(2), 2);
-  place.add("endless", endless_kernel());
-  place.add("second", good_kernel(3), 3);
-  place.add("third", good_kernel(4), 4);
-  const Finished slow = place.run({"--set", "cache.build_timeout=\"2 s\""});
-  if (!has_opengl(slow)) return;
-  check_only_fails(slow, "endless", "did not finish within 2 s");
-  const Finished large = place.run({"--set", "cache.build_memory=\"256 MiB\""});
-  check_only_fails(large, "endless", "build_memory = 256 MiB");
+  for (int factor = 2; factor < 12; ++factor) place.add("before" + std::to_string(factor), good_kernel(factor), factor);
+  place.add("deep", crashing_kernel());
+  place.add("endless", grown_kernel(4));  // 4,096 statements: minutes
+  place.add("large", grown_kernel(7));    // 2,097,152 statements: more than 8 GB
+  for (int factor = 12; factor < 22; ++factor) place.add("after" + std::to_string(factor), good_kernel(factor), factor);
+  const Finished finished = place.run({"--jobs", "8", "--set", "cache.build_timeout=\"20 s\"", "--set",
+                                       is_long() ? "cache.build_memory=\"4 GiB\"" : "cache.build_memory=\"512 MiB\""});
+  if (!has_opengl(finished)) return;
+  INFO(finished.err << finished.out);
+  CHECK(finished.status == 1);
+  std::map<std::string, std::string> errors;
+  std::size_t good = 0;
+  const auto report = finished.json();
+  for (const auto& job : report["jobs"]) {
+    if (job["verified"] == true) ++good;
+    if (job["status"] != "ok") errors[job["name"]] = job["error"];
+  }
+  CHECK(good == 20);
+  CHECK(errors.size() == 3);
+  CHECK_THAT(errors["deep"], Contains("deep") && Contains("the compiler crashed"));
+  CHECK_THAT(errors["endless"], Contains("endless") && Contains("did not finish within 20 s"));
+  CHECK_THAT(errors["large"], Contains("large") && (Contains("build_memory") || Contains("did not finish")));
+}
+
+TEST_CASE("building: Ctrl-C ends `kiln run` in the middle of an endless compile") {
+  BuildPlace place;
+  place.add("endless", grown_kernel(4));
+  if (!has_opengl(place.run({"--set", "cache.build_timeout=\"1 s\""}))) return;
+  ProcessOptions options;
+  options.interrupt_when = "endless";
+  const auto begun = std::chrono::steady_clock::now();
+  const Finished ended = place.run({"--progress", "plain", "--set", "cache.build_timeout=\"300 s\""}, options);
+  INFO(ended.err);
+  CHECK(ended.status == -SIGINT);
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::minutes(1));
 }
 
 TEST_CASE("building: Ctrl-C ends `kiln cache warm` in the middle of an endless compile") {
   BuildPlace place;
-  place.add("endless", endless_kernel());
+  place.add("endless", grown_kernel(6));
   place.add("other", good_kernel(2), 2);
   const std::string jobs = place.folder.write("jobs.toml", place.jobs);
   if (!has_opengl(place.run({"--set", "cache.build_timeout=\"1 s\""}))) return;

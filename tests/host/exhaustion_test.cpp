@@ -8,7 +8,9 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 
 namespace kiln::test {
 namespace {
@@ -123,5 +125,57 @@ TEST_CASE("exhaustion: limits on memory, descriptors, processes and file sizes a
   for (long limit = 5; limit < 64; limit += more) place.judge_under("--nofile=" + std::to_string(limit), place.both());
   for (long limit = 0; limit < 40'000; limit += 400 * more)
     place.judge_under("--fsize=" + std::to_string(limit), place.both());
+  // Below, the dynamic linker does not get as far as main().
+  for (long limit = 32; limit < 1024; limit += 16 * more) {
+    const std::string bytes = std::to_string(limit << 10);
+    place.judge_under("--stack=" + bytes, place.both());                                  // both limits
+    place.judge_under("--stack=" + bytes + ":" + std::to_string(8 * mib), place.both());  // one that can be raised
+  }
+  for (long limit = 0; limit < 4 * mib; limit += mib / 4 * more)
+    place.judge_under("--memlock=" + std::to_string(limit), place.both());
+}
+
+TEST_CASE("exhaustion: a control group that limits processes or memory") {
+  if (is_sanitized) return;
+  const Workplace place;
+  const auto judge_in = [&](const std::string& controller, const std::string& file, long limit) {
+    // Of version 1 of control groups; with version 2 all controllers are in one tree.
+    const fs::path mounted = "/sys/fs/cgroup";
+    const bool is_first = fs::exists(mounted / controller);
+    const fs::path group = mounted / (is_first ? controller : "") / ("kiln-test-" + std::to_string(getpid()));
+    std::error_code error;
+    fs::create_directory(group, error);
+    if (error) return false;
+    const std::string name = !is_first && controller == "memory" ? "memory.max" : file;
+    std::ofstream(group / name) << limit;
+    const bool is_set = [&] {
+      std::ifstream in(group / name);
+      long value = -1;
+      return static_cast<bool>(in >> value) && value == limit;
+    }();
+    if (is_set) {
+      INFO(controller << " " << limit);
+      // The shell joins the group and becomes the command.
+      const Finished finished = place.run(
+          place.both(), {.before = {"sh", "-c", "echo $$ > \"$0\" && exec \"$@\"", (group / "cgroup.procs").string()}});
+      // The system kills a process that exceeds its group's memory: the files are what counts then.
+      if (controller == "memory" && finished.status == -SIGKILL) {
+        place.judge(place.run(place.both()), place.both());
+      } else {
+        place.judge(finished, place.both());
+      }
+    }
+    for (int attempt = 0; attempt < 100 && fs::exists(group); ++attempt) {
+      if (rmdir(group.c_str()) != 0) usleep(20'000);  // a child may still be ending
+    }
+    return is_set;
+  };
+  constexpr long mib = 1L << 20;
+  const long more = is_long() ? 1 : 6;
+  bool any = false;
+  for (long limit = 2; limit < 32; limit += more) any = judge_in("pids", "pids.max", limit) || any;
+  for (long limit = 16; limit < 300; limit += 8 * more)
+    any = judge_in("memory", "memory.limit_in_bytes", limit * mib) || any;
+  if (!any) WARN("no control group can be made here: not tested");
 }
 }  // namespace kiln::test
