@@ -1,6 +1,6 @@
 # What a packaged Kiln has beside the installed tree: man pages, bash completion, and Debian packages: `kiln`,
 # `kiln-clang` with the one library that needs Clang's, a hundred megabytes that only compiling for AMD cards wants, and,
-# where they are built, `kiln-bench` with the programs of `kiln bench` and what their peers need.
+# where they are built, `python3-kiln` with the Python module, and `kiln-bench` with the programs of `kiln bench` and what their peers need.
 #
 #   cmake --build build/release && cpack --config build/release/CPackConfig.cmake -B FOLDER
 #
@@ -46,6 +46,9 @@ endif()
 if(KILN_BENCHMARKS)
   list(APPEND CPACK_COMPONENTS_ALL bench)
 endif()
+if(TARGET kiln_python)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+endif()
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS  # whatever the umask is
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME kiln)
@@ -62,6 +65,12 @@ set(CPACK_DEBIAN_BENCH_DESCRIPTION
 "The programs that `kiln bench` runs: Kiln beside what would be used instead,
 on the same work in the same run.")
 set(CPACK_DEBIAN_BENCH_PACKAGE_DEPENDS "kiln (= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-kiln)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_DESCRIPTION
+"The Python module kiln: runs GPU kernels and layers on numpy arrays, tunes them,
+and caches what any compiler makes.")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "kiln (= ${PROJECT_VERSION}), python3 (>= 3.11), python3-numpy")
 # Without these CPack makes a package that names no dependencies.
 find_program(KILN_SHLIBDEPS dpkg-shlibdeps)
 find_program(KILN_FILE file)

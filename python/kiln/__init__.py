@@ -1,0 +1,593 @@
+"""Kiln from Python: run GPU kernels and layers, and cache what any compiler makes.
+
+    import kiln, numpy as np
+    rt = kiln.open()
+    x, y = np.ones(1024, "float32"), np.zeros(1024, "float32")
+    rt.run("saxpy.comp", grid=(16,), buffers={"X": x, "Y": y}, constants={"A": 2.5})
+    print(y, rt.report)
+
+Opening a runtime opens no device and changes no environment variable. Every wait releases the GIL. docs/python.md describes all.
+"""
+from __future__ import annotations
+
+import _thread
+
+from . import _kiln
+from ._kiln import Memory
+
+TYPE_CHECKING = False  # type checkers take it for True; importing `typing` would take longer than all of this
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+__all__ = ["Cache", "Device", "Error", "Future", "Job", "Memory", "Report", "Runtime", "cached", "empty", "open", "open_cache",
+           "read", "read_write", "write"]
+__version__: str = _kiln.version
+
+_TIERS = ("", "memory", "disk", "built")
+_LEVELS = {"default": 0, "debug": 1, "info": 2, "warning": 3, "error": 4, "off": 5}
+_READ, _WRITE, _READ_WRITE = 1, 2, 3
+_SHORT = 0.01  # seconds: a job whose last run took less runs on the calling thread, where Ctrl-C waits for its end
+
+
+class Error(Exception):
+    """A failure of Kiln: `code`, such as "invalid_argument", and `message`."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+_kiln.set_error(Error)
+
+
+def empty(shape: Sequence[int] | int, dtype: str = "float32") -> Any:
+    """Returns a numpy array of zeros in memory that jobs use without a copy."""
+    import numpy
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    return numpy.asarray(Memory.empty(shape, numpy.dtype(dtype).name))
+
+
+class _Bound:
+    """An array with the access that a kernel has to it."""
+    __slots__ = ("array", "access")
+
+    def __init__(self, array: Any, access: int) -> None:
+        self.array, self.access = array, access
+
+
+def read(array: Any) -> Any:
+    """The kernel only reads the array."""
+    return _Bound(array, _READ)
+
+
+def write(array: Any) -> Any:
+    """The kernel overwrites the array; its contents are not sent to the device."""
+    return _Bound(array, _WRITE)
+
+
+def read_write(array: Any) -> Any:
+    """The kernel reads and writes the array."""
+    return _Bound(array, _READ_WRITE)
+
+
+def _buffer(array: Any) -> Any:
+    """Something with the buffer protocol for an array, without a copy."""
+    try:
+        memoryview(array)
+        return array
+    except (TypeError, BufferError):
+        pass
+    if hasattr(array, "__dlpack__"):
+        try:
+            capsule = array.__dlpack__(max_version=(1, 0))
+        except TypeError:  # a producer of DLPack 0
+            capsule = array.__dlpack__()
+        return Memory.from_dlpack(capsule)
+    raise TypeError(f"{type(array).__name__}: expected an array with the buffer protocol or DLPack")
+
+
+def _options(config: str | None, directory: str | None, key_file: str | None, read_only: bool,
+             log: Callable[[int, str, str], None] | None, log_level: str) -> tuple[Any, ...]:
+    import os
+    if log_level not in _LEVELS:
+        raise ValueError(f"log_level {log_level!r}: expected one of {', '.join(_LEVELS)}")
+    paths = [None if path is None else os.fspath(path) for path in (config, directory, key_file)]
+    return (*paths, read_only, log, _LEVELS[log_level])
+
+
+def open(config: str | None = None, *, directory: str | None = None, key_file: str | None = None, read_only: bool = False,
+         log: Callable[[int, str, str], None] | None = None, log_level: str = "default") -> Runtime:
+    """Opens a runtime: finds plugins, and caches programs in the user's cache folder, or in `directory`.
+
+    config: a TOML file. log: called with (level, component, message), on any thread.
+    """
+    return Runtime(_kiln.open(*_options(config, directory, key_file, read_only, log, log_level)))
+
+
+def open_cache(config: str | None = None, *, directory: str | None = None, key_file: str | None = None,
+               read_only: bool = False, log: Callable[[int, str, str], None] | None = None,
+               log_level: str = "default") -> Cache:
+    """Opens a program cache for your own compiler."""
+    return Cache(_kiln.open_cache(*_options(config, directory, key_file, read_only, log, log_level)))
+
+
+class Cache:
+    """A program cache: what it holds, why programs were missed, and programs of your own compiler."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    def stats(self) -> dict[str, int | float]:
+        """Counters of this process, and the sizes in memory and on disk."""
+        return _kiln.stats(self._handle)
+
+    def explain(self, which: str) -> list[dict[str, Any]]:
+        """Says why programs with this label or key were missed, newest first. Misses are recorded when a cache is closed."""
+        import json
+        misses: list[dict[str, Any]] = json.loads(_kiln.explain(self._handle, which))["misses"]
+        return misses
+
+    def get(self, fields: Mapping[str, object], build: Callable[[], Any], *, driver: str, device: str | None = None,
+            api: str = "python", label: str = "program") -> tuple[bytes, str]:
+        """Returns the bytes for the fields, and their tier: "memory", "disk" or "built".
+
+        `build` returns the bytes. Threads and processes that share the folder call it once. driver: the version of what
+        compiles; device: what the bytes run on, by default this machine's processor. Both are part of the key.
+        """
+        encoded = [(name, _encoded(value)) for name, value in fields.items()]
+        identity = (api, device if device is not None else _processor(), driver)
+        data, tier = _kiln.get(self._handle, identity, label, encoded, build)
+        return data, _TIERS[tier]
+
+    def __repr__(self) -> str:
+        stats = self.stats()
+        return (f"<kiln.Cache: {stats['programs_in_memory']} programs in memory, {stats['bytes_on_disk']} bytes on disk, "
+                f"{stats['memory_hits']} + {stats['disk_hits']} hits, {stats['builds']} builds>")
+
+
+def _processor() -> str:
+    import platform
+    features = ""
+    try:
+        import builtins
+        with builtins.open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            features = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        pass
+    return f"{platform.machine()} {features.partition(':')[2].strip()}".strip()
+
+
+def _encoded(value: object) -> bytes:
+    """The bytes of a value, with its type and length, so that different values have different bytes."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        kind, data = b"bytes", bytes(value)
+    elif isinstance(value, str):
+        kind, data = b"str", value.encode("utf-8", "surrogatepass")
+    elif value is None or isinstance(value, (bool, int)):
+        kind, data = type(value).__name__.encode(), repr(value).encode()
+    elif isinstance(value, float):
+        kind, data = b"float", value.hex().encode()
+    elif isinstance(value, (tuple, list)):
+        kind, data = type(value).__name__.encode(), b"".join(_encoded(item) for item in value)
+    elif isinstance(value, dict):
+        pairs = sorted((_encoded(key), _encoded(item)) for key, item in value.items())
+        kind, data = b"dict", b"".join(key + item for key, item in pairs)
+    else:
+        raise TypeError(f"a value of type {type(value).__name__} cannot be part of a key: expected bytes, str, int, float, bool, "
+                        "None, or a tuple, list or dict of these")
+    return kind + b" %d " % len(data) + data
+
+
+_shared_cache: Cache | None = None
+_shared_lock = _thread.allocate_lock()
+
+
+def _default_cache() -> Cache:
+    global _shared_cache
+    with _shared_lock:
+        if _shared_cache is None:
+            _shared_cache = open_cache()
+        return _shared_cache
+
+
+def cached(function: Callable[..., Any] | None = None, *, version: str, device: str | None = None, cache: Cache | None = None,
+           label: str | None = None) -> Any:
+    """Decorates a function that compiles: its bytes are stored, and found again by any process.
+
+    The key holds the arguments, the code of the function, `version` and the device. version: of the compiler or driver; it
+    is required, since what another version compiled may not load.
+
+        @kiln.cached(version=driver.version)
+        def build(source):
+            return prg.binary
+    """
+    if not isinstance(version, str) or not version:
+        raise ValueError("version: expected the version of the compiler or driver, a text that is not empty")
+
+    def decorate(compiles: Callable[..., Any]) -> Callable[..., bytes]:
+        import functools
+        import inspect
+        signature = inspect.signature(compiles)
+        code = compiles.__code__
+        text = f"{compiles.__module__}.{compiles.__qualname__}"
+        constants = repr([item for item in code.co_consts if not inspect.iscode(item)])
+
+        @functools.wraps(compiles)
+        def call(*arguments: Any, **named: Any) -> bytes:
+            bound = signature.bind(*arguments, **named)
+            bound.apply_defaults()
+            fields: dict[str, object] = {"function": text, "code": code.co_code, "constants": constants,
+                                         "names": code.co_names}
+            for name, value in bound.arguments.items():
+                fields["argument." + name] = value
+            used = cache if cache is not None else _default_cache()
+            data, tier = used.get(fields, lambda: compiles(*arguments, **named), driver=version, device=device,
+                                  label=label if label is not None else text)
+            call.tier = tier  # type: ignore[attr-defined]
+            return data
+
+        call.tier = ""  # type: ignore[attr-defined]
+        return call
+
+    return decorate if function is None else decorate(function)
+
+
+class Device:
+    """A device that a driver lists."""
+    __slots__ = ("id", "kind", "name", "driver", "usable", "why_not")
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        self.id: str = facts["id"]
+        self.kind: str = facts["kind"]
+        self.name: str = facts["name"]
+        self.driver: str = facts["driver"]
+        self.usable: bool = facts["usable"]
+        self.why_not: str | None = facts["why_not"]
+
+    def __repr__(self) -> str:
+        return f"<kiln.Device {self.id}: {self.name}, {self.driver}{'' if self.usable else ', not usable: ' + str(self.why_not)}>"
+
+
+class Report:
+    """What a run took, and where. Times are in milliseconds, medians of the runs."""
+    __slots__ = ("name", "device", "variant", "tier", "runs", "verified", "wall_ms", "queue_ms", "build_ms", "upload_ms",
+                 "device_ms", "readback_ms", "gflops", "max_rel_error", "error_bound")
+
+    def __init__(self, name: str, facts: tuple[Any, ...]) -> None:
+        self.name = name
+        self.device: str = facts[0]
+        self.variant: str = facts[1]
+        self.tier: str = _TIERS[facts[2]]
+        self.runs: int = facts[3]
+        self.verified: bool | None = None if facts[4] == 0 else facts[4] == 1
+        (self.wall_ms, self.queue_ms, self.build_ms, self.upload_ms, self.device_ms,
+         self.readback_ms) = (value / 1e6 for value in facts[5:11])
+        self.gflops: float | None = facts[11] / facts[5] if facts[5] and facts[11] else None
+        self.max_rel_error: float = facts[12]
+        self.error_bound: float = facts[13]
+
+    def __repr__(self) -> str:
+        rate = f", {self.gflops:.1f} GFLOP/s" if self.gflops else ""
+        check = {None: "", True: ", verified", False: ", WRONG"}[self.verified]
+        program = "built" if self.tier == "built" else f"from {self.tier or 'nowhere'}"
+        return f"<kiln.Report {self.name} on {self.device}: {self.wall_ms:.3f} ms{rate}, program {program}{check}>"
+
+    def _repr_html_(self) -> str:
+        import html
+        rows = [("device", self.device), ("variant", self.variant), ("program from", self.tier), ("runs", self.runs),
+                ("wall", f"{self.wall_ms:.3f} ms"), ("build", f"{self.build_ms:.3f} ms"),
+                ("upload", f"{self.upload_ms:.3f} ms"), ("device time", f"{self.device_ms:.3f} ms"),
+                ("readback", f"{self.readback_ms:.3f} ms")]
+        if self.gflops:
+            rows.append(("rate", f"{self.gflops:.1f} GFLOP/s"))
+        if self.verified is not None:
+            rows.append(("verified", f"{self.verified}, error {self.max_rel_error:.2g} of at most {self.error_bound:.2g}"))
+        cells = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>" for name, value in rows)
+        return f"<table><caption>{html.escape(self.name)}</caption>{cells}</table>"
+
+
+class Job:
+    """A kernel or layer with its arrays, which runs any number of times. `outputs` are the arrays that it writes."""
+
+    def __init__(self, handle: Any, name: str, outputs: list[tuple[str, Any]]) -> None:
+        self._handle = handle
+        self._lock = _thread.allocate_lock()
+        self._last = float("inf")
+        self.name = name
+        self.outputs = dict(outputs)
+
+    def __call__(self) -> Any:
+        return self.run()
+
+    def run(self) -> Any:
+        """Runs the job, and returns its output: the array, or a dict of them if there are several."""
+        from time import perf_counter
+        with self._lock:
+            begun = perf_counter()
+            if self._last < _SHORT:
+                _kiln.run(self._handle)
+            else:
+                _kiln.start(self._handle)
+                _kiln.wait(self._handle, -1.0)
+            self._last = perf_counter() - begun
+        return self.result()
+
+    def result(self) -> Any:
+        if len(self.outputs) == 1:
+            return next(iter(self.outputs.values()))
+        return self.outputs
+
+    def start(self) -> Future:
+        """Runs the job on another thread."""
+        return Future(self)
+
+    @property
+    def report(self) -> Report:
+        return Report(self.name, _kiln.report(self._handle))
+
+    def __repr__(self) -> str:
+        return f"<kiln.Job {self.name}: writes {', '.join(self.outputs) or 'nothing'}>"
+
+
+class Future:
+    """A job in flight."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        _kiln.start(job._handle)
+
+    def done(self) -> bool:
+        try:
+            return bool(_kiln.wait(self.job._handle, 0.0))
+        except Error:
+            return True
+
+    def cancel(self) -> None:
+        """Stops waiting for the device. result() then raises Error with the code "cancelled"."""
+        _kiln.cancel(self.job._handle)
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Waits. TimeoutError: the job runs still."""
+        if not _kiln.wait(self.job._handle, -1.0 if timeout is None else timeout):
+            raise TimeoutError(f"job {self.job.name!r} runs after {timeout} s still")
+        return self.job.result()
+
+    def exception(self, timeout: float | None = None) -> Error | None:
+        try:
+            self.result(timeout)
+        except Error as error:
+            return error
+        return None
+
+    def __repr__(self) -> str:
+        return f"<kiln.Future {self.job.name}: {'done' if self.done() else 'runs'}>"
+
+
+def _text_of(value: object) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return value if isinstance(value, str) else repr(value)
+
+
+def _declared_access(text: str, name: str) -> int:
+    """The access that a GLSL block declares: readonly, writeonly or both."""
+    import re
+    found = re.search(r"([^;{}]*)\bbuffer\s+" + re.escape(name) + r"\b", text)
+    words = found.group(1).split() if found else []
+    return _READ if "readonly" in words else _WRITE if "writeonly" in words else _READ_WRITE
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else (value[0], value[1])
+
+
+class Runtime:
+    """Finds devices, and runs kernels and layers on them."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self._report: Report | None = None
+        self.cache = Cache(handle)
+
+    @property
+    def report(self) -> Report | None:
+        """Of the last run() or layer of this runtime."""
+        return self._report
+
+    def devices(self) -> list[Device]:
+        """Lists all devices, usable or not. Loads the drivers."""
+        import json
+        return [Device(facts) for facts in json.loads(_kiln.devices(self._handle))["devices"]]
+
+    def metrics(self) -> str:
+        """Metrics in Prometheus text format."""
+        return _kiln.metrics(self._handle)
+
+    def warm(self, device: str, most: int = 100) -> int:
+        """Loads stored programs of a device before they are needed, and returns their number."""
+        return _kiln.warm(self._handle, device, most)
+
+    def kernel(self, source: str, *, grid: Sequence[int | str], buffers: Mapping[str, Any] | Sequence[Any] = (),
+               constants: Mapping[str, object] | None = None, uniforms: Mapping[str, Any] | None = None,
+               device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str | None = None,
+               text: str | None = None, entry: str | None = None, workgroup: Sequence[int] | None = None,
+               tune: Mapping[str, Sequence[object]] | None = None, images: Mapping[str, Any] | None = None) -> Job:
+        """A kernel of the file `source` (.comp, .glsl, .cl), or of `text`, which then has that name.
+
+        buffers: by GLSL block name, or in order. An array that the block declares `readonly` is read, `writeonly` written,
+        any other both; say otherwise with kiln.read() and its like. In OpenCL C, an int or float is an argument by value.
+        """
+        import os
+        if images:
+            raise Error("unsupported", "images: not in the Python module yet. Use a TOML job of the command `kiln run`")
+        source = os.fspath(source)
+        name = name if name is not None else os.path.splitext(os.path.basename(source))[0]
+        job = _kiln.job(self._handle, name)
+        _kiln.kernel(job, source, text)
+        if text is None and hasattr(buffers, "items"):
+            import builtins
+            with builtins.open(source, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+        outputs: list[tuple[str, Any]] = []
+        pairs: list[tuple[Any, Any]] = list(buffers.items() if hasattr(buffers, "items") else enumerate(buffers))
+        for at, given in pairs:
+            if isinstance(given, (int, float)) and not isinstance(given, bool):
+                _kiln.set(job, "float" if isinstance(given, float) else "int", (given,))
+                continue
+            array, access = (given.array, given.access) if isinstance(given, _Bound) else (given, 0)
+            buffer = _buffer(array)
+            if access == 0:
+                access = _declared_access(text or "", at) if isinstance(at, str) else _READ_WRITE
+                if access != _WRITE and memoryview(buffer).readonly:
+                    access = _READ
+            _kiln.buffer(job, at if isinstance(at, str) else None, access, buffer)
+            if access != _READ:
+                outputs.append((str(at), array))
+        for key, value in (constants or {}).items():
+            _kiln.set(job, "constant", (key, _text_of(value)))
+        for key, value in (uniforms or {}).items():
+            self._uniform(job, key, value)
+        for key, values in (tune or {}).items():
+            _kiln.parameter(job, key, [_text_of(value) for value in values])
+        if entry is not None:
+            _kiln.set(job, "entry", (entry,))
+        if workgroup is not None:
+            _kiln.set(job, "workgroup", (*workgroup, 1, 1)[:3])
+        axes = (*((grid,) if isinstance(grid, (int, str)) else grid), 1, 1)[:3]
+        if any(isinstance(axis, str) for axis in axes):
+            _kiln.set(job, "grid_text", tuple(str(axis) for axis in axes))
+        else:
+            _kiln.set(job, "grid", axes)
+        self._common(job, device, repeat, timeout)
+        return Job(job, name, outputs)
+
+    @staticmethod
+    def _uniform(job: Any, name: str, value: Any) -> None:
+        from array import array
+        flat: list[Any] = []
+        shape: list[int] = []
+
+        def walk(item: Any, depth: int) -> None:
+            if hasattr(item, "tolist"):
+                item = item.tolist()
+            if not isinstance(item, (list, tuple)):
+                flat.append(item)
+                return
+            if depth == len(shape):
+                shape.append(len(item))
+            if shape[depth] != len(item):
+                raise ValueError(f"uniform {name}: rows of different lengths")
+            for inner in item:
+                walk(inner, depth + 1)
+
+        walk(value, 0)
+        number = any(isinstance(item, float) for item in flat)
+        values = array("d", flat) if number else array("q", (int(item) for item in flat))
+        _kiln.uniform(job, name, number, shape, values.tobytes())
+
+    @staticmethod
+    def _common(job: Any, device: str | None, repeat: int, timeout: float | None) -> None:
+        if device is not None:
+            _kiln.set(job, "device", (device,))
+        if repeat != 1:
+            _kiln.set(job, "repeat", (repeat,))
+        if timeout is not None:
+            _kiln.set(job, "timeout", (max(1, round(timeout * 1000)),))
+
+    def _ran(self, job: Job) -> Any:
+        result = job.run()
+        self._report = job.report
+        return result
+
+    def run(self, source: str, **arguments: Any) -> Any:
+        """Runs a kernel once, and returns what it wrote: the array, or a dict of them. Arguments as for kernel()."""
+        return self._ran(self.kernel(source, **arguments))
+
+    def conv2d(self, image: Any, weights: Any, bias: Any = None, *, stride: Any = 1, pad: Any = 0, dilation: Any = 1,
+               groups: int = 1, activation: str | None = None, verify: bool = False, out: Any = None,
+               device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str = "conv2d") -> Any:
+        """float32: image [n, c, h, w], weights [k, c / groups, r, s]; returns [n, k, out_h, out_w]."""
+        (stride_y, stride_x), (pad_y, pad_x), (dilation_y, dilation_x) = _pair(stride), _pair(pad), _pair(dilation)
+        image, weights = _buffer(image), _buffer(weights)
+        if out is None:
+            at, by = memoryview(image).shape or (), memoryview(weights).shape or ()
+            if len(at) != 4 or len(by) != 4:
+                raise Error("invalid_argument", f"conv2d: image {at} and weights {by}, expected 4 dimensions each")
+            if min(stride_y, stride_x) < 1:
+                raise Error("invalid_argument", f"conv2d: stride {stride}, expected at least 1")
+            height = (at[2] + 2 * pad_y - dilation_y * (by[2] - 1) - 1) // stride_y + 1
+            width = (at[3] + 2 * pad_x - dilation_x * (by[3] - 1) - 1) // stride_x + 1
+            out = empty((at[0], by[0], max(height, 0), max(width, 0)))
+        terms = (stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x, groups, self._relu(activation))
+        return self._layer(name, terms, image, weights, bias, out, verify, device, repeat, timeout)
+
+    def gemm(self, a: Any, b: Any, bias: Any = None, *, activation: str | None = None, verify: bool = False, out: Any = None,
+             device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str = "gemm") -> Any:
+        """float32: a [m, k], b [k, n]; returns [m, n]."""
+        a, b = _buffer(a), _buffer(b)
+        if out is None:
+            at, by = memoryview(a).shape or (), memoryview(b).shape or ()
+            if len(at) != 2 or len(by) != 2:
+                raise Error("invalid_argument", f"gemm: a {at} and b {by}, expected 2 dimensions each")
+            out = empty((at[0], by[1]))
+        return self._layer(name, (self._relu(activation),), a, b, bias, out, verify, device, repeat, timeout)
+
+    @staticmethod
+    def _relu(activation: str | None) -> int:
+        if activation not in (None, "none", "relu"):
+            raise Error("invalid_argument", f"activation {activation!r}: expected 'none' or 'relu'")
+        return 1 if activation == "relu" else 0
+
+    def _layer(self, name: str, terms: tuple[int, ...], first: Any, second: Any, bias: Any, out: Any, verify: bool,
+               device: str | None, repeat: int, timeout: float | None) -> Any:
+        job = _kiln.job(self._handle, name)
+        _kiln.layer(job, terms, first, second, None if bias is None else _buffer(bias), _buffer(out))
+        if verify:
+            _kiln.set(job, "verify", (1,))
+        self._common(job, device, repeat, timeout)
+        return self._ran(Job(job, name, [("output", out)]))
+
+    def tune(self, source: str, *, tune: Mapping[str, Sequence[object]], device: str | None = None, budget: float = 30.0,
+             progress: Callable[[int, int, str], object] | bool | None = None, **arguments: Any) -> dict[str, Any]:
+        """Measures a kernel with each combination of the texts in `tune`, and stores the fastest, which later runs with the
+        same `tune` use. Returns what `kiln tune --json` has for a job. Arguments as for kernel(); the arrays stay as they are.
+
+        progress: True for a line on standard error, or a function of (done, of, best).
+        """
+        import json
+        if device is None:
+            usable = [one.id for one in self.devices() if one.usable and one.kind != "cpu"]
+            if not usable:
+                raise Error("unavailable", "tune: no usable device but the CPU, which runs no kernels")
+            device = usable[0]
+        job = self.kernel(source, tune=tune, device=device, **arguments)
+        show = _progress_line if progress is True else progress or None
+        outcome: dict[str, Any] = json.loads(_kiln.tune(job._handle, device, max(1, round(budget * 1000)), show))
+        if progress is True:
+            import sys
+            print(file=sys.stderr)
+        return outcome
+
+    def __enter__(self) -> Runtime:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the runtime as soon as no job of it is left."""
+        self._handle = None
+        self.cache._handle = None
+
+    def __repr__(self) -> str:
+        return "<kiln.Runtime, closed>" if self._handle is None else f"<kiln.Runtime, last run: {self._report!r}>"
+
+
+def _progress_line(done: int, of: int, best: str) -> None:
+    import sys
+    print(f"\r{done} of {of} measured, best {best}\x1b[K", end="", file=sys.stderr, flush=True)

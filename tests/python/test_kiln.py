@@ -1,0 +1,423 @@
+"""The Python module: runs, layers, the cache, arrays, errors, threads and Ctrl-C."""
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import tracemalloc
+import unittest
+from pathlib import Path
+
+import kiln
+import numpy as np
+
+SAXPY = """#version 430 core
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) buffer Y { float y[]; };
+void main() { uint i = gl_GlobalInvocationID.x; y[i] = A * x[i] + y[i]; }
+"""
+LONG = os.environ.get("KILN_TEST_LONG") == "1"
+
+folder = tempfile.TemporaryDirectory()
+root = Path(folder.name)
+rt = kiln.open(directory=root / "cache", key_file=root / "key")
+has_opengl = any(device.id == "opengl:0" and device.usable for device in rt.devices())
+needs_opengl = unittest.skipUnless(has_opengl, "no usable device opengl:0")
+
+
+def setUpModule():
+    (root / "saxpy.comp").write_text(SAXPY)
+
+
+def tearDownModule():
+    folder.cleanup()
+
+
+def arrays(count=1024):
+    return np.arange(count, dtype="float32"), np.ones(count, "float32")
+
+
+def saxpy(**more):
+    x, y = arrays()
+    wanted = {"grid": (16,), "buffers": {"X": x, "Y": y}, "constants": {"A": 2.5}, "device": "opengl:0"} | more
+    return rt.kernel(str(root / "saxpy.comp"), **wanted), x, y
+
+
+@needs_opengl
+class Kernels(unittest.TestCase):
+    def test_the_written_array_is_returned_itself(self):
+        x, y = arrays()
+        result = rt.run(str(root / "saxpy.comp"), grid=(16,), buffers={"X": x, "Y": y}, constants={"A": 2.5},
+                        device="opengl:0")
+        self.assertIs(result, y)
+        np.testing.assert_array_equal(y, 2.5 * x + 1)
+        np.testing.assert_array_equal(x, arrays()[0])
+        self.assertEqual(rt.report.device, "opengl:0")
+        self.assertIn("saxpy", repr(rt.report))
+        self.assertIn("<table>", rt.report._repr_html_())
+
+    def test_several_outputs_are_a_dict(self):
+        x, y = arrays()
+        text = SAXPY.replace("readonly ", "").replace("y[i] = ", "x[i] = 7; y[i] = ")
+        result = rt.run("two.comp", text=text, grid=(16,), buffers={"X": x, "Y": y}, constants={"A": 1})
+        self.assertEqual(set(result), {"X", "Y"})
+        self.assertTrue((result["X"] == 7).all())
+
+    def test_a_job_runs_again_on_changed_contents(self):
+        job, x, y = saxpy()
+        job()
+        y[:] = 0
+        x[:] = 2
+        self.assertIs(job(), y)
+        self.assertTrue((y == 5).all())
+        self.assertEqual(job.report.tier, "memory")
+
+    def test_uniforms_scalars_vectors_and_matrices(self):
+        _, y = arrays()
+        text = """#version 430 core
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) buffer Y { float y[]; };
+uniform float gain; uniform int first; uniform vec3 v; uniform mat2 m;
+void main() { y[gl_GlobalInvocationID.x] = gain + float(first) + v.y + m[1][0]; }
+"""
+        rt.run("uniforms.comp", text=text, grid=16, buffers={"Y": y}, device="opengl:0",
+               uniforms={"gain": 0.5, "first": 2, "v": np.array([1.0, 10.0, 100.0]), "m": [[0.0, 1000.0], [3.0, 4.0]]})
+        self.assertTrue((y == 0.5 + 2 + 10 + 1000).all(), y[0])
+
+    def test_errors_have_code_and_message(self):
+        x, y = arrays()
+        with self.assertRaises(kiln.Error) as caught:
+            rt.run(str(root / "saxpy.comp"), grid=(16,), buffers={"X": x, "Y": y}, constants={"A": "oops"}, device="opengl:0")
+        self.assertEqual(caught.exception.code, "invalid_argument")
+        self.assertIn("saxpy.comp:5", caught.exception.message)
+        self.assertEqual(str(caught.exception), "invalid_argument: " + caught.exception.message)
+
+    def test_a_future(self):
+        job, x, y = saxpy()
+        future = job.start()
+        self.assertIs(future.result(60), y)
+        self.assertTrue(future.done())
+        self.assertIsNone(future.exception())
+        np.testing.assert_array_equal(y, 2.5 * x + 1)
+
+    def test_a_cancelled_future(self):
+        job, _, _ = saxpy(repeat=100_000_000)
+        future = job.start()
+        with self.assertRaises(TimeoutError):
+            future.result(0.02)
+        self.assertFalse(future.done())
+        future.cancel()
+        self.assertEqual(future.exception(60).code, "cancelled")
+
+    def test_ctrl_c_stops_a_run(self):
+        program = f"""
+import kiln, numpy as np, os, signal, threading, time
+rt = kiln.open(directory={str(root / 'cache')!r}, key_file={str(root / 'key')!r})
+x, y = np.ones(1024, "float32"), np.ones(1024, "float32")
+job = rt.kernel({str(root / 'saxpy.comp')!r}, grid=16, buffers={{"X": x, "Y": y}}, constants={{"A": 0}},
+                device="opengl:0", repeat=100_000_000)
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    job.run()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.stdout, "interrupted\n", done.stderr)
+
+    def test_tuning(self):
+        y = np.full(1024, 3, "float32")
+        seen = []
+        text = ("#version 430 core\nlayout(local_size_x = LANES) in;\nlayout(std430, binding = 0) buffer V { float v[]; };\n"
+                "void main() { v[gl_GlobalInvocationID.x] *= 2.0; }\n")
+        wanted = {"text": text, "grid": ("1024 / LANES",), "buffers": {"V": y}, "tune": {"LANES": [32, 64]}, "device": "opengl:0"}
+        best = rt.tune("doubled.comp", budget=3, progress=lambda *at: seen.append(at), **wanted)
+        self.assertIn("LANES=", best["variant"])
+        self.assertTrue(seen)
+        self.assertTrue((y == 3).all())
+        rt.run("doubled.comp", **wanted)
+        self.assertTrue((y == 6).all())
+        self.assertEqual(rt.report.variant, best["variant"])
+        with self.assertRaises(ZeroDivisionError):
+            rt.tune("doubled.comp", budget=3, progress=lambda *_: 1 // 0, **wanted | {"tune": {"LANES": [16, 8]}})
+
+    def test_other_threads_run_meanwhile(self):
+        counted, end = [0], threading.Event()
+
+        def count():
+            while not end.is_set():
+                counted[0] += 1
+
+        job, _, _ = saxpy(repeat=3000)
+        thread = threading.Thread(target=count)
+        thread.start()
+        try:
+            job.run()
+        finally:
+            end.set()
+            thread.join()
+        self.assertGreater(counted[0], 1000)
+
+    def test_many_runs_do_not_grow(self):
+        runs = 10_000 if LONG else 500
+        job, x, y = saxpy()
+        x[:] = 0
+
+        def resident():
+            return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        for _ in range(100):
+            job.run()
+            saxpy()
+        gc.collect()
+        tracemalloc.start()
+        before, memory = tracemalloc.get_traced_memory()[0], resident()
+        for at in range(runs):
+            job.run()
+            if at % 10 == 0:
+                saxpy()
+        gc.collect()
+        grown = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        self.assertLess(grown, 20_000)
+        self.assertLess(resident() - memory, 16 << 20)
+
+
+class Layers(unittest.TestCase):
+    def test_conv2d(self):
+        image = np.random.default_rng(1).random((2, 3, 9, 8), "float32")
+        weights = np.random.default_rng(2).random((4, 3, 3, 3), "float32") - 0.5
+        bias = np.array([0.5, -1, 0, 2], "float32")
+        out = rt.conv2d(image, weights, bias, pad=1, stride=(2, 1), activation="relu", verify=True)
+        self.assertEqual(out.shape, (2, 4, 5, 8))
+        padded = np.pad(image, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        wanted = (padded[1, :, 4:7, 3:6] * weights[2]).sum() + bias[2]
+        self.assertAlmostEqual(out[1, 2, 2, 3], max(0, wanted), places=4)
+        self.assertIs(rt.report.verified, True)
+
+    def test_gemm(self):
+        a, b = np.arange(6, dtype="float32").reshape(2, 3), np.arange(12, dtype="float32").reshape(3, 4)
+        np.testing.assert_allclose(rt.gemm(a, b, verify=True), a @ b)
+        out = kiln.empty((2, 4))
+        self.assertIs(rt.gemm(a, b, out=out), out)
+
+    def test_wrong_shapes_are_named(self):
+        with self.assertRaisesRegex(kiln.Error, "expected 4 dimensions"):
+            rt.conv2d(np.ones((3, 3), "float32"), np.ones((1, 1, 1, 1), "float32"))
+        with self.assertRaisesRegex(kiln.Error, "activation 'gelu'"):
+            rt.gemm(np.ones((1, 1), "float32"), np.ones((1, 1), "float32"), activation="gelu")
+        with self.assertRaisesRegex(kiln.Error, "float32"):
+            rt.gemm(np.ones((1, 1), "float64"), np.ones((1, 1), "float64"))
+
+    def test_images_are_an_error_that_says_so(self):
+        with self.assertRaises(kiln.Error) as caught:
+            rt.run("x.comp", text="", grid=1, images={"photo": 1})
+        self.assertEqual(caught.exception.code, "unsupported")
+
+
+class Arrays(unittest.TestCase):
+    def test_empty_is_aligned_zeros(self):
+        for shape in ((), (0,), (3,), (2, 3, 4)):
+            array = kiln.empty(shape, "int32")
+            self.assertEqual((array.shape, array.dtype), (shape, np.dtype("int32")))
+            self.assertEqual(array.ctypes.data % 64, 0)
+            self.assertTrue((array == 0).all())
+        self.assertTrue(kiln.empty(4).flags.writeable)
+
+    def test_dlpack_out(self):
+        memory = kiln.Memory.empty((2, 3), "float32")
+        array = np.from_dlpack(memory)  # of DLPack 0
+        self.assertEqual(array.ctypes.data, memory.address)
+        self.assertEqual(memory.__dlpack_device__(), (1, 0))
+        for version, name in ((None, "dltensor"), ((0, 8), "dltensor"), ((1, 0), "dltensor_versioned"), ((1, 3), "dltensor_versioned")):
+            self.assertIn(f'"{name}"', repr(memory.__dlpack__(max_version=version)))
+        with self.assertRaises(BufferError):
+            memory.__dlpack__(dl_device=(2, 0))
+        with self.assertRaises(BufferError):
+            memory.__dlpack__(stream=1)
+
+    def test_dlpack_in(self):
+        source = np.arange(6, dtype="int32").reshape(2, 3)
+        memory = kiln.Memory.from_dlpack(source.__dlpack__())
+        self.assertEqual((memory.address, memory.shape, memory.dtype), (source.ctypes.data, (2, 3), "int32"))
+        twice = kiln.Memory.from_dlpack(memory.__dlpack__(max_version=(1, 0)))
+        self.assertEqual(twice.address, memory.address)
+        del memory, source
+        gc.collect()
+        self.assertEqual(memoryview(twice).tolist(), [[0, 1, 2], [3, 4, 5]])
+
+    def test_dlpack_is_taken_once(self):
+        capsule = np.ones(3, "float32").__dlpack__()
+        kiln.Memory.from_dlpack(capsule)
+        with self.assertRaises(ValueError):
+            kiln.Memory.from_dlpack(capsule)
+
+    def test_dlpack_that_does_not_fit(self):
+        for wrong in (np.ones((3, 4), "float32").T, np.ones(3, "float16"), np.ones(3, "complex64")):
+            with self.assertRaises(BufferError):
+                kiln.Memory.from_dlpack(wrong.__dlpack__())
+
+    @needs_opengl
+    def test_an_array_with_dlpack_only_runs_without_a_copy(self):
+        class OnlyDlpack:
+            def __init__(self, memory):
+                self.memory = memory
+
+            def __dlpack__(self, **named):
+                return self.memory.__dlpack__(**named)
+
+            def __dlpack_device__(self):
+                return self.memory.__dlpack_device__()
+
+        x, y = kiln.Memory.empty((1024,), "float32"), kiln.Memory.empty((1024,), "float32")
+        np.asarray(x)[:] = 2
+        given = OnlyDlpack(y)
+        result = rt.run(str(root / "saxpy.comp"), grid=16, buffers={"X": OnlyDlpack(x), "Y": given}, constants={"A": 3})
+        self.assertIs(result, given)
+        self.assertTrue((np.asarray(y) == 6).all())
+
+    @needs_opengl
+    def test_arrays_that_do_not_fit_are_refused(self):
+        x, y = arrays()
+        run = lambda **buffers: rt.run(str(root / "saxpy.comp"), grid=16, buffers=buffers, constants={"A": 1})
+        with self.assertRaises((BufferError, ValueError)):
+            run(X=x, Y=np.ones((2048,), "float32")[::2])
+        with self.assertRaises(TypeError):
+            run(X=x, Y=[1.0, 2.0])
+        with self.assertRaises((TypeError, ValueError)):
+            run(X=x, Y=np.ones(1024, "complex64"))
+        y.flags.writeable = False
+        with self.assertRaises((BufferError, ValueError)):
+            run(X=x, Y=kiln.write(y))
+
+
+class OwnCompiler(unittest.TestCase):
+    def test_cached(self):
+        calls = []
+        cache = kiln.open_cache(directory=root / "own", key_file=root / "key")
+
+        def make(version):
+            @kiln.cached(version=version, cache=cache)
+            def build(source, level=2):
+                calls.append((source, level))
+                return b"%d:" % level + source.encode()
+            return build
+
+        build = make("1.0")
+        self.assertEqual((build("a"), build.tier), (b"2:a", "built"))
+        self.assertEqual((build("a"), build.tier), (b"2:a", "memory"))
+        self.assertEqual((build("a", level=2), build.tier), (b"2:a", "memory"))
+        self.assertEqual(build("a", 3), b"3:a")
+        self.assertEqual(make("1.1")("a"), b"2:a")
+        self.assertEqual(calls, [("a", 2), ("a", 3), ("a", 2)])
+        self.assertEqual(cache.stats()["builds"], 3)
+        self.assertIn("kiln.Cache", repr(cache))
+        again = kiln.open_cache(directory=root / "own", key_file=root / "key")
+        data, tier = again.get({"source": "x"}, lambda: b"bytes", driver="1")
+        self.assertEqual((data, tier), (b"bytes", "built"))
+
+    def test_the_exception_of_the_compiler_is_the_callers(self):
+        cache = kiln.open_cache(directory="", key_file=root / "key")
+        error = ValueError("line 3")
+
+        @kiln.cached(version="1", cache=cache)
+        def build():
+            raise error
+
+        with self.assertRaises(ValueError) as caught:
+            build()
+        self.assertIs(caught.exception, error)
+
+        @kiln.cached(version="1", cache=cache)
+        def wrong():
+            return 3
+
+        with self.assertRaises(TypeError):
+            wrong()
+
+    def test_one_build_for_many_threads(self):
+        calls, cache = [], kiln.open_cache(directory=root / "own", key_file=root / "key")
+
+        @kiln.cached(version="1", cache=cache)
+        def slow():
+            calls.append(1)
+            time.sleep(0.2)
+            return b"slow"
+
+        results = []
+        threads = [threading.Thread(target=lambda: results.append(slow())) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((results, calls), ([b"slow"] * 16, [1]))
+
+    def test_what_cannot_be_part_of_a_key(self):
+        cache = kiln.open_cache(directory="")
+        build = kiln.cached(lambda value: b"x", version="1", cache=cache)
+        with self.assertRaisesRegex(TypeError, "type object cannot be part of a key"):
+            build(object())
+        for version in ("", None, 3):
+            with self.assertRaises(ValueError):
+                kiln.cached(lambda: b"x", version=version)
+        values = [1, True, "1", b"1", 1.0, None, (1,), [1], {"1": 1}, (1, 1), ((1,), 1)]
+        for value in values:
+            build(value)
+        self.assertEqual(cache.stats()["builds"], len(values))
+
+    def test_explain(self):
+        where = {"directory": root / "explained", "key_file": root / "key"}
+        for source in ("one\ntwo", "one\n2"):
+            cache = kiln.open_cache(**where)
+            cache.get({"source": source}, lambda: b"x", driver="1", label="blur")
+            del cache
+        misses = kiln.open_cache(**where).explain("blur")
+        self.assertEqual(misses[0]["differences"][0]["field"], "source")
+        with self.assertRaises(kiln.Error) as caught:
+            kiln.open_cache(**where).explain("nothing")
+        self.assertEqual(caught.exception.code, "not_found")
+
+
+class Process(unittest.TestCase):
+    def run_python(self, program):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_import_opens_no_driver_and_no_numpy(self):
+        said = json.loads(self.run_python("import kiln, json, sys\nmaps = open('/proc/self/maps').read()\n"
+                                          "print(json.dumps(['numpy' in sys.modules, 'typing' in sys.modules] + [name in maps for name in "
+                                          "('libEGL', 'libdnnl', 'libvulkan', 'libLLVM')]))"))
+        self.assertEqual(said, [False] * 6)
+
+    def test_opening_changes_no_variable(self):
+        where = f"directory={str(root / 'cache')!r}, key_file={str(root / 'key')!r}"
+        said = self.run_python(f"import kiln, os\nread = lambda: open('/proc/self/environ').read(), dict(os.environ)\nbefore = read()\n"
+                               f"rt = kiln.open({where})\nimport ctypes\nlibc = ctypes.CDLL(None)\n"
+                               "libc.getenv.restype = ctypes.c_char_p\nprint(libc.getenv(b'MESA_SHADER_CACHE_DIR'))".replace(
+                                   "lambda: open('/proc/self/environ').read(), dict(os.environ)", "lambda: dict(os.environ)"))
+        self.assertEqual(said, f"{os.environb.get(b'MESA_SHADER_CACHE_DIR')}\n")
+
+    def test_log_lines_reach_the_callable(self):
+        lines = []
+        cache = kiln.open_cache(directory="/proc/none", log=lambda *line: lines.append(line))
+        cache.get({"source": "x"}, lambda: b"x", driver="1")
+        self.assertEqual(len(lines), 1)
+        self.assertEqual(lines[0][:2], (3, "cache"))
+
+    def test_a_closed_runtime_is_refused(self):
+        with kiln.open(directory="") as runtime:
+            pass
+        self.assertEqual(repr(runtime), "<kiln.Runtime, closed>")
+        with self.assertRaises((ValueError, TypeError)):
+            runtime.devices()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    unittest.main()
