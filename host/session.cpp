@@ -224,6 +224,9 @@ std::vector<DeviceInfo> Session::devices_named(const std::string& id) {
 }
 
 void Session::begin_close() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // there main() ends by the long way
+  runtime_->leave_devices_open();
+#endif
   auto closing = start_thread([runtime = runtime_.get()] { delete runtime; });
   if (!closing) return;  // the destructor does it
   (void)runtime_.release();

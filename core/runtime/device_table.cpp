@@ -175,6 +175,16 @@ bool DeviceTable::is_open(std::string_view id) const {
   return at->second.open.contains(id);
 }
 
+void DeviceTable::leave_open() {
+  for (auto& [name, driver] : drivers_) {
+    const std::lock_guard lock(driver.mutex);
+    for (auto& [id, device] : driver.open) new std::shared_ptr<Device>(std::move(device));
+    driver.open.clear();
+    (void)driver.driver.release();
+    (void)driver.notes.release();  // the driver borrows it
+  }
+}
+
 Result<DeviceTable::OneDriver*> DeviceTable::owner_of(std::string_view id) {
   if (Status status = check_name(id); !status.ok()) return status;
   (void)enumerate_for(id);

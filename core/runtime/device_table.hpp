@@ -75,6 +75,8 @@ class DeviceTable {
   // Opens the device at the first call. Fails with the reason while the device is set aside.
   Result<std::shared_ptr<Device>> open(std::string_view id);
   bool is_open(std::string_view id) const;
+  // Leaves what is open to the end of the process. No job may use it afterwards.
+  void leave_open();
   // Plugin of an enumerated device; empty if it was not enumerated.
   std::string plugin_of(std::string_view id) const;
   // Sets the device aside and returns the duration as text. After a device loss, the same hardware under other ids is
