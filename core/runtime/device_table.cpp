@@ -139,6 +139,13 @@ std::vector<DeviceInfo> DeviceTable::enumerate_all() {
   return all;
 }
 
+std::vector<DeviceInfo> DeviceTable::open_all() {
+  for (const DeviceInfo& device : enumerate_all()) {
+    if (device.usable) (void)open(device.id);  // the reason why it cannot be opened stands in the list
+  }
+  return enumerate_all();
+}
+
 std::vector<DeviceInfo> DeviceTable::known() const {
   const std::lock_guard lock(known_mutex_);
   std::vector<DeviceInfo> all;

@@ -67,6 +67,8 @@ class DeviceTable {
   // Returns what another process needs to open the device; nullopt: no plugin file has its driver.
   std::optional<BuildSetup> build_setup(const std::string& id) const;
   std::vector<DeviceInfo> enumerate_all();
+  // Opens every usable device, so that its info is complete, and returns all devices of all drivers.
+  std::vector<DeviceInfo> open_all();
   std::vector<DeviceInfo> known() const;
   // not_found: no driver lists the id; the error lists all devices and the closest id. ok also for an unusable device,
   // and for any device of a driver that could not start.

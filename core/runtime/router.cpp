@@ -156,7 +156,7 @@ Result<std::vector<DeviceInfo>> Router::candidates(Job& job) {
     if (is_failure) notes.push_back(why.message);
   }
   std::vector<DeviceInfo> usable;
-  for (DeviceInfo& device : devices_.enumerate_all()) {
+  for (DeviceInfo& device : devices_.open_all()) {
     if (job.refused.contains(device.id) || device.id == one) continue;
     if (device.usable) {
       usable.push_back(std::move(device));

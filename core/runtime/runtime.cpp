@@ -171,7 +171,7 @@ std::vector<std::shared_ptr<Device>> RuntimeState::open_preferred() {
   const std::string& wanted = parts->config.device.prefer;
   DeviceTable& devices = parts->devices;
   std::vector<std::shared_ptr<Device>> opened;
-  for (const DeviceInfo& info : wanted == "auto" ? devices.enumerate_all() : devices.enumerate_for(wanted)) {
+  for (const DeviceInfo& info : wanted == "auto" ? devices.open_all() : devices.enumerate_for(wanted)) {
     if (!info.usable || (wanted != "auto" && info.id != wanted)) continue;
     if (auto device = devices.open(info.id)) opened.push_back(std::move(*device));  // its job reports a failure
   }
@@ -184,7 +184,7 @@ Result<Explanation> Runtime::explain(const RunRequest& request) try {
   return caught();
 }
 
-std::vector<DeviceInfo> Runtime::devices() { return state_->parts->devices.enumerate_all(); }
+std::vector<DeviceInfo> Runtime::devices() { return state_->parts->devices.open_all(); }
 Status Runtime::check_device(std::string_view id) try {
   return id.empty() || id == "auto" ? Status{} : state_->parts->devices.check_name(id);
 } catch (...) {
@@ -195,9 +195,7 @@ std::vector<DeviceInfo> Runtime::known_devices() const { return state_->parts->d
 void Runtime::open_ahead(std::string_view device) try {
   DeviceTable& devices = state_->parts->devices;
   if (device.empty() || device == "auto") {
-    for (const DeviceInfo& info : devices.enumerate_all()) {
-      if (info.usable) (void)devices.open(info.id);
-    }
+    (void)devices.open_all();
   } else {
     (void)devices.open(device);
   }

@@ -2,7 +2,8 @@
 // software.
 //
 // Thread-safety: every method from any thread. Ownership: libEGL is opened at the first call, not when the plugin is
-// loaded. What enumerate() had to open to tell the truth is kept, and the next open() of that id takes it over.
+// loaded. A device that was never opened is listed with what EGL says of it alone: its limits and its identity are
+// known once it has been opened.
 #pragma once
 
 #include "device.hpp"
@@ -23,12 +24,10 @@ class GlDriver final : public Driver {
  private:
   struct Entry {
     EglDevice device;
-    DeviceInfo info;                 // usable only while its device is `kept`, or was handed out once
-    std::unique_ptr<GlDevice> kept;  // opened, not yet handed out
+    DeviceInfo info;  // complete once its device was opened
   };
 
-  void list();                // fills entries_ once; there is at least one entry afterwards
-  Status open(Entry& entry);  // into kept and info
+  void list();  // fills entries_ once; there is at least one entry afterwards
 
   const Settings settings_;
   const DriverContext context_;

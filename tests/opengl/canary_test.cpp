@@ -31,7 +31,7 @@ Identity identity_with(DriverNotes& notes) {
   OpenGl gl;
   gl.plugin().lend(notes);
   if (!gl.usable()) return {};
-  return gl.plugin().driver().enumerate().front().driver_identity;
+  return gl.device().info().driver_identity;
 }
 
 }  // namespace

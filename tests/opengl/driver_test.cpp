@@ -43,10 +43,12 @@ class NodeFile {
 
 }  // namespace
 
-TEST_CASE("opengl: devices are enumerated with names, limits and identity", "[opengl][driver]") {
+TEST_CASE("opengl: an opened device has a name, limits and identity, and enumerating tells them from then on",
+          "[opengl][driver]") {
   OpenGl gl;
   if (!gl.usable()) return;
   const std::vector<DeviceInfo> infos = gl.plugin().driver().enumerate();
+  CHECK(infos.front().driver_identity == gl.device().info().driver_identity);
   for (std::size_t i = 0; i < infos.size(); ++i) CHECK(infos[i].id == "opengl:" + std::to_string(i));
   const DeviceInfo& info = infos.front();
   CHECK_FALSE(info.name.empty());
@@ -59,7 +61,7 @@ TEST_CASE("opengl: devices are enumerated with names, limits and identity", "[op
   CHECK(info.max_buffer_bytes >= (std::uint64_t{1} << 24));
 }
 
-TEST_CASE("opengl: what enumerating opened is handed out, then a new one is opened", "[opengl][driver]") {
+TEST_CASE("opengl: each call of open() gives a device of its own", "[opengl][driver]") {
   OpenGl gl;
   if (!gl.usable()) return;
   Driver& driver = gl.plugin().driver();
@@ -88,6 +90,7 @@ TEST_CASE("opengl: child: a fresh process", "[.fresh]") {
   CHECK(before.find("libLLVM") == std::string::npos);
   const DeviceInfo info = driver.enumerate().front();
   CHECK((mapped_files().find("libEGL") != std::string::npos) == info.usable);
+  CHECK(mapped_files().find("libLLVM") == std::string::npos);  // enumerating opens no device
 }
 
 TEST_CASE("opengl: without EGL there is one unusable entry with the linker's words", "[opengl][driver]") {
@@ -141,11 +144,11 @@ TEST_CASE("opengl: hardware comes before simulated before software; what does no
   CHECK_THAT(infos[0].name, Catch::Contains(hardware.path()));
   CHECK(infos[1].kind == DeviceKind::simulated);
   CHECK(infos[2].kind == DeviceKind::software);
-  CHECK(infos[2].name == genuine.name);
-  CHECK(infos[2].usable);
-  for (const int i : {0, 1}) {
-    CHECK_FALSE(infos[static_cast<std::size_t>(i)].usable);
-    CHECK_THAT(infos[static_cast<std::size_t>(i)].why_not, Catch::Contains("eglGetPlatformDisplay"));
+  CHECK(plugin.open("opengl:2")->info().name == genuine.name);
+  for (const char* id : {"opengl:0", "opengl:1"}) {
+    const auto device = plugin.driver().open(id);
+    REQUIRE_FALSE(device.has_value());
+    CHECK_THAT(device.error().message, Catch::Contains("eglGetPlatformDisplay"));
   }
 }
 

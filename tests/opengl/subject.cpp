@@ -10,11 +10,11 @@ namespace {
 
 struct Owned {
   Owned() {
-    const DeviceInfo info = opengl.driver().enumerate().front();
-    if (info.usable) {
-      subject.device = opengl.open(info.id);
+    auto opened = opengl.driver().open("opengl:0");
+    if (opened) {
+      subject.device = std::move(*opened);
     } else {
-      subject.absent = info.id + ": " + info.why_not;
+      subject.absent = opened.error().message;
     }
     subject.driver = &opengl.driver();
     subject.counters = &opengl.counters();

@@ -160,7 +160,9 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
   virtual ~Driver();
 
-  // Returns all devices, usable or not. A machine without the API returns an unusable entry or none.
+  // Returns all devices, usable or not. A machine without the API returns an unusable entry or none. Opens none: limits,
+  // identity and the name may be missing from an entry until its device was opened. Id, kind, dialects, shared_resource
+  // and physical_id are there.
   virtual std::vector<DeviceInfo> enumerate() = 0;
   // not_found: no such id. unavailable: it cannot be opened now; the error has the reason.
   virtual Result<std::unique_ptr<Device>> open(std::string_view id) noexcept = 0;

@@ -86,7 +86,7 @@ class Runtime {
   // tensors of the request.
   Result<Explanation> explain(const RunRequest& request);
 
-  // Enumerates all devices of all drivers, which loads the driver libraries.
+  // Opens all usable devices of all drivers and returns the complete list.
   std::vector<DeviceInfo> devices();
   // not_found: no driver lists the id; the error has all devices, why some are not usable, and the closest id. Loads
   // only the driver named by the id; an unknown id loads all. "auto" and "" are not device ids.

@@ -19,11 +19,11 @@ namespace {
 
 struct Owned {
   Owned() {
-    const DeviceInfo info = opengl.driver().enumerate().front();
-    if (info.usable) {
-      device = opengl.open(info.id);
+    auto opened = opengl.driver().open("opengl:0");
+    if (opened) {
+      device = std::move(*opened);
     } else {
-      absent = info.id + ": " + info.why_not;
+      absent = opened.error().message;
     }
   }
 

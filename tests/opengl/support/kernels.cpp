@@ -7,9 +7,14 @@ namespace kiln::support {
 OpenGl::OpenGl(PluginSettings settings) : plugin_("opengl", std::move(settings)) {}
 
 bool OpenGl::usable() {
-  const DeviceInfo info = plugin_.driver().enumerate().front();
-  if (!info.usable) WARN("skipped: " << info.id << ": " << info.why_not);
-  return info.usable;
+  if (device_ != nullptr) return true;
+  auto opened = plugin_.driver().open("opengl:0");
+  if (!opened) {
+    WARN("skipped: " << opened.error().message);
+    return false;
+  }
+  device_ = std::move(*opened);
+  return true;
 }
 
 Device& OpenGl::device() {
