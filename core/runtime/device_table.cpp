@@ -42,6 +42,15 @@ DeviceTable::DeviceTable(const Config& config, const Registry& registry, Log log
   }
 }
 
+DeviceTable::~DeviceTable() {
+  if (!leaves_open_) return;
+  for (auto& [name, driver] : drivers_) {
+    for (auto& [id, device] : driver.open) new std::shared_ptr<Device>(std::move(device));
+    (void)driver.driver.release();
+    (void)driver.notes.release();  // the driver borrows it
+  }
+}
+
 DeviceTable::OneDriver* DeviceTable::driver_named(std::string_view id) {
   const auto at = drivers_.find(id.substr(0, id.find(':')));
   return at == drivers_.end() ? nullptr : &at->second;
@@ -180,16 +189,6 @@ bool DeviceTable::is_open(std::string_view id) const {
   if (at == drivers_.end()) return false;
   const std::lock_guard lock(at->second.mutex);
   return at->second.open.contains(id);
-}
-
-void DeviceTable::leave_open() {
-  for (auto& [name, driver] : drivers_) {
-    const std::lock_guard lock(driver.mutex);
-    for (auto& [id, device] : driver.open) new std::shared_ptr<Device>(std::move(device));
-    driver.open.clear();
-    (void)driver.driver.release();
-    (void)driver.notes.release();  // the driver borrows it
-  }
 }
 
 Result<DeviceTable::OneDriver*> DeviceTable::owner_of(std::string_view id) {
