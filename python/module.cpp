@@ -580,9 +580,10 @@ PyObject* job_report(PyObject*, PyObject* capsule) {
   kiln_report report;
   report.size = sizeof report;
   if (kiln_status* failure = kiln_job_get_report(of->job, &report)) return raise(failure);
-  return Py_BuildValue("ssiIIKKKKKKddd", report.device, report.variant, static_cast<int>(report.tier), report.runs,
+  return Py_BuildValue("ssiIIKKKKKKdddK", report.device, report.variant, static_cast<int>(report.tier), report.runs,
                        report.verified, report.wall_ns, report.queue_ns, report.build_ns, report.upload_ns,
-                       report.device_ns, report.readback_ns, report.flops, report.max_rel_error, report.error_bound);
+                       report.device_ns, report.readback_ns, report.flops, report.max_rel_error, report.error_bound,
+                       report.copied_bytes);
 }
 
 int on_progress(void* user, std::size_t done, std::size_t of, const char* best) {

@@ -28,14 +28,16 @@ CacheWaits waits_of(const kiln_cache_options& options) {
   return waits;
 }
 
-// A compiler's struct as this version knows it.
-Result<kiln_compiler> compiler_of(const char* function, const kiln_compiler* given) {
-  kiln_compiler compiler;
-  if (Status status = copy_struct(function, "compiler", given, &compiler, sizeof compiler); !status.ok()) return status;
-  if (compiler.build == nullptr && compiler.load == nullptr) {
-    return invalid_argument(std::string(function) + ": compiler has neither a build nor a load callback");
+// The caller's struct as this version knows it: itself if it has this version's size, as on the path of a hit, else a
+// copy.
+Result<const kiln_compiler*> compiler_of(const char* function, const kiln_compiler* given, kiln_compiler& copy) {
+  const kiln_compiler* compiler = given;
+  if (given == nullptr || given->size != sizeof copy) {
+    if (Status status = copy_struct(function, "compiler", given, &copy, sizeof copy); !status.ok()) return status;
+    compiler = &copy;
   }
-  return compiler;
+  if (compiler->build != nullptr || compiler->load != nullptr) return compiler;
+  return invalid_argument(std::string(function) + ": compiler has neither a build nor a load callback");
 }
 
 Status check_request(const char* function, kiln_cache* cache, const kiln_key* key) {
@@ -156,9 +158,10 @@ kiln_status* kiln_cache_get_or_build(kiln_cache* cache, const kiln_key* key, con
     if (program == nullptr) return null_argument(function, "program");
     *program = nullptr;
     if (Status status = check_request(function, cache, key); !status.ok()) return status;
-    const Result<kiln_compiler> callbacks = compiler_of(function, compiler);
+    kiln_compiler copy;
+    const Result<const kiln_compiler*> callbacks = compiler_of(function, compiler, copy);
     if (!callbacks) return callbacks.error();
-    auto got = get(function, *cache, *key, *callbacks);
+    auto got = get(function, *cache, *key, **callbacks);
     if (!got) return std::move(got).error();
     *program = got->release();
     return {};
@@ -260,11 +263,12 @@ kiln_status* kiln_cache_start(kiln_cache* cache, const kiln_key* key, const kiln
     if (pending == nullptr) return null_argument(function, "pending");
     *pending = nullptr;
     if (Status status = check_request(function, cache, key); !status.ok()) return status;
-    const Result<kiln_compiler> callbacks = compiler_of(function, compiler);
+    kiln_compiler copy;
+    const Result<const kiln_compiler*> callbacks = compiler_of(function, compiler, copy);
     if (!callbacks) return callbacks.error();
     auto made = std::make_unique<kiln_pending>(kiln_pending{std::make_shared<PendingState>()});
     auto work = std::make_shared<PendingWork>(made->state);
-    cache->workers.start([work, cache, of = *key, by = *callbacks] {
+    cache->workers.start([work, cache, of = *key, by = **callbacks] {
       try {
         auto got = get("kiln_cache_start", *cache, of, by);
         if (got) return work->state().finish({}, std::move(*got));
@@ -313,16 +317,18 @@ kiln_status* kiln_cache_warm(kiln_cache* cache, const kiln_identity* identity, c
     if (Status status = copy_struct(function, "identity", identity, &copy, sizeof copy); !status.ok()) return status;
     Result<DeviceInfo> info = device_of(function, copy);
     if (!info) return std::move(info).error();
-    Result<kiln_compiler> callbacks = compiler_of(function, compiler);
+    kiln_compiler given;
+    const Result<const kiln_compiler*> callbacks = compiler_of(function, compiler, given);
     if (!callbacks) return callbacks.error();
-    callbacks->build = nullptr;
+    kiln_compiler loader = **callbacks;
+    loader.build = nullptr;
     auto* warmable = dynamic_cast<WarmableCache*>(cache->programs.get());
     if (warmable == nullptr) return unsupported(std::string(function) + ": this cache cannot be warmed");
     CallbackDevice& device = cache->device(std::move(*info), copy.context);
     const std::vector<KeptProgram> stored = warmable->kept(device, most);
     std::vector<CallbackSource> sources;
     sources.reserve(stored.size());
-    for (const KeptProgram& program : stored) sources.emplace_back(program.key, *callbacks);
+    for (const KeptProgram& program : stored) sources.emplace_back(program.key, loader);
     std::vector<ProgramRequest> requests;
     for (std::size_t at = 0; at < stored.size(); ++at) {
       requests.push_back({&stored[at].key, &sources[at], &device, true});

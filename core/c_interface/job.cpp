@@ -74,7 +74,6 @@ void become(kiln_job& job, KernelSpec spec, std::vector<JobTensor> tensors) {
     const bool constant = declared[at].role == TensorRole::constant;
     job.request.tensors.push_back(constant ? TensorArgument{nullptr, Constant::create(job.tensors[at].host)}
                                            : TensorArgument{job.tensors[at].host, nullptr});
-    if (constant) job.tensors[at].data = nullptr;  // was read
   }
 }
 
@@ -92,15 +91,36 @@ Status check_rank(const char* name, const JobTensor& tensor, std::size_t rank) {
 
 }  // namespace
 
+void BorrowedTensors::add() {
+  const std::lock_guard lock(mutex_);
+  ++count_;
+}
+
+void BorrowedTensors::released() {
+  const std::lock_guard lock(mutex_);
+  --count_;
+  none_.notify_all();
+}
+
+void BorrowedTensors::wait_for_all() {
+  std::unique_lock lock(mutex_);
+  none_.wait(lock, [this] { return count_ == 0; });
+}
+
 void JobTensor::to_host() const {
-  if (data != nullptr && access != Access::write) std::memcpy(host->bytes().data(), data, host->bytes().size());
+  if (copied != nullptr && access != Access::write) {
+    std::memcpy(host->bytes().data(), copied, host->bytes().size());
+  }
 }
 
 void JobTensor::from_host() const {
-  if (data != nullptr && access != Access::read) std::memcpy(data, host->bytes().data(), host->bytes().size());
+  if (copied != nullptr && access != Access::read) {
+    std::memcpy(copied, host->bytes().data(), host->bytes().size());
+  }
 }
 
-Result<JobTensor> tensor_of(const std::string& what, const kiln_tensor* tensor, Access access) {
+Result<JobTensor> tensor_of(const std::string& what, const kiln_tensor* tensor, Access access, Use use,
+                            const std::shared_ptr<BorrowedTensors>& borrowed) {
   kiln_tensor copy;
   if (Status status = copy_struct(what.c_str(), "tensor", tensor, &copy, sizeof copy); !status.ok()) return status;
   if (copy.rank > most_rank || (copy.rank != 0 && copy.shape == nullptr)) {
@@ -110,11 +130,23 @@ Result<JobTensor> tensor_of(const std::string& what, const kiln_tensor* tensor, 
   if (copy.type < KILN_F32 || copy.type > KILN_U8) {
     return invalid_argument(what + ": type " + std::to_string(static_cast<int>(copy.type)) + ", expected a kiln_type");
   }
-  auto host = HostTensor::create(static_cast<DType>(copy.type), Shape(copy.shape, copy.shape + copy.rank));
+  const auto type = static_cast<DType>(copy.type);
+  Shape shape(copy.shape, copy.shape + copy.rank);
+  const bool aligned = copy.data != nullptr && reinterpret_cast<std::uintptr_t>(copy.data) % 64 == 0;
+  if (aligned && use == Use::each_run) {
+    borrowed->add();
+    auto host = HostTensor::borrow(type, std::move(shape), static_cast<std::byte*>(copy.data),
+                                   [borrowed] { borrowed->released(); });
+    if (host) return JobTensor{nullptr, access, std::move(*host)};
+    borrowed->released();
+    return std::move(host).error().within(what);
+  }
+  auto host = HostTensor::create(type, std::move(shape));
   if (!host) return std::move(host).error().within(what);
   if (copy.data == nullptr && !(*host)->bytes().empty()) return invalid_argument(what + ": data is NULL");
   JobTensor made{copy.data, access, std::move(*host)};
   made.to_host();
+  if (use == Use::read_once) made.copied = nullptr;
   return made;
 }
 
@@ -166,7 +198,7 @@ kiln_status* kiln_job_create(kiln_runtime* runtime, const char* name, kiln_job**
     *job = nullptr;
     if (runtime == nullptr) return null_argument(function, "runtime");
     if (name == nullptr) return null_argument(function, "name");
-    auto* made = new kiln_job{*runtime, {}, {}, {}, false, false, {}, {}, {}, {}, {}, {}};
+    auto* made = new kiln_job(*runtime);
     made->request.name = name;
     made->request.stop = &made->stop;
     *job = made;
@@ -181,7 +213,10 @@ void kiln_job_free(kiln_job* job) {
     std::unique_lock lock(job->mutex);
     job->done.wait(lock, [&] { return job->state != kiln_job::State::running; });
   }
+  // After a timeout the device may still use the memory of the application.
+  const std::shared_ptr<BorrowedTensors> borrowed = job->borrowed;
   delete job;
+  borrowed->wait_for_all();
 }
 
 kiln_status* kiln_job_kernel(kiln_job* job, const char* path, const char* text) {
@@ -245,7 +280,7 @@ kiln_status* kiln_job_buffer(kiln_job* job, const char* name, kiln_access access
                               ", expected KILN_READ, KILN_WRITE or KILN_READ_WRITE");
     }
     const std::string what = "buffer " + (name == nullptr ? std::to_string(of.tensors.size()) : std::string(name));
-    Result<JobTensor> made = tensor_of(what, tensor, static_cast<Access>(access));
+    Result<JobTensor> made = tensor_of(what, tensor, static_cast<Access>(access), Use::each_run, of.borrowed);
     if (!made) return std::move(made).error();
     UserKernelSpec::Binding binding{static_cast<Access>(access), made->host->bytes().size()};
     binding.dtype = made->host->dtype();
@@ -364,7 +399,8 @@ kiln_status* kiln_job_conv2d(kiln_job* job, const kiln_conv2d* conv, const kiln_
          {std::tuple("input", input, Access::read), std::tuple("weights", weights, Access::read),
           std::tuple("bias", bias, Access::read), std::tuple("output", output, Access::write)}) {
       if (tensor == nullptr && std::string_view(name) == "bias") continue;
-      Result<JobTensor> made = tensor_of(name, tensor, access);
+      const bool constant = std::string_view(name) != "input" && access == Access::read;
+      Result<JobTensor> made = tensor_of(name, tensor, access, constant ? Use::read_once : Use::each_run, of.borrowed);
       if (!made) return std::move(made).error();
       tensors.push_back(std::move(*made));
     }
@@ -408,7 +444,8 @@ kiln_status* kiln_job_gemm(kiln_job* job, const kiln_tensor* a, const kiln_tenso
          {std::tuple("a", a, Access::read), std::tuple("b", b, Access::read), std::tuple("bias", bias, Access::read),
           std::tuple("output", output, Access::write)}) {
       if (tensor == nullptr && std::string_view(name) == "bias") continue;
-      Result<JobTensor> made = tensor_of(name, tensor, access);
+      const bool constant = std::string_view(name) != "a" && access == Access::read;
+      Result<JobTensor> made = tensor_of(name, tensor, access, constant ? Use::read_once : Use::each_run, of.borrowed);
       if (!made) return std::move(made).error();
       tensors.push_back(std::move(*made));
     }
@@ -575,6 +612,9 @@ kiln_status* kiln_job_get_report(kiln_job* job, kiln_report* report) {
     all.flops = ran.flops;
     all.max_rel_error = ran.max_rel_error;
     all.error_bound = ran.error_bound;
+    for (const JobTensor& tensor : job->tensors) {
+      if (tensor.copied != nullptr) all.copied_bytes += tensor.host->bytes().size();
+    }
     std::memset(static_cast<void*>(report), 0, given);
     std::memcpy(static_cast<void*>(report), &all, std::min(given, sizeof all));
     return {};

@@ -30,6 +30,16 @@ bool close(std::span<const std::byte> one, std::span<const std::byte> other) {
 
 JobBench::JobBench(kiln_job& job, std::string device) : job_(job), device_(std::move(device)) {
   for (const JobTensor& tensor : job_.tensors) tensor.to_host();
+  before_ = written();
+}
+
+JobBench::~JobBench() { restore(); }
+
+void JobBench::restore() {
+  std::size_t at = 0;
+  for (const JobTensor& tensor : job_.tensors) {
+    if (tensor.access != Access::read) std::ranges::copy(before_[at++], tensor.host->bytes().begin());
+  }
 }
 
 Result<VariantSamples> JobBench::measure(std::string_view variant, std::uint32_t runs,
@@ -50,11 +60,7 @@ Result<VariantSamples> JobBench::measure(std::string_view variant, std::uint32_t
 }
 
 Status JobBench::run(RunRequest& request, VariantSamples* samples) {
-  // From the same contents: what is written in place would change with each run.
-  for (const JobTensor& tensor : job_.tensors) {
-    if (tensor.access == Access::read_write) tensor.to_host();
-    if (tensor.access == Access::write) std::ranges::fill(tensor.host->bytes(), std::byte{0});
-  }
+  restore();  // what is written in place would change with each run
   const RunReport report = job_.owner.runtime->run(request);
   if (!report.status.ok()) return report.status;
   if (samples == nullptr) return {};

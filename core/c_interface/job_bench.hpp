@@ -17,6 +17,7 @@ namespace kiln::c_interface {
 class JobBench final : public VariantBench {
  public:
   JobBench(kiln_job& job, std::string device);
+  ~JobBench() override;
 
   Result<VariantSamples> measure(std::string_view variant, std::uint32_t runs,
                                  std::chrono::nanoseconds limit) noexcept override;
@@ -29,8 +30,11 @@ class JobBench final : public VariantBench {
   bool agree(const Contents& one, const Contents& other) const;
   std::uint32_t group_of(Contents results);
 
+  void restore();
+
   kiln_job& job_;
   const std::string device_;
+  Contents before_;
   std::vector<Contents> groups_;
 };
 

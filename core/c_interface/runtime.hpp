@@ -33,9 +33,25 @@ struct kiln_runtime {
 
 namespace kiln::c_interface {
 
-// A tensor of the application, and the one that a request has for it.
+// How many tensors in memory of the application a job or the device still has.
+//
+// Thread-safety: every method from any thread. Ownership: shared by the job and its tensors.
+class BorrowedTensors {
+ public:
+  void add();
+  void released();
+  void wait_for_all();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable none_;
+  std::size_t count_ = 0;
+};
+
+// A tensor of the application, and the one that a request has for it. Aligned memory is used as it is; other memory is
+// copied before and after each run.
 struct JobTensor {
-  void* data = nullptr;
+  void* copied = nullptr;  // memory of the application; null: `host` uses it, or was filled once
   Access access = Access::invalid;
   std::shared_ptr<HostTensor> host;
 
@@ -44,13 +60,18 @@ struct JobTensor {
   void from_host() const;
 };
 
+enum class Use : std::uint8_t { invalid = 0, each_run, read_once };
+
 // As the C struct says. invalid_argument: the error names the argument.
-Result<JobTensor> tensor_of(const std::string& what, const kiln_tensor* tensor, Access access);
+Result<JobTensor> tensor_of(const std::string& what, const kiln_tensor* tensor, Access access, Use use,
+                            const std::shared_ptr<BorrowedTensors>& borrowed);
 
 }  // namespace kiln::c_interface
 
 struct kiln_job {
   enum class State : std::uint8_t { idle, running, finished };
+
+  explicit kiln_job(kiln_runtime& of) : owner(of) {}
 
   kiln_runtime& owner;
   kiln::RunRequest request;
@@ -58,6 +79,7 @@ struct kiln_job {
   kiln::UserKernelSpec kernel;
   bool is_kernel = false, is_whole = false;      // whole: kernel and uniforms are in the request
   std::vector<std::vector<std::byte>> uniforms;  // values of kernel.uniforms
+  std::shared_ptr<kiln::c_interface::BorrowedTensors> borrowed = std::make_shared<kiln::c_interface::BorrowedTensors>();
 
   std::atomic<bool> stop{false};
   std::mutex mutex;  // guards what follows

@@ -9,6 +9,19 @@ namespace {
 constexpr std::size_t alignment = 64;
 constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
 
+Result<std::int64_t> elements_of(DType dtype, const Shape& shape) {
+  const std::int64_t element = size_of(dtype);
+  if (element == 0) return invalid_argument("tensor " + to_string(shape) + ": no element type");
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) {
+    if (extent < 0) return invalid_argument("tensor " + to_string(shape) + ": a dimension is negative");
+    if (__builtin_mul_overflow(elements, extent, &elements) || elements > most_bytes / element) {
+      return invalid_argument("tensor " + to_string(shape) + ": larger than 2^40 bytes");
+    }
+  }
+  return elements;
+}
+
 }  // namespace
 
 std::uint32_t size_of(DType dtype) noexcept {
@@ -37,23 +50,36 @@ std::string to_string(const Shape& shape) {
 }
 
 Result<std::shared_ptr<HostTensor>> HostTensor::create(DType dtype, Shape shape) {
-  const std::int64_t element = size_of(dtype);
-  if (element == 0) return invalid_argument("tensor " + to_string(shape) + ": no element type");
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : shape) {
-    if (extent < 0) return invalid_argument("tensor " + to_string(shape) + ": a dimension is negative");
-    if (__builtin_mul_overflow(elements, extent, &elements) || elements > most_bytes / element) {
-      return invalid_argument("tensor " + to_string(shape) + ": larger than 2^40 bytes");
-    }
-  }
-  const std::size_t bytes = static_cast<std::size_t>(elements * element);
+  const auto elements = elements_of(dtype, shape);
+  if (!elements) return elements.error();
+  const std::size_t bytes = static_cast<std::size_t>(*elements) * size_of(dtype);
   const std::size_t padded = (bytes + alignment - 1) / alignment * alignment;
   auto* data = static_cast<std::byte*>(std::aligned_alloc(alignment, padded == 0 ? alignment : padded));
   if (data == nullptr) {
     return unavailable("tensor " + to_string(shape) + ": no memory for " + std::to_string(bytes) + " bytes");
   }
   std::memset(data, 0, padded);
-  return std::shared_ptr<HostTensor>(new HostTensor(dtype, std::move(shape), elements, data, bytes));
+  return std::shared_ptr<HostTensor>(new HostTensor(dtype, std::move(shape), *elements, data, bytes));
+}
+
+Result<std::shared_ptr<HostTensor>> HostTensor::borrow(DType dtype, Shape shape, std::byte* data,
+                                                       std::function<void()> released) {
+  const auto elements = elements_of(dtype, shape);
+  if (!elements) return elements.error();
+  if (data == nullptr || reinterpret_cast<std::uintptr_t>(data) % alignment != 0) {
+    return invalid_argument("tensor " + to_string(shape) + ": its memory is " +
+                            (data == nullptr ? "null" : "not aligned") +
+                            ", expected an address that is a multiple of " + std::to_string(alignment));
+  }
+  const std::size_t bytes = static_cast<std::size_t>(*elements) * size_of(dtype);
+  auto* made = new HostTensor(dtype, std::move(shape), *elements, nullptr, bytes);
+  std::shared_ptr<HostTensor> tensor(made, [released = std::move(released)](HostTensor* of) {
+    of->data_ = nullptr;  // the caller's
+    delete of;
+    if (released) released();
+  });
+  made->data_ = data;
+  return tensor;
 }
 
 HostTensor::HostTensor(DType dtype, Shape shape, std::int64_t elements, std::byte* data, std::size_t bytes) noexcept

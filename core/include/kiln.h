@@ -48,7 +48,9 @@ typedef enum kiln_code {
   KILN_TIMEOUT = 7,          /* the deadline passed; the work may still be running */
   KILN_DEVICE_LOST = 8,      /* the device must be opened again */
   KILN_CANCELLED = 9,        /* cancelled by the caller */
-  KILN_INTERNAL = 10         /* a bug in Kiln or in a callback */
+  KILN_INTERNAL = 10,        /* a bug in Kiln or in a callback */
+  /* No code. It makes the type an int, so that a wrong number can be refused; so do the others of this name. */
+  KILN_CODE_INT = -2147483647 - 1
 } kiln_code;
 
 typedef struct kiln_status kiln_status; /* a failure: code and message */
@@ -70,7 +72,8 @@ typedef enum kiln_log_level {
   KILN_LOG_INFO = 2,
   KILN_LOG_WARNING = 3,
   KILN_LOG_ERROR = 4,
-  KILN_LOG_OFF = 5
+  KILN_LOG_OFF = 5,
+  KILN_LOG_INT = -2147483647 - 1
 } kiln_log_level;
 
 /* Receives one line without a newline. Called from several threads at once. */
@@ -287,11 +290,24 @@ KILN_API KILN_MUST_USE kiln_status* kiln_runtime_explain(kiln_runtime* runtime, 
 /* Loads stored programs of a device before they are needed, at most `most`. */
 KILN_API KILN_MUST_USE kiln_status* kiln_runtime_warm(kiln_runtime* runtime, const char* device, size_t most, size_t* loaded);
 
-typedef enum kiln_type { KILN_F32 = 1, KILN_F64 = 2, KILN_I32 = 3, KILN_U32 = 4, KILN_U8 = 5 } kiln_type;
-typedef enum kiln_access { KILN_READ = 1, KILN_WRITE = 2, KILN_READ_WRITE = 3 } kiln_access;
+typedef enum kiln_type {
+  KILN_F32 = 1,
+  KILN_F64 = 2,
+  KILN_I32 = 3,
+  KILN_U32 = 4,
+  KILN_U8 = 5,
+  KILN_TYPE_INT = -2147483647 - 1
+} kiln_type;
+
+typedef enum kiln_access {
+  KILN_READ = 1,
+  KILN_WRITE = 2,
+  KILN_READ_WRITE = 3,
+  KILN_ACCESS_INT = -2147483647 - 1
+} kiln_access;
 
 /* A dense tensor in C order, in memory of the application. It must stay valid until the job is freed, and unchanged while the
- * job runs. */
+ * job runs. Memory that is aligned to 64 bytes is used without a copy. */
 typedef struct kiln_tensor {
   size_t size;
   void* data;
@@ -315,7 +331,7 @@ typedef struct kiln_job kiln_job; /* one kernel, conv2d or gemm with its tensors
 
 /* name: a label, for messages and `kiln cache list`. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_create(kiln_runtime* runtime, const char* name, kiln_job** job);
-/* Cancels the job if it runs, and waits for it. */
+/* Cancels the job if it runs, and waits for it and until the device no longer uses its tensors. */
 KILN_API void kiln_job_free(kiln_job* job);
 
 /* A kernel. path: a file; the extension names the language (.comp and .glsl: GLSL, .cl: OpenCL C), and #include works. text:
@@ -379,6 +395,7 @@ typedef struct kiln_report {
   uint32_t reserved;
   uint64_t wall_ns, queue_ns, build_ns, upload_ns, device_ns, readback_ns; /* median of the runs */
   double flops, max_rel_error, error_bound;
+  uint64_t copied_bytes; /* of tensors whose memory is not aligned to 64 bytes: copied before and after each run */
 } kiln_report;
 
 /* Fills `report`, whose `size` the caller has set. KILN_NOT_FOUND: the job has not run. */

@@ -256,7 +256,7 @@ class Device:
 class Report:
     """What a run took, and where. Times are in milliseconds, medians of the runs."""
     __slots__ = ("name", "device", "variant", "tier", "runs", "verified", "wall_ms", "queue_ms", "build_ms", "upload_ms",
-                 "device_ms", "readback_ms", "gflops", "max_rel_error", "error_bound")
+                 "device_ms", "readback_ms", "gflops", "max_rel_error", "error_bound", "copied_bytes")
 
     def __init__(self, name: str, facts: tuple[Any, ...]) -> None:
         self.name = name
@@ -270,6 +270,7 @@ class Report:
         self.gflops: float | None = facts[11] / facts[5] if facts[5] and facts[11] else None
         self.max_rel_error: float = facts[12]
         self.error_bound: float = facts[13]
+        self.copied_bytes: int = facts[14]  # of arrays whose address is not a multiple of 64
 
     def __repr__(self) -> str:
         rate = f", {self.gflops:.1f} GFLOP/s" if self.gflops else ""

@@ -165,6 +165,35 @@ TEST_CASE("jobs: conv2d and gemm are verified, and shapes that do not fit are na
   CHECK((c[0] == 4 && c[1] == 5 && c[2] == 10 && c[3] == 11));
 }
 
+TEST_CASE("jobs: aligned tensors are used without a copy, others are copied, and weights are read once") {
+  Jobs jobs;
+  struct alignas(64) Line {
+    float values[16];
+  };
+  Line a{}, b{}, out{};
+  for (float& value : a.values) value = 2;
+  for (float& value : b.values) value = 1;
+  const std::int64_t shape[] = {2, 2};
+  const Job job = job_of(jobs.runtime, "in place");
+  const auto run = [&](float* first, float* second, float* result) {
+    const kiln_tensor ta = kiln_tensor_of(first, KILN_F32, 2, shape), tb = kiln_tensor_of(second, KILN_F32, 2, shape),
+                      tc = kiln_tensor_of(result, KILN_F32, 2, shape);
+    must(kiln_job_gemm(job.get(), &ta, &tb, nullptr, 0, &tc));
+    must(kiln_job_run(job.get()));
+    CHECK(result[0] == 4);
+    CHECK(result[3] == 4);
+    CHECK(result[4] == 0);
+    return report_of(job.get()).copied_bytes;
+  };
+  CHECK(run(a.values, b.values, out.values) == 0);
+  CHECK(run(a.values + 1, b.values + 1, out.values + 5) == 32);
+  CHECK(out.values[4] == 0);
+  b.values[1] = 100;  // was read when the job was made
+  a.values[1] = 3;    // is read in each run
+  must(kiln_job_run(job.get()));
+  CHECK(out.values[5] == 5);
+}
+
 TEST_CASE("jobs: what is missing or wrong is named") {
   Jobs jobs;
   const Job job = job_of(jobs.runtime, "broken");

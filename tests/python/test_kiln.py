@@ -296,6 +296,34 @@ class Arrays(unittest.TestCase):
             run(X=x, Y=kiln.write(y))
 
 
+    def test_aligned_arrays_are_used_without_a_copy(self):
+        a, b, out = kiln.empty((2, 3)), np.ones((3, 2), "float32"), kiln.empty((2, 2))
+        a[:] = 2
+        address = out.ctypes.data
+        result = rt.gemm(a, b, out=out)
+        self.assertIs(result, out)
+        self.assertEqual(result.ctypes.data, address)
+        self.assertTrue((out == 6).all())
+        self.assertEqual(rt.report.copied_bytes, 0)
+        pages = kiln.empty((65,))
+        unaligned = pages[1:5].reshape(2, 2)
+        self.assertIs(rt.gemm(a, b, out=unaligned), unaligned)
+        self.assertTrue((unaligned == 6).all())
+        self.assertEqual(rt.report.copied_bytes, 16)
+        self.assertEqual(pages[0], 0)
+        self.assertEqual(pages[5], 0)
+
+    @needs_opengl
+    def test_a_kernel_works_in_place_on_aligned_arrays(self):
+        x, y = kiln.empty(1024), kiln.empty(1024)
+        x[:] = 3
+        job = rt.kernel(str(root / "saxpy.comp"), grid=16, buffers={"X": x, "Y": y}, constants={"A": 2}, device="opengl:0")
+        for run in range(1, 4):
+            job.run()
+            self.assertTrue((y == 6 * run).all())
+        self.assertEqual(job.report.copied_bytes, 0)
+
+
 class OwnCompiler(unittest.TestCase):
     def test_cached(self):
         calls = []

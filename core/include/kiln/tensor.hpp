@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,6 +43,11 @@ class HostTensor {
   // Creates a tensor of zeros. invalid_argument: a negative dimension, or more than 2^40 bytes. unavailable: out of
   // memory.
   static Result<std::shared_ptr<HostTensor>> create(DType dtype, Shape shape);
+  // Uses memory of the caller, which must be 64-byte aligned and stay valid until `released` is called: on any thread,
+  // when the last job that uses the tensor has let go of it. invalid_argument: as create(), or not aligned; `released`
+  // is not called then.
+  static Result<std::shared_ptr<HostTensor>> borrow(DType dtype, Shape shape, std::byte* data,
+                                                    std::function<void()> released);
 
   HostTensor(const HostTensor&) = delete;
   HostTensor& operator=(const HostTensor&) = delete;

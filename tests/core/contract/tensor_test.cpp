@@ -54,6 +54,39 @@ TEST_CASE("tensor: element types have sizes and words", "[contract]") {
   CHECK(to_string(DType::invalid) == "invalid");
 }
 
+TEST_CASE("tensor: borrowed memory is used as it is, and given back once when the last holder lets go", "[contract]") {
+  alignas(64) float memory[8] = {1, 2, 3};
+  auto* data = reinterpret_cast<std::byte*>(memory);
+  int released = 0;
+  auto tensor = HostTensor::borrow(DType::f32, {2, 4}, data, [&] { ++released; }).value();
+  CHECK(tensor->bytes().data() == data);
+  CHECK(tensor->bytes().size() == 32);
+  CHECK(tensor->as<float>()[2] == 3);
+  tensor->as<float>()[3] = 9;
+  auto second = tensor;
+  tensor.reset();
+  CHECK(released == 0);
+  second.reset();
+  CHECK(released == 1);
+  CHECK(memory[3] == 9);
+  CHECK(HostTensor::borrow(DType::f32, {0}, data, {}).value()->bytes().empty());
+}
+
+TEST_CASE("tensor: memory that cannot be borrowed is an error, and is not given back", "[contract]") {
+  alignas(64) float memory[8] = {};
+  auto* data = reinterpret_cast<std::byte*>(memory);
+  bool released = false;
+  const auto refused = [&](DType dtype, Shape shape, std::byte* at) {
+    const auto tensor = HostTensor::borrow(dtype, std::move(shape), at, [&] { released = true; });
+    return tensor ? StatusCode::ok : tensor.error().code;
+  };
+  CHECK(refused(DType::f32, {1}, data + 4) == StatusCode::invalid_argument);
+  CHECK(refused(DType::f32, {1}, nullptr) == StatusCode::invalid_argument);
+  CHECK(refused(DType::f32, {-1}, data) == StatusCode::invalid_argument);
+  CHECK(refused(DType::invalid, {1}, data) == StatusCode::invalid_argument);
+  CHECK_FALSE(released);
+}
+
 TEST_CASE("constant: the digest stands for type, shape and bytes", "[contract]") {
   const auto digest_of = [](DType dtype, Shape shape, std::byte first) {
     const auto tensor = make(dtype, std::move(shape));
