@@ -96,22 +96,37 @@ std::vector<std::pair<std::string, ConfigValue>> binding_values(const KernelBind
   std::vector<std::pair<std::string, ConfigValue>> values;
   switch (binding.kind) {
     case BindingKind::value:
-      if (binding.dtype == DType::f32) return {{"float", binding.value}};
-      return {{"int", binding.integer}};
+      if (!binding.numbers.empty()) values.emplace_back("float", binding.numbers[0]);
+      if (!binding.integers.empty()) values.emplace_back("int", binding.integers[0]);
+      if (binding.dtype != DType::f32 && binding.dtype != DType::i32 && binding.dtype != DType::u32) {
+        values.emplace_back("dtype", std::string(numpy_name(binding.dtype)));
+      }
+      return values;
     case BindingKind::local:
       return {{"local", static_cast<std::int64_t>(binding.local_bytes)}};
     case BindingKind::buffer:
+    case BindingKind::image:
+    case BindingKind::sampler:
     case BindingKind::invalid:
       break;
   }
+  std::string numbers;
+  for (const double number : binding.numbers) numbers += (numbers.empty() ? "" : ", ") + config::print_number(number);
+  for (const std::int64_t number : binding.integers) numbers += (numbers.empty() ? "" : ", ") + std::to_string(number);
+  if (!numbers.empty()) values.emplace_back("values", numbers);
   if (!binding.input.empty()) values.emplace_back(binding.access == Access::read ? "input" : "inout", binding.input);
   if (!binding.output.empty() && binding.output != binding.input) values.emplace_back("output", binding.output);
   if (!binding.shape.empty()) values.emplace_back("shape", to_string(binding.shape));
-  if (binding.access == Access::write && binding.dtype != DType::invalid) {
-    values.emplace_back("dtype", std::string(to_string(binding.dtype)));
+  if (!binding.size.empty()) values.emplace_back("size", to_string(binding.size));
+  if (binding.dtype != DType::invalid) values.emplace_back("dtype", std::string(numpy_name(binding.dtype)));
+  if (binding.format != ImageFormat::declared)
+    values.emplace_back("format", std::string(facts_of(binding.format).name));
+  if (binding.kind == BindingKind::sampler) {
+    values.emplace_back("filter", std::string(to_string(binding.filter)));
+    values.emplace_back("wrap", std::string(to_string(binding.wrap)));
   }
   if (binding.number) values.emplace_back("binding", static_cast<std::int64_t>(*binding.number));
-  if (!binding.name.empty()) values.emplace_back("name", binding.name);
+  if (!binding.name.empty() && binding.kind == BindingKind::buffer) values.emplace_back("name", binding.name);
   if (!binding.expect.empty()) values.emplace_back("expect", binding.expect);
   if (binding.tolerance) values.emplace_back("tolerance", tolerance_text(*binding.tolerance));
   return values;
@@ -131,10 +146,8 @@ std::vector<std::pair<std::string, ConfigValue>> job_values(const JobConfig& job
     for (const std::string& text : parameter.texts) texts += (texts.empty() ? "" : ", ") + text;
     values.emplace_back("tune." + parameter.name, texts);
   }
-  for (std::size_t i = 0; i < job.bindings.size(); ++i) {
-    for (const auto& [name, value] : binding_values(job.bindings[i])) {
-      values.emplace_back("bindings[" + std::to_string(i) + "]." + name, value);
-    }
+  for (const KernelBindingConfig& binding : job.bindings) {
+    for (const auto& [name, value] : binding_values(binding)) values.emplace_back(binding.label + "." + name, value);
   }
   for (const UniformConfig& uniform : job.uniforms) {
     std::string text;

@@ -1,4 +1,4 @@
-#include "contract/grid_expression.hpp"
+#include <kiln/kernel_parameters.hpp>
 
 #include <charconv>
 #include <limits>

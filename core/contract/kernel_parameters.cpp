@@ -1,7 +1,5 @@
 #include <kiln/kernel_parameters.hpp>
 
-#include "contract/grid_expression.hpp"
-
 #include <algorithm>
 #include <array>
 #include <limits>

@@ -48,7 +48,8 @@ Status check_views(const KernelSource& source) {
   }
   for (std::size_t i = 0; i < source.views.size(); ++i) {
     if (source.views[i] == View::invalid) return internal_error("binding " + std::to_string(i) + " has no view");
-    if (source.views[i] != View::storage && source.bindings[i] != Access::read) {
+    const bool writes = source.views[i] == View::storage || source.views[i] == View::pixels;
+    if (!writes && source.bindings[i] != Access::read) {
       return internal_error("writes binding " + std::to_string(i) + " through its view as " +
                             std::string(to_string(source.views[i])) + ", which only reads");
     }

@@ -130,6 +130,16 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
         return invalid_argument(which + ": is passed by value and cannot be written");
       }
       break;
+    case BindingKind::image:
+    case BindingKind::sampler:
+      if (!glsl) return unsupported(which + ": is an image, which only a GLSL kernel takes");
+      if (binding.name.empty()) return invalid_argument(which + ": is an image without a name");
+      if (!is_buffer_access(binding.access) ||
+          (binding.kind == BindingKind::sampler && binding.access != Access::read)) {
+        return invalid_argument(which + " (" + binding.name + "): is an image: expected input" +
+                                (binding.kind == BindingKind::image ? ", output or inout" : ""));
+      }
+      break;
     case BindingKind::invalid:
     default:
       return invalid_argument(which + ": has no kind");
@@ -142,8 +152,8 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
   for (std::size_t before = 0; before < i; ++before) {
     const UserKernelSpec::Binding& other = spec.bindings[before];
     if (!binding.name.empty() && binding.name == other.name) {
-      return invalid_argument(which + ": block '" + binding.name + "' is provided by binding " +
-                              std::to_string(before) + " already");
+      return invalid_argument(which + ": '" + binding.name + "' is provided by binding " + std::to_string(before) +
+                              " already");
     }
     const auto number_of = [](const UserKernelSpec::Binding& one, std::size_t position) {
       return one.number.value_or(static_cast<std::uint32_t>(position));
@@ -218,6 +228,8 @@ constexpr std::uint64_t float_bytes = sizeof(float);
 std::string_view word_of(const UserKernelSpec::Binding& binding) {
   if (binding.kind == BindingKind::value) return "value";
   if (binding.kind == BindingKind::local) return "local";
+  if (binding.kind == BindingKind::image) return binding.access == Access::read ? "image" : "written_image";
+  if (binding.kind == BindingKind::sampler) return "sampler";
   if (binding.access == Access::read) return "input";
   return binding.access == Access::write ? "output" : "inout";
 }
@@ -342,6 +354,11 @@ std::string canonical_text(const KernelSpec& spec) {
       number(word_of(binding), static_cast<std::int64_t>(binding.bytes));
       if (!binding.name.empty()) word("block", sha256(binding.name).hex());
       if (binding.number) number("binding", *binding.number);
+      if (binding.kind == BindingKind::image || binding.kind == BindingKind::sampler) {
+        word("texels", to_string(binding.dtype)), word("shape", sha256(to_string(binding.shape)).hex());
+        word("format", facts_of(binding.format).name), word("filter", to_string(binding.filter));
+        word("wrap", to_string(binding.wrap));
+      }
     }
     for (const auto& uniform : kernel->uniforms) {
       word("uniform", sha256(uniform.name).hex());

@@ -10,24 +10,6 @@
 
 namespace kiln {
 
-std::string_view to_string(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::f32:
-      return "f32";
-    case DType::f64:
-      return "f64";
-    case DType::i32:
-      return "i32";
-    case DType::u32:
-      return "u32";
-    case DType::u8:
-      return "u8";
-    case DType::invalid:
-      break;
-  }
-  return "invalid";
-}
-
 std::string_view to_string(Activation activation) noexcept {
   switch (activation) {
     case Activation::none:
@@ -62,10 +44,85 @@ std::string_view to_string(View view) noexcept {
       return "image";
     case View::uniforms:
       return "uniforms";
+    case View::pixels:
+      return "pixels";
     case View::invalid:
       break;
   }
   return "invalid";
+}
+
+std::string_view to_string(TextureFilter filter) noexcept {
+  constexpr std::string_view names[] = {"automatic", "nearest", "linear"};
+  const auto at = static_cast<std::size_t>(filter);
+  return names[at < std::size(names) ? at : 0];
+}
+
+std::string_view to_string(TextureWrap wrap) noexcept {
+  constexpr std::string_view names[] = {"clamp", "repeat", "mirror", "border"};
+  const auto at = static_cast<std::size_t>(wrap);
+  return names[at < std::size(names) ? at : 0];
+}
+
+namespace {
+
+using enum TexelKind;
+// In the order of ImageFormat.
+constexpr ImageFormatFacts formats[image_formats] = {
+    {"declared"},
+    {"rgba32f", 4, real, DType::f32},
+    {"rgba16f", 4, real, DType::f16},
+    {"rg32f", 2, real, DType::f32},
+    {"rg16f", 2, real, DType::f16},
+    {"r11f_g11f_b10f", 3, real, DType::f32, true},
+    {"r32f", 1, real, DType::f32},
+    {"r16f", 1, real, DType::f16},
+    {"rgba16", 4, normalized, DType::u16},
+    {"rgb10_a2", 4, normalized, DType::u16, true},
+    {"rgba8", 4, normalized, DType::u8},
+    {"rg16", 2, normalized, DType::u16},
+    {"rg8", 2, normalized, DType::u8},
+    {"r16", 1, normalized, DType::u16},
+    {"r8", 1, normalized, DType::u8},
+    {"rgba16_snorm", 4, normalized, DType::i16},
+    {"rgba8_snorm", 4, normalized, DType::i8},
+    {"rg16_snorm", 2, normalized, DType::i16},
+    {"rg8_snorm", 2, normalized, DType::i8},
+    {"r16_snorm", 1, normalized, DType::i16},
+    {"r8_snorm", 1, normalized, DType::i8},
+    {"rgba32i", 4, integer, DType::i32},
+    {"rgba16i", 4, integer, DType::i16},
+    {"rgba8i", 4, integer, DType::i8},
+    {"rg32i", 2, integer, DType::i32},
+    {"rg16i", 2, integer, DType::i16},
+    {"rg8i", 2, integer, DType::i8},
+    {"r32i", 1, integer, DType::i32},
+    {"r16i", 1, integer, DType::i16},
+    {"r8i", 1, integer, DType::i8},
+    {"rgba32ui", 4, integer, DType::u32},
+    {"rgba16ui", 4, integer, DType::u16},
+    {"rgb10_a2ui", 4, integer, DType::u16, true},
+    {"rgba8ui", 4, integer, DType::u8},
+    {"rg32ui", 2, integer, DType::u32},
+    {"rg16ui", 2, integer, DType::u16},
+    {"rg8ui", 2, integer, DType::u8},
+    {"r32ui", 1, integer, DType::u32},
+    {"r16ui", 1, integer, DType::u16},
+    {"r8ui", 1, integer, DType::u8},
+};
+
+}  // namespace
+
+const ImageFormatFacts& facts_of(ImageFormat format) noexcept {
+  const auto at = static_cast<std::size_t>(format);
+  return formats[at < image_formats ? at : 0];
+}
+
+std::optional<ImageFormat> image_format_named(std::string_view name) noexcept {
+  for (std::size_t i = 1; i < image_formats; ++i) {
+    if (formats[i].name == name) return static_cast<ImageFormat>(i);
+  }
+  return std::nullopt;
 }
 
 std::string_view to_string(Alpha alpha) noexcept {

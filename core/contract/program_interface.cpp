@@ -56,6 +56,8 @@ std::string described(const ProgramResource& resource) {
 }
 
 std::string described(const UserKernelSpec::Binding& binding, std::size_t position) {
+  if (binding.kind == BindingKind::image) return "images." + binding.name;
+  if (binding.kind == BindingKind::sampler) return "samplers." + binding.name;
   std::string text = "bindings[" + std::to_string(position) + "]";
   if (!binding.name.empty()) text += " (name = \"" + binding.name + "\")";
   if (binding.number) text += " (binding = " + std::to_string(*binding.number) + ")";
@@ -65,6 +67,8 @@ std::string described(const UserKernelSpec::Binding& binding, std::size_t positi
 std::string_view given_as(const UserKernelSpec::Binding& binding) noexcept {
   if (binding.kind == BindingKind::value) return "a number";
   if (binding.kind == BindingKind::local) return "local memory";
+  if (binding.kind == BindingKind::image) return "an image";
+  if (binding.kind == BindingKind::sampler) return "a sampler";
   if (binding.access == Access::read) return "an input";
   return binding.access == Access::write ? "an output" : "an inout";
 }
@@ -79,13 +83,32 @@ std::string list_of(std::span<const ProgramResource> resources, ResourceKind kin
 
 std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
 
-// Whether elements of a file can be the program's. Bytes (u8) can be anything; signed and unsigned share their bits,
-// and integers of 64 bits may come as pairs of 32.
+// Whether elements of a file can be the program's. Bytes (u8) can be anything; signed and unsigned share their bits;
+// integers of 64 bits may come as pairs of 32; a pair of float16 is packed in 32 bits (packHalf2x16).
 bool fits(DType given, ElementType declared) noexcept {
   if (given == DType::invalid || given == DType::u8 || declared == ElementType::unknown) return true;
+  if (given == DType::f16) return declared == ElementType::f16 || declared == ElementType::u32;
   if (given == DType::f32) return declared == ElementType::f32;
   if (given == DType::f64) return declared == ElementType::f64;
-  return is_integer(declared) && size_of(declared) != 0;
+  const std::uint64_t bytes = size_of(given);
+  return is_integer(declared) && (size_of(declared) == bytes || (bytes == 4 && size_of(declared) == 8));
+}
+
+// The type that a file would have to be converted to; empty: none that it could be.
+std::string_view numpy_name(ElementType element) noexcept {
+  constexpr std::string_view names[] = {"",       "uint32", "int8",   "uint8",   "int16",   "uint16", "int32",
+                                        "uint32", "int64",  "uint64", "float16", "float32", "float64"};
+  const auto at = static_cast<std::size_t>(element);
+  return names[at < std::size(names) ? at : 0];
+}
+
+Status wrong_type(const ProgramResource& resource, const UserKernelSpec::Binding& given, std::string_view verb) {
+  const std::string_view wanted = numpy_name(resource.element);
+  std::string text = std::string(verb) + " " + std::string(word_of(resource.element)) + ", and the job provides " +
+                     std::string(numpy_name(given.dtype));
+  if (!wanted.empty()) text += ". Add dtype = \"" + std::string(wanted) + "\"";
+  if (!wanted.empty() && given.access != Access::write) text += ", which converts a file if nothing is lost";
+  return invalid_argument(std::move(text));
 }
 
 // all_read_only: every block that the binding provides is.
@@ -125,16 +148,13 @@ Status check_size(const ProgramResource& resource, const UserKernelSpec::Binding
   if (row == stride) return {};
   return invalid_argument("holds an array whose elements lie " + bytes_text(stride) + " apart and use " +
                           std::to_string(used) + " of them, and the job provides " + to_string(given.shape) + " of " +
-                          std::string(to_string(given.dtype)) + ". Pad the last dimension to " +
+                          std::string(numpy_name(given.dtype)) + ". Pad the last dimension to " +
                           std::to_string(stride / element) + " elements, or declare an array without padding");
 }
 
 Status check_buffer(const ProgramResource& resource, const UserKernelSpec::Binding& given, bool all_read_only) {
   if (Status status = check_access(resource, given, all_read_only); !status.ok()) return status;
-  if (!fits(given.dtype, resource.element)) {
-    return invalid_argument("holds " + std::string(word_of(resource.element)) + ", and the job provides " +
-                            std::string(to_string(given.dtype)));
-  }
+  if (!fits(given.dtype, resource.element)) return wrong_type(resource, given, "holds");
   return check_size(resource, given);
 }
 
@@ -148,12 +168,158 @@ Status check_value(const ProgramResource& resource, const UserKernelSpec::Bindin
     return invalid_argument("takes " + bytes_text(resource.bytes) + ", and the job provides " +
                             bytes_text(given.bytes));
   }
-  if (!fits(given.dtype, resource.element)) {
-    return invalid_argument("is of " + std::string(word_of(resource.element)) + ", and the job provides " +
-                            std::string(to_string(given.dtype)));
-  }
+  if (!fits(given.dtype, resource.element)) return wrong_type(resource, given, "is of");
   return {};
 }
+
+// The texture of an image or sampler: its size from the tensor's shape, its format from the program, the job or the
+// tensor.
+class TextureMatch {
+ public:
+  TextureMatch(const ProgramResource& resource, const UserKernelSpec::Binding& given)
+      : resource_(resource), given_(given) {}
+
+  Result<TextureSource> texture() {
+    texture_.dtype = given_.dtype;
+    texture_.access = given_.access;
+    texture_.wrap = given_.wrap;
+    if (Status status = set_size(); !status.ok()) return status;
+    if (Status status = set_format(); !status.ok()) return status;
+    if (Status status = check_texels(); !status.ok()) return status;
+    if (Status status = set_filter(); !status.ok()) return status;
+    return texture_;
+  }
+
+ private:
+  std::string tensor_text() const { return std::string(numpy_name(given_.dtype)) + " " + to_string(given_.shape); }
+
+  Status set_size() {
+    const TextureShape& declared = resource_.texture;
+    const std::size_t sides = declared.dimensions + (declared.layered || declared.cube ? 1 : 0);
+    const Shape& shape = given_.shape;
+    constexpr std::string_view forms[] = {"[W]", "[H, W]", "[D, H, W]"};
+    const std::string form(sides == declared.dimensions ? forms[sides - 1]
+                           : declared.cube              ? "[6 x cubes, H, W]"
+                           : sides == 2                 ? "[layers, W]"
+                                                        : "[layers, H, W]");
+    const bool fits = (shape.size() == sides || shape.size() == sides + 1) &&
+                      (shape.size() == sides || (shape.back() >= 1 && shape.back() <= 4));
+    if (!fits) {
+      return invalid_argument("takes " + form +
+                              ", with a last dimension of 1 to 4 channels or without, and the job "
+                              "provides " +
+                              tensor_text());
+    }
+    texture_.channels = shape.size() == sides ? 1 : static_cast<std::uint32_t>(shape.back());
+    for (std::size_t i = 0; i < sides; ++i) texture_.size[i] = static_cast<std::uint32_t>(shape[sides - 1 - i]);
+    const bool cubes = texture_.size[0] == texture_.size[1] && texture_.size[2] % 6 == 0;
+    if (declared.cube && (!cubes || (!declared.layered && texture_.size[2] != 6))) {
+      return invalid_argument("takes square faces, " + std::string(declared.layered ? "six for each cube" : "six") +
+                              ", and the job provides " + tensor_text());
+    }
+    return {};
+  }
+
+  Status set_format() {
+    const ImageFormat declared = resource_.texture.format;
+    const bool other = given_.format != declared && given_.format != ImageFormat::declared;
+    if (declared != ImageFormat::declared && other) {
+      return invalid_argument("is declared as " + std::string(facts_of(declared).name) +
+                              ", and the job says format = \"" + std::string(facts_of(given_.format).name) +
+                              "\". Remove one of them");
+    }
+    texture_.format = declared != ImageFormat::declared ? declared : given_.format;
+    if (texture_.format != ImageFormat::declared) return {};
+    const bool sampled = resource_.kind == ResourceKind::sampler;
+    const bool integer = resource_.element != ElementType::f32;
+    const std::uint32_t channels = sampled && texture_.channels == 3 ? 4 : texture_.channels;
+    for (std::size_t i = 1; i < image_formats; ++i) {
+      const ImageFormatFacts& facts = facts_of(static_cast<ImageFormat>(i));
+      if (facts.packed || facts.channels != channels || facts.dtype != given_.dtype) continue;
+      if (integer == (facts.kind == TexelKind::integer)) texture_.format = static_cast<ImageFormat>(i);
+    }
+    if (texture_.format != ImageFormat::declared) return {};
+    return invalid_argument("has no format for " + tensor_text() +
+                            ". Add format = \"rgba32f\" or another, or convert by " + "dtype = \"float32\"");
+  }
+
+  // Whether the tensor's elements reach the texture without loss, and come back.
+  Status check_texels() const {
+    const ImageFormatFacts& facts = facts_of(texture_.format);
+    const std::string holds = "holds " + std::string(facts.name);
+    const bool integer = facts.kind == TexelKind::integer;
+    const ElementType element = !integer                   ? ElementType::f32
+                                : is_unsigned(facts.dtype) ? ElementType::u32
+                                                           : ElementType::i32;
+    if (element != resource_.element) {
+      const std::string_view reads = resource_.element == ElementType::f32   ? "numbers with a fraction"
+                                     : resource_.element == ElementType::i32 ? "signed integers"
+                                                                             : "unsigned integers";
+      return invalid_argument("is for " + std::string(reads) + ", and its format is " + std::string(facts.name));
+    }
+    const bool writes = given_.access != Access::read;
+    if (writes && facts.channels != texture_.channels) {
+      return invalid_argument(holds + " with " + std::to_string(facts.channels) + " channels, and the job provides " +
+                              tensor_text() + " with " + std::to_string(texture_.channels) + ". Add format = \"" +
+                              std::string(facts.name) + "\"");
+    }
+    if (texture_.channels > facts.channels) {
+      return invalid_argument(holds + " with " + std::to_string(facts.channels) + " channels, and the job provides " +
+                              tensor_text() + ", of which some would be lost");
+    }
+    const bool reads = given_.access != Access::write;
+    if (reads && facts.packed) {
+      return unsupported(holds + ", which no file has without loss: such an image can only be an output");
+    }
+    const bool exact = facts.dtype == given_.dtype;
+    if (exact) return {};
+    const bool narrow = given_.dtype == DType::u8 || given_.dtype == DType::u16;
+    if (writes) {  // a picture, whose samples are 0 to 1 of what the image holds
+      if (narrow && !integer && !is_signed_normalized(facts)) return {};
+    } else if (integer                      ? widens(facts.dtype)
+               : given_.dtype == DType::f16 ? facts.dtype == DType::f32
+                                            : narrow_fits(facts)) {
+      return {};
+    }
+    return invalid_argument(holds + ", and the job provides " + std::string(numpy_name(given_.dtype)) +
+                            ", which is not the same without loss (expected " + std::string(numpy_name(facts.dtype)) +
+                            ")");
+  }
+
+  static bool is_unsigned(DType dtype) noexcept {
+    return dtype == DType::u8 || dtype == DType::u16 || dtype == DType::u32;
+  }
+  static bool is_signed_normalized(const ImageFormatFacts& facts) noexcept {
+    return facts.kind == TexelKind::normalized && !is_unsigned(facts.dtype);
+  }
+  bool widens(DType to) const noexcept {
+    return is_unsigned(given_.dtype) == is_unsigned(to) && kiln::size_of(given_.dtype) < kiln::size_of(to) &&
+           given_.dtype != DType::f16 && given_.dtype != DType::boolean;
+  }
+  // Samples of 8 and 16 bits in a wider format.
+  bool narrow_fits(const ImageFormatFacts& facts) const noexcept {
+    if (is_signed_normalized(facts)) return given_.dtype == DType::i8 && facts.dtype == DType::i16;
+    if (given_.dtype == DType::u8) return facts.dtype == DType::u16 || facts.kind == TexelKind::real;
+    return (given_.dtype == DType::u16 || given_.dtype == DType::i8 || given_.dtype == DType::i16) &&
+           facts.kind == TexelKind::real && facts.dtype == DType::f32;
+  }
+
+  Status set_filter() {
+    const bool integer = facts_of(texture_.format).kind == TexelKind::integer;
+    if (integer && given_.filter == TextureFilter::linear) {
+      return invalid_argument("reads integers, which filter = \"linear\" cannot mix (expected \"nearest\")");
+    }
+    texture_.filter = given_.filter;
+    if (texture_.filter == TextureFilter::automatic) {
+      texture_.filter = integer ? TextureFilter::nearest : TextureFilter::linear;
+    }
+    return {};
+  }
+
+  const ProgramResource& resource_;
+  const UserKernelSpec::Binding& given_;
+  TextureSource texture_;
+};
 
 // "light.a[1][2]" behind its last dot: "a" and {1, 2}.
 struct ElementName {
@@ -270,8 +436,11 @@ class Matching {
  private:
   Result<ResourceSource> source_of(const ProgramResource& resource) {
     if (!resource.unusable.empty()) return unsupported(resource.unusable);
+    if (!resource.block.empty() && provider_named(resource.block)) return ResourceSource{};
     const bool block = resource.kind == ResourceKind::storage_block;
-    if (!resource.mentioned && (!block || !provider_of(resource))) return ResourceSource{};
+    if (!resource.mentioned && resource.kind != ResourceKind::uniform && (!block || !provider_of(resource))) {
+      return ResourceSource{};
+    }
     switch (resource.kind) {
       case ResourceKind::storage_block:
         return source_of_block(resource);
@@ -282,15 +451,75 @@ class Matching {
       case ResourceKind::local_argument:
         return source_of_argument(resource);
       case ResourceKind::uniform_block:
+        return source_of_uniform_block(resource);
       case ResourceKind::image:
       case ResourceKind::sampler:
+        return source_of_texture(resource);
       case ResourceKind::atomic_counter:
+        return source_of_counter(resource);
       case ResourceKind::invalid:
         break;
     }
-    return unsupported(
-        "the job provides nothing for it, since a job cannot provide this kind of resource (expected "
-        "storage blocks and uniforms outside blocks)");
+    return unsupported("a job cannot provide this kind of resource");
+  }
+
+  // The whole block from a binding of its name; else its members have values of their own.
+  Result<ResourceSource> source_of_uniform_block(const ProgramResource& block) {
+    const std::optional<std::size_t> at = provider_named(block.name);
+    if (!at) return ResourceSource{};
+    taken_[*at] = true;
+    const UserKernelSpec::Binding& given = kernel_.bindings[*at];
+    Status status = check_access(block, given, true);
+    if (status.ok() && given.bytes < block.bytes) {
+      status =
+          invalid_argument("takes " + bytes_text(block.bytes) + ", and the job provides " + bytes_text(given.bytes));
+    }
+    if (!status.ok()) return status.within(described(given, *at));
+    return ResourceSource{tensors_[*at]};
+  }
+
+  Result<ResourceSource> source_of_texture(const ProgramResource& resource) {
+    const bool image = resource.kind == ResourceKind::image;
+    const std::string_view table = image ? "images" : "samplers";
+    const BindingKind kind = image ? BindingKind::image : BindingKind::sampler;
+    const auto& bindings = kernel_.bindings;
+    const auto found = std::ranges::find_if(bindings, [&](const UserKernelSpec::Binding& binding) {
+      return binding.kind == kind && binding.name == resource.name;
+    });
+    if (found == bindings.end()) {
+      return invalid_argument("the job provides nothing for it. Add " + std::string(table) + " = { " + resource.name +
+                              " = { input = … } }");
+    }
+    const auto at = static_cast<std::size_t>(found - bindings.begin());
+    taken_[at] = true;
+    if (Status status = check_access(resource, *found, resource.access == Access::read); !status.ok()) {
+      return status.within(described(*found, at));
+    }
+    auto texture = TextureMatch(resource, *found).texture();
+    if (!texture) return texture.error().within(described(*found, at));
+    ResourceSource source{tensors_[at]};
+    source.texture = *texture;
+    return source;
+  }
+
+  // A binding of the counter's name, or of another counter's in the same buffer.
+  Result<ResourceSource> source_of_counter(const ProgramResource& counter) {
+    std::optional<std::size_t> at = provider_named(counter.name);
+    for (const ProgramResource& other : declared_.resources) {
+      if (!at && other.kind == ResourceKind::atomic_counter && other.number == counter.number) {
+        at = provider_named(other.name);
+      }
+    }
+    if (!at) {
+      return invalid_argument("the job provides nothing for it. Add bindings = [ …, { output = FILE, shape = [" +
+                              std::to_string(counter.bytes / sizeof(std::uint32_t)) +
+                              "], dtype = \"uint32\", name = \"" + counter.name + "\" } ]");
+    }
+    taken_[*at] = true;
+    const UserKernelSpec::Binding& given = kernel_.bindings[*at];
+    Status status = check_buffer(counter, given, false);
+    if (!status.ok()) return status.within(described(given, *at));
+    return ResourceSource{tensors_[*at]};
   }
 
   Result<ResourceSource> source_of_block(const ProgramResource& block) {
@@ -321,13 +550,19 @@ class Matching {
   // The binding of that name, else the one of that number that no name claims.
   std::optional<std::size_t> provider_of(const ProgramResource& block) const {
     const auto& bindings = kernel_.bindings;
-    for (std::size_t i = 0; i < bindings.size(); ++i) {
-      if (!bindings[i].name.empty() && bindings[i].name == block.name) return i;
-    }
+    if (const auto named = provider_named(block.name)) return named;
     for (std::size_t i = 0; i < bindings.size(); ++i) {
       if (bindings[i].name.empty() && block.number == bindings[i].number.value_or(static_cast<std::uint32_t>(i))) {
         return i;
       }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<std::size_t> provider_named(std::string_view name) const {
+    const auto& bindings = kernel_.bindings;
+    for (std::size_t i = 0; i < bindings.size(); ++i) {
+      if (bindings[i].kind == BindingKind::buffer && !name.empty() && bindings[i].name == name) return i;
     }
     return std::nullopt;
   }
@@ -365,9 +600,13 @@ class Matching {
       }
       return ResourceSource{uniforms_, offsets_[i] + index * values * sizeof(double), given.type};
     }
-    if (resource.has_default) return ResourceSource{};
-    return invalid_argument("the job provides nothing for it. Add uniforms = { " +
-                            resource.name.substr(0, element.size) + " = … }");
+    if (resource.has_default || !resource.mentioned) return ResourceSource{};
+    const std::string whole = resource.name.substr(0, element.size);
+    if (resource.block.empty()) {
+      return invalid_argument("the job provides nothing for it. Add uniforms = { " + whole + " = … }");
+    }
+    return invalid_argument("the job provides nothing for it. Add blocks = { " + resource.block + " = { " +
+                            whole.substr(resource.block.size() + 1) + " = … } }");
   }
 
   Result<ResourceSource> source_of_argument(const ProgramResource& argument) {
@@ -399,9 +638,17 @@ class Matching {
 
   bool is_unused(const UserKernelSpec::Binding& given, std::size_t position) const {
     return std::ranges::any_of(declared_.unused, [&](const ProgramResource& resource) {
-      if (resource.kind != ResourceKind::storage_block) return false;
       if (!given.name.empty()) return resource.name == given.name;
+      if (resource.kind != ResourceKind::storage_block) return false;
       return !resource.number || *resource.number == given.number.value_or(static_cast<std::uint32_t>(position));
+    });
+  }
+
+  // OpenGL and the text of a program count images and samplers among the uniforms.
+  bool is_unused_texture(const UserKernelSpec::Binding& given) const {
+    return std::ranges::any_of(declared_.unused, [&](const ProgramResource& resource) {
+      const std::string_view whole = std::string_view(given.name).substr(0, element_name(given.name).size);
+      return resource.kind == ResourceKind::uniform && (resource.name == given.name || resource.name == whole);
     });
   }
 
@@ -413,6 +660,14 @@ class Matching {
       const std::string who = described(given, i) + ": ";
       if (kernel_.dialect == Dialect::opencl_c) {
         problem(who + "the kernel takes " + std::to_string(declared_.resources.size()) + " arguments");
+      } else if (given.kind == BindingKind::image || given.kind == BindingKind::sampler) {
+        if (!is_unused_texture(given)) {
+          const ResourceKind kind = given.kind == BindingKind::image ? ResourceKind::image : ResourceKind::sampler;
+          problem(who + "the program has no such " + std::string(to_string(kind)) + " (it has " +
+                  list_of(declared_.resources, kind) + ")");
+        } else if (given.access != Access::read) {
+          problem(who + "the program declares it and does not use it, so it cannot be written");
+        }
       } else if (!is_unused(given, i)) {
         problem(who + "the program has no such storage block (it has " +
                 list_of(declared_.resources, ResourceKind::storage_block) + ")");

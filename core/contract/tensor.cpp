@@ -1,13 +1,31 @@
 #include <kiln/tensor.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <limits>
 
 namespace kiln {
 namespace {
 
 constexpr std::size_t alignment = 64;
 constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
+
+struct DTypeFacts {
+  std::string_view name, numpy;
+  std::uint32_t bytes;
+};
+constexpr DTypeFacts dtypes[] = {
+    {"invalid", "", 0},   {"f32", "float32", 4}, {"f64", "float64", 8}, {"i32", "int32", 4},  {"u32", "uint32", 4},
+    {"u8", "uint8", 1},   {"i8", "int8", 1},     {"i16", "int16", 2},   {"u16", "uint16", 2}, {"i64", "int64", 8},
+    {"u64", "uint64", 8}, {"f16", "float16", 2}, {"bool", "bool", 1}};
+
+const DTypeFacts& facts_of(DType dtype) noexcept {
+  const auto at = static_cast<std::size_t>(dtype);
+  return dtypes[at < std::size(dtypes) ? at : 0];
+}
 
 Result<std::int64_t> elements_of(DType dtype, const Shape& shape) {
   const std::int64_t element = size_of(dtype);
@@ -24,20 +42,44 @@ Result<std::int64_t> elements_of(DType dtype, const Shape& shape) {
 
 }  // namespace
 
-std::uint32_t size_of(DType dtype) noexcept {
-  switch (dtype) {
-    case DType::f64:
-      return 8;
-    case DType::f32:
-    case DType::i32:
-    case DType::u32:
-      return 4;
-    case DType::u8:
-      return 1;
-    case DType::invalid:
-      break;
+std::string_view to_string(DType dtype) noexcept { return facts_of(dtype).name; }
+std::string_view numpy_name(DType dtype) noexcept { return facts_of(dtype).numpy; }
+std::uint32_t size_of(DType dtype) noexcept { return facts_of(dtype).bytes; }
+
+DType dtype_named(std::string_view numpy_name) noexcept {
+  for (std::size_t i = 1; i < std::size(dtypes); ++i) {
+    if (dtypes[i].numpy == numpy_name) return static_cast<DType>(i);
   }
-  return 0;
+  return DType::invalid;
+}
+
+double from_half(std::uint16_t bits) noexcept {
+  const int exponent = bits >> 10 & 31;
+  const int fraction = bits & 1023;
+  double value = 0;
+  if (exponent == 31) {
+    value = fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  } else {
+    value = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
+  }
+  return (bits & 0x8000) != 0 ? -value : value;
+}
+
+std::uint16_t to_half(double value) noexcept {
+  const std::uint32_t sign = std::signbit(value) ? 0x8000 : 0;
+  if (std::isnan(value)) return static_cast<std::uint16_t>(sign | 0x7E00);
+  const double magnitude = std::abs(value);
+  if (magnitude == 0) return static_cast<std::uint16_t>(sign);
+  constexpr double beyond = 65520;  // halfway between the largest number and the next step
+  if (magnitude >= beyond) return static_cast<std::uint16_t>(sign | 0x7C00);
+  int exponent = 0;
+  std::frexp(magnitude, &exponent);
+  // Units in the last place: 2^-24 below the normal numbers.
+  const int unit = std::max(exponent - 11, -24);
+  const auto steps = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(magnitude, -unit)));
+  // A carry of the rounding goes into the exponent by itself.
+  const std::uint32_t bits = unit == -24 ? steps : steps - 1024 + (static_cast<std::uint32_t>(unit + 25) << 10);
+  return static_cast<std::uint16_t>(sign | bits);
 }
 
 std::string to_string(const Shape& shape) {

@@ -14,9 +14,12 @@ struct ElementType {
   std::string_view text;  // without the byte order
   DType dtype;
 };
-constexpr ElementType element_types[] = {
-    {"f4", DType::f32}, {"f8", DType::f64}, {"i4", DType::i32}, {"u4", DType::u32}, {"u1", DType::u8}};
-constexpr std::string_view expected_types = "f4, f8, i4, u4 (each after '<' or '>') or |u1";
+constexpr ElementType element_types[] = {{"f4", DType::f32}, {"f8", DType::f64}, {"f2", DType::f16},
+                                         {"i1", DType::i8},  {"i2", DType::i16}, {"i4", DType::i32},
+                                         {"i8", DType::i64}, {"u1", DType::u8},  {"u2", DType::u16},
+                                         {"u4", DType::u32}, {"u8", DType::u64}, {"b1", DType::boolean}};
+constexpr std::string_view expected_types =
+    "bool, int8 to int64, uint8 to uint64, float16, float32 or float64 (\"|b1\", \"<i1\" … \"<f8\")";
 
 unsigned byte_at(std::span<const std::byte> bytes, std::size_t at) { return std::to_integer<unsigned>(bytes[at]); }
 
@@ -99,7 +102,7 @@ Status take_descr(LiteralReader& reader, NpyHeader& header) {
   const char order = descr.empty() ? '\0' : descr.front();
   for (const ElementType& type : element_types) {
     if (descr.substr(descr.empty() ? 0 : 1) != type.text) continue;
-    if (order == '<' || (order == '|' && type.dtype == DType::u8))
+    if (order == '<' || (order == '|' && size_of(type.dtype) == 1))
       header.byte_order = std::endian::little;
     else if (order == '>')
       header.byte_order = std::endian::big;
@@ -210,7 +213,7 @@ Result<NpyHeader> parse_npy_header(std::span<const std::byte> start, std::string
 
 std::string format_npy_header(DType dtype, const Shape& shape) {
   std::string text = "{'descr': '";
-  text += dtype == DType::u8 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
+  text += size_of(dtype) == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
   for (const ElementType& type : element_types) {
     if (type.dtype == dtype) text += type.text;
   }

@@ -6,6 +6,7 @@
 #include <kiln/regular_file.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -25,7 +26,8 @@ std::uint16_t sample_at(const PngPixels& pixels, const std::byte* row, std::size
 }
 
 PngInfo info_of(const PngPixels& pixels) {
-  return {pixels.width, pixels.height, pixels.channels < 3 ? 1u : 3u, pixels.channels == 2 || pixels.channels == 4};
+  return {pixels.width, pixels.height, pixels.channels < 3 ? 1u : 3u, pixels.channels == 2 || pixels.channels == 4,
+          pixels.sample_bytes == 1 ? DType::u8 : DType::u16};
 }
 
 Result<std::shared_ptr<HostTensor>> to_tensor(const PngPixels& pixels, const PngRequest& request) {
@@ -53,14 +55,88 @@ Result<std::shared_ptr<HostTensor>> to_tensor(const PngPixels& pixels, const Png
   return made;
 }
 
+// The channels of a picture of samples: how many, and which of the file's each is (-1: full alpha).
+struct Channels {
+  std::size_t count = 0;
+  int from[4] = {0, 0, 0, 0};
+  bool premultiplied = false;  // all but the last
+};
+
+Result<Channels> channels_of(const PngInfo& info, const PngRequest& request) {
+  const bool alpha = info.has_alpha && request.alpha != Alpha::drop;
+  const std::size_t own = info.colours + (alpha ? 1 : 0);
+  Channels channels;
+  channels.count = request.channels == 0 ? own : static_cast<std::size_t>(request.channels);
+  const bool with_alpha = channels.count == 2 || channels.count == 4;
+  const std::size_t colours = channels.count - (with_alpha ? 1 : 0);
+  if (colours < info.colours) {
+    return invalid_argument("found " + std::to_string(info.colours) + " colours, expected a grey picture for " +
+                            std::to_string(channels.count) + (channels.count == 1 ? " channel" : " channels"));
+  }
+  for (std::size_t i = 0; i < colours; ++i) channels.from[i] = info.colours == 1 ? 0 : static_cast<int>(i);
+  if (with_alpha) channels.from[colours] = alpha ? static_cast<int>(info.colours) : -1;
+  channels.premultiplied = alpha && with_alpha && request.alpha == Alpha::premultiply;
+  return channels;
+}
+
+Result<std::shared_ptr<HostTensor>> to_samples(const PngPixels& pixels, const PngRequest& request) {
+  const PngInfo info = info_of(pixels);
+  const auto channels = channels_of(info, request);
+  if (!channels) return channels.error();
+  auto made =
+      HostTensor::create(info.sample, {pixels.height, pixels.width, static_cast<std::int64_t>(channels->count)});
+  if (!made) return made;
+  const std::uint32_t most = pixels.sample_bytes == 1 ? 255 : 65535;
+  std::size_t at = 0;
+  const auto store = [&](std::uint32_t sample) {
+    if (info.sample == DType::u8)
+      (*made)->as<std::uint8_t>()[at++] = static_cast<std::uint8_t>(sample);
+    else
+      (*made)->as<std::uint16_t>()[at++] = static_cast<std::uint16_t>(sample);
+  };
+  for (std::size_t y = 0; y < pixels.height; ++y) {
+    const std::byte* const row = pixels.rows.data() + y * pixels.row_bytes;
+    for (std::size_t x = 0; x < pixels.width; ++x) {
+      const auto sample = [&](int channel) -> std::uint32_t {
+        return channel < 0 ? most : sample_at(pixels, row, x * pixels.channels + static_cast<std::size_t>(channel));
+      };
+      for (std::size_t c = 0; c < channels->count; ++c) {
+        std::uint32_t value = sample(channels->from[c]);
+        if (channels->premultiplied && c + 1 < channels->count) {
+          value = (value * sample(channels->from[channels->count - 1]) + most / 2) / most;
+        }
+        store(value);
+      }
+    }
+  }
+  return made;
+}
+
 std::byte to_byte(float value) {
   if (!(value > 0.0f)) return std::byte{0};  // NaN too
   if (value >= 1.0f) return std::byte{255};
   return static_cast<std::byte>(std::lround(value * 255.0f));
 }
 
+PngPixels samples_of(const HostTensor& tensor) {
+  const Shape& shape = tensor.shape();
+  PngPixels pixels;
+  pixels.width = static_cast<std::uint32_t>(shape[1]);
+  pixels.height = static_cast<std::uint32_t>(shape[0]);
+  pixels.channels = shape.size() == 3 ? static_cast<std::uint32_t>(shape[2]) : 1;
+  pixels.sample_bytes = size_of(tensor.dtype());
+  pixels.row_bytes = std::size_t{pixels.width} * pixels.channels * pixels.sample_bytes;
+  const std::span<const std::byte> bytes = tensor.bytes();
+  pixels.rows.assign(bytes.begin(), bytes.end());
+  if (pixels.sample_bytes == 2 && std::endian::native == std::endian::little) {
+    for (std::size_t i = 0; i + 1 < pixels.rows.size(); i += 2) std::swap(pixels.rows[i], pixels.rows[i + 1]);
+  }
+  return pixels;
+}
+
 Result<PngPixels> to_pixels(const HostTensor& tensor) {
   if (Status status = check_picture(tensor.dtype(), tensor.shape()); !status.ok()) return status;
+  if (tensor.dtype() != DType::f32) return samples_of(tensor);
   const Shape& shape = tensor.shape();
   PngPixels pixels;
   pixels.width = static_cast<std::uint32_t>(shape[3]);
@@ -78,7 +154,9 @@ Result<PngPixels> to_pixels(const HostTensor& tensor) {
   return pixels;
 }
 
-Result<PngPicture> decode(std::span<const std::byte> file, const PngRequest& request) {
+using Convert = Result<std::shared_ptr<HostTensor>> (*)(const PngPixels&, const PngRequest&);
+
+Result<PngPicture> decode(std::span<const std::byte> file, const PngRequest& request, Convert convert = to_tensor) {
   PngDecoder decoder(file);
   PngPixels pixels;
   if (Status status = decoder.read_header(pixels); !status.ok()) return status;
@@ -90,7 +168,7 @@ Result<PngPicture> decode(std::span<const std::byte> file, const PngRequest& req
   }
   pixels.rows.resize(pixels.row_bytes * pixels.height);
   if (Status status = decoder.read_pixels(pixels); !status.ok()) return status;
-  auto tensor = to_tensor(pixels, request);
+  auto tensor = convert(pixels, request);
   if (!tensor) return std::move(tensor).error();
   return PngPicture{std::move(*tensor), info_of(pixels)};
 }
@@ -135,6 +213,14 @@ Result<PngPicture> read_picture(const std::filesystem::path& path, const PngRequ
   return picture;
 }
 
+Result<PngPicture> read_samples(const std::filesystem::path& path, const PngRequest& request) {
+  const auto bytes = contents_of(path);
+  if (!bytes) return bytes.error();
+  auto picture = decode(*bytes, request, to_samples);
+  if (!picture) return picture.error().within("file " + path.string());
+  return picture;
+}
+
 Result<PngInfo> read_png_info(const std::filesystem::path& path) {
   const auto bytes = contents_of(path);
   if (!bytes) return bytes.error();
@@ -150,8 +236,13 @@ Status check_picture(DType dtype, const Shape& shape) {
       side_fits(shape[2]) && side_fits(shape[3])) {
     return {};
   }
+  if ((dtype == DType::u8 || dtype == DType::u16) && (shape.size() == 2 || shape.size() == 3) && side_fits(shape[0]) &&
+      side_fits(shape[1]) && (shape.size() == 2 || (shape[2] >= 1 && shape[2] <= 4))) {
+    return {};
+  }
   return invalid_argument("found " + std::string(to_string(dtype)) + " " + to_string(shape) +
-                          ", expected f32 [1, C, H, W] with C from 1 to 4, H and W from 1 to " +
+                          ", expected f32 [1, C, H, W], or u8 or u16 [H, W] or [H, W, C], with C from 1 to 4, H and W "
+                          "from 1 to " +
                           std::to_string(most_png_side));
 }
 

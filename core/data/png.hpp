@@ -1,10 +1,10 @@
 // PNG pictures to tensors and back.
 //
 // Thread-safety: free functions without shared state. Ownership: the tensor is the caller's.
-// A picture is an f32 tensor [1, C, H, W], 0 to 1 = the file's sample divided by its largest value; the file's encoding
-// is kept (no gamma, no colour profile is applied). C = 1 (grey) or 3 (red, green, blue; a palette too), and one
-// channel more where the file has alpha, also as a transparent colour (tRNS). Alpha is straight: colours are not
-// multiplied by it. At most 16384 x 16384. Every error names the file.
+// A picture is an f32 tensor [1, C, H, W], 0 to 1 = the file's sample divided by its largest value, or its samples: a
+// u8 or u16 tensor [H, W, C]. The file's encoding is kept (no gamma, no colour profile is applied). C = 1 (grey) or 3
+// (red, green, blue; a palette too), and one channel more where the file has alpha, also as a transparent colour
+// (tRNS). Alpha is straight: colours are not multiplied by it. At most 16384 x 16384. Every error names the file.
 #pragma once
 
 #include <kiln/config.hpp>
@@ -35,6 +35,7 @@ struct PngInfo {
   std::uint32_t width = 0, height = 0;
   std::uint32_t colours = 0;  // 1 or 3
   bool has_alpha = false;
+  DType sample = DType::invalid;  // u8 or u16
 
   // C of the tensor that a request gets; `channels` of the request is a wish that the file may not meet.
   std::int64_t channels(const PngRequest& request) const noexcept;
@@ -51,6 +52,10 @@ struct PngPicture {
 };
 Result<PngPicture> read_picture(const std::filesystem::path& path, const PngRequest& request = {});
 
+// The samples of a file. channels: 0, those of the file and `alpha`; 1 and 2, a grey picture; 3 and 4, also from a grey
+// one. Alpha that the file does not have is full. invalid_argument: a picture with colours where 1 or 2 are wanted.
+Result<PngPicture> read_samples(const std::filesystem::path& path, const PngRequest& request = {});
+
 // The same from a whole file in memory; `name` stands in the errors.
 Result<std::shared_ptr<HostTensor>> parse_png(std::span<const std::byte> file, std::string_view name,
                                               const PngRequest& request = {});
@@ -61,9 +66,9 @@ Result<PngInfo> read_png_info(const std::filesystem::path& path);
 // invalid_argument: write_png() takes no such tensor.
 Status check_picture(DType dtype, const Shape& shape);
 
-// 8 bits a sample: values are clamped to 0..1 (NaN gives 0) and rounded to nearest. The file appears complete or not at
-// all. invalid_argument where the tensor is not f32 [1, C, H, W] with C = 1 (grey), 2 (grey, alpha), 3 (RGB) or 4
-// (RGBA).
+// f32: 8 bits a sample; values are clamped to 0..1 (NaN gives 0) and rounded to nearest. u8 and u16: their samples. The
+// file appears complete or not at all. invalid_argument where the tensor is not f32 [1, C, H, W], or u8 or u16 [H, W]
+// or [H, W, C], with C = 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA).
 Status write_png(const std::filesystem::path& path, const HostTensor& tensor);
 // The same, but for its commit().
 Result<AtomicFile> prepare_png(const std::filesystem::path& path, const HostTensor& tensor);

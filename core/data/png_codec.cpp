@@ -158,8 +158,8 @@ struct Encoder {
     png_set_write_fn(png, &writer, on_write, on_flush);
     const int colour =
         (pixels.channels >= 3 ? PNG_COLOR_MASK_COLOR : 0) | (pixels.channels % 2 == 0 ? PNG_COLOR_MASK_ALPHA : 0);
-    png_set_IHDR(png, info, pixels.width, pixels.height, 8, colour, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-                 PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(png, info, pixels.width, pixels.height, static_cast<int>(8 * pixels.sample_bytes), colour,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png, info);
     for (std::size_t y = 0; y < pixels.height; ++y) {
       png_write_row(png, reinterpret_cast<png_const_bytep>(pixels.rows.data() + y * pixels.row_bytes));

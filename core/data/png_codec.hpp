@@ -45,7 +45,7 @@ class PngDecoder {
   std::unique_ptr<State> state_;
 };
 
-// REQUIRES: sample_bytes is 1, channels 1 to 4, sides from 1 to 16384, rows complete.
+// REQUIRES: sample_bytes is 1 or 2, channels 1 to 4, sides from 1 to 16384, rows complete.
 Result<std::vector<std::byte>> encode_png(const PngPixels& pixels);
 
 }  // namespace kiln::data

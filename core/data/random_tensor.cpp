@@ -40,6 +40,28 @@ void fill_random(HostTensor& tensor, std::uint64_t seed) {
     case DType::u8:
       fill(tensor.as<std::uint8_t>(), seed, [](std::uint64_t bits) { return static_cast<std::uint8_t>(bits >> 56); });
       break;
+    case DType::i8:
+      fill(tensor.as<std::int8_t>(), seed, [](std::uint64_t bits) { return static_cast<std::int8_t>(bits >> 56); });
+      break;
+    case DType::i16:
+      fill(tensor.as<std::int16_t>(), seed, [](std::uint64_t bits) { return static_cast<std::int16_t>(bits >> 48); });
+      break;
+    case DType::u16:
+      fill(tensor.as<std::uint16_t>(), seed, [](std::uint64_t bits) { return static_cast<std::uint16_t>(bits >> 48); });
+      break;
+    case DType::i64:
+      fill(tensor.as<std::int64_t>(), seed, [](std::uint64_t bits) { return static_cast<std::int64_t>(bits); });
+      break;
+    case DType::u64:
+      fill(tensor.as<std::uint64_t>(), seed, [](std::uint64_t bits) { return bits; });
+      break;
+    case DType::f16:
+      fill(tensor.as<std::uint16_t>(), seed,
+           [](std::uint64_t bits) { return to_half(static_cast<double>(bits >> 53) * 0x1p-10 - 1.0); });
+      break;
+    case DType::boolean:
+      fill(tensor.as<std::uint8_t>(), seed, [](std::uint64_t bits) { return static_cast<std::uint8_t>(bits >> 63); });
+      break;
     case DType::invalid:
       break;  // no HostTensor is made with it
   }

@@ -15,7 +15,8 @@
 
 namespace kiln::data {
 
-// f32 and f64: uniform in [-1, 1), from the top 24 or 53 bits, every value exact. Integers: every value equally likely.
+// f16, f32 and f64: uniform in [-1, 1), from the top 11, 24 or 53 bits, every value exact. Integers and booleans: every
+// value equally likely.
 void fill_random(HostTensor& tensor, std::uint64_t seed);
 
 // nullopt: `source` does not start with "random:". Otherwise the seed, or invalid_argument where what follows is not a

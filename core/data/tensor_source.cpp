@@ -1,10 +1,14 @@
 #include "data/tensor_source.hpp"
 
+#include "data/conversion.hpp"
 #include "data/npy.hpp"
 #include "data/png.hpp"
 #include "data/random_tensor.hpp"
 
+#include <kiln/regular_file.hpp>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -12,7 +16,9 @@
 namespace kiln::data {
 namespace {
 
-enum class FileKind : std::uint8_t { invalid = 0, npy, png };
+enum class FileKind : std::uint8_t { invalid = 0, npy, png, bytes };
+
+constexpr std::string_view zeros = "zeros:";
 
 FileKind kind_of(const std::filesystem::path& path) {
   std::string extension = path.extension().string();
@@ -21,102 +27,193 @@ FileKind kind_of(const std::filesystem::path& path) {
   }
   if (extension == ".npy") return FileKind::npy;
   if (extension == ".png") return FileKind::png;
-  return FileKind::invalid;
+  return extension == ".bin" || extension == ".raw" ? FileKind::bytes : FileKind::invalid;
 }
 
 Status unknown_source(std::string_view source, std::string_view role) {
   return invalid_argument(std::string(role) + ": found \"" + std::string(source) +
-                          "\", expected random:SEED, a .npy file or a .png file");
+                          "\", expected random:SEED, zeros:, or a file .npy, .png, .bin or .raw");
+}
+
+// Of a source without a form of its own.
+Result<TensorForm> wanted_form(std::string_view source, const TensorRequest& request) {
+  if (request.shape.empty()) {
+    return invalid_argument(std::string(request.role) + ": found \"" + std::string(source) +
+                            "\" without a shape, expected shape = [N, …]");
+  }
+  return TensorForm{request.dtype == DType::invalid ? DType::f32 : request.dtype, request.shape};
+}
+
+// random:SEED and zeros:; nullopt: a file.
+std::optional<Result<TensorForm>> generated_form(std::string_view source, const TensorRequest& request) {
+  if (const auto seed = parse_random(source); seed && !*seed) return seed->error().within(request.role);
+  if (is_file(source)) return std::nullopt;
+  return wanted_form(source, request);
+}
+
+Status mismatch(const std::filesystem::path& path, const TensorRequest& request, const std::string& found,
+                const std::string& wanted) {
+  return invalid_argument(std::string(request.role) + ": file " + path.string() + ": " + found + ", expected " +
+                          wanted);
+}
+
+// The form of a file that holds another one.
+Result<TensorForm> requested(const std::filesystem::path& path, TensorForm form, const TensorRequest& request) {
+  if (!request.shape.empty() && form.shape != request.shape) {
+    return mismatch(path, request, "shape " + to_string(form.shape), to_string(request.shape));
+  }
+  if (request.dtype != DType::invalid) form.dtype = request.dtype;
+  return form;
+}
+
+bool as_samples(const TensorRequest& request) {
+  return request.texels || request.dtype == DType::u8 || request.dtype == DType::u16;
 }
 
 PngRequest png_request(const TensorRequest& request) {
+  if (as_samples(request)) return {request.alpha, request.channels};
   return {request.alpha, request.shape.size() == 4 ? request.shape[1] : 0};
 }
 
-Status check_form(const std::filesystem::path& path, DType dtype, const Shape& shape, const TensorRequest& request) {
-  const auto mismatch = [&](const std::string& found, const std::string& wanted) {
-    return invalid_argument(std::string(request.role) + ": file " + path.string() + ": " + found + ", expected " +
-                            wanted);
-  };
-  if (dtype != request.dtype) {
-    return mismatch("dtype " + std::string(to_string(dtype)), std::string(to_string(request.dtype)));
+Result<TensorForm> picture_form(const std::filesystem::path& path, const PngInfo& info, const TensorRequest& request) {
+  if (as_samples(request)) {
+    const std::int64_t alpha = info.has_alpha && request.alpha != Alpha::drop ? 1 : 0;
+    const std::int64_t channels = request.channels != 0 ? request.channels : info.colours + alpha;
+    if (request.dtype != DType::invalid && request.dtype != info.sample) {
+      return mismatch(path, request, std::string(numpy_name(info.sample)) + " samples",
+                      std::string(numpy_name(request.dtype)));
+    }
+    TensorRequest any_type = request;
+    any_type.dtype = DType::invalid;
+    return requested(path, {info.sample, {info.height, info.width, channels}}, any_type);
   }
-  return shape == request.shape ? Status{} : mismatch("shape " + to_string(shape), to_string(request.shape));
-}
-
-// Alpha that was asked for and changes the number of channels is named.
-Status check_picture_form(const std::filesystem::path& path, const PngInfo& info, const TensorRequest& request) {
   const std::int64_t channels = info.channels(png_request(request));
-  const Status status = check_form(path, DType::f32, {1, channels, info.height, info.width}, request);
-  if (!info.has_alpha || request.shape.size() != 4 || request.shape[1] == channels) return status;
-  return status.within("alpha = \"" + std::string(to_string(request.alpha)) + "\"");
+  auto form = requested(path, {DType::f32, {1, channels, info.height, info.width}}, request);
+  const bool other = info.has_alpha && request.shape.size() == 4 && request.shape[1] != channels;
+  // Alpha that was asked for and changes the number of channels is named.
+  if (!form && other) return form.error().within("alpha = \"" + std::string(to_string(request.alpha)) + "\"");
+  return form;
 }
 
-}  // namespace
+Result<TensorForm> bytes_form(const std::filesystem::path& path, std::uint64_t bytes, const TensorRequest& request) {
+  TensorForm form{request.dtype == DType::invalid ? DType::u8 : request.dtype, request.shape};
+  const std::uint64_t element = size_of(form.dtype);
+  if (form.shape.empty()) {
+    if (bytes % element == 0) return TensorForm{form.dtype, {static_cast<std::int64_t>(bytes / element)}};
+    return mismatch(path, request, std::to_string(bytes) + " bytes",
+                    "a multiple of " + std::to_string(element) + " for " + std::string(numpy_name(form.dtype)));
+  }
+  std::uint64_t expected = element;
+  for (const std::int64_t extent : form.shape) expected *= static_cast<std::uint64_t>(extent);
+  if (bytes == expected) return form;
+  return mismatch(
+      path, request, std::to_string(bytes) + " bytes",
+      std::to_string(expected) + " for " + std::string(numpy_name(form.dtype)) + " " + to_string(form.shape));
+}
 
-Result<std::shared_ptr<HostTensor>> load_tensor(std::string_view source, const std::filesystem::path& base,
-                                                const TensorRequest& request, std::string* note) {
-  if (const auto seed = parse_random(source)) {
-    if (!*seed) return seed->error().within(request.role);
-    auto tensor = HostTensor::create(request.dtype, request.shape);
-    if (!tensor) return tensor.error().within(request.role);
-    fill_random(**tensor, **seed);
-    return tensor;
-  }
-  const std::filesystem::path path = base / std::filesystem::path(source);
-  const FileKind kind = kind_of(path);
-  if (kind == FileKind::invalid) return unknown_source(source, request.role);
-  if (kind == FileKind::npy) {
-    auto tensor = read_npy(path);
-    if (!tensor) return tensor.error().within(request.role);
-    if (Status status = check_form(path, (*tensor)->dtype(), (*tensor)->shape(), request); !status.ok()) return status;
-    return tensor;
-  }
-  auto picture = read_picture(path, png_request(request));
+Result<std::shared_ptr<HostTensor>> load_bytes(const std::filesystem::path& path, const TensorRequest& request) {
+  auto file = RegularFile::open(path);
+  if (!file) return std::move(file).error().within(request.role);
+  const auto form = bytes_form(path, file->bytes(), request);
+  if (!form) return form.error();
+  auto tensor = HostTensor::create(form->dtype, form->shape);
+  if (!tensor) return tensor.error().within(request.role);
+  if (Status status = file->read(0, (*tensor)->bytes()); !status.ok()) return status.within(request.role);
+  return tensor;
+}
+
+Result<std::shared_ptr<HostTensor>> load_picture(const std::filesystem::path& path, const TensorRequest& request,
+                                                 std::vector<std::string>* notes) {
+  const bool samples = as_samples(request);
+  auto picture = samples ? read_samples(path, png_request(request)) : read_picture(path, png_request(request));
   if (!picture) return picture.error().within(request.role);
-  if (Status status = check_picture_form(path, picture->info, request); !status.ok()) return status;
-  const bool left_out = picture->info.has_alpha && picture->tensor->shape()[1] == picture->info.colours;
-  if (left_out && request.alpha == Alpha::keep && note != nullptr) {
-    *note = std::string(request.role) + ": file " + path.string() +
-            ": its alpha channel is left out: " + std::to_string(picture->info.colours + 1) +
-            " channels would keep it; alpha = \"drop\" ends this note, " + "\"premultiply\" multiplies colours by it";
+  if (auto form = picture_form(path, picture->info, request); !form) return form.error();
+  const Shape& shape = picture->tensor->shape();
+  const std::int64_t channels = samples ? shape[2] : shape[1];
+  const bool left_out = picture->info.has_alpha && (channels == 1 || channels == 3);
+  if (left_out && request.alpha == Alpha::keep && notes != nullptr) {
+    notes->push_back(std::string(request.role) + ": file " + path.string() +
+                     ": its alpha channel is left out: " + std::to_string(picture->info.colours + 1) +
+                     " channels would keep it; alpha = \"drop\" ends this note, " +
+                     "\"premultiply\" multiplies colours by it");
   }
   return std::move(picture->tensor);
 }
 
-Status check_tensor(std::string_view source, const std::filesystem::path& base, const TensorRequest& request) {
-  if (const auto seed = parse_random(source)) return *seed ? Status{} : seed->error().within(request.role);
-  const std::filesystem::path path = base / std::filesystem::path(source);
-  const FileKind kind = kind_of(path);
-  if (kind == FileKind::invalid) return unknown_source(source, request.role);
-  if (kind == FileKind::npy) {
-    const auto header = read_npy_form(path);
-    if (!header) return header.error().within(request.role);
-    return check_form(path, header->dtype, header->shape, request);
+}  // namespace
+
+bool is_file(std::string_view source) noexcept { return source != zeros && !source.starts_with("random:"); }
+
+bool is_picture(const std::filesystem::path& path) { return kind_of(path) == FileKind::png; }
+
+Result<std::shared_ptr<HostTensor>> load_tensor(std::string_view source, const std::filesystem::path& base,
+                                                const TensorRequest& request, std::vector<std::string>* notes) {
+  if (const auto form = generated_form(source, request)) {
+    if (!*form) return form->error();
+    auto tensor = HostTensor::create((*form)->dtype, (*form)->shape);
+    if (!tensor) return tensor.error().within(request.role);
+    if (source != zeros) fill_random(**tensor, **parse_random(source));
+    return tensor;
   }
-  const auto info = read_png_info(path);
-  return info ? check_picture_form(path, *info, request) : info.error().within(request.role);
+  const std::filesystem::path path = base / std::filesystem::path(source);
+  Result<std::shared_ptr<HostTensor>> tensor = unknown_source(source, request.role);
+  switch (kind_of(path)) {
+    case FileKind::npy:
+      tensor = read_npy(path);
+      if (!tensor) return tensor.error().within(request.role);
+      if (auto form = requested(path, {(*tensor)->dtype(), (*tensor)->shape()}, request); !form) return form.error();
+      break;
+    case FileKind::png:
+      tensor = load_picture(path, request, notes);
+      break;
+    case FileKind::bytes:
+      return load_bytes(path, request);
+    case FileKind::invalid:
+      return tensor;
+  }
+  if (!tensor || request.dtype == DType::invalid || (*tensor)->dtype() == request.dtype) return tensor;
+  auto as_wanted = converted(**tensor, request.dtype);
+  const std::string who = std::string(request.role) + ": file " + path.string();
+  if (!as_wanted) return as_wanted.error().within(who);
+  if (notes != nullptr) {
+    notes->push_back(who + ": converted from " + std::string(numpy_name((*tensor)->dtype())) + " to " +
+                     std::string(numpy_name(request.dtype)) + " without loss");
+  }
+  return as_wanted;
 }
 
-Result<TensorRequest> npy_form(std::string_view source, const std::filesystem::path& base, std::string_view role) {
+Result<TensorForm> form_of(std::string_view source, const std::filesystem::path& base, const TensorRequest& request) {
+  if (auto form = generated_form(source, request)) return *std::move(form);
   const std::filesystem::path path = base / std::filesystem::path(source);
-  if (parse_random(source) || kind_of(path) != FileKind::npy) {
-    return invalid_argument(
-        std::string(role) + ": found \"" + std::string(source) +
-        "\", expected a .npy file; random:SEED and .png can be the input, weights and bias of conv2d "
-        "and gemm");
+  switch (kind_of(path)) {
+    case FileKind::npy: {
+      const auto header = read_npy_form(path);
+      if (!header) return header.error().within(request.role);
+      return requested(path, {header->dtype, header->shape}, request);
+    }
+    case FileKind::png: {
+      const auto info = read_png_info(path);
+      if (!info) return info.error().within(request.role);
+      return picture_form(path, *info, request);
+    }
+    case FileKind::bytes: {
+      const auto file = RegularFile::open(path);
+      if (!file) return file.error().within(request.role);
+      return bytes_form(path, file->bytes(), request);
+    }
+    case FileKind::invalid:
+      break;
   }
-  const auto header = read_npy_form(path);
-  if (!header) return header.error().within(role);
-  return TensorRequest{header->dtype, header->shape, role, Alpha::keep};
+  return unknown_source(source, request.role);
 }
 
 Status check_storable(const std::filesystem::path& path, DType dtype, const Shape& shape) {
   const FileKind kind = kind_of(path);
   if (kind == FileKind::npy) return {};
   if (kind == FileKind::png) return check_picture(dtype, shape).within("file " + path.string());
+  if (kind == FileKind::bytes) return {};
   return invalid_argument("file " + path.string() + ": found extension \"" + path.extension().string() +
-                          "\", expected .npy or .png");
+                          "\", expected .npy, .png, .bin or .raw");
 }
 
 Result<AtomicFile> prepare_tensor(const std::filesystem::path& path, const HostTensor& tensor) {
@@ -127,7 +224,12 @@ Result<AtomicFile> prepare_tensor(const std::filesystem::path& path, const HostT
     if (error)
       return io_error("file " + path.string() + ": cannot make folder " + folder.string() + ": " + error.message());
   }
-  return kind_of(path) == FileKind::npy ? prepare_npy(path, tensor) : prepare_png(path, tensor);
+  if (kind_of(path) == FileKind::npy) return prepare_npy(path, tensor);
+  if (kind_of(path) == FileKind::png) return prepare_png(path, tensor);
+  auto file = AtomicFile::create(path);
+  if (!file) return std::move(file).error();
+  if (Status status = file->write(tensor.bytes()); !status.ok()) return status;
+  return file;
 }
 
 Status store_tensor(const std::filesystem::path& path, const HostTensor& tensor) {

@@ -1,5 +1,5 @@
-// Where a job's tensors come from and go to: "random:SEED", a .npy file or a PNG picture, as the configuration names
-// them.
+// Where a job's tensors come from and go to, as the configuration names them: "random:SEED", "zeros:", a .npy file, a
+// PNG picture, or a file of plain bytes (.bin, .raw).
 //
 // Thread-safety: free functions without shared state. Ownership: the tensor is the caller's.
 // Every error names the role ("input", "weights") and the source, what was found and what was expected.
@@ -15,31 +15,48 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kiln::data {
 
 // What a tensor is loaded for.
 struct TensorRequest {
-  DType dtype = DType::f32;
-  Shape shape;
+  DType dtype = DType::f32;   // invalid: that of the source; plain bytes: u8; a PNG, "random:" and "zeros:": f32
+  Shape shape;                // empty: that of the source
   std::string_view role;      // in messages
   Alpha alpha = Alpha::keep;  // of a PNG
+  // A PNG as the texels of an image: its samples [H, W, C], with C = `channels`. Also without it a PNG of dtype u8 or
+  // u16 gives samples, with the file's own channels.
+  bool texels = false;
+  std::int64_t channels = 0;  // 0: those of the file
 };
 
-// A relative file name is relative to `base`. The tensor has exactly this dtype and shape, or there is none:
-// invalid_argument where the source holds another, or is of an unknown kind. note: gets what a user should know of a
-// source that will do all the same: that a picture's alpha is left out though it was to be kept. null: nobody wants it.
+// A relative file name is relative to `base`. The tensor has the dtype and the shape of the request, where it says
+// them: another dtype is converted without loss, another shape is invalid_argument. notes: gets what a user should know
+// of a source that was loaded: a conversion, or alpha that is left out though it was to be kept. null: not wanted.
 Result<std::shared_ptr<HostTensor>> load_tensor(std::string_view source, const std::filesystem::path& base,
-                                                const TensorRequest& request, std::string* note = nullptr);
-// The failures of load_tensor() that the source's name and the start of its file show; no element is read.
-Status check_tensor(std::string_view source, const std::filesystem::path& base, const TensorRequest& request);
-// dtype and shape of a .npy file. invalid_argument for other sources: `role` takes a .npy file alone.
-Result<TensorRequest> npy_form(std::string_view source, const std::filesystem::path& base, std::string_view role);
+                                                const TensorRequest& request,
+                                                std::vector<std::string>* notes = nullptr);
+
+struct TensorForm {
+  DType dtype = DType::invalid;
+  Shape shape;
+  bool operator==(const TensorForm&) const = default;
+};
+// The form that load_tensor() gives, or a failure that the source's name and the start of its file show; no element is
+// read.
+Result<TensorForm> form_of(std::string_view source, const std::filesystem::path& base, const TensorRequest& request);
+
+// Whether the source is a file, not "random:SEED" or "zeros:".
+bool is_file(std::string_view source) noexcept;
+// Whether store_tensor() writes a PNG there.
+bool is_picture(const std::filesystem::path& path);
+
 // invalid_argument: store_tensor() would refuse the file's extension, or the tensor for it.
 Status check_storable(const std::filesystem::path& path, DType dtype, const Shape& shape);
 
-// By extension, .npy or .png (upper case too). Makes the parent folder where it is missing. The file is complete, and
-// takes its name with commit() or commit_files().
+// By extension, .npy, .png, .bin or .raw (upper case too). Makes the parent folder where it is missing. The file is
+// complete, and takes its name with commit() or commit_files().
 Result<AtomicFile> prepare_tensor(const std::filesystem::path& path, const HostTensor& tensor);
 // prepare_tensor() and its commit().
 Status store_tensor(const std::filesystem::path& path, const HostTensor& tensor);

@@ -121,6 +121,27 @@ Comparison judge_elements(std::span<const Output> output, std::span<const Wanted
   return judge.verdict();
 }
 
+// Integers that a double does not tell apart still differ.
+template <class Integer>
+Comparison judge_long_integers(std::span<const Integer> output, std::span<const Integer> expected,
+                               const Tolerance& tolerance) {
+  Judge judge(tolerance.relative);
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    double found = static_cast<double>(output[i]);
+    const auto wanted = static_cast<double>(expected[i]);
+    if (output[i] != expected[i] && found == wanted) found = std::nextafter(wanted, 0.0);
+    judge.element(found, wanted, tolerance);
+  }
+  return judge.verdict();
+}
+
+std::vector<double> doubles_of(const HostTensor& halves) {
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(halves.elements()));
+  for (const std::uint16_t bits : halves.as<std::uint16_t>()) values.push_back(from_half(bits));
+  return values;
+}
+
 Status check_size(std::string_view name, std::int64_t found, std::uint64_t expected_bytes, DType dtype) {
   if (dtype != DType::f32) {
     return invalid_argument("reference: " + std::string(name) + ": dtype " + std::string(to_string(dtype)) +
@@ -241,6 +262,8 @@ Tolerance default_tolerance(DType dtype) noexcept {
   constexpr double roundings = 1024;
   if (dtype == DType::f32) return {std::numeric_limits<float>::min(), 2 * gamma(roundings, unit_f32)};
   if (dtype == DType::f64) return {std::numeric_limits<double>::min(), 2 * gamma(roundings, unit_f64)};
+  constexpr double half_roundings = 4, unit_f16 = 0x1p-11, least_normal_f16 = 0x1p-14;
+  if (dtype == DType::f16) return {least_normal_f16, 2 * gamma(half_roundings, unit_f16)};
   return {};
 }
 
@@ -262,7 +285,21 @@ Result<Comparison> compare_tensors(const HostTensor& actual, const HostTensor& e
     case DType::u32:
       return judge_elements(actual.as<std::uint32_t>(), expected.as<std::uint32_t>(), tolerance);
     case DType::u8:
+    case DType::boolean:
       return judge_elements(actual.as<std::uint8_t>(), expected.as<std::uint8_t>(), tolerance);
+    case DType::i8:
+      return judge_elements(actual.as<std::int8_t>(), expected.as<std::int8_t>(), tolerance);
+    case DType::i16:
+      return judge_elements(actual.as<std::int16_t>(), expected.as<std::int16_t>(), tolerance);
+    case DType::u16:
+      return judge_elements(actual.as<std::uint16_t>(), expected.as<std::uint16_t>(), tolerance);
+    case DType::i64:
+      return judge_long_integers(actual.as<std::int64_t>(), expected.as<std::int64_t>(), tolerance);
+    case DType::u64:
+      return judge_long_integers(actual.as<std::uint64_t>(), expected.as<std::uint64_t>(), tolerance);
+    case DType::f16:
+      return judge_elements(std::span<const double>(doubles_of(actual)), std::span<const double>(doubles_of(expected)),
+                            tolerance);
     case DType::invalid:
       break;
   }

@@ -6,9 +6,9 @@
 
 #include "data/tensor_source.hpp"
 #include "plugin_path.hpp"
+#include "runtime/bench_protocol.hpp"
 #include "runtime/job.hpp"
 #include "runtime/verification.hpp"
-#include "runtime/bench_protocol.hpp"
 #include "verbs/job_request.hpp"
 
 #include <sys/stat.h>
@@ -72,7 +72,7 @@ class OutputGroups {
     for (const UserKernelSpec::Binding& binding : kernel.bindings) {
       if (binding.kind == BindingKind::local) continue;
       const std::size_t index = tensor++;
-      if (binding.kind != BindingKind::buffer || binding.access == Access::read) continue;
+      if (binding.access == Access::read) continue;
       ExpectedOutput expected = result < request.expected.size() ? request.expected[result] : ExpectedOutput{};
       ++result;
       const bool judged = expected.tensor != nullptr;

@@ -17,13 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Form {
-  DType dtype = DType::invalid;
-  Shape shape;
+using data::TensorForm;
 
-  std::string text() const { return std::string(to_string(dtype)) + " " + to_string(shape); }
-  bool operator==(const Form&) const = default;
-};
+std::string text_of(const TensorForm& form) {
+  return std::string(numpy_name(form.dtype)) + " " + to_string(form.shape);
+}
 
 // What the configuration has wrong: the file is none, or its folder cannot be one. What the system refuses fails the
 // job when it begins (check_writable()).
@@ -74,7 +72,7 @@ class JobChecker {
   }
 
   // What a job before this one leaves in the file; null: none writes it. Empty: of a form that is not known here.
-  const std::optional<Form>* written_before(const fs::path& file) const {
+  const std::optional<TensorForm>* written_before(const fs::path& file) const {
     if (written_.empty()) return nullptr;
     const auto at = written_.find(name_of_file(file));
     return at == written_.end() ? nullptr : &at->second;
@@ -84,7 +82,7 @@ class JobChecker {
     check_operand("input", job_->input, shapes.input);
     check_operand("weights", job_->weights, shapes.weights);
     if (!job_->bias.empty()) check_operand("bias", job_->bias, shapes.bias);
-    if (!job_->output.empty()) check_output("output", job_->output, Form{DType::f32, shapes.output});
+    if (!job_->output.empty()) check_output("output", job_->output, TensorForm{DType::f32, shapes.output});
   }
 
   void check_operand(const std::string& key, const std::string& source, const Shape& shape) {
@@ -92,16 +90,17 @@ class JobChecker {
     note_read(job_->base / source);
     if (const auto* form = written_before(job_->base / source)) {
       const bool comparable = form->has_value() && fs::path(source).extension() == ".npy";
-      if (comparable && **form != Form{DType::f32, shape}) {
-        problem(key, invalid_argument(key + ": file " + source + ": a job before writes " + (*form)->text() +
-                                      ", expected " + Form{DType::f32, shape}.text()));
+      const TensorForm wanted{DType::f32, shape};
+      if (comparable && **form != wanted) {
+        problem(key, invalid_argument(key + ": file " + source + ": a job before writes " + text_of(**form) +
+                                      ", expected " + text_of(wanted)));
       }
       return;
     }
-    if (Status status = data::check_tensor(source, job_->base, request); !status.ok()) problem(key, status);
+    if (auto form = data::form_of(source, job_->base, request); !form) problem(key, form.error());
   }
 
-  void check_output(const std::string& key, const fs::path& path, const std::optional<Form>& form) {
+  void check_output(const std::string& key, const fs::path& path, const std::optional<TensorForm>& form) {
     Status status = form ? data::check_storable(path, form->dtype, form->shape) : Status{};
     if (status.ok()) status = check_place(path);
     if (!status.ok()) problem(key, status.within(key));
@@ -134,16 +133,17 @@ class JobChecker {
     });
   }
 
-  // The form of a .npy file that a binding names; nullopt: not known, or a problem was added.
-  std::optional<Form> file_form(const std::string& key, const std::string& place, const std::string& source) {
-    note_read(job_->base / source);
-    if (const auto* form = written_before(job_->base / source)) return *form;
-    const auto form = data::npy_form(source, job_->base, key);
-    if (!form) {
-      problem(place, form.error());
-      return std::nullopt;
+  // The form of what a binding reads; nullopt: not known, or a problem was added.
+  std::optional<TensorForm> file_form(const std::string& place, const std::string& source,
+                                      const data::TensorRequest& request) {
+    if (data::is_file(source)) {
+      note_read(job_->base / source);
+      if (const auto* form = written_before(job_->base / source)) return *form;
     }
-    return Form{form->dtype, form->shape};
+    const auto form = data::form_of(source, job_->base, request);
+    if (form) return *form;
+    problem(place, form.error());
+    return std::nullopt;
   }
 
   void check_kernel() {
@@ -156,7 +156,7 @@ class JobChecker {
               not_found("include: folder " + folder.string() + ": there is none"));
     }
     for (std::size_t i = 0; i < job_->bindings.size(); ++i) {
-      if (job_->bindings[i].kind == BindingKind::buffer) check_binding(i);
+      if (job_->bindings[i].kind != BindingKind::local) check_binding(job_->bindings[i]);
     }
     const auto compared = [](const KernelBindingConfig& binding) { return !binding.expect.empty(); };
     if (job_->verify && std::ranges::none_of(job_->bindings, compared)) {
@@ -164,28 +164,30 @@ class JobChecker {
     }
   }
 
-  void check_binding(std::size_t index) {
-    const KernelBindingConfig& binding = job_->bindings[index];
-    const std::string who = "bindings[" + std::to_string(index) + "].";
-    std::optional<Form> form;
+  void check_binding(const KernelBindingConfig& binding) {
+    const std::string who = binding.label + ".";
+    std::optional<TensorForm> form;
     if (!binding.input.empty()) {
       const std::string key = who + (binding.access == Access::read ? "input" : "inout");
-      form = file_form(key, key, binding.input);
+      form = file_form(key, binding.input, request_of(*job_, binding, key));
       if (form && elements_of(form->shape) == 0) {
         problem(key, invalid_argument(key + ": file " + binding.input + " has no element, expected at least one"));
       }
-    } else if (!binding.shape.empty() && binding.dtype != DType::invalid) {
-      form = Form{binding.dtype, binding.shape};
+    } else if (!binding.output.empty()) {
+      const TensorForm output = form_of_output(binding);
+      if (!output.shape.empty() && output.dtype != DType::invalid) form = output;
     }
     if (!binding.expect.empty()) {
       // The job's own `expect` stands for its only result.
       const bool by_job = job_->places != nullptr && !job_->places->contains(who + "expect");
       const std::string key = by_job ? "expect" : who + "expect";
-      const auto expected = file_form(key, key, binding.expect);
+      data::TensorRequest request = request_of_expected(*job_, binding, key);
+      if (form) request.dtype = form->dtype;
+      const auto expected = file_form(key, binding.expect, request);
       if (form && expected && *form != *expected) {
         problem(key,
-                invalid_argument(key + " " + binding.expect + ": " + expected->text() + ", expected " + form->text() +
-                                 " as " + (binding.input.empty() ? binding.output : binding.input)));
+                invalid_argument(key + " " + binding.expect + ": " + text_of(*expected) + ", expected " +
+                                 text_of(*form) + " as " + (binding.input.empty() ? binding.output : binding.input)));
       }
       if (!form) form = expected;
     }
@@ -202,10 +204,10 @@ class JobChecker {
 
   const JobConfig* job_ = nullptr;
   std::set<std::string> told_;
-  std::map<fs::path, std::optional<Form>> written_;                // by jobs before
-  std::map<fs::path, std::string> unread_;                         // of them, with the job: none has read it since
-  std::set<fs::path> read_;                                        // by this job
-  std::vector<std::pair<fs::path, std::optional<Form>>> pending_;  // by this job
+  std::map<fs::path, std::optional<TensorForm>> written_;  // by jobs before
+  std::map<fs::path, std::string> unread_;                 // of them, with the job: none has read it since
+  std::set<fs::path> read_;                                // by this job
+  std::vector<std::pair<fs::path, std::optional<TensorForm>>> pending_;  // by this job
 };
 
 }  // namespace

@@ -1,11 +1,13 @@
 #include "verbs/job_request.hpp"
 
-#include "data/npy.hpp"
-#include "data/tensor_source.hpp"
+#include "data/conversion.hpp"
 
 #include <kiln/kernel_text.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
 #include <span>
 
 namespace kiln::host {
@@ -15,10 +17,7 @@ namespace {
 Status load_operands(const JobConfig& job, const OperandShapes& shapes, RunRequest& request,
                      std::vector<std::string>* notes) {
   const auto load = [&](const std::string& source, const Shape& shape, std::string_view role) {
-    std::string note;
-    auto tensor = data::load_tensor(source, job.base, {DType::f32, shape, role, job.alpha}, &note);
-    if (tensor && !note.empty() && notes != nullptr) notes->push_back(std::move(note));
-    return tensor;
+    return data::load_tensor(source, job.base, {DType::f32, shape, role, job.alpha}, notes);
   };
   auto input = load(job.input, shapes.input, "input");
   if (!input) return std::move(input).error();
@@ -39,52 +38,90 @@ Status load_operands(const JobConfig& job, const OperandShapes& shapes, RunReque
 
 Result<Dialect> dialect_of(const std::filesystem::path& source) {
   const std::string extension = source.extension();
-  if (extension == ".comp" || extension == ".glsl") return Dialect::glsl;
   if (extension == ".cl") return Dialect::opencl_c;
+  constexpr std::string_view glsl[] = {".comp", ".glsl", ".cs", ".compute", ".csh", ".shader"};
+  if (std::ranges::find(glsl, extension) != std::end(glsl)) return Dialect::glsl;
   return invalid_argument("kernel source " + source.string() + ": extension '" + extension +
-                          "', expected .comp or .glsl (GLSL) or .cl (OpenCL C)");
+                          "', expected .comp, .glsl, .cs, .compute, .csh or .shader (GLSL) or .cl (OpenCL C)");
+}
+
+bool is_texture(const KernelBindingConfig& binding) {
+  return binding.kind == BindingKind::image || binding.kind == BindingKind::sampler;
 }
 
 // The reference of a result, and the tensor that the result goes into: for `output` without a shape, one like it.
 Status add_result(const JobConfig& job, const KernelBindingConfig& binding, std::shared_ptr<HostTensor>& tensor,
-                  RunRequest& request) {
+                  RunRequest& request, std::vector<std::string>* notes) {
   ExpectedOutput& expected = request.expected.emplace_back();
   expected.tolerance = binding.tolerance;
   expected.name = binding.output;
+  const std::string role = binding.label + ": expect";
   if (!binding.expect.empty()) {
-    auto reference = data::read_npy(job.base / binding.expect);
-    if (!reference) return std::move(reference).error().within("expect");
+    auto wanted = request_of_expected(job, binding, role);
+    if (tensor != nullptr) wanted.dtype = tensor->dtype();
+    auto reference = data::load_tensor(binding.expect, job.base, wanted, notes);
+    if (!reference) return std::move(reference).error();
     expected.tensor = std::move(*reference);
   }
   const HostTensor* reference = expected.tensor.get();
   if (tensor == nullptr) {
-    const bool like_reference = binding.shape.empty() && reference != nullptr;
-    const DType dtype = binding.dtype == DType::invalid && reference != nullptr ? reference->dtype() : binding.dtype;
-    auto made = HostTensor::create(dtype, like_reference ? reference->shape() : binding.shape);
+    auto form = form_of_output(binding);
+    const bool like_reference = form.shape.empty() && reference != nullptr;
+    if (form.dtype == DType::invalid && reference != nullptr) form.dtype = reference->dtype();
+    if (form.dtype == DType::invalid) {
+      return invalid_argument("output " + binding.output +
+                              ": has no type, expected format = \"rgba8\" or another, or "
+                              "dtype = \"float32\" or another");
+    }
+    auto made = HostTensor::create(form.dtype, like_reference ? reference->shape() : form.shape);
     if (!made) return std::move(made).error();
     tensor = std::move(*made);
   }
   if (reference == nullptr || (tensor->dtype() == reference->dtype() && tensor->shape() == reference->shape())) {
     return {};
   }
-  return invalid_argument("expect " + binding.expect + ": " + std::string(to_string(reference->dtype())) + " " +
-                          to_string(reference->shape()) + ", expected " + std::string(to_string(tensor->dtype())) +
+  return invalid_argument("expect " + binding.expect + ": " + std::string(numpy_name(reference->dtype())) + " " +
+                          to_string(reference->shape()) + ", expected " + std::string(numpy_name(tensor->dtype())) +
                           " " + to_string(tensor->shape()) + " as " +
                           (binding.input.empty() ? binding.output : binding.input));
 }
 
+// "values", "float" and "int". Integers must be exact; numbers with a fraction are rounded, as in a source.
 Result<std::shared_ptr<HostTensor>> value_tensor(const KernelBindingConfig& binding) {
-  auto tensor = HostTensor::create(binding.dtype, {1});
+  const std::size_t count = std::max(binding.numbers.size(), binding.integers.size());
+  Shape shape = binding.shape.empty() ? Shape{static_cast<std::int64_t>(count)} : binding.shape;
+  const bool fraction = !binding.numbers.empty();
+  auto tensor = HostTensor::create(fraction ? DType::f64 : DType::i64, shape);
   if (!tensor) return tensor;
-  if (binding.dtype == DType::f32) {
-    (*tensor)->as<float>()[0] = static_cast<float>(binding.value);
-  } else {
-    (*tensor)->as<std::uint32_t>()[0] = static_cast<std::uint32_t>(binding.integer);  // i32 shares its bits
+  if (static_cast<std::size_t>((*tensor)->elements()) != count) {
+    return invalid_argument("values: found " + std::to_string(count) + ", expected " +
+                            std::to_string((*tensor)->elements()) + " for shape " + to_string(shape));
   }
-  return tensor;
+  if (fraction) {
+    std::ranges::copy(binding.numbers, (*tensor)->as<double>().begin());
+  } else {
+    std::ranges::copy(binding.integers, (*tensor)->as<std::int64_t>().begin());
+  }
+  if (!fraction || (binding.dtype != DType::f32 && binding.dtype != DType::f16)) {
+    return (*tensor)->dtype() == binding.dtype ? tensor : data::converted(**tensor, binding.dtype);
+  }
+  auto rounded = HostTensor::create(binding.dtype, std::move(shape));
+  for (std::size_t i = 0; rounded && i < count; ++i) {
+    const double value = binding.numbers[i];
+    if (std::isfinite(value) && std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) {
+      return invalid_argument("value " + std::to_string(value) + ": beyond float32");
+    }
+    if (binding.dtype == DType::f32) {
+      (*rounded)->as<float>()[i] = static_cast<float>(value);
+    } else {
+      (*rounded)->as<std::uint16_t>()[i] = to_half(value);
+    }
+  }
+  return rounded;
 }
 
-Status add_binding(const JobConfig& job, std::size_t index, UserKernelSpec& spec, RunRequest& request) {
+Status add_binding(const JobConfig& job, std::size_t index, UserKernelSpec& spec, RunRequest& request,
+                   std::vector<std::string>* notes) {
   const KernelBindingConfig& binding = job.bindings[index];
   UserKernelSpec::Binding& added = spec.bindings.emplace_back();
   added.access = binding.access;
@@ -92,16 +129,24 @@ Status add_binding(const JobConfig& job, std::size_t index, UserKernelSpec& spec
   added.name = binding.name;
   added.number = binding.number;
   added.bytes = binding.local_bytes;
+  added.format = binding.format;
+  added.filter = binding.filter;
+  added.wrap = binding.wrap;
   if (binding.kind == BindingKind::local) return {};
   std::shared_ptr<HostTensor> tensor;
-  if (binding.kind == BindingKind::value || !binding.input.empty()) {
-    auto read = binding.kind == BindingKind::value ? value_tensor(binding) : data::read_npy(job.base / binding.input);
-    if (!read) return std::move(read).error();
+  const bool inline_values = !binding.numbers.empty() || !binding.integers.empty();
+  if (inline_values || !binding.input.empty()) {
+    const std::string role = binding.label + (binding.access == Access::read ? ": input" : ": inout");
+    auto read = inline_values ? value_tensor(binding)
+                              : data::load_tensor(binding.input, job.base, request_of(job, binding, role), notes);
+    if (!read) return inline_values ? read.error().within(binding.label) : read.error();
     tensor = std::move(*read);
   }
   if (binding.access != Access::read) {
-    if (Status status = add_result(job, binding, tensor, request); !status.ok()) return status;
+    Status status = add_result(job, binding, tensor, request, notes);
+    if (!status.ok()) return status.within(binding.label);
   }
+  if (tensor->elements() == 0) return invalid_argument(binding.label + ": has no element, expected at least one");
   added.bytes = tensor->bytes().size();
   added.dtype = tensor->dtype();
   added.shape = tensor->shape();
@@ -127,7 +172,7 @@ Status add_uniforms(const JobConfig& job, UserKernelSpec& spec, RunRequest& requ
   return {};
 }
 
-Status load_kernel(const JobConfig& job, RunRequest& request) {
+Status load_kernel(const JobConfig& job, RunRequest& request, std::vector<std::string>* notes) {
   const std::filesystem::path path = job.base / job.source;
   auto dialect = dialect_of(path);
   if (!dialect) return std::move(dialect).error();
@@ -145,9 +190,7 @@ Status load_kernel(const JobConfig& job, RunRequest& request) {
   spec.parameters = job.tune;
   spec.workgroup = job.workgroup;
   for (std::size_t i = 0; i < job.bindings.size(); ++i) {
-    if (Status status = add_binding(job, i, spec, request); !status.ok()) {
-      return status.within("bindings[" + std::to_string(i) + "]");
-    }
+    if (Status status = add_binding(job, i, spec, request, notes); !status.ok()) return status;
   }
   if (Status status = add_uniforms(job, spec, request); !status.ok()) return status;
   request.spec = std::move(spec);
@@ -157,6 +200,43 @@ Status load_kernel(const JobConfig& job, RunRequest& request) {
 }
 
 }  // namespace
+
+data::TensorRequest request_of(const JobConfig& job, const KernelBindingConfig& binding, std::string_view role) {
+  data::TensorRequest request{binding.dtype, binding.shape, role, job.alpha};
+  if (!is_texture(binding)) return request;
+  const ImageFormatFacts& format = facts_of(binding.format);
+  request.channels = binding.format == ImageFormat::declared ? 4 : format.channels;
+  request.texels = true;
+  if (data::is_file(binding.input)) return request;
+  const data::TensorForm form = form_of_output(binding);
+  request.dtype = form.dtype;
+  request.shape = form.shape;
+  return request;
+}
+
+data::TensorRequest request_of_expected(const JobConfig& job, const KernelBindingConfig& binding,
+                                        std::string_view role) {
+  data::TensorRequest request{binding.dtype, {}, role, job.alpha};
+  if (!is_texture(binding)) return request;
+  request.texels = true;
+  request.channels = binding.format == ImageFormat::declared ? 4 : facts_of(binding.format).channels;
+  return request;
+}
+
+data::TensorForm form_of_output(const KernelBindingConfig& binding) {
+  data::TensorForm form{binding.dtype, binding.shape};
+  if (!is_texture(binding)) return form;
+  const bool declared = binding.format == ImageFormat::declared;
+  const ImageFormatFacts& format = facts_of(binding.format);
+  const std::int64_t channels = declared ? 4 : format.channels;
+  if (form.dtype == DType::invalid) {
+    const bool narrow = data::is_picture(binding.output) && format.dtype != DType::u16;
+    form.dtype = narrow ? DType::u8 : format.dtype;
+  }
+  form.shape.assign(binding.size.rbegin(), binding.size.rend());
+  if (!form.shape.empty() && channels > 1) form.shape.push_back(channels);
+  return form;
+}
 
 OperandShapes shapes_of(const Conv2dSpec& spec) {
   return {{spec.n, spec.c, spec.h, spec.w},
@@ -184,7 +264,7 @@ Result<RunRequest> make_request(const JobConfig& job, std::vector<std::string>* 
   request.tolerance = job.tolerance;
   Status status;
   if (job.op == "kernel") {
-    status = load_kernel(job, request);
+    status = load_kernel(job, request, notes);
   } else {
     status = std::visit(
         [&](const auto& spec) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/os/atomic_file.hpp"
+#include "data/tensor_source.hpp"
 
 #include <kiln/config.hpp>
 #include <kiln/runtime.hpp>
@@ -11,6 +12,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kiln::host {
@@ -21,6 +23,13 @@ Result<RunRequest> make_request(const JobConfig& job, std::vector<std::string>* 
 
 // What make_request() would refuse a kernel's source for.
 Status check_source(const JobConfig& job);
+
+// How the input of a kernel's binding, image or sampler is loaded; and what its result is compared with.
+data::TensorRequest request_of(const JobConfig& job, const KernelBindingConfig& binding, std::string_view role);
+data::TensorRequest request_of_expected(const JobConfig& job, const KernelBindingConfig& binding,
+                                        std::string_view role);
+// dtype and shape of a result without an input; an empty shape, or DType::invalid: as `expect`.
+data::TensorForm form_of_output(const KernelBindingConfig& binding);
 
 struct OperandShapes {
   Shape input, weights, bias, output;

@@ -1,5 +1,6 @@
 #include "device.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
@@ -20,7 +21,7 @@ constexpr std::chrono::milliseconds patience_for_execution{20};
 
 Status check_views(const KernelSource& source, const DeviceInfo& info) {
   for (std::size_t i = 0; i < source.views.size(); ++i) {
-    if (source.views[i] == View::storage || source.views[i] == View::uniforms) continue;
+    if (source.views[i] != View::texels && source.views[i] != View::image) continue;
     const std::uint32_t most = source.views[i] == View::image ? info.max_image_bindings : info.max_texel_bindings;
     if (i < most) continue;
     return invalid_argument("binding " + std::to_string(i) + " is viewed as " +
@@ -28,6 +29,12 @@ Status check_views(const KernelSource& source, const DeviceInfo& info) {
                             std::to_string(most));
   }
   return {};
+}
+
+std::size_t storage_bindings(const KernelSource& source) {
+  std::size_t others = 0;
+  for (const View view : source.views) others += view == View::uniforms || view == View::pixels ? 1 : 0;
+  return source.bindings.size() - others;
 }
 
 std::string tell_driver_cache(const ContextGroup& group, bool keeps_programs, const DriverContext& context) {
@@ -38,6 +45,118 @@ std::string tell_driver_cache(const ContextGroup& group, bool keeps_programs, co
   }
   return adoption.word;
 }
+
+// What the sources of a launch make of its program's resources: each gets the buffer, texture or values that provide
+// it.
+class SourceBinder {
+ public:
+  SourceBinder(const GlProgram& program, const PassLaunch& launch, BoundPass& pass)
+      : reflection_(program.reflection()), launch_(launch), pass_(pass) {}
+
+  Status bind() {
+    if (launch_.sources.size() != reflection_.resources.size()) {
+      return invalid_argument(std::to_string(launch_.sources.size()) + " resources are provided, expected " +
+                              std::to_string(reflection_.resources.size()));
+    }
+    for (std::size_t i = 0; i < launch_.sources.size(); ++i) {
+      const ProgramResource& resource = reflection_.resources[i];
+      if (Status status = bind(resource, launch_.sources[i]); !status.ok()) return status;
+    }
+    return {};
+  }
+
+ private:
+  Status bind(const ProgramResource& resource, const ResourceSource& source) {
+    const bool provided = source.binding < launch_.bindings.size();
+    switch (resource.kind) {
+      case ResourceKind::storage_block:  // one that nothing provides is not used (provide())
+        if (provided) pass_.blocks.emplace_back(static_cast<GLuint>(resource.handle), source.binding);
+        return {};
+      case ResourceKind::uniform:
+        return bind_uniform(resource, source, provided);
+      case ResourceKind::uniform_block:
+        return bind_block(resource, source, provided);
+      default:
+        break;
+    }
+    if (!provided) {
+      return invalid_argument(std::string(to_string(resource.kind)) + " " + resource.name + ": nothing provides it");
+    }
+    BoundBuffer& buffer = pass_.buffers[source.binding];
+    buffer.view = View::pixels;
+    if (resource.kind == ResourceKind::atomic_counter) {
+      pass_.counters.push_back({*resource.number, buffer.name, buffer.bytes});
+      return {};
+    }
+    const bool image = resource.kind == ResourceKind::image;
+    const TextureUniform& uniform = reflection_.textures[static_cast<std::size_t>(resource.handle)];
+    auto& texture = static_cast<GlBuffer&>(*launch_.bindings[source.binding]).pixels();
+    GLuint& unit = image ? images_ : samplers_;
+    pass_.textures.push_back({uniform, image, unit++, source.texture, buffer.name, buffer.bytes, &texture});
+    return {};
+  }
+
+  // Members come behind their block.
+  Status bind_block(const ProgramResource& resource, const ResourceSource& source, bool provided) {
+    BoundBlock& block = pass_.uniform_blocks.emplace_back();
+    block.block = static_cast<GLuint>(resource.handle);
+    if (!provided) {
+      block.values.resize(std::max<std::size_t>(resource.bytes, 1));
+      return {};
+    }
+    BoundBuffer& buffer = pass_.buffers[source.binding];
+    buffer.view = View::pixels;
+    block.buffer = buffer.name;
+    block.bytes = buffer.bytes;
+    return {};
+  }
+
+  Status bind_uniform(const ProgramResource& resource, const ResourceSource& source, bool provided) {
+    const PlainUniform& uniform = reflection_.uniforms[static_cast<std::size_t>(resource.handle)];
+    if (!provided && uniform.block >= 0) return {};
+    if (!provided) {
+      pass_.uniforms.push_back({uniform, uniform.initial});
+      return {};
+    }
+    auto values = values_at(source, values_in(resource) * sizeof(double));
+    if (!values) return values.error().within("uniforms." + resource.name);
+    auto components = converted(resource, values->data(), source.given);
+    if (!components) return std::move(components).error();
+    if (uniform.block < 0) {
+      pass_.uniforms.push_back({uniform, std::move(*components)});
+      return {};
+    }
+    const auto block = std::ranges::find(pass_.uniform_blocks, static_cast<GLuint>(uniform.block), &BoundBlock::block);
+    if (block == pass_.uniform_blocks.end()) return internal_error("uniform " + resource.name + " before its block");
+    place_in_block(resource, uniform, *components, block->values);
+    return {};
+  }
+
+  // The values lie in host memory, unless the device keeps its buffers to itself.
+  Result<std::span<const std::byte>> values_at(const ResourceSource& source, std::uint64_t bytes) {
+    pass_.buffers[source.binding].view = View::uniforms;
+    auto& buffer = static_cast<GlBuffer&>(*launch_.bindings[source.binding]);
+    std::span<const std::byte> whole = buffer.written();
+    if (whole.empty()) {
+      if (values_.empty()) {
+        values_.resize(static_cast<std::size_t>(buffer.bytes()));
+        if (Status status = buffer.read(0, values_); !status.ok()) return status;
+      }
+      whole = values_;
+    }
+    if (whole.size() < source.offset + bytes) {
+      return invalid_argument("its values end at byte " + std::to_string(source.offset + bytes) + " of " +
+                              std::to_string(whole.size()));
+    }
+    return whole.subspan(static_cast<std::size_t>(source.offset), static_cast<std::size_t>(bytes));
+  }
+
+  const Reflection& reflection_;
+  const PassLaunch& launch_;
+  BoundPass& pass_;
+  GLuint images_ = 0, samplers_ = 0;  // units in use
+  std::vector<std::byte> values_;     // of the tensor of uniforms, where it is not mapped
+};
 
 }  // namespace
 
@@ -103,8 +222,9 @@ Result<std::unique_ptr<Program>> GlDevice::build(const KernelSource& source) noe
   if (Status lost = group_->alive(); !lost.ok()) return lost;
   auto text = assemble(source);
   if (!text) return text.error().within(info_.id);
-  if (source.bindings.size() > info_.max_bindings) {
-    return invalid_argument(info_.id + ": " + std::to_string(source.bindings.size()) + " bindings, the most is " +
+  const std::size_t bindings = storage_bindings(source);
+  if (bindings > info_.max_bindings) {
+    return invalid_argument(info_.id + ": " + std::to_string(bindings) + " bindings, the most is " +
                             std::to_string(info_.max_bindings));
   }
   if (Status status = check_views(source, info_); !status.ok()) return status.within(info_.id);
@@ -158,7 +278,9 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
   if (launch.program == nullptr) return invalid_argument(where + " has no program");
   const auto& program = static_cast<const GlProgram&>(*launch.program);
   if (&program.group() != group_.get()) return invalid_argument(where + ": its program belongs to another device");
-  if (launch.grid != PassLaunch::nothing && launch.bindings.size() != program.bindings()) {
+  // With `sources` these say which binding serves what; a program may be another job's, with other bindings.
+  const bool by_sources = !launch.sources.empty();
+  if (launch.grid != PassLaunch::nothing && !by_sources && launch.bindings.size() != program.bindings()) {
     return invalid_argument(where + ": " + std::to_string(launch.bindings.size()) + " buffers, expected " +
                             std::to_string(program.bindings()));
   }
@@ -175,55 +297,14 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
       return invalid_argument(where + ": binding " + std::to_string(pass.buffers.size()) + " is empty");
     auto& buffer = static_cast<GlBuffer&>(*each);
     if (&buffer.group() != group_.get()) return invalid_argument(where + ": a buffer belongs to another device");
-    const View view = program.view(pass.buffers.size());
+    const View view = by_sources ? View::storage : program.view(pass.buffers.size());
     const auto bytes = static_cast<GLsizeiptr>(buffer.bytes());
     pass.buffers.push_back({buffer.name(), bytes, buffer.shadow(), view, &buffer.texels()});
   }
-  if (!launch.sources.empty()) {
-    if (Status status = bind_resources(program, launch, pass); !status.ok()) return status.within(where);
+  if (by_sources) {
+    if (Status status = SourceBinder(program, launch, pass).bind(); !status.ok()) return status.within(where);
   }
   return pass;
-}
-
-// Storage blocks get the binding point of the buffer that provides them, uniforms their values.
-Status GlDevice::bind_resources(const GlProgram& program, const PassLaunch& launch, BoundPass& pass) const {
-  const Reflection& reflection = program.reflection();
-  if (launch.sources.size() != reflection.resources.size()) {
-    return invalid_argument(std::to_string(launch.sources.size()) + " resources are provided, expected " +
-                            std::to_string(reflection.resources.size()));
-  }
-  for (std::size_t i = 0; i < launch.sources.size(); ++i) {
-    const ProgramResource& resource = reflection.resources[i];
-    const ResourceSource& source = launch.sources[i];
-    const bool provided = source.binding < launch.bindings.size();
-    if (resource.kind == ResourceKind::uniform) {
-      const PlainUniform& uniform = reflection.uniforms[static_cast<std::size_t>(resource.handle)];
-      BoundUniform& bound = pass.uniforms.emplace_back(BoundUniform{uniform, uniform.initial});
-      if (!provided) continue;
-      auto& buffer = static_cast<GlBuffer&>(*launch.bindings[source.binding]);
-      std::span<const std::byte> values = buffer.written();
-      std::vector<std::byte> fetched;
-      if (values.empty()) {
-        fetched.resize(static_cast<std::size_t>(buffer.bytes()));
-        if (Status status = buffer.read(0, fetched); !status.ok()) return status.within("uniforms." + resource.name);
-        values = fetched;
-      }
-      const std::uint64_t needed = source.offset + values_in(resource) * sizeof(double);
-      if (values.size() < needed) {
-        return invalid_argument("uniforms." + resource.name + ": its values end at byte " + std::to_string(needed) +
-                                " of " + std::to_string(values.size()));
-      }
-      auto components = converted(resource, values.data() + source.offset, source.given);
-      if (!components) return std::move(components).error();
-      bound.components = std::move(*components);
-    } else if (resource.kind == ResourceKind::storage_block && provided) {
-      pass.blocks.emplace_back(static_cast<GLuint>(resource.handle), source.binding);
-    } else if (resource.kind != ResourceKind::storage_block && resource.kind != ResourceKind::uniform_block) {
-      // A block that nothing provides is one that the source does not mention (provide()).
-      return invalid_argument(std::string(to_string(resource.kind)) + " " + resource.name + ": nothing provides it");
-    }
-  }
-  return {};
 }
 
 Result<std::uint64_t> GlDevice::submit(const Dispatch& dispatch) noexcept try {

@@ -34,7 +34,6 @@ class GlDevice final : public Device {
  private:
   GlDevice(std::shared_ptr<ContextGroup> group, Facts facts, Mapping mapping, const DriverContext& context);
   Result<BoundPass> bind(std::size_t index, const PassLaunch& launch) const;
-  Status bind_resources(const GlProgram& program, const PassLaunch& launch, BoundPass& pass) const;
 
   std::shared_ptr<ContextGroup> group_;
   DeviceInfo info_;

@@ -74,6 +74,28 @@ TEST_CASE("dynamic_shaders: a user's kernel must begin with its version") {
   CHECK_THAT(refusal_of(spec).message, Catch::Contains("#version 430"));
 }
 
+TEST_CASE("dynamic_shaders: GLSL 4.60 is compiled as 4.50 where the device takes that, and the plan says so") {
+  DeviceInfo device = sample_device();
+  const auto text_of = [&](const std::string& text, std::size_t notes) {
+    UserKernelSpec spec = saxpy_spec();
+    spec.text = text;
+    const auto plan = Generator().generate(spec, device, Dialect::glsl);
+    REQUIRE(plan.has_value());
+    CHECK(plan->notes.size() == notes);
+    return plan->passes[0].source.text;
+  };
+  const std::string rest = "\nlayout(local_size_x = 1) in;\nvoid main() {}\n";
+  device.driver_identity = {{"gl", "4.5 (Core Profile) Mesa 22.3.6"}, {"glsl", "4.50"}};
+  CHECK(text_of("// version 9\n # version 460 core" + rest, 1) == "// version 9\n # version 450 core" + rest);
+  CHECK(text_of("#version 450" + rest, 0) == "#version 450" + rest);
+  CHECK(text_of("#version 430" + rest, 0) == "#version 430" + rest);
+  CHECK(text_of("#version 310 es" + rest, 0) == "#version 310 es" + rest);
+  device.driver_identity[1].second = "4.60";
+  CHECK(text_of("#version 460" + rest, 0) == "#version 460" + rest);
+  device.driver_identity[1].second = "4.30";
+  CHECK(text_of("#version 460" + rest, 0) == "#version 460" + rest);
+}
+
 TEST_CASE("dynamic_shaders: a user's kernel must declare its local size") {
   CHECK(accepts("#version 430\nlayout(local_size_y = 4) in; void main() {}"));
   CHECK_FALSE(accepts("#version 430\n// layout(local_size_x = 1) in;\nvoid main() {}"));
@@ -81,6 +103,33 @@ TEST_CASE("dynamic_shaders: a user's kernel must declare its local size") {
   spec.text = "#version 430\nvoid main() {}\n";
   CHECK(refusal_of(spec).code == StatusCode::invalid_argument);
   CHECK_THAT(refusal_of(spec).message, Catch::Contains("local_size_x"));
+}
+
+TEST_CASE("dynamic_shaders: values of uniforms and images are bindings outside the program's key") {
+  UserKernelSpec spec = saxpy_spec();
+  const DeviceInfo device = sample_device();
+  const auto key = [&] {
+    const auto plan = Generator().generate(spec, device, Dialect::glsl);
+    REQUIRE(plan.has_value());
+    REQUIRE(validate(*plan).ok());
+    CHECK(plan->tensors.size() == plan->passes[0].bindings.size());
+    return key_of(plan->passes[0].source, device, "").digest.hex();
+  };
+  const std::string plain = key();
+  spec.uniforms = {{"gain", UserKernelSpec::Uniform::Type::number, {3}}};
+  CHECK(key() == plain);
+  UserKernelSpec::Binding image{Access::write, 256};
+  image.kind = BindingKind::image;
+  image.name = "shown";
+  image.dtype = DType::u8;
+  image.shape = {8, 8, 4};
+  spec.bindings.push_back(image);
+  CHECK(key() == plain);
+  spec.bindings[2].shape = {16, 8, 4};
+  spec.bindings[2].bytes = 512;
+  CHECK(key() == plain);
+  spec.bindings[1].access = Access::write;
+  CHECK(key() != plain);
 }
 
 TEST_CASE("dynamic_shaders: a user's kernel in another dialect is refused by name") {

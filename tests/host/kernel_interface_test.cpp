@@ -163,7 +163,7 @@ TEST_CASE("kernel interface: what the job does not provide is refused by name an
       {"layout(std140, binding = 2) uniform Terms { float gain; };\n",
        "dst[i] = gain * src[i];",
        "",
-       {"uniform block", "Terms"}},
+       {"uniform float Terms.gain", "blocks"}},
       {"layout(std430, binding = 5) buffer Extra { float extra[]; };\n", "dst[i] = extra[i];", "", {"Extra", "5"}},
       {"layout(std430, binding = 1) buffer Wide { float wide[128]; };\n",
        "dst[i] = wide[64 + i];",

@@ -199,17 +199,30 @@ constexpr JobKeyEntry entries[] = {
      set_text<&JobConfig::entry>, nullptr},
     {"constants", kernel, 0, own, "", "A table of names and values; each becomes a #define.", nullptr, read_constants},
     {"include", kernel, 0, own, "", "Folders that `#include` searches, relative to this file.", nullptr, read_include},
-    {"bindings", kernel, kernel, own, "",
-     "An array with one element for each storage block or argument: { input = FILE } is read; { output = FILE, shape = "
-     "[N], dtype = \"float32\" } is created and holds zeros before the kernel runs; { inout = FILE } is read and "
-     "written back, or written to FILE of output = FILE. An element may have `binding = N` or `name = \"Block\"` "
-     "(GLSL; default: its position), a result also `expect` and `tolerance`. OpenCL C also takes { float = X }, { int "
-     "= N } and { local = BYTES }.",
+    {"bindings", kernel, 0, own, "",
+     "An array with one element for each storage block or argument: { input = FILE } is read (.npy, .png, .bin, .raw, "
+     "\"random:SEED\", \"zeros:\"); { output = FILE, shape = [N], dtype = \"float32\" } is created and holds zeros "
+     "before the kernel runs; { inout = FILE } is read and written back, or written to FILE of output = FILE; { values "
+     "= [X, …] } holds numbers. `dtype` converts a file without loss. An element may have `binding = N` or `name = "
+     "\"Block\"` (GLSL; default: its position), a result also `expect` and `tolerance`. OpenCL C also takes { float = "
+     "X "
+     "}, { int = N } and { local = BYTES }.",
      nullptr, read_bindings},
+    {"images", kernel, 0, own, "",
+     "GLSL: a table with one member for each image: { input = FILE }, { output = FILE, size = [W, H], format = "
+     "\"rgba8\" } or { inout = FILE }. Not part of the program.",
+     nullptr, read_images},
+    {"samplers", kernel, 0, own, "",
+     "GLSL: a table with one member for each sampler: { input = FILE, filter = \"linear\" or \"nearest\", wrap = "
+     "\"clamp\", \"repeat\", \"mirror\" or \"border\" }. Not part of the program.",
+     nullptr, read_samplers},
     {"uniforms", kernel, 0, own, "",
      "A table of GLSL uniforms outside blocks: numbers, booleans, or arrays of them; a matrix row by row. Not part of "
      "the program.",
      nullptr, read_uniforms},
+    {"blocks", kernel, 0, own, "",
+     "A table of GLSL uniform blocks, each a table of its members as in `uniforms`. Not part of the program.", nullptr,
+     read_blocks},
     {"workgroup", kernel, 0, own, "",
      "OpenCL C: workgroup size, one to three numbers, for a kernel that does not declare it.", nullptr, read_workgroup},
     {"tune", kernel, 0, own, "",

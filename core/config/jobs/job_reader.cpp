@@ -146,7 +146,7 @@ void check_expect(const TomlNode& node, JobConfig& job, JobReport& report) {
   const TomlMember* expect = find_member(node, "expect");
   if (expect == nullptr) return;
   const auto is_result = [](const KernelBindingConfig& binding) {
-    return binding.kind == BindingKind::buffer && binding.access != Access::read;
+    return binding.kind != BindingKind::local && binding.access != Access::read;
   };
   const auto results = std::ranges::count_if(job.bindings, is_result);
   if (results != 1) {
@@ -160,6 +160,40 @@ void check_expect(const TomlNode& node, JobConfig& job, JobReport& report) {
     return report.problem(expect->value.at, "expect: found at the job and at its result, expected one of them");
   }
   result.expect = job.expect;
+}
+
+// Images and samplers behind the bindings, whose places in the list count; and sizes that are expressions.
+void finish_bindings(const TomlNode& node, JobConfig& job, JobReport& report) {
+  std::ranges::stable_partition(job.bindings, [](const KernelBindingConfig& binding) {
+    return binding.kind != BindingKind::image && binding.kind != BindingKind::sampler;
+  });
+  if (job.bindings.empty()) {
+    return report.problem(node.at, "missing key bindings, images or samplers: a job with op = \"kernel\" needs one");
+  }
+  for (KernelBindingConfig& binding : job.bindings) {
+    std::vector<std::int64_t>& extents = binding.size.empty() ? binding.shape : binding.size;
+    std::int64_t elements = 1;
+    for (std::size_t i = 0; i < extents.size(); ++i) {
+      const std::string& expression = binding.shape_expressions[i];
+      if (!expression.empty()) {
+        const std::string key = binding.label + (binding.size.empty() ? ".shape[" : ".size[") + std::to_string(i) + "]";
+        const auto value = value_of(expression, job.constants);
+        const bool good = value && *value >= 1;
+        const ConfigPlace place = job.place_of(key);
+        const TextPosition at{place.line, place.column};
+        if (!good) {
+          const std::string why =
+              value ? "is " + std::to_string(*value) + ", expected at least 1" : value.error().message;
+          report.problem(at, key + " = " + toml_text(expression) + ": " + why);
+          return;
+        }
+        extents[i] = *value;
+      }
+      if (__builtin_mul_overflow(elements, extents[i], &elements) || elements > std::int64_t{1} << 32) {
+        return report.problem(node.at, binding.label + ": has more than 2^32 elements");
+      }
+    }
+  }
 }
 
 void expand_table(Draft& draft, const JobDraft& job, const FileContext& file, JobReport& report) {
@@ -253,6 +287,7 @@ void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileC
     const std::optional<ConfigPlace> first = register_name(draft, name->value.text, file.place(name->value.at));
     if (first) report.problem(name->value.at, used_twice(name->value.text, *first));
   }
+  if (report.problems() == 0 && form == JobForm::kernel) finish_bindings(node, job.job, report);
   if (report.problems() == 0) check_expect(node, job.job, report);
   if (report.problems() != 0) return;
   if (form == JobForm::table) return expand_table(draft, job, file, report);

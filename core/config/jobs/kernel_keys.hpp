@@ -1,5 +1,5 @@
-// The keys of a job whose values are tables or arrays: constants, tune, bindings, uniforms, include, grid, workgroup,
-// tolerance.
+// The keys of a job whose values are tables or arrays: constants, tune, bindings, images, samplers, uniforms, blocks,
+// include, grid, workgroup, tolerance.
 //
 // Thread-safety: pure but for the draft and the report they are given. Ownership: nothing is kept.
 #pragma once
@@ -14,6 +14,9 @@ void read_constants(JobDraft& draft, const JobKeyEntry& key, const TomlMember& m
 void read_tune(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_bindings(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_uniforms(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
+void read_blocks(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
+void read_images(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
+void read_samplers(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_include(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_workgroup(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_tolerance(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);

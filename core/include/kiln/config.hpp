@@ -135,25 +135,32 @@ enum class Alpha : std::uint8_t { invalid = 0, keep, drop, premultiply };  // ha
 
 std::string_view to_string(Alpha alpha) noexcept;
 
-// One element of a kernel job's `bindings`.
+// One element of a kernel job's `bindings`, or one member of its `images` or `samplers`.
 struct KernelBindingConfig {
+  std::string label;  // for messages: "bindings[0]", "images.photo"
   BindingKind kind = BindingKind::buffer;
-  Access access = Access::invalid;      // buffer: read ("input"), write ("output") or read_write ("inout")
-  std::string input;                    // .npy file to read ("input", "inout"); empty for "output"
-  std::string output;                   // file to write; empty: none. Equal to `input`: overwritten
-  Shape shape;                          // of an "output" or a value (one element)
-  DType dtype = DType::invalid;         // same; "float" is f32, "int" is i32
-  std::optional<std::uint32_t> number;  // GLSL: binding number; nullopt: by name or position
-  std::string name;                     // GLSL: block name; empty: by number or position
-  std::string expect;                   // .npy file; empty: not compared
-  std::optional<Tolerance> tolerance;   // for `expect`; nullopt: that of the job
-  double value = 0;                     // of "float"
-  std::int64_t integer = 0;             // of "int"
-  std::uint64_t local_bytes = 0;        // of "local"
+  Access access = Access::invalid;               // read ("input"), write ("output") or read_write ("inout")
+  std::string input;                             // what is read ("input", "inout"): a file, "random:SEED" or "zeros:"
+  std::string output;                            // file to write; empty: none. Equal to `input`: overwritten
+  Shape shape;                                   // empty: that of the file, or of `expect`
+  std::array<std::string, 8> shape_expressions;  // not empty: defines that element of `shape`, or of `size`
+  std::vector<std::int64_t> size;                // of an image: width, height, depth or layers; empty: that of the file
+  DType dtype = DType::invalid;                  // invalid: that of the file, or float32
+  std::vector<double> numbers;                   // of "values" and "float", if any has a fraction
+  std::vector<std::int64_t> integers;            // of "values" and "int" otherwise
+  std::optional<std::uint32_t> number;           // GLSL: binding number; nullopt: by name or position
+  std::string name;                              // GLSL: block, image or sampler name; empty: by number or position
+  std::string expect;                            // .npy or .png file; empty: not compared
+  std::optional<Tolerance> tolerance;            // for `expect`; nullopt: that of the job
+  std::uint64_t local_bytes = 0;                 // of "local"
+  ImageFormat format = ImageFormat::declared;
+  TextureFilter filter = TextureFilter::automatic;
+  TextureWrap wrap = TextureWrap::clamp;
   ConfigPlace place;
 };
 
-// One member of a kernel job's `uniforms`: declaration and values, as in UserKernelSpec::Uniform.
+// One member of a kernel job's `uniforms`, or of a block of its `blocks`: declaration and values, as in
+// UserKernelSpec::Uniform.
 struct UniformConfig {
   UserKernelSpec::Uniform uniform;
   std::vector<double> numbers;         // for type number
@@ -177,8 +184,8 @@ struct JobConfig {
   std::string source;
   std::string entry;  // OpenCL C kernel name; empty: the only kernel
   std::vector<Define> constants;
-  std::vector<std::string> include;  // folders, relative to `base`
-  std::vector<KernelBindingConfig> bindings;
+  std::vector<std::string> include;           // folders, relative to `base`
+  std::vector<KernelBindingConfig> bindings;  // those of `bindings` first, then `images` and `samplers`
   std::vector<UniformConfig> uniforms;
   std::array<std::uint32_t, 3> workgroup{0, 0, 0};  // OpenCL C without the attribute; zeros: declared in the text
   std::array<std::uint32_t, 3> grid{1, 1, 1};

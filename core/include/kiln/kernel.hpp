@@ -65,7 +65,8 @@ enum class Access : std::uint8_t { invalid = 0, read, write, read_write };
 
 // How a program reads a binding. texels, image: an array of texels of four floats each, read-only, through the texture
 // or image unit; the size is rounded up to a texel. uniforms: the tensor of a UserKernelSpec's uniforms, read-only.
-enum class View : std::uint8_t { invalid = 0, storage, texels, image, uniforms };
+// pixels: the image or sampled texture of a user's kernel, copied from and to the tensor.
+enum class View : std::uint8_t { invalid = 0, storage, texels, image, uniforms, pixels };
 
 std::string_view to_string(Dialect dialect) noexcept;
 std::string_view to_string(View view) noexcept;
@@ -79,8 +80,71 @@ bool is_define_name(std::string_view name) noexcept;  // letters, digits and "_"
 bool is_define_text(std::string_view text) noexcept;  // one line that does not continue on the next
 
 // Type of a user kernel's binding. buffer: device memory. value: an argument by value (OpenCL C). local: local memory
-// of each workgroup, a pointer argument (OpenCL C).
-enum class BindingKind : std::uint8_t { invalid = 0, buffer, value, local };
+// of each workgroup, a pointer argument (OpenCL C). image, sampler: a GLSL image or sampler, found by name.
+enum class BindingKind : std::uint8_t { invalid = 0, buffer, value, local, image, sampler };
+
+// Texel formats of images, as GLSL's layout qualifiers name them. declared: the one in the program's text, or the
+// natural one for the tensor.
+enum class ImageFormat : std::uint8_t {
+  declared = 0,
+  rgba32f,
+  rgba16f,
+  rg32f,
+  rg16f,
+  r11f_g11f_b10f,
+  r32f,
+  r16f,
+  rgba16,
+  rgb10_a2,
+  rgba8,
+  rg16,
+  rg8,
+  r16,
+  r8,
+  rgba16_snorm,
+  rgba8_snorm,
+  rg16_snorm,
+  rg8_snorm,
+  r16_snorm,
+  r8_snorm,
+  rgba32i,
+  rgba16i,
+  rgba8i,
+  rg32i,
+  rg16i,
+  rg8i,
+  r32i,
+  r16i,
+  r8i,
+  rgba32ui,
+  rgba16ui,
+  rgb10_a2ui,
+  rgba8ui,
+  rg32ui,
+  rg16ui,
+  rg8ui,
+  r32ui,
+  r16ui,
+  r8ui,
+};
+inline constexpr std::size_t image_formats = 40;  // with `declared`
+
+// normalized: integers that stand for 0 to 1, or -1 to 1. real: floating point. integer: no conversion.
+enum class TexelKind : std::uint8_t { invalid = 0, normalized, real, integer };
+struct ImageFormatFacts {
+  std::string_view name;
+  std::uint32_t channels = 0;
+  TexelKind kind = TexelKind::invalid;
+  DType dtype = DType::invalid;  // of a tensor that holds every texel exactly
+  bool packed = false;           // no tensor has exactly these texels: it can be a result only
+};
+const ImageFormatFacts& facts_of(ImageFormat format) noexcept;
+std::optional<ImageFormat> image_format_named(std::string_view name) noexcept;
+
+enum class TextureFilter : std::uint8_t { automatic = 0, nearest, linear };  // automatic: nearest for integers
+enum class TextureWrap : std::uint8_t { clamp = 0, repeat, mirror, border };
+std::string_view to_string(TextureFilter filter) noexcept;
+std::string_view to_string(TextureWrap wrap) noexcept;
 
 // A kernel of the user. Its tensors are the bindings that are not `local`, in order, then one tensor with the values of
 // all uniforms, if any.
@@ -96,10 +160,14 @@ struct UserKernelSpec {
     // list. OpenCL C: always the argument at the position in the list.
     std::string name{};
     std::optional<std::uint32_t> number{};
+    // image, sampler: the tensor is [W], [H, W], [D, H, W] or [layers, …], with a last dimension of 1 to 4 channels.
+    ImageFormat format = ImageFormat::declared;
+    TextureFilter filter = TextureFilter::automatic;
+    TextureWrap wrap = TextureWrap::clamp;
     bool operator==(const Binding&) const = default;
   };
-  // A GLSL uniform outside a block. The tensor of uniforms has its values, 8 bytes each: int64 for boolean and integer,
-  // double for number. They are converted to the declared type.
+  // A GLSL uniform outside a block, or a member of a uniform block ("Params.scale"). The tensor of uniforms has its
+  // values, 8 bytes each: int64 for boolean and integer, double for number. They are converted to the declared type.
   struct Uniform {
     enum class Type : std::uint8_t { invalid = 0, boolean, integer, number };
     std::string name;

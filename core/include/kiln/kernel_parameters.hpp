@@ -13,6 +13,8 @@
 #include <kiln/status.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +30,11 @@ std::vector<std::string> variants_of(const UserKernelSpec& kernel);
 // Returns the kernel of one variant, with parameters as constants and a numeric grid. not_found: no such variant.
 // invalid_argument: the grid is not valid; the error has the expression and its value.
 Result<UserKernelSpec> settled(const UserKernelSpec& kernel, std::string_view variant);
+
+// The value of an expression: integers, names of constants that stand for integers, + - * / % and parentheses. Division
+// drops the remainder. invalid_argument, in words that fit behind "grid[0] = …: ": what is not understood and where, a
+// name without an integer, a division by zero, a number beyond 64 bits.
+Result<std::int64_t> value_of(std::string_view expression, std::span<const Define> names);
 
 // invalid_argument: a parameter without texts, a duplicate text, a name in use, more than most_kernel_variants
 // variants, or an invalid grid in a variant. The error names the parameter or the axis.

@@ -11,6 +11,7 @@
 #include <kiln/kernel.hpp>
 #include <kiln/status.hpp>
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -39,6 +40,13 @@ std::string_view to_string(ResourceKind kind) noexcept;  // "storage block"
 // Element type of a resource. unknown: mixed types, a struct, or not reported by the compiler.
 enum class ElementType : std::uint8_t { unknown = 0, boolean, i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, f64 };
 
+// What an image or sampler reads. cube: six layers for each cube. buffer: the tensor itself, without a copy.
+struct TextureShape {
+  std::uint32_t dimensions = 0;  // 1 to 3
+  bool layered = false, cube = false, buffer = false;
+  ImageFormat format = ImageFormat::declared;  // of the layout qualifier
+};
+
 struct ProgramResource {
   ResourceKind kind = ResourceKind::invalid;
   std::string name;                     // name of the block, uniform or argument
@@ -62,6 +70,8 @@ struct ProgramResource {
   std::uint64_t array_stride = 0;
   std::uint64_t element_bytes = 0;
   bool open_ended = false;  // the buffer determines the array length
+  std::string block;        // of a uniform: the uniform block that it is a member of ("Params[1]"); empty: none
+  TextureShape texture;     // of an image or sampler
   std::string unusable;     // reason why it cannot be set on this device; empty: it can
   std::int64_t handle = 0;  // device-specific: block index or uniform location
 };
@@ -75,11 +85,23 @@ struct ProgramInterface {
 
 // Source of one resource: a binding of the launch, from `offset`. Local memory: `binding` is `none` and `offset` is the
 // size. `none` also for an unset uniform with a default and for an unused block.
+struct TextureSource {
+  std::array<std::uint32_t, 3> size{0, 0, 0};  // width, height, depth or layers; 0: no such dimension
+  std::uint32_t channels = 0;                  // of the tensor
+  DType dtype = DType::invalid;                // of the tensor
+  ImageFormat format = ImageFormat::declared;  // of the texture; never `declared` for a used resource
+  TextureFilter filter = TextureFilter::automatic;
+  TextureWrap wrap = TextureWrap::clamp;
+  Access access = Access::invalid;  // read: the tensor is not written
+  bool operator==(const TextureSource&) const = default;
+};
+
 struct ResourceSource {
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t binding = none;
   std::uint64_t offset = 0;
   UserKernelSpec::Uniform::Type given = UserKernelSpec::Uniform::Type::invalid;  // type of the given uniform values
+  TextureSource texture{};                                                       // of an image or sampler
   bool operator==(const ResourceSource&) const = default;
 };
 

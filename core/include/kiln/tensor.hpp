@@ -22,10 +22,15 @@
 
 namespace kiln {
 
-enum class DType : std::uint8_t { invalid = 0, f32, f64, i32, u32, u8 };
+// f16: IEEE 754 binary16. boolean: one byte, 0 or 1.
+enum class DType : std::uint8_t { invalid = 0, f32, f64, i32, u32, u8, i8, i16, u16, i64, u64, f16, boolean };
 
-std::string_view to_string(DType dtype) noexcept;
-std::uint32_t size_of(DType dtype) noexcept;  // bytes of one element; 0 for invalid
+std::string_view to_string(DType dtype) noexcept;         // "f32", "bool"
+std::string_view numpy_name(DType dtype) noexcept;        // "float32", "bool": as configurations spell it
+DType dtype_named(std::string_view numpy_name) noexcept;  // invalid: no such type
+std::uint32_t size_of(DType dtype) noexcept;              // bytes of one element; 0 for invalid
+double from_half(std::uint16_t bits) noexcept;            // the value of an f16 element
+std::uint16_t to_half(double value) noexcept;             // rounded to nearest, ties to even
 
 using Shape = std::vector<std::int64_t>;
 

@@ -1,6 +1,7 @@
 #include "verbs/run/job_order.hpp"
 
 #include "base/os/atomic_file.hpp"
+#include "data/tensor_source.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -21,12 +22,12 @@ struct FilesOfJob {
 FilesOfJob files_of(const JobConfig& job) {
   FilesOfJob files;
   for (const std::string* source : {&job.input, &job.weights, &job.bias, &job.source, &job.expect}) {
-    if (!source->empty()) files.read.insert(name_of_file(job.base / *source));
+    if (!source->empty() && data::is_file(*source)) files.read.insert(name_of_file(job.base / *source));
   }
   if (!job.output.empty()) files.written.insert(name_of_file(job.output));
   for (const KernelBindingConfig& binding : job.bindings) {
     for (const std::string* source : {&binding.input, &binding.expect}) {
-      if (!source->empty()) files.read.insert(name_of_file(job.base / *source));
+      if (!source->empty() && data::is_file(*source)) files.read.insert(name_of_file(job.base / *source));
     }
     if (!binding.output.empty()) files.written.insert(name_of_file(job.base / binding.output));
   }

@@ -86,6 +86,28 @@ void replace_barrier(KernelSource& source, const DeviceInfo& device) {
   source.constants.push_back({"barrier()", device.glsl_barrier});
 }
 
+// Where the number of the #version line stands; npos: in no place that is known here.
+std::size_t version_number(std::string_view text) {
+  const std::size_t word = text.find("version");
+  if (word == std::string_view::npos ||
+      without_comments(std::string(text.substr(0, word))).find_first_not_of("# \t\v\f\r\n") != std::string::npos) {
+    return std::string_view::npos;
+  }
+  return text.find_first_not_of(" \t", word + 7);
+}
+
+// GLSL 4.60 adds little to 4.50, and the compiler refuses what it adds by name. So a text that asks for 4.60 runs on a
+// device with 4.50, and the report says so.
+void lower_version(KernelSource& source, const DeviceInfo& device, KernelPlan& plan) {
+  const auto glsl = std::ranges::find(device.driver_identity, "glsl", &std::pair<std::string, std::string>::first);
+  if (source.dialect != Dialect::glsl || glsl == device.driver_identity.end() || !glsl->second.starts_with("4.50"))
+    return;
+  const std::size_t at = version_number(source.text);
+  if (at == std::string_view::npos || source.text.compare(at, 3, "460") != 0) return;
+  source.text.replace(at, 3, "450");
+  plan.notes.push_back(device.id + ": takes GLSL 4.50; the source says #version 460 and was compiled as 450");
+}
+
 Status check_glsl(const UserKernelSpec& spec) {
   const std::string plain = without_comments(std::string(without_mark(spec.text)));
   if (!begins_with_version(plain)) {
@@ -140,7 +162,14 @@ Status check(const UserKernelSpec& spec, const DeviceInfo& device, const KernelP
                        device.id);
   }
   if (Status status = check_text(spec); !status.ok()) return status;
-  if (Status status = check_limits(plan.tensors, device); !status.ok()) return status;
+  std::vector<TensorDecl> buffers;  // values, images and uniforms take no binding of a buffer
+  std::size_t tensor = 0;
+  for (const UserKernelSpec::Binding& binding : spec.bindings) {
+    if (binding.kind == BindingKind::local) continue;
+    const TensorDecl& declared = plan.tensors[tensor++];
+    if (binding.kind != BindingKind::image && binding.kind != BindingKind::sampler) buffers.push_back(declared);
+  }
+  if (Status status = check_limits(buffers, device); !status.ok()) return status;
   return check_grid(spec, device);
 }
 
@@ -161,6 +190,7 @@ Result<KernelPlan> user_kernel(const UserKernelSpec& kernel, std::string_view va
   pass.source.entry = spec.entry;
   pass.source.workgroup = spec.workgroup;
   for (const Define& constant : spec.constants) pass.source.constants.push_back({constant.name, text_of(constant)});
+  lower_version(pass.source, device, plan);
   replace_barrier(pass.source, device);
   pass.source.files = {spec.path};
   std::ranges::copy(spec.includes, std::back_inserter(pass.source.files));
@@ -170,10 +200,12 @@ Result<KernelPlan> user_kernel(const UserKernelSpec& kernel, std::string_view va
     pass.source.bindings.push_back(access);
   };
   for (const UserKernelSpec::Binding& binding : spec.bindings) {
-    if (binding.kind != BindingKind::local) bind(binding.access);
+    if (binding.kind == BindingKind::local) continue;
+    const bool texels = binding.kind == BindingKind::image || binding.kind == BindingKind::sampler;
+    pass.source.views.push_back(texels ? View::pixels : View::storage);
+    bind(binding.access);
   }
   if (!spec.uniforms.empty()) {
-    pass.source.views.assign(pass.bindings.size(), View::storage);
     pass.source.views.push_back(View::uniforms);
     bind(Access::read);
   }

@@ -113,6 +113,11 @@ class Reader {
     block.access = access_of(head);
     if (block.access == Access::read_write) block.access = access_of_members(members);
     block.mentioned = is_mentioned(members, instance);
+    for (const Tokens member : split(members, ";")) {
+      for (const Declarator& each : declarators_in(member, {})) {
+        if (mentions_[each.part.name] < 2) block.unread.emplace_back(each.part.name);
+      }
+    }
     add_types(members, block.members, 0);
     const Part part{head.back().text, lengths_in(instance)};
     block.lengths = part.lengths;
@@ -150,6 +155,7 @@ class Reader {
       uniform.kind = ResourceKind::uniform;
       uniform.number = binding_in(qualifiers);
       uniform.access = access_of(qualifiers);
+      uniform.format = format_in(qualifiers);
       uniform.has_default = each.has_default;
       add_leaves(uniform, each, {""}, 0);
     }
@@ -255,6 +261,17 @@ class Reader {
   std::uint32_t length_of(Tokens tokens) const {
     const std::int64_t value = value_of(tokens).value_or(0);
     return value > 0 && value <= std::numeric_limits<std::uint32_t>::max() ? static_cast<std::uint32_t>(value) : 0;
+  }
+
+  static ImageFormat format_in(Tokens qualifiers) {
+    for (std::size_t at = 0; at + 1 < qualifiers.size(); ++at) {
+      if (qualifiers[at].text != "layout") continue;
+      for (const Tokens one : split(in_brackets(qualifiers, at + 1), ",")) {
+        const auto format = one.empty() ? std::nullopt : image_format_named(one[0].text);
+        if (format) return *format;
+      }
+    }
+    return ImageFormat::declared;
   }
 
   std::optional<std::uint32_t> binding_in(Tokens qualifiers) const {

@@ -24,9 +24,11 @@ struct Declaration {
   std::optional<std::uint32_t> number;        // the binding; 0 where none is declared; nullopt: not known
   Access access = Access::read_write;
   bool has_default = false;
-  bool mentioned = true;               // of a block: its members, or its instance, stand anywhere else in the text
-  std::vector<std::string> members;    // of a block: the types of all its members, also of those in structs
-  std::vector<std::uint32_t> lengths;  // of an array, of the last member in the name; 0: not known
+  bool mentioned = true;             // of a block: its members, or its instance, stand anywhere else in the text
+  std::vector<std::string> members;  // of a block: the types of all its members, also of those in structs
+  std::vector<std::string> unread;   // of a block: its members whose names stand nowhere else in the text
+  ImageFormat format = ImageFormat::declared;  // of an image: its layout qualifier
+  std::vector<std::uint32_t> lengths;          // of an array, of the last member in the name; 0: not known
   // The names of its resources, as OpenGL spells them: "lights[1].power"; empty where a length is not known.
   std::vector<std::string> resources;
 };

@@ -106,9 +106,123 @@ ElementType element_of(const std::vector<std::string>& types) noexcept {
 
 std::uint32_t components(const TypeFacts& facts) noexcept { return facts.columns * facts.rows; }
 
-// Image types take the values from GL_IMAGE_1D on without a gap; every other type that is no number is a sampler.
-bool is_image(GLenum type) noexcept {
-  return type >= GL_IMAGE_1D && type <= GL_UNSIGNED_INT_IMAGE_2D_MULTISAMPLE_ARRAY;
+// The types that are no numbers. An unusable one has no target.
+struct TextureFacts {
+  GLenum first;  // of float; the types of int and uint have numbers of their own
+  GLenum of_int, of_uint;
+  std::string_view name;  // without the prefix "i" or "u"
+  GLenum target;
+  TextureShape shape;
+};
+
+constexpr TextureFacts texture_types[] = {
+    {GL_IMAGE_1D, GL_INT_IMAGE_1D, GL_UNSIGNED_INT_IMAGE_1D, "image1D", GL_TEXTURE_1D, {1}},
+    {GL_IMAGE_2D, GL_INT_IMAGE_2D, GL_UNSIGNED_INT_IMAGE_2D, "image2D", GL_TEXTURE_2D, {2}},
+    {GL_IMAGE_3D, GL_INT_IMAGE_3D, GL_UNSIGNED_INT_IMAGE_3D, "image3D", GL_TEXTURE_3D, {3}},
+    {GL_IMAGE_2D_RECT, GL_INT_IMAGE_2D_RECT, GL_UNSIGNED_INT_IMAGE_2D_RECT, "image2DRect", GL_TEXTURE_RECTANGLE, {2}},
+    {GL_IMAGE_CUBE, GL_INT_IMAGE_CUBE, GL_UNSIGNED_INT_IMAGE_CUBE, "imageCube", GL_TEXTURE_CUBE_MAP, {2, false, true}},
+    {GL_IMAGE_BUFFER,
+     GL_INT_IMAGE_BUFFER,
+     GL_UNSIGNED_INT_IMAGE_BUFFER,
+     "imageBuffer",
+     GL_TEXTURE_BUFFER,
+     {1, false, false, true}},
+    {GL_IMAGE_1D_ARRAY,
+     GL_INT_IMAGE_1D_ARRAY,
+     GL_UNSIGNED_INT_IMAGE_1D_ARRAY,
+     "image1DArray",
+     GL_TEXTURE_1D_ARRAY,
+     {1, true}},
+    {GL_IMAGE_2D_ARRAY,
+     GL_INT_IMAGE_2D_ARRAY,
+     GL_UNSIGNED_INT_IMAGE_2D_ARRAY,
+     "image2DArray",
+     GL_TEXTURE_2D_ARRAY,
+     {2, true}},
+    {GL_IMAGE_CUBE_MAP_ARRAY,
+     GL_INT_IMAGE_CUBE_MAP_ARRAY,
+     GL_UNSIGNED_INT_IMAGE_CUBE_MAP_ARRAY,
+     "imageCubeArray",
+     GL_TEXTURE_CUBE_MAP_ARRAY,
+     {2, true, true}},
+    {GL_IMAGE_2D_MULTISAMPLE,
+     GL_INT_IMAGE_2D_MULTISAMPLE,
+     GL_UNSIGNED_INT_IMAGE_2D_MULTISAMPLE,
+     "image2DMS",
+     GL_NONE,
+     {2}},
+    {GL_IMAGE_2D_MULTISAMPLE_ARRAY,
+     GL_INT_IMAGE_2D_MULTISAMPLE_ARRAY,
+     GL_UNSIGNED_INT_IMAGE_2D_MULTISAMPLE_ARRAY,
+     "image2DMSArray",
+     GL_NONE,
+     {2, true}},
+    {GL_SAMPLER_1D, GL_INT_SAMPLER_1D, GL_UNSIGNED_INT_SAMPLER_1D, "sampler1D", GL_TEXTURE_1D, {1}},
+    {GL_SAMPLER_2D, GL_INT_SAMPLER_2D, GL_UNSIGNED_INT_SAMPLER_2D, "sampler2D", GL_TEXTURE_2D, {2}},
+    {GL_SAMPLER_3D, GL_INT_SAMPLER_3D, GL_UNSIGNED_INT_SAMPLER_3D, "sampler3D", GL_TEXTURE_3D, {3}},
+    {GL_SAMPLER_2D_RECT,
+     GL_INT_SAMPLER_2D_RECT,
+     GL_UNSIGNED_INT_SAMPLER_2D_RECT,
+     "sampler2DRect",
+     GL_TEXTURE_RECTANGLE,
+     {2}},
+    {GL_SAMPLER_CUBE,
+     GL_INT_SAMPLER_CUBE,
+     GL_UNSIGNED_INT_SAMPLER_CUBE,
+     "samplerCube",
+     GL_TEXTURE_CUBE_MAP,
+     {2, false, true}},
+    {GL_SAMPLER_BUFFER,
+     GL_INT_SAMPLER_BUFFER,
+     GL_UNSIGNED_INT_SAMPLER_BUFFER,
+     "samplerBuffer",
+     GL_TEXTURE_BUFFER,
+     {1, false, false, true}},
+    {GL_SAMPLER_1D_ARRAY,
+     GL_INT_SAMPLER_1D_ARRAY,
+     GL_UNSIGNED_INT_SAMPLER_1D_ARRAY,
+     "sampler1DArray",
+     GL_TEXTURE_1D_ARRAY,
+     {1, true}},
+    {GL_SAMPLER_2D_ARRAY,
+     GL_INT_SAMPLER_2D_ARRAY,
+     GL_UNSIGNED_INT_SAMPLER_2D_ARRAY,
+     "sampler2DArray",
+     GL_TEXTURE_2D_ARRAY,
+     {2, true}},
+    {GL_SAMPLER_CUBE_MAP_ARRAY,
+     GL_INT_SAMPLER_CUBE_MAP_ARRAY,
+     GL_UNSIGNED_INT_SAMPLER_CUBE_MAP_ARRAY,
+     "samplerCubeArray",
+     GL_TEXTURE_CUBE_MAP_ARRAY,
+     {2, true, true}},
+    {GL_SAMPLER_2D_MULTISAMPLE,
+     GL_INT_SAMPLER_2D_MULTISAMPLE,
+     GL_UNSIGNED_INT_SAMPLER_2D_MULTISAMPLE,
+     "sampler2DMS",
+     GL_NONE,
+     {2}},
+    {GL_SAMPLER_2D_MULTISAMPLE_ARRAY,
+     GL_INT_SAMPLER_2D_MULTISAMPLE_ARRAY,
+     GL_UNSIGNED_INT_SAMPLER_2D_MULTISAMPLE_ARRAY,
+     "sampler2DMSArray",
+     GL_NONE,
+     {2, true}},
+    {GL_SAMPLER_1D_SHADOW, GL_NONE, GL_NONE, "sampler1DShadow", GL_NONE, {1}},
+    {GL_SAMPLER_2D_SHADOW, GL_NONE, GL_NONE, "sampler2DShadow", GL_NONE, {2}},
+    {GL_SAMPLER_2D_RECT_SHADOW, GL_NONE, GL_NONE, "sampler2DRectShadow", GL_NONE, {2}},
+    {GL_SAMPLER_CUBE_SHADOW, GL_NONE, GL_NONE, "samplerCubeShadow", GL_NONE, {2, false, true}},
+    {GL_SAMPLER_1D_ARRAY_SHADOW, GL_NONE, GL_NONE, "sampler1DArrayShadow", GL_NONE, {1, true}},
+    {GL_SAMPLER_2D_ARRAY_SHADOW, GL_NONE, GL_NONE, "sampler2DArrayShadow", GL_NONE, {2, true}},
+    {GL_SAMPLER_CUBE_MAP_ARRAY_SHADOW, GL_NONE, GL_NONE, "samplerCubeArrayShadow", GL_NONE, {2, true, true}},
+};
+
+// nullptr: neither an image nor a sampler.
+const TextureFacts* texture_facts_of(GLenum type) noexcept {
+  const auto* found = std::ranges::find_if(texture_types, [type](const TextureFacts& facts) {
+    return type != GL_NONE && (facts.first == type || facts.of_int == type || facts.of_uint == type);
+  });
+  return found == std::end(texture_types) ? nullptr : found;
 }
 
 std::string name_of(const Gl& gl, GLuint program, GLenum interface, GLuint index) {
@@ -242,7 +356,11 @@ std::vector<std::byte> initial_value(const Gl& gl, GLuint program, const PlainUn
   for (GLsizei i = 0; i < uniform.count; ++i) {
     std::byte* to = value.data() + each * static_cast<std::size_t>(i);
     const GLint at = uniform.location + i;
-    if (facts.element == ElementType::f32) {
+    if (facts.element == ElementType::i64) {
+      gl.GetUniformi64vARB(program, at, reinterpret_cast<GLint64*>(to));
+    } else if (facts.element == ElementType::u64) {
+      gl.GetUniformui64vARB(program, at, reinterpret_cast<GLuint64*>(to));
+    } else if (facts.element == ElementType::f32) {
       gl.GetUniformfv(program, at, reinterpret_cast<GLfloat*>(to));
     } else if (facts.element == ElementType::f64) {
       gl.GetUniformdv(program, at, reinterpret_cast<GLdouble*>(to));
@@ -255,41 +373,135 @@ std::vector<std::byte> initial_value(const Gl& gl, GLuint program, const PlainUn
   return value;
 }
 
+ProgramResource numeric_resource(const std::string& name, const TypeFacts& facts, GLint size) {
+  ProgramResource resource;
+  resource.kind = ResourceKind::uniform;
+  resource.name = without_index(name);
+  resource.type = array_text(std::string(facts.name), size);
+  resource.element = facts.element;
+  resource.matrix = facts.columns > 1;
+  if (name != resource.name || size > 1) resource.shape.push_back(static_cast<std::uint32_t>(size));
+  if (facts.rows > 1) resource.shape.push_back(facts.rows);
+  if (facts.columns > 1) resource.shape.push_back(facts.columns);
+  resource.bytes = std::uint64_t{components(facts)} * bytes_of(facts.element) * static_cast<std::uint64_t>(size);
+  return resource;
+}
+
+// Of an array each element.
+void add_textures(const Gl& gl, GLuint program, const std::string& name, GLenum type, GLint size, GLint location,
+                  Reflection& reflection) {
+  const TextureFacts* facts = texture_facts_of(type);
+  const bool array = name.ends_with("[0]");
+  for (GLint i = 0; i < size; ++i) {
+    ProgramResource resource;
+    resource.name = array ? without_index(name) + "[" + std::to_string(i) + "]" : name;
+    resource.kind = ResourceKind::sampler;
+    resource.type = "type " + std::to_string(type);
+    resource.unusable = "a job cannot provide this type";
+    if (facts != nullptr) {
+      const bool is_int = type == facts->of_int, is_uint = type == facts->of_uint;
+      if (facts->name.starts_with("image")) resource.kind = ResourceKind::image;
+      resource.type = (is_int ? "i" : is_uint ? "u" : "") + std::string(facts->name);
+      resource.element = is_int ? ElementType::i32 : is_uint ? ElementType::u32 : ElementType::f32;
+      resource.texture = facts->shape;
+      if (facts->target != GL_NONE) resource.unusable.clear();
+    }
+    GLint unit = 0;
+    if (location >= 0) gl.GetUniformiv(program, location + i, &unit);
+    resource.number = static_cast<std::uint32_t>(unit);
+    resource.handle = static_cast<std::int64_t>(reflection.textures.size());
+    reflection.textures.push_back({location + i, facts == nullptr ? static_cast<GLenum>(GL_NONE) : facts->target});
+    reflection.resources.push_back(std::move(resource));
+  }
+}
+
 void add_uniform(const Gl& gl, GLuint program, GLuint index, Reflection& reflection) {
-  const std::array<GLenum, 5> wanted{GL_TYPE, GL_ARRAY_SIZE, GL_LOCATION, GL_BLOCK_INDEX,
-                                     GL_ATOMIC_COUNTER_BUFFER_INDEX};
-  const auto [kind, size, location, block, counters] = properties(gl, program, GL_UNIFORM, index, wanted);
+  const std::array<GLenum, 6> wanted{GL_TYPE,        GL_ARRAY_SIZE, GL_LOCATION,
+                                     GL_BLOCK_INDEX, GL_OFFSET,     GL_ATOMIC_COUNTER_BUFFER_INDEX};
+  const auto [kind, size, location, block, offset, counters] = properties(gl, program, GL_UNIFORM, index, wanted);
   const auto type = static_cast<GLenum>(kind);
   const std::string name = name_of(gl, program, GL_UNIFORM, index);
   if (block >= 0 || name.starts_with("gl_")) return;
-  ProgramResource resource;
-  resource.name = without_index(name);
   if (counters >= 0) {
     const std::array<GLenum, 1> number{GL_BUFFER_BINDING};
+    ProgramResource& resource = reflection.resources.emplace_back();
     resource.kind = ResourceKind::atomic_counter;
+    resource.name = without_index(name);
     resource.type = array_text("atomic_uint", size);
+    resource.element = ElementType::u32;
+    resource.bytes = static_cast<std::uint64_t>(offset) + static_cast<std::uint64_t>(size) * sizeof(GLuint);
     resource.number = static_cast<std::uint32_t>(
         properties(gl, program, GL_ATOMIC_COUNTER_BUFFER, static_cast<GLuint>(counters), number)[0]);
   } else if (const TypeFacts* facts = facts_of(type)) {
-    resource.kind = ResourceKind::uniform;
-    resource.type = array_text(std::string(facts->name), size);
-    resource.element = facts->element;
-    resource.matrix = facts->columns > 1;
-    if (name != resource.name || size > 1) resource.shape.push_back(static_cast<std::uint32_t>(size));
-    if (facts->rows > 1) resource.shape.push_back(facts->rows);
-    if (facts->columns > 1) resource.shape.push_back(facts->columns);
-    resource.bytes = std::uint64_t{components(*facts)} * bytes_of(facts->element) * static_cast<std::uint64_t>(size);
+    ProgramResource& resource = reflection.resources.emplace_back(numeric_resource(name, *facts, size));
     resource.handle = static_cast<std::int64_t>(reflection.uniforms.size());
     PlainUniform& uniform = reflection.uniforms.emplace_back(PlainUniform{location, type, size, {}});
     uniform.initial = initial_value(gl, program, uniform, *facts);
   } else {
-    GLint unit = 0;
-    if (location >= 0) gl.GetUniformiv(program, location, &unit);
-    resource.kind = is_image(type) ? ResourceKind::image : ResourceKind::sampler;
-    resource.type = array_text(is_image(type) ? "image" : "sampler", size);
-    resource.number = static_cast<std::uint32_t>(unit);
+    add_textures(gl, program, name, type, size, location, reflection);
   }
-  reflection.resources.push_back(std::move(resource));
+}
+
+// The name of a member behind that of its block: "Params.light.power", where OpenGL has "Params.light.power" or, for a
+// block without an instance, "light.power".
+std::string member_name(const std::string& block, const std::string& name) {
+  const std::string bare = block.substr(0, block.find('['));
+  return block + "." + (name.starts_with(bare + ".") ? name.substr(bare.size() + 1) : name);
+}
+
+void add_block_members(const Gl& gl, GLuint program, GLuint block, const std::string& block_name,
+                       Reflection& reflection) {
+  const std::array<GLenum, 1> number{GL_NUM_ACTIVE_VARIABLES};
+  const GLint count = properties(gl, program, GL_UNIFORM_BLOCK, block, number)[0];
+  std::vector<GLint> variables(static_cast<std::size_t>(std::max(count, 0)));
+  const GLenum list = GL_ACTIVE_VARIABLES;
+  if (count > 0) {
+    gl.GetProgramResourceiv(program, GL_UNIFORM_BLOCK, block, 1, &list, count, nullptr, variables.data());
+  }
+  for (const GLint variable : variables) {
+    const std::array<GLenum, 6> wanted{GL_TYPE,         GL_ARRAY_SIZE,    GL_OFFSET,
+                                       GL_ARRAY_STRIDE, GL_MATRIX_STRIDE, GL_IS_ROW_MAJOR};
+    const auto [type, size, offset, array_stride, matrix_stride, row_major] =
+        properties(gl, program, GL_UNIFORM, static_cast<GLuint>(variable), wanted);
+    const TypeFacts* facts = facts_of(static_cast<GLenum>(type));
+    if (facts == nullptr) continue;  // a sampler in a block, which no version of GLSL allows
+    const std::string name = member_name(block_name, name_of(gl, program, GL_UNIFORM, static_cast<GLuint>(variable)));
+    ProgramResource& resource = reflection.resources.emplace_back(numeric_resource(name, *facts, size));
+    resource.block = block_name;
+    resource.handle = static_cast<std::int64_t>(reflection.uniforms.size());
+    PlainUniform& uniform = reflection.uniforms.emplace_back(PlainUniform{-1, static_cast<GLenum>(type), size, {}});
+    uniform.block = static_cast<GLint>(block);
+    uniform.offset = offset, uniform.array_stride = array_stride, uniform.matrix_stride = matrix_stride;
+    uniform.row_major = row_major != 0;
+  }
+}
+
+void add_uniform_blocks(const Gl& gl, GLuint program, Reflection& reflection) {
+  const GLuint blocks = count_of(gl, program, GL_UNIFORM_BLOCK);
+  for (GLuint block = 0; block < blocks; ++block) {
+    const std::array<GLenum, 2> wanted{GL_BUFFER_BINDING, GL_BUFFER_DATA_SIZE};
+    const auto [binding, bytes] = properties(gl, program, GL_UNIFORM_BLOCK, block, wanted);
+    ProgramResource& resource = reflection.resources.emplace_back();
+    resource.kind = ResourceKind::uniform_block;
+    resource.name = name_of(gl, program, GL_UNIFORM_BLOCK, block);
+    resource.number = static_cast<std::uint32_t>(binding);
+    resource.bytes = static_cast<std::uint64_t>(bytes);
+    resource.handle = block;
+    const std::string name = resource.name;
+    add_block_members(gl, program, block, name, reflection);
+  }
+}
+
+// Their functions are chosen at each use of a program, which no key of a job says.
+void add_subroutines(const Gl& gl, GLuint program, Reflection& reflection) {
+  const GLuint count = count_of(gl, program, GL_COMPUTE_SUBROUTINE_UNIFORM);
+  for (GLuint index = 0; index < count; ++index) {
+    ProgramResource& resource = reflection.resources.emplace_back();
+    resource.kind = ResourceKind::uniform;
+    resource.type = "subroutine";
+    resource.name = name_of(gl, program, GL_COMPUTE_SUBROUTINE_UNIFORM, index);
+    resource.unusable = "a job cannot choose the function of a subroutine uniform. Use an int uniform and if";
+  }
 }
 
 // "light.colours" of "light.colours[2]": as glsl::Declaration has it.
@@ -317,7 +529,8 @@ void refuse_misplaced_members(const Gl& gl, std::vector<ProgramResource>& resour
     return uniform.name.substr(0, uniform.name.find_first_of(".["));
   };
   const auto is_member = [](const ProgramResource& resource) {
-    return resource.kind == ResourceKind::uniform && resource.name.find('.') != std::string::npos;
+    return resource.kind == ResourceKind::uniform && resource.block.empty() &&
+           resource.name.find('.') != std::string::npos;
   };
   for (const ProgramResource& resource : resources) {
     if (is_member(resource)) sizes[root(resource)].insert(bytes_of(resource.element));
@@ -335,20 +548,25 @@ void refuse_misplaced_members(const Gl& gl, std::vector<ProgramResource>& resour
 Reflection reflect(const Gl& gl, GLuint program) {
   Reflection reflection;
   add_storage_blocks(gl, program, reflection);
-  const GLuint blocks = count_of(gl, program, GL_UNIFORM_BLOCK);
-  for (GLuint block = 0; block < blocks; ++block) {
-    const std::array<GLenum, 1> wanted{GL_BUFFER_BINDING};
-    ProgramResource& resource = reflection.resources.emplace_back();
-    resource.kind = ResourceKind::uniform_block;
-    resource.name = name_of(gl, program, GL_UNIFORM_BLOCK, block);
-    resource.number = static_cast<std::uint32_t>(properties(gl, program, GL_UNIFORM_BLOCK, block, wanted)[0]);
-    resource.handle = block;
-  }
+  add_uniform_blocks(gl, program, reflection);
   const GLuint uniforms = count_of(gl, program, GL_UNIFORM);
   for (GLuint index = 0; index < uniforms; ++index) add_uniform(gl, program, index, reflection);
+  add_subroutines(gl, program, reflection);
   refuse_misplaced_members(gl, reflection.resources);
   return reflection;
 }
+
+namespace {
+
+// A member of a uniform block that the text does not read needs no value.
+void note_member(const glsl::Declaration& block, ProgramResource& resource) {
+  if (resource.block.empty() || without_indices(resource.block) != block.name) return;
+  const std::string member = resource.name.substr(resource.block.size() + 1);
+  const std::string_view root = std::string_view(member).substr(0, member.find_first_of(".["));
+  resource.mentioned = block.mentioned && std::ranges::find(block.unread, root) == block.unread.end();
+}
+
+}  // namespace
 
 ProgramInterface complete(std::vector<ProgramResource> resources, const KernelSource& source) {
   ProgramInterface interface;
@@ -357,7 +575,9 @@ ProgramInterface complete(std::vector<ProgramResource> resources, const KernelSo
   for (const glsl::Declaration& declared : glsl::declarations(text.tokens)) {
     std::set<std::string_view> used;
     for (ProgramResource& resource : interface.resources) {
-      const bool same_kind = is_block(declared.kind) ? resource.kind == declared.kind : !is_block(resource.kind);
+      if (declared.kind == ResourceKind::uniform_block) note_member(declared, resource);
+      const bool same_kind =
+          is_block(declared.kind) ? resource.kind == declared.kind : !is_block(resource.kind) && resource.block.empty();
       if (!same_kind || without_indices(resource.name) != declared.name) continue;
       used.insert(resource.name);
       resource.access = declared.access;
@@ -365,8 +585,7 @@ ProgramInterface complete(std::vector<ProgramResource> resources, const KernelSo
       resource.mentioned = declared.mentioned;
       if (resource.kind == ResourceKind::storage_block) resource.element = element_of(declared.members);
       if (resource.kind == ResourceKind::uniform) resource.lengths = declared.lengths;
-      const bool opaque = resource.kind == ResourceKind::image || resource.kind == ResourceKind::sampler;
-      if (opaque && !declared.type.empty()) resource.type = declared.type;
+      resource.texture.format = declared.format;
     }
     for (std::size_t i = 0; i < declared.resources.size(); ++i) {
       if (used.contains(declared.resources[i])) continue;

@@ -18,11 +18,22 @@ struct PlainUniform {
   GLenum type = GL_NONE;
   GLsizei count = 1;               // elements of an array
   std::vector<std::byte> initial;  // its value after linking, as the type's components lie in memory
+  // Of a member of a uniform block: the block's index, and where its elements lie. -1: outside blocks.
+  GLint block = -1;
+  GLint offset = 0, array_stride = 0, matrix_stride = 0;
+  bool row_major = false;
+};
+
+// An image or sampler: where its unit is set, and what is bound there.
+struct TextureUniform {
+  GLint location = -1;
+  GLenum target = GL_NONE;  // GL_TEXTURE_2D, …
 };
 
 struct Reflection {
   std::vector<ProgramResource> resources;  // access and has_default are not set: OpenGL does not report them
   std::vector<PlainUniform> uniforms;      // ProgramResource::handle of a uniform is its index here
+  std::vector<TextureUniform> textures;    // likewise of an image or sampler
 };
 
 // Storage blocks, uniforms, uniform blocks, images, samplers and atomic counters that the program uses.

@@ -59,8 +59,12 @@ Status convert_value(ElementType element, const std::byte* from, UserKernelSpec:
       return convert_integer<float>(value, to);
     case ElementType::f64:
       return convert_integer<double>(value, to);
+    case ElementType::i64:
+      return convert_integer<std::int64_t>(value, to);
+    case ElementType::u64:
+      return convert_integer<std::uint64_t>(value, to);
     default:
-      return unsupported("uniforms of 64-bit integers cannot be provided");
+      return internal_error("a uniform without a type");
   }
 }
 
@@ -79,7 +83,7 @@ Result<std::vector<std::byte>> converted(const ProgramResource& resource, const 
     const std::uint64_t within = i % (rows * columns);
     const std::uint64_t at = matrix * rows * columns + within % rows * columns + within / rows;
     Status status = convert_value(resource.element, values + at * sizeof(double), given, components);
-    if (!status.ok()) return status.within("uniforms." + resource.name);
+    if (!status.ok()) return status.within((resource.block.empty() ? "uniforms." : "blocks.") + resource.name);
   }
   return components;
 }
@@ -165,7 +169,50 @@ void set_uniform(const Gl& gl, GLuint program, const PlainUniform& uniform, cons
     case GL_DOUBLE_MAT4x3:
       return gl.ProgramUniformMatrix4x3dv(program, at, n, GL_FALSE, d);
     default:
-      return;  // 64-bit integers: converted() refuses them
+      break;
+  }
+  // GL_ARB_gpu_shader_int64: one function for each number of components.
+  const auto* l = reinterpret_cast<const GLint64*>(components);
+  const auto* ul = reinterpret_cast<const GLuint64*>(components);
+  switch (uniform.type) {
+    case 0x140E:
+      return gl.ProgramUniform1i64vARB(program, at, n, l);
+    case 0x8FE9:
+      return gl.ProgramUniform2i64vARB(program, at, n, l);
+    case 0x8FEA:
+      return gl.ProgramUniform3i64vARB(program, at, n, l);
+    case 0x8FEB:
+      return gl.ProgramUniform4i64vARB(program, at, n, l);
+    case 0x140F:
+      return gl.ProgramUniform1ui64vARB(program, at, n, ul);
+    case 0x8FF5:
+      return gl.ProgramUniform2ui64vARB(program, at, n, ul);
+    case 0x8FF6:
+      return gl.ProgramUniform3ui64vARB(program, at, n, ul);
+    case 0x8FF7:
+      return gl.ProgramUniform4ui64vARB(program, at, n, ul);
+    default:
+      return;
+  }
+}
+
+void place_in_block(const ProgramResource& resource, const PlainUniform& member, std::span<const std::byte> components,
+                    std::vector<std::byte>& block) {
+  const std::size_t dimensions = resource.shape.size();
+  const std::size_t columns = resource.matrix ? resource.shape[dimensions - 1] : 1;
+  const auto elements = static_cast<std::size_t>(member.count);
+  const std::size_t count = values_in(resource);
+  if (count == 0) return;
+  const std::size_t bytes = components.size() / count;
+  const std::size_t rows = count / elements / columns;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t element = i / (rows * columns);
+    const std::size_t column = i / rows % columns;
+    const std::size_t row = i % rows;
+    const auto stride = static_cast<std::size_t>(member.matrix_stride);
+    std::size_t at = static_cast<std::size_t>(member.offset) + element * static_cast<std::size_t>(member.array_stride);
+    at += member.row_major && resource.matrix ? row * stride + column * bytes : column * stride + row * bytes;
+    if (at + bytes <= block.size()) std::memcpy(block.data() + at, components.data() + i * bytes, bytes);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "codec/reflection.hpp"
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace kiln::opengl {
@@ -17,5 +18,9 @@ Result<std::vector<std::byte>> converted(const ProgramResource& resource, const 
 
 // Sets a uniform of the program. REQUIRES: as many components as the uniform has.
 void set_uniform(const Gl& gl, GLuint program, const PlainUniform& uniform, const std::byte* components);
+
+// Stores a member's components in the bytes of its uniform block. REQUIRES: as many components as the member has.
+void place_in_block(const ProgramResource& resource, const PlainUniform& member, std::span<const std::byte> components,
+                    std::vector<std::byte>& block);
 
 }  // namespace kiln::opengl

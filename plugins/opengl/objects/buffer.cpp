@@ -50,13 +50,14 @@ GlBuffer::~GlBuffer() {
   try {
     // Deleting unmaps. The closure borrows the group: its thread runs everything posted before it ends.
     const GLuint shadow = shadow_ != nullptr ? shadow_->name : 0;  // 0 is ignored
-    group_->execution().post(
-        [group = group_.get(), name = name_, shadow, imported = imported_, texels = texels_]() mutable {
-          texels.drop(group->gl());
-          const GLuint names[] = {name, shadow};
-          group->gl().DeleteBuffers(2, names);
-          if (imported != 0) group->gl().DeleteMemoryObjectsEXT(1, &imported);
-        });
+    group_->execution().post([group = group_.get(), name = name_, shadow, imported = imported_, texels = texels_,
+                              pixels = pixels_]() mutable {
+      texels.drop(group->gl());
+      pixels.drop(group->gl());
+      const GLuint names[] = {name, shadow};
+      group->gl().DeleteBuffers(2, names);
+      if (imported != 0) group->gl().DeleteMemoryObjectsEXT(1, &imported);
+    });
   } catch (...) {  // out of memory: the names stay until the context goes
   }
 }

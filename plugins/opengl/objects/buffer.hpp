@@ -14,6 +14,7 @@
 #include "codec/gl_error.hpp"
 #include "gl/context_group.hpp"
 #include "objects/staging.hpp"
+#include "objects/texture.hpp"
 
 namespace kiln::opengl {
 
@@ -88,6 +89,7 @@ class GlBuffer final : public Buffer {
 
   GLuint name() const noexcept { return name_; }
   TexelView& texels() noexcept { return texels_; }
+  PixelTexture& pixels() noexcept { return pixels_; }
   const ContextGroup& group() const noexcept { return *group_; }
   Shadow* shadow() const noexcept { return shadow_.get(); }
   // What the host wrote last, for values that the host reads again: uniforms. Empty: read() has to be asked.
@@ -111,7 +113,8 @@ class GlBuffer final : public Buffer {
   std::byte* memory_ = nullptr;
   std::unique_ptr<Shadow> shadow_;
   std::vector<std::byte> written_;  // of a small upload that is not mapped
-  TexelView texels_;                // touched on the context's thread
+  TexelView texels_;                // touched on the context's thread, as is the next
+  PixelTexture pixels_;
 };
 
 // import_memory: a buffer whose memory lies behind a descriptor that another device or API exported (a dma-buf).

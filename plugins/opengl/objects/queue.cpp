@@ -36,6 +36,7 @@ GlQueue::~GlQueue() {
       if (work.stamps) drop(*work.stamps);
     }
     std::ranges::for_each(spare_stamps_, drop);
+    gl.DeleteBuffers(static_cast<GLsizei>(blocks_.size()), blocks_.data());
   };
   group_.execution().call(clear);
 }
@@ -66,6 +67,10 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
     for (const BoundBuffer& buffer : pass.buffers) {
       if (buffer.shadow != nullptr) copy_in(gl, *buffer.shadow, buffer.name, buffer.bytes);
     }
+  }
+  if (Status status = fill_textures(passes); !status.ok()) {
+    timeline_.complete(value, std::move(status));
+    return;
   }
   std::optional<Stamps> stamps;
   if (synchrony_.wants_stamps()) stamps = take_stamps();
@@ -99,9 +104,10 @@ void GlQueue::run(const BoundPass& pass) {
   for (const BoundUniform& bound : pass.uniforms) {
     set_uniform(gl, pass.program, bound.uniform, bound.components.data());
   }
+  bind_resources(pass);
   GLuint index = 0;
   for (const BoundBuffer& buffer : pass.buffers) {
-    if (buffer.view == View::uniforms) {
+    if (buffer.view == View::uniforms || buffer.view == View::pixels) {
       ++index;
     } else if (buffer.view == View::storage) {
       gl.BindBufferRange(GL_SHADER_STORAGE_BUFFER, index++, buffer.name, 0, buffer.bytes);
@@ -114,6 +120,60 @@ void GlQueue::run(const BoundPass& pass) {
   bound_ = pass.buffers.size();
   gl.DispatchCompute(pass.grid[0], pass.grid[1], pass.grid[2]);
   gl.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT | GL_TEXTURE_FETCH_BARRIER_BIT | GL_SHADER_IMAGE_ACCESS_BARRIER_BIT);
+  release_textures(pass);
+}
+
+Status GlQueue::fill_textures(const std::vector<BoundPass>& passes) {
+  for (const BoundPass& pass : passes) {
+    for (const BoundTexture& bound : pass.textures) {
+      Status status = bound.texture->fill(group_.gl(), bound.uniform.target, bound.form, bound.buffer, bound.bytes);
+      if (!status.ok()) return status;
+    }
+  }
+  return {};
+}
+
+void GlQueue::bind_resources(const BoundPass& pass) {
+  const Gl& gl = group_.gl();
+  for (const BoundTexture& bound : pass.textures) {
+    gl.ProgramUniform1i(pass.program, bound.uniform.location, static_cast<GLint>(bound.unit));
+    if (bound.image) {
+      bound.texture->bind_image(gl, bound.unit);
+    } else {
+      bound.texture->bind_sampler(gl, bound.unit);
+    }
+  }
+  GLuint point = 0;
+  for (const BoundBlock& block : pass.uniform_blocks) {
+    gl.UniformBlockBinding(pass.program, block.block, point);
+    if (block.values.empty()) {
+      gl.BindBufferRange(GL_UNIFORM_BUFFER, point++, block.buffer, 0, block.bytes);
+      continue;
+    }
+    if (point >= blocks_.size()) gl.GenBuffers(1, &blocks_.emplace_back(0));
+    gl.BindBuffer(GL_UNIFORM_BUFFER, blocks_[point]);
+    gl.BufferData(GL_UNIFORM_BUFFER, static_cast<GLsizeiptr>(block.values.size()), block.values.data(), GL_STREAM_DRAW);
+    gl.BindBufferBase(GL_UNIFORM_BUFFER, point, blocks_[point]);
+    ++point;
+  }
+  for (const BoundCounter& counter : pass.counters) {
+    gl.BindBufferRange(GL_ATOMIC_COUNTER_BUFFER, counter.point, counter.buffer, 0, counter.bytes);
+  }
+}
+
+// Copies what the pass wrote into the buffers. No texture stays bound: a driver may compile the next program anew for
+// what it finds.
+void GlQueue::release_textures(const BoundPass& pass) {
+  if (pass.textures.empty() && pass.counters.empty()) return;
+  const Gl& gl = group_.gl();
+  gl.MemoryBarrier(GL_TEXTURE_UPDATE_BARRIER_BIT | GL_ATOMIC_COUNTER_BARRIER_BIT | GL_BUFFER_UPDATE_BARRIER_BIT);
+  for (const BoundTexture& bound : pass.textures) {
+    bound.texture->unbind(gl, bound.image ? bound.unit : GL_INVALID_INDEX, bound.image ? GL_INVALID_INDEX : bound.unit);
+  }
+  for (const BoundTexture& bound : pass.textures) {
+    if (bound.form.access != Access::read) bound.texture->read_back(gl, bound.buffer);
+  }
+  for (const BoundCounter& counter : pass.counters) gl.BindBufferBase(GL_ATOMIC_COUNTER_BUFFER, counter.point, 0);
 }
 
 // A driver may compile a program anew for the views that it finds bound, so none of the pass before may stay.

@@ -61,12 +61,37 @@ struct BoundUniform {
   std::vector<std::byte> components;
 };
 
+struct BoundTexture {
+  TextureUniform uniform;
+  bool image = false;  // else a sampler
+  GLuint unit = 0;
+  TextureSource form;
+  GLuint buffer = 0;
+  GLsizeiptr bytes = 0;
+  PixelTexture* texture = nullptr;  // the buffer's
+};
+
+struct BoundBlock {  // a uniform block
+  GLuint block = 0;
+  std::vector<std::byte> values;  // empty: those of the buffer
+  GLuint buffer = 0;
+  GLsizeiptr bytes = 0;
+};
+
+struct BoundCounter {  // a buffer of atomic counters
+  GLuint point = 0, buffer = 0;
+  GLsizeiptr bytes = 0;
+};
+
 struct BoundPass {
   GLuint program = 0;
   std::vector<BoundBuffer> buffers;  // by binding index
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   std::vector<std::pair<GLuint, GLuint>> blocks{};  // storage blocks and the binding points to give them
   std::vector<BoundUniform> uniforms{};
+  std::vector<BoundTexture> textures{};
+  std::vector<BoundBlock> uniform_blocks{};
+  std::vector<BoundCounter> counters{};
 };
 
 class GlQueue {
@@ -96,6 +121,9 @@ class GlQueue {
   void issue(std::uint64_t value, const std::vector<BoundPass>& passes);
   void unbind_views(const BoundPass& pass);
   void run(const BoundPass& pass);
+  Status fill_textures(const std::vector<BoundPass>& passes);
+  void bind_resources(const BoundPass& pass);
+  void release_textures(const BoundPass& pass);
   void copy_all_back(const std::vector<BoundPass>& passes);
   ContextThread::Pump pump(bool patient);
   void retire(Result<FenceResult> result);
@@ -110,6 +138,7 @@ class GlQueue {
   std::vector<Stamps> spare_stamps_;
   Synchrony synchrony_;
   std::vector<View> viewed_;          // how the pass before saw what it bound, by binding index
+  std::vector<GLuint> blocks_;        // buffers for the values of uniform blocks, by binding point
   std::size_t bound_ = 0;             // binding indices in use by the pass before
   std::uint64_t aligned_at_ns_ = 0;   // when the two clocks were last compared; 0: never
   std::int64_t device_ahead_ns_ = 0;  // of the device's clock

@@ -84,11 +84,73 @@ TEST_CASE("config: every form of a binding", "[config]") {
   CHECK(bindings[1].tolerance == Tolerance{0, 0.5});
   CHECK(bindings[2].kind == BindingKind::value);
   CHECK(bindings[2].dtype == DType::f32);
-  CHECK(bindings[2].value == 2);
+  CHECK(bindings[2].numbers == std::vector<double>{2});
   CHECK(bindings[3].dtype == DType::i32);
-  CHECK(bindings[3].integer == -1);
+  CHECK(bindings[3].integers == std::vector<std::int64_t>{-1});
   CHECK(bindings[4].kind == BindingKind::local);
   CHECK(bindings[4].local_bytes == 256);
+}
+
+TEST_CASE("config: images, samplers, blocks and inline values of a kernel job", "[config]") {
+  const ConfigReading reading = read_text(R"([[job]]
+name = "textures"
+op = "kernel"
+source = "k.comp"
+constants = { N = 8 }
+images = { shown = { output = "out.png", size = ["N * 2", 4], format = "rgba16" }, layers = [ { input = "a.npy" }, { inout = "b.npy" } ] }
+samplers = { photo = { input = "photo.png", filter = "nearest", wrap = "mirror" } }
+bindings = [ { values = [1, 2.5], dtype = "float16" }, { output = "y.bin", shape = ["N + 1"], dtype = "int64" } ]
+blocks = { Params = { scale = 2, lights = [ { at = [1, 2] } ] }, Many = [ { x = 1 }, { x = true } ] }
+grid = [1]
+)");
+  REQUIRE(reading.problems.empty());
+  const JobConfig& job = reading.config.jobs.at(0);
+  REQUIRE(job.bindings.size() == 6);  // those of `bindings` first
+  CHECK(job.bindings[0].numbers == std::vector<double>{1, 2.5});
+  CHECK(job.bindings[0].dtype == DType::f16);
+  CHECK(job.bindings[1].shape == Shape{9});
+  CHECK(job.bindings[1].label == "bindings[1]");
+  CHECK(job.bindings[2].kind == BindingKind::image);
+  CHECK(job.bindings[2].size == std::vector<std::int64_t>{16, 4});
+  CHECK(job.bindings[2].format == ImageFormat::rgba16);
+  CHECK(job.bindings[3].name == "layers[0]");
+  CHECK(job.bindings[4].access == Access::read_write);
+  CHECK(job.bindings[5].kind == BindingKind::sampler);
+  CHECK(job.bindings[5].filter == TextureFilter::nearest);
+  CHECK(job.bindings[5].wrap == TextureWrap::mirror);
+  std::vector<std::string> names;
+  for (const UniformConfig& uniform : job.uniforms) names.push_back(uniform.uniform.name);
+  CHECK(names == std::vector<std::string>{"Params.scale", "Params.lights[0].at", "Many[0].x", "Many[1].x"});
+}
+
+TEST_CASE("config: what images, samplers, blocks and values cannot be is told at its place", "[config]") {
+  const std::string head = "[[job]]\nname = \"k\"\nop = \"kernel\"\nsource = \"k.comp\"\ngrid = [1]\n";
+  const std::pair<const char*, const char*> wrong[] = {
+      {"", "missing key bindings, images or samplers"},
+      {"images = [ { input = \"a.png\" } ]", "images: found"},
+      {"images = { a = { output = \"a.png\" } }", "images.a: output needs size"},
+      {"images = { a = { output = \"a.png\", size = [4, 4], format = \"rgb8\" } }", "found \"rgb8\""},
+      {"images = { a = { output = \"a.png\", shape = [4, 4] } }", "images.a.shape: unknown key"},
+      {"images = { a = { output = \"a.png\", size = [4, 4, 4, 4] } }", "one to three sizes"},
+      {"samplers = { a = { output = \"a.png\" } }", "samplers.a.output: unknown key"},
+      {"samplers = { a = { input = \"a.png\", wrap = \"round\" } }", "expected one of clamp, repeat, mirror, border"},
+      {"bindings = [ { values = [] } ]", "empty array"},
+      {"bindings = [ { values = [5000000000] } ]", "dtype = \"int64\""},
+      {"bindings = [ { input = \"a.npy\", dtype = \"f32\" } ]", "\"float16\""},
+      {"bindings = [ { inout = \"a.npy\", dtype = \"int8\" } ]", "dtype: found where it says nothing"},
+      {"bindings = [ { output = \"a.npy\", shape = [\"M * 2\"] } ]", "bindings[0].shape[0] = \"M * 2\""},
+      {"bindings = [ { output = \"a.npy\", shape = [\"1 - 2\"] } ]", "is -1, expected at least 1"},
+      {"bindings = [ { output = \"a.npy\", shape = [\"65536\", 65537] } ]", "more than 2^32 elements"},
+      {"bindings = [ { input = \"a.npy\" } ]\nblocks = { P = 3 }", "blocks.P: found the integer 3"},
+      {"bindings = [ { input = \"a.npy\" } ]\nblocks = { P = { a = \"x\" } }", "blocks.P.a: found"},
+  };
+  for (const auto& [keys, message] : wrong) {
+    INFO(keys);
+    const ConfigReading reading = read_text(head + keys + "\n");
+    REQUIRE(reading.problems.size() == 1);
+    CHECK_THAT(reading.problems[0].message, Catch::Contains(message));
+    CHECK(reading.problems[0].place.line >= 1);
+  }
 }
 
 TEST_CASE("config: the fixed sections as typed values", "[config]") {
@@ -278,8 +340,8 @@ TEST_CASE("config: a user's kernel", "[config]") {
 
 TEST_CASE("config: the jobs of a table stand where the table does", "[config]") {
   const Config config = every_key();
-  REQUIRE(config.jobs.size() == 6);
+  REQUIRE(config.jobs.size() == 7);
   CHECK(config.jobs[2].name == "mine");
-  CHECK(config.jobs[4].name == "rows/one");
-  CHECK(config.jobs[5].name == "rows/two");
+  CHECK(config.jobs[5].name == "rows/one");
+  CHECK(config.jobs[6].name == "rows/two");
 }

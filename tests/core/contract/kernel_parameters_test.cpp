@@ -1,5 +1,4 @@
 // The variants of a kernel with parameters, and grids written as expressions.
-#include "contract/grid_expression.hpp"
 
 #include <kiln/kernel_parameters.hpp>
 

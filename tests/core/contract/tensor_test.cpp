@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 using namespace kiln;
@@ -109,4 +110,30 @@ TEST_CASE("constant: holds its tensor", "[contract]") {
   CHECK(constant->tensor().elements() == 2);
   constant.reset();
   CHECK(watched.expired());
+}
+
+TEST_CASE("tensor: every float16 is its double and back, and doubles round to the nearest, ties to even",
+          "[contract]") {
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto half = static_cast<std::uint16_t>(bits);
+    const double value = from_half(half);
+    if (std::isnan(value)) {
+      CHECK((to_half(value) & 0x7FFF) > 0x7C00);
+    } else if (to_half(value) != half) {
+      FAIL("float16 " << bits << " comes back as " << to_half(value));
+    }
+  }
+  for (std::uint32_t bits = 0; bits < 0x7BFF; ++bits) {
+    const double below = from_half(static_cast<std::uint16_t>(bits));
+    const double above = from_half(static_cast<std::uint16_t>(bits + 1));
+    const std::uint32_t even = bits % 2 == 0 ? bits : bits + 1;
+    if (to_half((below + above) / 2) != even) FAIL("the middle above float16 " << bits);
+    if (to_half(below + (above - below) * 0.49) != bits) FAIL("below the middle above float16 " << bits);
+  }
+  CHECK(to_half(65519.9) == 0x7BFF);
+  CHECK(to_half(65520) == 0x7C00);
+  CHECK(to_half(-1e300) == 0xFC00);
+  CHECK(to_half(1e-30) == 0);
+  for (const DType dtype : {DType::f16, DType::boolean, DType::i64}) CHECK(dtype_named(numpy_name(dtype)) == dtype);
+  CHECK(dtype_named("f16") == DType::invalid);
 }

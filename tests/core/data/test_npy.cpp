@@ -29,7 +29,8 @@ bool same(const HostTensor& a, const HostTensor& b) {
 
 TEST_CASE("npy: what is written is read back, every element type and rank", "[npy]") {
   const ScratchFolder folder;
-  const DType dtype = GENERATE(DType::f32, DType::f64, DType::i32, DType::u32, DType::u8);
+  const DType dtype = GENERATE(DType::f32, DType::f64, DType::i32, DType::u32, DType::u8, DType::i8, DType::i16,
+                               DType::u16, DType::i64, DType::u64, DType::f16, DType::boolean);
   for (const Shape& shape : {Shape{}, Shape{5}, Shape{1}, Shape{0}, Shape{3, 4}, Shape{2, 0, 3}, Shape{2, 3, 5, 7},
                              Shape(data::most_npy_dimensions, 1)}) {
     INFO(to_string(shape));
@@ -52,6 +53,9 @@ TEST_CASE("npy: the written header is the one NumPy writes", "[npy]") {
   CHECK(file.substr(10, 60) == "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } ");
   CHECK(file[127] == '\n');
   CHECK_THAT(data::format_npy_header(DType::u8, {9}), Catch::Contains("'|u1'") && Catch::Contains("(9,)"));
+  CHECK_THAT(data::format_npy_header(DType::boolean, {9}), Catch::Contains("'|b1'"));
+  CHECK_THAT(data::format_npy_header(DType::f16, {9}), Catch::Contains("'<f2'"));
+  CHECK_THAT(data::format_npy_header(DType::u64, {9}), Catch::Contains("'<u8'"));
   CHECK_THAT(data::format_npy_header(DType::f64, {}), Catch::Contains("'<f8'") && Catch::Contains("()"));
 }
 

@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
+#include <limits>
+
 #include "core/data/scratch_folder.hpp"
 #include "data/npy.hpp"
 #include "data/random_tensor.hpp"
@@ -49,7 +52,9 @@ TEST_CASE("tensor source: another shape or dtype is told with role, file, found 
   CHECK(shape.error().message == "input: file " + (folder / "x.npy").string() + ": shape [1, 2], expected [1, 3]");
   const auto dtype = data::load_tensor("x.npy", folder.path(), {DType::i32, {1, 2}, "bias"});
   REQUIRE_FALSE(dtype);
-  CHECK(dtype.error().message == "bias: file " + (folder / "x.npy").string() + ": dtype f32, expected i32");
+  CHECK_THAT(dtype.error().message,
+             Catch::StartsWith("bias: file " + (folder / "x.npy").string() +
+                               ": cannot convert float32 to int32 without loss: element [0, 0] is "));
   REQUIRE(data::store_tensor(folder / "p.png", *random_of(DType::f32, {1, 1, 4, 5}, 1)).ok());
   const auto channels = data::load_tensor("p.png", folder.path(), {DType::f32, {1, 3, 4, 5}, "input"});
   REQUIRE_FALSE(channels);
@@ -80,10 +85,69 @@ TEST_CASE("tensor source: what cannot be stored says why and leaves nothing", "[
   const auto tensor = random_of(DType::f32, {2}, 1);
   const Status kind = data::store_tensor(folder / "sub" / "x.txt", *tensor);
   CHECK(kind.code == StatusCode::invalid_argument);
-  CHECK_THAT(kind.message, Catch::Contains("x.txt") && Catch::Contains(".npy or .png"));
+  CHECK_THAT(kind.message, Catch::Contains("x.txt") && Catch::Contains(".npy, .png, .bin or .raw"));
   CHECK(folder.entries() == 0);
   write_contents(folder / "file", "");
   const Status below_file = data::store_tensor(folder / "file" / "x.npy", *tensor);
   CHECK(below_file.code == StatusCode::io);
   CHECK_THAT(below_file.message, Catch::Contains("x.npy") && Catch::Contains("Not a directory"));
+}
+
+TEST_CASE("tensor source: conversions keep every value, or name the first that would change", "[tensor_source]") {
+  const ScratchFolder folder;
+  const auto convert = [&](auto value, DType from, DType to) {
+    using T = decltype(value);
+    auto tensor = HostTensor::create(from, {2, 3}).value();
+    for (T& element : tensor->template as<T>()) element = T{1};
+    tensor->template as<T>()[4] = value;
+    REQUIRE(data::store_tensor(folder / "x.npy", *tensor).ok());
+    return data::load_tensor("x.npy", folder.path(), {to, {}, "input"});
+  };
+  CHECK(convert(std::int64_t{1} << 24, DType::i64, DType::f32));
+  CHECK(convert(-0.5, DType::f64, DType::f16));
+  CHECK(convert(std::nan(""), DType::f64, DType::f32));
+  CHECK(convert(std::numeric_limits<double>::infinity(), DType::f64, DType::f16));
+  CHECK(convert(-9223372036854775808.0, DType::f64, DType::i64));
+  CHECK(convert(std::uint8_t{0}, DType::boolean, DType::i8));
+  const auto refused = [&](const Result<std::shared_ptr<HostTensor>>& result) {
+    REQUIRE_FALSE(result);
+    CHECK_THAT(result.error().message, Catch::Contains("without loss") && Catch::Contains("[1, 1]"));
+  };
+  refused(convert((std::int64_t{1} << 24) + 1, DType::i64, DType::f32));
+  refused(convert(std::numeric_limits<std::int64_t>::max(), DType::i64, DType::f64));
+  refused(convert(9223372036854775808.0, DType::f64, DType::i64));
+  refused(convert(std::nan(""), DType::f64, DType::i32));
+  refused(convert(0.1f, DType::f32, DType::f16));
+  refused(convert(1e39, DType::f64, DType::f32));
+  refused(convert(-1, DType::i32, DType::u64));
+  refused(convert(2, DType::i32, DType::boolean));
+  refused(convert(std::uint64_t{1} << 63, DType::u64, DType::i64));
+}
+
+TEST_CASE("tensor source: plain bytes, zeros and samples of a picture", "[tensor_source]") {
+  const ScratchFolder folder;
+  write_contents(folder / "x.bin", "abcdefgh");
+  const auto bytes = data::load_tensor("x.bin", folder.path(), {DType::invalid, {}, "input"});
+  REQUIRE(bytes);
+  CHECK((*bytes)->shape() == Shape{8});
+  CHECK((*bytes)->dtype() == DType::u8);
+  const auto words = data::load_tensor("x.bin", folder.path(), {DType::u16, {2, 2}, "input"});
+  REQUIRE(words);
+  CHECK((*words)->as<std::uint16_t>()[0] == 0x6261);
+  CHECK_FALSE(data::load_tensor("x.bin", folder.path(), {DType::u16, {2, 3}, "input"}));
+  write_contents(folder / "odd.raw", "abc");
+  CHECK_FALSE(data::load_tensor("odd.raw", folder.path(), {DType::u16, {}, "input"}));
+  CHECK_FALSE(data::load_tensor("zeros:", folder.path(), {DType::u16, {}, "input"}));
+  CHECK(data::load_tensor("zeros:", folder.path(), {DType::invalid, {2}, "input"}).value()->dtype() == DType::f32);
+  auto picture = HostTensor::create(DType::u16, {2, 3, 4}).value();
+  for (std::size_t i = 0; i < 24; ++i) picture->as<std::uint16_t>()[i] = static_cast<std::uint16_t>(2000 * i);
+  REQUIRE(data::store_tensor(folder / "p.png", *picture).ok());
+  const auto back = data::load_tensor("p.png", folder.path(), {DType::u16, {}, "input"});
+  REQUIRE(back);
+  CHECK((*back)->shape() == Shape{2, 3, 4});
+  CHECK(std::ranges::equal((*back)->bytes(), picture->bytes()));
+  const auto dropped = data::load_tensor("p.png", folder.path(), {DType::u16, {}, "input", Alpha::drop});
+  REQUIRE(dropped);
+  CHECK((*dropped)->shape() == Shape{2, 3, 3});
+  CHECK_FALSE(data::load_tensor("p.png", folder.path(), {DType::u8, {}, "input"}));
 }
