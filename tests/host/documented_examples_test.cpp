@@ -2,6 +2,7 @@
 #include "host/kiln_process.hpp"
 
 #include "data/npy.hpp"
+#include "data/png.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -193,6 +194,10 @@ const std::map<std::string, std::string> rest_of_fragment = {
 bindings = [ { input = "x.npy" }, { output = "shaded.npy", expect = "shaded_expected.npy" } ]
 grid = [16]
 )"},
+    {"images", R"(source = "shown.comp"
+bindings = [ { input = "x.npy" }, { output = "copied.npy", expect = "x.npy" } ]
+grid = [40, 30]
+)"},
     {"source", R"(bindings = [ { input = "x.npy" }, { output = "blurred.npy", expect = "x.npy" } ]
 grid = [16]
 )"},
@@ -227,12 +232,30 @@ uniform int first;
 uniform ivec2 size;
 uniform mat2 transform;
 uniform Light light;
+layout(std140) uniform Params { float scale; int count; };
 void main() {
   uint i = gl_GlobalInvocationID.x;
   vec2 at = transform * vec2(x[i], float(first + size.x - size.y));
-  y[i] = gain * at.x + light.power * at.y;
+  y[i] = gain * at.x + light.power * at.y + scale * 32.0 - float(count);
 }
 )");
+    folder.write("shown.comp", R"(#version 430
+layout(local_size_x = 16, local_size_y = 16) in;
+layout(rgba8) uniform readonly image2D photo;
+layout(rgba8) uniform writeonly image2D shown;
+uniform sampler2D source;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) buffer Y { float y[]; };
+void main() {
+  ivec2 at = ivec2(gl_GlobalInvocationID.xy);
+  imageStore(shown, at, imageLoad(photo, at) - 0.5 * texelFetch(source, at, 0));
+  int i = at.y * 640 + at.x;
+  if (i < x.length()) y[i] = x[i];
+}
+)");
+    auto photo = HostTensor::create(DType::f32, {1, 3, 480, 640}).value();
+    std::ranges::fill(photo->as<float>(), 0.5f);
+    REQUIRE(data::write_png(folder / "photo.png", *photo).ok());
     folder.write("shaders/lib/weights.glsl", "const float centre = 0.5, side = 0.25;\n");
     folder.write("shaders/blur.comp", R"(#version 430
 #include "weights.glsl"

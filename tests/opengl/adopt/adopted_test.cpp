@@ -119,7 +119,7 @@ TEST_CASE("adopted: a program's interface is reported, also of one from disk", "
       REQUIRE(found != declared.resources.end());
       return *found;
     };
-    CHECK(declared.resources.size() == 7);
+    CHECK(declared.resources.size() == 8);
     CHECK(find("In").kind == ResourceKind::storage_block);
     CHECK(find("In").number == 2u);
     CHECK(find("In").access == Access::read);
@@ -132,6 +132,7 @@ TEST_CASE("adopted: a program's interface is reported, also of one from disk", "
     CHECK(find("photo").number == 1u);
     CHECK(find("next").kind == ResourceKind::atomic_counter);
     CHECK(find("Params").kind == ResourceKind::uniform_block);
+    CHECK(find("Params.scale").block == "Params");
     CHECK(find("turn").matrix);
     CHECK_FALSE(find("turn").has_default);
     CHECK(find("gain").has_default);
