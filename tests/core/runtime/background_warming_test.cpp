@@ -6,6 +6,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <poll.h>
+#include <sys/inotify.h>
+#include <kiln/buffer.hpp>
+
 #include <algorithm>
 #include <fstream>
 #include <latch>
@@ -184,8 +188,12 @@ TEST_CASE("runtime::background_warming: jobs that never rest do not hold it up f
 TEST_CASE("runtime::background_warming: it pauses while memory is short", "[runtime][warm]") {
   Behind place(3);
   place.memory_stalls(50);
+  const UniqueFd reads(inotify_init1(IN_CLOEXEC));
+  REQUIRE(inotify_add_watch(reads.get(), place.rules.memory.stalls.c_str(), IN_CLOSE_NOWRITE) >= 0);
   const auto warming = place.start();
-  std::this_thread::sleep_for(milliseconds(50));
+  pollfd until_read{reads.get(), POLLIN, 0};
+  REQUIRE(poll(&until_read, 1, 20'000) == 1);  // milliseconds
+  std::this_thread::sleep_for(milliseconds(20));
   CHECK(warming->state().running);
   CHECK(place.device->dispatched_nothing == 0);
   place.memory_stalls(7);  // between the bounds: as before
