@@ -72,7 +72,8 @@ Result<Fence> RingExecutor::submit(Submission submission) noexcept {
     const auto found = queue_of(submission.device);
     if (!found) return found.error();
     const Deadline deadline = submission.deadline;
-    const auto value = found->queue->submit(std::move(submission), deadline, entered_ns);
+    const bool waits_next = submission.waits_next;
+    const auto value = found->queue->submit(std::move(submission), deadline, entered_ns, waits_next);
     if (!value) return value.error();
     return Fence{found->number, *value};
   } catch (const std::exception& error) {

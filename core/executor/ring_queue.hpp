@@ -17,6 +17,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <thread>
 
 namespace kiln::executor {
@@ -30,7 +33,8 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
                                                   SchedulingHooks* hooks = nullptr);
 
   // REQUIRES: what is submitted was checked, and is for this queue's device.
-  Result<std::uint64_t> submit(Job job, Deadline deadline, std::uint64_t entered_ns);
+  // waits_next: see Submission. Not with hooks.
+  Result<std::uint64_t> submit(Job job, Deadline deadline, std::uint64_t entered_ns, bool waits_next = false);
   Result<Measurement> wait(std::uint64_t value, Deadline deadline);
   Status cancel(std::uint64_t value);
   Timeline::State state(std::uint64_t value) { return pipeline_.timeline().state(value); }
@@ -58,10 +62,15 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   void serve_beside() { serve_apart(Lane::beside); }
   void serve_apart(Lane lane);
   bool advance(Lane lane, std::optional<bool> apart);
+  // The waiting thread does what the submit thread would, as long as its job is alone and nothing takes long.
+  void serve_waiter(std::uint64_t value, Deadline deadline);
+  bool was_short(const std::shared_ptr<const KernelPlan>& plan);
+  void note_length(std::uint64_t value, const Result<Measurement>& measured);
   std::optional<bool> own(Lane lane) const noexcept;
   void start_apart(bool upload, bool retire, bool beside);
   void put_back(Claim& claim);
   void finish(Claim& claim);
+  void run(Claim& claim);  // REQUIRES: upload or dispatch
   // The submit thread, a short result: there is somebody else who takes long ones.
   bool may_overtake() const noexcept { return has_thread_[index_of(Lane::retire)].load(std::memory_order_acquire); }
   bool await_device(std::uint64_t seen);
@@ -97,7 +106,14 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   bool has_ended_ = false;
 
   std::atomic<bool> stopping_{false};
-  std::atomic<std::uint64_t> news_{0};  // grows with whatever the submit thread has to look at
+  // Plans whose last run was short, and the job whose run is measured next.
+  std::mutex lengths_mutex_;
+  std::set<std::weak_ptr<const KernelPlan>, std::owner_less<>> short_plans_;
+  std::weak_ptr<const KernelPlan> measured_plan_;
+  std::uint64_t measured_value_ = 0;
+
+  std::atomic<std::uint64_t> for_waiter_{0};  // a job that the submit thread was not woken for; 0: none
+  std::atomic<std::uint64_t> news_{0};        // grows with whatever the submit thread has to look at
   std::array<std::atomic<bool>, lane_count> has_thread_{};
 };
 

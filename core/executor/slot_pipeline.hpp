@@ -62,6 +62,7 @@ class SlotPipeline {
   Timeline& timeline() noexcept { return timeline_; }
   const std::string& name() const noexcept { return name_; }
   std::uint64_t backlog_ns() const noexcept;
+  std::uint32_t in_flight() const noexcept { return in_flight_.load(std::memory_order_relaxed); }
   std::uint64_t usual_run_ns() const noexcept { return run_average_.ns(); }
 
   std::shared_ptr<Device> device() const;  // null once it was let go

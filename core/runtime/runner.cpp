@@ -188,7 +188,7 @@ Result<Measurement> Runner::run_once(const Job& job, const std::shared_ptr<Devic
                                      std::uint64_t follows_ns) {
   const RunRequest& request = job.request;
   auto fence = executor_.submit({device, programs.plan.keyed->plan, programs.passes, programs.prepare, request.tensors,
-                                 deadline, poisoned, request.completion, programs.sources});
+                                 deadline, poisoned, request.completion, programs.sources, true});
   if (!fence) return std::move(fence).error();
   if (follows_ns != 0) trace_->add_link({TraceArea::selector, follows_ns, device->info().id, fence->value});
   return await(*fence, request.stop, deadline);

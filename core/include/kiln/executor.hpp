@@ -46,6 +46,9 @@ struct Submission {
   bool upload_outputs = false;
   Completion completion = Completion::ordered;
   std::vector<std::vector<ResourceSource>> sources{};  // PassLaunch::sources per pass; empty: none
+  // The submitting thread calls wait() for this job next. Where nothing else is in flight, the executor serves a job
+  // that has been short before on that thread, which saves waking one of its own.
+  bool waits_next = false;
 };
 
 // A value on the timeline of one device queue. Submitted values start at 1.

@@ -107,6 +107,7 @@ Result<ProgramBinary> SyntheticDevice::serialize(const Program&) noexcept { retu
 
 Result<std::uint64_t> SyntheticDevice::submit(const Dispatch& dispatch) noexcept {
   const std::lock_guard lock(mutex_);
+  submitter_ = std::this_thread::get_id();
   if (lost_) return device_lost("lost by the test");
   if (const auto at = refused_.find(last_ + 1); at != refused_.end()) {
     const Status status = at->second;
@@ -217,6 +218,11 @@ void SyntheticDevice::await_idle() {
   if (!changed_.wait_for(lock, patience, [&] { return worked_ == last_; })) {
     throw std::runtime_error("the device did not finish");
   }
+}
+
+std::thread::id SyntheticDevice::last_submitter() const {
+  const std::lock_guard lock(mutex_);
+  return submitter_;
 }
 
 std::uint64_t SyntheticDevice::submitted() const {

@@ -108,3 +108,69 @@ TEST_CASE("threads: an executor that dies amid submissions of other threads fini
     }
   }
 }
+
+TEST_CASE("executor: a job that has been short before is served on the thread that waits for it", "[executor]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  device->untimed = true;
+  const auto executor = ring(3);
+  Job job = add_one(device, {1, 2});
+  const auto run = [&](bool waits_next) {
+    job.submission.waits_next = waits_next;
+    REQUIRE(executor->wait(executor->submit(job.submission).value(), Deadline::never()));
+    CHECK(values_of(*job.output) == std::vector<float>{2, 3});
+    return device->last_submitter() == std::this_thread::get_id();
+  };
+  CHECK_FALSE(run(true));  // how long it takes is not known yet
+  CHECK(run(true));
+  CHECK_FALSE(run(false));
+  CHECK(run(true));
+  const Fence other = executor->submit(add_one(device, {5}).submission).value();
+  job.submission.waits_next = true;
+  const Fence behind = executor->submit(job.submission).value();
+  REQUIRE(executor->wait(behind, Deadline::never()));
+  REQUIRE(executor->wait(other, Deadline::never()));
+  CHECK(run(true));
+}
+
+TEST_CASE("executor: a thread that serves its own job keeps to its deadline, and the job goes on without it",
+          "[executor]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  device->untimed = true;
+  const auto executor = ring(2);
+  Job job = add_one(device, {1});
+  job.submission.waits_next = true;
+  REQUIRE(executor->wait(executor->submit(job.submission).value(), Deadline::never()));
+  device->hold();
+  const Fence held = executor->submit(job.submission).value();
+  const auto late = executor->wait(held, Deadline::after(std::chrono::milliseconds(5)));
+  REQUIRE_FALSE(late);
+  CHECK(late.error().code == StatusCode::timeout);
+  const Fence behind = executor->submit(add_one(device, {7}).submission).value();
+  device->release();
+  CHECK(executor->wait(behind, Deadline::never()));
+  CHECK(executor->wait(held, Deadline::never()));
+  // Nobody waits for this one: it is done at the end of the executor at the latest.
+  (void)executor->submit(job.submission).value();
+}
+
+TEST_CASE("executor: threads that serve their own jobs and others that do not are all served", "[executor][threads]") {
+  const std::uint32_t in_flight = GENERATE(1u, 3u);
+  const auto device = std::make_shared<SyntheticDevice>();
+  device->untimed = true;
+  const auto executor = ring(in_flight);
+  std::atomic<std::size_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::size_t thread = 0; thread < 6; ++thread) {
+    threads.emplace_back([&, thread] {
+      Job job = add_one(device, {static_cast<float>(thread)});
+      job.submission.waits_next = thread % 3 != 2;
+      for (int i = 0; i < 400; ++i) {
+        const auto fence = executor->submit(job.submission);
+        if (!fence || !executor->wait(*fence, Deadline::after(std::chrono::seconds(60)))) ++wrong;
+        if (values_of(*job.output) != std::vector<float>{static_cast<float>(thread) + 1}) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
