@@ -50,13 +50,13 @@ kiln_tier tier_of(Tier tier) noexcept {
   switch (tier) {
     case Tier::memory:
       return KILN_TIER_MEMORY;
-    case Tier::disk:
-      return KILN_TIER_DISK;
     case Tier::built:
     case Tier::library:
       return KILN_TIER_BUILT;
-    default:
+    case Tier::invalid:
       return KILN_TIER_NONE;
+    default:  // stored, wherever
+      return KILN_TIER_DISK;
   }
 }
 

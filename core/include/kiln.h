@@ -195,7 +195,7 @@ static inline kiln_compiler kiln_compiler_default(void) {
 typedef enum kiln_tier {
   KILN_TIER_NONE = 0,
   KILN_TIER_MEMORY = 1,
-  KILN_TIER_DISK = 2,
+  KILN_TIER_DISK = 2, /* stored: nothing was compiled */
   KILN_TIER_BUILT = 3
 } kiln_tier;
 
