@@ -54,7 +54,7 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS  # whatever the umask is
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME kiln)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_DEPENDS "libegl1, libgl1-mesa-dri")
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS kiln-bench)
-set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "kiln-clang, clang-19, rocm-device-libs, bash-completion")
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "kiln-clang, libcurl4, libssl3, clang-19, rocm-device-libs, bash-completion")
 set(CPACK_DEBIAN_CLANG_PACKAGE_NAME kiln-clang)
 set(CPACK_DEBIAN_CLANG_DESCRIPTION
 "Compiles OpenCL C for gfx10.3 and gfx11 within the process that asks for it.

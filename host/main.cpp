@@ -74,6 +74,22 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return cache_export(options);
     case Verb::cache_import:
       return cache_import(options);
+    case Verb::cache_key_create:
+      return cache_key_create(options);
+    case Verb::cache_key_trust:
+      return cache_key_trust(options);
+    case Verb::cache_key_revoke:
+      return cache_key_revoke(options);
+    case Verb::cache_key_list:
+      return cache_key_list(options);
+    case Verb::cache_push:
+      return cache_push(options);
+    case Verb::cache_pull:
+      return cache_pull(options);
+    case Verb::cache_remote_status:
+      return cache_remote_status(options);
+    case Verb::cache_layer_create:
+      return cache_layer_create(options);
     case Verb::kernel_build:
       return kernel_build(options);
     case Verb::pm4_dump:

@@ -42,6 +42,10 @@ po::options_description all_options() {
   add("show-key", po::bool_switch(), "print the public key for importers, and write no file");
   add("trust", po::value<std::string>()->value_name("KEY|FILE"),
       "the public key to trust: 64 hexadecimal digits, or a file that begins with them");
+  add("until", po::value<std::string>()->value_name("DATE"), "the last day on which the key is valid: 2027-01-31");
+  add("system", po::bool_switch(), "change /etc/kiln instead of the folder of this user");
+  add("sign-with", po::value<std::string>()->value_name("NAME"), "the key that signs the programs");
+  add("from", po::value<std::string>()->value_name("BUNDLE"), "take the programs of a bundle instead of the cache");
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
       "override a key of the file, for example cache.policy=lru; may be repeated");
   add("device", po::value<std::string>()->value_name("ID"), "the device for every job: cpu, opengl:0, amdgpu:0");
@@ -303,6 +307,10 @@ Status take_cache_options(const po::variables_map& given, CacheOptions& cache) {
   cache.prometheus = given["prometheus"].as<bool>();
   cache.show_key = given["show-key"].as<bool>();
   cache.trust = text_of(given, "trust").value_or("");
+  cache.system = given["system"].as<bool>();
+  cache.until = text_of(given, "until").value_or("");
+  cache.sign_with = text_of(given, "sign-with").value_or("");
+  cache.from = text_of(given, "from").value_or("");
   return {};
 }
 

@@ -42,6 +42,14 @@ enum class Verb {
   cache_persist,
   cache_export,
   cache_import,
+  cache_key_create,
+  cache_key_trust,
+  cache_key_revoke,
+  cache_key_list,
+  cache_push,
+  cache_pull,
+  cache_remote_status,
+  cache_layer_create,
   tune,
   tune_audit,
   tune_export,
@@ -77,7 +85,8 @@ struct CacheOptions {  // each for some of the cache verbs
   bool remove = false;
   bool prometheus = false;
   bool show_key = false;
-  std::string trust;
+  bool system = false;
+  std::string trust, until, sign_with, from;
 };
 
 struct Options {

@@ -62,8 +62,8 @@ _kiln() {
       bench) _kiln_lines 'cache start conv executor selector tuner pm4' "$word" ;;
       'bench compare' | 'bench table') _kiln_files '*.json' "$word" ;;
       'pm4 dump' | 'tune export' | 'tune import' | 'selector replay') _kiln_files '*' "$word" ;;
-      run | tune* | devices | plugins | config* | selector* | 'cache warm') _kiln_files '*.toml' "$word" ;;
-      'cache export' | 'cache import' | report) _kiln_files '*' "$word" ;;
+      run | tune* | devices | plugins | config* | selector* | 'cache warm' | 'cache push' | 'cache pull' | 'cache remote status') _kiln_files '*.toml' "$word" ;;
+      'cache export' | 'cache import' | 'cache layer create' | report) _kiln_files '*' "$word" ;;
     esac
   fi
 }

@@ -39,6 +39,9 @@ struct CacheCounters {
 
   void hit(std::atomic<std::uint64_t>& hits, std::uint64_t build_ns, std::uint64_t cost_ns) noexcept {
     hits.fetch_add(1, std::memory_order_relaxed);
+    saved(build_ns, cost_ns);
+  }
+  void saved(std::uint64_t build_ns, std::uint64_t cost_ns) noexcept {
     saved_ns.fetch_add(static_cast<std::int64_t>(build_ns) - static_cast<std::int64_t>(cost_ns),
                        std::memory_order_relaxed);
   }

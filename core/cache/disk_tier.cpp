@@ -127,6 +127,13 @@ bool DiskTier::holds(const ProgramKey& key, const Device& device) {
   return root != nullptr && store_of(*root, device).folder.holds(key.digest, StoredFile::program);
 }
 
+bool DiskTier::is_set_aside(const ProgramKey& key, const Device& device) {
+  Root* root = open();
+  if (root == nullptr) return false;
+  DeviceFolder& folder = store_of(*root, device).folder;
+  return folder.quarantine_lasts(key.digest) || folder.holds(key.digest, StoredFile::suspect);
+}
+
 Lookup DiskTier::find(const ProgramKey& key, const Device& device) {
   Root* root = open();
   if (root == nullptr) return {};

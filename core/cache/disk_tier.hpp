@@ -57,6 +57,8 @@ class DiskTier {
   Lookup find(const ProgramKey& key, const Device& device);
   // Returns whether a file exists for the key. Does not read it.
   bool holds(const ProgramKey& key, const Device& device);
+  // Returns whether the program is suspect or quarantined.
+  bool is_set_aside(const ProgramKey& key, const Device& device);
   // Hold the guard while the driver loads the result of find().
   LoadGuard loading(const ProgramKey& key, const Device& device);
   // Call after find() found nothing.

@@ -94,6 +94,11 @@ std::string totals_with(std::string_view json, const CacheStats& process, std::i
   Json& rejected = object["rejected"];
   if (!rejected.is_object()) rejected = Json::object();
   add_counts(rejected, reasons, process.rejected);
+  Json& shared = object["shared"];
+  if (!shared.is_object()) shared = Json::object();
+  for (const auto& [name, value] : shared_count_names()) {
+    if (const std::uint64_t more = process.shared.*value; more != 0) shared[name] = count_in(shared, name) + more;
+  }
   object["saved_ms"] = double_in(object, "saved_ms") + process.saved_ms;
   return json_text(object, 2) + "\n";
 }
@@ -104,6 +109,9 @@ CacheTotals totals_of(std::string_view json) {
   for (const auto& [name, value] : counts) totals.counts.*value = count_in(object, name);
   if (const auto rejected = object.find("rejected"); rejected != object.end() && rejected->is_object()) {
     for (const auto& [name, value] : reasons) totals.counts.rejected.*value = count_in(*rejected, name);
+  }
+  if (const auto shared = object.find("shared"); shared != object.end() && shared->is_object()) {
+    for (const auto& [name, value] : shared_count_names()) totals.counts.shared.*value = count_in(*shared, name);
   }
   totals.counts.saved_ms = double_in(object, "saved_ms");
   totals.processes = count_in(object, "processes");

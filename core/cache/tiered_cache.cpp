@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <map>
 #include <new>
 #include <string>
 #include <string_view>
@@ -61,9 +62,11 @@ TieredCache::TieredCache(const CacheContext& context, std::unique_ptr<EvictionPo
       memory_(configured_, std::move(policy), context.own_threads),
       build_apart_(context.build_apart),
       driver_folder_(DriverScratch::of_process()),
-      disk_(context.log, context.config, counters_, std::move(sharing), context.trace, context.try_in_child) {}
+      disk_(context.log, context.config, counters_, std::move(sharing), context.trace, context.try_in_child),
+      shared_(RemoteTier::create(context)) {}
 
 TieredCache::~TieredCache() {
+  if (shared_ != nullptr) shared_->finish();
   disk_.used(memory_.take_uses());
   disk_.leave_history(counts());
 }
@@ -102,6 +105,7 @@ Result<std::optional<Acquired>> TieredCache::try_get_or_build(const ProgramReque
 
 void TieredCache::get_or_build_all(std::span<const ProgramRequest> requests, unsigned threads,
                                    const OnAnswer& on_answer) noexcept try {
+  prefetch(requests);
   build_all(*this, requests, threads, on_answer);
 } catch (const std::bad_alloc&) {
   log_.write(LogLevel::warning, "cache", "out of memory: programs that were asked for together are left out");
@@ -111,6 +115,10 @@ Tier TieredCache::tier_of(Origin origin) noexcept {
   switch (origin) {
     case Origin::disk:
       return Tier::disk;
+    case Origin::layer:
+      return Tier::layer;
+    case Origin::remote:
+      return Tier::remote;
     case Origin::build:
       return Tier::built;
     case Origin::library:
@@ -175,6 +183,11 @@ void TieredCache::count_outcome(const Request& request, const Obtained& obtained
     case Origin::disk:
       counters_.hit(counters_.disk_hits, obtained.recorded_build_ns, now_ns() - start_ns);
       break;
+    case Origin::layer:
+    case Origin::remote:
+      shared_->hit(obtained.origin == Origin::layer);
+      counters_.saved(obtained.recorded_build_ns, now_ns() - start_ns);
+      break;
     default:
       counters_.misses.fetch_add(1);
   }
@@ -194,13 +207,15 @@ Result<TieredCache::Obtained> TieredCache::obtain(const Request& request, IfBusy
   if (auto held = from_memory(request); held.found()) return held;
   Lookup lookup;
   if (auto stored = from_disk(request, lookup); !stored || stored->found()) return stored;
-  // A remote tier goes here.
+  if (auto shared = from_shared(request, lookup); !shared || shared->found()) return shared;
   if (auto failure = earlier_failure(request)) return *failure;
   const BuildLease lease = acquire_lease(request, lookup, if_busy);
   if (lease.state == LeaseState::busy) return Obtained{Origin::busy, {}, 0, 0};
   if (lease.state == LeaseState::published) {
     if (auto stored = from_disk(request, lookup); !stored || stored->found()) return stored;
   }
+  auto shared = from_lease_of_machines(request, lookup, if_busy);
+  if (!shared || shared->found() || shared->origin == Origin::busy) return shared;
   count_miss(request, lookup);
   auto built = build(request);
   if (!built) return std::move(built).error();
@@ -237,11 +252,16 @@ Result<TieredCache::Obtained> TieredCache::from_disk(const Request& request, Loo
   const std::uint64_t start = now_ns();
   lookup = disk_.find(request.key, request.device);
   if (!lookup.stored) return Obtained{};
+  return load(request, *lookup.stored, Origin::disk, start, lookup);
+}
+
+Result<TieredCache::Obtained> TieredCache::load(const Request& request, const StoredProgram& stored, Origin origin,
+                                                std::uint64_t start, Lookup& lookup) {
   const LoadGuard guard = disk_.loading(request.key, request.device);
   TracedWork loading(trace_, TraceArea::cache, "load");
-  loading.figure("bytes", lookup.stored->binary.bytes.size());
-  const bool has_driver_files = place_driver_files(lookup.stored->binary);
-  Result<std::unique_ptr<Program>> program = request.device.load(request.source, lookup.stored->binary);
+  loading.figure("bytes", stored.binary.bytes.size());
+  const bool has_driver_files = place_driver_files(stored.binary);
+  Result<std::unique_ptr<Program>> program = request.device.load(request.source, stored.binary);
   if (program && has_driver_files) {
     // The driver reads its files at the first dispatch: while the guard says whose they are.
     const Status dispatched = dispatch_nothing(request.device, **program, dispatch_patience_);
@@ -256,7 +276,7 @@ Result<TieredCache::Obtained> TieredCache::from_disk(const Request& request, Loo
   if (program) {
     const std::uint64_t took_ns = now_ns() - start;
     disk_.loaded(request.key.digest, took_ns);
-    return retain(request, Origin::disk, std::move(*program), took_ns, lookup.stored->build_ns);
+    return retain(request, origin, std::move(*program), took_ns, stored.build_ns);
   }
   const StatusCode code = program.error().code;
   lookup.rejected = true;
@@ -265,6 +285,53 @@ Result<TieredCache::Obtained> TieredCache::from_disk(const Request& request, Loo
     disk_.refuse(request.key, request.device, program.error());
   }
   return Obtained{};
+}
+
+Result<TieredCache::Obtained> TieredCache::from_shared(const Request& request, Lookup& lookup) {
+  if (shared_ == nullptr || !request.device.info().serializes) return Obtained{};
+  // A program that is suspect or quarantined here is not taken from elsewhere either: its bytes may be the same.
+  if (disk_.is_set_aside(request.key, request.device)) return Obtained{};
+  const std::uint64_t start = now_ns();
+  if (auto found = shared_->from_layers(request.key, request.device)) {
+    auto loaded = load(request, {std::move(found->binary), found->build_ns}, Origin::layer, start, lookup);
+    if (!loaded || loaded->found()) return loaded;
+    shared_->refused();
+  }
+  if (const auto found = shared_->from_remotes(request.key, request.device))
+    return from_remote(request, *found, lookup);
+  return Obtained{};
+}
+
+Result<TieredCache::Obtained> TieredCache::from_remote(const Request& request, const SharedProgram& shared,
+                                                       Lookup& lookup) {
+  const std::uint64_t start = now_ns();
+  // Signed with this user's key from now on. Another process may have stored the program meanwhile; its file stays.
+  if (!disk_.holds(request.key, request.device)) {
+    disk_.store(request.key, request.device, shared.binary, shared.build_ns);
+  }
+  auto loaded = load(request, {shared.binary, shared.build_ns}, Origin::remote, start, lookup);
+  if (loaded && !loaded->found()) shared_->refused();
+  return loaded;
+}
+
+Result<TieredCache::Obtained> TieredCache::from_lease_of_machines(const Request& request, Lookup& lookup,
+                                                                  IfBusy if_busy) {
+  if (shared_ == nullptr || !request.device.info().serializes) return Obtained{};
+  const auto lease = shared_->acquire_lease(request.key, request.device, if_busy == IfBusy::wait);
+  if (lease.answer == RemoteTier::LeaseAnswer::busy) return Obtained{Origin::busy, {}, 0, 0};
+  if (lease.program) return from_remote(request, *lease.program, lookup);
+  return Obtained{};
+}
+
+void TieredCache::prefetch(std::span<const ProgramRequest> requests) {
+  if (shared_ == nullptr) return;
+  std::map<Device*, std::vector<const ProgramKey*>> missing;
+  for (const ProgramRequest& request : requests) {
+    if (!request.device->info().serializes || holds_here(*request.key, *request.device)) continue;
+    if (disk_.is_set_aside(*request.key, *request.device)) continue;
+    missing[request.device].push_back(request.key);
+  }
+  for (const auto& [device, keys] : missing) shared_->prefetch(keys, *device);
 }
 
 Result<TieredCache::Built> TieredCache::build(const Request& request) {
@@ -278,6 +345,7 @@ Result<TieredCache::Built> TieredCache::build(const Request& request) {
   if (!built) {
     counters_.failed_builds.fetch_add(1, std::memory_order_relaxed);
     failed_builds_.remember({request.key.digest, &request.device}, built.error());
+    if (shared_ != nullptr) shared_->build_failed(request.key);
     return built;
   }
   built->took_ns = now_ns() - start;
@@ -293,7 +361,9 @@ Status TieredCache::publish(const Request& request, Built& built) {
     if (!binary) return std::move(binary).error();
     built.binary = std::move(*binary);
   }
-  if (built.binary) disk_.store(request.key, request.device, *built.binary, built.took_ns);
+  if (!built.binary) return {};
+  disk_.store(request.key, request.device, *built.binary, built.took_ns);
+  if (shared_ != nullptr) shared_->built(request.key, built.took_ns);
   return {};
 }
 
@@ -370,10 +440,13 @@ const Program* TieredCache::find(const Digest& digest, const Device& device, con
   return memory_.find(digest, device, guard);
 }
 
+bool TieredCache::holds_here(const ProgramKey& key, const Device& device) {
+  return ProgramCache::holds(key, device) || (device.info().serializes && disk_.holds(key, device));
+}
+
 bool TieredCache::holds(const ProgramKey& key, const Device& device) noexcept {
-  if (ProgramCache::holds(key, device)) return true;
   try {
-    return device.info().serializes && disk_.holds(key, device);
+    return holds_here(key, device) || (shared_ != nullptr && device.info().serializes && shared_->holds(key, device));
   } catch (const std::bad_alloc&) {
     return false;
   }
@@ -395,9 +468,10 @@ void TieredCache::record(const ProgramKey& key, const Device& device, const Meas
     memory_.dispatched_later(key.digest, dispatch_ns(measurement));
   }
   disk_.record(key.digest, measurement, gflops);
-  if (!measurement.first_run || dispatch_ns(measurement) < compiled_ns) return;
+  if (!measurement.first_run) return;
   try {
-    store_late_driver_files(key, device);
+    if (dispatch_ns(measurement) >= compiled_ns) store_late_driver_files(key, device);
+    if (shared_ != nullptr) shared_->dispatched(key, device);
   } catch (const std::bad_alloc&) {  // the next process compiles again
   }
 }
@@ -456,6 +530,7 @@ CacheStats TieredCache::counts() const noexcept {
   stats.absent = counters_.absent.load();
   stats.evicted = counters_.evicted.load();
   stats.timed_out = counters_.timed_out.load();
+  if (shared_ != nullptr) stats.shared = shared_->counts();
   return stats;
 }
 

@@ -1,4 +1,5 @@
-// TieredCache: the program cache of core, registered as "tiered". It looks in memory, then on disk, then builds.
+// TieredCache: the program cache of core, registered as "tiered". It looks in memory, on disk, in layers and remotes,
+// then builds.
 //
 // Threads and processes that share a folder build each program once. Others wait for a bounded time; after that a
 // process builds for itself, and a thread gets `timeout`. Programs of a device without serialization are cached in
@@ -14,6 +15,7 @@
 #include "cache/driver_scratch.hpp"
 #include "cache/memory_tier.hpp"
 #include "cache/recent_programs.hpp"
+#include "cache/remote_tier.hpp"
 #include "cache/single_flight.hpp"
 
 #include <kiln/program_cache.hpp>
@@ -71,6 +73,8 @@ class TieredCache final : public ProgramCache, public WarmableCache {
     memory,
     other_thread,  // loaded or built by a concurrent call
     disk,
+    layer,
+    remote,
     build,
     library,  // a program that cannot be stored
   };
@@ -92,13 +96,21 @@ class TieredCache final : public ProgramCache, public WarmableCache {
   CacheStats counts() const noexcept;  // stats() without the disk survey
   // Runs obtain() once per program at a time; adds counters, trace and log.
   Result<Obtained> acquire(const Request& request, IfBusy if_busy);
-  // Looks in memory, then on disk; then acquires the lease, builds and publishes.
+  // Looks in memory, on disk, in layers and remotes; then acquires the lease, builds and publishes.
   Result<Obtained> obtain(const Request& request, IfBusy if_busy);
   Obtained from_memory(const Request& request);
   // Returns the error if the compiler refused this program earlier in this process.
   std::optional<Status> earlier_failure(const Request& request);
   // Stores the result of the disk lookup in `lookup`.
   Result<Obtained> from_disk(const Request& request, Lookup& lookup);
+  // Gives stored bytes to the driver. nothing: the driver refused them; the entry is removed.
+  Result<Obtained> load(const Request& request, const StoredProgram& stored, Origin origin, std::uint64_t start_ns,
+                        Lookup& lookup);
+  // Looks in the layers, then in the remotes. A program of a remote is stored on disk before it is loaded.
+  Result<Obtained> from_shared(const Request& request, Lookup& lookup);
+  Result<Obtained> from_remote(const Request& request, const SharedProgram& shared, Lookup& lookup);
+  // Waits while another machine builds the program.
+  Result<Obtained> from_lease_of_machines(const Request& request, Lookup& lookup, IfBusy if_busy);
   BuildLease acquire_lease(const Request& request, const Lookup& lookup, IfBusy if_busy);
   Result<Built> build(const Request& request);
   // Builds in a child process if the device allows it, otherwise in this process.
@@ -116,6 +128,10 @@ class TieredCache final : public ProgramCache, public WarmableCache {
   // does for the formats of bound images.
   void store_late_driver_files(const ProgramKey& key, const Device& device);
   static Tier tier_of(Origin origin) noexcept;
+  // Whether the program is in memory or on disk.
+  bool holds_here(const ProgramKey& key, const Device& device);
+  // Requests the programs of a batch from the remotes together.
+  void prefetch(std::span<const ProgramRequest> requests);
   void count_outcome(const Request& request, const Obtained& obtained, std::uint64_t start_ns);
   // Counts the reason why the program was not in any tier.
   void count_miss(const Request& request, const Lookup& lookup);
@@ -139,6 +155,7 @@ class TieredCache final : public ProgramCache, public WarmableCache {
   // Programs that were in memory before. Building one of them again counts as an eviction miss.
   RecentPlaces<std::monostate> once_held_{65536};
   SingleFlight<ProgramPlace, Obtained, ProgramPlaceHash> flights_;
+  const std::unique_ptr<RemoteTier> shared_;  // null: neither layers nor remotes are configured
 };
 
 // Registers "tiered" as a component of "core".

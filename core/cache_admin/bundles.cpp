@@ -1,13 +1,10 @@
 #include "base/os/atomic_file.hpp"
 #include "base/os/private_folder.hpp"
 #include "base/os/privilege.hpp"
+#include "cache/bundle_format.hpp"
 #include "cache/cache_root.hpp"
-#include "cache/device_folder.hpp"
-#include "cache/disk_bound.hpp"
-#include "cache/entry_meta.hpp"
-#include "cache/key_material.hpp"
 #include "cache/manifest.hpp"
-#include "cache_admin/bundle_format.hpp"
+#include "cache_admin/importer.hpp"
 #include "cache_admin/selection.hpp"
 
 #include <kiln/regular_file.hpp>
@@ -22,28 +19,6 @@ namespace kiln {
 namespace {
 
 constexpr std::uint64_t most_text_bytes = 64 << 10;
-
-Result<std::vector<SelectedProgram>> chosen_programs(const CacheRoot& root, std::span<const std::string> which,
-                                                     const CacheConfig& cache) {
-  std::vector<SelectedProgram> all, chosen;
-  const Survey found = root.survey(Area::stored);
-  for (const StoredEntry& entry : found.entries) {
-    if (!entry.program) continue;
-    const std::string& folder = found.folders[entry.folder];
-    all.push_back({Area::stored, folder, entry, root.describe(Area::stored, folder, entry)});
-  }
-  for (const std::string& one : which) {
-    if (std::ranges::any_of(all, [&](const SelectedProgram& program) { return is_named(one, program); })) continue;
-    return not_found("program '" + one + "': no stored program has this label or a key that begins so, in " +
-                     cache.directory.string());
-  }
-  for (SelectedProgram& program : all) {
-    const auto names = [&](const std::string& one) { return is_named(one, program); };
-    if (which.empty() || std::ranges::any_of(which, names)) chosen.push_back(std::move(program));
-  }
-  if (chosen.empty()) return not_found("cache " + cache.directory.string() + ": no program is stored");
-  return chosen;
-}
 
 void add_devices(const CacheRoot& root, const std::set<std::string>& folders, BundleWriter& bundle) {
   for (const std::string& folder : folders) {
@@ -69,7 +44,7 @@ Result<BundleExport> export_cache(const CacheConfig& cache, const std::filesyste
   const Result<CacheRoot> root = CacheRoot::open(cache);
   if (!root) return root.error();
   if (!root->exists()) return not_found("cache " + cache.directory.string() + ": there is none yet");
-  const auto chosen = chosen_programs(*root, which, cache);
+  const auto chosen = select_stored(*root, which, cache);
   if (!chosen) return chosen.error();
   const Result<SecretKey> own = read_secret_key(cache.key_file, IfMissing::fail);
   if (!own) return own.error().within("programs cannot be authenticated");
@@ -132,19 +107,6 @@ Result<std::vector<std::byte>> read_bundle(const std::filesystem::path& path, co
   return file->contents(BundleLimits{}.file);
 }
 
-// The fields of a key by which device and driver are told, encoded as key_of() does.
-std::string identity_in(std::string_view material) {
-  const auto fields = decode_key_material(material);
-  KeyEncoder device, driver;
-  for (const KeyField& field : fields ? *fields : std::vector<KeyField>()) {
-    if (field.name.starts_with("device.")) device.field(field.name, field.value);
-    if (field.name.starts_with("driver.")) driver.field(field.name, field.value);
-  }
-  return device.material() + "|" + driver.material();
-}
-
-std::string identity_of(const DeviceInfo& device) { return device_fields(device) + "|" + driver_fields(device); }
-
 std::string here(const std::vector<DeviceInfo>& devices) {
   std::string text;
   for (const DeviceInfo& device : devices) {
@@ -195,68 +157,26 @@ class Import {
   }
 
   Result<BundleImport> perform() {
-    if (Status status = open(); !status.ok()) return status;
+    Importer importer(cache_);
+    if (Status status = importer.open(); !status.ok()) return status;
+    importer.outcome() = outcome_;
     std::size_t done = 0;
     for (const auto& [program, device] : chosen_) {
       if (request_.progress) request_.progress(++done, chosen_.size());
-      if (Status status = place(*program, *device); !status.ok()) return status;
+      if (Status status = place(importer, *program, *device); !status.ok()) {
+        return status.within("program " + program->key.hex());
+      }
     }
-    return std::move(outcome_);
+    return importer.outcome();
   }
 
  private:
-  Status open() {
-    Result<UniqueFd> folder = open_folder(cache_.directory, Create::yes);
-    if (!folder) return folder.error();
-    root_ = std::move(*folder);
-    const Result<SecretKey> secret = read_secret_key(cache_.key_file, IfMissing::create);
-    if (!secret) return secret.error();
-    key_ = std::make_unique<EntryKey>(*secret);
-    bound_ = std::make_unique<DiskBound>(root_.get(), cache_.max_disk);
-    return {};
-  }
-
-  DeviceFolder& folder_of(const DeviceInfo& device) {
-    auto& folder = folders_[device_folder_name(device)];
-    if (folder == nullptr) folder = std::make_unique<DeviceFolder>(root_.get(), device);
-    return *folder;
-  }
-
-  Status place(const BundledProgram& program, const DeviceInfo& device) {
-    const std::string who = "program " + program.key.hex();
-    DeviceFolder& folder = folder_of(device);
-    if (folder.quarantine_lasts(program.key)) {
-      ++outcome_.programs_quarantined;
-      return {};
-    }
-    const FileContents there = folder.read(program.key, StoredFile::program, EntryLimits{}.file());
-    if (there.state == FileState::read && judge(there, program.key, *key_).reason == Rejection::none) {
-      ++outcome_.programs_already;
-      return {};
-    }
+  static Status place(Importer& importer, const BundledProgram& program, const DeviceInfo& device) {
     const Result<std::vector<std::byte>> payload = inflate_payload(program.entry);
-    if (!payload) return payload.error().within(who);
+    if (!payload) return payload.error();
     EntryView entry = program.entry;
     entry.stored = *payload;
-    entry.compression = cache_.compression == "none" ? Compression::none : Compression::zstd;
-    const Result<std::vector<std::byte>> bytes = encode_entry(entry, *key_);
-    if (!bytes) return bytes.error().within(who);
-    if (Status status = folder.write(program.key, StoredFile::program, *bytes); !status.ok()) return status;
-    const std::string meta = meta_of(program);
-    // Losing a .meta loses no program.
-    static_cast<void>(folder.write(program.key, StoredFile::meta, std::as_bytes(std::span(meta))));
-    ++outcome_.programs;
-    outcome_.bytes += bytes->size() + meta.size();
-    outcome_.pruned += bound_->published(bytes->size() + meta.size());
-    return {};
-  }
-
-  // Label and times stay; what was measured there as a rate is no fact here.
-  static std::string meta_of(const BundledProgram& program) {
-    EntryMeta meta = decode_meta(program.meta).value_or(EntryMeta{});
-    meta.key = program.key.hex();
-    meta.gflops = 0;
-    return encode_meta(meta);
+    return importer.place(program.key, entry, program.meta, device);
   }
 
   const CacheConfig& cache_;
@@ -264,10 +184,6 @@ class Import {
   const Bundle& bundle_;
   BundleImport outcome_;
   std::vector<std::pair<const BundledProgram*, const DeviceInfo*>> chosen_;
-  UniqueFd root_;
-  std::unique_ptr<EntryKey> key_;
-  std::unique_ptr<DiskBound> bound_;
-  std::map<std::string, std::unique_ptr<DeviceFolder>> folders_;
 };
 
 }  // namespace

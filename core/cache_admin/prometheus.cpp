@@ -14,6 +14,8 @@ void add_counts(Exposition& to, const CacheTotals& totals) {
   to.metric("kiln_cache_hits_total", "counter", "Programs found, by the tier that had them.");
   to.sample({{"tier", "memory"}}, counts.memory_hits);
   to.sample({{"tier", "disk"}}, counts.disk_hits);
+  to.sample({{"tier", "layer"}}, counts.shared.layer_hits);
+  to.sample({{"tier", "remote"}}, counts.shared.hits);
   to.single("kiln_cache_misses_total", "counter", "Programs that no tier had.", counts.misses);
   to.single("kiln_cache_builds_total", "counter", "Programs built that can be stored.", counts.builds);
   to.single("kiln_cache_failed_builds_total", "counter", "Builds that made no program.", counts.failed_builds);
@@ -45,6 +47,9 @@ void add_counts(Exposition& to, const CacheTotals& totals) {
             counts.lease_timeouts);
   to.single("kiln_cache_negative_hits_total", "counter",
             "Requests answered with the error of an earlier build, without asking the compiler.", counts.negative_hits);
+  to.metric("kiln_cache_shared_total", "counter",
+            "Programs of layers and remotes, and programs written to remotes, by what happened.");
+  for (const auto& [name, count] : shared_count_names()) to.sample({{"event", name}}, counts.shared.*count);
   to.single("kiln_cache_saved_seconds", "gauge",
             "Recorded build time of what was found, less the time that finding it took.", counts.saved_ms / ms_per_s);
   to.single("kiln_cache_processes_total", "counter", "Processes that used the cache and ended in order.",

@@ -40,17 +40,17 @@ void remove_root_file(int root, const char* name, CacheRemoval& outcome) {
   note(outcome, system_error(std::string("file ") + name, "cannot be removed", errno));
 }
 
-// What drivers keep for the next process.
-void clear_notes(int root, CacheRemoval& outcome) {
-  const Result<UniqueFd> folder = open_subfolder(root, "notes", "folder notes", Create::no);
+// Removes the files of a folder that Kiln wrote, by the end of their names, and the folder if it is then empty.
+void clear_folder(int root, const char* inner, std::string_view suffix, CacheRemoval& outcome) {
+  const Result<UniqueFd> folder = open_subfolder(root, inner, std::string("folder ") + inner, Create::no);
   if (!folder || !*folder) return;
   for (const std::string& name : names_in(folder->get())) {
     struct stat at {};
-    if (!name.ends_with(".note") || fstatat(folder->get(), name.c_str(), &at, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (!name.ends_with(suffix) || fstatat(folder->get(), name.c_str(), &at, AT_SYMLINK_NOFOLLOW) != 0) continue;
     remove_root_file(folder->get(), name.c_str(), outcome);
     outcome.bytes += static_cast<std::uint64_t>(at.st_size);
   }
-  unlinkat(root, "notes", AT_REMOVEDIR);  // stays where something else is in it
+  unlinkat(root, inner, AT_REMOVEDIR);  // stays where something else is in it
 }
 
 }  // namespace
@@ -69,9 +69,10 @@ Result<CacheRemoval> clear_cache(const CacheConfig& cache, ClearScope scope) {
   remove_root_file(folder, missed_keys_name, outcome);
   remove_root_file(folder, disk_use_name, outcome);
   remove_root_file(folder, disk_walk_name, outcome);
-  clear_notes(folder, outcome);
+  clear_folder(folder, "notes", ".note", outcome);  // of drivers
   if (scope == ClearScope::everything) {
     for (const char* name : learned_files) remove_root_file(folder, name, outcome);
+    clear_folder(folder, "remote", ".state", outcome);
   }
   return outcome;
 }

@@ -52,6 +52,28 @@ std::vector<SelectedProgram> select_programs(const CacheRoot& root, std::string_
   return selected;
 }
 
+Result<std::vector<SelectedProgram>> select_stored(const CacheRoot& root, std::span<const std::string> which,
+                                                   const CacheConfig& cache) {
+  std::vector<SelectedProgram> all, chosen;
+  const Survey found = root.survey(Area::stored);
+  for (const StoredEntry& entry : found.entries) {
+    if (!entry.program) continue;
+    const std::string& folder = found.folders[entry.folder];
+    all.push_back({Area::stored, folder, entry, root.describe(Area::stored, folder, entry)});
+  }
+  for (const std::string& one : which) {
+    if (std::ranges::any_of(all, [&](const SelectedProgram& program) { return is_named(one, program); })) continue;
+    return not_found("program '" + one + "': no stored program has this label or a key that begins so, in " +
+                     cache.directory.string());
+  }
+  for (SelectedProgram& program : all) {
+    const auto names = [&](const std::string& one) { return is_named(one, program); };
+    if (which.empty() || std::ranges::any_of(which, names)) chosen.push_back(std::move(program));
+  }
+  if (chosen.empty()) return not_found("cache " + cache.directory.string() + ": no program is stored");
+  return chosen;
+}
+
 std::vector<AsideProgram> select_aside(const CacheRoot& root, std::string_view which) {
   std::vector<AsideProgram> selected = root.aside(root.survey(Area::stored));
   std::erase_if(selected, [&](const AsideProgram& program) {

@@ -8,6 +8,7 @@
 #include <kiln/status.hpp>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,10 @@ bool is_named(std::string_view which, const SelectedProgram& program) noexcept;
 
 // Returns the programs with this label or key prefix.
 std::vector<SelectedProgram> select_programs(const CacheRoot& root, std::string_view which);
+
+// Returns the stored programs that match any of `which`, or all. not_found: one matches none, or nothing is stored.
+Result<std::vector<SelectedProgram>> select_stored(const CacheRoot& root, std::span<const std::string> which,
+                                                   const CacheConfig& cache);
 
 // The same for suspect and quarantined programs.
 std::vector<AsideProgram> select_aside(const CacheRoot& root, std::string_view which);

@@ -42,6 +42,10 @@ std::map<std::string, std::string> configuration_environment() { return configur
 
 std::filesystem::path user_cache_directory() { return named_or_default("KILN_CACHE_DIR", config::cache_place); }
 std::filesystem::path user_key_file() { return named_or_default("KILN_KEY_FILE", config::key_place); }
+std::vector<std::filesystem::path> user_trust_folders() {
+  return config::trust_folders(has_borrowed_rights() ? config::Environment()
+                                                     : config::set_variables(configuration_environment()));
+}
 
 }  // namespace kiln
 
@@ -52,7 +56,8 @@ std::filesystem::path user_state_folder() { return user_key_file().parent_path()
 Environment set_variables(const Environment& all) {
   Environment set;
   for (const auto& [name, value] : all) {
-    const bool must_be_absolute = name == "HOME" || name == cache_place.variable || name == key_place.variable;
+    const bool must_be_absolute =
+        name == "HOME" || name == cache_place.variable || name == key_place.variable || name == trust_place.variable;
     if (!value.empty() && (!must_be_absolute || value.starts_with('/'))) set.emplace(name, value);
   }
   return set;
@@ -68,6 +73,12 @@ std::string default_path(const Environment& set, const DefaultPath& place) {
     return below(std::filesystem::path(home->second) / place.below_home);
   }
   return {};
+}
+
+std::vector<std::filesystem::path> trust_folders(const Environment& set) {
+  std::vector<std::filesystem::path> folders{"/etc/kiln"};
+  if (std::string of_user = default_path(set, trust_place); !of_user.empty()) folders.emplace_back(std::move(of_user));
+  return folders;
 }
 
 Result<std::string> expanded_path(const std::string& text, const Environment& set, const std::filesystem::path& base) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kiln::config {
 
@@ -23,6 +24,10 @@ struct DefaultPath {
 
 inline constexpr DefaultPath cache_place{"XDG_CACHE_HOME", ".cache", ""};
 inline constexpr DefaultPath key_place{"XDG_STATE_HOME", ".local/state", "key"};
+inline constexpr DefaultPath trust_place{"XDG_CONFIG_HOME", ".config", ""};
+
+// /etc/kiln, then the user's folder if the environment names one.
+std::vector<std::filesystem::path> trust_folders(const Environment& set);
 
 // Without empty values, and without a HOME or XDG folder that is relative: such a one counts as not set.
 Environment set_variables(const Environment& all);

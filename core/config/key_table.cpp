@@ -63,15 +63,22 @@ void set_log_level(Config& config, const ConfigValue& value) {
 }
 ConfigValue get_log_level(const Config& config) { return std::string(to_string(config.log_level)); }
 
-void set_plugin_path(Config& config, const ConfigValue& value) {
-  config.plugins.path.clear();
-  for (const std::string& folder : as<Texts>(value)) config.plugins.path.emplace_back(folder);
-}
-ConfigValue get_plugin_path(const Config& config) {
-  Texts folders;
-  for (const std::filesystem::path& folder : config.plugins.path) folders.push_back(folder.string());
+std::vector<std::filesystem::path> paths_of(const ConfigValue& value) {
+  std::vector<std::filesystem::path> folders;
+  for (const std::string& folder : as<Texts>(value)) folders.emplace_back(folder);
   return folders;
 }
+ConfigValue texts_of(const std::vector<std::filesystem::path>& paths) {
+  Texts folders;
+  for (const std::filesystem::path& folder : paths) folders.push_back(folder.string());
+  return folders;
+}
+
+void set_layers(Config& config, const ConfigValue& value) { config.cache.layers = paths_of(value); }
+ConfigValue get_layers(const Config& config) { return texts_of(config.cache.layers); }
+
+void set_plugin_path(Config& config, const ConfigValue& value) { config.plugins.path = paths_of(value); }
+ConfigValue get_plugin_path(const Config& config) { return texts_of(config.plugins.path); }
 
 constexpr std::string_view fallback_words[] = {"report", "never"};
 constexpr std::string_view build_places[] = {"child", "process"};
@@ -190,6 +197,14 @@ constexpr KeyEntry keys[] = {
     {"cache.warm_labels", texts,
      "Labels for warm = \"labels\", or their parts before a `/`, as `kiln cache list` prints them.",
      set<cache, &CacheConfig::warm_labels>, get<cache, &CacheConfig::warm_labels>},
+    {"cache.layers", paths,
+     "Read-only folders with signed programs, such as those of a container image or a package. They are searched after "
+     "`directory` and before any [[cache.remote]]. See docs/sharing-a-cache.md.",
+     set_layers, get_layers},
+    {"cache.layer_writers", texts,
+     "Names of the trusted keys that may sign programs in `layers`. Empty: every trusted key. `kiln cache key list` "
+     "prints the names. A file cannot add a key.",
+     set<cache, &CacheConfig::layer_writers>, get<cache, &CacheConfig::layer_writers>},
     {"cache.key_file", path,
      "File of the secret key that authenticates stored programs. It is created when it is first needed. Default: "
      "$XDG_STATE_HOME/kiln/key, else ~/.local/state/kiln/key.",

@@ -103,6 +103,9 @@ void apply_set(Draft& draft, const std::string& argument) {
   if (key_name == "job" || key_name.starts_with("job.")) {
     return draft.problem(place, shown + ": jobs are written in a file, expected a key of another section");
   }
+  if (key_name == "cache.remote" || key_name.starts_with("cache.remote.")) {
+    return draft.problem(place, shown + ": remotes are written in a file, expected a key of another section");
+  }
   draft.problem(place, shown + ": unknown key; nearest: " + std::string(nearest_key(key_name)));
 }
 

@@ -1,10 +1,13 @@
 #include "config/reader.hpp"
 
+#include "base/policy_names.hpp"
 #include "config/environment.hpp"
 #include "config/overrides.hpp"
 #include "config/sections.hpp"
 #include "config/text/text_file.hpp"
+#include "config/text/toml_text.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -33,11 +36,29 @@ void set_default_path(Draft& draft, std::string_view key_name, const DefaultPath
   }
 }
 
+// A remote needs no second line that names its plugin.
+void load_plugins_of_remotes(Config& config) {
+  for (const RemoteConfig& remote : config.cache.remotes) {
+    const std::string scheme = remote.url.substr(0, remote.url.find("://"));
+    if (scheme == "file") continue;
+    const std::string plugin = scheme.starts_with("redis") ? "remote_redis" : "remote_http";
+    std::vector<std::string>& load = config.plugins.load;
+    if (std::ranges::find(load, plugin) == load.end()) load.push_back(plugin);
+  }
+}
+
 ConfigReading finish(Draft draft, const ConfigSources& sources, const std::string& file) {
   apply_environment(draft);
   apply_command_line(draft, sources);
   set_default_path(draft, "cache.directory", cache_place);
   set_default_path(draft, "cache.key_file", key_place);
+  draft.config.cache.trust_folders = trust_folders(draft.environment);
+  load_plugins_of_remotes(draft.config);
+  for (const std::string& name : draft.config.cache.layer_writers) {
+    if (is_key_name(name)) continue;
+    draft.problem(draft.config.place_of("cache.layer_writers"),
+                  "cache.layer_writers: found " + toml_text(name) + ", expected the name of a key in trust.d");
+  }
   sort_problems(draft.problems, file);
   sort_problems(draft.warnings, file);
   return {std::move(draft.config), std::move(draft.problems), std::move(draft.warnings)};

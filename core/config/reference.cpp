@@ -2,6 +2,7 @@
 
 #include "config/jobs/job_keys.hpp"
 #include "config/key_table.hpp"
+#include "config/remotes.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -90,6 +91,14 @@ std::string default_config_text() {
           "value shown here. Environment variables (KILN_CACHE_DIR, KILN_PLUGIN_PATH, KILN_KEY_FILE, KILN_LOG) "
           "override this file, and the command line (--set key=value) overrides both.");
   for (const config::SectionEntry& section : config::section_table()) write_section(out, section);
+  out += "\n";
+  comment(out,
+          "[[cache.remote]] is storage that machines share; a file may have any number of them. Every program is "
+          "signed. See docs/sharing-a-cache.md. The keys, with an example:");
+  for (const config::RemoteKeyEntry& key : config::remote_key_table()) {
+    out += "#\n# " + std::string(key.name) + " = " + std::string(key.example) + "\n";
+    comment(out, key.help, "#     ");
+  }
   out += "\n";
   comment(out,
           "[plugin.NAME] sections contain the keys of a plugin; `kiln config show` lists them. An unknown key is an "

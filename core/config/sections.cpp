@@ -1,6 +1,7 @@
 #include "config/sections.hpp"
 
 #include "config/jobs/job_reader.hpp"
+#include "config/remotes.hpp"
 #include "config/text/nearest_word.hpp"
 #include "config/text/toml_text.hpp"
 
@@ -17,6 +18,10 @@ void read_fixed_section(Draft& draft, const TomlMember& section, const FileConte
   }
   for (const TomlMember& member : section.value.members) {
     const std::string dotted = section.key + "." + member.key;
+    if (dotted == "cache.remote") {
+      read_remotes(draft, member, file);
+      continue;
+    }
     const KeyEntry* key = find_key(dotted);
     if (key == nullptr) {
       draft.problem(file.place(member.at), section.key + "." + toml_key(member.key) +

@@ -68,6 +68,24 @@ void add_plugin_values(const Config& config, const std::map<std::string, std::ve
   }
 }
 
+void add_remote_values(const Config& config, std::vector<ShownValue>& values) {
+  for (std::size_t i = 0; i < config.cache.remotes.size(); ++i) {
+    const RemoteConfig& remote = config.cache.remotes[i];
+    const ConfigPlace& place = remote.place;
+    const ConfigOrigin origin{
+        OriginKind::file, place.file + ":" + std::to_string(place.line) + ":" + std::to_string(place.column), place};
+    const auto add = [&](const char* name, ConfigValue value) {
+      values.push_back({"cache.remote[" + std::to_string(i) + "]." + name, std::move(value), origin});
+    };
+    add("url", remote.url);
+    add("mode", std::string(remote.writes ? "read_write" : "read"));
+    add("writers", remote.writers);
+    if (remote.writes) add("sign_with", remote.sign_with);
+    if (!remote.credentials.empty()) add("credentials", remote.credentials);
+    add("layout", remote.layout);
+  }
+}
+
 std::vector<ShownValue> shown_values(const Config& config, const std::map<std::string, std::vector<ConfigKey>>& keys) {
   std::vector<ShownValue> values;
   for (const KeyEntry& key : config::key_table()) {
@@ -75,6 +93,7 @@ std::vector<ShownValue> shown_values(const Config& config, const std::map<std::s
     values.push_back({std::string(key.name), in_units(config, key),
                       origin == config.origins.end() ? ConfigOrigin{} : origin->second});
   }
+  add_remote_values(config, values);
   add_plugin_values(config, keys, values);
   return values;
 }

@@ -3,6 +3,7 @@
 #include <kiln/device.hpp>
 #include <kiln/kernel.hpp>
 #include <kiln/measurement.hpp>
+#include <kiln/program_cache.hpp>
 #include <kiln/program_interface.hpp>
 #include <kiln/tensor.hpp>
 #include <kiln/trace.hpp>
@@ -201,6 +202,10 @@ std::string_view to_string(Tier tier) noexcept {
   switch (tier) {
     case Tier::built:
       return "built";
+    case Tier::remote:
+      return "remote";
+    case Tier::layer:
+      return "layer";
     case Tier::disk:
       return "disk";
     case Tier::library:
@@ -265,6 +270,36 @@ std::string_view to_string(TuneDecision decision) noexcept {
       break;
   }
   return "invalid";
+}
+
+std::span<const std::pair<const char*, std::uint64_t SharedCounts::*>> shared_count_names() noexcept {
+  static constexpr std::pair<const char*, std::uint64_t SharedCounts::*> names[] = {
+      {"layer_hits", &SharedCounts::layer_hits},
+      {"hits", &SharedCounts::hits},
+      {"asked", &SharedCounts::asked},
+      {"absent", &SharedCounts::absent},
+      {"skipped", &SharedCounts::skipped},
+      {"late", &SharedCounts::late},
+      {"failed", &SharedCounts::failed},
+      {"closed", &SharedCounts::closed},
+      {"bad_length", &SharedCounts::bad_length},
+      {"unknown_key", &SharedCounts::unknown_key},
+      {"revoked", &SharedCounts::revoked},
+      {"expired", &SharedCounts::expired},
+      {"bad_signature", &SharedCounts::bad_signature},
+      {"other_program", &SharedCounts::other_program},
+      {"bad_payload", &SharedCounts::bad_payload},
+      {"bad_driver_file", &SharedCounts::bad_driver_file},
+      {"refused", &SharedCounts::refused},
+      {"written", &SharedCounts::written},
+      {"write_failed", &SharedCounts::write_failed},
+      {"dropped", &SharedCounts::dropped},
+      {"lease_waits", &SharedCounts::lease_waits},
+      {"lease_takeovers", &SharedCounts::lease_takeovers},
+      {"lease_timeouts", &SharedCounts::lease_timeouts},
+      {"unleased_builds", &SharedCounts::unleased_builds},
+  };
+  return names;
 }
 
 }  // namespace kiln

@@ -69,6 +69,10 @@ Status Registry::add_stream_printer(std::string_view plugin, std::string_view na
   return add(stream_printers_, "stream printer", name, {std::string(plugin), std::move(make)});
 }
 
+Status Registry::add_remote(std::string_view plugin, std::string_view scheme, RemoteStoreFactory make) {
+  return add(remotes_, "remote store", scheme, {std::string(plugin), std::move(make)});
+}
+
 Status Registry::add_config_keys(std::string_view plugin, std::vector<ConfigKey> keys) {
   if (config_keys_.try_emplace(std::string(plugin), std::move(keys)).second) return {};
   return invalid_argument("configuration keys of plugin '" + std::string(plugin) + "': published twice");
@@ -113,7 +117,8 @@ Status Registry::merge(Registry other) {
         first_duplicate(selectors_, "selector", other.selectors_),
         first_duplicate(generators_, "generator", other.generators_),
         first_duplicate(ahead_compilers_, "ahead compiler", other.ahead_compilers_),
-        first_duplicate(stream_printers_, "stream printer", other.stream_printers_)}) {
+        first_duplicate(stream_printers_, "stream printer", other.stream_printers_),
+        first_duplicate(remotes_, "remote store", other.remotes_)}) {
     if (!status.ok()) return status;
   }
   for (const auto& [plugin, keys] : other.config_keys_) {
@@ -128,6 +133,7 @@ Status Registry::merge(Registry other) {
   generators_.merge(other.generators_);
   ahead_compilers_.merge(other.ahead_compilers_);
   stream_printers_.merge(other.stream_printers_);
+  remotes_.merge(other.remotes_);
   config_keys_.merge(other.config_keys_);
   files_.merge(other.files_);
   return {};

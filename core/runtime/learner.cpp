@@ -35,6 +35,12 @@ void Learner::record(const Job& job, const Device& device, const Result<Acquired
   auto first = outcome.statistics.first();
   if (first) first->build_ns -= programs->build_ns;  // acquired before the wall time began: no part of it
   const auto steady = outcome.statistics.steady_median();
+  if (first) {
+    // They ran, but not within the measured time.
+    Measurement ran;
+    ran.first_run = true;
+    for (const ProgramKey& key : programs->plan.keyed->prepare) cache_.record(key, device, ran, 0);
+  }
   for (const ProgramKey& key : programs->plan.keyed->passes) {
     if (first) cache_.record(key, device, *first, rate(*first));
     if (steady) cache_.record(key, device, *steady, rate(*steady));

@@ -82,6 +82,8 @@ void add_cache(Exposition& to, const CacheStats& counts) {
   to.metric("kiln_runtime_cache_hits_total", "counter", "Programs found, by the tier that had them.");
   to.sample({{"tier", "memory"}}, counts.memory_hits);
   to.sample({{"tier", "disk"}}, counts.disk_hits);
+  to.sample({{"tier", "layer"}}, counts.shared.layer_hits);
+  to.sample({{"tier", "remote"}}, counts.shared.hits);
   to.single("kiln_runtime_cache_misses_total", "counter", "Programs that no tier had.", counts.misses);
   to.metric("kiln_runtime_cache_builds_total", "counter", "Programs built, by whether they can be stored.");
   to.sample({{"stored", "yes"}}, counts.builds);

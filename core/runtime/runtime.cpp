@@ -62,6 +62,7 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const Config& config, const Reg
   if (!chosen_generators) return std::move(chosen_generators).error().within("[generator] name");
 
   CacheContext context{log, config.cache, OwnThreads::yes, trace};
+  for (const auto& [scheme, remote] : registry.remotes()) context.remote_stores.emplace(scheme, remote.make);
   const std::filesystem::path probe = PluginLoader::default_probe();
   std::error_code not_there;
   if (std::filesystem::exists(probe, not_there)) {

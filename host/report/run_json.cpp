@@ -112,6 +112,7 @@ std::string run_json(const RunOutcome& outcome) {
         {"quarantined", rejected.quarantined}}},
       {"bytes_on_disk", outcome.cache.bytes_on_disk},
       {"saved_ms", outcome.cache.saved_ms}};
+  for (const auto& [name, value] : shared_count_names()) json["cache"]["shared"][name] = outcome.cache.shared.*value;
   const WarmingState& warming = outcome.warming;
   json["warming"] = {{"running", warming.running}, {"done", warming.done},   {"of", warming.of},
                      {"linked", warming.linked},   {"ready", warming.ready}, {"built", warming.built},

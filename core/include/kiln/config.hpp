@@ -82,6 +82,21 @@ struct DeviceConfig {
 std::filesystem::path user_cache_directory();
 std::filesystem::path user_key_file();
 
+// One [[cache.remote]]: storage of programs that machines share (kiln/remote_store.hpp).
+struct RemoteConfig {
+  std::string url;                   // http, https, s3, redis, rediss or file; without a user or a password
+  bool writes = false;               // mode = "read_write"
+  std::vector<std::string> writers;  // names of trusted keys; a program signed by any other key is not used
+  std::string sign_with;             // name of the secret key that signs what is written
+  std::string credentials;           // name of a file in credentials.d; empty: none
+  std::string layout = "plain";      // "bazel"
+  ConfigPlace place;
+};
+
+// The folders that have the keys for shared programs, in trust.d, keys.d and credentials.d: /etc/kiln, then
+// $XDG_CONFIG_HOME/kiln or ~/.config/kiln. A process with borrowed rights has only the first.
+std::vector<std::filesystem::path> user_trust_folders();
+
 struct CacheConfig {
   std::string name = "tiered";
   std::filesystem::path directory = user_cache_directory();  // absolute; empty: cache in memory only
@@ -101,6 +116,12 @@ struct CacheConfig {
   std::string warm = "none";
   std::uint32_t warm_top = 20;           // number of programs for "top"
   std::vector<std::string> warm_labels;  // for "labels"
+  std::vector<RemoteConfig> remotes;     // asked in this order, after `directory` and `layers`
+  // Folders with signed programs, for reading only; searched after `directory`.
+  std::vector<std::filesystem::path> layers;
+  std::vector<std::string> layer_writers;  // names of trusted keys; empty: every trusted key
+  // Set by the environment or the application, never by a file: a file cannot bring its own keys.
+  std::vector<std::filesystem::path> trust_folders = user_trust_folders();
 };
 
 struct ExecutorConfig {

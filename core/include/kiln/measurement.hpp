@@ -20,7 +20,7 @@
 namespace kiln {
 
 // Tier that provided a program, slowest first. library: created by a library in this process, never compiled or stored.
-enum class Tier : std::uint8_t { invalid = 0, built, disk, library, memory };
+enum class Tier : std::uint8_t { invalid = 0, built, remote, layer, disk, library, memory };
 
 std::string_view to_string(Tier tier) noexcept;
 

@@ -12,6 +12,7 @@
 
 #include <kiln/device.hpp>
 #include <kiln/program.hpp>
+#include <kiln/remote_store.hpp>
 #include <kiln/status.hpp>
 #include <kiln/trace.hpp>
 
@@ -24,6 +25,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kiln {
@@ -42,6 +44,28 @@ struct RejectedCounts {
   std::uint64_t refused = 0;         // refused by the driver
   std::uint64_t quarantined = 0;
 };
+
+// Programs that came from layers and remotes, or were written to remotes.
+struct SharedCounts {
+  std::uint64_t layer_hits = 0;
+  std::uint64_t hits = 0;     // of remotes
+  std::uint64_t asked = 0;    // requests to remotes for a program
+  std::uint64_t absent = 0;   // programs that no remote has
+  std::uint64_t skipped = 0;  // not requested: building costs less than three round trips
+  std::uint64_t late = 0;     // the answer took too long: the program was built meanwhile
+  std::uint64_t failed = 0;   // requests that the server did not answer, or answered with an error
+  std::uint64_t closed = 0;   // not requested, because the server failed before
+  // Objects that were not used, by reason, in the order of the checks.
+  std::uint64_t bad_length = 0, unknown_key = 0, expired = 0, revoked = 0, bad_signature = 0, other_program = 0;
+  std::uint64_t bad_payload = 0, bad_driver_file = 0, refused = 0;
+  std::uint64_t written = 0, write_failed = 0;
+  std::uint64_t dropped = 0;  // not written: the queue was full, or the process ended
+  std::uint64_t lease_waits = 0, lease_takeovers = 0, lease_timeouts = 0;
+  std::uint64_t unleased_builds = 0;  // built without a lease: another machine may build the same program
+};
+
+// Names and members of SharedCounts, in order: as in reports.
+std::span<const std::pair<const char*, std::uint64_t SharedCounts::*>> shared_count_names() noexcept;
 
 struct CacheStats {
   std::uint64_t memory_hits = 0;
@@ -71,6 +95,7 @@ struct CacheStats {
   std::uint64_t absent = 0;
   std::uint64_t evicted = 0;
   std::uint64_t timed_out = 0;
+  SharedCounts shared;
 };
 
 // A stored program with the arguments to request it.
@@ -180,6 +205,8 @@ struct CacheContext {
   // this happens twice within an hour.
   LoadTrial try_in_child{};
   BuildApart build_apart{};  // empty: programs are built in this process
+  // By the scheme of the URL. Core adds "file"; a remote of another scheme is reported and not used.
+  std::map<std::string, RemoteStoreFactory> remote_stores{};
 };
 
 }  // namespace kiln

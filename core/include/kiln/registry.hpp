@@ -15,6 +15,7 @@
 #include <kiln/kernel_generator.hpp>
 #include <kiln/offline_tools.hpp>
 #include <kiln/program_cache.hpp>
+#include <kiln/remote_store.hpp>
 #include <kiln/status.hpp>
 
 #include <filesystem>
@@ -60,6 +61,8 @@ class Registry {
   Status add_ahead_compiler(std::string_view plugin, std::string_view name, AheadCompilerFactory make);
   // name: the type of the streams, such as "pm4".
   Status add_stream_printer(std::string_view plugin, std::string_view name, StreamPrinterFactory make);
+  // scheme: of the URLs, such as "redis".
+  Status add_remote(std::string_view plugin, std::string_view scheme, RemoteStoreFactory make);
   // Keys of the section [plugin.NAME] of this plugin.
   Status add_config_keys(std::string_view plugin, std::vector<ConfigKey> keys);
 
@@ -74,6 +77,7 @@ class Registry {
   const std::map<std::string, Registered<StreamPrinterFactory>>& stream_printers() const noexcept {
     return stream_printers_;
   }
+  const std::map<std::string, Registered<RemoteStoreFactory>>& remotes() const noexcept { return remotes_; }
   const std::map<std::string, std::vector<ConfigKey>>& config_keys() const noexcept { return config_keys_; }
 
   // not_found: the error has the requested and the registered names.
@@ -96,6 +100,7 @@ class Registry {
   std::map<std::string, RegisteredGenerator> generators_;
   std::map<std::string, Registered<AheadCompilerFactory>> ahead_compilers_;
   std::map<std::string, Registered<StreamPrinterFactory>> stream_printers_;
+  std::map<std::string, Registered<RemoteStoreFactory>> remotes_;
   std::map<std::string, std::vector<ConfigKey>> config_keys_;
   std::map<std::string, std::filesystem::path> files_;
 };

@@ -51,6 +51,16 @@ std::string import_text(const BundleImport& taken) {
 
 }  // namespace
 
+std::vector<DeviceInfo> storing_devices(Session& session) {
+  const std::string& device = session.options().device;
+  session.runtime().open_ahead(device.empty() ? session.config().device.prefer : device);
+  std::vector<DeviceInfo> devices;
+  for (DeviceInfo& known : session.runtime().known_devices()) {
+    if (known.usable && known.serializes && !known.driver_identity.empty()) devices.push_back(std::move(known));
+  }
+  return devices;
+}
+
 int cache_export(const Options& options) {
   CacheConfig cache;
   if (const auto end = read_cache_config(options, cache)) return *end;
@@ -97,11 +107,7 @@ int cache_import(const Options& options) {
     if (const auto end = session.open_runtime()) return *end;
     if (const auto end = session.check_devices()) return *end;
     cache = session.config().cache;
-    session.runtime().open_ahead(options.device.empty() ? session.config().device.prefer : options.device);
-    for (DeviceInfo& device : session.runtime().known_devices()) {
-      if (device.usable && device.serializes && !device.driver_identity.empty())
-        request.devices.push_back(std::move(device));
-    }
+    request.devices = storing_devices(session);
   }
   const auto taken = with_progress(options.progress, "imported", [&](const CacheProgress& progress) {
     request.progress = progress;

@@ -90,6 +90,64 @@ programs with this user's key. Existing programs stay, so an interrupted import 
 
 Exit status: 0 done · 1 refused, or for other devices · 2 usage or configuration · 3 a required plugin is missing.)",
      "set device json output plugin-path cache-dir log progress help version", "trust"},
+    {"cache key create", Verb::cache_key_create, Argument::subject, "NAME", "create a key that signs shared programs",
+     R"(Creates an Ed25519 key pair in ~/.config/kiln (keys.d and trust.d), or in /etc/kiln with --system, and trusts it here. Prints the
+public key. Other machines trust it with `kiln cache key trust`. A configuration chooses keys by NAME; it cannot add one.
+
+    kiln cache key create ci-2026 --until 2026-12-31
+
+Exit status: 0 done · 1 the folder cannot be used · 2 usage or configuration, or the name is in use.)",
+     common, "until system"},
+    {"cache key trust", Verb::cache_key_trust, Argument::file_and_subjects, "NAME KEY|FILE",
+     "trust the programs that a key signs",
+     R"(Trusts a public key of another machine under NAME. KEY is 64 hexadecimal digits; FILE begins with them. Warning: the owner of
+that key can make drivers here execute any code, if a configuration names NAME as a writer or uses layers.
+
+    kiln cache key trust ci-2026 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 --until 2026-12-31
+
+Exit status: 0 done · 1 the folder cannot be used · 2 usage or configuration, or the name is in use.)",
+     common, "until system"},
+    {"cache key revoke", Verb::cache_key_revoke, Argument::subject, "NAME", "stop trusting a key",
+     R"(From now on no program that this key signed is taken from a remote or a layer here. Removes the secret key, if it is here. Programs
+that were taken before stay in the cache, signed with this user's own key; `kiln cache clear` removes them.
+
+Exit status: 0 done · 1 there is no such key, or the folder cannot be used · 2 usage or configuration.)",
+     common, "system"},
+    {"cache key list", Verb::cache_key_list, Argument::none, "", "list the trusted keys",
+     R"(Lists the keys of /etc/kiln/trust.d and ~/.config/kiln/trust.d: state, last day, whether the secret key is here, public key. Reports
+files and folders that are not used, for example because others can write them.
+
+Exit status: 0 done · 1 a file or folder is not used · 2 usage or configuration.)",
+     common},
+    {"cache push", Verb::cache_push, Argument::config_or_none, "[CONFIG]", "write programs to the remotes",
+     R"(Writes every stored program to each [[cache.remote]] of CONFIG with mode = "read_write", signed with its sign_with key. Skips
+programs that the remote has. Jobs write their programs by themselves, after the first dispatch.
+
+Exit status: 0 done · 1 a remote failed, or a program was bad · 2 usage or configuration.)",
+     "set json output plugin-path cache-dir log progress help version"},
+    {"cache pull", Verb::cache_pull, Argument::config_or_none, "[CONFIG]", "store the programs of the remotes",
+     R"(Stores every program that the remotes of CONFIG have for the devices of this machine. Authenticates each one with the keys that
+`writers` names before it is written, and counts the others by reason. Existing programs stay, so an interrupted pull can be
+repeated. Opens the devices. Jobs fetch what they need by themselves.
+
+Exit status: 0 done · 1 a remote failed · 2 usage or configuration · 3 a required plugin is missing.)",
+     "set device json output plugin-path cache-dir log progress help version"},
+    {"cache remote status", Verb::cache_remote_status, Argument::config_or_none, "[CONFIG]", "check the remotes",
+     R"(Sends one request to each [[cache.remote]] of CONFIG. Prints whether and how fast it answers, whether jobs send requests at the
+moment, which keys are accepted, and the counts of all processes.
+
+Exit status: 0 all answer · 1 one does not, or a key is missing · 2 usage or configuration.)",
+     "set json output plugin-path cache-dir log help version"},
+    {"cache layer create", Verb::cache_layer_create, Argument::file_and_subjects, "DIR [LABEL|KEY...]",
+     "write programs to a read-only layer",
+     R"(Writes all stored programs, or those named as for `kiln cache inspect`, to the folder DIR, signed with the key of --sign-with. A
+machine that trusts the key uses them with [cache] layers = ["DIR"], also from a read-only file system. --from takes the programs of
+a bundle instead, whose key --trust names.
+
+    kiln cache layer create /usr/share/app/kiln --sign-with app
+
+Exit status: 0 done · 1 a program was skipped, or DIR could not be written · 2 usage or configuration.)",
+     of_many, "sign-with from trust"},
     {"cache warm", Verb::cache_warm, Argument::config_or_none, "[CONFIG]", "load and dispatch programs before the jobs",
      R"(Loads programs and dispatches each once with no workgroups, so that drivers generate and store their machine code. With CONFIG it
 takes the programs of its jobs and builds missing ones. Without jobs it takes the stored programs; --top K takes the K programs that

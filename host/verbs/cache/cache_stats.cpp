@@ -25,6 +25,7 @@ Json cache_stats_json(const CacheConfig& cache, const CacheTotals& totals, const
   json["lease_wait_ms"] = to_ms(static_cast<double>(counts.lease_wait_ns));
   json["lease_takeovers"] = counts.lease_takeovers;
   json["lease_timeouts"] = counts.lease_timeouts;
+  json["shared"] = shared_json(counts.shared);
   json["negative_hits"] = counts.negative_hits;
   json["processes"] = totals.processes;
   json["since"] = totals.since_s;
@@ -79,6 +80,8 @@ std::string counts_table(const CacheTotals& totals) {
   const auto add = [&](const char* what, const std::string& figure) { table.add({what, figure}); };
   add("found in memory", std::to_string(counts.memory_hits));
   add("found on disk", std::to_string(counts.disk_hits));
+  if (counts.shared.layer_hits != 0) add("found in a layer", std::to_string(counts.shared.layer_hits));
+  if (counts.shared.hits != 0) add("found in a remote", std::to_string(counts.shared.hits));
   add("not found", std::to_string(counts.misses) + why_missing(counts));
   add("built", std::to_string(counts.builds));
   add("builds that failed", std::to_string(counts.failed_builds));

@@ -31,6 +31,12 @@ Json rejected_json(const RejectedCounts& rejected) {
           {"refused", rejected.refused}, {"quarantined", rejected.quarantined}};
 }
 
+Json shared_json(const SharedCounts& counts) {
+  Json json = Json::object();
+  for (const auto& [name, value] : shared_count_names()) json[name] = counts.*value;
+  return json;
+}
+
 Json bad_json(const std::vector<BadEntry>& bad) {
   Json json = Json::array();
   for (const BadEntry& one : bad) {

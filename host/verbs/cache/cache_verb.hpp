@@ -20,6 +20,10 @@ namespace kiln::host {
 // The exit status to end with after having complained, or nullopt to go on.
 std::optional<int> read_cache_config(const Options& options, CacheConfig& cache);
 
+class Session;
+// Opens the devices of --device or [device] prefer: those that store programs. REQUIRES: a session with a runtime.
+std::vector<DeviceInfo> storing_devices(Session& session);
+
 // "there is no cache at DIR yet\n"
 std::string no_cache_yet(const CacheConfig& cache);
 
@@ -28,6 +32,7 @@ Json cache_stats_json(const CacheConfig& cache, const CacheTotals& totals, const
 Json cached_programs_json(const CacheInventory& stored);
 
 Json rejected_json(const RejectedCounts& rejected);
+Json shared_json(const SharedCounts& counts);
 Json bad_json(const std::vector<BadEntry>& bad);
 // What is suspect or quarantined: a line each, with why, until when and the command that ends it.
 Json aside_json(const std::vector<AsideProgram>& aside);

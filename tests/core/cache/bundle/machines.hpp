@@ -1,7 +1,7 @@
 // Two machines for tests of bundles: each a cache folder and a key file of its own, one kind of device.
 #pragma once
 
-#include "cache_admin/bundle_format.hpp"
+#include "cache/bundle_format.hpp"
 #include "cache/manifest.hpp"
 #include "core/cache/workplace.hpp"
 

@@ -1,5 +1,5 @@
 // The module: the one place that sees OpenSSL's EVP interface.
-#include "cache_admin/bundle_key.hpp"
+#include "cache/bundle_key.hpp"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

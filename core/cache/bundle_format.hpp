@@ -8,8 +8,8 @@
 // Integers are little endian. docs/cache-format.md describes the records and how far each is trusted.
 #pragma once
 
+#include "cache/bundle_key.hpp"
 #include "cache/entry_format.hpp"
-#include "cache_admin/bundle_key.hpp"
 
 #include <kiln/digest.hpp>
 #include <kiln/status.hpp>

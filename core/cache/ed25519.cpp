@@ -1,5 +1,5 @@
 // Opens the module of Ed25519; fuzz targets link the module's code instead.
-#include "cache_admin/bundle_key.hpp"
+#include "cache/bundle_key.hpp"
 
 #include <dlfcn.h>
 

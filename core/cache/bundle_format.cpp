@@ -1,4 +1,4 @@
-#include "cache_admin/bundle_format.hpp"
+#include "cache/bundle_format.hpp"
 
 #include "base/os/private_folder.hpp"
 #include "cache/key_material.hpp"
@@ -13,18 +13,18 @@
 namespace kiln {
 namespace {
 
-constexpr std::string_view magic = "KILNBNDL";
+constexpr std::string_view bundle_magic = "KILNBNDL";
 constexpr std::string_view signed_word = "kiln: bundle, schema 2\n";
 constexpr std::size_t record_header_bytes = 12;
 
 enum RecordKind : std::uint32_t { device_record = 1, program_record };
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
+std::span<const std::byte> text_bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+void append_bytes(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-std::string versus(std::string_view what, std::uint64_t found, std::uint64_t expected) {
+std::string found_and_expected(std::string_view what, std::uint64_t found, std::uint64_t expected) {
   return std::string(what) + " " + std::to_string(found) + ", expected " + std::to_string(expected);
 }
 
@@ -45,7 +45,7 @@ class Fields {
   }
   std::uint64_t integer(std::string_view name) {
     const std::string_view value = text(name);
-    if (value.size() == sizeof(std::uint64_t)) return read_little_endian<std::uint64_t>(bytes_of(value), 0);
+    if (value.size() == sizeof(std::uint64_t)) return read_little_endian<std::uint64_t>(text_bytes(value), 0);
     fail();
     return 0;
   }
@@ -79,7 +79,7 @@ bool take_program(Fields fields, const BundleLimits& limits, Bundle& into) {
   program.entry.build_ns = fields.integer("build_ns");
   const std::uint64_t compression = fields.integer("compression");
   program.entry.inflated_bytes = fields.integer("inflated");
-  program.entry.stored = bytes_of(fields.text("payload"));
+  program.entry.stored = text_bytes(fields.text("payload"));
   program.meta = fields.text("meta");
   if (!fields.whole() || !is_device_folder_name(program.folder) || key.size() != sizeof(Digest) ||
       (compression != 1 && compression != 2) || program.entry.format.size() > limits.entry.format ||
@@ -111,7 +111,7 @@ bool take_record(std::uint32_t kind, std::string_view bytes, const BundleLimits&
 void BundleWriter::record(std::uint32_t kind, std::string_view fields) {
   append_little_endian(body_, kind);
   append_little_endian(body_, static_cast<std::uint64_t>(fields.size()));
-  append(body_, bytes_of(fields));
+  append_bytes(body_, text_bytes(fields));
   ++records_;
 }
 
@@ -147,38 +147,38 @@ Result<std::vector<std::byte>> BundleWriter::finish(const SecretKey& secret, con
   if (!key) return key.error();
   std::vector<std::byte> bytes;
   bytes.reserve(static_cast<std::size_t>(whole));
-  append(bytes, bytes_of(magic));
+  append_bytes(bytes, text_bytes(bundle_magic));
   append_little_endian(bytes, bundle_schema);
   append_little_endian(bytes, records_);
-  append(bytes, *key);
+  append_bytes(bytes, *key);
   append_little_endian(bytes, static_cast<std::uint64_t>(body_.size()));
-  append(bytes, body_);
+  append_bytes(bytes, body_);
   const std::string message = message_of(sha256(std::span<const std::byte>(bytes)));
-  const Result<BundleSignature> signature = sign_bundle(secret, bytes_of(message));
+  const Result<BundleSignature> signature = sign_bundle(secret, text_bytes(message));
   if (!signature) return signature.error();
-  append(bytes, *signature);
+  append_bytes(bytes, *signature);
   return bytes;
 }
 
 Result<std::uint32_t> decode_bundle_header(std::span<const std::byte> beginning, std::uint64_t file_bytes,
                                            const BundlePublicKey& trusted, const BundleLimits& limits) {
   constexpr std::uint64_t least = bundle_header_bytes + bundle_trailer_bytes;
-  if (beginning.size() < magic.size() || text_of(beginning.first(magic.size())) != magic) {
-    return corrupt("is no bundle: its magic is not " + std::string(magic));
+  if (beginning.size() < bundle_magic.size() || text_of(beginning.first(bundle_magic.size())) != bundle_magic) {
+    return corrupt("is no bundle: its magic is not " + std::string(bundle_magic));
   }
   if (file_bytes < least || beginning.size() < bundle_header_bytes) {
-    return corrupt(versus("is truncated: bytes", file_bytes, least) + " at least");
+    return corrupt(found_and_expected("is truncated: bytes", file_bytes, least) + " at least");
   }
-  if (file_bytes > limits.file) return corrupt(versus("bytes", file_bytes, limits.file) + " at most");
+  if (file_bytes > limits.file) return corrupt(found_and_expected("bytes", file_bytes, limits.file) + " at most");
   const auto schema = read_little_endian<std::uint32_t>(beginning, 8);
   if (schema != bundle_schema) {
-    return corrupt(versus("schema", schema, bundle_schema) +
+    return corrupt(found_and_expected("schema", schema, bundle_schema) +
                    ": export it again with the version of Kiln that imports it");
   }
   const auto body_bytes = read_little_endian<std::uint64_t>(beginning, 48);
   if (body_bytes > limits.file || least + body_bytes != file_bytes) {
-    return corrupt(
-        versus("is truncated or altered: bytes", file_bytes, body_bytes > limits.file ? least : least + body_bytes));
+    return corrupt(found_and_expected("is truncated or altered: bytes", file_bytes,
+                                      body_bytes > limits.file ? least : least + body_bytes));
   }
   BundlePublicKey signer;
   std::ranges::copy(beginning.subspan(16, signer.size()), signer.begin());
@@ -190,7 +190,7 @@ Result<std::uint32_t> decode_bundle_header(std::span<const std::byte> beginning,
 
 Status check_bundle_signature(const Digest& signed_part, const BundleSignature& signature,
                               const BundlePublicKey& trusted) {
-  const Result<bool> authentic = is_signed_by(trusted, bytes_of(message_of(signed_part)), signature);
+  const Result<bool> authentic = is_signed_by(trusted, text_bytes(message_of(signed_part)), signature);
   if (!authentic) return authentic.error();
   if (*authentic) return {};
   return corrupt("was altered, or was not signed by key " + hex_of(trusted) + ", which it names");
@@ -209,7 +209,7 @@ Result<Bundle> decode_bundle(std::span<const std::byte> bytes, const BundlePubli
 
 Result<Bundle> decode_bundle_records(std::span<const std::byte> body, std::uint32_t records,
                                      const BundleLimits& limits) {
-  if (records > limits.records) return corrupt(versus("records", records, limits.records) + " at most");
+  if (records > limits.records) return corrupt(found_and_expected("records", records, limits.records) + " at most");
   Bundle bundle;
   std::uint32_t taken = 0;
   for (; !body.empty(); ++taken) {
@@ -219,14 +219,14 @@ Result<Bundle> decode_bundle_records(std::span<const std::byte> body, std::uint3
     const auto kind = read_little_endian<std::uint32_t>(body, 0);
     const auto size = read_little_endian<std::uint64_t>(body, 4);
     body = body.subspan(record_header_bytes);
-    if (size > body.size()) return corrupt(which + ": " + versus("bytes", body.size(), size));
+    if (size > body.size()) return corrupt(which + ": " + found_and_expected("bytes", body.size(), size));
     if (!take_record(kind, text_of(body.first(static_cast<std::size_t>(size))), limits, bundle)) {
       return corrupt(which + ": is none that schema " + std::to_string(bundle_schema) + " allows (kind " +
                      std::to_string(kind) + ")");
     }
     body = body.subspan(static_cast<std::size_t>(size));
   }
-  if (taken != records) return corrupt(versus("records", taken, records));
+  if (taken != records) return corrupt(found_and_expected("records", taken, records));
   return bundle;
 }
 

@@ -1,4 +1,4 @@
-#include "cache_admin/bundle_key.hpp"
+#include "cache/bundle_key.hpp"
 
 #include "base/os/private_folder.hpp"
 
@@ -14,7 +14,7 @@ namespace kiln {
 
 namespace {
 
-constexpr std::size_t digits = 64;
+constexpr std::size_t key_digits = 64;
 
 const unsigned char* raw(std::span<const std::byte> bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
@@ -82,12 +82,13 @@ Result<BundlePublicKey> read_trusted_key(const std::string& trust) {
                             "': is neither 64 hexadecimal digits nor a file that can be read" +
                             (trust.empty() ? "" : " (" + file.error().message + ")"));
   }
-  std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(file->bytes(), digits + 1)), '\0');
+  std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(file->bytes(), key_digits + 1)), '\0');
   if (Status status = file->read(0, std::as_writable_bytes(std::span(text))); !status.ok()) {
     return status.within("trusted key");
   }
-  const auto key = public_key_from_hex(std::string_view(text).substr(0, digits));
-  if (!key || (text.size() > digits && text[digits] != '\n' && text[digits] != '\r' && text[digits] != ' ')) {
+  const auto key = public_key_from_hex(std::string_view(text).substr(0, key_digits));
+  if (!key ||
+      (text.size() > key_digits && text[key_digits] != '\n' && text[key_digits] != '\r' && text[key_digits] != ' ')) {
     return invalid_argument("trusted key file " + trust + ": does not begin with a public key, 64 hexadecimal digits");
   }
   return *key;

@@ -1,0 +1,253 @@
+#include "cache/remote_endpoint.hpp"
+
+#include <kiln/clock.hpp>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+namespace kiln {
+namespace {
+
+constexpr std::uint64_t index_life_ns = 60'000'000'000;
+constexpr std::uint64_t no_history_ns = 20'000'000;
+constexpr std::uint64_t least_patience_ns = 5'000'000;
+constexpr unsigned most_bad_in_a_row = 4;
+
+std::string scheme_of(std::string_view url) { return std::string(url.substr(0, url.find("://"))); }
+
+std::uint64_t in_ns(std::chrono::nanoseconds time) { return static_cast<std::uint64_t>(time.count()); }
+
+}  // namespace
+
+RemoteEndpoint::RemoteEndpoint(Log log, RemoteConfig config, const CacheConfig& cache, const TrustedKeys& trusted,
+                               const Stores& stores)
+    : log_(log),
+      config_(std::move(config)),
+      trust_folders_(cache.trust_folders),
+      breaker_(cache.directory, !cache.read_only, config_.url) {
+  // Unlike for layers, no names mean no keys: a remote is read only if its writers are named.
+  if (!config_.writers.empty()) accepted_ = chosen_keys(trusted, config_.writers, problems_);
+  if (config_.writes) {
+    const auto signer = read_signing_key(trust_folders_, config_.sign_with);
+    if (signer) {
+      signer_ = *signer;
+    } else {
+      problems_.push_back(signer.error().message);
+    }
+  }
+  if (const auto at = stores.find(scheme_of(config_.url)); at != stores.end()) make_ = at->second;
+}
+
+Result<RemoteStore*> RemoteEndpoint::store() {
+  const std::lock_guard lock(mutex_);
+  if (store_ != nullptr) return store_.get();
+  if (unusable_) return *unusable_;
+  const auto open = [&]() -> Result<std::unique_ptr<RemoteStore>> {
+    if (!make_) {
+      return unsupported("remote " + config_.url + ": no loaded plugin has a store for " + scheme_of(config_.url) +
+                         "://. Add the plugin to [plugins] load");
+    }
+    RemoteContext context{log_, config_.url, {}, config_.layout};
+    if (config_.credentials.empty()) {
+      context.credentials = environment_credentials(config_.url);
+    } else {
+      auto credentials = read_credentials(trust_folders_, config_.credentials, config_.url);
+      if (!credentials) return std::move(credentials).error();
+      context.credentials = std::move(*credentials);
+    }
+    return make_(context);
+  };
+  auto opened = open();
+  if (!opened) {
+    unusable_ = opened.error();
+    log_.write(LogLevel::warning, "cache", "remote is not used: " + unusable_->message);
+    return *unusable_;
+  }
+  store_ = std::move(*opened);
+  return store_.get();
+}
+
+RemoteLeases* RemoteEndpoint::leases() {
+  const auto opened = store();
+  return opened ? dynamic_cast<RemoteLeases*>(*opened) : nullptr;
+}
+
+void RemoteEndpoint::judge(const Status& status) {
+  if (status.ok()) return breaker_.succeeded();
+  if (status.code == StatusCode::cancelled) return;
+  const auto opened = store();
+  breaker_.failed(opened ? (*opened)->retry_after() : std::chrono::seconds());
+  log_.write(LogLevel::info, "cache", "remote " + config_.url + ": " + status.message);
+}
+
+std::optional<SharedProgram> RemoteEndpoint::opened(std::span<const std::byte> bytes, const AskedProgram& asked,
+                                                    SharedCounters& counters) {
+  OpenedObject object = open_object(bytes, accepted_, std::time(nullptr), asked.material);
+  if (object.fault == ObjectFault::none && (object.program.key != asked.key || object.program.folder != asked.folder)) {
+    object = {
+        ObjectFault::other_program, "holds program " + object.program.key.hex() + " of " + object.program.folder, {}};
+  }
+  if (object.fault == ObjectFault::none) {
+    bad_in_a_row_ = 0;
+    return std::move(object.program);
+  }
+  counters.change([&](SharedCounts& counts) { ++count_of(counts, object.fault); });
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = !std::exchange(warned_, true);
+  }
+  log_.write(first ? LogLevel::warning : LogLevel::info, "cache",
+             "remote " + config_.url + ": object " + asked.name() +
+                 " is not used: " + std::string(to_string(object.fault)) + ": it " + object.why);
+  // A server that only sends garbage is treated as one that fails.
+  if (++bad_in_a_row_ == most_bad_in_a_row) breaker_.failed();
+  return std::nullopt;
+}
+
+std::optional<SharedProgram> RemoteEndpoint::fetch(const AskedProgram& asked, const RemoteLimits& limits,
+                                                   SharedCounters& counters) {
+  const auto opened_store = store();
+  if (!opened_store) return std::nullopt;
+  counters.change([](SharedCounts& counts) { ++counts.asked; });
+  const std::uint64_t start = now_ns();
+  const auto object = (*opened_store)->get(asked.name(), limits);
+  judge(object ? ok_status() : object.error());
+  if (!object) {
+    counters.change([](SharedCounts& counts) { ++counts.failed; });
+    return std::nullopt;
+  }
+  answered(now_ns() - start);
+  if (!*object) return std::nullopt;
+  return opened(**object, asked, counters);
+}
+
+Status RemoteEndpoint::fetch_many(std::span<const AskedProgram> asked, const RemoteLimits& limits,
+                                  SharedCounters& counters, const OnProgram& on_program) {
+  const auto opened_store = store();
+  if (!opened_store) return opened_store.error();
+  std::vector<std::string> names;
+  names.reserve(asked.size());
+  for (const AskedProgram& one : asked) names.push_back(one.name());
+  counters.change([&](SharedCounts& counts) { counts.asked += names.size(); });
+  const Status status = (*opened_store)->get_many(names, limits, [&](std::size_t place, std::vector<std::byte> bytes) {
+    if (place >= asked.size()) return;
+    if (auto program = opened(bytes, asked[place], counters)) on_program(place, std::move(*program));
+  });
+  judge(status);
+  if (!status.ok()) counters.change([](SharedCounts& counts) { ++counts.failed; });
+  return status;
+}
+
+Status RemoteEndpoint::put(const std::string& name, std::span<const std::byte> object, const RemoteLimits& limits) {
+  const auto opened_store = store();
+  if (!opened_store) return opened_store.error();
+  const Status status = (*opened_store)->put(name, object, limits);
+  judge(status);
+  return status;
+}
+
+RemoteEndpoint::Known RemoteEndpoint::look_up(const std::string& folder, const Digest& key, std::uint64_t& build_ns) {
+  const std::lock_guard lock(mutex_);
+  const auto at = indexes_.find(folder);
+  if (at == indexes_.end() || !at->second.index || at->second.fetched_ns == 0 ||
+      now_ns() - at->second.fetched_ns > index_life_ns) {
+    return Known::unknown;
+  }
+  const RemoteIndex& index = *at->second.index;
+  const auto entry = std::ranges::lower_bound(index, key, {}, &RemoteIndexEntry::key);
+  if (entry == index.end() || entry->key != key) return Known::absent;
+  if (entry->build_ns != 0) build_ns = entry->build_ns;
+  return Known::present;
+}
+
+bool RemoteEndpoint::wants_index(const std::string& folder) {
+  const std::lock_guard lock(mutex_);
+  FolderIndex& index = indexes_[folder];
+  const std::uint64_t now = now_ns();
+  if (index.wanted_ns != 0 && now - index.wanted_ns < index_life_ns) return false;
+  index.wanted_ns = now;
+  return true;
+}
+
+Status RemoteEndpoint::refresh_index(const std::string& folder, const RemoteLimits& limits) {
+  const auto opened_store = store();
+  if (!opened_store) return opened_store.error();
+  const std::uint64_t start = now_ns();
+  auto index = (*opened_store)->index(folder, limits);
+  // A damaged index says nothing about the server.
+  const bool damaged = !index && index.error().code == StatusCode::corrupt;
+  judge(index || damaged ? ok_status() : index.error());
+  if (!index) return index.error();
+  answered(now_ns() - start);
+  const std::lock_guard lock(mutex_);
+  FolderIndex& known = indexes_[folder];
+  known.fetched_ns = known.wanted_ns = now_ns();
+  known.index = std::move(*index);
+  return {};
+}
+
+std::optional<RemoteIndex> RemoteEndpoint::known_index(const std::string& folder) {
+  const std::lock_guard lock(mutex_);
+  const auto at = indexes_.find(folder);
+  return at == indexes_.end() ? std::nullopt : at->second.index;
+}
+
+Status RemoteEndpoint::probe(const RemoteLimits& limits) {
+  const auto opened_store = store();
+  if (!opened_store) return opened_store.error();
+  const std::uint64_t start = now_ns();
+  const auto object = (*opened_store)->get("probe/probe", limits);
+  if (object) {
+    answered(now_ns() - start);
+    breaker_.succeeded();
+    return {};
+  }
+  if (object.error().code != StatusCode::cancelled) breaker_.probe_failed((*opened_store)->retry_after());
+  return object.error();
+}
+
+void RemoteEndpoint::answered(std::uint64_t took_ns) {
+  const std::lock_guard lock(mutex_);
+  answers_ns_[answers_++ % answers_ns_.size()] = std::max<std::uint64_t>(took_ns, 1);
+}
+
+std::uint64_t RemoteEndpoint::round_trip_ns() {
+  {
+    const std::lock_guard lock(mutex_);
+    const std::size_t known = std::min(answers_, answers_ns_.size());
+    // The fastest: the others had to connect, or waited for a busy machine.
+    if (known != 0)
+      return *std::min_element(answers_ns_.begin(), answers_ns_.begin() + static_cast<std::ptrdiff_t>(known));
+  }
+  return breaker_.state().round_trip_us * 1000;
+}
+
+std::uint64_t RemoteEndpoint::patience_ns(std::uint64_t expected_build_ns) {
+  std::uint64_t slow_ns = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const std::size_t known = std::min(answers_, answers_ns_.size());
+    if (known != 0) {
+      auto sorted = answers_ns_;
+      const auto at = sorted.begin() + static_cast<std::ptrdiff_t>(known * 95 / 100);
+      std::nth_element(sorted.begin(), at, sorted.begin() + static_cast<std::ptrdiff_t>(known));
+      slow_ns = *at + *at / 4;  // an answer that is only a little later is worth waiting for
+    }
+  }
+  if (slow_ns == 0) slow_ns = breaker_.state().slow_us * 1000;
+  if (slow_ns == 0) slow_ns = no_history_ns;
+  const std::uint64_t most = std::min(in_ns(request_patience), std::max(expected_build_ns / 2, least_patience_ns));
+  return std::clamp(slow_ns, least_patience_ns, most);
+}
+
+void RemoteEndpoint::save_times() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (answers_ == 0) return;
+  }
+  breaker_.measured(round_trip_ns() / 1000, patience_ns(~std::uint64_t{0}) / 1000);
+}
+
+}  // namespace kiln

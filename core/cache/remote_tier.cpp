@@ -1,0 +1,628 @@
+#include "cache/remote_tier.hpp"
+
+#include "base/os/private_folder.hpp"
+#include "base/os/privilege.hpp"
+#include "base/os/stop_scope.hpp"
+#include "cache/cache_root.hpp"
+#include "cache/manifest.hpp"
+
+#include <kiln/clock.hpp>
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <deque>
+#include <thread>
+#include <utility>
+
+namespace kiln {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+constexpr std::size_t most_threads = 4;
+constexpr std::uint64_t most_queued_bytes = 8ull << 20;
+constexpr std::uint64_t most_arrived_bytes = 256ull << 20;
+constexpr milliseconds exit_patience{200};
+constexpr milliseconds write_patience{2000};
+// Of a batch: how long nothing may arrive before the builds start. Longer than for one program, because it replaces
+// many builds; shorter than what a failed server may cost.
+constexpr milliseconds batch_patience{65};
+constexpr std::size_t index_batch = 32;
+constexpr milliseconds lease_patience{50};  // for one request; a server that takes longer has failed
+constexpr milliseconds shortest_lease{1000}, longest_lease{30'000};
+constexpr milliseconds dispatch_patience{5000};  // for the first dispatch of a program that this process leased
+
+nanoseconds ns(std::uint64_t count) { return nanoseconds(static_cast<std::int64_t>(count)); }
+
+std::string new_token() {
+  std::uint64_t random[2] = {0, 0};
+  if (getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) random[0] = now_ns();
+  char text[64];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(random[0]),
+                static_cast<unsigned long long>(random[1]) ^ static_cast<unsigned long long>(getpid()));
+  return text;
+}
+
+// A wait of 5 to 15 ms at first and up to 50 ms later, another one for each client.
+nanoseconds jitter(unsigned round) {
+  std::uint8_t random = 0;
+  if (getrandom(&random, sizeof random, GRND_NONBLOCK) != 1) random = static_cast<std::uint8_t>(now_ns());
+  const int base_ms = std::min(5 + static_cast<int>(round) * 5, 25);
+  return std::chrono::microseconds(base_ms * 1000 + base_ms * 1000 * random / 255);
+}
+
+}  // namespace
+
+struct RemoteTier::Answer {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false, late = false;
+  std::uint64_t progress = 0;  // of a batch
+  std::optional<SharedProgram> program;
+  Endpoints endpoints;
+};
+
+struct RemoteTier::Arrived {
+  std::mutex mutex;
+  std::map<Digest, SharedProgram> programs;
+  std::uint64_t bytes = 0;
+
+  static std::uint64_t bytes_of(const SharedProgram& program) {
+    std::uint64_t bytes = program.binary.bytes.size() + program.material.size();
+    for (const DriverFile& file : program.binary.driver_files) bytes += file.bytes.size();
+    return bytes;
+  }
+  void add(SharedProgram program) {
+    const std::uint64_t more = bytes_of(program);
+    const std::lock_guard lock(mutex);
+    if (bytes + more > most_arrived_bytes) return;
+    const Digest key = program.key;
+    if (programs.emplace(key, std::move(program)).second) bytes += more;
+  }
+  std::optional<SharedProgram> take(const Digest& key) {
+    const std::lock_guard lock(mutex);
+    const auto at = programs.find(key);
+    if (at == programs.end()) return std::nullopt;
+    bytes -= bytes_of(at->second);
+    std::optional<SharedProgram> taken(std::move(at->second));
+    programs.erase(at);
+    return taken;
+  }
+  bool has(const Digest& key) {
+    const std::lock_guard lock(mutex);
+    return programs.contains(key);
+  }
+};
+
+struct RemoteTier::Leases {
+  struct Held {
+    std::shared_ptr<RemoteEndpoint> endpoint;
+    std::string name, token;
+    milliseconds life{};
+    Clock::time_point renewed, ends;  // ends: released then, whatever happened
+  };
+  std::mutex mutex;
+  std::map<Digest, Held> held;
+  bool is_kept = false;  // a task renews them
+
+  std::optional<Held> take(const Digest& digest) {
+    const std::lock_guard lock(mutex);
+    const auto at = held.find(digest);
+    if (at == held.end()) return std::nullopt;
+    std::optional<Held> taken(std::move(at->second));
+    held.erase(at);
+    return taken;
+  }
+  // A failure costs the waiters the rest of its life.
+  static Status release(const Held& lease) {
+    RemoteLeases* leases = lease.endpoint->leases();
+    return leases == nullptr
+               ? ok_status()
+               : leases->release(lease.name, lease.token, {.deadline = Deadline::after(request_patience)});
+  }
+  void release(const Digest& digest) {
+    if (const auto lease = take(digest)) static_cast<void>(release(*lease));
+  }
+
+  // Renews the leases at a third of their life, until none is left.
+  void keep(const std::atomic<bool>& stop) {
+    while (!stop) {
+      std::vector<std::pair<Digest, Held>> due;
+      std::vector<Held> over;
+      {
+        const std::lock_guard lock(mutex);
+        const auto now = Clock::now();
+        for (auto at = held.begin(); at != held.end();) {
+          if (now >= at->second.ends) {
+            over.push_back(std::move(at->second));
+            at = held.erase(at);
+            continue;
+          }
+          if (now - at->second.renewed >= at->second.life / 3) due.emplace_back(*at);
+          ++at;
+        }
+        if (held.empty()) is_kept = false;
+      }
+      for (const Held& lease : over) static_cast<void>(release(lease));
+      for (auto& [digest, lease] : due) {
+        RemoteLeases* leases = lease.endpoint->leases();
+        const auto renewed = leases == nullptr
+                                 ? Result<bool>(false)
+                                 : leases->renew(lease.name, lease.token, lease.life,
+                                                 {.deadline = Deadline::after(request_patience), .stop = &stop});
+        const std::lock_guard lock(mutex);
+        const auto at = held.find(digest);
+        if (at == held.end()) continue;
+        at->second.renewed = Clock::now();
+        if (renewed && !*renewed) held.erase(at);  // another machine has it by now
+      }
+      {
+        const std::lock_guard lock(mutex);
+        if (held.empty()) {
+          is_kept = false;
+          return;
+        }
+      }
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+  }
+};
+
+struct RemoteTier::WriteQueue {
+  struct Item {
+    std::string folder, meta;
+    Digest key;
+    std::uint64_t build_ns = 0;
+    std::vector<std::byte> entry;
+  };
+  std::mutex mutex;
+  std::deque<Item> items;
+  std::uint64_t bytes = 0;
+  bool is_served = false;
+  std::condition_variable served;
+
+  bool add(Item item) {
+    const std::lock_guard lock(mutex);
+    if (bytes + item.entry.size() > most_queued_bytes) return false;
+    bytes += item.entry.size();
+    items.push_back(std::move(item));
+    return true;
+  }
+  std::optional<Item> next() {
+    const std::lock_guard lock(mutex);
+    if (items.empty()) return std::nullopt;
+    std::optional<Item> item(std::move(items.front()));
+    items.pop_front();
+    bytes -= item->entry.size();
+    return item;
+  }
+
+  // Writes the queued programs until none is left.
+  void serve(const Endpoints& endpoints, const CacheConfig& config, Leases& leases, SharedCounters& counters, Log log,
+             const std::atomic<bool>& stop) {
+    const Result<SecretKey> own = read_secret_key(config.key_file, IfMissing::fail);
+    std::map<std::pair<RemoteEndpoint*, std::string>, RemoteIndex> written;
+    const auto publish_index = [&] {
+      for (const auto& [place, entries] : written) {
+        const auto store = place.first->store();
+        const RemoteLimits limits{.deadline = Deadline::after(write_patience), .stop = &stop};
+        if (store) static_cast<void>((*store)->add_to_index(place.second, entries, limits));
+      }
+      written.clear();
+    };
+    std::size_t since_index = 0;
+    while (!stop && own) {
+      auto item = next();
+      if (!item) {
+        publish_index();
+        const std::lock_guard lock(mutex);
+        if (!items.empty()) continue;
+        is_served = false;
+        served.notify_all();
+        return;
+      }
+      for (const auto& endpoint : endpoints) {
+        if (!endpoint->writes()) continue;
+        const Status status = write(*endpoint, *item, EntryKey(*own), stop);
+        counters.change([&](SharedCounts& counts) { ++(status.ok() ? counts.written : counts.write_failed); });
+        if (status.ok()) {
+          written[{endpoint.get(), item->folder}].push_back({item->key, item->build_ns});
+        } else {
+          log.write(LogLevel::info, "cache",
+                    "remote " + endpoint->config().url + ": program " + item->key.hex() +
+                        " is not written: " + status.message);
+        }
+      }
+      leases.release(item->key);
+      if (++since_index % index_batch == 0) publish_index();
+    }
+    const std::lock_guard lock(mutex);
+    is_served = false;
+    served.notify_all();
+  }
+
+  static Status write(RemoteEndpoint& endpoint, const Item& item, const EntryKey& own, const std::atomic<bool>& stop) {
+    if (!endpoint.breaker().allows_jobs()) return unavailable("the server failed before");
+    const auto object = make_object(item.entry, own, item.folder, item.meta, endpoint.signer());
+    if (!object) return object.error();
+    return endpoint.put(object_name(item.folder, item.key), *object,
+                        {.deadline = Deadline::after(write_patience), .stop = &stop});
+  }
+};
+
+std::unique_ptr<RemoteTier> RemoteTier::create(const CacheContext& context) {
+  if (context.config.layers.empty() && context.config.remotes.empty()) return nullptr;
+  // As for the disk: a process with borrowed rights trusts no folder that its environment names.
+  if (has_borrowed_rights()) return nullptr;
+  return std::make_unique<RemoteTier>(context);
+}
+
+RemoteTier::RemoteTier(const CacheContext& context)
+    : log_(context.log),
+      config_(context.config),
+      own_threads_(context.own_threads == OwnThreads::yes),
+      counters_(std::make_shared<SharedCounters>()),
+      trusted_(read_trusted_keys(context.config.trust_folders)),
+      layers_(context.log, context.config, trusted_),
+      arrived_(std::make_shared<Arrived>()),
+      leases_(std::make_shared<Leases>()),
+      writes_(std::make_shared<WriteQueue>()),
+      work_(most_threads) {
+  for (const std::string& problem : trusted_.problems) log_.write(LogLevel::warning, "cache", problem);
+  RemoteEndpoint::Stores stores = context.remote_stores;
+  stores.emplace("file", open_file_store);
+  for (const RemoteConfig& remote : config_.remotes) {
+    auto endpoint = std::make_shared<RemoteEndpoint>(log_, remote, config_, trusted_, stores);
+    for (const std::string& problem : endpoint->problems()) {
+      log_.write(LogLevel::warning, "cache", "remote " + remote.url + ": " + problem);
+    }
+    if (endpoint->reads() || endpoint->writes()) endpoints_.push_back(std::move(endpoint));
+  }
+}
+
+RemoteTier::~RemoteTier() { finish(); }
+
+void RemoteTier::finish() noexcept try {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(finished_, true)) return;
+    for (const auto& answer : unanswered_) {
+      const std::lock_guard of_answer(answer->mutex);
+      // Short processes would otherwise wait for a dead server one after the other, and none would learn of it.
+      if (!answer->done) {
+        for (const auto& endpoint : answer->endpoints) endpoint->breaker().failed();
+      }
+    }
+    unanswered_.clear();
+  }
+  {
+    std::unique_lock lock(writes_->mutex);
+    writes_->served.wait_for(lock, exit_patience, [&] { return !writes_->is_served; });
+  }
+  std::size_t dropped = 0;
+  while (writes_->next()) ++dropped;
+  if (dropped != 0) counters_->change([&](SharedCounts& counts) { counts.dropped += dropped; });
+  std::map<Digest, Leases::Held> held;
+  {
+    const std::lock_guard lock(leases_->mutex);
+    held.swap(leases_->held);
+  }
+  for (const auto& [digest, lease] : held) {
+    if (!lease.endpoint->breaker().allows_jobs() || !Leases::release(lease).ok()) break;  // they end by themselves
+  }
+  work_.finish(Deadline::after(nanoseconds(0)));
+  for (const auto& endpoint : endpoints_) endpoint->save_times();
+} catch (const std::exception&) {  // out of memory: what is lost are counts
+}
+
+RemoteLimits RemoteTier::limits_for(nanoseconds time) const {
+  return {.deadline = Deadline::after(time), .stop = work_.stop().get()};
+}
+
+RemoteTier::Endpoints RemoteTier::askable() {
+  Endpoints endpoints;
+  for (const auto& endpoint : endpoints_) {
+    if (!endpoint->reads()) continue;
+    if (endpoint->breaker().allows_jobs()) {
+      endpoints.push_back(endpoint);
+    } else if (own_threads_ && endpoint->breaker().is_probe_due()) {
+      work_.add([endpoint, stop = work_.stop()] {
+        static_cast<void>(endpoint->probe({.deadline = Deadline::after(std::chrono::seconds(1)), .stop = stop.get()}));
+      });
+    } else if (!own_threads_ && endpoint->breaker().is_probe_due()) {
+      endpoints.push_back(endpoint);  // nothing else could find out that the server is back
+    }
+  }
+  return endpoints;
+}
+
+void RemoteTier::refresh_index(const std::shared_ptr<RemoteEndpoint>& endpoint, const std::string& folder) {
+  if (!endpoint->wants_index(folder)) return;
+  if (!own_threads_) {
+    static_cast<void>(endpoint->refresh_index(folder, limits_for(ns(endpoint->patience_ns(unknown_build_ns)))));
+    return;
+  }
+  work_.add([endpoint, folder, stop = work_.stop()] {
+    static_cast<void>(endpoint->store());
+    static_cast<void>(
+        endpoint->refresh_index(folder, {.deadline = Deadline::after(request_patience), .stop = stop.get()}));
+  });
+}
+
+std::optional<SharedProgram> RemoteTier::from_layers(const ProgramKey& key, const Device& device) {
+  if (!layers_.exist()) return std::nullopt;
+  return layers_.find({device_folder_name(device.info()), key.digest, key.material}, *counters_);
+}
+
+bool RemoteTier::holds(const ProgramKey& key, const Device& device) {
+  const AskedProgram asked{device_folder_name(device.info()), key.digest, {}};
+  if (layers_.exist() && layers_.holds(asked)) return true;
+  if (arrived_->has(key.digest)) return true;
+  for (const auto& endpoint : endpoints_) {
+    std::uint64_t build_ns = 0;
+    if (endpoint->reads() && endpoint->breaker().allows_jobs() &&
+        endpoint->look_up(asked.folder, asked.key, build_ns) == RemoteEndpoint::Known::present) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::optional<SharedProgram> RemoteTier::from_remotes(const ProgramKey& key, const Device& device) {
+  if (endpoints_.empty()) return std::nullopt;
+  if (auto program = arrived_->take(key.digest)) return program;
+  Endpoints chosen;
+  const Endpoints candidates = askable();
+  if (candidates.empty()) {
+    counters_->change([](SharedCounts& counts) { ++counts.closed; });
+    return std::nullopt;
+  }
+  AskedProgram asked{device_folder_name(device.info()), key.digest, key.material};
+  std::uint64_t expected_ns = unknown_build_ns;
+  bool skipped = false;
+  for (const auto& endpoint : candidates) {
+    refresh_index(endpoint, asked.folder);
+    std::uint64_t build_ns = unknown_build_ns;
+    if (endpoint->look_up(asked.folder, asked.key, build_ns) == RemoteEndpoint::Known::absent) continue;
+    if (build_ns < 3 * endpoint->round_trip_ns()) {
+      skipped = true;
+      continue;
+    }
+    expected_ns = build_ns;
+    chosen.push_back(endpoint);
+  }
+  if (chosen.empty()) {
+    counters_->change([&](SharedCounts& counts) { ++(skipped ? counts.skipped : counts.absent); });
+    return std::nullopt;
+  }
+  return wait_for(std::move(chosen), std::move(asked), expected_ns);
+}
+
+std::optional<SharedProgram> RemoteTier::wait_for(Endpoints chosen, AskedProgram asked, std::uint64_t expected_ns) {
+  std::uint64_t patience_ns = 0;
+  for (const auto& endpoint : chosen) patience_ns = std::max(patience_ns, endpoint->patience_ns(expected_ns));
+  if (!own_threads_) {
+    for (const auto& endpoint : chosen) {
+      if (auto program = endpoint->fetch(asked, limits_for(ns(patience_ns)), *counters_)) return program;
+    }
+    return std::nullopt;
+  }
+  const nanoseconds request = std::clamp<nanoseconds>(ns(expected_ns / 2), ns(patience_ns),
+                                                      std::max<nanoseconds>(request_patience, ns(patience_ns)));
+  const auto answer = std::make_shared<Answer>();
+  answer->endpoints = chosen;
+  const bool queued = work_.add([answer, asked = std::move(asked), request, counters = counters_, stop = work_.stop()] {
+    std::optional<SharedProgram> program;
+    for (const auto& endpoint : answer->endpoints) {
+      static_cast<void>(endpoint->store());  // loads a library: no part of the server's time
+      program = endpoint->fetch(asked, {.deadline = Deadline::after(request), .stop = stop.get()}, *counters);
+      if (program) break;
+    }
+    const std::lock_guard lock(answer->mutex);
+    answer->program = std::move(program);
+    answer->done = true;
+    if (answer->late) {
+      for (const auto& endpoint : answer->endpoints) endpoint->breaker().answered_late();
+    }
+    answer->changed.notify_all();
+  });
+  if (!queued) return std::nullopt;
+  std::unique_lock lock(answer->mutex);
+  if (answer->changed.wait_for(lock, ns(patience_ns), [&] { return answer->done; })) {
+    if (!answer->program) counters_->change([](SharedCounts& counts) { ++counts.absent; });
+    return std::move(answer->program);
+  }
+  answer->late = true;
+  lock.unlock();
+  counters_->change([](SharedCounts& counts) { ++counts.late; });
+  for (const auto& endpoint : answer->endpoints) {
+    endpoint->breaker().late(std::chrono::duration_cast<milliseconds>(request) + milliseconds(50));
+  }
+  const std::lock_guard own(mutex_);
+  std::erase_if(unanswered_, [](const std::shared_ptr<Answer>& one) {
+    const std::lock_guard of_answer(one->mutex);
+    return one->done;
+  });
+  unanswered_.push_back(answer);
+  return std::nullopt;
+}
+
+void RemoteTier::prefetch(std::span<const ProgramKey* const> keys, const Device& device) {
+  if (endpoints_.empty() || keys.empty() || !own_threads_) return;
+  const std::string folder = device_folder_name(device.info());
+  for (const auto& endpoint : askable()) {
+    std::vector<AskedProgram> asked;
+    for (const ProgramKey* key : keys) {
+      if (!arrived_->has(key->digest)) asked.push_back({folder, key->digest, key->material});
+    }
+    if (asked.empty()) return;
+    const milliseconds whole = request_patience * static_cast<int>(1 + std::min<std::size_t>(asked.size() / 16, 40));
+    const nanoseconds patience = std::max<nanoseconds>(batch_patience, ns(endpoint->patience_ns(~std::uint64_t{0})));
+    const auto answer = std::make_shared<Answer>();
+    answer->endpoints = {endpoint};
+    const auto progress = [answer] {
+      const std::lock_guard lock(answer->mutex);
+      ++answer->progress;
+      answer->changed.notify_all();
+    };
+    const bool queued = work_.add(
+        [=, counters = counters_, arrived = arrived_, stop = work_.stop(), asked = std::move(asked)]() mutable {
+          const RemoteLimits limits{.deadline = Deadline::after(whole), .stop = stop.get()};
+          static_cast<void>(endpoint->store());  // loads a library: no part of the wait for the server
+          progress();
+          const bool answers = !endpoint->wants_index(folder) || endpoint->refresh_index(folder, limits).ok();
+          progress();
+          if (answers) {
+            const std::uint64_t round_trip_ns = endpoint->round_trip_ns() / std::max<std::size_t>(asked.size(), 1);
+            std::erase_if(asked, [&](const AskedProgram& one) {
+              std::uint64_t build_ns = unknown_build_ns;
+              return endpoint->look_up(folder, one.key, build_ns) == RemoteEndpoint::Known::absent ||
+                     build_ns < 3 * round_trip_ns;
+            });
+            if (!asked.empty()) {
+              static_cast<void>(endpoint->fetch_many(asked, limits, *counters, [&](std::size_t, SharedProgram program) {
+                arrived->add(std::move(program));
+                progress();
+              }));
+            }
+          }
+          const std::lock_guard lock(answer->mutex);
+          answer->done = true;
+          if (answer->late) endpoint->breaker().answered_late();
+          answer->changed.notify_all();
+        });
+    if (!queued) return;
+    std::unique_lock lock(answer->mutex);
+    while (!answer->done) {
+      const std::uint64_t seen = answer->progress;
+      if (answer->changed.wait_for(lock, patience, [&] { return answer->done || answer->progress != seen; })) continue;
+      answer->late = true;
+      lock.unlock();
+      counters_->change([](SharedCounts& counts) { ++counts.late; });
+      endpoint->breaker().late(whole);
+      const std::lock_guard own(mutex_);
+      unanswered_.push_back(answer);
+      break;
+    }
+  }
+}
+
+std::shared_ptr<RemoteEndpoint> RemoteTier::lease_holder() {
+  if (!own_threads_) return nullptr;
+  for (const auto& endpoint : endpoints_) {
+    if (endpoint->writes() && endpoint->reads() && endpoint->breaker().allows_jobs() && endpoint->leases() != nullptr) {
+      return endpoint;
+    }
+  }
+  return nullptr;
+}
+
+RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const Device& device, bool waits) {
+  if (endpoints_.empty()) return {};
+  const auto unleased = [&]() -> LeaseResult {
+    counters_->change([](SharedCounts& counts) { ++counts.unleased_builds; });
+    return {};
+  };
+  const auto endpoint = lease_holder();
+  if (endpoint == nullptr) return unleased();
+  RemoteLeases& leases = *endpoint->leases();
+  const AskedProgram asked{device_folder_name(device.info()), key.digest, key.material};
+  std::uint64_t expected_ns = unknown_build_ns;
+  static_cast<void>(endpoint->look_up(asked.folder, asked.key, expected_ns));
+  const auto life =
+      std::clamp(std::chrono::duration_cast<milliseconds>(3 * ns(expected_ns)), shortest_lease, longest_lease);
+  const std::string name = asked.name() + ".lease", token = new_token();
+  const auto limits = [&] {
+    return limits_for(std::max<nanoseconds>(lease_patience, ns(endpoint->patience_ns(unknown_build_ns))));
+  };
+  // A server that failed is not waited for; its breaker keeps the next requests away.
+  const auto failed = [&](const Status& status) {
+    if (status.code != StatusCode::cancelled) endpoint->breaker().failed();
+    return unleased();
+  };
+  const Deadline deadline = Deadline::after(life);
+  bool waited = false;
+  for (unsigned round = 0;; ++round) {
+    const auto acquired = leases.acquire(name, token, life, limits());
+    if (!acquired) return failed(acquired.error());
+    // Another machine may have written it since it was looked for.
+    if (*acquired || round != 0) {
+      auto program = endpoint->fetch(asked, limits(), *counters_);
+      if (program) {
+        if (*acquired) static_cast<void>(leases.release(name, token, limits()));
+        return {LeaseAnswer::found, std::move(program)};
+      }
+    }
+    if (*acquired) break;
+    if (!waits) return {LeaseAnswer::busy, std::nullopt};
+    if (!std::exchange(waited, true)) counters_->change([](SharedCounts& counts) { ++counts.lease_waits; });
+    const std::atomic<bool>* stop = current_stop();
+    if (deadline.passed() || (stop != nullptr && *stop) || !endpoint->breaker().allows_jobs()) {
+      counters_->change([](SharedCounts& counts) { ++counts.lease_timeouts; });
+      return unleased();
+    }
+    std::this_thread::sleep_for(jitter(round));
+  }
+  if (waited) counters_->change([](SharedCounts& counts) { ++counts.lease_takeovers; });
+  const std::lock_guard lock(leases_->mutex);
+  leases_->held[key.digest] = {endpoint, name, token, life, Clock::now(), Clock::now() + std::chrono::minutes(2)};
+  if (!std::exchange(leases_->is_kept, true)) {
+    work_.add([held = leases_, stop = work_.stop()] { held->keep(*stop); });
+  }
+  return {};
+}
+
+void RemoteTier::build_failed(const ProgramKey& key) {
+  if (const auto lease = leases_->take(key.digest)) {
+    work_.add([lease = *lease] { static_cast<void>(Leases::release(lease)); });
+  }
+}
+
+void RemoteTier::built(const ProgramKey& key, std::uint64_t build_ns) {
+  if (std::ranges::none_of(endpoints_, [](const auto& endpoint) { return endpoint->writes(); })) return;
+  {
+    const std::lock_guard lock(leases_->mutex);
+    const auto at = leases_->held.find(key.digest);
+    if (at != leases_->held.end()) at->second.ends = Clock::now() + dispatch_patience;
+  }
+  const std::lock_guard lock(mutex_);
+  built_[key.digest] = build_ns;
+}
+
+void RemoteTier::dispatched(const ProgramKey& key, const Device& device) {
+  std::uint64_t build_ns = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = built_.find(key.digest);
+    if (at == built_.end()) return;
+    build_ns = at->second;
+    built_.erase(at);
+  }
+  const auto dropped = [&] { counters_->change([](SharedCounts& counts) { ++counts.dropped; }); };
+  if (!own_threads_) return dropped();
+  const Result<CacheRoot> root = CacheRoot::open(config_);
+  if (!root || !root->exists()) return dropped();
+  const std::string folder = device_folder_name(device.info());
+  FileContents file = root->read_program(Area::stored, folder, key.digest);
+  if (file.state != FileState::read) return dropped();
+  std::string meta = root->read_meta(Area::stored, folder, key.digest);
+  if (!writes_->add({folder, std::move(meta), key.digest, build_ns, std::move(file.bytes)})) return dropped();
+  {
+    const std::lock_guard lock(writes_->mutex);
+    if (std::exchange(writes_->is_served, true)) return;
+  }
+  const bool queued = work_.add(
+      [writes = writes_, endpoints = endpoints_, config = config_, leases = leases_, counters = counters_, log = log_,
+       stop = work_.stop()] { writes->serve(endpoints, config, *leases, *counters, log, *stop); });
+  if (queued) return;
+  const std::lock_guard lock(writes_->mutex);
+  writes_->is_served = false;
+}
+
+}  // namespace kiln

@@ -1,0 +1,119 @@
+// Cache sharing: administration of shared programs: keys, remotes and layers.
+//
+// Functions take the [cache] section; no device is opened. Programs are signed with a named key of keys.d, and only
+// programs signed by a trusted key are used. docs/sharing-a-cache.md is the guide and has the threat model.
+// Errors: invalid_argument: a wrong name, date or key. not_found: there is no such key. unavailable: a folder that
+// others can write, or a server that does not answer.
+// Thread-safety: functions from any thread. Ownership: values. Sizes are in bytes, times in milliseconds.
+//
+//   auto key = kiln::create_sharing_key(config.cache, "ci-2026", "2026-12-31", kiln::KeyFolder::user);
+//   if (!key) return key.error();
+//   std::cout << key->public_key << '\n';
+#pragma once
+
+#include <kiln/cache_admin.hpp>
+#include <kiln/config.hpp>
+#include <kiln/device.hpp>
+#include <kiln/remote_store.hpp>
+#include <kiln/status.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln {
+
+// --- keys
+
+enum class KeyFolder : std::uint8_t { invalid = 0, user, system };  // the last or the first of trust_folders
+
+struct SharingKey {
+  std::string name;
+  std::string public_key;  // 64 hexadecimal digits
+  std::string until;       // last valid day, "2026-12-31"; empty: no end
+  bool revoked = false, expired = false;
+  bool signs = false;  // the secret key is here
+  std::filesystem::path file;
+};
+
+struct SharingKeys {
+  std::vector<SharingKey> keys;
+  std::vector<std::string> problems;  // files and folders that are not used, with the reason
+};
+
+SharingKeys sharing_keys(const CacheConfig& cache);
+// Creates a key pair and trusts it. `until` may be empty. invalid_argument: the name is in use.
+Result<SharingKey> create_sharing_key(const CacheConfig& cache, const std::string& name, const std::string& until,
+                                      KeyFolder folder);
+// Trusts the public key `key`: 64 hexadecimal digits, or a file that begins with them.
+Result<SharingKey> trust_sharing_key(const CacheConfig& cache, const std::string& name, const std::string& key,
+                                     const std::string& until, KeyFolder folder);
+// From now on nothing that this key signed is used. The secret key, if there is one, is removed.
+Result<SharingKey> revoke_sharing_key(const CacheConfig& cache, const std::string& name, KeyFolder folder);
+
+// --- remotes
+
+using RemoteStores = std::map<std::string, RemoteStoreFactory>;  // by scheme; core adds "file"
+
+struct PushOutcome {  // for one remote
+  std::string url;
+  std::uint64_t written = 0, bytes = 0;
+  std::uint64_t already = 0;  // the remote's index has them
+  std::vector<BadEntry> bad;  // not valid here; not written
+  Status failure;             // the first error
+};
+
+// Writes all stored programs, or those named as for inspect_program(), to every remote with mode = "read_write".
+// invalid_argument: there is no such remote.
+Result<std::vector<PushOutcome>> push_cache(const CacheConfig& cache, const RemoteStores& stores,
+                                            std::span<const std::string> which, const CacheProgress& progress = {});
+
+struct PullOutcome {  // for one remote
+  std::string url;
+  BundleImport stored;
+  std::map<std::string, std::uint64_t> refused;  // objects that were not used, by reason
+  Status failure;                                // the first error
+};
+
+// Stores the programs of every remote for these devices. invalid_argument: no remote is configured.
+Result<std::vector<PullOutcome>> pull_cache(const CacheConfig& cache, const RemoteStores& stores,
+                                            std::span<const DeviceInfo> devices, const CacheProgress& progress = {});
+
+struct RemoteStatus {
+  std::string url;
+  bool writes = false;
+  std::vector<SharingKey> accepted;   // keys whose programs are used
+  std::vector<std::string> problems;  // such as writers that are not trusted
+  Status answer;                      // of a request that was sent now
+  double answer_ms = 0;
+  std::uint64_t failures = 0;  // in a row, of all processes
+  double closed_for_ms = 0;    // until the next attempt; 0: requests are sent
+  double round_trip_ms = 0;    // typical; 0: unknown
+};
+
+// Sends one request to each remote.
+std::vector<RemoteStatus> remote_status(const CacheConfig& cache, const RemoteStores& stores);
+
+// --- layers
+
+struct LayerRequest {
+  std::filesystem::path folder;    // created if it is missing
+  std::string sign_with;           // name of a key in keys.d
+  std::vector<std::string> which;  // as for inspect_program(); empty: all stored programs
+  std::filesystem::path bundle;    // take the programs of this bundle instead of the cache; empty: of the cache
+  std::string trust;               // for the bundle, as in ImportRequest
+  CacheProgress progress = {};
+};
+
+struct LayerOutcome {
+  std::uint64_t programs = 0, bytes = 0;
+  std::vector<BadEntry> bad;  // not valid; left out
+};
+
+Result<LayerOutcome> create_layer(const CacheConfig& cache, const LayerRequest& request);
+
+}  // namespace kiln

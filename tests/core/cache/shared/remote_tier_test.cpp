@@ -1,0 +1,485 @@
+// Programs that machines share: found, written, refused, and never a reason for a job to fail or to wait long.
+#include "cache/manifest.hpp"
+#include "core/cache/shared/sharing.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <sys/stat.h>
+
+namespace kiln::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string url = "http://cache.example/kiln";
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+std::vector<std::byte>& only_program(SharedServer& server) {
+  for (auto& [name, object] : server.objects) {
+    if (!name.ends_with("/index")) return object;
+  }
+  throw std::runtime_error("no program was written");
+}
+
+TEST_CASE("sharing: a program of another machine is loaded, not built, and stored under this user's key") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one", "two"});
+  const PushOutcome pushed = writer.push();
+  CHECK(pushed.failure.text() == "ok");
+  CHECK(pushed.written == 2);
+  reader.read_from(url, writer);
+  {
+    const auto cache = reader.open();
+    const auto acquired = acquire(*cache, "one", reader.device);
+    REQUIRE(acquired);
+    CHECK(acquired->tier == Tier::remote);
+    CHECK(text_of(*acquired) == "one");
+    CHECK(acquire(*cache, "one", reader.device)->tier == Tier::memory);
+    CHECK(cache->stats().shared.hits == 1);
+    CHECK(cache->stats().builds == 0);
+  }
+  CHECK(reader.device.builds == 0);
+  CHECK(reader.device.false_bytes == 0);
+  reader.config.remotes.clear();
+  CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::disk);
+}
+
+TEST_CASE("sharing: what the index lacks is not asked for") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one"});
+  REQUIRE(writer.push().written == 1);
+  reader.read_from(url, writer);
+  const auto cache = reader.open();
+  REQUIRE(acquire(*cache, "one", reader.device)->tier == Tier::remote);
+  REQUIRE(becomes_true([&] { return server->indexes > 1; }));  // the push read it once
+  std::this_thread::sleep_for(20ms);
+  const int before = server->gets;
+  for (int i = 0; i < 20; ++i) {
+    CHECK(acquire(*cache, "absent " + std::to_string(i), reader.device)->tier == Tier::built);
+  }
+  CHECK(server->gets <= before + 1);  // the index
+  CHECK(cache->stats().shared.absent >= 19);
+}
+
+TEST_CASE("sharing: a batch is fetched in one request") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  std::vector<std::string> texts;
+  for (int i = 0; i < 100; ++i) texts.push_back("program " + std::to_string(i));
+  writer.write_to(url);
+  writer.device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(2ms); };  // worth a request
+  writer.build(texts);
+  REQUIRE(writer.push().written == 100);
+  reader.read_from(url, writer);
+  server->delay_ms = 30;
+  std::vector<KernelSource> sources;
+  std::vector<ProgramKey> keys;
+  for (const std::string& text : texts) {
+    sources.push_back(source_of(text));
+    keys.push_back(key_for(text, reader.device));
+  }
+  std::vector<ProgramRequest> requests;
+  for (std::size_t i = 0; i < texts.size(); ++i) requests.push_back({&keys[i], &sources[i], &reader.device});
+  const auto cache = reader.open();
+  int remote = 0;
+  cache->get_or_build_all(requests, 2, [&](std::size_t, Result<Acquired> answer) {
+    remote += answer && answer->tier == Tier::remote;
+    return true;
+  });
+  CHECK(remote == 100);
+  CHECK(reader.device.builds == 0);
+  CHECK(server->batches == 1);
+}
+
+TEST_CASE("sharing: a program whose build costs less than three round trips is not asked for") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one", "two"});
+  REQUIRE(writer.push().written == 2);
+  reader.read_from(url, writer);
+  server->delay_ms = 10;
+  const auto cache = reader.open();
+  REQUIRE(acquire(*cache, "one", reader.device)->tier == Tier::remote);  // nothing is known yet
+  REQUIRE(becomes_true([&] { return server->gets >= 3; }));
+  std::this_thread::sleep_for(50ms);
+  CHECK(acquire(*cache, "two", reader.device)->tier == Tier::built);
+  CHECK(cache->stats().shared.skipped == 1);
+}
+
+TEST_CASE("sharing: nothing is accepted without a trusted writer") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one"});
+  REQUIRE(writer.push().written == 1);
+  SECTION("no writers are named") { reader.config.remotes = {{url, false, {}, "", "", "plain", {}}}; }
+  SECTION("the name is not in trust.d") { reader.config.remotes = {{url, false, {"ci"}, "", "", "plain", {}}}; }
+  CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::built);
+  CHECK(reader.device.loads == 0);
+}
+
+TEST_CASE("sharing: an object that is altered, foreign, expired, revoked or of another program is counted and built") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one"});
+  REQUIRE(writer.push().written == 1);
+  std::string expected;
+  SECTION("altered") {
+    reader.read_from(url, writer);
+    only_program(*server).back() ^= std::byte{1};
+    expected = "bad_signature";
+  }
+  SECTION("cut off") {
+    reader.read_from(url, writer);
+    only_program(*server).resize(40);
+    expected = "bad_length";
+  }
+  SECTION("foreign: the trusted key of that name is another one") {
+    SharingMachine other;
+    other.write_to(url);
+    reader.read_from(url, other);
+    expected = "unknown_key";
+  }
+  SECTION("expired") {
+    reader.read_from(url, writer, "2020-01-01");
+    expected = "expired";
+  }
+  SECTION("revoked") {
+    reader.read_from(url, writer);
+    REQUIRE(revoke_sharing_key(reader.config, "ci", KeyFolder::user));
+    expected = "revoked";
+  }
+  SECTION("swapped: another program under this name") {
+    writer.build({"two"});
+    REQUIRE(writer.push().written == 1);
+    const std::string folder = device_folder_name(writer.device.info()) + "/";
+    const std::string one = folder + key_for("one", writer.device).digest.hex();
+    server->objects[one] = server->objects[folder + key_for("two", writer.device).digest.hex()];
+    reader.read_from(url, writer);
+    expected = "other_program";
+  }
+  const auto cache = reader.open();
+  CHECK(acquire(*cache, "one", reader.device)->tier == Tier::built);
+  CHECK(reader.device.loads == 0);
+  for (const auto& [name, count] : shared_count_names()) {
+    const auto member = count;  // the answer may be late
+    if (name == expected) CHECK(becomes_true([&] { return cache->stats().shared.*member == 1; }));
+  }
+  CHECK(cache->stats().shared.hits == 0);
+}
+
+TEST_CASE("sharing: a stored file is never overwritten by a remote") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.device.build_number = 5;
+  writer.build({"one"});
+  REQUIRE(writer.push().written == 1);
+  reader.build({"one"});
+  const auto before = contents(reader.files(".bin").at(0));
+  reader.read_from(url, writer);
+  CHECK(reader.pull().stored.programs_already == 1);
+  CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::disk);
+  CHECK(contents(reader.files(".bin").at(0)) == before);
+}
+
+TEST_CASE("sharing: pull stores what fits, and repeats without work") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one", "two", "three"});
+  REQUIRE(writer.push().written == 3);
+  CHECK(writer.push().already == 3);
+  reader.read_from(url, writer);
+  only_program(*server)[60] ^= std::byte{1};
+  const PullOutcome pulled = reader.pull();
+  CHECK(pulled.failure.text() == "ok");
+  CHECK(pulled.stored.programs == 2);
+  CHECK(pulled.refused.size() == 1);
+  const PullOutcome again = reader.pull();
+  CHECK(again.stored.programs == 0);
+  CHECK(again.stored.programs_already == 2);
+}
+
+TEST_CASE("sharing: a program is written after its first dispatch, and never before") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server);
+  writer.write_to(url);
+  const auto cache = writer.open();
+  REQUIRE(acquire(*cache, "one", writer.device));
+  std::this_thread::sleep_for(30ms);
+  CHECK(server->puts == 0);
+  writer.build_and_run(*cache, "one");
+  CHECK(becomes_true([&] { return cache->stats().shared.written == 1; }));
+  SharingMachine reader(server);
+  reader.read_from(url, writer);
+  CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::remote);
+}
+
+TEST_CASE("sharing: a program that failed to build, or came from elsewhere, is not written") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), second(server);
+  writer.write_to(url);
+  writer.build({"one"});
+  REQUIRE(writer.push().written == 1);
+  const int before = server->puts;
+  writer.device.fail_builds = true;
+  CHECK(!acquire(*writer.open(), "bad", writer.device));
+  second.read_from(url, writer);
+  {
+    const auto cache = second.open();
+    second.build_and_run(*cache, "one");
+  }
+  CHECK(server->puts == before);
+}
+
+TEST_CASE("sharing: a server that fails, hangs or is slow costs a job little, and every job ends") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  std::vector<std::string> texts;
+  for (int i = 0; i < 30; ++i) texts.push_back("program " + std::to_string(i));
+  writer.write_to(url);
+  writer.build(texts);
+  REQUIRE(writer.push().written == 30);
+  reader.read_from(url, writer);
+  SECTION("it fails") { server->fails = true; }
+  SECTION("it hangs") { server->hangs = true; }
+  SECTION("it takes two seconds") { server->delay_ms = 2000; }
+  const auto start = Clock::now();
+  {
+    const auto cache = reader.open();
+    for (const std::string& text : texts) CHECK(acquire(*cache, text, reader.device)->tier == Tier::built);
+    const SharedCounts counts = cache->stats().shared;
+    CHECK(counts.closed >= 20);
+    CHECK(counts.late + counts.failed >= 1);
+  }
+  // 20 ms, and the builds of the synthetic device; generous for a busy machine.
+  CHECK(ms_since(start) < 1500);
+  // The next process does not send a request either.
+  const int before = server->gets;
+  const auto next = reader.open();
+  CHECK(acquire(*next, "another", reader.device)->tier == Tier::built);
+  CHECK(server->gets == before);
+}
+
+TEST_CASE("sharing: a server that is back is found by a probe, outside of jobs") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one"});
+  REQUIRE(writer.push().written == 1);
+  reader.read_from(url, writer);
+  server->fails = true;
+  const auto cache = reader.open();
+  REQUIRE(acquire(*cache, "other", reader.device)->tier == Tier::built);
+  REQUIRE(becomes_true([&] { return !reader.named(sha256(url).hex().substr(0, 16) + ".state").empty(); }));
+  REQUIRE(becomes_true([&] {
+    const auto text = contents(reader.named(sha256(url).hex().substr(0, 16) + ".state").at(0));
+    return decode_remote_state({reinterpret_cast<const char*>(text.data()), text.size()}).failures == 1;
+  }));
+  server->fails = false;
+  CHECK(acquire(*cache, "second", reader.device)->tier == Tier::built);
+  // As if the pause had ended.
+  RemoteState over;
+  over.failures = 1;
+  over.closed_until_ms = 1;
+  const std::string text = encode_remote_state(over);
+  overwrite(reader.named(sha256(url).hex().substr(0, 16) + ".state").at(0), std::as_bytes(std::span(text)));
+  std::this_thread::sleep_for(50ms);
+  CHECK(acquire(*cache, "third", reader.device)->tier == Tier::built);  // starts the probe, and does not wait for it
+  REQUIRE(becomes_true([&] {
+    const auto bytes = contents(reader.named(sha256(url).hex().substr(0, 16) + ".state").at(0));
+    return decode_remote_state({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).failures == 0;
+  }));
+  std::this_thread::sleep_for(50ms);
+  CHECK(acquire(*cache, "one", reader.device)->tier == Tier::remote);
+}
+
+TEST_CASE("sharing: clients that start together build each program once, with leases") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine first(server, true);
+  first.write_to(url);
+  std::vector<std::unique_ptr<SharingMachine>> machines;
+  for (int i = 0; i < 6; ++i) {
+    machines.push_back(std::make_unique<SharingMachine>(server, true));
+    SharingMachine& machine = *machines.back();
+    machine.config.trust_folders = first.config.trust_folders;
+    machine.config.remotes = first.config.remotes;
+    machine.device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(30ms); };
+  }
+  constexpr int programs = 8;
+  std::atomic<int> failed{0};
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < machines.size(); ++i) {
+    threads.emplace_back([&, i] {
+      SharingMachine& machine = *machines[i];
+      const auto cache = machine.open();
+      for (int program = 0; program < programs; ++program) {
+        const std::string text = "program " + std::to_string((program + static_cast<int>(i)) % programs);
+        try {
+          machine.build_and_run(*cache, text);
+        } catch (...) {
+          ++failed;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(failed == 0);
+  int builds = 0;
+  for (const auto& machine : machines) builds += machine->device.builds;
+  // Waits may end early on a busy machine. Without leases there would be six builds of each program.
+  CHECK(builds <= programs * 3);
+}
+
+TEST_CASE("sharing: a holder that dies is replaced") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server, true);
+  machine.write_to(url);
+  const std::string name =
+      device_folder_name(machine.device.info()) + "/" + key_for("one", machine.device).digest.hex() + ".lease";
+  server->leases[name] = {"dead", Clock::now() + 150ms};
+  const auto cache = machine.open();
+  CHECK(acquire(*cache, "one", machine.device)->tier == Tier::built);
+  CHECK(cache->stats().shared.lease_takeovers == 1);
+}
+
+TEST_CASE("sharing: without leases, duplicate builds are counted") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server);
+  machine.write_to(url);
+  const auto cache = machine.open();
+  REQUIRE(acquire(*cache, "one", machine.device));
+  CHECK(cache->stats().shared.unleased_builds == 1);
+}
+
+TEST_CASE("sharing: a cache without threads asks on the caller's thread, a bounded time") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(10ms); };
+  writer.build({"one"});
+  REQUIRE(writer.push().written == 1);
+  reader.read_from(url, writer);
+  CHECK(acquire(*reader.open({}, OwnThreads::no), "one", reader.device)->tier == Tier::remote);
+  server->hangs = true;
+  const auto start = Clock::now();
+  CHECK(acquire(*reader.open({}, OwnThreads::no), "two", reader.device)->tier == Tier::built);
+  CHECK(ms_since(start) < 1000);
+}
+
+TEST_CASE("sharing: file:// keeps programs in a folder") {
+  SharingMachine writer, reader;
+  const auto share = writer.temporary.path() / "share";
+  std::filesystem::create_directory(share);
+  const std::string file_url = "file://" + share.string();
+  writer.write_to(file_url);
+  writer.build({"one", "two"});
+  CHECK(writer.push().written == 2);
+  CHECK(writer.push().already == 2);
+  reader.read_from(file_url, writer);
+  CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::remote);
+  std::filesystem::remove_all(share);
+  const auto cache = reader.open();
+  CHECK(acquire(*cache, "two", reader.device)->tier == Tier::built);
+  CHECK(becomes_true([&] { return cache->stats().shared.failed >= 1; }));
+}
+
+TEST_CASE("layers: programs come from a read-only folder, below the cache and before any remote") {
+  SharingMachine writer, reader;
+  writer.write_to("file:///nowhere");
+  writer.build({"one", "two"});
+  const auto layer = writer.temporary.path() / "layer";
+  const auto made = create_layer(writer.config, {layer, "ci", {}, {}, {}});
+  REQUIRE(made);
+  CHECK(made->programs == 2);
+  REQUIRE(trust_sharing_key(reader.config, "image", writer.key(), "", KeyFolder::system));
+  reader.config.layers = {layer};
+  SECTION("with a writable cache: nothing is copied") {
+    CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::layer);
+    CHECK(reader.files(".bin").empty());
+  }
+  SECTION("without any") {
+    reader.config.directory.clear();
+    CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::layer);
+  }
+  SECTION("only of the writers that are named") {
+    reader.config.layer_writers = {"other"};
+    CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::built);
+  }
+  SECTION("only of keys that are trusted") {
+    REQUIRE(revoke_sharing_key(reader.config, "image", KeyFolder::system));
+    const auto cache = reader.open();
+    CHECK(acquire(*cache, "one", reader.device)->tier == Tier::built);
+    CHECK(cache->stats().shared.revoked == 1);
+  }
+  SECTION("altered objects are built") {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(layer)) {
+      if (!entry.is_regular_file()) continue;
+      auto bytes = contents(entry.path());
+      bytes[bytes.size() / 2] ^= std::byte{1};
+      overwrite(entry.path(), bytes);
+    }
+    CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::built);
+    CHECK(reader.device.loads == 0);
+  }
+  CHECK(reader.device.false_bytes == 0);
+}
+
+TEST_CASE("layers: one is made from a bundle") {
+  SharingMachine writer, reader;
+  writer.write_to("file:///nowhere");
+  writer.build({"one"});
+  const auto bundle = writer.temporary.path() / "bundle";
+  REQUIRE(export_cache(writer.config, bundle, {}));
+  const auto layer = writer.temporary.path() / "layer";
+  REQUIRE(create_layer(writer.config, {layer, "ci", {}, bundle, *bundle_public_key(writer.config)}));
+  CHECK(!create_layer(writer.config, {layer, "ci", {}, bundle, std::string(64, 'a')}));
+  REQUIRE(trust_sharing_key(reader.config, "image", writer.key(), "", KeyFolder::user));
+  reader.config.layers = {layer};
+  CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::layer);
+}
+
+TEST_CASE("remote status: what answers, and which keys are accepted") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server);
+  machine.write_to(url);
+  machine.config.remotes[0].writers.push_back("unknown");
+  auto status = remote_status(machine.config, machine.stores).at(0);
+  CHECK(status.answer.ok());
+  REQUIRE(status.accepted.size() == 1);
+  CHECK(status.accepted[0].name == "ci");
+  CHECK(status.problems.size() == 1);
+  server->fails = true;
+  status = remote_status(machine.config, machine.stores).at(0);
+  CHECK(!status.answer.ok());
+  machine.config.remotes[0].url = "redis://host";
+  CHECK(remote_status(machine.config, machine.stores).at(0).answer.code == StatusCode::unsupported);
+}
+
+TEST_CASE("remote state: it is read as it was written, and anything else means nothing is known") {
+  RemoteState state{1234, 5, 678, 9012, 34};
+  const std::string text = encode_remote_state(state);
+  const RemoteState read = decode_remote_state(text);
+  CHECK(read.closed_until_ms == 1234);
+  CHECK(read.failures == 5);
+  CHECK(read.round_trip_us == 678);
+  CHECK(read.slow_us == 9012);
+  CHECK(read.late_until_ms == 34);
+  for (const std::string& bad :
+       {std::string(), text.substr(1), text + " ", std::string(text.size(), 'x'), std::string(text.size(), '9')}) {
+    CHECK(decode_remote_state(bad).failures == 0);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test

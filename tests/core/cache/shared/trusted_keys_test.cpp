@@ -1,0 +1,196 @@
+// Which keys are trusted: only those in folders that nobody else can change.
+#include "cache/trusted_keys.hpp"
+#include "core/cache/shared/sharing.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace kiln::test {
+namespace {
+
+using Catch::Contains;
+
+const std::string hex(64, 'a');
+
+struct Keys {
+  TemporaryFolder temporary;
+  std::filesystem::path etc = temporary.path() / "etc", user = temporary.path() / "config";
+  CacheConfig config;
+
+  Keys() {
+    config.directory = temporary.path() / "cache";
+    config.key_file = temporary.path() / "key";
+    config.trust_folders = {etc, user};
+  }
+
+  static void write(const std::filesystem::path& file, const std::string& text, mode_t mode = 0644) {
+    std::filesystem::create_directories(file.parent_path());
+    overwrite(file, std::as_bytes(std::span(text)));
+    REQUIRE(chmod(file.c_str(), mode) == 0);
+  }
+  TrustedKeys read() const { return read_trusted_keys(config.trust_folders); }
+};
+
+TEST_CASE("trusted keys: a key is created, listed, and signs") {
+  Keys place;
+  const auto made = create_sharing_key(place.config, "ci-2026", "2099-12-31", KeyFolder::user);
+  REQUIRE(made);
+  CHECK(made->signs);
+  CHECK(made->until == "2099-12-31");
+  CHECK(!made->expired);
+  CHECK(made->public_key.size() == 64);
+  const SharingKeys all = sharing_keys(place.config);
+  REQUIRE(all.keys.size() == 1);
+  CHECK(all.keys[0].public_key == made->public_key);
+  CHECK(all.problems.empty());
+  CHECK(read_signing_key(place.config.trust_folders, "ci-2026"));
+  struct stat at {};
+  REQUIRE(stat((place.user / "keys.d" / "ci-2026.secret").c_str(), &at) == 0);
+  CHECK((at.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("trusted keys: a name that is in use is refused, and the first key stays") {
+  Keys place;
+  const auto made = create_sharing_key(place.config, "ci", "", KeyFolder::user);
+  REQUIRE(made);
+  CHECK(create_sharing_key(place.config, "ci", "", KeyFolder::user).error().code == StatusCode::invalid_argument);
+  CHECK(trust_sharing_key(place.config, "ci", hex, "", KeyFolder::user).error().code == StatusCode::invalid_argument);
+  CHECK(sharing_keys(place.config).keys.at(0).public_key == made->public_key);
+}
+
+TEST_CASE("trusted keys: names are never paths, dates are real days, keys have 64 digits") {
+  Keys place;
+  const std::string too_long(65, 'a');
+  for (const std::string& name :
+       {std::string(), std::string("."), std::string(".."), std::string("../ci"), std::string("a/b"),
+        std::string("/etc/passwd"), std::string("-x"), std::string(".hidden"), std::string("a b"), too_long}) {
+    INFO(name);
+    CHECK(create_sharing_key(place.config, name, "", KeyFolder::user).error().code == StatusCode::invalid_argument);
+    CHECK(trust_sharing_key(place.config, name, hex, "", KeyFolder::user).error().code == StatusCode::invalid_argument);
+  }
+  for (const std::string date :
+       {"2026", "2026-13-01", "2026-02-30", "26-01-01", "2026-1-1", "2026-01-01x", "tomorrow"}) {
+    INFO(date);
+    CHECK(create_sharing_key(place.config, "ci", date, KeyFolder::user).error().code == StatusCode::invalid_argument);
+  }
+  CHECK(!trust_sharing_key(place.config, "ci", hex.substr(1), "", KeyFolder::user));
+  CHECK(sharing_keys(place.config).keys.empty());
+}
+
+TEST_CASE("trusted keys: a revoked key stays revoked under every name, also from the other folder") {
+  Keys place;
+  REQUIRE(trust_sharing_key(place.config, "one", hex, "", KeyFolder::system));
+  REQUIRE(trust_sharing_key(place.config, "two", hex, "", KeyFolder::user));
+  const auto revoked = revoke_sharing_key(place.config, "one", KeyFolder::user);
+  REQUIRE(revoked);
+  for (const SharingKey& key : sharing_keys(place.config).keys) CHECK(key.revoked);
+  CHECK(revoke_sharing_key(place.config, "none", KeyFolder::user).error().code == StatusCode::not_found);
+}
+
+TEST_CASE("trusted keys: revoking removes the secret key") {
+  Keys place;
+  REQUIRE(create_sharing_key(place.config, "ci", "", KeyFolder::user));
+  REQUIRE(revoke_sharing_key(place.config, "ci", KeyFolder::user));
+  CHECK(!std::filesystem::exists(place.user / "keys.d" / "ci.secret"));
+  CHECK(!read_signing_key(place.config.trust_folders, "ci"));
+}
+
+TEST_CASE("trusted keys: the first folder hides a name of the second") {
+  Keys place;
+  place.write(place.etc / "trust.d" / "ci.key", "public " + hex + "\n");
+  place.write(place.user / "trust.d" / "ci.key", "public " + std::string(64, 'b') + "\n");
+  const TrustedKeys keys = place.read();
+  REQUIRE(keys.keys.size() == 1);
+  CHECK(hex_of(keys.keys[0].key) == hex);
+}
+
+TEST_CASE("trusted keys: what others can write, and what is not understood, is not used and is reported") {
+  Keys place;
+  const std::string text = "public " + hex + "\n";
+  const std::filesystem::path folder = place.user / "trust.d";
+  place.write(folder / "good.key", text);
+  SECTION("a file that a group can write") {
+    place.write(folder / "bad.key", text, 0664);
+    CHECK_THAT(place.read().problems.at(0), Contains("bad.key") && Contains("0664"));
+  }
+  SECTION("a link") {
+    std::filesystem::create_symlink(folder / "good.key", folder / "bad.key");
+    CHECK_THAT(place.read().problems.at(0), Contains("bad.key"));
+  }
+  SECTION("an unknown word, which may be a restriction") {
+    place.write(folder / "bad.key", text + "only https://one.example\n");
+    CHECK_THAT(place.read().problems.at(0), Contains("line 2") && Contains("only"));
+  }
+  SECTION("a date that is none") {
+    place.write(folder / "bad.key", text + "until 2026-02-30\n");
+    CHECK_THAT(place.read().problems.at(0), Contains("line 2"));
+  }
+  SECTION("no key") {
+    place.write(folder / "bad.key", "until 2026-01-01\n");
+    CHECK(place.read().problems.size() == 1);
+  }
+  SECTION("two keys") {
+    place.write(folder / "bad.key", text + text);
+    CHECK(place.read().problems.size() == 1);
+  }
+  const TrustedKeys keys = place.read();
+  REQUIRE(keys.keys.size() == 1);
+  CHECK(keys.keys[0].name == "good");
+}
+
+TEST_CASE("trusted keys: a folder that others can write gives no key") {
+  Keys place;
+  place.write(place.user / "trust.d" / "ci.key", "public " + hex + "\n");
+  SECTION("trust.d") { REQUIRE(chmod((place.user / "trust.d").c_str(), 0777) == 0); }
+  SECTION("its parent") { REQUIRE(chmod(place.user.c_str(), 0777) == 0); }
+  const TrustedKeys keys = place.read();
+  CHECK(keys.keys.empty());
+  CHECK_THAT(keys.problems.at(0), Contains("0777"));
+}
+
+TEST_CASE("trusted keys: a missing folder is no problem") {
+  Keys place;
+  CHECK(place.read().keys.empty());
+  CHECK(place.read().problems.empty());
+}
+
+TEST_CASE("credentials: only for the server that the file names, and only if nobody else can read them") {
+  Keys place;
+  const std::filesystem::path file = place.user / "credentials.d" / "cache";
+  place.write(file, "url https://cache.example/kiln\nuser u\npassword two words\n", 0600);
+  const auto read = [&](const std::string& url) { return read_credentials(place.config.trust_folders, "cache", url); };
+  REQUIRE(read("https://cache.example/kiln"));
+  CHECK(read("https://cache.example/kiln/more")->at("password") == "two words");
+  CHECK(!read("https://cache.example/kiln")->contains("url"));
+  for (const std::string url : {"https://cache.example.evil/kiln", "http://cache.example/kiln",
+                                "https://cache.example/kilnx", "https://evil/cache.example/kiln", ""}) {
+    INFO(url);
+    CHECK(read(url).error().code == StatusCode::invalid_argument);
+  }
+  REQUIRE(chmod(file.c_str(), 0640) == 0);
+  if (geteuid() != 0) CHECK(read("https://cache.example/kiln").error().code == StatusCode::unavailable);
+  REQUIRE(chmod(file.c_str(), 0604) == 0);
+  CHECK(read("https://cache.example/kiln").error().code == StatusCode::unavailable);
+  place.write(file, "user u\n", 0600);
+  CHECK_THAT(read("https://cache.example/kiln").error().message, Contains("url"));
+  CHECK(read_credentials(place.config.trust_folders, "../cache", "https://cache.example").error().code ==
+        StatusCode::invalid_argument);
+}
+
+TEST_CASE("credentials: those of the environment are for the server that it names") {
+  setenv("KILN_REMOTE_URL", "redis://cache.example", 1);
+  setenv("KILN_REMOTE_USER", "u", 1);
+  setenv("KILN_REMOTE_PASSWORD", "p", 1);
+  CHECK(environment_credentials("redis://cache.example/0").at("password") == "p");
+  CHECK(environment_credentials("redis://cache.example:6379/0").empty());
+  CHECK(environment_credentials("redis://evil.example/0").empty());
+  CHECK(environment_credentials("redis://cache.example.evil/0").empty());
+  for (const char* name : {"KILN_REMOTE_URL", "KILN_REMOTE_USER", "KILN_REMOTE_PASSWORD"}) unsetenv(name);
+  CHECK(environment_credentials("redis://cache.example/0").empty());
+}
+
+}  // namespace
+}  // namespace kiln::test

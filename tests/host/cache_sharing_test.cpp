@@ -1,0 +1,167 @@
+// `kiln cache key`, `push`, `pull`, `remote status` and `layer create`, and jobs that share programs, as a process.
+#include "host/sample_jobs.hpp"
+#include "host/stored_cache.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// A user on a machine: folders for the cache, the key and the configuration of this test alone.
+struct SharingUser {
+  TemporaryFolder folder;
+
+  Finished kiln(std::vector<std::string> words) const {
+    words.insert(words.end(), {"--cache-dir", folder / "cache"});
+    return run_kiln(std::move(words),
+                    {.environment = {{"KILN_KEY_FILE", folder / "state/key"}, {"XDG_CONFIG_HOME", folder / "config"}}});
+  }
+  // A configuration with one remote or layer and one job.
+  std::string config(const std::string& head) const {
+    return folder.write("shared.toml", head + "\n" + conv_3x3("shared"));
+  }
+  Finished run(const std::string& config) const { return kiln({"run", config, "--json", "--device", "opengl:0"}); }
+  std::string public_key() const { return kiln({"cache", "key", "list", "--json"}).json()["keys"][0]["public_key"]; }
+};
+
+std::string remote(const std::string& url, bool writes) {
+  return "[[cache.remote]]\nurl = \"" + url + "\"\nwriters = [\"ci\"]\n" +
+         (writes ? "mode = \"read_write\"\nsign_with = \"ci\"\n" : "");
+}
+
+std::string tier_of(const Finished& run) { return run.json()["jobs"][0]["program"]["tier"]; }
+
+TEST_CASE("sharing: what one user builds, another one loads without a compiler call") {
+  SharingUser writer, reader;
+  TemporaryFolder share;
+  const std::string url = "file://" + share.path().string();
+  REQUIRE(writer.kiln({"cache", "key", "create", "ci", "--until", "2099-12-31"}).status == 0);
+  const Finished built = writer.run(writer.config(remote(url, true)));
+  INFO(built.err);
+  REQUIRE(built.status == 0);
+  CHECK(tier_of(built) == "built");
+  CHECK(built.json()["cache"]["shared"]["written"] >= 1);
+
+  REQUIRE(reader.kiln({"cache", "key", "trust", "ci", writer.public_key()}).status == 0);
+  const std::string config = reader.config(remote(url, false));
+  const Finished loaded = reader.run(config);
+  INFO(loaded.err);
+  REQUIRE(loaded.status == 0);
+  CHECK(tier_of(loaded) == "remote");
+  CHECK(loaded.json()["cache"]["builds"] == 0);
+  CHECK(loaded.json()["cache"]["shared"]["hits"] >= 1);
+  CHECK(tier_of(reader.run(config)) == "disk");
+}
+
+TEST_CASE("sharing: push and pull by hand, and the status of a remote") {
+  SharingUser writer, reader;
+  TemporaryFolder share;
+  const std::string url = "file://" + share.path().string();
+  REQUIRE(writer.kiln({"cache", "key", "create", "ci"}).status == 0);
+  REQUIRE(writer.run(writer.config("")).status == 0);
+  const std::string write = writer.config(remote(url, true));
+  const Finished pushed = writer.kiln({"cache", "push", write, "--json"});
+  INFO(pushed.err);
+  REQUIRE(pushed.status == 0);
+  CHECK(pushed.json()["remotes"][0]["written"] >= 1);
+  CHECK(writer.kiln({"cache", "push", write, "--json"}).json()["remotes"][0]["written"] == 0);
+
+  REQUIRE(reader.kiln({"cache", "key", "trust", "ci", writer.public_key()}).status == 0);
+  const std::string read = reader.config(remote(url, false));
+  const Finished pulled = reader.kiln({"cache", "pull", read, "--json"});
+  INFO(pulled.err);
+  REQUIRE(pulled.status == 0);
+  CHECK(pulled.json()["remotes"][0]["programs"] == pushed.json()["remotes"][0]["written"]);
+  CHECK(tier_of(reader.run(read)) == "disk");
+  const Finished status = reader.kiln({"cache", "remote", "status", read, "--json"});
+  INFO(status.err);
+  CHECK(status.status == 0);
+  CHECK(status.json()["remotes"][0]["reachable"] == true);
+  CHECK(status.json()["remotes"][0]["accepted"][0]["name"] == "ci");
+}
+
+TEST_CASE("sharing: a layer from a read-only folder needs no compiler and copies nothing") {
+  SharingUser writer, reader;
+  REQUIRE(writer.kiln({"cache", "key", "create", "app"}).status == 0);
+  REQUIRE(writer.run(writer.config("")).status == 0);
+  const std::string layer = writer.folder / "layer";
+  const Finished made = writer.kiln({"cache", "layer", "create", layer, "--sign-with", "app", "--json"});
+  INFO(made.err);
+  REQUIRE(made.status == 0);
+  CHECK(made.json()["programs"] >= 1);
+  REQUIRE(reader.kiln({"cache", "key", "trust", "app", writer.public_key()}).status == 0);
+  const Finished loaded = reader.run(reader.config("[cache]\nlayers = [\"" + layer + "\"]\n"));
+  INFO(loaded.err);
+  REQUIRE(loaded.status == 0);
+  CHECK(tier_of(loaded) == "layer");
+  CHECK(loaded.json()["cache"]["builds"] == 0);
+  CHECK(loaded.json()["cache"]["bytes_on_disk"] == 0);
+}
+
+TEST_CASE("sharing: a configuration cannot bring its own key, credentials or password") {
+  SharingUser user;
+  const auto check = [&](const std::string& text) {
+    return user.kiln({"config", "check", user.folder.write("bad.toml", text)});
+  };
+  const std::string head = "[[cache.remote]]\nurl = \"https://cache.example/kiln\"\n";
+  for (const std::string& line : std::vector<std::string>{
+           "writers = [\"/tmp/key\"]", "writers = [\"../key\"]", "writers = [\"./key\"]",
+           "credentials = \"/etc/shadow\"", "credentials = \"../x\"",
+           "mode = \"read_write\"\nsign_with = \"/tmp/secret\"", "mode = \"read_write\"\nsign_with = \"a/b\""}) {
+    INFO(line);
+    const Finished checked = check(head + line + "\n");
+    CHECK(checked.status == 2);
+    CHECK_THAT(checked.err, Contains("bad.toml:") && Contains("never a path"));
+  }
+  const Finished password = check("[[cache.remote]]\nurl = \"https://user:secret@cache.example\"\n");
+  CHECK(password.status == 2);
+  CHECK_THAT(password.err, Contains("credentials") && !Contains("secret@"));
+  CHECK_THAT(check("[cache]\nlayer_writers = [\"/tmp/key\"]\n").err, Contains("layer_writers"));
+  CHECK_THAT(check("[cache]\ntrust_folders = [\"/tmp\"]\n").err, Contains("unknown key"));
+  CHECK(check("[[cache.remote]]\nurl = \"ftp://x\"\n").status == 2);
+  CHECK(check("[[cache.remote]]\nurl = \"https://x/../y\"\n").status == 2);
+  CHECK(check("[[cache.remote]]\nmode = \"read\"\n").status == 2);
+  CHECK(check(head + "mode = \"write\"\n").status == 2);
+  CHECK(check(head + "mode = \"read_write\"\n").status == 2);
+  CHECK(check(head + "sign_with = \"ci\"\n").status == 2);
+  CHECK_THAT(check(head + "writer = [\"ci\"]\n").err, Contains("nearest: writers"));
+  CHECK(check("[cache]\nremote = \"https://x\"\n").status == 2);
+  CHECK(user.kiln({"config", "show", "--set", "cache.remote.url=https://x"}).status == 2);
+}
+
+TEST_CASE("sharing: keys are listed, expire and are revoked") {
+  SharingUser user;
+  CHECK_THAT(user.kiln({"cache", "key", "list"}).out, Contains("no key is trusted"));
+  const std::string digits(64, 'a');
+  REQUIRE(user.kiln({"cache", "key", "trust", "old", digits, "--until", "2020-01-01"}).status == 0);
+  const auto listed = user.kiln({"cache", "key", "list", "--json"}).json();
+  CHECK(listed["keys"][0]["state"] == "expired");
+  CHECK(listed["keys"][0]["until"] == "2020-01-01");
+  CHECK(user.kiln({"cache", "key", "revoke", "old"}).status == 0);
+  CHECK(user.kiln({"cache", "key", "list", "--json"}).json()["keys"][0]["state"] == "revoked");
+  CHECK(user.kiln({"cache", "key", "revoke", "none"}).status == 1);
+  CHECK(user.kiln({"cache", "key", "trust", "old", digits}).status == 2);
+  CHECK(user.kiln({"cache", "key", "trust", "new", "not a key"}).status == 2);
+  CHECK(user.kiln({"cache", "key", "create", "../x"}).status == 2);
+  CHECK(user.kiln({"cache", "key", "create", "x", "--until", "soon"}).status == 2);
+}
+
+TEST_CASE("sharing: push without a remote, and layer create without a key, say what is missing") {
+  SharingUser user;
+  const Finished push = user.kiln({"cache", "push"});
+  CHECK(push.status == 2);
+  CHECK_THAT(push.err, Contains("read_write"));
+  CHECK(user.kiln({"cache", "layer", "create", user.folder / "layer"}).status == 2);
+  const Finished layer = user.kiln({"cache", "layer", "create", user.folder / "layer", "--sign-with", "none"});
+  CHECK(layer.status == 1);
+  CHECK_THAT(layer.err, Contains("kiln cache key create none"));
+}
+
+}  // namespace
