@@ -1,0 +1,226 @@
+#include "connection.hpp"
+
+#include "tls.hpp"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+namespace kiln::remote_redis {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t receive_bytes = 256 << 10;
+constexpr milliseconds longest_poll{10};  // how often `stop` is read
+
+Status over(const RemoteLimits& limits, const Deadline& deadline, const char* what) {
+  if (limits.stop != nullptr && *limits.stop) return cancelled("Redis: stopped");
+  if (deadline.passed()) return timed_out(std::string("Redis: ") + what + " took too long");
+  return {};
+}
+
+// Waits until the socket is ready for `events`.
+Status wait_for(int socket, short events, const RemoteLimits& limits, const Deadline& deadline, const char* what) {
+  while (true) {
+    if (Status status = over(limits, deadline, what); !status.ok()) return status;
+    pollfd polled{socket, events, 0};
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline.left()) + milliseconds(1);
+    const int ready = poll(&polled, 1, static_cast<int>(std::min(left, longest_poll).count()));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return unavailable("Redis: " + std::generic_category().message(errno));
+  }
+}
+
+Status failed(const char* what, int error) {
+  return unavailable(std::string("Redis: ") + what + ": " + std::generic_category().message(error));
+}
+
+std::string_view word_of(const std::map<std::string, std::string>& credentials, const char* word) {
+  const auto at = credentials.find(word);
+  return at == credentials.end() ? std::string_view() : std::string_view(at->second);
+}
+
+}  // namespace
+
+Result<ServerAddress> address_of(const std::string& url) {
+  ServerAddress address;
+  const std::size_t end = url.find("://");
+  address.tls = url.starts_with("rediss://");
+  std::string rest = end == std::string::npos ? std::string() : url.substr(end + 3);
+  if (const std::size_t slash = rest.find('/'); slash != std::string::npos) {
+    if (slash + 1 != rest.size()) address.database = rest.substr(slash + 1);
+    rest.resize(slash);
+  }
+  std::size_t port = std::string::npos;
+  if (rest.starts_with('[')) {
+    const std::size_t close = rest.find(']');
+    address.host = close == std::string::npos ? std::string() : rest.substr(1, close - 1);
+    if (close != std::string::npos && close + 1 < rest.size() && rest[close + 1] == ':') port = close + 2;
+  } else {
+    const std::size_t colon = rest.find(':');
+    address.host = rest.substr(0, colon);
+    if (colon != std::string::npos) port = colon + 1;
+  }
+  if (port != std::string::npos) address.port = rest.substr(port);
+  const auto is_number = [](const std::string& text) {
+    return !text.empty() && text.size() <= 5 && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (address.host.empty() || !is_number(address.port) || !is_number(address.database)) {
+    return invalid_argument("remote " + url +
+                            ": expected redis://HOST:PORT/DATABASE, such as redis://cache.example:6379/0");
+  }
+  return address;
+}
+
+Connection::Connection() = default;
+Connection::~Connection() = default;
+
+Result<std::unique_ptr<Connection>> Connection::open(const ServerAddress& address,
+                                                     const std::map<std::string, std::string>& credentials,
+                                                     const RemoteLimits& limits) {
+  std::unique_ptr<Connection> connection(new Connection);
+  if (Status status = connection->connect(address, limits); !status.ok()) return status;
+  if (address.tls) {
+    auto tls = Tls::create(connection->socket_.get(), address.host, credentials);
+    if (!tls) return std::move(tls).error();
+    connection->tls_ = std::move(*tls);
+    while (true) {
+      const auto outcome = connection->tls_->handshake();
+      if (!outcome) return outcome.error();
+      if (*outcome == Tls::Outcome::done) break;
+      if (*outcome == Tls::Outcome::closed) return unavailable("TLS: handshake: the server closed the connection");
+      const short events = *outcome == Tls::Outcome::wants_read ? POLLIN : POLLOUT;
+      const Status status = wait_for(connection->socket_.get(), events, limits, limits.deadline, "the TLS handshake");
+      if (!status.ok()) return status;
+    }
+  }
+  std::vector<Command> commands;
+  const std::string_view user = word_of(credentials, "user"), password = word_of(credentials, "password");
+  if (!password.empty()) {
+    commands.push_back(user.empty() ? Command{"AUTH", password} : Command{"AUTH", user, password});
+  }
+  if (address.database != "0") commands.push_back({"SELECT", address.database});
+  if (commands.empty()) return connection;
+  const auto replies = connection->run(commands, limits);
+  if (!replies) return replies.error();
+  for (const Reply& reply : *replies) {
+    if (reply.kind == ReplyKind::error) return unavailable("Redis: sign-in: " + reply.text);
+  }
+  return connection;
+}
+
+Status Connection::connect(const ServerAddress& address, const RemoteLimits& limits) {
+  const Deadline deadline{std::min(limits.deadline.at, Deadline::after(limits.connect).at)};
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found); error != 0) {
+    return unavailable("Redis: host " + address.host + ": " + gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, freeaddrinfo);
+  Status failure = unavailable("Redis: host " + address.host + ": has no address");
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    UniqueFd socket(::socket(one->ai_family, one->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, one->ai_protocol));
+    if (!socket) {
+      failure = failed("socket", errno);
+      continue;
+    }
+    if (::connect(socket.get(), one->ai_addr, one->ai_addrlen) != 0 && errno != EINPROGRESS) {
+      failure = failed("connect", errno);
+      continue;
+    }
+    if (Status status = wait_for(socket.get(), POLLOUT, limits, deadline, "the connection"); !status.ok())
+      return status;
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) {
+      failure = failed("connect", error);
+      continue;
+    }
+    const int on = 1;
+    static_cast<void>(setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+    socket_ = std::move(socket);
+    return {};
+  }
+  return failure;
+}
+
+Status Connection::send(std::string_view bytes, const RemoteLimits& limits) {
+  while (!bytes.empty()) {
+    std::size_t sent = 0;
+    short events = POLLOUT;
+    if (tls_ != nullptr) {
+      const auto outcome = tls_->write(bytes.data(), bytes.size(), sent);
+      if (!outcome) return outcome.error();
+      if (*outcome == Tls::Outcome::closed) return unavailable("Redis: the server closed the connection");
+      if (*outcome == Tls::Outcome::wants_read) events = POLLIN;
+    } else {
+      const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (count < 0 && errno != EAGAIN && errno != EINTR) return failed("send", errno);
+      if (count > 0) sent = static_cast<std::size_t>(count);
+    }
+    bytes.remove_prefix(sent);
+    if (sent != 0) continue;
+    if (Status status = wait_for(socket_.get(), events, limits, limits.deadline, "the request"); !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+// Adds at least one byte to the parser.
+Status Connection::receive(const RemoteLimits& limits) {
+  std::vector<char> bytes(receive_bytes);
+  while (true) {
+    if (Status status = over(limits, limits.deadline, "the answer"); !status.ok()) return status;
+    std::size_t count = 0;
+    short events = POLLIN;
+    if (tls_ != nullptr) {
+      const auto outcome = tls_->read(bytes.data(), bytes.size(), count);
+      if (!outcome) return outcome.error();
+      if (*outcome == Tls::Outcome::closed) return unavailable("Redis: the server closed the connection");
+      if (*outcome == Tls::Outcome::wants_write) events = POLLOUT;
+    } else {
+      const ssize_t got = recv(socket_.get(), bytes.data(), bytes.size(), 0);
+      if (got == 0) return unavailable("Redis: the server closed the connection");
+      if (got < 0 && errno != EAGAIN && errno != EINTR) return failed("receive", errno);
+      if (got > 0) count = static_cast<std::size_t>(got);
+    }
+    if (count != 0) {
+      parser_.add({bytes.data(), count});
+      return {};
+    }
+    if (Status status = wait_for(socket_.get(), events, limits, limits.deadline, "the answer"); !status.ok()) {
+      return status;
+    }
+  }
+}
+
+Result<std::vector<Reply>> Connection::run(std::span<const Command> commands, const RemoteLimits& limits) {
+  std::string bytes;
+  for (const Command& command : commands) append_command(bytes, command);
+  if (Status status = send(bytes, limits); !status.ok()) return status;
+  std::vector<Reply> replies;
+  while (replies.size() < commands.size()) {
+    auto reply = parser_.next();
+    if (!reply) return unavailable("Redis: " + reply.error().message);
+    if (*reply) {
+      replies.push_back(std::move(**reply));
+      continue;
+    }
+    if (Status status = receive(limits); !status.ok()) return status;
+  }
+  return replies;
+}
+
+}  // namespace kiln::remote_redis

@@ -1,0 +1,219 @@
+// Whole caches that share programs over real servers: how long a hit takes, how many builds a stampede makes. The long
+// form prints the figures of docs/measurements/sharing.md; bounds are wide, because test machines are busy.
+#include "core/cache/shared/sharing.hpp"
+#include "http_store.hpp"
+#include "redis_store.hpp"
+#include "remote/servers.hpp"
+#include "support/test_length.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cstdio>
+#include <random>
+
+namespace kiln::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// With the stores of the plugins.
+struct RemoteMachine : SharingMachine {
+  RemoteMachine() {
+    stores["http"] = remote_http::open_http_store;
+    stores["redis"] = remote_redis::open_redis_store;
+    device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(20ms); };  // worth a request
+  }
+  // Every machine of a test has the keys of the first.
+  void join(const RemoteMachine& first) {
+    config.trust_folders = first.config.trust_folders;
+    config.remotes = first.config.remotes;
+  }
+};
+
+// Texts that do not compress, so that an object has about `bytes` bytes: it holds the source and the binary.
+std::vector<std::string> texts_of(std::size_t programs, std::size_t bytes) {
+  std::mt19937 random(7);
+  std::vector<std::string> texts(programs);
+  for (std::string& text : texts) {
+    for (std::size_t i = 0; i < bytes / 2; ++i) text += static_cast<char>(33 + random() % 90);
+  }
+  return texts;
+}
+
+double ms_of(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
+void print(const std::string& what, double value, const char* unit) {
+  if (is_long()) std::printf("%-58s %9.3f %s\n", what.c_str(), value, unit);
+}
+
+// Pushes the programs, then times each hit of a machine with an empty cache.
+void time_hits(const std::string& name, const std::string& url) {
+  RemoteMachine writer, reader;
+  writer.write_to(url);
+  const auto texts = texts_of(is_long() ? 300 : 20, 16 << 10);
+  writer.build(texts);
+  REQUIRE(writer.push().failure.text() == "ok");
+  reader.join(writer);
+  const auto cache = reader.open();
+  // Connects, and reads the index.
+  static_cast<void>(acquire(*cache, "none", reader.device));
+  std::this_thread::sleep_for(300ms);
+  std::vector<double> ms;
+  std::size_t remote = 0;
+  for (const std::string& text : texts) {
+    const auto start = Clock::now();
+    const auto acquired = acquire(*cache, text, reader.device);
+    ms.push_back(ms_of(Clock::now() - start));
+    remote += acquired && acquired->tier == Tier::remote;
+  }
+  // A late answer on a busy machine costs a build, so that only the long form bounds them.
+  if (is_long()) CHECK(remote >= texts.size() / 2);
+  CHECK(reader.device.false_bytes == 0);
+  // By hand there is no hurry: every program arrives.
+  RemoteMachine puller;
+  puller.join(writer);
+  CHECK(puller.pull().stored.programs == texts.size());
+  std::ranges::sort(ms);
+  print(name + ": hit of 16 KiB, verified and stored, p50", ms[ms.size() / 2], "ms");
+  print(name + ": hit of 16 KiB, verified and stored, p99", ms[ms.size() * 99 / 100], "ms");
+}
+
+// A machine with an empty cache gets a batch, over a round trip.
+void time_batch(const std::string& name, const std::string& url, const std::string& slow_url) {
+  RemoteMachine writer, reader;
+  writer.write_to(url);
+  const auto texts = texts_of(100, 16 << 10);
+  writer.build(texts);
+  REQUIRE(writer.push().failure.text() == "ok");
+  reader.join(writer);
+  reader.config.remotes[0].url = slow_url;
+  std::vector<KernelSource> sources;
+  std::vector<ProgramKey> keys;
+  for (const std::string& text : texts) {
+    sources.push_back(source_of(text));
+    keys.push_back(key_for(text, reader.device));
+  }
+  std::vector<ProgramRequest> requests;
+  for (std::size_t i = 0; i < texts.size(); ++i) requests.push_back({&keys[i], &sources[i], &reader.device});
+  const auto start = Clock::now();
+  const auto cache = reader.open();
+  std::size_t remote = 0;
+  cache->get_or_build_all(requests, 2, [&](std::size_t, Result<Acquired> answer) {
+    remote += answer && answer->tier == Tier::remote;
+    return true;
+  });
+  print(name + ": 100 programs ready", ms_of(Clock::now() - start), "ms");
+  print(name + ": of these built", reader.device.builds, "");
+  CHECK(remote + static_cast<std::size_t>(reader.device.builds) == 100);
+  // On a busy machine some builds begin before the answer; the programs that arrive meanwhile are taken.
+  if (is_long()) CHECK(remote >= 50);
+}
+
+TEST_CASE("remote figures: a hit over Redis, nginx and a folder") {
+  const RedisServer redis;
+  const NginxServer nginx;
+  const ServerFolder folder;
+  time_hits("redis", redis.url());
+  time_hits("nginx", nginx.url());
+  time_hits("file", "file://" + folder.path().string());
+}
+
+TEST_CASE("remote figures: 100 programs on a fresh machine, over a round trip of 0.5 and of 50 ms") {
+  const RedisServer redis;
+  for (const auto& [name, round_trip] : {std::pair("redis, 0.5 ms", 500us), std::pair("redis, 50 ms", 50'000us)}) {
+    const DelayProxy proxy(redis.port(), round_trip);
+    time_batch(name, redis.url(), "redis://127.0.0.1:" + std::to_string(proxy.port()));
+  }
+  const NginxServer nginx;
+  for (const auto& [name, round_trip] : {std::pair("nginx, 0.5 ms", 500us), std::pair("nginx, 50 ms", 50'000us)}) {
+    const DelayProxy proxy(nginx.port(), round_trip);
+    time_batch(name, nginx.url(), "http://127.0.0.1:" + std::to_string(proxy.port()) + "/kiln");
+  }
+}
+
+TEST_CASE("remote figures: clients that start together on Redis build each program about once") {
+  const RedisServer redis;
+  RemoteMachine first;
+  first.write_to(redis.url());
+  const std::size_t clients = is_long() ? 32 : 6, programs = is_long() ? 100 : 10;
+  std::vector<std::unique_ptr<RemoteMachine>> machines;
+  for (std::size_t i = 0; i < clients; ++i) {
+    machines.push_back(std::make_unique<RemoteMachine>());
+    machines.back()->join(first);
+    machines.back()->device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(40ms); };
+  }
+  std::atomic<int> failed{0};
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < clients; ++i) {
+    threads.emplace_back([&, i] {
+      RemoteMachine& machine = *machines[i];
+      const auto cache = machine.open();
+      for (std::size_t program = 0; program < programs; ++program) {
+        try {
+          machine.build_and_run(*cache, "program " + std::to_string((program + i * 7) % programs));
+        } catch (const std::exception&) {
+          ++failed;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(failed == 0);
+  int builds = 0;
+  for (const auto& machine : machines) builds += machine->device.builds;
+  print("redis: builds per program, " + std::to_string(clients) + " clients",
+        static_cast<double>(builds) / static_cast<double>(programs), "");
+  CHECK(static_cast<std::size_t>(builds) >= programs);
+  // Waits time out on a machine that is busy enough; without leases there would be `clients` builds of each program.
+  if (is_long()) CHECK(static_cast<std::size_t>(builds) <= programs * 2);
+}
+
+TEST_CASE("remote figures: what a bad server costs a cold start of 50 programs") {
+  const auto texts = texts_of(50, 2 << 10);
+  const auto cold_ms = [&](const std::string& url) {
+    RemoteMachine machine, writer;
+    writer.write_to("file:///nowhere");
+    machine.join(writer);
+    machine.config.remotes[0].url = url;
+    machine.config.remotes[0].writes = false;
+    if (url.empty()) machine.config.remotes.clear();
+    const auto start = Clock::now();
+    {
+      const auto cache = machine.open();
+      for (const std::string& text : texts) CHECK(acquire(*cache, text, machine.device)->tier == Tier::built);
+    }
+    return ms_of(Clock::now() - start);
+  };
+  const double alone_ms = cold_ms("");
+  const auto cost = [&](const std::string& what, const std::string& url) {
+    const double ms = cold_ms(url) - alone_ms;
+    print(what + ": added to a cold start of 50 programs", ms, "ms");
+    if (is_long()) CHECK(ms < 1000);
+  };
+  cost("refuses", "http://127.0.0.1:1/kiln");
+  RawServer hangs([](int, const std::atomic<bool>& stop) {
+    while (!stop) std::this_thread::sleep_for(5ms);
+  });
+  cost("hangs", "http://127.0.0.1:" + std::to_string(hangs.port()) + "/kiln");
+  cost("hangs (Redis)", "redis://127.0.0.1:" + std::to_string(hangs.port()));
+  RawServer drips([](int connection, const std::atomic<bool>& stop) {
+    read_request(connection, stop);
+    drip(connection, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", 1000ms, stop);
+  });
+  cost("drips one byte a second", "http://127.0.0.1:" + std::to_string(drips.port()) + "/kiln");
+  RawServer garbage([](int connection, const std::atomic<bool>& stop) {
+    while (!stop && !read_request(connection, stop).empty()) {
+      send_text(connection, "HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n" + std::string(2000, 'x'));
+    }
+  });
+  cost("answers garbage", "http://127.0.0.1:" + std::to_string(garbage.port()) + "/kiln");
+  RawServer large([](int connection, const std::atomic<bool>& stop) {
+    read_request(connection, stop);
+    send_text(connection, "HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n");
+    while (!stop) std::this_thread::sleep_for(5ms);
+  });
+  cost("declares 10 GB", "http://127.0.0.1:" + std::to_string(large.port()) + "/kiln");
+}
+
+}  // namespace
+}  // namespace kiln::test
