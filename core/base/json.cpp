@@ -2,7 +2,55 @@
 
 #include "base/visible_text.hpp"
 
+#include <array>
+#include <mutex>
+#include <new>
+
 namespace kiln {
+namespace {
+
+// Taken from its beginning on, and free again as a whole: a list lives as long as a destructor runs.
+class Reserve {
+ public:
+  void* take(std::size_t bytes) {
+    constexpr std::size_t alignment = alignof(std::max_align_t);
+    const std::lock_guard lock(mutex_);
+    const std::size_t wanted = (bytes + alignment - 1) / alignment * alignment;
+    if (wanted < bytes || wanted > bytes_.size() - used_) return nullptr;
+    void* const list = bytes_.data() + used_;
+    used_ += wanted;
+    ++lists_;
+    return list;
+  }
+
+  bool give_back(void* list) noexcept {
+    if (list < bytes_.data() || list >= bytes_.data() + bytes_.size()) return false;
+    const std::lock_guard lock(mutex_);
+    if (--lists_ == 0) used_ = 0;
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::size_t used_ = 0, lists_ = 0;
+  alignas(std::max_align_t) std::array<std::byte, std::size_t{1} << 20> bytes_{};
+};
+
+// Of the process, as its memory is.
+constinit Reserve reserve_of_lists;
+
+}  // namespace
+
+void* allocate_json_list(std::size_t bytes) {
+  void* list = ::operator new(bytes, std::nothrow);
+  if (list == nullptr) list = reserve_of_lists.take(bytes);
+  if (list == nullptr) throw std::bad_alloc();
+  return list;
+}
+
+void free_json_list(void* list) noexcept {
+  if (!reserve_of_lists.give_back(list)) ::operator delete(list);
+}
 
 Json parse_json(std::string_view text) { return Json::parse(text, nullptr, false); }
 

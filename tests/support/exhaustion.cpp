@@ -80,6 +80,13 @@ void* allocate(std::size_t bytes, const void* caller) {
 
 void* operator new(std::size_t bytes) { return allocate(bytes, __builtin_return_address(0)); }
 void* operator new[](std::size_t bytes) { return allocate(bytes, __builtin_return_address(0)); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return allocate(bytes, __builtin_return_address(0));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

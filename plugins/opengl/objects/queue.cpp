@@ -212,9 +212,9 @@ ContextThread::Pump GlQueue::pump(bool patient) {
     switch (gl.ClientWaitSync(in_flight_.front().fence, GL_SYNC_FLUSH_COMMANDS_BIT, patient ? queue_slice_ns : 0)) {
       case GL_ALREADY_SIGNALED:
       case GL_CONDITION_SATISFIED: {
-        const FenceResult result = time_of(in_flight_.front());
         Status status = group_.check("submission " + std::to_string(in_flight_.front().value));
-        retire(status.ok() ? Result<FenceResult>(result) : Result<FenceResult>(std::move(status)));
+        // Only then the stamps: Mesa may end the process by SIGSEGV where those of a lost device are read.
+        retire(status.ok() ? Result<FenceResult>(time_of(in_flight_.front())) : Result<FenceResult>(std::move(status)));
         break;
       }
       case GL_TIMEOUT_EXPIRED: {
