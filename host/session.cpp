@@ -108,13 +108,17 @@ std::optional<int> Session::open_runtime(MissingPlugins missing, JobFiles files,
     only_reads_cache_ = true;
   }
   std::thread checking;
+  const auto join = [](std::thread* thread) {
+    if (thread->joinable()) thread->join();
+  };
+  const std::unique_ptr<std::thread, decltype(join)> joined(&checking, join);  // also where memory is refused below
   if (checks.valid()) {
     auto thread = start_thread([&checks] { checks.wait(); });
     if (thread) checking = std::move(*thread);
   }
   const auto end = open_with_plugins(missing);
   if (!end && meanwhile) meanwhile(*runtime_);
-  if (checking.joinable()) checking.join();
+  join(&checking);
   add_problems_of_jobs();
   return problems_.empty() ? end : report_problems();
 }

@@ -1,15 +1,14 @@
 #include "c_interface/reports.hpp"
 
+#include "base/json.hpp"
+
 #include <kiln/cache_admin.hpp>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstring>
 
 namespace kiln::c_interface {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 

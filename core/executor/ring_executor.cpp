@@ -76,22 +76,26 @@ Result<Fence> RingExecutor::submit(Submission submission) noexcept {
     const auto value = found->queue->submit(std::move(submission), deadline, entered_ns, waits_next);
     if (!value) return value.error();
     return Fence{found->number, *value};
-  } catch (const std::exception& error) {
-    return unavailable(std::string("submission: ") + error.what());
+  } catch (...) {
+    return caught("submission");
   }
 }
 
-Result<Measurement> RingExecutor::wait(Fence fence, Deadline deadline) noexcept {
+Result<Measurement> RingExecutor::wait(Fence fence, Deadline deadline) noexcept try {
   RingQueue* const queue = queue_of(fence);
   return queue != nullptr ? queue->wait(fence.value, deadline) : no_such_queue(fence);
+} catch (...) {
+  return caught("wait");
 }
 
-Status RingExecutor::cancel(Fence fence) noexcept {
+Status RingExecutor::cancel(Fence fence) noexcept try {
   RingQueue* const queue = queue_of(fence);
   return queue != nullptr ? queue->cancel(fence.value) : no_such_queue(fence);
+} catch (...) {
+  return caught("cancel");
 }
 
-Result<std::size_t> RingExecutor::wait_any(std::span<const Fence> fences, Deadline deadline) noexcept {
+Result<std::size_t> RingExecutor::wait_any(std::span<const Fence> fences, Deadline deadline) noexcept try {
   std::optional<std::size_t> found;
   bool hopeless = true;
   const auto look = [&] {
@@ -112,6 +116,8 @@ Result<std::size_t> RingExecutor::wait_any(std::span<const Fence> fences, Deadli
   const std::string who = std::to_string(fences.size()) + " fences";
   if (hopeless) return not_found(who + ": none is in flight; their results were taken, or they were never submitted");
   return timed_out(who + ": none finished by the deadline of the wait; the work goes on");
+} catch (...) {
+  return caught("wait");
 }
 
 Result<std::shared_ptr<Recording>> RingExecutor::record(std::vector<Submission> submissions) noexcept {
@@ -130,8 +136,8 @@ Result<std::shared_ptr<Recording>> RingExecutor::record(std::vector<Submission> 
     std::erase_if(recordings_, [](const auto& recording) { return recording.expired(); });
     recordings_.push_back(*made);
     return std::shared_ptr<Recording>(std::move(made).value());
-  } catch (const std::exception& error) {
-    return unavailable(std::string("recording: ") + error.what());
+  } catch (...) {
+    return caught("recording");
   }
 }
 
@@ -156,8 +162,8 @@ Result<Fence> RingExecutor::replay(const std::shared_ptr<Recording>& recording, 
       return value.error();
     }
     return Fence{found->number, *value};
-  } catch (const std::exception& error) {
-    return unavailable(std::string("replay: ") + error.what());
+  } catch (...) {
+    return caught("replay");
   }
 }
 

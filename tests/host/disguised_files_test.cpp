@@ -148,6 +148,7 @@ TEST_CASE("disguised files: arguments of verbs", "[host][disguise]") {
     const std::string file = name[0] == '/' ? name : (folder / name).string();
     for (const std::vector<std::string>& words : {std::vector<std::string>{"cache", "import", file, "--trust", key},
                                                   {"cache", "import", file, "--trust", file},
+                                                  {"run", file},
                                                   {"tune", "import", file},
                                                   {"bench", "compare", file, file},
                                                   {"pm4", "dump", file},

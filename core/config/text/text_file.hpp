@@ -15,7 +15,8 @@ namespace kiln::config {
 
 inline constexpr std::size_t most_text_bytes = 4u << 20u;
 
-// not_found, io or invalid_argument (a folder, or more than most_text_bytes). The message does not repeat the path.
+// not_found, io or invalid_argument (a folder, a pipe without a writer, or more than most_text_bytes). The message does
+// not repeat the path.
 Result<std::string> read_text_file(const std::filesystem::path& path);
 
 }  // namespace kiln::config
