@@ -50,7 +50,6 @@ std::optional<Tolerance> tolerance_of(const TomlNode& node, const std::string& w
 constexpr ValueRule text_rule{ValueKind::text};
 constexpr std::uint64_t most_elements = std::uint64_t{1} << 32;
 constexpr std::uint64_t most_local = 1 << 20;
-constexpr std::size_t most_expression = 4096;
 constexpr std::size_t most_dimensions = 8;
 
 std::string dtype_words() {

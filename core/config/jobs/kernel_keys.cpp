@@ -13,7 +13,6 @@ namespace {
 
 constexpr ValueRule file_rule{ValueKind::text};
 constexpr ValueRule grid_rule{ValueKind::integer, 1, std::numeric_limits<std::uint32_t>::max()};
-constexpr std::size_t most_expression = 4096;
 
 // What stands behind "#define NAME"; nullopt where no text can say it.
 std::optional<std::string> define_text(const TomlNode& node) {

@@ -4,9 +4,13 @@
 // Thread-safety: pure but for the draft and the report they are given. Ownership: nothing is kept.
 #pragma once
 
+#include <cstddef>
+
 #include "config/jobs/job_draft.hpp"
 
 namespace kiln::config {
+
+inline constexpr std::size_t most_expression = 4096;  // characters of an expression of a grid or a shape
 
 struct JobKeyEntry;
 
