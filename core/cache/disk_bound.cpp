@@ -161,7 +161,7 @@ namespace {
 constexpr std::chrono::milliseconds patience{100};
 constexpr std::size_t digits = 20;  // of the largest number there is
 constexpr std::size_t numbers = 3;
-constexpr std::size_t text_bytes = numbers * (digits + 1);
+constexpr std::size_t digits_bytes = numbers * (digits + 1);
 
 std::optional<std::uint64_t> number_in(std::string_view text) {
   std::uint64_t number = 0;
@@ -185,11 +185,11 @@ std::optional<DiskUseFile> DiskUseFile::take(int root) {
 }
 
 std::optional<DiskUse> DiskUseFile::read() const {
-  std::array<char, text_bytes + 1> text;  // a longer one is of a version that wrote more numbers
+  std::array<char, digits_bytes + 1> text;  // a longer one is of a version that wrote more numbers
   ssize_t got = -1;
   do got = pread(lock_.file(), text.data(), text.size(), 0);
   while (got < 0 && errno == EINTR);
-  if (got != static_cast<ssize_t>(text_bytes)) return std::nullopt;
+  if (got != static_cast<ssize_t>(digits_bytes)) return std::nullopt;
   const auto number = [&](std::size_t place) { return number_in({text.data() + place * (digits + 1), digits}); };
   const auto programs = number(0), published = number(1), walked = number(2);
   if (!programs || !published || !walked || *walked > *published) return std::nullopt;
@@ -197,7 +197,7 @@ std::optional<DiskUse> DiskUseFile::read() const {
 }
 
 void DiskUseFile::write(const DiskUse& use) const noexcept {
-  std::array<char, text_bytes + 1> text;
+  std::array<char, digits_bytes + 1> text;
   const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
   std::snprintf(text.data(), text.size(), "%020llu %020llu %020llu\n", number(use.programs), number(use.published),
                 number(use.walked));
