@@ -1,7 +1,7 @@
-/* kiln_vulkan.h: pipelines and shader modules from Kiln's program cache. Header only, C99; link Vulkan and libkiln.so.
+/* kiln_vulkan.h: pipelines from Kiln's program cache. Header only, C99; link Vulkan and libkiln.so.
  *
  * A stored pipeline is the data of a VkPipelineCache that holds this pipeline alone. The first process compiles it; later
- * processes create it from the data. A shader module is stored as SPIR-V, which saves the compiler of GLSL or HLSL.
+ * processes create it from the data.
  * Thread-safety: as kiln_cache_get_or_build(). Ownership: the kiln_program owns the Vulkan objects; free it before the
  * device, and close the cache before it too.
  *
@@ -28,11 +28,10 @@ typedef struct kiln_vulkan {
 /* Creates one pipeline with the pipeline cache. */
 typedef VkResult (*kiln_vulkan_create)(void* user, VkDevice device, VkPipelineCache cache, VkPipeline* pipeline);
 
-/* What a kiln_program of this adapter holds: one of the two. */
+/* What a kiln_program of this adapter holds. */
 typedef struct kiln_vulkan_object {
   VkDevice device;
   VkPipeline pipeline;
-  VkShaderModule module;
 } kiln_vulkan_object;
 
 typedef struct kiln_vulkan_call {
@@ -44,7 +43,6 @@ typedef struct kiln_vulkan_call {
 static inline void kiln_vulkan_destroy(void* object) {
   kiln_vulkan_object* made = (kiln_vulkan_object*)object;
   if (made->pipeline != VK_NULL_HANDLE) vkDestroyPipeline(made->device, made->pipeline, NULL);
-  if (made->module != VK_NULL_HANDLE) vkDestroyShaderModule(made->device, made->module, NULL);
   free(made);
 }
 
@@ -127,11 +125,6 @@ static inline void kiln_vulkan_hex(char* to, const uint8_t* bytes, size_t count)
 static inline VkPipeline kiln_vulkan_pipeline_of(const kiln_program* program) {
   const kiln_vulkan_object* object = (const kiln_vulkan_object*)kiln_program_object(program);
   return object == NULL ? VK_NULL_HANDLE : object->pipeline;
-}
-
-static inline VkShaderModule kiln_vulkan_module_of(const kiln_program* program) {
-  const kiln_vulkan_object* object = (const kiln_vulkan_object*)kiln_program_object(program);
-  return object == NULL ? VK_NULL_HANDLE : object->module;
 }
 
 /* fields, count: everything that the pipeline is created from: SPIR-V, entry point, specialization constants, layout and
