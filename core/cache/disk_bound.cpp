@@ -202,11 +202,11 @@ void DiskUseFile::write(const DiskUse& use) const noexcept {
   std::snprintf(text.data(), text.size(), "%020llu %020llu %020llu\n", number(use.programs), number(use.published),
                 number(use.walked));
   ssize_t put = -1;
-  do put = pwrite(lock_.file(), text.data(), text_bytes, 0);
+  do put = pwrite(lock_.file(), text.data(), digits_bytes, 0);
   while (put < 0 && errno == EINTR);
   // A figure that could not be changed would be too low. The file of a version that wrote more numbers is cut.
-  const bool whole = put == static_cast<ssize_t>(text_bytes);
-  static_cast<void>(ftruncate(lock_.file(), whole ? static_cast<off_t>(text_bytes) : 0));
+  const bool whole = put == static_cast<ssize_t>(digits_bytes);
+  static_cast<void>(ftruncate(lock_.file(), whole ? static_cast<off_t>(digits_bytes) : 0));
 }
 
 namespace {
