@@ -15,8 +15,9 @@ namespace kiln {
 
 using Json = nlohmann::ordered_json;
 
-// Memory for lists of documents. Where the system refuses it, it comes from a reserve: the library's destructor, which
-// may not throw, makes such a list. Thread-safety: any thread.
+// Memory for lists of documents, and for the lists and tables within a document. Where the system refuses it, it comes
+// from a reserve: the library's destructor, which may not throw, makes such a list, and a document that became a table
+// without memory for it cannot be destroyed. Thread-safety: any thread.
 void* allocate_json_list(std::size_t bytes);
 void free_json_list(void* list) noexcept;
 
@@ -39,6 +40,35 @@ struct std::allocator<kiln::Json> {
   }
   void deallocate(kiln::Json* list, std::size_t) noexcept { kiln::free_json_list(list); }
   friend constexpr bool operator==(const allocator&, const allocator&) noexcept { return true; }
+};
+
+// An allocator of the same kind for what a document points to.
+template <class Part>
+struct KilnJsonPartAllocator {
+  using value_type = Part;
+  using size_type = std::size_t;
+  using difference_type = std::ptrdiff_t;
+  using propagate_on_container_move_assignment = std::true_type;
+  using is_always_equal = std::true_type;
+
+  constexpr KilnJsonPartAllocator() noexcept = default;
+
+  Part* allocate(std::size_t count) { return static_cast<Part*>(kiln::allocate_json_list(count * sizeof(Part))); }
+  void deallocate(Part* part, std::size_t) noexcept { kiln::free_json_list(part); }
+  friend constexpr bool operator==(const KilnJsonPartAllocator&, const KilnJsonPartAllocator&) noexcept { return true; }
+};
+
+template <>
+struct std::allocator<kiln::Json::object_t> : KilnJsonPartAllocator<kiln::Json::object_t> {
+  constexpr allocator() noexcept = default;
+  template <class Other>
+  constexpr allocator(const std::allocator<Other>&) noexcept {}
+};
+template <>
+struct std::allocator<kiln::Json::array_t> : KilnJsonPartAllocator<kiln::Json::array_t> {
+  constexpr allocator() noexcept = default;
+  template <class Other>
+  constexpr allocator(const std::allocator<Other>&) noexcept {}
 };
 
 namespace kiln {

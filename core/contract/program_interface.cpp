@@ -198,6 +198,10 @@ class TextureMatch {
     const std::size_t sides = declared.dimensions + (declared.layered || declared.cube ? 1 : 0);
     const Shape& shape = given_.shape;
     constexpr std::string_view forms[] = {"[W]", "[H, W]", "[D, H, W]"};
+    if (declared.dimensions < 1 || sides > std::size(forms)) {
+      return invalid_argument("is declared with " + std::to_string(declared.dimensions) + " dimensions" +
+                              (declared.layered ? " and layers" : "") + ", expected 1 to 3 with the layers");
+    }
     const std::string form(sides == declared.dimensions ? forms[sides - 1]
                            : declared.cube              ? "[6 x cubes, H, W]"
                            : sides == 2                 ? "[layers, W]"

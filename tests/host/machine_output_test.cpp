@@ -47,7 +47,7 @@ void check_counts(const json& object, const Keys& keys) {
 
 void check_cache(const json& cache) {
   CHECK(keys_of(cache) == Keys{"memory_hits", "disk_hits", "misses", "builds", "failed_builds", "prepared",
-                               "driver_cache", "missing", "rejected", "bytes_on_disk", "saved_ms"});
+                               "driver_cache", "missing", "rejected", "bytes_on_disk", "saved_ms", "shared"});
   for (const char* count :
        {"memory_hits", "disk_hits", "misses", "builds", "failed_builds", "prepared", "bytes_on_disk"}) {
     CHECK(cache[count].is_number_unsigned());

@@ -374,7 +374,8 @@ class ProgramMaker {
     }
     if (!used) return;
     extra_ += "  acc += " + use + ";\n";
-    program_.refused = {name, kind};
+    // A block's values could be given: the message names the block and the key.
+    program_.refused = {name, kind == "uniform block" ? "blocks = {" : kind};
   }
 
   // A declaration that the preprocessor chooses; the other branch has the same name and another type.
