@@ -88,12 +88,14 @@ void replace_barrier(KernelSource& source, const DeviceInfo& device) {
 
 // Where the number of the #version line stands; npos: in no place that is known here.
 std::size_t version_number(std::string_view text) {
-  const std::size_t word = text.find("version");
-  if (word == std::string_view::npos ||
-      without_comments(std::string(text.substr(0, word))).find_first_not_of("# \t\v\f\r\n") != std::string::npos) {
-    return std::string_view::npos;
+  constexpr std::string_view version = "version";
+  for (std::size_t word = text.find(version); word != std::string_view::npos; word = text.find(version, word + 1)) {
+    std::string before = without_comments(std::string(text.substr(0, word)));
+    std::erase_if(before, [](char c) { return std::string_view(" \t\v\f\r\n").find(c) != std::string_view::npos; });
+    if (before == "#") return text.find_first_not_of(" \t", word + version.size());
+    if (!before.empty()) break;  // a word of the text, and no #version line
   }
-  return text.find_first_not_of(" \t", word + 7);
+  return std::string_view::npos;
 }
 
 // GLSL 4.60 adds little to 4.50, and the compiler refuses what it adds by name. So a text that asks for 4.60 runs on a
