@@ -164,9 +164,10 @@ void check_expect(const TomlNode& node, JobConfig& job, JobReport& report) {
 
 // Images and samplers behind the bindings, whose places in the list count; and sizes that are expressions.
 void finish_bindings(const TomlNode& node, JobConfig& job, JobReport& report) {
-  std::ranges::stable_partition(job.bindings, [](const KernelBindingConfig& binding) {
+  const auto by_place = [](const KernelBindingConfig& binding) {
     return binding.kind != BindingKind::image && binding.kind != BindingKind::sampler;
-  });
+  };
+  std::stable_partition(job.bindings.begin(), job.bindings.end(), by_place);
   if (job.bindings.empty()) {
     return report.problem(node.at, "missing key bindings, images or samplers: a job with op = \"kernel\" needs one");
   }
