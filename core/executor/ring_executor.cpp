@@ -23,7 +23,10 @@ Result<std::unique_ptr<Executor>> RingExecutor::create(const ExecutorContext& co
 }
 
 RingExecutor::~RingExecutor() {
-  const Deadline deadline = Deadline::after(context_.config.timeout);
+  // Work that ends meanwhile is not abandoned: its thread would use what is destroyed next.
+  constexpr std::chrono::milliseconds least_patience{500};
+  const Deadline deadline =
+      Deadline::after(std::max<std::chrono::nanoseconds>(context_.config.timeout, least_patience));
   for (const auto& queue : queues_) queue->request_stop();
   for (const auto& queue : queues_) {
     if (queue->stop(deadline)) continue;
