@@ -58,9 +58,7 @@ Status check_key(const CacheConfig& config) {
 
 }  // namespace
 
-Session::~Session() {
-  if (closing_.joinable()) closing_.join();
-}
+Session::~Session() = default;
 
 std::optional<int> Session::open_plugins() {
   read();
@@ -225,16 +223,6 @@ std::vector<DeviceInfo> Session::devices_named(const std::string& id) {
   const std::string driver = id.substr(0, id.find(':'));
   std::erase_if(devices, [&](const DeviceInfo& one) { return one.id != id && one.id != driver; });
   return devices;
-}
-
-void Session::begin_close() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // there main() ends by the long way
-  runtime_->leave_devices_open();
-#endif
-  auto closing = start_thread([runtime = runtime_.get()] { delete runtime; });
-  if (!closing) return;  // the destructor does it
-  (void)runtime_.release();
-  closing_ = std::move(*closing);
 }
 
 void Session::close(std::chrono::milliseconds patience) {

@@ -52,8 +52,6 @@ class Session {
   // Every device for "auto" and for no id; else the one of that id. Where its driver could not start, what stands for
   // the driver's devices. REQUIRES: open_runtime() succeeded; the id exists.
   std::vector<DeviceInfo> devices_named(const std::string& id);
-  // Lets go of the runtime on another thread, for which the destructor waits.
-  void begin_close();
   // Before the process ends early: lets go of the runtime, which leaves what the cache and the selector have to tell
   // the next process. A driver call that does not return is waited for so long and no longer.
   void close(std::chrono::milliseconds patience);
@@ -111,7 +109,6 @@ class Session {
   std::vector<PluginReport> plugins_;
   ChromeTrace trace_;
   std::unique_ptr<Runtime> runtime_;
-  std::thread closing_;
 };
 
 }  // namespace kiln::host

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
 
 namespace kiln {
 
@@ -45,7 +46,9 @@ DeviceTable::DeviceTable(const Config& config, const Registry& registry, Log log
 DeviceTable::~DeviceTable() {
   if (!leaves_open_) return;
   for (auto& [name, driver] : drivers_) {
-    for (auto& [id, device] : driver.open) new std::shared_ptr<Device>(std::move(device));
+    for (auto& [id, device] : driver.open) {
+      new (std::nothrow) std::shared_ptr<Device>(std::move(device));  // without memory it is closed
+    }
     (void)driver.driver.release();
     (void)driver.notes.release();  // the driver borrows it
   }

@@ -315,9 +315,6 @@ int run(const Options& options, std::uint64_t started_ns) {
   outcome.devices = session.runtime().known_devices();
   outcome.plugins = session.plugins();
   outcome.interrupted = interrupted();
-  // A job that failed may have left work on a device, which then has until the end of the output to finish.
-  const auto is_ok = [](const JobOutcome& job) { return job.report.status.ok(); };
-  if (!outcome.interrupted && std::ranges::all_of(outcome.jobs, is_ok)) session.begin_close();
   const std::string text = options.json
                                ? run_json(outcome)
                                : run_table(outcome, colour_on_stdout() && !options.output ? Colour::yes : Colour::no);
