@@ -66,9 +66,12 @@ TieredCache::TieredCache(const CacheContext& context, std::unique_ptr<EvictionPo
       shared_(RemoteTier::create(context)) {}
 
 TieredCache::~TieredCache() {
-  if (shared_ != nullptr) shared_->finish();
-  disk_.used(memory_.take_uses());
-  disk_.leave_history(counts());
+  try {
+    if (shared_ != nullptr) shared_->finish();
+    disk_.used(memory_.take_uses());
+    disk_.leave_history(counts());
+  } catch (const std::bad_alloc&) {  // what was counted is lost
+  }
 }
 
 Result<Acquired> TieredCache::get_or_build(const ProgramKey& key, const KernelSource& source, Device& device) noexcept {

@@ -2,6 +2,7 @@
 
 #include "selector/hygiene.hpp"
 
+#include <new>
 #include <utility>
 
 namespace kiln {
@@ -17,7 +18,10 @@ Learner::Learner(const Config& config, Log log, DeviceTable& devices, ProgramCac
       file_(config.metrics, log) {}
 
 Learner::~Learner() {
-  file_.write([this] { return metrics_text(); });
+  try {
+    file_.write([this] { return metrics_text(); });
+  } catch (const std::bad_alloc&) {  // the file stays as it was
+  }
 }
 
 void Learner::record(const Job& job, const Device& device, const Result<AcquiredPrograms>& programs,
