@@ -139,7 +139,10 @@ std::unique_ptr<DriverScratch> DriverScratch::of_process() {
 DriverScratch::~DriverScratch() {
   // Refused where another cache of this process, or a child, uses the folder.
   if (try_lock(folder_.get()) != LockAnswer::taken) return;
-  remove_all_in(folder_.get());
+  try {
+    remove_all_in(folder_.get());
+  } catch (const std::bad_alloc&) {  // another process sweeps what is left
+  }
   rmdir(path_.c_str());
 }
 

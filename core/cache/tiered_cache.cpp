@@ -505,7 +505,10 @@ Result<std::uint64_t> TieredCache::persist() noexcept {
 
 CacheStats TieredCache::stats() const noexcept {
   CacheStats stats = counts();
-  stats.bytes_on_disk = disk_.bytes();
+  try {
+    stats.bytes_on_disk = disk_.bytes();
+  } catch (const std::bad_alloc&) {  // not counted
+  }
   return stats;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <string>
 
 namespace kiln {
@@ -30,8 +31,11 @@ RingExecutor::~RingExecutor() {
   for (const auto& queue : queues_) queue->request_stop();
   for (const auto& queue : queues_) {
     if (queue->stop(deadline)) continue;
-    context_.log.write(LogLevel::warning, "executor",
-                       queue->name() + ": work is still running at the end of the timeout; its memory is left to it");
+    try {
+      context_.log.write(LogLevel::warning, "executor",
+                         queue->name() + ": work is still running at the end of the timeout; its memory is left to it");
+    } catch (const std::bad_alloc&) {  // the warning is lost
+    }
   }
 }
 

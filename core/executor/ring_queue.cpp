@@ -44,7 +44,11 @@ Result<std::shared_ptr<RingQueue>> RingQueue::start(std::shared_ptr<Device> devi
 
 RingQueue::RingQueue(std::shared_ptr<Device> device, const ExecutorContext& context,
                      std::shared_ptr<CompletionBell> bell, SchedulingHooks* hooks)
-    : pipeline_(device, context), bell_(std::move(bell)), hooks_(hooks), wraps_(device->info().wraps_host_memory) {}
+    : pipeline_(device, context),
+      bell_(std::move(bell)),
+      hooks_(hooks),
+      wraps_(device->info().wraps_host_memory),
+      ended_by_executor_(unavailable(name() + ": the executor is being destroyed")) {}
 
 template <class Ready>
 void RingQueue::sleep(std::condition_variable& place, std::unique_lock<std::mutex>& lock, Ready ready) {
@@ -197,7 +201,7 @@ void RingQueue::tell(const Wake& wake) {
 }
 
 void RingQueue::request_stop() {
-  pipeline_.refuse(unavailable(name() + ": the executor is being destroyed"));
+  pipeline_.refuse(std::move(ended_by_executor_));
   {
     const std::lock_guard lock(pipeline_.mutex());
     stopping_.store(true, std::memory_order_release);

@@ -95,6 +95,7 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   const std::shared_ptr<CompletionBell> bell_;
   SchedulingHooks* const hooks_;
   const bool wraps_;
+  Status ended_by_executor_;  // made in advance: at the end there may be no memory for it
 
   std::condition_variable slot_free_;
   std::condition_variable work_;                           // for the submit thread

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <new>
 
 namespace kiln {
 
@@ -40,17 +39,6 @@ DeviceTable::DeviceTable(const Config& config, const Registry& registry, Log log
     OneDriver& driver = drivers_[name];
     driver.plugin = registered.plugin;
     driver.make = registered.make;
-  }
-}
-
-DeviceTable::~DeviceTable() {
-  if (!leaves_open_) return;
-  for (auto& [name, driver] : drivers_) {
-    for (auto& [id, device] : driver.open) {
-      new (std::nothrow) std::shared_ptr<Device>(std::move(device));  // without memory it is closed
-    }
-    (void)driver.driver.release();
-    (void)driver.notes.release();  // the driver borrows it
   }
 }
 

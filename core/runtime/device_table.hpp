@@ -61,7 +61,6 @@ std::string pause_text(std::chrono::nanoseconds pause);  // "1.0 s"
 class DeviceTable {
  public:
   DeviceTable(const Config& config, const Registry& registry, Log log, WorkCounters& counters);
-  ~DeviceTable();
 
   // Returns the devices of the driver of an id ("opengl:0": driver "opengl"), or of all drivers if none has that name.
   std::vector<DeviceInfo> enumerate_for(std::string_view id);
@@ -78,8 +77,6 @@ class DeviceTable {
   // Opens the device at the first call. Fails with the reason while the device is set aside.
   Result<std::shared_ptr<Device>> open(std::string_view id);
   bool is_open(std::string_view id) const;
-  // The destructor leaves what is open to the end of the process.
-  void leave_open() noexcept { leaves_open_ = true; }
   // Plugin of an enumerated device; empty if it was not enumerated.
   std::string plugin_of(std::string_view id) const;
   // Sets the device aside and returns the duration as text. After a device loss, the same hardware under other ids is
@@ -129,7 +126,6 @@ class DeviceTable {
   const Registry& registry_;
   Log log_;
   WorkCounters& counters_;
-  bool leaves_open_ = false;
   std::map<std::string, OneDriver, std::less<>> drivers_;  // fixed after construction
   mutable std::mutex known_mutex_;
   std::map<std::string, Known, std::less<>> known_;  // by id

@@ -204,8 +204,6 @@ void Runtime::open_ahead(std::string_view device) try {
   // The job that asks for the device reports what fails.
 }
 
-void Runtime::leave_devices_open() noexcept { state_->parts->devices.leave_open(); }
-
 Result<WarmReport> Runtime::warm(const WarmRequest& request) try {
   return state_->programs.warm(request);
 } catch (...) {

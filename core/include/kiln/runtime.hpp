@@ -95,9 +95,6 @@ class Runtime {
   std::vector<DeviceInfo> known_devices() const;
   // Opens a device, or for "auto" every usable one, before its first job. The report of the job has the error, if any.
   void open_ahead(std::string_view device);
-  // The destructor leaves open devices to the end of the process, which has to come next: closing a driver takes
-  // milliseconds and stores nothing. It still stores what was learned.
-  void leave_devices_open() noexcept;
   // Loads programs from disk into memory and dispatches each once with an empty grid. Missing programs are built on
   // several threads; concurrent warming processes share the builds. If [cache] max_programs or max_memory is too small,
   // the first programs may be evicted again.
