@@ -5,7 +5,12 @@
 // Thread-safety: pure functions of the program's own place. Ownership: values.
 #pragma once
 
+#include <stdlib.h>
+
 #include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <system_error>
 
 namespace kiln::bench {
 
@@ -21,9 +26,29 @@ inline std::filesystem::path kiln_command() {
   return is_installed() ? own_folder() / ".." / ".." / ".." / "bin" / "kiln" : own_folder() / "kiln";
 }
 inline std::filesystem::path tables_folder() {
-  return is_installed() ? own_folder() / ".." / ".." / ".." / "share" / "kiln" / "configs"
-                        : own_folder() / "configs";
+  return is_installed() ? own_folder() / ".." / ".." / ".." / "share" / "kiln" / "configs" : own_folder() / "configs";
 }
 inline std::filesystem::path traces_folder() { return own_folder() / "traces"; }
+
+// A folder that goes with its owner. Throws std::runtime_error where it cannot be made.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const std::string& name) {
+    std::string path = (std::filesystem::temp_directory_path() / (name + "-XXXXXX")).string();
+    if (mkdtemp(path.data()) == nullptr) throw std::runtime_error(path + ": cannot be made");
+    path_ = path;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const noexcept { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 }  // namespace kiln::bench

@@ -8,6 +8,7 @@
 #include "cache/tiered_cache.hpp"
 #include "figures/figures.hpp"
 #include "figures/system_calls.hpp"
+#include "places.hpp"
 
 #include "core/cache/synthetic_device.hpp"
 #include "support/allocation_count.hpp"
@@ -30,25 +31,6 @@ Value need(Result<Value> result) {
   if (!result) throw std::runtime_error(result.error().text());
   return std::move(result).value();
 }
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "kiln-counts-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // One process's view of a folder: device, cache, and what it asks for.
 class Process {
@@ -179,7 +161,7 @@ void count_calls(const fs::path& folder, bench::FigureFile& file) {
 int main(int argc, char** argv) try {
   auto file = bench::FigureFile::of_words(argc, argv);
   if (argc > 1) throw std::runtime_error(std::string(argv[1]) + ": expected --figures FILE or nothing");
-  const Folder folder;
+  const bench::TemporaryFolder folder("kiln-counts");
   count_builds(folder.path(), file);
   count_calls(folder.path(), file);
   count_allocations(folder.path(), file);

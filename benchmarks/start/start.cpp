@@ -96,26 +96,7 @@ double run(std::vector<std::string> words, const std::vector<std::string>& varia
   return ms;
 }
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "kiln start XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-void write_jobs(const Folder& folder, const std::string& kind, int count) {
+void write_jobs(const bench::TemporaryFolder& folder, const std::string& kind, int count) {
   std::string jobs;
   const std::vector<KernelSource> sources = bench::corpus(kind, count);
   for (int i = 0; i < count; ++i) {
@@ -314,12 +295,12 @@ class Comparison {
   const std::string stem_, group_;
   const int count_, rounds_;
   bench::FigureFile& file_;
-  Folder folder_;
+  bench::TemporaryFolder folder_{"kiln start"};
   std::vector<std::string> expected_;
 };
 
 void measure_commands(int rounds, bench::FigureFile& file) {
-  const Folder folder;
+  const bench::TemporaryFolder folder("kiln start");
   write_jobs(folder, "simple", 10);
   const std::string kiln = bench::kiln_command().string(), jobs = (folder / "jobs.toml").string();
   const std::vector<std::string> none;

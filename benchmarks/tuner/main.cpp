@@ -34,25 +34,6 @@ struct Choices {
   int budget_s = 8;
 };
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "kiln-tuner-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  fs::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
 void write_jobs(const fs::path& file, const Choices& choices) {
   const std::vector<Layer> table = read_layer_table((tables_folder() / "resnet50.csv").string());
   std::ofstream out(file);
@@ -68,7 +49,7 @@ void write_jobs(const fs::path& file, const Choices& choices) {
   if (!out.flush()) throw std::runtime_error(file.string() + ": cannot be written");
 }
 
-Json tune(const Folder& folder, const Choices& choices) {
+Json tune(const TemporaryFolder& folder, const Choices& choices) {
   const std::string command = kiln_command().string(), result = (folder / "result.json").string();
   std::vector<std::string> words{command,
                                  "tune",
@@ -173,7 +154,7 @@ Choices choices_of(int count, char** words) {
 int main(int count, char** words) try {
   FigureFile file = FigureFile::of_words(count, words);
   const Choices choices = choices_of(count, words);
-  const Folder folder;
+  const TemporaryFolder folder("kiln-tuner");
   write_jobs(folder / "jobs.toml", choices);
   const Json first = tune(folder, choices);
   const Json second = tune(folder, choices);

@@ -1,6 +1,7 @@
 #include "c_interface/reports.hpp"
 
 #include "base/json.hpp"
+#include "cache_admin/explanation_json.hpp"
 
 #include <kiln/cache_admin.hpp>
 
@@ -10,38 +11,7 @@
 namespace kiln::c_interface {
 namespace {
 
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 Json ms_or_null(std::uint64_t ns) { return ns == 0 ? Json(nullptr) : Json(static_cast<double>(ns) / 1e6); }
-
-Json explanation_json(const MissExplanation& miss) {
-  Json json{{"key", miss.key.hex()},
-            {"label", miss.label},
-            {"missed", miss.missed_s},
-            {"reason", miss.reason},
-            {"why", miss.why.empty() ? Json(nullptr) : Json(miss.why)},
-            {"stored_now", miss.stored_now}};
-  json["nearest"] = nullptr;
-  if (miss.nearest) {
-    json["nearest"] = {{"key", miss.nearest->key.hex()},
-                       {"label", miss.nearest->label},
-                       {"folder", miss.nearest->folder},
-                       {"device", miss.nearest_device.device},
-                       {"driver", miss.nearest_device.driver}};
-  }
-  json["differences"] = Json::array();
-  for (const KeyDifference& one : miss.differences) {
-    Json field{{"field", one.name},
-               {"asked", one.in_asked ? Json(one.asked) : Json(nullptr)},
-               {"stored", one.in_stored ? Json(one.stored) : Json(nullptr)}};
-    if (one.line != 0) {
-      field["line"] = one.line;
-      field["lines_differing"] = one.lines_differing;
-    }
-    json["differences"].push_back(std::move(field));
-  }
-  return json;
-}
 
 }  // namespace
 
@@ -99,7 +69,7 @@ Result<std::string> explanation(const CacheConfig& cache, const char* which) {
   if (!misses) return misses.error();
   Json all{{"schema", 1}, {"misses", Json::array()}};
   for (const MissExplanation& miss : *misses) all["misses"].push_back(explanation_json(miss));
-  return text_of(all);
+  return json_text(all);
 }
 
 std::string devices_text(std::span<const DeviceInfo> devices) {
@@ -112,23 +82,23 @@ std::string devices_text(std::span<const DeviceInfo> devices) {
                               {"usable", device.usable},
                               {"why_not", device.why_not.empty() ? Json(nullptr) : Json(device.why_not)}});
   }
-  return text_of(all);
+  return json_text(all);
 }
 
 std::string tuning_text(const std::string& job, const std::string& device, const TuneOutcome& outcome) {
-  return text_of({{"name", job},
-                  {"device", device},
-                  {"variant", outcome.variant},
-                  {"ms", ms_or_null(outcome.wall_ns)},
-                  {"baseline_ms", ms_or_null(outcome.baseline_wall_ns)},
-                  {"incumbent", outcome.incumbent.empty() ? Json(nullptr) : Json(outcome.incumbent)},
-                  {"incumbent_ms", ms_or_null(outcome.incumbent_wall_ns)},
-                  {"decision", to_string(outcome.decision)},
-                  {"note", outcome.note.empty() ? Json(nullptr) : Json(outcome.note)},
-                  {"space", outcome.space},
-                  {"candidates", outcome.candidates},
-                  {"known", outcome.known},
-                  {"rejected", outcome.rejected}});
+  return json_text({{"name", job},
+                    {"device", device},
+                    {"variant", outcome.variant},
+                    {"ms", ms_or_null(outcome.wall_ns)},
+                    {"baseline_ms", ms_or_null(outcome.baseline_wall_ns)},
+                    {"incumbent", outcome.incumbent.empty() ? Json(nullptr) : Json(outcome.incumbent)},
+                    {"incumbent_ms", ms_or_null(outcome.incumbent_wall_ns)},
+                    {"decision", to_string(outcome.decision)},
+                    {"note", outcome.note.empty() ? Json(nullptr) : Json(outcome.note)},
+                    {"space", outcome.space},
+                    {"candidates", outcome.candidates},
+                    {"known", outcome.known},
+                    {"rejected", outcome.rejected}});
 }
 
 }  // namespace kiln::c_interface

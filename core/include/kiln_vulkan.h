@@ -97,8 +97,8 @@ static inline kiln_code kiln_vulkan_on_load(void* user, kiln_request* request, c
   const kiln_vulkan_call* call = (const kiln_vulkan_call*)user;
   VkPhysicalDeviceProperties properties;
   uint32_t header[4];
-  /* Drivers ignore data of another device. Kiln's key has made sure that it is of this one; a header that says otherwise
-   * means damage by whoever stored it. */
+  /* The key names this device, so the data has to be of this device. A header that names another one is an error:
+   * drivers ignore such data without a word. */
   vkGetPhysicalDeviceProperties(call->vulkan->physical_device, &properties);
   if (count < sizeof header + VK_UUID_SIZE) return KILN_CORRUPT;
   memcpy(header, bytes, sizeof header);

@@ -1,3 +1,4 @@
+#include "cache_admin/explanation_json.hpp"
 #include "exit_status.hpp"
 #include "report/human.hpp"
 #include "report/text_table.hpp"
@@ -10,35 +11,6 @@ namespace kiln::host {
 namespace {
 
 constexpr std::size_t most_shown = 48;
-
-Json explanation_json(const MissExplanation& miss) {
-  Json json{{"key", miss.key.hex()},
-            {"label", miss.label},
-            {"missed", miss.missed_s},
-            {"reason", miss.reason},
-            {"why", miss.why.empty() ? Json(nullptr) : Json(miss.why)},
-            {"stored_now", miss.stored_now}};
-  json["nearest"] = nullptr;
-  if (miss.nearest) {
-    json["nearest"] = {{"key", miss.nearest->key.hex()},
-                       {"label", miss.nearest->label},
-                       {"folder", miss.nearest->folder},
-                       {"device", miss.nearest_device.device},
-                       {"driver", miss.nearest_device.driver}};
-  }
-  json["differences"] = Json::array();
-  for (const KeyDifference& one : miss.differences) {
-    Json field{{"field", one.name},
-               {"asked", one.in_asked ? Json(one.asked) : Json(nullptr)},
-               {"stored", one.in_stored ? Json(one.stored) : Json(nullptr)}};
-    if (one.line != 0) {
-      field["line"] = one.line;
-      field["lines_differing"] = one.lines_differing;
-    }
-    json["differences"].push_back(std::move(field));
-  }
-  return json;
-}
 
 std::string named(const std::string& label, const Digest& key) {
   return (label.empty() ? "a program without a label" : visible(label)) + " (" + short_key(key) + ")";

@@ -1,7 +1,7 @@
 // Machines that share programs: each with a cache folder, a key file and trusted keys of its own; and a store in memory
 // that is slow, fails or lies as told.
 //
-// Thread-safety: MemoryStore as RemoteStore; what is told to it may change at any time. Ownership: a test's.
+// Thread-safety: as RemoteStore; a test may change a MemoryStore's settings at any time. Ownership: a test's.
 #pragma once
 
 #include "core/cache/workplace.hpp"
