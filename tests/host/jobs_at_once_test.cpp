@@ -11,6 +11,7 @@
 #include <atomic>
 #include <csignal>
 #include <fstream>
+#include <future>
 #include <numeric>
 #include <thread>
 
@@ -164,6 +165,26 @@ TEST_CASE("job order: where the next job waits for results of one that has run, 
   order.ran(0);
   CHECK(order.begin(announce) == 1u);
   CHECK(stored == 1);
+}
+
+TEST_CASE("job order: nobody waits for ever where another thread begins the last job while results are stored") {
+  std::atomic<bool> stop{false};
+  const auto announce = [](std::size_t) {};
+  JobOrder* at = nullptr;
+  std::optional<std::size_t> last;
+  JobOrder order({Waits{{}, {0}}, {false, false}}, stop, [&] {
+    at->end(0);
+    last = at->begin(announce);
+  });
+  at = &order;
+  REQUIRE(order.begin(announce) == 0u);
+  order.ran(0);
+  auto waiter = std::async(std::launch::async, [&] { return order.begin(announce); });
+  const bool in_time = waiter.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  if (!in_time) order.end(1);  // wakes it
+  CHECK(in_time);
+  CHECK(last == 1u);
+  CHECK_FALSE(waiter.get());
 }
 
 TEST_CASE("job order: a stop ends the wait for a job's turn") {

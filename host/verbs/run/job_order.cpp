@@ -73,10 +73,11 @@ std::optional<std::size_t> JobOrder::begin(const std::function<void(std::size_t)
   std::unique_lock lock(mutex_);
   for (;;) {
     if (stop_ || waiting_ == 0) return std::nullopt;
+    const std::uint64_t seen = changes_;
     if (const auto job = next_ready()) {
       states_[*job] = State::begun;
       --waiting_;
-      if (waiting_ == 0) changed_.notify_all();
+      if (waiting_ == 0) tell_change();
       announce(*job);
       return job;
     }
@@ -84,9 +85,10 @@ std::optional<std::size_t> JobOrder::begin(const std::function<void(std::size_t)
       lock.unlock();
       store_();
       lock.lock();
-      if (next_ready()) continue;
     }
-    changed_.wait(lock);  // some job is under way: the first that has not begun waits for those before it alone
+    // Some job is under way: the first that has not begun waits for those before it alone. Others may have changed
+    // while the results were stored.
+    changed_.wait(lock, [&] { return changes_ != seen; });
   }
 }
 
@@ -98,18 +100,19 @@ bool JobOrder::wait_to_run(std::size_t job) {
 }
 
 void JobOrder::ran(std::size_t job) {
-  {
-    const std::lock_guard lock(mutex_);
-    states_[job] = std::max(states_[job], State::ran);
-  }
-  changed_.notify_all();
+  const std::lock_guard lock(mutex_);
+  states_[job] = std::max(states_[job], State::ran);
+  tell_change();
 }
 
 void JobOrder::end(std::size_t job) {
-  {
-    const std::lock_guard lock(mutex_);
-    states_[job] = State::ended;
-  }
+  const std::lock_guard lock(mutex_);
+  states_[job] = State::ended;
+  tell_change();
+}
+
+void JobOrder::tell_change() {
+  ++changes_;
   changed_.notify_all();
 }
 

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -52,6 +53,7 @@ class JobOrder {
   bool may_begin(std::size_t job) const;
   bool waits_for_results() const;         // of jobs that have run
   bool have_run(std::size_t jobs) const;  // the first so many
+  void tell_change();
 
   const Terms terms_;
   const std::atomic<bool>& stop_;
@@ -60,6 +62,7 @@ class JobOrder {
   std::condition_variable changed_;
   std::vector<State> states_;
   std::size_t waiting_;
+  std::uint64_t changes_ = 0;  // of states_ and of waiting_ to 0
 };
 
 }  // namespace kiln::host
