@@ -94,6 +94,12 @@ bool RemoteBreaker::allows_jobs() {
   return state_.failures == 0 && !is_ahead(state_.late_until_ms, now_ms(), longest_late_ms);
 }
 
+bool RemoteBreaker::has_failed() {
+  const std::lock_guard lock(mutex_);
+  read();
+  return state_.failures != 0;
+}
+
 bool RemoteBreaker::is_probe_due() {
   const std::lock_guard lock(mutex_);
   read();

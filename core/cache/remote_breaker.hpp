@@ -30,6 +30,8 @@ class RemoteBreaker {
 
   // Whether a job may send a request now. False also while a probe is due: a probe is no part of a job.
   bool allows_jobs();
+  // Whether the last request failed. Unlike allows_jobs(), false while a late answer is outstanding.
+  bool has_failed();
   // Whether the pause has ended and this caller shall probe the server, outside of jobs. One caller of all processes
   // gets true; the pause goes on for a second meanwhile.
   bool is_probe_due();

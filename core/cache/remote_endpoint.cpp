@@ -213,6 +213,11 @@ void RemoteEndpoint::answered(std::uint64_t took_ns) {
   answers_ns_[answers_++ % answers_ns_.size()] = std::max<std::uint64_t>(took_ns, 1);
 }
 
+bool RemoteEndpoint::has_answered() {
+  const std::lock_guard lock(mutex_);
+  return answers_ != 0;
+}
+
 std::uint64_t RemoteEndpoint::round_trip_ns() {
   {
     const std::lock_guard lock(mutex_);

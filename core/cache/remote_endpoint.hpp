@@ -96,6 +96,7 @@ class RemoteEndpoint {
   std::uint64_t round_trip_ns();
   std::uint64_t patience_ns(std::uint64_t expected_build_ns);
   void answered(std::uint64_t took_ns);
+  bool has_answered();  // a request of this process
   // Saves the measured times for other processes.
   void save_times();
 

@@ -34,7 +34,9 @@ constexpr milliseconds write_patience{2000};
 // many builds; shorter than what a failed server may cost.
 constexpr milliseconds batch_patience{65};
 constexpr std::size_t index_batch = 32;
-constexpr milliseconds lease_patience{50};  // for one request; a server that takes longer has failed
+// For one request about a lease; a server that takes longer has failed. One that has answered before may take longer:
+// clients that start together have busy processors.
+constexpr milliseconds lease_patience{50};
 constexpr milliseconds shortest_lease{1000}, longest_lease{30'000};
 constexpr milliseconds dispatch_patience{5000};  // for the first dispatch of a program that this process leased
 
@@ -248,7 +250,7 @@ struct RemoteTier::WriteQueue {
   }
 
   static Status write(RemoteEndpoint& endpoint, const Item& item, const EntryKey& own, const std::atomic<bool>& stop) {
-    if (!endpoint.breaker().allows_jobs()) return unavailable("the server failed before");
+    if (endpoint.breaker().has_failed()) return unavailable("the server failed before");
     const auto object = make_object(item.entry, own, item.folder, item.meta, endpoint.signer());
     if (!object) return object.error();
     return endpoint.put(object_name(item.folder, item.key), *object,
@@ -314,7 +316,7 @@ void RemoteTier::finish() noexcept try {
     held.swap(leases_->held);
   }
   for (const auto& [digest, lease] : held) {
-    if (!lease.endpoint->breaker().allows_jobs() || !Leases::release(lease).ok()) break;  // they end by themselves
+    if (lease.endpoint->breaker().has_failed() || !Leases::release(lease).ok()) break;  // they end by themselves
   }
   work_.finish(Deadline::after(nanoseconds(0)));
   for (const auto& endpoint : endpoints_) endpoint->save_times();
@@ -439,11 +441,12 @@ std::optional<SharedProgram> RemoteTier::wait_for(Endpoints chosen, AskedProgram
     return std::move(answer->program);
   }
   answer->late = true;
-  lock.unlock();
-  counters_->change([](SharedCounts& counts) { ++counts.late; });
+  // Under the lock: an answer that arrives now is told to the breaker after this.
   for (const auto& endpoint : answer->endpoints) {
     endpoint->breaker().late(std::chrono::duration_cast<milliseconds>(request) + milliseconds(50));
   }
+  lock.unlock();
+  counters_->change([](SharedCounts& counts) { ++counts.late; });
   const std::lock_guard own(mutex_);
   std::erase_if(unanswered_, [](const std::shared_ptr<Answer>& one) {
     const std::lock_guard of_answer(one->mutex);
@@ -503,9 +506,9 @@ void RemoteTier::prefetch(std::span<const ProgramKey* const> keys, const Device&
       const std::uint64_t seen = answer->progress;
       if (answer->changed.wait_for(lock, patience, [&] { return answer->done || answer->progress != seen; })) continue;
       answer->late = true;
+      endpoint->breaker().late(whole);
       lock.unlock();
       counters_->change([](SharedCounts& counts) { ++counts.late; });
-      endpoint->breaker().late(whole);
       const std::lock_guard own(mutex_);
       unanswered_.push_back(answer);
       break;
@@ -516,9 +519,12 @@ void RemoteTier::prefetch(std::span<const ProgramKey* const> keys, const Device&
 std::shared_ptr<RemoteEndpoint> RemoteTier::lease_holder() {
   if (!own_threads_) return nullptr;
   for (const auto& endpoint : endpoints_) {
-    if (endpoint->writes() && endpoint->reads() && endpoint->breaker().allows_jobs() && endpoint->leases() != nullptr) {
-      return endpoint;
-    }
+    if (!endpoint->writes() || !endpoint->reads()) continue;
+    // A server that has answered this process is asked for a lease although a late answer is outstanding: without a
+    // lease, every machine of a busy group would build.
+    RemoteBreaker& breaker = endpoint->breaker();
+    const bool asks = breaker.allows_jobs() || (endpoint->has_answered() && !breaker.has_failed());
+    if (asks && endpoint->leases() != nullptr) return endpoint;
   }
   return nullptr;
 }
@@ -539,7 +545,7 @@ RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const D
       std::clamp(std::chrono::duration_cast<milliseconds>(3 * ns(expected_ns)), shortest_lease, longest_lease);
   const std::string name = asked.name() + ".lease", token = new_token();
   const auto limits = [&] {
-    return limits_for(std::max<nanoseconds>(lease_patience, ns(endpoint->patience_ns(unknown_build_ns))));
+    return limits_for(endpoint->has_answered() ? nanoseconds(request_patience) : nanoseconds(lease_patience));
   };
   // A server that failed is not waited for; its breaker keeps the next requests away.
   const auto failed = [&](const Status& status) {
@@ -563,7 +569,7 @@ RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const D
     if (!waits) return {LeaseAnswer::busy, std::nullopt};
     if (!std::exchange(waited, true)) counters_->change([](SharedCounts& counts) { ++counts.lease_waits; });
     const std::atomic<bool>* stop = current_stop();
-    if (deadline.passed() || (stop != nullptr && *stop) || !endpoint->breaker().allows_jobs()) {
+    if (deadline.passed() || (stop != nullptr && *stop) || endpoint->breaker().has_failed()) {
       counters_->change([](SharedCounts& counts) { ++counts.lease_timeouts; });
       return unleased();
     }

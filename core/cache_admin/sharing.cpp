@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <set>
 #include <utility>
 
 namespace kiln {
@@ -67,10 +68,32 @@ class Push {
     outcome_.url = endpoint.config().url;
   }
 
+  // Finds out which of the programs the remote has. An object that no reader would use, such as one that a revoked key
+  // signed, is not there.
+  void look_for(std::span<const SelectedProgram> programs) {
+    std::vector<AskedProgram> listed;
+    for (const SelectedProgram& program : programs) {
+      if (!outcome_.failure.ok()) return;
+      if (is_listed(program)) listed.push_back({program.folder, program.entry.digest});
+    }
+    if (!endpoint_.reads()) {  // it has no key to check them with
+      for (const AskedProgram& one : listed) there_.insert(one.name());
+      return;
+    }
+    SharedCounters counters;
+    for (std::size_t done = 0; done < listed.size() && outcome_.failure.ok(); done += objects_together) {
+      const auto some = std::span(listed).subspan(done, std::min(objects_together, listed.size() - done));
+      const Status status =
+          endpoint_.fetch_many(some, limits_by_hand(), counters,
+                               [&](std::size_t place, SharedProgram) { there_.insert(some[place].name()); });
+      if (!status.ok()) outcome_.failure = status.within("remote " + outcome_.url);
+    }
+  }
+
   // A failure ends it: the next program would fail likewise.
   void write(const SelectedProgram& program) {
     if (!outcome_.failure.ok()) return;
-    if (is_there(program)) {
+    if (there_.contains(object_name(program.folder, program.entry.digest))) {
       ++outcome_.already;
       return;
     }
@@ -99,7 +122,7 @@ class Push {
   }
 
  private:
-  bool is_there(const SelectedProgram& program) {
+  bool is_listed(const SelectedProgram& program) {
     const auto [at, is_new] = indexes_.try_emplace(program.folder);
     if (is_new) {
       const auto store = endpoint_.store();
@@ -108,7 +131,7 @@ class Push {
       // A damaged index is replaced.
       if (!index && index.error().code != StatusCode::corrupt) {
         outcome_.failure = index.error().within("remote " + outcome_.url);
-        return true;
+        return false;
       }
       if (index && *index) at->second = std::move(**index);
     }
@@ -132,6 +155,7 @@ class Push {
   const EntryKey& own_;
   PushOutcome outcome_;
   std::map<std::string, RemoteIndex> indexes_, written_;  // by device folder
+  std::set<std::string> there_;                           // names of objects
 };
 
 // One remote's programs for one device.
@@ -224,6 +248,7 @@ Result<std::vector<PushOutcome>> push_cache(const CacheConfig& cache, const Remo
   std::size_t done = 0;
   for (const auto& endpoint : endpoints) {
     Push push(*endpoint, *root, key);
+    push.look_for(*chosen);
     for (const SelectedProgram& program : *chosen) {
       push.write(program);
       if (progress) progress(++done, chosen->size() * endpoints.size());

@@ -104,6 +104,11 @@ void time_batch(const std::string& name, const std::string& url, const std::stri
   });
   print(name + ": 100 programs ready", ms_of(Clock::now() - start), "ms");
   print(name + ": of these built", reader.device.builds, "");
+  const SharedCounts shared = cache->stats().shared;
+  print(name + ": requests that failed", static_cast<double>(shared.failed), "");
+  print(name + ": late", static_cast<double>(shared.late), "");
+  print(name + ": closed", static_cast<double>(shared.closed), "");
+  print(name + ": asked", static_cast<double>(shared.asked), "");
   CHECK(remote + static_cast<std::size_t>(reader.device.builds) == 100);
   // On a busy machine some builds begin before the answer; the programs that arrive meanwhile are taken.
   if (is_long()) CHECK(remote >= 50);
@@ -119,15 +124,14 @@ TEST_CASE("remote figures: a hit over Redis, nginx and a folder") {
 }
 
 TEST_CASE("remote figures: 100 programs on a fresh machine, over a round trip of 0.5 and of 50 ms") {
-  const RedisServer redis;
-  for (const auto& [name, round_trip] : {std::pair("redis, 0.5 ms", 500us), std::pair("redis, 50 ms", 50'000us)}) {
-    const DelayProxy proxy(redis.port(), round_trip);
-    time_batch(name, redis.url(), "redis://127.0.0.1:" + std::to_string(proxy.port()));
-  }
-  const NginxServer nginx;
-  for (const auto& [name, round_trip] : {std::pair("nginx, 0.5 ms", 500us), std::pair("nginx, 50 ms", 50'000us)}) {
-    const DelayProxy proxy(nginx.port(), round_trip);
-    time_batch(name, nginx.url(), "http://127.0.0.1:" + std::to_string(proxy.port()) + "/kiln");
+  for (const auto& [round_trip, text] : {std::pair(500us, "0.5 ms"), std::pair(50'000us, "50 ms")}) {
+    const RedisServer redis;
+    const DelayProxy redis_proxy(redis.port(), round_trip);
+    time_batch(std::string("redis, ") + text, redis.url(), "redis://127.0.0.1:" + std::to_string(redis_proxy.port()));
+    const NginxServer nginx;
+    const DelayProxy nginx_proxy(nginx.port(), round_trip);
+    time_batch(std::string("nginx, ") + text, nginx.url(),
+               "http://127.0.0.1:" + std::to_string(nginx_proxy.port()) + "/kiln");
   }
 }
 
@@ -142,7 +146,7 @@ TEST_CASE("remote figures: clients that start together on Redis build each progr
     machines.back()->join(first);
     machines.back()->device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(40ms); };
   }
-  std::atomic<int> failed{0};
+  std::atomic<int> failed{0}, unleased{0}, timeouts{0};
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < clients; ++i) {
     threads.emplace_back([&, i] {
@@ -155,6 +159,8 @@ TEST_CASE("remote figures: clients that start together on Redis build each progr
           ++failed;
         }
       }
+      unleased += static_cast<int>(cache->stats().shared.unleased_builds);
+      timeouts += static_cast<int>(cache->stats().shared.lease_timeouts);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -163,6 +169,8 @@ TEST_CASE("remote figures: clients that start together on Redis build each progr
   for (const auto& machine : machines) builds += machine->device.builds;
   print("redis: builds per program, " + std::to_string(clients) + " clients",
         static_cast<double>(builds) / static_cast<double>(programs), "");
+  print("redis: builds without a lease, timeouts", unleased, "");
+  print("redis: waits that took too long", timeouts, "");
   CHECK(static_cast<std::size_t>(builds) >= programs);
   // Waits time out on a machine that is busy enough; without leases there would be `clients` builds of each program.
   if (is_long()) CHECK(static_cast<std::size_t>(builds) <= programs * 2);

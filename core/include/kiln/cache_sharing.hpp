@@ -62,7 +62,7 @@ using RemoteStores = std::map<std::string, RemoteStoreFactory>;  // by scheme; c
 struct PushOutcome {  // for one remote
   std::string url;
   std::uint64_t written = 0, bytes = 0;
-  std::uint64_t already = 0;  // the remote's index has them
+  std::uint64_t already = 0;  // the remote has them, signed by a key that its readers accept
   std::vector<BadEntry> bad;  // not valid here; not written
   Status failure;             // the first error
 };

@@ -210,6 +210,30 @@ TEST_CASE("sharing: pull stores what fits, and repeats without work") {
   CHECK(again.stored.programs_already == 2);
 }
 
+TEST_CASE("sharing: push replaces an object that no reader would use") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one", "two", "three"});
+  REQUIRE(writer.push().written == 3);
+  only_program(*server)[60] ^= std::byte{1};
+  PushOutcome pushed = writer.push();
+  CHECK(pushed.failure.text() == "ok");
+  CHECK(pushed.written == 1);
+  CHECK(pushed.already == 2);
+  // Another key takes over.
+  REQUIRE(revoke_sharing_key(writer.config, "ci", KeyFolder::user));
+  const auto next = create_sharing_key(writer.config, "next", "", KeyFolder::user);
+  REQUIRE(next);
+  writer.config.remotes = {{url, true, {"ci", "next"}, "next", "", "plain", {}}};
+  pushed = writer.push();
+  CHECK(pushed.written == 3);
+  CHECK(pushed.already == 0);
+  REQUIRE(trust_sharing_key(reader.config, "next", next->public_key, "", KeyFolder::user));
+  reader.config.remotes = {{url, false, {"next"}, "", "", "plain", {}}};
+  CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::remote);
+}
+
 TEST_CASE("sharing: a program is written after its first dispatch, and never before") {
   const auto server = std::make_shared<SharedServer>();
   SharingMachine writer(server);
@@ -351,6 +375,21 @@ TEST_CASE("sharing: a holder that dies is replaced") {
   const auto cache = machine.open();
   CHECK(acquire(*cache, "one", machine.device)->tier == Tier::built);
   CHECK(cache->stats().shared.lease_takeovers == 1);
+}
+
+TEST_CASE("sharing: a slow answer of a server that has answered costs no lease") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server, true);
+  machine.write_to(url);
+  machine.device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(20ms); };
+  const auto cache = machine.open();
+  REQUIRE(acquire(*cache, "none", machine.device));
+  REQUIRE(becomes_true([&] { return server->indexes > 0 && server->leases_taken == 1; }));
+  server->delay_ms = 60;
+  CHECK(acquire(*cache, "one", machine.device)->tier == Tier::built);
+  CHECK(acquire(*cache, "two", machine.device)->tier == Tier::built);
+  CHECK(server->leases_taken == 3);
+  CHECK(cache->stats().shared.unleased_builds == 0);
 }
 
 TEST_CASE("sharing: without leases, duplicate builds are counted") {
