@@ -10,9 +10,15 @@ endif()
 
 if(KILN_TESTS AND NOT KILN_FUZZ)
   add_library(kiln_catch OBJECT ${CMAKE_CURRENT_LIST_DIR}/catch_precompiled.cpp)
-  target_link_libraries(kiln_catch PUBLIC Catch2::Catch2WithMain)
+  target_link_libraries(kiln_catch PUBLIC Catch2::Catch2)
   target_precompile_headers(kiln_catch PUBLIC <catch2/catch.hpp> ${KILN_STANDARD_HEADERS})
   target_compile_options(kiln_catch PRIVATE -fPIE ${KILN_TEST_OPTIONS})  # as the executables that reuse the precompiled header
+  add_library(kiln_test_main OBJECT
+    ${PROJECT_SOURCE_DIR}/tests/support/test_main.cpp ${PROJECT_SOURCE_DIR}/tests/support/case_limit.cpp)
+  target_link_libraries(kiln_test_main PUBLIC Catch2::Catch2)
+  target_include_directories(kiln_test_main PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_options(kiln_test_main PRIVATE -fPIE ${KILN_TEST_OPTIONS})
+  set_target_properties(kiln_test_main PROPERTIES UNITY_BUILD OFF)  # it holds all of Catch2
 endif()
 
 # use_tls=0: the leak checker of GCC 12 dies reading the thread-local storage of libgomp's threads where libraries were
@@ -24,11 +30,22 @@ set(KILN_SANITIZER_ENVIRONMENT
   "LSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/lsan.supp':print_suppressions=0:use_tls=0"
   "TSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/tsan.supp':atexit_sleep_ms=20")
 
-# kiln_add_test(NAME SOURCES… [APART…] [LIBRARIES…] [DEPENDS…] [TIMEOUT SECONDS] [COST SECONDS]): one Catch2 binary that is
-# one CTest test. Inner headers of core are visible. APART: those of SOURCES with a helper named like one in another file
+# kiln_count_skips(TEST [VARIABLE=VALUE]): CTest counts the test as skipped where all its cases are, and scripts/test lists
+# what was skipped.
+function(kiln_count_skips test)
+  set(changes "KILN_TEST_SKIPPED=set:${PROJECT_BINARY_DIR}/tests/${test}.skipped")
+  foreach(variable IN LISTS ARGN)
+    string(REPLACE "=" "=set:" variable "${variable}")
+    list(APPEND changes "${variable}")
+  endforeach()
+  set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT_MODIFICATION "${changes}")
+endfunction()
+
+# kiln_add_test(NAME SOURCES… [APART…] [LIBRARIES…] [DEPENDS…] [TIMEOUT SECONDS] [COST SECONDS] [PARTS N]): one Catch2
+# binary that is one CTest test, or N tests with a share of the cases each: NAME_1 to NAME_N. Inner headers of core are visible. APART: those of SOURCES with a helper named like one in another file
 # of their folder, which KILN_UNITY leaves alone. COST: of the long ones, which CTest begins with.
 function(kiln_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;COST" "SOURCES;APART;LIBRARIES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;COST;PARTS" "SOURCES;APART;LIBRARIES;DEPENDS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
     if(KILN_SANITIZE)
@@ -36,7 +53,7 @@ function(kiln_add_test name)
     endif()
   endif()
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE kiln_core Catch2::Catch2WithMain ${arg_LIBRARIES})
+  target_link_libraries(${name} PRIVATE kiln_core kiln_test_main ${arg_LIBRARIES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/core ${PROJECT_SOURCE_DIR}/tests)
   target_compile_options(${name} PRIVATE ${KILN_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM kiln_catch)
@@ -48,10 +65,26 @@ function(kiln_add_test name)
   if(arg_DEPENDS)
     add_dependencies(${name} ${arg_DEPENDS})
   endif()
-  add_test(NAME ${name} COMMAND ${name})
-  # Drivers and their libraries are not built with a sanitizer: what is theirs, and only that, stands in the two files.
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${KILN_SANITIZER_ENVIRONMENT}")
-  if(arg_COST)
-    set_tests_properties(${name} PROPERTIES COST ${arg_COST})
+  set(tests ${name})
+  if(arg_PARTS)
+    set(tests)
+    foreach(part RANGE 1 ${arg_PARTS})
+      list(APPEND tests ${name}_${part})
+    endforeach()
   endif()
+  set(part 0)
+  foreach(test IN LISTS tests)
+    math(EXPR part "${part} + 1")
+    add_test(NAME ${test} COMMAND ${name})
+    # Drivers and their libraries are not built with a sanitizer: what is theirs, and only that, stands in the two files.
+    set_tests_properties(${test} PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${KILN_SANITIZER_ENVIRONMENT}")
+    if(arg_PARTS)
+      kiln_count_skips(${test} KILN_TEST_PART=${part}/${arg_PARTS})
+    else()
+      kiln_count_skips(${test})
+    endif()
+    if(arg_COST)
+      set_tests_properties(${test} PROPERTIES COST ${arg_COST})
+    endif()
+  endforeach()
 endfunction()

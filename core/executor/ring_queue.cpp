@@ -145,8 +145,10 @@ void RingQueue::start_apart(bool upload, bool retire, bool beside) {
   const auto start = [&](Lane lane, void (RingQueue::*serve)()) {
     std::atomic<bool>& has = has_thread_[index_of(lane)];
     if (has.exchange(true, std::memory_order_acq_rel)) return;
-    // Without it the submit thread goes on doing this lane's work too.
-    if (!start_thread(serve).ok()) has.store(false, std::memory_order_release);
+    if (start_thread(serve).ok()) return;
+    // Without it the submit thread goes on doing this lane's work too. Under the lock: it may be about to sleep.
+    const std::lock_guard lock(pipeline_.mutex());
+    has.store(false, std::memory_order_release);
   };
   if (upload) start(Lane::upload, &RingQueue::serve_upload);
   if (retire) start(Lane::retire, &RingQueue::serve_retire);

@@ -194,6 +194,13 @@ std::optional<BuildProcesses::Answer> BuildProcesses::ask(const std::string& dev
       pool.idle.pop_back();
     }
   }
+  // Also where memory is refused below: others would wait for this child's turn to end.
+  const auto end_turn = [&](BuildProcesses* of) {
+    const std::lock_guard lock(of->mutex_);
+    --of->pools_.find(device)->second.lent;
+    of->given_back_.notify_all();
+  };
+  const std::unique_ptr<BuildProcesses, decltype(end_turn)> turn(this, end_turn);
   std::optional<Answer> answer;
   Status unusable;
   // One that ended while it was idle has done nothing wrong: another takes its place.
@@ -211,7 +218,6 @@ std::optional<BuildProcesses::Answer> BuildProcesses::ask(const std::string& dev
   }
   const std::lock_guard lock(mutex_);
   Pool& pool = pools_[device];
-  --pool.lent;
   if (child != nullptr) pool.idle.push_back(std::move(child));
   if (answer && answer->end.empty() && !answer->program && answer->program.error().code == StatusCode::unavailable) {
     unusable = answer->program.error();
@@ -221,7 +227,6 @@ std::optional<BuildProcesses::Answer> BuildProcesses::ask(const std::string& dev
     pool.unusable = true;
     log_.write(LogLevel::info, "build", device + ": no child process builds its programs: " + unusable.message);
   }
-  given_back_.notify_all();
   return answer;
 }
 

@@ -29,7 +29,7 @@ double mean_ns(Job& job) {
 TEST_CASE("a job does not collapse when another process takes a core") {
   const std::vector<int> cores = support::allowed_cores();
   if (cores.size() < 2) {
-    WARN("one core only: there is none to take away");
+    WARN("skipped: there is one core only, and none to take away");
     return;
   }
   Conv2dSpec depthwise;

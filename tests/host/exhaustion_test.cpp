@@ -70,7 +70,10 @@ std::map<std::string, std::string> preloaded(const std::string& variable, long v
 }  // namespace
 
 TEST_CASE("exhaustion: a thread that the system refuses is an error of a job, or is done without") {
-  if (is_sanitized) return;  // whose own operator new the library would replace
+  if (is_sanitized) {
+    WARN("skipped: the preloaded library would replace a sanitizer's operator new");
+    return;
+  }
   const Workplace place;
   long refused = 0;
   for (long first = 1; first <= 12; ++first) {
@@ -113,7 +116,10 @@ TEST_CASE("exhaustion: memory that is refused once for an object of Kiln's ends 
 }
 
 TEST_CASE("exhaustion: limits on memory, descriptors, processes and file sizes are told, and no signal ends a run") {
-  if (is_sanitized) return;  // which reserves terabytes
+  if (is_sanitized) {
+    WARN("skipped: a sanitizer reserves terabytes of address space");
+    return;
+  }
   const Workplace place;
   const long more = is_long() ? 1 : 8;
   constexpr long mib = 1L << 20;
@@ -178,6 +184,6 @@ TEST_CASE("exhaustion: a control group that limits processes or memory") {
   for (long limit = 2; limit < 32; limit += more) any = judge_in("pids", "pids.max", limit) || any;
   for (long limit = 16; limit < 300; limit += 8 * more)
     any = judge_in("memory", "memory.limit_in_bytes", limit * mib) || any;
-  if (!any) WARN("no control group can be made here: not tested");
+  if (!any) WARN("skipped: no control group can be made here");
 }
 }  // namespace kiln::test

@@ -13,12 +13,16 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "support/case_limit.hpp"
+#include "support/test_length.hpp"
+
 extern char** environ;
 
 namespace kiln::test {
 namespace {
 
-constexpr int patience_ms = 240'000;  // a process that says nothing for so long is ended and the test fails
+// A process that writes nothing for so long is ended, and the test fails. Shorter than the limit of a test case.
+constexpr int patience_ms = is_sanitized ? 300'000 : 120'000;
 
 // What a child writes to, and this process reads: ends[1] and ends[0].
 struct Channel {
@@ -121,7 +125,8 @@ Finished run_process(std::vector<std::string> words, const ProcessOptions& optio
   std::string* const into[] = {&finished.out, &finished.err};
   for (int open_ends = 2; open_ends > 0;) {
     if (poll(waiting, 2, patience_ms) <= 0) {
-      kill(child, SIGKILL);
+      end_child(child);
+      finished.err += "\n[ended by its test: it wrote nothing for " + std::to_string(patience_ms / 1000) + " s]\n";
       break;
     }
     for (int end = 0; end < 2; ++end) {

@@ -142,7 +142,7 @@ TEST_CASE("results: a run killed at a system call leaves all old or all new afte
   results.counts_from = opens_nameless_file;
   const KilledRun whole = run_and_kill([&] { jobs.become(config); }, results);
   if (!whole.is_traced) {
-    WARN("ptrace is not permitted here: not tried");
+    WARN("skipped: ptrace is not permitted here");
     return;
   }
   REQUIRE(whole.status == 0);
@@ -257,7 +257,7 @@ void main() { uint i = gl_GlobalInvocationID.x; b[i] = a[i] + n; c[i] = a[i] - n
   };
   const KilledRun run = run_and_kill([&] { jobs.become(config); }, point);
   if (!run.is_traced) {
-    WARN("ptrace is not permitted here: not counted");
+    WARN("skipped: ptrace is not permitted here");
     return;
   }
   REQUIRE(run.status == 0);

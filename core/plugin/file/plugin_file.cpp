@@ -12,6 +12,8 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace kiln {
 namespace {
@@ -53,16 +55,46 @@ Status check_folder(const fs::path& folder) {
   return check_trust("folder", folder, info);
 }
 
+// Whoever may change a folder with a link of the path in it, or the folder of the file at the end, could change the
+// plugin. A path that does not lead to a file is left to open().
+Status check_links(const fs::path& path) {
+  constexpr int most_links = 40;  // as in Linux
+  std::vector<fs::path> rest;     // the next part is the last
+  const auto go_through = [&rest](const fs::path& parts) {
+    const std::vector<fs::path> in_order(parts.begin(), parts.end());
+    rest.insert(rest.end(), in_order.rbegin(), in_order.rend());
+  };
+  go_through(path);
+  fs::path resolved;
+  for (int links = 0; !rest.empty() && links < most_links;) {
+    const fs::path part = std::move(rest.back());
+    rest.pop_back();
+    if (part == ".." || part.empty() || part == ".") {
+      if (part == "..") resolved = resolved.parent_path();
+      continue;
+    }
+    const fs::path next = resolved / part;  // an absolute part begins anew
+    std::error_code no_link;
+    const fs::path target = fs::read_symlink(next, no_link);
+    if (no_link) {
+      resolved = next;
+      continue;
+    }
+    if (Status status = check_folder(resolved); !status.ok()) {
+      status.message += "; link " + next.string() + " of " + path.string() + " is in it";
+      return status;
+    }
+    go_through(target);
+    ++links;
+  }
+  return resolved == path ? Status() : check_folder(resolved.parent_path());
+}
+
 }  // namespace
 
 Result<PluginFile> PluginFile::open(const fs::path& path) {
   if (Status status = check_folder(path.parent_path()); !status.ok()) return status;
-  // Where the name is a link, whoever may change the folder it leads to could change the plugin.
-  std::error_code error;
-  const fs::path target = fs::canonical(path, error);
-  if (!error && target.parent_path() != path.parent_path()) {
-    if (Status status = check_folder(target.parent_path()); !status.ok()) return status;
-  }
+  if (Status status = check_links(path); !status.ok()) return status;
   // Not blocking: a pipe in the place of a plugin must not stop the host before it is seen to be one.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return system_status("file", path, errno);

@@ -61,6 +61,79 @@ TEST_CASE("program key: everything that can change the program changes the key",
   }
 }
 
+// One change for each member of KernelSource: a new member does not compile here until it has one.
+TEST_CASE("program key: each member of a source changes the key, but the two that it does not hold", "[contract]") {
+  KernelSource changed = source();
+  changed.views = {View::storage, View::texels};
+  const Digest before = key_of(changed, device(), "").digest;
+  const KernelSource same = changed;
+  auto& [dialect, text, entry, constants, bindings, views, workgroup, files, spec] = changed;
+  bool in_key = true;
+  SECTION("dialect") { dialect = Dialect::code_object; }
+  SECTION("text") { text[0] = 'V'; }
+  SECTION("entry") { entry += "2"; }
+  SECTION("constants") { constants.push_back({"O", ""}); }
+  SECTION("a constant's name and text, together the same letters") { constants[0] = {"N4", ""}; }
+  SECTION("bindings") { bindings[0] = Access::write; }
+  SECTION("one binding less") { bindings.pop_back(), views.pop_back(); }
+  SECTION("views") { views[1] = View::image; }
+  SECTION("the other view") { views = {View::texels, View::storage}; }
+  SECTION("no view of texels") { views[1] = View::storage; }
+  SECTION("lanes in x") { workgroup[0] = 9; }
+  SECTION("lanes in y") { workgroup[1] = 9; }
+  SECTION("lanes in z") { workgroup[2] = 9; }
+  SECTION("names of files") {
+    files = {"a.glsl"};
+    in_key = false;
+  }
+  SECTION("the spec, whose text is the source's") {
+    spec = GemmSpec{};
+    in_key = false;
+  }
+  CHECK((key_of(changed, device(), "").digest != before) == in_key);
+  CHECK(key_of(same, device(), "").digest == before);
+}
+
+// Likewise for DeviceInfo, of which only the identities count.
+TEST_CASE("program key: of a device its identities alone change the key", "[contract]") {
+  DeviceInfo changed = device();
+  const Digest before = key_of(source(), changed, "").digest;
+  auto& [id, kind, name, driver, usable, why_not, device_identity, driver_identity, dialects, shared_resource,
+         physical_id, serializes, wraps_host_memory, shares_memory, max_grid, max_workgroup, max_workgroup_lanes,
+         max_bindings, max_buffer_bytes, max_texel_bindings, max_image_bindings, max_view_texels, max_shared_bytes,
+         simd_lanes, glsl_barrier, roof_gflops, builds_apart, driver_cache] = changed;
+  bool in_key = false;
+  SECTION("names and kinds") {
+    id = "gpu:9", name = "n", driver = "d", why_not = "w", shared_resource = "s", physical_id = "p";
+    kind = DeviceKind::gpu, usable = true, driver_cache = "adopted", glsl_barrier = "b";
+  }
+  SECTION("abilities and limits") {
+    dialects = {Dialect::glsl};
+    serializes = wraps_host_memory = shares_memory = builds_apart = true;
+    max_grid = max_workgroup = {7, 7, 7};
+    max_workgroup_lanes = max_bindings = max_texel_bindings = max_image_bindings = max_shared_bytes = simd_lanes = 7;
+    max_buffer_bytes = max_view_texels = 7;
+    roof_gflops = 7;
+  }
+  SECTION("a name in the device's identity") {
+    device_identity[0].first = "maker";
+    in_key = true;
+  }
+  SECTION("the order in the device's identity") {
+    std::swap(device_identity[0], device_identity[1]);
+    in_key = true;
+  }
+  SECTION("a name in the driver's identity") {
+    driver_identity[0].first = "release";
+    in_key = true;
+  }
+  SECTION("an empty fact more") {
+    driver_identity.emplace_back("", "");
+    in_key = true;
+  }
+  CHECK((key_of(source(), changed, "").digest != before) == in_key);
+}
+
 TEST_CASE("program key: labels, ids and names are not part of it", "[contract]") {
   const ProgramKey key = key_of(source(), device(), "label");
   DeviceInfo renamed = device();

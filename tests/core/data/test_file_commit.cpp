@@ -124,11 +124,11 @@ void kill_everywhere(const Unit& old, const Unit& fresh, const std::function<boo
         },
         point);
     if (!run.is_traced) {
-      WARN("ptrace is not permitted here: not tried");
+      WARN("skipped: ptrace is not permitted here");
       return;
     }
     if (run.status == 9) {
-      WARN("seccomp is not permitted here: not tried");
+      WARN("skipped: seccomp is not permitted here");
       return;
     }
     INFO("killed at call " << call);
@@ -319,7 +319,7 @@ TEST_CASE("commit: a file that another process makes meanwhile is replaced, in u
           const KilledRun run =
               commit_beside(unit, unit[which].first, limits, with_state ? folders.state() : fs::path());
           if (!run.is_traced || run.status == 3) {
-            WARN("ptrace or a filter of system calls is not permitted here");
+            WARN("skipped: ptrace or a filter of system calls is not permitted here");
             return;
           }
           CHECK(run.status == 0);

@@ -1,5 +1,8 @@
 #include "core/executor/jobs.hpp"
 
+#include "executor/stages/buffer_pool.hpp"
+#include "executor/stages/constant_store.hpp"
+
 #include <catch2/catch.hpp>
 
 using namespace kiln;
@@ -119,6 +122,100 @@ TEST_CASE("executor: a Constant is packed once for each content, layout and way 
   run(*executor, weigh_packed(device, {1, 1, 1}, constant_of({9, 9, 9}), packings));
   CHECK(*packings == 4);
   CHECK(counters.prepared == 4);
+}
+
+TEST_CASE("executor: a packing is told from another by each thing that it is made of", "[executor]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  const auto packings = std::make_shared<std::atomic<int>>(0);
+  const auto weights = constant_of({2, 3});
+  // The packing adds a number of the plan's own to the reversed weights.
+  const auto with_numbers = [&](const std::vector<float>& numbers, const auto& change) {
+    Job job = weigh_packed(device, {1, 10}, weights, packings);
+    KernelPlan plan = *job.submission.plan;
+    plan.constants = {constant_of(numbers), constant_of({100, 200})};
+    plan.prepare[0].bindings.push_back({BindingSource::constant, 0});
+    plan.prepare[0].source.bindings.push_back(Access::read);
+    change(plan);
+    job.submission.plan = std::make_shared<const KernelPlan>(std::move(plan));
+    job.submission.prepare_programs = {program_of([packings](const Memories& m) {
+      ++*packings;
+      for (std::size_t i = 0; i < 2; ++i) m[1][i] = m[0][1 - i] + m[2][i];
+    })};
+    run(*executor, job);
+    return values_of(*job.output);
+  };
+  const auto nothing = [](KernelPlan&) {};
+  CHECK(with_numbers({0, 0}, nothing) == std::vector<float>{2, 30});
+  CHECK(with_numbers({5, 7}, nothing) == std::vector<float>{9, 80});
+  CHECK(*packings == 2);
+  CHECK(with_numbers({0, 0}, nothing) == std::vector<float>{2, 30});
+  CHECK(with_numbers({5, 7}, nothing) == std::vector<float>{9, 80});
+  CHECK(*packings == 2);
+  CHECK(with_numbers({5, 7}, [](KernelPlan& plan) { plan.prepare[0].bindings[2].index = 1; }) ==
+        std::vector<float>{202, 1030});
+  CHECK(*packings == 3);
+  int expected = 3;
+  const auto anew = [&](const auto& change) {
+    CHECK(with_numbers({5, 7}, change) == std::vector<float>{9, 80});
+    CHECK(*packings == ++expected);
+    CHECK(with_numbers({5, 7}, change) == std::vector<float>{9, 80});
+    CHECK(*packings == expected);
+  };
+  anew([](KernelPlan& plan) { plan.prepared[0].layout += "2"; });
+  anew([](KernelPlan& plan) { plan.prepare[0].source.text += " "; });
+  anew([](KernelPlan& plan) { plan.prepare[0].source.entry = "other"; });
+  anew([](KernelPlan& plan) { plan.prepare[0].source.dialect = Dialect::opencl_c; });
+  anew([](KernelPlan& plan) { plan.prepare[0].source.constants = {{"N", "1"}}; });
+  anew([](KernelPlan& plan) { plan.prepare[0].source.constants = {{"N", "2"}}; });
+  anew([](KernelPlan& plan) { plan.prepare[0].source.workgroup = {64, 1, 1}; });
+  anew([](KernelPlan& plan) { plan.prepare[0].grid = {2, 1, 1}; });
+}
+
+TEST_CASE("executor: a Constant stays while any of its holders lives, whichever came first", "[executor]") {
+  SyntheticDevice device;
+  executor::ConstantStore store(device);
+  for (const bool first_goes : {true, false}) {
+    auto first = constant_of({2, 3});
+    auto second = constant_of({2, 3});
+    Buffer* const buffer = store.resident(first).value();
+    CHECK(store.resident(second).value() == buffer);
+    CHECK(store.resident(first).value() == buffer);
+    (first_goes ? first : second).reset();
+    store.sweep();
+    REQUIRE_FALSE(store.empty());
+    CHECK(device.buffers_alive(BufferUsage::constant) == 1);
+    CHECK(store.resident(first_goes ? second : first).value() == buffer);
+    const auto third = constant_of({2, 3});  // takes the place of the one that has gone
+    CHECK(store.resident(third).value() == buffer);
+    (first_goes ? second : first).reset();
+    store.sweep();
+    CHECK_FALSE(store.empty());
+  }
+  store.sweep();
+  CHECK(store.empty());
+  CHECK(device.buffers_alive(BufferUsage::constant) == 0);
+}
+
+TEST_CASE("executor: an idle buffer serves the same size and usage alone", "[executor]") {
+  SyntheticDevice device;
+  executor::BufferPool pool;
+  Buffer* const storage = pool.take(device, BufferUsage::storage, 64).value();
+  CHECK(pool.take(device, BufferUsage::storage, 64).value() != storage);  // taken
+  pool.recycle();
+  Buffer* const uniform = pool.take(device, BufferUsage::constant, 64).value();
+  CHECK(uniform != storage);
+  CHECK(device.buffers_made(BufferUsage::constant) == 1);
+  CHECK(pool.take(device, BufferUsage::storage, 65).value() != storage);
+  CHECK(device.buffers_made(BufferUsage::storage) == 3);
+  CHECK(pool.take(device, BufferUsage::storage, 64));
+  CHECK(pool.take(device, BufferUsage::storage, 64));
+  CHECK(device.buffers_made(BufferUsage::storage) == 3);
+  CHECK(pool.take(device, BufferUsage::storage, 64));
+  CHECK(device.buffers_made(BufferUsage::storage) == 4);
+  pool.clear();
+  CHECK(device.buffers_alive(BufferUsage::storage) == 0);
+  CHECK(device.buffers_alive(BufferUsage::constant) == 0);
 }
 
 TEST_CASE("executor: a packing that failed is not kept", "[executor]") {

@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <atomic>
 #include <future>
+#include <thread>
 
 using namespace kiln;
 using namespace kiln::test;
@@ -129,4 +131,79 @@ TEST_CASE("executor: the backlog is the jobs in flight times what recent ones to
   CHECK(executor->wait(one, Deadline::never()));
   CHECK(executor->wait(two, Deadline::never()));
   CHECK(executor->backlog_ns(*device) == 0);
+}
+
+TEST_CASE("executor: a job that was cancelled, failed or refused is no part of the backlog", "[executor]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  REQUIRE(executor->wait(executor->submit(add_one(device, {1}).submission).value(), Deadline::never()));
+  device->fail(2, internal_error("faulted"));
+  CHECK_FALSE(executor->wait(executor->submit(add_one(device, {1}).submission).value(), Deadline::never()));
+  CHECK(executor->backlog_ns(*device) == 0);
+  device->refuse(3, internal_error("refused"));
+  CHECK_FALSE(executor->wait(executor->submit(add_one(device, {1}).submission).value(), Deadline::never()));
+  CHECK(executor->backlog_ns(*device) == 0);
+  device->hold();
+  // A packing holds up the upload lane, so that the job behind it is still on its way.
+  const auto packings = std::make_shared<std::atomic<int>>(0);
+  const std::uint64_t before = device->submitted();
+  const Fence first = executor->submit(weigh_packed(device, {1, 1}, constant_of({2, 3}), packings).submission).value();
+  device->await_submitted(before + 1);
+  const std::uint64_t of_one = executor->backlog_ns(*device);
+  CHECK(of_one > 0);
+  for (int i = 0; i < 3; ++i) {
+    const Fence behind = executor->submit(add_one(device, {1}).submission).value();
+    CHECK(executor->backlog_ns(*device) == 2 * of_one);
+    REQUIRE(executor->cancel(behind).ok());
+    CHECK(executor->backlog_ns(*device) == of_one);
+    CHECK(executor->wait(behind, Deadline::never()).error().code == StatusCode::cancelled);
+    CHECK(executor->backlog_ns(*device) == of_one);
+  }
+  device->release();
+  CHECK(executor->wait(first, Deadline::never()));
+  CHECK(executor->backlog_ns(*device) == 0);
+}
+
+TEST_CASE("executor: whoever has a result finds its slot free", "[executor]") {
+  const auto device = std::make_shared<SyntheticDevice>(GENERATE(Memory::plain, Memory::wrapped));
+  const auto executor = ring(1);
+  for (int i = 0; i < 300; ++i) {
+    Job job = add_one(device, {static_cast<float>(i)});
+    job.submission.deadline = Deadline{Clock::now()};  // a slot that is not free yet would be waited for
+    const auto fence = executor->submit(job.submission);
+    INFO("job " << i << ": " << (fence ? std::string() : fence.error().text()));
+    REQUIRE(fence);
+    auto measured = executor->wait(*fence, Deadline::never());
+    if (!measured) measured = executor->wait(*fence, Deadline::after(std::chrono::seconds(20)));  // beyond the job's
+    REQUIRE(measured.has_value());
+
+    REQUIRE(values_of(*job.output) == std::vector<float>{static_cast<float>(i) + 1});
+  }
+}
+
+TEST_CASE("executor: a wait does not wait for another thread's wait on the same device", "[executor]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  device->hold();
+  const Job first = add_one(device, {1}), second = add_one(device, {2});
+  const Fence one = executor->submit(first.submission).value();
+  const Fence two = executor->submit(second.submission).value();
+  std::atomic<bool> one_has_begun{false};
+  std::future<bool> waiting = std::async(std::launch::async, [&] {
+    one_has_begun = true;
+    return executor->wait(one, Deadline::never()).has_value();
+  });
+  while (!one_has_begun) std::this_thread::yield();
+  // The other thread waits, or is about to: this one answers by its own deadline all the same.
+  for (int i = 0; i < 20; ++i) {
+    const auto late = executor->wait(two, Deadline::after(std::chrono::milliseconds(2)));
+    REQUIRE_FALSE(late);
+    CHECK(late.error().code == StatusCode::timeout);
+  }
+  CHECK(waiting.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
+  device->release();
+  CHECK(executor->wait(two, Deadline::never()));
+  CHECK(waiting.get());
+  CHECK(values_of(*first.output) == std::vector<float>{2});
+  CHECK(values_of(*second.output) == std::vector<float>{3});
 }

@@ -81,6 +81,65 @@ TEST_CASE("trust: a link into a world-writable folder is refused, into another i
   CHECK_THAT(status.message, Contains("folder " + target.plugins().string() + ": writable by everyone"));
 }
 
+TEST_CASE("trust: every link on the way to the file counts, not only the folder at its end") {
+  PluginFolder target({"good"});
+  PluginFolder folder;
+  const std::filesystem::path open = folder.root() / "open";
+  const std::filesystem::path shut = folder.root() / "shut";
+  std::filesystem::create_directory(open);
+  std::filesystem::create_directory(shut);
+  using std::filesystem::create_symlink;
+  SECTION("a chain of two links") {
+    create_symlink(target.file("good"), open / "hop");
+    create_symlink(open / "hop", folder.file("good"));
+  }
+  SECTION("a chain of three, the middle one in the folder") {
+    create_symlink(target.file("good"), shut / "last");
+    create_symlink(shut / "last", open / "hop");
+    create_symlink(open / "hop", folder.file("good"));
+  }
+  SECTION("relative links") {
+    create_symlink(std::filesystem::relative(target.file("good"), open), open / "hop");
+    create_symlink("../open/hop", folder.file("good"));
+  }
+  SECTION("a link to a folder in the middle of a path") {
+    create_symlink(target.plugins(), open / "hop");
+    create_symlink(open / "hop" / "good.so", folder.file("good"));
+  }
+  SECTION("a link to a folder, and .. after it") {
+    create_symlink(target.plugins(), open / "hop");
+    create_symlink(open / "hop" / ".." / "plugins" / "good.so", folder.file("good"));
+  }
+  SECTION("the folder of plugins is itself such a link") {
+    create_symlink(target.plugins(), open / "hop");
+    folder.options.path = {open / "hop"};
+  }
+  CHECK(folder.load_one("good").loaded);
+  chmod(open.c_str(), 0777);
+  const Status status = folder.load_one("good").why_not;
+  CHECK(status.code == StatusCode::unsupported);
+  CHECK_THAT(status.message, Contains("folder " + open.string() + ": writable by everyone (mode 0777)"));
+  CHECK_THAT(status.message, Contains("link " + (open / "hop").string() + " of "));
+  chmod(open.c_str(), 01777);
+  CHECK_THAT(folder.load_one("good").why_not.message,
+             Contains("folder " + open.string() + ": writable by everyone (mode 1777)"));
+  if (geteuid() == 0) {
+    chmod(open.c_str(), 0755);
+    REQUIRE(chown(open.c_str(), 12345, 12345) == 0);
+    CHECK_THAT(folder.load_one("good").why_not.message,
+               Contains("folder " + open.string() + ": owned by uid 12345, expected root or uid 0"));
+  }
+}
+
+TEST_CASE("trust: links that lead in a circle are reported") {
+  PluginFolder folder;
+  std::filesystem::create_symlink(folder.file("b"), folder.file("a"));
+  std::filesystem::create_symlink(folder.file("a"), folder.file("b"));
+  const Status status = folder.load_one("a").why_not;
+  CHECK(status.code == StatusCode::io);
+  CHECK_THAT(status.message, Contains("Too many levels of symbolic links"));
+}
+
 TEST_CASE("trust: the current directory is never searched") {
   PluginFolder folder({"good"});
   const auto here = std::filesystem::current_path();

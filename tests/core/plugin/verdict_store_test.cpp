@@ -130,9 +130,22 @@ TEST_CASE("verdicts: a file that others can write is ignored") {
   PluginFolder folder({"good"});
   CHECK(folder.load_one("good").trial == PluginTrial::probed);
   CHECK(folder.load_one("good").trial == PluginTrial::remembered);
-  chmod(folder.verdicts().c_str(), 0666);
+  const mode_t mode = GENERATE(0666, 0620, 0602, 0660, 0777);
+  CAPTURE(mode);
+  chmod(folder.verdicts().c_str(), mode);
   CHECK(folder.load_one("good").trial == PluginTrial::probed);
   CHECK(folder.load_one("good").trial == PluginTrial::remembered);
+}
+
+TEST_CASE("verdicts: a file that others can read, and a link to a file, are told apart") {
+  PluginFolder folder({"good"});
+  CHECK(folder.load_one("good").trial == PluginTrial::probed);
+  chmod(folder.verdicts().c_str(), 0644);
+  CHECK(folder.load_one("good").trial == PluginTrial::remembered);
+  const std::filesystem::path elsewhere = folder.root() / "elsewhere.json";
+  std::filesystem::rename(folder.verdicts(), elsewhere);
+  std::filesystem::create_symlink(elsewhere, folder.verdicts());
+  CHECK(folder.load_one("good").trial == PluginTrial::probed);
 }
 
 TEST_CASE("verdicts: a file of somebody else is ignored") {

@@ -42,6 +42,93 @@ TEST_CASE("rounding: gamma as Higham defines it", "[reference]") {
   CHECK(reference::roundings_of_sum(9, true) == 11);
 }
 
+// Computed with rational numbers from the definitions in the header, then rounded once.
+TEST_CASE("rounding: the bounds have these values", "[reference]") {
+  constexpr double exact = 1e-14;
+  CHECK(reference::gamma(1, 0x1p-24) == Approx(5.9604648328104516e-08).epsilon(exact));
+  CHECK(reference::gamma(73, 0x1p-24) == Approx(4.3511580010970881e-06).epsilon(exact));
+  CHECK(reference::gamma(1000, 0x1p-24) == Approx(5.9608197700840286e-05).epsilon(exact));
+  CHECK(reference::gamma(8388608, 0x1p-24) == Approx(1).epsilon(exact));
+  CHECK(reference::gamma(16777215, 0x1p-24) == Approx(16777215).epsilon(exact));
+  CHECK(reference::direct_bound(1, false) == Approx(1.1920930398368226e-07).epsilon(exact));
+  CHECK(reference::direct_bound(1, true) == Approx(1.7881396663366761e-07).epsilon(exact));
+  CHECK(reference::direct_bound(9, false) == Approx(5.9604680413570891e-07).epsilon(exact));
+  CHECK(reference::direct_bound(72, false) == Approx(4.3511580092017162e-06).epsilon(exact));
+  CHECK(reference::direct_bound(72, true) == Approx(4.4107631763404713e-06).epsilon(exact));
+  CHECK(reference::direct_bound(4608, true) == Approx(0.00027485293630485533).epsilon(exact));
+  CHECK(reference::direct_bound(25088, false) == Approx(0.0014976605685153904).epsilon(exact));
+  CHECK(reference::underflow_allowance(1) == 2.350988701644575e-38);
+  CHECK(reference::underflow_allowance(9) == 2.1158898314801175e-37);
+  CHECK(reference::underflow_allowance(72) == 1.692711865184094e-36);
+  CHECK(reference::default_tolerance(DType::f32).relative == Approx(0.00012207776353537203).epsilon(exact));
+  CHECK(reference::default_tolerance(DType::f32).absolute == 1.17549435082228751e-38);
+  CHECK(reference::default_tolerance(DType::f64).relative == Approx(2.2737367544325791e-13).epsilon(exact));
+  CHECK(reference::default_tolerance(DType::f64).absolute == 2.2250738585072014e-308);
+  CHECK(reference::default_tolerance(DType::f16).relative == Approx(0.0039138943248532287).epsilon(exact));
+  CHECK(reference::default_tolerance(DType::f16).absolute == 6.103515625e-05);
+  CHECK(reference::default_tolerance(DType::i32).relative == 0);
+  CHECK(reference::default_tolerance(DType::i32).absolute == 0);
+}
+
+// One product of 1 and 1, so that the error relative to the sum of products is the output's distance from 1.
+TEST_CASE("compare: 0.9 times the bound is within it, 1.5 times is not", "[reference]") {
+  constexpr double bound_of_one = 1.1920930398368226e-07;   // 1 product
+  constexpr double bound_of_bias = 1.7881396663366761e-07;  // and a bias
+  constexpr double bound_of_72 = 4.3511580092017162e-06;    // 72 products
+  const auto conv = [](std::int64_t channels, std::int64_t side, Bias bias) {
+    Conv2dSpec spec;
+    spec.c = channels, spec.h = side, spec.w = side, spec.k = 1, spec.r = side, spec.s = side, spec.bias = bias;
+    return spec;
+  };
+  const auto ones = [](const Shape& shape) {
+    auto made = HostTensor::create(DType::f32, shape).value();
+    for (float& value : made->as<float>()) value = 1;
+    return made;
+  };
+  const auto is_within = [&](const Conv2dSpec& spec, double expected, double error) {
+    const auto input = ones({1, spec.c, spec.h, spec.w});
+    const auto weights = ones({1, spec.c, spec.r, spec.s});
+    const auto bias = spec.bias == Bias::none ? nullptr : ones({1});
+    const std::vector<float> output{static_cast<float>(expected + error)};
+    const auto verdict = reference::compare_conv2d(spec, *input, *weights, bias.get(), output);
+    REQUIRE(verdict);
+    const double found = std::abs(static_cast<double>(output[0]) - expected) / expected;
+    CHECK(verdict->max_rel_error == Approx(found).epsilon(1e-9));
+    return verdict->within;
+  };
+  for (const double sign : {1.0, -1.0}) {
+    // What an fp32 number next to 1 can be off by: multiples of 2^-23 above, of 2^-24 below.
+    CHECK(is_within(conv(1, 1, Bias::none), 1, sign * 0x1p-24));
+    CHECK_FALSE(is_within(conv(1, 1, Bias::none), 1, sign * 1.5 * bound_of_one));
+    CHECK(is_within(conv(1, 1, Bias::per_channel), 2, sign * 0.9 * 2 * bound_of_bias));
+    CHECK_FALSE(is_within(conv(1, 1, Bias::per_channel), 2, sign * 1.5 * 2 * bound_of_bias));
+    CHECK(is_within(conv(8, 3, Bias::none), 72, sign * 0.9 * 72 * bound_of_72));
+    CHECK_FALSE(is_within(conv(8, 3, Bias::none), 72, sign * 1.5 * 72 * bound_of_72));
+  }
+  GemmSpec gemm;
+  gemm.m = 1, gemm.n = 1, gemm.k = 72;
+  for (const double share : {0.9, 1.5, -0.9, -1.5}) {
+    CAPTURE(share);
+    const std::vector<float> output{static_cast<float>(72 + share * 72 * bound_of_72)};
+    const auto verdict = reference::compare_gemm(gemm, *ones({1, 72}), *ones({72, 1}), nullptr, output);
+    REQUIRE(verdict);
+    CHECK(verdict->within == (std::abs(share) < 1));
+  }
+}
+
+TEST_CASE("compare: underflow allows two smallest normal numbers a product and no more", "[reference]") {
+  Conv2dSpec spec;
+  spec.c = 1, spec.h = 1, spec.w = 1, spec.k = 1, spec.r = 1, spec.s = 1;
+  ConvTensors tensors = tensors_for(spec, 1, Values::uniform);
+  tensors.input->as<float>()[0] = 1e-25f;
+  tensors.weights->as<float>()[0] = 1e-25f;
+  CHECK(verdict_of(spec, tensors, {2.3e-38f}).within);
+  CHECK(verdict_of(spec, tensors, {-2.3e-38f}).within);
+  CHECK_FALSE(verdict_of(spec, tensors, {3.5e-38f}).within);
+  CHECK_FALSE(verdict_of(spec, tensors, {-3.5e-38f}).within);
+  CHECK_FALSE(verdict_of(spec, tensors, {2.4e-35f}).within);
+}
+
 TEST_CASE("compare conv2d: plain fp32 sums are within the bound, and near to it by less than the bound",
           "[reference]") {
   std::uint64_t seed = 100;

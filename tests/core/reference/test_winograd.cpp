@@ -181,6 +181,21 @@ TEST_CASE("winograd: groups, batch, bias and odd sizes have an allowance that is
   }
 }
 
+// Computed with rational numbers from the construction in the header, for a plane of ones and a kernel of ones.
+TEST_CASE("winograd: the allowance has these values", "[reference]") {
+  const Conv2dSpec spec = layer(1, 4, 4, 1);
+  const std::vector<float> input(16, 1), weights(9, 1), bias{-8};
+  const auto plain = reference::winograd_allowance(spec, input, weights, {}, 1);
+  REQUIRE(plain.size() == 16);
+  CHECK(plain[0] == Approx(0.0051350116887960351).epsilon(1e-12));
+  CHECK(plain[5] == Approx(0.0013389618527598535).epsilon(1e-12));
+  CHECK(plain[11] == Approx(0.0026221336283213798).epsilon(1e-12));
+  const auto biased = reference::winograd_allowance(spec, input, weights, bias, 1);
+  CHECK(biased[0] == Approx(0.0051536083811954776).epsilon(1e-12));
+  CHECK(biased[5] == Approx(0.0013575585451592958).epsilon(1e-12));
+  CHECK(biased[11] == Approx(0.0026407303207208223).epsilon(1e-12));
+}
+
 TEST_CASE("winograd: only 3x3 without stride and dilation, and only where it is allowed", "[reference]") {
   Conv2dSpec spec = layer(4, 8, 8, 4);
   CHECK(reference::winograd_applies(spec));

@@ -58,7 +58,10 @@ TEST_CASE("runtime::heaps: in a process of its own", "[.heaps]") {
 
 // A software driver allocates for every workgroup: at one heap its threads waited for each other.
 TEST_CASE("runtime::heaps: each thread has a roomy one of its own") {
-  if (kiln::test::is_sanitized) return;  // sanitizers bring a heap of theirs
+  if (kiln::test::is_sanitized) {
+    WARN("skipped: a sanitizer has a heap of its own");
+    return;
+  }
   // Without what whoever runs the tests may ask of the C library's heaps.
   const kiln::support::ChildResult child =
       kiln::support::run_child("[.heaps]", {{"MALLOC_ARENA_MAX", ""}, {"GLIBC_TUNABLES", ""}});

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
 using namespace kiln;
 using namespace kiln::selector;
@@ -204,6 +205,41 @@ TEST_CASE("selector store: two processes that learn at once lose nothing to each
     CHECK(arm.run.log_ns.count == 8);
     CHECK(std::exp(arm.run.log_ns.mean) == Approx(std::exp((6 * std::log(1e6) + 2 * std::log(2e6)) / 8)));
   }
+  SECTION("of the same arm: every count is the sum") {
+    const auto learned = [](int firsts, int transfers, int looks, int builds) {
+      PerformanceModel model(0.1);
+      const ShapeBucket bucket = bucket_of(conv(64, 56));
+      for (int i = 0; i < transfers; ++i) model.learn_run(bucket, device_of("a"), 1e6, 1e4);
+      for (int i = 0; i < firsts; ++i) model.learn_first(bucket, device_of("a"), 4e7);
+      for (int i = 0; i < looks; ++i) model.count_look(bucket, device_of("a"));
+      for (int i = 0; i < builds; ++i) model.learn_build(bucket, device_of("a"), build_shape, 5e7);
+      return model;
+    };
+    std::map<ArmKey, Arm> mine = learned(2, 3, 4, 1).arms(), its = learned(5, 6, 1, 2).arms();
+    REQUIRE(mine.size() == 2);
+    const auto of_shape = [](std::map<ArmKey, Arm>& arms, bool of_build) -> Arm& {
+      for (auto& [key, arm] : arms) {
+        if ((key.shape == build_shape) == of_build) return arm;
+      }
+      throw std::runtime_error("no such arm");
+    };
+    of_shape(mine, false).run.alarms = 2;
+    of_shape(its, false).run.alarms = 5;
+    REQUIRE(one.merge(mine, {{"contended", 4}, {"failed", 1}}));
+    REQUIRE(two.merge(its, {{"contended", 3}}));
+    auto read = read_model(file);
+    REQUIRE(read);
+    REQUIRE(read->arms.size() == 2);
+    CHECK(read->unfit == UnfitCounts{{"contended", 7}, {"failed", 1}});
+    const Arm& arm = of_shape(read->arms, false);
+    CHECK(arm.run.log_ns.count == 9);
+    CHECK(arm.run.weight == 9);
+    CHECK(arm.run.alarms == 7);
+    CHECK(arm.log_first.count == 7);
+    CHECK(arm.log_transfer.count == 9);
+    CHECK(arm.looks == 5);
+    CHECK(of_shape(read->arms, true).run.log_ns.count == 3);
+  }
   SECTION("what one brings is brought once") {
     PerformanceModel model = taught("a", 3);
     for (int i = 0; i < 5; ++i) {
@@ -228,6 +264,22 @@ TEST_CASE("selector store: two processes that learn at once lose nothing to each
     REQUIRE(one.merge(model.arms(), {}));
     CHECK(read_model(file)->arms.size() == 1);
   }
+}
+
+// By hand: 3 samples of mean 2 and variance 4, 1 sample of mean 6: mean 3, variance 3 + 3/4 * 1/4 * 16.
+TEST_CASE("selector model: two averages merge to the average of all their samples", "[selector]") {
+  const Average three{2, 4, 3}, one{6, 0, 1}, none;
+  for (const Average& both : {merged(three, one), merged(one, three)}) {
+    CHECK(both.mean == Approx(3));
+    CHECK(both.variance == Approx(6));
+    CHECK(both.count == 4);
+  }
+  for (const Average& alone : {merged(three, none), merged(none, three)}) {
+    CHECK(alone.mean == 2);
+    CHECK(alone.variance == 4);
+    CHECK(alone.count == 3);
+  }
+  CHECK(merged(none, none).count == 0);
 }
 
 TEST_CASE("selector store: a reset takes one device or all", "[selector]") {

@@ -146,7 +146,10 @@ TEST_CASE("interleavings: likewise where a job need not wait for the long result
     CHECK((explored.overtaken > 0) == (overtakes != 0));
   };
   walk(2, 2, false);
-  if (is_sanitized) return;  // minutes
+  if (is_sanitized) {
+    WARN("skipped: two jobs in any order take minutes with a sanitizer");
+    return;
+  }
   walk(2, 0, false);
   walk(2, 3, false);
   if (!is_long()) return;

@@ -1,0 +1,34 @@
+// A limit on the time of one test case: past it, the stacks of all threads are printed and the process ends with
+// status 1.
+//
+// KILN_TEST_CASE_LIMIT sets the seconds, 240 by default, more for sanitizers and long forms; 0 means no limit. Child
+// processes are listed and ended too. It uses a timer and signals, no thread: tests fork, and count threads.
+// Thread-safety: one case at a time.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace kiln::test {
+
+// Prints a child's command line and its threads with the system calls that they are in, and kills it.
+void end_child(pid_t child) noexcept;
+
+class CaseLimit {
+ public:
+  CaseLimit();
+  CaseLimit(const CaseLimit&) = delete;
+  CaseLimit& operator=(const CaseLimit&) = delete;
+
+  void begin(const std::string& name) noexcept;
+  void end() noexcept;
+
+ private:
+  void set(long seconds) noexcept;
+
+  void* timer_ = nullptr;
+  long seconds_ = 0;
+};
+
+}  // namespace kiln::test
