@@ -30,20 +30,33 @@ set(KILN_SANITIZER_ENVIRONMENT
   "LSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/lsan.supp':print_suppressions=0:use_tls=0"
   "TSAN_OPTIONS=suppressions='${PROJECT_SOURCE_DIR}/tests/support/tsan.supp':atexit_sleep_ms=20")
 
-# kiln_count_skips(TEST [VARIABLE=VALUE]): CTest counts the test as skipped where all its cases are, and scripts/test lists
-# what was skipped.
-function(kiln_count_skips test)
-  set(changes "KILN_TEST_SKIPPED=set:${PROJECT_BINARY_DIR}/tests/${test}.skipped")
-  foreach(variable IN LISTS ARGN)
-    string(REPLACE "=" "=set:" variable "${variable}")
-    list(APPEND changes "${variable}")
+# kiln_add_run(TEST COMMAND… [PARTS N]): a CTest test that runs a test binary, or N tests TEST_1 to TEST_N that run a share
+# of the cases each. CTest counts one as skipped where all its cases are; scripts/test lists what was skipped. Their names
+# are in the variable TEST_runs.
+function(kiln_add_run name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PARTS" "COMMAND")
+  set(runs ${name})
+  if(arg_PARTS)
+    set(runs)
+    foreach(part RANGE 1 ${arg_PARTS})
+      list(APPEND runs ${name}_${part})
+    endforeach()
+  endif()
+  foreach(run IN LISTS runs)
+    add_test(NAME ${run} COMMAND ${arg_COMMAND})
+    set(variables "KILN_TEST_SKIPPED=set:${PROJECT_BINARY_DIR}/tests/${run}.skipped")
+    if(arg_PARTS)
+      string(REGEX MATCH "[0-9]+$" part ${run})
+      list(APPEND variables "KILN_TEST_PART=set:${part}/${arg_PARTS}")
+    endif()
+    set_tests_properties(${run} PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT_MODIFICATION "${variables}")
   endforeach()
-  set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT_MODIFICATION "${changes}")
+  set(${name}_runs ${runs} PARENT_SCOPE)
 endfunction()
 
 # kiln_add_test(NAME SOURCES… [APART…] [LIBRARIES…] [DEPENDS…] [TIMEOUT SECONDS] [COST SECONDS] [PARTS N]): one Catch2
-# binary that is one CTest test, or N tests with a share of the cases each: NAME_1 to NAME_N. Inner headers of core are visible. APART: those of SOURCES with a helper named like one in another file
-# of their folder, which KILN_UNITY leaves alone. COST: of the long ones, which CTest begins with.
+# binary, run by kiln_add_run. Inner headers of core are visible. APART: those of SOURCES with a helper named like one in
+# another file of their folder, which KILN_UNITY leaves alone. COST: of the long ones, which CTest begins with.
 function(kiln_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;COST;PARTS" "SOURCES;APART;LIBRARIES;DEPENDS")
   if(NOT arg_TIMEOUT)
@@ -65,26 +78,15 @@ function(kiln_add_test name)
   if(arg_DEPENDS)
     add_dependencies(${name} ${arg_DEPENDS})
   endif()
-  set(tests ${name})
+  set(parts)
   if(arg_PARTS)
-    set(tests)
-    foreach(part RANGE 1 ${arg_PARTS})
-      list(APPEND tests ${name}_${part})
-    endforeach()
+    set(parts PARTS ${arg_PARTS})
   endif()
-  set(part 0)
-  foreach(test IN LISTS tests)
-    math(EXPR part "${part} + 1")
-    add_test(NAME ${test} COMMAND ${name})
-    # Drivers and their libraries are not built with a sanitizer: what is theirs, and only that, stands in the two files.
-    set_tests_properties(${test} PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${KILN_SANITIZER_ENVIRONMENT}")
-    if(arg_PARTS)
-      kiln_count_skips(${test} KILN_TEST_PART=${part}/${arg_PARTS})
-    else()
-      kiln_count_skips(${test})
-    endif()
-    if(arg_COST)
-      set_tests_properties(${test} PROPERTIES COST ${arg_COST})
-    endif()
-  endforeach()
+  kiln_add_run(${name} COMMAND ${name} ${parts})
+  # Drivers and their libraries are not built with a sanitizer: what is theirs, and only that, stands in the two files.
+  set_tests_properties(${${name}_runs} PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${KILN_SANITIZER_ENVIRONMENT}")
+  if(arg_COST)
+    set_tests_properties(${${name}_runs} PROPERTIES COST ${arg_COST})
+  endif()
+  set(${name}_runs ${${name}_runs} PARENT_SCOPE)
 endfunction()

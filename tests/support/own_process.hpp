@@ -12,7 +12,7 @@ struct ChildResult {
   std::string output;  // both streams
 };
 
-// Runs the hidden tests of the tag ("[.fresh]"). An empty value unsets a variable.
+// Runs the hidden tests of the tag ("[.fresh]"), all of them. An empty value unsets a variable.
 ChildResult run_child(const std::string& tag, const std::map<std::string, std::string>& variables = {});
 
 }  // namespace kiln::support

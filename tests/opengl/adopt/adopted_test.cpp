@@ -41,6 +41,11 @@ void change_state(const AdoptedProgram& program) {
   set_block_binding(program.name(), "Out", 1);
 }
 
+bool is_usable(const OwnContext& context) {
+  if (!context.usable()) WARN("skipped: no OpenGL context can be made here");
+  return context.usable();
+}
+
 // One adopted context with a cache; the parts go in the order that their contracts ask for.
 struct Application {
   Workplace workplace;
@@ -49,7 +54,7 @@ struct Application {
   std::unique_ptr<ProgramCache> cache;
 
   Application() {
-    if (!context.usable()) return;  // no OpenGL here: nothing to say
+    if (!is_usable(context)) return;
     auto adopted = AdoptedGl::adopt(find_gl, {&workplace.log, LogLevel::warning}, workplace.config);
     INFO((adopted ? std::string() : adopted.error().text()));
     REQUIRE(adopted.has_value());
@@ -172,6 +177,69 @@ TEST_CASE("adopted: callers of one text share no state, wherever the program com
   CHECK_FALSE(has_error());
 }
 
+TEST_CASE("adopted: every call leaves the state of the context as it is", "[adopted]") {
+  Application application;
+  if (!application.gl) return;
+  set_unusual_state();
+  REQUIRE_FALSE(has_error());
+  const auto before = gl_state();
+  for (const auto& [name, values] : before) {
+    INFO(name);
+    CHECK(values != std::vector<int>(values.size(), 0));  // else a reset would not be noticed
+  }
+  const auto check = [&](const char* call) {
+    for (const auto& [name, values] : gl_state()) {
+      INFO(call << ": " << name);
+      CHECK(values == before.at(name));
+    }
+    CHECK_FALSE(has_error());
+  };
+  {
+    const AdoptedProgram built = application.program(material);
+    CHECK(built.tier() == Tier::built);
+    check("a build");
+    const AdoptedProgram held = application.program(material);
+    CHECK(held.tier() == Tier::memory);
+    check("a hit in memory");
+    (void)AdoptedGl::interface(built, material);
+    check("interface()");
+    application.open_cache();
+    check("closing a cache");
+    CHECK(application.program(material).tier() == Tier::disk);
+    check("a hit on disk, and a program that is dropped");
+    std::thread([dropped = application.program(doubling)]() mutable { dropped = {}; }).join();
+    check("a program that is dropped elsewhere");
+  }
+  check("programs that are dropped");
+  CHECK(application.gl->delete_dropped().ok());
+  check("delete_dropped()");
+  CHECK(failure(application.gl->program(*application.cache, "#version 430 core\nvoid main() { x; }\n")).code ==
+        StatusCode::invalid_argument);
+  check("a program that does not compile");
+  {
+    const auto again = AdoptedGl::adopt(find_gl, {}, application.workplace.config);
+    CHECK(again);
+    check("adopt() with the driver's facts stored");
+    const auto anew = AdoptedGl::adopt(find_gl, {}, nullptr);
+    CHECK(anew);
+    check("adopt() with a program to learn of the driver");
+  }
+  check("the end of an AdoptedGl");
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text = doubling;
+  source.bindings = {Access::read_write};
+  Device& device = application.gl->device();
+  const auto made = device.build(source);
+  REQUIRE(made);
+  check("device().build()");
+  const auto binary = device.serialize(**made);
+  REQUIRE(binary);
+  check("device().serialize()");
+  CHECK(device.load(source, *binary));
+  check("device().load()");
+}
+
 TEST_CASE("adopted: a program that was linked for one caller alone goes with it", "[adopted]") {
   Application application;
   if (!application.gl) return;
@@ -188,7 +256,7 @@ TEST_CASE("adopted: what was learned of the driver is stored beside the programs
           "[adopted]") {
   Workplace place;
   const OwnContext context;
-  if (!context.usable()) return;
+  if (!is_usable(context)) return;
   REQUIRE(AdoptedGl::adopt(find_gl, {}, nullptr).has_value());
   CHECK(place.files(".note").empty());
   CacheConfig nowhere = place.config;
@@ -294,7 +362,7 @@ TEST_CASE("adopted: without its context current it is unavailable", "[adopted]")
 }
 
 TEST_CASE("adopted: what cannot be adopted says why", "[adopted]") {
-  if (!OwnContext().usable()) return;
+  if (!is_usable(OwnContext())) return;
   const auto refused = [] {
     auto adopted = AdoptedGl::adopt(find_gl);
     return adopted ? Status() : adopted.error();
@@ -371,7 +439,7 @@ TEST_CASE("adopted: a driver without program binaries serves, and nothing is kep
 
 TEST_CASE("adopted: a context without compute programs says which version it has", "[.old_driver]") {
   const OwnContext context;
-  if (!context.usable()) return;
+  if (!is_usable(context)) return;
   const auto adopted = AdoptedGl::adopt(find_gl);
   REQUIRE_FALSE(adopted.has_value());
   CHECK(adopted.error().code == StatusCode::unsupported);

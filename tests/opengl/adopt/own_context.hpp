@@ -4,7 +4,9 @@
 // is the process's.
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
 namespace kiln::test {
 
@@ -34,7 +36,11 @@ float uniform(unsigned program, const char* name);
 void set_uniform(unsigned program, const char* name, float value);
 int block_binding(unsigned program, const char* block);  // of a storage block
 void set_block_binding(unsigned program, const char* block, unsigned binding);
-void cause_an_error();  // as an application might leave one behind
+// Gives the context a state of the application's own: a current program and pipeline, something bound to every target,
+// unit and index that a compute program or a transfer uses, and unusual values beside. Readable by gl_state().
+void set_unusual_state();
+std::map<std::string, std::vector<int>> gl_state();  // by the name of the constant
+void cause_an_error();                               // as an application might leave one behind
 bool has_error();
 
 }  // namespace kiln::test
