@@ -90,6 +90,8 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return cache_remote_status(options);
     case Verb::cache_layer_create:
       return cache_layer_create(options);
+    case Verb::cache_bake:
+      return cache_bake(options);
     case Verb::kernel_build:
       return kernel_build(options);
     case Verb::pm4_dump:

@@ -45,6 +45,8 @@ po::options_description all_options() {
   add("until", po::value<std::string>()->value_name("DATE"), "the last day on which the key is valid: 2027-01-31");
   add("system", po::bool_switch(), "change /etc/kiln instead of the folder of this user");
   add("sign-with", po::value<std::string>()->value_name("NAME"), "the key that signs the programs");
+  add("for", po::value<std::vector<std::string>>()->composing()->value_name("TARGET"),
+      "a chip such as gfx1100, or a device here such as opengl:0; may be repeated");
   add("from", po::value<std::string>()->value_name("BUNDLE"), "take the programs of a bundle instead of the cache");
   add("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"),
       "override a key of the file, for example cache.policy=lru; may be repeated");
@@ -311,6 +313,7 @@ Status take_cache_options(const po::variables_map& given, CacheOptions& cache) {
   cache.until = text_of(given, "until").value_or("");
   cache.sign_with = text_of(given, "sign-with").value_or("");
   cache.from = text_of(given, "from").value_or("");
+  if (given.count("for") != 0) cache.targets = given["for"].as<std::vector<std::string>>();
   return {};
 }
 

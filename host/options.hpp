@@ -50,6 +50,7 @@ enum class Verb {
   cache_pull,
   cache_remote_status,
   cache_layer_create,
+  cache_bake,
   tune,
   tune_audit,
   tune_export,
@@ -87,6 +88,7 @@ struct CacheOptions {  // each for some of the cache verbs
   bool show_key = false;
   bool system = false;
   std::string trust, until, sign_with, from;
+  std::vector<std::string> targets;  // --for
 };
 
 struct Options {

@@ -43,9 +43,9 @@ std::string_view value_of(std::string_view name, const DeviceInfo& device) {
 
 std::string words_of(const DeviceInfo& device) {
   std::string text(value_of("vendor", device));
-  const std::string_view renderer = value_of("renderer", device);
+  const std::string_view renderer = value_of("renderer", device), isa = value_of("isa", device);
   text += ' ';
-  text += renderer.empty() ? std::string_view(device.name) : renderer;
+  text += !renderer.empty() ? renderer : !isa.empty() ? isa : std::string_view(device.name);
   std::string words = lower_words(text);
   if (words.size() > most_words) words = lower_words(words.substr(0, most_words));
   return words.empty() ? "device" : words;

@@ -11,9 +11,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -23,6 +26,8 @@ namespace {
 constexpr std::string_view file_scheme = "file://";
 constexpr const char* lock_name = ".index.lock";
 constexpr std::chrono::milliseconds index_patience{500};
+constexpr std::string_view unfinished_prefix = ".kiln-";  // of objects that are being written
+constexpr std::chrono::hours most_unfinished_age{1};      // then whoever wrote it is dead
 
 Status over(const RemoteLimits& limits) {
   if (limits.stop != nullptr && limits.stop->load()) return cancelled("stopped");
@@ -58,8 +63,9 @@ class FileStore final : public RemoteStore {
     if (Status status = over(limits); !status.ok()) return status;
     const std::filesystem::path path = folder_ / name;
     if (Status status = make_folder(path.parent_path()); !status.ok()) return status;
+    sweep_once(path.parent_path());
     // Not AtomicFile: it syncs, and the signature of an object detects damage after a power failure.
-    std::string unfinished = (path.parent_path() / ".kiln-XXXXXX").string();
+    std::string unfinished = (path.parent_path() / (std::string(unfinished_prefix) + "XXXXXX")).string();
     const UniqueFd file(mkostemp(unfinished.data(), O_CLOEXEC));
     if (!file) return file_failure(path, "cannot be created", errno);
     Status status = write_all(file.get(), path, bytes);
@@ -87,6 +93,23 @@ class FileStore final : public RemoteStore {
   }
 
  private:
+  // Removes what writers that were killed left in the folder, at the first write to it.
+  void sweep_once(const std::filesystem::path& folder) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!swept_.insert(folder).second) return;
+    }
+    const auto oldest = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() - most_unfinished_age);
+    std::error_code error;
+    for (auto at = std::filesystem::directory_iterator(folder, error); !error && at != std::filesystem::end(at);
+         at.increment(error)) {
+      if (!at->path().filename().string().starts_with(unfinished_prefix)) continue;
+      struct stat found {};
+      if (lstat(at->path().c_str(), &found) != 0 || !S_ISREG(found.st_mode) || found.st_uid != geteuid()) continue;
+      if (found.st_mtime < oldest) unlink(at->path().c_str());
+    }
+  }
+
   // The umask of this process, without changing it for the other threads.
   static mode_t file_mask() {
     std::ifstream status("/proc/self/status");
@@ -113,6 +136,8 @@ class FileStore final : public RemoteStore {
   }
 
   const std::filesystem::path folder_;
+  std::mutex mutex_;
+  std::set<std::filesystem::path> swept_;  // guarded by mutex_
 };
 
 }  // namespace

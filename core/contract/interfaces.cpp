@@ -27,6 +27,9 @@ TunableGenerator::~TunableGenerator() = default;
 WarmableCache::~WarmableCache() = default;
 DeviceClock::~DeviceClock() = default;
 AheadCompiler::~AheadCompiler() = default;
+Result<std::unique_ptr<Device>> AheadCompiler::open(const std::string& target) noexcept {
+  return unsupported("target '" + target + "': its programs are built on a device only");
+}
 StreamPrinter::~StreamPrinter() = default;
 VariantBench::~VariantBench() = default;
 TuningStore::~TuningStore() = default;

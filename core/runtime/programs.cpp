@@ -203,14 +203,22 @@ Status Programs::publish(const RunRequest& request, const std::string& variant, 
 Result<WarmReport> Programs::warm(const WarmRequest& request) {
   auto device = devices_.open(request.device);
   if (!device) return std::move(device).error();
+  return warm(request, **device);
+}
+
+Result<WarmReport> Programs::warm(const WarmRequest& request, Device& device) {
   if (request.jobs.empty()) {
-    const auto programs = kept_programs(cache_, **device, request.most, planner_.tuned_programs(**device));
-    return warm_all(programs, **device, request, building_threads());
+    const auto programs = kept_programs(cache_, device, request.most, planner_.tuned_programs(device));
+    return warm_all(programs, device, request, building_threads());
   }
-  auto programs = planner_.programs_of(request.jobs, **device);
+  auto programs = planner_.programs_of(request.jobs, device);
   if (!programs) return std::move(programs).error();
   if (programs->size() > request.most) programs->resize(request.most);
-  return warm_all(*programs, **device, request, building_threads());
+  WarmReport report = warm_all(*programs, device, request, building_threads());
+  for (const WarmJob& job : request.jobs) {
+    if (planner_.generator_for(device.info(), &job.spec).first == nullptr) report.unfitted.push_back(job.name);
+  }
+  return report;
 }
 
 WarmReport Programs::warm_all(const std::vector<KeptProgram>& programs, Device& device, const WarmRequest& request,

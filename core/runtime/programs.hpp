@@ -46,6 +46,7 @@ class Programs {
   Status publish(const RunRequest& request, const std::string& variant, Device& device, unsigned threads);
   // See Runtime::warm().
   Result<WarmReport> warm(const WarmRequest& request);
+  Result<WarmReport> warm(const WarmRequest& request, Device& device);
 
  private:
   Result<AcquiredPrograms> acquire(Job& job, Device& device, Plan plan);

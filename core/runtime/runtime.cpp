@@ -210,6 +210,12 @@ Result<WarmReport> Runtime::warm(const WarmRequest& request) try {
   return caught();
 }
 
+Result<WarmReport> Runtime::warm(const WarmRequest& request, Device& device) try {
+  return state_->programs.warm(request, device);
+} catch (...) {
+  return caught();
+}
+
 Result<TuneOutcome> Runtime::tune(const KernelSpec& spec, std::string_view id, VariantBench& bench,
                                   const TuneOptions& options) try {
   return state_->autotuner.tune(spec, std::string(id), bench, options);

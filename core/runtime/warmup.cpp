@@ -87,6 +87,7 @@ WarmReport warm_programs(const std::vector<KeptProgram>& programs, Device& devic
       finish_one();
     } else {
       ++report.linked;
+      report.keys.push_back(programs[place].key.digest);
       if (acquired->tier == Tier::built) {
         ++report.built;
         behind.emplace_back(place, std::move(acquired->program));

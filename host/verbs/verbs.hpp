@@ -43,6 +43,7 @@ int cache_push(const Options& options);
 int cache_pull(const Options& options);
 int cache_remote_status(const Options& options);
 int cache_layer_create(const Options& options);
+int cache_bake(const Options& options);
 int kernel_build(const Options& options);
 int pm4_dump(const Options& options);
 int simulate(const Options& options);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "amdgpu_pm4/device/build_device.hpp"
 #include "amdgpu_pm4/device/program_loader.hpp"
 #include "amdgpu_pm4/driver.hpp"
 #include "amdgpu_pm4/packets/stream_text.hpp"

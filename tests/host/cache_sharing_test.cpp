@@ -19,9 +19,9 @@ struct SharingUser {
   TemporaryFolder folder;
 
   Finished kiln(std::vector<std::string> words) const {
-    words.insert(words.end(), {"--cache-dir", folder / "cache"});
-    return run_kiln(std::move(words),
-                    {.environment = {{"KILN_KEY_FILE", folder / "state/key"}, {"XDG_CONFIG_HOME", folder / "config"}}});
+    return run_kiln(std::move(words), {.environment = {{"KILN_CACHE_DIR", folder / "cache"},
+                                                       {"KILN_KEY_FILE", folder / "state/key"},
+                                                       {"XDG_CONFIG_HOME", folder / "config"}}});
   }
   // A configuration with one remote or layer and one job.
   std::string config(const std::string& head) const {
@@ -162,6 +162,85 @@ TEST_CASE("sharing: push without a remote, and layer create without a key, say w
   const Finished layer = user.kiln({"cache", "layer", "create", user.folder / "layer", "--sign-with", "none"});
   CHECK(layer.status == 1);
   CHECK_THAT(layer.err, Contains("kiln cache key create none"));
+}
+
+TEST_CASE("sharing: programs baked without a card run on it, and on the drivers of this machine, with no build") {
+  const SharingUser builder, user;
+  REQUIRE(builder.kiln({"cache", "key", "create", "app"}).status == 0);
+  const std::string plugins = "[plugins]\nload = [\"opengl\", \"cpu\", \"dynamic_shaders\", \"amdgpu_pm4\"]\n";
+  const std::string kernel =
+      "kernel __attribute__((reqd_work_group_size(64, 1, 1))) void twice(global const float* x, global float* y) {\n"
+      "  y[get_global_id(0)] = 2 * x[get_global_id(0)];\n}\n";
+  const std::string jobs = conv_3x3("conv") +
+                           "[[job]]\nname = \"twice\"\nop = \"kernel\"\nsource = \"twice.cl\"\nentry = \"twice\"\n"
+                           "grid = [2]\nbindings = [ { input = \"random:1\", shape = [128] }, "
+                           "{ output = \"y.npy\", shape = [128] } ]\n";
+  builder.folder.write("twice.cl", kernel);
+  user.folder.write("twice.cl", kernel);
+  const std::string layer = builder.folder / "a layer";
+  const std::string config = builder.folder.write("bake.toml", plugins + jobs);
+  const Finished baked = builder.kiln({"cache", "bake", config, "--for", "gfx1100", "--for", "gfx1030", "--for",
+                                       "opengl:0", "--sign-with", "app", "--output", layer, "--json"});
+  INFO(baked.err << baked.out);
+  if (baked.status != 0 && baked.err.find("no compiler") != std::string::npos) {
+    WARN("skipped: no compiler for AMD cards");
+    return;
+  }
+  REQUIRE(baked.status == 0);
+  const auto targets = baked.json()["targets"];
+  REQUIRE(targets.size() == 3);
+  CHECK(targets[0]["programs"] >= 2);  // of the convolution and of the kernel
+  CHECK(targets[0]["unfitted"].empty());
+  CHECK(targets[2]["unfitted"] == nlohmann::json::array({"twice"}));
+  CHECK(baked.json()["layer"]["programs"].get<std::size_t>() ==
+        targets[0]["keys"].size() + targets[1]["keys"].size() + targets[2]["keys"].size());
+
+  REQUIRE(user.kiln({"cache", "key", "trust", "app", builder.public_key()}).status == 0);
+  const std::string used = user.folder.write("use.toml", plugins + "[cache]\nlayers = [\"" + layer + "\"]\n" + jobs);
+  for (const char* chip : {"gfx1100", "gfx1030"}) {
+    REQUIRE(user.kiln({"cache", "clear"}).status == 0);
+    const Finished ran = user.kiln({"simulate", "--target", chip, "--", KILN_BINARY_DIR "/bin/kiln", "run", used,
+                                    "--json", "--device", "amdgpu:0"});
+    INFO(chip << ": " << ran.err << ran.out);
+    REQUIRE(ran.status == 0);
+    CHECK(ran.json()["cache"]["builds"] == 0);
+    for (const auto& job : ran.json()["jobs"]) CHECK(job["program"]["tier"] == "layer");
+  }
+  // Where the simulated card is not, llvmpipe runs what it can.
+  const std::string conv =
+      user.folder.write("conv.toml", plugins + "[cache]\nlayers = [\"" + layer + "\"]\n" + conv_3x3("conv"));
+  const Finished here = user.run(conv);
+  INFO(here.err);
+  REQUIRE(here.status == 0);
+  CHECK(tier_of(here) == "layer");
+  CHECK(here.json()["cache"]["builds"] == 0);
+}
+
+TEST_CASE("sharing: what cannot be baked is an error that names what can") {
+  const SharingUser builder;
+  REQUIRE(builder.kiln({"cache", "key", "create", "app"}).status == 0);
+  const std::string config = builder.folder.write(
+      "bake.toml", "[plugins]\nload = [\"opengl\", \"dynamic_shaders\", \"amdgpu_pm4\"]\n" + conv_3x3("conv"));
+  const auto bake = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"cache", "bake", config};
+    words.insert(words.end(), more.begin(), more.end());
+    return builder.kiln(std::move(words));
+  };
+  const std::string layer = builder.folder / "layer";
+  for (const char* target : {"gfx1201", "gfx906", "nonsense", "opengl:7", "cpu", ""}) {
+    const Finished refused = bake({"--for", target, "--sign-with", "app", "--output", layer});
+    INFO(target << ": " << refused.err);
+    CHECK(refused.status == 1);
+    CHECK_THAT(refused.err,
+               Contains("--for " + std::string(target) + ": no device here has this id (there is opengl:0)") &&
+                   Contains("gfx1030") && Contains("gfx1103"));
+    CHECK_FALSE(std::filesystem::exists(layer));
+  }
+  CHECK_THAT(bake({"--sign-with", "app", "--output", layer}).err, Contains("no --for"));
+  CHECK_THAT(bake({"--for", "gfx1100", "--output", layer}).err, Contains("no --sign-with"));
+  CHECK_THAT(bake({"--for", "gfx1100", "--sign-with", "app"}).err, Contains("no --output"));
+  CHECK_THAT(bake({"--for", "opengl:0", "--sign-with", "other", "--output", layer}).err,
+             Contains("signing key 'other': not in keys.d"));
 }
 
 }  // namespace

@@ -96,7 +96,25 @@ EveryVerb::EveryVerb() : live_(folder_ / "live"), good_(folder_ / "good") {
       {"kernel build", {"kernel", "build", data / "k.cl", "--target", "gfx1100", "--output", data / "k.co"}},
       {"pm4 dump", {"pm4", "dump", data / "k.co"}},
       {"bench compare", {"bench", "compare", data / "report.json", data / "report.json"}},
+      {"run shared", {"run", data / "share.toml", "--json"}},
+      {"cache key create", {"cache", "key", "create", "next"}},
+      {"cache key trust", {"cache", "key", "trust", "other", data / "other.key"}},
+      {"cache key revoke", {"cache", "key", "revoke", "ci"}},
+      {"cache key list", {"cache", "key", "list"}},
+      {"cache push", {"cache", "push", data / "share.toml"}},
+      {"cache pull", {"cache", "pull", data / "share.toml"}},
+      {"cache remote status", {"cache", "remote", "status", data / "share.toml"}},
+      {"cache layer create", {"cache", "layer", "create", data / "layer", "--sign-with", "ci"}},
+      {"cache bake",
+       {"cache", "bake", data / "share.toml", "--for", "opengl:0", "--sign-with", "ci", "--output", data / "layer"}},
   };
+  // A server that is a folder, and a read-only layer.
+  fs::create_directories(live_ / "share");
+  put(data / "share.toml", "[cache]\nlayers = [\"" + (data / "layer").string() +
+                               "\"]\n[[cache.remote]]\nurl = \"file://" + (live_ / "share").string() +
+                               "\"\nmode = \"read_write\"\nwriters = [\"ci\"]\nsign_with = \"ci\"\n" + tiny_gemm("s") +
+                               "device = \"opengl:0\"\n");
+  put(data / "other.key", std::string(64, 'a') + "\n");
   const auto verb = [&](std::string_view name) { return kiln(std::ranges::find(verbs_, name, &Verb::name)->words); };
   const Finished first = verb("run");
   INFO(first.err << first.out);
@@ -106,6 +124,12 @@ EveryVerb::EveryVerb() : live_(folder_ / "live"), good_(folder_ / "good") {
   put(data / "public", shown.out);
   for (const char* name : {"cache export", "cache stats", "report", "kernel build", "selector replay"})
     (void)verb(name);
+  REQUIRE(kiln({"cache", "key", "create", "ci"}).status == 0);
+  for (const char* name : {"cache push", "cache bake", "run shared"}) {
+    const Finished shared = verb(name);
+    INFO(name << ": " << shared.err << shared.out);
+    REQUIRE(shared.status == 0);
+  }
   put(live_ / "cache/tuning.tsv", "kiln-tuning 1\n");
   (void)verb("tune export");
   // Files that are there for a moment only.
@@ -134,6 +158,7 @@ ProcessOptions EveryVerb::options() const {
   ProcessOptions options;
   options.environment = {{"KILN_KEY_FILE", live_ / "state/key"},
                          {"XDG_STATE_HOME", live_ / "state"},
+                         {"XDG_CONFIG_HOME", live_ / "config"},
                          {"KILN_CACHE_DIR", live_ / "cache"},
                          {"ASAN_OPTIONS", "detect_leaks=0"}};  // which ptrace hinders
   options.before = {"timeout", "-s", "KILL", "120"};

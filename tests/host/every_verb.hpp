@@ -22,7 +22,8 @@ class EveryVerb {
 
   EveryVerb();
 
-  // cache/: the cache folder · state/: key, key of bundles, journal of results · data/: what a user names.
+  // cache/: the cache folder · state/: key, key of bundles, journal of results · config/: keys of shared programs ·
+  // share/: a remote · data/: what a user names.
   const std::filesystem::path& live() const noexcept { return live_; }
   // Names of all regular files below live(), sorted.
   const std::vector<std::string>& files() const noexcept { return files_; }

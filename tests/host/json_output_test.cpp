@@ -30,7 +30,8 @@ std::string failures_of(const std::string& name, const json& value) {
 // Runs a verb with --json and holds its output against the definition.
 json check_verb(const std::string& name, std::vector<std::string> words, const TemporaryFolder& folder) {
   words.insert(words.end(), {"--json", "--cache-dir", folder / "cache"});
-  const Finished finished = run_kiln(words, {.folder = folder.path()});
+  const Finished finished =
+      run_kiln(words, {.environment = {{"XDG_CONFIG_HOME", folder / "config"}}, .folder = folder.path()});
   INFO(name << "\n" << finished.err << finished.out);
   const json out = finished.json();
   CHECK(failures_of(name, out) == "");
@@ -119,6 +120,22 @@ TEST_CASE("every --json output is as docs/json-output.schema.json describes it")
   check_verb("cache-export", {"cache", "export", "programs.bundle"}, folder);
   const json shown = check_verb("cache-key", {"cache", "export", "--show-key"}, folder);
   check_verb("cache-import", {"cache", "import", "programs.bundle", "--trust", shown["public_key"]}, folder);
+  check_verb("cache-sharing-key", {"cache", "key", "create", "ci", "--until", "2099-12-31"}, folder);
+  check_verb("cache-key-list", {"cache", "key", "list"}, folder);
+  const std::string remote = folder.write("remote.toml", "[[cache.remote]]\nurl = \"file://" + folder.path().string() +
+                                                             "/share\"\nmode = \"read_write\"\nwriters = [\"ci\"]\n"
+                                                             "sign_with = \"ci\"\n" +
+                                                             conv_3x3("shared"));
+  std::filesystem::create_directory(folder / "share");
+  CHECK(check_verb("cache-push", {"cache", "push", remote}, folder)["remotes"][0]["written"] > 0);
+  check_verb("cache-pull", {"cache", "pull", remote}, folder);
+  check_verb("cache-remote-status", {"cache", "remote", "status", remote}, folder);
+  check_verb("cache-layer-create", {"cache", "layer", "create", "layer", "--sign-with", "ci"}, folder);
+  const json baked = check_verb(
+      "cache-bake",
+      {"cache", "bake", remote, "--for", "opengl:0", "--for", "none", "--sign-with", "ci", "--output", "baked"},
+      folder);
+  CHECK(baked["layer"]["programs"] > 0);
   check_verb("cache-prune", {"cache", "prune", "--max-age", "1d"}, folder);
   check_verb("selector-show", {"selector", "show"}, folder);
   check_verb("selector-explain", {"selector", "explain", "jobs.toml"}, folder);

@@ -48,7 +48,8 @@ bool changes_files(const SystemCall& call) {
 // What a killed process may leave, and a later one removes in time.
 bool is_temporary(const std::string& file) {
   return file.ends_with(".tmp") || file.ends_with(".lock") || file.ends_with(".suspect") ||
-         file.starts_with("cache/") || file.starts_with("state/kiln/");
+         file.starts_with("cache/") || file.starts_with("state/kiln/") || file.starts_with("share/") ||
+         file.starts_with("data/layer/");
 }
 
 }  // namespace

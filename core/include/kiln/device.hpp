@@ -48,6 +48,9 @@ struct DeviceInfo {
   // Parts of the ProgramKey; complete only after open().
   std::vector<std::pair<std::string, std::string>> device_identity;
   std::vector<std::pair<std::string, std::string>> driver_identity;
+  // Facts that decide how fast a program runs and not what it is, such as the number of compute units: parts of what
+  // the selector and the tuner learn for, not of the ProgramKey. May be empty.
+  std::vector<std::pair<std::string, std::string>> speed_identity;
 
   std::vector<Dialect> dialects;  // best first
   std::string shared_resource;    // devices with the same value compete for a resource: "host-cores"; empty: none

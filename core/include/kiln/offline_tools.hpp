@@ -9,6 +9,7 @@
 #pragma once
 
 #include <kiln/config.hpp>
+#include <kiln/device.hpp>
 #include <kiln/log.hpp>
 #include <kiln/program.hpp>
 #include <kiln/status.hpp>
@@ -59,6 +60,9 @@ class AheadCompiler {
   // invalid_argument: the error has the complete log of the compiler. unavailable: no compiler; the error has the
   // searched names.
   virtual Result<AheadProgram> compile(const AheadSource& source) noexcept = 0;
+  // A device that builds, loads and serializes programs for all devices of the target, with the same keys. It has no
+  // buffers and runs nothing but empty grids. unsupported: keys for the target need a device.
+  virtual Result<std::unique_ptr<Device>> open(const std::string& target) noexcept;
 };
 
 class StreamPrinter {

@@ -11,6 +11,7 @@
 //   if (!report.status.ok()) std::cerr << report.status.message << '\n';
 #pragma once
 
+#include <kiln/digest.hpp>
 #include <kiln/device.hpp>
 #include <kiln/executor.hpp>
 #include <kiln/kernel.hpp>
@@ -123,6 +124,8 @@ struct WarmReport {
   std::size_t built = 0;   // linked programs that had to be built
   std::size_t failed = 0;
   Status first_failure;
+  std::vector<Digest> keys;           // of the linked programs
+  std::vector<std::string> unfitted;  // names of jobs that this kind of device never runs
   std::uint64_t link_ns = 0;   // reading, authenticating, loading and building: total time minus ready_ns
   std::uint64_t ready_ns = 0;  // first dispatches
 };

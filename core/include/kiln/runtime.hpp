@@ -99,6 +99,9 @@ class Runtime {
   // several threads; concurrent warming processes share the builds. If [cache] max_programs or max_memory is too small,
   // the first programs may be evicted again.
   Result<WarmReport> warm(const WarmRequest& request);
+  // The same on a device of the caller, such as one of an AheadCompiler, for the jobs of the request. Its programs stay
+  // in this runtime's memory: the device must outlive the Runtime.
+  Result<WarmReport> warm(const WarmRequest& request, Device& device);
   WarmingState warming() const;
   BackgroundTuningState background_tuning() const;
   // Measures the variants of a spec on the bench, in another process, and stores the winner. The programs of the winner

@@ -40,7 +40,7 @@ std::string fingerprint(const DeviceInfo& device) {
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
   const auto take = [&](const std::string& text) { XXH3_64bits_update(&state, text.data(), text.size() + 1); };
-  for (const auto* identity : {&device.device_identity, &device.driver_identity}) {
+  for (const auto* identity : {&device.device_identity, &device.driver_identity, &device.speed_identity}) {
     for (const auto& [name, value] : *identity) take(name), take(value);
   }
   char digest[24];

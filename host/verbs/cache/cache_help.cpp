@@ -148,6 +148,18 @@ a bundle instead, whose key --trust names.
 
 Exit status: 0 done · 1 a program was skipped, or DIR could not be written · 2 usage or configuration.)",
      of_many, "sign-with from trust"},
+    {"cache bake", Verb::cache_bake, Argument::config, "CONFIG", "build programs for other machines",
+     R"(Builds the programs of CONFIG's jobs for each --for TARGET and writes them to the folder DIR of --output, as a read-only layer that the
+key of --sign-with signs. A machine that trusts the key uses them with [cache] layers = ["DIR"] and compiles nothing.
+
+TARGET is a chip, such as gfx1100, for which OpenCL C kernels and convolutions are built without a card; or a device of this machine,
+such as opengl:0, for machines with the same device and driver. Programs for other devices can only be made on them: use `kiln cache
+layer create` or `kiln cache push` there. The programs are also stored in the cache of this machine.
+
+    kiln cache bake jobs.toml --for gfx1100 --for gfx1030 --sign-with app --output /usr/share/app/kiln
+
+Exit status: 0 done · 1 a program failed, or DIR could not be written · 2 usage or configuration · 3 a required plugin is missing.)",
+     "set json output plugin-path cache-dir log progress help version", "for sign-with"},
     {"cache warm", Verb::cache_warm, Argument::config_or_none, "[CONFIG]", "load and dispatch programs before the jobs",
      R"(Loads programs and dispatches each once with no workgroups, so that drivers generate and store their machine code. With CONFIG it
 takes the programs of its jobs and builds missing ones. Without jobs it takes the stored programs; --top K takes the K programs that

@@ -41,12 +41,6 @@ RemoteStores stores_of(const Registry& registry) {
 
 Json error_json(const Status& status) { return status.ok() ? Json(nullptr) : Json(status.message); }
 
-void complain_of_bad(const std::vector<BadEntry>& bad) {
-  for (const BadEntry& one : bad) {
-    complain(visible("program " + short_key(one.key) + " (" + one.label + "): " + one.reason + ": " + one.why));
-  }
-}
-
 Json push_json(const PushOutcome& outcome) {
   return {{"url", outcome.url},         {"written", outcome.written},   {"bytes", outcome.bytes},
           {"already", outcome.already}, {"bad", bad_json(outcome.bad)}, {"error", error_json(outcome.failure)}};

@@ -50,6 +50,12 @@ Json bad_json(const std::vector<BadEntry>& bad) {
   return json;
 }
 
+void complain_of_bad(const std::vector<BadEntry>& bad) {
+  for (const BadEntry& one : bad) {
+    complain(visible("program " + short_key(one.key) + " (" + one.label + "): " + one.reason + ": " + one.why));
+  }
+}
+
 Json aside_json(const std::vector<AsideProgram>& aside) {
   Json json = Json::array();
   for (const AsideProgram& one : aside) {

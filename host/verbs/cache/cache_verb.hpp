@@ -34,6 +34,7 @@ Json cached_programs_json(const CacheInventory& stored);
 Json rejected_json(const RejectedCounts& rejected);
 Json shared_json(const SharedCounts& counts);
 Json bad_json(const std::vector<BadEntry>& bad);
+void complain_of_bad(const std::vector<BadEntry>& bad);
 // What is suspect or quarantined: a line each, with why, until when and the command that ends it.
 Json aside_json(const std::vector<AsideProgram>& aside);
 std::string aside_text(const std::vector<AsideProgram>& aside);

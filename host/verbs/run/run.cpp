@@ -319,6 +319,12 @@ int run(const Options& options, std::uint64_t started_ns) {
                                ? run_json(outcome)
                                : run_table(outcome, colour_on_stdout() && !options.output ? Colour::yes : Colour::no);
   const int status = finish(text, options, traced.ok() ? exit_status_of(outcome.jobs) : exit_job_failed);
+  if (const auto failed =
+          std::ranges::count_if(outcome.jobs, [](const JobOutcome& job) { return !job.report.status.ok(); });
+      failed != 0 && options.output) {
+    complain(std::to_string(failed) + " of " + counted(outcome.jobs.size(), "job") + " failed: see " +
+             visible(options.output->string()));
+  }
   if (!outcome.interrupted) return status;
   const auto finished =
       std::ranges::count_if(outcome.jobs, [](const JobOutcome& job) { return job.report.status.ok(); });

@@ -39,7 +39,11 @@ std::optional<std::string> append_value(const Pm4Buffer& buffer, std::uint32_t b
 // What a verdict over a program depends on: the chip, and whether it is one.
 std::string quarantine_name(const DeviceInfo& info) {
   std::string name;
-  for (const auto& [key, value] : info.device_identity) name += (name.empty() ? "" : " ") + key + "=" + value;
+  for (const auto* identity : {&info.device_identity, &info.speed_identity}) {
+    for (const auto& [key, value] : *identity) {
+      if (key != "kernel" && key != "libdrm") name += (name.empty() ? "" : " ") + key + "=" + value;
+    }
+  }
   return name;
 }
 
@@ -259,14 +263,15 @@ DeviceInfo describe_device(const NodeVersion& version, const NodeFacts& facts, c
   info.name = name_of(facts, chip);
   info.driver = driver_words(version);
   info.usable = true;
-  info.device_identity = {{"isa", std::string(chip.isa)},
-                          {"target", std::string(to_string(chip.target))},
-                          {"family", std::to_string(facts.family)},
-                          {"revision", std::to_string(facts.external_revision)},
-                          {"compute_units", std::to_string(facts.compute_units)},
-                          {"simulated", simulated ? "yes" : "no"}};
-  info.driver_identity = {
-      {"kernel", version.name + " " + version.number}, {"libdrm", facts.library}, {"toolchain", toolchain}};
+  // The compiler alone decides which code comes out: another card, kernel or libdrm runs the same programs.
+  info.device_identity = {
+      {"vendor", "AMD"}, {"isa", std::string(chip.isa)}, {"target", std::string(to_string(chip.target))}};
+  info.driver_identity = {{"toolchain", toolchain}};
+  info.speed_identity = {{"revision", std::to_string(facts.external_revision)},
+                         {"compute_units", std::to_string(facts.compute_units)},
+                         {"simulated", simulated ? "yes" : "no"},
+                         {"kernel", version.name + " " + version.number},
+                         {"libdrm", facts.library}};
   info.dialects = {Dialect::opencl_c, Dialect::code_object};
   if (simulated) info.shared_resource = "host-cores";
   info.serializes = true;

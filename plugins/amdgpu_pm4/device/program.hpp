@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <kiln/digest.hpp>
@@ -65,6 +66,8 @@ class Pm4Program final : public Program {
 // Compiler: what turns kernel source into a code object, as a value that tests can put another one into.
 //
 // Thread-safety: compile may be called from any thread, also from several at once. Ownership: holds what compile needs.
+constexpr std::string_view no_compiler = "none";  // identity of one that only answers unavailable
+
 struct Compiler {
   std::string identity;  // of everything that decides which code comes out; not empty
   // invalid_argument holds the compiler's whole log; unavailable: there is no compiler on this machine.

@@ -147,26 +147,34 @@ Result<std::shared_ptr<BufferObject>> ProgramLoader::scratch_of(std::uint64_t by
   return scratch_;
 }
 
-Result<std::shared_ptr<const LoadedKernel>> ProgramLoader::load(const KernelSource& source,
-                                                                std::span<const std::byte> object,
-                                                                const Digest& digest) {
+Result<CheckedKernel> check_kernel(const KernelSource& source, std::span<const std::byte> object, Target target) {
   auto read = read_code_object(object);
   if (!read) return read.error();
-  if (read->target != target_) {
+  if (read->target != target) {
     return unsupported("the code object is for " + std::string(to_string(read->target)) + ", the device runs " +
-                       std::string(to_string(target_)));
+                       std::string(to_string(target)));
   }
   const auto chosen = choose_kernel(*read, source.entry);
   if (!chosen) return chosen.error();
-  const KernelCode& kernel = **chosen;
-  if (Status status = check_dispatch(*read, kernel); !status.ok()) return status;
-  auto by_value = match_bindings(source, kernel);
+  if (Status status = check_dispatch(*read, **chosen); !status.ok()) return status;
+  auto by_value = match_bindings(source, **chosen);
   if (!by_value) return by_value.error();
-  const auto workgroup = choose_workgroup(source, kernel);
+  const auto workgroup = choose_workgroup(source, **chosen);
   if (!workgroup) return workgroup.error();
+  KernelCode kernel = **chosen;
+  ProgramInterface declared = interface_of(kernel);
+  return CheckedKernel{std::move(*read), std::move(kernel), *workgroup, std::move(*by_value), std::move(declared)};
+}
+
+Result<std::shared_ptr<const LoadedKernel>> ProgramLoader::load(const KernelSource& source,
+                                                                std::span<const std::byte> object,
+                                                                const Digest& digest) {
+  auto checked = check_kernel(source, object, target_);
+  if (!checked) return checked.error();
+  const KernelCode& kernel = checked->kernel;
 
   DispatchPlace place;
-  place.workgroup = *workgroup;
+  place.workgroup = checked->workgroup;
   std::shared_ptr<BufferObject> scratch;
   if (kernel.scratch_bytes != 0) {
     const auto ring = scratch_ring(shape_, kernel.scratch_bytes, kernel.wave_lanes);
@@ -177,30 +185,31 @@ Result<std::shared_ptr<const LoadedKernel>> ProgramLoader::load(const KernelSour
     place.scratch = *ring;
     place.scratch_va = scratch->address();
   }
-  auto code = upload(*read);
+  auto code = upload(checked->object);
   if (!code) return code.error();
   place.image_va = (*code)->address();
   auto recorded = RecordedDispatch::record(kernel, shape_, place);
   if (!recorded) return recorded.error();
-  const ProgramFacts facts = program_facts(kernel, place.image_va, read->image.size());
+  const ProgramFacts facts = program_facts(kernel, place.image_va, checked->object.image.size());
   return std::shared_ptr<const LoadedKernel>(std::make_shared<LoadedKernel>(LoadedKernel{{object.begin(), object.end()},
                                                                                          digest,
-                                                                                         read->version,
+                                                                                         checked->object.version,
                                                                                          kernel,
-                                                                                         *workgroup,
+                                                                                         checked->workgroup,
                                                                                          source.bindings,
                                                                                          std::move(code).value(),
                                                                                          std::move(scratch),
                                                                                          std::move(recorded).value(),
                                                                                          facts,
-                                                                                         std::move(by_value).value(),
-                                                                                         interface_of(kernel),
+                                                                                         std::move(checked->by_value),
+                                                                                         std::move(checked->interface),
                                                                                          place}));
 }
 
 Compiler compiler_of(Result<std::shared_ptr<Toolchain>> toolchain, std::chrono::seconds patience) {
   if (!toolchain) {
-    return {"none", [why = toolchain.error()](const KernelSource&, Target) -> Result<std::vector<std::byte>> {
+    return {std::string(no_compiler),
+            [why = toolchain.error()](const KernelSource&, Target) -> Result<std::vector<std::byte>> {
               return unavailable("no compiler: " + why.message);
             }};
   }

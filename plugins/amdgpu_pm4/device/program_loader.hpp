@@ -8,11 +8,25 @@
 
 #include <kiln/kernel.hpp>
 
+#include "amdgpu_pm4/code_object/code_object.hpp"
 #include "amdgpu_pm4/device/program.hpp"
 #include "amdgpu_pm4/packets/capabilities.hpp"
 #include "amdgpu_pm4/toolchain/toolchain.hpp"
 
 namespace kiln::amdgpu_pm4 {
+
+// A kernel of a code object that fits its source.
+struct CheckedKernel {
+  CodeObject object;
+  KernelCode kernel;
+  std::array<std::uint32_t, 3> workgroup{};
+  std::vector<std::uint32_t> by_value;  // as in LoadedKernel
+  ProgramInterface interface;
+};
+
+// corrupt or unsupported: the object; invalid_argument: it is not what the source says (its kernel, its workgroup, its
+// bindings). Thread-safety: any thread.
+Result<CheckedKernel> check_kernel(const KernelSource& source, std::span<const std::byte> object, Target target);
 
 // ProgramLoader: code objects into device memory, once each, and their kernels' dispatches recorded.
 //
@@ -23,8 +37,7 @@ class ProgramLoader {
   ProgramLoader(Winsys& winsys, Target target, const DeviceShape& shape)
       : winsys_(winsys), target_(target), shape_(shape) {}
 
-  // `digest`: that of the object's bytes. corrupt or unsupported: the object; invalid_argument: it is not what the
-  // source says (its kernel, its workgroup, its bindings).
+  // `digest`: that of the object's bytes. Errors as check_kernel().
   Result<std::shared_ptr<const LoadedKernel>> load(const KernelSource& source, std::span<const std::byte> object,
                                                    const Digest& digest);
 

@@ -1,4 +1,4 @@
-// The compiler of this machine, for devices and for `kiln kernel build`.
+// The compiler of this machine.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,6 @@
 #include <kiln/config.hpp>
 #include <kiln/driver_notes.hpp>
 #include <kiln/log.hpp>
-#include <kiln/offline_tools.hpp>
 
 #include "amdgpu_pm4/toolchain/toolchain.hpp"
 
@@ -37,24 +36,5 @@ Result<ToolchainSettings> read_toolchain_settings(const PluginSettings& section)
 
 // unavailable: no compiler, with everything that was looked for. notes may be null: then versions are asked anew.
 Result<std::unique_ptr<Toolchain>> open_toolchain(const ToolchainSettings& settings, DriverNotes* notes, Log log);
-
-// ClangAheadCompiler: `kiln kernel build` for this plugin's targets, without a device.
-//
-// Thread-safety: as AheadCompiler. Ownership: owns its toolchain, opened by the first compile().
-class ClangAheadCompiler final : public AheadCompiler {
- public:
-  ClangAheadCompiler(ToolchainSettings settings, Log log) : settings_(std::move(settings)), log_(log) {}
-
-  std::vector<std::string> targets() const override;
-  // The binary is the code object itself, in the format "amdgpu:gfx1100:code-object".
-  Result<AheadProgram> compile(const AheadSource& source) noexcept override;
-
- private:
-  const ToolchainSettings settings_;
-  const Log log_;
-  std::unique_ptr<Toolchain> toolchain_;
-};
-
-Result<std::unique_ptr<AheadCompiler>> make_ahead_compiler(const OfflineContext& context);
 
 }  // namespace kiln::amdgpu_pm4

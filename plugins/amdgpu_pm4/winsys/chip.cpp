@@ -59,4 +59,12 @@ Result<Chip> identify_chip(std::uint32_t family, std::uint32_t external_revision
   return unsupported("unknown chip: " + met);
 }
 
+std::vector<Chip> dispatched_chips() {
+  std::vector<Chip> chips;
+  for (const Row& row : rows) {
+    if (is_dispatched(row.chip.target)) chips.push_back(row.chip);
+  }
+  return chips;
+}
+
 }  // namespace kiln::amdgpu_pm4

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "amdgpu_pm4/code_object/kernel_code.hpp"
 
@@ -22,5 +23,8 @@ struct Chip {
 
 // unsupported names family and revision, and the chip where it is known but nothing is dispatched to it.
 Result<Chip> identify_chip(std::uint32_t family, std::uint32_t external_revision);
+
+// Every chip that something is dispatched to, one for each instruction set of its own.
+std::vector<Chip> dispatched_chips();
 
 }  // namespace kiln::amdgpu_pm4

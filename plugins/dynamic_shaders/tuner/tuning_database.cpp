@@ -323,6 +323,7 @@ std::string device_digest(const DeviceInfo& device) {
   KeyEncoder encoder;
   for (const auto& [name, value] : device.device_identity) encoder.field("device." + name, value);
   for (const auto& [name, value] : device.driver_identity) encoder.field("driver." + name, value);
+  for (const auto& [name, value] : device.speed_identity) encoder.field("speed." + name, value);
   encoder.field("lanes", device.simd_lanes);  // another vector width is another machine
   return encoder.digest().hex().substr(0, 32);
 }

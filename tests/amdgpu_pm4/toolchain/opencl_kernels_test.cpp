@@ -3,6 +3,7 @@
 
 #include "amdgpu_pm4/code_object/code_object.hpp"
 #include "amdgpu_pm4/code_object/dispatch_needs.hpp"
+#include "amdgpu_pm4/device/build_device.hpp"
 #include "amdgpu_pm4/toolchain/fake_compiler.hpp"
 #include "amdgpu_pm4/toolchain/open_toolchain.hpp"
 
@@ -281,6 +282,42 @@ TEST_CASE("kernels: compiled ahead of time, with the facts in words") {
   CHECK(ahead.compile({text, "k.cl", "gfx906"}).error().text() ==
         "invalid_argument: target 'gfx906': expected one of " + target_names());
   CHECK_THAT(ahead.compile({"__kernel void k( {}\n", "k.cl", "gfx1201"}).error().text(), Contains("k.cl:1:18: error"));
+}
+
+TEST_CASE("kernels: a device that only builds gives the bytes of a compile, loads them, and runs nothing") {
+  if (clang_of_this_machine() == nullptr) return;
+  ToolchainSettings settings;
+  ClangAheadCompiler ahead(settings, {});
+  const auto device = ahead.open("gfx1032");
+  REQUIRE(device.has_value());
+  const DeviceInfo& info = (*device)->info();
+  CHECK(info.id == "amdgpu:gfx1032");
+  CHECK(info.device_identity ==
+        std::vector<std::pair<std::string, std::string>>{{"vendor", "AMD"}, {"isa", "gfx1032"}, {"target", "gfx1030"}});
+  KernelSource source = opencl("__kernel void k(__global float* y) { y[get_local_id(0)] = 1.0f; }\n", "k");
+  source.workgroup = {64, 1, 1};
+  source.bindings = {Access::write};
+  const auto program = (*device)->build(source);
+  REQUIRE(program.has_value());
+  const auto binary = (*device)->serialize(**program);
+  REQUIRE(binary.has_value());
+  CHECK(binary->format == "amdgpu:gfx1030:v5");
+  CHECK((*device)->load(source, *binary).has_value());
+  ProgramBinary altered = *binary;
+  altered.bytes.back() ^= std::byte{1};
+  CHECK((*device)->load(source, altered).error().code == StatusCode::corrupt);
+  source.bindings.push_back(Access::read);
+  CHECK((*device)->build(source).error().code == StatusCode::invalid_argument);
+
+  PassLaunch launch{program->get(), {}, PassLaunch::nothing};
+  const auto nothing = (*device)->submit({std::span(&launch, 1)});
+  REQUIRE(nothing.has_value());
+  CHECK((*device)->wait(*nothing, soon()).has_value());
+  CHECK((*device)->wait(*nothing + 1, soon()).error().code == StatusCode::invalid_argument);
+  launch.grid = {1, 1, 1};
+  CHECK((*device)->submit({std::span(&launch, 1)}).error().code == StatusCode::unsupported);
+  CHECK((*device)->create_buffer({}).error().code == StatusCode::unsupported);
+  CHECK(ahead.open("gfx1200").error().code == StatusCode::unsupported);
 }
 
 }  // namespace kiln::amdgpu_pm4

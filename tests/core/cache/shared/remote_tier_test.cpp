@@ -423,7 +423,15 @@ TEST_CASE("sharing: file:// keeps programs in a folder") {
   const std::string file_url = "file://" + share.string();
   writer.write_to(file_url);
   writer.build({"one", "two"});
+  const auto objects = share / device_folder_name(writer.device.info());
+  std::filesystem::create_directory(objects);
+  // What writers left: one was killed two hours ago, the other may be writing still.
+  const auto dead = objects / ".kiln-aaaaaa", writing = objects / ".kiln-bbbbbb";
+  for (const auto& file : {dead, writing}) std::ofstream(file) << "half";
+  std::filesystem::last_write_time(dead, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
   CHECK(writer.push().written == 2);
+  CHECK_FALSE(std::filesystem::exists(dead));
+  CHECK(std::filesystem::exists(writing));
   CHECK(writer.push().already == 2);
   reader.read_from(file_url, writer);
   CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::remote);
