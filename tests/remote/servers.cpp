@@ -52,11 +52,19 @@ bool answers(int port) {
   return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
+}  // namespace
+
 void run_shell(const std::string& command) {
   if (std::system(command.c_str()) != 0) throw std::runtime_error("failed: " + command);
 }
 
-}  // namespace
+void make_certificates(const std::filesystem::path& folder) {
+  run_shell("cd " + folder.string() +
+            " && openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.crt -days 2 -subj /CN=kiln-test-ca "
+            "2>/dev/null && openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost "
+            "2>/dev/null && printf 'subjectAltName=DNS:localhost' > san && openssl x509 -req -in server.csr -CA ca.crt "
+            "-CAkey ca.key -CAcreateserial -out server.crt -days 2 -extfile san 2>/dev/null");
+}
 
 ServerFolder::ServerFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "kiln-server-XXXXXX").string();
@@ -104,11 +112,7 @@ RedisServer::RedisServer(std::vector<std::string> more) {
 
 TlsRedisServer::TlsRedisServer() {
   const std::string at = folder().string() + "/";
-  run_shell("cd " + folder().string() +
-            " && openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.crt -days 2 -subj /CN=kiln-test-ca "
-            "2>/dev/null && openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost "
-            "2>/dev/null && printf 'subjectAltName=DNS:localhost' > san && openssl x509 -req -in server.csr -CA ca.crt "
-            "-CAkey ca.key -CAcreateserial -out server.crt -days 2 -extfile san 2>/dev/null");
+  make_certificates(folder());
   start(program_named("redis-server"),
         {"--port",
          "0",

@@ -49,6 +49,11 @@ class ServerProcess {
   std::unique_ptr<ChildProcess> process_;
 };
 
+// Throws if it fails.
+void run_shell(const std::string& command);
+// ca.crt, and server.crt with server.key for localhost, which it signed.
+void make_certificates(const std::filesystem::path& folder);
+
 class RedisServer : public ServerProcess {
  public:
   explicit RedisServer(std::vector<std::string> more = {});
