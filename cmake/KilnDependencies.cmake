@@ -34,3 +34,16 @@ find_file(KILN_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js /usr/s
 find_path(KILN_VULKAN_INCLUDE_DIR vulkan/vulkan.h)
 find_library(KILN_VULKAN_LIBRARY vulkan)
 find_program(KILN_GLSLANG glslangValidator)
+
+# Optional: what the plugin vulkan needs beside Vulkan's headers: glslang (glslang-dev), linked statically, in the order of the linker.
+find_path(KILN_GLSLANG_INCLUDE_DIR glslang/Public/ShaderLang.h)
+set(KILN_GLSLANG_LIBRARIES "")
+foreach(library IN ITEMS SPIRV glslang MachineIndependent GenericCodeGen OSDependent OGLCompiler glslang-default-resource-limits
+                         SPIRV-Tools-opt SPIRV-Tools)
+  find_library(KILN_${library}_ARCHIVE NAMES lib${library}.a)
+  if(NOT KILN_${library}_ARCHIVE)
+    set(KILN_GLSLANG_LIBRARIES "")
+    break()
+  endif()
+  list(APPEND KILN_GLSLANG_LIBRARIES ${KILN_${library}_ARCHIVE})
+endforeach()

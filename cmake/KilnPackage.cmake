@@ -29,7 +29,8 @@ set(CPACK_DEBIAN_UNSPECIFIED_DESCRIPTION
 "Builds a GPU program once, keeps it, and runs it for ever: a program cache in
 memory and on disk between an application and its GPU, an asynchronous
 executor, a device selector that learns, a generator of convolution kernels,
-and backends as plugins: OpenGL compute, AMD GPUs by PM4, the CPU by oneDNN.
+and backends as plugins: OpenGL and Vulkan compute, AMD GPUs by PM4, the CPU
+by oneDNN.
 This package has the command, the library with its headers, and the simulated
 AMD card.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
@@ -54,7 +55,7 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS  # whatever the umask is
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME kiln)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_DEPENDS "libegl1, libgl1-mesa-dri")
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS kiln-bench)
-set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "kiln-clang, libcurl4, libssl3, clang-19, rocm-device-libs, bash-completion")
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "kiln-clang, libvulkan1, mesa-vulkan-drivers, libcurl4, libssl3, clang-19, rocm-device-libs, bash-completion")
 set(CPACK_DEBIAN_CLANG_PACKAGE_NAME kiln-clang)
 set(CPACK_DEBIAN_CLANG_DESCRIPTION
 "Compiles OpenCL C for gfx10.3 and gfx11 within the process that asks for it.

@@ -5,9 +5,9 @@
 #include <cstdlib>
 
 #include <kiln/driver_cache.hpp>
+#include <kiln/uniform_values.hpp>
 
 #include "codec/source_text.hpp"
-#include "codec/uniform_values.hpp"
 #include "gl/egl_devices.hpp"
 #include "objects/program.hpp"
 #include "objects/queue.hpp"
@@ -120,7 +120,7 @@ class SourceBinder {
     }
     auto values = values_at(source, values_in(resource) * sizeof(double));
     if (!values) return values.error().within("uniforms." + resource.name);
-    auto components = converted(resource, values->data(), source.given);
+    auto components = uniform_components(resource, values->data(), source.given);
     if (!components) return std::move(components).error();
     if (uniform.block < 0) {
       pass_.uniforms.push_back({uniform, std::move(*components)});
@@ -128,7 +128,7 @@ class SourceBinder {
     }
     const auto block = std::ranges::find(pass_.uniform_blocks, static_cast<GLuint>(uniform.block), &BoundBlock::block);
     if (block == pass_.uniform_blocks.end()) return internal_error("uniform " + resource.name + " before its block");
-    place_in_block(resource, uniform, *components, block->values);
+    place_in_block(resource, uniform.place, *components, block->values);
     return {};
   }
 

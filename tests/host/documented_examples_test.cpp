@@ -293,6 +293,8 @@ __kernel void saxpy(__global const float* x, __global float* y, float a) {
     // One small layer: the configurations of these names take minutes.
     folder.write("configs/resnet50.toml", layer);
     folder.write("configs/amdgpu_pm4.toml", std::string("[device]\nprefer = \"amdgpu:0\"\n") + layer);
+    folder.write("configs/vulkan.toml",
+                 "[plugins]\nload = [\"cpu\", \"vulkan\", \"dynamic_shaders\"]\n" + std::string(layer));
   }
 
   // What the examples presuppose: a report, a recorded choice, and programs in the cache.

@@ -471,8 +471,9 @@ void add_block_members(const Gl& gl, GLuint program, GLuint block, const std::st
     resource.handle = static_cast<std::int64_t>(reflection.uniforms.size());
     PlainUniform& uniform = reflection.uniforms.emplace_back(PlainUniform{-1, static_cast<GLenum>(type), size, {}});
     uniform.block = static_cast<GLint>(block);
-    uniform.offset = offset, uniform.array_stride = array_stride, uniform.matrix_stride = matrix_stride;
-    uniform.row_major = row_major != 0;
+    const auto unsigned_of = [](GLint value) { return static_cast<std::uint32_t>(std::max(value, 0)); };
+    uniform.place = {unsigned_of(size), unsigned_of(offset), unsigned_of(array_stride), unsigned_of(matrix_stride),
+                     row_major != 0};
   }
 }
 

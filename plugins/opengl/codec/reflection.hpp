@@ -6,6 +6,7 @@
 #include "codec/gl_error.hpp"
 
 #include <kiln/program_interface.hpp>
+#include <kiln/uniform_values.hpp>
 
 #include <cstddef>
 #include <vector>
@@ -18,10 +19,9 @@ struct PlainUniform {
   GLenum type = GL_NONE;
   GLsizei count = 1;               // elements of an array
   std::vector<std::byte> initial;  // its value after linking, as the type's components lie in memory
-  // Of a member of a uniform block: the block's index, and where its elements lie. -1: outside blocks.
+  // Of a member of a uniform block: the block's index, and its position. -1: outside blocks.
   GLint block = -1;
-  GLint offset = 0, array_stride = 0, matrix_stride = 0;
-  bool row_major = false;
+  UniformPlace place{};
 };
 
 // An image or sampler: where its unit is set, and what is bound there.

@@ -32,7 +32,7 @@ TEST_CASE("configs: every file is valid", "[config]") {
     read_shipped(file.filename().string());
   }
   for (const char* name :
-       {"default", "quickstart", "resnet50", "mobilenet_v2", "vgg16", "prior_system", "amdgpu_pm4"}) {
+       {"default", "quickstart", "resnet50", "mobilenet_v2", "vgg16", "prior_system", "amdgpu_pm4", "vulkan"}) {
     INFO(name);
     CHECK(names.count(name) == 1);
   }

@@ -113,7 +113,7 @@ TEST_CASE("architecture: public headers include public headers alone, and so do 
   }
   const std::set<std::string> core = {"base",     "cache",  "cache_admin", "config",  "contract", "data",
                                       "executor", "plugin", "reference",   "runtime", "selector"};
-  const std::set<std::string> plugins = {"cpu", "opengl", "amdgpu_pm4", "dynamic_shaders", "remote_http", "remote_redis"};
+  const std::set<std::string> plugins = {"cpu", "opengl", "amdgpu_pm4", "dynamic_shaders", "remote_http", "remote_redis", "vulkan"};
   for (const Include& include : includes_below("plugins")) {
     if (!include.quoted) continue;
     CAPTURE(include.file.string(), include.name);

@@ -1,0 +1,37 @@
+// Uniform values: from the values of a job to the bytes that a GPU program reads.
+//
+// Thread-safety: pure functions. Ownership: values. Offsets and strides are in bytes.
+//
+//   auto components = kiln::uniform_components(resource, values, source.given);
+//   if (!components) return components.error();  // "uniforms.count: value -1 is out of range …"
+//   kiln::place_in_block(resource, place, *components, block);
+#pragma once
+
+#include <kiln/kernel.hpp>
+#include <kiln/program_interface.hpp>
+#include <kiln/status.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace kiln {
+
+// Position of a member in its block.
+struct UniformPlace {
+  std::uint32_t count = 1;  // elements of an array
+  std::uint32_t offset = 0, array_stride = 0, matrix_stride = 0;
+  bool row_major = false;
+};
+
+// Converts the values of a uniform, 8 bytes each (UserKernelSpec::Uniform), to components of its declared type;
+// matrices become column by column. invalid_argument: a value that the type cannot hold.
+Result<std::vector<std::byte>> uniform_components(const ProgramResource& resource, const std::byte* values,
+                                                  UserKernelSpec::Uniform::Type given);
+
+// Stores a member's components in the bytes of its block. REQUIRES: as many components as the member has.
+void place_in_block(const ProgramResource& resource, const UniformPlace& member, std::span<const std::byte> components,
+                    std::vector<std::byte>& block);
+
+}  // namespace kiln

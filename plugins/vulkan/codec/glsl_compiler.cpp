@@ -1,0 +1,129 @@
+#include "codec/glsl_compiler.hpp"
+
+#include <glslang/Public/ResourceLimits.h>
+#include <glslang/Public/ShaderLang.h>
+#include <glslang/SPIRV/GlslangToSpv.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace kiln::vulkan {
+namespace {
+
+constexpr int default_version = 430;
+
+// glslang's tables for the process: made once, never removed, because other threads may compile until the end.
+bool initialized() {
+  static const bool made = glslang::InitializeProcess();
+  return made;
+}
+
+// "ERROR: SOURCE:LINE: text" with the file's name in front: "FILE:LINE: ERROR: text".
+std::string with_file_names(std::string_view log, const std::vector<std::string>& files) {
+  std::string named;
+  while (!log.empty()) {
+    const std::size_t end = std::min(log.find('\n'), log.size());
+    std::string_view line = log.substr(0, end);
+    log.remove_prefix(std::min(end + 1, log.size()));
+    const std::size_t word = line.find(": ");
+    std::size_t source = 0;
+    const bool message = line.starts_with("ERROR: ") || line.starts_with("WARNING: ");
+    const char* const last = line.data() + line.size();
+    const auto read = message ? std::from_chars(line.data() + word + 2, last, source)
+                              : std::from_chars_result{line.data(), std::errc::invalid_argument};
+    if (read.ec == std::errc() && read.ptr != last && *read.ptr == ':' && source < files.size() &&
+        !files[source].empty()) {
+      std::string_view rest(read.ptr + 1, static_cast<std::size_t>(last - read.ptr - 1));
+      const std::size_t number = std::min(rest.find(':'), rest.size());
+      named += files[source] + ":" + std::string(rest.substr(0, number)) + ": " + std::string(line.substr(0, word)) +
+               std::string(rest.substr(number));
+    } else {
+      named += line;
+    }
+    named += '\n';
+  }
+  while (!named.empty() && named.back() == '\n') named.pop_back();
+  return named;
+}
+
+Result<std::string> preamble_of(const KernelSource& source) {
+  std::string preamble;
+  for (const Define& define : source.constants) {
+    if (!is_define_name(define.name)) return invalid_argument("constant '" + define.name + "': not an identifier");
+    if (!is_define_text(define.text)) {
+      return invalid_argument("constant '" + define.name + "': its text has a line break or a backslash");
+    }
+    preamble += "#define " + define.name + " " + define.text + "\n";
+  }
+  return preamble;
+}
+
+// The limits of the language are those of any device; a program's needs are compared with its device's (program.cpp).
+TBuiltInResource limits() {
+  TBuiltInResource limits = *GetDefaultResources();
+  constexpr int any = std::numeric_limits<int>::max();
+  limits.maxComputeWorkGroupCountX = limits.maxComputeWorkGroupCountY = limits.maxComputeWorkGroupCountZ = any;
+  limits.maxComputeWorkGroupSizeX = limits.maxComputeWorkGroupSizeY = limits.maxComputeWorkGroupSizeZ = any;
+  return limits;
+}
+
+}  // namespace
+
+Result<std::vector<std::uint32_t>> compile_glsl(const KernelSource& source) {
+  if (source.dialect != Dialect::glsl) {
+    return unsupported("dialect " + std::string(to_string(source.dialect)) + ", expected glsl");
+  }
+  if (source.entry != "main") return invalid_argument("entry '" + source.entry + "': GLSL starts at 'main'");
+  if (!initialized()) return internal_error("glslang cannot be initialized");
+  auto preamble = preamble_of(source);
+  if (!preamble) return preamble.error();
+  std::string_view text = source.text;
+  if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    return invalid_argument("line " + std::to_string(1 + std::ranges::count(text.substr(0, nul), '\n')) +
+                            " has a NUL byte, expected text in UTF-8");
+  }
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    return invalid_argument("a text of " + std::to_string(text.size()) + " bytes, the compiler takes 2147483647");
+  }
+
+  glslang::TShader shader(EShLangCompute);
+  const char* const begin = text.data();
+  const int length = static_cast<int>(text.size());
+  shader.setStringsWithLengths(&begin, &length, 1);
+  shader.setPreamble(preamble->c_str());
+  shader.setEnvInput(glslang::EShSourceGlsl, EShLangCompute, glslang::EShClientVulkan, 100);
+  shader.setEnvInputVulkanRulesRelaxed();
+  shader.setEnvClient(glslang::EShClientVulkan, glslang::EShTargetVulkan_1_1);
+  shader.setEnvTarget(glslang::EShTargetSpv, glslang::EShTargetSpv_1_3);
+  shader.setAutoMapBindings(true);
+  shader.setAutoMapLocations(true);
+  shader.setGlobalUniformBlockName(uniform_block_name);
+  shader.setAtomicCounterBlockName(counter_block_name);
+  constexpr auto rules = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules);
+  const TBuiltInResource resources = limits();
+  if (!shader.parse(&resources, default_version, ECoreProfile, false, true, rules)) {
+    return invalid_argument("GLSL compiler: " + with_file_names(shader.getInfoLog(), source.files));
+  }
+  glslang::TProgram program;
+  program.addShader(&shader);
+  if (!program.link(rules)) {
+    const std::string file = source.files.empty() ? "" : source.files[0] + ": ";
+    return invalid_argument(file + "GLSL linker: " + with_file_names(program.getInfoLog(), source.files));
+  }
+  std::vector<unsigned> words;
+  spv::SpvBuildLogger logger;
+  glslang::SpvOptions options;
+  options.disableOptimizer = true;
+  glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), words, &logger, &options);
+  if (words.empty()) return invalid_argument("SPIR-V generator: " + logger.getAllMessages());
+  if (const std::string messages = logger.getAllMessages(); messages.find("error") != std::string::npos) {
+    return invalid_argument("SPIR-V generator: " + messages);
+  }
+  return std::vector<std::uint32_t>(words.begin(), words.end());
+}
+
+}  // namespace kiln::vulkan

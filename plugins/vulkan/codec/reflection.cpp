@@ -1,0 +1,530 @@
+#include "codec/reflection.hpp"
+
+#include "codec/glsl_compiler.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+namespace kiln::vulkan {
+namespace {
+
+using Instruction = SpirvModule::Instruction;
+
+constexpr int deepest_type = 64;
+constexpr std::uint32_t most_elements = 4096;  // resources of one array of structs, blocks or images
+
+// In the order of spv::ImageFormat.
+constexpr ImageFormat image_formats_of_spirv[] = {
+    ImageFormat::declared,       ImageFormat::rgba32f,     ImageFormat::rgba16f,    ImageFormat::r32f,
+    ImageFormat::rgba8,          ImageFormat::rgba8_snorm, ImageFormat::rg32f,      ImageFormat::rg16f,
+    ImageFormat::r11f_g11f_b10f, ImageFormat::r16f,        ImageFormat::rgba16,     ImageFormat::rgb10_a2,
+    ImageFormat::rg16,           ImageFormat::rg8,         ImageFormat::r16,        ImageFormat::r8,
+    ImageFormat::rgba16_snorm,   ImageFormat::rg16_snorm,  ImageFormat::rg8_snorm,  ImageFormat::r16_snorm,
+    ImageFormat::r8_snorm,       ImageFormat::rgba32i,     ImageFormat::rgba16i,    ImageFormat::rgba8i,
+    ImageFormat::r32i,           ImageFormat::rg32i,       ImageFormat::rg16i,      ImageFormat::rg8i,
+    ImageFormat::r16i,           ImageFormat::r8i,         ImageFormat::rgba32ui,   ImageFormat::rgba16ui,
+    ImageFormat::rgba8ui,        ImageFormat::r32ui,       ImageFormat::rgb10_a2ui, ImageFormat::rg32ui,
+    ImageFormat::rg16ui,         ImageFormat::rg8ui,       ImageFormat::r16ui,      ImageFormat::r8ui};
+
+// A scalar, vector or matrix.
+struct Numeric {
+  ElementType element = ElementType::unknown;
+  std::uint32_t bytes = 0;              // of a component
+  std::uint32_t columns = 1, rows = 1;  // of a vector 1 and its components
+
+  std::uint64_t components() const noexcept { return std::uint64_t{columns} * rows; }
+};
+
+// int, uint and bool may stand for each other: their bits lie alike.
+ElementType common(ElementType a, ElementType b) noexcept {
+  const auto alike = [a, b](ElementType x, ElementType y) { return (a == x || a == y) && (b == x || b == y); };
+  const bool same = a == b || alike(ElementType::i32, ElementType::u32) || alike(ElementType::i64, ElementType::u64) ||
+                    alike(ElementType::i16, ElementType::u16) || alike(ElementType::i8, ElementType::u8);
+  return same ? a : ElementType::unknown;
+}
+
+std::string type_name(const Numeric& type, std::uint32_t length) {
+  constexpr std::string_view scalars[] = {"",     "bool",    "int8_t",   "uint8_t",   "int16_t", "uint16_t", "int",
+                                          "uint", "int64_t", "uint64_t", "float16_t", "float",   "double"};
+  constexpr std::string_view prefixes[] = {"", "b", "i8", "u8", "i16", "u16", "i", "u", "i64", "u64", "f16", "", "d"};
+  const auto at = static_cast<std::size_t>(type.element);
+  std::string name(scalars[at]);
+  if (type.columns > 1) {
+    name = std::string(prefixes[at]) + "mat" + std::to_string(type.columns);
+    if (type.rows != type.columns) name += "x" + std::to_string(type.rows);
+  } else if (type.rows > 1) {
+    name = std::string(prefixes[at]) + "vec" + std::to_string(type.rows);
+  }
+  return length == 0 ? name : name + "[" + std::to_string(length) + "]";
+}
+
+std::string indexed(std::string name, std::uint32_t i) { return std::move(name) + "[" + std::to_string(i) + "]"; }
+
+// What the members of a storage block tell of it.
+struct BlockFacts {
+  std::uint64_t end = 0;  // of the last component, an array of unknown length counted with one element
+  bool any = false;
+  ElementType element = ElementType::unknown;
+};
+
+class Reflector {
+ public:
+  explicit Reflector(const SpirvModule& module) : module_(module) {}
+
+  Result<Reflection> reflect() {
+    for (const SpirvVariable& variable : module_.variables()) {
+      if (Status status = add(variable); !status.ok()) return status;
+    }
+    separate_numbers();
+    return std::move(out_);
+  }
+
+ private:
+  Instruction definition(std::uint32_t id) const { return module_.definition(id); }
+  static std::uint32_t operand(Instruction instruction, std::size_t i) { return SpirvModule::operand(instruction, i); }
+  static spv::Op op(Instruction instruction) { return SpirvModule::op(instruction); }
+
+  std::string name_of(const SpirvVariable& variable) const {
+    if (std::string block = module_.name(variable.type); !block.empty() && is_struct(variable.type)) return block;
+    if (std::string name = module_.name(variable.id); !name.empty()) return name;
+    return "binding" + std::to_string(variable.binding);
+  }
+  bool is_struct(std::uint32_t type) const { return op(definition(type)) == spv::OpTypeStruct; }
+
+  Status add(const SpirvVariable& variable) {
+    out_.bindings.emplace_back();
+    if (variable.storage == spv::StorageClassWorkgroup) return {};
+    if (variable.storage == spv::StorageClassPushConstant) return add_push_constants(variable);
+    if (variable.used && variable.count == 0) {
+      return unsupported(name_of(variable) + ": an array of resources of unknown length, expected a length");
+    }
+    if (variable.count > most_elements) {
+      return unsupported(name_of(variable) + ": an array of " + std::to_string(variable.count) +
+                         " resources, expected at most " + std::to_string(most_elements));
+    }
+    const bool blocks = is_struct(variable.type);
+    const bool buffer_block = module_.decoration(variable.type, spv::DecorationBufferBlock).has_value();
+    if (variable.storage == spv::StorageClassStorageBuffer || buffer_block) return add_storage(variable);
+    if (blocks) return add_uniforms(variable);
+    return add_texture(variable);
+  }
+
+  // The descriptor slot of a used variable.
+  std::uint32_t slot(const SpirvVariable& variable, VkDescriptorType type) {
+    const auto number = static_cast<std::uint32_t>(out_.slots.size());
+    out_.slots.push_back({type, variable.count, variable.binding});
+    sets_.push_back(variable.set);
+    out_.bindings.back() = number;
+    return number;
+  }
+
+  // A number stands for one resource: where sets repeat it, only that of the lowest set is found by it.
+  void separate_numbers() {
+    for (ProgramResource& resource : out_.resources) {
+      if (resource.kind != ResourceKind::storage_block) continue;
+      const auto set = sets_[static_cast<std::size_t>(resource.handle >> 32)];
+      for (const ProgramResource& other : out_.resources) {
+        if (other.kind != ResourceKind::storage_block || other.number != resource.number) continue;
+        if (sets_[static_cast<std::size_t>(other.handle >> 32)] < set) {
+          resource.number.reset();
+          break;
+        }
+      }
+    }
+  }
+
+  std::optional<Numeric> numeric(std::uint32_t type) const {
+    const Instruction declared = definition(type);
+    Numeric found;
+    switch (op(declared)) {
+      case spv::OpTypeInt: {
+        const bool is_signed = operand(declared, 3) != 0;
+        const std::uint32_t bits = operand(declared, 2);
+        found.bytes = bits / 8;
+        found.element = bits == 8    ? (is_signed ? ElementType::i8 : ElementType::u8)
+                        : bits == 16 ? (is_signed ? ElementType::i16 : ElementType::u16)
+                        : bits == 32 ? (is_signed ? ElementType::i32 : ElementType::u32)
+                                     : (is_signed ? ElementType::i64 : ElementType::u64);
+        return found;
+      }
+      case spv::OpTypeFloat: {
+        const std::uint32_t bits = operand(declared, 2);
+        found.bytes = bits / 8;
+        found.element = bits == 16 ? ElementType::f16 : bits == 32 ? ElementType::f32 : ElementType::f64;
+        return found;
+      }
+      case spv::OpTypeVector: {
+        auto component = numeric(operand(declared, 2));
+        if (component) component->rows = operand(declared, 3);
+        return component;
+      }
+      case spv::OpTypeMatrix: {
+        auto column = numeric(operand(declared, 2));
+        if (column) column->columns = operand(declared, 3);
+        return column;
+      }
+      default:
+        return std::nullopt;
+    }
+  }
+
+  // Where a type at `offset` ends; its arrays of unknown length are counted with one element.
+  std::uint64_t end_of(std::uint32_t type, std::uint64_t offset, const UniformPlace& matrix, BlockFacts& facts,
+                       int depth) const {
+    const Instruction declared = definition(type);
+    if (depth > deepest_type) return offset;
+    if (const auto leaf = numeric(type)) {
+      facts.element = facts.any ? common(facts.element, leaf->element) : leaf->element;
+      facts.any = true;
+      const std::uint64_t vectors = matrix.row_major ? leaf->rows : leaf->columns;
+      const std::uint64_t vector = leaf->components() / vectors * leaf->bytes;
+      return offset + (leaf->columns > 1 ? (vectors - 1) * matrix.matrix_stride : 0) + vector;
+    }
+    if (op(declared) == spv::OpTypeArray || op(declared) == spv::OpTypeRuntimeArray) {
+      const std::uint32_t count =
+          op(declared) == spv::OpTypeArray ? module_.constant(operand(declared, 3)).value_or(1) : 1;
+      const std::uint64_t stride = module_.decoration(type, spv::DecorationArrayStride).value_or(0);
+      return end_of(operand(declared, 2), offset + (std::max(count, 1U) - 1) * stride, matrix, facts, depth + 1);
+    }
+    std::uint64_t end = offset;
+    for (std::uint32_t i = 0; op(declared) == spv::OpTypeStruct && i + 2 < declared.size(); ++i) {
+      const UniformPlace place = place_of(type, i);
+      end = std::max(end, end_of(declared[i + 2], offset + place.offset, place, facts, depth + 1));
+    }
+    return end;
+  }
+
+  UniformPlace place_of(std::uint32_t type, std::uint32_t member) const {
+    UniformPlace place;
+    place.offset = module_.decoration(type, member, spv::DecorationOffset).value_or(0);
+    place.matrix_stride = module_.decoration(type, member, spv::DecorationMatrixStride).value_or(0);
+    place.row_major = module_.decoration(type, member, spv::DecorationRowMajor).has_value();
+    return place;
+  }
+
+  Access access_of(const SpirvVariable& variable) const {
+    bool written = !module_.decoration(variable.id, spv::DecorationNonWritable);
+    bool read = !module_.decoration(variable.id, spv::DecorationNonReadable);
+    const Instruction declared = definition(variable.type);
+    if (op(declared) == spv::OpTypeStruct && declared.size() > 2) {
+      bool all_read_only = true, all_write_only = true;
+      for (std::uint32_t i = 0; i + 2 < declared.size(); ++i) {
+        all_read_only = all_read_only && module_.decoration(variable.type, i, spv::DecorationNonWritable);
+        all_write_only = all_write_only && module_.decoration(variable.type, i, spv::DecorationNonReadable);
+      }
+      written = written && !all_read_only;
+      read = read && !all_write_only;
+    }
+    if (!written) return Access::read;
+    return read ? Access::read_write : Access::write;
+  }
+
+  Status add_storage(const SpirvVariable& variable) {
+    const std::string name = name_of(variable);
+    if (name.starts_with(std::string(counter_block_name) + "_")) return add_counters(variable, name);
+    ProgramResource resource;
+    resource.kind = ResourceKind::storage_block;
+    resource.access = access_of(variable);
+    describe_storage(variable.type, resource);
+    const std::uint32_t at = variable.used ? slot(variable, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER) : 0;
+    for (std::uint32_t i = 0; i < variable.count; ++i) {
+      ProgramResource& one = (variable.used ? out_.resources : out_.unused).emplace_back(resource);
+      one.name = variable.is_array ? indexed(name, i) : name;
+      one.number = variable.binding + i;
+      one.handle = static_cast<std::int64_t>(std::uint64_t{at} << 32 | i);
+    }
+    return {};
+  }
+
+  void describe_storage(std::uint32_t type, ProgramResource& resource) const {
+    const Instruction block = definition(type);
+    BlockFacts facts;
+    resource.bytes = end_of(type, 0, {}, facts, 0);
+    resource.element = facts.element;
+    const std::size_t members = block.size() < 2 ? 0 : block.size() - 2;
+    for (std::uint32_t i = 0; i < members; ++i) {
+      const std::uint32_t member = block[i + 2];
+      const bool open = op(definition(member)) == spv::OpTypeRuntimeArray;
+      const bool whole = members == 1 && op(definition(member)) == spv::OpTypeArray;
+      if (!open && !whole) continue;
+      resource.open_ended = open;
+      resource.array_offset = place_of(type, i).offset;
+      resource.array_stride = module_.decoration(member, spv::DecorationArrayStride).value_or(0);
+      const auto element = numeric(operand(definition(member), 2));
+      if (members == 1 && element) resource.element_bytes = element->components() * element->bytes;
+    }
+  }
+
+  Status add_counters(const SpirvVariable& variable, const std::string& name) {
+    std::uint32_t number = 0;
+    const std::size_t digits = name.rfind('_') + 1;
+    std::from_chars(name.data() + digits, name.data() + name.size(), number);
+    const std::uint32_t at = variable.used ? slot(variable, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER) : 0;
+    const Instruction block = definition(variable.type);
+    for (std::uint32_t i = 0; i + 2 < block.size(); ++i) {
+      const bool used = variable.used && (variable.whole || variable.members.contains(i));
+      ProgramResource& counter = (used ? out_.resources : out_.unused).emplace_back();
+      const Instruction type = definition(block[i + 2]);
+      const std::uint32_t count = op(type) == spv::OpTypeArray ? module_.constant(operand(type, 3)).value_or(1) : 1;
+      counter.kind = used ? ResourceKind::atomic_counter : ResourceKind::uniform;
+      counter.name = module_.member_name(variable.type, i);
+      counter.type = count == 1 ? "atomic_uint" : indexed("atomic_uint", count);
+      counter.element = ElementType::u32;
+      counter.bytes = std::uint64_t{place_of(variable.type, i).offset} + std::uint64_t{count} * 4;
+      counter.number = number;
+      counter.handle = static_cast<std::int64_t>(std::uint64_t{at} << 32);
+    }
+    return {};
+  }
+
+  Status add_push_constants(const SpirvVariable& variable) {
+    if (!variable.used) return add_members(variable, {}, 0);
+    BlockFacts facts;
+    out_.push_constant_bytes = static_cast<std::uint32_t>((end_of(variable.type, 0, {}, facts, 0) + 3) / 4 * 4);
+    out_.blocks.push_back({out_.push_constant_bytes, std::nullopt, 0});
+    return add_members(variable, {}, static_cast<std::uint32_t>(out_.blocks.size() - 1));
+  }
+
+  Status add_uniforms(const SpirvVariable& variable) {
+    const std::string name = name_of(variable);
+    const bool plain = name == uniform_block_name;
+    BlockFacts facts;
+    // A driver may read the padding behind the last member.
+    const auto bytes = static_cast<std::uint32_t>((end_of(variable.type, 0, {}, facts, 0) + 15) / 16 * 16);
+    if (!variable.used) {
+      if (plain) return add_members(variable, {}, 0);
+      for (std::uint32_t i = 0; i < variable.count; ++i) {
+        ProgramResource& unused = out_.unused.emplace_back();
+        unused.kind = ResourceKind::uniform_block;
+        unused.name = variable.is_array ? indexed(name, i) : name;
+        if (Status status = add_members(variable, unused.name, 0); !status.ok()) return status;
+      }
+      return {};
+    }
+    const std::uint32_t at = slot(variable, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER);
+    for (std::uint32_t i = 0; i < variable.count; ++i) {
+      const auto block = static_cast<std::uint32_t>(out_.blocks.size());
+      out_.blocks.push_back({bytes, at, i});
+      std::string block_name;
+      if (!plain) {
+        block_name = variable.is_array ? indexed(name, i) : name;
+        ProgramResource& resource = out_.resources.emplace_back();
+        resource.kind = ResourceKind::uniform_block;
+        resource.name = block_name;
+        resource.number = variable.binding + i;
+        resource.access = Access::read;
+        resource.bytes = bytes;
+        resource.handle = block;
+      }
+      if (Status status = add_members(variable, block_name, block); !status.ok()) return status;
+    }
+    return {};
+  }
+
+  // block_name: empty for plain uniforms and push constants.
+  Status add_members(const SpirvVariable& variable, const std::string& block_name, std::uint32_t block) {
+    const Instruction type = definition(variable.type);
+    for (std::uint32_t i = 0; i + 2 < type.size(); ++i) {
+      Member member;
+      member.block = block;
+      member.block_name = block_name;
+      member.used = variable.used && (variable.whole || variable.members.contains(i));
+      member.place = place_of(variable.type, i);
+      const std::string name = (block_name.empty() ? "" : block_name + ".") + module_.member_name(variable.type, i);
+      if (Status status = add_member(type[i + 2], name, member, 0); !status.ok()) return status;
+    }
+    return {};
+  }
+
+  struct Member {
+    std::uint32_t block = 0;
+    std::string block_name;
+    bool used = false;
+    UniformPlace place;
+    std::vector<std::uint32_t> lengths;
+  };
+
+  Status add_member(std::uint32_t type, const std::string& name, const Member& member, int depth) {
+    if (depth > deepest_type) return unsupported("uniform " + name + ": its type is nested too deeply");
+    const Instruction declared = definition(type);
+    if (const auto leaf = numeric(type)) return add_leaf(*leaf, 0, name, member);
+    if (op(declared) == spv::OpTypeArray) {
+      const std::uint32_t count = module_.constant(operand(declared, 3)).value_or(0);
+      const std::uint32_t stride = module_.decoration(type, spv::DecorationArrayStride).value_or(0);
+      Member element = member;
+      element.lengths.push_back(count);
+      if (const auto leaf = numeric(operand(declared, 2))) {
+        element.place.count = count;
+        element.place.array_stride = stride;
+        return add_leaf(*leaf, count, name, element);
+      }
+      if (count > most_elements) {
+        return unsupported("uniform " + name + ": an array of " + std::to_string(count) + " structs");
+      }
+      for (std::uint32_t i = 0; i < count; ++i) {
+        element.place.offset = member.place.offset + i * stride;
+        Status status = add_member(operand(declared, 2), indexed(name, i), element, depth + 1);
+        if (!status.ok()) return status;
+      }
+      return {};
+    }
+    if (op(declared) != spv::OpTypeStruct) {
+      return unsupported("uniform " + name + ": a type that is no number, vector, matrix, array or struct");
+    }
+    for (std::uint32_t i = 0; i + 2 < declared.size(); ++i) {
+      Member inner = member;
+      inner.lengths.clear();
+      inner.place = place_of(type, i);
+      inner.place.offset += member.place.offset;
+      Status status = add_member(declared[i + 2], name + "." + module_.member_name(type, i), inner, depth + 1);
+      if (!status.ok()) return status;
+    }
+    return {};
+  }
+
+  Status add_leaf(const Numeric& leaf, std::uint32_t length, const std::string& name, const Member& member) {
+    ProgramResource resource;
+    resource.kind = ResourceKind::uniform;
+    resource.name = name;
+    resource.type = type_name(leaf, length);
+    resource.element = leaf.element;
+    resource.access = Access::read;
+    resource.matrix = leaf.columns > 1;
+    if (length != 0) resource.shape.push_back(length);
+    if (leaf.rows > 1) resource.shape.push_back(leaf.rows);
+    if (leaf.columns > 1) resource.shape.push_back(leaf.columns);
+    resource.lengths = member.lengths;
+    resource.block = member.block_name;
+    resource.mentioned = member.used;
+    resource.bytes = leaf.components() * leaf.bytes * std::max(length, 1U);
+    if (leaf.bytes < 4) resource.unusable = "a job cannot provide values of this type. Use a type of 32 bits";
+    if (!member.used && member.block_name.empty()) {
+      out_.unused.push_back(std::move(resource));
+      return {};
+    }
+    resource.handle = static_cast<std::int64_t>(out_.members.size());
+    out_.members.push_back({member.block, member.place});
+    out_.resources.push_back(std::move(resource));
+    return {};
+  }
+
+  Status add_texture(const SpirvVariable& variable) {
+    const Instruction outer = definition(variable.type);
+    const bool combined = op(outer) == spv::OpTypeSampledImage;
+    const Instruction image = combined ? definition(operand(outer, 2)) : outer;
+    ProgramResource resource;
+    const std::string name = name_of(variable);
+    if (!variable.used) {
+      resource.kind = ResourceKind::uniform;
+      resource.name = name;
+      out_.unused.push_back(std::move(resource));
+      return {};
+    }
+    const bool storage = operand(image, 7) == 2;
+    const std::uint32_t dim = operand(image, 3);
+    const bool arrayed = operand(image, 5) != 0, multisampled = operand(image, 6) != 0;
+    resource.kind = storage ? ResourceKind::image : ResourceKind::sampler;
+    resource.access = storage ? access_of(variable) : Access::read;
+    if (op(image) != spv::OpTypeImage || !(combined || storage)) {
+      resource.type = op(outer) == spv::OpTypeSampler ? "sampler" : "texture";
+      resource.unusable =
+          "a job cannot provide textures and samplers apart. Declare a combined sampler, such as sampler2D";
+    }
+    const auto element = numeric(operand(image, 2));
+    resource.element = element ? element->element : ElementType::unknown;
+    const std::string prefix = resource.element == ElementType::i32   ? "i"
+                               : resource.element == ElementType::u32 ? "u"
+                                                                      : "";
+    constexpr std::string_view dims[] = {"1D", "2D", "3D", "Cube", "2DRect", "Buffer", "SubpassData"};
+    if (resource.type.empty()) {
+      resource.type = prefix + (storage ? "image" : "sampler") + std::string(dims[std::min<std::uint32_t>(dim, 6)]) +
+                      (multisampled ? "MS" : "") + (arrayed ? "Array" : "");
+    }
+    const bool depth = combined && operand(image, 4) == 1;
+    if (resource.unusable.empty() && (multisampled || depth || dim == spv::DimRect || dim > spv::DimBuffer)) {
+      resource.unusable = "a job cannot provide this type";
+    }
+    TextureShape& shape = resource.texture;
+    shape.dimensions = dim == spv::Dim3D ? 3 : dim == spv::Dim1D || dim == spv::DimBuffer ? 1 : 2;
+    shape.layered = arrayed;
+    shape.cube = dim == spv::DimCube;
+    shape.buffer = dim == spv::DimBuffer;
+    const std::uint32_t format = operand(image, 8);
+    if (format < std::size(image_formats_of_spirv)) shape.format = image_formats_of_spirv[format];
+
+    const bool texels = dim == spv::DimBuffer;
+    const std::uint32_t at =
+        slot(variable,
+             storage ? (texels ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_IMAGE)
+                     : (texels ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER));
+    const VkImageViewType view = dim == spv::Dim1D   ? (arrayed ? VK_IMAGE_VIEW_TYPE_1D_ARRAY : VK_IMAGE_VIEW_TYPE_1D)
+                                 : dim == spv::Dim3D ? VK_IMAGE_VIEW_TYPE_3D
+                                 : dim == spv::DimCube
+                                     ? (arrayed ? VK_IMAGE_VIEW_TYPE_CUBE_ARRAY : VK_IMAGE_VIEW_TYPE_CUBE)
+                                     : (arrayed ? VK_IMAGE_VIEW_TYPE_2D_ARRAY : VK_IMAGE_VIEW_TYPE_2D);
+    for (std::uint32_t i = 0; i < variable.count; ++i) {
+      ProgramResource& one = out_.resources.emplace_back(resource);
+      one.name = variable.is_array ? indexed(name, i) : name;
+      one.number = variable.binding + i;
+      one.handle = static_cast<std::int64_t>(out_.textures.size());
+      out_.textures.push_back({at, i, view});
+    }
+    return {};
+  }
+
+  const SpirvModule& module_;
+  Reflection out_;
+  std::vector<std::uint32_t> sets_;  // by slot
+};
+
+bool is_word(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// The names that "bool" and "bvec2" to "bvec4" declare, on the same line.
+std::vector<std::string> bool_names(std::string_view text) {
+  std::vector<std::string> names;
+  bool after_type = false;
+  for (std::size_t at = 0; at < text.size();) {
+    if (!is_word(text[at])) {
+      after_type = after_type && std::string_view(" \t,[]").find(text[at]) != std::string_view::npos;
+      ++at;
+      continue;
+    }
+    std::size_t end = at;
+    while (end < text.size() && is_word(text[end])) ++end;
+    const std::string_view word = text.substr(at, end - at);
+    const bool type = word == "bool" || (word.size() == 5 && word.starts_with("bvec"));
+    if (after_type && !type) names.emplace_back(word);
+    after_type = after_type || type;
+    at = end;
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<Reflection> reflect(const SpirvModule& module) { return Reflector(module).reflect(); }
+
+ProgramInterface complete(const Reflection& reflection, const KernelSource& source) {
+  ProgramInterface interface;
+  interface.resources = reflection.resources;
+  interface.unused = reflection.unused;
+  if (source.dialect != Dialect::glsl) return interface;
+  const std::vector<std::string> bools = bool_names(source.text);
+  for (ProgramResource& resource : interface.resources) {
+    if (resource.kind != ResourceKind::uniform || resource.element != ElementType::u32) continue;
+    const std::size_t dot = resource.name.rfind('.');
+    std::string_view last = std::string_view(resource.name).substr(dot == std::string::npos ? 0 : dot + 1);
+    last = last.substr(0, last.find('['));
+    if (std::ranges::find(bools, last) == bools.end()) continue;
+    // SPIR-V has no bool in a block: glslang declares it as uint.
+    resource.element = ElementType::boolean;
+    if (resource.type.starts_with("uint")) resource.type.replace(0, 4, "bool");
+    if (resource.type.starts_with("uvec")) resource.type[0] = 'b';
+  }
+  return interface;
+}
+
+}  // namespace kiln::vulkan

@@ -1,0 +1,344 @@
+#include "codec/spirv_module.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace kiln::vulkan {
+namespace {
+
+constexpr std::size_t header_words = 5;
+constexpr std::uint32_t most_ids = 0x3fffff;  // the specification's limit
+constexpr int deepest_type = 64;
+
+// A literal string: characters of each word from the lowest byte, ended by a zero byte.
+std::string text_at(SpirvModule::Instruction instruction, std::size_t word) {
+  std::string text;
+  for (; word < instruction.size(); ++word) {
+    for (unsigned shift = 0; shift < 32; shift += 8) {
+      const char c = static_cast<char>(instruction[word] >> shift & 0xffU);
+      if (c == 0) return text;
+      text += c;
+    }
+  }
+  return text;
+}
+
+// The operand that is the result of an instruction that declares something outside functions; 0: none.
+std::size_t result_operand(spv::Op op) noexcept {
+  bool has_result = false, has_type = false;
+  spv::HasResultAndType(op, &has_result, &has_type);
+  return has_result ? (has_type ? 2 : 1) : 0;
+}
+
+// The first operand of an instruction of a function from which on there are literals or ids of values only.
+std::size_t first_literal(spv::Op op) noexcept {
+  switch (op) {
+    case spv::OpLine:
+    case spv::OpSelectionMerge:
+      return 2;
+    case spv::OpStore:
+    case spv::OpLoopMerge:
+    case spv::OpSwitch:
+    case spv::OpCopyMemory:
+      return 3;
+    case spv::OpLoad:
+    case spv::OpCompositeExtract:
+    case spv::OpBranchConditional:
+    case spv::OpImageWrite:
+      return 4;
+    case spv::OpCompositeInsert:
+    case spv::OpVectorShuffle:
+    case spv::OpImageRead:
+    case spv::OpImageFetch:
+    case spv::OpImageSampleImplicitLod:
+    case spv::OpImageSampleExplicitLod:
+      return 5;
+    case spv::OpImageGather:
+    case spv::OpImageDrefGather:
+    case spv::OpImageSampleDrefImplicitLod:
+    case spv::OpImageSampleDrefExplicitLod:
+      return 6;
+    default:
+      return SIZE_MAX;
+  }
+}
+
+}  // namespace
+
+Result<SpirvModule> SpirvModule::parse(std::vector<std::uint32_t> words) {
+  SpirvModule module;
+  module.words_ = std::move(words);
+  if (Status status = module.index(); !status.ok()) return status.within("SPIR-V module");
+  return module;
+}
+
+Status SpirvModule::index() {
+  if (words_.size() < header_words) {
+    return invalid_argument("has " + std::to_string(words_.size()) + " words, expected at least 5");
+  }
+  if (words_[0] != spv::MagicNumber) {
+    return invalid_argument("begins with " + std::to_string(words_[0]) + ", expected " +
+                            std::to_string(spv::MagicNumber) + " in this machine's byte order");
+  }
+  if (words_[3] == 0 || words_[3] > most_ids) {
+    return invalid_argument("has " + std::to_string(words_[3]) + " ids, expected 1 to " + std::to_string(most_ids));
+  }
+  at_.resize(words_[3]);
+  for (std::size_t at = header_words; at < words_.size();) {
+    const std::size_t length = words_[at] >> spv::WordCountShift;
+    if (length == 0 || length > words_.size() - at) {
+      return invalid_argument("word " + std::to_string(at) + ": an instruction of " + std::to_string(length) +
+                              " words, expected 1 to " + std::to_string(words_.size() - at));
+    }
+    if (Status status = index(Instruction(words_).subspan(at, length), at); !status.ok()) return status;
+    at += length;
+  }
+  if (entries_.size() != 1) {
+    return invalid_argument("has " + std::to_string(entries_.size()) +
+                            " entry points, expected one of a compute shader");
+  }
+  const Instruction entry = Instruction(words_).subspan(entries_[0], words_[entries_[0]] >> spv::WordCountShift);
+  if (operand(entry, 1) != spv::ExecutionModelGLCompute) {
+    return invalid_argument("its entry point is of execution model " + std::to_string(operand(entry, 1)) +
+                            ", expected 5 (GLCompute)");
+  }
+  entry_function_ = operand(entry, 2);
+  entry_ = text_at(entry, 3);
+  if (Status status = find_workgroup(); !status.ok()) return status;
+  if (Status status = find_variables(); !status.ok()) return status;
+  mark_used();
+  return {};
+}
+
+Status SpirvModule::index(Instruction instruction, std::size_t at) {
+  const spv::Op code = op(instruction);
+  if (const std::size_t result = result_operand(code); result != 0) {
+    const std::uint32_t id = operand(instruction, result);
+    if (id == 0 || id >= at_.size() || at_[id] != 0) {
+      return invalid_argument("word " + std::to_string(at) + ": result id " + std::to_string(id) +
+                              ", expected a new id below " + std::to_string(at_.size()));
+    }
+    at_[id] = at;
+  }
+  switch (code) {
+    case spv::OpCapability:
+      capabilities_.insert(operand(instruction, 1));
+      break;
+    case spv::OpEntryPoint:
+      entries_.push_back(at);
+      break;
+    case spv::OpExecutionMode:
+    case spv::OpExecutionModeId:
+      modes_.push_back(at);
+      break;
+    case spv::OpName:
+      names_.emplace(Place(operand(instruction, 1), no_member), text_at(instruction, 2));
+      break;
+    case spv::OpMemberName:
+      names_.emplace(Place(operand(instruction, 1), operand(instruction, 2)), text_at(instruction, 3));
+      break;
+    case spv::OpDecorate:
+      decorations_[{operand(instruction, 1), no_member}].emplace(operand(instruction, 2), operand(instruction, 3));
+      if (instruction.size() > 3) literals_[{operand(instruction, 1), operand(instruction, 2)}] = at + 3;
+      break;
+    case spv::OpMemberDecorate:
+      decorations_[{operand(instruction, 1), operand(instruction, 2)}].emplace(operand(instruction, 3),
+                                                                               operand(instruction, 4));
+      break;
+    case spv::OpGroupDecorate:
+    case spv::OpGroupMemberDecorate:
+      return invalid_argument("word " + std::to_string(at) + ": has decoration groups, which Kiln does not read");
+    case spv::OpVariable:
+      if (operand(instruction, 3) != spv::StorageClassFunction) global_ids_.push_back(operand(instruction, 2));
+      break;
+    case spv::OpFunction:
+      functions_.push_back(at);
+      break;
+    default:
+      break;
+  }
+  return {};
+}
+
+SpirvModule::Instruction SpirvModule::definition(std::uint32_t id) const noexcept {
+  if (id >= at_.size() || at_[id] == 0) return {};
+  return Instruction(words_).subspan(at_[id], words_[at_[id]] >> spv::WordCountShift);
+}
+
+std::string SpirvModule::name(std::uint32_t id) const {
+  const auto found = names_.find({id, no_member});
+  return found == names_.end() ? std::string() : found->second;
+}
+
+std::string SpirvModule::member_name(std::uint32_t type, std::uint32_t member) const {
+  const auto found = names_.find({type, member});
+  const bool named = found != names_.end() && !found->second.empty();
+  return named ? found->second : "member" + std::to_string(member);
+}
+
+std::optional<std::uint32_t> SpirvModule::decoration(std::uint32_t id, spv::Decoration decoration) const {
+  return this->decoration(id, no_member, decoration);
+}
+
+std::optional<std::uint32_t> SpirvModule::decoration(std::uint32_t type, std::uint32_t member,
+                                                     spv::Decoration decoration) const {
+  const auto place = decorations_.find({type, member});
+  if (place == decorations_.end()) return std::nullopt;
+  const auto found = place->second.find(decoration);
+  return found == place->second.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::uint32_t> SpirvModule::constant(std::uint32_t id) const {
+  const Instruction constant = definition(id);
+  if (op(constant) != spv::OpConstant && op(constant) != spv::OpSpecConstant) return std::nullopt;
+  if (op(definition(operand(constant, 1))) != spv::OpTypeInt) return std::nullopt;
+  return operand(constant, 3);
+}
+
+Status SpirvModule::find_workgroup() {
+  for (const std::size_t at : modes_) {
+    const Instruction mode = Instruction(words_).subspan(at, words_[at] >> spv::WordCountShift);
+    if (operand(mode, 1) != entry_function_) continue;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (operand(mode, 2) == spv::ExecutionModeLocalSize) workgroup_[axis] = operand(mode, 3 + axis);
+      if (operand(mode, 2) == spv::ExecutionModeLocalSizeId) {
+        workgroup_[axis] = constant(operand(mode, 3 + axis)).value_or(0);
+      }
+    }
+  }
+  // A constant decorated as the size of the workgroup overrides the mode.
+  for (const auto& [place, decorations] : decorations_) {
+    const auto builtin = decorations.find(spv::DecorationBuiltIn);
+    if (builtin == decorations.end() || builtin->second != spv::BuiltInWorkgroupSize) continue;
+    const Instruction size = definition(place.first);
+    if (op(size) != spv::OpConstantComposite && op(size) != spv::OpSpecConstantComposite) continue;
+    for (std::size_t axis = 0; axis < 3; ++axis) workgroup_[axis] = constant(operand(size, 3 + axis)).value_or(0);
+  }
+  if (workgroup_[0] != 0 && workgroup_[1] != 0 && workgroup_[2] != 0) return {};
+  return invalid_argument("declares no size of its workgroup that is known before a launch");
+}
+
+Status SpirvModule::find_variables() {
+  for (const std::uint32_t id : global_ids_) {
+    const Instruction variable = definition(id);
+    const auto storage = static_cast<spv::StorageClass>(operand(variable, 3));
+    const bool resource = storage == spv::StorageClassStorageBuffer || storage == spv::StorageClassUniform ||
+                          storage == spv::StorageClassUniformConstant;
+    if (!resource && storage != spv::StorageClassPushConstant && storage != spv::StorageClassWorkgroup) continue;
+    const Instruction pointer = definition(operand(variable, 1));
+    if (op(pointer) != spv::OpTypePointer) return invalid_argument("variable " + name(id) + " has no pointer type");
+    SpirvVariable& found = variables_.emplace_back();
+    found.id = id;
+    found.storage = storage;
+    found.type = operand(pointer, 3);
+    if (!resource) continue;
+    for (int depth = 0; depth < deepest_type; ++depth) {
+      const Instruction type = definition(found.type);
+      if (op(type) == spv::OpTypeRuntimeArray) {
+        found.count = 0;
+      } else if (op(type) == spv::OpTypeArray) {
+        const auto length = constant(operand(type, 3));
+        if (!length) return invalid_argument("variable " + name(id) + ": an array of a length that is no constant");
+        found.count *= *length;
+      } else {
+        break;
+      }
+      found.is_array = true;
+      found.type = operand(type, 2);
+    }
+    const auto set = decoration(id, spv::DecorationDescriptorSet);
+    const auto binding = decoration(id, spv::DecorationBinding);
+    if (!set || !binding) {
+      return invalid_argument("variable " + (name(id).empty() ? name(found.type) : name(id)) +
+                              " has no descriptor set and binding");
+    }
+    found.set = *set;
+    found.binding = *binding;
+  }
+  std::ranges::sort(variables_, {}, &SpirvVariable::id);
+  return {};
+}
+
+// Follows the calls from the entry point.
+void SpirvModule::mark_used() {
+  std::set<std::uint32_t> reached{entry_function_};
+  std::vector<std::uint32_t> open{entry_function_};
+  while (!open.empty()) {
+    const std::uint32_t function = open.back();
+    open.pop_back();
+    if (definition(function).empty()) continue;
+    for (std::size_t at = at_[function]; at < words_.size(); at += words_[at] >> spv::WordCountShift) {
+      const Instruction instruction = Instruction(words_).subspan(at, words_[at] >> spv::WordCountShift);
+      if (op(instruction) == spv::OpFunctionEnd) break;
+      if (op(instruction) == spv::OpFunctionCall && reached.insert(operand(instruction, 3)).second) {
+        open.push_back(operand(instruction, 3));
+      }
+      mark_operands(instruction);
+    }
+  }
+}
+
+// Where a literal of a rare instruction has the number of a variable, it marks it too: a resource too many is asked
+// for, none is missed.
+void SpirvModule::mark_operands(Instruction instruction) {
+  const bool chain = op(instruction) == spv::OpAccessChain || op(instruction) == spv::OpInBoundsAccessChain;
+  const std::size_t end = std::min(instruction.size(), first_literal(op(instruction)));
+  for (std::size_t i = 1; i < end; ++i) {
+    if (op(instruction) == spv::OpExtInst && i == 4) continue;  // the number of the function
+    const auto variable = std::ranges::lower_bound(variables_, instruction[i], {}, &SpirvVariable::id);
+    if (variable == variables_.end() || variable->id != instruction[i]) continue;
+    variable->used = true;
+    const std::size_t member = variable->is_array ? 5 : 4;
+    const auto index = chain && i == 3 ? constant(operand(instruction, member)) : std::nullopt;
+    if (index && member < instruction.size()) {
+      variable->members.insert(*index);
+    } else if (!(op(instruction) == spv::OpArrayLength && i == 3)) {
+      variable->whole = true;
+    } else {
+      variable->members.insert(operand(instruction, 4));
+    }
+  }
+}
+
+std::uint64_t SpirvModule::natural_bytes(std::uint32_t type, int depth) const {
+  const Instruction declared = definition(type);
+  if (depth > deepest_type) return 0;
+  std::uint64_t bytes = 0;
+  switch (op(declared)) {
+    case spv::OpTypeBool:
+      return 4;
+    case spv::OpTypeInt:
+    case spv::OpTypeFloat:
+      return operand(declared, 2) / 8;
+    case spv::OpTypeVector:
+    case spv::OpTypeMatrix:
+      return natural_bytes(operand(declared, 2), depth + 1) * operand(declared, 3);
+    case spv::OpTypeArray:
+      return natural_bytes(operand(declared, 2), depth + 1) * constant(operand(declared, 3)).value_or(0);
+    case spv::OpTypeStruct:
+      for (std::size_t i = 2; i < declared.size(); ++i) bytes += natural_bytes(declared[i], depth + 1);
+      return bytes;
+    default:
+      return 0;
+  }
+}
+
+std::uint64_t SpirvModule::bytes_of_shared() const {
+  std::uint64_t bytes = 0;
+  for (const SpirvVariable& variable : variables_) {
+    if (variable.storage == spv::StorageClassWorkgroup && variable.used) bytes += natural_bytes(variable.type, 0);
+  }
+  return bytes;
+}
+
+std::vector<std::uint32_t> SpirvModule::with_bindings(std::span<const std::optional<std::uint32_t>> numbers) const {
+  std::vector<std::uint32_t> words = words_;
+  for (std::size_t i = 0; i < numbers.size() && i < variables_.size(); ++i) {
+    if (!numbers[i]) continue;
+    words[literals_.at({variables_[i].id, spv::DecorationDescriptorSet})] = 0;
+    words[literals_.at({variables_[i].id, spv::DecorationBinding})] = *numbers[i];
+  }
+  return words;
+}
+
+}  // namespace kiln::vulkan

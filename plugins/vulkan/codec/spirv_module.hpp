@@ -1,0 +1,99 @@
+// SpirvModule: a SPIR-V module of one compute entry point, indexed for reflection.
+//
+// Thread-safety: immutable after parse(). Ownership: owns its words; spans and names borrow from it. Every access is
+// checked against the module's bounds, because a module may be a user's file.
+//
+//   auto module = SpirvModule::parse(words);
+//   if (!module) return module.error();
+//   for (const SpirvVariable& variable : module->variables()) …
+#pragma once
+
+#include <kiln/status.hpp>
+
+#include <glslang/SPIRV/spirv.hpp>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kiln::vulkan {
+
+// A variable outside functions that a pipeline layout or a workgroup provides.
+struct SpirvVariable {
+  std::uint32_t id = 0;
+  spv::StorageClass storage = spv::StorageClassMax;
+  std::uint32_t type = 0;              // of its contents, without arrays of resources
+  std::uint32_t count = 1;             // elements of an array of resources; 0: of unknown length
+  bool is_array = false;               // an array of resources, which may have one element
+  std::uint32_t set = 0, binding = 0;  // of a resource
+  bool used = false;                   // the entry point reaches it
+  bool whole = false;                  // used in another way than by members
+  std::set<std::uint32_t> members;     // used members of its struct
+};
+
+class SpirvModule {
+ public:
+  using Instruction = std::span<const std::uint32_t>;  // with its first word; operands from [1]
+
+  // invalid_argument: not a module, or not one of exactly one compute entry point; the error names the reason.
+  static Result<SpirvModule> parse(std::vector<std::uint32_t> words);
+
+  const std::vector<std::uint32_t>& words() const noexcept { return words_; }
+  std::uint32_t version() const noexcept { return words_[1]; }  // 0x00010300: 1.3
+  const std::string& entry() const noexcept { return entry_; }
+  const std::array<std::uint32_t, 3>& workgroup() const noexcept { return workgroup_; }
+  const std::set<std::uint32_t>& capabilities() const noexcept { return capabilities_; }
+  const std::vector<SpirvVariable>& variables() const noexcept { return variables_; }
+
+  static spv::Op op(Instruction instruction) noexcept {
+    return instruction.empty() ? spv::OpNop : static_cast<spv::Op>(instruction[0] & spv::OpCodeMask);
+  }
+  Instruction definition(std::uint32_t id) const noexcept;  // empty: none
+  // Operand i of an instruction, from 1; 0: it has fewer.
+  static std::uint32_t operand(Instruction instruction, std::size_t i) noexcept {
+    return i < instruction.size() ? instruction[i] : 0;
+  }
+  std::string name(std::uint32_t id) const;
+  std::string member_name(std::uint32_t type, std::uint32_t member) const;
+  std::optional<std::uint32_t> decoration(std::uint32_t id, spv::Decoration decoration) const;
+  std::optional<std::uint32_t> decoration(std::uint32_t type, std::uint32_t member, spv::Decoration decoration) const;
+  // The value of an integer constant, or the default of a specialization constant.
+  std::optional<std::uint32_t> constant(std::uint32_t id) const;
+  std::uint64_t bytes_of_shared() const;  // workgroup memory, without padding
+
+  // The words with binding numbers[i] in set 0 for variables()[i] where a number is given.
+  std::vector<std::uint32_t> with_bindings(std::span<const std::optional<std::uint32_t>> numbers) const;
+
+ private:
+  static constexpr std::uint32_t no_member = 0xffffffff;
+  using Place = std::pair<std::uint32_t, std::uint32_t>;  // id and member, or no_member
+
+  Status index();
+  Status index(Instruction instruction, std::size_t at);
+  Status find_workgroup();
+  Status find_variables();
+  void mark_used();
+  void mark_operands(Instruction instruction);
+  std::uint64_t natural_bytes(std::uint32_t type, int depth) const;
+
+  std::vector<std::uint32_t> words_;
+  std::vector<std::size_t> at_;  // by id: the place of its definition; 0: none
+  std::map<Place, std::string> names_;
+  std::map<Place, std::map<std::uint32_t, std::uint32_t>> decorations_;  // decoration to its first literal
+  std::map<Place, std::size_t> literals_;                                // (id, decoration): the place of the literal
+  std::set<std::uint32_t> capabilities_;
+  std::vector<std::size_t> entries_, modes_, functions_;
+  std::uint32_t entry_function_ = 0;
+  std::string entry_;
+  std::array<std::uint32_t, 3> workgroup_{0, 0, 0};
+  std::vector<std::uint32_t> global_ids_;
+  std::vector<SpirvVariable> variables_;
+};
+
+}  // namespace kiln::vulkan

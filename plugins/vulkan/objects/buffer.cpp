@@ -1,0 +1,200 @@
+#include "objects/buffer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+
+namespace kiln::vulkan {
+namespace {
+
+constexpr std::uint64_t padding = 64;
+constexpr std::uint64_t texel_bytes = 16;
+constexpr std::uint64_t staging_bytes = std::uint64_t{4} << 20;
+
+}  // namespace
+
+Status Transfers::prepare() {
+  if (commands_ != VK_NULL_HANDLE) return {};
+  const DeviceFunctions& vk = gpu_->vk();
+  auto staging = make_buffer(*gpu_, staging_bytes, Placement::readback);
+  if (!staging) return staging.error();
+  staging_ = std::move(*staging);
+  auto timeline = structure<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+  timeline.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+  const VkSemaphoreCreateInfo semaphore{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &timeline, 0};
+  done_ = OwnedSemaphore(*gpu_);
+  Status status = gpu_->check(vk.CreateSemaphore(gpu_->handle(), &semaphore, nullptr, done_.out()), "a semaphore");
+  if (!status.ok()) return status;
+  auto pool = structure<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+  pool.queueFamilyIndex = gpu_->facts().queue_family;
+  pool_ = OwnedCommandPool(*gpu_);
+  status = gpu_->check(vk.CreateCommandPool(gpu_->handle(), &pool, nullptr, pool_.out()), "a command pool");
+  if (!status.ok()) return status;
+  const VkCommandBufferAllocateInfo one{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, pool_.get(),
+                                        VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
+  return gpu_->check(vk.AllocateCommandBuffers(gpu_->handle(), &one, &commands_), "a command buffer");
+}
+
+Status Transfers::run(VkBuffer from, std::uint64_t from_offset, VkBuffer to, std::uint64_t to_offset,
+                      std::uint64_t bytes) {
+  const DeviceFunctions& vk = gpu_->vk();
+  Status status = gpu_->check(vk.ResetCommandPool(gpu_->handle(), pool_.get(), 0), "resetting a command pool");
+  auto begin = structure<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  if (status.ok()) status = gpu_->check(vk.BeginCommandBuffer(commands_, &begin), "recording a copy");
+  if (!status.ok()) return status;
+  const VkMemoryBarrier before{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr,
+                               VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+                               VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT};
+  const VkMemoryBarrier after{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT,
+                              VK_ACCESS_HOST_READ_BIT | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT};
+  constexpr VkPipelineStageFlags works = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+  vk.CmdPipelineBarrier(commands_, works, VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &before, 0, nullptr, 0, nullptr);
+  const VkBufferCopy region{from_offset, to_offset, bytes};
+  vk.CmdCopyBuffer(commands_, from, to, 1, &region);
+  vk.CmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                        VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &after, 0, nullptr, 0,
+                        nullptr);
+  status = gpu_->check(vk.EndCommandBuffer(commands_), "recording a copy");
+  if (!status.ok()) return status;
+  const std::uint64_t value = ++copies_;
+  auto values = structure<VkTimelineSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
+  values.signalSemaphoreValueCount = 1;
+  values.pSignalSemaphoreValues = &value;
+  const VkSemaphore semaphore = done_.get();
+  auto submit = structure<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
+  submit.pNext = &values;
+  submit.commandBufferCount = 1;
+  submit.pCommandBuffers = &commands_;
+  submit.signalSemaphoreCount = 1;
+  submit.pSignalSemaphores = &semaphore;
+  {
+    const std::lock_guard lock(gpu_->queue_mutex());
+    status = gpu_->check(vk.QueueSubmit(gpu_->queue(), 1, &submit, VK_NULL_HANDLE), "submitting a copy");
+  }
+  if (!status.ok()) return status;
+  const VkSemaphoreWaitInfo wait{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO, nullptr, 0, 1, &semaphore, &value};
+  return gpu_->check(vk.WaitSemaphores(gpu_->handle(), &wait, std::numeric_limits<std::uint64_t>::max()),
+                     "waiting for a copy");
+}
+
+Status Transfers::write(VkBuffer to, std::uint64_t offset, std::span<const std::byte> from) {
+  const std::lock_guard lock(mutex_);
+  Status status = prepare();
+  while (status.ok() && !from.empty()) {
+    const std::size_t bytes = std::min<std::size_t>(from.size(), staging_bytes);
+    std::memcpy(staging_.mapped, from.data(), bytes);
+    status = run(staging_.buffer.get(), 0, to, offset, bytes);
+    from = from.subspan(bytes);
+    offset += bytes;
+  }
+  return status;
+}
+
+Status Transfers::read(VkBuffer from, std::uint64_t offset, std::span<std::byte> to) {
+  const std::lock_guard lock(mutex_);
+  Status status = prepare();
+  while (status.ok() && !to.empty()) {
+    const std::size_t bytes = std::min<std::size_t>(to.size(), staging_bytes);
+    status = run(from, offset, staging_.buffer.get(), 0, bytes);
+    if (status.ok()) std::memcpy(to.data(), staging_.mapped, bytes);
+    to = to.subspan(bytes);
+    offset += bytes;
+  }
+  return status;
+}
+
+Status Transfers::copy(VkBuffer from, VkBuffer to, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  Status status = prepare();
+  return status.ok() ? run(from, 0, to, 0, bytes) : status;
+}
+
+Result<std::unique_ptr<Buffer>> VulkanBuffer::create(std::shared_ptr<Gpu> gpu, std::shared_ptr<Transfers> transfers,
+                                                     const BufferDesc& desc) {
+  Gpu& device = *gpu;
+  std::unique_ptr<VulkanBuffer> buffer(new VulkanBuffer(std::move(gpu), std::move(transfers), desc.bytes));
+  const std::uint64_t store = (desc.bytes + 2 * padding - 1) / padding * padding;
+  const bool mapped = device.unified_memory();
+  auto main = make_buffer(device, store, mapped ? Placement::host : Placement::device);
+  if (!main) return main.error();
+  buffer->main_ = std::move(*main);
+  if (mapped) return std::unique_ptr<Buffer>(std::move(buffer));
+  if (desc.usage != BufferUsage::upload && desc.usage != BufferUsage::readback) {
+    return std::unique_ptr<Buffer>(std::move(buffer));
+  }
+  buffer->comes_back_ = desc.usage == BufferUsage::readback;
+  auto shadow = make_buffer(device, store, buffer->comes_back_ ? Placement::readback : Placement::host);
+  if (!shadow) return shadow.error();
+  buffer->shadow_ = std::move(*shadow);
+  return std::unique_ptr<Buffer>(std::move(buffer));
+}
+
+Status VulkanBuffer::in_range(std::string_view doing, std::uint64_t offset, std::size_t bytes) const {
+  if (offset <= bytes_ && bytes <= bytes_ - offset) return {};
+  return invalid_argument(gpu_->id() + ": " + std::string(doing) + " " + std::to_string(bytes) + " bytes at offset " +
+                          std::to_string(offset) + " of a buffer of " + std::to_string(bytes_) + " bytes");
+}
+
+Status VulkanBuffer::write(std::uint64_t offset, std::span<const std::byte> from) noexcept try {
+  if (Status status = in_range("writing", offset, from.size()); !status.ok() || from.empty()) return status;
+  if (Status lost = gpu_->alive(); !lost.ok()) return lost;
+  if (main_.mapped != nullptr) {
+    std::memcpy(main_.mapped + offset, from.data(), from.size());
+    return {};
+  }
+  if (shadow_.mapped == nullptr) return transfers_->write(handle(), offset, from);
+  std::memcpy(shadow_.mapped + offset, from.data(), from.size());
+  newer_.store(true, std::memory_order_release);
+  return {};
+} catch (...) {
+  return caught();
+}
+
+Status VulkanBuffer::read(std::uint64_t offset, std::span<std::byte> to) noexcept try {
+  if (Status status = in_range("reading", offset, to.size()); !status.ok() || to.empty()) return status;
+  if (Status lost = gpu_->alive(); !lost.ok()) return lost;
+  const std::byte* const memory = main_.mapped != nullptr ? main_.mapped : comes_back_ ? shadow_.mapped : nullptr;
+  if (memory != nullptr) {
+    std::memcpy(to.data(), memory + offset, to.size());
+    return {};
+  }
+  if (shadow_.mapped != nullptr && take_newer()) {
+    if (Status status = transfers_->copy(shadow(), handle(), bytes_); !status.ok()) return status;
+  }
+  return transfers_->read(handle(), offset, to);
+} catch (...) {
+  return caught();
+}
+
+std::span<std::byte> VulkanBuffer::mapped() noexcept {
+  if (main_.mapped == nullptr) return {};
+  return {main_.mapped, static_cast<std::size_t>(bytes_)};
+}
+
+std::span<const std::byte> VulkanBuffer::written() const noexcept {
+  const std::byte* const memory = main_.mapped != nullptr ? main_.mapped : shadow_.mapped;
+  if (memory == nullptr) return {};
+  return {memory, static_cast<std::size_t>(bytes_)};
+}
+
+Result<UniqueFd> VulkanBuffer::export_fd() noexcept {
+  return unsupported(gpu_->id() + ": a buffer cannot be exported as a file descriptor");
+}
+
+Result<VkBufferView> VulkanBuffer::texels() {
+  const std::lock_guard lock(view_mutex_);
+  if (texels_.get() != VK_NULL_HANDLE) return texels_.get();
+  auto info = structure<VkBufferViewCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO);
+  info.buffer = handle();
+  info.format = VK_FORMAT_R32G32B32A32_SFLOAT;
+  info.range = (bytes_ + texel_bytes - 1) / texel_bytes * texel_bytes;
+  OwnedBufferView view(*gpu_);
+  Status status = gpu_->check(gpu_->vk().CreateBufferView(gpu_->handle(), &info, nullptr, view.out()), "a buffer view");
+  if (!status.ok()) return status;
+  texels_ = std::move(view);
+  return texels_.get();
+}
+
+}  // namespace kiln::vulkan

@@ -1,0 +1,85 @@
+// Buffers of a device, and the copies between them and host memory.
+#pragma once
+
+#include <kiln/buffer.hpp>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "objects/gpu.hpp"
+
+namespace kiln::vulkan {
+
+// Transfers: copies on the device's queue between memory that the host cannot reach and host memory, through one
+// staging buffer. Each copy ends before its function returns.
+//
+// Thread-safety: any thread; one copy at a time. Ownership: keeps the device alive.
+class Transfers {
+ public:
+  explicit Transfers(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
+
+  Status write(VkBuffer to, std::uint64_t offset, std::span<const std::byte> from);
+  Status read(VkBuffer from, std::uint64_t offset, std::span<std::byte> to);
+  Status copy(VkBuffer from, VkBuffer to, std::uint64_t bytes);
+
+ private:
+  Status prepare();  // at the first copy
+  Status run(VkBuffer from, std::uint64_t from_offset, VkBuffer to, std::uint64_t to_offset, std::uint64_t bytes);
+
+  std::shared_ptr<Gpu> gpu_;
+  std::mutex mutex_;
+  PlainBuffer staging_;
+  OwnedCommandPool pool_;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  OwnedSemaphore done_;
+  std::uint64_t copies_ = 0;
+};
+
+// VulkanBuffer: a buffer of the device. On a device whose memory the host reaches at no cost it is mapped; elsewhere a
+// buffer that the host writes or reads for each job has a second buffer in host memory, which the queue copies.
+//
+// Thread-safety: any thread. Ownership: keeps the device alive. The memory is padded to 64 bytes beyond what is bound,
+// so that the last texel of a view lies inside.
+class VulkanBuffer final : public Buffer {
+ public:
+  // REQUIRES: desc is checked: 0 < bytes, a usage, no host memory and no descriptor.
+  static Result<std::unique_ptr<Buffer>> create(std::shared_ptr<Gpu> gpu, std::shared_ptr<Transfers> transfers,
+                                                const BufferDesc& desc);
+
+  std::uint64_t bytes() const noexcept override { return bytes_; }
+  Status write(std::uint64_t offset, std::span<const std::byte> from) noexcept override;
+  Status read(std::uint64_t offset, std::span<std::byte> to) noexcept override;
+  std::span<std::byte> mapped() noexcept override;
+  Result<UniqueFd> export_fd() noexcept override;
+
+  const Gpu& gpu() const noexcept { return *gpu_; }
+  VkBuffer handle() const noexcept { return main_.buffer.get(); }
+  // The view as an array of texels of four floats.
+  Result<VkBufferView> texels();
+
+  // The copies that the queue records around a dispatch; a null handle: none.
+  VkBuffer shadow() const noexcept { return shadow_.buffer.get(); }
+  bool take_newer() noexcept { return newer_.exchange(false, std::memory_order_acquire); }
+  bool comes_back() const noexcept { return comes_back_; }
+  // What the host wrote last, where the host can read it; empty: read() has to be called.
+  std::span<const std::byte> written() const noexcept;
+
+ private:
+  VulkanBuffer(std::shared_ptr<Gpu> gpu, std::shared_ptr<Transfers> transfers, std::uint64_t bytes)
+      : gpu_(std::move(gpu)), transfers_(std::move(transfers)), bytes_(bytes) {}
+  Status in_range(std::string_view doing, std::uint64_t offset, std::size_t bytes) const;
+
+  std::shared_ptr<Gpu> gpu_;
+  std::shared_ptr<Transfers> transfers_;
+  std::uint64_t bytes_;
+  PlainBuffer main_;
+  PlainBuffer shadow_;
+  bool comes_back_ = false;
+  std::atomic<bool> newer_{false};  // the host has written since the queue copied it in
+  std::mutex view_mutex_;
+  OwnedBufferView texels_;
+};
+
+}  // namespace kiln::vulkan

@@ -1,0 +1,139 @@
+// Gpu: an opened Vulkan device with what its buffers, programs and queue share, and the owners of its objects.
+//
+// Thread-safety: every method from any thread; a user of the queue holds queue_mutex(). Ownership: shared by the device
+// and everything made from it; the destructor waits for the device and destroys it.
+#pragma once
+
+#include <kiln/device.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "vulkan_api.hpp"
+
+namespace kiln::vulkan {
+
+// What a physical device offers to Kiln, known before it is opened.
+struct PhysicalFacts {
+  VkPhysicalDevice physical = VK_NULL_HANDLE;
+  VkPhysicalDeviceProperties properties{};
+  DeviceInfo info;  // as enumerate() lists it; limits and identity but for the driver's build
+  std::set<std::string> extensions;
+  std::uint32_t queue_family = 0;
+  std::uint32_t timestamp_bits = 0;
+  bool host_clock = false;  // calibrated timestamps with CLOCK_MONOTONIC
+};
+
+class Gpu {
+ public:
+  // unavailable: the device refuses to open, or lacks timeline semaphores.
+  static Result<std::shared_ptr<Gpu>> open(std::shared_ptr<const VulkanApi> api, const PhysicalFacts& facts);
+  Gpu() = default;
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+  ~Gpu();
+
+  const DeviceFunctions& vk() const noexcept { return vk_; }
+  const VulkanApi& api() const noexcept { return *api_; }
+  VkDevice handle() const noexcept { return device_; }
+  VkQueue queue() const noexcept { return queue_; }
+  std::mutex& queue_mutex() noexcept { return queue_mutex_; }
+  const PhysicalFacts& facts() const noexcept { return facts_; }
+  const std::string& id() const noexcept { return facts_.info.id; }
+  bool creation_feedback() const noexcept { return creation_feedback_; }
+  bool cache_control() const noexcept { return cache_control_; }
+
+  // Whether the device was opened with what a capability of SPIR-V needs.
+  bool offers(std::uint32_t capability) const { return capabilities_.contains(capability); }
+  std::uint32_t spirv_version() const noexcept { return spirv_version_; }
+
+  // The index of a memory type that has `wanted` and is in `bits`.
+  std::optional<std::uint32_t> memory_type(std::uint32_t bits, VkMemoryPropertyFlags wanted) const noexcept;
+  // The host reaches the device's memory at no cost: an integrated GPU or the host's own cores.
+  bool unified_memory() const noexcept { return unified_; }
+
+  // device_lost after the device was lost.
+  Status alive() const;
+  // As status_of(), with the device's id; remembers a lost device.
+  Status check(VkResult result, std::string_view doing);
+
+  // A stamp of the device in nanoseconds of now_ns(); 0: the clocks cannot be compared.
+  std::uint64_t host_time(std::uint64_t stamp);
+  std::uint64_t nanoseconds(std::uint64_t ticks) const noexcept;
+
+ private:
+  Status create(const PhysicalFacts& facts);
+
+  std::shared_ptr<const VulkanApi> api_;
+  PhysicalFacts facts_;
+  VkDevice device_ = VK_NULL_HANDLE;
+  VkQueue queue_ = VK_NULL_HANDLE;
+  DeviceFunctions vk_;
+  VkPhysicalDeviceMemoryProperties memory_{};
+  std::set<std::uint32_t> capabilities_;
+  std::uint32_t spirv_version_ = 0x00010300;
+  bool creation_feedback_ = false, cache_control_ = false, unified_ = false;
+  std::mutex queue_mutex_;
+  std::atomic<bool> lost_{false};
+};
+
+// A handle of an object and the function that destroys it.
+template <class Handle, auto destroy>
+class Owned {
+ public:
+  Owned() = default;
+  explicit Owned(const Gpu& gpu) : gpu_(&gpu) {}
+  Owned(Owned&& other) noexcept : gpu_(other.gpu_), handle_(std::exchange(other.handle_, Handle{})) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(gpu_, other.gpu_);
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Owned() {
+    if (handle_ != Handle{}) (gpu_->vk().*destroy)(gpu_->handle(), handle_, nullptr);
+  }
+
+  Handle get() const noexcept { return handle_; }
+  Handle* out() noexcept { return &handle_; }  // for a function that creates one; REQUIRES: empty
+
+ private:
+  const Gpu* gpu_ = nullptr;
+  Handle handle_{};
+};
+
+using OwnedBuffer = Owned<VkBuffer, &DeviceFunctions::DestroyBuffer>;
+using OwnedMemory = Owned<VkDeviceMemory, &DeviceFunctions::FreeMemory>;
+using OwnedBufferView = Owned<VkBufferView, &DeviceFunctions::DestroyBufferView>;
+using OwnedImage = Owned<VkImage, &DeviceFunctions::DestroyImage>;
+using OwnedImageView = Owned<VkImageView, &DeviceFunctions::DestroyImageView>;
+using OwnedSampler = Owned<VkSampler, &DeviceFunctions::DestroySampler>;
+using OwnedShaderModule = Owned<VkShaderModule, &DeviceFunctions::DestroyShaderModule>;
+using OwnedPipelineCache = Owned<VkPipelineCache, &DeviceFunctions::DestroyPipelineCache>;
+using OwnedPipeline = Owned<VkPipeline, &DeviceFunctions::DestroyPipeline>;
+using OwnedSetLayout = Owned<VkDescriptorSetLayout, &DeviceFunctions::DestroyDescriptorSetLayout>;
+using OwnedPipelineLayout = Owned<VkPipelineLayout, &DeviceFunctions::DestroyPipelineLayout>;
+using OwnedDescriptorPool = Owned<VkDescriptorPool, &DeviceFunctions::DestroyDescriptorPool>;
+using OwnedCommandPool = Owned<VkCommandPool, &DeviceFunctions::DestroyCommandPool>;
+using OwnedQueryPool = Owned<VkQueryPool, &DeviceFunctions::DestroyQueryPool>;
+using OwnedSemaphore = Owned<VkSemaphore, &DeviceFunctions::DestroySemaphore>;
+
+// A buffer with memory of its own, mapped where the host can reach it.
+struct PlainBuffer {
+  OwnedMemory memory;  // destroyed after the buffer
+  OwnedBuffer buffer;
+  std::byte* mapped = nullptr;
+};
+
+// host: memory that the host reads and writes. device: the device's own. readback: likewise, fast to read.
+enum class Placement : std::uint8_t { invalid = 0, host, readback, device };
+
+// unavailable: there is no memory for it.
+Result<PlainBuffer> make_buffer(Gpu& gpu, std::uint64_t bytes, Placement placement);
+
+}  // namespace kiln::vulkan

@@ -1,0 +1,356 @@
+#include "objects/program.hpp"
+
+#include <kiln/digest.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "codec/glsl_compiler.hpp"
+
+namespace kiln::vulkan {
+namespace {
+
+// VkPipelineCacheHeaderVersionOne: a cache that holds nothing has these bytes only.
+constexpr std::size_t cache_header_bytes = 32;
+
+std::string sizes(const std::array<std::uint32_t, 3>& value) {
+  return std::to_string(value[0]) + "x" + std::to_string(value[1]) + "x" + std::to_string(value[2]);
+}
+
+struct NamedCapability {
+  std::uint32_t value;
+  const char* name;
+};
+constexpr NamedCapability capability_names[] = {
+    {spv::CapabilityKernel, "Kernel (OpenCL)"},
+    {spv::CapabilityFloat16, "Float16"},
+    {spv::CapabilityFloat64, "Float64"},
+    {spv::CapabilityInt64, "Int64"},
+    {spv::CapabilityInt64Atomics, "Int64Atomics"},
+    {spv::CapabilityInt16, "Int16"},
+    {spv::CapabilityInt8, "Int8"},
+    {spv::CapabilityStorageBuffer16BitAccess, "StorageBuffer16BitAccess"},
+    {spv::CapabilityUniformAndStorageBuffer16BitAccess, "UniformAndStorageBuffer16BitAccess"},
+    {spv::CapabilityStorageBuffer8BitAccess, "StorageBuffer8BitAccess"},
+    {spv::CapabilityUniformAndStorageBuffer8BitAccess, "UniformAndStorageBuffer8BitAccess"},
+    {spv::CapabilityRuntimeDescriptorArray, "RuntimeDescriptorArray"},
+    {spv::CapabilityShaderNonUniform, "ShaderNonUniform"},
+    {spv::CapabilityPhysicalStorageBufferAddresses, "PhysicalStorageBufferAddresses (buffer_reference)"},
+    {spv::CapabilityCooperativeMatrixNV, "CooperativeMatrixNV"},
+    {spv::CapabilityAtomicFloat32AddEXT, "AtomicFloat32AddEXT"},
+    {spv::CapabilityRayQueryKHR, "RayQueryKHR"},
+    {spv::CapabilityInputAttachment, "InputAttachment"},
+    {spv::CapabilitySparseResidency, "SparseResidency"},
+    {spv::CapabilitySubgroupBallotKHR, "SubgroupBallotKHR"},
+    {spv::CapabilitySubgroupVoteKHR, "SubgroupVoteKHR"},
+    {spv::CapabilityDotProductKHR, "DotProductKHR"},
+    {spv::CapabilityShaderClockKHR, "ShaderClockKHR"},
+};
+
+std::string capability_name(std::uint32_t capability) {
+  const auto* known = std::ranges::find(capability_names, capability, &NamedCapability::value);
+  return known != std::end(capability_names) ? known->name : "number " + std::to_string(capability);
+}
+
+void append_word(std::vector<std::byte>& bytes, std::uint32_t word) {
+  for (unsigned shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::byte>(word >> shift & 0xffU));
+}
+
+std::uint32_t word_at(std::span<const std::byte> bytes) {
+  std::uint32_t word = 0;
+  for (unsigned i = 0; i < 4; ++i) word |= std::to_integer<std::uint32_t>(bytes[i]) << 8 * i;
+  return word;
+}
+
+struct Entry {
+  std::vector<std::uint32_t> words;
+  std::span<const std::byte> cache;  // of the driver
+};
+
+Result<Entry> read_entry(std::span<const std::byte> bytes) {
+  constexpr std::size_t head = sizeof(Digest::bytes) + 4;
+  if (bytes.size() < head) return corrupt(std::to_string(bytes.size()) + " bytes, expected at least 36");
+  const Digest digest = sha256(bytes.subspan(sizeof(Digest::bytes)));
+  if (std::memcmp(digest.bytes.data(), bytes.data(), digest.bytes.size()) != 0) {
+    return corrupt("its SHA-256 is not that of its bytes");
+  }
+  const std::uint64_t count = word_at(bytes.subspan(sizeof(Digest::bytes)));
+  if (count * 4 > bytes.size() - head) {
+    return corrupt(std::to_string(count) + " words of SPIR-V in " + std::to_string(bytes.size() - head) + " bytes");
+  }
+  Entry entry;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    entry.words.push_back(word_at(bytes.subspan(head + 4 * i)));
+  }
+  entry.cache = bytes.subspan(head + 4 * count);
+  return entry;
+}
+
+// What the driver's header says must be this device's: the driver itself checks no more.
+Status check_cache_data(std::span<const std::byte> data, const VkPhysicalDeviceProperties& device) {
+  if (data.empty()) return {};
+  if (data.size() < cache_header_bytes) {
+    return corrupt("pipeline cache of " + std::to_string(data.size()) + " bytes, expected at least 32");
+  }
+  const std::uint32_t version = word_at(data.subspan(4)), vendor = word_at(data.subspan(8)),
+                      id = word_at(data.subspan(12));
+  if (version != VK_PIPELINE_CACHE_HEADER_VERSION_ONE) {
+    return corrupt("pipeline cache of header version " + std::to_string(version) + ", expected 1");
+  }
+  if (vendor != device.vendorID || id != device.deviceID) {
+    return corrupt("pipeline cache of device " + std::to_string(vendor) + ":" + std::to_string(id) + ", expected " +
+                   std::to_string(device.vendorID) + ":" + std::to_string(device.deviceID));
+  }
+  if (std::memcmp(data.data() + 16, device.pipelineCacheUUID, VK_UUID_SIZE) != 0) {
+    return corrupt("pipeline cache of another driver: its UUID differs");
+  }
+  return {};
+}
+
+}  // namespace
+
+const ProgramInterface* VulkanProgram::interface(const KernelSource& source) const noexcept {
+  std::call_once(completed_, [&] { interface_ = complete(reflection_, source); });
+  return &interface_;
+}
+
+// Makes a program of a module, step by step.
+class ProgramMaker {
+ public:
+  ProgramMaker(const std::shared_ptr<Gpu>& gpu, const KernelSource& source)
+      : gpu_(*gpu), source_(source), program_(new VulkanProgram(gpu)) {}
+
+  Status read(std::vector<std::uint32_t> words) {
+    auto module = SpirvModule::parse(std::move(words));
+    if (!module) return module.error();
+    if (Status status = check(*module); !status.ok()) return status;
+    auto reflection = reflect(*module);
+    if (!reflection) return reflection.error();
+    program_->reflection_ = std::move(*reflection);
+    program_->words_ = module->words();
+    program_->bindings_ = source_.bindings.size();
+    program_->views_ = source_.views;
+    driver_words_ = module->with_bindings(program_->reflection_.bindings);
+    entry_ = module->entry();
+    return check_slots();
+  }
+
+  // cache: of an earlier process; empty: none. `may_compile`: else VK_PIPELINE_COMPILE_REQUIRED is possible.
+  VkResult create(std::span<const std::byte> cache, bool may_compile) {
+    const DeviceFunctions& vk = gpu_.vk();
+    auto cache_info = structure<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
+    cache_info.initialDataSize = cache.size();
+    cache_info.pInitialData = cache.data();
+    program_->cache_ = OwnedPipelineCache(gpu_);
+    VkResult result = vk.CreatePipelineCache(gpu_.handle(), &cache_info, nullptr, program_->cache_.out());
+    if (result == VK_SUCCESS) result = create_layout();
+    OwnedShaderModule module(gpu_);
+    auto code = structure<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
+    code.codeSize = driver_words_.size() * sizeof(std::uint32_t);
+    code.pCode = driver_words_.data();
+    if (result == VK_SUCCESS) result = vk.CreateShaderModule(gpu_.handle(), &code, nullptr, module.out());
+    if (result != VK_SUCCESS) return result;
+
+    VkPipelineCreationFeedbackEXT feedback{}, stage{};
+    auto wanted = structure<VkPipelineCreationFeedbackCreateInfoEXT>(
+        VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO_EXT);
+    wanted.pPipelineCreationFeedback = &feedback;
+    wanted.pipelineStageCreationFeedbackCount = 1;
+    wanted.pPipelineStageCreationFeedbacks = &stage;
+    auto info = structure<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
+    info.pNext = gpu_.creation_feedback() ? &wanted : nullptr;
+    info.flags = may_compile ? 0 : VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT_EXT;
+    info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+    info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    info.stage.module = module.get();
+    info.stage.pName = entry_.c_str();
+    info.layout = program_->layout_.get();
+    program_->pipeline_ = OwnedPipeline(gpu_);
+    result =
+        vk.CreateComputePipelines(gpu_.handle(), program_->cache_.get(), 1, &info, nullptr, program_->pipeline_.out());
+    hit_ = (feedback.flags & VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT_EXT) != 0;
+    return result;
+  }
+
+  // Whether the driver says that it took the code from the cache.
+  bool hit() const noexcept { return hit_; }
+
+  std::unique_ptr<Program> take() {
+    std::size_t cached = 0;
+    gpu_.vk().GetPipelineCacheData(gpu_.handle(), program_->cache_.get(), &cached, nullptr);
+    // An estimate: the driver's intermediate form and machine code.
+    constexpr std::uint64_t for_any = 64 << 10, for_each_byte = 8;
+    program_->charge_ = for_any + for_each_byte * (program_->words_.size() * sizeof(std::uint32_t) + cached);
+    return std::move(program_);
+  }
+
+ private:
+  Status check(const SpirvModule& module) const {
+    constexpr std::array<std::uint32_t, 3> declared_by_text{0, 0, 0};
+    const VkPhysicalDeviceLimits& limits = gpu_.facts().properties.limits;
+    const std::array<std::uint32_t, 3>& size = module.workgroup();
+    if (source_.workgroup != declared_by_text && source_.workgroup != size) {
+      return invalid_argument("the text declares a workgroup of " + sizes(size) + ", expected " +
+                              sizes(source_.workgroup));
+    }
+    if (module.version() > gpu_.spirv_version()) {
+      return unsupported("SPIR-V " + std::to_string(module.version() >> 16) + "." +
+                         std::to_string(module.version() >> 8 & 0xffU) + ", the device takes at most 1." +
+                         std::to_string(gpu_.spirv_version() >> 8 & 0xffU));
+    }
+    const std::uint64_t lanes = std::uint64_t{size[0]} * size[1] * size[2];
+    const bool fits = size[0] <= limits.maxComputeWorkGroupSize[0] && size[1] <= limits.maxComputeWorkGroupSize[1] &&
+                      size[2] <= limits.maxComputeWorkGroupSize[2];
+    if (!fits || lanes > limits.maxComputeWorkGroupInvocations) {
+      return invalid_argument("a workgroup of " + sizes(size) + ", the device takes " +
+                              std::to_string(limits.maxComputeWorkGroupInvocations) + " lanes, at most " +
+                              sizes({limits.maxComputeWorkGroupSize[0], limits.maxComputeWorkGroupSize[1],
+                                     limits.maxComputeWorkGroupSize[2]}));
+    }
+    if (const std::uint64_t shared = module.bytes_of_shared(); shared > limits.maxComputeSharedMemorySize) {
+      return invalid_argument(std::to_string(shared) + " bytes of shared memory, the device has " +
+                              std::to_string(limits.maxComputeSharedMemorySize));
+    }
+    std::string lacking;
+    for (const std::uint32_t capability : module.capabilities()) {
+      if (!gpu_.offers(capability)) lacking += (lacking.empty() ? "" : ", ") + capability_name(capability);
+    }
+    if (lacking.empty()) return {};
+    return unsupported("the program needs the SPIR-V capability " + lacking + ", which " + gpu_.facts().info.name +
+                       " does not offer");
+  }
+
+  Status check_slots() const {
+    const VkPhysicalDeviceLimits& limits = gpu_.facts().properties.limits;
+    const Reflection& reflection = program_->reflection_;
+    if (reflection.push_constant_bytes > limits.maxPushConstantsSize) {
+      return unsupported(std::to_string(reflection.push_constant_bytes) +
+                         " bytes of push constants, the device takes " + std::to_string(limits.maxPushConstantsSize));
+    }
+    const auto count = [&](std::initializer_list<VkDescriptorType> types) {
+      std::uint64_t sum = 0;
+      for (const DescriptorSlot& slot : reflection.slots) {
+        if (std::ranges::find(types, slot.type) != types.end()) sum += slot.count;
+      }
+      return sum;
+    };
+    const struct {
+      const char* what;
+      std::uint64_t needed;
+      std::uint32_t most;
+    } needs[] = {
+        {"storage blocks", count({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER}), limits.maxPerStageDescriptorStorageBuffers},
+        {"uniform blocks", count({VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER}), limits.maxPerStageDescriptorUniformBuffers},
+        {"samplers", count({VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER, VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER}),
+         limits.maxPerStageDescriptorSampledImages},
+        {"images", count({VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER}),
+         limits.maxPerStageDescriptorStorageImages},
+    };
+    for (const auto& need : needs) {
+      if (need.needed <= need.most) continue;
+      return invalid_argument(std::to_string(need.needed) + " " + need.what + ", the device takes " +
+                              std::to_string(need.most));
+    }
+    for (const ValueBlock& block : reflection.blocks) {
+      if (!block.slot || block.bytes <= limits.maxUniformBufferRange) continue;
+      return invalid_argument("a uniform block of " + std::to_string(block.bytes) + " bytes, the device takes " +
+                              std::to_string(limits.maxUniformBufferRange));
+    }
+    return {};
+  }
+
+  VkResult create_layout() {
+    const DeviceFunctions& vk = gpu_.vk();
+    const Reflection& reflection = program_->reflection_;
+    std::vector<VkDescriptorSetLayoutBinding> bindings;
+    for (const DescriptorSlot& slot : reflection.slots) {
+      bindings.push_back(
+          {static_cast<std::uint32_t>(bindings.size()), slot.type, slot.count, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+    }
+    auto set = structure<VkDescriptorSetLayoutCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
+    set.bindingCount = static_cast<std::uint32_t>(bindings.size());
+    set.pBindings = bindings.data();
+    program_->set_layout_ = OwnedSetLayout(gpu_);
+    VkResult result = vk.CreateDescriptorSetLayout(gpu_.handle(), &set, nullptr, program_->set_layout_.out());
+    if (result != VK_SUCCESS) return result;
+    program_->set_layout_handle_ = program_->set_layout_.get();
+    const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, reflection.push_constant_bytes};
+    auto layout = structure<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
+    layout.setLayoutCount = 1;
+    layout.pSetLayouts = program_->set_layout();
+    layout.pushConstantRangeCount = reflection.push_constant_bytes != 0 ? 1 : 0;
+    layout.pPushConstantRanges = &range;
+    program_->layout_ = OwnedPipelineLayout(gpu_);
+    return vk.CreatePipelineLayout(gpu_.handle(), &layout, nullptr, program_->layout_.out());
+  }
+
+  Gpu& gpu_;
+  const KernelSource& source_;
+  std::unique_ptr<VulkanProgram> program_;
+  std::vector<std::uint32_t> driver_words_;
+  std::string entry_;
+  bool hit_ = false;
+};
+
+Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<Gpu>& gpu, const KernelSource& source,
+                                               WorkCounters& counters) {
+  if (source.dialect == Dialect::glsl) counters.builds.fetch_add(1, std::memory_order_relaxed);
+  auto words = compile_glsl(source);
+  if (!words) return words.error().within(gpu->id());
+  ProgramMaker maker(gpu, source);
+  if (Status status = maker.read(std::move(*words)); !status.ok()) {
+    return status.within(gpu->id() + (source.files.empty() ? "" : ": " + source.files[0]));
+  }
+  if (Status status = gpu->check(maker.create({}, true), "compiling a pipeline"); !status.ok()) return status;
+  return maker.take();
+}
+
+Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<Gpu>& gpu, const KernelSource& source,
+                                              const ProgramBinary& binary, WorkCounters& counters) {
+  if (binary.format != entry_format) {
+    return unsupported(gpu->id() + ": program of format '" + binary.format + "', expected '" + entry_format + "'");
+  }
+  const std::string what = gpu->id() + ": program of " + std::to_string(binary.bytes.size()) + " bytes";
+  auto entry = read_entry(binary.bytes);
+  if (!entry) return entry.error().within(what);
+  if (Status status = check_cache_data(entry->cache, gpu->facts().properties); !status.ok()) return status.within(what);
+  ProgramMaker maker(gpu, source);
+  if (Status status = maker.read(std::move(entry->words)); !status.ok()) return corrupt(what + ": " + status.message);
+  counters.loads.fetch_add(1, std::memory_order_relaxed);
+  // A driver that stores code must not compile it again; one that stores a header only (lavapipe) always does.
+  const bool has_code = entry->cache.size() > cache_header_bytes;
+  const VkResult made = maker.create(entry->cache, !(has_code && gpu->cache_control()));
+  if (made == VK_PIPELINE_COMPILE_REQUIRED_EXT) {
+    return corrupt(what + ": the driver did not take its stored code: it would compile the program anew");
+  }
+  if (Status status = gpu->check(made, "loading a pipeline"); !status.ok()) {
+    return status.code == StatusCode::device_lost ? status : corrupt(what + ": " + status.message);
+  }
+  if (has_code && gpu->creation_feedback() && !maker.hit()) {
+    return corrupt(what + ": the driver did not take its stored code: it compiled the program anew");
+  }
+  return maker.take();
+}
+
+Result<ProgramBinary> serialize_program(const VulkanProgram& program) {
+  Gpu& gpu = *program.gpu_;
+  const DeviceFunctions& vk = gpu.vk();
+  std::size_t size = 0;
+  VkResult read = vk.GetPipelineCacheData(gpu.handle(), program.cache_.get(), &size, nullptr);
+  std::vector<std::byte> cache(size);
+  if (read == VK_SUCCESS) read = vk.GetPipelineCacheData(gpu.handle(), program.cache_.get(), &size, cache.data());
+  if (Status status = gpu.check(read, "reading a pipeline cache"); !status.ok()) return status;
+  cache.resize(size);
+  ProgramBinary binary;
+  binary.format = entry_format;
+  binary.bytes.resize(sizeof(Digest::bytes));
+  append_word(binary.bytes, static_cast<std::uint32_t>(program.words_.size()));
+  for (const std::uint32_t word : program.words_) append_word(binary.bytes, word);
+  binary.bytes.insert(binary.bytes.end(), cache.begin(), cache.end());
+  const Digest digest = sha256(std::span<const std::byte>(binary.bytes).subspan(sizeof(Digest::bytes)));
+  std::memcpy(binary.bytes.data(), digest.bytes.data(), digest.bytes.size());
+  return binary;
+}
+
+}  // namespace kiln::vulkan

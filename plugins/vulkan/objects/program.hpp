@@ -1,0 +1,68 @@
+// Programs of a device: GLSL or SPIR-V to a compute pipeline, and a pipeline to an entry of the cache and back.
+//
+// Thread-safety: functions from any thread; a VulkanProgram is immutable. Ownership: a program keeps its device alive.
+//
+// An entry ("vulkan:1"): 32 bytes SHA-256 of what follows, u32 number of SPIR-V words, the words, then the data of this
+// program's own VkPipelineCache; little endian. The SPIR-V is the compiler's or the user's, with its own sets and
+// bindings.
+#pragma once
+
+#include <kiln/measurement.hpp>
+#include <kiln/program.hpp>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "codec/reflection.hpp"
+#include "objects/gpu.hpp"
+
+namespace kiln::vulkan {
+
+inline constexpr const char* entry_format = "vulkan:1";
+
+class VulkanProgram final : public Program {
+ public:
+  std::uint64_t charge() const noexcept override { return charge_; }
+  const ProgramInterface* interface(const KernelSource& source) const noexcept override;
+
+  const Gpu& gpu() const noexcept { return *gpu_; }
+  const Reflection& reflection() const noexcept { return reflection_; }
+  VkPipeline pipeline() const noexcept { return pipeline_.get(); }
+  VkPipelineLayout layout() const noexcept { return layout_.get(); }
+  const VkDescriptorSetLayout* set_layout() const noexcept { return &set_layout_handle_; }
+  std::size_t bindings() const noexcept { return bindings_; }
+  View view(std::size_t binding) const noexcept { return views_.empty() ? View::storage : views_[binding]; }
+
+ private:
+  friend class ProgramMaker;
+  friend Result<ProgramBinary> serialize_program(const VulkanProgram& program);
+  explicit VulkanProgram(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
+
+  std::shared_ptr<Gpu> gpu_;
+  std::vector<std::uint32_t> words_;  // of the entry
+  Reflection reflection_;
+  std::size_t bindings_ = 0;
+  std::vector<View> views_;  // empty: all are storage
+  std::uint64_t charge_ = 0;
+  OwnedPipelineCache cache_;
+  OwnedSetLayout set_layout_;
+  VkDescriptorSetLayout set_layout_handle_ = VK_NULL_HANDLE;
+  OwnedPipelineLayout layout_;
+  OwnedPipeline pipeline_;
+  mutable std::once_flag completed_;
+  mutable ProgramInterface interface_;
+};
+
+// invalid_argument: the compiler's log, or what the program needs and the device lacks. Counts a build.
+Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<Gpu>& gpu, const KernelSource& source,
+                                               WorkCounters& counters);
+
+// corrupt: the entry is damaged, another driver's, or the driver would compile it anew. unsupported: another format.
+// Counts a load when the driver gets the entry.
+Result<std::unique_ptr<Program>> load_program(const std::shared_ptr<Gpu>& gpu, const KernelSource& source,
+                                              const ProgramBinary& binary, WorkCounters& counters);
+
+Result<ProgramBinary> serialize_program(const VulkanProgram& program);
+
+}  // namespace kiln::vulkan

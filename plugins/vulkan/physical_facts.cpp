@@ -1,0 +1,309 @@
+#include "physical_facts.hpp"
+
+#include <dlfcn.h>
+#include <drm.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include <kiln/buffer.hpp>
+#include <kiln/digest.hpp>
+#include <kiln/host_processor.hpp>
+
+namespace kiln::vulkan {
+namespace {
+
+namespace fs = std::filesystem;
+
+// In the description of the simulator's DRM node.
+constexpr const char* simulated_description = "kiln-simulated";
+
+// Settings of Mesa's drivers that change their code but not their version.
+constexpr const char* code_settings[] = {"GALLIVM_PERF",      "LP_NATIVE_VECTOR_WIDTH",
+                                         "LP_FORCE_SSE2",     "LP_DEBUG",
+                                         "GALLIVM_DEBUG",     "GALLIUM_OVERRIDE_CPU_CAPS",
+                                         "GALLIUM_NOSSE",     "RADV_DEBUG",
+                                         "RADV_PERFTEST",     "ACO_DEBUG",
+                                         "RADV_FORCE_FAMILY", "AMD_DEBUG",
+                                         "INTEL_DEBUG"};
+
+// "/dev/dri/renderD128" of the device numbers; empty: there is no such node.
+std::string node_of(std::int64_t major_number, std::int64_t minor_number) {
+  std::error_code failed;
+  for (const fs::directory_entry& each : fs::directory_iterator("/dev/dri", failed)) {
+    struct stat at {};
+    if (stat(each.path().c_str(), &at) != 0 || !S_ISCHR(at.st_mode)) continue;
+    if (major(at.st_rdev) == static_cast<unsigned>(major_number) &&
+        minor(at.st_rdev) == static_cast<unsigned>(minor_number)) {
+      return each.path();
+    }
+  }
+  return {};
+}
+
+std::string description_of(const std::string& node) {
+  const UniqueFd fd(open(node.c_str(), O_RDWR | O_CLOEXEC));
+  char text[256] = {};
+  drm_version version{};
+  version.desc = text;
+  version.desc_len = sizeof text - 1;
+  if (!fd || ioctl(fd.get(), DRM_IOCTL_VERSION, &version) != 0) return {};
+  return text;
+}
+
+// As the other drivers name the card of a render node.
+std::string physical_id_of(const std::string& node, std::int64_t major_number, std::int64_t minor_number) {
+  const fs::path device =
+      "/sys/dev/char/" + std::to_string(major_number) + ":" + std::to_string(minor_number) + "/device";
+  std::error_code failed, no_bus;
+  const fs::path place = fs::canonical(device, failed);
+  const fs::path bus = fs::canonical(device / "subsystem", no_bus);
+  if (!failed && !no_bus) return bus.filename().string() + ":" + place.filename().string();
+  return "drm:" + node;
+}
+
+// "llvmpipe" out of "llvmpipe (LLVM 15.0.6, 256 bits)".
+std::string device_words(const std::string& name) { return name.substr(0, name.find(" (")); }
+
+// 8 out of "llvmpipe (LLVM 15.0.6, 256 bits)"; 0: the name has no width.
+std::uint32_t lanes_of(const std::string& name) {
+  const std::size_t bits = name.find(" bits)");
+  if (bits == std::string::npos) return 0;
+  const std::size_t before = name.find_last_not_of("0123456789", bits - 1);
+  std::uint32_t width = 0;
+  std::from_chars(name.data() + before + 1, name.data() + bits, width);
+  return width / 32;
+}
+
+void choose_queue(const VulkanApi& api, PhysicalFacts& facts) {
+  std::uint32_t count = 0;
+  api.vk().GetPhysicalDeviceQueueFamilyProperties(facts.physical, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  api.vk().GetPhysicalDeviceQueueFamilyProperties(facts.physical, &count, families.data());
+  std::optional<std::uint32_t> chosen;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
+    const bool graphics = (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT) != 0;
+    if (!chosen || !graphics) chosen = i;  // a queue of compute alone does not stand behind a desktop's frames
+    if (!graphics) break;
+  }
+  if (!chosen) {
+    facts.info.why_not = facts.info.name + " has no compute queue";
+    return;
+  }
+  facts.queue_family = *chosen;
+  facts.timestamp_bits = families[*chosen].timestampValidBits;
+}
+
+void add_limits(const VulkanApi& api, PhysicalFacts& facts) {
+  DeviceInfo& info = facts.info;
+  const VkPhysicalDeviceLimits& limits = facts.properties.limits;
+  auto maintenance =
+      structure<VkPhysicalDeviceMaintenance3Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES);
+  VkPhysicalDeviceSubgroupProperties subgroup{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES, &maintenance, 0, 0, 0, VK_FALSE};
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &subgroup, {}};
+  api.vk().GetPhysicalDeviceProperties2(facts.physical, &properties);
+  std::copy_n(limits.maxComputeWorkGroupCount, 3, info.max_grid.begin());
+  std::copy_n(limits.maxComputeWorkGroupSize, 3, info.max_workgroup.begin());
+  info.max_workgroup_lanes = limits.maxComputeWorkGroupInvocations;
+  for (std::uint32_t& axis : info.max_workgroup) axis = std::min(axis, info.max_workgroup_lanes);
+  info.max_bindings = limits.maxPerStageDescriptorStorageBuffers;
+  info.max_texel_bindings = limits.maxPerStageDescriptorSampledImages;
+  info.max_image_bindings = limits.maxPerStageDescriptorStorageImages;
+  info.max_view_texels = limits.maxTexelBufferElements;
+  info.max_shared_bytes = limits.maxComputeSharedMemorySize;
+  info.max_buffer_bytes = std::min<std::uint64_t>(limits.maxStorageBufferRange, maintenance.maxMemoryAllocationSize);
+  info.simd_lanes = info.kind == DeviceKind::software ? lanes_of(info.name) : subgroup.subgroupSize;
+  if (info.kind == DeviceKind::software) info.roof_gflops = host_roof_gflops();
+}
+
+bool has_host_clock(const VulkanApi& api, const PhysicalFacts& facts) {
+  const auto list = api.vk().GetPhysicalDeviceCalibrateableTimeDomainsEXT;
+  if (list == nullptr || !facts.extensions.contains(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME)) return false;
+  std::uint32_t count = 0;
+  list(facts.physical, &count, nullptr);
+  std::vector<VkTimeDomainEXT> domains(count);
+  list(facts.physical, &count, domains.data());
+  const auto has = [&domains](VkTimeDomainEXT one) { return std::ranges::find(domains, one) != domains.end(); };
+  return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
+}
+
+void find_hardware(const VulkanApi& api, PhysicalFacts& facts) {
+  DeviceInfo& info = facts.info;
+  if (facts.extensions.contains(VK_EXT_PHYSICAL_DEVICE_DRM_EXTENSION_NAME)) {
+    auto drm = structure<VkPhysicalDeviceDrmPropertiesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRM_PROPERTIES_EXT);
+    VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &drm, {}};
+    api.vk().GetPhysicalDeviceProperties2(facts.physical, &properties);
+    const bool render = drm.hasRender == VK_TRUE;
+    const std::int64_t major_number = render ? drm.renderMajor : drm.primaryMajor;
+    const std::int64_t minor_number = render ? drm.renderMinor : drm.primaryMinor;
+    if (const std::string node = render || drm.hasPrimary == VK_TRUE ? node_of(major_number, minor_number) : "";
+        !node.empty()) {
+      info.physical_id = physical_id_of(node, major_number, minor_number);
+      if (description_of(node).find(simulated_description) != std::string::npos) info.kind = DeviceKind::simulated;
+    }
+  }
+  if (!info.physical_id.empty() || !facts.extensions.contains(VK_EXT_PCI_BUS_INFO_EXTENSION_NAME)) return;
+  auto pci =
+      structure<VkPhysicalDevicePCIBusInfoPropertiesEXT>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT);
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &pci, {}};
+  api.vk().GetPhysicalDeviceProperties2(facts.physical, &properties);
+  char address[32];
+  std::snprintf(address, sizeof address, "pci:%04x:%02x:%02x.%x", pci.pciDomain, pci.pciBus, pci.pciDevice,
+                pci.pciFunction);
+  info.physical_id = address;
+}
+
+std::string hexadecimal(const std::uint8_t* bytes, std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) {
+    char digits[3];
+    std::snprintf(digits, sizeof digits, "%02x", bytes[i]);
+    text += digits;
+  }
+  return text;
+}
+
+// The note NT_GNU_BUILD_ID in a loaded library's segment of notes.
+std::string build_id_in(const dl_phdr_info& library) {
+  for (int i = 0; i < library.dlpi_phnum; ++i) {
+    const auto& segment = library.dlpi_phdr[i];
+    if (segment.p_type != PT_NOTE) continue;
+    const auto* at = reinterpret_cast<const std::uint8_t*>(library.dlpi_addr + segment.p_vaddr);
+    const auto* const end = at + segment.p_memsz;
+    while (at + sizeof(ElfW(Nhdr)) <= end) {
+      ElfW(Nhdr) note;
+      std::memcpy(&note, at, sizeof note);
+      const std::size_t name = (note.n_namesz + 3U) & ~3U, content = (note.n_descsz + 3U) & ~3U;
+      if (static_cast<std::size_t>(end - at) < sizeof note + name + content) break;
+      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(at + sizeof note, "GNU", 4) == 0) {
+        return hexadecimal(at + sizeof note + name, note.n_descsz);
+      }
+      at += sizeof note + name + content;
+    }
+  }
+  return {};
+}
+
+struct LibrarySearch {
+  const void* address = nullptr;  // null: every driver of Vulkan
+  std::string builds;
+};
+
+// A library without a build id is known by its size and the time of its last change.
+std::string build_of(const dl_phdr_info& library) {
+  if (std::string id = build_id_in(library); !id.empty()) return id;
+  struct stat at {};
+  if (stat(library.dlpi_name, &at) != 0) return library.dlpi_name;
+  return std::to_string(at.st_size) + "@" + std::to_string(at.st_mtim.tv_sec) + "." +
+         std::to_string(at.st_mtim.tv_nsec);
+}
+
+bool is_vulkan_driver(const char* path) {
+  void* const handle = path == nullptr || path[0] != '/' ? nullptr : dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return false;
+  const bool driver = dlsym(handle, "vk_icdGetInstanceProcAddr") != nullptr;
+  dlclose(handle);
+  return driver;
+}
+
+std::string builds_of_drivers(const void* address) {
+  std::vector<std::pair<std::string, std::string>> libraries;  // path and build
+  const auto visit = [](dl_phdr_info* library, std::size_t, void* list) {
+    if (library->dlpi_name != nullptr && library->dlpi_name[0] == '/') {
+      static_cast<decltype(libraries)*>(list)->emplace_back(library->dlpi_name, build_of(*library));
+    }
+    return 0;
+  };
+  dl_iterate_phdr(visit, &libraries);
+  Dl_info found{};
+  const bool known = address != nullptr && dladdr(address, &found) != 0 && is_vulkan_driver(found.dli_fname);
+  std::vector<std::string> builds;
+  for (const auto& [path, build] : libraries) {
+    if (known ? path == found.dli_fname : is_vulkan_driver(path.c_str())) builds.push_back(build);
+  }
+  std::ranges::sort(builds);
+  std::string all;
+  for (const std::string& build : builds) all += (all.empty() ? "" : ",") + build;
+  return all;
+}
+
+}  // namespace
+
+PhysicalFacts read_facts(const VulkanApi& api, VkPhysicalDevice physical) {
+  PhysicalFacts facts;
+  facts.physical = physical;
+  const InstanceFunctions& vk = api.vk();
+  vk.GetPhysicalDeviceProperties(physical, &facts.properties);
+  DeviceInfo& info = facts.info;
+  info.name = facts.properties.deviceName;
+  info.dialects = {Dialect::glsl};
+  info.kind = facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? DeviceKind::software : DeviceKind::gpu;
+  if (facts.properties.apiVersion < VK_API_VERSION_1_1) {
+    info.why_not = info.name + ": Vulkan 1.0, expected 1.1 or newer";
+    return facts;
+  }
+  std::uint32_t count = 0;
+  vk.EnumerateDeviceExtensionProperties(physical, nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> extensions(count);
+  vk.EnumerateDeviceExtensionProperties(physical, nullptr, &count, extensions.data());
+  for (const VkExtensionProperties& each : extensions) facts.extensions.insert(each.extensionName);
+  choose_queue(api, facts);
+  find_hardware(api, facts);
+  if (info.kind != DeviceKind::gpu) info.shared_resource = "host-cores";
+  add_limits(api, facts);
+  facts.host_clock = has_host_clock(api, facts);
+
+  char version[16];
+  std::snprintf(version, sizeof version, "%08x", facts.properties.driverVersion);
+  info.driver = "Vulkan driver " + std::string(version);
+  std::string conformance;
+  const bool tells = facts.properties.apiVersion >= VK_API_VERSION_1_2 ||
+                     facts.extensions.contains(VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME);
+  if (tells) {
+    auto driver = structure<VkPhysicalDeviceDriverProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
+    VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &driver, {}};
+    vk.GetPhysicalDeviceProperties2(physical, &properties);
+    const std::string words = driver.driverInfo;
+    info.driver = words.starts_with("Mesa") ? device_words(words) + " " + driver.driverName
+                                            : std::string(driver.driverName) + (words.empty() ? "" : " ") + words;
+    conformance = words;
+  }
+  const bool software = info.kind == DeviceKind::software;
+  info.device_identity = {{"vendor", std::to_string(facts.properties.vendorID)},
+                          {"device", software ? std::string("software") : std::to_string(facts.properties.deviceID)}};
+  info.driver_identity = {{"vulkan", info.driver},
+                          {"version", version},
+                          {"info", conformance},
+                          {"renderer", software ? info.name : device_words(info.name)}};
+  for (const char* setting : code_settings) {
+    if (const char* value = std::getenv(setting); value != nullptr && *value != 0) {
+      info.driver_identity.emplace_back(setting, value);
+    }
+  }
+  info.serializes = true;
+  info.builds_apart = true;
+  info.usable = info.why_not.empty();
+  return facts;
+}
+
+void add_driver_build(const Gpu& gpu, DeviceInfo& info) {
+  // The address of a function of the driver itself: the loader does not stand between, a layer does.
+  const auto address = reinterpret_cast<const void*>(gpu.vk().CmdDispatch);
+  std::erase_if(info.driver_identity,
+                [](const auto& field) { return field.first == "build"; });  // of an earlier open()
+  info.driver_identity.emplace_back("build", builds_of_drivers(gpu.api().validates() ? nullptr : address));
+}
+
+}  // namespace kiln::vulkan

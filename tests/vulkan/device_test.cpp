@@ -1,0 +1,196 @@
+// The Vulkan device: identity, entries of the cache, and refusals.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include <kiln/digest.hpp>
+
+#include "vulkan/vulkan_under_test.hpp"
+
+namespace kiln::vulkan {
+namespace {
+
+using support::Vulkan;
+
+KernelSource source_of(std::string text) {
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text = std::move(text);
+  source.bindings = {Access::read_write};
+  source.files = {"mine.comp"};
+  return source;
+}
+
+KernelSource doubling() {
+  return source_of(
+      "#version 430\n"
+      "layout(local_size_x = 64) in;\n"
+      "layout(std430, binding = 0) buffer X { float x[]; };\n"
+      "void main() { uint i = gl_GlobalInvocationID.x; if (i < uint(x.length())) x[i] *= 2.0; }\n");
+}
+
+ProgramBinary entry_of(const KernelSource& source) {
+  Device& device = *Vulkan::instance().device();
+  auto program = device.build(source);
+  REQUIRE(program);
+  auto binary = device.serialize(**program);
+  REQUIRE(binary);
+  return *binary;
+}
+
+// The entry with a changed byte and the right digest, as if the cache had authenticated it.
+ProgramBinary with_byte(ProgramBinary binary, std::size_t at, std::byte flip) {
+  binary.bytes[at] ^= flip;
+  const Digest digest = sha256(std::span<const std::byte>(binary.bytes).subspan(32));
+  std::memcpy(binary.bytes.data(), digest.bytes.data(), 32);
+  return binary;
+}
+
+std::size_t cache_data_at(const ProgramBinary& binary) {
+  std::uint32_t words = 0;
+  std::memcpy(&words, binary.bytes.data() + 32, 4);
+  return 36 + std::size_t{words} * 4;
+}
+
+}  // namespace
+
+TEST_CASE("vulkan: the driver's identity has the build of its library", "[vulkan]") {
+  if (!Vulkan::instance().usable()) return;
+  const DeviceInfo& info = Vulkan::instance().device()->info();
+  const auto build = std::ranges::find(info.driver_identity, "build", &std::pair<std::string, std::string>::first);
+  REQUIRE(build != info.driver_identity.end());
+  CHECK(build->second.size() >= 40);  // a SHA-1
+  CHECK(build->second.find("val-") == std::string::npos);
+  if (info.name.starts_with("llvmpipe")) {
+    CHECK(info.kind == DeviceKind::software);
+    CHECK(info.shared_resource == "host-cores");
+    CHECK(info.physical_id.empty());
+  }
+}
+
+TEST_CASE("vulkan: a device that is opened twice has the same identity", "[vulkan]") {
+  if (!Vulkan::instance().usable()) return;
+  const auto again = Vulkan::instance().plugin().open("vulkan:0");
+  CHECK(again->info().driver_identity == Vulkan::instance().device()->info().driver_identity);
+  CHECK(again->info().device_identity == Vulkan::instance().device()->info().device_identity);
+}
+
+TEST_CASE("vulkan: an entry of another device or driver does not reach the driver", "[vulkan][entry]") {
+  if (!Vulkan::instance().usable()) return;
+  Device& device = *Vulkan::instance().device();
+  const KernelSource source = doubling();
+  const ProgramBinary entry = entry_of(source);
+  const std::size_t cache = cache_data_at(entry);
+  REQUIRE(entry.bytes.size() >= cache + 32);
+  const std::uint64_t loads = Vulkan::instance().plugin().counters().loads;
+  const struct {
+    std::size_t at;
+    const char* words;
+  } faults[] = {{cache + 4, "header version"},
+                {cache + 8, "of device"},
+                {cache + 12, "of device"},
+                {cache + 16, "UUID"},
+                {cache + 31, "UUID"},
+                {36, "SPIR-V"},        // its magic number
+                {36 + 15, "SPIR-V"},   // its number of ids
+                {36 + 20, "SPIR-V"}};  // its first instruction
+  for (const auto& fault : faults) {
+    INFO("byte " << fault.at);
+    const auto loaded = device.load(source, with_byte(entry, fault.at, std::byte{0xff}));
+    REQUIRE_FALSE(loaded);
+    CHECK(loaded.error().code == StatusCode::corrupt);
+    CHECK_THAT(loaded.error().message, Catch::Contains(fault.words));
+  }
+  CHECK(Vulkan::instance().plugin().counters().loads == loads);
+  CHECK(device.load(source, entry).has_value());
+}
+
+TEST_CASE("vulkan: an entry cut at any length is refused", "[vulkan][entry]") {
+  if (!Vulkan::instance().usable()) return;
+  const KernelSource source = doubling();
+  const ProgramBinary entry = entry_of(source);
+  const std::size_t cache = cache_data_at(entry);
+  for (const std::size_t length : {std::size_t{0}, std::size_t{31}, std::size_t{35}, std::size_t{36}, cache - 4,
+                                   cache - 1, cache + 1, cache + 31}) {
+    INFO("length " << length);
+    ProgramBinary cut = entry;
+    cut.bytes.resize(length);
+    if (length > 32) {
+      const Digest digest = sha256(std::span<const std::byte>(cut.bytes).subspan(32));
+      std::memcpy(cut.bytes.data(), digest.bytes.data(), 32);
+    }
+    const auto loaded = Vulkan::instance().device()->load(source, cut);
+    REQUIRE_FALSE(loaded);
+    CHECK(loaded.error().code == StatusCode::corrupt);
+  }
+}
+
+TEST_CASE("vulkan: what a program needs and the device lacks is named", "[vulkan][refusal]") {
+  if (!Vulkan::instance().usable()) return;
+  const std::string buffer = "layout(std430, binding = 0) buffer X { float x[]; };\n";
+  const std::string lanes = "layout(local_size_x = 64) in;\n";
+  const struct {
+    std::string text;
+    const char* words;
+  } programs[] = {
+      {"#version 450\nlayout(local_size_x = 4096) in;\n" + buffer + "void main() { x[0] = 1.0; }\n",
+       "a workgroup of 4096x1x1"},
+      {"#version 450\n" + lanes + buffer + "shared float s[1000000];\nvoid main() { s[0] = x[0]; x[0] = s[1]; }\n",
+       "4000000 bytes of shared memory"},
+      {"#version 450\n#extension GL_EXT_buffer_reference : require\n" + lanes +
+           "layout(buffer_reference, std430) buffer P { float v[]; };\n"
+           "layout(push_constant) uniform Push { P p; };\nvoid main() { p.v[0] = 1.0; }\n",
+       "PhysicalStorageBufferAddresses"},
+      {"#version 450\n" + lanes + "layout(push_constant) uniform Push { float big[4096]; };\n" + buffer +
+           "void main() { x[0] = big[gl_LocalInvocationID.x]; }\n",
+       "bytes of push constants"},
+      {"#version 450\n" + lanes + buffer + "void main() { y = 1.0; }\n", "mine.comp:4: ERROR: 'y'"},
+      {"#version 450\nvoid broken(\n", "GLSL compiler"},
+      {"#version 450\n" + lanes + "subroutine void F();\n" + buffer + "void main() { x[0] = 1.0; }\n", "subroutine"},
+  };
+  for (const auto& program : programs) {
+    INFO(program.text);
+    const auto built = Vulkan::instance().device()->build(source_of(program.text));
+    REQUIRE_FALSE(built);
+    INFO(built.error().text());
+    CHECK((built.error().code == StatusCode::invalid_argument || built.error().code == StatusCode::unsupported));
+    CHECK_THAT(built.error().message, Catch::Contains(program.words));
+  }
+}
+
+TEST_CASE("vulkan: a kernel that reads and writes beyond its buffer changes nothing else", "[vulkan][robust]") {
+  if (!Vulkan::instance().usable()) return;
+  UserKernelSpec kernel;
+  kernel.dialect = Dialect::glsl;
+  kernel.path = "beyond.comp";
+  kernel.text =
+      "#version 450\n"
+      "layout(local_size_x = 64) in;\n"
+      "layout(std430, binding = 0) buffer X { float x[]; };\n"
+      "void main() { x[gl_GlobalInvocationID.x * 1000u] = x[gl_GlobalInvocationID.x * 999u] + 1.0; }\n";
+  UserKernelSpec::Binding binding;
+  binding.access = Access::read_write;
+  binding.bytes = 256;
+  kernel.bindings = {binding};
+  std::vector<std::vector<std::byte>> tensors{support::bytes_of_values(std::vector<float>(64, 1.0F))};
+  const Status status = support::run_kernel(kernel, tensors);
+  INFO(status.text());
+  REQUIRE(status.ok());
+  const auto values = support::values_of_bytes<float>(tensors[0]);
+  CHECK(values[0] == 2.0F);
+  CHECK(std::count(values.begin() + 1, values.end(), 1.0F) == 63);
+}
+
+TEST_CASE("vulkan: a loader that is not there is named", "[vulkan]") {
+  support::PluginUnderTest plugin("vulkan", {{"vulkan_library", std::string("libnone-vulkan.so.1")}});
+  const std::vector<DeviceInfo> listed = plugin.driver().enumerate();
+  REQUIRE(listed.size() == 1);
+  CHECK_FALSE(listed[0].usable);
+  CHECK_THAT(listed[0].why_not, Catch::Contains("libnone-vulkan.so.1"));
+  CHECK(plugin.driver().open("vulkan:0").error().code == StatusCode::unavailable);
+  CHECK(plugin.driver().open("vulkan:7").error().code == StatusCode::not_found);
+}
+
+}  // namespace kiln::vulkan

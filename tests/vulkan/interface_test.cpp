@@ -1,0 +1,188 @@
+// Resources of users' kernels on Vulkan: GLSL written for OpenGL, and GLSL written for Vulkan.
+#include <catch2/catch.hpp>
+
+#include <string>
+
+#include <kiln/program_interface.hpp>
+
+#include "vulkan/vulkan_under_test.hpp"
+
+namespace kiln::vulkan {
+namespace {
+
+using support::bytes_of_values;
+using support::values_of_bytes;
+using support::Vulkan;
+using Uniform = UserKernelSpec::Uniform;
+
+constexpr std::uint32_t lanes = 64;
+
+// A kernel of one workgroup that writes `y`, one float for each lane, from `expression`.
+class Kernel {
+ public:
+  Kernel(std::string declarations, std::string expression) {
+    spec_.dialect = Dialect::glsl;
+    spec_.path = "mine.comp";
+    spec_.text = "#version 450\nlayout(local_size_x = 64) in;\n" + std::move(declarations) +
+                 "layout(std430, binding = 9) writeonly buffer Out { float y[]; };\n"
+                 "void main() { uint i = gl_LocalInvocationID.x; y[i] = float(" +
+                 std::move(expression) + "); }\n";
+    UserKernelSpec::Binding out;
+    out.access = Access::write;
+    out.bytes = lanes * sizeof(float);
+    out.name = "Out";
+    spec_.bindings = {out};
+    tensors_.emplace_back(out.bytes);
+  }
+
+  template <class T>
+  Kernel& input(const std::vector<T>& values, std::string name, std::optional<std::uint32_t> number = {}) {
+    UserKernelSpec::Binding binding;
+    binding.access = Access::read;
+    binding.bytes = values.size() * sizeof(T);
+    binding.name = std::move(name);
+    binding.number = number;
+    spec_.bindings.push_back(binding);
+    tensors_.push_back(bytes_of_values(values));
+    return *this;
+  }
+
+  template <class T>
+  Kernel& uniform(std::string name, Uniform::Type type, std::vector<std::uint32_t> shape,
+                  const std::vector<T>& values) {
+    static_assert(sizeof(T) == 8);
+    spec_.uniforms.push_back({std::move(name), type, std::move(shape)});
+    for (const std::byte byte : bytes_of_values(values)) uniforms_.push_back(byte);
+    return *this;
+  }
+  Kernel& number(std::string name, double value) {
+    return uniform(std::move(name), Uniform::Type::number, {}, std::vector<double>{value});
+  }
+  Kernel& integer(std::string name, std::int64_t value) {
+    return uniform(std::move(name), Uniform::Type::integer, {}, std::vector<std::int64_t>{value});
+  }
+
+  Status run() {
+    if (!spec_.uniforms.empty()) tensors_.push_back(uniforms_);
+    return support::run_kernel(spec_, tensors_);
+  }
+  std::vector<float> result() const { return values_of_bytes<float>(tensors_[0]); }
+
+ private:
+  UserKernelSpec spec_;
+  std::vector<std::vector<std::byte>> tensors_;
+  std::vector<std::byte> uniforms_;
+};
+
+void check(Kernel kernel, const std::vector<float>& first) {
+  const Status status = kernel.run();
+  INFO(status.text());
+  REQUIRE(status.ok());
+  const std::vector<float> all = kernel.result();
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    INFO("lane " << i);
+    CHECK(all[i] == first[i]);
+  }
+}
+
+void refuse(Kernel kernel, const std::string& words) {
+  const Status status = kernel.run();
+  INFO(status.text());
+  REQUIRE_FALSE(status.ok());
+  CHECK((status.code == StatusCode::invalid_argument || status.code == StatusCode::unsupported));
+  CHECK_THAT(status.message, Catch::Contains(words));
+}
+
+std::vector<float> ramp() {
+  std::vector<float> values(lanes);
+  for (std::uint32_t i = 0; i < lanes; ++i) values[i] = static_cast<float>(i);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("vulkan: plain uniforms of OpenGL's GLSL have the job's values", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  check(Kernel("uniform float gain;\n", "gain * i").number("gain", 2.5), {0, 2.5F, 5});
+  check(Kernel("uniform int a; uniform uint b;\n", "a + int(b)").integer("a", -3).integer("b", 5), {2, 2});
+  check(Kernel("uniform bool on;\n", "on ? 7 : 8").uniform<std::int64_t>("on", Uniform::Type::boolean, {}, {1}), {7});
+  check(Kernel("uniform vec3 v;\n", "v[i % 3]").uniform<double>("v", Uniform::Type::number, {3}, {1, 2, 3}), {1, 2, 3});
+  check(Kernel("uniform float a[3];\n", "a[i % 3]").uniform<double>("a", Uniform::Type::number, {3}, {4, 5, 6}),
+        {4, 5, 6, 4});
+  check(Kernel("uniform mat2x3 m;\n", "m[i / 3 % 2][i % 3]")  // rows: 3, columns: 2
+            .uniform<double>("m", Uniform::Type::number, {3, 2}, {1, 4, 2, 5, 3, 6}),
+        {1, 2, 3, 4, 5, 6});
+  check(Kernel("struct L { vec2 p; float q; };\nuniform L l[2];\n", "l[1].q + l[0].p.y")
+            .number("l[1].q", 10)
+            .uniform<double>("l[0].p", Uniform::Type::number, {2}, {1, 2})
+            .number("l[0].q", 0)
+            .uniform<double>("l[1].p", Uniform::Type::number, {2}, {0, 0}),
+        {12});
+}
+
+TEST_CASE("vulkan: push constants and uniform blocks have the job's values", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  check(Kernel("layout(push_constant) uniform Push { float gain; uint n; } push;\n", "i < push.n ? push.gain : 0.0")
+            .number("gain", 2.5)
+            .integer("n", 2),
+        {2.5F, 2.5F, 0});
+  check(Kernel("layout(std140) uniform Params { float scale; vec3 v[2]; };\n", "scale * v[1].z")
+            .number("Params.scale", 3)
+            .uniform<double>("Params.v", Uniform::Type::number, {2, 3}, {0, 0, 0, 0, 0, 7}),
+        {21});
+  check(Kernel("layout(std140, row_major) uniform P { mat3x2 m; };\n", "m[i / 2 % 3][i % 2]")
+            .uniform<double>("P.m", Uniform::Type::number, {2, 3}, {1, 2, 3, 4, 5, 6}),
+        {1, 4, 2, 5, 3, 6});
+  check(Kernel("layout(std140, binding = 3) uniform P { vec4 v[2]; } p;\n", "p.v[1][i % 4]")
+            .input<float>({0, 0, 0, 0, 5, 6, 7, 8}, "P"),
+        {5, 6, 7, 8});
+}
+
+TEST_CASE("vulkan: storage blocks are found by name, number and set", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  const std::vector<float> a = ramp(), b(lanes, 100);
+  check(Kernel("layout(std430) readonly buffer A { float a[]; };\nlayout(std430) readonly buffer B { float b[]; };\n",
+               "a[i] + b[i]")  // without bindings, both have binding 0, and names tell them apart
+            .input(a, "A")
+            .input(b, "B"),
+        {100, 101, 102});
+  check(Kernel("layout(std430, set = 0, binding = 1) readonly buffer A { float a[]; };\n"
+               "layout(std430, set = 2, binding = 1) readonly buffer B { float b[]; };\n",
+               "a[i] - b[i]")
+            .input(a, "A")
+            .input(b, "B"),
+        {-100, -99});
+  check(Kernel("layout(std430, binding = 2) readonly buffer A { float a[]; } both[2];\n", "both[0].a[i] + both[1].a[i]")
+            .input(a, "A[0]")
+            .input(b, "A[1]"),
+        {100, 101});
+  check(Kernel("layout(std430, binding = 5) readonly buffer A { float a[]; };\n"
+               "layout(std430, binding = 5) readonly buffer V { vec4 v[]; };\n",
+               "a[i] + v[i / 4u][i % 4u]")  // two views of one buffer
+            .input(a, "", 5),
+        {0, 2, 4, 6});
+}
+
+TEST_CASE("vulkan: a resource that the job does not provide is named", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  refuse(Kernel("uniform float gain;\n", "gain"), "uniform float gain");
+  refuse(Kernel("uniform float gain = 3.0;\n", "gain"), "uniform float gain");  // SPIR-V has no initial values
+  refuse(Kernel("layout(push_constant) uniform Push { float gain; };\n", "gain"), "uniform float gain");
+  refuse(Kernel("layout(std430, binding = 4) buffer A { float a[]; };\n", "a[0]"), "storage block A (binding 4)");
+  refuse(Kernel("uniform bool on;\n", "on ? 1 : 0").number("on", 1.0), "expected true or false");
+  refuse(Kernel("uniform uint n;\n", "n").integer("n", -1), "out of range");
+  refuse(Kernel("uniform texture2D t; uniform sampler s;\n", "texelFetch(sampler2D(t, s), ivec2(0), 0).x"),
+         "combined sampler");
+  refuse(Kernel("", "1.0").number("none", 1.0), "no such uniform");
+}
+
+TEST_CASE("vulkan: what a kernel declares and does not use needs no value", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  check(Kernel("uniform float unused; uniform float gain;\n", "gain").number("gain", 4), {4});
+  check(Kernel("uniform float unused;\n", "3").number("unused", 4), {3});
+  check(Kernel("layout(std430, binding = 3) buffer A { float a[]; };\n", "5"), {5});
+  check(Kernel("layout(std430, binding = 3) buffer A { float a[]; };\nfloat never() { return a[0]; }\n", "6"), {6});
+  check(Kernel("uniform sampler2D s;\n", "7"), {7});
+}
+
+}  // namespace kiln::vulkan

@@ -1,0 +1,117 @@
+// The conformance library's subject: the first Vulkan device, with the generator of dynamic_shaders where it is built.
+#include "vulkan/vulkan_under_test.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+
+#include <kiln/program_interface.hpp>
+
+#ifdef KILN_HAS_GENERATOR
+#include "conformance/subject.hpp"
+#endif
+
+namespace kiln::support {
+namespace {
+
+class NoMessages final : public LogSink {
+ public:
+  void write(LogLevel, std::string_view, std::string_view message) noexcept override {
+    if (!message.starts_with("validation: ")) return;
+    std::fprintf(stderr, "%.*s\n", static_cast<int>(message.size()), message.data());
+    std::abort();
+  }
+};
+
+}  // namespace
+
+Vulkan::Vulkan() {
+  static NoMessages messages;
+  for (const bool validation : {true, false}) {
+    plugin_ = std::make_unique<PluginUnderTest>("vulkan", PluginSettings{{"validation", validation}});
+    plugin_->listen({&messages, LogLevel::warning});
+    auto opened = plugin_->driver().open("vulkan:0");
+    if (opened) {
+      device_ = std::move(*opened);
+      return;
+    }
+    absent_ = opened.error().message;
+  }
+}
+
+Vulkan& Vulkan::instance() {
+  static auto* const only = new Vulkan;  // never destroyed: the driver's exit handlers run before
+  return *only;
+}
+
+bool Vulkan::usable() const {
+  if (device_ != nullptr) return true;
+  WARN("skipped: " << absent_);
+  return false;
+}
+
+Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byte>>& tensors) {
+  Device& device = *Vulkan::instance().device();
+  KernelSource source;
+  source.dialect = kernel.dialect;
+  source.text = kernel.text;
+  source.constants = kernel.constants;
+  source.bindings.resize(tensors.size(), Access::read_write);
+  source.files = {kernel.path};
+  auto program = device.build(source);
+  if (!program) return program.error();
+  const ProgramInterface* declared = (*program)->interface(source);
+  auto sources = provide(*declared, kernel);
+  if (!sources) return sources.error();
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  std::vector<Buffer*> bindings;
+  for (const std::vector<std::byte>& tensor : tensors) {
+    BufferDesc desc;
+    desc.bytes = tensor.size();
+    desc.usage = BufferUsage::readback;
+    auto buffer = device.create_buffer(desc);
+    if (!buffer) return buffer.error();
+    if (Status status = (*buffer)->write(0, tensor); !status.ok()) return status;
+    bindings.push_back(buffer->get());
+    buffers.push_back(std::move(*buffer));
+  }
+  const PassLaunch launch{program->get(), bindings, kernel.grid, *sources};
+  auto value = device.submit({std::span(&launch, 1)});
+  if (!value) return value.error();
+  auto fence = device.wait(*value, Deadline::never());
+  if (!fence) return fence.error();
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (Status status = buffers[i]->read(0, tensors[i]); !status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace kiln::support
+
+#ifdef KILN_HAS_GENERATOR
+namespace kiln::conformance {
+
+Subject& subject() {
+  static Subject* const only = [] {
+    auto* made = new Subject;
+    support::Vulkan& vulkan = support::Vulkan::instance();
+    made->device = vulkan.device();
+    made->absent = vulkan.absent();
+    made->driver = &vulkan.plugin().driver();
+    made->counters = &vulkan.plugin().counters();
+    made->dialect = Dialect::glsl;
+    static auto* const shaders = new support::PluginUnderTest("dynamic_shaders");
+    auto generators = shaders->registry().generators("dynamic_shaders");
+    if (!generators) throw std::runtime_error(generators.error().text());
+    auto generator = generators->front()->make({});
+    if (!generator) throw std::runtime_error(generator.error().text());
+    made->generator = std::move(*generator);
+    return made;
+  }();
+  return *only;
+}
+
+}  // namespace kiln::conformance
+#endif

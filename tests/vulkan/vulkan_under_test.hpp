@@ -1,0 +1,51 @@
+// The plugin and its first device, with the validation layer where it is installed: a message of the layer ends the
+// process.
+//
+// Thread-safety: from a test's own thread. Ownership: everything lives until the process ends.
+#pragma once
+
+#include <kiln/device.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/plugin_under_test.hpp"
+
+namespace kiln::support {
+
+class Vulkan {
+ public:
+  static Vulkan& instance();
+
+  PluginUnderTest& plugin() noexcept { return *plugin_; }
+  std::shared_ptr<Device> device() noexcept { return device_; }  // null: there is none; absent() says why
+  const std::string& absent() const noexcept { return absent_; }
+  // Whether there is a device; warns with the reason where not.
+  bool usable() const;
+
+ private:
+  Vulkan();
+
+  std::unique_ptr<PluginUnderTest> plugin_;
+  std::shared_ptr<Device> device_;
+  std::string absent_;
+};
+
+// Builds the kernel's text on the device and runs it once on the tensors, which hold its results afterwards. Tensors:
+// as tensors_of() lists them.
+Status run_kernel(const UserKernelSpec& kernel, std::vector<std::vector<std::byte>>& tensors);
+
+template <class T>
+std::vector<std::byte> bytes_of_values(const std::vector<T>& values) {
+  const auto* begin = reinterpret_cast<const std::byte*>(values.data());
+  return {begin, begin + values.size() * sizeof(T)};
+}
+
+template <class T>
+std::vector<T> values_of_bytes(const std::vector<std::byte>& bytes) {
+  const auto* begin = reinterpret_cast<const T*>(bytes.data());
+  return {begin, begin + bytes.size() / sizeof(T)};
+}
+
+}  // namespace kiln::support
