@@ -198,8 +198,9 @@ void tell(kiln::bench::FigureFile& file, const std::string& target, const std::s
 
 void measure(const std::string& target, unsigned rounds, kiln::bench::FigureFile& file) {
   Convolution convolution(target);
-  ComputeEngine one({.threads = 1, .vectors = VectorChoice::best}), two({.threads = 2, .vectors = VectorChoice::best});
-  ComputeEngine portable({.threads = 1, .vectors = VectorChoice::portable});
+  ComputeEngine one({.threads = 1, .vectors = VectorChoice::best, .check_hazards = false});
+  ComputeEngine two({.threads = 2, .vectors = VectorChoice::best, .check_hazards = false});
+  ComputeEngine portable({.threads = 1, .vectors = VectorChoice::portable, .check_hazards = false});
   convolution.run(one);  // decodes
   convolution.run(two);
   convolution.run(portable);

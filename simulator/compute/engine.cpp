@@ -120,7 +120,7 @@ constexpr std::chrono::microseconds alone{20};
 constexpr const char* elsewhere = "another wave faulted";
 
 unsigned thread_count(const ComputeLimits& limits) {
-  if (limits.schedule_seed) return 1;
+  if (limits.schedule_seed || limits.check_hazards) return 1;
   return limits.threads != 0 ? limits.threads : std::max(1U, std::thread::hardware_concurrency());
 }
 
@@ -178,6 +178,7 @@ class ComputeEngine::Impl {
   std::uint64_t resident_ = 1;
   unsigned threads_ = 1;
   std::mt19937_64 random_;
+  Races races_;
   std::vector<std::uint64_t> window_;      // groups to draw the next one from
   std::atomic<std::int64_t> last_end_{0};  // when a group ended, in ticks of the steady clock
   std::mutex fault_mutex_;
@@ -186,7 +187,10 @@ class ComputeEngine::Impl {
 
 Program& ComputeEngine::Impl::program_for(const Launch& launch) {
   std::unique_ptr<Program>& program = programs_[{launch.generation, launch.wave}];
-  if (program == nullptr) program = std::make_unique<Program>(CodeTarget{launch.generation, launch.wave}, semantics_);
+  if (program == nullptr) {
+    program = std::make_unique<Program>(CodeTarget{launch.generation, launch.wave}, semantics_,
+                                        limits_.check_hazards ? Program::Hazards::watched : Program::Hazards::ignored);
+  }
   return *program;
 }
 
@@ -199,7 +203,8 @@ void ComputeEngine::Impl::begin(Worker& worker, const Launch& launch, Program& p
                     &stop_,
                     limits_.instructions_per_wave,
                     limits_.schedule_seed ? &random_ : nullptr,
-                    &worker.counters};
+                    &worker.counters,
+                    limits_.check_hazards ? &races_ : nullptr};
   worker.idle.clear();
   for (std::size_t at = worker.runners.size(); at-- > 0;) worker.idle.push_back(static_cast<unsigned>(at));
   worker.begun.clear();
@@ -305,6 +310,7 @@ std::optional<Fault> ComputeEngine::Impl::run_dispatch(const DispatchState& stat
   if (groups_ == 0) return std::nullopt;
   Program& program = program_for(launch);
   program.begin_dispatch(memory, forgotten_);
+  if (limits_.check_hazards) races_.start(launch.program, launch.waves_per_group());
   fault_.reset();
   next_group_.store(0, std::memory_order_relaxed);
   if (limits_.schedule_seed) random_.seed(*limits_.schedule_seed);

@@ -65,6 +65,7 @@ void GroupRunner::seat_wave(const Shape& shape, unsigned number, unsigned slot) 
   wave.shared_vgprs = launch_->shared_vgprs;
   wave.generation = launch_->generation;
   wave.border_colors = launch_->border_colors;
+  wave.check = context_.races != nullptr ? &check_.wave(number) : nullptr;
   wave.pc = launch_->program;
   wave.instructions = 0;
   wave.block = nullptr;
@@ -125,6 +126,7 @@ std::optional<Fault> GroupRunner::take_turn(Seat& seat, std::uint64_t length) {
       return std::move(seat.wave.fault);
     case Next::end:
       seat.state = State::ended;
+      if (seat.wave.check != nullptr) seat.wave.check->end();
       --running_;
       context_.counters->instructions += seat.wave.instructions;
       return std::nullopt;
@@ -147,6 +149,7 @@ std::optional<Fault> GroupRunner::take_turn(Seat& seat, std::uint64_t length) {
 
 // Every wave that is left has reached the barrier; those that have ended do not count.
 void GroupRunner::leave_barrier() {
+  if (context_.races != nullptr) check_.barrier();
   for (const unsigned number : order_) {
     if (seats_[number]->state == State::waiting) seats_[number]->state = State::ready;
   }
@@ -187,6 +190,10 @@ void GroupRunner::start(const GroupContext& context, std::uint64_t index, unsign
   make_room(shape.waves);
   order_.resize(shape.waves);
   std::iota(order_.begin(), order_.end(), 0U);
+  if (context_.races != nullptr) {
+    check_.start(*context_.races, index, shape.waves, launch_->waves_per_group(), launch_->lds_bytes,
+                 launch_->vgprs + launch_->shared_vgprs, launch_->program);
+  }
   for (unsigned i = 0; i < shape.waves; ++i) seat_wave(shape, i, slot);
   running_ = shape.waves;
   ++context.counters->groups;

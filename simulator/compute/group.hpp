@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "simulator/compute/launch.hpp"
+#include "simulator/wave/check/wave_check.hpp"
 #include "simulator/wave/memory_port.hpp"
 #include "simulator/wave/program.hpp"
 
@@ -27,6 +28,7 @@ struct GroupContext {  // what the groups that one thread runs of a dispatch hav
   std::uint64_t instruction_limit = 0;  // of a wave
   std::mt19937_64* random = nullptr;    // draws the order and the length of turns; null: in order
   ComputeCounters* counters = nullptr;
+  Races* races = nullptr;  // null: hazards are not looked for
 };
 
 class GroupRunner {
@@ -74,6 +76,7 @@ class GroupRunner {
   std::size_t register_words_ = 0;
   std::size_t wave_words_ = 0;
   std::vector<std::byte> lds_;
+  GroupCheck check_;
 };
 
 }  // namespace kiln::simulator

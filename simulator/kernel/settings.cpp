@@ -65,6 +65,12 @@ bool read_settings(const std::function<const char*(const char*)>& variable, Sett
     reason = "KILN_SIM_TRACE: '" + std::string(trace) + "' is neither 0 nor 1";
     return false;
   }
+  const std::string_view check = value("KILN_SIM_CHECK", "0");
+  settings.check = check == "1";
+  if (check != "0" && check != "1") {
+    reason = "KILN_SIM_CHECK: '" + std::string(check) + "' is neither 0 nor 1";
+    return false;
+  }
   if (!FaultPlan::parse(value("KILN_SIM_FAULT", ""), settings.faults, reason)) {
     reason = "KILN_SIM_FAULT: " + reason;
     return false;

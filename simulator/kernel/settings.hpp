@@ -61,6 +61,7 @@ class FaultPlan {
 //   KILN_SIM_CAPTURE    folder that every command buffer is written to: see Capture
 //   KILN_SIM_LOCKUP_MS  how long a hanging job holds its ring until the reset; 200
 //   KILN_SIM_WATCHDOG_MS  a dispatch of which no workgroup ends for so long has hung; 60000. A wait packet has a sixth
+//   KILN_SIM_CHECK      1: hazards are faults: see ComputeLimits::check_hazards
 //   KILN_SIM_SCHEDULE   a number: workgroups and waves run in an order drawn from it, on one thread
 //
 // Thread-safety and ownership: values.
@@ -74,6 +75,7 @@ struct Settings {
   std::chrono::milliseconds lockup{200};
   std::chrono::milliseconds watchdog{60'000};
   std::optional<std::uint64_t> schedule_seed;
+  bool check = false;
 };
 
 // Null from `variable` means that it is not set. False with a reason that names the variable where one makes no sense.

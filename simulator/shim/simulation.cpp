@@ -66,6 +66,7 @@ void Simulation::make_device() {
   ComputeLimits limits;
   limits.watchdog = settings_.watchdog;
   limits.schedule_seed = settings_.schedule_seed;
+  limits.check_hazards = settings_.check;
   device_ =
       std::make_shared<kernel::Device>(settings_, std::make_unique<kernel::ProcessorEngine>(*settings_.target, limits));
 }

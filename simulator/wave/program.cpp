@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "simulator/wave/check/wave_check.hpp"
 #include "simulator/wave/resolve.hpp"
 #include "simulator/wave/wave.hpp"
 
@@ -55,7 +56,8 @@ const std::uint32_t* ConstantPool::spread(std::uint64_t value) {
   return known;
 }
 
-Program::Program(CodeTarget target, const SemanticsTable& semantics) : target_(target), semantics_(semantics) {}
+Program::Program(CodeTarget target, const SemanticsTable& semantics, Hazards hazards)
+    : target_(target), semantics_(semantics), hazards_(hazards) {}
 
 const LaneMemory& Program::lane_memory() const noexcept { return semantics_.vector().memory; }
 
@@ -168,6 +170,7 @@ std::unique_ptr<Block> Program::decode_block(CodePage& page, std::uint64_t pc) {
       block->ops.push_back(raise);
       open = false;
     } else {
+      if (hazards_ == Hazards::watched) block->effects.push_back(effects_of(decoded.instruction, target_.wave));
       at += decoded.instruction.dwords;
       ++block->instructions;
     }
@@ -244,22 +247,23 @@ Next run_shared(Wave& wave, Ops ops, const Instruction& instruction) {
   return next;
 }
 
-// A block that names registers behind the wave's own runs up to the first instruction that names one which the wave
-// lacks; shared ones it has.
-Next run_within(Wave& wave, const Block& block) {
+// One instruction after the other: where the block names registers behind the wave's own, it runs up to the first
+// instruction that names one which the wave lacks (shared ones it has); and where hazards are looked for.
+Next run_apart(Wave& wave, const Block& block) {
   const Ops all(block.ops);
-  for (std::size_t at = 0, next_at; at < all.size(); at = next_at) {
-    const std::uint16_t index = all[at].index;
-    for (next_at = at + 1; next_at < all.size() && all[next_at].index == index;) ++next_at;
-    const Ops ops = all.subspan(at, next_at - at);
-    const bool decoded = index < block.decoded.size();
-    const std::uint32_t end = decoded ? block.decoded[index].vgpr_end : 0U;
-    if (end > wave.vgpr_count + wave.shared_vgprs) return refuse_register(wave, all[at], end - 1U);
-    const Next next =
-        end > wave.vgpr_count ? run_shared(wave, ops, block.decoded[index].instruction) : run_ops(wave, ops);
+  std::size_t at = 0;
+  for (std::uint16_t index = 0; index < block.instructions; ++index) {
+    const std::size_t first = at;
+    while (at < all.size() && all[at].index == index) ++at;
+    const Ops ops = all.subspan(first, at - first);
+    const DecodedAt& decoded = block.decoded[index];
+    const std::uint32_t end = decoded.vgpr_end;
+    if (end > wave.vgpr_count + wave.shared_vgprs && !ops.empty()) return refuse_register(wave, ops.front(), end - 1U);
+    if (wave.check != nullptr && !wave.check->before(wave, decoded, block.effects[index], ops)) return Next::fault;
+    const Next next = end > wave.vgpr_count ? run_shared(wave, ops, decoded.instruction) : run_ops(wave, ops);
     if (next != Next::go) return next;
   }
-  return Next::fault;
+  return run_ops(wave, all.subspan(at));
 }
 
 Next run_block(Wave& wave, const Block& block) {
@@ -294,7 +298,8 @@ Next run_wave(Wave& wave, Program& program, CodePage*& page, std::uint64_t share
       break;
     }
     wave.block = block;
-    next = block->vgpr_end <= wave.vgpr_count ? run_block(wave, *block) : run_within(wave, *block);
+    const bool apart = wave.check != nullptr || block->vgpr_end > wave.vgpr_count;
+    next = apart ? run_apart(wave, *block) : run_block(wave, *block);
     wave.instructions += block->instructions;
     if (wave.instructions >= until || stop.load(std::memory_order_relaxed) != nullptr) {
       if (next == Next::jump) next = Next::yield;

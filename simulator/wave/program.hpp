@@ -16,6 +16,7 @@
 #include "simulator/fault.hpp"
 #include "simulator/isa/decoder.hpp"
 #include "simulator/memory/device_memory.hpp"
+#include "simulator/wave/check/effects.hpp"
 #include "simulator/wave/op.hpp"
 #include "simulator/wave/wave.hpp"
 
@@ -41,6 +42,7 @@ struct DecodedAt {
 struct Block {          // from an entry to the first instruction that may not fall through, or the page's end
   std::vector<Op> ops;  // the last never answers `go`
   std::vector<DecodedAt> decoded;  // by Op::index
+  std::vector<Effects> effects;    // likewise, where hazards are looked for
   std::uint32_t instructions = 0;
   std::uint16_t vgpr_end = 0;
   std::uint64_t end = 0;       // address after the last instruction
@@ -74,7 +76,9 @@ class ConstantPool {
 
 class Program {
  public:
-  Program(CodeTarget target, const SemanticsTable& semantics);
+  enum class Hazards : std::uint8_t { invalid = 0, ignored, watched };  // watched: waves may have a check
+
+  Program(CodeTarget target, const SemanticsTable& semantics, Hazards hazards = Hazards::ignored);
 
   // REQUIRES: no wave runs. `forgotten`: how often the instruction cache has been invalidated so far.
   void begin_dispatch(DeviceMemory& memory, std::uint64_t forgotten);
@@ -103,6 +107,7 @@ class Program {
 
   CodeTarget target_;
   const SemanticsTable& semantics_;
+  Hazards hazards_;
   DeviceMemory* memory_ = nullptr;
   std::uint64_t dispatch_ = 0;
   std::uint64_t forgotten_ = 0;

@@ -16,6 +16,7 @@
 namespace kiln::simulator {
 
 class MemoryPort;
+class WaveCheck;
 struct Block;
 struct LaneMemory;
 
@@ -75,6 +76,7 @@ struct Wave {
   std::uint64_t instructions = 0;
   const Block* block = nullptr;  // being run
   MemoryPort* port = nullptr;
+  WaveCheck* check = nullptr;  // null: hazards are not looked for
   const LaneMemory* lane_memory = nullptr;  // of the vector build that runs
   LocalMemory lds;
   Scratch scratch;

@@ -66,10 +66,11 @@ TEST_CASE("simulated kernel: the environment chooses the device") {
   CHECK_FALSE(environment.settings.trace);
   CHECK(environment.settings.watchdog == std::chrono::seconds(60));
   CHECK_FALSE(environment.settings.schedule_seed);
+  CHECK_FALSE(environment.settings.check);
   environment.variables = {{"KILN_SIM_TARGET", "gfx1030"},   {"KILN_SIM_LOG", "/tmp/some.log"},
                            {"KILN_SIM_TRACE", "1"},          {"KILN_SIM_LOCKUP_MS", "7"},
                            {"KILN_SIM_WATCHDOG_MS", "1500"}, {"KILN_SIM_SCHEDULE", "0"},
-                           {"KILN_SIM_FAULT", "hang@1"}};
+                           {"KILN_SIM_FAULT", "hang@1"},     {"KILN_SIM_CHECK", "1"}};
   REQUIRE(environment.read());
   CHECK(environment.settings.target->generation == Generation::gfx10_3);
   CHECK(environment.settings.log_path == "/tmp/some.log");
@@ -77,6 +78,7 @@ TEST_CASE("simulated kernel: the environment chooses the device") {
   CHECK(environment.settings.lockup == std::chrono::milliseconds(7));
   CHECK(environment.settings.watchdog == std::chrono::milliseconds(1500));
   CHECK(environment.settings.schedule_seed == 0U);
+  CHECK(environment.settings.check);
   CHECK(environment.settings.faults.at_submission(1) == PlannedFault::hang);
 }
 
@@ -84,7 +86,7 @@ TEST_CASE("simulated kernel: a variable that makes no sense is named") {
   const std::map<std::string, std::string> wrong = {
       {"KILN_SIM_TARGET", "gfx906"},  {"KILN_SIM_TRACE", "yes"},     {"KILN_SIM_CAPTURE", "/no/such/folder"},
       {"KILN_SIM_LOCKUP_MS", "soon"}, {"KILN_SIM_WATCHDOG_MS", "0"}, {"KILN_SIM_SCHEDULE", "-1"},
-      {"KILN_SIM_FAULT", "hang"}};
+      {"KILN_SIM_FAULT", "hang"},     {"KILN_SIM_CHECK", "on"}};
   for (const auto& [name, value] : wrong) {
     Environment environment;
     environment.variables[name] = value;

@@ -1,0 +1,170 @@
+#include "simulator/wave/check/waits.hpp"
+
+#include <algorithm>
+
+namespace kiln::simulator {
+namespace {
+
+std::string name_of(const Registers& registers, unsigned index) {
+  if (registers.vector) return "v" + std::to_string(index);
+  if (index == scalar_index::vcc) return "vcc_lo";
+  if (index == scalar_index::vcc + 1) return "vcc_hi";
+  if (index == scalar_index::m0) return "m0";
+  return "s" + std::to_string(index);
+}
+
+}  // namespace
+
+void Waits::start(std::uint32_t vgprs) {
+  operations_ = {};
+  vector_.assign(vgprs, {});
+  scalar_ = {};
+}
+
+std::uint32_t Waits::done(std::initializer_list<Queue> queues, std::uint32_t now) const {
+  std::uint32_t until = now;
+  for (const Queue queue : queues) {
+    if (!of(queue).times.empty()) until = std::min(until, of(queue).times.front() - 1);
+  }
+  return until;
+}
+
+void Waits::wait(std::initializer_list<Queue> queues, std::uint32_t count) {
+  for (const Queue queue : queues) {
+    Operations& operations = of(queue);
+    if (!in_order(queue) && count != 0) continue;
+    while (operations.times.size() > count) {
+      operations.times.pop_front();
+      ++operations.ended;
+    }
+  }
+}
+
+void Waits::wait_by(const Wave& wave, const Instruction& in) {
+  const auto field = static_cast<std::uint32_t>(in.simm16);
+  const auto loads = [this](std::uint32_t count) { wait({Queue::loads, Queue::flat_memory}, count); };
+  const auto others = [this](std::uint32_t count) { wait({Queue::local, Queue::flat_local, Queue::scalar}, count); };
+  const bool gfx11 = wave.generation == Generation::gfx11;
+  switch (in.opcode) {
+    case Opcode::s_waitcnt:
+      loads(gfx11 ? field >> 10U & 63U : (field & 15U) | (field >> 14U & 3U) << 4U);
+      others(gfx11 ? field >> 4U & 63U : field >> 8U & 63U);
+      break;
+    case Opcode::s_waitcnt_vmcnt:
+      loads(field & 63U);
+      break;
+    case Opcode::s_waitcnt_lgkmcnt:
+      others(field & 63U);
+      break;
+    case Opcode::s_waitcnt_vscnt:
+      wait({Queue::stores}, field & 63U);
+      break;
+    case Opcode::s_wait_idle:
+      loads(0);
+      others(0);
+      wait({Queue::stores}, 0);
+      break;
+    default:
+      break;
+  }
+}
+
+std::uint32_t Waits::begin(Queue queue, std::uint32_t time) {
+  Operations& operations = of(queue);
+  operations.times.push_back(time);
+  return ++operations.begun;
+}
+
+Waits::Queue Waits::queue_of(const Wave& wave, const Instruction& in, const Effects& effects) const {
+  switch (effects.reach) {
+    case Reach::local:
+      return Queue::local;
+    case Reach::scalar:
+      return Queue::scalar;
+    case Reach::flat: {
+      // The lanes of one instruction rarely differ in what they reach; the first one decides.
+      const std::uint64_t exec = wave.exec64();
+      const unsigned lane = exec == 0 ? 0 : static_cast<unsigned>(__builtin_ctzll(exec));
+      const std::uint32_t* high = const_cast<Wave&>(wave).row(scratch_rows + in.src[0].index() + 1U, lane / 32);
+      if (high[lane % 32] == shared_aperture >> 32U) return Queue::flat_local;
+      return effects.load ? Queue::flat_memory : Queue::stores;
+    }
+    default:
+      return effects.load ? Queue::loads : Queue::stores;
+  }
+}
+
+template <class Body>
+bool Waits::each_late(const Registers& registers, const Body& body) const {
+  for (unsigned i = 0; i < registers.count; ++i) {
+    const unsigned index = registers.first + i;
+    if (index >= (registers.vector ? vector_.size() : scalar_.size())) return false;
+    for (const Late& late : registers.vector ? vector_[index] : scalar_[index]) {
+      if (late.number != 0 && pending(late) && body(late, index)) return true;
+    }
+  }
+  return false;
+}
+
+std::string Waits::describe(const Wave& wave, const Registers& registers, unsigned index, const Late& late,
+                            const char* use) const {
+  const Operations& operations = of(late.queue);
+  const std::uint32_t count = in_order(late.queue) ? operations.begun - late.number : 0;
+  const bool by_vmcnt = late.queue == Queue::loads || late.queue == Queue::flat_memory;
+  return name_of(registers, index) + " is " + use + " before " + std::string(mnemonic(late.opcode, wave.generation)) +
+         " at " + hex(late.address) + " has been waited for (expected s_waitcnt with " +
+         (by_vmcnt ? "vmcnt" : "lgkmcnt") + "(" + std::to_string(count) + ") or less between them)";
+}
+
+std::optional<std::string> Waits::hazard(const Wave& wave, const DecodedAt& at, const Effects& effects) const {
+  static_cast<void>(at);
+  const std::uint64_t exec = wave.exec64();
+  std::optional<std::string> reason;
+  for (const Registers& registers : effects.reads) {
+    const bool found = each_late(registers, [&](const Late& late, unsigned index) {
+      if (registers.vector && (late.lanes & exec) == 0) return false;
+      reason = describe(wave, registers, index, late, "read");
+      return true;
+    });
+    if (found) return reason;
+  }
+  for (const Registers& registers : effects.writes) {
+    const bool found = each_late(registers, [&](const Late& late, unsigned index) {
+      if (registers.vector && (late.lanes & exec) == 0) return false;
+      // Two loads of one kind arrive in order.
+      if (effects.load && effects.reach != Reach::flat && late.queue == queue_of(wave, at.instruction, effects) &&
+          in_order(late.queue)) {
+        return false;
+      }
+      reason = describe(wave, registers, index, late, "overwritten");
+      return true;
+    });
+    if (found) return reason;
+  }
+  return std::nullopt;
+}
+
+void Waits::run(const Wave& wave, const DecodedAt& at, const Effects& effects, std::uint32_t time) {
+  const Instruction& in = at.instruction;
+  if (in.has(flag::waits)) {
+    wait_by(wave, in);
+    return;
+  }
+  if (effects.reach == Reach::none || (!effects.load && !effects.store)) return;
+  const Queue queue = queue_of(wave, in, effects);
+  const std::uint32_t number = begin(queue, time);
+  if (!effects.load) return;
+  const std::uint64_t lanes = effects.vector ? wave.exec64() : ~std::uint64_t{0};
+  if (lanes == 0) return;
+  for (const Registers& registers : effects.writes) {
+    for (unsigned i = 0; i < registers.count; ++i) {
+      const unsigned index = registers.first + i;
+      if (index >= (registers.vector ? vector_.size() : scalar_.size())) break;
+      auto& slots = registers.vector ? vector_[index] : scalar_[index];
+      if (pending(slots[0]) && (slots[0].lanes & ~lanes) != 0) slots[1] = slots[0];
+      slots[0] = {number, queue, in.opcode, lanes, at.address};
+    }
+  }
+}
+
+}  // namespace kiln::simulator

@@ -1,0 +1,329 @@
+// Planted hazards: generated programs with a missing wait, a missing barrier, a race, a stale cache or the wrong wave
+// size. Each must end with a fault at the planted place, and its mended twin must run.
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "tests/simulator/compute/launcher.hpp"
+#include "tests/simulator/wave/bench.hpp"
+
+namespace kiln::simulator::test {
+namespace {
+
+using U = std::uint32_t;
+using Words = std::vector<U>;
+using encode::join;
+using encode::sop1;
+using encode::sop2;
+using encode::sopk;
+using encode::sopp;
+using encode::v;
+using encode::vop1;
+using encode::vop2;
+
+constexpr unsigned off = 124, vcc_lo = 106, exec_lo = 126, exec_hi = 127, two = 130, minus_one = 193;
+constexpr unsigned all = 0x3F;  // a counter's field that waits for nothing
+
+// gfx11's s_waitcnt; expcnt waits for nothing.
+U wait(unsigned vmcnt, unsigned lgkmcnt) {
+  return sopp("s_waitcnt", static_cast<int>(vmcnt << 10U | lgkmcnt << 4U | 7U));
+}
+U wait_for_stores() { return sopk("s_waitcnt_vscnt", off, 0); }
+Words global(const char* name, unsigned dst, unsigned address, unsigned data, int offset = 0, bool glc = false) {
+  return encode::flat(2, name, dst, address, data, 0, offset, glc);
+}
+
+struct Shape {
+  U groups = 1;
+  bool wave64 = false;
+};
+
+// With data in v8 and what follows, as far as the operation has any.
+Words local(const std::string& name, unsigned address) {
+  const bool loads = name.find("load") != std::string::npos, pair = name.find("2addr") != std::string::npos;
+  const unsigned dst = loads || name.find("rtn") != std::string::npos ? 16 : 0;
+  return encode::ds(name.c_str(), dst, address, loads ? 0 : 8, !loads && pair ? 8 : 0, pair ? 0x100 : 0);
+}
+
+// Groups of two waves of 32 lanes, or of one of 64. s[0:1]: a buffer of 4 KiB; s[4:7] describes it; s8: the group. v0:
+// the thread, v1: 4 * thread, v2: 16 * thread, v3: 16 * (63 - thread), v[4:5]: the address of the thread's 16 bytes, v8
+// to v11: the thread.
+class Planted {
+ public:
+  std::optional<Fault> run(const Words& words, Shape shape = {}) {
+    Words code = {vop2("v_lshlrev_b32", 1, two, 0), vop2("v_lshlrev_b32", 2, 132, 0), vop2("v_sub_nc_u32", 3, 191, 0),
+                  vop2("v_lshlrev_b32", 3, 132, 3)};
+    const Words rest = join({encode::vop3sd("v_add_co_u32", 4, vcc_lo, 0, v(2)),
+                             {vop1("v_mov_b32", 5, 1)},
+                             encode::vop3sd("v_add_co_ci_u32", 5, vcc_lo, v(5), 128, vcc_lo),
+                             {vop1("v_mov_b32", 8, v(0)), vop1("v_mov_b32", 9, v(0)), vop1("v_mov_b32", 10, v(0)),
+                              vop1("v_mov_b32", 11, v(0))}});
+    code.insert(code.end(), rest.begin(), rest.end());
+    begin_ = code.size();
+    code.insert(code.end(), words.begin(), words.end());
+    code.resize(code.size() + 16, sopp("s_endpgm"));
+    Launcher launcher;
+    const std::uint64_t buffer = launcher.memory.allocate(4096);
+    DispatchState state;
+    state.generation = Generation::gfx11;
+    state.program = program_ = launcher.memory.allocate(code, Rights::execute);
+    state.rsrc1 = 0x00AF000F;
+    state.rsrc2 = 8U << 1U | 1U << 7U | 8U << 15U;  // 8 user SGPRs, the group's number, 4 KiB of LDS
+    state.num_thread = {64, 1, 1};
+    state.groups = {shape.groups, 1, 1};
+    state.cu_mask.fill(~0U);
+    state.initiator = 1U | 1U << 2U | (shape.wave64 ? 0U : 1U << 15U);
+    state.user_data[0] = state.user_data[4] = static_cast<U>(buffer);
+    state.user_data[1] = state.user_data[5] = static_cast<U>(buffer >> 32U);
+    state.user_data[6] = 4096;
+    state.user_data[7] = 0xFACU | 20U << 12U | 3U << 28U;
+    return launcher.engine.run_dispatch(state, launcher.memory);
+  }
+
+  // Where word `index` of the program lies.
+  std::uint64_t at(std::size_t index) const { return program_ + (begin_ + index) * 4; }
+
+ private:
+  std::uint64_t program_ = 0;
+  std::size_t begin_ = 0;
+};
+
+// A hazard that shows at the first word of `after`, or at either side of a race.
+enum class Shows : std::uint8_t { invalid = 0, after, somewhere };
+
+// `before`, then what is missing, then `after`.
+void check(const std::string& what, const Words& before, const Words& missing, const Words& after, const char* reason,
+           Shows shows = Shows::after, Shape shape = {}) {
+  INFO(what);
+  Planted program;
+  const std::optional<Fault> fault = program.run(join({before, after}), shape);
+  REQUIRE(fault);
+  INFO(describe(*fault));
+  CHECK(fault->kind == FaultKind::hazard);
+  CHECK_THAT(fault->reason, Catch::Contains(reason));
+  CHECK(fault->dword);
+  if (shows == Shows::after) {
+    CHECK(fault->address == program.at(before.size()));
+    CHECK(fault->dword == after.front());
+  }
+  const std::optional<Fault> none = program.run(join({before, missing, after}), shape);
+  if (none) FAIL_CHECK("with what was missing: " << describe(*none));
+}
+
+struct Load {
+  std::string name;
+  Words words;
+  Words wait;
+  unsigned registers;
+  bool scalar = false;
+};
+
+std::vector<Load> loads() {
+  std::vector<Load> list;
+  const Words vm = {wait(0, all)}, lgkm = {wait(all, 0)};
+  const std::pair<const char*, unsigned> widths[] = {
+      {"load_b32", 1},     {"load_b64", 2},       {"load_b96", 3},       {"load_b128", 4},      {"load_u8", 1},
+      {"load_i8", 1},      {"load_u16", 1},       {"load_i16", 1},       {"load_d16_u8", 1},    {"load_d16_i8", 1},
+      {"load_d16_b16", 1}, {"load_d16_hi_u8", 1}, {"load_d16_hi_i8", 1}, {"load_d16_hi_b16", 1}};
+  for (const auto& [name, registers] : widths) {
+    list.push_back({"global", global(("global_" + std::string(name)).c_str(), 16, 2, 0), vm, registers});
+    list.push_back({"flat", encode::flat(0, ("flat_" + std::string(name)).c_str(), 16, 4, 0), {wait(0, 0)}, registers});
+    list.push_back({"buffer", encode::mubuf(("buffer_" + std::string(name)).c_str(), 16, 2, 4, 128, 0, false, true), vm,
+                    registers});
+    list.back().name += std::string("_") + name;
+  }
+  const std::pair<const char*, unsigned> local[] = {
+      {"ds_load_b32", 1},       {"ds_load_b64", 2},       {"ds_load_b96", 3},     {"ds_load_b128", 4},
+      {"ds_load_u8", 1},        {"ds_load_i8", 1},        {"ds_load_u16", 1},     {"ds_load_i16", 1},
+      {"ds_load_2addr_b32", 2}, {"ds_load_2addr_b64", 4}, {"ds_load_u16_d16", 1}, {"ds_load_u16_d16_hi", 1}};
+  for (const auto& [name, registers] : local) list.push_back({name, encode::ds(name, 16, 2, 0), lgkm, registers});
+  for (const char* name : {"ds_add_rtn_u32", "ds_max_rtn_u32", "ds_or_rtn_b32", "ds_storexchg_rtn_b32",
+                           "ds_bpermute_b32", "ds_permute_b32"}) {
+    list.push_back({name, encode::ds(name, 16, 2, 8), lgkm, 1});
+  }
+  list.push_back({"ds_swizzle_b32", encode::ds("ds_swizzle_b32", 16, 2, 0, 0, 0x401F), lgkm, 1});
+  for (const char* name : {"global_atomic_add_u32", "global_atomic_swap_b32", "global_atomic_or_b32",
+                           "global_atomic_max_u32", "global_atomic_inc_u32"}) {
+    list.push_back({name, global(name, 16, 2, 8, 0, true), vm, 1});
+  }
+  const std::pair<const char*, unsigned> scalar[] = {
+      {"s_load_b32", 1}, {"s_load_b64", 2}, {"s_load_b128", 4}, {"s_load_b256", 8}, {"s_load_b512", 16}};
+  for (const auto& [name, registers] : scalar) {
+    list.push_back({name, encode::smem(name, 16, 0, 0), lgkm, registers, true});
+    list.push_back(
+        {name, encode::smem(("s_buffer" + std::string(name).substr(1)).c_str(), 16, 4, 0), lgkm, registers, true});
+  }
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("simulator hazards: a register is used before its load was waited for", "[simulator][hazards]") {
+  for (const Load& load : loads()) {
+    const unsigned last = 16 + load.registers - 1;
+    if (load.scalar) {
+      check(load.name + ", read", load.words, load.wait, {sop1("s_mov_b32", 40, last)}, "is read before");
+      check(load.name + ", overwritten", load.words, load.wait, {sop1("s_mov_b32", 16, 128)}, "is overwritten before");
+      check(load.name + ", read by a vector instruction", load.words, load.wait, {vop1("v_mov_b32", 30, last)},
+            "lgkmcnt(0)");
+      continue;
+    }
+    check(load.name + ", read", load.words, load.wait, {vop1("v_mov_b32", 30, v(last))}, "is read before");
+    check(load.name + ", overwritten", load.words, load.wait, {vop1("v_mov_b32", 16, 128)}, "is overwritten before");
+  }
+}
+
+TEST_CASE("simulator hazards: a wait for too few", "[simulator][hazards]") {
+  const Words use = {vop1("v_mov_b32", 30, v(17))};
+  for (unsigned newer = 0; newer < 4; ++newer) {
+    Words memory = global("global_load_b32", 16, 2, 0), local = encode::ds("ds_load_b32", 16, 2, 0);
+    const auto append = [](Words& to, const Words& more) { to.insert(to.end(), more.begin(), more.end()); };
+    append(memory, global("global_load_b32", 17, 2, 0));
+    append(local, encode::ds("ds_load_b32", 17, 2, 0));
+    for (unsigned i = 0; i < newer; ++i) {
+      append(memory, global("global_load_b32", 18 + i, 2, 0));
+      append(local, encode::ds("ds_load_b32", 18 + i, 2, 0));
+    }
+    const std::string count = "(" + std::to_string(newer) + ")";
+    check("memory", join({memory, {wait(newer + 1, 0)}}), {wait(newer, all)}, use, ("vmcnt" + count).c_str());
+    check("LDS", join({local, {wait(0, newer + 1)}}), {wait(all, newer)}, use, ("lgkmcnt" + count).c_str());
+    check("the other counter", join({memory, {wait(all, 0)}}), {wait(newer, all)}, use, "vmcnt");
+    check("the other counter, LDS", join({local, {wait(0, all)}}), {wait(all, newer)}, use, "lgkmcnt");
+  }
+  // Scalar loads arrive in any order.
+  const Words scalars = join({encode::smem("s_load_b32", 16, 0, 0), encode::smem("s_load_b32", 17, 0, 4)});
+  check("scalar", join({scalars, {wait(all, 1)}}), {wait(all, 0)}, {sop1("s_mov_b32", 40, 16)}, "lgkmcnt(0)");
+}
+
+TEST_CASE("simulator hazards: lanes that the load does not write need no wait", "[simulator][hazards]") {
+  Planted program;
+  const U low = sopk("s_movk_i32", exec_lo, 0xF), high = sopk("s_movk_i32", exec_lo, 0xF0);
+  const Words load = global("global_load_b32", 16, 2, 0), use = {vop1("v_mov_b32", 30, v(16))};
+  CHECK_FALSE(program.run(join({{vop1("v_mov_b32", 16, 128), low}, load, {high}, use})));
+  CHECK(program.run(join({{vop1("v_mov_b32", 16, 128), low}, load, use})));
+}
+
+TEST_CASE("simulator hazards: waves share LDS and memory without a barrier", "[simulator][hazards]") {
+  struct Access {
+    const char* store;
+    const char* load;
+  };
+  const U barrier = sopp("s_barrier");
+  const Words waits = {wait(0, 0), wait_for_stores()};
+  const Access in_lds[] = {{"ds_store_b8", "ds_load_u8"},
+                           {"ds_store_b16", "ds_load_u16"},
+                           {"ds_store_b32", "ds_load_b32"},
+                           {"ds_store_b64", "ds_load_b64"},
+                           {"ds_store_b96", "ds_load_b96"},
+                           {"ds_store_b128", "ds_load_b128"},
+                           {"ds_store_b128", "ds_load_u8"},
+                           {"ds_store_b32", "ds_add_u32"},
+                           {"ds_add_u32", "ds_load_b32"},
+                           {"ds_store_b32", "ds_add_rtn_u32"},
+                           {"ds_store_2addr_b32", "ds_load_2addr_b32"},
+                           {"ds_store_2addr_b64", "ds_load_b128"}};
+  for (const Access& each : in_lds) {
+    const Words first = local(each.store, 2), second = local(each.load, 3);
+    const std::string name = std::string(each.store) + ", " + each.load;
+    check(name + ", no barrier", join({first, waits}), {barrier}, second, "race", Shows::somewhere);
+    check(name + ", no wait", first, waits, join({{barrier}, second}), "race", Shows::somewhere);
+  }
+  const Access memory[] = {{"global_store_b8", "global_load_u8"},        {"global_store_b16", "global_load_u16"},
+                           {"global_store_b32", "global_load_b32"},      {"global_store_b64", "global_load_b64"},
+                           {"global_store_b96", "global_load_b96"},      {"global_store_b128", "global_load_b128"},
+                           {"global_store_d16_hi_b8", "global_load_i8"}, {"global_atomic_add_u32", "global_load_b32"}};
+  for (const Access& each : memory) {
+    const Words first = global(each.store, 0, 2, 8), second = global(each.load, 16, 3, 0);
+    const std::string name = std::string(each.store) + ", " + each.load;
+    check(name + ", no barrier", join({first, waits}), {barrier}, second, "race", Shows::somewhere);
+    check(name + ", no wait", first, waits, join({{barrier}, second}), "race", Shows::somewhere);
+  }
+  // What was read is overwritten too early: the second barrier of a loop.
+  for (const auto& [load, store] : {std::pair("ds_load_b32", "ds_store_b32"), std::pair("ds_load_b128", "ds_store_b64"),
+                                    std::pair("ds_load_u16", "ds_store_b16"), std::pair("ds_load_b64", "ds_add_u32")}) {
+    const Words first = local(load, 3), second = local(store, 2);
+    check(std::string(load) + ", " + store, join({first, waits}), {barrier}, second, "race", Shows::somewhere);
+  }
+}
+
+TEST_CASE("simulator hazards: groups share memory without an atomic", "[simulator][hazards]") {
+  // Every group writes its number to the same words: another value each time.
+  const Words number = {vop1("v_mov_b32", 12, 8), vop1("v_mov_b32", 13, 8), vop1("v_mov_b32", 14, 8),
+                        vop1("v_mov_b32", 15, 8)};
+  const Shape two_groups{2, false};
+  for (const char* store : {"global_store_b8", "global_store_b16", "global_store_b32", "global_store_b64",
+                            "global_store_b96", "global_store_b128"}) {
+    INFO(store);
+    Planted program;
+    const Words racing = join({number, global(store, 0, 2, 12)});
+    const std::optional<Fault> fault = program.run(racing, two_groups);
+    REQUIRE(fault);
+    CHECK(fault->kind == FaultKind::hazard);
+    CHECK(fault->address == program.at(number.size()));
+    CHECK_THAT(fault->reason, Catch::Contains("wave 0 of group 0"));
+    CHECK_FALSE(program.run(racing));  // one group alone
+    // The same value from all: v_mov_b32 v12, 0
+    CHECK_FALSE(program.run(join({{vop1("v_mov_b32", 12, 128), vop1("v_mov_b32", 13, 128), vop1("v_mov_b32", 14, 128),
+                                   vop1("v_mov_b32", 15, 128)},
+                                  global(store, 0, 2, 12)}),
+                            two_groups));
+  }
+  for (const char* atomic : {"global_atomic_add_u32", "global_atomic_or_b32", "global_atomic_swap_b32"}) {
+    INFO(atomic);
+    Planted program;
+    CHECK_FALSE(program.run(global(atomic, 0, 2, 8), two_groups));
+    CHECK_FALSE(program.run(global(atomic, 16, 2, 8, 0, true), two_groups));
+    // A plain load beside the atomics of others.
+    const std::optional<Fault> fault =
+        program.run(join({global(atomic, 0, 2, 8), global("global_load_b32", 16, 2, 0)}), two_groups);
+    REQUIRE(fault);
+    CHECK_THAT(fault->reason, Catch::Contains("race"));
+  }
+}
+
+TEST_CASE("simulator hazards: a stale cache", "[simulator][hazards]") {
+  const Words waits = {wait(0, 0), wait_for_stores(), sopp("s_barrier")};
+  for (const char* load : {"s_load_b32", "s_load_b64", "s_load_b128", "s_load_b256", "s_load_b512"}) {
+    const Words store = join({{vop1("v_mov_b32", 12, 130)}, global("global_store_b32", 0, 2, 12), waits});
+    // s_dcache_inv has no operands: its words are those of a load without any.
+    const Words invalidate = {0xF4000000U | encode::number("s_dcache_inv") << 18U, 0xF8000000U};
+    const Words scalar = encode::smem(load, 16, 0, 0);
+    check(load, store, invalidate, scalar, "scalar cache", Shows::after);
+  }
+}
+
+TEST_CASE("simulator hazards: code for another wave size", "[simulator][hazards]") {
+  const Shape wave64{1, true};
+  for (const char* base :
+       {"s_and_saveexec", "s_or_saveexec", "s_xor_saveexec", "s_nand_saveexec", "s_nor_saveexec", "s_xnor_saveexec",
+        "s_and_not0_saveexec", "s_and_not1_saveexec", "s_or_not0_saveexec", "s_or_not1_saveexec"}) {
+    INFO(base);
+    const Words low = {sop1((std::string(base) + "_b32").c_str(), 40, minus_one)};
+    const Words whole = {sop1((std::string(base) + "_b64").c_str(), 40, minus_one)};
+    Planted program;
+    std::optional<Fault> fault = program.run(low, wave64);
+    REQUIRE(fault);
+    CHECK_THAT(fault->reason, Catch::Contains("waves of 32 lanes runs in a wave of 64"));
+    CHECK(fault->address == program.at(0));
+    CHECK_FALSE(program.run(whole, wave64));
+    fault = program.run(whole);
+    REQUIRE(fault);
+    CHECK_THAT(fault->reason, Catch::Contains("waves of 64 lanes runs in a wave of 32"));
+    CHECK_FALSE(program.run(low));
+  }
+  const Words vector = {vop1("v_mov_b32", 12, 128)};
+  for (const U low : {sop1("s_mov_b32", exec_lo, minus_one), sop2("s_and_b32", exec_lo, exec_lo, minus_one),
+                      sop2("s_or_b32", exec_lo, exec_lo, minus_one), sop2("s_xor_b32", exec_lo, exec_lo, 128),
+                      sop2("s_and_not1_b32", exec_lo, exec_lo, 128), sopk("s_movk_i32", exec_lo, -1)}) {
+    check("exec_lo", {low}, {sop1("s_mov_b32", exec_hi, minus_one)}, vector, "EXEC_LO was written without EXEC_HI",
+          Shows::after, wave64);
+    CHECK_FALSE(Planted().run(join({{low}, vector})));
+  }
+  for (const char* branch : {"s_cbranch_vccz", "s_cbranch_vccnz"}) {
+    for (const U low : {sop1("s_mov_b32", vcc_lo, minus_one), sop2("s_and_b32", vcc_lo, vcc_lo, exec_lo)}) {
+      check(branch, {low}, {sop1("s_mov_b32", 107, minus_one)}, {sopp(branch)}, "VCC_LO was written without VCC_HI",
+            Shows::after, wave64);
+    }
+  }
+}
+
+}  // namespace kiln::simulator::test
