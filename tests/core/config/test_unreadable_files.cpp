@@ -1,7 +1,9 @@
 // Files that are not there, are folders, or may not be read; and KILN_CONFIG.
 #include "core/config/config_fixture.hpp"
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -59,6 +61,26 @@ TEST_CASE("config: a folder instead of a file", "[config]") {
   const Folder folder;
   CHECK(problems_of(folder.path()) ==
         std::vector<std::string>{folder.path().string() + ": found a folder, expected a file"});
+}
+
+TEST_CASE("config: a FIFO is read to its end, and is an error where nobody writes to it", "[config]") {
+  const Folder folder;
+  const std::filesystem::path file = folder.path() / "pipe.toml";
+  REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+  CHECK(problems_of(file) ==
+        std::vector<std::string>{file.string() + ": found a pipe that nothing is written to, expected a file"});
+  const int ends = ::open(file.c_str(), O_RDWR | O_CLOEXEC);  // so that the writer need not wait for the reader
+  REQUIRE(ends >= 0);
+  const std::string text = "[cache]\nno_such_key = 1\n";
+  REQUIRE(::write(ends, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  std::thread closing([ends] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ::close(ends);
+  });
+  const std::vector<std::string> problems = problems_of(file);
+  closing.join();
+  REQUIRE(problems.size() == 1);
+  CHECK_THAT(problems[0], Catch::Contains("no_such_key"));
 }
 
 TEST_CASE("config: a file that may not be read", "[config]") {

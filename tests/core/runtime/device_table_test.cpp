@@ -1,6 +1,8 @@
 // Which driver a device id belongs to.
 #include "core/runtime/runtime_fixture.hpp"
 
+#include "runtime/device_table.hpp"
+
 #include "support/fixture_driver.hpp"
 
 #include <catch2/catch.hpp>
@@ -54,4 +56,44 @@ TEST_CASE("devices: an id belongs to the driver that lists it first; the error f
   CHECK(report.notes.empty());
   CHECK(fixture.controls("alpha").runs == 1);
   CHECK(second.controls->runs == 0);
+}
+
+TEST_CASE("devices: three failures in a row set a device aside, and a success between them does not count as one") {
+  SetAside aside;
+  const Clock::time_point now = Clock::now();
+  CHECK_FALSE(aside.failed("a"));
+  CHECK_FALSE(aside.failed("a"));
+  aside.served("a", now);
+  CHECK_FALSE(aside.failed("a"));
+  CHECK_FALSE(aside.failed("a"));
+  aside.served("b", now);  // another device's
+  CHECK(aside.failed("a"));
+  CHECK_FALSE(aside.failed("b"));
+  CHECK_FALSE(aside.why_not("a", now));  // whoever counts puts it aside
+  CHECK(aside.put("a", "three failures", now) == std::chrono::seconds(1));
+  CHECK_FALSE(aside.failed("a"));  // counted anew
+  CHECK_FALSE(aside.failed("a"));
+  CHECK(aside.failed("a"));
+}
+
+TEST_CASE("devices: each pause is twice the one before, up to five minutes, and the first again after good work") {
+  using std::chrono::seconds;
+  SetAside aside;
+  Clock::time_point now = Clock::now();
+  for (const int expected : {1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}) {
+    CHECK(aside.put("a", "lost", now) == seconds(expected));
+    CHECK(aside.put("a", "lost", now + seconds(expected) / 2) == seconds(expected) - seconds(expected) / 2);
+    REQUIRE(aside.why_not("a", now));
+    CHECK_THAT(*aside.why_not("a", now), Contains("set aside for another " + std::to_string(expected) + ".0 s: lost"));
+    CHECK(aside.why_not("a", now + seconds(expected) - std::chrono::nanoseconds(1)));
+    CHECK_FALSE(aside.why_not("a", now + seconds(expected)));
+    CHECK_FALSE(aside.why_not("b", now));
+    now += seconds(expected);
+    aside.served("a", now + seconds(expected));  // not for longer than the pause was
+  }
+  aside.served("a", now + seconds(301));
+  CHECK(aside.put("a", "lost", now + seconds(301)) == seconds(1));
+  aside.try_again("a", now + seconds(301));
+  CHECK_FALSE(aside.why_not("a", now + seconds(301)));
+  CHECK(aside.put("a", "lost", now + seconds(302)) == seconds(2));
 }

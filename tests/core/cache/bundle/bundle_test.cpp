@@ -61,6 +61,34 @@ TEST_CASE("cache::bundle: importing again, or after an import that was cut off, 
   CHECK(verify_cache(second.config, BadEntries::keep)->ok == 2);
 }
 
+TEST_CASE("cache::bundle: an import takes nothing that is in quarantine, until the quarantine ends") {
+  Machine first, second;
+  first.build({"one", "two"});
+  REQUIRE(export_cache(first.config, first.bundle(), {}));
+  REQUIRE(second.import(first.bundle(), first.key()));
+  const std::filesystem::path program = second.files(".bin").front();
+  std::filesystem::path aside = program;
+  aside.replace_extension(".quarantined");
+  std::filesystem::rename(program, aside);
+  std::filesystem::last_write_time(aside, std::filesystem::file_time_type::clock::now());
+  for (int i = 0; i < 2; ++i) {
+    const auto taken = second.import(first.bundle(), first.key());
+    REQUIRE(taken);
+    CHECK(taken->programs == 0);
+    CHECK(taken->programs_already == 1);
+    CHECK(taken->programs_quarantined == 1);
+    CHECK(taken->bytes == 0);
+    CHECK_FALSE(std::filesystem::exists(program));
+    CHECK(std::filesystem::exists(aside));
+  }
+  std::filesystem::last_write_time(aside, std::filesystem::file_time_type::clock::now() - std::chrono::hours(8 * 24));
+  const auto later = second.import(first.bundle(), first.key());
+  REQUIRE(later);
+  CHECK(later->programs == 1);
+  CHECK(later->programs_quarantined == 0);
+  CHECK(std::filesystem::exists(program));
+}
+
 TEST_CASE("cache::bundle: what is named, by label or key, and nothing else; what is not sound is left out and told") {
   Machine first, second;
   first.build({"one", "two", "three"});
