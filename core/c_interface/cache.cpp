@@ -57,7 +57,32 @@ Result<std::unique_ptr<kiln_program>> get(const char* function, kiln_cache& cach
   const CallbackSource source(key.key, compiler);
   Result<Acquired> acquired = cache.programs->get_or_build(key.key, source, *key.device);
   if (!acquired) return std::move(acquired).error();
+  if (acquired->tier == Tier::built && cache.writes_remotes) {  // load took it: there is no dispatch to wait for
+    Measurement loaded;
+    loaded.first_run = true;
+    cache.programs->record(key.key, *key.device, loaded, 0);
+  }
   return std::make_unique<kiln_program>(kiln_program{std::move(acquired->program), tier_of(acquired->tier)});
+}
+
+// The stores of the configured remotes, from their plugins.
+RemoteStores open_stores(kiln_cache& cache) {
+  PluginLoaderOptions options;
+  options.path = cache.config.plugins.path;
+  const std::vector<fs::path> beside = PluginLoader::default_path();
+  options.path.insert(options.path.end(), beside.begin(), beside.end());
+  options.log = cache.log.log();
+  std::vector<std::string> wanted = cache.config.plugins.load;
+  std::erase_if(wanted, [](const std::string& name) { return !name.starts_with("remote_"); });
+  for (const PluginReport& plugin : cache.loader.load(wanted, {}, cache.registry, options)) {
+    if (plugin.loaded) continue;
+    options.log.write(
+        LogLevel::warning, "cache",
+        "plugin '" + plugin.name + "' is not loaded, so its remotes are not used: " + plugin.why_not.message);
+  }
+  RemoteStores stores;
+  for (const auto& [scheme, remote] : cache.registry.remotes()) stores.emplace(scheme, remote.make);
+  return stores;
 }
 
 }  // namespace
@@ -133,7 +158,12 @@ kiln_status* kiln_cache_open(const kiln_cache_options* options, kiln_cache** cac
     Result<Config> config = config_of(function, copy);
     if (!config) return std::move(config).error();
     auto opened = std::make_unique<kiln_cache>(std::move(*config), copy);
-    auto programs = open_program_cache(opened->config.cache, opened->log.log(), waits_of(copy));
+    const std::vector<RemoteConfig>& remotes = opened->config.cache.remotes;
+    RemoteStores stores;
+    if (!remotes.empty()) stores = open_stores(*opened);
+    opened->writes_remotes = std::ranges::any_of(remotes, &RemoteConfig::writes);
+    auto programs = open_program_cache(opened->config.cache, opened->log.log(), waits_of(copy),
+                                       remotes.empty() ? nullptr : &stores);
     if (!programs) return std::move(programs).error().within(function);
     opened->programs = std::move(*programs);
     *cache = opened.release();

@@ -12,6 +12,8 @@
 
 #include <kiln/config_reader.hpp>
 #include <kiln/open_program_cache.hpp>
+#include <kiln/plugin_loader.hpp>
+#include <kiln/registry.hpp>
 
 #include <map>
 #include <memory>
@@ -56,6 +58,9 @@ struct kiln_cache {
   kiln::c_interface::RunningCallbacks running;
   std::mutex mutex;
   std::map<std::string, std::unique_ptr<kiln::c_interface::CallbackDevice>> devices;  // guarded by mutex
+  kiln::Registry registry;                                                            // of the plugins for remotes
+  kiln::PluginLoader loader;
+  bool writes_remotes = false;
   std::unique_ptr<kiln::ProgramCache> programs;  // after what its programs and log lines need
   kiln::c_interface::WorkerThreads workers;      // ends before the cache
 };

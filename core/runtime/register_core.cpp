@@ -16,14 +16,17 @@ Status register_core(Registry& registry) {
   return register_selectors(registry);
 }
 
-Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& config, Log log, const CacheWaits& waits) {
+Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& config, Log log, const CacheWaits& waits,
+                                                         const RemoteStores* stores) {
   if (config.name != "tiered") {
     return unsupported("cache '" + config.name + "': core has 'tiered'; others are a plugin's and need a Runtime");
   }
   ProcessSharing sharing;
   sharing.flight_patience = waits.thread;
   sharing.patience = waits.process;
-  auto cache = TieredCache::create({log, config, OwnThreads::no}, std::move(sharing));
+  CacheContext context{log, config, stores == nullptr ? OwnThreads::no : OwnThreads::yes};
+  if (stores != nullptr) context.remote_stores = *stores;
+  auto cache = TieredCache::create(context, std::move(sharing));
   if (!cache) return cache.error();
   return std::unique_ptr<ProgramCache>(std::move(cache).value());
 }

@@ -384,5 +384,56 @@ TEST_CASE("program store: bounds hold in memory and on disk") {
   CHECK(TextCompiler::objects <= 4);
 }
 
+TEST_CASE("program store: machines share programs through a remote, each with a cache of its own") {
+  const StoreFolder writer, reader;
+  const std::filesystem::path share = writer.path() / "share", config_home = writer.path() / "config";
+  std::filesystem::create_directories(share);
+  const auto config_of = [&](const std::string& url, bool writes) {
+    const std::filesystem::path file = writer.path() / (writes ? "writer.toml" : "reader.toml");
+    std::ofstream(file) << "[[cache.remote]]\nurl = \"" << url << "\"\nwriters = [\"ci\"]\n"
+                        << (writes ? "mode = \"read_write\"\nsign_with = \"ci\"\n" : "");
+    return file.string();
+  };
+  // In a child: the environment of this process stays as it is. Both machines have the same keys.
+  const auto at_home = [&](const std::function<std::string()>& work) {
+    return in_child([&] {
+             setenv("XDG_CONFIG_HOME", config_home.c_str(), 1);
+             return work();
+           })
+        .said;
+  };
+  const std::string create_key = "\"" KILN_BINARY_DIR "/bin/kiln\" cache key create ci >/dev/null";
+  REQUIRE(at_home([&] { return std::system(create_key.c_str()) == 0 ? "" : "no key"; }) == "");
+  const auto request = [&](const StoreFolder& folder, const std::string& config, const std::string& source) {
+    return at_home([&]() -> std::string {
+      TextCompiler text;
+      const CachePointer cache = folder.open([&](kiln_cache_options& options) { options.config = config.c_str(); });
+      const Key key = key_of(cache.get(), source);
+      const kiln_compiler compiler = text.compiler();
+      kiln_program* program = nullptr;
+      const Answer answer(kiln_cache_get_or_build(cache.get(), key.get(), &compiler, &program));
+      const ProgramPointer held(program);
+      if (!answer.ok()) return answer.message;
+      if (*static_cast<std::string*>(kiln_program_object(program)) != "compiled " + source) return "another program";
+      // Programs are written in the background; a busy machine needs longer than the 200 ms of closing.
+      for (int i = 0; i < 1000 && text.builds != 0 && config.find("writer") != std::string::npos; ++i) {
+        std::size_t objects = 0;  // the program and the index
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(share))
+          objects += entry.is_regular_file();
+        if (objects >= 2) break;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+      return text.builds == 0 ? "loaded" : "built";
+    });
+  };
+  const std::string url = "file://" + share.string();
+  CHECK(request(writer, config_of(url, true), "shared") == "built");
+  CHECK(request(reader, config_of(url, false), "shared") == "loaded");
+  std::filesystem::remove_all(share);
+  CHECK(request(reader, config_of(url, false), "shared") == "loaded");
+  // A server that is not there costs a build and no failure.
+  CHECK(request(reader, config_of("http://127.0.0.1:1/kiln", false), "other") == "built");
+}
+
 }  // namespace
 }  // namespace kiln::test

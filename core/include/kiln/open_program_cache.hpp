@@ -1,7 +1,8 @@
 // open_program_cache: opens core's program cache without a Runtime, for applications with their own devices.
 //
 // The folder is opened at the first request. If it is not usable, the cache works in memory only and logs this once.
-// Thread-safety: any thread. It starts no threads except those requested from get_or_build_all(). Ownership: the caller
+// Thread-safety: any thread. Threads: see `stores`; otherwise it starts none except those requested from
+// get_or_build_all(). Ownership: the caller
 // owns the cache and destroys it before its devices; the log sink must outlive it.
 //
 //   auto cache = kiln::open_program_cache();
@@ -9,6 +10,7 @@
 //   auto acquired = (*cache)->get_or_build(key, source, device);
 #pragma once
 
+#include <kiln/cache_sharing.hpp>
 #include <kiln/config_reader.hpp>
 #include <kiln/driver_notes.hpp>
 #include <kiln/program_cache.hpp>
@@ -26,9 +28,13 @@ struct CacheWaits {
   std::chrono::nanoseconds process = std::chrono::seconds(5);
 };
 
-// unsupported: unknown name, policy or compression. An empty directory means memory only.
+// unsupported: unknown name, policy or compression. An empty directory means memory only. stores: for the remotes of the
+// configuration, besides folders. The cache then starts threads when a program is first missing, so that a slow remote
+// delays no build, and writes programs back after ProgramCache::record(). Null: remotes are asked on the caller's thread
+// for a bounded time, and nothing is written to them.
 Result<std::unique_ptr<ProgramCache>> open_program_cache(const CacheConfig& config, Log log = {},
-                                                         const CacheWaits& waits = {});
+                                                         const CacheWaits& waits = {},
+                                                         const RemoteStores* stores = nullptr);
 
 // Reads the [cache] section from the sources, with the user's folder and key file as defaults. invalid_argument: the
 // error lists every configuration problem, one per line.
