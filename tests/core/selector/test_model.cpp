@@ -2,10 +2,12 @@
 #include "core/selector/simulated_world.hpp"
 
 #include "selector/model/performance_model.hpp"
+#include "selector/model/regression.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <vector>
 
 using namespace kiln;
 using namespace kiln::selector;
@@ -104,6 +106,56 @@ TEST_CASE("selector model: two devices that compare alike on other shapes are ex
   const Estimate found = model.compared(unseen, slow, fast, model.estimate(unseen, fast));
   CHECK(std::exp(found.log_ns) == Approx(16.5e6).epsilon(0.01));
   CHECK(found.log_deviation < model.estimate(unseen, slow).log_deviation);
+}
+
+// By hand: one shape, so the deviation is the guessed one of a comparison, 1/2, of the mean and of a single ratio.
+TEST_CASE("selector model: a comparison by one shape has these values", "[selector]") {
+  PerformanceModel model(0.1);
+  const DeviceInfo fast = device_of("fast"), slow = device_of("slow");
+  const ShapeBucket bucket = bucket_of(conv(64, 56));
+  model.learn_run(bucket, fast, 1e6, 0);
+  model.learn_run(bucket, slow, 4e6, 0);
+  Estimate known;
+  known.evidence = Evidence::own;
+  known.log_ns = std::log(3e6);
+  const Estimate found = model.compared(bucket, slow, fast, known);
+  CHECK(found.evidence == Evidence::compared);
+  CHECK(found.shapes == 1);
+  CHECK(std::exp(found.log_ns) == Approx(12e6));
+  CHECK(found.log_deviation == Approx(0.7071067811865476));
+  known.log_deviation = 1.5;
+  CHECK(model.compared(bucket, slow, fast, known).log_deviation == Approx(1.6583123951777));  // sqrt(1/4 + 1/4 + 9/4)
+  CHECK(model.compared(bucket, device_of("new"), fast, known).evidence == Evidence::nothing);
+}
+
+// By hand: 0.3 for scaling, 0.25 an octave, 0.7 for another family, as orthogonal errors.
+TEST_CASE("selector model: one point is scaled by its rate, and is the less certain the farther it is", "[selector]") {
+  RunPoint point{1e9, 1e6, std::log(1e6), true};
+  const auto at = [&](double flops) { return predict(std::span(&point, 1), flops, 1e6).value(); };
+  for (const double factor : {4.0, 0.25}) {
+    CHECK(std::exp(at(factor * 1e9).log_ns) == Approx(factor * 1e6));
+    CHECK(at(factor * 1e9).log_deviation == Approx(0.5830951894845301));
+    CHECK(at(factor * 1e9).shapes == 1);
+  }
+  CHECK(at(1e9).log_deviation == Approx(0.3));
+  point.same_family = false;
+  CHECK(std::exp(at(4e9).log_ns) == Approx(4e6));
+  CHECK(at(4e9).log_deviation == Approx(0.9110433579144299));
+  CHECK_FALSE(predict({}, 1e9, 1e6));
+}
+
+TEST_CASE("selector model: five points of the family are enough to do without the others", "[selector]") {
+  std::vector<RunPoint> points;
+  const auto add = [&](bool same_family) {
+    const double flops = 1e9 * static_cast<double>(points.size() + 1);
+    points.push_back({flops, 1e6, std::log(flops / 1000), same_family});
+  };
+  for (int i = 0; i < 3; ++i) add(false);
+  for (int i = 0; i < 4; ++i) add(true);
+  CHECK(predict(points, 5e9, 1e6)->shapes == 7);
+  add(true);
+  CHECK(predict(points, 5e9, 1e6)->shapes == 5);
+  CHECK(std::exp(predict(points, 5e9, 1e6)->log_ns) == Approx(5e6).epsilon(1e-6));
 }
 
 TEST_CASE("selector model: another driver is another device", "[selector]") {

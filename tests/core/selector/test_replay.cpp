@@ -82,6 +82,11 @@ TEST_CASE("selector replay: lines that make no sense are left out, each with the
   CHECK(after->rejected[0].validator == "json");
   CHECK(after->rejected[1].validator == "field");
   CHECK_THAT(after->rejected[1].found, Catch::Contains("chosen 3 of 0"));
+  {
+    std::ofstream log(folder.path() / "selector.log", std::ios::app);
+    for (int i = 0; i < 200; ++i) log << "no record\n";
+  }
+  CHECK(replay_selector_log(folder.path() / "selector.log", {})->rejected.size() == 100);  // told one by one
   const auto none = replay_selector_log(folder.path() / "nothing", {});
   REQUIRE_FALSE(none);
   CHECK(none.error().code == StatusCode::not_found);

@@ -76,6 +76,12 @@ TEST_CASE("selector store: what was learned is there in the next process", "[sel
   const auto choice = selector->select(conv(64, 56), all, {});
   CHECK(choice->candidate == 1);
   CHECK(choice->because == "fast: 3 ms expected (4 runs), slow: 9 ms expected (4 runs)");
+  const auto explained = selector->explain(conv(64, 56), all, {});
+  REQUIRE(explained);
+  for (const std::string& words : explained->words) {
+    INFO(words);
+    CHECK((words.find("; x3.0 of the chosen") != std::string::npos) == words.starts_with("slow"));
+  }
   CHECK(lines.all.empty());
 }
 
