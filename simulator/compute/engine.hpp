@@ -44,7 +44,8 @@ struct ComputeLimits {
   // Workgroups and waves run in an order drawn from this number, on one thread: the same number, the same order.
   // Without it they start in order and take turns where one does not end soon.
   std::optional<std::uint64_t> schedule_seed = std::nullopt;
-  // Missing waits, races, stale caches and code for another wave size are faults of kind hazard. On one thread.
+  // Missing waits, races, stale caches, code for another wave size and stores of what nothing has written are faults of
+  // kind hazard. On one thread.
   bool check_hazards = true;
 };
 

@@ -93,6 +93,9 @@ void GroupRunner::seat_wave(const Shape& shape, unsigned number, unsigned slot) 
   }
   if (launch_->scratch && launch_->generation == Generation::gfx10_3) wave.scalar[next++] = wave.scratch.wave_offset;
   seat_threads(shape, number, wave);
+  if (context_.races != nullptr) {
+    check_.define(wave, number, next, launch_->generation == Generation::gfx11 ? 1 : launch_->thread_ids);
+  }
   wave.set_mode(launch_->mode);
 }
 

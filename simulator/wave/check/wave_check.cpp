@@ -22,6 +22,10 @@ void WaveCheck::start(Races& races, GroupOrder& group, unsigned number, std::uin
   ended_ = exec_low_alone_ = vcc_low_alone_ = false;
 }
 
+void WaveCheck::define(const Wave& wave, unsigned scalars, unsigned vectors, std::vector<std::uint8_t>& lds) {
+  undefined_.start(wave, wave.vgpr_count, scalars, vectors, lds);
+}
+
 std::uint32_t WaveCheck::done(Space space) const {
   if (ended_) return races_->now;
   return space == Space::local ? waits_.local_done(races_->now) : waits_.memory_done(races_->now);
@@ -34,6 +38,10 @@ bool WaveCheck::before(Wave& wave, const DecodedAt& at, const Effects& effects, 
     ++races_->now;
     if (!ops.empty()) reason = memory(wave, at, effects, ops.front());
     wave.fault.reset();  // what the instruction itself will say
+  }
+  if (!reason) {
+    reason = undefined_.step(wave, at, effects, ops);
+    wave.fault.reset();
   }
   if (reason) {
     wave.fault = Fault{FaultKind::hazard, at.address, at.word,
@@ -276,6 +284,7 @@ void GroupCheck::start(Races& races, std::uint64_t index, unsigned waves, unsign
   order_.first_wave = static_cast<std::uint32_t>(index * waves_per_group + 1);
   order_.ordered.assign(waves, {});
   order_.local.assign((lds_bytes + 3) / 4, {});
+  lds_.assign(lds_bytes, 0xFF);
   for (unsigned i = 0; i < waves; ++i) waves_[i]->start(races, order_, i, vgprs, program);
 }
 

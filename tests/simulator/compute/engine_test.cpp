@@ -153,7 +153,7 @@ TEST_CASE("simulator engine: SGPRs at entry follow the registers", "[simulator][
     words.push_back(0xDC6A0000U | i * 4);
     words.push_back(0x00000000U | 0U << 16 | 1U << 8 | 2U);
   }
-  Launcher launcher;
+  Launcher launcher({.check_hazards = false});  // what is not given is stored too
   const std::uint64_t out = launcher.memory.allocate(4096);
   DispatchState state = state_of(launcher.memory, words);
   state.user_data[0] = static_cast<U>(out);

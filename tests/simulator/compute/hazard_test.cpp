@@ -1,5 +1,6 @@
-// Planted hazards: generated programs with a missing wait, a missing barrier, a race, a stale cache or the wrong wave
-// size. Each must end with a fault at the planted place, and its mended twin must run.
+// Planted hazards: generated programs with a missing wait, a missing barrier, a race, a stale cache, the wrong wave
+// size or a store of what nothing has written. Each must end with a fault at the planted place, and its mended twin
+// must run.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -323,6 +324,81 @@ TEST_CASE("simulator hazards: code for another wave size", "[simulator][hazards]
       check(branch, {low}, {sop1("s_mov_b32", 107, minus_one)}, {sopp(branch)}, "VCC_LO was written without VCC_HI",
             Shows::after, wave64);
     }
+  }
+}
+
+TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simulator][hazards]") {
+  // v20 to v23 and s40 have not been written; v24 to v27 are.
+  const Words defined = {vop1("v_mov_b32", 24, 128), vop1("v_mov_b32", 25, 128), vop1("v_mov_b32", 26, 128),
+                         vop1("v_mov_b32", 27, 128)};
+  const Words done = {wait(0, 0)};
+  struct Case {
+    const char* name;
+    Words words;
+    bool undefined;
+  };
+  const auto store = [](unsigned data) { return global("global_store_b32", 0, 2, data); };
+  const auto vop3 = [](const char* name, unsigned dst, unsigned a, unsigned b, unsigned c = 0) {
+    return encode::vop3(name, dst, a, b, c);
+  };
+  constexpr unsigned s40 = 40, one = 129, sixteen = 144;
+  const std::vector<Case> cases = {
+      {"a register", store(20), true},
+      {"a scalar register", join({{vop1("v_mov_b32", 24, s40)}, store(24)}), true},
+      {"a sum", join({{vop2("v_add_nc_u32", 24, v(20), 0)}, store(24)}), true},
+      {"a float", join({{vop2("v_add_f32", 24, v(20), 24)}, store(24)}), true},
+      {"a product", join({vop3("v_mul_lo_u32", 24, v(20), v(0)), store(24)}), true},
+      {"a fused product", join({vop3("v_fma_f32", 24, v(0), v(0), v(20)), store(24)}), true},
+      {"an accumulator", join({{vop2("v_fmac_f32", 20, v(0), 0)}, store(20)}), true},
+      {"a double", join({vop3("v_add_f64", 24, v(20), v(26)), store(24)}), true},
+      {"a conversion", join({{vop1("v_cvt_f32_u32", 24, v(20))}, store(24)}), true},
+      {"a compare",
+       join({vop3("v_cmp_eq_u32", vcc_lo, v(20), v(0)), vop3("v_cndmask_b32", 24, 128, one, vcc_lo), store(24)}), true},
+      {"a packed sum", join({encode::vop3p("v_pk_add_f16", 24, v(20), v(24)), store(24)}), true},
+      {"a first lane", join({{vop1("v_readfirstlane_b32", 40, v(20)), vop1("v_mov_b32", 24, 40)}, store(24)}), true},
+      {"LDS", join({encode::ds("ds_load_b32", 24, 2, 0), done, store(24)}), true},
+      {"LDS, a byte", join({encode::ds("ds_load_u8", 24, 2, 0), done, store(24)}), true},
+      {"LDS, four words of which one was written",
+       join({encode::ds("ds_store_b32", 0, 2, 8), encode::ds("ds_load_b128", 24, 2, 0), done,
+             global("global_store_b128", 0, 2, 24)}),
+       true},
+      {"an address", global("global_store_b32", 0, 20, 8), true},
+      {"half of the lanes",
+       join({{sopk("s_movk_i32", exec_lo, 0xF), vop1("v_mov_b32", 20, 128), sop1("s_mov_b32", exec_lo, minus_one)},
+             store(20)}),
+       true},
+      {"two words of four",
+       join({{vop1("v_mov_b32", 20, 128), vop1("v_mov_b32", 21, 128)}, global("global_store_b128", 0, 2, 20)}), true},
+      {"an atomic", global("global_atomic_add_u32", 0, 2, 20), true},
+      {"a buffer", encode::mubuf("buffer_store_b32", 20, 2, 4, 128, 0, false, true), true},
+      {"the high half", global("global_store_d16_hi_b16", 0, 2, 20), true},
+      {"a shift that keeps some", join({{vop2("v_lshrrev_b32", 24, sixteen, 20)}, store(24)}), true},
+
+      {"no bit by conjunction", join({{vop2("v_and_b32", 24, 128, 20)}, store(24)}), false},
+      {"no bit by disjunction", join({{vop2("v_or_b32", 24, minus_one, 20)}, store(24)}), false},
+      {"no bit by shifts", join({{vop1("v_mov_b32", 20, 128)}, {vop2("v_lshlrev_b32", 24, sixteen, 20)}, store(24)}),
+       false},
+      {"the other of a selection",
+       join({vop3("v_cmp_eq_u32", vcc_lo, v(0), v(0)), vop3("v_cndmask_b32", 24, v(20), v(8), vcc_lo), store(24)}),
+       false},
+      {"lanes that are off", join({{sopk("s_movk_i32", exec_lo, 0xF), vop1("v_mov_b32", 20, 128)}, store(20)}), false},
+      {"the low half alone",
+       join({global("global_load_d16_b16", 20, 2, 0), done, global("global_store_b16", 0, 2, 20)}), false},
+      {"the low word of a wide sum",
+       join({{vop1("v_mov_b32", 20, 128)}, encode::vop3sd("v_mad_u64_u32", 24, off, v(0), v(0), v(20)), store(24)}),
+       false},
+      {"two packed halves", join({{vop2("v_cvt_pk_rtz_f16_f32", 24, 128, 20)}, global("global_store_b16", 0, 2, 24)}),
+       false},
+      {"what LDS was given",
+       join({encode::ds("ds_store_b64", 0, 2, 8), encode::ds("ds_load_b64", 20, 2, 0), done, store(20)}), false},
+      {"what is never stored", {vop2("v_add_f32", 24, v(20), 21)}, false}};
+  for (const Case& each : cases) {
+    INFO(each.name);
+    Planted program;
+    const std::optional<Fault> fault = program.run(join({defined, each.words}));
+    if (fault) UNSCOPED_INFO(describe(*fault));
+    CHECK(fault.has_value() == each.undefined);
+    if (fault) CHECK_THAT(fault->reason, Catch::Contains("uninitialised"));
   }
 }
 

@@ -1,0 +1,607 @@
+#include "simulator/wave/check/undefined.hpp"
+
+#include <algorithm>
+
+#include "simulator/wave/memory/buffer_space.hpp"
+#include "simulator/wave/resolve.hpp"
+
+namespace kiln::simulator {
+namespace {
+
+using Word = std::uint32_t;
+
+// A carry passes upwards from the lowest undefined bit.
+Word upwards(Word bits) { return bits | (0U - bits); }
+Word whole(Word bits) { return bits != 0 ? ~0U : 0U; }
+
+Word half_of(Word bits, bool high) { return high ? bits >> 16U : bits & 0xFFFFU; }
+
+enum class Rule : std::uint8_t {
+  whole = 0,  // one undefined bit makes all of the result undefined
+  copy,
+  logic,  // bit by bit, whatever the others are
+  conjunction,
+  disjunction,
+  sum,
+  low24,  // reads 24 bits of the first two sources
+  shift_left,
+  shift_right,
+  shift_signed,
+  field,  // v_bfe
+  insert,
+  permute,
+  align_bit,
+  align_byte,
+  and_or,
+  shift_or,
+  shift_add,
+  add_shift,
+  select,
+  pack,
+  byte0,
+  byte1,
+  byte2,
+  byte3
+};
+
+Rule rule_of(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::v_mov_b32:
+    case Opcode::v_not_b32:
+      return Rule::copy;
+    case Opcode::v_xor_b32:
+    case Opcode::v_xnor_b32:
+    case Opcode::v_xor3_b32:
+      return Rule::logic;
+    case Opcode::v_and_b32:
+      return Rule::conjunction;
+    case Opcode::v_or_b32:
+    case Opcode::v_or3_b32:
+      return Rule::disjunction;
+    case Opcode::v_add_nc_u32:
+    case Opcode::v_sub_nc_u32:
+    case Opcode::v_subrev_nc_u32:
+    case Opcode::v_add_nc_i32:
+    case Opcode::v_sub_nc_i32:
+    case Opcode::v_add3_u32:
+    case Opcode::v_mul_lo_u32:
+      return Rule::sum;
+    case Opcode::v_mul_u32_u24:
+    case Opcode::v_mul_i32_i24:
+    case Opcode::v_mul_hi_u32_u24:
+    case Opcode::v_mul_hi_i32_i24:
+    case Opcode::v_mad_u32_u24:
+    case Opcode::v_mad_i32_i24:
+      return Rule::low24;
+    case Opcode::v_lshlrev_b32:
+      return Rule::shift_left;
+    case Opcode::v_lshrrev_b32:
+      return Rule::shift_right;
+    case Opcode::v_ashrrev_i32:
+      return Rule::shift_signed;
+    case Opcode::v_bfe_u32:
+    case Opcode::v_bfe_i32:
+      return Rule::field;
+    case Opcode::v_bfi_b32:
+      return Rule::insert;
+    case Opcode::v_perm_b32:
+      return Rule::permute;
+    case Opcode::v_alignbit_b32:
+      return Rule::align_bit;
+    case Opcode::v_alignbyte_b32:
+      return Rule::align_byte;
+    case Opcode::v_and_or_b32:
+      return Rule::and_or;
+    case Opcode::v_lshl_or_b32:
+      return Rule::shift_or;
+    case Opcode::v_lshl_add_u32:
+      return Rule::shift_add;
+    case Opcode::v_add_lshl_u32:
+      return Rule::add_shift;
+    case Opcode::v_cndmask_b32:
+      return Rule::select;
+    case Opcode::v_pack_b32_f16:
+    case Opcode::v_cvt_pk_rtz_f16_f32:
+      return Rule::pack;
+    case Opcode::v_cvt_f32_ubyte0:
+      return Rule::byte0;
+    case Opcode::v_cvt_f32_ubyte1:
+      return Rule::byte1;
+    case Opcode::v_cvt_f32_ubyte2:
+      return Rule::byte2;
+    case Opcode::v_cvt_f32_ubyte3:
+      return Rule::byte3;
+    default:
+      return Rule::whole;
+  }
+}
+
+// Of one lane: undefined bits u and values x of three sources.
+Word applied(Rule rule, const Word (&u)[3], const Word (&x)[3]) {
+  const Word shift = x[0] & 31U, shift1 = x[1] & 31U, shift2 = x[2] & 31U;
+  switch (rule) {
+    case Rule::copy:
+      return u[0];
+    case Rule::logic:
+      return u[0] | u[1] | u[2];
+    case Rule::conjunction:
+      return (u[0] | u[1]) & (x[0] | u[0]) & (x[1] | u[1]);
+    case Rule::disjunction:
+      return (u[0] | u[1] | u[2]) & (~x[0] | u[0]) & (~x[1] | u[1]) & (~x[2] | u[2]);
+    case Rule::sum:
+      return upwards(u[0] | u[1] | u[2]);
+    case Rule::low24:
+      return whole((u[0] | u[1]) & 0xFFFFFFU) | upwards(u[2]);
+    case Rule::shift_left:
+      return (u[0] & 31U) != 0 ? ~0U : u[1] << shift;
+    case Rule::shift_right:
+      return (u[0] & 31U) != 0 ? ~0U : u[1] >> shift;
+    case Rule::shift_signed:
+      return (u[0] & 31U) != 0 ? ~0U : static_cast<Word>(static_cast<std::int32_t>(u[1]) >> shift);
+    case Rule::field: {
+      if (((u[1] | u[2]) & 31U) != 0) return ~0U;
+      return whole(u[0] >> shift1 & ((1U << shift2) - 1U));
+    }
+    case Rule::insert:
+      return u[0] | (x[0] & u[1]) | (~x[0] & u[2]);
+    case Rule::permute: {
+      if (u[2] != 0) return ~0U;
+      Word result = 0;
+      for (unsigned byte = 0; byte < 4; ++byte) {
+        const Word from = x[2] >> 8U * byte & 0xFFU;
+        const std::uint64_t both = u[1] | static_cast<std::uint64_t>(u[0]) << 32U;
+        if (from < 8) result |= static_cast<Word>(both >> 8U * from & 0xFFU) << 8U * byte;
+        if (from >= 8 && from < 12) result |= (both >> (16U * (from - 8U) + 15U) & 1U) != 0 ? 0xFFU << 8U * byte : 0U;
+      }
+      return result;
+    }
+    case Rule::align_bit:
+    case Rule::align_byte: {
+      const Word by = rule == Rule::align_bit ? shift2 : 8U * (x[2] & 3U);
+      if ((u[2] & 31U) != 0) return ~0U;
+      return static_cast<Word>((u[1] | static_cast<std::uint64_t>(u[0]) << 32U) >> by);
+    }
+    case Rule::and_or: {
+      const Word both = (u[0] | u[1]) & (x[0] | u[0]) & (x[1] | u[1]);
+      return (both | u[2]) & (~(x[0] & x[1]) | both) & (~x[2] | u[2]);
+    }
+    case Rule::shift_or:
+      return ((u[1] & 31U) != 0 ? ~0U : u[0] << shift1) | u[2];
+    case Rule::shift_add:
+      return upwards(((u[1] & 31U) != 0 ? ~0U : u[0] << shift1) | u[2]);
+    case Rule::add_shift:
+      return (u[2] & 31U) != 0 ? ~0U : upwards(u[0] | u[1]) << shift2;
+    case Rule::byte0:
+      return whole(u[0] & 0xFFU);
+    case Rule::byte1:
+      return whole(u[0] & 0xFF00U);
+    case Rule::byte2:
+      return whole(u[0] & 0xFF0000U);
+    case Rule::byte3:
+      return whole(u[0] & 0xFF000000U);
+    default:
+      return whole(u[0] | u[1] | u[2]);
+  }
+}
+
+}  // namespace
+
+void Undefined::start(const Wave& wave, std::uint32_t vgprs, unsigned scalars, unsigned vectors,
+                      std::vector<std::uint8_t>& lds) {
+  row_shift_ = wave.row_shift;
+  bits_.assign(static_cast<std::size_t>(vgprs) << row_shift_, ~0U);
+  std::fill_n(bits_.begin(), std::min(bits_.size(), static_cast<std::size_t>(vectors) << row_shift_), 0U);
+  scalar_.fill(0);
+  std::fill(scalar_.begin() + scalars, scalar_.begin() + operand::ttmp, ~0U);
+  scalar_[operand::m0] = ~0U;
+  scc_ = true;
+  lds_ = &lds;
+}
+
+Undefined::Lanes Undefined::source(const Operand& operand, unsigned dword, unsigned half) {
+  Lanes lanes{};
+  if (!operand.present()) return lanes;
+  if (operand.is_vgpr()) {
+    const std::size_t at = (static_cast<std::size_t>(operand.index() + dword) << row_shift_) + half * 32U;
+    if (at + 32 <= bits_.size()) std::copy_n(bits_.data() + at, 32, lanes.begin());
+  } else if (operand.code < operand::integers && operand.code != operand::null) {
+    lanes.fill(scalar_[operand.code + dword]);
+  } else if (operand.code == operand::scc && scc_) {
+    lanes.fill(~0U);
+  }
+  return lanes;
+}
+
+Undefined::Lanes Undefined::values(Wave& wave, const Operand& operand, const Instruction& in, unsigned half) {
+  Lanes lanes{};
+  if (!operand.present()) return lanes;
+  if (operand.is_vgpr()) {
+    std::copy_n(wave.row(scratch_rows + operand.index(), half), 32, lanes.begin());
+  } else if (const auto constant = constant_of(operand, in.literal)) {
+    lanes.fill(static_cast<Word>(*constant));
+  } else if (operand.code < operand::integers) {
+    lanes.fill(wave.scalar[operand.code]);
+  }
+  return lanes;
+}
+
+void Undefined::put(Wave& wave, unsigned vgpr, unsigned half, const Lanes& lanes) {
+  if ((static_cast<std::size_t>(vgpr + 1U) << row_shift_) > bits_.size()) return;
+  Word* to = row(vgpr, half);
+  const Word mask = wave.exec(half);
+  for (unsigned i = 0; i < 32; ++i) to[i] = (mask >> i & 1U) != 0 ? lanes[i] : to[i];
+}
+
+// All that an instruction writes counts as defined.
+void Undefined::define(Wave& wave, const Effects& effects) {
+  for (const Registers& registers : effects.writes) {
+    for (unsigned i = 0; i < registers.count; ++i) {
+      if (!registers.vector) {
+        scalar_[registers.first + i] = 0;
+        continue;
+      }
+      for (unsigned half = 0; half < wave.halves; ++half) put(wave, registers.first + i, half, {});
+    }
+  }
+}
+
+void Undefined::scalar(const Instruction& in) {
+  const unsigned count = in.dst.present() ? dwords_of(in.dst.type, WaveSize::wave64) : 0;
+  const bool moves = in.opcode == Opcode::s_mov_b32 || in.opcode == Opcode::s_mov_b64;
+  const bool pairs = moves || in.opcode == Opcode::s_and_b64 || in.opcode == Opcode::s_or_b64 ||
+                     in.opcode == Opcode::s_xor_b64 || in.opcode == Opcode::s_and_not1_b64;
+  Word any = in.has(flag::scc_in) && scc_ ? ~0U : 0U;
+  std::array<Word, 2> each{};
+  for (const Operand& source : in.src) {
+    if (!source.present() || source.code >= operand::integers || source.code == operand::null) continue;
+    const unsigned dwords = std::min(dwords_of(source.type, WaveSize::wave64), 2U);
+    for (unsigned d = 0; d < dwords; ++d) {
+      any |= scalar_[source.code + d];
+      each[d] |= scalar_[source.code + d];
+    }
+  }
+  if (in.has(flag::accumulate) && in.dst.present()) any |= scalar_[in.dst.code];
+  // Logic may take undefined bits away by what the others are; masks of lanes are made of it.
+  const bool logic = !moves && in.format != Format::sopk && is_float(in.dst.type) == false &&
+                     (in.dst.type == DataType::b32 || in.dst.type == DataType::b64);
+  if (in.has(flag::scc_out)) scc_ = !logic && any != 0;
+  if (!in.dst.present() || in.dst.code >= operand::integers) return;
+  const bool special = in.dst.code == operand::exec_lo || in.dst.code == operand::exec_hi || in.has(flag::exec_out);
+  for (unsigned d = 0; d < count; ++d) {
+    scalar_[in.dst.code + d] = special || logic ? 0U : pairs && d < 2 ? each[d] : any != 0 ? ~0U : 0U;
+  }
+}
+
+void Undefined::packed(Wave& wave, const Instruction& in, unsigned half) {
+  Lanes out{};
+  const bool low = in.opcode == Opcode::v_fma_mixlo_f16, high = in.opcode == Opcode::v_fma_mixhi_f16;
+  if (low || high || in.opcode == Opcode::v_fma_mix_f32) {
+    for (unsigned s = 0; s < 3; ++s) {
+      const Lanes u = source(in.src[s], 0, half);
+      const bool is_half = (in.op_sel_hi >> s & 1U) != 0;
+      for (unsigned i = 0; i < 32; ++i) {
+        out[i] |= whole(is_half ? half_of(u[i], (in.op_sel >> s & 1U) != 0) : u[i]);
+      }
+    }
+    const Lanes old = source(in.dst, 0, half);
+    for (unsigned i = 0; i < 32; ++i) {
+      if (low) out[i] = (old[i] & 0xFFFF0000U) | (out[i] & 0xFFFFU);
+      if (high) out[i] = (old[i] & 0xFFFFU) | (out[i] & 0xFFFF0000U);
+    }
+    put(wave, in.dst.index(), half, out);
+    return;
+  }
+  for (unsigned s = 0; s < 3; ++s) {
+    if (!in.src[s].present() || !is_packed(in.src[s].type)) {
+      const Lanes u = source(in.src[s], 0, half);
+      for (unsigned i = 0; i < 32; ++i) out[i] |= whole(u[i]);
+      continue;
+    }
+    const Lanes u = source(in.src[s], 0, half);
+    for (unsigned i = 0; i < 32; ++i) {
+      if (half_of(u[i], (in.op_sel >> s & 1U) != 0) != 0) out[i] |= 0xFFFFU;
+      if (half_of(u[i], (in.op_sel_hi >> s & 1U) != 0) != 0) out[i] |= 0xFFFF0000U;
+    }
+  }
+  if (!is_packed(in.dst.type)) {
+    for (Word& each : out) each = whole(each);
+  }
+  put(wave, in.dst.index(), half, out);
+}
+
+// A comparison's mask: undefined where a lane's sources are.
+void Undefined::compare(Wave& wave, const Instruction& in) {
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    Word bits = 0;
+    for (unsigned s = 0; s < 3; ++s) {
+      const unsigned dwords = dwords_of(in.src[s].type, WaveSize::wave32);
+      const bool narrow = bits_of(in.src[s].type) == 16;
+      for (unsigned d = 0; d < dwords; ++d) {
+        const Lanes u = source(in.src[s], d, half);
+        for (unsigned i = 0; i < 32; ++i) {
+          bits |= (narrow ? half_of(u[i], (in.op_sel >> s & 1U) != 0) : u[i]) != 0 ? 1U << i : 0U;
+        }
+      }
+    }
+    if (in.dst.code < operand::integers && in.dst.code != operand::exec_lo) {
+      scalar_[in.dst.code + half] = bits & wave.exec(half);
+    }
+  }
+}
+
+// What moves between lanes: true where it was handled.
+bool Undefined::across_lanes(Wave& wave, const Instruction& in) {
+  switch (in.opcode) {
+    case Opcode::v_readfirstlane_b32:
+    case Opcode::v_readlane_b32: {
+      const std::uint64_t exec = wave.exec64();
+      unsigned lane = exec == 0 ? 0 : static_cast<unsigned>(__builtin_ctzll(exec));
+      if (in.opcode == Opcode::v_readlane_b32) {
+        const auto chosen = constant_of(in.src[1], in.literal);
+        lane = static_cast<unsigned>(chosen ? *chosen : wave.scalar[in.src[1].code]) & (wave.lanes() - 1);
+      }
+      if (in.dst.code < operand::integers) scalar_[in.dst.code] = source(in.src[0], 0, lane / 32)[lane % 32];
+      return true;
+    }
+    case Opcode::v_writelane_b32: {
+      const auto chosen = constant_of(in.src[1], in.literal);
+      const unsigned lane = static_cast<unsigned>(chosen ? *chosen : wave.scalar[in.src[1].code]) & (wave.lanes() - 1);
+      if ((static_cast<std::size_t>(in.dst.index() + 1U) << row_shift_) <= bits_.size()) {
+        row(in.dst.index(), lane / 32)[lane % 32] = source(in.src[0], 0, 0)[0];
+      }
+      return true;
+    }
+    case Opcode::v_swap_b32:
+      for (unsigned half = 0; half < wave.halves; ++half) {
+        const Lanes a = source(in.dst, 0, half), b = source(in.src[0], 0, half);
+        put(wave, in.dst.index(), half, b);
+        put(wave, in.src[0].index(), half, a);
+      }
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Undefined::vector(Wave& wave, const Instruction& in, const Operand& dst, const Operand* sources) {
+  const bool first_half = &dst == &in.dst;
+  const Opcode opcode = first_half ? in.opcode : in.y.opcode;
+  const Rule rule = rule_of(opcode);
+  const bool narrow_result = bits_of(dst.type) == 16 && !is_packed(dst.type);
+  const unsigned count = dwords_of(dst.type, WaveSize::wave32);
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    if (wave.exec(half) == 0) continue;
+    if (in.format == Format::vop3p) {
+      packed(wave, in, half);
+      continue;
+    }
+    std::array<Lanes, 3> u{}, high{}, x{};
+    Lanes out{};
+    const bool accumulates = (info(opcode).flags & flag::accumulate) != 0;
+    bool wide = count > 1;
+    for (unsigned s = 0; s < 3; ++s) {
+      const Operand& operand = s == 2 && accumulates && !sources[2].present() ? dst : sources[s];
+      if (!operand.present() || operand.type == DataType::mask) continue;
+      u[s] = source(operand, 0, half);
+      if (rule != Rule::whole && rule != Rule::copy) x[s] = values(wave, operand, in, half);
+      if (dwords_of(operand.type, WaveSize::wave32) > 1) {
+        high[s] = source(operand, 1, half);
+        wide = true;
+      }
+      if (bits_of(operand.type) == 16 && !is_packed(operand.type)) {
+        for (Word& bits : u[s]) bits = half_of(bits, (in.op_sel >> s & 1U) != 0);
+      }
+    }
+    if (rule == Rule::select || (sources[2].present() && sources[2].type == DataType::mask)) {
+      const Operand& mask = sources[2];
+      const bool scalar_mask = mask.present() && mask.code < operand::integers;
+      const Word chosen = scalar_mask ? wave.scalar[mask.code + half] : 0,
+                 unsure = scalar_mask ? scalar_[mask.code + half] : 0;
+      for (unsigned i = 0; i < 32; ++i) {
+        const Word picked = !scalar_mask ? u[0][i] | u[1][i] : (chosen >> i & 1U) != 0 ? u[1][i] : u[0][i];
+        out[i] = (unsure >> i & 1U) != 0 ? ~0U : rule == Rule::select ? picked : upwards(u[0][i] | u[1][i]);
+      }
+    } else if (rule == Rule::pack) {
+      for (unsigned i = 0; i < 32; ++i) out[i] = (u[0][i] != 0 ? 0xFFFFU : 0U) | (u[1][i] != 0 ? 0xFFFF0000U : 0U);
+    } else if (opcode == Opcode::v_mad_u64_u32 || opcode == Opcode::v_mad_i64_i32) {
+      Lanes upper{};
+      for (unsigned i = 0; i < 32; ++i) {
+        out[i] = upwards(u[0][i] | u[1][i] | u[2][i]);
+        upper[i] = out[i] != 0 ? ~0U : upwards(high[2][i]);
+      }
+      put(wave, dst.index() + 1, half, upper);
+    } else if (opcode == Opcode::v_lshlrev_b64 || opcode == Opcode::v_lshrrev_b64 || opcode == Opcode::v_ashrrev_i64) {
+      Lanes upper{};
+      const Lanes by = values(wave, sources[0], in, half);
+      for (unsigned i = 0; i < 32; ++i) {
+        const std::uint64_t bits = u[1][i] | static_cast<std::uint64_t>(high[1][i]) << 32U;
+        const unsigned shift = by[i] & 63U;
+        const std::uint64_t moved = opcode == Opcode::v_lshlrev_b64 ? bits << shift
+                                    : opcode == Opcode::v_lshrrev_b64
+                                        ? bits >> shift
+                                        : static_cast<std::uint64_t>(static_cast<std::int64_t>(bits) >> shift);
+        const bool unsure = (u[0][i] & 63U) != 0;
+        out[i] = unsure ? ~0U : static_cast<Word>(moved);
+        upper[i] = unsure ? ~0U : static_cast<Word>(moved >> 32U);
+      }
+      put(wave, dst.index() + 1, half, upper);
+    } else if (wide) {
+      for (unsigned i = 0; i < 32; ++i) {
+        out[i] = whole(u[0][i] | u[1][i] | u[2][i] | high[0][i] | high[1][i] | high[2][i]);
+      }
+      for (unsigned d = 1; d < count; ++d) put(wave, dst.index() + d, half, out);
+    } else {
+      for (unsigned i = 0; i < 32; ++i) {
+        out[i] = applied(rule, {u[0][i], u[1][i], u[2][i]}, {x[0][i], x[1][i], x[2][i]});
+      }
+    }
+    if (narrow_result) {
+      const Lanes old = source(dst, 0, half);
+      const bool upper = (in.op_sel & 8U) != 0;
+      for (unsigned i = 0; i < 32; ++i) {
+        out[i] = upper ? (old[i] & 0xFFFFU) | (out[i] != 0 ? 0xFFFF0000U : 0U)
+                       : (old[i] & 0xFFFF0000U) | (out[i] != 0 ? 0xFFFFU : 0U);
+      }
+    }
+    put(wave, dst.index(), half, out);
+  }
+  if (in.sdst.present() && in.sdst.code < operand::integers) {
+    for (unsigned half = 0; half < wave.halves; ++half) scalar_[in.sdst.code + half] = 0;
+  }
+}
+
+void Undefined::local(Wave& wave, const Instruction& in, const Effects& effects, const Op& op) {
+  const OpcodeInfo& line = info(in.opcode);
+  const bool pair = in.has(flag::two_addresses);
+  if (in.has(flag::m0_in) || effects.atomic || !in.has(flag::load | flag::store)) {
+    define(wave, effects);
+    return;
+  }
+  const DataType type = effects.store ? line.src[1] : line.dst;
+  unsigned bytes = (bits_of(type) + 7) / 8;
+  if (pair && !effects.store) bytes /= 2;
+  const unsigned stride = line.name.find("stride64") != std::string_view::npos ? bytes * 64 : bytes;
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    for (unsigned which = 0; which < (pair ? 2U : 1U); ++which) {
+      if (wave.exec(half) == 0) continue;
+      const Word offset =
+          !pair ? static_cast<Word>(op.offset) : (which == 0 ? static_cast<Word>(op.offset) : op.extra) * stride;
+      memory_unit::Addresses at;
+      if (!memory_unit::Local(wave, op, offset).addresses(half, bytes, at)) return;
+      const unsigned words = (bytes + 3) / 4;
+      std::array<Lanes, 4> data{};
+      for (unsigned w = 0; w < words; ++w) {
+        data[w] = effects.store ? source(in.src[1 + which], w, half) : source(in.dst, which * words + w, half);
+      }
+      for (Word left = at.active; left != 0; left &= left - 1) {
+        const auto i = static_cast<unsigned>(__builtin_ctz(left));
+        std::uint8_t* place = lds_->data() + at.lane[i];
+        for (unsigned w = 0; w < words; ++w) {
+          const unsigned size = std::min(4U, bytes - 4 * w);
+          if (effects.store) {
+            const Word bits = in.has(flag::high) ? data[w][i] >> 16U : data[w][i];
+            for (unsigned b = 0; b < size; ++b) place[4 * w + b] = static_cast<std::uint8_t>(bits >> 8U * b);
+            continue;
+          }
+          Word bits = 0;
+          for (unsigned b = 0; b < size; ++b) bits |= static_cast<Word>(place[4 * w + b]) << 8U * b;
+          if (size < 4) bits = bits != 0 ? ~0U : 0U;  // extended
+          if (in.has(flag::d16)) {
+            bits = in.has(flag::high) ? (data[w][i] & 0xFFFFU) | (bits & 0xFFFF0000U)
+                                      : (data[w][i] & 0xFFFF0000U) | (bits & 0xFFFFU);
+          }
+          data[w][i] = bits;
+        }
+      }
+      if (effects.store) continue;
+      for (unsigned w = 0; w < words; ++w) put(wave, in.dst.index() + which * words + w, half, data[w]);
+    }
+  }
+}
+
+std::optional<std::string> Undefined::stores(Wave& wave, const Instruction& in) {
+  const bool buffer = in.format == Format::mubuf || in.format == Format::mtbuf;
+  // Scratch of gfx10.3: compilers spill registers there of which some lanes are defined.
+  if (buffer && BufferDescriptor(wave.scalar + in.src[1].index(), wave.generation).element_bytes != 0) {
+    return std::nullopt;
+  }
+  const Operand& data = buffer ? in.src[3] : in.src[1];
+  const Operand& address = in.src[0];
+  const unsigned bits = bits_of(data.type);
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    const auto found = [&](const Operand& operand, unsigned size, bool high,
+                           const char* what) -> std::optional<std::string> {
+      for (unsigned d = 0; d < (size + 31) / 32; ++d) {
+        Lanes u = source(operand, d, half);
+        const Word keep = size - 32 * d >= 32 ? ~0U : (1U << size) - 1U;
+        for (unsigned i = 0; i < 32; ++i) {
+          const Word undefined = (high ? u[i] >> 16U : u[i]) & keep;
+          if (undefined == 0 || (wave.exec(half) >> i & 1U) == 0) continue;
+          return std::string("uninitialised ") + what + ": nothing has written bits " + hex(undefined) + " of v" +
+                 std::to_string(operand.index() + d) + " in lane " + std::to_string(half * 32 + i);
+        }
+      }
+      return std::nullopt;
+    };
+    if (address.is_vgpr()) {
+      if (auto reason = found(address, bits_of(address.type), false, "address")) return reason;
+    }
+    if (data.is_vgpr() && !in.has(flag::format)) {
+      if (auto reason = found(data, bits, in.has(flag::high), "data")) return reason;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Undefined::step(Wave& wave, const DecodedAt& at, const Effects& effects,
+                                           std::span<const Op> ops) {
+  const Instruction& in = at.instruction;
+  if (in.has(flag::waits) || ops.empty()) return std::nullopt;
+  switch (in.format) {
+    case Format::sop1:
+    case Format::sop2:
+    case Format::sopc:
+    case Format::sopk:
+      if (effects.reach == Reach::none) {
+        scalar(in);
+        return std::nullopt;
+      }
+      break;
+    case Format::vop1:
+    case Format::vop2:
+    case Format::vop3:
+    case Format::vop3sd:
+    case Format::vop3p:
+      if (in.lanes != LaneControl::none || in.has(flag::matrix)) break;
+      if (in.opcode == Opcode::v_permlane16_b32 || in.opcode == Opcode::v_permlanex16_b32) break;
+      if (across_lanes(wave, in)) return std::nullopt;
+      if (in.dst.is_vgpr()) {
+        vector(wave, in, in.dst, in.src.data());
+        return std::nullopt;
+      }
+      if (info(in.opcode).encoding == Encoding::vopc) {
+        compare(wave, in);
+        return std::nullopt;
+      }
+      break;
+    case Format::vopc:
+      if (in.lanes != LaneControl::none) break;
+      compare(wave, in);
+      return std::nullopt;
+    case Format::vopd: {
+      // Both halves read before either writes.
+      const Lanes before = source(in.y.dst, 0, 0);
+      vector(wave, in, in.y.dst, in.y.src.data());
+      const Lanes second = source(in.y.dst, 0, 0);
+      put(wave, in.y.dst.index(), 0, before);
+      vector(wave, in, in.dst, in.src.data());
+      put(wave, in.y.dst.index(), 0, second);
+      return std::nullopt;
+    }
+    case Format::ds:
+      local(wave, in, effects, ops.front());
+      return std::nullopt;
+    case Format::flat:
+    case Format::global:
+    case Format::mubuf:
+    case Format::mtbuf:
+      if (effects.store) {
+        if (auto reason = stores(wave, in)) return reason;
+      }
+      break;
+    default:
+      break;
+  }
+  if (effects.load && in.has(flag::d16)) {
+    for (unsigned half = 0; half < wave.halves; ++half) {
+      Lanes old = source(in.dst, 0, half);
+      for (Word& each : old) each &= in.has(flag::high) ? 0xFFFFU : 0xFFFF0000U;
+      put(wave, in.dst.index(), half, old);
+    }
+    return std::nullopt;
+  }
+  define(wave, effects);
+  return std::nullopt;
+}
+
+}  // namespace kiln::simulator

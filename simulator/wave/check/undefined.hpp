@@ -1,0 +1,63 @@
+// Undefined: which bits of a wave's registers nobody has written, and whether such a bit reaches a store.
+//
+// A register beside each register says bit by bit what is undefined. Moves, logic, shifts, sums and selections carry
+// single bits; other arithmetic makes a result undefined as a whole where a bit that it reads is. Nothing is reported
+// before a store or an atomic to memory takes such a bit from an active lane, as its data or in its address: compilers
+// compute with undefined bits that nothing keeps. Loads of memory and scratch are defined; LDS is followed byte by
+// byte. What selects lanes or branches counts as defined.
+//
+// Thread-safety: one thread, as its wave. Ownership: the bits of LDS belong to the group.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "simulator/wave/check/effects.hpp"
+#include "simulator/wave/op.hpp"
+#include "simulator/wave/program.hpp"
+#include "simulator/wave/wave.hpp"
+
+namespace kiln::simulator {
+
+class Undefined {
+ public:
+  // All is undefined but the first `scalars` scalar registers, EXEC, and the first `vectors` VGPRs. `lds`: a mask for
+  // each byte of LDS.
+  void start(const Wave& wave, std::uint32_t vgprs, unsigned scalars, unsigned vectors, std::vector<std::uint8_t>& lds);
+
+  // Before `at` runs: why its store must not; else takes in what it writes.
+  std::optional<std::string> step(Wave& wave, const DecodedAt& at, const Effects& effects, std::span<const Op> ops);
+
+ private:
+  using Word = std::uint32_t;
+  using Lanes = std::array<Word, 32>;
+
+  Word* row(unsigned vgpr, unsigned half) {
+    return bits_.data() + (static_cast<std::size_t>(vgpr) << row_shift_) + half * 32U;
+  }
+  // 32 lanes of one dword of a source.
+  Lanes source(const Operand& operand, unsigned dword, unsigned half);
+  static Lanes values(Wave& wave, const Operand& operand, const Instruction& in, unsigned half);
+  void put(Wave& wave, unsigned vgpr, unsigned half, const Lanes& lanes);
+  void define(Wave& wave, const Effects& effects);
+  void scalar(const Instruction& in);
+  void vector(Wave& wave, const Instruction& in, const Operand& dst, const Operand* sources);
+  void packed(Wave& wave, const Instruction& in, unsigned half);
+  void compare(Wave& wave, const Instruction& in);
+  bool across_lanes(Wave& wave, const Instruction& in);
+  void local(Wave& wave, const Instruction& in, const Effects& effects, const Op& op);
+  std::optional<std::string> stores(Wave& wave, const Instruction& in);
+
+  std::vector<Word> bits_;
+  std::array<Word, 256> scalar_{};
+  bool scc_ = false;
+  unsigned row_shift_ = 5;
+  std::vector<std::uint8_t>* lds_ = nullptr;
+};
+
+}  // namespace kiln::simulator
