@@ -206,8 +206,14 @@ Status check(const UserKernelSpec& spec) {
       }
     }
   }
-  if (spec.dialect != Dialect::glsl && spec.dialect != Dialect::opencl_c) {
-    return invalid_argument(who + ": dialect " + std::string(to_string(spec.dialect)) + ": expected glsl or opencl_c");
+  if (spec.dialect != Dialect::glsl && spec.dialect != Dialect::opencl_c && spec.dialect != Dialect::code_object) {
+    return invalid_argument(who + ": dialect " + std::string(to_string(spec.dialect)) +
+                            ": expected glsl, opencl_c or code_object");
+  }
+  if (spec.dialect == Dialect::code_object && !(spec.constants.empty() && spec.parameters.empty())) {
+    return invalid_argument(who +
+                            ": constants and tune change a text, and a SPIR-V module is compiled already. Compile it " +
+                            "with them, or use uniforms");
   }
   for (std::size_t axis = 0; axis < spec.grid.size(); ++axis) {
     if (spec.grid[axis] == 0) {

@@ -223,6 +223,22 @@ Result<std::string> read_included_file(const fs::path& path, const std::string& 
   return clean_text(*bytes, name);
 }
 
+// A module of SPIR-V: its bytes, unchanged.
+Result<KernelText> read_module(const KernelFile& kernel) {
+  const fs::path path = kernel.folder / kernel.file;
+  auto bytes = read_whole_file(path, most_text_bytes);
+  if (!bytes) return io_error(kernel.file + ": " + bytes.error().message);
+  constexpr std::string_view magic{"\x03\x02\x23\x07", 4};
+  if (!bytes->starts_with(magic) || bytes->size() % magic.size() != 0) {
+    return invalid_argument(
+        kernel.file + ": is no SPIR-V module (expected 03 02 23 07 at its beginning and whole words, " + "found " +
+        std::to_string(bytes->size()) + " bytes). Compile it, for example by glslangValidator -V");
+  }
+  KernelText read;
+  read.text = std::move(*bytes);
+  return read;
+}
+
 class IncludeReader {
  public:
   IncludeReader(const KernelFile& kernel, Dialect dialect) : kernel_(kernel), dialect_(dialect) {}
@@ -398,7 +414,7 @@ class IncludeReader {
 }  // namespace
 
 Result<KernelText> read_kernel_text(const KernelFile& file, Dialect dialect) {
-  return IncludeReader(file, dialect).read();
+  return dialect == Dialect::code_object ? read_module(file) : IncludeReader(file, dialect).read();
 }
 
 std::string line_marker(std::size_t number) { return "kiln-file-" + std::to_string(number); }

@@ -39,10 +39,11 @@ Status load_operands(const JobConfig& job, const OperandShapes& shapes, RunReque
 Result<Dialect> dialect_of(const std::filesystem::path& source) {
   const std::string extension = source.extension();
   if (extension == ".cl") return Dialect::opencl_c;
+  if (extension == ".spv") return Dialect::code_object;
   constexpr std::string_view glsl[] = {".comp", ".glsl", ".cs", ".compute", ".csh", ".shader"};
   if (std::ranges::find(glsl, extension) != std::end(glsl)) return Dialect::glsl;
   return invalid_argument("kernel source " + source.string() + ": extension '" + extension +
-                          "', expected .comp, .glsl, .cs, .compute, .csh or .shader (GLSL) or .cl (OpenCL C)");
+                          "', expected .comp, .glsl, .cs, .compute, .csh or .shader (GLSL), .cl (OpenCL C) or .spv (SPIR-V)");
 }
 
 bool is_texture(const KernelBindingConfig& binding) {

@@ -20,9 +20,11 @@
 namespace kiln::dynamic_shaders {
 namespace {
 
-constexpr Dialect written[] = {Dialect::glsl, Dialect::opencl_c};
-Status check_dialect(Dialect dialect) {
-  if (std::ranges::find(written, dialect) != std::end(written)) return {};
+// code_object: users' kernels alone, which are compiled already.
+constexpr Dialect written[] = {Dialect::glsl, Dialect::opencl_c, Dialect::code_object};
+Status check_dialect(Dialect dialect, const KernelSpec& spec) {
+  const bool compiled = dialect == Dialect::code_object && !std::holds_alternative<UserKernelSpec>(spec);
+  if (!compiled && std::ranges::find(written, dialect) != std::end(written)) return {};
   return unsupported("dynamic_shaders: asked for dialect " + std::string(to_string(dialect)) +
                      ", writes glsl and opencl_c");
 }
@@ -58,7 +60,7 @@ Result<Choice> Generator::choose(const KernelSpec& spec, const DeviceInfo& devic
 std::span<const Dialect> Generator::dialects() const noexcept { return written; }
 
 Result<KernelPlan> Generator::generate(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) noexcept try {
-  if (Status status = check_dialect(dialect); !status.ok()) return status;
+  if (Status status = check_dialect(dialect, spec); !status.ok()) return status;
   auto choice = choose(spec, device, dialect);
   if (!choice) return std::move(choice).error();
   return std::move(choice->plan);
@@ -68,7 +70,7 @@ Result<KernelPlan> Generator::generate(const KernelSpec& spec, const DeviceInfo&
 
 Result<KernelPlan> Generator::generate_variant(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                                std::string_view variant) noexcept try {
-  if (Status status = check_dialect(dialect); !status.ok()) return status;
+  if (Status status = check_dialect(dialect, spec); !status.ok()) return status;
   return plan_of(spec, device, dialect, variant);
 } catch (...) {
   return caught();
@@ -95,7 +97,7 @@ std::vector<TuningRecord> Generator::fresh_records(const KernelSpec& spec, const
 
 Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                     VariantBench& bench, const TuneOptions& options) noexcept try {
-  if (Status status = check_dialect(dialect); !status.ok()) return status;
+  if (Status status = check_dialect(dialect, spec); !status.ok()) return status;
   if (Status status = validate(spec); !status.ok()) return status;
   if (database_.read_only())
     return unavailable("the tuning database is only read (cache.read_only): nothing is measured");

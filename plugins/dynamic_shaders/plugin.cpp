@@ -11,7 +11,7 @@ kiln::Status register_plugin(kiln::Registry& registry, const kiln::PluginContext
     return std::unique_ptr<kiln::KernelGenerator>(
         std::make_unique<kiln::dynamic_shaders::Generator>(from.cache_directory, from.read_only, from.trace));
   };
-  return registry.add_generator(context.name, "dynamic_shaders", {kiln::Dialect::glsl, kiln::Dialect::opencl_c}, make);
+  return registry.add_generator(context.name, "dynamic_shaders", {kiln::Dialect::glsl, kiln::Dialect::opencl_c, kiln::Dialect::code_object}, make);
 }
 
 }  // namespace

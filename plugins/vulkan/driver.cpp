@@ -19,7 +19,7 @@ PhysicalFacts unusable(std::string why_not) {
   PhysicalFacts facts;
   facts.info.kind = DeviceKind::gpu;
   facts.info.name = "Vulkan";
-  facts.info.dialects = {Dialect::glsl};
+  facts.info.dialects = {Dialect::glsl, Dialect::code_object};
   facts.info.why_not = std::move(why_not);
   return facts;
 }

@@ -248,7 +248,7 @@ PhysicalFacts read_facts(const VulkanApi& api, VkPhysicalDevice physical) {
   vk.GetPhysicalDeviceProperties(physical, &facts.properties);
   DeviceInfo& info = facts.info;
   info.name = facts.properties.deviceName;
-  info.dialects = {Dialect::glsl};
+  info.dialects = {Dialect::glsl, Dialect::code_object};  // code_object: SPIR-V
   info.kind = facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? DeviceKind::software : DeviceKind::gpu;
   if (facts.properties.apiVersion < VK_API_VERSION_1_1) {
     info.why_not = info.name + ": Vulkan 1.0, expected 1.1 or newer";

@@ -12,10 +12,10 @@ TEST_CASE("dynamic_shaders: the plugin registers its generator and nothing else"
   REQUIRE(generators.has_value());
   REQUIRE(generators->size() == 1);
   CHECK(generators->front()->plugin == "dynamic_shaders");
-  CHECK(generators->front()->dialects == std::vector<Dialect>{Dialect::glsl, Dialect::opencl_c});
+  CHECK(generators->front()->dialects == std::vector<Dialect>{Dialect::glsl, Dialect::opencl_c, Dialect::code_object});
   const auto generator = generators->front()->make({});
   REQUIRE(generator.has_value());
-  REQUIRE((*generator)->dialects().size() == 2);
+  REQUIRE((*generator)->dialects().size() == 3);
   CHECK((*generator)->dialects().front() == Dialect::glsl);
   const auto plan = (*generator)->generate(small_gemm(), sample_device(), Dialect::glsl);
   REQUIRE(plan.has_value());

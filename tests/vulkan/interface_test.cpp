@@ -1,6 +1,7 @@
 // Resources of users' kernels on Vulkan: GLSL written for OpenGL, and GLSL written for Vulkan.
 #include <catch2/catch.hpp>
 
+#include <cstring>
 #include <string>
 
 #include <kiln/program_interface.hpp>
@@ -183,6 +184,80 @@ TEST_CASE("vulkan: what a kernel declares and does not use needs no value", "[vu
   check(Kernel("layout(std430, binding = 3) buffer A { float a[]; };\n", "5"), {5});
   check(Kernel("layout(std430, binding = 3) buffer A { float a[]; };\nfloat never() { return a[0]; }\n", "6"), {6});
   check(Kernel("uniform sampler2D s;\n", "7"), {7});
+}
+
+namespace {
+
+// The SPIR-V that the plugin stores of a text.
+std::string module_of(const std::string& text) {
+  Device& device = *Vulkan::instance().device();
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text = text;
+  auto program = device.build(source);
+  REQUIRE(program);
+  auto binary = device.serialize(**program);
+  REQUIRE(binary);
+  std::uint32_t words = 0;
+  std::memcpy(&words, binary->bytes.data() + 32, sizeof words);
+  return {reinterpret_cast<const char*>(binary->bytes.data() + 36), std::size_t{words} * 4};
+}
+
+constexpr const char* adding =
+    "#version 450\n"
+    "layout(local_size_x = 64) in;\n"
+    "layout(std430, binding = 0) readonly buffer X { float x[]; };\n"
+    "layout(std430, binding = 1) writeonly buffer Y { float y[]; };\n"
+    "layout(push_constant) uniform Push { float more; };\n"
+    "void main() { uint i = gl_LocalInvocationID.x; y[i] = x[i] + more; }\n";
+
+Status run_module(const std::string& module, std::vector<std::vector<std::byte>>& tensors) {
+  UserKernelSpec kernel;
+  kernel.dialect = Dialect::code_object;
+  kernel.path = "mine.spv";
+  kernel.text = module;
+  for (const Access access : {Access::read, Access::write}) {
+    UserKernelSpec::Binding binding;
+    binding.access = access;
+    binding.bytes = lanes * sizeof(float);
+    kernel.bindings.push_back(binding);
+  }
+  kernel.uniforms.push_back({"more", Uniform::Type::number, {}});
+  return support::run_kernel(kernel, tensors);
+}
+
+}  // namespace
+
+TEST_CASE("vulkan: a SPIR-V module of the user runs, with names and numbers of its own", "[vulkan][spirv]") {
+  if (!Vulkan::instance().usable()) return;
+  std::vector<std::vector<std::byte>> tensors{bytes_of_values(ramp()), bytes_of_values(std::vector<float>(lanes)),
+                                              bytes_of_values(std::vector<double>{0.5})};
+  const Status status = run_module(module_of(adding), tensors);
+  INFO(status.text());
+  REQUIRE(status.ok());
+  const auto result = values_of_bytes<float>(tensors[1]);
+  for (std::uint32_t i = 0; i < lanes; ++i) CHECK(result[i] == static_cast<float>(i) + 0.5F);
+}
+
+TEST_CASE("vulkan: a SPIR-V module that is not valid does not reach the driver", "[vulkan][spirv]") {
+  if (!Vulkan::instance().usable()) return;
+  const std::string good = module_of(adding);
+  std::vector<std::vector<std::byte>> tensors{bytes_of_values(ramp()), bytes_of_values(std::vector<float>(lanes)),
+                                              bytes_of_values(std::vector<double>{0.5})};
+  std::vector<std::string> bad{good.substr(0, good.size() / 8 * 4), good.substr(0, 18), good.substr(0, 20),
+                               good + std::string(4, '\0')};
+  bad.push_back(good);
+  bad.back()[0] = 0;  // its magic number
+  bad.push_back(good);
+  bad.back()[12] = 1;  // its number of ids
+  bad.push_back(good);
+  bad.back()[6] = 9;  // SPIR-V 1.3 becomes 9.3
+  for (const std::string& module : bad) {
+    const Status status = run_module(module, tensors);
+    INFO(status.text());
+    CHECK(status.code == StatusCode::invalid_argument);
+    CHECK_THAT(status.message, Catch::Contains("mine.spv") && Catch::Contains("SPIR-V"));
+  }
 }
 
 }  // namespace kiln::vulkan

@@ -192,7 +192,7 @@ constexpr JobKeyEntry entries[] = {
      nullptr},
 
     {"source", kernel, kernel, text, "",
-     "Source file of the kernel: GLSL (.comp) or OpenCL C (.cl), relative to this file.", set_text<&JobConfig::source>,
+     "Source file of the kernel: GLSL (.comp), OpenCL C (.cl) or SPIR-V (.spv), relative to this file.", set_text<&JobConfig::source>,
      nullptr},
     {"entry", kernel, 0, text, "",
      "OpenCL C: name of the kernel function. Default: the only one in the source. In GLSL it is always main.",

@@ -135,6 +135,7 @@ Status check_opencl(const UserKernelSpec& spec) {
 }
 
 Status check_text(const UserKernelSpec& spec) {
+  if (spec.dialect == Dialect::code_object) return {};  // checked by the device
   if (const std::size_t nul = spec.text.find('\0'); nul != std::string::npos) {
     return invalid_argument("has a NUL byte at offset " + std::to_string(nul) + ", expected text in UTF-8");
   }
@@ -188,7 +189,7 @@ Result<KernelPlan> user_kernel(const UserKernelSpec& kernel, std::string_view va
   if (Status status = check(spec, device, plan); !status.ok()) return status.within("kernel " + spec.path);
   Pass& pass = plan.passes.emplace_back();
   pass.source.dialect = spec.dialect;
-  pass.source.text = without_mark(spec.text);
+  pass.source.text = spec.dialect == Dialect::code_object ? std::string_view(spec.text) : without_mark(spec.text);
   pass.source.entry = spec.entry;
   pass.source.workgroup = spec.workgroup;
   for (const Define& constant : spec.constants) pass.source.constants.push_back({constant.name, text_of(constant)});

@@ -74,7 +74,7 @@ TBuiltInResource limits() {
 
 Result<std::vector<std::uint32_t>> compile_glsl(const KernelSource& source) {
   if (source.dialect != Dialect::glsl) {
-    return unsupported("dialect " + std::string(to_string(source.dialect)) + ", expected glsl");
+    return unsupported("dialect " + std::string(to_string(source.dialect)) + ", expected glsl or code_object (SPIR-V)");
   }
   if (source.entry != "main") return invalid_argument("entry '" + source.entry + "': GLSL starts at 'main'");
   if (!initialized()) return internal_error("glslang cannot be initialized");

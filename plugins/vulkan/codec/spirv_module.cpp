@@ -1,6 +1,11 @@
 #include "codec/spirv_module.hpp"
 
+#include <spirv-tools/libspirv.h>
+#include <vulkan/vulkan.h>
+
 #include <algorithm>
+#include <cstring>
+#include <memory>
 #include <string_view>
 
 namespace kiln::vulkan {
@@ -64,6 +69,27 @@ std::size_t first_literal(spv::Op op) noexcept {
 }
 
 }  // namespace
+
+Result<std::vector<std::uint32_t>> SpirvModule::validated(std::string_view bytes, std::uint32_t vulkan_version) {
+  if (bytes.size() % sizeof(std::uint32_t) != 0) {
+    return invalid_argument("a SPIR-V module of " + std::to_string(bytes.size()) + " bytes, expected whole words");
+  }
+  std::vector<std::uint32_t> words(bytes.size() / sizeof(std::uint32_t));
+  std::memcpy(words.data(), bytes.data(), bytes.size());
+  const spv_target_env environment = vulkan_version >= VK_API_VERSION_1_3   ? SPV_ENV_VULKAN_1_3
+                                     : vulkan_version >= VK_API_VERSION_1_2 ? SPV_ENV_VULKAN_1_2
+                                                                            : SPV_ENV_VULKAN_1_1;
+  const std::unique_ptr<spv_context_t, decltype(&spvContextDestroy)> context(spvContextCreate(environment),
+                                                                             spvContextDestroy);
+  spv_diagnostic found = nullptr;
+  const spv_result_t result = spvValidateBinary(context.get(), words.data(), words.size(), &found);
+  const std::unique_ptr<spv_diagnostic_t, decltype(&spvDiagnosticDestroy)> message(found, spvDiagnosticDestroy);
+  if (result == SPV_SUCCESS) return words;
+  return invalid_argument("SPIR-V validation: " + (message == nullptr
+                                                       ? "result " + std::to_string(result)
+                                                       : "instruction " + std::to_string(message->position.index) +
+                                                             ": " + std::string(message->error)));
+}
 
 Result<SpirvModule> SpirvModule::parse(std::vector<std::uint32_t> words) {
   SpirvModule module;

@@ -19,6 +19,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,10 @@ struct SpirvVariable {
 class SpirvModule {
  public:
   using Instruction = std::span<const std::uint32_t>;  // with its first word; operands from [1]
+
+  // The words of a file in this machine's byte order, validated by SPIRV-Tools for the version of Vulkan.
+  // invalid_argument: the error has the validator's message.
+  static Result<std::vector<std::uint32_t>> validated(std::string_view bytes, std::uint32_t vulkan_version);
 
   // invalid_argument: not a module, or not one of exactly one compute entry point; the error names the reason.
   static Result<SpirvModule> parse(std::vector<std::uint32_t> words);

@@ -295,13 +295,13 @@ class ProgramMaker {
 
 Result<std::unique_ptr<Program>> build_program(const std::shared_ptr<Gpu>& gpu, const KernelSource& source,
                                                WorkCounters& counters) {
-  if (source.dialect == Dialect::glsl) counters.builds.fetch_add(1, std::memory_order_relaxed);
-  auto words = compile_glsl(source);
-  if (!words) return words.error().within(gpu->id());
+  const std::string who = gpu->id() + (source.files.empty() ? "" : ": " + source.files[0]);
+  const bool module = source.dialect == Dialect::code_object;
+  if (module || source.dialect == Dialect::glsl) counters.builds.fetch_add(1, std::memory_order_relaxed);
+  auto words = module ? SpirvModule::validated(source.text, gpu->facts().properties.apiVersion) : compile_glsl(source);
+  if (!words) return words.error().within(module ? who : gpu->id());
   ProgramMaker maker(gpu, source);
-  if (Status status = maker.read(std::move(*words)); !status.ok()) {
-    return status.within(gpu->id() + (source.files.empty() ? "" : ": " + source.files[0]));
-  }
+  if (Status status = maker.read(std::move(*words)); !status.ok()) return status.within(who);
   if (Status status = gpu->check(maker.create({}, true), "compiling a pipeline"); !status.ok()) return status;
   return maker.take();
 }
