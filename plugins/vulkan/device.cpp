@@ -133,13 +133,58 @@ class Binder {
       return invalid_argument(std::string(to_string(resource.kind)) + " " + resource.name + ": nothing provides it");
     }
     if (resource.kind == ResourceKind::image || resource.kind == ResourceKind::sampler) {
-      return unsupported(std::string(to_string(resource.kind)) + " " + resource.type + " " + resource.name +
-                         ": images are not supported on Vulkan devices. Use an opengl device");
+      return bind_texture(resource, source).within(resource.type + " " + resource.name);
     }
     const auto place = static_cast<std::uint64_t>(resource.handle);
     const auto slot = static_cast<std::uint32_t>(place >> 32);
     const auto element = static_cast<std::uint32_t>(place);
     if (!has(slot, element)) add(slot, element, buffer(source.binding));
+    return {};
+  }
+
+  Status bind_texture(const ProgramResource& resource, const ResourceSource& source) {
+    const TextureSlot& place = reflection_.textures[static_cast<std::size_t>(resource.handle)];
+    const VkDescriptorType use = reflection_.slots[place.slot].type;
+    const TextureSource& form = source.texture;
+    VulkanBuffer& from = buffer(source.binding);
+    const bool exact = has_its_texels(form), written = form.access != Access::read;
+    if (!exact && (written || resource.texture.buffer)) {
+      return unsupported("a tensor of " + std::string(numpy_name(form.dtype)) + " with " +
+                         std::to_string(form.channels) + " channels as " + std::string(facts_of(form.format).name) +
+                         " is not supported on Vulkan devices. Provide the format's own type, or use an opengl device");
+    }
+    add(place.slot, place.element, from);
+    BoundDescriptor& bound = pass_.descriptors.back();
+    if (resource.texture.buffer) {
+      const std::uint64_t texel = std::uint64_t{form.channels} * size_of(form.dtype);
+      const std::uint64_t most = program_.gpu().facts().properties.limits.maxTexelBufferElements;
+      if (form.size[0] > most) {
+        return unsupported(std::to_string(form.size[0]) + " texels, the device takes " + std::to_string(most));
+      }
+      auto view = from.texels(vulkan_format(form.format), form.size[0] * texel);
+      if (!view) return view.error();
+      bound.view = *view;
+      return {};
+    }
+    auto texture = from.texture(place.view, form, use);
+    if (!texture) return texture.error();
+    bound.texture = *texture;
+    BoundTexture& filled = pass_.textures.emplace_back();
+    filled.texture = *texture;
+    filled.buffer = from.handle();
+    filled.written = written;
+    if (exact) return {};
+    std::vector<std::byte> read;
+    std::span<const std::byte> tensor = from.written();
+    if (tensor.empty()) {
+      read.resize(from.bytes());
+      if (Status status = from.read(0, read); !status.ok()) return status;
+      tensor = read;
+    }
+    auto texels = converted_texels(form, tensor);
+    if (!texels) return texels.error();
+    filled.values = pass_.values.size();
+    pass_.values.push_back(std::move(*texels));
     return {};
   }
 

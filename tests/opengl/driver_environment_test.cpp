@@ -101,6 +101,18 @@ TEST_CASE("driver environment: LIBGL_DRIVERS_PATH says where the driver is", "[e
   CHECK(scene.folder() != plain);
 }
 
+TEST_CASE("driver environment: with the plugin vulkan the folder is also named by Mesa's Vulkan drivers",
+          "[environment]") {
+  Scene scene;
+  const std::string plain = scene.folder();
+  fs::create_symlink(KILN_WRAPPING_EGL, scene.root / "lib" / "libvulkan_lvp.so");
+  CHECK(scene.folder() == plain);
+  scene.config.plugins.load.emplace_back("vulkan");
+  CHECK(scene.folder() != plain);
+  fs::remove(scene.root / "lib" / "libvulkan_lvp.so");
+  CHECK(scene.folder() == plain);
+}
+
 TEST_CASE("driver environment: settings become variables, and the user's own win", "[environment]") {
   Scene scene;
   CHECK_FALSE(scene.value("LP_NATIVE_VECTOR_WIDTH").has_value());

@@ -63,6 +63,24 @@ class Kernel {
     return uniform(std::move(name), Uniform::Type::integer, {}, std::vector<std::int64_t>{value});
   }
 
+  // shape: as a job has it, [H, W, channels].
+  template <class T>
+  Kernel& texture(BindingKind kind, Access access, std::string name, const std::vector<T>& values, DType dtype,
+                  Shape shape, TextureFilter filter = TextureFilter::automatic) {
+    UserKernelSpec::Binding binding;
+    binding.kind = kind;
+    binding.access = access;
+    binding.bytes = values.size() * sizeof(T);
+    binding.dtype = dtype;
+    binding.shape = std::move(shape);
+    binding.name = std::move(name);
+    binding.filter = filter;
+    spec_.bindings.push_back(binding);
+    tensors_.push_back(bytes_of_values(values));
+    return *this;
+  }
+  const std::vector<std::byte>& tensor(std::size_t i) const { return tensors_[i]; }
+
   Status run() {
     if (!spec_.uniforms.empty()) tensors_.push_back(uniforms_);
     return support::run_kernel(spec_, tensors_);
@@ -162,6 +180,63 @@ TEST_CASE("vulkan: storage blocks are found by name, number and set", "[vulkan][
                "a[i] + v[i / 4u][i % 4u]")  // two views of one buffer
             .input(a, "", 5),
         {0, 2, 4, 6});
+}
+
+TEST_CASE("vulkan: samplers and images have the job's texels", "[vulkan][interface][image]") {
+  if (!Vulkan::instance().usable()) return;
+  const auto sampler = BindingKind::sampler, image = BindingKind::image;
+  const std::vector<float> four{1, 2, 3, 4};
+  check(Kernel("uniform sampler2D s;\n", "texelFetch(s, ivec2(i % 2, i / 2 % 2), 0).r")
+            .texture(sampler, Access::read, "s", four, DType::f32, {2, 2}),
+        {1, 2, 3, 4});
+  check(Kernel("uniform sampler2D s;\n", "texture(s, vec2(0.5)).r")
+            .texture(sampler, Access::read, "s", four, DType::f32, {2, 2}, TextureFilter::linear),
+        {2.5F});
+  // Three channels of bytes become four, whose alpha is 1.
+  check(Kernel("uniform sampler2D s;\n", "round(texelFetch(s, ivec2(0), 0)[i % 4] * 255.0)")
+            .texture(sampler, Access::read, "s", std::vector<std::uint8_t>{51, 102, 153}, DType::u8, {1, 1, 3}),
+        {51, 102, 153, 255});
+  check(Kernel("uniform usampler1D s;\n", "texelFetch(s, int(i % 3), 0).r")
+            .texture(sampler, Access::read, "s", std::vector<std::uint16_t>{7, 8, 9}, DType::u16, {3}),
+        {7, 8, 9});
+  check(Kernel("uniform sampler2DArray s;\n", "texelFetch(s, ivec3(0, 0, i % 3), 0).r")
+            .texture(sampler, Access::read, "s", std::vector<float>{5, 6, 7}, DType::f32, {3, 1, 1}),
+        {5, 6, 7});
+  check(Kernel("layout(r32f) readonly uniform image3D v;\n", "imageLoad(v, ivec3(0, 0, i % 4)).r")
+            .texture(image, Access::read, "v", four, DType::f32, {4, 1, 1}),
+        {1, 2, 3, 4});
+  check(Kernel("layout(r32i) readonly uniform iimageBuffer b;\n", "imageLoad(b, int(i % 3)).r")
+            .texture(image, Access::read, "b", std::vector<std::int32_t>{-1, 0, 5}, DType::i32, {3}),
+        {-1, 0, 5});
+  check(Kernel("uniform samplerBuffer b;\n", "texelFetch(b, int(i % 2)).g")
+            .texture(sampler, Access::read, "b", four, DType::f32, {2, 2}),
+        {2, 4});
+}
+
+TEST_CASE("vulkan: an image that the kernel writes comes back", "[vulkan][interface][image]") {
+  if (!Vulkan::instance().usable()) return;
+  Kernel kernel(
+      "layout(rgba8) uniform image2D shown;\nvoid show(ivec2 at) { imageStore(shown, at, vec4(1, 0.2, 0, "
+      "at.x)); }\n",
+      "i < 2u ? (show(ivec2(i, 0)), 1.0) : 2.0");
+  kernel.texture(BindingKind::image, Access::read_write, "shown", std::vector<std::uint8_t>(16, 9), DType::u8,
+                 {2, 2, 4});
+  const Status status = kernel.run();
+  INFO(status.text());
+  REQUIRE(status.ok());
+  CHECK(values_of_bytes<std::uint8_t>(kernel.tensor(1)) ==
+        std::vector<std::uint8_t>{255, 51, 0, 0, 255, 51, 0, 255, 9, 9, 9, 9, 9, 9, 9, 9});
+}
+
+TEST_CASE("vulkan: an image of another type than its tensor is refused where it would be written",
+          "[vulkan][interface][image]") {
+  if (!Vulkan::instance().usable()) return;
+  refuse(
+      Kernel(
+          "layout(rgba32f) writeonly uniform image2D shown;\nvoid show() { imageStore(shown, ivec2(0), vec4(1)); }\n",
+          "(show(), 1.0)")
+          .texture(BindingKind::image, Access::write, "shown", std::vector<std::uint8_t>(4), DType::u8, {1, 1, 4}),
+      "not supported on Vulkan devices");
 }
 
 TEST_CASE("vulkan: a resource that the job does not provide is named", "[vulkan][interface]") {

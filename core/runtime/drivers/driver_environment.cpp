@@ -104,7 +104,7 @@ void add_processor(KeyEncoder& encoder) {
 }
 
 std::string folder_name(const DriverSurroundings& surroundings,
-                        const std::vector<std::pair<std::string, std::string>>& to_set) {
+                        const std::vector<std::pair<std::string, std::string>>& to_set, const PluginsConfig& plugins) {
   KeyEncoder encoder;
   encoder.field("schema", folder_schema);
   std::map<std::string, std::string> settings;
@@ -119,6 +119,12 @@ std::string folder_name(const DriverSurroundings& surroundings,
   DriverFiles files(encoder, surroundings.library_folders);
   for (const fs::path& folder : driver_folders(surroundings)) files.add(folder / "swrast_dri.so");
   for (const fs::path& folder : surroundings.library_folders) files.add(folder / "libEGL_mesa.so.0");
+  const bool vulkan = std::ranges::find(plugins.load, "vulkan") != plugins.load.end();
+  for (const char* driver : {"libvulkan_lvp.so", "libvulkan_radeon.so"}) {
+    for (const fs::path& folder : surroundings.library_folders) {
+      if (vulkan) files.add(folder / driver);
+    }
+  }
   return encoder.digest().hex();
 }
 
@@ -178,7 +184,7 @@ DriverEnvironment driver_environment(const Config& config, const DriverSurroundi
     return environment;
   }
   const fs::path folder =
-      around / driver_caches_name / DriverScratch::new_name(folder_name(surroundings, environment.set));
+      around / driver_caches_name / DriverScratch::new_name(folder_name(surroundings, environment.set, config.plugins));
   add("MESA_SHADER_CACHE_DIR", folder.string());
   // The private folder of a process may take half of what its programs may take on disk. Mesa reads a number without a
   // letter as gigabytes; the least it is given here is one kilobyte.

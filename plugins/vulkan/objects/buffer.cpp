@@ -9,7 +9,6 @@ namespace kiln::vulkan {
 namespace {
 
 constexpr std::uint64_t padding = 64;
-constexpr std::uint64_t texel_bytes = 16;
 constexpr std::uint64_t staging_bytes = std::uint64_t{4} << 20;
 
 }  // namespace
@@ -183,18 +182,36 @@ Result<UniqueFd> VulkanBuffer::export_fd() noexcept {
   return unsupported(gpu_->id() + ": a buffer cannot be exported as a file descriptor");
 }
 
-Result<VkBufferView> VulkanBuffer::texels() {
+Result<VkBufferView> VulkanBuffer::texels(VkFormat format, std::uint64_t bytes) {
   const std::lock_guard lock(view_mutex_);
-  if (texels_.get() != VK_NULL_HANDLE) return texels_.get();
+  const auto found = texels_.find(format);
+  if (found != texels_.end()) return found->second.get();
+  VkFormatProperties offered{};
+  gpu_->api().vk().GetPhysicalDeviceFormatProperties(gpu_->facts().physical, format, &offered);
+  constexpr VkFormatFeatureFlags needed =
+      VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT | VK_FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_BIT;
+  if ((offered.bufferFeatures & needed) == 0) {
+    return unsupported(gpu_->facts().info.name + " has no texel buffers of VkFormat " + std::to_string(format));
+  }
   auto info = structure<VkBufferViewCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO);
   info.buffer = handle();
-  info.format = VK_FORMAT_R32G32B32A32_SFLOAT;
-  info.range = (bytes_ + texel_bytes - 1) / texel_bytes * texel_bytes;
+  info.format = format;
+  info.range = bytes;
   OwnedBufferView view(*gpu_);
   Status status = gpu_->check(gpu_->vk().CreateBufferView(gpu_->handle(), &info, nullptr, view.out()), "a buffer view");
   if (!status.ok()) return status;
-  texels_ = std::move(view);
-  return texels_.get();
+  return texels_.emplace(format, std::move(view)).first->second.get();
+}
+
+Result<const PixelTexture*> VulkanBuffer::texture(VkImageViewType type, const TextureSource& form,
+                                                  VkDescriptorType use) {
+  const std::lock_guard lock(view_mutex_);
+  for (const auto& texture : textures_) {
+    if (texture->is(type, form, use)) return texture.get();
+  }
+  auto made = PixelTexture::create(*gpu_, type, form, use);
+  if (!made) return made.error();
+  return textures_.emplace_back(std::move(*made)).get();
 }
 
 }  // namespace kiln::vulkan

@@ -4,11 +4,14 @@
 #include <kiln/buffer.hpp>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "objects/gpu.hpp"
+#include "objects/texture.hpp"
 
 namespace kiln::vulkan {
 
@@ -57,7 +60,11 @@ class VulkanBuffer final : public Buffer {
   const Gpu& gpu() const noexcept { return *gpu_; }
   VkBuffer handle() const noexcept { return main_.buffer.get(); }
   // The view as an array of texels of four floats.
-  Result<VkBufferView> texels();
+  Result<VkBufferView> texels() { return texels(VK_FORMAT_R32G32B32A32_SFLOAT, (bytes_ + 15) / 16 * 16); }
+  // The view as `bytes` bytes of texels of a format.
+  Result<VkBufferView> texels(VkFormat format, std::uint64_t bytes);
+  // The texture of this form, made at its first use.
+  Result<const PixelTexture*> texture(VkImageViewType type, const TextureSource& form, VkDescriptorType use);
 
   // The copies that the queue records around a dispatch; a null handle: none.
   VkBuffer shadow() const noexcept { return shadow_.buffer.get(); }
@@ -79,7 +86,8 @@ class VulkanBuffer final : public Buffer {
   bool comes_back_ = false;
   std::atomic<bool> newer_{false};  // the host has written since the queue copied it in
   std::mutex view_mutex_;
-  OwnedBufferView texels_;
+  std::map<VkFormat, OwnedBufferView> texels_;
+  std::vector<std::unique_ptr<PixelTexture>> textures_;  // one in flight may use any of them: none is dropped before
 };
 
 }  // namespace kiln::vulkan

@@ -13,6 +13,11 @@ constexpr std::uint64_t zero_bytes = 64 << 10;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
+// Also of texels of 16 bytes.
+std::uint64_t values_alignment(const Gpu& gpu) {
+  return std::max<std::uint64_t>(gpu.facts().properties.limits.minUniformBufferOffsetAlignment, 16);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Queue>> Queue::create(std::shared_ptr<Gpu> gpu) {
@@ -103,7 +108,7 @@ Result<Queue::Slot*> Queue::free_slot() {
 // Descriptors for every pass, and memory for the values of its blocks.
 Status Queue::make_room(Slot& slot, std::span<const BoundPass> passes) {
   const DeviceFunctions& vk = gpu_->vk();
-  const std::uint64_t alignment = gpu_->facts().properties.limits.minUniformBufferOffsetAlignment;
+  const std::uint64_t alignment = values_alignment(*gpu_);
   std::map<VkDescriptorType, std::uint32_t> needed;
   std::uint64_t bytes = 0;
   for (const BoundPass& pass : passes) {
@@ -142,15 +147,18 @@ void Queue::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAcces
   gpu_->vk().CmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
-// What the host wrote into the shadows since.
-void Queue::copy_in(VkCommandBuffer commands, std::span<const BoundPass> passes) {
+// What the host wrote into the shadows since. Whether there was any.
+bool Queue::copy_in(VkCommandBuffer commands, std::span<const BoundPass> passes) {
+  bool any = false;
   for (const BoundPass& pass : passes) {
     for (VulkanBuffer* buffer : pass.buffers) {
       if (buffer->shadow() == VK_NULL_HANDLE || !buffer->take_newer()) continue;
+      any = true;
       const VkBufferCopy whole{0, 0, buffer->bytes()};
       gpu_->vk().CmdCopyBuffer(commands, buffer->shadow(), buffer->handle(), 1, &whole);
     }
   }
+  return any;
 }
 
 // What the host will read, each buffer once.
@@ -171,20 +179,26 @@ void Queue::copy_back(VkCommandBuffer commands, std::span<const BoundPass> passe
   }
 }
 
-Status Queue::write_descriptors(Slot& slot, const BoundPass& pass, std::uint64_t& values_used, VkDescriptorSet& set) {
-  const DeviceFunctions& vk = gpu_->vk();
-  const std::uint64_t alignment = gpu_->facts().properties.limits.minUniformBufferOffsetAlignment;
-  const VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr,
-                                             slot.descriptors.get(), 1, pass.program->set_layout()};
-  Status status = gpu_->check(vk.AllocateDescriptorSets(gpu_->handle(), &allocate, &set), "a descriptor set");
-  if (!status.ok()) return status;
-  std::vector<std::uint64_t> offsets;  // of each block's values
+// Copies the values of blocks and texels into the slot's memory; where each begins.
+std::vector<std::uint64_t> Queue::place_values(Slot& slot, const BoundPass& pass, std::uint64_t& values_used) {
+  std::vector<std::uint64_t> offsets;
   for (std::size_t i = 0; i < pass.values.size(); ++i) {
     offsets.push_back(values_used);
     if (i == pass.push_constants) continue;
     std::memcpy(slot.values.mapped + values_used, pass.values[i].data(), pass.values[i].size());
-    values_used += round_up(pass.values[i].size(), alignment);
+    values_used += round_up(pass.values[i].size(), values_alignment(*gpu_));
   }
+  return offsets;
+}
+
+Status Queue::write_descriptors(Slot& slot, const BoundPass& pass, std::span<const std::uint64_t> offsets,
+                                VkDescriptorSet& set) {
+  const DeviceFunctions& vk = gpu_->vk();
+  const VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr,
+                                             slot.descriptors.get(), 1, pass.program->set_layout()};
+  Status status = gpu_->check(vk.AllocateDescriptorSets(gpu_->handle(), &allocate, &set), "a descriptor set");
+  if (!status.ok()) return status;
+  std::vector<VkDescriptorImageInfo> images(pass.descriptors.size());
   std::vector<VkDescriptorBufferInfo> buffers(pass.descriptors.size());
   std::vector<VkWriteDescriptorSet> writes;
   for (std::size_t i = 0; i < pass.descriptors.size(); ++i) {
@@ -198,6 +212,10 @@ Status Queue::write_descriptors(Slot& slot, const BoundPass& pass, std::uint64_t
     write.descriptorType = pass.program->reflection().slots[bound.slot].type;
     write.pTexelBufferView = &bound.view;
     write.pBufferInfo = &buffers[i];
+    write.pImageInfo = &images[i];
+    if (bound.texture != nullptr) {
+      images[i] = {bound.texture->sampler(), bound.texture->view(), VK_IMAGE_LAYOUT_GENERAL};
+    }
     if (bound.values) {
       buffers[i] = {slot.values.buffer.get(), offsets[*bound.values], pass.values[*bound.values].size()};
     } else {
@@ -215,7 +233,13 @@ Status Queue::record_pass(Slot& slot, const BoundPass& pass, std::uint64_t& valu
     if (has_images(pass.program->reflection())) return {};
     return record_pass(slot, over_nothing(*pass.program), values_used);
   }
-  if (Status status = write_descriptors(slot, pass, values_used, set); !status.ok()) return status;
+  const std::vector<std::uint64_t> offsets = place_values(slot, pass, values_used);
+  if (Status status = write_descriptors(slot, pass, offsets, set); !status.ok()) return status;
+  for (const BoundTexture& bound : pass.textures) {
+    const bool converted = bound.values.has_value();
+    fill(slot.commands, bound, converted ? slot.values.buffer.get() : bound.buffer,
+         converted ? offsets[*bound.values] : 0);
+  }
   const VkPipelineLayout layout = pass.program->layout();
   vk.CmdBindPipeline(slot.commands, VK_PIPELINE_BIND_POINT_COMPUTE, pass.program->pipeline());
   vk.CmdBindDescriptorSets(slot.commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
@@ -229,7 +253,70 @@ Status Queue::record_pass(Slot& slot, const BoundPass& pass, std::uint64_t& valu
   } else {
     vk.CmdDispatch(slot.commands, pass.grid[0], pass.grid[1], pass.grid[2]);
   }
+  for (const BoundTexture& bound : pass.textures) {
+    if (bound.written) read_back(slot.commands, bound);
+  }
   return {};
+}
+
+namespace {
+
+struct ImageStep {
+  VkImageLayout from, to;
+  VkPipelineStageFlags before, after;
+  VkAccessFlags written, read;
+};
+
+void change_layout(const DeviceFunctions& vk, VkCommandBuffer commands, const PixelTexture& texture,
+                   const ImageStep& step) {
+  auto barrier = structure<VkImageMemoryBarrier>(VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER);
+  barrier.srcAccessMask = step.written;
+  barrier.dstAccessMask = step.read;
+  barrier.oldLayout = step.from;
+  barrier.newLayout = step.to;
+  barrier.srcQueueFamilyIndex = barrier.dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED;
+  barrier.image = texture.image();
+  barrier.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, texture.layers()};
+  vk.CmdPipelineBarrier(commands, step.before, step.after, 0, 0, nullptr, 0, nullptr, 1, &barrier);
+}
+
+VkBufferImageCopy whole_image(const PixelTexture& texture, std::uint64_t offset) {
+  VkBufferImageCopy region{};
+  region.bufferOffset = offset;
+  region.imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, texture.layers()};
+  region.imageExtent = texture.extent();
+  return region;
+}
+
+constexpr VkPipelineStageFlags compute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+constexpr VkPipelineStageFlags copies = VK_PIPELINE_STAGE_TRANSFER_BIT;
+
+}  // namespace
+
+void Queue::fill(VkCommandBuffer commands, const BoundTexture& bound, VkBuffer from, std::uint64_t offset) {
+  const DeviceFunctions& vk = gpu_->vk();
+  barrier(commands, compute | copies, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, copies,
+          VK_ACCESS_TRANSFER_READ_BIT);
+  change_layout(vk, commands, *bound.texture,
+                {VK_IMAGE_LAYOUT_UNDEFINED, VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, compute | copies, copies,
+                 VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT, VK_ACCESS_TRANSFER_WRITE_BIT});
+  const VkBufferImageCopy region = whole_image(*bound.texture, offset);
+  vk.CmdCopyBufferToImage(commands, from, bound.texture->image(), VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, 1, &region);
+  change_layout(vk, commands, *bound.texture,
+                {VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL, VK_IMAGE_LAYOUT_GENERAL, copies, compute,
+                 VK_ACCESS_TRANSFER_WRITE_BIT, VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT});
+}
+
+void Queue::read_back(VkCommandBuffer commands, const BoundTexture& bound) {
+  const DeviceFunctions& vk = gpu_->vk();
+  change_layout(vk, commands, *bound.texture,
+                {VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, compute, copies,
+                 VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_TRANSFER_READ_BIT});
+  const VkBufferImageCopy region = whole_image(*bound.texture, 0);
+  vk.CmdCopyImageToBuffer(commands, bound.texture->image(), VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, bound.buffer, 1,
+                          &region);
+  barrier(commands, copies, VK_ACCESS_TRANSFER_WRITE_BIT, compute | copies,
+          VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT);
 }
 
 Status Queue::record(Slot& slot, std::span<const BoundPass> passes) {
@@ -250,10 +337,15 @@ Status Queue::record(Slot& slot, std::span<const BoundPass> passes) {
   // Behind earlier submissions, which may still run.
   constexpr VkAccessFlags transfer = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
   barrier(slot.commands, works, writes, works, shader | transfer);
-  copy_in(slot.commands, passes);
-  barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
-          VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, shader);
-  if (stamped) vk.CmdWriteTimestamp(slot.commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, slot.stamps.get(), 0);
+  if (copy_in(slot.commands, passes)) {
+    barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
+            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, shader);
+  }
+  // A rasterizer on the host runs one command after the other, and would wait at a stamp for what went before.
+  const bool software = gpu_->facts().info.kind == DeviceKind::software;
+  const VkPipelineStageFlagBits begun =
+      software ? VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT : VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT;
+  if (stamped) vk.CmdWriteTimestamp(slot.commands, begun, slot.stamps.get(), 0);
   std::uint64_t values_used = 0;
   for (std::size_t i = 0; i < passes.size() && status.ok(); ++i) {
     if (i != 0) {

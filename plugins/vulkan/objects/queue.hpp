@@ -19,21 +19,31 @@
 
 namespace kiln::vulkan {
 
-// One descriptor of a pass: a buffer, a view of texels, or the values of a block.
+// One descriptor of a pass: a buffer, a view of texels, a texture, or the values of a block.
 struct BoundDescriptor {
   std::uint32_t slot = 0, element = 0;
   VkBuffer buffer = VK_NULL_HANDLE;
   VkDeviceSize bytes = 0;
   VkBufferView view = VK_NULL_HANDLE;
+  const PixelTexture* texture = nullptr;
   std::optional<std::size_t> values;  // index into BoundPass::values
+};
+
+// A texture that is filled before its pass, and copied back after it where the pass writes it.
+struct BoundTexture {
+  const PixelTexture* texture = nullptr;
+  VkBuffer buffer = VK_NULL_HANDLE;
+  std::optional<std::size_t> values;  // the texels, converted; nullopt: the buffer has them
+  bool written = false;
 };
 
 struct BoundPass {
   const VulkanProgram* program = nullptr;
   std::array<std::uint32_t, 3> grid{1, 1, 1};  // PassLaunch::nothing: the rest is empty
   std::vector<VulkanBuffer*> buffers;
-  std::vector<BoundDescriptor> descriptors;    // of every slot and element of the program
-  std::vector<std::vector<std::byte>> values;  // of blocks
+  std::vector<BoundDescriptor> descriptors;  // of every slot and element of the program
+  std::vector<BoundTexture> textures;
+  std::vector<std::vector<std::byte>> values;  // of blocks and converted texels
   std::optional<std::size_t> push_constants;   // index into `values`
 };
 
@@ -69,8 +79,12 @@ class Queue {
   Status make_room(Slot& slot, std::span<const BoundPass> passes);
   Status record(Slot& slot, std::span<const BoundPass> passes);
   Status record_pass(Slot& slot, const BoundPass& pass, std::uint64_t& values_used);
-  Status write_descriptors(Slot& slot, const BoundPass& pass, std::uint64_t& values_used, VkDescriptorSet& set);
-  void copy_in(VkCommandBuffer commands, std::span<const BoundPass> passes);
+  Status write_descriptors(Slot& slot, const BoundPass& pass, std::span<const std::uint64_t> offsets,
+                           VkDescriptorSet& set);
+  std::vector<std::uint64_t> place_values(Slot& slot, const BoundPass& pass, std::uint64_t& values_used);
+  void fill(VkCommandBuffer commands, const BoundTexture& bound, VkBuffer from, std::uint64_t offset);
+  void read_back(VkCommandBuffer commands, const BoundTexture& bound);
+  bool copy_in(VkCommandBuffer commands, std::span<const BoundPass> passes);
   void copy_back(VkCommandBuffer commands, std::span<const BoundPass> passes);
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags written, VkPipelineStageFlags to,
                VkAccessFlags read);

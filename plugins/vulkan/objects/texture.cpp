@@ -1,0 +1,249 @@
+#include "objects/texture.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <string>
+
+namespace kiln::vulkan {
+namespace {
+
+// In the order of ImageFormat.
+constexpr VkFormat formats[] = {VK_FORMAT_UNDEFINED,
+                                VK_FORMAT_R32G32B32A32_SFLOAT,
+                                VK_FORMAT_R16G16B16A16_SFLOAT,
+                                VK_FORMAT_R32G32_SFLOAT,
+                                VK_FORMAT_R16G16_SFLOAT,
+                                VK_FORMAT_B10G11R11_UFLOAT_PACK32,
+                                VK_FORMAT_R32_SFLOAT,
+                                VK_FORMAT_R16_SFLOAT,
+                                VK_FORMAT_R16G16B16A16_UNORM,
+                                VK_FORMAT_A2B10G10R10_UNORM_PACK32,
+                                VK_FORMAT_R8G8B8A8_UNORM,
+                                VK_FORMAT_R16G16_UNORM,
+                                VK_FORMAT_R8G8_UNORM,
+                                VK_FORMAT_R16_UNORM,
+                                VK_FORMAT_R8_UNORM,
+                                VK_FORMAT_R16G16B16A16_SNORM,
+                                VK_FORMAT_R8G8B8A8_SNORM,
+                                VK_FORMAT_R16G16_SNORM,
+                                VK_FORMAT_R8G8_SNORM,
+                                VK_FORMAT_R16_SNORM,
+                                VK_FORMAT_R8_SNORM,
+                                VK_FORMAT_R32G32B32A32_SINT,
+                                VK_FORMAT_R16G16B16A16_SINT,
+                                VK_FORMAT_R8G8B8A8_SINT,
+                                VK_FORMAT_R32G32_SINT,
+                                VK_FORMAT_R16G16_SINT,
+                                VK_FORMAT_R8G8_SINT,
+                                VK_FORMAT_R32_SINT,
+                                VK_FORMAT_R16_SINT,
+                                VK_FORMAT_R8_SINT,
+                                VK_FORMAT_R32G32B32A32_UINT,
+                                VK_FORMAT_R16G16B16A16_UINT,
+                                VK_FORMAT_A2B10G10R10_UINT_PACK32,
+                                VK_FORMAT_R8G8B8A8_UINT,
+                                VK_FORMAT_R32G32_UINT,
+                                VK_FORMAT_R16G16_UINT,
+                                VK_FORMAT_R8G8_UINT,
+                                VK_FORMAT_R32_UINT,
+                                VK_FORMAT_R16_UINT,
+                                VK_FORMAT_R8_UINT};
+static_assert(std::size(formats) == image_formats);
+
+float half_to_float(std::uint16_t half) noexcept {
+  const std::uint32_t exponent = half >> 10 & 0x1fU, mantissa = half & 0x3ffU;
+  const float sign = (half & 0x8000U) != 0 ? -1.0F : 1.0F;
+  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
+  if (exponent == 31) return mantissa != 0 ? std::nanf("") : sign * std::numeric_limits<float>::infinity();
+  return sign * std::ldexp(static_cast<float>(mantissa | 0x400U), static_cast<int>(exponent) - 25);
+}
+
+template <class T>
+T value_at(const std::byte* at) noexcept {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+// One element as a number; u8 and u16 from 0 to 1 where `scaled`.
+std::optional<double> element_of(const std::byte* at, DType dtype, bool scaled) noexcept {
+  switch (dtype) {
+    case DType::f32:
+      return static_cast<double>(value_at<float>(at));
+    case DType::f16:
+      return static_cast<double>(half_to_float(value_at<std::uint16_t>(at)));
+    case DType::u8:
+      return value_at<std::uint8_t>(at) / (scaled ? 255.0 : 1.0);
+    case DType::u16:
+      return value_at<std::uint16_t>(at) / (scaled ? 65535.0 : 1.0);
+    case DType::i8:
+      return value_at<std::int8_t>(at);
+    case DType::i16:
+      return value_at<std::int16_t>(at);
+    case DType::i32:
+      return value_at<std::int32_t>(at);
+    case DType::u32:
+      return value_at<std::uint32_t>(at);
+    default:
+      return std::nullopt;
+  }
+}
+
+template <class T>
+void store(std::byte* at, double value) noexcept {
+  const T stored = static_cast<T>(value);
+  std::memcpy(at, &stored, sizeof stored);
+}
+
+// The number as a component of the format. Whether it is a format that is known here.
+bool put_component(std::byte* at, const ImageFormatFacts& facts, double value) noexcept {
+  const bool normalized = facts.kind == TexelKind::normalized;
+  switch (facts.dtype) {
+    case DType::f32:
+      return store<float>(at, value), true;
+    case DType::u8:
+      return store<std::uint8_t>(at, normalized ? std::round(value * 255.0) : value), true;
+    case DType::u16:
+      return store<std::uint16_t>(at, normalized ? std::round(value * 65535.0) : value), true;
+    case DType::i8:
+      return store<std::int8_t>(at, value), !normalized;
+    case DType::i16:
+      return store<std::int16_t>(at, value), !normalized;
+    case DType::i32:
+      return store<std::int32_t>(at, value), true;
+    case DType::u32:
+      return store<std::uint32_t>(at, value), true;
+    default:
+      return false;
+  }
+}
+
+std::string size_text(const VkExtent3D& extent, std::uint32_t layers) {
+  return std::to_string(extent.width) + " x " + std::to_string(extent.height) + " x " + std::to_string(extent.depth) +
+         (layers > 1 ? " with " + std::to_string(layers) + " layers" : "");
+}
+
+}  // namespace
+
+VkFormat vulkan_format(ImageFormat format) noexcept { return formats[static_cast<std::size_t>(format)]; }
+
+bool has_its_texels(const TextureSource& form) noexcept {
+  const ImageFormatFacts& facts = facts_of(form.format);
+  return !facts.packed && facts.dtype == form.dtype && facts.channels == form.channels;
+}
+
+Result<std::vector<std::byte>> converted_texels(const TextureSource& form, std::span<const std::byte> tensor) {
+  const ImageFormatFacts& facts = facts_of(form.format);
+  const std::size_t from = size_of(form.dtype), to = size_of(facts.dtype);
+  const std::size_t texels = tensor.size() / (from * form.channels);
+  const bool scaled = facts.kind != TexelKind::integer;
+  std::vector<std::byte> converted(texels * facts.channels * to);
+  for (std::size_t i = 0; i < texels * facts.channels; ++i) {
+    const std::size_t channel = i % facts.channels;
+    std::optional<double> value = channel == 3 ? 1.0 : 0.0;
+    if (channel < form.channels) {
+      value = element_of(tensor.data() + (i / facts.channels * form.channels + channel) * from, form.dtype, scaled);
+    }
+    if (value && !facts.packed && put_component(converted.data() + i * to, facts, *value)) continue;
+    return unsupported("a tensor of " + std::string(numpy_name(form.dtype)) + " as " + std::string(facts.name) +
+                       " is not supported on Vulkan devices. Provide the format's own type, or use an opengl device");
+  }
+  return converted;
+}
+
+Result<std::unique_ptr<PixelTexture>> PixelTexture::create(Gpu& gpu, VkImageViewType type, const TextureSource& form,
+                                                           VkDescriptorType use) {
+  std::unique_ptr<PixelTexture> texture(new PixelTexture);
+  texture->type_ = type;
+  texture->form_ = form;
+  texture->use_ = use;
+  if (Status status = texture->make(gpu); !status.ok()) return status;
+  return texture;
+}
+
+Status PixelTexture::make(Gpu& gpu) {
+  const DeviceFunctions& vk = gpu.vk();
+  const auto side = [this](std::size_t i) { return std::max<std::uint32_t>(form_.size[i], 1); };
+  const bool one = type_ == VK_IMAGE_VIEW_TYPE_1D || type_ == VK_IMAGE_VIEW_TYPE_1D_ARRAY;
+  const bool volume = type_ == VK_IMAGE_VIEW_TYPE_3D;
+  extent_ = {side(0), one ? 1 : side(1), volume ? side(2) : 1};
+  layers_ = type_ == VK_IMAGE_VIEW_TYPE_1D_ARRAY              ? side(1)
+            : one || volume || type_ == VK_IMAGE_VIEW_TYPE_2D ? 1
+                                                              : side(2);
+
+  const bool storage = use_ == VK_DESCRIPTOR_TYPE_STORAGE_IMAGE;
+  const bool linear = !storage && form_.filter == TextureFilter::linear;
+  VkFormatProperties offered{};
+  gpu.api().vk().GetPhysicalDeviceFormatProperties(gpu.facts().physical, vulkan_format(form_.format), &offered);
+  VkFormatFeatureFlags needed = storage ? VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT : VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT;
+  if (linear) needed |= VK_FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT;
+  if ((offered.optimalTilingFeatures & needed) != needed) {
+    return unsupported(gpu.facts().info.name + " has no " +
+                       (storage  ? "images"
+                        : linear ? "linear samplers"
+                                 : "samplers") +
+                       " of format " + std::string(facts_of(form_.format).name));
+  }
+  const VkPhysicalDeviceLimits& limits = gpu.facts().properties.limits;
+  const std::uint32_t most = one      ? limits.maxImageDimension1D
+                             : volume ? limits.maxImageDimension3D
+                                      : limits.maxImageDimension2D;
+  if (std::max({extent_.width, extent_.height, extent_.depth}) > most || layers_ > limits.maxImageArrayLayers) {
+    return unsupported("an image of " + size_text(extent_, layers_) + " texels, the device takes at most " +
+                       std::to_string(most) + " on a side and " + std::to_string(limits.maxImageArrayLayers) +
+                       " layers");
+  }
+
+  auto image = structure<VkImageCreateInfo>(VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO);
+  const bool cube = type_ == VK_IMAGE_VIEW_TYPE_CUBE || type_ == VK_IMAGE_VIEW_TYPE_CUBE_ARRAY;
+  if (cube) image.flags = VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT;
+  image.imageType = one ? VK_IMAGE_TYPE_1D : volume ? VK_IMAGE_TYPE_3D : VK_IMAGE_TYPE_2D;
+  image.format = vulkan_format(form_.format);
+  image.extent = extent_;
+  image.mipLevels = 1;
+  image.arrayLayers = layers_;
+  image.samples = VK_SAMPLE_COUNT_1_BIT;
+  image.usage = VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT |
+                (storage ? VK_IMAGE_USAGE_STORAGE_BIT : VK_IMAGE_USAGE_SAMPLED_BIT);
+  const std::string doing = "an image of " + size_text(extent_, layers_) + " texels";
+  image_ = OwnedImage(gpu);
+  Status status = gpu.check(vk.CreateImage(gpu.handle(), &image, nullptr, image_.out()), doing);
+  if (!status.ok()) return status;
+  VkMemoryRequirements needs{};
+  vk.GetImageMemoryRequirements(gpu.handle(), image_.get(), &needs);
+  auto type = gpu.memory_type(needs.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+  if (!type) type = gpu.memory_type(needs.memoryTypeBits, 0);
+  if (!type) return unavailable(gpu.id() + ": " + doing + ": there is no memory for it");
+  auto memory = structure<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
+  memory.allocationSize = needs.size;
+  memory.memoryTypeIndex = *type;
+  memory_ = OwnedMemory(gpu);
+  status = gpu.check(vk.AllocateMemory(gpu.handle(), &memory, nullptr, memory_.out()), doing);
+  if (status.ok()) status = gpu.check(vk.BindImageMemory(gpu.handle(), image_.get(), memory_.get(), 0), doing);
+  if (!status.ok()) return status;
+
+  auto view = structure<VkImageViewCreateInfo>(VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO);
+  view.image = image_.get();
+  view.viewType = type_;
+  view.format = image.format;
+  view.subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, layers_};
+  view_ = OwnedImageView(gpu);
+  status = gpu.check(vk.CreateImageView(gpu.handle(), &view, nullptr, view_.out()), doing);
+  if (!status.ok() || storage) return status;
+
+  constexpr VkSamplerAddressMode wraps[] = {VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE, VK_SAMPLER_ADDRESS_MODE_REPEAT,
+                                            VK_SAMPLER_ADDRESS_MODE_MIRRORED_REPEAT,
+                                            VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_BORDER};
+  auto sampler = structure<VkSamplerCreateInfo>(VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO);
+  sampler.magFilter = sampler.minFilter = linear ? VK_FILTER_LINEAR : VK_FILTER_NEAREST;
+  sampler.addressModeU = sampler.addressModeV = sampler.addressModeW = wraps[static_cast<std::size_t>(form_.wrap)];
+  const bool integer = facts_of(form_.format).kind == TexelKind::integer;
+  sampler.borderColor = integer ? VK_BORDER_COLOR_INT_TRANSPARENT_BLACK : VK_BORDER_COLOR_FLOAT_TRANSPARENT_BLACK;
+  sampler_ = OwnedSampler(gpu);
+  return gpu.check(vk.CreateSampler(gpu.handle(), &sampler, nullptr, sampler_.out()), "a sampler");
+}
+
+}  // namespace kiln::vulkan
