@@ -113,7 +113,7 @@ bool is_buffer_access(Access access) {
 Status check(const UserKernelSpec& spec, std::size_t i) {
   const UserKernelSpec::Binding& binding = spec.bindings[i];
   const std::string which = "binding " + std::to_string(i);
-  const bool glsl = spec.dialect == Dialect::glsl;
+  const bool glsl = spec.dialect != Dialect::opencl_c;  // or a SPIR-V module
   if (binding.bytes == 0) return invalid_argument(which + ": is empty");
   switch (binding.kind) {
     case BindingKind::buffer:
@@ -168,7 +168,8 @@ Status check(const UserKernelSpec& spec, std::size_t i) {
 
 Status check(const UserKernelSpec& spec, const UserKernelSpec::Uniform& uniform) {
   const std::string which = "uniform '" + uniform.name + "'";
-  if (spec.dialect != Dialect::glsl) return invalid_argument(which + ": only GLSL has uniforms. Pass it as a binding");
+  if (spec.dialect == Dialect::opencl_c)
+    return invalid_argument(which + ": only GLSL has uniforms. Pass it as a binding");
   if (uniform.name.empty()) return invalid_argument(which + ": has no name");
   using Type = UserKernelSpec::Uniform::Type;
   if (uniform.type != Type::boolean && uniform.type != Type::integer && uniform.type != Type::number) {

@@ -53,6 +53,24 @@ class Folder {
 
 }  // namespace
 
+TEST_CASE("kernel text: a SPIR-V module is read as it is, and other files are refused", "[kernel_text]") {
+  const Folder folder;
+  const std::string module = "\x03\x02\x23\x07"s + "\0\r\n\xff#include \"a\""s + "\0\0\0\0"s;
+  folder.write("main.comp", module + std::string((4 - module.size() % 4) % 4, '\0'));
+  const auto read = folder.read(Dialect::code_object);
+  REQUIRE(read.has_value());
+  CHECK(read->text.starts_with(module));
+  CHECK(read->includes.empty());
+  for (const std::string& bad :
+       {""s, "\x03\x02\x23"s, "\x07\x23\x02\x03"s, "#version 430\n"s, module + "1"s, "\x7f"s + "ELF\0\0\0\0"s}) {
+    folder.write("main.comp", bad);
+    const auto refused = folder.read(Dialect::code_object);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().code == StatusCode::invalid_argument);
+    CHECK_THAT(refused.error().message, Contains("main.comp") && Contains("SPIR-V"));
+  }
+}
+
 TEST_CASE("kernel text: an include is found however its directive is written", "[kernel_text]") {
   const Folder folder;
   folder.write("part.glsl", "int part;\n");
