@@ -103,6 +103,13 @@ TEST_CASE("test main: the parts of a binary run each of its visible cases once")
   }
 }
 
+TEST_CASE("test main: a name with \"quotes\", a comma, [brackets] and a \\ is one of its part's too") {
+  std::string all;
+  for (const char* share : {"1/2", "2/2"})
+    all += run_child("--list-test-names-only", {{"KILN_TEST_PART", share}}).output;
+  CHECK(times(all, "a name with \"quotes\", a comma, [brackets] and a \\ is one") == 1);
+}
+
 TEST_CASE("hangs: three threads and a process", "[.hangs]") {
   char program[] = "sleep", seconds[] = "1000";
   char* const words[] = {program, seconds, nullptr};
