@@ -54,8 +54,9 @@ po::options_description all_options() {
   add("target", po::value<std::string>()->value_name("NAME"), "the instruction set: gfx1030, gfx1100, …");
   add("include", po::value<std::vector<std::string>>()->composing()->value_name("DIR"),
       "search DIR for included files, after the folder of the including file; may be repeated");
-  add("verify", po::bool_switch(),
-      "compare every full output with an independent reference, outside the measured time");
+  add("verify", po::value<std::string>()->implicit_value("")->value_name("[=steps]"),
+      "compare every full output with an independent reference, outside the measured time; =steps: also that of each "
+      "step of a pipeline");
   add("repeat", po::value<std::int64_t>()->value_name("N"), "run each job N times (default 1)");
   add("jobs", po::value<std::int64_t>()->value_name("N"), "run N jobs at a time (default 1)");
   add("json", po::bool_switch(), "print the result as JSON");
@@ -388,7 +389,14 @@ Result<Options> parse_options(int argc, char** argv) {
   }
   options.target = text_of(given, "target").value_or("");
   if (given.count("include") != 0) options.include = given["include"].as<std::vector<std::string>>();
-  options.verify = given["verify"].as<bool>();
+  options.verify = given.count("verify") != 0;
+  if (options.verify) {
+    const std::string how = given["verify"].as<std::string>();
+    options.verify_steps = how == "steps";
+    if (!how.empty() && !options.verify_steps) {
+      return invalid_argument("--verify=" + how + ": expected --verify or --verify=steps");
+    }
+  }
   options.json = given["json"].as<bool>();
   options.bench = {given["quick"].as<bool>(), given["stable"].as<bool>(), {}};
   if (given.count("passes") != 0) {

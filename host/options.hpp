@@ -104,6 +104,7 @@ struct Options {
   std::string target;  // --target; empty: not given
   std::vector<std::string> include;
   bool verify = false;
+  bool verify_steps = false;  // of pipelines; then `verify` is set too
   std::optional<std::uint32_t> repeat;
   std::uint32_t jobs = 1;  // of a run: so many at one time
   bool json = false;

@@ -58,6 +58,17 @@ Status check_key(const CacheConfig& config) {
 
 }  // namespace
 
+namespace {
+
+std::vector<const JobConfig*> jobs_and_pipelines(const Config& config) {
+  std::vector<const JobConfig*> all;
+  for (const JobConfig& job : config.jobs) all.push_back(&job);
+  for (const PipelineConfig& pipeline : config.pipelines) all.push_back(&pipeline.job);
+  return all;
+}
+
+}  // namespace
+
 Session::~Session() = default;
 
 std::optional<int> Session::open_plugins() {
@@ -70,6 +81,7 @@ std::optional<int> Session::open_plugins() {
 std::optional<int> Session::check() {
   read();
   std::ranges::move(check_jobs(config_.jobs), std::back_inserter(problems_));
+  std::ranges::move(check_pipelines(config_), std::back_inserter(problems_));
   only_read_cache_where_needed();
   load_plugins();
   for (const PluginReport& plugin : plugins_) {
@@ -80,8 +92,8 @@ std::optional<int> Session::check() {
   check_names();
   check_driver(config_.device.prefer, config_.place_of("device.prefer"));
   std::set<std::string> checked;  // rows of a table name the same one
-  for (const JobConfig& job : config_.jobs) {
-    if (checked.insert(job.device).second) check_driver(job.device, job.place_of("device"));
+  for (const JobConfig* job : jobs_and_pipelines(config_)) {
+    if (checked.insert(job->device).second) check_driver(job->device, job->place_of("device"));
   }
   return report_problems();
 }
@@ -92,7 +104,11 @@ std::optional<int> Session::open_runtime(MissingPlugins missing, JobFiles files,
   std::future<std::vector<ConfigProblem>> checks;
   if (files == JobFiles::check) {
     settle_results();
-    checks = std::async(std::launch::deferred, [&jobs = config_.jobs] { return check_jobs(jobs); });
+    checks = std::async(std::launch::deferred, [&config = config_] {
+      std::vector<ConfigProblem> found = check_jobs(config.jobs);
+      std::ranges::move(check_pipelines(config), std::back_inserter(found));
+      return found;
+    });
   }
   const auto add_problems_of_jobs = [&] {
     if (checks.valid()) std::ranges::move(checks.get(), std::back_inserter(problems_));
@@ -141,8 +157,8 @@ void Session::only_read_cache_where_needed() {
 // What a run that was killed left of its results, before anything reads them.
 void Session::settle_results() {
   std::set<std::filesystem::path> folders;
-  for (const JobConfig& job : config_.jobs) {
-    for (const std::filesystem::path& output : outputs_of(job)) {
+  for (const JobConfig* job : jobs_and_pipelines(config_)) {
+    for (const std::filesystem::path& output : outputs_of(*job)) {
       std::error_code error;
       const auto file = followed(output);
       if (file) folders.insert(std::filesystem::absolute(*file, error).parent_path());
@@ -209,9 +225,9 @@ std::optional<int> Session::check_devices() {
   } else {
     check_device(config_.device.prefer, config_.place_of("device.prefer"));
     std::set<std::string> checked;  // rows of a table name the same one
-    for (const JobConfig& job : config_.jobs) {
-      if (!checked.insert(job.device).second) continue;
-      check_device(job.device, job.place_of("device"));
+    for (const JobConfig* job : jobs_and_pipelines(config_)) {
+      if (!checked.insert(job->device).second) continue;
+      check_device(job->device, job->place_of("device"));
     }
   }
   return problems_.size() == before ? std::nullopt : std::optional<int>(exit_usage);

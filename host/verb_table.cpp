@@ -13,6 +13,9 @@ constexpr VerbHelp verbs[] = {
      R"(Runs every [[job]] of CONFIG and prints a table: device, tier (built, disk, memory, library), build time, time to the first
 result, median run time, GFLOP/s, and whether the full output was compared with a reference (verify = true, or --verify).
 
+Each [[pipeline]] of CONFIG runs after the jobs. Its row is followed by one for each step, with the device time of all its rounds.
+--verify=steps also compares each step.
+
 A program is built once. Later runs load it: the tier is then `disk`, and `builds` is 0.
 
 --jobs N runs N jobs at a time: builds, uploads, runs and comparisons of different jobs overlap. A job waits for an earlier one

@@ -109,6 +109,27 @@ std::string default_config_text() {
           "table of conv2d jobs. Tensors are NCHW, fp32; weights are [k, c/groups, r, s]. Input file names are "
           "relative to the folder of this file. The keys:");
   for (const JobKeyEntry& key : config::job_key_table()) write_job_key(out, key);
+  out += "\n";
+  comment(out,
+          "[[pipeline]] starts a pipeline: operations that run on one device as one submission. It has name, device, "
+          "verify, tolerance, keep_failed and alpha as a job does, and tensors and step. See docs/pipelines.md. The "
+          "keys of its own:");
+  constexpr std::pair<std::string_view, std::string_view> of_pipelines[] = {
+      {"tensors",
+       "A table of names: { input = FILE } is read, { output = FILE } is written, { inout = FILE } is both, { shape = "
+       "[N, …], dtype = \"float32\" } stays on the device. The keys are those of an element of bindings. A tensor that "
+       "only steps use need not be declared."},
+      {"step",
+       "[[pipeline.step]]: a name, an op and its keys as in a job. input, output, inout and the bindings name tensors "
+       "of "
+       "the pipeline. A step with steps of its own ([[pipeline.step.step]]) has no op."},
+      {"repeat", "Of a step: number of rounds. Default: 1."},
+      {"swap",
+       "Of a step: [\"a\", \"b\"], or an array of such pairs. After each round the two tensors exchange their names."}};
+  for (const auto& [name, help] : of_pipelines) {
+    out += "#\n# " + std::string(name) + "\n";
+    comment(out, help, "#     ");
+  }
   return out;
 }
 

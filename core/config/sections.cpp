@@ -61,11 +61,11 @@ void report_unknown(Draft& draft, const TomlMember& member, const FileContext& f
   if (member.value.kind == TomlKind::table || member.value.kind == TomlKind::array) {
     std::vector<std::string_view> names;
     for (const SectionEntry& section : section_table()) names.push_back(section.name);
-    names.insert(names.end(), {"plugin", "job"});
+    names.insert(names.end(), {"plugin", "job", "pipeline"});
     const std::string_view nearest = nearest_word(member.key, names);
-    const std::string shown = nearest == "job"      ? "[[job]]"
-                              : nearest == "plugin" ? "[plugin.NAME]"
-                                                    : "[" + std::string(nearest) + "]";
+    const std::string shown = nearest == "job" || nearest == "pipeline" ? "[[" + std::string(nearest) + "]]"
+                              : nearest == "plugin"                     ? "[plugin.NAME]"
+                                                                        : "[" + std::string(nearest) + "]";
     return draft.problem(file.place(member.at), "[" + toml_key(member.key) + "]: unknown section; nearest: " + shown);
   }
   draft.problem(file.place(member.at), toml_key(member.key) + ": unknown key outside the sections; nearest: " +
@@ -84,6 +84,8 @@ void read_sections(Draft& draft, const TomlNode& root, const FileContext& file) 
       read_plugin_sections(draft, member, file);
     } else if (member.key == "job") {
       read_jobs(draft, member, file);
+    } else if (member.key == "pipeline") {
+      read_pipelines(draft, member, file);
     } else {
       report_unknown(draft, member, file);
     }

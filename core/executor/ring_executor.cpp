@@ -75,7 +75,7 @@ Result<Fence> RingExecutor::submit(Submission submission) noexcept {
   try {
     if (submission.device == nullptr) return invalid_argument("submission: has no device");
     const std::uint64_t entered_ns = submission.device->clock_ns();
-    if (Status status = executor::check(submission); !status.ok()) return status;
+    if (Status status = executor::check(submission, executor::Use::submit); !status.ok()) return status;
     const auto found = queue_of(submission.device);
     if (!found) return found.error();
     const Deadline deadline = submission.deadline;
@@ -132,7 +132,7 @@ Result<std::shared_ptr<Recording>> RingExecutor::record(std::vector<Submission> 
     if (submissions.empty()) return invalid_argument("recording: no submissions given, expected at least one");
     for (std::size_t i = 0; i < submissions.size(); ++i) {
       const std::string where = "recording: submission " + std::to_string(i);
-      if (Status status = executor::check(submissions[i]); !status.ok()) return status.within(where);
+      if (Status status = executor::check(submissions[i], executor::Use::record); !status.ok()) return status.within(where);
       if (submissions[i].device == submissions[0].device) continue;
       return invalid_argument(where + ": is for device " + submissions[i].device->info().id + ", expected " +
                               submissions[0].device->info().id + " as the first");

@@ -20,7 +20,27 @@ Status check_programs(std::string_view what, const std::vector<ProgramHandle>& p
   return {};
 }
 
-Status check_tensor(const TensorDecl& declared, const TensorArgument& given) {
+Status check_device_tensor(const TensorDecl& declared, const TensorArgument& given, Use use) {
+  const auto wrong = [&](const std::string& found, const std::string& expected) {
+    return invalid_argument("tensor " + declared.name + ": " + found + ", expected " + expected);
+  };
+  if (use != Use::record) return wrong("a DeviceTensor given", "a tensor: only a recording has DeviceTensors");
+  if (given.host != nullptr || given.constant != nullptr) return wrong("a DeviceTensor and another given", "one");
+  if (declared.role == TensorRole::constant) return wrong("a DeviceTensor given", "a Constant");
+  const DeviceTensor& tensor = *given.device;
+  const std::shared_ptr<const HostTensor> hosts[] = {tensor.before, tensor.after};
+  for (const auto& host : hosts) {
+    if (host == nullptr || host->bytes().size() == tensor.bytes) continue;
+    return wrong("a DeviceTensor of " + std::to_string(tensor.bytes) + " bytes with a host tensor of " +
+                     std::to_string(host->bytes().size()),
+                 "equal sizes");
+  }
+  if (tensor.bytes == declared.bytes) return {};
+  return wrong(std::to_string(tensor.bytes) + " bytes given", std::to_string(declared.bytes));
+}
+
+Status check_tensor(const TensorDecl& declared, const TensorArgument& given, Use use) {
+  if (given.device != nullptr) return check_device_tensor(declared, given, use);
   const bool wants_constant = declared.role == TensorRole::constant;
   const auto who = [&] { return "tensor " + declared.name; };
   if (given.host != nullptr && given.constant != nullptr) {
@@ -36,7 +56,7 @@ Status check_tensor(const TensorDecl& declared, const TensorArgument& given) {
                           std::to_string(declared.bytes));
 }
 
-Status check_against_plan(const Submission& submission) {
+Status check_against_plan(const Submission& submission, Use use) {
   const KernelPlan& plan = *submission.plan;
   if (Status status = check_programs("programs", submission.programs, plan.passes.size()); !status.ok()) return status;
   if (Status status = check_programs("prepare programs", submission.prepare_programs, plan.prepare.size());
@@ -50,18 +70,18 @@ Status check_against_plan(const Submission& submission) {
   if (Status status = check_count("tensors", submission.tensors.size(), plan.tensors.size()); !status.ok())
     return status;
   for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
-    if (Status status = check_tensor(plan.tensors[i], submission.tensors[i]); !status.ok()) return status;
+    if (Status status = check_tensor(plan.tensors[i], submission.tensors[i], use); !status.ok()) return status;
   }
   return {};
 }
 
 }  // namespace
 
-Status check(const Submission& submission) {
+Status check(const Submission& submission, Use use) {
   if (submission.device == nullptr) return invalid_argument("submission: has no device");
   if (submission.plan == nullptr) return invalid_argument("submission: has no plan");
   if (Status status = validate(*submission.plan); !status.ok()) return status;
-  Status status = check_against_plan(submission);
+  Status status = check_against_plan(submission, use);
   return status.ok() ? status : status.within("plan " + submission.plan->variant);
 }
 

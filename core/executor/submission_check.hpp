@@ -8,6 +8,7 @@
 namespace kiln::executor {
 
 // invalid_argument where the caller's values do not fit; internal where the plan contradicts itself.
-Status check(const Submission& submission);
+enum class Use : unsigned char { invalid = 0, submit, record };
+Status check(const Submission& submission, Use use);
 
 }  // namespace kiln::executor

@@ -30,7 +30,8 @@ struct RowLayout {
     row = slot * static_cast<std::int64_t>(phase.size());
   }
 
-  void fill(const Conv2dSpec& spec, const float* from, double* to) const {
+  template <class T>
+  void fill(const Conv2dSpec& spec, const T* from, double* to) const {
     for (const std::int64_t residue : phase) {
       for (std::int64_t i = 0; i < slot; ++i) {
         const std::int64_t x = i * spec.stride_x + residue - spec.pad_x;
@@ -72,7 +73,8 @@ class ImageConvolution {
   }
 
   // One input channel of the image.
-  void load(const float* image, std::int64_t c) {
+  template <class T>
+  void load(const T* image, std::int64_t c) {
     for (std::int64_t y = 0; y < spec_.h; ++y) {
       layout_.fill(spec_, image + (c * spec_.h + y) * spec_.w, planes_.data() + (y * spec_.c + c) * layout_.row);
     }
@@ -138,10 +140,9 @@ class ImageConvolution {
   std::vector<double> planes_;         // [y][channel][row]: what one output row reads lies together
 };
 
-}  // namespace
-
-Reference conv2d(const Conv2dSpec& spec, std::span<const float> input, std::span<const float> weights,
-                 std::span<const float> bias, unsigned threads) {
+template <class T>
+Reference convolve(const Conv2dSpec& spec, std::span<const T> input, std::span<const float> weights,
+                   std::span<const float> bias, unsigned threads) {
   const std::int64_t outputs = spec.k * spec.out_h() * spec.out_w();  // of one image
   Reference reference;
   reference.value.resize(static_cast<std::size_t>(spec.n * outputs));
@@ -150,7 +151,7 @@ Reference conv2d(const Conv2dSpec& spec, std::span<const float> input, std::span
   const std::vector<ChannelBlock> blocks = blocks_of(spec);
   if (flops(spec) / 2 / static_cast<double>(spec.n) < worth_a_thread) threads = 1;
   for (std::int64_t n = 0; n < spec.n; ++n) {
-    const float* const from = input.data() + n * spec.c * spec.h * spec.w;
+    const T* const from = input.data() + n * spec.c * spec.h * spec.w;
     double* const value = reference.value.data() + n * outputs;
     double* const magnitude = reference.magnitude.data() + n * outputs;
     parallel_for(spec.c, threads, [&](std::int64_t c) { image.load(from, c); });
@@ -158,6 +159,18 @@ Reference conv2d(const Conv2dSpec& spec, std::span<const float> input, std::span
                  [&](std::int64_t i) { image.run(blocks[static_cast<std::size_t>(i)], value, magnitude); });
   }
   return reference;
+}
+
+}  // namespace
+
+Reference conv2d(const Conv2dSpec& spec, std::span<const float> input, std::span<const float> weights,
+                 std::span<const float> bias, unsigned threads) {
+  return convolve(spec, input, weights, bias, threads);
+}
+
+Reference conv2d(const Conv2dSpec& spec, std::span<const double> input, std::span<const float> weights,
+                 std::span<const float> bias, unsigned threads) {
+  return convolve(spec, input, weights, bias, threads);
 }
 
 }  // namespace kiln::reference

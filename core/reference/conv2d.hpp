@@ -21,5 +21,8 @@ struct Reference {
 // std::bad_alloc. threads 0: as many as the machine has cores.
 Reference conv2d(const Conv2dSpec& spec, std::span<const float> input, std::span<const float> weights,
                  std::span<const float> bias, unsigned threads = 0);
+// The same for an input in double precision, as an earlier reference has it.
+Reference conv2d(const Conv2dSpec& spec, std::span<const double> input, std::span<const float> weights,
+                 std::span<const float> bias, unsigned threads = 0);
 
 }  // namespace kiln::reference

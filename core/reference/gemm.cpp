@@ -12,10 +12,9 @@ namespace {
 
 constexpr std::int64_t rows_a_task = 64;
 
-}  // namespace
-
-Reference gemm(const GemmSpec& spec, std::span<const float> a, std::span<const float> b, std::span<const float> bias,
-               unsigned threads) {
+template <class T>
+Reference multiply(const GemmSpec& spec, std::span<const T> a, std::span<const float> b, std::span<const float> bias,
+                   unsigned threads) {
   Reference reference;
   reference.value.resize(static_cast<std::size_t>(spec.m * spec.n));
   reference.magnitude.resize(reference.value.size());
@@ -37,7 +36,7 @@ Reference gemm(const GemmSpec& spec, std::span<const float> a, std::span<const f
     for (std::int64_t row = first_row; row < last_row; row += dot_rows_at_once) {
       const std::int64_t rows = std::min(dot_rows_at_once, last_row - row);
       for (std::int64_t j = 0; j < rows; ++j) {
-        const float* const from = a.data() + (row + j) * spec.k;
+        const T* const from = a.data() + (row + j) * spec.k;
         for (std::int64_t k = 0; k < spec.k; ++k)
           packed[static_cast<std::size_t>(k * dot_rows_at_once + j)] = static_cast<double>(from[k]);
       }
@@ -61,6 +60,18 @@ Reference gemm(const GemmSpec& spec, std::span<const float> a, std::span<const f
   parallel_for(panels * bands, threads,
                [&](std::int64_t i) { task(i % panels * dot_lanes, i / panels * rows_a_task); });
   return reference;
+}
+
+}  // namespace
+
+Reference gemm(const GemmSpec& spec, std::span<const float> a, std::span<const float> b, std::span<const float> bias,
+               unsigned threads) {
+  return multiply(spec, a, b, bias, threads);
+}
+
+Reference gemm(const GemmSpec& spec, std::span<const double> a, std::span<const float> b, std::span<const float> bias,
+               unsigned threads) {
+  return multiply(spec, a, b, bias, threads);
 }
 
 }  // namespace kiln::reference

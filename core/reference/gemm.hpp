@@ -13,5 +13,8 @@ namespace kiln::reference {
 // std::bad_alloc. threads 0: as many as the machine has cores.
 Reference gemm(const GemmSpec& spec, std::span<const float> a, std::span<const float> b, std::span<const float> bias,
                unsigned threads = 0);
+// The same for a left matrix in double precision, as an earlier reference has it.
+Reference gemm(const GemmSpec& spec, std::span<const double> a, std::span<const float> b, std::span<const float> bias,
+               unsigned threads = 0);
 
 }  // namespace kiln::reference

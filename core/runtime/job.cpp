@@ -48,10 +48,13 @@ Status check_tensors(const RunRequest& request) {
   for (std::size_t i = 0; i < declared.size(); ++i) {
     const TensorArgument& given = request.tensors[i];
     const bool constant = declared[i].role == TensorRole::constant;
-    if (constant ? given.constant == nullptr : given.host == nullptr) {
+    const bool on_device = !constant && given.device != nullptr;  // of a pipeline
+    if (constant ? given.constant == nullptr : !on_device && given.host == nullptr) {
       return invalid_argument("tensor " + declared[i].name + ": expected a " + (constant ? "Constant" : "host tensor"));
     }
-    const std::size_t bytes = constant ? given.constant->tensor().bytes().size() : given.host->bytes().size();
+    const std::size_t bytes = constant    ? given.constant->tensor().bytes().size()
+                              : on_device ? static_cast<std::size_t>(given.device->bytes)
+                                          : given.host->bytes().size();
     if (bytes != declared[i].bytes) {
       return invalid_argument("tensor " + declared[i].name + ": " + std::to_string(bytes) + " bytes, expected " +
                               std::to_string(declared[i].bytes));

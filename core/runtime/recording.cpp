@@ -80,9 +80,11 @@ const RunRequest& largest(const std::vector<RunRequest>& requests) {
                            [](const RunRequest& a, const RunRequest& b) { return flops(a.spec) < flops(b.spec); });
 }
 
-// Makes the programs of all requests on the device. Their sums become the report's of the recording job.
+}  // namespace
+
 Result<std::vector<Submission>> submissions_of(RuntimeState& state, const std::vector<RunRequest>& requests,
-                                               const std::shared_ptr<Device>& device, Job& recording) {
+                                               const std::shared_ptr<Device>& device, Job& recording,
+                                               std::vector<RunReport>* each) {
   std::vector<Submission> submissions;
   RunReport& sum = recording.report;
   sum.device = device->info();
@@ -98,15 +100,18 @@ Result<std::vector<Submission>> submissions_of(RuntimeState& state, const std::v
     for (const std::string& note : job.plan_notes) recording.plan_notes.push_back(request.name + ": " + note);
     sum.tier = std::min(sum.tier, job.report.tier);  // Tier is ordered from the slowest
     sum.build_ns += job.report.build_ns;
-    std::ranges::move(job.report.keys, std::back_inserter(sum.keys));
+    sum.keys.insert(sum.keys.end(), job.report.keys.begin(), job.report.keys.end());
     sum.flops += job.report.flops;
     sum.bytes += job.report.bytes;
     submissions.push_back({device, acquired->plan.keyed->plan, std::move(acquired->passes),
                            std::move(acquired->prepare), request.tensors, Deadline::never(), request.verify,
                            Completion::ordered, std::move(acquired->sources)});
+    if (each != nullptr) each->push_back(std::move(job.report));
   }
   return submissions;
 }
+
+namespace {
 
 Status replay_once(RuntimeState& state, const RecordedState& recorded, const ReplayTerms& terms, RunReport& report) {
   for (const RunRequest& request : recorded.requests) {

@@ -18,19 +18,6 @@ Shape index_in(const Shape& shape, std::int64_t element) {
   return index;
 }
 
-void add(Verdict& verdict, const Comparison& comparison, const HostTensor& output, const std::string& name) {
-  const bool first_wrong = comparison.wrong != 0 && verdict.wrong == 0;
-  if (comparison.elements != 0 && (verdict.elements == 0 || first_wrong)) {
-    verdict.worst = {name, index_in(output.shape(), comparison.worst_index), comparison.worst_found,
-                     comparison.worst_expected, comparison.worst_allowed};
-  }
-  verdict.within = verdict.within && comparison.within;
-  verdict.max_rel_error = std::max(verdict.max_rel_error, comparison.max_rel_error);
-  verdict.error_bound = std::max(verdict.error_bound, comparison.error_bound);
-  verdict.elements += static_cast<std::uint64_t>(comparison.elements);
-  verdict.wrong += static_cast<std::uint64_t>(comparison.wrong);
-}
-
 // The constant of a conv2d or gemm request that is its bias, or null.
 const HostTensor* bias_of(const RunRequest& request, Bias bias) {
   return bias == Bias::per_channel ? &request.tensors[2].constant->tensor() : nullptr;
@@ -70,7 +57,7 @@ Result<std::optional<Verdict>> verify_user_kernel(const RunRequest& request, con
     const std::optional<Tolerance> tolerance = expected.tolerance ? expected.tolerance : request.tolerance;
     const auto comparison = reference::compare_tensors(actual, *expected.tensor, tolerance);
     if (!comparison) return comparison.error().within(name);
-    add(verdict, *comparison, actual, name);
+    add_comparison(verdict, *comparison, actual.shape(), name);
     compared = true;
   }
   if (!compared) return std::optional<Verdict>();
@@ -78,6 +65,20 @@ Result<std::optional<Verdict>> verify_user_kernel(const RunRequest& request, con
 }
 
 }  // namespace
+
+void add_comparison(Verdict& verdict, const reference::Comparison& comparison, const Shape& shape,
+                    const std::string& name) {
+  const bool first_wrong = comparison.wrong != 0 && verdict.wrong == 0;
+  if (comparison.elements != 0 && (verdict.elements == 0 || first_wrong)) {
+    verdict.worst = {name, index_in(shape, comparison.worst_index), comparison.worst_found, comparison.worst_expected,
+                     comparison.worst_allowed};
+  }
+  verdict.within = verdict.within && comparison.within;
+  verdict.max_rel_error = std::max(verdict.max_rel_error, comparison.max_rel_error);
+  verdict.error_bound = std::max(verdict.error_bound, comparison.error_bound);
+  verdict.elements += static_cast<std::uint64_t>(comparison.elements);
+  verdict.wrong += static_cast<std::uint64_t>(comparison.wrong);
+}
 
 std::string wrong_text(const Verdict& verdict) {
   char numbers[160];
@@ -117,7 +118,7 @@ Result<std::optional<Verdict>> verify_outputs(const RunRequest& request) {
   const auto comparison = compare(request);
   if (!comparison) return comparison.error();
   Verdict verdict;
-  add(verdict, *comparison, *request.tensors.back().host, "output");
+  add_comparison(verdict, *comparison, request.tensors.back().host->shape(), "output");
   return std::optional<Verdict>(verdict);
 }
 

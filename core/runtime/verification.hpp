@@ -22,6 +22,10 @@ struct Verdict {
   WorstElement worst{};
 };
 
+// Adds the comparison of one output with this name and shape.
+void add_comparison(Verdict& verdict, const reference::Comparison& comparison, const Shape& shape,
+                    const std::string& name);
+
 // "63 of 64 elements are wrong; worst in dst.npy at [1]: found 0, expected 1, allowed error 0.000122"
 std::string wrong_text(const Verdict& verdict);
 

@@ -47,7 +47,7 @@ Json job_json(const JobOutcome& job) {
                 {"device", ms(report.median.device_ns)},    {"readback", ms(report.median.readback_ns)},
                 {"wall_median", ms(report.median.wall_ns)}, {"wall_min", ms(report.wall_min_ns)},
                 {"wall_max", ms(report.wall_max_ns)},       {"first_result", job.first_result_ms}};
-  const auto rate_or_null = [&](std::uint64_t ns) { return report.op == "kernel" ? Json(nullptr) : Json(rate(ns)); };
+  const auto rate_or_null = [&](std::uint64_t ns) { return report.op == "kernel" || report.flops == 0 ? Json(nullptr) : Json(rate(ns)); };
   json["gflops"] = rate_or_null(report.median.wall_ns);
   json["gflops_device"] = rate_or_null(report.median.device_ns);
   json["work"] = {{"flops", amount_or_null(report.flops)},
@@ -69,6 +69,23 @@ Json job_json(const JobOutcome& job) {
   }
   json["output"] = ran && report.status.ok() ? text_or_null(job.output) : Json(nullptr);
   json["notes"] = report.notes;
+  if (report.op != "pipeline") return json;
+  json["memory"] = {{"intermediates", report.intermediate_bytes}, {"live", report.live_bytes}};
+  json["steps"] = Json::array();
+  for (const StepReport& step : report.steps) {
+    json["steps"].push_back(
+        {{"name", step.name},
+         {"op", step.op},
+         {"variant", step.variant},
+         {"tier", to_string(step.tier)},
+         {"build_ms", ms(step.build_ns)},
+         {"rounds", step.rounds},
+         {"device_ms", step.device_ns == 0 ? Json(nullptr) : Json(ms(step.device_ns))},
+         {"gflops_device", amount_or_null(gflops(step.flops * static_cast<double>(step.rounds), step.device_ns))},
+         {"verified", step.verified ? Json(*step.verified) : Json(nullptr)},
+         {"max_rel_error", step.verified ? Json(step.max_rel_error) : Json(nullptr)},
+         {"error_bound", step.verified ? Json(step.error_bound) : Json(nullptr)}});
+  }
   return json;
 }
 

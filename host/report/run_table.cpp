@@ -19,6 +19,19 @@ std::string painted(const std::string& text, const char* code, Colour colour) {
   return colour == Colour::yes ? "\033[" + std::string(code) + "m" + text + "\033[0m" : text;
 }
 
+double kib(std::uint64_t bytes) { return static_cast<double>(bytes) / 1024; }
+
+// Below its pipeline; "run ms" is the device time of all rounds.
+void add_step(TextTable& table, const StepReport& step) {
+  const double rate = gflops(step.flops * static_cast<double>(step.rounds), step.device_ns);
+  char error[48] = "";
+  if (step.verified) std::snprintf(error, sizeof error, "%.1e/%.1e", step.max_rel_error, step.error_bound);
+  table.add({"  " + step.name + (step.rounds == 1 ? "" : " x" + std::to_string(step.rounds)), "",
+             std::string(to_string(step.tier)), ms_text(step.build_ns), "",
+             step.device_ns == 0 ? "–" : ms_text(step.device_ns), rate > 0 ? short_number(rate) : "–",
+             step.verified ? (*step.verified ? "yes" : "NO") : "–", error});
+}
+
 }  // namespace
 
 std::string run_table(const RunOutcome& outcome, Colour colour) {
@@ -43,6 +56,11 @@ std::string run_table(const RunOutcome& outcome, Colour colour) {
                ok ? ms_text(report.build_ns) : "–", ok ? short_number(job.first_result_ms) : "–",
                ok ? ms_text(report.median.wall_ns) : "–", ok && rate > 0 ? short_number(rate) : "–",
                verified_text(report), error});
+    for (const StepReport& step : report.steps) add_step(table, step);
+    if (ok && !report.steps.empty()) {
+      below += "memory  " + visible(report.name) + ": intermediates " + short_number(kib(report.intermediate_bytes)) +
+               " KiB, needed at one time " + short_number(kib(report.live_bytes)) + " KiB\n";
+    }
     if (!ok) {
       below += painted("failed", "31", colour) + "  " + visible(report.name) + ": " +
                visible_lines(report.status.message) + "\n";

@@ -78,7 +78,9 @@ int config_check(const Options& options) {
   const std::string file = options.sources.file.value_or("the configuration").string();
   std::string text;
   const auto line = [&](const std::string& what) { text += visible(file + ": " + what) + "\n"; };
-  line("valid, " + counted(session.config().jobs.size(), "job"));
+  const std::size_t pipelines = session.config().pipelines.size();
+  line("valid, " + counted(session.config().jobs.size(), "job") +
+       (pipelines == 0 ? "" : ", " + counted(pipelines, "pipeline")));
   for (const auto& [report, waits] : checked) {
     const std::string who = "job " + report.name + ": ";
     line(who + (waits ? "not compiled: it reads what a job before it writes"

@@ -4,6 +4,7 @@
 #include "config/text/toml_text.hpp"
 #include "data/tensor_source.hpp"
 #include "verbs/job_request.hpp"
+#include "verbs/pipeline_request.hpp"
 
 #include <algorithm>
 #include <map>
@@ -210,12 +211,54 @@ class JobChecker {
   std::vector<std::pair<fs::path, std::optional<TensorForm>>> pending_;  // by this job
 };
 
+bool has_kernel(const PipelineStepConfig& step) {
+  return step.steps.empty() ? step.job.op == "kernel" : std::ranges::any_of(step.steps, has_kernel);
+}
+
 }  // namespace
 
 std::vector<ConfigProblem> check_jobs(const std::vector<JobConfig>& jobs) {
   JobChecker checker;
   for (const JobConfig& job : jobs) checker.check(job);
   return std::move(checker.problems);
+}
+
+std::vector<ConfigProblem> check_pipelines(const Config& config) {
+  std::vector<ConfigProblem> problems;
+  std::map<fs::path, std::string> written;
+  for (const JobConfig& job : config.jobs) {
+    for (const fs::path& output : outputs_of(job)) written.emplace(name_of_file(output), "job '" + job.name + "'");
+  }
+  for (const PipelineConfig& pipeline : config.pipelines) {
+    const JobConfig& job = pipeline.job;
+    const std::string who = "pipeline '" + job.name + "'";
+    const auto request = make_request(pipeline, Contents::check);
+    if (!request) problems.push_back({job.place, request.error().message});
+    for (const KernelBindingConfig& tensor : job.bindings) {
+      if (tensor.output.empty()) continue;
+      const fs::path path = job.base / tensor.output;
+      Status status = check_place(path);
+      for (std::size_t i = 0; request && status.ok() && i < request->pipeline.tensors.size(); ++i) {
+        const PipelineTensor& made = request->pipeline.tensors[i];
+        if (made.name == tensor.name) status = data::check_storable(path, made.dtype, made.shape);
+      }
+      const auto [first, is_new] = written.emplace(name_of_file(path), who);
+      if (status.ok() && !is_new) {
+        status = invalid_argument("file " + path.string() + " is written twice, first by " + first->second);
+      }
+      if (!status.ok())
+        problems.push_back({job.place_of(tensor.label), who + ": " + tensor.label + ": " + status.message});
+    }
+    const auto compared = [](const KernelBindingConfig& tensor) { return !tensor.expect.empty(); };
+    const bool any_kernel = request && std::ranges::any_of(pipeline.steps, has_kernel);
+    if (job.verify && any_kernel && std::ranges::none_of(job.bindings, compared)) {
+      problems.push_back({job.place_of("verify"),
+                          who +
+                              ": verify: no result has `expect`, so there is nothing to compare with. Add one, or use "
+                              "--verify=steps"});
+    }
+  }
+  return problems;
 }
 
 }  // namespace kiln::host

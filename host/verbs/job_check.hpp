@@ -15,4 +15,7 @@ namespace kiln::host {
 // Every problem of every job, each at the place of its key. What is missing for several rows of a table is told once.
 std::vector<ConfigProblem> check_jobs(const std::vector<JobConfig>& jobs);
 
+// The same for the pipelines, with their shapes. Their inputs must be there already: no job writes them first.
+std::vector<ConfigProblem> check_pipelines(const Config& config);
+
 }  // namespace kiln::host

@@ -124,23 +124,12 @@ Result<std::shared_ptr<HostTensor>> value_tensor(const KernelBindingConfig& bind
 Status add_binding(const JobConfig& job, std::size_t index, UserKernelSpec& spec, RunRequest& request,
                    std::vector<std::string>* notes) {
   const KernelBindingConfig& binding = job.bindings[index];
-  UserKernelSpec::Binding& added = spec.bindings.emplace_back();
-  added.access = binding.access;
-  added.kind = binding.kind;
-  added.name = binding.name;
-  added.number = binding.number;
-  added.bytes = binding.local_bytes;
-  added.format = binding.format;
-  added.filter = binding.filter;
-  added.wrap = binding.wrap;
+  UserKernelSpec::Binding& added = spec.bindings.emplace_back(declared(binding));
   if (binding.kind == BindingKind::local) return {};
   std::shared_ptr<HostTensor> tensor;
-  const bool inline_values = !binding.numbers.empty() || !binding.integers.empty();
-  if (inline_values || !binding.input.empty()) {
-    const std::string role = binding.label + (binding.access == Access::read ? ": input" : ": inout");
-    auto read = inline_values ? value_tensor(binding)
-                              : data::load_tensor(binding.input, job.base, request_of(job, binding, role), notes);
-    if (!read) return inline_values ? read.error().within(binding.label) : read.error();
+  if (has_values(binding) || !binding.input.empty()) {
+    auto read = load_binding(job, binding, notes);
+    if (!read) return std::move(read).error();
     tensor = std::move(*read);
   }
   if (binding.access != Access::read) {
@@ -155,25 +144,24 @@ Status add_binding(const JobConfig& job, std::size_t index, UserKernelSpec& spec
   return {};
 }
 
-// One tensor for all uniforms: 8 bytes a value (UserKernelSpec::Uniform).
-Status add_uniforms(const JobConfig& job, UserKernelSpec& spec, RunRequest& request) {
-  if (job.uniforms.empty()) return {};
-  std::vector<std::byte> values;
-  for (const UniformConfig& uniform : job.uniforms) {
-    spec.uniforms.push_back(uniform.uniform);
-    const auto numbers = std::as_bytes(std::span(uniform.numbers));
-    const auto integers = std::as_bytes(std::span(uniform.integers));
-    values.insert(values.end(), numbers.begin(), numbers.end());
-    values.insert(values.end(), integers.begin(), integers.end());
+Status load_kernel(const JobConfig& job, RunRequest& request, std::vector<std::string>* notes) {
+  auto spec = kernel_of(job);
+  if (!spec) return std::move(spec).error();
+  for (std::size_t i = 0; i < job.bindings.size(); ++i) {
+    if (Status status = add_binding(job, i, *spec, request, notes); !status.ok()) return status;
   }
-  auto tensor = HostTensor::create(DType::u8, {static_cast<std::int64_t>(values.size())});
-  if (!tensor) return std::move(tensor).error();
-  std::ranges::copy(values, (*tensor)->bytes().begin());
-  request.tensors.push_back({std::move(*tensor), nullptr});
+  auto uniforms = add_uniforms(job, *spec);
+  if (!uniforms) return std::move(uniforms).error();
+  if (*uniforms != nullptr) request.tensors.push_back({std::move(*uniforms), nullptr});
+  request.spec = std::move(*spec);
+  const auto is_compared = [](const ExpectedOutput& expected) { return expected.tensor != nullptr; };
+  if (std::ranges::none_of(request.expected, is_compared)) request.expected.clear();
   return {};
 }
 
-Status load_kernel(const JobConfig& job, RunRequest& request, std::vector<std::string>* notes) {
+}  // namespace
+
+Result<UserKernelSpec> kernel_of(const JobConfig& job) {
   const std::filesystem::path path = job.base / job.source;
   auto dialect = dialect_of(path);
   if (!dialect) return std::move(dialect).error();
@@ -190,17 +178,49 @@ Status load_kernel(const JobConfig& job, RunRequest& request, std::vector<std::s
   spec.grid_expressions = job.grid_expressions;
   spec.parameters = job.tune;
   spec.workgroup = job.workgroup;
-  for (std::size_t i = 0; i < job.bindings.size(); ++i) {
-    if (Status status = add_binding(job, i, spec, request, notes); !status.ok()) return status;
-  }
-  if (Status status = add_uniforms(job, spec, request); !status.ok()) return status;
-  request.spec = std::move(spec);
-  const auto is_compared = [](const ExpectedOutput& expected) { return expected.tensor != nullptr; };
-  if (std::ranges::none_of(request.expected, is_compared)) request.expected.clear();
-  return {};
+  return spec;
 }
 
-}  // namespace
+Result<std::shared_ptr<HostTensor>> add_uniforms(const JobConfig& job, UserKernelSpec& spec) {
+  if (job.uniforms.empty()) return std::shared_ptr<HostTensor>();
+  std::vector<std::byte> values;
+  for (const UniformConfig& uniform : job.uniforms) {
+    spec.uniforms.push_back(uniform.uniform);
+    const auto numbers = std::as_bytes(std::span(uniform.numbers));
+    const auto integers = std::as_bytes(std::span(uniform.integers));
+    values.insert(values.end(), numbers.begin(), numbers.end());
+    values.insert(values.end(), integers.begin(), integers.end());
+  }
+  auto tensor = HostTensor::create(DType::u8, {static_cast<std::int64_t>(values.size())});
+  if (tensor) std::ranges::copy(values, (*tensor)->bytes().begin());
+  return tensor;
+}
+
+UserKernelSpec::Binding declared(const KernelBindingConfig& binding) {
+  UserKernelSpec::Binding made;
+  made.access = binding.access;
+  made.kind = binding.kind;
+  made.name = binding.name;
+  made.number = binding.number;
+  made.bytes = binding.local_bytes;
+  made.format = binding.format;
+  made.filter = binding.filter;
+  made.wrap = binding.wrap;
+  return made;
+}
+
+bool has_values(const KernelBindingConfig& binding) { return !binding.numbers.empty() || !binding.integers.empty(); }
+
+Result<std::shared_ptr<HostTensor>> load_binding(const JobConfig& job, const KernelBindingConfig& binding,
+                                                 std::vector<std::string>* notes) {
+  if (has_values(binding)) {
+    auto made = value_tensor(binding);
+    if (!made) return made.error().within(binding.label);
+    return made;
+  }
+  const std::string role = binding.label + (binding.access == Access::read ? ": input" : ": inout");
+  return data::load_tensor(binding.input, job.base, request_of(job, binding, role), notes);
+}
 
 data::TensorRequest request_of(const JobConfig& job, const KernelBindingConfig& binding, std::string_view role) {
   data::TensorRequest request{binding.dtype, binding.shape, role, job.alpha};

@@ -31,6 +31,17 @@ data::TensorRequest request_of_expected(const JobConfig& job, const KernelBindin
 // dtype and shape of a result without an input; an empty shape, or DType::invalid: as `expect`.
 data::TensorForm form_of_output(const KernelBindingConfig& binding);
 
+// The kernel of a job, without bindings and uniforms.
+Result<UserKernelSpec> kernel_of(const JobConfig& job);
+// A binding without the form of its tensor.
+UserKernelSpec::Binding declared(const KernelBindingConfig& binding);
+bool has_values(const KernelBindingConfig& binding);  // written in the configuration
+// What a binding reads. REQUIRES: it has values or an input.
+Result<std::shared_ptr<HostTensor>> load_binding(const JobConfig& job, const KernelBindingConfig& binding,
+                                                 std::vector<std::string>* notes);
+// Declares the job's uniforms and returns their values, 8 bytes each (UserKernelSpec::Uniform); null: there are none.
+Result<std::shared_ptr<HostTensor>> add_uniforms(const JobConfig& job, UserKernelSpec& spec);
+
 struct OperandShapes {
   Shape input, weights, bias, output;
 };

@@ -26,6 +26,7 @@ DeviceInfo info_of(const HostFacts& facts) {
   info.dialects = {Dialect::library};
   info.shared_resource = "host-cores";
   info.wraps_host_memory = true;
+  info.shares_buffers = true;
   info.roof_gflops = facts.roof_gflops;
   return info;
 }

@@ -193,6 +193,7 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
   // A software driver offers the extension too, and takes none but its own descriptors: a dma-buf needs a render node.
   facts->info.shares_memory =
       opened.gl().EXT_memory_object_fd && !device.node.empty() && facts->info.kind != DeviceKind::software;
+  facts->info.shares_buffers = true;
   facts->info.builds_apart = facts->info.serializes;
   facts->info.driver_cache = tell_driver_cache(opened, facts->info.serializes, context);
   return std::unique_ptr<GlDevice>(
@@ -284,13 +285,13 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
     return invalid_argument(where + ": " + std::to_string(launch.bindings.size()) + " buffers, expected " +
                             std::to_string(program.bindings()));
   }
-  if (launch.grid == PassLaunch::nothing) return BoundPass{program.name(), {}, launch.grid};
+  if (launch.grid == PassLaunch::nothing) return BoundPass{program.name(), {}, launch.grid, launch.waits};
   for (std::size_t axis = 0; axis < 3; ++axis) {
     if (launch.grid[axis] >= 1 && launch.grid[axis] <= info_.max_grid[axis]) continue;
     return invalid_argument(where + ": grid " + "xyz"[axis] + " = " + std::to_string(launch.grid[axis]) +
                             ", expected 1 to " + std::to_string(info_.max_grid[axis]));
   }
-  BoundPass pass{program.name(), {}, launch.grid};
+  BoundPass pass{program.name(), {}, launch.grid, launch.waits};
   pass.buffers.reserve(launch.bindings.size());
   for (Buffer* each : launch.bindings) {
     if (each == nullptr)

@@ -57,6 +57,7 @@ const std::vector<NotHere> not_here = {
     {"docs/cache.md", "chgrp", "needs the group kiln; cache_folder_test.cpp reads a folder of root's"},
     {"docs/cache.md", "$ kiln cache import",
      "the key stands for another; cache_bundle_test.cpp imports what it exported"},
+    {"docs/pipelines.md", "", "pipeline_test.cpp runs configs/pipelines and further pipelines"},
     {"docs/python.md", "", "tests/python/examples_check runs them twice"},
     {"docs/result-journal.md", "kiln results 1", "the format of a file, not a command"},
     {"docs/sharing-a-cache.md", "", "needs several users and servers; cache_sharing_test.cpp takes the same steps"},

@@ -61,12 +61,14 @@ struct BindingForm {
   BindingKind kind;
   std::span<const std::string_view> keys;
   std::string_view expected;
+  bool may_be_none = false;  // a tensor of a pipeline that is neither read from a file nor written to one
 };
 
 constexpr std::string_view buffer_keys[] = {"input",  "output",    "inout",  "binding", "name", "shape", "dtype",
                                             "expect", "tolerance", "values", "float",   "int",  "local"};
 constexpr std::string_view image_keys[] = {"input",  "output", "inout",  "size",
                                            "format", "dtype",  "expect", "tolerance"};
+constexpr std::string_view tensor_keys[] = {"input", "output", "inout", "shape", "dtype", "expect", "tolerance"};
 constexpr std::string_view sampler_keys[] = {"input", "size", "format", "dtype", "filter", "wrap"};
 
 constexpr BindingForm buffers{
@@ -78,6 +80,9 @@ constexpr BindingForm images{
     "{ input = FILE }, { output = FILE, size = [W, H], format = \"rgba8\" } or { inout = FILE }"};
 constexpr BindingForm samplers{BindingKind::sampler, sampler_keys,
                                "{ input = FILE, filter = \"linear\", wrap = \"clamp\" }"};
+
+constexpr BindingForm tensors{BindingKind::buffer, tensor_keys,
+                              "{ input = FILE }, { output = FILE }, { inout = FILE } or { shape = [N] }", true};
 
 // One element of `bindings`, or one member of `images` or `samplers`.
 class BindingReader {
@@ -257,7 +262,7 @@ class BindingReader {
     const bool in_place = has("inout") && !has("output");
     const int forms =
         has("input") + (has("inout") || has("output")) + has("values") + has("float") + has("int") + has("local");
-    if (forms != 1) {
+    if (forms != 1 && !(forms == 0 && form_.may_be_none)) {
       return problem(item_.at, "",
                      "found " + std::to_string(forms) +
                          (form_.kind == BindingKind::buffer
@@ -273,6 +278,7 @@ class BindingReader {
     };
     only("expect", result, "output or inout");
     only("tolerance", result, "output or inout");
+    const bool form_elsewhere = report_.in_pipeline();
     only("shape", !has("inout") && buffer, "input, output or values");
     only("size", !has("inout"), "input or output");
     only("dtype", !in_place && !has("local"), "input, output, values, float or int, and with inout beside output");
@@ -283,12 +289,13 @@ class BindingReader {
     if (result && !has("inout")) binding_.access = Access::write;
     // The file that it is compared with has a shape and a type too.
     if (form_.kind == BindingKind::image) {
-      if (has("output") && !has("inout") && binding_.size.empty() && !has("expect")) {
+      if (has("output") && !has("inout") && binding_.size.empty() && !has("expect") && !form_elsewhere) {
         problem(item_.at, "", "output needs size = [W, H] or expect = FILE, which gives its size");
       }
     } else if (result && !has("inout")) {
-      if (binding_.dtype == DType::invalid && !(has("expect") && binding_.shape.empty())) binding_.dtype = DType::f32;
-      if (binding_.shape.empty() && !has("expect")) {
+      const bool has_form = !binding_.shape.empty() || !(has("expect") || form_elsewhere);
+      if (binding_.dtype == DType::invalid && has_form) binding_.dtype = DType::f32;
+      if (binding_.shape.empty() && !has("expect") && !form_elsewhere) {
         problem(item_.at, "", "output needs shape = [N, …] or expect = FILE, which gives its size");
       }
     }
@@ -357,6 +364,19 @@ void read_bindings(JobDraft& draft, const JobKeyEntry&, const TomlMember& member
     if (auto binding = BindingReader(list.items[i], buffers, "bindings[" + std::to_string(i) + "]", report).read()) {
       draft.job.bindings.push_back(std::move(*binding));
     }
+  }
+}
+
+void read_tensors(JobDraft& draft, const TomlMember& member, JobReport& report) {
+  if (member.value.kind != TomlKind::table) {
+    return report.problem(member.value.at, "tensors: found " + describe(member.value) +
+                                               ", expected a table of names such as { x = { input = FILE } }");
+  }
+  for (const TomlMember& tensor : member.value.members) {
+    auto binding = BindingReader(tensor.value, tensors, "tensors." + tensor.key, report).read();
+    if (!binding) continue;
+    binding->name = tensor.key;
+    draft.job.bindings.push_back(std::move(*binding));
   }
 }
 

@@ -23,8 +23,12 @@ struct JobDraft {
 
 class JobReport {
  public:
-  JobReport(Draft& draft, const FileContext& file, std::string label)
-      : draft_(draft), file_(file), label_(std::move(label)) {}
+  enum class Within : std::uint8_t { invalid = 0, job, pipeline };
+  JobReport(Draft& draft, const FileContext& file, std::string label, Within within = Within::job)
+      : draft_(draft), file_(file), label_(std::move(label)), within_(within) {}
+
+  // In a pipeline, outputs are tensors, whose form may follow from another place.
+  bool in_pipeline() const noexcept { return within_ == Within::pipeline; }
 
   void problem(TextPosition at, const std::string& message) {
     ++problems_;
@@ -37,6 +41,7 @@ class JobReport {
   Draft& draft_;
   const FileContext& file_;
   std::string label_;  // "job "layer"", or "job 2" where it has no name
+  Within within_;
   std::size_t problems_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include "config/jobs/job_keys.hpp"
 #include "config/jobs/job_table.hpp"
+#include "config/jobs/kernel_keys.hpp"
 #include "config/text/nearest_word.hpp"
 #include "config/text/text_file.hpp"
 #include "config/text/toml_text.hpp"
@@ -14,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -269,15 +271,43 @@ Places places_of(const TomlNode& job, const FileContext& file) {
   return places;
 }
 
-void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileContext& file) {
-  const TomlMember* name = find_member(node, "name");
-  const bool named = name != nullptr && name->value.kind == TomlKind::text && !name->value.text.empty();
-  const JobForm form = form_of(node);
-  JobReport report(draft, file, "job " + (named ? toml_text(name->value.text) : std::to_string(index + 1)));
+// What check_parameters() and validate() can judge without the job's files.
+void check_operation(const TomlNode& node, JobForm form, JobDraft& job, JobReport& report) {
+  Status status;
+  if (form == JobForm::kernel) {
+    UserKernelSpec open;
+    open.constants = job.job.constants;
+    open.parameters = job.job.tune;
+    open.grid_expressions = job.job.grid_expressions;
+    status = check_parameters(open);
+  } else {
+    if (form == JobForm::conv2d) job.job.spec = job.conv;
+    if (form == JobForm::gemm) job.job.spec = job.gemm;
+    status = validate(form == JobForm::conv2d ? KernelSpec(job.conv) : KernelSpec(job.gemm));
+  }
+  if (!status.ok()) report.problem(position_of(node, status.message), status.message);
+}
+
+JobDraft draft_of(const TomlNode& node, const FileContext& file) {
   JobDraft job;
   job.job.base = file.base;
   job.job.place = file.place(node.at);
   job.job.places = std::make_shared<const Places>(places_of(node, file));
+  return job;
+}
+
+std::string label_of(std::string_view what, const TomlNode& node, std::size_t index) {
+  const TomlMember* name = find_member(node, "name");
+  const bool named = name != nullptr && name->value.kind == TomlKind::text && !name->value.text.empty();
+  return std::string(what) + " " + (named ? toml_text(name->value.text) : std::to_string(index + 1));
+}
+
+void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileContext& file) {
+  const TomlMember* name = find_member(node, "name");
+  const bool named = name != nullptr && name->value.kind == TomlKind::text && !name->value.text.empty();
+  const JobForm form = form_of(node);
+  JobReport report(draft, file, label_of("job", node, index));
+  JobDraft job = draft_of(node, file);
   for (const TomlMember& member : node.members) read_member(job, member, form, report);
   report_missing(node, form, report);
   if (form == JobForm::table && !job.job.op.empty() && job.job.op != "conv2d") {
@@ -295,42 +325,176 @@ void read_job(Draft& draft, const TomlNode& node, std::size_t index, const FileC
   if (const auto problem = output_used_before(draft, job.job.output, job.job.place)) {
     return report.problem(find_member(node, "output")->value.at, *problem);
   }
-  if (form == JobForm::conv2d) job.job.spec = job.conv;
-  if (form == JobForm::gemm) job.job.spec = job.gemm;
-  if (form == JobForm::kernel) {
-    UserKernelSpec open;  // what can be judged without the kernel's files
-    open.constants = job.job.constants;
-    open.parameters = job.job.tune;
-    open.grid_expressions = job.job.grid_expressions;
-    if (const Status status = check_parameters(open); !status.ok()) {
-      return report.problem(position_of(node, status.message), status.message);
+  check_operation(node, form, job, report);
+  if (report.problems() == 0) draft.config.jobs.push_back(std::move(job.job));
+}
+
+// Keys of a job that say nothing in a step: the pipeline has them, or its tensors.
+constexpr std::string_view keys_of_whole[] = {"table", "verify", "device", "keep_failed", "expect", "alpha"};
+constexpr std::string_view pipeline_keys[] = {"name",   "tensors",   "step",        "device",
+                                              "verify", "tolerance", "keep_failed", "alpha"};
+
+bool is_one_of(std::string_view key, std::span<const std::string_view> keys) {
+  return std::ranges::find(keys, key) != keys.end();
+}
+
+void read_repeat(PipelineStepConfig& step, const TomlMember& member, JobReport& report) {
+  constexpr ValueRule rounds{ValueKind::integer, 1, 1'000'000};
+  const Result<ConfigValue> value = checked(member.value, rounds);
+  if (!value) return report.problem(member.value.at, "repeat: " + value.error().message);
+  step.repeat = static_cast<std::uint32_t>(std::get<std::int64_t>(*value));
+}
+
+// ["a", "b"], or several such pairs.
+void read_swap(PipelineStepConfig& step, const TomlMember& member, JobReport& report) {
+  const auto is_pair = [](const TomlNode& node) {
+    return node.kind == TomlKind::array && node.items.size() == 2 &&
+           std::ranges::all_of(node.items, [](const TomlNode& item) { return item.kind == TomlKind::text; });
+  };
+  const TomlNode& node = member.value;
+  const bool several = node.kind == TomlKind::array && !node.items.empty() && std::ranges::all_of(node.items, is_pair);
+  if (!is_pair(node) && !several) {
+    return report.problem(
+        node.at, "swap: found " + describe(node) + ", expected the names of two tensors, or an array of such pairs");
+  }
+  const std::span<const TomlNode> pairs = several ? std::span<const TomlNode>(node.items) : std::span(&node, 1);
+  for (const TomlNode& pair : pairs) step.swap.emplace_back(pair.items[0].text, pair.items[1].text);
+}
+
+using Steps = std::vector<PipelineStepConfig>;
+
+class PipelineReader {
+ public:
+  PipelineReader(Draft& draft, const FileContext& file) : draft_(draft), file_(file) {}
+
+  // label: of the list's owner. false: a problem was added.
+  bool read(const TomlMember& list, const std::string& label, Steps& to, std::size_t depth = 1) {
+    constexpr std::size_t most_nesting = 8;
+    JobReport report(draft_, file_, label);
+    const bool tables =
+        list.value.kind == TomlKind::array && !list.value.items.empty() &&
+        std::ranges::all_of(list.value.items, [](const TomlNode& node) { return node.kind == TomlKind::table; });
+    if (!tables || depth > most_nesting) {
+      report.problem(list.at, tables ? "step: is nested more than " + std::to_string(most_nesting) + " deep"
+                                     : "step: found " + describe(list.value) + ", expected tables, one a step");
+      return false;
     }
-  } else {
-    const KernelSpec spec = form == JobForm::conv2d ? KernelSpec(job.conv) : KernelSpec(job.gemm);
-    if (const Status status = validate(spec); !status.ok()) {
-      return report.problem(position_of(node, status.message), status.message);
+    bool good = true;
+    for (std::size_t i = 0; i < list.value.items.size(); ++i) {
+      good = read_step(list.value.items[i], label_of(label + ", step", list.value.items[i], i), to, depth) && good;
+    }
+    return good;
+  }
+
+ private:
+  bool read_step(const TomlNode& node, const std::string& label, Steps& to, std::size_t depth) {
+    JobReport report(draft_, file_, label, JobReport::Within::pipeline);
+    PipelineStepConfig step;
+    JobDraft job = draft_of(node, file_);
+    const TomlMember* inner = find_member(node, "step");
+    const JobForm form = inner != nullptr ? JobForm::invalid : form_of(node);
+    bool good = true;
+    for (const TomlMember& member : node.members) {
+      if (member.key == "repeat") {
+        read_repeat(step, member, report);
+      } else if (member.key == "swap") {
+        read_swap(step, member, report);
+      } else if (member.key == "step") {
+        good = read(member, label, step.steps, depth + 1) && good;
+      } else if (inner != nullptr && member.key != "name") {
+        report.problem(member.at,
+                       toml_key(member.key) + ": found in a step that has steps, expected name, repeat, swap and step");
+      } else if (is_one_of(member.key, keys_of_whole)) {
+        report.problem(member.at, member.key + ": found in a step, expected at the pipeline or its tensors");
+      } else {
+        read_member(job, member, form, report);
+      }
+    }
+    if (inner != nullptr) {
+      if (find_member(node, "name") == nullptr) report.problem(node.at, "missing key name");
+    } else {
+      report_missing(node, form, report);
+      if (form != JobForm::invalid && form != JobForm::kernel && find_member(node, "output") == nullptr) {
+        report.problem(node.at, "missing key output: the name of the tensor that the step writes");
+      }
+      if (report.problems() == 0 && form == JobForm::kernel) finish_bindings(node, job.job, report);
+      if (report.problems() == 0) check_operation(node, form, job, report);
+    }
+    if (!good || report.problems() != 0) return false;
+    step.job = std::move(job.job);
+    to.push_back(std::move(step));
+    return true;
+  }
+
+  Draft& draft_;
+  const FileContext& file_;
+};
+
+void read_pipeline(Draft& draft, const TomlNode& node, std::size_t index, const FileContext& file) {
+  const std::string label = label_of("pipeline", node, index);
+  JobReport report(draft, file, label, JobReport::Within::pipeline);
+  PipelineConfig pipeline;
+  JobDraft job = draft_of(node, file);
+  job.job.op = "pipeline";
+  bool good = true;
+  for (const TomlMember& member : node.members) {
+    if (!is_one_of(member.key, pipeline_keys)) {
+      report.problem(member.at, toml_key(member.key) +
+                                    ": unknown key; nearest: " + std::string(nearest_word(member.key, pipeline_keys)));
+    } else if (member.key == "tensors") {
+      read_tensors(job, member, report);
+    } else if (member.key == "step") {
+      good = PipelineReader(draft, file).read(member, label, pipeline.steps);
+    } else {
+      read_member(job, member, JobForm::kernel, report);
     }
   }
-  draft.config.jobs.push_back(std::move(job.job));
+  for (const std::string_view key : {"name", "step"}) {
+    if (find_member(node, key) == nullptr) report.problem(node.at, "missing key " + std::string(key));
+  }
+  if (!good || report.problems() != 0) return;
+  const ConfigPlace place = file.place(find_member(node, "name")->value.at);
+  if (const std::optional<ConfigPlace> first = register_name(draft, job.job.name, place)) {
+    return report.problem(node.at, used_twice(job.job.name, *first));
+  }
+  if (!job.job.bindings.empty()) finish_bindings(node, job.job, report);
+  if (report.problems() != 0) return;
+  pipeline.job = std::move(job.job);
+  draft.config.pipelines.push_back(std::move(pipeline));
+}
+
+}  // namespace
+
+namespace {
+
+// Calls `read` with each table of a list such as [[job]].
+template <class Read>
+void read_list(Draft& draft, const TomlMember& member, const FileContext& file, Read read) {
+  const std::string& key = member.key;
+  const TomlNode& list = member.value;
+  if (list.kind != TomlKind::array) {
+    const std::string found = list.kind == TomlKind::table ? "the section [" + key + "]" : describe(list);
+    return draft.problem(file.place(member.at), key + ": found " + found + ", expected [[" + key + "]]: one a " + key);
+  }
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    const TomlNode& item = list.items[i];
+    if (item.kind == TomlKind::table) {
+      read(draft, item, i, file);
+    } else {
+      draft.problem(file.place(item.at),
+                    key + " " + std::to_string(i + 1) + ": found " + describe(item) + ", expected [[" + key + "]]");
+    }
+  }
 }
 
 }  // namespace
 
 void read_jobs(Draft& draft, const TomlMember& jobs, const FileContext& file) {
-  const TomlNode& list = jobs.value;
-  if (list.kind != TomlKind::array) {
-    const std::string found = list.kind == TomlKind::table ? "the section [job]" : describe(list);
-    return draft.problem(file.place(jobs.at), "job: found " + found + ", expected [[job]]: one a job");
-  }
-  for (std::size_t i = 0; i < list.items.size(); ++i) {
-    const TomlNode& job = list.items[i];
-    if (job.kind == TomlKind::table) {
-      read_job(draft, job, i, file);
-    } else {
-      draft.problem(file.place(job.at),
-                    "job " + std::to_string(i + 1) + ": found " + describe(job) + ", expected [[job]]");
-    }
-  }
+  read_list(draft, jobs, file, read_job);
+}
+
+void read_pipelines(Draft& draft, const TomlMember& pipelines, const FileContext& file) {
+  read_list(draft, pipelines, file, read_pipeline);
 }
 
 }  // namespace kiln::config

@@ -10,4 +10,7 @@ namespace kiln::config {
 // A job with a problem is left out of Config::jobs.
 void read_jobs(Draft& draft, const TomlMember& jobs, const FileContext& file);
 
+// The [[pipeline]] tables into Config::pipelines. One with a problem is left out.
+void read_pipelines(Draft& draft, const TomlMember& pipelines, const FileContext& file);
+
 }  // namespace kiln::config

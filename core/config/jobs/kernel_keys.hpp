@@ -17,6 +17,8 @@ struct JobKeyEntry;
 void read_constants(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_tune(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_bindings(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
+// The `tensors` of a pipeline, as bindings with names.
+void read_tensors(JobDraft& draft, const TomlMember& member, JobReport& report);
 void read_uniforms(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_blocks(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);
 void read_images(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report);

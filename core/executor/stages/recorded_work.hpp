@@ -1,4 +1,5 @@
-// RecordedWork: a Recording: submissions bound to buffers of their own, each host tensor to one of them.
+// RecordedWork: a Recording: submissions bound to buffers of their own, each host tensor to one of them. DeviceTensors
+// share memory.
 //
 // Thread-safety: begin() from any thread; the rest as Work. Ownership: owns its buffers, keeps the device and all that
 // its submissions hold.
@@ -26,6 +27,8 @@ class RecordedWork final : public Recording, public Work {
   Status upload(Device& device, std::uint64_t& aside_ns) override;
   std::span<const PassLaunch> launches() override { return launches_; }
   Status readback() override;
+  std::span<const std::size_t> groups() const noexcept override;
+  void took(std::uint64_t device_ns) override { submission_ns.push_back(device_ns); }
   void release() noexcept override { in_flight_.store(false, std::memory_order_release); }
   std::string_view variant() const noexcept override { return variant_; }
   bool may_share(const Device&) const noexcept override { return false; }  // it is several jobs already
@@ -33,24 +36,41 @@ class RecordedWork final : public Recording, public Work {
   std::uint64_t readback_bytes(const Device&) const noexcept override { return readback_bytes_; }
 
  private:
+  // A host tensor or a DeviceTensor.
   struct Tensor {
     std::shared_ptr<HostTensor> host;
-    std::unique_ptr<Buffer> buffer;
-    bool read_first = false;  // by the first submission that names it
+    std::shared_ptr<const DeviceTensor> device;
+    std::unique_ptr<Buffer> own_buffer;
+    Buffer* buffer = nullptr;         // own_buffer, or that of its block
+    std::size_t first = 0, last = 0;  // submissions that need it
+    bool read_first = false;          // by the first submission that names it
     bool read = false;
     bool written = false;
     bool poisoned = false;
   };
 
   explicit RecordedWork(std::vector<Submission> submissions);
+  // Memory that several DeviceTensors share.
+  struct Block {
+    std::uint64_t bytes = 0;
+    std::vector<std::size_t> tensors;
+    std::unique_ptr<Buffer> buffer;
+  };
+
   void collect();
   Status make_buffers(Device& device);
+  Status make_host_buffer(Device& device, Tensor& tensor);
+  void share_blocks(bool of_any_size);
+  Status make_blocks(Device& device);
+  void drop_needless_waits();
 
   std::vector<Submission> submissions_;
   std::string variant_;
   std::vector<Tensor> tensors_;
   std::vector<std::vector<std::size_t>> tensor_at_;  // by submission and tensor of its plan; constants: unused
-  std::vector<std::unique_ptr<Buffer>> scratch_;     // by index: submissions follow one another, so they share it
+  std::vector<Block> blocks_;
+  std::vector<std::size_t> groups_;               // launches of each submission
+  std::vector<std::unique_ptr<Buffer>> scratch_;  // by index: submissions follow one another, so they share it
   std::vector<BoundPlan> bound_;
   std::vector<Buffer*> bindings_;
   std::vector<PassLaunch> launches_;  // empty until the constants are bound

@@ -46,7 +46,7 @@ class Slot final : public Seat {
   void drop_buffers() noexcept { own_work_.drop_buffers(); }
 
   std::uint32_t number() const noexcept { return number_; }
-  const Work& work() const noexcept { return *work_; }
+  Work& work() const noexcept { return *work_; }
 
   Status failure;  // why the job ended early; ok as long as it goes on
   Stamps at;

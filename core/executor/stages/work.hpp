@@ -30,6 +30,10 @@ class Work {
   // REQUIRES: the device has finished with the job, or is lost.
   virtual void release() noexcept = 0;
 
+  // Not empty: so many launches at a time are submitted, one group after another, and took() gets the time of each.
+  virtual std::span<const std::size_t> groups() const noexcept { return {}; }
+  virtual void took(std::uint64_t device_ns) { (void)device_ns; }
+
   virtual std::string_view variant() const noexcept = 0;
   // Whether it may share a submission with neighbours: should that fail as a whole, it has to begin anew, so what it
   // reads must be as it was.

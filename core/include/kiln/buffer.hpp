@@ -53,6 +53,10 @@ struct BufferDesc {
   // Not negative: imports the memory of this descriptor (dma-buf); the device duplicates the descriptor. unsupported:
   // DeviceInfo::shares_memory is false.
   int import_fd = -1;
+  // Not null: the buffer is the first `bytes` bytes of this buffer's memory, which must be as large, belong to the same
+  // device, have usage storage and outlive it. The caller orders accesses to both. unsupported:
+  // DeviceInfo::shares_buffers is false.
+  class Buffer* part_of = nullptr;
 };
 
 class Buffer {

@@ -222,6 +222,21 @@ struct JobConfig {
   ConfigPlace place_of(std::string_view key) const;
 };
 
+// One step of a [[pipeline]]: an operation of a job whose input, output and bindings name tensors of the pipeline, or a
+// loop over steps of its own.
+struct PipelineStepConfig {
+  JobConfig job;
+  std::uint32_t repeat = 1;
+  std::vector<std::pair<std::string, std::string>> swap;  // tensors that exchange their names after each round
+  std::vector<PipelineStepConfig> steps;                  // not empty: a loop; of `job` only the name is set
+};
+
+// One [[pipeline]]. `job` has what it shares with a job (name, device, verify, …); its bindings are the tensors.
+struct PipelineConfig {
+  JobConfig job;
+  std::vector<PipelineStepConfig> steps;
+};
+
 struct Config {
   PluginsConfig plugins;
   DeviceConfig device;
@@ -232,6 +247,7 @@ struct Config {
   MetricsConfig metrics;
   LogLevel log_level = LogLevel::warning;
   std::vector<JobConfig> jobs;
+  std::vector<PipelineConfig> pipelines;
   std::map<std::string, RawPluginSection> plugin;    // by plugin name
   std::map<std::string, ConfigOrigin> origins;       // by dotted key, for every key of the fixed sections
   std::map<std::string, ConfigPlace> plugin_places;  // positions of [plugin.NAME] sections, also of empty ones

@@ -60,6 +60,7 @@ struct DeviceInfo {
   bool serializes = false;  // serialize() and load() are supported
   bool wraps_host_memory = false;
   bool shares_memory = false;  // export_fd() and import_fd are supported
+  bool shares_buffers = false;  // BufferDesc::part_of is supported
   std::array<std::uint32_t, 3> max_grid{65535, 65535, 65535};
   std::array<std::uint32_t, 3> max_workgroup{1, 1, 1};
   std::uint32_t max_workgroup_lanes = 1;
@@ -92,6 +93,9 @@ struct PassLaunch {
   std::array<std::uint32_t, 3> grid{1, 1, 1};
   // Binding of each resource in program->interface(). Empty: bindings[i] is the resource at binding or argument i.
   std::span<const ResourceSource> sources{};
+  // false: it touches nothing that a pass since the last one with `waits` writes, and writes nothing that such a pass
+  // reads, so it needs no barrier before it. A device may ignore this.
+  bool waits = true;
 };
 
 // Passes that run in order; each sees the writes of earlier passes.

@@ -24,10 +24,19 @@
 
 namespace kiln {
 
+// A tensor of a recording in device memory. Tensors that are never needed at one time share memory. Its contents are
+// undefined until a submission writes them, and after the replay.
+struct DeviceTensor {
+  std::uint64_t bytes = 0;
+  std::shared_ptr<const HostTensor> before;  // copied to the device before each replay; null: nothing
+  std::shared_ptr<HostTensor> after;         // gets the contents at the end of each replay; null: nobody does
+};
+
 // One tensor of a request. Exactly one member is set, depending on the tensor's role.
 struct TensorArgument {
-  std::shared_ptr<HostTensor> host;          // input, output, inout
-  std::shared_ptr<const Constant> constant;  // constant
+  std::shared_ptr<HostTensor> host;              // input, output, inout
+  std::shared_ptr<const Constant> constant;      // constant
+  std::shared_ptr<const DeviceTensor> device{};  // input, output, inout of a recorded submission
 };
 
 // ordered: the job finishes after all earlier jobs of its queue. unordered: it finishes when its own outputs are in
@@ -68,6 +77,13 @@ class Recording {
   Recording& operator=(const Recording&) = delete;
   virtual ~Recording();
   virtual std::size_t jobs() const noexcept = 0;
+
+  // Bytes of device memory of all DeviceTensors, and the most that are needed at one time.
+  std::uint64_t device_bytes = 0, live_bytes = 0;
+  // true: the next replay submits one submission after another and stores the device time of each in submission_ns. An
+  // executor that does not support this leaves submission_ns empty. Not while a replay is in flight.
+  bool measures_each = false;
+  std::vector<std::uint64_t> submission_ns;
 };
 
 class Executor {

@@ -73,6 +73,21 @@ struct RunRequest {
   std::shared_ptr<const KeptReference> reference;
 };
 
+// One step of a pipeline, summed over its rounds.
+struct StepReport {
+  std::string name;
+  std::string op;
+  std::string variant;
+  Tier tier = Tier::invalid;
+  std::uint64_t build_ns = 0;
+  std::uint64_t rounds = 0;      // runs of the step in one run of the pipeline
+  std::uint64_t device_ns = 0;   // of all rounds; 0: not measured
+  double flops = 0;              // of one round; 0: unknown
+  std::optional<bool> verified;  // nullopt: not compared
+  double max_rel_error = 0;
+  double error_bound = 0;
+};
+
 struct RunReport {
   std::string name;
   std::string op;
@@ -97,6 +112,9 @@ struct RunReport {
   std::uint64_t wrong_elements = 0;
   std::optional<WorstElement> worst;  // nullopt: not compared
   std::vector<std::string> notes;     // devices set aside, fallbacks and similar events
+  // Of a pipeline: its steps, the device memory of its intermediates, and the most that is needed of it at one time.
+  std::vector<StepReport> steps{};
+  std::uint64_t intermediate_bytes = 0, live_bytes = 0;
 };
 
 struct ReplayTerms {

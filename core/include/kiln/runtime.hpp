@@ -12,6 +12,7 @@
 #include <kiln/config.hpp>
 #include <kiln/device_selector.hpp>
 #include <kiln/log.hpp>
+#include <kiln/pipeline.hpp>
 #include <kiln/program_cache.hpp>
 #include <kiln/registry.hpp>
 #include <kiln/run_request.hpp>
@@ -72,6 +73,11 @@ class Runtime {
   // Selects a device and gets the programs as run() does, and compares their declarations with the request. Runs
   // nothing. The report has device, variant and tier, or the error that run() would return.
   RunReport check(const RunRequest& request);
+
+  // Runs a pipeline (kiln/pipeline.hpp) on one device: the one in the request, or the one selected for the step with the
+  // most FLOPs. The report's times are those of the whole, `steps` has one element for each step. invalid_argument:
+  // validate() rejects it. unsupported: the executor cannot record.
+  RunReport run(const PipelineRequest& request);
 
   // Prepares requests that run in order as one job, many times. All run on one device: `device`, or the one selected
   // for the request with the most FLOPs. Each request's `variant` and `verify` apply; verification runs after each

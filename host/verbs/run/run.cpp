@@ -1,3 +1,5 @@
+#include "base/os/file_commit.hpp"
+#include "base/os/stop_scope.hpp"
 #include "config/environment.hpp"
 #include "interrupt.hpp"
 #include "progress/run_progress.hpp"
@@ -6,6 +8,7 @@
 #include "session.hpp"
 #include "verbs/finish.hpp"
 #include "verbs/job_request.hpp"
+#include "verbs/pipeline_request.hpp"
 #include "verbs/run/job_order.hpp"
 #include "verbs/run/result_commits.hpp"
 #include "verbs/verbs.hpp"
@@ -44,7 +47,10 @@ class DeviceOpener {
 
 std::string first_device(const Options& options, const Config& config) {
   if (!options.device.empty()) return options.device;
-  if (!config.jobs.empty() && !config.jobs.front().device.empty()) return config.jobs.front().device;
+  const std::string first = !config.jobs.empty()        ? config.jobs.front().device
+                            : !config.pipelines.empty() ? config.pipelines.front().job.device
+                                                        : "";
+  if (!first.empty()) return first;
   return config.device.prefer;
 }
 
@@ -251,6 +257,44 @@ std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Optio
   return begun;
 }
 
+// Runs a pipeline and stores its results.
+JobOutcome run_pipeline(const PipelineConfig& pipeline, const Options& options, Runtime& runtime,
+                        std::uint64_t setup_ns) try {
+  const JobConfig& job = pipeline.job;
+  const std::uint64_t begun = now_ns();
+  std::vector<std::string> notes;
+  auto request = make_request(pipeline, Contents::load, &notes);
+  if (!request) return {failed(job, std::move(request).error()), 0, {}};
+  if (Status status = check_outputs(job); !status.ok()) return {failed(job, std::move(status)), 0, {}};
+  if (!options.device.empty()) request->device = options.device;
+  request->repeat = options.repeat.value_or(1);
+  request->stop = &interrupted();
+  request->measure_steps = true;
+  if (job.verify || options.verify) request->check = PipelineCheck::final;
+  if (options.verify_steps) request->check = PipelineCheck::steps;
+  JobOutcome outcome{runtime.run(*request), 0, {}};
+  RunReport& report = outcome.report;
+  report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
+  if (report.first_output_ns != 0) {
+    outcome.first_result_ms = static_cast<double>(setup_ns) / 1e6 + ms_between(begun, report.first_output_ns);
+  }
+  const bool failed_verification = report.verified == false;
+  if (!report.status.ok() && !(job.keep_failed && failed_verification)) return outcome;
+  auto files = prepare_outputs(pipeline, *request);
+  if (!files) {
+    report.status = std::move(files).error();
+    return outcome;
+  }
+  if (files->empty()) return outcome;
+  const StopScope scope(&interrupted());
+  std::vector<std::vector<AtomicFile>> units;
+  units.push_back(std::move(*files));
+  add_stored(job, commit_files(config::user_state_folder(), units).front(), outcome);
+  return outcome;
+} catch (...) {
+  return {failed(pipeline.job, caught()), 0, {}};
+}
+
 // A report that names no device tells that none was left; one that names the device that turned the job down tells that
 // no other was allowed to serve.
 bool no_device_served(const RunReport& report) {
@@ -288,9 +332,10 @@ int run(const Options& options, std::uint64_t started_ns) {
     return end_without_jobs(session, options, *end);
   }
   const std::vector<JobConfig>& jobs = session.config().jobs;
-  if (jobs.empty()) {
+  const std::vector<PipelineConfig>& pipelines = session.config().pipelines;
+  if (jobs.empty() && pipelines.empty()) {
     const std::string file = options.sources.file.value_or("the configuration").string();
-    return end_without_jobs(session, options, session.refuse("no [[job]]: nothing to run", file));
+    return end_without_jobs(session, options, session.refuse("no [[job]] and no [[pipeline]]: nothing to run", file));
   }
   install_interrupt_handlers();
 
@@ -303,7 +348,12 @@ int run(const Options& options, std::uint64_t started_ns) {
     const auto persist = [&] {
       if (!interrupted() && session.config().cache.auto_save) (void)session.runtime().persist();
     };
-    outcome.jobs = run_jobs(jobs, options, session, std::move(order), outcome.setup_ns, persist);
+    if (!jobs.empty()) outcome.jobs = run_jobs(jobs, options, session, std::move(order), outcome.setup_ns, persist);
+    for (const PipelineConfig& pipeline : pipelines) {
+      if (interrupted()) break;
+      outcome.jobs.push_back(run_pipeline(pipeline, options, session.runtime(), outcome.setup_ns));
+    }
+    if (!pipelines.empty()) persist();
     outcome.total_ns = now_ns() - started_ns;
     opener.reset();
   }
@@ -328,8 +378,9 @@ int run(const Options& options, std::uint64_t started_ns) {
   if (!outcome.interrupted) return status;
   const auto finished =
       std::ranges::count_if(outcome.jobs, [](const JobOutcome& job) { return job.report.status.ok(); });
-  complain("interrupted: " + std::to_string(outcome.jobs.size()) + " of " + std::to_string(jobs.size()) +
-           " jobs were begun, " + std::to_string(finished) + " finished");
+  complain("interrupted: " + std::to_string(outcome.jobs.size()) + " of " +
+           std::to_string(jobs.size() + pipelines.size()) + " jobs were begun, " + std::to_string(finished) +
+           " finished");
   // Every file is whole or untouched, and what was counted and learned is left for the next process; a driver that
   // hangs is not waited for.
   session.close(patience_when_interrupted);

@@ -42,6 +42,14 @@ Result<std::unique_ptr<Buffer>> HostBuffer::create(const BufferDesc& desc) {
     if (Status status = check_wrapped(desc); !status.ok()) return status;
     return std::unique_ptr<Buffer>(new HostBuffer(desc.host, Holds::caller_memory, desc.usage));
   }
+  if (desc.part_of != nullptr) {
+    const std::span<std::byte> whole = desc.part_of->mapped();
+    if (desc.bytes <= whole.size()) {
+      return std::unique_ptr<Buffer>(new HostBuffer(whole.first(desc.bytes), Holds::caller_memory, desc.usage));
+    }
+    return invalid_argument("buffer of " + std::to_string(desc.bytes) + " bytes: part of a buffer of " +
+                            std::to_string(whole.size()) + " bytes");
+  }
   const std::uint64_t padded = (desc.bytes + alignment - 1) / alignment * alignment;
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, padded));
   if (memory == nullptr) return unavailable("buffer of " + std::to_string(desc.bytes) + " bytes: no memory");

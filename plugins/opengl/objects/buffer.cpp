@@ -50,8 +50,8 @@ GlBuffer::~GlBuffer() {
   try {
     // Deleting unmaps. The closure borrows the group: its thread runs everything posted before it ends.
     const GLuint shadow = shadow_ != nullptr ? shadow_->name : 0;  // 0 is ignored
-    group_->execution().post([group = group_.get(), name = name_, shadow, imported = imported_, texels = texels_,
-                              pixels = pixels_]() mutable {
+    group_->execution().post([group = group_.get(), name = is_part_ ? 0 : name_, shadow, imported = imported_,
+                              texels = texels_, pixels = pixels_]() mutable {
       texels.drop(group->gl());
       pixels.drop(group->gl());
       const GLuint names[] = {name, shadow};
@@ -65,6 +65,19 @@ GlBuffer::~GlBuffer() {
 Result<std::unique_ptr<Buffer>> GlBuffer::create(const std::shared_ptr<ContextGroup>& group,
                                                  const std::shared_ptr<SharedStaging>& staging, Transfer transfer,
                                                  const BufferDesc& desc) {
+  if (desc.part_of != nullptr) {
+    const auto& whole = static_cast<const GlBuffer&>(*desc.part_of);
+    const bool fits = whole.group_ == group && whole.shadow_ == nullptr && desc.bytes <= whole.bytes_;
+    if (!fits) {
+      return invalid_argument(group->id() + ": a part of " + std::to_string(desc.bytes) + " bytes of a buffer of " +
+                              std::to_string(whole.bytes_) + " bytes, expected one for storage of this device");
+    }
+    std::unique_ptr<GlBuffer> part(new GlBuffer(group, staging, whole.transfer_, desc.bytes));
+    part->is_part_ = true;
+    part->name_ = whole.name_;
+    part->memory_ = whole.memory_;
+    return std::unique_ptr<Buffer>(std::move(part));
+  }
   // Memory that another device made is reached through a copy: its mapping is that device's business.
   const bool imports = desc.import_fd >= 0;
   std::unique_ptr<GlBuffer> buffer(new GlBuffer(group, staging, imports ? Transfer::staged : transfer, desc.bytes));

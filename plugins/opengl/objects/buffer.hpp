@@ -108,6 +108,7 @@ class GlBuffer final : public Buffer {
   std::shared_ptr<SharedStaging> staging_;
   Transfer transfer_;
   std::uint64_t bytes_;
+  bool is_part_ = false;  // another buffer owns the name
   GLuint name_ = 0;
   GLuint imported_ = 0;  // the memory object behind it; 0: its own memory
   std::byte* memory_ = nullptr;

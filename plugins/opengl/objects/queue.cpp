@@ -68,7 +68,8 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
       if (buffer.shadow != nullptr) copy_in(gl, *buffer.shadow, buffer.name, buffer.bytes);
     }
   }
-  if (Status status = fill_textures(passes); !status.ok()) {
+  // A later pass may read what an earlier one writes, so its textures are filled when it begins.
+  if (Status status = fill_textures(passes.front()); !status.ok()) {
     timeline_.complete(value, std::move(status));
     return;
   }
@@ -76,7 +77,14 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
   if (synchrony_.wants_stamps()) stamps = take_stamps();
   if (stamps) gl.QueryCounter(stamps->begin, GL_TIMESTAMP);
   const std::uint64_t begun = now_ns();
-  for (const BoundPass& pass : passes) run(pass);
+  Status filled;
+  run(passes.front());
+  for (std::size_t i = 1; i < passes.size() && filled.ok(); ++i) {
+    if (passes[i].waits) wait_for_writes();
+    filled = fill_textures(passes[i]);
+    if (filled.ok()) run(passes[i]);
+  }
+  wait_for_writes();
   const std::uint64_t host_ns = now_ns() - begun;
   if (stamps) gl.QueryCounter(stamps->end, GL_TIMESTAMP);
   copy_all_back(passes);
@@ -84,7 +92,7 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
   gl.MemoryBarrier(GL_CLIENT_MAPPED_BUFFER_BARRIER_BIT | GL_BUFFER_UPDATE_BARRIER_BIT);
   const GLsync fence = gl.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
   gl.Flush();  // a wait's own flush bit is not honoured by every driver
-  Status status = group_.check("submission " + std::to_string(value));
+  Status status = filled.ok() ? group_.check("submission " + std::to_string(value)) : std::move(filled);
   if (status.ok() && fence == nullptr) status = internal_error(group_.id() + ": glFenceSync answers no fence");
   if (!status.ok()) {
     if (fence != nullptr) gl.DeleteSync(fence);
@@ -93,6 +101,12 @@ void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
     return;
   }
   in_flight_.push_back({value, fence, stamps, begun, host_ns});
+}
+
+void GlQueue::wait_for_writes() {
+  group_.gl().MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT | GL_TEXTURE_FETCH_BARRIER_BIT |
+                            GL_SHADER_IMAGE_ACCESS_BARRIER_BIT | GL_UNIFORM_BARRIER_BIT | GL_PIXEL_BUFFER_BARRIER_BIT |
+                            GL_ATOMIC_COUNTER_BARRIER_BIT);
 }
 
 void GlQueue::run(const BoundPass& pass) {
@@ -119,16 +133,13 @@ void GlQueue::run(const BoundPass& pass) {
   for (; index < bound_; ++index) gl.BindBufferBase(GL_SHADER_STORAGE_BUFFER, index, 0);
   bound_ = pass.buffers.size();
   gl.DispatchCompute(pass.grid[0], pass.grid[1], pass.grid[2]);
-  gl.MemoryBarrier(GL_SHADER_STORAGE_BARRIER_BIT | GL_TEXTURE_FETCH_BARRIER_BIT | GL_SHADER_IMAGE_ACCESS_BARRIER_BIT);
   release_textures(pass);
 }
 
-Status GlQueue::fill_textures(const std::vector<BoundPass>& passes) {
-  for (const BoundPass& pass : passes) {
-    for (const BoundTexture& bound : pass.textures) {
-      Status status = bound.texture->fill(group_.gl(), bound.uniform.target, bound.form, bound.buffer, bound.bytes);
-      if (!status.ok()) return status;
-    }
+Status GlQueue::fill_textures(const BoundPass& pass) {
+  for (const BoundTexture& bound : pass.textures) {
+    Status status = bound.texture->fill(group_.gl(), bound.uniform.target, bound.form, bound.buffer, bound.bytes);
+    if (!status.ok()) return status;
   }
   return {};
 }

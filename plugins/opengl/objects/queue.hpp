@@ -87,6 +87,7 @@ struct BoundPass {
   GLuint program = 0;
   std::vector<BoundBuffer> buffers;  // by binding index
   std::array<std::uint32_t, 3> grid{1, 1, 1};
+  bool waits = true;                                // as PassLaunch::waits
   std::vector<std::pair<GLuint, GLuint>> blocks{};  // storage blocks and the binding points to give them
   std::vector<BoundUniform> uniforms{};
   std::vector<BoundTexture> textures{};
@@ -121,7 +122,8 @@ class GlQueue {
   void issue(std::uint64_t value, const std::vector<BoundPass>& passes);
   void unbind_views(const BoundPass& pass);
   void run(const BoundPass& pass);
-  Status fill_textures(const std::vector<BoundPass>& passes);
+  void wait_for_writes();
+  Status fill_textures(const BoundPass& pass);
   void bind_resources(const BoundPass& pass);
   void release_textures(const BoundPass& pass);
   void copy_all_back(const std::vector<BoundPass>& passes);

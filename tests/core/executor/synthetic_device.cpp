@@ -108,6 +108,8 @@ Result<ProgramBinary> SyntheticDevice::serialize(const Program&) noexcept { retu
 Result<std::uint64_t> SyntheticDevice::submit(const Dispatch& dispatch) noexcept {
   const std::lock_guard lock(mutex_);
   submitter_ = std::this_thread::get_id();
+  waits_.clear();
+  for (const PassLaunch& pass : dispatch.passes) waits_.push_back(pass.waits);
   if (lost_) return device_lost("lost by the test");
   if (const auto at = refused_.find(last_ + 1); at != refused_.end()) {
     const Status status = at->second;
@@ -218,6 +220,11 @@ void SyntheticDevice::await_idle() {
   if (!changed_.wait_for(lock, patience, [&] { return worked_ == last_; })) {
     throw std::runtime_error("the device did not finish");
   }
+}
+
+std::vector<bool> SyntheticDevice::last_waits() const {
+  const std::lock_guard lock(mutex_);
+  return waits_;
 }
 
 std::thread::id SyntheticDevice::last_submitter() const {

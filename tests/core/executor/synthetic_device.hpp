@@ -69,8 +69,9 @@ class SyntheticDevice final : private DeviceClock, public Device {
   void await_buffers(BufferUsage usage, std::size_t alive);
   void await_idle();  // until all that was submitted has been worked on
   std::uint64_t submitted() const;
+  std::vector<bool> last_waits() const;    // PassLaunch::waits of the last submit()
   std::thread::id last_submitter() const;  // the thread of the last submit()
-  std::size_t most_in_device() const;  // most dispatches submitted and not yet taken by wait()
+  std::size_t most_in_device() const;      // most dispatches submitted and not yet taken by wait()
   std::size_t buffers_alive(BufferUsage usage) const;
   std::size_t buffers_made(BufferUsage usage) const;
 
@@ -99,6 +100,7 @@ class SyntheticDevice final : private DeviceClock, public Device {
   std::size_t held_reads_ = 0;
   std::uint64_t last_ = 0;
   std::thread::id submitter_;
+  std::vector<bool> waits_;
   std::uint64_t worked_ = 0;
   std::uint64_t allowance_ = UINT64_MAX;
   std::size_t in_device_ = 0;

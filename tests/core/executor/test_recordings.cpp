@@ -77,6 +77,123 @@ TEST_CASE("recordings: what one submission writes and a later one reads stays on
   CHECK(values_of(*second.output) == std::vector<float>{3, 4});
 }
 
+namespace {
+
+TensorArgument on_device(std::uint64_t bytes, std::shared_ptr<const HostTensor> before = nullptr,
+                         std::shared_ptr<HostTensor> after = nullptr) {
+  return {nullptr, nullptr,
+          std::make_shared<const DeviceTensor>(DeviceTensor{bytes, std::move(before), std::move(after)})};
+}
+
+}  // namespace
+
+TEST_CASE("recordings: device tensors that are never needed at one time share memory", "[executor][recording]") {
+  const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
+  const auto device = std::make_shared<SyntheticDevice>(memory);
+  const auto executor = ring(2);
+  constexpr std::size_t length = 6;
+  std::vector<Job> chain;
+  for (std::size_t i = 0; i < length; ++i) chain.push_back(add_one(device, {1, 2}));
+  std::vector<TensorArgument> between;
+  for (std::size_t i = 0; i + 1 < length; ++i) {
+    between.push_back(on_device(2 * sizeof(float)));
+    chain[i].submission.tensors[1] = between.back();
+    chain[i + 1].submission.tensors[0] = between.back();
+  }
+  std::vector<Submission> submissions;
+  for (const Job& job : chain) submissions.push_back(job.submission);
+  const auto recorded = executor->record(submissions);
+  REQUIRE(recorded);
+  CHECK((*recorded)->device_bytes == 2 * 2 * sizeof(float));  // of five tensors, two at a time
+  CHECK((*recorded)->live_bytes == 2 * 2 * sizeof(float));
+  CHECK(device->buffers_alive(BufferUsage::storage) == 2);
+  for (int round = 0; round < 2; ++round) {
+    REQUIRE(executor->wait(executor->replay(*recorded, Deadline::never()).value(), Deadline::never()));
+    CHECK(values_of(*chain.back().output) == std::vector<float>{7, 8});
+    CHECK(device->submitted() == static_cast<std::uint64_t>(round) + 1);
+  }
+  // One submission after another, each with its time.
+  (*recorded)->measures_each = true;
+  REQUIRE(executor->wait(executor->replay(*recorded, Deadline::never()).value(), Deadline::never()));
+  CHECK((*recorded)->submission_ns.size() == length);
+  CHECK(device->submitted() == 2 + length);
+  (*recorded)->measures_each = false;
+  REQUIRE(executor->wait(executor->replay(*recorded, Deadline::never()).value(), Deadline::never()));
+  CHECK((*recorded)->submission_ns.empty());
+  CHECK(device->submitted() == 3 + length);
+}
+
+TEST_CASE("recordings: a device tensor is filled before and read after a replay", "[executor][recording]") {
+  const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
+  const auto device = std::make_shared<SyntheticDevice>(memory);
+  const auto executor = ring(2);
+  // Two steps exchange two tensors, so the result is in the memory that the input was in.
+  Job first = add_one(device, {0, 0});
+  Job second = add_one(device, {0, 0});
+  const auto given = tensor_of({3, 4});
+  const auto result = tensor_of({0, 0});
+  const TensorArgument a = on_device(2 * sizeof(float), given, result);
+  const TensorArgument b = on_device(2 * sizeof(float));
+  first.submission.tensors = {a, b};
+  second.submission.tensors = {b, a};
+  const auto recorded = executor->record({first.submission, second.submission});
+  REQUIRE(recorded);
+  for (int round = 0; round < 2; ++round) {
+    REQUIRE(executor->wait(executor->replay(*recorded, Deadline::never()).value(), Deadline::never()));
+    CHECK(values_of(*result) == std::vector<float>{5, 6});
+    CHECK(values_of(*given) == std::vector<float>{3, 4});
+  }
+}
+
+TEST_CASE("recordings: only a pass that depends on an earlier one waits", "[executor][recording]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  const auto waits = [&](const std::vector<Job>& jobs) {
+    std::vector<Submission> submissions;
+    for (const Job& job : jobs) submissions.push_back(job.submission);
+    const auto recorded = executor->record(submissions);
+    REQUIRE(recorded);
+    REQUIRE(executor->wait(executor->replay(*recorded, Deadline::never()).value(), Deadline::never()));
+    return device->last_waits();
+  };
+  std::vector<Job> jobs{add_one(device, {1}), add_one(device, {2}), add_one(device, {3})};
+  CHECK(waits(jobs) == std::vector<bool>{true, false, false});  // nothing in common
+  jobs[1].submission.tensors[0] = jobs[0].submission.tensors[0];
+  CHECK(waits(jobs) == std::vector<bool>{true, false, false});  // both read it
+  jobs[2].submission.tensors[0] = jobs[0].submission.tensors[1];
+  CHECK(waits(jobs) == std::vector<bool>{true, false, true});  // reads what the first writes
+  jobs[2].submission.tensors = {TensorArgument{tensor_of({3}), nullptr}, jobs[0].submission.tensors[0]};
+  CHECK(waits(jobs) == std::vector<bool>{true, false, true});  // writes what the first reads
+  jobs[2].submission.tensors[1] = jobs[1].submission.tensors[1];
+  CHECK(waits(jobs) == std::vector<bool>{true, false, true});  // writes what the second writes
+  CHECK(waits({two_passes(device, {1}), add_one(device, {5})}) == std::vector<bool>{true, true, false});
+}
+
+TEST_CASE("recordings: a device tensor of wrong size or use is refused", "[executor][recording]") {
+  const auto device = std::make_shared<SyntheticDevice>();
+  const auto executor = ring(2);
+  const auto error_of = [&](const TensorArgument& argument) {
+    Submission submission = add_one(device, {1}).submission;
+    submission.tensors[1] = argument;
+    const auto recorded = executor->record({submission});
+    REQUIRE_FALSE(recorded);
+    CHECK(recorded.error().code == StatusCode::invalid_argument);
+    return recorded.error().message;
+  };
+  CHECK_THAT(error_of(on_device(8)), Catch::Contains("8 bytes given, expected 4"));
+  CHECK_THAT(error_of(on_device(4, tensor_of({1, 2}))), Catch::Contains("host tensor of 8 bytes"));
+  CHECK_THAT(error_of(on_device(4, nullptr, tensor_of({1, 2}))), Catch::Contains("host tensor of 8 bytes"));
+  TensorArgument both = on_device(4);
+  both.host = tensor_of({1});
+  CHECK_THAT(error_of(both), Catch::Contains("expected one"));
+  Submission alone = add_one(device, {1}).submission;
+  alone.tensors[1] = on_device(4);
+  CHECK_THAT(executor->submit(alone).error().message, Catch::Contains("only a recording has DeviceTensors"));
+  Submission weighing = weigh(device, {1}, constant_of({2})).submission;
+  weighing.tensors[1] = on_device(4);
+  CHECK_THAT(executor->record({weighing}).error().message, Catch::Contains("expected a Constant"));
+}
+
 TEST_CASE("recordings: what cannot be recorded or replayed is told", "[executor][recording]") {
   const auto device = std::make_shared<SyntheticDevice>();
   const auto other = std::make_shared<SyntheticDevice>(Memory::plain, "other");

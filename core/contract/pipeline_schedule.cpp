@@ -1,0 +1,280 @@
+#include "contract/pipeline_schedule.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace kiln {
+namespace {
+
+constexpr std::size_t most_runs = 100'000;
+constexpr std::size_t most_nesting = 8;
+
+std::string text_of(const PipelineTensor& tensor) {
+  return std::string(numpy_name(tensor.dtype)) + " " + to_string(tensor.shape);
+}
+
+std::uint64_t bytes_of(const PipelineTensor& tensor) {
+  std::uint64_t bytes = size_of(tensor.dtype);
+  for (const std::int64_t extent : tensor.shape) bytes *= static_cast<std::uint64_t>(extent);
+  return bytes;
+}
+
+// Shapes of the tensors of conv2d and gemm, in the order of tensors_of().
+std::vector<Shape> shapes_of(const KernelSpec& spec) {
+  if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
+    std::vector<Shape> shapes{{conv->n, conv->c, conv->h, conv->w},
+                              {conv->k, conv->c / conv->groups, conv->r, conv->s},
+                              {conv->n, conv->k, conv->out_h(), conv->out_w()}};
+    if (conv->bias == Bias::per_channel) shapes.insert(shapes.begin() + 2, Shape{conv->k});
+    return shapes;
+  }
+  if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
+    std::vector<Shape> shapes{{gemm->m, gemm->k}, {gemm->k, gemm->n}, {gemm->m, gemm->n}};
+    if (gemm->bias == Bias::per_channel) shapes.insert(shapes.begin() + 2, Shape{gemm->n});
+    return shapes;
+  }
+  return {};
+}
+
+// A matrix may also be given with more dimensions: its rows are the first, all others are its columns.
+bool fits(const Shape& found, const Shape& wanted) {
+  if (found == wanted) return true;
+  if (wanted.size() != 2 || found.size() < 2 || found[0] != wanted[0]) return false;
+  std::int64_t columns = 1;
+  for (std::size_t i = 1; i < found.size(); ++i) columns *= found[i];
+  return columns == wanted[1];
+}
+
+class Scheduler {
+ public:
+  explicit Scheduler(const Pipeline& pipeline) : pipeline_(pipeline) {}
+
+  Result<Schedule> make() {
+    if (Status status = check_tensors(); !status.ok()) return status;
+    if (pipeline_.steps.empty()) return invalid_argument("has no steps, expected at least one");
+    if (Status status = check_steps(pipeline_.steps, "", 1); !status.ok()) return status;
+    for (const PipelineStep& step : pipeline_.steps) {
+      if (Status status = add(step); !status.ok()) return status;
+    }
+    for (std::size_t i = 0; i < pipeline_.tensors.size(); ++i) {
+      const PipelineTensor& tensor = pipeline_.tensors[i];
+      const bool is_result = tensor.access == Access::write || tensor.access == Access::read_write;
+      if (is_result && !filled_[made_.storage_of[i]]) {
+        return invalid_argument("tensor '" + tensor.name + "': is a result, but no step writes it");
+      }
+      if (!used_[i]) return invalid_argument("tensor '" + tensor.name + "': no step uses it");
+    }
+    return std::move(made_);
+  }
+
+ private:
+  Status check_tensors() {
+    for (std::size_t i = 0; i < pipeline_.tensors.size(); ++i) {
+      const PipelineTensor& tensor = pipeline_.tensors[i];
+      const auto wrong = [&](const std::string& why) {
+        return invalid_argument("tensor '" + tensor.name + "': " + why);
+      };
+      if (tensor.name.empty()) return invalid_argument("tensor " + std::to_string(i) + ": has no name");
+      if (!tensor_at_.emplace(tensor.name, i).second) return wrong("its name is used twice");
+      const bool sized =
+          !tensor.shape.empty() && std::ranges::all_of(tensor.shape, [](std::int64_t extent) { return extent > 0; });
+      if (!sized || size_of(tensor.dtype) == 0) {
+        return wrong("found " + text_of(tensor) + ", expected a type and at least one element");
+      }
+      const HostTensor* const host = tensor.host.get();
+      if (tensor.access == Access::invalid && host != nullptr) return wrong("has a host tensor, but no access to it");
+      if (host != nullptr && (host->dtype() != tensor.dtype || host->shape() != tensor.shape)) {
+        return wrong("its host tensor is " + std::string(numpy_name(host->dtype())) + " " + to_string(host->shape()) +
+                     ", expected " + text_of(tensor));
+      }
+      made_.storage_of.push_back(i);
+      filled_.push_back(tensor.access == Access::read || tensor.access == Access::read_write);
+      made_.written.push_back(false);
+      used_.push_back(false);
+    }
+    return {};
+  }
+
+  Result<std::size_t> tensor_named(const std::string& name) const {
+    const auto found = tensor_at_.find(name);
+    if (found != tensor_at_.end()) return found->second;
+    std::string known;
+    for (const PipelineTensor& tensor : pipeline_.tensors) known += (known.empty() ? "" : ", ") + tensor.name;
+    return invalid_argument("tensor '" + name + "': the pipeline has no such tensor, expected one of " + known);
+  }
+
+  // Everything but the order of writes and reads.
+  Status check_steps(const std::vector<PipelineStep>& steps, const std::string& outer, std::size_t depth) {
+    if (depth > most_nesting) {
+      return invalid_argument("loops are nested more than " + std::to_string(most_nesting) + " deep");
+    }
+    for (const PipelineStep& step : steps) {
+      const std::string name = outer + step.name;
+      Status status = check_step(step);
+      if (status.ok()) status = check_swaps(step);
+      if (!status.ok()) return status.within("step '" + name + "'");
+      if (step.steps.empty()) {
+        if (!step_at_.emplace(&step, made_.steps.size()).second) continue;
+        if (std::ranges::find(made_.names, name) != made_.names.end()) {
+          return invalid_argument("step '" + name + "': its name is used twice");
+        }
+        made_.steps.push_back(&step);
+        made_.names.push_back(name);
+      } else if (Status inner = check_steps(step.steps, name + "/", depth + 1); !inner.ok()) {
+        return inner;
+      }
+    }
+    return {};
+  }
+
+  Status check_swaps(const PipelineStep& step) {
+    if (step.repeat == 0) return invalid_argument("repeat is 0, expected at least 1");
+    for (const auto& [first, second] : step.swap) {
+      const auto a = tensor_named(first);
+      if (!a) return a.error().within("swap");
+      const auto b = tensor_named(second);
+      if (!b) return b.error().within("swap");
+      const PipelineTensor& one = pipeline_.tensors[*a];
+      const PipelineTensor& other = pipeline_.tensors[*b];
+      if (one.dtype == other.dtype && one.shape == other.shape && *a != *b) continue;
+      return invalid_argument("swap: '" + first + "' is " + text_of(one) + " and '" + second + "' is " +
+                              text_of(other) + ", expected two tensors of one type and shape");
+    }
+    return {};
+  }
+
+  Status check_step(const PipelineStep& step) {
+    if (step.name.empty()) return invalid_argument("has no name");
+    if (!step.steps.empty()) {
+      if (step.arguments.empty()) return {};
+      return invalid_argument("is a loop and has arguments, expected steps only");
+    }
+    if (Status status = kiln::validate(step.spec); !status.ok()) return status;
+    const std::vector<TensorDecl> declared = tensors_of(step.spec);
+    if (declared.size() != step.arguments.size()) {
+      return invalid_argument(std::to_string(step.arguments.size()) + " arguments given, expected " +
+                              std::to_string(declared.size()));
+    }
+    const std::vector<Access> accesses = accesses_of(step.spec);
+    const std::vector<Shape> shapes = shapes_of(step.spec);
+    for (std::size_t i = 0; i < declared.size(); ++i) {
+      Status status = check_argument(step, i, declared[i], accesses[i], shapes);
+      if (!status.ok()) return status.within(declared[i].name);
+    }
+    return {};
+  }
+
+  Status check_argument(const PipelineStep& step, std::size_t at, const TensorDecl& declared, Access access,
+                        const std::vector<Shape>& shapes) {
+    const PipelineArgument& argument = step.arguments[at];
+    if (argument.tensor.empty()) {
+      if (argument.value.device != nullptr) return invalid_argument("found a DeviceTensor, expected a tensor's name");
+      if (declared.role == TensorRole::constant) return {};
+      if (access != Access::read)
+        return invalid_argument("found a value, expected a tensor's name: the step writes it");
+      if (argument.value.host == nullptr) return invalid_argument("found nothing, expected a tensor");
+      const std::uint64_t bytes = argument.value.host->bytes().size();
+      if (bytes == declared.bytes) return {};
+      return invalid_argument("found " + std::to_string(bytes) + " bytes, expected " + std::to_string(declared.bytes));
+    }
+    if (declared.role == TensorRole::constant) {
+      return invalid_argument("found tensor '" + argument.tensor + "', expected a Constant");
+    }
+    const auto found = tensor_named(argument.tensor);
+    if (!found) return found.error();
+    used_[*found] = true;
+    const PipelineTensor& tensor = pipeline_.tensors[*found];
+    const auto wrong = [&](const std::string& expected) {
+      return invalid_argument("tensor '" + tensor.name + "' is " + text_of(tensor) + ", expected " + expected);
+    };
+    if (!shapes.empty() && (tensor.dtype != DType::f32 || !fits(tensor.shape, shapes[at]))) {
+      return wrong("float32 " + to_string(shapes[at]));
+    }
+    if (bytes_of(tensor) != declared.bytes) return wrong(std::to_string(declared.bytes) + " bytes");
+    return {};
+  }
+
+  Status add(const PipelineStep& step) {
+    for (std::uint32_t round = 0; round < step.repeat; ++round) {
+      if (step.steps.empty()) {
+        if (Status status = add_run(step); !status.ok()) return status;
+      }
+      for (const PipelineStep& inner : step.steps) {
+        if (Status status = add(inner); !status.ok()) return status;
+      }
+      for (const auto& [first, second] : step.swap) {
+        std::swap(made_.storage_of[tensor_at_.at(first)], made_.storage_of[tensor_at_.at(second)]);
+      }
+    }
+    return {};
+  }
+
+  Status add_run(const PipelineStep& step) {
+    if (made_.runs.size() == most_runs) {
+      return invalid_argument("runs more than " + std::to_string(most_runs) + " steps, counting every round");
+    }
+    const std::vector<Access> accesses = accesses_of(step.spec);
+    StepRun& run = made_.runs.emplace_back();
+    run.step = step_at_.at(&step);
+    const auto wrong = [&](std::size_t i, const std::string& why) {
+      return invalid_argument("step '" + made_.names[run.step] + "': tensor '" + step.arguments[i].tensor + "' " + why);
+    };
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+      const std::string& name = step.arguments[i].tensor;
+      run.storages.push_back(name.empty() ? StepRun::own_value : made_.storage_of[tensor_at_.at(name)]);
+      if (name.empty()) continue;
+      for (std::size_t before = 0; before < i; ++before) {
+        if (run.storages[before] != run.storages[i]) continue;
+        if (accesses[before] == Access::read && accesses[i] == Access::read) continue;
+        return wrong(i, "is used twice, expected two tensors where one of them is written");
+      }
+      if (accesses[i] != Access::write && !filled_[run.storages[i]])
+        return wrong(i, "is read before any step writes it");
+    }
+    for (std::size_t i = 0; i < accesses.size(); ++i) {
+      if (run.storages[i] == StepRun::own_value || accesses[i] == Access::read) continue;
+      filled_[run.storages[i]] = true;
+      made_.written[run.storages[i]] = true;
+    }
+    return {};
+  }
+
+  const Pipeline& pipeline_;
+  Schedule made_;
+  std::map<std::string, std::size_t, std::less<>> tensor_at_;
+  std::map<const PipelineStep*, std::size_t> step_at_;
+  std::vector<bool> filled_;  // by storage
+  std::vector<bool> used_;    // by tensor
+};
+
+}  // namespace
+
+std::vector<Access> accesses_of(const KernelSpec& spec) {
+  std::vector<Access> accesses;
+  if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
+    for (const UserKernelSpec::Binding& binding : kernel->bindings) {
+      if (binding.kind != BindingKind::local) accesses.push_back(binding.access);
+    }
+    if (!kernel->uniforms.empty()) accesses.push_back(Access::read);
+    return accesses;
+  }
+  for (const TensorDecl& tensor : tensors_of(spec)) {
+    accesses.push_back(tensor.role == TensorRole::output ? Access::write : Access::read);
+  }
+  return accesses;
+}
+
+Result<Schedule> schedule(const Pipeline& pipeline) {
+  auto made = Scheduler(pipeline).make();
+  if (!made) return made.error().within("pipeline '" + pipeline.name + "'");
+  return made;
+}
+
+Status validate(const Pipeline& pipeline) {
+  const auto made = schedule(pipeline);
+  return made ? Status{} : made.error();
+}
+
+}  // namespace kiln

@@ -1,0 +1,92 @@
+// Pipeline: several operations in order, connected by named tensors, that run on one device as one submission.
+//
+// Intermediate tensors stay in device memory and share it if they are never needed at one time. Each step has its own
+// program, which comes from the cache as that of a job does.
+// Thread-safety: values. Ownership: tensors are shared with the caller.
+//
+//   kiln::Pipeline pipeline;
+//   pipeline.tensors = {{"x", kiln::DType::f32, {1, 8, 20, 20}, kiln::Access::read, input},
+//                       {"t", kiln::DType::f32, {1, 8, 20, 20}},
+//                       {"y", kiln::DType::f32, {1, 8, 20, 20}, kiln::Access::write, output}};
+//   pipeline.steps.push_back({"first", conv, {{"x", {}}, {"", {nullptr, weights}}, {"t", {}}}});
+//   pipeline.steps.push_back({"second", conv, {{"t", {}}, {"", {nullptr, weights}}, {"y", {}}}});
+//   if (kiln::Status status = kiln::validate(pipeline); !status.ok()) return status;
+#pragma once
+
+#include <kiln/run_request.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kiln {
+
+struct PipelineTensor {
+  std::string name;
+  DType dtype = DType::invalid;
+  Shape shape;
+  // read: `host` is copied to the device before a run. write: `host` gets the result. read_write: both. invalid: the
+  // tensor stays on the device.
+  Access access = Access::invalid;
+  std::shared_ptr<HostTensor> host{};  // null if access is invalid
+};
+
+// One tensor of a step: the pipeline's tensor of this name, or a value of the step's own (weights, uniforms), which
+// only reads it.
+struct PipelineArgument {
+  std::string tensor;
+  TensorArgument value{};  // only if `tensor` is empty
+};
+
+// One operation, or a loop over steps of its own.
+struct PipelineStep {
+  std::string name;
+  KernelSpec spec{};
+  std::vector<PipelineArgument> arguments{};  // in the order of tensors_of(spec)
+  std::uint32_t repeat = 1;
+  // After each round, the two tensors exchange their names, so that the next round reads what this one wrote.
+  std::vector<std::pair<std::string, std::string>> swap{};
+  std::vector<PipelineStep> steps{};     // not empty: the step is a loop; it has no spec and no arguments
+  std::optional<Tolerance> tolerance{};  // for its verification; nullopt: default of operation and type
+};
+
+struct Pipeline {
+  std::string name;
+  std::vector<PipelineTensor> tensors;
+  std::vector<PipelineStep> steps;
+};
+
+// Checks names, types, sizes, and that each tensor is written before it is read. A step may have a null Constant, so
+// that a pipeline can be checked before its weights are loaded. invalid_argument: the error names the step, the tensor
+// and both sides.
+Status validate(const Pipeline& pipeline);
+
+// final: compares the results with `expected`, and with a reference in double precision if every step has one (conv2d,
+// gemm). steps: also runs each step as a job of its own and compares it with its reference, and the results of the
+// pipeline with those of the jobs.
+enum class PipelineCheck : std::uint8_t { none = 0, final, steps };
+
+// Expected contents of one result.
+struct ExpectedTensor {
+  std::string tensor;
+  ExpectedOutput output;
+};
+
+struct PipelineRequest {
+  Pipeline pipeline;
+  std::string device;        // an id; empty: [device] prefer, or the selector's choice
+  std::uint32_t repeat = 1;  // number of runs; each begins with the same inputs
+  PipelineCheck check = PipelineCheck::none;
+  std::vector<ExpectedTensor> expected;             // of results, for `check`
+  std::optional<Tolerance> tolerance;               // for results without their own; nullopt: default of the type
+  bool measure_steps = false;                       // measures the device time of each step in a run of its own
+  std::optional<std::chrono::nanoseconds> timeout;  // per run; nullopt: [executor] timeout
+  const std::atomic<bool>* stop = nullptr;          // as RunRequest::stop
+};
+
+}  // namespace kiln

@@ -1,0 +1,442 @@
+// Runs of pipelines: their steps are recorded once and replayed as one job.
+#include "contract/pipeline_schedule.hpp"
+#include "reference/compare.hpp"
+#include "reference/gemm.hpp"
+#include "runtime/runtime_state.hpp"
+#include "runtime/verification.hpp"
+#include "selector/hygiene.hpp"
+
+#include <kiln/clock.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace kiln {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+bool is_result(const PipelineTensor& tensor) {
+  return tensor.access == Access::write || tensor.access == Access::read_write;
+}
+
+std::uint64_t bytes_of(const PipelineTensor& tensor) {
+  std::uint64_t bytes = size_of(tensor.dtype);
+  for (const std::int64_t extent : tensor.shape) bytes *= static_cast<std::uint64_t>(extent);
+  return bytes;
+}
+
+bool has_reference(const KernelSpec& spec) { return !std::holds_alternative<UserKernelSpec>(spec); }
+
+void copy(const HostTensor& from, HostTensor& to) {
+  std::memcpy(to.bytes().data(), from.bytes().data(), from.bytes().size());
+}
+
+class PipelineRun {
+ public:
+  PipelineRun(RuntimeState& state, const PipelineRequest& request, Schedule schedule)
+      : state_(state), request_(request), pipeline_(request.pipeline), schedule_(std::move(schedule)) {
+    make_arguments();
+    make_requests();
+  }
+
+  RunReport run() {
+    RunRequest largest = *std::max_element(requests_.begin(), requests_.end(),
+                                           [](const auto& a, const auto& b) { return flops(a.spec) < flops(b.spec); });
+    largest.name = pipeline_.name;
+    largest.device = request_.device;
+    largest.stop = request_.stop;
+    Job job(largest, state_.parts->trace);
+    job.report.op = "pipeline";
+    if (Status status = check_request(); !status.ok()) job.report.status = std::move(status);
+    while (const auto device = state_.router.next(job)) {
+      if (state_.router.settled(job, *device, run_on(device, job))) break;
+    }
+    return state_.learner.finish(job);
+  }
+
+ private:
+  // A tensor that is swapped, stays on the device, or is an input that a step overwrites, is a DeviceTensor.
+  void make_arguments() {
+    const auto& tensors = pipeline_.tensors;
+    std::vector<bool> swapped(tensors.size());
+    const auto mark = [&](const auto& self, const std::vector<PipelineStep>& steps) -> void {
+      for (const PipelineStep& step : steps) {
+        for (const auto& [first, second] : step.swap) {
+          for (std::size_t i = 0; i < tensors.size(); ++i) {
+            if (tensors[i].name == first || tensors[i].name == second) swapped[i] = true;
+          }
+        }
+        self(self, step.steps);
+      }
+    };
+    mark(mark, pipeline_.steps);
+    std::vector<std::shared_ptr<HostTensor>> after(tensors.size());  // by storage
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      if (!is_result(tensors[i]) || tensors[i].host == nullptr) continue;
+      after[schedule_.storage_of[i]] = tensors[i].host;
+      results_.push_back({tensors[i].host, Bytes(tensors[i].host->bytes().begin(), tensors[i].host->bytes().end())});
+    }
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const PipelineTensor& tensor = tensors[i];
+      const bool by_host =
+          !swapped[i] && (is_result(tensor) || (tensor.access == Access::read && !schedule_.written[i]));
+      TensorArgument argument;
+      if (by_host) {
+        argument.host = tensor.host;
+      } else {
+        auto device = std::make_shared<DeviceTensor>();
+        device->bytes = bytes_of(tensor);
+        if (tensor.access == Access::read || tensor.access == Access::read_write) device->before = tensor.host;
+        device->after = after[i];
+        argument.device = std::move(device);
+      }
+      arguments_.push_back(std::move(argument));
+    }
+  }
+
+  std::vector<TensorArgument> tensors_of_run(const StepRun& run) const {
+    std::vector<TensorArgument> tensors;
+    const PipelineStep& step = *schedule_.steps[run.step];
+    for (std::size_t i = 0; i < run.storages.size(); ++i) {
+      const bool own = run.storages[i] == StepRun::own_value;
+      tensors.push_back(own ? step.arguments[i].value : arguments_[run.storages[i]]);
+    }
+    return tensors;
+  }
+
+  void make_requests() {
+    requests_.resize(schedule_.steps.size());
+    rounds_.resize(schedule_.steps.size());
+    std::vector<bool> used(arguments_.size());
+    for (const StepRun& run : schedule_.runs) {
+      const std::vector<TensorDecl> declared = tensors_of(schedule_.steps[run.step]->spec);
+      for (std::size_t i = 0; i < run.storages.size(); ++i) {
+        const std::size_t at = run.storages[i];
+        if (at == StepRun::own_value || used[at]) continue;
+        used[at] = true;
+        // What a kernel writes first holds what it was given.
+        if (declared[i].role == TensorRole::output && arguments_[at].host != nullptr) poisoned_.push_back(at);
+      }
+      if (rounds_[run.step]++ != 0) continue;
+      RunRequest& made = requests_[run.step];
+      made.name = schedule_.names[run.step];
+      made.spec = schedule_.steps[run.step]->spec;
+      made.tensors = tensors_of_run(run);
+    }
+  }
+
+  Status check_request() const {
+    for (const ExpectedTensor& expected : request_.expected) {
+      const auto named = [&](const PipelineTensor& tensor) { return tensor.name == expected.tensor; };
+      const auto found = std::ranges::find_if(pipeline_.tensors, named);
+      if (found != pipeline_.tensors.end() && is_result(*found)) continue;
+      return invalid_argument("expected: tensor '" + expected.tensor + "': is no result of the pipeline");
+    }
+    for (std::size_t i = 0; i < pipeline_.tensors.size(); ++i) {
+      const PipelineTensor& tensor = pipeline_.tensors[i];
+      if (tensor.access == Access::invalid || tensor.host != nullptr) continue;
+      return invalid_argument("tensor '" + tensor.name + "': has no host tensor, expected one to read or write");
+    }
+    if (request_.check != PipelineCheck::final || !request_.expected.empty() || all_have_references()) return {};
+    return invalid_argument("verify: there is nothing to compare the results of pipeline '" + pipeline_.name +
+                            "' with. Give `expect` for a result, or use --verify=steps");
+  }
+
+  bool all_have_references() const {
+    return std::ranges::all_of(schedule_.steps, [](const PipelineStep* step) { return has_reference(step->spec); });
+  }
+
+  // Results hold before each run what they held before the first.
+  void restore() const {
+    for (const auto& [tensor, bytes] : results_) std::memcpy(tensor->bytes().data(), bytes.data(), bytes.size());
+  }
+
+  Result<std::shared_ptr<Recording>> record(const std::shared_ptr<Device>& device, Job& job) {
+    reports_.clear();
+    auto made = submissions_of(state_, requests_, device, job, &reports_);
+    if (!made) return std::move(made).error();
+    job.report.flops = job.report.bytes = 0;
+    std::vector<Submission> submissions;
+    submissions.reserve(schedule_.runs.size());
+    for (const StepRun& run : schedule_.runs) {
+      Submission& added = submissions.emplace_back((*made)[run.step]);
+      added.tensors = tensors_of_run(run);
+      added.upload_outputs = request_.check != PipelineCheck::none;
+      job.report.flops += reports_[run.step].flops;
+      job.report.bytes += reports_[run.step].bytes;
+    }
+    auto recording = state_.parts->executor->record(std::move(submissions));
+    executor_refuses_ = !recording && recording.error().code == StatusCode::unsupported;
+    return recording;
+  }
+
+  RunOutcome run_on(const std::shared_ptr<Device>& device, Job& job) {
+    RunOutcome outcome;
+    RunReport& report = job.report;
+    auto recording = record(device, job);
+    if (!recording) {
+      outcome.status = recording.error();
+      outcome.of_device = !executor_refuses_;  // an executor that does not record does so for no device
+      return outcome;
+    }
+    report.variant = std::to_string(schedule_.runs.size()) + (schedule_.runs.size() == 1 ? " run" : " runs");
+    report.intermediate_bytes = (*recording)->device_bytes;
+    report.live_bytes = (*recording)->live_bytes;
+    report.steps.clear();
+    for (std::size_t i = 0; i < reports_.size(); ++i) {
+      StepReport& step = report.steps.emplace_back();
+      step.name = schedule_.names[i];
+      step.op = reports_[i].op;
+      step.variant = reports_[i].variant;
+      step.tier = reports_[i].tier;
+      step.build_ns = reports_[i].build_ns;
+      step.rounds = rounds_[i];
+      step.flops = reports_[i].flops;
+    }
+    outcome.status = run_all(*recording, *device, report, outcome.statistics);
+    return outcome;
+  }
+
+  Status run_all(const std::shared_ptr<Recording>& recording, const Device& device, RunReport& report,
+                 RunStatistics& statistics) {
+    const std::uint32_t runs = std::max(request_.repeat, 1u);
+    for (std::uint32_t run = 0; run < runs; ++run) {
+      const bool checked = request_.check != PipelineCheck::none && (run == 0 || run + 1 == runs);
+      auto measured = replay(recording, device, checked);
+      if (!measured) return std::move(measured).error();
+      if (run == 0) {
+        report.first_output_ns = now_ns();
+        measured->build_ns += report.build_ns;
+      }
+      measured->tier = report.tier;
+      if (checked) {
+        const auto comparing = state_.parts->resources.begin(host_cores, "comparing");
+        if (Status status = compare(report); !status.ok()) return status;
+      }
+      if (Status above = above_roof(device.info(), *measured); !above.ok()) {
+        report.first_output_ns = 0;
+        return above;
+      }
+      statistics.add(*measured);
+      state_.parts->metrics.ran(report.device.id, report.op, *measured);
+      report.runs = run + 1;
+    }
+    report.median = statistics.median();
+    report.wall_min_ns = statistics.wall_min_ns();
+    report.wall_max_ns = statistics.wall_max_ns();
+    if (request_.measure_steps) {
+      if (Status status = measure_steps(recording, device, report); !status.ok()) return status;
+    }
+    return request_.check == PipelineCheck::steps ? check_steps(device, report) : Status{};
+  }
+
+  Result<Measurement> replay(const std::shared_ptr<Recording>& recording, const Device& device, bool poisoned) {
+    restore();
+    if (poisoned) {
+      for (const std::size_t at : poisoned_) {
+        const std::span<std::byte> bytes = arguments_[at].host->bytes();
+        std::memset(bytes.data(), 0xff, bytes.size());  // NaN
+      }
+    }
+    const Deadline deadline = Deadline::after(request_.timeout.value_or(state_.parts->config.executor.timeout));
+    return state_.runner.replay(recording, device.info(), deadline, request_.stop);
+  }
+
+  Status above_roof(const DeviceInfo& device, const Measurement& measured) const {
+    double total = 0, limit = 0;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      const double of_step = selector::rate_limit(requests_[i].spec, device);
+      if (of_step == 0) return {};
+      limit = std::max(limit, of_step);
+      total += flops(requests_[i].spec) * static_cast<double>(rounds_[i]);
+    }
+    const std::uint64_t ns = measured.device_ns != 0 ? measured.device_ns : measured.wall_ns;
+    const double rate = ns == 0 ? 0 : total / static_cast<double>(ns);
+    if (rate <= limit) return {};
+    return internal_error("measured " + std::to_string(rate) + " GFLOP/s on " + device.id + ", whose roof is " +
+                          std::to_string(limit) + ": the time is invalid");
+  }
+
+  Status measure_steps(const std::shared_ptr<Recording>& recording, const Device& device, RunReport& report) {
+    recording->measures_each = true;
+    const auto measured = replay(recording, device, false);
+    recording->measures_each = false;
+    if (!measured) return measured.error();
+    const std::vector<std::uint64_t>& times = recording->submission_ns;
+    if (times.size() != schedule_.runs.size()) return {};
+    for (std::size_t i = 0; i < times.size(); ++i) report.steps[schedule_.runs[i].step].device_ns += times[i];
+    return {};
+  }
+
+  // One comparison of a result.
+  Status judge(const Result<reference::Comparison>& compared, const std::string& name, const Shape& shape,
+               RunReport& report) const {
+    if (!compared) return compared.error().within("tensor '" + name + "'");
+    Verdict verdict;
+    add_comparison(verdict, *compared, shape, name);
+    report.verified = verdict.within && report.verified.value_or(true);
+    report.max_rel_error = std::max(report.max_rel_error, verdict.max_rel_error);
+    report.error_bound = std::max(report.error_bound, verdict.error_bound);
+    report.compared_elements += verdict.elements;
+    report.wrong_elements += verdict.wrong;
+    if (!report.worst || !verdict.within) report.worst = verdict.worst;
+    return verdict.within ? Status{} : internal_error(report.device.id + ": " + wrong_text(verdict));
+  }
+
+  Status compare(RunReport& report) {
+    report.compared_elements = report.wrong_elements = 0;
+    for (const PipelineTensor& tensor : pipeline_.tensors) {
+      for (const ExpectedTensor& expected : request_.expected) {
+        if (expected.tensor != tensor.name || expected.output.tensor == nullptr) continue;
+        const auto tolerance = expected.output.tolerance ? expected.output.tolerance : request_.tolerance;
+        const std::string name = expected.output.name.empty() ? tensor.name : expected.output.name;
+        const auto compared = reference::compare_tensors(*tensor.host, *expected.output.tensor, tolerance);
+        if (Status status = judge(compared, name, tensor.shape, report); !status.ok()) return status;
+      }
+    }
+    return all_have_references() ? compare_with_chain(report) : Status{};
+  }
+
+  // Each step's largest result may be off by the rounding of its own sums, relative to the largest result, and by what
+  // the steps before it were off, as if no step made a relative error larger.
+  Status compare_with_chain(RunReport& report) {
+    if (chain_.empty()) compute_chain();
+    for (std::size_t i = 0; i < pipeline_.tensors.size(); ++i) {
+      const PipelineTensor& tensor = pipeline_.tensors[i];
+      if (!is_result(tensor)) continue;
+      const std::vector<double>& want = chain_[schedule_.storage_of[i]];
+      double largest = 0;
+      for (const double value : want) largest = std::max(largest, std::abs(value));
+      auto expected = HostTensor::create(DType::f32, tensor.shape);
+      if (!expected) return std::move(expected).error();
+      std::ranges::transform(want, (*expected)->as<float>().begin(),
+                             [](double value) { return static_cast<float>(value); });
+      const Tolerance tolerance = request_.tolerance.value_or(Tolerance{largest * chain_bound_, 0});
+      const auto compared = reference::compare_tensors(*tensor.host, **expected, tolerance);
+      if (Status status = judge(compared, tensor.name, tensor.shape, report); !status.ok()) return status;
+      report.max_rel_error = largest == 0 ? 0 : std::abs(report.worst->found - report.worst->expected) / largest;
+      report.error_bound = chain_bound_;
+    }
+    return {};
+  }
+
+  void compute_chain() {
+    chain_.resize(pipeline_.tensors.size());
+    for (std::size_t i = 0; i < chain_.size(); ++i) {
+      const PipelineTensor& tensor = pipeline_.tensors[i];
+      const bool given = tensor.access == Access::read || tensor.access == Access::read_write;
+      if (!given || tensor.dtype != DType::f32) continue;
+      const auto values = std::as_const(*tensor.host).as<float>();
+      chain_[i].assign(values.begin(), values.end());
+    }
+    for (const auto& [tensor, bytes] : results_) {  // what they held before the run
+      for (std::size_t i = 0; i < chain_.size(); ++i) {
+        if (pipeline_.tensors[i].host != tensor || chain_[i].empty()) continue;
+        std::vector<float> values(bytes.size() / sizeof(float));
+        std::memcpy(values.data(), bytes.data(), bytes.size());
+        chain_[i].assign(values.begin(), values.end());
+      }
+    }
+    for (const StepRun& run : schedule_.runs) {
+      const PipelineStep& step = *schedule_.steps[run.step];
+      const std::span<const double> input = chain_[run.storages[0]];
+      const auto constant = [&](std::size_t i) {
+        return i + 1 < run.storages.size() ? step.arguments[i].value.constant->tensor().as<float>()
+                                           : std::span<const float>();
+      };
+      const bool has_bias = run.storages.size() == 4;
+      const std::span<const float> bias = has_bias ? constant(2) : std::span<const float>();
+      double products = 0;
+      reference::Reference reference;
+      if (const auto* conv = std::get_if<Conv2dSpec>(&step.spec)) {
+        reference = reference::conv2d(*conv, input, constant(1), bias);
+        products = static_cast<double>(conv->c / conv->groups * conv->r * conv->s);
+      } else {
+        const auto& gemm = std::get<GemmSpec>(step.spec);
+        reference = reference::gemm(gemm, input, constant(1), bias);
+        products = static_cast<double>(gemm.k);
+      }
+      chain_bound_ += (products + 2) * static_cast<double>(std::numeric_limits<float>::epsilon());
+      chain_[run.storages.back()] = std::move(reference.value);
+    }
+  }
+
+  // Runs each step as a job on tensors in host memory, and compares the results of the pipeline with theirs.
+  Status check_steps(const Device& device, RunReport& report) {
+    std::vector<std::shared_ptr<HostTensor>> hosts;
+    for (const PipelineTensor& tensor : pipeline_.tensors) {
+      auto made = HostTensor::create(tensor.dtype, tensor.shape);
+      if (!made) return std::move(made).error();
+      if (tensor.access == Access::read) copy(*tensor.host, **made);
+      for (const auto& [host, bytes] : results_) {
+        if (host == tensor.host) std::memcpy((*made)->bytes().data(), bytes.data(), bytes.size());
+      }
+      hosts.push_back(std::move(*made));
+    }
+    for (const StepRun& run : schedule_.runs) {
+      RunRequest job = requests_[run.step];
+      job.tensors = tensors_of_run(run);
+      for (std::size_t i = 0; i < run.storages.size(); ++i) {
+        if (run.storages[i] != StepRun::own_value) job.tensors[i] = {hosts[run.storages[i]], nullptr};
+      }
+      job.device = device.info().id;
+      job.stop = request_.stop;
+      job.timeout = request_.timeout;
+      job.verify = has_reference(job.spec);
+      job.tolerance = schedule_.steps[run.step]->tolerance;
+      const RunReport ran = state_.run(job);
+      StepReport& step = report.steps[run.step];
+      if (ran.verified) step.verified = *ran.verified && step.verified.value_or(true);
+      step.max_rel_error = std::max(step.max_rel_error, ran.max_rel_error);
+      step.error_bound = std::max(step.error_bound, ran.error_bound);
+      if (ran.verified == false) report.verified = false;
+      if (!ran.status.ok()) return ran.status.within("step '" + step.name + "'");
+    }
+    for (std::size_t i = 0; i < pipeline_.tensors.size(); ++i) {
+      const PipelineTensor& tensor = pipeline_.tensors[i];
+      if (!is_result(tensor)) continue;
+      const auto compared =
+          reference::compare_tensors(*tensor.host, *hosts[schedule_.storage_of[i]], request_.tolerance);
+      Status status = judge(compared, tensor.name, tensor.shape, report);
+      if (!status.ok()) return status.within("the pipeline's result is not that of its steps run as jobs");
+    }
+    return {};
+  }
+
+  RuntimeState& state_;
+  const PipelineRequest& request_;
+  const Pipeline& pipeline_;
+  const Schedule schedule_;
+  std::vector<TensorArgument> arguments_;                               // by storage
+  std::vector<std::pair<std::shared_ptr<HostTensor>, Bytes>> results_;  // and what they held
+  std::vector<std::size_t> poisoned_;       // storages that are filled with NaN before a run that is checked
+  std::vector<RunRequest> requests_;        // by step
+  std::vector<std::uint64_t> rounds_;       // by step
+  std::vector<RunReport> reports_;          // by step
+  std::vector<std::vector<double>> chain_;  // by storage
+  double chain_bound_ = 0;
+  bool executor_refuses_ = false;
+};
+
+}  // namespace
+
+RunReport Runtime::run(const PipelineRequest& request) {
+  RunReport report;
+  report.name = request.pipeline.name;
+  report.op = "pipeline";
+  try {
+    state_->parts->cache->trim_memory();
+    const RuntimeState::JobScope background_waits(*state_);
+    auto made = schedule(request.pipeline);
+    if (made) return PipelineRun(*state_, request, std::move(*made)).run();
+    report.status = std::move(made).error();
+  } catch (...) {
+    report.status = caught();
+  }
+  return report;
+}
+
+}  // namespace kiln

@@ -1,0 +1,286 @@
+#include "verbs/pipeline_request.hpp"
+
+#include "config/text/toml_text.hpp"
+#include "data/tensor_source.hpp"
+#include "verbs/job_request.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace kiln::host {
+namespace {
+
+std::string text_of(DType dtype, const Shape& shape) { return std::string(numpy_name(dtype)) + " " + to_string(shape); }
+
+class PipelineMaker {
+ public:
+  PipelineMaker(const PipelineConfig& config, Contents contents, std::vector<std::string>* notes)
+      : config_(config), whole_(config.job), contents_(contents), notes_(notes) {}
+
+  Result<PipelineRequest> make() {
+    Pipeline& pipeline = request_.pipeline;
+    pipeline.name = whole_.name;
+    request_.device = whole_.device;
+    request_.tolerance = whole_.tolerance;
+    for (const KernelBindingConfig& tensor : whole_.bindings) {
+      Status status = declare(tensor);
+      if (!status.ok()) return status.within("tensor '" + tensor.name + "'");
+    }
+    if (Status status = add_steps(config_.steps, pipeline.steps); !status.ok()) return status;
+    for (const PipelineTensor& tensor : pipeline.tensors) {
+      if (!tensor.shape.empty()) continue;
+      return invalid_argument("tensor '" + tensor.name +
+                              "': its shape is not known: expected shape = [N, …], or a step "
+                              "that gives it");
+    }
+    if (contents_ == Contents::load) {
+      if (Status status = make_results(); !status.ok()) return status;
+    }
+    if (Status status = validate(pipeline); !status.ok()) return status;
+    return std::move(request_);
+  }
+
+ private:
+  // Without a shape: that of the step which writes it.
+  Status declare(const KernelBindingConfig& tensor) {
+    PipelineTensor made;
+    made.name = tensor.name;
+    made.access = tensor.access;
+    made.dtype = tensor.dtype;
+    made.shape = tensor.shape;
+    if (!tensor.input.empty()) {
+      auto form = data::form_of(tensor.input, whole_.base, request_of(whole_, tensor, tensor.label));
+      if (!form) return std::move(form).error();
+      made.dtype = form->dtype;
+      made.shape = form->shape;
+      if (contents_ == Contents::load) {
+        auto loaded = load_binding(whole_, tensor, notes_);
+        if (!loaded) return std::move(loaded).error();
+        made.host = std::move(*loaded);
+      }
+    }
+    if (!tensor.expect.empty()) {
+      const std::string role = tensor.label + ": expect";
+      auto wanted = request_of_expected(whole_, tensor, role);
+      if (made.dtype != DType::invalid) wanted.dtype = made.dtype;
+      const auto form = data::form_of(tensor.expect, whole_.base, wanted);
+      if (!form) return form.error();
+      if (made.shape.empty()) made.shape = form->shape;
+      if (made.dtype == DType::invalid) made.dtype = form->dtype;
+      if (made.shape != form->shape || made.dtype != form->dtype) {
+        return invalid_argument("expect " + tensor.expect + ": " + text_of(form->dtype, form->shape) + ", expected " +
+                                text_of(made.dtype, made.shape));
+      }
+      if (contents_ == Contents::load) {
+        auto loaded = data::load_tensor(tensor.expect, whole_.base, wanted, notes_);
+        if (!loaded) return std::move(loaded).error();
+        request_.expected.push_back({tensor.name, {std::move(*loaded), tensor.tolerance, tensor.output}});
+      }
+    }
+    if (made.dtype == DType::invalid && !made.shape.empty()) made.dtype = DType::f32;
+    tensor_at_.emplace(made.name, request_.pipeline.tensors.size());
+    request_.pipeline.tensors.push_back(std::move(made));
+    return {};
+  }
+
+  Status add_steps(const std::vector<PipelineStepConfig>& steps, std::vector<PipelineStep>& to) {
+    for (const PipelineStepConfig& config : steps) {
+      PipelineStep step;
+      step.name = config.job.name;
+      step.repeat = config.repeat;
+      step.swap = config.swap;
+      step.tolerance = config.job.tolerance;
+      Status status = !config.steps.empty()       ? add_steps(config.steps, step.steps)
+                      : config.job.op == "kernel" ? add_kernel(config.job, step)
+                                                  : add_layer(config.job, step);
+      if (!status.ok()) return config.steps.empty() ? status.within("step '" + step.name + "'") : status;
+      to.push_back(std::move(step));
+    }
+    return {};
+  }
+
+  bool is_tensor(const std::string& name) const { return tensor_at_.contains(name); }
+
+  // Errors that name no tensor of a step would be about a file that nobody meant.
+  Status no_tensor(const std::string& key, const std::string& name) const {
+    std::string known;
+    for (const PipelineTensor& tensor : request_.pipeline.tensors) known += (known.empty() ? "" : ", ") + tensor.name;
+    return not_found(key + ": found " + config::toml_text(name) +
+                     ", expected a tensor that is declared or that a step "
+                     "before writes" +
+                     (known.empty() ? "" : ": " + known));
+  }
+
+  // A tensor that a step writes: declared with a form, without one, or not at all.
+  Status write(const std::string& name, DType dtype, const Shape& shape) {
+    const auto [at, is_new] = tensor_at_.try_emplace(name, request_.pipeline.tensors.size());
+    if (is_new) {
+      if (shape.empty()) return invalid_argument("output '" + name + "': expected shape = [N, …]");
+      PipelineTensor made;
+      made.name = name;
+      request_.pipeline.tensors.push_back(std::move(made));
+    }
+    PipelineTensor& tensor = request_.pipeline.tensors[at->second];
+    if (tensor.shape.empty()) {
+      if (shape.empty())
+        return invalid_argument("output '" + name + "': expected shape = [N, …], here or at the tensor");
+      tensor.shape = shape;
+      tensor.dtype = dtype;
+    }
+    if (shape.empty() || (tensor.shape == shape && tensor.dtype == dtype)) return {};
+    return invalid_argument("tensor '" + name + "' is " + text_of(tensor.dtype, tensor.shape) + ", the step writes " +
+                            text_of(dtype, shape));
+  }
+
+  Status add_layer(const JobConfig& job, PipelineStep& step) {
+    const OperandShapes shapes = std::visit([](const auto& spec) { return shapes_of(spec); }, job.spec);
+    std::visit([&](const auto& spec) { step.spec = spec; }, job.spec);
+    if (!is_tensor(job.input)) return no_tensor("input", job.input);
+    if (is_tensor(job.weights)) {
+      return invalid_argument("weights: found tensor '" + job.weights + "', expected a file, \"random:SEED\" or a PNG");
+    }
+    step.arguments.push_back({job.input, {}});
+    const auto add_constant = [&](const std::string& source, const Shape& shape, std::string_view role) -> Status {
+      const data::TensorRequest request{DType::f32, shape, role, whole_.alpha};
+      if (contents_ == Contents::check) {
+        const auto form = data::form_of(source, job.base, request);
+        step.arguments.emplace_back();
+        return form ? Status{} : form.error();
+      }
+      auto loaded = data::load_tensor(source, job.base, request, notes_);
+      if (!loaded) return std::move(loaded).error();
+      step.arguments.push_back({"", {nullptr, Constant::create(std::move(*loaded))}});
+      return {};
+    };
+    if (Status status = add_constant(job.weights, shapes.weights, "weights"); !status.ok()) return status;
+    if (!job.bias.empty()) {
+      if (Status status = add_constant(job.bias, shapes.bias, "bias"); !status.ok()) return status;
+    }
+    step.arguments.push_back({job.output, {}});
+    return write(job.output, DType::f32, shapes.output);
+  }
+
+  Status add_kernel(const JobConfig& job, PipelineStep& step) {
+    auto kernel = kernel_of(job);
+    if (!kernel) return std::move(kernel).error();
+    for (const KernelBindingConfig& binding : job.bindings) {
+      UserKernelSpec::Binding& added = kernel->bindings.emplace_back(declared(binding));
+      if (binding.kind == BindingKind::local) continue;
+      Status status = add_binding(job, binding, added, step);
+      if (!status.ok()) return status.within(binding.label);
+    }
+    auto uniforms = add_uniforms(job, *kernel);
+    if (!uniforms) return std::move(uniforms).error();
+    if (*uniforms != nullptr) step.arguments.push_back({"", {std::move(*uniforms), nullptr}});
+    step.spec = std::move(*kernel);
+    return {};
+  }
+
+  Status add_binding(const JobConfig& job, const KernelBindingConfig& binding, UserKernelSpec::Binding& added,
+                     PipelineStep& step) {
+    if (!binding.expect.empty() || binding.tolerance) {
+      return invalid_argument("expect and tolerance: found in a step, expected at the pipeline's tensor");
+    }
+    const bool writes = binding.access != Access::read;
+    const bool own = !writes && (has_values(binding) || !is_tensor(binding.input));
+    if (own) return add_own(job, binding, added, step);
+    if (binding.access == Access::read_write && binding.output != binding.input) {
+      return invalid_argument("found inout and output, expected one of them in a step");
+    }
+    const std::string& name = writes ? binding.output : binding.input;
+    if (binding.access == Access::write) {
+      const data::TensorForm form = form_of_output(binding);
+      if (Status status = write(name, form.dtype, form.shape); !status.ok()) return status;
+    } else if (!is_tensor(name)) {
+      return no_tensor("inout", name);
+    }
+    const PipelineTensor& tensor = request_.pipeline.tensors[tensor_at_.at(name)];
+    if (tensor.shape.empty()) {
+      return invalid_argument("tensor '" + name +
+                              "': its shape is not known yet: expected shape = [N, …] at the tensor");
+    }
+    const bool other_form = (binding.dtype != DType::invalid && binding.dtype != tensor.dtype) ||
+                            (!binding.shape.empty() && binding.shape != tensor.shape);
+    if (other_form) {
+      return invalid_argument("tensor '" + name + "' is " + text_of(tensor.dtype, tensor.shape) + ", expected " +
+                              text_of(binding.dtype == DType::invalid ? tensor.dtype : binding.dtype,
+                                      binding.shape.empty() ? tensor.shape : binding.shape));
+    }
+    set_form(added, tensor.dtype, tensor.shape);
+    step.arguments.push_back({name, {}});
+    return {};
+  }
+
+  // What only this step reads: values, or a file.
+  Status add_own(const JobConfig& job, const KernelBindingConfig& binding, UserKernelSpec::Binding& added,
+                 PipelineStep& step) {
+    const bool checks = contents_ == Contents::check && !has_values(binding);
+    if (checks) {
+      const auto form = data::form_of(binding.input, job.base, request_of(job, binding, "input"));
+      if (!form) {
+        const Status none = no_tensor("input", binding.input);
+        return data::is_file(binding.input) ? Status{none.code, none.message + " (" + form.error().message + ")"}
+                                            : form.error();
+      }
+      set_form(added, form->dtype, form->shape);
+      auto empty = HostTensor::create(form->dtype, form->shape);
+      if (!empty) return std::move(empty).error();
+      step.arguments.push_back({"", {std::move(*empty), nullptr}});
+      return {};
+    }
+    auto loaded = load_binding(job, binding, notes_);
+    if (!loaded) return std::move(loaded).error();
+    set_form(added, (*loaded)->dtype(), (*loaded)->shape());
+    step.arguments.push_back({"", {std::move(*loaded), nullptr}});
+    return {};
+  }
+
+  static void set_form(UserKernelSpec::Binding& binding, DType dtype, const Shape& shape) {
+    binding.dtype = dtype;
+    binding.shape = shape;
+    binding.bytes = size_of(dtype);
+    for (const std::int64_t extent : shape) binding.bytes *= static_cast<std::uint64_t>(extent);
+  }
+
+  Status make_results() {
+    for (PipelineTensor& tensor : request_.pipeline.tensors) {
+      if (tensor.access != Access::write || tensor.host != nullptr) continue;
+      auto made = HostTensor::create(tensor.dtype, tensor.shape);
+      if (!made) return made.error().within("tensor '" + tensor.name + "'");
+      tensor.host = std::move(*made);
+    }
+    return {};
+  }
+
+  const PipelineConfig& config_;
+  const JobConfig& whole_;
+  const Contents contents_;
+  std::vector<std::string>* const notes_;
+  PipelineRequest request_;
+  std::map<std::string, std::size_t, std::less<>> tensor_at_;
+};
+
+}  // namespace
+
+Result<PipelineRequest> make_request(const PipelineConfig& config, Contents contents, std::vector<std::string>* notes) {
+  auto made = PipelineMaker(config, contents, notes).make();
+  const std::string who = "pipeline '" + config.job.name + "'";
+  if (made || made.error().message.starts_with(who)) return made;
+  return made.error().within(who);
+}
+
+Result<std::vector<AtomicFile>> prepare_outputs(const PipelineConfig& config, const PipelineRequest& request) {
+  std::vector<AtomicFile> files;
+  for (const KernelBindingConfig& tensor : config.job.bindings) {
+    if (tensor.output.empty()) continue;
+    const auto named = [&](const PipelineTensor& each) { return each.name == tensor.name; };
+    const auto result = std::ranges::find_if(request.pipeline.tensors, named);
+    auto file = data::prepare_tensor(config.job.base / tensor.output, *result->host);
+    if (!file) return std::move(file).error();
+    files.push_back(std::move(*file));
+  }
+  return files;
+}
+
+}  // namespace kiln::host

@@ -1,0 +1,307 @@
+// Pipelines: checks, loops, memory of intermediates, and runs on fixture devices.
+#include "core/runtime/runtime_fixture.hpp"
+
+#include <kiln/pipeline.hpp>
+
+#include <catch2/catch.hpp>
+
+#include <cstring>
+
+using namespace kiln;
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const Shape square{1, 3, 6, 6};
+
+std::shared_ptr<HostTensor> numbers(const Shape& shape, float first) {
+  auto tensor = HostTensor::create(DType::f32, shape).value();
+  float next = first;
+  for (float& value : tensor->as<float>()) {
+    value = next;
+    next = next > 1 ? next - 1.9f : next + 0.37f;
+  }
+  return tensor;
+}
+
+PipelineTensor intermediate(const std::string& name, const Shape& shape = square) { return {name, DType::f32, shape}; }
+
+// A convolution 3 → 3 of one size.
+PipelineStep conv(const std::string& name, const std::string& from, const std::string& to, float weight = 0.1f) {
+  Conv2dSpec spec;
+  spec.c = 3, spec.h = 6, spec.w = 6, spec.k = 3, spec.r = 3, spec.s = 3, spec.pad_y = 1, spec.pad_x = 1;
+  const auto weights = numbers({3, 3, 3, 3}, weight);
+  for (float& value : weights->as<float>()) value *= 0.1f;
+  PipelineStep step;
+  step.name = name;
+  step.spec = spec;
+  step.arguments = {{from, {}}, {"", {nullptr, Constant::create(weights)}}, {to, {}}};
+  return step;
+}
+
+struct Chain {
+  std::shared_ptr<HostTensor> input = numbers(square, -0.5f);
+  std::shared_ptr<HostTensor> output = HostTensor::create(DType::f32, square).value();
+  Pipeline pipeline;
+
+  Chain() {
+    pipeline.name = "chain";
+    pipeline.tensors = {{"x", DType::f32, square, Access::read, input},
+                        intermediate("a"),
+                        intermediate("b"),
+                        intermediate("c"),
+                        {"y", DType::f32, square, Access::write, output}};
+    pipeline.steps = {conv("1", "x", "a", 0.1f), conv("2", "a", "b", 0.3f), conv("3", "b", "c", 0.5f),
+                      conv("4", "c", "y", 0.7f)};
+  }
+};
+
+// The same by one job after another.
+std::vector<float> by_jobs(Runtime& runtime, const Pipeline& pipeline, std::shared_ptr<HostTensor> value,
+                           const std::vector<std::size_t>& order) {
+  for (const std::size_t at : order) {
+    const PipelineStep& step = pipeline.steps[at];
+    RunRequest request;
+    request.name = step.name;
+    request.spec = step.spec;
+    const auto next = HostTensor::create(DType::f32, square).value();
+    request.tensors = {{value, nullptr}, step.arguments[1].value, {next, nullptr}};
+    request.device = "beta";
+    REQUIRE(runtime.run(request).status.text() == "ok");
+    value = next;
+  }
+  const auto values = value->as<float>();
+  return {values.begin(), values.end()};
+}
+
+std::vector<float> values_in(const HostTensor& tensor) {
+  return {tensor.as<float>().begin(), tensor.as<float>().end()};
+}
+
+std::string refusal(const Pipeline& pipeline) {
+  const Status status = validate(pipeline);
+  CHECK(status.code == StatusCode::invalid_argument);
+  CHECK_THAT(status.message, Contains("pipeline '" + pipeline.name + "'"));
+  return status.message;
+}
+
+}  // namespace
+
+TEST_CASE("pipeline: its steps run as one submission, and its result is that of the jobs") {
+  RuntimeFixture fixture;
+  Chain chain;
+  const auto want = by_jobs(fixture.runtime(), chain.pipeline, chain.input, {0, 1, 2, 3});
+  const auto before = fixture.controls("beta").submits.load();
+  PipelineRequest request;
+  request.pipeline = chain.pipeline;
+  request.device = "beta";
+  request.repeat = 3;
+  request.check = PipelineCheck::final;
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  CHECK(values_in(*chain.output) == want);
+  CHECK(fixture.controls("beta").submits == before + 3);
+  CHECK(report.op == "pipeline");
+  CHECK(report.verified == true);
+  CHECK(report.runs == 3);
+  CHECK(report.flops == Approx(4 * flops(chain.pipeline.steps[0].spec)));
+  CHECK(report.intermediate_bytes == 2 * 108 * sizeof(float));  // three tensors, two at one time
+  CHECK(report.live_bytes == report.intermediate_bytes);
+  REQUIRE(report.steps.size() == 4);
+  CHECK(report.steps[2].name == "3");
+  CHECK(report.steps[2].op == "conv2d");
+  CHECK(report.steps[2].rounds == 1);
+  CHECK(report.steps[2].tier == Tier::memory);
+}
+
+TEST_CASE("pipeline: each step is checked and measured when that is asked for") {
+  RuntimeFixture fixture;
+  Chain chain;
+  PipelineRequest request;
+  request.pipeline = chain.pipeline;
+  request.device = "beta";
+  request.check = PipelineCheck::steps;
+  request.measure_steps = true;
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  REQUIRE(report.steps.size() == 4);
+  for (const StepReport& step : report.steps) {
+    CHECK(step.verified == true);
+    CHECK(step.device_ns > 0);
+    CHECK(step.error_bound > 0);
+  }
+}
+
+TEST_CASE("pipeline: a loop exchanges its tensors after each round") {
+  RuntimeFixture fixture;
+  const std::uint32_t rounds = GENERATE(1u, 2u, 5u);
+  Chain chain;
+  chain.pipeline.tensors.resize(3);
+  chain.pipeline.tensors[1] = {"a", DType::f32, square, Access::write, chain.output};
+  PipelineStep step = conv("inner", "a", "b", 0.3f);
+  PipelineStep loop;
+  const bool nested = GENERATE(false, true);
+  (nested ? loop : step).repeat = rounds;
+  (nested ? loop : step).swap = {{"a", "b"}};
+  loop.name = "outer";
+  loop.steps = {step};
+  chain.pipeline.steps = {conv("first", "x", "a"), nested ? loop : step};
+  PipelineRequest request;
+  request.pipeline = chain.pipeline;
+  request.device = "beta";
+  request.repeat = 2;
+  request.check = PipelineCheck::steps;
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  CHECK(report.verified == true);
+  CHECK(report.steps[1].rounds == rounds);
+  CHECK(report.steps[1].name == (nested ? "outer/inner" : "inner"));
+  chain.pipeline.steps[1] = step;
+  std::vector<std::size_t> order{0};
+  order.insert(order.end(), rounds, 1);
+  CHECK(values_in(*chain.output) == by_jobs(fixture.runtime(), chain.pipeline, chain.input, order));
+}
+
+TEST_CASE("pipeline: an input that is overwritten, and a tensor that is input and result, begin each run alike") {
+  RuntimeFixture fixture;
+  Chain chain;
+  const auto given = values_in(*chain.input);
+  chain.pipeline.tensors[1].access = Access::invalid;
+  SECTION("an input that a step writes is not changed") {
+    chain.pipeline.tensors.erase(chain.pipeline.tensors.begin() + 2, chain.pipeline.tensors.begin() + 4);
+    chain.pipeline.steps = {conv("1", "x", "a"), conv("2", "a", "x"), conv("3", "x", "y")};
+  }
+  SECTION("one tensor for both") {
+    chain.pipeline.tensors.resize(2);
+    chain.pipeline.tensors[0].access = Access::read_write;
+    chain.pipeline.steps = {conv("1", "x", "a"), conv("2", "a", "x"), conv("3", "x", "a"), conv("4", "a", "x")};
+  }
+  PipelineRequest request;
+  request.pipeline = chain.pipeline;
+  request.repeat = 3;
+  request.check = PipelineCheck::steps;
+  const bool in_place = chain.pipeline.tensors.size() == 2;
+  const RunReport report = fixture.runtime().run(request);
+  REQUIRE(report.status.text() == "ok");
+  CHECK(report.verified == true);
+  CHECK((values_in(*chain.input) == given) == !in_place);
+}
+
+TEST_CASE("pipeline: a wrong result fails the run") {
+  RuntimeFixture fixture;
+  Chain chain;
+  PipelineRequest request;
+  request.pipeline = chain.pipeline;
+  request.device = "beta";
+  request.check = GENERATE(PipelineCheck::final, PipelineCheck::steps);
+  fixture.controls("beta").wrong_at = 1;
+  const RunReport report = fixture.runtime().run(request);
+  CHECK(report.status.code == StatusCode::internal);
+  CHECK(report.verified == false);
+  CHECK_THAT(report.status.message, Contains("elements are wrong"));
+}
+
+TEST_CASE("pipeline: expected results are compared, and must be results") {
+  RuntimeFixture fixture;
+  Chain chain;
+  PipelineRequest request;
+  request.pipeline = chain.pipeline;
+  request.check = PipelineCheck::final;
+  const auto wrong = numbers(square, 9);
+  request.expected = {{"y", {wrong, {}, "want.npy"}}};
+  const RunReport failed = fixture.runtime().run(request);
+  CHECK(failed.verified == false);
+  CHECK_THAT(failed.status.message, Contains("want.npy"));
+  request.expected[0].tensor = "a";
+  CHECK_THAT(fixture.runtime().run(request).status.message, Contains("tensor 'a': is no result"));
+  request.expected.clear();
+  request.pipeline.tensors[4].host = nullptr;
+  CHECK_THAT(fixture.runtime().run(request).status.message, Contains("tensor 'y': has no host tensor"));
+}
+
+TEST_CASE("pipeline: another device runs it where the first has no memory") {
+  RuntimeFixture fixture;
+  fixture.config.device.prefer = "alpha";
+  fixture.controls("alpha").fail_buffers = true;
+  Chain chain;
+  PipelineRequest request;
+  request.pipeline = chain.pipeline;
+  const RunReport report = fixture.runtime().run(request);
+  CHECK(report.status.text() == "ok");
+  CHECK(report.device.id == "beta");
+  CHECK(report.steps.size() == 4);
+}
+
+TEST_CASE("pipeline: what does not fit together is refused, with the step, the tensor and both sides") {
+  Chain chain;
+  Pipeline& pipeline = chain.pipeline;
+  REQUIRE(validate(pipeline).ok());
+  SECTION("a shape") {
+    pipeline.tensors[1].shape = {1, 3, 6, 7};
+    CHECK_THAT(refusal(pipeline), Contains("step '1'") && Contains("tensor 'a' is float32 [1, 3, 6, 7]") &&
+                                      Contains("expected float32 [1, 3, 6, 6]"));
+  }
+  SECTION("a type") {
+    pipeline.tensors[1].dtype = DType::i32;
+    CHECK_THAT(refusal(pipeline), Contains("tensor 'a' is int32 [1, 3, 6, 6]"));
+  }
+  SECTION("an unknown tensor") {
+    pipeline.steps[1].arguments[0].tensor = "z";
+    CHECK_THAT(refusal(pipeline), Contains("step '2'") && Contains("tensor 'z'") && Contains("x, a, b, c, y"));
+  }
+  SECTION("a tensor that nothing has written") {
+    pipeline.steps[0].arguments[0].tensor = "b";
+    pipeline.tensors.erase(pipeline.tensors.begin());
+    CHECK_THAT(refusal(pipeline), Contains("step '1'") && Contains("tensor 'b' is read before any step writes it"));
+  }
+  SECTION("a result that nothing writes") {
+    pipeline.steps.pop_back();
+    CHECK_THAT(refusal(pipeline), Contains("tensor 'y': is a result, but no step writes it"));
+  }
+  SECTION("a tensor that nothing uses") {
+    pipeline.tensors.push_back(intermediate("spare"));
+    CHECK_THAT(refusal(pipeline), Contains("tensor 'spare': no step uses it"));
+  }
+  SECTION("a name twice") {
+    pipeline.tensors.push_back(intermediate("a"));
+    CHECK_THAT(refusal(pipeline), Contains("tensor 'a': its name is used twice"));
+  }
+  SECTION("a step's name twice") {
+    pipeline.steps[1].name = "1";
+    CHECK_THAT(refusal(pipeline), Contains("step '1': its name is used twice"));
+  }
+  SECTION("a step that writes what it reads") {
+    pipeline.steps[1].arguments[2].tensor = "a";
+    CHECK_THAT(refusal(pipeline), Contains("step '2'") && Contains("tensor 'a' is used twice"));
+  }
+  SECTION("tensors of two shapes exchanged") {
+    pipeline.tensors[2].shape = {1, 3, 36, 1};
+    pipeline.steps[1].swap = {{"a", "b"}};
+    CHECK_THAT(refusal(pipeline), Contains("step '2'"));
+  }
+  SECTION("a tensor exchanged with itself") {
+    pipeline.steps[1].swap = {{"a", "a"}};
+    CHECK_THAT(refusal(pipeline), Contains("step '2'") && Contains("swap: 'a' is float32"));
+  }
+  SECTION("no round") {
+    pipeline.steps[1].repeat = 0;
+    CHECK_THAT(refusal(pipeline), Contains("step '2'") && Contains("repeat is 0"));
+  }
+  SECTION("too many rounds") {
+    pipeline.steps[1].repeat = 2'000'000'000;
+    CHECK_THAT(refusal(pipeline), Contains("more than 100000 steps"));
+  }
+  SECTION("weights that are a tensor") {
+    pipeline.steps[1].arguments[1] = {"x", {}};
+    CHECK_THAT(refusal(pipeline), Contains("step '2'") && Contains("found tensor 'x', expected a Constant"));
+  }
+  SECTION("too few arguments") {
+    pipeline.steps[1].arguments.pop_back();
+    CHECK_THAT(refusal(pipeline), Contains("2 arguments given, expected 3"));
+  }
+  SECTION("no steps") {
+    pipeline.steps.clear();
+    CHECK_THAT(refusal(pipeline), Contains("has no steps"));
+  }
+}

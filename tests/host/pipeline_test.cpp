@@ -1,0 +1,243 @@
+// Pipelines through the command: results, loops, reports, and what is refused before anything runs.
+#include "host/kiln_process.hpp"
+
+#include "data/npy.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+using namespace kiln::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* add_kernel = R"(#version 430
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) buffer Y { float y[]; };
+uniform float amount;
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) y[i] = x[i] * 2.0 + amount; }
+)";
+
+std::string step(const std::string& name, const std::string& from, const std::string& to,
+                 const std::string& more = "") {
+  return "[[pipeline.step]]\nname = \"" + name + "\"\nop = \"kernel\"\nsource = \"add.comp\"\ngrid = [2]\n" +
+         "uniforms = { amount = 1.0 }\nbindings = [ { input = \"" + from + "\" }, { " + to + " } ]\n" + more;
+}
+
+std::string pipeline(const std::string& tensors) {
+  return "[[pipeline]]\nname = \"chain\"\ndevice = \"opengl:0\"\n" + tensors;
+}
+
+struct Place {
+  TemporaryFolder folder;
+
+  Place() {
+    folder.write("add.comp", add_kernel);
+    auto tensor = kiln::HostTensor::create(kiln::DType::f32, {100}).value();
+    float next = 0;
+    for (float& value : tensor->as<float>()) value = next++;
+    REQUIRE(kiln::data::write_npy(folder / "x.npy", *tensor).ok());
+  }
+
+  Finished run(const std::string& text, std::vector<std::string> more = {}) const {
+    std::vector<std::string> words{"run", folder.write("pipeline.toml", text), "--json", "--cache-dir",
+                                   folder / "cache"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_kiln(words);
+  }
+  std::vector<float> result(const std::string& name) const {
+    const auto read = kiln::data::read_npy(folder / name);
+    REQUIRE(read);
+    return {(*read)->as<float>().begin(), (*read)->as<float>().end()};
+  }
+};
+
+const std::string ends = "tensors.x = { input = \"x.npy\" }\ntensors.y = { output = \"y.npy\" }\n";
+
+}  // namespace
+
+TEST_CASE("a pipeline of kernels runs as one submission, and builds its program once") {
+  const Place place;
+  const std::string text = pipeline(ends) + step("1", "x", "output = \"a\", shape = [100]") +
+                           step("2", "a", "output = \"b\", shape = [100]") +
+                           step("3", "b", "output = \"c\", shape = [100]") +
+                           step("4", "c", "output = \"y\", shape = [100]");
+  const Finished finished = place.run(text, {"--verify=steps", "--repeat", "2"});
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto json = finished.json();
+  const auto& job = json["jobs"][0];
+  CHECK(job["op"] == "pipeline");
+  CHECK(job["verified"] == true);
+  CHECK(job["runs"] == 2);
+  CHECK(json["cache"]["builds"] == 1);
+  REQUIRE(job["steps"].size() == 4);
+  CHECK(job["steps"][3]["name"] == "4");
+  CHECK(job["steps"][3]["tier"] == "memory");
+  CHECK(job["steps"][0]["device_ms"] > 0.0);
+  CHECK(job["memory"]["intermediates"] == 800);
+  CHECK(job["memory"]["live"] == 800);
+  CHECK(place.result("y.npy")[99] == 99.0f * 16 + 15);
+}
+
+TEST_CASE("a pipeline's loops exchange tensors after each round") {
+  const Place place;
+  const int rounds = GENERATE(1, 2, 7);
+  const std::string loop = "repeat = " + std::to_string(rounds) + "\nswap = [\"y\", \"next\"]\n";
+  const bool nested = GENERATE(false, true);
+  std::string text = pipeline(ends) + step("first", "x", "output = \"y\", shape = [100]");
+  const std::string inner = step("round", "y", "output = \"next\", shape = [100]", nested ? "" : loop);
+  if (nested) {
+    text += "[[pipeline.step]]\nname = \"loop\"\n" + loop + "[[pipeline.step.step]]" + inner.substr(inner.find('\n'));
+  } else {
+    text += inner;
+  }
+  const Finished finished = place.run(text, {"--verify=steps"});
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto json = finished.json();
+  CHECK(json["jobs"][0]["steps"][1]["rounds"] == rounds);
+  CHECK(json["jobs"][0]["steps"][1]["name"] == (nested ? "loop/round" : "round"));
+  const float scale = std::ldexp(1.0f, rounds + 1);
+  CHECK(place.result("y.npy")[99] == 99.0f * scale + scale - 1);
+}
+
+TEST_CASE("a pipeline of layers is compared with a chain in double precision, on each device") {
+  const TemporaryFolder folder;
+  const std::string device = GENERATE("cpu", "opengl:0");
+  const auto layer = [](const std::string& name, const std::string& from, const std::string& to, int c, int k) {
+    return "[[pipeline.step]]\nname = \"" + name + "\"\nop = \"conv2d\"\nc = " + std::to_string(c) +
+           "\nh = 10\nw = 12\nk = " + std::to_string(k) + "\nr = 3\ns = 3\npad = 1\nactivation = \"relu\"\n" +
+           "weights = \"random:2\"\ninput = \"" + from + "\"\noutput = \"" + to + "\"\n";
+  };
+  const std::string text =
+      "[[pipeline]]\nname = \"net\"\ntensors.x = { input = \"random:1\", shape = [1, 4, 10, 12] }\n"
+      "tensors.y = { output = \"y.npy\" }\n" +
+      layer("a", "x", "a", 4, 8) + layer("b", "a", "b", 8, 8) +
+      "[[pipeline.step]]\nname = \"classes\"\nop = \"gemm\"\nm = 1\nn = 5\nk = 960\nweights = \"random:3\"\n"
+      "input = \"b\"\noutput = \"y\"\n";
+  for (const char* verify : {"--verify", "--verify=steps"}) {
+    const Finished finished = run_kiln(
+        {"run", folder.write("net.toml", text), "--json", verify, "--device", device, "--cache-dir", folder / "cache"});
+    INFO(finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    const auto json = finished.json();
+    const auto& job = json["jobs"][0];
+    CHECK(job["verified"] == true);
+    CHECK(job["error_bound"] > job["max_rel_error"]);
+    CHECK(job["device"]["id"] == device);
+    for (const auto& step : job["steps"]) {
+      if (std::string(verify) == "--verify") {
+        CHECK(step["verified"].is_null());
+      } else {
+        CHECK(step["verified"] == true);
+      }
+    }
+  }
+}
+
+TEST_CASE("a pipeline's expected result is compared, and a wrong one writes nothing") {
+  const Place place;
+  const std::string steps = step("1", "x", "output = \"y\", shape = [100]");
+  REQUIRE(place.run(pipeline(ends) + steps).status == 0);
+  fs::rename(place.folder / "y.npy", place.folder / "want.npy");
+  const std::string text = pipeline(
+      "verify = true\ntensors.x = { input = \"x.npy\" }\ntensors.y = { output = \"y.npy\", expect = \"want.npy\" }\n");
+  CHECK(place.run(text + steps).json()["jobs"][0]["verified"] == true);
+  fs::remove(place.folder / "y.npy");
+  const Finished wrong = place.run(text + step("1", "x", "output = \"a\", shape = [100]") +
+                                   step("2", "a", "output = \"y\", shape = [100]"));
+  CHECK(wrong.status == 1);
+  CHECK(wrong.json()["jobs"][0]["verified"] == false);
+  CHECK_FALSE(fs::exists(place.folder / "y.npy"));
+}
+
+TEST_CASE("the pipelines of configs/ run and are verified") {
+  const TemporaryFolder folder;
+  fs::copy(fs::path(KILN_SOURCE_DIR) / "configs/pipelines", folder / "pipelines", fs::copy_options::recursive);
+  fs::copy(fs::path(KILN_SOURCE_DIR) / "configs/quickstart", folder / "quickstart", fs::copy_options::recursive);
+  const std::string name = GENERATE("sharpen", "scan", "heat");
+  const Finished finished = run_kiln({"run", folder / ("pipelines/" + name + ".toml"), "--json", "--verify=steps",
+                                      "--device", "opengl:0", "--cache-dir", folder / "cache"});
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto json = finished.json();
+  CHECK(json["jobs"][0]["verified"] == true);
+  CHECK(json["cache"]["builds"] <= 3);
+}
+
+TEST_CASE("what does not fit together in a pipeline is refused before anything runs") {
+  const Place place;
+  const std::string one = step("1", "x", "output = \"y\", shape = [100]");
+  const auto error_of = [&](const std::string& text) {
+    const Finished finished = place.run(text);
+    CHECK(finished.status == 2);
+    CHECK_FALSE(fs::exists(place.folder / "y.npy"));
+    return finished.err;
+  };
+  SECTION("a tensor of another shape") {
+    CHECK_THAT(error_of(pipeline(ends) + step("1", "x", "output = \"y\", shape = [100]") +
+                        step("2", "y", "output = \"y\", shape = [50]")),
+               Contains("pipeline 'chain'") && Contains("step '2'") &&
+                   Contains("tensor 'y' is float32 [100], the step writes float32 [50]"));
+  }
+  SECTION("an input that is no tensor and no file") {
+    CHECK_THAT(error_of(pipeline(ends) + step("1", "photo", "output = \"y\", shape = [100]")),
+               Contains("step '1'") && Contains("photo") && Contains("x, y"));
+  }
+  SECTION("a layer's input of another shape") {
+    CHECK_THAT(error_of(pipeline(ends) +
+                        "[[pipeline.step]]\nname = \"c\"\nop = \"conv2d\"\nc = 1\nh = 10\nw = 11\nk = 1\nr = 1\ns = 1\n"
+                        "weights = \"random:1\"\ninput = \"x\"\noutput = \"y\"\n"),
+               Contains("step 'c'") && Contains("tensor 'x' is float32 [100], expected float32 [1, 1, 10, 11]"));
+  }
+  SECTION("a step without a name") {
+    CHECK_THAT(error_of(pipeline(ends) + "[[pipeline.step]]\nop = \"kernel\"\nsource = \"add.comp\"\ngrid = [1]\n"
+                                         "bindings = [ { input = \"x\" } ]\n"),
+               Contains("pipeline \"chain\", step 1: missing key name"));
+  }
+  SECTION("a key of the whole in a step") {
+    CHECK_THAT(error_of(pipeline(ends) + step("1", "x", "output = \"y\", shape = [100]", "verify = true\n")),
+               Contains("step \"1\": verify: found in a step"));
+  }
+  SECTION("an unknown key") {
+    CHECK_THAT(error_of(pipeline("tensor.x = { input = \"x.npy\" }\n") + one),
+               Contains("unknown key; nearest: tensors"));
+  }
+  SECTION("an unknown key of a step") {
+    CHECK_THAT(error_of(pipeline(ends) + step("1", "x", "output = \"y\", shape = [100]", "repeats = 2\n")),
+               Contains("repeats: unknown key"));
+  }
+  SECTION("no round") {
+    CHECK_THAT(error_of(pipeline(ends) + step("1", "x", "output = \"y\", shape = [100]", "repeat = 0\n")),
+               Contains("repeat: "));
+  }
+  SECTION("one name to exchange") {
+    CHECK_THAT(error_of(pipeline(ends) + step("1", "x", "output = \"y\", shape = [100]", "swap = [\"x\"]\n")),
+               Contains("swap: ") && Contains("names of two tensors"));
+  }
+  SECTION("nothing to compare with") {
+    CHECK_THAT(error_of(pipeline("verify = true\n" + ends) + one), Contains("verify: no result has `expect`"));
+  }
+  SECTION("two results in one file") {
+    CHECK_THAT(error_of(pipeline(ends + "tensors.z = { output = \"y.npy\" }\n") + one +
+                        step("2", "x", "output = \"z\", shape = [100]")),
+               Contains("is written twice, first by pipeline 'chain'"));
+  }
+  SECTION("a section instead of a list") {
+    CHECK_THAT(error_of("[pipeline]\nname = \"chain\"\n"), Contains("expected [[pipeline]]"));
+  }
+  SECTION("no steps") { CHECK_THAT(error_of(pipeline(ends)), Contains("missing key step")); }
+}
+
+TEST_CASE("--verify takes `steps` and nothing else") {
+  const Place place;
+  const Finished finished =
+      place.run(pipeline(ends) + step("1", "x", "output = \"y\", shape = [100]"), {"--verify=all"});
+  CHECK(finished.status == 2);
+  CHECK_THAT(finished.err, Contains("--verify=all: expected --verify or --verify=steps"));
+}
