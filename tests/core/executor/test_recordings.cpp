@@ -181,8 +181,10 @@ TEST_CASE("recordings: a device tensor of wrong size or use is refused", "[execu
     return recorded.error().message;
   };
   CHECK_THAT(error_of(on_device(8)), Catch::Contains("8 bytes given, expected 4"));
-  CHECK_THAT(error_of(on_device(4, tensor_of({1, 2}))), Catch::Contains("host tensor of 8 bytes"));
-  CHECK_THAT(error_of(on_device(4, nullptr, tensor_of({1, 2}))), Catch::Contains("host tensor of 8 bytes"));
+  CHECK_THAT(error_of(on_device(4, tensor_of({1, 2}))),
+             Catch::Contains("with a host tensor of 8, expected equal sizes"));
+  CHECK_THAT(error_of(on_device(4, nullptr, tensor_of({1, 2}))),
+             Catch::Contains("with a host tensor of 8, expected equal sizes"));
   TensorArgument both = on_device(4);
   both.host = tensor_of({1});
   CHECK_THAT(error_of(both), Catch::Contains("expected one"));

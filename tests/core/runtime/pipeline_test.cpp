@@ -199,7 +199,7 @@ TEST_CASE("pipeline: a wrong result fails the run") {
   const RunReport report = fixture.runtime().run(request);
   CHECK(report.status.code == StatusCode::internal);
   CHECK(report.verified == false);
-  CHECK_THAT(report.status.message, Contains("elements are wrong"));
+  CHECK_THAT(report.status.message, Contains("1 of 108 elements is wrong"));
 }
 
 TEST_CASE("pipeline: expected results are compared, and must be results") {
