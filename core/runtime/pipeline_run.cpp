@@ -28,7 +28,7 @@ std::uint64_t bytes_of(const PipelineTensor& tensor) {
   return bytes;
 }
 
-bool has_reference(const KernelSpec& spec) { return !std::holds_alternative<UserKernelSpec>(spec); }
+bool has_own_reference(const KernelSpec& spec) { return !std::holds_alternative<UserKernelSpec>(spec); }
 
 void copy(const HostTensor& from, HostTensor& to) {
   std::memcpy(to.bytes().data(), from.bytes().data(), from.bytes().size());
@@ -146,7 +146,7 @@ class PipelineRun {
   }
 
   bool all_have_references() const {
-    return std::ranges::all_of(schedule_.steps, [](const PipelineStep* step) { return has_reference(step->spec); });
+    return std::ranges::all_of(schedule_.steps, [](const PipelineStep* step) { return has_own_reference(step->spec); });
   }
 
   // Results hold before each run what they held before the first.
@@ -385,7 +385,7 @@ class PipelineRun {
       job.device = device.info().id;
       job.stop = request_.stop;
       job.timeout = request_.timeout;
-      job.verify = has_reference(job.spec);
+      job.verify = has_own_reference(job.spec);
       job.tolerance = schedule_.steps[run.step]->tolerance;
       const RunReport ran = state_.run(job);
       StepReport& step = report.steps[run.step];
