@@ -103,6 +103,15 @@ struct LaneMemory {
                              std::uint64_t& base);
   // 32 words to a row, where the mask is set.
   void (*load_row)(std::uint32_t* row, const std::byte* from, std::uint32_t mask);
+  // LDS: the offset of each lane, with `offset` added. False: of an active lane not all `bytes` bytes are inside.
+  bool (*local_offsets)(Wave& wave, const Op& op, unsigned half, std::uint32_t bytes, std::uint32_t offset,
+                        std::uint32_t* out);
+  // `count` words a lane, from data + offsets[lane] to as many rows, and back, where the mask is set. REQUIRES: some
+  // lane is.
+  void (*load_lanes)(std::uint32_t* const* rows, unsigned count, const std::byte* data, const std::uint32_t* offsets,
+                     std::uint32_t mask);
+  void (*store_lanes)(const std::uint32_t* const* rows, unsigned count, std::byte* data, const std::uint32_t* offsets,
+                      std::uint32_t mask);
 };
 
 // VectorChoice: which build of the vector instructions runs. Both give the same bits.

@@ -21,22 +21,69 @@ struct Pair {
   }
 };
 
+// The offsets of one half's lanes; false: one lies outside, and the fault is recorded.
+bool offsets_of(Wave& wave, const Op& op, unsigned half, Word bytes, Word offset, Word* out) {
+  if (wave.lane_memory->local_offsets(wave, op, half, bytes, offset, out)) return true;
+  Addresses at;
+  return Local(wave, op, offset).addresses(half, bytes, at);
+}
+
+template <unsigned Words>
+Next load_local(Wave& wave, const Op& op) {
+  const Local space(wave, op);
+  alignas(64) Word offsets[group];
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    const Word mask = wave.exec(half);
+    if (mask == 0) continue;
+    if (Wide base; Words == 1 && space.side_by_side(half, word_bytes, base)) {
+      if (const std::byte* from = space.linear_read(base, word_bytes * group)) {
+        wave.lane_memory->load_row(wave.row(op.vdst, half), from, mask);
+        continue;
+      }
+    }
+    if (!offsets_of(wave, op, half, Words * word_bytes, static_cast<Word>(op.offset), offsets)) return Next::fault;
+    Word* rows[Words];
+    for (unsigned w = 0; w < Words; ++w) rows[w] = wave.row(op.vdst + w, half);
+    wave.lane_memory->load_lanes(rows, Words, wave.lds.data, offsets, mask);
+  }
+  return Next::go;
+}
+
+template <unsigned Words>
+Next store_local(Wave& wave, const Op& op) {
+  const Local space(wave, op);
+  alignas(64) Word offsets[group];
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    const Word mask = wave.exec(half);
+    if (mask == 0) continue;
+    if (Wide base; Words == 1 && mask == ~0U && space.side_by_side(half, word_bytes, base)) {
+      if (std::byte* to = space.linear_write(base, word_bytes * group)) {
+        std::memcpy(to, wave.row(op.reg[1], half), word_bytes * group);
+        continue;
+      }
+    }
+    if (!offsets_of(wave, op, half, Words * word_bytes, static_cast<Word>(op.offset), offsets)) return Next::fault;
+    const Word* rows[Words];
+    for (unsigned w = 0; w < Words; ++w) rows[w] = wave.row(op.reg[1] + w, half);
+    wave.lane_memory->store_lanes(rows, Words, wave.lds.data, offsets, mask);
+  }
+  return Next::go;
+}
+
 template <unsigned Words, unsigned Stride>
 Next load_pair(Wave& wave, const Op& op) {
   using P = Pair<Words, Stride>;
-  const Local first(wave, op, P::offset(op, 0)), second(wave, op, P::offset(op, 1));
+  alignas(64) Word offsets[2][group];
   for (unsigned half = 0; half < wave.halves; ++half) {
-    if (wave.exec(half) == 0) continue;
-    Addresses at[2];
-    if (!first.addresses(half, P::bytes, at[0]) || !second.addresses(half, P::bytes, at[1])) return Next::fault;
+    const Word mask = wave.exec(half);
+    if (mask == 0) continue;
     for (unsigned which = 0; which < 2; ++which) {
-      for (Word left = at[which].active; left != 0; left &= left - 1) {
-        const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
-        for (unsigned w = 0; w < Words; ++w) {
-          std::memcpy(wave.row(op.vdst + which * Words + w, half) + i,
-                      wave.lds.data + at[which].lane[i] + w * word_bytes, word_bytes);
-        }
-      }
+      if (!offsets_of(wave, op, half, P::bytes, P::offset(op, which), offsets[which])) return Next::fault;
+    }
+    for (unsigned which = 0; which < 2; ++which) {
+      Word* rows[Words];
+      for (unsigned w = 0; w < Words; ++w) rows[w] = wave.row(op.vdst + which * Words + w, half);
+      wave.lane_memory->load_lanes(rows, Words, wave.lds.data, offsets[which], mask);
     }
   }
   return Next::go;
@@ -45,19 +92,15 @@ Next load_pair(Wave& wave, const Op& op) {
 template <unsigned Words, unsigned Stride>
 Next store_pair(Wave& wave, const Op& op) {
   using P = Pair<Words, Stride>;
+  alignas(64) Word offsets[group];
   for (unsigned half = 0; half < wave.halves; ++half) {
-    if (wave.exec(half) == 0) continue;
+    const Word mask = wave.exec(half);
+    if (mask == 0) continue;
     for (unsigned which = 0; which < 2; ++which) {
-      const Local space(wave, op, P::offset(op, which));
-      Addresses at;
-      if (!space.addresses(half, P::bytes, at)) return Next::fault;
-      for (Word left = at.active; left != 0; left &= left - 1) {
-        const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
-        for (unsigned w = 0; w < Words; ++w) {
-          std::memcpy(wave.lds.data + at.lane[i] + w * word_bytes, wave.row(op.reg[1 + which] + w, half) + i,
-                      word_bytes);
-        }
-      }
+      if (!offsets_of(wave, op, half, P::bytes, P::offset(op, which), offsets)) return Next::fault;
+      const Word* rows[Words];
+      for (unsigned w = 0; w < Words; ++w) rows[w] = wave.row(op.reg[1 + which] + w, half);
+      wave.lane_memory->store_lanes(rows, Words, wave.lds.data, offsets, mask);
     }
   }
   return Next::go;
@@ -137,10 +180,43 @@ Next count_lanes(Wave& wave, const Op& op) {
   return Next::go;
 }
 
+// All waves of a group run on one thread, so nothing comes between the read and the write.
 template <class T, auto Body>
 Next atomic(Wave& wave, const Op& op) {
-  Local space(wave, op);
-  return atomic_with<T, Body>(space, wave, op, op.reg[1], op.reg[2]);
+  using Bits = std::make_unsigned_t<T>;
+  alignas(64) Word offsets[group];
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    const Word mask = wave.exec(half);
+    if (mask == 0) continue;
+    if (!offsets_of(wave, op, half, sizeof(T), static_cast<Word>(op.offset), offsets)) return Next::fault;
+    const Word* operands[] = {wave.row(op.reg[1], half), wave.row(op.reg[2], half)};
+    constexpr unsigned high = sizeof(T) == 8 ? 1 : 0;
+    const Word* operands_high[] = {wave.row(op.reg[1] + high, half), wave.row(op.reg[2] + high, half)};
+    Word* const result = (op.select & 1U) != 0 ? wave.row(op.vdst, half) : nullptr;
+    Word* const result_high = (op.select & 1U) != 0 ? wave.row(op.vdst + high, half) : nullptr;
+    for (Word left = mask; left != 0; left &= left - 1) {
+      const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+      if ((offsets[i] & (sizeof(T) - 1)) != 0) {
+        Local(wave, op).pointer(i, offsets[i], sizeof(T));  // says so
+        return Next::fault;
+      }
+      T operand[2];
+      for (unsigned each = 0; each < 2; ++each) {
+        Wide bits = operands[each][i];
+        if constexpr (high != 0) bits |= static_cast<Wide>(operands_high[each][i]) << 32U;
+        operand[each] = static_cast<T>(bits);
+      }
+      std::byte* const place = wave.lds.data + offsets[i];
+      Bits before;
+      std::memcpy(&before, place, sizeof before);
+      const Bits after = static_cast<Bits>(Body(static_cast<T>(before), operand[0], operand[1]));
+      std::memcpy(place, &after, sizeof after);
+      if (result == nullptr) continue;
+      result[i] = static_cast<Word>(before);
+      if constexpr (high != 0) result_high[i] = static_cast<Word>(before >> 32U);
+    }
+  }
+  return Next::go;
 }
 
 // gfx10.3 has the comparison first and the new value second; gfx11 the other way round.
@@ -158,14 +234,14 @@ constexpr auto conditional_exchange = [](Wide old, Wide data, Wide) {
 };
 
 constexpr Semantics local_entries[] = {
-    {"load_b32", &load_words<Local, 1>},
-    {"load_b64", &load_words<Local, 2>},
-    {"load_b96", &load_words<Local, 3>},
-    {"load_b128", &load_words<Local, 4>},
-    {"store_b32", &store_words<Local, 1>},
-    {"store_b64", &store_words<Local, 2>},
-    {"store_b96", &store_words<Local, 3>},
-    {"store_b128", &store_words<Local, 4>},
+    {"load_b32", &load_local<1>},
+    {"load_b64", &load_local<2>},
+    {"load_b96", &load_local<3>},
+    {"load_b128", &load_local<4>},
+    {"store_b32", &store_local<1>},
+    {"store_b64", &store_local<2>},
+    {"store_b96", &store_local<3>},
+    {"store_b128", &store_local<4>},
     {"load_2addr_b32", &load_pair<1, 1>},
     {"load_2addr_stride64_b32", &load_pair<1, 64>},
     {"load_2addr_b64", &load_pair<2, 1>},

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "simulator/wave/op.hpp"
 #include "simulator/wave/vector/family.hpp"
 
@@ -79,9 +81,83 @@ void load_row(Word* row, const std::byte* from, Word mask) {
   }
 }
 
+bool local_offsets(Wave& wave, const Op& op, unsigned half, Word bytes, Word offset, Word* out) {
+  alignas(64) Word storage[group];
+  const Word* from = words(wave, op, 0, half, storage);
+  const Word mask = wave.exec(half);
+  if (bytes > wave.lds.bytes) return false;
+  const Word limit = wave.lds.bytes - bytes;
+  Word beyond = 0;
+  for (unsigned i = 0; i < group; ++i) {
+    out[i] = from[i] + offset;  // of 32 bits: compilers put a negative number in the register
+    beyond |= (mask >> i & 1U) != 0 && out[i] > limit ? 1U : 0U;
+  }
+  return beyond == 0;
+}
+
+KILN_LANE Word word_at(const std::byte* at) {
+  Word word;
+  __builtin_memcpy(&word, at, sizeof word);
+  return word;
+}
+
+void load_lanes(Word* const* rows, unsigned count, const std::byte* data, const Word* offsets, Word mask) {
+  const unsigned first = static_cast<unsigned>(__builtin_ctz(mask));
+  if (differing(offsets, offsets[first], 0, mask) == 0) {  // all the same
+    for (unsigned w = 0; w < count; ++w) {
+      const Word word = word_at(data + offsets[first] + w * 4U);
+      Word* to = rows[w];
+      for (unsigned i = 0; i < group; ++i) to[i] = (mask >> i & 1U) != 0 ? word : to[i];
+    }
+  } else if (mask != ~0U) {
+    for (Word left = mask; left != 0; left &= left - 1) {
+      const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+      for (unsigned w = 0; w < count; ++w) rows[w][i] = word_at(data + offsets[i] + w * 4U);
+    }
+  } else if (count == 4) {
+    for (unsigned i = 0; i < group; i += 4) {  // four lanes of four words, transposed
+      __m128 lane[4];
+      for (unsigned l = 0; l < 4; ++l) {
+        lane[l] = _mm_castsi128_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(data + offsets[i + l])));
+      }
+      _MM_TRANSPOSE4_PS(lane[0], lane[1], lane[2], lane[3]);
+      for (unsigned w = 0; w < 4; ++w) {
+        _mm_store_si128(reinterpret_cast<__m128i*>(rows[w] + i), _mm_castps_si128(lane[w]));
+      }
+    }
+  } else {
+    for (unsigned w = 0; w < count; ++w) {
+      Word* to = rows[w];
+      for (unsigned i = 0; i < group; ++i) to[i] = word_at(data + offsets[i] + w * 4U);
+    }
+  }
+}
+
+void store_lanes(const Word* const* rows, unsigned count, std::byte* data, const Word* offsets, Word mask) {
+  if (mask == ~0U && count == 4) {
+    for (unsigned i = 0; i < group; i += 4) {
+      __m128 row[4];
+      for (unsigned w = 0; w < 4; ++w) {
+        row[w] = _mm_castsi128_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(rows[w] + i)));
+      }
+      _MM_TRANSPOSE4_PS(row[0], row[1], row[2], row[3]);
+      for (unsigned l = 0; l < 4; ++l) {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(data + offsets[i + l]), _mm_castps_si128(row[l]));
+      }
+    }
+    return;
+  }
+  for (Word left = mask; left != 0; left &= left - 1) {
+    const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
+    for (unsigned w = 0; w < count; ++w) __builtin_memcpy(data + offsets[i] + w * 4U, rows[w] + i, sizeof(Word));
+  }
+}
+
 }  // namespace
 
-LaneMemory lane_memory() noexcept { return {&side_by_side_global, &side_by_side_local, &load_row}; }
+LaneMemory lane_memory() noexcept {
+  return {&side_by_side_global, &side_by_side_local, &load_row, &local_offsets, &load_lanes, &store_lanes};
+}
 
 // DPP and SDWA: Ops before and after the instruction itself, which finds its source in a scratch row and knows nothing
 // of either.
@@ -110,12 +186,41 @@ unsigned row_source(unsigned control, unsigned i) {
   }
 }
 
-unsigned source_lane(const Op& op, unsigned i) {
-  if ((op.select & lane_control::eight) != 0) {
-    return (i & ~7U) | (static_cast<Word>(op.offset) >> 3U * (i & 7U) & 7U);
+struct LaneSources {  // where each lane reads; `valid`: the lanes that read within their row
+  std::uint8_t lane[group];
+  Word valid;
+};
+
+// By DPP16's control.
+const LaneSources& row_sources(unsigned control) {
+  static const auto all = [] {
+    constexpr unsigned controls = 512;
+    std::array<LaneSources, controls> table{};
+    for (unsigned each = 0; each < controls; ++each) {
+      for (unsigned i = 0; i < group; ++i) {
+        const unsigned from = row_source(each, i & 15U);
+        table[each].lane[i] = static_cast<std::uint8_t>(from == nowhere ? i : (i & ~15U) | from);
+        table[each].valid |= from == nowhere ? 0U : 1U << i;
+      }
+    }
+    return table;
+  }();
+  return all[control & 511U];
+}
+
+LaneSources eight_sources(Word selectors) {
+  LaneSources sources{{}, ~0U};
+  for (unsigned i = 0; i < group; ++i) {
+    sources.lane[i] = static_cast<std::uint8_t>((i & ~7U) | (selectors >> 3U * (i & 7U) & 7U));
   }
-  const unsigned from = row_source(op.extra, i & 15U);
-  return from == nowhere ? nowhere : (i & ~15U) | from;
+  return sources;
+}
+
+// The lanes of a half that row and bank masks leave on.
+Word enabled_lanes(unsigned row_mask, unsigned bank_mask, unsigned half) {
+  Word row = 0;
+  for (unsigned bank = 0; bank < 4; ++bank) row |= (bank_mask >> bank & 1U) != 0 ? 0xFU << 4U * bank : 0U;
+  return ((row_mask >> 2U * half & 1U) != 0 ? row : 0U) | ((row_mask >> (2U * half + 1U) & 1U) != 0 ? row << 16U : 0U);
 }
 
 KILN_LANE Word selected(Word value, unsigned which, bool sign_extend) {
@@ -133,24 +238,29 @@ KILN_LANE Word selected(Word value, unsigned which, bool sign_extend) {
 Next lane_control_begin(Wave& wave, const Op& op) {
   const bool bound_control = (op.select & lane_control::bound) != 0;
   const bool fetch_inactive = (op.select & lane_control::inactive) != 0;
-  const unsigned row_mask = op.detail & 15U, bank_mask = op.detail >> 4U;
+  LaneSources by_selectors{};
+  if ((op.select & lane_control::eight) != 0) by_selectors = eight_sources(static_cast<Word>(op.offset));
+  const LaneSources& sources = (op.select & lane_control::eight) != 0 ? by_selectors : row_sources(op.extra);
   for (unsigned half = 0; half < wave.halves; ++half) {
     const Word exec = wave.exec(half);
     alignas(64) Word storage[group], out[group];
     const Word* in = words(wave, op, 0, half, storage);
-    Word valid = 0;
-    for (unsigned i = 0; i < group; ++i) {
-      const unsigned from = source_lane(op, i);
-      const bool there = from != nowhere && (fetch_inactive || (exec >> from & 1U) != 0);
-      out[i] = there ? in[from] : 0U;
-      const unsigned row = half * 2 + i / 16, bank = i / 4 % 4;
-      const bool enabled = (row_mask >> row & 1U) != 0 && (bank_mask >> bank & 1U) != 0;
-      valid |= enabled && (there || bound_control) ? 1U << i : 0U;
+    for (unsigned i = 0; i < group; ++i) out[i] = in[sources.lane[i]];
+    Word there = sources.valid;
+    if (!fetch_inactive && exec != ~0U) {
+      Word active = 0;
+      for (unsigned i = 0; i < group; ++i) active |= (exec >> sources.lane[i] & 1U) << i;
+      there &= active;
     }
     Word* to = wave.row(op.vdst, half);
-    for (unsigned i = 0; i < group; ++i) to[i] = out[i];
+    if (there == ~0U) {
+      for (unsigned i = 0; i < group; ++i) to[i] = out[i];
+    } else {
+      for (unsigned i = 0; i < group; ++i) to[i] = (there >> i & 1U) != 0 ? out[i] : 0U;
+    }
     wave.saved_exec[half] = exec;
-    wave.scalar[scalar_index::exec + half] = exec & valid;
+    wave.scalar[scalar_index::exec + half] =
+        exec & enabled_lanes(op.detail & 15U, op.detail >> 4U, half) & (bound_control ? ~0U : there);
   }
   return Next::go;
 }
