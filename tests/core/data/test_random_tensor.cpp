@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <numeric>
+#include <vector>
 
 using namespace kiln;
 
@@ -22,6 +23,13 @@ std::uint64_t splitmix(std::uint64_t z) {
   return z ^ (z >> 31);
 }
 
+template <class T>
+std::vector<T> first_two(DType dtype) {
+  const auto tensor = filled(dtype, {2}, 42);
+  const auto values = tensor->as<T>();
+  return {values.begin(), values.end()};
+}
+
 }  // namespace
 
 TEST_CASE("random: elements are those of the documented generator", "[random]") {
@@ -34,6 +42,20 @@ TEST_CASE("random: elements are those of the documented generator", "[random]") 
     CHECK(doubles->as<double>()[i] == static_cast<double>(bits >> 11) / 4503599627370496.0 - 1.0);
     CHECK(bytes->as<std::uint8_t>()[i] == bits >> 56);
   }
+}
+
+// Computed with arbitrary precision from the formula in the header.
+TEST_CASE("random: the other types have these elements", "[random]") {
+  CHECK(first_two<std::int8_t>(DType::i8) == std::vector<std::int8_t>{-104, 41});
+  CHECK(first_two<std::int16_t>(DType::i16) == std::vector<std::int16_t>{-26469, 10509});
+  CHECK(first_two<std::uint16_t>(DType::u16) == std::vector<std::uint16_t>{39067, 10509});
+  CHECK(first_two<std::int32_t>(DType::i32) == std::vector<std::int32_t>{-1734656237, 688764095});
+  CHECK(first_two<std::uint32_t>(DType::u32) == std::vector<std::uint32_t>{2560311059u, 688764095u});
+  CHECK(first_two<std::int64_t>(DType::i64) == std::vector<std::int64_t>{-7450291807549245335, 2958219263312191191});
+  CHECK(first_two<std::uint64_t>(DType::u64) ==
+        std::vector<std::uint64_t>{10996452266160306281u, 2958219263312191191u});
+  CHECK(first_two<std::uint8_t>(DType::boolean) == std::vector<std::uint8_t>{1, 0});
+  CHECK(first_two<std::uint16_t>(DType::f16) == std::vector<std::uint16_t>{12832, 47472});
 }
 
 TEST_CASE("random: uniform in [-1, 1), different for each seed, independent of the shape", "[random]") {
