@@ -1,6 +1,7 @@
 #include "simulator/wave/check/undefined.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "simulator/wave/memory/buffer_space.hpp"
 #include "simulator/wave/resolve.hpp"
@@ -480,11 +481,11 @@ void Undefined::local(Wave& wave, const Instruction& in, const Effects& effects,
           const unsigned size = std::min(4U, bytes - 4 * w);
           if (effects.store) {
             const Word bits = in.has(flag::high) ? data[w][i] >> 16U : data[w][i];
-            for (unsigned b = 0; b < size; ++b) place[4 * w + b] = static_cast<std::uint8_t>(bits >> 8U * b);
+            std::memcpy(place + 4 * w, &bits, size);
             continue;
           }
           Word bits = 0;
-          for (unsigned b = 0; b < size; ++b) bits |= static_cast<Word>(place[4 * w + b]) << 8U * b;
+          std::memcpy(&bits, place + 4 * w, size);
           if (size < 4) bits = bits != 0 ? ~0U : 0U;  // extended
           if (in.has(flag::d16)) {
             bits = in.has(flag::high) ? (data[w][i] & 0xFFFFU) | (bits & 0xFFFF0000U)
