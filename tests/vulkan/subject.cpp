@@ -35,6 +35,9 @@ Vulkan::Vulkan() {
     auto opened = plugin_->driver().open("vulkan:0");
     if (opened) {
       device_ = std::move(*opened);
+      if (std::getenv("KILN_SIM_TARGET") != nullptr && device_->info().kind != DeviceKind::simulated) {
+        throw std::runtime_error("vulkan:0 is " + device_->info().name + ", expected the simulated card");
+      }
       return;
     }
     absent_ = opened.error().message;
