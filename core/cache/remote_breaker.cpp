@@ -50,6 +50,7 @@ RemoteState decode_remote_state(std::string_view text) {
     const std::string_view digits = text.substr(i * number_bytes, number_bytes - 1);
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), read[i]);
     if (error != std::errc() || end != digits.data() + digits.size()) return {};
+    if (i + 1 < state_numbers && text[(i + 1) * number_bytes - 1] != ' ') return {};
   }
   constexpr std::uint64_t most_us = 60'000'000;
   RemoteState state{static_cast<std::int64_t>(read[0]), read[1], read[2], read[3], static_cast<std::int64_t>(read[4])};
