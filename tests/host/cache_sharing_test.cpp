@@ -207,7 +207,8 @@ TEST_CASE("sharing: programs baked without a card run on it, and on the drivers 
     INFO(chip << ": " << ran.err << ran.out);
     REQUIRE(ran.status == 0);
     CHECK(ran.json()["cache"]["builds"] == 0);
-    for (const auto& job : ran.json()["jobs"]) CHECK(job["program"]["tier"] == "layer");
+    const auto report = ran.json();
+    for (const auto& job : report["jobs"]) CHECK(job["program"]["tier"] == "layer");
   }
   // Where the simulated card is not, llvmpipe runs what it can.
   const std::string conv =
