@@ -1,6 +1,7 @@
 // The out-of-line destructors of the interfaces: one vtable and one typeinfo each, here, for every plugin; and what an
-// implementation answers that leaves an optional method out.
+// implementation answers that leaves an optional method out; and the checks that devices share.
 #include <kiln/device.hpp>
+#include <kiln/device_checks.hpp>
 #include <kiln/device_selector.hpp>
 #include <kiln/driver_notes.hpp>
 #include <kiln/executor.hpp>
@@ -74,6 +75,32 @@ UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
     fd_ = other.release();
   }
   return *this;
+}
+
+Status check_buffer(const DeviceInfo& info, const BufferDesc& desc) {
+  if (!desc.host.empty() && !info.wraps_host_memory) {
+    return unsupported(info.id + ": host memory cannot be wrapped as a buffer");
+  }
+  if (desc.import_fd >= 0 && !info.shares_memory) {
+    return unsupported(info.id + ": memory cannot be imported by file descriptor");
+  }
+  if (desc.usage == BufferUsage::invalid) return invalid_argument(info.id + ": a buffer without a usage");
+  if (desc.bytes == 0) return invalid_argument(info.id + ": a buffer of 0 bytes, expected at least 1");
+  if (info.max_buffer_bytes != 0 && desc.bytes > info.max_buffer_bytes) {
+    return invalid_argument(info.id + ": a buffer of " + std::to_string(desc.bytes) + " bytes, the most is " +
+                            std::to_string(info.max_buffer_bytes));
+  }
+  return {};
+}
+
+Status check_grid(const DeviceInfo& info, std::size_t pass, const PassLaunch& launch) {
+  for (std::size_t axis = 0; axis < launch.grid.size(); ++axis) {
+    if (launch.grid[axis] >= 1 && launch.grid[axis] <= info.max_grid[axis]) continue;
+    return invalid_argument(info.id + ": pass " + std::to_string(pass) + ": grid " + "xyz"[axis] + " = " +
+                            std::to_string(launch.grid[axis]) + ", expected 1 to " +
+                            std::to_string(info.max_grid[axis]));
+  }
+  return {};
 }
 
 }  // namespace kiln

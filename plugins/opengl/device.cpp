@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include <kiln/device_checks.hpp>
 #include <kiln/driver_cache.hpp>
 #include <kiln/uniform_values.hpp>
 
@@ -201,17 +202,11 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
 }
 
 Result<std::unique_ptr<Buffer>> GlDevice::create_buffer(const BufferDesc& desc) noexcept try {
-  if (!desc.host.empty()) return unsupported(info_.id + ": host memory cannot be wrapped as a buffer");
   if (desc.import_fd >= 0 && !info_.shares_memory) {
     return unsupported(info_.id + ": memory cannot be imported by file descriptor: " + info_.name + " has no " +
                        (group_->gl().EXT_memory_object_fd ? "render node" : "GL_EXT_memory_object_fd"));
   }
-  if (desc.usage == BufferUsage::invalid) return invalid_argument(info_.id + ": a buffer without a usage");
-  if (desc.bytes == 0) return invalid_argument(info_.id + ": a buffer of 0 bytes, expected at least 1");
-  if (desc.bytes > info_.max_buffer_bytes) {
-    return invalid_argument(info_.id + ": a buffer of " + std::to_string(desc.bytes) + " bytes, the most is " +
-                            std::to_string(info_.max_buffer_bytes));
-  }
+  if (Status status = check_buffer(info_, desc); !status.ok()) return status;
   if (Status lost = group_->alive(); !lost.ok()) return lost;
   std::call_once(transfer_chosen_, [this] { transfer_ = choose_transfer(group_, mapping_, info_, notes_); });
   return GlBuffer::create(group_, staging_, transfer_, desc);
@@ -286,11 +281,7 @@ Result<BoundPass> GlDevice::bind(std::size_t index, const PassLaunch& launch) co
                             std::to_string(program.bindings()));
   }
   if (launch.grid == PassLaunch::nothing) return BoundPass{program.name(), {}, launch.grid, launch.waits};
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (launch.grid[axis] >= 1 && launch.grid[axis] <= info_.max_grid[axis]) continue;
-    return invalid_argument(where + ": grid " + "xyz"[axis] + " = " + std::to_string(launch.grid[axis]) +
-                            ", expected 1 to " + std::to_string(info_.max_grid[axis]));
-  }
+  if (Status status = check_grid(info_, index, launch); !status.ok()) return status;
   BoundPass pass{program.name(), {}, launch.grid, launch.waits};
   pass.buffers.reserve(launch.bindings.size());
   for (Buffer* each : launch.bindings) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include <kiln/device_checks.hpp>
 #include <kiln/driver_cache.hpp>
 #include <kiln/uniform_values.hpp>
 
@@ -249,14 +250,7 @@ Result<std::unique_ptr<VulkanDevice>> VulkanDevice::open(std::shared_ptr<const V
 }
 
 Result<std::unique_ptr<Buffer>> VulkanDevice::create_buffer(const BufferDesc& desc) noexcept try {
-  if (!desc.host.empty()) return unsupported(info_.id + ": host memory cannot be wrapped as a buffer");
-  if (desc.import_fd >= 0) return unsupported(info_.id + ": memory cannot be imported by file descriptor");
-  if (desc.usage == BufferUsage::invalid) return invalid_argument(info_.id + ": a buffer without a usage");
-  if (desc.bytes == 0) return invalid_argument(info_.id + ": a buffer of 0 bytes, expected at least 1");
-  if (desc.bytes > info_.max_buffer_bytes) {
-    return invalid_argument(info_.id + ": a buffer of " + std::to_string(desc.bytes) + " bytes, the most is " +
-                            std::to_string(info_.max_buffer_bytes));
-  }
+  if (Status status = check_buffer(info_, desc); !status.ok()) return status;
   if (Status lost = gpu_->alive(); !lost.ok()) return lost;
   return VulkanBuffer::create(gpu_, transfers_, desc);
 } catch (...) {
@@ -314,11 +308,7 @@ Result<BoundPass> VulkanDevice::bind(std::size_t index, const PassLaunch& launch
     return invalid_argument(where + ": " + std::to_string(launch.bindings.size()) + " buffers, expected " +
                             std::to_string(program.bindings()));
   }
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (launch.grid[axis] >= 1 && launch.grid[axis] <= info_.max_grid[axis]) continue;
-    return invalid_argument(where + ": grid " + "xyz"[axis] + " = " + std::to_string(launch.grid[axis]) +
-                            ", expected 1 to " + std::to_string(info_.max_grid[axis]));
-  }
+  if (Status status = check_grid(info_, index, launch); !status.ok()) return status;
   for (Buffer* each : launch.bindings) {
     const std::string who = where + ": binding " + std::to_string(pass.buffers.size());
     if (each == nullptr) return invalid_argument(who + " is empty");

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include <kiln/device_checks.hpp>
+
 #include "amdgpu_pm4/code_object/dispatch_needs.hpp"
 #include "amdgpu_pm4/device/buffer.hpp"
 #include "amdgpu_pm4/device/program.hpp"
@@ -187,11 +189,7 @@ Result<BoundPass> Pm4Device::bind(std::size_t index, const PassLaunch& launch) c
     return wrong(": " + std::to_string(launch.bindings.size()) + " buffers, expected " +
                  std::to_string(bindings.size()));
   }
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (launch.grid[axis] >= 1 && launch.grid[axis] <= info_.max_grid[axis]) continue;
-    return wrong(std::string(": grid ") + "xyz"[axis] + " = " + std::to_string(launch.grid[axis]) + ", expected 1 to " +
-                 std::to_string(info_.max_grid[axis]));
-  }
+  if (Status status = check_grid(info_, index, launch); !status.ok()) return status;
   if (const auto what = bind_local(launch, pass)) return wrong(*what);
   pass.buffers.reserve(bindings.size());
   for (std::size_t i = 0; i < bindings.size(); ++i) {

@@ -1,0 +1,22 @@
+// What every device refuses in the same words: a buffer that it cannot have, and a grid that it cannot run.
+//
+// Thread-safety: pure functions.
+//
+//   if (kiln::Status status = kiln::check_buffer(info(), desc); !status.ok()) return status;
+#pragma once
+
+#include <kiln/buffer.hpp>
+#include <kiln/device.hpp>
+#include <kiln/status.hpp>
+
+#include <cstddef>
+
+namespace kiln {
+
+// unsupported: host memory or an imported descriptor, for a device without that ability. invalid_argument: usage or
+// size.
+Status check_buffer(const DeviceInfo& info, const BufferDesc& desc);
+// pass: its place in the dispatch. invalid_argument names the axis; a grid of nothing has to be let through before.
+Status check_grid(const DeviceInfo& info, std::size_t pass, const PassLaunch& launch);
+
+}  // namespace kiln
