@@ -1,6 +1,5 @@
 #include "cache/remote_tier.hpp"
 
-#include "base/os/private_folder.hpp"
 #include "base/os/privilege.hpp"
 #include "base/os/stop_scope.hpp"
 #include "cache/cache_root.hpp"
@@ -15,7 +14,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
-#include <deque>
 #include <thread>
 #include <utility>
 
@@ -26,14 +24,11 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr std::size_t most_threads = 4;
-constexpr std::uint64_t most_queued_bytes = 8ull << 20;
 constexpr std::uint64_t most_arrived_bytes = 256ull << 20;
 constexpr milliseconds exit_patience{200};
-constexpr milliseconds write_patience{2000};
 // Of a batch: how long nothing may arrive before the builds start. Longer than for one program, because it replaces
 // many builds; shorter than what a failed server may cost.
 constexpr milliseconds batch_patience{65};
-constexpr std::size_t index_batch = 32;
 // For one request about a lease; a server that takes longer has failed. One that has answered before may take longer:
 // clients that start together have busy processors.
 constexpr milliseconds lease_patience{50};
@@ -102,162 +97,6 @@ struct RemoteTier::Arrived {
   }
 };
 
-struct RemoteTier::Leases {
-  struct Held {
-    std::shared_ptr<RemoteEndpoint> endpoint;
-    std::string name, token;
-    milliseconds life{};
-    Clock::time_point renewed, ends;  // ends: released then, whatever happened
-  };
-  std::mutex mutex;
-  std::map<Digest, Held> held;
-  bool is_kept = false;  // a task renews them
-
-  std::optional<Held> take(const Digest& digest) {
-    const std::lock_guard lock(mutex);
-    const auto at = held.find(digest);
-    if (at == held.end()) return std::nullopt;
-    std::optional<Held> taken(std::move(at->second));
-    held.erase(at);
-    return taken;
-  }
-  // A failure costs the waiters the rest of its life.
-  static Status release(const Held& lease) {
-    RemoteLeases* leases = lease.endpoint->leases();
-    return leases == nullptr
-               ? ok_status()
-               : leases->release(lease.name, lease.token, {.deadline = Deadline::after(request_patience)});
-  }
-  void release(const Digest& digest) {
-    if (const auto lease = take(digest)) static_cast<void>(release(*lease));
-  }
-
-  // Renews the leases at a third of their life, until none is left.
-  void keep(const std::atomic<bool>& stop) {
-    while (!stop) {
-      std::vector<std::pair<Digest, Held>> due;
-      std::vector<Held> over;
-      {
-        const std::lock_guard lock(mutex);
-        const auto now = Clock::now();
-        for (auto at = held.begin(); at != held.end();) {
-          if (now >= at->second.ends) {
-            over.push_back(std::move(at->second));
-            at = held.erase(at);
-            continue;
-          }
-          if (now - at->second.renewed >= at->second.life / 3) due.emplace_back(*at);
-          ++at;
-        }
-        if (held.empty()) is_kept = false;
-      }
-      for (const Held& lease : over) static_cast<void>(release(lease));
-      for (auto& [digest, lease] : due) {
-        RemoteLeases* leases = lease.endpoint->leases();
-        const auto renewed = leases == nullptr
-                                 ? Result<bool>(false)
-                                 : leases->renew(lease.name, lease.token, lease.life,
-                                                 {.deadline = Deadline::after(request_patience), .stop = &stop});
-        const std::lock_guard lock(mutex);
-        const auto at = held.find(digest);
-        if (at == held.end()) continue;
-        at->second.renewed = Clock::now();
-        if (renewed && !*renewed) held.erase(at);  // another machine has it by now
-      }
-      {
-        const std::lock_guard lock(mutex);
-        if (held.empty()) {
-          is_kept = false;
-          return;
-        }
-      }
-      std::this_thread::sleep_for(milliseconds(50));
-    }
-  }
-};
-
-struct RemoteTier::WriteQueue {
-  struct Item {
-    std::string folder, meta;
-    Digest key;
-    std::uint64_t build_ns = 0;
-    std::vector<std::byte> entry;
-  };
-  std::mutex mutex;
-  std::deque<Item> items;
-  std::uint64_t bytes = 0;
-  bool is_served = false;
-  std::condition_variable served;
-
-  bool add(Item item) {
-    const std::lock_guard lock(mutex);
-    if (bytes + item.entry.size() > most_queued_bytes) return false;
-    bytes += item.entry.size();
-    items.push_back(std::move(item));
-    return true;
-  }
-  std::optional<Item> next() {
-    const std::lock_guard lock(mutex);
-    if (items.empty()) return std::nullopt;
-    std::optional<Item> item(std::move(items.front()));
-    items.pop_front();
-    bytes -= item->entry.size();
-    return item;
-  }
-
-  // Writes the queued programs until none is left.
-  void serve(const Endpoints& endpoints, const CacheConfig& config, Leases& leases, SharedCounters& counters, Log log,
-             const std::atomic<bool>& stop) {
-    const Result<SecretKey> own = read_secret_key(config.key_file, IfMissing::fail);
-    std::map<std::pair<RemoteEndpoint*, std::string>, RemoteIndex> written;
-    const auto publish_index = [&] {
-      for (const auto& [place, entries] : written) {
-        const auto store = place.first->store();
-        const RemoteLimits limits{.deadline = Deadline::after(write_patience), .stop = &stop};
-        if (store) static_cast<void>((*store)->add_to_index(place.second, entries, limits));
-      }
-      written.clear();
-    };
-    std::size_t since_index = 0;
-    while (!stop && own) {
-      auto item = next();
-      if (!item) {
-        publish_index();
-        const std::lock_guard lock(mutex);
-        if (!items.empty()) continue;
-        is_served = false;
-        served.notify_all();
-        return;
-      }
-      for (const auto& endpoint : endpoints) {
-        if (!endpoint->writes()) continue;
-        const Status status = write(*endpoint, *item, EntryKey(*own), stop);
-        counters.change([&](SharedCounts& counts) { ++(status.ok() ? counts.written : counts.write_failed); });
-        if (status.ok()) {
-          written[{endpoint.get(), item->folder}].push_back({item->key, item->build_ns});
-        } else {
-          log.write(LogLevel::info, "cache",
-                    "remote " + endpoint->config().url + ": program " + item->key.hex() +
-                        " is not written: " + status.message);
-        }
-      }
-      leases.release(item->key);
-      if (++since_index % index_batch == 0) publish_index();
-    }
-    const std::lock_guard lock(mutex);
-    is_served = false;
-    served.notify_all();
-  }
-
-  static Status write(RemoteEndpoint& endpoint, const Item& item, const EntryKey& own, const std::atomic<bool>& stop) {
-    if (endpoint.breaker().has_failed()) return unavailable("the server failed before");
-    const auto object = make_object(item.entry, own, item.folder, item.meta, endpoint.signer());
-    if (!object) return object.error();
-    return endpoint.put(object_name(item.folder, item.key), *object,
-                        {.deadline = Deadline::after(write_patience), .stop = &stop});
-  }
-};
-
 std::unique_ptr<RemoteTier> RemoteTier::create(const CacheContext& context) {
   if (context.config.layers.empty() && context.config.remotes.empty()) return nullptr;
   // As for the disk: a process with borrowed rights trusts no folder that its environment names.
@@ -273,8 +112,8 @@ RemoteTier::RemoteTier(const CacheContext& context)
       trusted_(read_trusted_keys(context.config.trust_folders)),
       layers_(context.log, context.config, trusted_),
       arrived_(std::make_shared<Arrived>()),
-      leases_(std::make_shared<Leases>()),
-      writes_(std::make_shared<WriteQueue>()),
+      leases_(std::make_shared<HeldLeases>()),
+      writes_(std::make_shared<WriteBack>()),
       work_(most_threads) {
   for (const std::string& problem : trusted_.problems) log_.write(LogLevel::warning, "cache", problem);
   RemoteEndpoint::Stores stores = context.remote_stores;
@@ -303,20 +142,10 @@ void RemoteTier::finish() noexcept try {
     }
     unanswered_.clear();
   }
-  {
-    std::unique_lock lock(writes_->mutex);
-    writes_->served.wait_for(lock, exit_patience, [&] { return !writes_->is_served; });
-  }
-  std::size_t dropped = 0;
-  while (writes_->next()) ++dropped;
+  const std::size_t dropped = writes_->finish(exit_patience);
   if (dropped != 0) counters_->change([&](SharedCounts& counts) { counts.dropped += dropped; });
-  std::map<Digest, Leases::Held> held;
-  {
-    const std::lock_guard lock(leases_->mutex);
-    held.swap(leases_->held);
-  }
-  for (const auto& [digest, lease] : held) {
-    if (lease.endpoint->breaker().has_failed() || !Leases::release(lease).ok()) break;  // they end by themselves
+  for (const auto& [digest, lease] : leases_->take_all()) {
+    if (lease.endpoint->breaker().has_failed() || !HeldLeases::release(lease).ok()) break;  // they end by themselves
   }
   work_.finish(Deadline::after(nanoseconds(0)));
   for (const auto& endpoint : endpoints_) endpoint->save_times();
@@ -576,9 +405,8 @@ RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const D
     std::this_thread::sleep_for(jitter(round));
   }
   if (waited) counters_->change([](SharedCounts& counts) { ++counts.lease_takeovers; });
-  const std::lock_guard lock(leases_->mutex);
-  leases_->held[key.digest] = {endpoint, name, token, life, Clock::now(), Clock::now() + std::chrono::minutes(2)};
-  if (!std::exchange(leases_->is_kept, true)) {
+  const auto now = Clock::now();
+  if (leases_->add(key.digest, {endpoint, name, token, life, now, now + std::chrono::minutes(2)})) {
     work_.add([held = leases_, stop = work_.stop()] { held->keep(*stop); });
   }
   return {};
@@ -586,17 +414,13 @@ RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const D
 
 void RemoteTier::build_failed(const ProgramKey& key) {
   if (const auto lease = leases_->take(key.digest)) {
-    work_.add([lease = *lease] { static_cast<void>(Leases::release(lease)); });
+    work_.add([lease = *lease] { static_cast<void>(HeldLeases::release(lease)); });
   }
 }
 
 void RemoteTier::built(const ProgramKey& key, std::uint64_t build_ns) {
   if (std::ranges::none_of(endpoints_, [](const auto& endpoint) { return endpoint->writes(); })) return;
-  {
-    const std::lock_guard lock(leases_->mutex);
-    const auto at = leases_->held.find(key.digest);
-    if (at != leases_->held.end()) at->second.ends = Clock::now() + dispatch_patience;
-  }
+  leases_->end_at(key.digest, Clock::now() + dispatch_patience);
   const std::lock_guard lock(mutex_);
   built_[key.digest] = build_ns;
 }
@@ -619,16 +443,11 @@ void RemoteTier::dispatched(const ProgramKey& key, const Device& device) {
   if (file.state != FileState::read) return dropped();
   std::string meta = root->read_meta(Area::stored, folder, key.digest);
   if (!writes_->add({folder, std::move(meta), key.digest, build_ns, std::move(file.bytes)})) return dropped();
-  {
-    const std::lock_guard lock(writes_->mutex);
-    if (std::exchange(writes_->is_served, true)) return;
-  }
+  if (!writes_->begin()) return;
   const bool queued = work_.add(
       [writes = writes_, endpoints = endpoints_, config = config_, leases = leases_, counters = counters_, log = log_,
        stop = work_.stop()] { writes->serve(endpoints, config, *leases, *counters, log, *stop); });
-  if (queued) return;
-  const std::lock_guard lock(writes_->mutex);
-  writes_->is_served = false;
+  if (!queued) writes_->not_served();
 }
 
 }  // namespace kiln

@@ -7,9 +7,11 @@
 #pragma once
 
 #include "cache/background_work.hpp"
+#include "cache/held_leases.hpp"
 #include "cache/layers.hpp"
 #include "cache/remote_endpoint.hpp"
 #include "cache/single_flight.hpp"
+#include "cache/write_back.hpp"
 
 #include <kiln/device.hpp>
 #include <kiln/digest.hpp>
@@ -78,8 +80,6 @@ class RemoteTier {
   using Endpoints = std::vector<std::shared_ptr<RemoteEndpoint>>;
   struct Answer;   // of one request
   struct Arrived;  // programs that prefetch() requested
-  struct Leases;   // held by this process
-  struct WriteQueue;
 
   // The remotes that may be asked now. Starts probes of those whose pause has ended.
   Endpoints askable();
@@ -97,8 +97,8 @@ class RemoteTier {
   Layers layers_;
   Endpoints endpoints_;
   const std::shared_ptr<Arrived> arrived_;
-  const std::shared_ptr<Leases> leases_;
-  const std::shared_ptr<WriteQueue> writes_;
+  const std::shared_ptr<HeldLeases> leases_;
+  const std::shared_ptr<WriteBack> writes_;
   std::mutex mutex_;
   std::map<Digest, std::uint64_t> built_;            // built here and not dispatched yet: build time; guarded by mutex_
   std::vector<std::shared_ptr<Answer>> unanswered_;  // late answers; guarded by mutex_
