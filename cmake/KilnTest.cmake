@@ -55,11 +55,19 @@ function(kiln_add_run name)
   set(${name}_runs ${runs} PARENT_SCOPE)
 endfunction()
 
-# kiln_add_test(NAME SOURCES… [APART…] [LIBRARIES…] [DEPENDS…] [TIMEOUT SECONDS] [COST SECONDS] [PARTS N]): one Catch2
-# binary, run by kiln_add_run. Inner headers of core are visible. APART: those of SOURCES with a helper named like one in
-# another file of their folder, which KILN_UNITY leaves alone. COST: of the long ones, which CTest begins with.
+# kiln_label_unsanitized(TESTS…): what CTest runs of them in the preset `unsanitized`: tests that a build with a sanitizer
+# does not have, or that look at what it changes.
+function(kiln_label_unsanitized)
+  set_property(TEST ${ARGN} APPEND PROPERTY LABELS unsanitized)
+endfunction()
+
+# kiln_add_test(NAME SOURCES… [APART…] [LIBRARIES…] [DEPENDS…] [TIMEOUT SECONDS] [COST SECONDS] [PARTS N] [UNSANITIZED CASES]):
+# one Catch2 binary, run by kiln_add_run. Inner headers of core are visible. APART: those of SOURCES with a helper named like
+# one in another file of their folder, which KILN_UNITY leaves alone. COST: of the long ones, which CTest begins with.
+# UNSANITIZED: which of its cases a build with a sanitizer skips, shortens or compiles otherwise, as Catch2 selects them. With
+# KILN_UNSANITIZED_TESTS they are the test NAME_unsanitized.
 function(kiln_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;COST;PARTS" "SOURCES;APART;LIBRARIES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;COST;PARTS;UNSANITIZED" "SOURCES;APART;LIBRARIES;DEPENDS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
     if(KILN_SANITIZE)
@@ -84,6 +92,16 @@ function(kiln_add_test name)
     set(parts PARTS ${arg_PARTS})
   endif()
   kiln_add_run(${name} COMMAND ${name} ${parts})
+  if(KILN_UNSANITIZED_TESTS AND arg_UNSANITIZED)
+    add_dependencies(kiln_unsanitized_tests ${name})
+    set(runs ${${name}_runs})
+    if(NOT arg_UNSANITIZED STREQUAL "~[.]")  # of a few cases no part may be empty
+      set(parts)
+    endif()
+    kiln_add_run(${name}_unsanitized COMMAND ${name} "${arg_UNSANITIZED}" ${parts})
+    kiln_label_unsanitized(${${name}_unsanitized_runs})
+    set(${name}_runs ${runs} ${${name}_unsanitized_runs})
+  endif()
   # Drivers and their libraries are not built with a sanitizer: what is theirs, and only that, stands in the two files.
   set_tests_properties(${${name}_runs} PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${KILN_SANITIZER_ENVIRONMENT}")
   if(arg_COST)

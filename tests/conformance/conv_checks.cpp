@@ -52,7 +52,7 @@ TEST_CASE("conformance: every layer of the workload tables is right", "[conforma
   }
 }
 
-TEST_CASE("conformance: random shapes are right", "[conformance][conv]") {
+TEST_CASE("conformance: random shapes are right", "[conformance][conv][unsanitized]") {
   if (!present()) return;
   std::uint64_t seed = 2000;
   const std::size_t shapes = test::is_sanitized && !test::is_long() ? 60 : 300;

@@ -99,7 +99,7 @@ TEST_CASE("space: a blocking is read back from its text, and nothing else is") {
   }
 }
 
-TEST_CASE("space: every point can be written for its shape, and its id names its plan") {
+TEST_CASE("space: every point can be written for its shape, and its id names its plan", "[unsanitized]") {
   for (const Conv2dSpec& spec : {resnet_layer(), depthwise_layer()}) {
     const std::vector<Candidate> space = conv_space(spec, viewing_device());
     REQUIRE_FALSE(space.empty());
@@ -119,14 +119,15 @@ TEST_CASE("space: every point can be written for its shape, and its id names its
   }
 }
 
-TEST_CASE("space: every point of every kind of layer makes a plan") {
+TEST_CASE("space: every point of every kind of layer makes a plan", "[unsanitized]") {
   for (const Conv2dSpec& spec : {layer(32, 28, 3), layer(32, 28, 3, 2), layer(32, 14, 3, 1, 4), layer(64, 14, 1),
                                  layer(32, 28, 3, 1, 32), winograd_layer(32, 14), first_layer()}) {
     CHECK(plan_every_point(spec, sharing_device()) > 50);
   }
 }
 
-TEST_CASE("space: every point makes a plan on a device without views, or with fewer than a kernel binds") {
+TEST_CASE("space: every point makes a plan on a device without views, or with fewer than a kernel binds",
+          "[unsanitized]") {
   DeviceInfo device = sharing_device();
   device.max_texel_bindings = device.max_image_bindings = 0;
   for (const Conv2dSpec& spec : {layer(32, 14, 3), layer(32, 14, 1), winograd_layer(16, 14)}) {
@@ -136,7 +137,7 @@ TEST_CASE("space: every point makes a plan on a device without views, or with fe
   for (const Conv2dSpec& spec : {first_layer(), layer(16, 14, 3, 1, 16)}) CHECK(plan_every_point(spec, device) > 20);
 }
 
-TEST_CASE("space: every point makes a plan on a small grid") {
+TEST_CASE("space: every point makes a plan on a small grid", "[unsanitized]") {
   DeviceInfo device = sharing_device();
   device.max_grid = {64, 64, 64};
   for (const Conv2dSpec& spec : {layer(16, 160, 3), layer(16, 160, 3, 2), layer(32, 160, 3, 1, 4), layer(16, 56, 1),

@@ -154,7 +154,8 @@ TEST_CASE("building: a kernel that the compiler crashes on fails alone, in each 
   }
 }
 
-TEST_CASE("building: a compiler crash beside an endless compile and one of gigabytes among twenty good jobs") {
+TEST_CASE("building: a compiler crash beside an endless compile and one of gigabytes among twenty good jobs",
+          "[unsanitized]") {
   if (is_sanitized) {
     WARN("skipped: a sanitizer reserves more memory than the limit, and slows the compiler down");
     return;
@@ -386,7 +387,7 @@ TEST_CASE("building: a child reaches none of the user's files, no network and no
 }
 
 // What a driver needs is within its reach where its user's home is a folder of the system too.
-TEST_CASE("building: a child that is cut off opens the driver, wherever the home and the key are") {
+TEST_CASE("building: a child that is cut off opens the driver, wherever the home and the key are", "[unsanitized]") {
   for (const char* home : {"/", "/usr", "/usr/games", "/nowhere", ""}) {
     CAPTURE(home);
     BuildPlace place;
@@ -428,7 +429,7 @@ TEST_CASE("driver files: the driver runs what a signed entry holds") {
   check_verified(warm, false);
 }
 
-TEST_CASE("driver files: whatever is altered in an entry is refused, counted and built anew") {
+TEST_CASE("driver files: whatever is altered in an entry is refused, counted and built anew", "[unsanitized]") {
   BuildPlace place;
   place.add("one", good_kernel(2), 2);
   place.add("two", good_kernel(3), 3);

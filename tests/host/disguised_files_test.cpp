@@ -111,7 +111,7 @@ bool survives(const EveryVerb& place, const std::string& file, const Disguise& d
   return good && is_untouched;
 }
 
-TEST_CASE("disguised files: each file that Kiln reads or writes, under every verb", "[host][disguise]") {
+TEST_CASE("disguised files: each file that Kiln reads or writes, under every verb", "[host][disguise][unsanitized]") {
   const EveryVerb place;
   const std::vector<std::string>& files = place.files();
   REQUIRE(files.size() >= 25);
@@ -164,7 +164,8 @@ TEST_CASE("disguised files: arguments of verbs", "[host][disguise]") {
 }
 
 // Memory is taken for a bundle's bytes once the trusted key is known to have signed them.
-TEST_CASE("disguised files: a bundle of 2 GiB that nobody signed takes little memory", "[host][disguise]") {
+TEST_CASE("disguised files: a bundle of 2 GiB that nobody signed takes little memory",
+          "[host][disguise][unsanitized]") {
   if (is_sanitized) {
     WARN("skipped: a sanitizer reserves address space of its own");
     return;

@@ -69,7 +69,7 @@ std::map<std::string, std::string> preloaded(const std::string& variable, long v
 
 }  // namespace
 
-TEST_CASE("exhaustion: a thread that the system refuses is an error of a job, or is done without") {
+TEST_CASE("exhaustion: a thread that the system refuses is an error of a job, or is done without", "[unsanitized]") {
   if (is_sanitized) {
     WARN("skipped: the preloaded library would replace a sanitizer's operator new");
     return;
@@ -86,8 +86,11 @@ TEST_CASE("exhaustion: a thread that the system refuses is an error of a job, or
   CHECK(refused > 0);
 }
 
-TEST_CASE("exhaustion: memory that is refused once for an object of Kiln's ends no process") {
-  if (is_sanitized) return;
+TEST_CASE("exhaustion: memory that is refused once for an object of Kiln's ends no process", "[unsanitized]") {
+  if (is_sanitized) {
+    WARN("skipped: the preloaded library would replace a sanitizer's operator new");
+    return;
+  }
   const Workplace place;
   const TemporaryFolder folder;
   // The second form stores verdicts, counts and the selector's model.
@@ -115,7 +118,8 @@ TEST_CASE("exhaustion: memory that is refused once for an object of Kiln's ends 
   CHECK(refused > 10);
 }
 
-TEST_CASE("exhaustion: limits on memory, descriptors, processes and file sizes are told, and no signal ends a run") {
+TEST_CASE("exhaustion: limits on memory, descriptors, processes and file sizes are told, and no signal ends a run",
+          "[unsanitized]") {
   if (is_sanitized) {
     WARN("skipped: a sanitizer reserves terabytes of address space");
     return;
@@ -143,8 +147,11 @@ TEST_CASE("exhaustion: limits on memory, descriptors, processes and file sizes a
     place.judge_under("--memlock=" + std::to_string(limit), place.both());
 }
 
-TEST_CASE("exhaustion: a control group that limits processes or memory") {
-  if (is_sanitized) return;
+TEST_CASE("exhaustion: a control group that limits processes or memory", "[unsanitized]") {
+  if (is_sanitized) {
+    WARN("skipped: a sanitizer reserves terabytes of address space");
+    return;
+  }
   const Workplace place;
   const auto judge_in = [&](const std::string& controller, const std::string& file, long limit) {
     // Of version 1 of control groups; with version 2 all controllers are in one tree.

@@ -54,7 +54,8 @@ bool is_temporary(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("killed verbs: a kill at a system call that changes files leaves what the next run can use", "[host]") {
+TEST_CASE("killed verbs: a kill at a system call that changes files leaves what the next run can use",
+          "[host][unsanitized]") {
   const EveryVerb place;
   std::size_t kills = 0, calls = 0, faults = 0;
   for (const EveryVerb::Verb& verb : place.verbs()) {

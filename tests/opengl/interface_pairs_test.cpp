@@ -36,7 +36,8 @@ void check_pairs(Runtime& runtime, std::uint64_t seed, int count) {
 
 }  // namespace
 
-TEST_CASE("opengl: random interfaces and jobs give the right result or name the resource", "[opengl][interface]") {
+TEST_CASE("opengl: random interfaces and jobs give the right result or name the resource",
+          "[opengl][interface][unsanitized]") {
   // A device with memory of its own does not map its buffers, and uniforms are read by the host.
   const std::string mapping = GENERATE("auto", "staging", "never");
   support::OpenGl opengl;

@@ -154,7 +154,7 @@ bool no_limits() { return true; }
 
 }  // namespace
 
-TEST_CASE("commit: a kill at every system call leaves all old or all new") {
+TEST_CASE("commit: a kill at every system call leaves all old or all new", "[unsanitized]") {
   const Unit old{{"a b/x", "old x"}, {"a b/y", "old y"}, {"other/z", "old z"}};
   const Unit fresh{{"a b/x", "new x"}, {"a b/y", "the new y"}, {"other/z", "new z"}};
   const std::size_t some = is_sanitized ? 5 : 3;
@@ -488,7 +488,7 @@ TEST_CASE("journal: the next commit undoes it too, also of a file that it replac
         Contents{{left.folders.one("a").string(), "old a"}, {left.folders.one("b").string(), "newer"}});
 }
 
-TEST_CASE("journal: one that is damaged, or not this user's, changes no file") {
+TEST_CASE("journal: one that is damaged, or not this user's, changes no file", "[unsanitized]") {
   const HalfDone left;
   const std::string text = left.text();
   SECTION("every bit") {

@@ -97,8 +97,12 @@ constexpr std::size_t steady_jobs = 1000;
 
 }  // namespace
 
-TEST_CASE("executor: a thousand steady jobs allocate nothing but a device's wrappers", "[executor][allocations]") {
-  if (!support::counts_allocations) return;
+TEST_CASE("executor: a thousand steady jobs allocate nothing but a device's wrappers",
+          "[executor][allocations][unsanitized]") {
+  if (!support::counts_allocations) {
+    WARN("skipped: a sanitizer has an operator new of its own");
+    return;
+  }
   const auto memory = GENERATE(Memory::plain, Memory::mapped, Memory::wrapped);
   const auto device = std::make_shared<IdleDevice>(memory);
   const auto executor = ring(slots);
@@ -128,8 +132,11 @@ TEST_CASE("executor: a thousand steady jobs allocate nothing but a device's wrap
   CHECK(allocated == device->buffers_made() - buffers);
 }
 
-TEST_CASE("executor: a thousand replays allocate nothing", "[executor][allocations]") {
-  if (!support::counts_allocations) return;
+TEST_CASE("executor: a thousand replays allocate nothing", "[executor][allocations][unsanitized]") {
+  if (!support::counts_allocations) {
+    WARN("skipped: a sanitizer has an operator new of its own");
+    return;
+  }
   const auto memory = GENERATE(Memory::plain, Memory::wrapped);
   const auto device = std::make_shared<IdleDevice>(memory);
   const auto executor = ring(slots);

@@ -57,7 +57,7 @@ TEST_CASE("runtime::heaps: in a process of its own", "[.heaps]") {
 }
 
 // A software driver allocates for every workgroup: at one heap its threads waited for each other.
-TEST_CASE("runtime::heaps: each thread has a roomy one of its own") {
+TEST_CASE("runtime::heaps: each thread has a roomy one of its own", "[unsanitized]") {
   if (kiln::test::is_sanitized) {
     WARN("skipped: a sanitizer has a heap of its own");
     return;

@@ -100,7 +100,7 @@ TEST_CASE("selector on devices: a job takes what its device's model says, first 
   }
 }
 
-TEST_CASE("selector on devices: right after 8 visits, little regret, little exploring") {
+TEST_CASE("selector on devices: right after 8 visits, little regret, little exploring", "[unsanitized]") {
   const std::size_t devices = GENERATE(2u, 3u, 4u);
   CAPTURE(devices);
   std::size_t right = 0, asked = 0;
@@ -123,8 +123,8 @@ TEST_CASE("selector on devices: right after 8 visits, little regret, little expl
                << " %, exploring at most " << 100 * most_explored << " %");
 }
 
-TEST_CASE(
-    "selector on devices: shapes that were never run are expected within a quarter, and served by the right one") {
+TEST_CASE("selector on devices: shapes that were never run are expected within a quarter, and served by the right one",
+          "[unsanitized]") {
   const std::size_t devices = GENERATE(2u, 3u, 4u);
   CAPTURE(devices);
   double worst_error = 0, worst_slower = 0;
@@ -164,7 +164,8 @@ TEST_CASE(
                << 100 * worst_slower << " %");
 }
 
-TEST_CASE("selector on devices: a threefold slow-down is noticed within 12 jobs of the device, its end within 30") {
+TEST_CASE("selector on devices: a threefold slow-down is noticed within 12 jobs of the device, its end within 30",
+          "[unsanitized]") {
   constexpr std::uint64_t slow_from = 41, slow_jobs = 60;
   for (std::uint64_t seed = 0; seed < seeds(10, 100); ++seed) {
     CAPTURE(seed);
@@ -192,7 +193,8 @@ TEST_CASE("selector on devices: a threefold slow-down is noticed within 12 jobs 
   }
 }
 
-TEST_CASE("selector on devices: left to the selector, a device that became slow is left within 12 of its jobs") {
+TEST_CASE("selector on devices: left to the selector, a device that became slow is left within 12 of its jobs",
+          "[unsanitized]") {
   constexpr std::uint64_t slow_from = 101;
   for (std::uint64_t seed = 0; seed < seeds(5, 100); ++seed) {
     CAPTURE(seed);
@@ -213,7 +215,8 @@ TEST_CASE("selector on devices: left to the selector, a device that became slow 
   }
 }
 
-TEST_CASE("selector on devices: at most one false alarm in 10,000 jobs of a device that stays as it is") {
+TEST_CASE("selector on devices: at most one false alarm in 10,000 jobs of a device that stays as it is",
+          "[unsanitized]") {
   for (std::uint64_t seed = 0; seed < seeds(1, 10); ++seed) {
     CAPTURE(seed);
     VirtualFleet fleet(drifting(0, 0, seed), 1);

@@ -182,7 +182,7 @@ TEST_CASE("hand-over: the queue's threads lose no wake-up and no result in any o
             << explored.overtaken);
 }
 
-TEST_CASE("hand-over: likewise two jobs with twice as many delays", "[executor][interleavings]") {
+TEST_CASE("hand-over: likewise two jobs with twice as many delays", "[executor][interleavings][unsanitized]") {
   Handed handed;
   handed.jobs = 2;
   handed.slots = 1;

@@ -117,7 +117,7 @@ TEST_CASE("interleavings: likewise when somebody waits for one job and leaves be
 }
 
 TEST_CASE("interleavings: likewise where copies are long, and the thread for results begins at any moment",
-          "[executor][interleavings]") {
+          "[executor][interleavings][unsanitized]") {
   for (const std::uint32_t slots : {1u, 2u, 3u}) {
     if (is_sanitized && slots == 3) continue;  // minutes
     for (const bool loses : {false, true}) {
@@ -132,7 +132,7 @@ TEST_CASE("interleavings: likewise where copies are long, and the thread for res
 }
 
 TEST_CASE("interleavings: likewise where a job need not wait for the long result of one before it",
-          "[executor][interleavings]") {
+          "[executor][interleavings][unsanitized]") {
   const auto walk = [](std::uint32_t slots, int overtakes, bool loses) {
     Scenario scenario;
     scenario.slots = slots;
