@@ -61,13 +61,14 @@ function(kiln_label_unsanitized)
   set_property(TEST ${ARGN} APPEND PROPERTY LABELS unsanitized)
 endfunction()
 
-# kiln_add_test(NAME SOURCES… [APART…] [LIBRARIES…] [DEPENDS…] [TIMEOUT SECONDS] [COST SECONDS] [PARTS N] [UNSANITIZED CASES]):
-# one Catch2 binary, run by kiln_add_run. Inner headers of core are visible. APART: those of SOURCES with a helper named like
-# one in another file of their folder, which KILN_UNITY leaves alone. COST: of the long ones, which CTest begins with.
-# UNSANITIZED: which of its cases a build with a sanitizer skips, shortens or compiles otherwise, as Catch2 selects them. With
-# KILN_UNSANITIZED_TESTS they are the test NAME_unsanitized.
+# kiln_add_test(NAME SOURCES… [APART…] [LIBRARIES…] [DEPENDS…] [TIMEOUT SECONDS] [COST SECONDS] [PARTS N]
+#               [UNSANITIZED CASES] [UNSANITIZED_PARTS N]): one Catch2 binary, run by kiln_add_run. Inner headers of core are
+# visible. APART: those of SOURCES with a helper named like one in another file of their folder, which KILN_UNITY leaves
+# alone. COST: of the long ones, which CTest begins with. UNSANITIZED: which of its cases a build with a sanitizer skips,
+# shortens or compiles otherwise, as Catch2 selects them. With KILN_UNSANITIZED_TESTS they are the test NAME_unsanitized.
+# No part may be without a case.
 function(kiln_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;COST;PARTS;UNSANITIZED" "SOURCES;APART;LIBRARIES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;COST;PARTS;UNSANITIZED;UNSANITIZED_PARTS" "SOURCES;APART;LIBRARIES;DEPENDS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
     if(KILN_SANITIZE)
@@ -95,8 +96,9 @@ function(kiln_add_test name)
   if(KILN_UNSANITIZED_TESTS AND arg_UNSANITIZED)
     add_dependencies(kiln_unsanitized_tests ${name})
     set(runs ${${name}_runs})
-    if(NOT arg_UNSANITIZED STREQUAL "~[.]")  # of a few cases no part may be empty
-      set(parts)
+    set(parts)
+    if(arg_UNSANITIZED_PARTS)
+      set(parts PARTS ${arg_UNSANITIZED_PARTS})
     endif()
     kiln_add_run(${name}_unsanitized COMMAND ${name} "${arg_UNSANITIZED}" ${parts})
     kiln_label_unsanitized(${${name}_unsanitized_runs})
