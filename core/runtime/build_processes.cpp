@@ -215,6 +215,11 @@ std::optional<BuildProcesses::Answer> BuildProcesses::ask(const std::string& dev
       child = std::move(*started);
     }
     answer = ask_one(child, request, limit);
+    // It lost its device: another child opens the device anew. Where that is gone, none does.
+    if (answer && answer->end.empty() && !answer->program && answer->program.error().code == StatusCode::device_lost) {
+      end(std::move(child));
+      if (attempt == 0) answer.reset();
+    }
   }
   const std::lock_guard lock(mutex_);
   Pool& pool = pools_[device];

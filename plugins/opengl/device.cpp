@@ -190,7 +190,10 @@ Result<std::unique_ptr<GlDevice>> GlDevice::open(std::shared_ptr<const EglApi> a
   if (settings.barrier_fix == BarrierFix::on) facts->info.glsl_barrier = mesa_barrier;
   if (settings.barrier_fix == BarrierFix::off) facts->info.glsl_barrier.clear();
   // A node that software serves says nothing of where the work is done.
-  if (facts->info.kind != DeviceKind::software) facts->info.physical_id = drm_physical_id(device.node);
+  if (facts->info.kind != DeviceKind::software) {
+    facts->info.physical_id = drm_physical_id(device.node);
+    opened.watch(device.node);
+  }
   // A software driver offers the extension too, and takes none but its own descriptors: a dma-buf needs a render node.
   facts->info.shares_memory =
       opened.gl().EXT_memory_object_fd && !device.node.empty() && facts->info.kind != DeviceKind::software;

@@ -1,5 +1,7 @@
 #include "gl/context_group.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -86,13 +88,26 @@ Result<ContextGroup::Builder> ContextGroup::building() {
   return Builder(std::move(lease).value());
 }
 
+void ContextGroup::watch(const std::string& node) {
+  if (node.empty()) return;
+  node_name_ = node;
+  node_ = UniqueFd(::open(node.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+}
+
+bool ContextGroup::is_gone() const noexcept {
+  if (!gone_.load(std::memory_order_relaxed) && node_ && drm_is_gone(node_.get())) gone_.store(true);
+  return gone_.load(std::memory_order_relaxed);
+}
+
 Status ContextGroup::alive() const {
+  if (is_gone()) return device_lost(id_ + ": " + node_name_ + ": the device was taken away");
   const GLenum reset = reset_.load(std::memory_order_relaxed);
   if (reset == GL_NO_ERROR) return {};
   return device_lost(id_ + ": the OpenGL context was lost (" + reset_name(reset) + "); open the device again");
 }
 
 Status ContextGroup::check(std::string_view doing) {
+  if (is_gone()) return alive();
   Status status = take_errors(gl_, doing);
   GLenum reset = gl_.GetGraphicsResetStatus != nullptr ? gl_.GetGraphicsResetStatus() : GL_NO_ERROR;
   if (reset == GL_NO_ERROR && status.code == StatusCode::device_lost) reset = GL_UNKNOWN_CONTEXT_RESET;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <kiln/buffer.hpp>
 #include <kiln/log.hpp>
 #include <kiln/status.hpp>
 
@@ -121,13 +122,16 @@ class ContextGroup {
   Result<Builder> building();
   void note_dispatch() noexcept { dispatched_.store(true, std::memory_order_relaxed); }
 
-  // device_lost once the context was lost, until the device is opened again.
+  // From here on alive() and check() also ask the node, because Mesa reports no reset where its device was taken away.
+  void watch(const std::string& node);
+  // device_lost once the context was lost or the device was taken away, until the device is opened again.
   Status alive() const;
   // On a context's thread: the errors since the last check, and whether the context was reset.
   Status check(std::string_view doing);
 
  private:
   Status start_execution(std::shared_ptr<const EglApi> api, const EglDevice& device, DebugOutput debug);
+  bool is_gone() const noexcept;
   void listen();  // on a context's thread: its debug messages go to the log, where that was asked for
 
   std::string id_;
@@ -136,6 +140,9 @@ class ContextGroup {
   Gl gl_{};
   DebugOutput debug_ = DebugOutput::off;
   std::atomic<GLenum> reset_{GL_NO_ERROR};
+  std::string node_name_;
+  UniqueFd node_;  // of a device that can be taken away
+  mutable std::atomic<bool> gone_{false};
   std::atomic<bool> dispatched_{false};
   std::unique_ptr<EglContext> execution_context_;  // touched on its thread, and read to make its sibling
   std::atomic<bool> execution_builds_{false};

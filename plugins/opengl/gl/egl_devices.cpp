@@ -121,8 +121,12 @@ bool drm_is_gone(const std::string& node) {
   if (node.empty()) return false;
   const UniqueFd fd(open(node.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return errno == ENODEV || errno == ENXIO;
+  return drm_is_gone(fd.get());
+}
+
+bool drm_is_gone(int open_node) {
   drm_version version{};
-  return ioctl(fd.get(), DRM_IOCTL_VERSION, &version) != 0 && errno == ENODEV;
+  return ioctl(open_node, DRM_IOCTL_VERSION, &version) != 0 && errno == ENODEV;
 }
 
 std::string drm_physical_id(const std::string& node) {

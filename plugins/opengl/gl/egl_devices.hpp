@@ -35,7 +35,7 @@ Result<EglDisplay> open_display(const EglApi& api, const EglDevice& device);
 
 // What a DRM node says about itself: the description in its version record, and which hardware it is.
 //
-// Thread-safety: free function. Ownership: the node is opened and closed inside the call.
+// Thread-safety: free functions. Ownership: a node that is named is opened and closed inside the call.
 
 // Kiln's own simulator answers this word in its description; nothing else does.
 inline constexpr const char* simulated_description = "kiln-simulated";
@@ -45,6 +45,7 @@ std::optional<std::string> drm_description(const std::string& node);
 
 // Whether the device behind a node was taken away: opening one in a driver of Mesa's would end the process.
 bool drm_is_gone(const std::string& node);
+bool drm_is_gone(int open_node);
 
 // DeviceInfo::physical_id of the hardware behind a node: its place on the bus by what sysfs says, else the node's path.
 // Empty for an empty node.
