@@ -29,6 +29,9 @@ constexpr int levels_below = 8;              // Mesa's own have three
 constexpr std::time_t unlocked_s = 60;       // what a process takes at most from making its folder to locking it
 constexpr std::time_t unused_s = 24 * 3600;  // of a folder of an older version, whose processes lock nothing
 constexpr std::string_view index_name = "index";
+// Mesa's index begins with the number of bytes that Mesa wrote to this folder.
+constexpr const char* counting_file = "mesa_shader_cache/index";
+constexpr std::string_view counted_folder = "mesa_shader_cache/";
 
 bool is_hex(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
@@ -136,10 +139,27 @@ std::unique_ptr<DriverScratch> DriverScratch::of_process() {
   return std::unique_ptr<DriverScratch>(new DriverScratch(std::move(path), std::move(setting), std::move(folder)));
 }
 
+// Without reading the folders that hold them.
+void DriverScratch::remove_known() {
+  std::string_view last;
+  const auto remove_last = [&] {
+    if (!last.empty()) unlinkat(folder_.get(), std::string(last).c_str(), AT_REMOVEDIR);
+  };
+  for (const std::string& name : known_) {  // sorted, so that the files of one folder follow one another
+    unlinkat(folder_.get(), name.c_str(), 0);
+    const std::string_view inner = std::string_view(name).substr(0, std::min(name.rfind('/'), name.size()));
+    if (inner.size() == name.size() || inner == last) continue;
+    remove_last();
+    last = inner;
+  }
+  remove_last();
+}
+
 DriverScratch::~DriverScratch() {
   // Refused where another cache of this process, or a child, uses the folder.
   if (try_lock(folder_.get()) != LockAnswer::taken) return;
   try {
+    remove_known();
     remove_all_in(folder_.get());
   } catch (const std::bad_alloc&) {  // another process sweeps what is left
   }
@@ -169,6 +189,10 @@ std::set<std::string> DriverScratch::files() const {
 
 Status DriverScratch::collect(const std::set<std::string>& before, ProgramBinary& program) {
   await_threads(Threads::of_drivers);
+  return collect_except(before, program);
+}
+
+Status DriverScratch::collect_except(const std::set<std::string>& before, ProgramBinary& program) {
   auto files = read_driver_files(path_, before);
   if (!files) return std::move(files).error();
   const std::lock_guard lock(mutex_);
@@ -179,24 +203,45 @@ Status DriverScratch::collect(const std::set<std::string>& before, ProgramBinary
 }
 
 Status DriverScratch::collect_new(ProgramBinary& program) {
+  await_threads(Threads::of_drivers);
+  const auto now = written();
   std::unique_lock lock(mutex_);
+  if (now && now == all_known_at_) return {};
   const std::set<std::string> known = known_;
   lock.unlock();
-  return collect(known, program);
+  Status status = collect_except(known, program);
+  // Another driver, or another release of this one, may keep files that this index does not count.
+  const bool counts = status.ok() && std::ranges::all_of(program.driver_files, [](const DriverFile& file) {
+                        return file.name.starts_with(counted_folder);
+                      });
+  lock.lock();
+  all_known_at_ = counts ? now : std::nullopt;
+  return status;
+}
+
+std::optional<std::uint64_t> DriverScratch::written() const {
+  const UniqueFd index(openat(folder_.get(), counting_file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  std::uint64_t bytes = 0;
+  if (!index || pread(index.get(), &bytes, sizeof bytes, 0) != sizeof bytes) return std::nullopt;
+  return bytes;
 }
 
 void await_threads(Threads which) {
   constexpr int most_looks = 20'000, enough = 3;
   const std::string own = std::to_string(gettid());
+  std::vector<std::filesystem::path> tasks;
   for (int look = 0, idle = 0; look < most_looks && idle < enough; ++look) {
-    bool quiet = true;
-    std::error_code error;
-    for (std::filesystem::directory_iterator at("/proc/self/task", error), end; quiet && !error && at != end;
-         at.increment(error)) {
-      if (at->path().filename() == own || (which == Threads::of_drivers && !is_of_driver(at->path()))) continue;
-      quiet = is_waiting(at->path());
+    // While all are idle their names need not be read again.
+    if (idle == 0) {
+      tasks.clear();
+      std::error_code error;
+      for (std::filesystem::directory_iterator at("/proc/self/task", error), end; !error && at != end;
+           at.increment(error)) {
+        if (at->path().filename() == own || (which == Threads::of_drivers && !is_of_driver(at->path()))) continue;
+        tasks.push_back(at->path());
+      }
     }
-    idle = quiet ? idle + 1 : 0;
+    idle = std::ranges::all_of(tasks, is_waiting) ? idle + 1 : 0;
     if (idle < enough) std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -53,7 +54,8 @@ class DriverScratch {
   // Waits for the driver's threads, then adds the files written since `before` to the program. This includes files of
   // programs built at the same time. unsupported: too many files; none is added.
   Status collect(const std::set<std::string>& before, ProgramBinary& program);
-  // Adds the files that were neither placed nor collected before. Each file is collected once.
+  // Adds the files that were neither placed nor collected before. Each file is collected once. Cheap where the driver
+  // wrote none since the call before.
   Status collect_new(ProgramBinary& program);
 
  private:
@@ -63,8 +65,14 @@ class DriverScratch {
   const std::filesystem::path path_;
   const std::string setting_;
   UniqueFd folder_;
+  void remove_known();
+  Status collect_except(const std::set<std::string>& before, ProgramBinary& program);
+  // Bytes that the driver wrote, as its index counts them. nullopt: there is no such index.
+  std::optional<std::uint64_t> written() const;
+
   std::mutex mutex_;
-  std::set<std::string> known_;  // names of files that were placed or collected; guarded by mutex_
+  std::set<std::string> known_;                // names of files that were placed or collected; guarded by mutex_
+  std::optional<std::uint64_t> all_known_at_;  // written() when all files were known; guarded by mutex_
 };
 
 // Writes one driver file of a program. An existing file remains.
