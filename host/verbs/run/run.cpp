@@ -26,7 +26,7 @@
 namespace kiln::host {
 namespace {
 
-constexpr std::chrono::seconds patience_when_interrupted{10};
+constexpr std::chrono::milliseconds patience_when_interrupted = longest_end / 2;
 
 double ms_between(std::uint64_t from, std::uint64_t to) { return static_cast<double>(to - from) / 1e6; }
 
@@ -365,6 +365,7 @@ int run(const Options& options, std::uint64_t started_ns) {
   outcome.devices = session.runtime().known_devices();
   outcome.plugins = session.plugins();
   outcome.interrupted = interrupted();
+  if (outcome.interrupted) lift_interrupt_limit();
   const std::string text = options.json
                                ? run_json(outcome)
                                : run_table(outcome, colour_on_stdout() && !options.output ? Colour::yes : Colour::no);
