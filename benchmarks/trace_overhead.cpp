@@ -11,7 +11,7 @@
 // the thread that tells them.
 #include "executor_bench.hpp"
 
-#include "trace/chrome_trace.hpp"
+#include "base/chrome_trace.hpp"
 
 #include <kiln/runtime.hpp>
 
@@ -25,11 +25,11 @@ using namespace kiln;
 using namespace kiln::bench;
 
 struct Side {
-  std::unique_ptr<host::ChromeTrace> trace;  // outlives the runtime
+  std::unique_ptr<ChromeTrace> trace;  // outlives the runtime
   std::unique_ptr<Runtime> runtime;
 
   Side(const Registry& registry, bool traced) {
-    if (traced) trace = std::make_unique<host::ChromeTrace>();
+    if (traced) trace = std::make_unique<ChromeTrace>();
     Config config;
     config.cache.directory.clear();
     config.generator.name = "library";
@@ -112,7 +112,7 @@ double us_to_tell() {
   constexpr int rounds = 51, jobs = 10000;
   std::vector<double> us;
   for (int round = 0; round < rounds; ++round) {
-    host::ChromeTrace trace;
+    ChromeTrace trace;
     const std::uint64_t begin = now_ns();
     for (std::uint64_t job = 1; job <= jobs; ++job) {
       std::array<StageSpan, 7> spans;

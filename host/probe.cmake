@@ -1,7 +1,6 @@
 # kiln-probe: lies in libexec and finds libkiln_core.so by its own place, in the build tree as where it is installed.
 add_executable(kiln_probe ${CMAKE_CURRENT_LIST_DIR}/probe.cpp ${CMAKE_CURRENT_LIST_DIR}/plugin_path.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/tune/bench_child.cpp
-  ${CMAKE_CURRENT_LIST_DIR}/verbs/job_request.cpp)
+  ${CMAKE_CURRENT_LIST_DIR}/tune/bench_child.cpp)
 target_link_libraries(kiln_probe PRIVATE kiln_core nlohmann_json::nlohmann_json)
 target_include_directories(kiln_probe PRIVATE ${PROJECT_SOURCE_DIR}/core ${CMAKE_CURRENT_LIST_DIR})
 set_target_properties(kiln_probe PROPERTIES

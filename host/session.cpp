@@ -10,7 +10,7 @@
 #include "exit_status.hpp"
 #include "plugin_path.hpp"
 #include "verbs/job_check.hpp"
-#include "verbs/job_request.hpp"
+#include "data/job_request.hpp"
 
 #include <kiln/driver_cache.hpp>
 #include <kiln/process_limits.hpp>
@@ -158,7 +158,7 @@ void Session::only_read_cache_where_needed() {
 void Session::settle_results() {
   std::set<std::filesystem::path> folders;
   for (const JobConfig* job : jobs_and_pipelines(config_)) {
-    for (const std::filesystem::path& output : outputs_of(*job)) {
+    for (const std::filesystem::path& output : data::outputs_of(*job)) {
       std::error_code error;
       const auto file = followed(output);
       if (file) folders.insert(std::filesystem::absolute(*file, error).parent_path());

@@ -7,7 +7,7 @@
 
 #include "console.hpp"
 #include "options.hpp"
-#include "trace/chrome_trace.hpp"
+#include "base/chrome_trace.hpp"
 
 #include <kiln/config_reader.hpp>
 #include <kiln/plugin_loader.hpp>

@@ -60,8 +60,11 @@ struct TypeFacts {
 };
 constexpr TypeFacts types[] = {
     {KILN_F32, "f", "float32", 2, 32}, {KILN_F64, "d", "float64", 2, 64}, {KILN_I32, "i", "int32", 0, 32},
-    {KILN_U32, "I", "uint32", 1, 32},  {KILN_U8, "B", "uint8", 1, 8},
+    {KILN_U32, "I", "uint32", 1, 32},  {KILN_U8, "B", "uint8", 1, 8},    {KILN_I8, "b", "int8", 0, 8},
+    {KILN_I16, "h", "int16", 0, 16},   {KILN_U16, "H", "uint16", 1, 16}, {KILN_I64, "q", "int64", 0, 64},
+    {KILN_U64, "Q", "uint64", 1, 64},  {KILN_F16, "e", "float16", 2, 16}, {KILN_BOOL, "?", "bool", 6, 8},
 };
+constexpr const char* type_names = "float16, float32, float64, int8 to int64, uint8 to uint64 or bool";
 
 struct Memory {
   PyObject_HEAD const TypeFacts* facts;
@@ -113,7 +116,7 @@ PyObject* empty(PyObject* type, PyObject* arguments) {
     if (std::strcmp(one.name, name) == 0) facts = &one;
   }
   if (facts == nullptr) {
-    return PyErr_Format(PyExc_TypeError, "dtype '%s': expected float32, float64, int32, uint32 or uint8", name);
+    return PyErr_Format(PyExc_TypeError, "dtype '%s': expected %s", name, type_names);
   }
   const Py_ssize_t rank = PySequence_Size(shape);
   if (rank < 0) return nullptr;
@@ -153,8 +156,8 @@ PyObject* from_dlpack(PyObject* type, PyObject* capsule) {
   }
   if (facts == nullptr) {
     return PyErr_Format(PyExc_BufferError,
-                        "DLPack type of code %d, %d bits, %d lanes: expected float32, float64, int32, uint32 or uint8",
-                        tensor.type.code, tensor.type.bits, tensor.type.lanes);
+                        "DLPack type of code %d, %d bits, %d lanes: expected %s", tensor.type.code, tensor.type.bits,
+                        tensor.type.lanes, type_names);
   }
   if (tensor.device.type != dl_cpu) {
     return PyErr_Format(PyExc_BufferError, "DLPack device %d, expected 1: memory of the host", tensor.device.type);
@@ -323,10 +326,14 @@ void* slot(Function* function) noexcept {
 
 }  // namespace
 
+const char* supported_types() noexcept { return type_names; }
+
 kiln_type type_of(const char* format, Py_ssize_t item_bytes) noexcept {
   if (*format == '@' || *format == '=' || *format == '<') ++format;
   if (format[0] == '\0' || format[1] != '\0') return static_cast<kiln_type>(0);
-  const char kind = format[0] == 'l' ? 'i' : format[0] == 'L' ? 'I' : format[0];
+  char kind = format[0];  // long is int or long long
+  if (kind == 'l') kind = item_bytes == 8 ? 'q' : 'i';
+  if (kind == 'L') kind = item_bytes == 8 ? 'Q' : 'I';
   for (const TypeFacts& facts : types) {
     if (facts.format[0] == kind && item_bytes == facts.bits / 8) return facts.type;
   }

@@ -9,6 +9,7 @@ namespace kiln::python {
 
 // 0: no type of Kiln's. format: as of the buffer protocol.
 kiln_type type_of(const char* format, Py_ssize_t item_bytes) noexcept;
+const char* supported_types() noexcept;  // for messages
 
 // Adds the type to the module. false: an exception is set.
 bool add_memory_type(PyObject* module);

@@ -9,6 +9,7 @@
 #include <Python.h>
 #include <kiln.h>
 
+#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -108,12 +109,16 @@ struct JobHandle {
   kiln_job* job = nullptr;
   Object runtime;  // lives longer
   std::vector<Py_buffer> buffers;
+  std::map<std::string, Py_buffer, std::less<>> tensors;  // of a description
+  Object progress;                                        // a callable, or null
+  Object raised, raised_value, raised_trace;              // by `progress`
 
   ~JobHandle() {
     PyThreadState* state = PyEval_SaveThread();
     kiln_job_free(job);
     PyEval_RestoreThread(state);
     for (Py_buffer& buffer : buffers) PyBuffer_Release(&buffer);
+    for (auto& [name, buffer] : tensors) PyBuffer_Release(&buffer);
   }
 };
 
@@ -125,15 +130,16 @@ PyObject* capsule_of(std::unique_ptr<T> owned, const char* name) {
   return capsule;
 }
 
-// config, directory, key_file: text or None; read_only; log: a callable or None; level.
+// config, directory, key_file: text or None; read_only; log: a callable or None; level; trace.
 bool read_options(PyObject* arguments, kiln_cache_options& options, PyObject*& log) {
-  int read_only = 0, level = 0;
+  int read_only = 0, level = 0, traced = 0;
   options = kiln_cache_options_default();
-  if (PyArg_ParseTuple(arguments, "zzzpOi", &options.config, &options.directory, &options.key_file, &read_only, &log,
-                       &level) == 0) {
+  if (PyArg_ParseTuple(arguments, "zzzpOip", &options.config, &options.directory, &options.key_file, &read_only, &log,
+                       &level, &traced) == 0) {
     return false;
   }
   options.read_only = read_only != 0 ? 1 : 0;
+  options.trace = traced != 0 ? 1 : 0;
   options.log_level = static_cast<kiln_log_level>(level);
   if (log == Py_None) return true;
   options.log = log_line;
@@ -179,6 +185,14 @@ PyObject* metrics(PyObject*, PyObject* capsule) {
   if (of == nullptr) return nullptr;
   char* text = nullptr;
   kiln_status* status = waiting([&] { return kiln_runtime_metrics(of->runtime, &text); });
+  return text_or_raise(status, text);
+}
+
+PyObject* trace(PyObject*, PyObject* capsule) {
+  auto* of = handle<RuntimeHandle>(capsule, runtime_name);
+  if (of == nullptr) return nullptr;
+  char* text = nullptr;
+  kiln_status* status = waiting([&] { return kiln_runtime_trace(of->runtime, &text); });
   return text_or_raise(status, text);
 }
 
@@ -356,126 +370,108 @@ PyObject* job_create(PyObject*, PyObject* arguments) {
   return capsule_of(std::move(made), job_name);
 }
 
-PyObject* job_kernel(PyObject*, PyObject* arguments) {
-  PyObject* capsule = nullptr;
-  const char *path = nullptr, *text = nullptr;
-  if (PyArg_ParseTuple(arguments, "Osz", &capsule, &path, &text) == 0) return nullptr;
-  JobHandle* of = job_of(capsule);
-  return of == nullptr ? nullptr : none_or_raise(kiln_job_kernel(of->job, path, text));
-}
-
-// set(job, what, text, …): the settings that are one or two texts or numbers.
+// set(job, what, values): device, repeat, timeout, verify.
 PyObject* job_set(PyObject*, PyObject* arguments) {
-  PyObject *capsule = nullptr, *values = nullptr;
+  PyObject *capsule = nullptr, *value = nullptr;
   const char* what = nullptr;
-  if (PyArg_ParseTuple(arguments, "OsO", &capsule, &what, &values) == 0) return nullptr;
+  if (PyArg_ParseTuple(arguments, "OsO", &capsule, &what, &value) == 0) return nullptr;
   JobHandle* of = job_of(capsule);
   if (of == nullptr) return nullptr;
   const std::string_view name(what);
-  const char *one = nullptr, *two = nullptr, *three = nullptr;
-  unsigned int x = 0, y = 0, z = 0;
-  unsigned long long big = 0;
-  float real = 0;
-  int whole = 0;
-  if (name == "constant" && PyArg_ParseTuple(values, "ss", &one, &two) != 0) {
-    return none_or_raise(kiln_job_constant(of->job, one, two));
+  if (name == "device") {
+    const char* text = value == Py_None ? nullptr : PyUnicode_AsUTF8AndSize(value, nullptr);
+    return text == nullptr && value != Py_None ? nullptr : none_or_raise(kiln_job_device(of->job, text));
   }
-  if (name == "entry" && PyArg_ParseTuple(values, "s", &one) != 0) return none_or_raise(kiln_job_entry(of->job, one));
-  if (name == "device" && PyArg_ParseTuple(values, "z", &one) != 0) return none_or_raise(kiln_job_device(of->job, one));
-  if (name == "grid" && PyArg_ParseTuple(values, "III", &x, &y, &z) != 0) {
-    return none_or_raise(kiln_job_grid(of->job, x, y, z));
-  }
-  if (name == "grid_text" && PyArg_ParseTuple(values, "sss", &one, &two, &three) != 0) {
-    return none_or_raise(kiln_job_grid_text(of->job, one, two, three));
-  }
-  if (name == "workgroup" && PyArg_ParseTuple(values, "III", &x, &y, &z) != 0) {
-    return none_or_raise(kiln_job_workgroup(of->job, x, y, z));
-  }
-  if (name == "repeat" && PyArg_ParseTuple(values, "I", &x) != 0) return none_or_raise(kiln_job_repeat(of->job, x));
-  if (name == "timeout" && PyArg_ParseTuple(values, "I", &x) != 0) return none_or_raise(kiln_job_timeout(of->job, x));
-  if (name == "verify" && PyArg_ParseTuple(values, "I", &x) != 0) return none_or_raise(kiln_job_verify(of->job, x));
-  if (name == "float" && PyArg_ParseTuple(values, "f", &real) != 0) return none_or_raise(kiln_job_float(of->job, real));
-  if (name == "int" && PyArg_ParseTuple(values, "i", &whole) != 0) return none_or_raise(kiln_job_int(of->job, whole));
-  if (name == "local" && PyArg_ParseTuple(values, "K", &big) != 0) return none_or_raise(kiln_job_local(of->job, big));
-  if (PyErr_Occurred() == nullptr) PyErr_Format(PyExc_ValueError, "no setting '%s'", what);
-  return nullptr;
+  const unsigned long number = PyLong_AsUnsignedLong(value);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  if (number > UINT32_MAX) return PyErr_Format(PyExc_OverflowError, "%s: %lu, expected at most 2**32 - 1", what, number);
+  const auto wanted = static_cast<std::uint32_t>(number);
+  if (name == "repeat") return none_or_raise(kiln_job_repeat(of->job, wanted));
+  if (name == "timeout") return none_or_raise(kiln_job_timeout(of->job, wanted));
+  if (name == "verify") return none_or_raise(kiln_job_verify(of->job, wanted));
+  return PyErr_Format(PyExc_ValueError, "no setting '%s'", what);
 }
 
-PyObject* job_parameter(PyObject*, PyObject* arguments) {
-  PyObject *capsule = nullptr, *texts = nullptr;
-  const char* name = nullptr;
-  if (PyArg_ParseTuple(arguments, "OsO", &capsule, &name, &texts) == 0) return nullptr;
+// toml(job, text): file names start in the working directory.
+PyObject* job_toml(PyObject*, PyObject* arguments) {
+  PyObject* capsule = nullptr;
+  const char* text = nullptr;
+  if (PyArg_ParseTuple(arguments, "Os", &capsule, &text) == 0) return nullptr;
   JobHandle* of = job_of(capsule);
-  const Py_ssize_t count = of == nullptr ? -1 : PySequence_Size(texts);
-  if (count < 0) return nullptr;
-  std::vector<std::string> owned;
-  for (Py_ssize_t at = 0; at < count; ++at) {
-    const Object text(PySequence_GetItem(texts, at));
-    const char* read = text ? PyUnicode_AsUTF8AndSize(text.get(), nullptr) : nullptr;
-    if (read == nullptr) return nullptr;
-    owned.emplace_back(read);
-  }
-  std::vector<const char*> pointers;
-  for (const std::string& text : owned) pointers.push_back(text.c_str());
-  return none_or_raise(kiln_job_parameter(of->job, name, pointers.data(), pointers.size()));
+  return of == nullptr ? nullptr : none_or_raise(kiln_job_toml(of->job, text, nullptr));
 }
 
-// uniform(job, name, is_number, shape, bytes): 8 bytes a value.
-PyObject* job_uniform(PyObject*, PyObject* arguments) {
-  PyObject *capsule = nullptr, *shape = nullptr;
-  const char *name = nullptr, *values = nullptr;
-  int number = 0;
-  Py_ssize_t length = 0;
-  if (PyArg_ParseTuple(arguments, "OspOy#", &capsule, &name, &number, &shape, &values, &length) == 0) return nullptr;
+PyObject* job_tensors(PyObject*, PyObject* capsule) {
   JobHandle* of = job_of(capsule);
-  const Py_ssize_t rank = of == nullptr ? -1 : PySequence_Size(shape);
-  if (rank < 0) return nullptr;
-  std::vector<std::uint32_t> extents;
-  std::size_t count = 1;
-  for (Py_ssize_t at = 0; at < rank; ++at) {
-    const Object extent(PySequence_GetItem(shape, at));
-    const unsigned long value = extent ? PyLong_AsUnsignedLong(extent.get()) : 0;
-    if (!extent || PyErr_Occurred() != nullptr) return nullptr;
-    extents.push_back(static_cast<std::uint32_t>(value));
-    count *= value;
-  }
-  if (count * 8 != static_cast<std::size_t>(length)) {
-    PyErr_Format(PyExc_ValueError, "uniform %s: %zd bytes, expected %zu", name, length, count * 8);
-    return nullptr;
-  }
-  return none_or_raise(kiln_job_uniform(of->job, name, number != 0 ? KILN_F64 : KILN_I32,
-                                        static_cast<std::uint32_t>(rank), extents.data(), values));
+  if (of == nullptr) return nullptr;
+  char* text = nullptr;
+  kiln_status* status = waiting([&] { return kiln_job_tensors(of->job, &text); });
+  return text_or_raise(status, text);
 }
 
-// The tensor of an object with a buffer, which the job holds from now on. false: an exception is set.
-bool take_tensor(JobHandle& job, PyObject* object, bool writes, std::vector<std::int64_t>& shape, kiln_tensor& tensor) {
-  Py_buffer view;
+int on_run(void* user, std::uint32_t done, std::uint32_t of) {
+  auto* job = static_cast<JobHandle*>(user);
+  const PyGILState_STATE state = PyGILState_Ensure();
+  const Object said(PyObject_CallFunction(job->progress.get(), "II", done, of));
+  const bool go_on = static_cast<bool>(said);
+  if (!go_on) {
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    job->raised = Object(type), job->raised_value = Object(value), job->raised_trace = Object(trace);
+  }
+  PyGILState_Release(state);
+  return go_on ? 1 : 0;
+}
+
+PyObject* job_progress(PyObject*, PyObject* arguments) {
+  PyObject *capsule = nullptr, *callable = nullptr;
+  if (PyArg_ParseTuple(arguments, "OO", &capsule, &callable) == 0) return nullptr;
+  JobHandle* of = job_of(capsule);
+  if (of == nullptr) return nullptr;
+  const bool none = callable == Py_None;
+  kiln_status* failure = kiln_job_progress(of->job, none ? nullptr : on_run, of);
+  if (failure == nullptr) of->progress = none ? Object() : Object::borrowed(callable);
+  return none_or_raise(failure);
+}
+
+// The buffer and the tensor of an object. false: an exception is set.
+bool take_tensor(PyObject* object, bool writes, Py_buffer& view, std::vector<std::int64_t>& shape, kiln_tensor& tensor) {
   const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writes ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(object, &view, flags) != 0) return false;
   const kiln_type type = type_of(view.format == nullptr ? "B" : view.format, view.itemsize);
   if (type == static_cast<kiln_type>(0)) {
-    PyErr_Format(PyExc_TypeError, "elements of format '%s', expected float32, float64, int32, uint32 or uint8",
-                 view.format == nullptr ? "B" : view.format);
+    PyErr_Format(PyExc_TypeError, "elements of format '%s', expected %s", view.format == nullptr ? "B" : view.format,
+                 supported_types());
     PyBuffer_Release(&view);
     return false;
   }
   shape.assign(view.shape, view.shape + view.ndim);
   tensor = kiln_tensor_of(view.buf, type, static_cast<std::uint32_t>(view.ndim), shape.data());
-  job.buffers.push_back(view);
   return true;
 }
 
-PyObject* job_buffer(PyObject*, PyObject* arguments) {
+// tensor(job, name, writes, array): the job holds the array from now on, and no longer an earlier one of the name.
+PyObject* job_tensor(PyObject*, PyObject* arguments) {
   PyObject *capsule = nullptr, *object = nullptr;
   const char* name = nullptr;
-  int access = 0;
-  if (PyArg_ParseTuple(arguments, "OziO", &capsule, &name, &access, &object) == 0) return nullptr;
+  int writes = 0;
+  if (PyArg_ParseTuple(arguments, "OspO", &capsule, &name, &writes, &object) == 0) return nullptr;
   JobHandle* of = job_of(capsule);
   if (of == nullptr) return nullptr;
   std::vector<std::int64_t> shape;
   kiln_tensor tensor;
-  if (!take_tensor(*of, object, access != KILN_READ, shape, tensor)) return nullptr;
-  return none_or_raise(kiln_job_buffer(of->job, name, static_cast<kiln_access>(access), &tensor));
+  Py_buffer view;
+  if (!take_tensor(object, writes != 0, view, shape, tensor)) return nullptr;
+  if (kiln_status* failure = waiting([&] { return kiln_job_tensor(of->job, name, &tensor); })) {
+    PyBuffer_Release(&view);
+    return raise(failure);
+  }
+  const auto [at, is_new] = of->tensors.try_emplace(name, view);
+  if (!is_new) {
+    PyBuffer_Release(&at->second);
+    at->second = view;
+  }
+  Py_RETURN_NONE;
 }
 
 // layer(job, (stride_y, …, groups, relu), input, weights, bias or None, output); gemm(job, relu, a, b, bias or None,
@@ -492,7 +488,9 @@ PyObject* job_layer(PyObject*, PyObject* arguments) {
   kiln_tensor tensors[4];
   for (std::size_t at = 0; at < 4; ++at) {
     if (objects[at] == Py_None) continue;
-    if (!take_tensor(*of, objects[at], at == 3, shapes[at], tensors[at])) return nullptr;
+    Py_buffer view;
+    if (!take_tensor(objects[at], at == 3, view, shapes[at], tensors[at])) return nullptr;
+    of->buffers.push_back(view);
   }
   const kiln_tensor* bias = objects[2] == Py_None ? nullptr : &tensors[2];
   if (PyTuple_Size(terms) == 1) {
@@ -515,10 +513,20 @@ PyObject* job_layer(PyObject*, PyObject* arguments) {
       waiting([&] { return kiln_job_conv2d(of->job, &conv, &tensors[0], &tensors[1], bias, &tensors[3]); }));
 }
 
+// Raises what the job's progress raised, else the status. REQUIRES: one of them.
+PyObject* raise_of(JobHandle& job, kiln_status* status) {
+  if (!job.raised) return raise(status);
+  kiln_status_free(status);
+  PyErr_Restore(job.raised.release(), job.raised_value.release(), job.raised_trace.release());
+  return nullptr;
+}
+
 PyObject* job_run(PyObject*, PyObject* capsule) {
   JobHandle* of = job_of(capsule);
   if (of == nullptr) return nullptr;
-  return none_or_raise(waiting([&] { return kiln_job_run(of->job); }));
+  kiln_status* failure = waiting([&] { return kiln_job_run(of->job); });
+  if (failure != nullptr || of->raised) return raise_of(*of, failure);
+  Py_RETURN_NONE;
 }
 
 PyObject* job_start(PyObject*, PyObject* capsule) {
@@ -551,7 +559,7 @@ PyObject* job_wait(PyObject*, PyObject* arguments) {
       }
     }
     if (!runs) {
-      if (status != nullptr) return raise(status);
+      if (status != nullptr || of->raised) return raise_of(*of, status);
       Py_RETURN_TRUE;
     }
     kiln_status_free(status);
@@ -584,6 +592,14 @@ PyObject* job_report(PyObject*, PyObject* capsule) {
                        report.verified, report.wall_ns, report.queue_ns, report.build_ns, report.upload_ns,
                        report.device_ns, report.readback_ns, report.flops, report.max_rel_error, report.error_bound,
                        report.copied_bytes);
+}
+
+PyObject* job_report_json(PyObject*, PyObject* capsule) {
+  JobHandle* of = job_of(capsule);
+  if (of == nullptr) return nullptr;
+  char* text = nullptr;
+  kiln_status* status = kiln_job_report_json(of->job, &text);
+  return text_or_raise(status, text);
 }
 
 int on_progress(void* user, std::size_t done, std::size_t of, const char* best) {
@@ -622,22 +638,24 @@ PyMethodDef methods[] = {
     {"open_cache", open_cache, METH_VARARGS, nullptr},
     {"devices", devices, METH_O, nullptr},
     {"metrics", metrics, METH_O, nullptr},
+    {"trace", trace, METH_O, nullptr},
     {"warm", warm, METH_VARARGS, nullptr},
     {"explain", explain, METH_VARARGS, nullptr},
     {"stats", stats, METH_O, nullptr},
     {"get", get, METH_VARARGS, nullptr},
     {"job", job_create, METH_VARARGS, nullptr},
-    {"kernel", job_kernel, METH_VARARGS, nullptr},
     {"set", job_set, METH_VARARGS, nullptr},
-    {"parameter", job_parameter, METH_VARARGS, nullptr},
-    {"uniform", job_uniform, METH_VARARGS, nullptr},
-    {"buffer", job_buffer, METH_VARARGS, nullptr},
+    {"toml", job_toml, METH_VARARGS, nullptr},
+    {"tensor", job_tensor, METH_VARARGS, nullptr},
+    {"tensors", job_tensors, METH_O, nullptr},
+    {"progress", job_progress, METH_VARARGS, nullptr},
     {"layer", job_layer, METH_VARARGS, nullptr},
     {"run", job_run, METH_O, nullptr},
     {"start", job_start, METH_O, nullptr},
     {"wait", job_wait, METH_VARARGS, nullptr},
     {"cancel", job_cancel, METH_O, nullptr},
     {"report", job_report, METH_O, nullptr},
+    {"report_json", job_report_json, METH_O, nullptr},
     {"tune", job_tune, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

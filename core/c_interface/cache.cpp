@@ -155,6 +155,7 @@ kiln_status* kiln_cache_open(const kiln_cache_options* options, kiln_cache** cac
     if (options != nullptr) {
       if (Status status = copy_struct(function, "options", options, &copy, sizeof copy); !status.ok()) return status;
     }
+    if (copy.trace != 0) return invalid_argument(std::string(function) + ": trace is for kiln_open() only, expected 0");
     Result<Config> config = config_of(function, copy);
     if (!config) return std::move(config).error();
     auto opened = std::make_unique<kiln_cache>(std::move(*config), copy);

@@ -2,6 +2,8 @@
 #include "c_interface/reports.hpp"
 #include "c_interface/runtime.hpp"
 #include "c_interface/status.hpp"
+#include "data/job_request.hpp"
+#include "runtime/report_json.hpp"
 
 #include <kiln/kernel_parameters.hpp>
 #include <kiln/kernel_text.hpp>
@@ -17,29 +19,6 @@ namespace kiln::c_interface {
 namespace {
 
 constexpr std::uint32_t most_rank = 32;
-
-Result<Dialect> dialect_of(const std::string& path) {
-  const std::string extension = std::filesystem::path(path).extension();
-  if (extension == ".comp" || extension == ".glsl") return Dialect::glsl;
-  if (extension == ".cl") return Dialect::opencl_c;
-  return invalid_argument("kernel source " + path + ": extension '" + extension +
-                          "', expected .comp or .glsl (GLSL) or .cl (OpenCL C)");
-}
-
-// Calls `change` for a job that does not run.
-template <class Change>
-kiln_status* changed(const char* function, kiln_job* job, const Change& change) {
-  return guarded([&]() -> Status {
-    if (job == nullptr) return null_argument(function, "job");
-    const std::lock_guard lock(job->mutex);
-    if (job->state == kiln_job::State::running) {
-      return unavailable(std::string(function) + ": job '" + job->request.name + "' runs. Wait for it first");
-    }
-    Status status = change(*job);
-    job->is_whole = false;
-    return status.ok() ? status : status.within("job '" + job->request.name + "'");
-  });
-}
 
 template <class Change>
 kiln_status* changed_kernel(const char* function, kiln_job* job, const Change& change) {
@@ -63,12 +42,9 @@ Status add_value(kiln_job& job, DType type, const void* value) {
 
 // Replaces what the job was with an operation on these tensors.
 void become(kiln_job& job, KernelSpec spec, std::vector<JobTensor> tensors) {
-  job.is_kernel = false;
-  job.kernel = {};
-  job.uniforms.clear();
+  clear(job);
   job.tensors = std::move(tensors);
   job.request.spec = std::move(spec);
-  job.request.tensors.clear();
   const std::vector<TensorDecl> declared = tensors_of(job.request.spec);
   for (std::size_t at = 0; at < job.tensors.size(); ++at) {
     const bool constant = declared[at].role == TensorRole::constant;
@@ -91,6 +67,32 @@ Status check_rank(const char* name, const JobTensor& tensor, std::size_t rank) {
 
 }  // namespace
 
+kiln_status* changed(const char* function, kiln_job* job, const std::function<Status(kiln_job&)>& change) {
+  return guarded([&]() -> Status {
+    if (job == nullptr) return null_argument(function, "job");
+    const std::lock_guard lock(job->mutex);
+    if (job->state == kiln_job::State::running) {
+      return unavailable(std::string(function) + ": job '" + job->request.name + "' runs. Wait for it first");
+    }
+    Status status = change(*job);
+    job->is_whole = false;
+    return status.ok() ? status : status.within("job '" + job->request.name + "'");
+  });
+}
+
+void clear(kiln_job& job) {
+  job.is_kernel = false;
+  job.kernel = {};
+  job.uniforms.clear();
+  job.described.reset();
+  job.pipeline.reset();
+  job.tensors.clear();
+  job.request.spec = {};
+  job.request.tensors.clear();
+  job.request.expected.clear();
+  job.request.tolerance.reset();
+}
+
 void BorrowedTensors::add() {
   const std::lock_guard lock(mutex_);
   ++count_;
@@ -99,12 +101,12 @@ void BorrowedTensors::add() {
 void BorrowedTensors::released() {
   const std::lock_guard lock(mutex_);
   --count_;
-  none_.notify_all();
+  fewer_.notify_all();
 }
 
-void BorrowedTensors::wait_for_all() {
+void BorrowedTensors::wait_until_at_most(std::size_t count) {
   std::unique_lock lock(mutex_);
-  none_.wait(lock, [this] { return count_ == 0; });
+  fewer_.wait(lock, [&] { return count_ <= count; });
 }
 
 void JobTensor::to_host() const {
@@ -127,7 +129,7 @@ Result<JobTensor> tensor_of(const std::string& what, const kiln_tensor* tensor, 
     return invalid_argument(what + ": rank " + std::to_string(copy.rank) +
                             (copy.shape == nullptr ? " without a shape" : ", expected at most 32"));
   }
-  if (copy.type < KILN_F32 || copy.type > KILN_U8) {
+  if (copy.type < KILN_F32 || copy.type > KILN_BOOL) {
     return invalid_argument(what + ": type " + std::to_string(static_cast<int>(copy.type)) + ", expected a kiln_type");
   }
   const auto type = static_cast<DType>(copy.type);
@@ -137,7 +139,7 @@ Result<JobTensor> tensor_of(const std::string& what, const kiln_tensor* tensor, 
     borrowed->add();
     auto host = HostTensor::borrow(type, std::move(shape), static_cast<std::byte*>(copy.data),
                                    [borrowed] { borrowed->released(); });
-    if (host) return JobTensor{nullptr, access, std::move(*host)};
+    if (host) return JobTensor{nullptr, access, std::move(*host), true};
     borrowed->released();
     return std::move(host).error().within(what);
   }
@@ -150,7 +152,7 @@ Result<JobTensor> tensor_of(const std::string& what, const kiln_tensor* tensor, 
   return made;
 }
 
-static_assert(static_cast<int>(DType::f32) == KILN_F32 && static_cast<int>(DType::u8) == KILN_U8,
+static_assert(static_cast<int>(DType::f32) == KILN_F32 && static_cast<int>(DType::boolean) == KILN_BOOL,
               "kiln_type has the values of DType");
 static_assert(static_cast<int>(Access::read) == KILN_READ && static_cast<int>(Access::read_write) == KILN_READ_WRITE,
               "kiln_access has the values of Access");
@@ -161,9 +163,15 @@ using namespace kiln;
 using namespace kiln::c_interface;
 
 Status kiln_job::complete() {
+  if (described) {
+    if (is_whole) return {};
+    Status status = described->complete(*this);
+    is_whole = status.ok();
+    return status.ok() ? status : status.within("job '" + request.name + "'");
+  }
   if (!is_kernel) {
     return tensors.empty() ? invalid_argument("job '" + request.name +
-                                              "': nothing to run. Call kiln_job_kernel(), _conv2d() or _gemm() first")
+                                              "': nothing to run. Call kiln_job_kernel(), _conv2d(), _gemm() or _toml() first")
                            : Status();
   }
   if (is_whole) return {};
@@ -184,7 +192,16 @@ Status kiln_job::complete() {
 
 RunReport kiln_job::run_once(RunRequest& with) {
   for (const JobTensor& tensor : tensors) tensor.to_host();
-  RunReport ran = owner.runtime->run(with);
+  if (pipeline) {
+    pipeline->device = with.device;
+    pipeline->repeat = with.repeat;
+    pipeline->timeout = with.timeout;
+    pipeline->stop = with.stop;
+    pipeline->progress = with.progress;
+    const PipelineCheck check = described->has_reference() ? PipelineCheck::final : PipelineCheck::steps;
+    pipeline->check = with.verify ? check : PipelineCheck::none;
+  }
+  RunReport ran = pipeline ? owner.runtime->run(*pipeline) : owner.runtime->run(with);
   if (ran.status.ok()) {
     for (const JobTensor& tensor : tensors) tensor.from_host();
   }
@@ -223,8 +240,11 @@ kiln_status* kiln_job_kernel(kiln_job* job, const char* path, const char* text) 
   constexpr const char* function = "kiln_job_kernel";
   return changed(function, job, [&](kiln_job& of) -> Status {
     if (path == nullptr) return null_argument(function, "path");
-    const Result<Dialect> dialect = dialect_of(path);
+    const Result<Dialect> dialect = data::dialect_of(path);
     if (!dialect) return dialect.error();
+    if (text != nullptr && *dialect == Dialect::code_object) {
+      return invalid_argument("kernel source " + std::string(path) + ": text of SPIR-V, expected NULL: a module is a file");
+    }
     UserKernelSpec spec;
     spec.path = path;
     spec.dialect = *dialect;
@@ -490,6 +510,18 @@ kiln_status* kiln_job_timeout(kiln_job* job, uint32_t milliseconds) {
   });
 }
 
+kiln_status* kiln_job_progress(kiln_job* job, int (*progress)(void* user, uint32_t done, uint32_t of), void* user) {
+  return changed("kiln_job_progress", job, [&](kiln_job& of) -> Status {
+    of.request.progress = nullptr;
+    if (progress != nullptr) {
+      of.request.progress = [progress, user, &of](std::uint32_t done) {
+        return progress(user, done, of.request.repeat) != 0;
+      };
+    }
+    return {};
+  });
+}
+
 kiln_status* kiln_job_verify(kiln_job* job, uint32_t verify) {
   return changed("kiln_job_verify", job, [&](kiln_job& of) -> Status {
     if (verify != 0 && of.is_kernel) {
@@ -613,10 +645,25 @@ kiln_status* kiln_job_get_report(kiln_job* job, kiln_report* report) {
     all.max_rel_error = ran.max_rel_error;
     all.error_bound = ran.error_bound;
     for (const JobTensor& tensor : job->tensors) {
-      if (tensor.copied != nullptr) all.copied_bytes += tensor.host->bytes().size();
+      if (tensor.copied != nullptr && tensor.host != nullptr) all.copied_bytes += tensor.host->bytes().size();
     }
     std::memset(static_cast<void*>(report), 0, given);
     std::memcpy(static_cast<void*>(report), &all, std::min(given, sizeof all));
+    return {};
+  });
+}
+
+kiln_status* kiln_job_report_json(kiln_job* job, char** json) {
+  constexpr const char* function = "kiln_job_report_json";
+  return guarded([&]() -> Status {
+    if (json == nullptr) return null_argument(function, "json");
+    *json = nullptr;
+    if (job == nullptr) return null_argument(function, "job");
+    const std::lock_guard lock(job->mutex);
+    if (!job->report || job->state == kiln_job::State::running) {
+      return not_found(std::string(function) + ": job '" + job->request.name + "' has not run");
+    }
+    *json = copied_text(json_text(report_json(*job->report)));
     return {};
   });
 }
@@ -633,7 +680,7 @@ kiln_status* kiln_job_tune(kiln_job* job, const char* device, uint32_t budget_ms
     const auto tuned = [&]() -> Status {
       const auto* kernel = std::get_if<UserKernelSpec>(&job->request.spec);
       if (kernel == nullptr || kernel->parameters.empty()) {
-        return unsupported("job '" + job->request.name + "': nothing to tune. Call kiln_job_parameter() first");
+        return unsupported("job '" + job->request.name + "': nothing to tune: expected a kernel with parameters");
       }
       JobBench bench(*job, device);
       TuneOptions options;

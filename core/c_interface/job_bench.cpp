@@ -49,6 +49,7 @@ Result<VariantSamples> JobBench::measure(std::string_view variant, std::uint32_t
   request.variant = variant;
   request.repeat = 1;
   request.timeout = limit;
+  request.progress = nullptr;
   VariantSamples samples;
   Status status = run(request, nullptr);  // may compile
   for (std::uint32_t at = 0; at < runs && status.ok(); ++at) status = run(request, &samples);

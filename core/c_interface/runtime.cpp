@@ -35,7 +35,8 @@ Status open(kiln_runtime& opened) {
   for (const auto& [name, published] : opened.registry.config_keys()) keys[name] = published;
   const std::vector<ConfigProblem> problems = check_plugin_sections(opened.config, keys);
   if (!problems.empty()) return invalid_argument(problems.front().text());
-  auto runtime = Runtime::create(opened.config, opened.registry, opened.log.log());
+  TraceSink* trace = opened.is_traced ? &opened.trace : nullptr;
+  auto runtime = Runtime::create(opened.config, opened.registry, opened.log.log(), trace);
   if (!runtime) return std::move(runtime).error();
   opened.runtime = std::move(*runtime);
   return {};
@@ -45,7 +46,8 @@ Status open(kiln_runtime& opened) {
 
 kiln_runtime::kiln_runtime(Config config_read, const kiln_cache_options& options)
     : config(std::move(config_read)),
-      log(open_log(options.log, options.log_user, options.log_level, config.log_level)) {}
+      log(open_log(options.log, options.log_user, options.log_level, config.log_level)),
+      is_traced(options.trace != 0) {}
 
 kiln_status* kiln_open(const kiln_cache_options* options, kiln_runtime** runtime) {
   constexpr const char* function = "kiln_open";
@@ -85,6 +87,18 @@ kiln_status* kiln_runtime_metrics(kiln_runtime* runtime, char** text) {
     *text = nullptr;
     if (runtime == nullptr) return null_argument(function, "runtime");
     *text = copied_text(runtime->runtime->metrics());
+    return {};
+  });
+}
+
+kiln_status* kiln_runtime_trace(kiln_runtime* runtime, char** json) {
+  constexpr const char* function = "kiln_runtime_trace";
+  return guarded([&]() -> Status {
+    if (json == nullptr) return null_argument(function, "json");
+    *json = nullptr;
+    if (runtime == nullptr) return null_argument(function, "runtime");
+    if (!runtime->is_traced) return unsupported(std::string(function) + ": the runtime was opened without `trace`");
+    *json = copied_text(runtime->trace.take_json());
     return {};
   });
 }

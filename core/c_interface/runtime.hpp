@@ -4,7 +4,9 @@
 // job borrows its runtime.
 #pragma once
 
+#include "base/chrome_trace.hpp"
 #include "c_interface/cache.hpp"
+#include "c_interface/described_job.hpp"
 #include "c_interface/worker_threads.hpp"
 
 #include <kiln.h>
@@ -14,6 +16,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,7 +30,9 @@ struct kiln_runtime {
   const kiln::c_interface::OpenedLog log;
   kiln::Registry registry;
   kiln::PluginLoader loader;
-  std::unique_ptr<kiln::Runtime> runtime;    // before the registry
+  kiln::ChromeTrace trace;
+  const bool is_traced;
+  std::unique_ptr<kiln::Runtime> runtime;    // before the registry and the trace
   kiln::c_interface::WorkerThreads workers;  // ends before the runtime
 };
 
@@ -40,11 +45,12 @@ class BorrowedTensors {
  public:
   void add();
   void released();
-  void wait_for_all();
+  void wait_for_all() { wait_until_at_most(0); }
+  void wait_until_at_most(std::size_t count);
 
  private:
   std::mutex mutex_;
-  std::condition_variable none_;
+  std::condition_variable fewer_;
   std::size_t count_ = 0;
 };
 
@@ -53,7 +59,10 @@ class BorrowedTensors {
 struct JobTensor {
   void* copied = nullptr;  // memory of the application; null: `host` uses it, or was filled once
   Access access = Access::invalid;
-  std::shared_ptr<HostTensor> host;
+  std::shared_ptr<HostTensor> host;  // null: not given yet
+
+  // Whether `host` is the memory of the application itself.
+  bool in_place = false;
 
   // Before and after a run.
   void to_host() const;
@@ -78,6 +87,8 @@ struct kiln_job {
   std::vector<kiln::c_interface::JobTensor> tensors;  // of the request, in order, but the uniforms
   kiln::UserKernelSpec kernel;
   bool is_kernel = false, is_whole = false;      // whole: kernel and uniforms are in the request
+  std::optional<kiln::c_interface::DescribedJob> described;  // `tensors` are its tensors, in order
+  std::optional<kiln::PipelineRequest> pipeline;             // of a description; runs instead of `request`
   std::vector<std::vector<std::byte>> uniforms;  // values of kernel.uniforms
   std::shared_ptr<kiln::c_interface::BorrowedTensors> borrowed = std::make_shared<kiln::c_interface::BorrowedTensors>();
 
@@ -87,8 +98,18 @@ struct kiln_job {
   State state = State::idle;
   std::optional<kiln::RunReport> report;
 
-  // Puts the kernel into the request. invalid_argument: nothing to run was given.
+  // Puts the kernel or the description into the request. invalid_argument: nothing to run was given, or a tensor is
+  // missing.
   kiln::Status complete();
   // Runs the completed request with the tensors' contents.
   kiln::RunReport run_once(kiln::RunRequest& with);
 };
+
+namespace kiln::c_interface {
+
+// Calls `change` for a job that does not run.
+kiln_status* changed(const char* function, kiln_job* job, const std::function<Status(kiln_job&)>& change);
+// Makes the job empty: it is no kernel, layer or description any more.
+void clear(kiln_job& job);
+
+}  // namespace kiln::c_interface

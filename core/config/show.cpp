@@ -158,7 +158,7 @@ std::vector<std::pair<std::string, ConfigValue>> job_values(const JobConfig& job
     if (!value.empty()) values.emplace_back(name, value);
   };
   add("input", job.input), add("weights", job.weights), add("bias", job.bias), add("output", job.output);
-  add("source", job.source);
+  add("source", job.source), add("text", job.text);
   for (const Define& constant : job.constants) values.emplace_back("constants." + constant.name, constant.text);
   for (const UserKernelSpec::Parameter& parameter : job.tune) {
     std::string texts;

@@ -8,6 +8,7 @@
 #include <kiln/regular_file.hpp>
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -18,7 +19,7 @@ namespace {
 
 enum class FileKind : std::uint8_t { invalid = 0, npy, png, bytes };
 
-constexpr std::string_view zeros = "zeros:";
+constexpr std::string_view zeros = "zeros:", of_memory = "memory:";
 
 FileKind kind_of(const std::filesystem::path& path) {
   std::string extension = path.extension().string();
@@ -55,6 +56,26 @@ Status mismatch(const std::filesystem::path& path, const TensorRequest& request,
                 const std::string& wanted) {
   return invalid_argument(std::string(request.role) + ": file " + path.string() + ": " + found + ", expected " +
                           wanted);
+}
+
+// A tensor of the application.
+Result<std::shared_ptr<HostTensor>> named_tensor(std::string_view name, const TensorRequest& request) {
+  const std::string who = std::string(request.role) + ": found \"memory:" + std::string(name) + "\"";
+  if (request.memory == nullptr) {
+    return invalid_argument(who + ", which only an application has, expected random:SEED, zeros: or a file");
+  }
+  const auto found = request.memory->tensors.find(name);
+  if (found == request.memory->tensors.end()) {
+    return not_found(who + ", and the application has given no tensor of this name");
+  }
+  const HostTensor& tensor = *found->second;
+  const bool fits = (request.dtype == DType::invalid || request.dtype == tensor.dtype()) &&
+                    (request.shape.empty() || request.shape == tensor.shape());
+  if (fits) return found->second;
+  const DType dtype = request.dtype == DType::invalid ? tensor.dtype() : request.dtype;
+  return invalid_argument(who + ": " + std::string(numpy_name(tensor.dtype())) + " " + to_string(tensor.shape()) +
+                          ", expected " + std::string(numpy_name(dtype)) + " " +
+                          to_string(request.shape.empty() ? tensor.shape() : request.shape));
 }
 
 // The form of a file that holds another one.
@@ -142,12 +163,19 @@ Result<std::shared_ptr<HostTensor>> load_picture(const std::filesystem::path& pa
 
 }  // namespace
 
-bool is_file(std::string_view source) noexcept { return source != zeros && !source.starts_with("random:"); }
+bool is_file(std::string_view source) noexcept {
+  return source != zeros && !source.starts_with("random:") && !source.starts_with(of_memory);
+}
+
+std::optional<std::string_view> memory_name(std::string_view source) noexcept {
+  return source.starts_with(of_memory) ? std::optional(source.substr(of_memory.size())) : std::nullopt;
+}
 
 bool is_picture(const std::filesystem::path& path) { return kind_of(path) == FileKind::png; }
 
 Result<std::shared_ptr<HostTensor>> load_tensor(std::string_view source, const std::filesystem::path& base,
                                                 const TensorRequest& request, std::vector<std::string>* notes) {
+  if (const auto name = memory_name(source)) return named_tensor(*name, request);
   if (const auto form = generated_form(source, request)) {
     if (!*form) return form->error();
     auto tensor = HostTensor::create((*form)->dtype, (*form)->shape);
@@ -182,7 +210,33 @@ Result<std::shared_ptr<HostTensor>> load_tensor(std::string_view source, const s
   return as_wanted;
 }
 
+Result<std::shared_ptr<const Constant>> load_constant(std::string_view source, const std::filesystem::path& base,
+                                                      const TensorRequest& request, Memory* memory,
+                                                      std::vector<std::string>* notes) {
+  const std::string key = std::string(source) + " " + to_string(request.shape);
+  if (memory != nullptr) {
+    if (const auto made = memory->constants.find(key); made != memory->constants.end()) return made->second;
+  }
+  auto tensor = load_tensor(source, base, request, notes);
+  if (!tensor) return std::move(tensor).error();
+  if (memory_name(source)) {
+    auto copy = HostTensor::create((*tensor)->dtype(), (*tensor)->shape());
+    if (!copy) return copy.error().within(request.role);
+    const auto bytes = std::as_const(**tensor).bytes();
+    if (!bytes.empty()) std::memcpy((*copy)->bytes().data(), bytes.data(), bytes.size());
+    *tensor = std::move(*copy);
+  }
+  auto made = Constant::create(std::move(*tensor));
+  if (memory != nullptr) memory->constants.insert_or_assign(key, made);
+  return made;
+}
+
 Result<TensorForm> form_of(std::string_view source, const std::filesystem::path& base, const TensorRequest& request) {
+  if (const auto name = memory_name(source)) {
+    const auto tensor = named_tensor(*name, request);
+    if (!tensor) return tensor.error();
+    return TensorForm{(*tensor)->dtype(), (*tensor)->shape()};
+  }
   if (auto form = generated_form(source, request)) return *std::move(form);
   const std::filesystem::path path = base / std::filesystem::path(source);
   switch (kind_of(path)) {

@@ -97,6 +97,8 @@ typedef struct kiln_cache_options {
   kiln_log_level log_level; /* least level that `log` receives */
   kiln_log_function log;    /* NULL: silent */
   void* log_user;
+  uint32_t trace; /* kiln_open() only. Not 0: record a trace for kiln_runtime_trace() */
+  uint32_t reserved; /* 0 */
 } kiln_cache_options;
 
 static inline kiln_cache_options kiln_cache_options_default(void) {
@@ -273,7 +275,7 @@ KILN_API KILN_MUST_USE kiln_status* kiln_driver_environment(const kiln_cache_opt
 
 /* --- devices, kernels and jobs */
 
-/* Finds devices, and runs kernels, conv2d and gemm on them. */
+/* Finds devices, and runs kernels, layers and pipelines on them. */
 typedef struct kiln_runtime kiln_runtime;
 
 /* Reads the configuration and loads the plugins; opens no device. The environment stays as it is: to let drivers keep their
@@ -286,6 +288,9 @@ KILN_API void kiln_close(kiln_runtime* runtime);
 KILN_API KILN_MUST_USE kiln_status* kiln_runtime_devices(kiln_runtime* runtime, char** json);
 /* Metrics of jobs, devices and cache in Prometheus text format. */
 KILN_API KILN_MUST_USE kiln_status* kiln_runtime_metrics(kiln_runtime* runtime, char** text);
+/* What was recorded since the last call, as Chrome trace events (docs/traces.md), and forgets it. KILN_UNSUPPORTED: the
+ * runtime was opened without `trace`. */
+KILN_API KILN_MUST_USE kiln_status* kiln_runtime_trace(kiln_runtime* runtime, char** json);
 /* As the functions of kiln_cache, for the programs of the runtime. */
 KILN_API KILN_MUST_USE kiln_status* kiln_runtime_get_stats(kiln_runtime* runtime, kiln_cache_stats* stats);
 KILN_API KILN_MUST_USE kiln_status* kiln_runtime_explain(kiln_runtime* runtime, const char* which, char** json);
@@ -298,6 +303,13 @@ typedef enum kiln_type {
   KILN_I32 = 3,
   KILN_U32 = 4,
   KILN_U8 = 5,
+  KILN_I8 = 6,
+  KILN_I16 = 7,
+  KILN_U16 = 8,
+  KILN_I64 = 9,
+  KILN_U64 = 10,
+  KILN_F16 = 11,  /* IEEE 754 binary16 */
+  KILN_BOOL = 12, /* one byte, 0 or 1 */
   KILN_TYPE_INT = -2147483647 - 1
 } kiln_type;
 
@@ -329,15 +341,15 @@ static inline kiln_tensor kiln_tensor_of(void* data, kiln_type type, uint32_t ra
   return tensor;
 }
 
-typedef struct kiln_job kiln_job; /* one kernel, conv2d or gemm with its tensors; runs any number of times */
+typedef struct kiln_job kiln_job; /* a kernel, layer or pipeline with its tensors; runs any number of times */
 
 /* name: a label, for messages and `kiln cache list`. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_create(kiln_runtime* runtime, const char* name, kiln_job** job);
 /* Cancels the job if it runs, and waits for it and until the device no longer uses its tensors. */
 KILN_API void kiln_job_free(kiln_job* job);
 
-/* A kernel. path: a file; the extension names the language (.comp and .glsl: GLSL, .cl: OpenCL C), and #include works. text:
- * NULL, or the source itself; then `path` is its name in messages. */
+/* A kernel. path: a file; the extension names the language (.comp and .glsl: GLSL, .cl: OpenCL C, .spv: SPIR-V), and #include
+ * works. text: NULL, or the source itself; then `path` is its name in messages. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_kernel(kiln_job* job, const char* path, const char* text);
 KILN_API KILN_MUST_USE kiln_status* kiln_job_entry(kiln_job* job, const char* entry); /* OpenCL C: which kernel */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_constant(kiln_job* job, const char* name, const char* text); /* a #define */
@@ -373,10 +385,29 @@ KILN_API KILN_MUST_USE kiln_status* kiln_job_conv2d(kiln_job* job, const kiln_co
 KILN_API KILN_MUST_USE kiln_status* kiln_job_gemm(kiln_job* job, const kiln_tensor* a, const kiln_tensor* b,
                                                   const kiln_tensor* bias, uint32_t relu, const kiln_tensor* output);
 
+/* A job or pipeline as written in TOML, with all that the command's have: images, samplers, uniform blocks, steps, loops.
+ * text: one [[job]] or one [[pipeline]] (docs/user-kernels.md, docs/pipelines.md). Where it has "memory:NAME" in place of a
+ * file, it means a tensor of the application; all results are such tensors. `device` and `verify` of the text apply until
+ * kiln_job_device() or kiln_job_verify() changes them. folder: where relative file names start; NULL: the working directory.
+ * KILN_INVALID_ARGUMENT: the message has all problems, a line each. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_toml(kiln_job* job, const char* text, const char* folder);
+/* Gives the tensor NAME of the text, or another one in its place: the function then waits until the device no longer uses
+ * the earlier one, whose memory is the application's again. Inputs are read in each run and results are written, as the text
+ * says; weights and bias are copied here. KILN_NOT_FOUND: the text has no "memory:NAME". */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_tensor(kiln_job* job, const char* name, const kiln_tensor* tensor);
+/* The tensors of the text as JSON: {"tensors": [{"name", "access", "dtype", "shape", "given"}]}. access: "read", "write" or
+ * "read_write". dtype and shape are null if not known: those of a pipeline's results are, once all its inputs are given. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_tensors(kiln_job* job, char** json);
+
 KILN_API KILN_MUST_USE kiln_status* kiln_job_device(kiln_job* job, const char* device); /* an id; NULL or "auto": any */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_repeat(kiln_job* job, uint32_t runs);
 KILN_API KILN_MUST_USE kiln_status* kiln_job_timeout(kiln_job* job, uint32_t milliseconds); /* of one run; 0: as configured */
-KILN_API KILN_MUST_USE kiln_status* kiln_job_verify(kiln_job* job, uint32_t verify); /* conv2d, gemm: compare the result */
+/* conv2d, gemm: compare the result. Of a text: results with their `expect`; of a pipeline without one: also each step. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_verify(kiln_job* job, uint32_t verify);
+/* progress: NULL, or called after each of the runs of kiln_job_repeat(), on the thread that runs the job. It returns 0 to end
+ * the job with KILN_CANCELLED. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_progress(kiln_job* job, int (*progress)(void* user, uint32_t done, uint32_t of),
+                                                      void* user);
 
 /* Runs the job and waits. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_run(kiln_job* job);
@@ -402,6 +433,10 @@ typedef struct kiln_report {
 
 /* Fills `report`, whose `size` the caller has set. KILN_NOT_FOUND: the job has not run. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_get_report(kiln_job* job, kiln_report* report);
+
+/* The same and more as an element of `jobs` of `kiln run --json` (docs/json.md): notes, the worst element, the steps of a
+ * pipeline. KILN_NOT_FOUND: the job has not run. */
+KILN_API KILN_MUST_USE kiln_status* kiln_job_report_json(kiln_job* job, char** json);
 
 /* Measures the variants of a kernel with parameters, in this process, and stores the fastest, which later runs use. Variants
  * whose results differ from those of the others are rejected. device: an id. budget_ms: 0 for 30 s. progress: NULL, or called

@@ -1,14 +1,16 @@
-/* kiln_vulkan.h: pipelines from Kiln's program cache. Header only, C99; link Vulkan and libkiln.so.
+/* kiln_vulkan.h: pipelines and shader modules from Kiln's program cache. Header only, C99; link Vulkan and libkiln.so.
  *
- * A stored pipeline is the data of a VkPipelineCache that holds this pipeline alone. The first process compiles it; later
- * processes create it from the data.
+ * A stored pipeline is the data of a VkPipelineCache that holds this pipeline alone; a stored module is SPIR-V. The first
+ * process compiles them; later processes create them from the data.
  * Thread-safety: as kiln_cache_get_or_build(). Ownership: the kiln_program owns the Vulkan objects; free it before the
  * device, and close the cache before it too.
  *
  *   kiln_vulkan vulkan = {physical_device, device};
  *   kiln_program* program = NULL;
  *   kiln_status* failure = kiln_vulkan_pipeline(cache, &vulkan, key_text, "blur", create, &my_state, &program);
- *   if (failure == NULL) vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kiln_vulkan_pipeline_of(program)); */
+ *   if (failure == NULL) vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kiln_vulkan_pipeline_of(program));
+ *
+ * Where shaders are compiled from text, kiln_vulkan_shader() comes first: its code is a part of the pipeline's key. */
 #ifndef KILN_VULKAN_H
 #define KILN_VULKAN_H
 
@@ -168,6 +170,105 @@ static inline KILN_MUST_USE kiln_status* kiln_vulkan_pipeline(kiln_cache* cache,
   if (failure == NULL) failure = kiln_key_builder_bytes(builder, "pipeline", fields, count);
   if (failure == NULL) failure = kiln_key_builder_finish(builder, &key);
   if (failure == NULL) failure = kiln_cache_get_or_build(cache, key, &compiler, program);
+  kiln_key_free(key);
+  kiln_key_builder_free(builder);
+  return failure;
+}
+
+/* What a kiln_program of kiln_vulkan_shader() holds. */
+typedef struct kiln_vulkan_module {
+  VkDevice device;
+  VkShaderModule module;
+  size_t count;
+  uint32_t* code;
+} kiln_vulkan_module;
+
+/* Compiles the field "source" of the request to SPIR-V, which it gives with kiln_request_set_bytes(). It explains a failure
+ * with kiln_request_set_message(). */
+typedef kiln_code (*kiln_vulkan_compile)(void* user, kiln_request* request);
+
+typedef struct kiln_vulkan_shader_call {
+  VkDevice device;
+  kiln_vulkan_compile compile;
+  void* user;
+} kiln_vulkan_shader_call;
+
+static inline void kiln_vulkan_destroy_module(void* object) {
+  kiln_vulkan_module* made = (kiln_vulkan_module*)object;
+  if (made->module != VK_NULL_HANDLE) vkDestroyShaderModule(made->device, made->module, NULL);
+  free(made->code);
+  free(made);
+}
+
+static inline kiln_code kiln_vulkan_on_compile(void* user, kiln_request* request) {
+  const kiln_vulkan_shader_call* call = (const kiln_vulkan_shader_call*)user;
+  return call->compile(call->user, request);
+}
+
+static inline kiln_code kiln_vulkan_on_module(void* user, kiln_request* request, const void* bytes, size_t count) {
+  const kiln_vulkan_shader_call* call = (const kiln_vulkan_shader_call*)user;
+  VkShaderModuleCreateInfo info;
+  VkResult result;
+  uint32_t magic = 0;
+  kiln_vulkan_module* object;
+  if (count >= 20) memcpy(&magic, bytes, sizeof magic); /* a header has five words */
+  if (count % 4 != 0 || magic != 0x07230203u) {
+    kiln_request_set_message(request, "the bytes are no SPIR-V");
+    return KILN_CORRUPT;
+  }
+  object = (kiln_vulkan_module*)calloc(1, sizeof *object);
+  if (object == NULL) return KILN_UNAVAILABLE;
+  object->device = call->device;
+  object->count = count;
+  kiln_request_set_object(request, object, count);
+  object->code = (uint32_t*)malloc(count);
+  if (object->code == NULL) return KILN_UNAVAILABLE;
+  memcpy(object->code, bytes, count);
+  memset(&info, 0, sizeof info);
+  info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+  info.codeSize = count;
+  info.pCode = object->code;
+  result = vkCreateShaderModule(call->device, &info, NULL, &object->module);
+  return result == VK_SUCCESS ? KILN_OK : kiln_vulkan_failed(request, "vkCreateShaderModule failed", result);
+}
+
+static inline VkShaderModule kiln_vulkan_module_of(const kiln_program* shader) {
+  const kiln_vulkan_module* object = (const kiln_vulkan_module*)kiln_program_object(shader);
+  return object == NULL ? VK_NULL_HANDLE : object->module;
+}
+
+/* The SPIR-V: a part of the fields of kiln_vulkan_pipeline(). */
+static inline const void* kiln_vulkan_code_of(const kiln_program* shader, size_t* count) {
+  const kiln_vulkan_module* object = (const kiln_vulkan_module*)kiln_program_object(shader);
+  *count = object == NULL ? 0 : object->count;
+  return object == NULL ? NULL : object->code;
+}
+
+/* A shader module from text. source: with the text of included files. options: everything else that changes the SPIR-V:
+ * stage, defines, target. compiler: its name and exact version. SPIR-V is the same for all devices, so its key names none. */
+static inline KILN_MUST_USE kiln_status* kiln_vulkan_shader(kiln_cache* cache, VkDevice device, const char* source,
+                                                            const char* options, const char* compiler, const char* label,
+                                                            kiln_vulkan_compile compile, void* user, kiln_program** program) {
+  kiln_vulkan_shader_call call;
+  kiln_compiler callbacks = kiln_compiler_default();
+  kiln_key_builder* builder = NULL;
+  kiln_key* key = NULL;
+  kiln_identity identity = kiln_identity_of("spirv", "any", compiler);
+  kiln_status* failure;
+  if (compile == NULL) return kiln_status_make(KILN_INVALID_ARGUMENT, "kiln_vulkan_shader: compile is NULL");
+  identity.context = device; /* a module belongs to its VkDevice */
+  call.device = device;
+  call.compile = compile;
+  call.user = user;
+  callbacks.user = &call;
+  callbacks.build = kiln_vulkan_on_compile;
+  callbacks.load = kiln_vulkan_on_module;
+  callbacks.destroy = kiln_vulkan_destroy_module;
+  failure = kiln_key_builder_create(cache, &identity, label, &builder);
+  if (failure == NULL) failure = kiln_key_builder_text(builder, "source", source);
+  if (failure == NULL) failure = kiln_key_builder_text(builder, "options", options);
+  if (failure == NULL) failure = kiln_key_builder_finish(builder, &key);
+  if (failure == NULL) failure = kiln_cache_get_or_build(cache, key, &callbacks, program);
   kiln_key_free(key);
   kiln_key_builder_free(builder);
   return failure;

@@ -223,6 +223,9 @@ class PipelineRun {
       statistics.add(*measured);
       state_.parts->metrics.ran(report.device.id, report.op, *measured);
       report.runs = run + 1;
+      if (request_.progress && !request_.progress(run + 1) && run + 1 < runs) {
+        return cancelled("stopped on request after " + std::to_string(run + 1) + " runs");
+      }
     }
     report.median = statistics.median();
     report.wall_min_ns = statistics.wall_min_ns();

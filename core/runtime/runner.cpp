@@ -176,6 +176,9 @@ RunOutcome Runner::run(Job& job, const std::shared_ptr<Device>& device, const Re
     }
     outcome.statistics.add(*measurement);
     report.runs = run + 1;
+    if (request.progress && !request.progress(run + 1) && run + 1 < runs) {
+      return ends_with(cancelled("stopped on request after " + std::to_string(run + 1) + " runs"));
+    }
   }
   report.median = outcome.statistics.median();
   report.wall_min_ns = outcome.statistics.wall_min_ns();

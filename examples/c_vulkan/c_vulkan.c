@@ -1,32 +1,53 @@
-/* A Vulkan application that gets its compute pipeline from Kiln's cache: the first process compiles it, later ones create it from
- * the stored data of a pipeline cache. squares.h has the SPIR-V: glslangValidator -V --vn squares squares.comp -o squares.h */
+/* A Vulkan application that gets its shader and its compute pipeline from Kiln's cache: the first process compiles them, later ones
+ * create them from what is stored. Its compiler is glslangValidator. usage: c_vulkan squares.comp */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200112L /* popen */
+#endif
 #include <kiln_vulkan.h>
 #include <stdio.h>
 
-#include "squares.h"
-
 typedef struct application {
   VkPipelineLayout layout;
+  VkShaderModule module;
 } application;
+
+/* Reads what is left of a file. */
+static size_t read_all(FILE* file, char* to, size_t room) {
+  size_t count = 0, read;
+  while ((read = fread(to + count, 1, room - count, file)) != 0) count += read;
+  return count;
+}
+
+/* Compiles the shader. */
+static kiln_code compile(void* user, kiln_request* request) {
+  static char code[1 << 16];
+  char command[512];
+  FILE* compiler;
+  size_t count;
+  snprintf(command, sizeof command,
+           "o=$(mktemp) && { glslangValidator -V '%s' -o $o >&2 && cat $o; s=$?; rm $o; exit $s; }", (const char*)user);
+  compiler = popen(command, "r");
+  if (compiler == NULL) return KILN_UNAVAILABLE;
+  count = read_all(compiler, code, sizeof code);
+  if (pclose(compiler) != 0) {
+    kiln_request_set_message(request, "glslangValidator failed");
+    return KILN_INVALID_ARGUMENT;
+  }
+  return kiln_request_set_bytes(request, code, count) ? KILN_OK : KILN_UNAVAILABLE;
+}
 
 /* Creates the pipeline, whether it has to be compiled or not. */
 static VkResult create(void* user, VkDevice device, VkPipelineCache cache, VkPipeline* pipeline) {
   const application* self = (const application*)user;
-  VkShaderModuleCreateInfo code = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, NULL, 0, sizeof squares, squares};
   VkComputePipelineCreateInfo info;
-  VkShaderModule module;
-  VkResult result = vkCreateShaderModule(device, &code, NULL, &module);
-  if (result != VK_SUCCESS) return result;
   memset(&info, 0, sizeof info);
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  info.stage.module = module;
+  info.stage.module = self->module;
   info.stage.pName = "main";
   info.layout = self->layout;
-  result = vkCreateComputePipelines(device, cache, 1, &info, NULL, pipeline);
-  vkDestroyShaderModule(device, module, NULL);
-  return result;
+  return vkCreateComputePipelines(device, cache, 1, &info, NULL, pipeline);
 }
 
 static int failed(kiln_status* status) {
@@ -48,7 +69,7 @@ static uint32_t host_memory(VkPhysicalDevice physical, uint32_t allowed) {
   return 32;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   enum { count = 1024 };
   static const char* const tiers[] = {"nowhere", "memory", "disk", "the compiler"};
   const float priority = 1.0f;
@@ -89,12 +110,22 @@ int main(void) {
   application self;
   kiln_vulkan vulkan;
   kiln_cache* cache = NULL;
-  kiln_program* program = NULL;
+  kiln_program *shader = NULL, *program = NULL;
+  char source[4096] = "";
+  FILE* file = argc == 2 ? fopen(argv[1], "r") : NULL;
+  const void* code;
+  size_t code_bytes;
   void* mapped = NULL;
   const uint32_t* values;
   uint32_t devices = 1, at, wrong = 0;
   VkResult found;
 
+  if (file == NULL) {
+    fprintf(stderr, "usage: c_vulkan squares.comp\n");
+    return 2;
+  }
+  source[read_all(file, source, sizeof source - 1)] = '\0';
+  fclose(file);
   if (vkCreateInstance(&instance_info, NULL, &instance) != VK_SUCCESS) {
     fprintf(stderr, "c_vulkan: no Vulkan; install mesa-vulkan-drivers or another driver\n");
     return 77;
@@ -110,13 +141,17 @@ int main(void) {
   layout_info.pSetLayouts = &set_layout;
   vkCreatePipelineLayout(device, &layout_info, NULL, &self.layout);
 
-  /* The key: the code, and what else the pipeline is made from. Here that is one layout that never changes. */
   vulkan.physical_device = physical;
   vulkan.device = device;
   if (failed(kiln_cache_open(NULL, &cache)) ||
-      failed(kiln_vulkan_pipeline(cache, &vulkan, squares, sizeof squares, "squares", create, &self, &program))) {
+      failed(kiln_vulkan_shader(cache, device, source, "-V", "glslangValidator 11", "squares.comp", compile, argv[1],
+                                &shader))) {
     return 1;
   }
+  /* The key: the code, and what else the pipeline is made from. Here that is one layout that never changes. */
+  self.module = kiln_vulkan_module_of(shader);
+  code = kiln_vulkan_code_of(shader, &code_bytes);
+  if (failed(kiln_vulkan_pipeline(cache, &vulkan, code, code_bytes, "squares", create, &self, &program))) return 1;
 
   vkCreateBuffer(device, &buffer_info, NULL, &buffer);
   vkGetBufferMemoryRequirements(device, buffer, &needs);
@@ -147,10 +182,11 @@ int main(void) {
   values = (const uint32_t*)mapped;
   for (at = 0; at < count; ++at) wrong += values[at] != at * at;
   vkGetPhysicalDeviceProperties(physical, &properties);
-  printf("program from %s, %u of %u results wrong (%s)\n", tiers[kiln_program_tier(program)], wrong, (unsigned)count,
-         properties.deviceName);
+  printf("program from %s, shader from %s, %u of %u results wrong (%s)\n", tiers[kiln_program_tier(program)],
+         tiers[kiln_program_tier(shader)], wrong, (unsigned)count, properties.deviceName);
 
-  kiln_program_free(program); /* the pipelines, before their device */
+  kiln_program_free(program); /* pipelines and modules, before their device */
+  kiln_program_free(shader);
   kiln_cache_close(cache);
   vkDestroyCommandPool(device, command_pool, NULL);
   vkDestroyDescriptorPool(device, pool, NULL);

@@ -36,8 +36,6 @@ enum class Colour { invalid = 0, no, yes };
 std::string run_json(const RunOutcome& outcome);
 std::string run_table(const RunOutcome& outcome, Colour colour);
 
-// Direct FLOPs over a time, in GFLOP/s; 0 where either is unknown.
-double gflops(double flops, std::uint64_t ns);
 // How the driver's own cache stands, by the devices that were used.
 std::string driver_cache_of(const std::vector<JobOutcome>& jobs);
 

@@ -1,6 +1,7 @@
 #include "report/human.hpp"
 #include "report/run_report.hpp"
 #include "report/text_table.hpp"
+#include "runtime/report_json.hpp"
 
 #include <cmath>
 #include <cstdio>

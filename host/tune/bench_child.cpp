@@ -9,7 +9,7 @@
 #include "runtime/bench_protocol.hpp"
 #include "runtime/job.hpp"
 #include "runtime/verification.hpp"
-#include "verbs/job_request.hpp"
+#include "data/job_request.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -232,7 +232,7 @@ struct Bench {
 Status open_kernel(Bench& bench, const std::string& name, const BenchSetup& setup) {
   const auto job = std::ranges::find(bench.config.jobs, name, &JobConfig::name);
   if (job == bench.config.jobs.end()) return not_found("bench: there is no job '" + name + "'");
-  auto request = make_request(*job);
+  auto request = data::make_request(*job);
   if (!request) return std::move(request).error();
   bench.request = std::move(*request);
   const auto* kernel = std::get_if<UserKernelSpec>(&bench.request.spec);

@@ -2,7 +2,7 @@
 #include "report/human.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
-#include "verbs/job_request.hpp"
+#include "data/job_request.hpp"
 #include "verbs/run/job_order.hpp"
 #include "verbs/verbs.hpp"
 
@@ -41,7 +41,7 @@ std::optional<int> check_on_device(Session& session, const Options& options, std
     const JobConfig& job = jobs[i];
     CheckedJob& one = checked.emplace_back();
     one.report.name = job.name;
-    auto request = make_request(job);
+    auto request = data::make_request(job);
     if (request) {
       request->device = options.device;
       one.report = session.runtime().check(*request);

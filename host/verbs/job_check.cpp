@@ -3,8 +3,8 @@
 #include "base/os/atomic_file.hpp"
 #include "config/text/toml_text.hpp"
 #include "data/tensor_source.hpp"
-#include "verbs/job_request.hpp"
-#include "verbs/pipeline_request.hpp"
+#include "data/job_request.hpp"
+#include "data/pipeline_request.hpp"
 
 #include <algorithm>
 #include <map>
@@ -53,7 +53,7 @@ class JobChecker {
     if (job.op == "kernel") {
       check_kernel();
     } else {
-      std::visit([&](const auto& spec) { check_operands(shapes_of(spec)); }, job.spec);
+      std::visit([&](const auto& spec) { check_operands(data::shapes_of(spec)); }, job.spec);
     }
     for (auto& [file, form] : pending_) {
       unread_.insert_or_assign(file, job.name);
@@ -79,7 +79,7 @@ class JobChecker {
     return at == written_.end() ? nullptr : &at->second;
   }
 
-  void check_operands(const OperandShapes& shapes) {
+  void check_operands(const data::OperandShapes& shapes) {
     check_operand("input", job_->input, shapes.input);
     check_operand("weights", job_->weights, shapes.weights);
     if (!job_->bias.empty()) check_operand("bias", job_->bias, shapes.bias);
@@ -148,7 +148,7 @@ class JobChecker {
   }
 
   void check_kernel() {
-    if (Status status = check_source(*job_); !status.ok()) problem("source", status.within("source"));
+    if (Status status = data::check_source(*job_); !status.ok()) problem("source", status.within("source"));
     for (std::size_t i = 0; i < job_->include.size(); ++i) {
       std::error_code error;
       const fs::path folder = job_->base / job_->include[i];
@@ -170,19 +170,19 @@ class JobChecker {
     std::optional<TensorForm> form;
     if (!binding.input.empty()) {
       const std::string key = who + (binding.access == Access::read ? "input" : "inout");
-      form = file_form(key, binding.input, request_of(*job_, binding, key));
+      form = file_form(key, binding.input, data::request_of(*job_, binding, key));
       if (form && elements_of(form->shape) == 0) {
         problem(key, invalid_argument(key + ": file " + binding.input + " has no element, expected at least one"));
       }
     } else if (!binding.output.empty()) {
-      const TensorForm output = form_of_output(binding);
+      const TensorForm output = data::form_of_output(binding);
       if (!output.shape.empty() && output.dtype != DType::invalid) form = output;
     }
     if (!binding.expect.empty()) {
       // The job's own `expect` stands for its only result.
       const bool by_job = job_->places != nullptr && !job_->places->contains(who + "expect");
       const std::string key = by_job ? "expect" : who + "expect";
-      data::TensorRequest request = request_of_expected(*job_, binding, key);
+      data::TensorRequest request = data::request_of_expected(*job_, binding, key);
       if (form) request.dtype = form->dtype;
       const auto expected = file_form(key, binding.expect, request);
       if (form && expected && *form != *expected) {
@@ -227,12 +227,12 @@ std::vector<ConfigProblem> check_pipelines(const Config& config) {
   std::vector<ConfigProblem> problems;
   std::map<fs::path, std::string> written;
   for (const JobConfig& job : config.jobs) {
-    for (const fs::path& output : outputs_of(job)) written.emplace(name_of_file(output), "job '" + job.name + "'");
+    for (const fs::path& output : data::outputs_of(job)) written.emplace(name_of_file(output), "job '" + job.name + "'");
   }
   for (const PipelineConfig& pipeline : config.pipelines) {
     const JobConfig& job = pipeline.job;
     const std::string who = "pipeline '" + job.name + "'";
-    const auto request = make_request(pipeline, Contents::check);
+    const auto request = data::make_request(pipeline, data::Contents::check);
     if (!request) problems.push_back({job.place, request.error().message});
     for (const KernelBindingConfig& tensor : job.bindings) {
       if (tensor.output.empty()) continue;

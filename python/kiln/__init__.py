@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-__all__ = ["Cache", "Device", "Error", "Future", "Job", "Memory", "Report", "Runtime", "cached", "empty", "open", "open_cache",
-           "read", "read_write", "write"]
+__all__ = ["Cache", "Device", "Error", "Future", "Job", "Memory", "Pipeline", "Report", "Runtime", "cached", "empty", "open",
+           "open_cache", "read", "read_write", "write"]
 __version__: str = _kiln.version
 
 _TIERS = ("", "memory", "disk", "built")
 _LEVELS = {"default": 0, "debug": 1, "info": 2, "warning": 3, "error": 4, "off": 5}
-_READ, _WRITE, _READ_WRITE = 1, 2, 3
+_READ, _WRITE, _READ_WRITE = "input", "output", "inout"  # as TOML names them
 _SHORT = 0.01  # seconds: a job whose last run took less runs on the calling thread, where Ctrl-C waits for its end
 
 
@@ -56,7 +56,7 @@ class _Bound:
     """An array with the access that a kernel has to it."""
     __slots__ = ("array", "access")
 
-    def __init__(self, array: Any, access: int) -> None:
+    def __init__(self, array: Any, access: str) -> None:
         self.array, self.access = array, access
 
 
@@ -91,22 +91,104 @@ def _buffer(array: Any) -> Any:
     raise TypeError(f"{type(array).__name__}: expected an array with the buffer protocol or DLPack")
 
 
+def _is_array(value: object) -> bool:
+    return not isinstance(value, (str, bytes)) and (hasattr(value, "__dlpack__") or _has_buffer(value))
+
+
+def _has_buffer(value: Any) -> bool:
+    try:
+        memoryview(value)
+        return True
+    except (TypeError, BufferError):
+        return False
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and lists for those of numpy."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _toml(value: Any) -> str:
+    """A value in TOML. Tables are written inline."""
+    value = _plain(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        import json
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if hasattr(value, "items"):
+        return "{" + ", ".join(f"{_toml(str(key))} = {_toml(item)}" for key, item in value.items()) + "}"
+    raise TypeError(f"a value of type {type(value).__name__}: expected a number, text, list or dict")
+
+
+class _Description:
+    """A job or pipeline as its TOML has it, and its arrays by the names in "memory:NAME"."""
+
+    def __init__(self, kind: str, **values: Any) -> None:
+        self.kind = kind
+        self.values: dict[str, Any] = values
+        self.arrays: dict[str, Any] = {}
+
+    def source(self, name: str, value: Any) -> Any:
+        """What stands in the TOML for an array; any other value stands for itself."""
+        if not _is_array(value):
+            return value
+        self.arrays[name] = value
+        return "memory:" + name
+
+    def entry(self, name: str, given: Any, access: str) -> dict[str, Any]:
+        """An element of `bindings` and its like, from an array or from a dict as in TOML."""
+        if isinstance(given, _Bound):
+            given, access = given.array, given.access
+        if hasattr(given, "items"):
+            return {key: self.source(name if key in (_READ, _WRITE, _READ_WRITE) else f"{name}.{key}", value)
+                    for key, value in given.items()}
+        if not _is_array(given):
+            raise TypeError(f"{name}: {type(given).__name__}, expected an array with the buffer protocol or DLPack, or a dict")
+        if access != _WRITE and access != _READ and _read_only(given):
+            access = _READ
+        return {access: self.source(name, given)}
+
+    def text(self) -> str:
+        return f"[[{self.kind}]]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in self.values.items())
+
+    def give(self, handle: Any) -> list[tuple[str, Any]]:
+        """Gives the arrays to the job, and returns those that it writes."""
+        import json
+        written = []
+        for tensor in json.loads(_kiln.tensors(handle))["tensors"]:
+            name, writes = tensor["name"], tensor["access"] != "read"
+            if name in self.arrays:
+                _kiln.tensor(handle, name, writes, _buffer(self.arrays[name]))
+                if writes:
+                    written.append((name, self.arrays[name]))
+        return written
+
+
+def _read_only(array: Any) -> bool:
+    return _has_buffer(array) and memoryview(array).readonly
+
+
 def _options(config: str | None, directory: str | None, key_file: str | None, read_only: bool,
-             log: Callable[[int, str, str], None] | None, log_level: str) -> tuple[Any, ...]:
+             log: Callable[[int, str, str], None] | None, log_level: str, trace: bool = False) -> tuple[Any, ...]:
     import os
     if log_level not in _LEVELS:
         raise ValueError(f"log_level {log_level!r}: expected one of {', '.join(_LEVELS)}")
     paths = [None if path is None else os.fspath(path) for path in (config, directory, key_file)]
-    return (*paths, read_only, log, _LEVELS[log_level])
+    return (*paths, read_only, log, _LEVELS[log_level], trace)
 
 
 def open(config: str | None = None, *, directory: str | None = None, key_file: str | None = None, read_only: bool = False,
-         log: Callable[[int, str, str], None] | None = None, log_level: str = "default") -> Runtime:
+         log: Callable[[int, str, str], None] | None = None, log_level: str = "default", trace: bool = False) -> Runtime:
     """Opens a runtime: finds plugins, and caches programs in the user's cache folder, or in `directory`.
 
-    config: a TOML file. log: called with (level, component, message), on any thread.
+    config: a TOML file. log: called with (level, component, message), on any thread. trace: record for Runtime.trace().
     """
-    return Runtime(_kiln.open(*_options(config, directory, key_file, read_only, log, log_level)))
+    return Runtime(_kiln.open(*_options(config, directory, key_file, read_only, log, log_level, trace)))
 
 
 def open_cache(config: str | None = None, *, directory: str | None = None, key_file: str | None = None,
@@ -256,10 +338,11 @@ class Device:
 class Report:
     """What a run took, and where. Times are in milliseconds, medians of the runs."""
     __slots__ = ("name", "device", "variant", "tier", "runs", "verified", "wall_ms", "queue_ms", "build_ms", "upload_ms",
-                 "device_ms", "readback_ms", "gflops", "max_rel_error", "error_bound", "copied_bytes")
+                 "device_ms", "readback_ms", "gflops", "max_rel_error", "error_bound", "copied_bytes", "steps")
 
-    def __init__(self, name: str, facts: tuple[Any, ...]) -> None:
+    def __init__(self, name: str, facts: tuple[Any, ...], steps: Sequence[dict[str, Any]] = ()) -> None:
         self.name = name
+        self.steps = steps  # of a pipeline, as in `kiln run --json`
         self.device: str = facts[0]
         self.variant: str = facts[1]
         self.tier: str = _TIERS[facts[2]]
@@ -289,6 +372,9 @@ class Report:
         if self.verified is not None:
             rows.append(("verified", f"{self.verified}, error {self.max_rel_error:.2g} of at most {self.error_bound:.2g}"))
         cells = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>" for name, value in rows)
+        for step in self.steps:
+            said = f"{step['op']}, {step['variant']}, program from {step['tier']}, {step['rounds']} rounds"
+            cells += f"<tr><th>step {html.escape(step['name'])}</th><td>{html.escape(said)}</td></tr>"
         return f"<table><caption>{html.escape(self.name)}</caption>{cells}</table>"
 
 
@@ -331,6 +417,12 @@ class Job:
     def report(self) -> Report:
         return Report(self.name, _kiln.report(self._handle))
 
+    def details(self) -> dict[str, Any]:
+        """All facts of the last run, as an element of `jobs` of `kiln run --json`."""
+        import json
+        facts: dict[str, Any] = json.loads(_kiln.report_json(self._handle))
+        return facts
+
     def __repr__(self) -> str:
         return f"<kiln.Job {self.name}: writes {', '.join(self.outputs) or 'nothing'}>"
 
@@ -369,17 +461,120 @@ class Future:
         return f"<kiln.Future {self.job.name}: {'done' if self.done() else 'runs'}>"
 
 
+class Pipeline(Job):
+    """Several steps that run as one. Calling it with its inputs returns its results."""
+
+    def __init__(self, handle: Any, name: str, inputs: Sequence[str], results: Sequence[str]) -> None:
+        super().__init__(handle, name, [])
+        self.inputs, self.results = tuple(inputs), tuple(results)
+        self._given: dict[str, Any] = {}
+        self._forms: dict[Any, dict[str, Any]] = {}
+
+    def bind(self, *inputs: Any, **arrays: Any) -> Pipeline:
+        """Gives the inputs in order, and other tensors by name. A result that is not given gets a new array."""
+        import json
+        if len(inputs) > len(self.inputs):
+            raise TypeError(f"pipeline {self.name!r}: {len(inputs)} inputs, expected {', '.join(self.inputs) or 'none'}")
+        given = dict(zip(self.inputs, inputs)) | arrays
+        for name, array in given.items():
+            if self._given.get(name) is not array:
+                self._give(name, array)
+        missing = [name for name in self.inputs if name not in self._given]
+        if missing:
+            raise TypeError(f"pipeline {self.name!r}: missing input {', '.join(missing)}")
+        wanted = [name for name in self.results if name not in given and name not in self.inputs]
+        form = tuple((view.shape, view.format) for view in (memoryview(_buffer(self._given[name])) for name in self.inputs))
+        if wanted and form not in self._forms:
+            tensors = json.loads(_kiln.tensors(self._handle))["tensors"]
+            self._forms[form] = {tensor["name"]: (tensor["shape"], tensor["dtype"]) for tensor in tensors}
+        for name in wanted:
+            shape, dtype = self._forms[form][name]
+            self._give(name, empty(shape, dtype))
+        self.outputs = {name: self._given[name] for name in self.results}
+        return self
+
+    def _give(self, name: str, array: Any) -> None:
+        _kiln.tensor(self._handle, name, name in self.results, _buffer(array))
+        self._given[name] = array
+
+    def __call__(self, *inputs: Any, **arrays: Any) -> Any:
+        return self.bind(*inputs, **arrays).run()
+
+    @property
+    def report(self) -> Report:
+        return Report(self.name, _kiln.report(self._handle), self.details()["steps"])
+
+    def __repr__(self) -> str:
+        return f"<kiln.Pipeline {self.name}: {', '.join(self.inputs)} -> {', '.join(self.results)}>"
+
+
+def _steps(steps: Sequence[Any], description: _Description) -> list[dict[str, Any]]:
+    """The steps as TOML has them. Their arrays are weights and tables that only one step reads."""
+    made = []
+    for at, given in enumerate(steps):
+        step = dict(given)
+        name = str(step.setdefault("name", f"step{len(description.values.get('step', ())) + at + 1}"))
+        if "step" in step:
+            step["step"] = _steps(step["step"], description)
+        for key in ("weights", "bias"):
+            if key in step:
+                step[key] = description.source(f"{name}.{key}", step[key])
+        if "bindings" in step:
+            step["bindings"] = [description.entry(f"{name}.{place}", binding, _READ)
+                                for place, binding in enumerate(step["bindings"])]
+        for key in ("images", "samplers"):
+            if key in step:
+                step[key] = {image: description.entry(f"{name}.{image}", entry, _READ) for image, entry in step[key].items()}
+        made.append(step)
+    return made
+
+
+def _flow(steps: Sequence[dict[str, Any]], declared: Sequence[str]) -> tuple[list[str], list[str], bool]:
+    """The tensors that are read before a step writes them, those that no later step reads, and whether names are swapped."""
+    first_reads: list[str] = []
+    written: dict[str, bool] = {}  # with whether it was read since
+    swaps = False
+
+    def read(name: Any) -> None:
+        if not isinstance(name, str):
+            return
+        if name in written:
+            written[name] = True
+        elif name.isidentifier() and name not in first_reads and name not in declared:
+            first_reads.append(name)
+
+    def walk(inner: Sequence[dict[str, Any]]) -> None:
+        nonlocal swaps
+        for step in inner:
+            swaps = swaps or "swap" in step
+            walk(step.get("step", ()))
+            entries = [*step.get("bindings", ()), *step.get("images", {}).values(), *step.get("samplers", {}).values()]
+            if "input" in step or "output" in step:
+                entries.append({key: step[key] for key in (_READ, _WRITE) if key in step})
+            for entry in entries:
+                read(entry.get(_READ, entry.get(_READ_WRITE)))
+            for entry in entries:
+                name = entry.get(_WRITE, entry.get(_READ_WRITE))
+                if isinstance(name, str):
+                    written[name] = False
+
+    walk(steps)
+    return first_reads, [name for name, was_read in written.items() if not was_read], swaps
+
+
 def _text_of(value: object) -> str:
+    value = _plain(value)
     if isinstance(value, bool):
         return "1" if value else "0"
     return value if isinstance(value, str) else repr(value)
 
 
-def _declared_access(text: str, name: str) -> int:
-    """The access that a GLSL block declares: readonly, writeonly or both."""
+def _declared_access(text: str, name: str) -> str:
+    """The access that a GLSL block or image declares: readonly, writeonly or both."""
     import re
-    found = re.search(r"([^;{}]*)\bbuffer\s+" + re.escape(name) + r"\b", text)
-    words = found.group(1).split() if found else []
+    name = re.escape(name)
+    found = re.search(r"([^;{}]*)\b(?:buffer\s+" + name + r"\b|uniform\b([^;{}()]*\b" + name + r")\s*(?:\[[^;]*)?;)", text)
+    words = (found.group(1) + " " + (found.group(2) or "")).split() if found else []
     return _READ if "readonly" in words else _WRITE if "writeonly" in words else _READ_WRITE
 
 
@@ -413,92 +608,103 @@ class Runtime:
         """Loads stored programs of a device before they are needed, and returns their number."""
         return _kiln.warm(self._handle, device, most)
 
-    def kernel(self, source: str, *, grid: Sequence[int | str], buffers: Mapping[str, Any] | Sequence[Any] = (),
-               constants: Mapping[str, object] | None = None, uniforms: Mapping[str, Any] | None = None,
-               device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str | None = None,
-               text: str | None = None, entry: str | None = None, workgroup: Sequence[int] | None = None,
-               tune: Mapping[str, Sequence[object]] | None = None, images: Mapping[str, Any] | None = None) -> Job:
-        """A kernel of the file `source` (.comp, .glsl, .cl), or of `text`, which then has that name.
+    def trace(self) -> str:
+        """What was recorded since the last call, as Chrome trace events in JSON. Only with open(trace=True)."""
+        return _kiln.trace(self._handle)
 
-        buffers: by GLSL block name, or in order. An array that the block declares `readonly` is read, `writeonly` written,
-        any other both; say otherwise with kiln.read() and its like. In OpenCL C, an int or float is an argument by value.
+    def kernel(self, source: str, *, grid: Sequence[int | str] | int | str,
+               buffers: Mapping[str, Any] | Sequence[Any] = (), images: Mapping[str, Any] | None = None,
+               samplers: Mapping[str, Any] | None = None, constants: Mapping[str, object] | None = None,
+               uniforms: Mapping[str, Any] | None = None, blocks: Mapping[str, Mapping[str, Any]] | None = None,
+               device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str | None = None,
+               text: str | None = None, entry: str | None = None, include: Sequence[str] | None = None,
+               workgroup: Sequence[int] | None = None, tune: Mapping[str, Sequence[object]] | None = None,
+               progress: Callable[[int, int], object] | bool | None = None) -> Job:
+        """A kernel of the file `source` (.comp, .glsl, .cl, .spv), or of `text`, which then has that name.
+
+        buffers: by GLSL block name, or in order; images and samplers: by name. An array that the text declares `readonly` is
+        read, `writeonly` written, any other both; say otherwise with kiln.read() and its like, or with a dict as in TOML:
+        {"output": array, "format": "rgba8"}. In OpenCL C, an int or float is an argument by value.
+        progress: as for pipeline().
         """
         import os
-        if images:
-            raise Error("unsupported", "images: not in the Python module yet. Use a TOML job of the command `kiln run`")
         source = os.fspath(source)
         name = name if name is not None else os.path.splitext(os.path.basename(source))[0]
-        job = _kiln.job(self._handle, name)
-        _kiln.kernel(job, source, text)
-        if text is None and hasattr(buffers, "items"):
+        job = _Description("job", name=name, op="kernel", source=source)
+        if text is not None:
+            job.values["text"] = text
+        elif (hasattr(buffers, "items") or images) and not source.endswith(".spv"):
             import builtins
             with builtins.open(source, encoding="utf-8", errors="replace") as file:
                 text = file.read()
-        outputs: list[tuple[str, Any]] = []
+        bindings: list[dict[str, Any]] = []
         pairs: list[tuple[Any, Any]] = list(buffers.items() if hasattr(buffers, "items") else enumerate(buffers))
         for at, given in pairs:
             if isinstance(given, (int, float)) and not isinstance(given, bool):
-                _kiln.set(job, "float" if isinstance(given, float) else "int", (given,))
+                bindings.append({"float" if isinstance(given, float) else "int": given})
                 continue
-            array, access = (given.array, given.access) if isinstance(given, _Bound) else (given, 0)
-            buffer = _buffer(array)
-            if access == 0:
-                access = _declared_access(text or "", at) if isinstance(at, str) else _READ_WRITE
-                if access != _WRITE and memoryview(buffer).readonly:
-                    access = _READ
-            _kiln.buffer(job, at if isinstance(at, str) else None, access, buffer)
-            if access != _READ:
-                outputs.append((str(at), array))
-        for key, value in (constants or {}).items():
-            _kiln.set(job, "constant", (key, _text_of(value)))
-        for key, value in (uniforms or {}).items():
-            self._uniform(job, key, value)
-        for key, values in (tune or {}).items():
-            _kiln.parameter(job, key, [_text_of(value) for value in values])
-        if entry is not None:
-            _kiln.set(job, "entry", (entry,))
-        if workgroup is not None:
-            _kiln.set(job, "workgroup", (*workgroup, 1, 1)[:3])
-        axes = (*((grid,) if isinstance(grid, (int, str)) else grid), 1, 1)[:3]
-        if any(isinstance(axis, str) for axis in axes):
-            _kiln.set(job, "grid_text", tuple(str(axis) for axis in axes))
-        else:
-            _kiln.set(job, "grid", axes)
-        self._common(job, device, repeat, timeout)
-        return Job(job, name, outputs)
+            access = _declared_access(text or "", at) if isinstance(at, str) else _READ_WRITE
+            bindings.append(job.entry(str(at), given, access))
+            if isinstance(at, str):
+                bindings[-1].setdefault("name", at)
+        optional: list[tuple[str, Any]] = [
+            ("bindings", bindings),
+            ("images", {key: job.entry(key, value, _declared_access(text or "", key)) for key, value in (images or {}).items()}),
+            ("samplers", {key: job.entry(key, value, _READ) for key, value in (samplers or {}).items()}),
+            ("constants", {key: _text_of(value) for key, value in (constants or {}).items()}),
+            ("uniforms", uniforms), ("blocks", blocks), ("entry", entry), ("include", include), ("workgroup", workgroup),
+            ("tune", {key: [_text_of(value) for value in values] for key, values in (tune or {}).items()}),
+            ("grid", (grid,) if isinstance(grid, (int, str)) else grid)]
+        job.values.update((key, value) for key, value in optional if value)
+        handle = _kiln.job(self._handle, name)
+        _kiln.toml(handle, job.text())
+        outputs = job.give(handle)
+        self._common(handle, device, repeat, timeout, progress)
+        return Job(handle, name, outputs)
+
+    def pipeline(self, steps: Sequence[Mapping[str, Any]], *, inputs: Sequence[str] | None = None,
+                 outputs: Sequence[str] | None = None, tensors: Mapping[str, Any] | None = None, device: str | None = None,
+                 repeat: int = 1, timeout: float | None = None, verify: bool = False, name: str = "pipeline",
+                 progress: Callable[[int, int], object] | bool | None = None) -> Pipeline:
+        """Steps as the pipelines of TOML have them, each a dict. Weights, bias and what only one step reads may be arrays.
+
+        inputs, outputs: the tensors that a call takes and returns, by default those that a step reads before any writes them,
+        and those that no later step reads. A name in both is changed in place. tensors: dicts as in TOML, or arrays that stay.
+        progress: True for a line on standard error, or a function of (done, of), called after each of the `repeat` runs.
+        """
+        whole = _Description("pipeline", name=name)
+        made = _steps(steps, whole)
+        declared = dict(tensors or {})
+        first_reads, last_writes, swaps = _flow(made, [key for key, value in declared.items() if _is_array(value)])
+        if swaps and outputs is None:
+            raise ValueError("a step swaps tensors: expected outputs=[...], the names of the results")
+        inputs = list(first_reads if inputs is None else inputs)
+        outputs = list(last_writes if outputs is None else outputs)
+        for key, value in declared.items():
+            declared[key] = whole.entry(key, value, _READ)
+        for key in dict.fromkeys([*inputs, *outputs]):
+            access = _READ_WRITE if key in inputs and key in outputs else _READ if key in inputs else _WRITE
+            declared[key] = {access: "memory:" + key} | declared.get(key, {})
+        whole.values.update(tensors=declared, step=made)
+        handle = _kiln.job(self._handle, name)
+        _kiln.toml(handle, whole.text())
+        whole.give(handle)
+        if verify:
+            _kiln.set(handle, "verify", 1)
+        self._common(handle, device, repeat, timeout, progress)
+        return Pipeline(handle, name, inputs, outputs)
 
     @staticmethod
-    def _uniform(job: Any, name: str, value: Any) -> None:
-        from array import array
-        flat: list[Any] = []
-        shape: list[int] = []
-
-        def walk(item: Any, depth: int) -> None:
-            if hasattr(item, "tolist"):
-                item = item.tolist()
-            if not isinstance(item, (list, tuple)):
-                flat.append(item)
-                return
-            if depth == len(shape):
-                shape.append(len(item))
-            if shape[depth] != len(item):
-                raise ValueError(f"uniform {name}: rows of different lengths")
-            for inner in item:
-                walk(inner, depth + 1)
-
-        walk(value, 0)
-        number = any(isinstance(item, float) for item in flat)
-        values = array("d", flat) if number else array("q", (int(item) for item in flat))
-        _kiln.uniform(job, name, number, shape, values.tobytes())
-
-    @staticmethod
-    def _common(job: Any, device: str | None, repeat: int, timeout: float | None) -> None:
+    def _common(job: Any, device: str | None, repeat: int, timeout: float | None,
+                progress: Callable[[int, int], object] | bool | None = None) -> None:
         if device is not None:
-            _kiln.set(job, "device", (device,))
+            _kiln.set(job, "device", device)
         if repeat != 1:
-            _kiln.set(job, "repeat", (repeat,))
+            _kiln.set(job, "repeat", repeat)
         if timeout is not None:
-            _kiln.set(job, "timeout", (max(1, round(timeout * 1000)),))
+            _kiln.set(job, "timeout", max(1, round(timeout * 1000)))
+        if progress:
+            _kiln.progress(job, _run_line if progress is True else progress)
 
     def _ran(self, job: Job) -> Any:
         result = job.run()
@@ -549,7 +755,7 @@ class Runtime:
         job = _kiln.job(self._handle, name)
         _kiln.layer(job, terms, first, second, None if bias is None else _buffer(bias), _buffer(out))
         if verify:
-            _kiln.set(job, "verify", (1,))
+            _kiln.set(job, "verify", 1)
         self._common(job, device, repeat, timeout)
         return self._ran(Job(job, name, [("output", out)]))
 
@@ -592,3 +798,9 @@ class Runtime:
 def _progress_line(done: int, of: int, best: str) -> None:
     import sys
     print(f"\r{done} of {of} measured, best {best}\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _run_line(done: int, of: int) -> None:
+    import sys
+    if done == of or done * 100 // of != (done - 1) * 100 // of:
+        print(f"\r{done} of {of} runs\x1b[K", end="\n" if done == of else "", file=sys.stderr, flush=True)

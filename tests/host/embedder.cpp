@@ -3,7 +3,7 @@
 // times with pauses between, in which something is measured, and tells what each run took.
 //
 // usage: kiln_test_embedder FILE CACHE tuned|middle|paced      one JSON object on standard output
-#include "verbs/job_request.hpp"
+#include "data/job_request.hpp"
 
 #include <kiln/config_reader.hpp>
 #include <kiln/driver_cache.hpp>
@@ -58,7 +58,7 @@ int children() {
 Json run(Runtime& runtime, const Config& config) {
   Json jobs = Json::array();
   for (const JobConfig& job : config.jobs) {
-    auto request = host::make_request(job);
+    auto request = data::make_request(job);
     if (!request) return {{"error", request.error().text()}};
     request->verify = true;
     const RunReport report = runtime.run(*request);

@@ -31,7 +31,7 @@ def main() -> None:
         a, b, out = kiln.empty((4, 4)), np.ones((4, 4), "float32"), kiln.empty((4, 4))
         handle = _kiln.job(rt._handle, "small")
         _kiln.layer(handle, (0,), a, b, None, out)
-        _kiln.set(handle, "device", ("cpu",))
+        _kiln.set(handle, "device", "cpu")
         job = kiln.Job(handle, "small", [("output", out)])
         job.run()
         inner, outer = [], []
@@ -60,7 +60,7 @@ def main() -> None:
             return count / seconds
 
         shares = []
-        _kiln.set(handle, "repeat", (4_000_000_000,))
+        _kiln.set(handle, "repeat", 4_000_000_000)
         for _ in range(5):
             alone = counted(0.3)
             future = job.start()  # waits without the GIL, on this machine's other processor

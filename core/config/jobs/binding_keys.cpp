@@ -278,7 +278,8 @@ class BindingReader {
     };
     only("expect", result, "output or inout");
     only("tolerance", result, "output or inout");
-    const bool form_elsewhere = report_.in_pipeline();
+    // A tensor of an application has a form too.
+    const bool form_elsewhere = report_.in_pipeline() || binding_.output.starts_with("memory:");
     only("shape", !has("inout") && buffer, "input, output or values");
     only("size", !has("inout"), "input or output");
     only("dtype", !in_place && !has("local"), "input, output, values, float or int, and with inout beside output");

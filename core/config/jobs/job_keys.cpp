@@ -194,6 +194,10 @@ constexpr JobKeyEntry entries[] = {
     {"source", kernel, kernel, text, "",
      "Source file of the kernel: GLSL (.comp), OpenCL C (.cl) or SPIR-V (.spv), relative to this file.", set_text<&JobConfig::source>,
      nullptr},
+    {"text", kernel, 0, text, "",
+     "The source itself. `source` then names it in messages, and its extension gives the language. `#include` is left to "
+     "the compiler.",
+     set_text<&JobConfig::text>, nullptr},
     {"entry", kernel, 0, text, "",
      "OpenCL C: name of the kernel function. Default: the only one in the source. In GLSL it is always main.",
      set_text<&JobConfig::entry>, nullptr},

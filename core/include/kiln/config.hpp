@@ -203,6 +203,7 @@ struct JobConfig {
   std::string device;                  // an id; empty: selected automatically
   // For op = "kernel":
   std::string source;
+  std::string text;   // the source itself; empty: in the file `source`
   std::string entry;  // OpenCL C kernel name; empty: the only kernel
   std::vector<Define> constants;
   std::vector<std::string> include;           // folders, relative to `base`

@@ -18,6 +18,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -87,6 +88,7 @@ struct PipelineRequest {
   bool measure_steps = false;                       // measures the device time of each step in a run of its own
   std::optional<std::chrono::nanoseconds> timeout;  // per run; nullopt: [executor] timeout
   const std::atomic<bool>* stop = nullptr;          // as RunRequest::stop
+  std::function<bool(std::uint32_t finished)> progress{};  // as RunRequest::progress
 };
 
 }  // namespace kiln

@@ -63,6 +63,9 @@ struct RunRequest {
   std::optional<Tolerance> tolerance;  // for outputs without their own; nullopt: default of operation and type
   std::optional<std::chrono::nanoseconds> timeout;  // per run; nullopt: [executor] timeout
   const std::atomic<bool>* stop = nullptr;          // true: stop waiting, with status cancelled
+  // Called on the thread of run() after each of the `repeat` runs, with the number of finished ones. false: no further
+  // run; the status is cancelled if one is left. Empty: not called.
+  std::function<bool(std::uint32_t finished)> progress;
   // Order relative to jobs of other threads on the device. unordered: does not wait for outputs of earlier jobs.
   Completion completion = Completion::ordered;
   // Called once, on the thread of run(), when the programs are ready and before the first run. It may block until other

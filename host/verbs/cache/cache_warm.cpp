@@ -5,7 +5,7 @@
 #include "report/text_table.hpp"
 #include "session.hpp"
 #include "verbs/cache/cache_verb.hpp"
-#include "verbs/job_request.hpp"
+#include "data/job_request.hpp"
 #include "verbs/verbs.hpp"
 
 #include <kiln/cache_sharing.hpp>
@@ -25,7 +25,7 @@ double ms(std::uint64_t ns) { return static_cast<double>(ns) / 1e6; }
 std::vector<WarmJob> jobs_of(const Config& config, bool& all_made) {
   std::vector<WarmJob> jobs;
   for (const JobConfig& job : config.jobs) {
-    auto request = make_request(job);
+    auto request = data::make_request(job);
     if (request) {
       jobs.push_back({request->name, std::move(request->spec)});
     } else {

@@ -7,8 +7,8 @@
 #include "report/run_report.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
-#include "verbs/job_request.hpp"
-#include "verbs/pipeline_request.hpp"
+#include "data/job_request.hpp"
+#include "data/pipeline_request.hpp"
 #include "verbs/run/job_order.hpp"
 #include "verbs/run/result_commits.hpp"
 #include "verbs/verbs.hpp"
@@ -78,7 +78,7 @@ struct RanJob {
 
 // What the system refuses to write is known before the work is done.
 Status check_outputs(const JobConfig& job) {
-  for (const std::filesystem::path& output : outputs_of(job)) {
+  for (const std::filesystem::path& output : data::outputs_of(job)) {
     if (Status status = check_writable(output); !status.ok()) return status;
   }
   return {};
@@ -100,7 +100,7 @@ RanJob run_job(const JobConfig& job, const JobTerms& terms, const std::function<
   const std::uint64_t begun = now_ns();
   std::uint64_t waited_ns = 0;
   std::vector<std::string> notes;
-  auto request = make_request(job, &notes);
+  auto request = data::make_request(job, &notes);
   if (!request) return {{failed(job, std::move(request).error()), 0, {}}, {}};
   if (Status status = check_outputs(job); !status.ok()) return {{failed(job, std::move(status)), 0, {}}, {}};
   if (!options.device.empty()) request->device = options.device;
@@ -126,11 +126,11 @@ RanJob run_job(const JobConfig& job, const JobTerms& terms, const std::function<
   add_uncompared(*request, outcome.report);
   const bool failed_verification = outcome.report.verified == false;
   if (!outcome.report.status.ok() && !(job.keep_failed && failed_verification)) return ran;
-  auto files = prepare_outputs(job, *request);
+  auto files = data::prepare_outputs(job, *request);
   if (!files && files.error().code == StatusCode::io) {
     // Results that wait for their sync take descriptors and space.
     commits.flush();
-    files = prepare_outputs(job, *request);
+    files = data::prepare_outputs(job, *request);
   }
   if (files) {
     ran.files = std::move(*files);
@@ -177,7 +177,7 @@ bool begins_beside_others(const JobConfig& job, const Options& options, const Co
 
 JobOrder::Terms order_of(const std::vector<JobConfig>& jobs, const Options& options, const Config& config) {
   // Finding a file's one name costs calls of the system for every job.
-  const bool any_output = std::ranges::any_of(jobs, [](const JobConfig& job) { return !outputs_of(job).empty(); });
+  const bool any_output = std::ranges::any_of(jobs, [](const JobConfig& job) { return !data::outputs_of(job).empty(); });
   const bool several = jobs.size() > 1 && (options.jobs > 1 || any_output);
   JobOrder::Terms terms;
   terms.waits_for = several ? jobs_to_wait_for(jobs) : std::vector<std::vector<std::size_t>>(jobs.size());
@@ -263,7 +263,7 @@ JobOutcome run_pipeline(const PipelineConfig& pipeline, const Options& options, 
   const JobConfig& job = pipeline.job;
   const std::uint64_t begun = now_ns();
   std::vector<std::string> notes;
-  auto request = make_request(pipeline, Contents::load, &notes);
+  auto request = data::make_request(pipeline, data::Contents::load, &notes);
   if (!request) return {failed(job, std::move(request).error()), 0, {}};
   if (Status status = check_outputs(job); !status.ok()) return {failed(job, std::move(status)), 0, {}};
   if (!options.device.empty()) request->device = options.device;
@@ -280,7 +280,7 @@ JobOutcome run_pipeline(const PipelineConfig& pipeline, const Options& options, 
   }
   const bool failed_verification = report.verified == false;
   if (!report.status.ok() && !(job.keep_failed && failed_verification)) return outcome;
-  auto files = prepare_outputs(pipeline, *request);
+  auto files = data::prepare_outputs(pipeline, *request);
   if (!files) {
     report.status = std::move(files).error();
     return outcome;

@@ -3,7 +3,7 @@
 #include "report/human.hpp"
 #include "session.hpp"
 #include "verbs/cache/cache_verb.hpp"
-#include "verbs/job_request.hpp"
+#include "data/job_request.hpp"
 #include "verbs/verbs.hpp"
 
 #include <cmath>
@@ -63,7 +63,7 @@ int selector_explain(const Options& options) {
   std::string text;
   int status = exit_done;
   for (const JobConfig& job : session.config().jobs) {
-    auto request = make_request(job);
+    auto request = data::make_request(job);
     if (!request) {
       complain(visible("job '" + job.name + "': " + request.error().message));
       status = exit_job_failed;

@@ -7,7 +7,7 @@
 #include "runtime/bench_process.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
-#include "verbs/job_request.hpp"
+#include "data/job_request.hpp"
 #include "verbs/verbs.hpp"
 
 #include <kiln/digest.hpp>
@@ -164,7 +164,7 @@ int tune(const Options& options) {
       if (asked == "auto" && (!device.usable || device.dialects == std::vector{Dialect::library})) continue;
       for (const JobConfig& job : session.config().jobs) {
         if (interrupted()) break;
-        auto request = make_request(job);
+        auto request = data::make_request(job);
         if (!request) {
           complain(visible("job '" + job.name + "': " + request.error().message));
           well = false;

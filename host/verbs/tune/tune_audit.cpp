@@ -5,7 +5,7 @@
 #include "runtime/bench_process.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
-#include "verbs/job_request.hpp"
+#include "data/job_request.hpp"
 #include "verbs/verbs.hpp"
 
 #include <algorithm>
@@ -120,7 +120,7 @@ Result<std::vector<Winner>> winners_on(const DeviceInfo& device, const ConfigSou
   TuningStore* store = session.runtime().tuning();
   for (const JobConfig& job : session.config().jobs) {
     if (store == nullptr || job.op != "kernel" || job.tune.empty()) continue;
-    auto request = make_request(job);
+    auto request = data::make_request(job);
     if (!request) {
       audited.push_back({device.id, {}, "kernel " + job.name, std::move(request).error(), {}});
       continue;

@@ -1,7 +1,7 @@
 // The file that --trace writes, of a run in virtual time, whose overlaps are known to the nanosecond.
 #include "core/executor/virtual_schedule.hpp"
 
-#include "trace/chrome_trace.hpp"
+#include "base/chrome_trace.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -22,7 +22,7 @@ bool overlap(const Event& a, const Event& b) { return a.begin < b.end && b.begin
 }  // namespace
 
 TEST_CASE("trace file: stages nest in their jobs, slots are lanes, and neighbours overlap", "[executor][trace]") {
-  host::ChromeTrace trace;
+  ChromeTrace trace;
   VirtualWorkload workload;
   workload.model.upload.fixed_ns = workload.model.device.fixed_ns = workload.model.readback.fixed_ns = 1e6;
   workload.jobs = 12;

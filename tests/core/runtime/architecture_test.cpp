@@ -80,7 +80,7 @@ TEST_CASE("architecture: within core no include points up") {
       {"contract", {}},
       {"reference", {}},
       {"executor", {}},
-      {"data", {"base"}},
+      {"data", {"base", "config"}},
       {"config", {"base"}},
       {"plugin", {"base"}},
       {"selector", {"base"}},

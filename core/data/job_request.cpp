@@ -1,4 +1,4 @@
-#include "verbs/job_request.hpp"
+#include "data/job_request.hpp"
 
 #include "data/conversion.hpp"
 
@@ -10,61 +10,71 @@
 #include <limits>
 #include <span>
 
-namespace kiln::host {
+namespace kiln::data {
 namespace {
 
 // conv2d and gemm: input, weights, [bias], output.
 Status load_operands(const JobConfig& job, const OperandShapes& shapes, RunRequest& request,
-                     std::vector<std::string>* notes) {
-  const auto load = [&](const std::string& source, const Shape& shape, std::string_view role) {
-    return data::load_tensor(source, job.base, {DType::f32, shape, role, job.alpha}, notes);
+                     std::vector<std::string>* notes, Memory* memory) {
+  const auto request_for = [&](const Shape& shape, std::string_view role) {
+    return TensorRequest{
+        .dtype = DType::f32, .shape = shape, .role = role, .alpha = job.alpha, .memory = memory};
   };
-  auto input = load(job.input, shapes.input, "input");
+  auto input = load_tensor(job.input, job.base, request_for(shapes.input, "input"), notes);
   if (!input) return std::move(input).error();
   request.tensors.push_back({std::move(input).value(), nullptr});
-  auto weights = load(job.weights, shapes.weights, "weights");
+  auto weights = load_constant(job.weights, job.base, request_for(shapes.weights, "weights"), memory, notes);
   if (!weights) return std::move(weights).error();
-  request.tensors.push_back({nullptr, Constant::create(std::move(weights).value())});
+  request.tensors.push_back({nullptr, std::move(*weights)});
   if (!job.bias.empty()) {
-    auto bias = load(job.bias, shapes.bias, "bias");
+    auto bias = load_constant(job.bias, job.base, request_for(shapes.bias, "bias"), memory, notes);
     if (!bias) return std::move(bias).error();
-    request.tensors.push_back({nullptr, Constant::create(std::move(bias).value())});
+    request.tensors.push_back({nullptr, std::move(*bias)});
   }
-  auto output = HostTensor::create(DType::f32, shapes.output);
+  auto output = memory_name(job.output) ? load_tensor(job.output, job.base, request_for(shapes.output, "output"))
+                                        : HostTensor::create(DType::f32, shapes.output);
   if (!output) return std::move(output).error();
   request.tensors.push_back({std::move(output).value(), nullptr});
   return {};
 }
 
-Result<Dialect> dialect_of(const std::filesystem::path& source) {
-  const std::string extension = source.extension();
-  if (extension == ".cl") return Dialect::opencl_c;
-  if (extension == ".spv") return Dialect::code_object;
-  constexpr std::string_view glsl[] = {".comp", ".glsl", ".cs", ".compute", ".csh", ".shader"};
-  if (std::ranges::find(glsl, extension) != std::end(glsl)) return Dialect::glsl;
-  return invalid_argument("kernel source " + source.string() + ": extension '" + extension +
-                          "', expected .comp, .glsl, .cs, .compute, .csh or .shader (GLSL), .cl (OpenCL C) or .spv (SPIR-V)");
+// What the job has itself, or its file.
+Result<KernelText> text_of_source(const JobConfig& job, Dialect dialect) {
+  if (job.text.empty()) return read_kernel_text({job.base, job.source, job.include}, dialect);
+  if (dialect != Dialect::code_object) return KernelText{job.text, {}};
+  return invalid_argument("text: found with source " + job.source + ", expected GLSL or OpenCL C: a module is a file");
 }
 
 bool is_texture(const KernelBindingConfig& binding) {
   return binding.kind == BindingKind::image || binding.kind == BindingKind::sampler;
 }
 
+// The tensor of an application that a result goes into: its form is as declared, or its own.
+TensorRequest request_of_result(const JobConfig& job, const KernelBindingConfig& binding, const Memory* memory) {
+  const Shape shape = is_texture(binding) ? form_of_output(binding).shape : binding.shape;
+  return {.dtype = binding.dtype, .shape = shape, .role = "output", .alpha = job.alpha, .memory = memory};
+}
+
 // The reference of a result, and the tensor that the result goes into: for `output` without a shape, one like it.
 Status add_result(const JobConfig& job, const KernelBindingConfig& binding, std::shared_ptr<HostTensor>& tensor,
-                  RunRequest& request, std::vector<std::string>* notes) {
+                  RunRequest& request, std::vector<std::string>* notes, const Memory* memory) {
   ExpectedOutput& expected = request.expected.emplace_back();
   expected.tolerance = binding.tolerance;
   expected.name = binding.output;
   const std::string role = binding.label + ": expect";
   if (!binding.expect.empty()) {
-    auto wanted = request_of_expected(job, binding, role);
+    auto wanted = request_of_expected(job, binding, role, memory);
     if (tensor != nullptr) wanted.dtype = tensor->dtype();
-    auto reference = data::load_tensor(binding.expect, job.base, wanted, notes);
+    auto reference = load_tensor(binding.expect, job.base, wanted, notes);
     if (!reference) return std::move(reference).error();
     expected.tensor = std::move(*reference);
   }
   const HostTensor* reference = expected.tensor.get();
+  if (tensor == nullptr && memory_name(binding.output)) {
+    auto given = load_tensor(binding.output, job.base, request_of_result(job, binding, memory));
+    if (!given) return std::move(given).error();
+    tensor = std::move(*given);
+  }
   if (tensor == nullptr) {
     auto form = form_of_output(binding);
     const bool like_reference = form.shape.empty() && reference != nullptr;
@@ -104,7 +114,7 @@ Result<std::shared_ptr<HostTensor>> value_tensor(const KernelBindingConfig& bind
     std::ranges::copy(binding.integers, (*tensor)->as<std::int64_t>().begin());
   }
   if (!fraction || (binding.dtype != DType::f32 && binding.dtype != DType::f16)) {
-    return (*tensor)->dtype() == binding.dtype ? tensor : data::converted(**tensor, binding.dtype);
+    return (*tensor)->dtype() == binding.dtype ? tensor : converted(**tensor, binding.dtype);
   }
   auto rounded = HostTensor::create(binding.dtype, std::move(shape));
   for (std::size_t i = 0; rounded && i < count; ++i) {
@@ -122,18 +132,18 @@ Result<std::shared_ptr<HostTensor>> value_tensor(const KernelBindingConfig& bind
 }
 
 Status add_binding(const JobConfig& job, std::size_t index, UserKernelSpec& spec, RunRequest& request,
-                   std::vector<std::string>* notes) {
+                   std::vector<std::string>* notes, const Memory* memory) {
   const KernelBindingConfig& binding = job.bindings[index];
   UserKernelSpec::Binding& added = spec.bindings.emplace_back(declared(binding));
   if (binding.kind == BindingKind::local) return {};
   std::shared_ptr<HostTensor> tensor;
   if (has_values(binding) || !binding.input.empty()) {
-    auto read = load_binding(job, binding, notes);
+    auto read = load_binding(job, binding, notes, memory);
     if (!read) return std::move(read).error();
     tensor = std::move(*read);
   }
   if (binding.access != Access::read) {
-    Status status = add_result(job, binding, tensor, request, notes);
+    Status status = add_result(job, binding, tensor, request, notes, memory);
     if (!status.ok()) return status.within(binding.label);
   }
   if (tensor->elements() == 0) return invalid_argument(binding.label + ": has no element, expected at least one");
@@ -144,11 +154,11 @@ Status add_binding(const JobConfig& job, std::size_t index, UserKernelSpec& spec
   return {};
 }
 
-Status load_kernel(const JobConfig& job, RunRequest& request, std::vector<std::string>* notes) {
+Status load_kernel(const JobConfig& job, RunRequest& request, std::vector<std::string>* notes, const Memory* memory) {
   auto spec = kernel_of(job);
   if (!spec) return std::move(spec).error();
   for (std::size_t i = 0; i < job.bindings.size(); ++i) {
-    if (Status status = add_binding(job, i, *spec, request, notes); !status.ok()) return status;
+    if (Status status = add_binding(job, i, *spec, request, notes, memory); !status.ok()) return status;
   }
   auto uniforms = add_uniforms(job, *spec);
   if (!uniforms) return std::move(uniforms).error();
@@ -161,11 +171,21 @@ Status load_kernel(const JobConfig& job, RunRequest& request, std::vector<std::s
 
 }  // namespace
 
+Result<Dialect> dialect_of(const std::filesystem::path& source) {
+  const std::string extension = source.extension();
+  if (extension == ".cl") return Dialect::opencl_c;
+  if (extension == ".spv") return Dialect::code_object;
+  constexpr std::string_view glsl[] = {".comp", ".glsl", ".cs", ".compute", ".csh", ".shader"};
+  if (std::ranges::find(glsl, extension) != std::end(glsl)) return Dialect::glsl;
+  return invalid_argument(
+      "kernel source " + source.string() + ": extension '" + extension +
+      "', expected .comp, .glsl, .cs, .compute, .csh or .shader (GLSL), .cl (OpenCL C) or .spv (SPIR-V)");
+}
+
 Result<UserKernelSpec> kernel_of(const JobConfig& job) {
-  const std::filesystem::path path = job.base / job.source;
-  auto dialect = dialect_of(path);
+  auto dialect = dialect_of(job.base / job.source);
   if (!dialect) return std::move(dialect).error();
-  auto source = read_kernel_text({job.base, job.source, job.include}, *dialect);
+  auto source = text_of_source(job, *dialect);
   if (!source) return std::move(source).error();
   UserKernelSpec spec;
   spec.path = job.source;
@@ -212,46 +232,48 @@ UserKernelSpec::Binding declared(const KernelBindingConfig& binding) {
 bool has_values(const KernelBindingConfig& binding) { return !binding.numbers.empty() || !binding.integers.empty(); }
 
 Result<std::shared_ptr<HostTensor>> load_binding(const JobConfig& job, const KernelBindingConfig& binding,
-                                                 std::vector<std::string>* notes) {
+                                                 std::vector<std::string>* notes, const Memory* memory) {
   if (has_values(binding)) {
     auto made = value_tensor(binding);
     if (!made) return made.error().within(binding.label);
     return made;
   }
   const std::string role = binding.label + (binding.access == Access::read ? ": input" : ": inout");
-  return data::load_tensor(binding.input, job.base, request_of(job, binding, role), notes);
+  return load_tensor(binding.input, job.base, request_of(job, binding, role, memory), notes);
 }
 
-data::TensorRequest request_of(const JobConfig& job, const KernelBindingConfig& binding, std::string_view role) {
-  data::TensorRequest request{binding.dtype, binding.shape, role, job.alpha};
+TensorRequest request_of(const JobConfig& job, const KernelBindingConfig& binding, std::string_view role,
+                         const Memory* memory) {
+  TensorRequest request{
+      .dtype = binding.dtype, .shape = binding.shape, .role = role, .alpha = job.alpha, .memory = memory};
   if (!is_texture(binding)) return request;
   const ImageFormatFacts& format = facts_of(binding.format);
   request.channels = binding.format == ImageFormat::declared ? 4 : format.channels;
   request.texels = true;
-  if (data::is_file(binding.input)) return request;
-  const data::TensorForm form = form_of_output(binding);
+  if (is_file(binding.input) || memory_name(binding.input)) return request;
+  const TensorForm form = form_of_output(binding);
   request.dtype = form.dtype;
   request.shape = form.shape;
   return request;
 }
 
-data::TensorRequest request_of_expected(const JobConfig& job, const KernelBindingConfig& binding,
-                                        std::string_view role) {
-  data::TensorRequest request{binding.dtype, {}, role, job.alpha};
+TensorRequest request_of_expected(const JobConfig& job, const KernelBindingConfig& binding, std::string_view role,
+                                  const Memory* memory) {
+  TensorRequest request{.dtype = binding.dtype, .shape = {}, .role = role, .alpha = job.alpha, .memory = memory};
   if (!is_texture(binding)) return request;
   request.texels = true;
   request.channels = binding.format == ImageFormat::declared ? 4 : facts_of(binding.format).channels;
   return request;
 }
 
-data::TensorForm form_of_output(const KernelBindingConfig& binding) {
-  data::TensorForm form{binding.dtype, binding.shape};
+TensorForm form_of_output(const KernelBindingConfig& binding) {
+  TensorForm form{binding.dtype, binding.shape};
   if (!is_texture(binding)) return form;
   const bool declared = binding.format == ImageFormat::declared;
   const ImageFormatFacts& format = facts_of(binding.format);
   const std::int64_t channels = declared ? 4 : format.channels;
   if (form.dtype == DType::invalid) {
-    const bool narrow = data::is_picture(binding.output) && format.dtype != DType::u16;
+    const bool narrow = is_picture(binding.output) && format.dtype != DType::u16;
     form.dtype = narrow ? DType::u8 : format.dtype;
   }
   form.shape.assign(binding.size.rbegin(), binding.size.rend());
@@ -273,11 +295,11 @@ OperandShapes shapes_of(const GemmSpec& spec) {
 Status check_source(const JobConfig& job) {
   const auto dialect = dialect_of(job.base / job.source);
   if (!dialect) return dialect.error();
-  const auto text = read_kernel_text({job.base, job.source, job.include}, *dialect);
+  const auto text = text_of_source(job, *dialect);
   return text ? Status{} : text.error();
 }
 
-Result<RunRequest> make_request(const JobConfig& job, std::vector<std::string>* notes) {
+Result<RunRequest> make_request(const JobConfig& job, std::vector<std::string>* notes, Memory* memory) {
   RunRequest request;
   request.name = job.name;
   request.device = job.device;
@@ -285,12 +307,12 @@ Result<RunRequest> make_request(const JobConfig& job, std::vector<std::string>* 
   request.tolerance = job.tolerance;
   Status status;
   if (job.op == "kernel") {
-    status = load_kernel(job, request, notes);
+    status = load_kernel(job, request, notes, memory);
   } else {
     status = std::visit(
         [&](const auto& spec) {
           request.spec = spec;
-          return load_operands(job, shapes_of(spec), request, notes);
+          return load_operands(job, shapes_of(spec), request, notes, memory);
         },
         job.spec);
   }
@@ -302,7 +324,7 @@ Result<std::vector<AtomicFile>> prepare_outputs(const JobConfig& job, const RunR
   std::vector<AtomicFile> files;
   Status status;
   const auto prepare = [&](const std::filesystem::path& path, const HostTensor& result) {
-    auto file = data::prepare_tensor(path, result);
+    auto file = prepare_tensor(path, result);
     if (!file) return std::move(file).error();
     files.push_back(std::move(*file));
     return Status();
@@ -330,4 +352,4 @@ std::vector<std::filesystem::path> outputs_of(const JobConfig& job) {
   return outputs;
 }
 
-}  // namespace kiln::host
+}  // namespace kiln::data

@@ -7,7 +7,7 @@
 #include "data/tensor_source.hpp"
 
 #include <kiln/config.hpp>
-#include <kiln/runtime.hpp>
+#include <kiln/run_request.hpp>
 #include <kiln/status.hpp>
 
 #include <filesystem>
@@ -15,21 +15,25 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln::host {
+namespace kiln::data {
 
 // Errors name the job's file, what was found and what was expected. notes: what a user should know of the inputs, for
-// the job's report; null: nobody wants it.
-Result<RunRequest> make_request(const JobConfig& job, std::vector<std::string>* notes = nullptr);
+// the job's report; null: nobody wants it. memory: what "memory:NAME" refers to; null: there are no such sources.
+Result<RunRequest> make_request(const JobConfig& job, std::vector<std::string>* notes = nullptr,
+                                Memory* memory = nullptr);
 
+// By the extension of a source.
+Result<Dialect> dialect_of(const std::filesystem::path& source);
 // What make_request() would refuse a kernel's source for.
 Status check_source(const JobConfig& job);
 
 // How the input of a kernel's binding, image or sampler is loaded; and what its result is compared with.
-data::TensorRequest request_of(const JobConfig& job, const KernelBindingConfig& binding, std::string_view role);
-data::TensorRequest request_of_expected(const JobConfig& job, const KernelBindingConfig& binding,
-                                        std::string_view role);
+TensorRequest request_of(const JobConfig& job, const KernelBindingConfig& binding, std::string_view role,
+                         const Memory* memory = nullptr);
+TensorRequest request_of_expected(const JobConfig& job, const KernelBindingConfig& binding, std::string_view role,
+                                  const Memory* memory = nullptr);
 // dtype and shape of a result without an input; an empty shape, or DType::invalid: as `expect`.
-data::TensorForm form_of_output(const KernelBindingConfig& binding);
+TensorForm form_of_output(const KernelBindingConfig& binding);
 
 // The kernel of a job, without bindings and uniforms.
 Result<UserKernelSpec> kernel_of(const JobConfig& job);
@@ -38,7 +42,7 @@ UserKernelSpec::Binding declared(const KernelBindingConfig& binding);
 bool has_values(const KernelBindingConfig& binding);  // written in the configuration
 // What a binding reads. REQUIRES: it has values or an input.
 Result<std::shared_ptr<HostTensor>> load_binding(const JobConfig& job, const KernelBindingConfig& binding,
-                                                 std::vector<std::string>* notes);
+                                                 std::vector<std::string>* notes, const Memory* memory = nullptr);
 // Declares the job's uniforms and returns their values, 8 bytes each (UserKernelSpec::Uniform); null: there are none.
 Result<std::shared_ptr<HostTensor>> add_uniforms(const JobConfig& job, UserKernelSpec& spec);
 
@@ -54,4 +58,4 @@ Result<std::vector<AtomicFile>> prepare_outputs(const JobConfig& job, const RunR
 // Their names.
 std::vector<std::filesystem::path> outputs_of(const JobConfig& job);
 
-}  // namespace kiln::host
+}  // namespace kiln::data

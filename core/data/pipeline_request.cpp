@@ -1,22 +1,21 @@
-#include "verbs/pipeline_request.hpp"
+#include "data/pipeline_request.hpp"
 
 #include "config/text/toml_text.hpp"
-#include "data/tensor_source.hpp"
-#include "verbs/job_request.hpp"
+#include "data/job_request.hpp"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-namespace kiln::host {
+namespace kiln::data {
 namespace {
 
 std::string text_of(DType dtype, const Shape& shape) { return std::string(numpy_name(dtype)) + " " + to_string(shape); }
 
 class PipelineMaker {
  public:
-  PipelineMaker(const PipelineConfig& config, Contents contents, std::vector<std::string>* notes)
-      : config_(config), whole_(config.job), contents_(contents), notes_(notes) {}
+  PipelineMaker(const PipelineConfig& config, Contents contents, std::vector<std::string>* notes, Memory* memory)
+      : config_(config), whole_(config.job), contents_(contents), notes_(notes), memory_(memory) {}
 
   Result<PipelineRequest> make() {
     Pipeline& pipeline = request_.pipeline;
@@ -50,21 +49,29 @@ class PipelineMaker {
     made.dtype = tensor.dtype;
     made.shape = tensor.shape;
     if (!tensor.input.empty()) {
-      auto form = data::form_of(tensor.input, whole_.base, request_of(whole_, tensor, tensor.label));
+      auto form = form_of(tensor.input, whole_.base, request_of(whole_, tensor, tensor.label, memory_));
       if (!form) return std::move(form).error();
       made.dtype = form->dtype;
       made.shape = form->shape;
       if (contents_ == Contents::load) {
-        auto loaded = load_binding(whole_, tensor, notes_);
+        auto loaded = load_binding(whole_, tensor, notes_, memory_);
         if (!loaded) return std::move(loaded).error();
         made.host = std::move(*loaded);
       }
+    } else if (is_given(tensor.output)) {
+      const auto given = load_tensor(
+          tensor.output, whole_.base,
+          {.dtype = tensor.dtype, .shape = tensor.shape, .role = tensor.label + ": output", .memory = memory_});
+      if (!given) return given.error();
+      made.dtype = (*given)->dtype();
+      made.shape = (*given)->shape();
+      if (contents_ == Contents::load) made.host = *given;
     }
     if (!tensor.expect.empty()) {
       const std::string role = tensor.label + ": expect";
-      auto wanted = request_of_expected(whole_, tensor, role);
+      auto wanted = request_of_expected(whole_, tensor, role, memory_);
       if (made.dtype != DType::invalid) wanted.dtype = made.dtype;
-      const auto form = data::form_of(tensor.expect, whole_.base, wanted);
+      const auto form = form_of(tensor.expect, whole_.base, wanted);
       if (!form) return form.error();
       if (made.shape.empty()) made.shape = form->shape;
       if (made.dtype == DType::invalid) made.dtype = form->dtype;
@@ -73,7 +80,7 @@ class PipelineMaker {
                                 text_of(made.dtype, made.shape));
       }
       if (contents_ == Contents::load) {
-        auto loaded = data::load_tensor(tensor.expect, whole_.base, wanted, notes_);
+        auto loaded = load_tensor(tensor.expect, whole_.base, wanted, notes_);
         if (!loaded) return std::move(loaded).error();
         request_.expected.push_back({tensor.name, {std::move(*loaded), tensor.tolerance, tensor.output}});
       }
@@ -98,6 +105,12 @@ class PipelineMaker {
       to.push_back(std::move(step));
     }
     return {};
+  }
+
+  // Whether the result goes into a tensor of the application. While the pipeline is checked, it may be missing.
+  bool is_given(const std::string& output) const {
+    const auto name = memory_name(output);
+    return name && (contents_ == Contents::load || memory_ == nullptr || memory_->tensors.contains(*name));
   }
 
   bool is_tensor(const std::string& name) const { return tensor_at_.contains(name); }
@@ -142,15 +155,16 @@ class PipelineMaker {
     }
     step.arguments.push_back({job.input, {}});
     const auto add_constant = [&](const std::string& source, const Shape& shape, std::string_view role) -> Status {
-      const data::TensorRequest request{DType::f32, shape, role, whole_.alpha};
+      const TensorRequest request{
+          .dtype = DType::f32, .shape = shape, .role = role, .alpha = whole_.alpha, .memory = memory_};
       if (contents_ == Contents::check) {
-        const auto form = data::form_of(source, job.base, request);
+        const auto form = form_of(source, job.base, request);
         step.arguments.emplace_back();
         return form ? Status{} : form.error();
       }
-      auto loaded = data::load_tensor(source, job.base, request, notes_);
+      auto loaded = load_constant(source, job.base, request, memory_, notes_);
       if (!loaded) return std::move(loaded).error();
-      step.arguments.push_back({"", {nullptr, Constant::create(std::move(*loaded))}});
+      step.arguments.push_back({"", {nullptr, std::move(*loaded)}});
       return {};
     };
     if (Status status = add_constant(job.weights, shapes.weights, "weights"); !status.ok()) return status;
@@ -190,7 +204,7 @@ class PipelineMaker {
     }
     const std::string& name = writes ? binding.output : binding.input;
     if (binding.access == Access::write) {
-      const data::TensorForm form = form_of_output(binding);
+      const TensorForm form = form_of_output(binding);
       if (Status status = write(name, form.dtype, form.shape); !status.ok()) return status;
     } else if (!is_tensor(name)) {
       return no_tensor("inout", name);
@@ -217,10 +231,10 @@ class PipelineMaker {
                  PipelineStep& step) {
     const bool checks = contents_ == Contents::check && !has_values(binding);
     if (checks) {
-      const auto form = data::form_of(binding.input, job.base, request_of(job, binding, "input"));
+      const auto form = form_of(binding.input, job.base, request_of(job, binding, "input", memory_));
       if (!form) {
         const Status none = no_tensor("input", binding.input);
-        return data::is_file(binding.input) ? Status{none.code, none.message + " (" + form.error().message + ")"}
+        return is_file(binding.input) ? Status{none.code, none.message + " (" + form.error().message + ")"}
                                             : form.error();
       }
       set_form(added, form->dtype, form->shape);
@@ -229,7 +243,7 @@ class PipelineMaker {
       step.arguments.push_back({"", {std::move(*empty), nullptr}});
       return {};
     }
-    auto loaded = load_binding(job, binding, notes_);
+    auto loaded = load_binding(job, binding, notes_, memory_);
     if (!loaded) return std::move(loaded).error();
     set_form(added, (*loaded)->dtype(), (*loaded)->shape());
     step.arguments.push_back({"", {std::move(*loaded), nullptr}});
@@ -257,14 +271,16 @@ class PipelineMaker {
   const JobConfig& whole_;
   const Contents contents_;
   std::vector<std::string>* const notes_;
+  Memory* const memory_;
   PipelineRequest request_;
   std::map<std::string, std::size_t, std::less<>> tensor_at_;
 };
 
 }  // namespace
 
-Result<PipelineRequest> make_request(const PipelineConfig& config, Contents contents, std::vector<std::string>* notes) {
-  auto made = PipelineMaker(config, contents, notes).make();
+Result<PipelineRequest> make_request(const PipelineConfig& config, Contents contents, std::vector<std::string>* notes,
+                                     Memory* memory) {
+  auto made = PipelineMaker(config, contents, notes, memory).make();
   const std::string who = "pipeline '" + config.job.name + "'";
   if (made || made.error().message.starts_with(who)) return made;
   return made.error().within(who);
@@ -276,11 +292,11 @@ Result<std::vector<AtomicFile>> prepare_outputs(const PipelineConfig& config, co
     if (tensor.output.empty()) continue;
     const auto named = [&](const PipelineTensor& each) { return each.name == tensor.name; };
     const auto result = std::ranges::find_if(request.pipeline.tensors, named);
-    auto file = data::prepare_tensor(config.job.base / tensor.output, *result->host);
+    auto file = prepare_tensor(config.job.base / tensor.output, *result->host);
     if (!file) return std::move(file).error();
     files.push_back(std::move(*file));
   }
   return files;
 }
 
-}  // namespace kiln::host
+}  // namespace kiln::data

@@ -4,7 +4,7 @@
 // Thread-safety: none; the trace's lock is held. Ownership: borrows the trace.
 #pragma once
 
-#include "trace/chrome_trace.hpp"
+#include "base/chrome_trace.hpp"
 
 #include <cstdint>
 #include <map>
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln::host {
+namespace kiln {
 
 class ChromeTraceText {
  public:
@@ -57,4 +57,4 @@ class ChromeTraceText {
   bool any_ = false;
 };
 
-}  // namespace kiln::host
+}  // namespace kiln

@@ -1,11 +1,11 @@
-#include "trace/chrome_trace.hpp"
+#include "base/chrome_trace.hpp"
 
-#include "trace/chrome_trace_text.hpp"
+#include "base/chrome_trace_text.hpp"
 
 #include <algorithm>
 #include <new>
 
-namespace kiln::host {
+namespace kiln {
 
 std::uint32_t ChromeTrace::index_of(std::vector<std::string>& names, std::string_view name) {
   // Few names, and the last one is the likeliest.
@@ -78,4 +78,15 @@ std::string ChromeTrace::json() const {
   return ChromeTraceText(*this).text();
 }
 
-}  // namespace kiln::host
+std::string ChromeTrace::take_json() {
+  const std::lock_guard lock(mutex_);
+  std::string text = ChromeTraceText(*this).text();
+  jobs_.clear();
+  events_.clear();
+  figures_.clear();
+  links_.clear();
+  dropped_ = 0;
+  return text;
+}
+
+}  // namespace kiln

@@ -3,7 +3,7 @@
 // the rest, with a lane for each area and thread. An arrow leads from a choice of device to the first job that followed
 // it.
 //
-// Thread-safety: what a TraceSink has from any thread; json() when nothing is told any more. Ownership: a value that
+// Thread-safety: every method from any thread. Ownership: a value that
 // holds all of it. Times are microseconds from the first event; devices' own stamps have been laid on the host's clock
 // by then. In a lane events stand in the order of their times, an outer one before those inside it.
 #pragma once
@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-namespace kiln::host {
+namespace kiln {
 
 class ChromeTrace final : public TraceSink {
  public:
@@ -25,6 +25,8 @@ class ChromeTrace final : public TraceSink {
   void add_event(const TraceEvent& event) noexcept override;
   void add_link(const TraceLink& link) noexcept override;
   std::string json() const;
+  // The same, and forgets it.
+  std::string take_json();
 
  private:
   friend class ChromeTraceText;
@@ -73,4 +75,4 @@ class ChromeTrace final : public TraceSink {
   std::uint64_t dropped_ = 0;  // for want of memory
 };
 
-}  // namespace kiln::host
+}  // namespace kiln

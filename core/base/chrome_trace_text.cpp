@@ -1,4 +1,4 @@
-#include "trace/chrome_trace_text.hpp"
+#include "base/chrome_trace_text.hpp"
 
 #include "base/json.hpp"
 
@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace kiln::host {
+namespace kiln {
 namespace {
 
 constexpr std::size_t host_pid = 1;  // the devices' follow; 0 stands for the idle task where traces are read
@@ -203,4 +203,4 @@ void ChromeTraceText::meta(std::string_view what, const Place& place, std::strin
   out_ += "}}";
 }
 
-}  // namespace kiln::host
+}  // namespace kiln
