@@ -185,11 +185,15 @@ void end_child(pid_t child) noexcept {
   kill(child, SIGKILL);
 }
 
+long limit_under_load(long seconds, double load, long cores) noexcept {
+  return static_cast<long>(static_cast<double>(seconds) * std::clamp(load / static_cast<double>(cores), 1.0, 4.0));
+}
+
 CaseLimit::CaseLimit() {
   const char* value = std::getenv("KILN_TEST_CASE_LIMIT");
   seconds_ = value != nullptr ? std::strtol(value, nullptr, 10) : usual_seconds();
+  is_usual_ = value == nullptr;
   if (seconds_ <= 0) return;
-  limit_seconds = seconds_;
   void* frame = nullptr;
   backtrace(&frame, 1);  // loads what it needs, which a handler may not
   handle(signal_of_limit(), end_process);
@@ -202,7 +206,10 @@ CaseLimit::CaseLimit() {
 
 void CaseLimit::begin(const std::string& name) noexcept {
   std::strncpy(name_of_case, name.c_str(), sizeof name_of_case - 1);
-  set(seconds_);
+  double load = 0;
+  if (is_usual_) (void)getloadavg(&load, 1);
+  limit_seconds = limit_under_load(seconds_, load, sysconf(_SC_NPROCESSORS_ONLN));
+  set(limit_seconds);
 }
 
 void CaseLimit::end() noexcept { set(0); }

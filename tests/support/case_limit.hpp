@@ -1,8 +1,8 @@
 // A limit on the time of one test case: past it, the stacks of all threads are printed and the process ends with
 // status 1.
 //
-// KILN_TEST_CASE_LIMIT sets the seconds, 240 by default, more for sanitizers and long forms; 0 means no limit. Child
-// processes are listed and ended too. It uses a timer and signals, no thread: tests fork, and count threads.
+// KILN_TEST_CASE_LIMIT sets the seconds, 240 by default, more for sanitizers, long forms and busy machines; 0 means no
+// limit. Child processes are listed and ended too. It uses a timer and signals, no thread: tests fork, and count threads.
 // Thread-safety: one case at a time.
 #pragma once
 
@@ -14,6 +14,9 @@ namespace kiln::test {
 
 // Prints a child's command line and its threads with the system calls that they are in, and kills it.
 void end_child(pid_t child) noexcept;
+
+// The default limit where `load` threads want to run on `cores`: as many times as long, four times at most.
+long limit_under_load(long seconds, double load, long cores) noexcept;
 
 class CaseLimit {
  public:
@@ -29,6 +32,7 @@ class CaseLimit {
 
   void* timer_ = nullptr;
   long seconds_ = 0;
+  bool is_usual_ = true;
 };
 
 }  // namespace kiln::test

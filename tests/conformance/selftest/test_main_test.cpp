@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "support/case_limit.hpp"
 #include "support/own_process.hpp"
 
 using Catch::Matchers::Contains;
@@ -49,6 +50,13 @@ TEST_CASE("test main: a case that hangs fails, with its name and the stacks of a
 TEST_CASE("test main: a case within its limit passes, and no limit holds after it") {
   CHECK(run_child("[.sleeps]", {{"KILN_TEST_CASE_LIMIT", "60"}}).status == 0);
   CHECK(run_child("[.sleeps]", {{"KILN_TEST_CASE_LIMIT", "0"}}).status == 0);
+}
+
+TEST_CASE("test main: the default limit is longer on a busy machine, four times at most") {
+  CHECK(kiln::test::limit_under_load(240, 0.5, 2) == 240);
+  CHECK(kiln::test::limit_under_load(240, 3.0, 2) == 360);
+  CHECK(kiln::test::limit_under_load(600, 8.0, 2) == 2400);
+  CHECK(kiln::test::limit_under_load(240, 100.0, 2) == 960);
 }
 
 TEST_CASE("test main: a binary whose cases are all skipped counts as skipped, another lists what was") {
