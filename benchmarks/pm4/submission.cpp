@@ -79,7 +79,7 @@ int main(int argc, char** argv) try {
   const std::size_t rounds = argc > 1 ? std::max(1ul, std::strtoul(argv[1], nullptr, 10)) : 200;
   std::string absent;
   std::vector<std::unique_ptr<Submitter>> sides;
-  sides.push_back(make_kiln_submitter());
+  sides.push_back(make_kiln_submitter(KilnPlugin::amdgpu_pm4));
   if (auto radv = make_radv_submitter(absent)) sides.push_back(std::move(radv));
   for (const auto& side : sides) std::printf("%s\n", side->name().c_str());
   if (!absent.empty()) std::printf("no RADV beside it: %s\n", absent.c_str());

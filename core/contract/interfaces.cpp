@@ -5,6 +5,7 @@
 #include <kiln/device_selector.hpp>
 #include <kiln/driver_notes.hpp>
 #include <kiln/executor.hpp>
+#include <kiln/fence_exchange.hpp>
 #include <kiln/kernel_generator.hpp>
 #include <kiln/offline_tools.hpp>
 #include <kiln/program_cache.hpp>
@@ -18,6 +19,7 @@ Buffer::~Buffer() = default;
 Program::~Program() = default;
 const ProgramInterface* Program::interface(const KernelSource&) const noexcept { return nullptr; }
 Device::~Device() = default;
+FenceExchange::~FenceExchange() = default;
 Driver::~Driver() = default;
 DriverNotes::~DriverNotes() = default;
 ProgramCache::~ProgramCache() = default;

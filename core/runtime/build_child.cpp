@@ -143,6 +143,7 @@ class Builder {
     auto device = driver_->open(setup.device);
     if (!device) return std::move(device).error();
     device_ = std::move(*device);
+    if (device_->info().driver_cache == "none") folder_.clear();  // its programs hold all of their code
     forget_files();
     return {};
   }

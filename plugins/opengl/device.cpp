@@ -327,6 +327,16 @@ Result<FenceResult> GlDevice::wait(std::uint64_t value, Deadline deadline) noexc
   return caught();
 }
 
+Result<UniqueFd> GlDevice::export_fence(std::uint64_t value) noexcept try {
+  return queue_.export_fence(value);
+} catch (...) {
+  return caught();
+}
+
+Status GlDevice::wait_for_fence(int sync_file) noexcept try { return queue_.wait_for_fence(sync_file); } catch (...) {
+  return caught();
+}
+
 Adoption mesa_cache_adoption() {
   const char* value = std::getenv("MESA_SHADER_CACHE_DIR");
   if (value == nullptr) return {"not adopted", "MESA_SHADER_CACHE_DIR is not set"};

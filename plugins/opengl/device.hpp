@@ -8,6 +8,7 @@
 #include <string>
 
 #include <kiln/device.hpp>
+#include <kiln/fence_exchange.hpp>
 
 #include "gl/context_group.hpp"
 #include "objects/buffer.hpp"
@@ -17,7 +18,7 @@
 
 namespace kiln::opengl {
 
-class GlDevice final : public Device {
+class GlDevice final : public Device, public FenceExchange {
  public:
   static Result<std::unique_ptr<GlDevice>> open(std::shared_ptr<const EglApi> api, const EglDevice& device,
                                                 std::string id, const Settings& settings, const DriverContext& context);
@@ -30,6 +31,8 @@ class GlDevice final : public Device {
   Result<ProgramBinary> serialize(const Program& program) noexcept override;
   Result<std::uint64_t> submit(const Dispatch& dispatch) noexcept override;
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept override;
+  Result<UniqueFd> export_fence(std::uint64_t value) noexcept override;
+  Status wait_for_fence(int sync_file) noexcept override;
 
  private:
   GlDevice(std::shared_ptr<ContextGroup> group, Facts facts, Mapping mapping, const DriverContext& context);

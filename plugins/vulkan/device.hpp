@@ -5,6 +5,7 @@
 #pragma once
 
 #include <kiln/device.hpp>
+#include <kiln/fence_exchange.hpp>
 
 #include <memory>
 
@@ -14,7 +15,7 @@
 
 namespace kiln::vulkan {
 
-class VulkanDevice final : public Device {
+class VulkanDevice final : public Device, public FenceExchange {
  public:
   static Result<std::unique_ptr<VulkanDevice>> open(std::shared_ptr<const VulkanApi> api, const PhysicalFacts& facts,
                                                     const DriverContext& context);
@@ -26,11 +27,12 @@ class VulkanDevice final : public Device {
   Result<ProgramBinary> serialize(const Program& program) noexcept override;
   Result<std::uint64_t> submit(const Dispatch& dispatch) noexcept override;
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept override;
+  Result<UniqueFd> export_fence(std::uint64_t value) noexcept override;
+  Status wait_for_fence(int sync_file) noexcept override;
 
  private:
   VulkanDevice(std::shared_ptr<Gpu> gpu, std::unique_ptr<Queue> queue, DeviceInfo info, WorkCounters& counters);
   Status check_source(const KernelSource& source) const;
-  Result<BoundPass> bind(std::size_t index, const PassLaunch& launch) const;
 
   std::shared_ptr<Gpu> gpu_;
   std::unique_ptr<Queue> queue_;

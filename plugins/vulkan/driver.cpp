@@ -35,6 +35,13 @@ std::vector<ConfigKey> setting_keys() {
        {},
        {},
        {}},
+      {"subgroup_size",
+       ConfigType::integer,
+       std::int64_t{0},
+       "Lanes of a subgroup that every program requires; 0 leaves it to the driver",
+       0,
+       128,
+       {}},
       {"vulkan_library",
        ConfigType::text,
        std::string("libvulkan.so.1"),
@@ -50,6 +57,10 @@ Settings read_settings(const PluginSettings& section) {
   if (const auto at = section.find("validation"); at != section.end()) {
     const bool* on = std::get_if<bool>(&at->second);
     if (on != nullptr && *on) settings.validation = Validation::on;
+  }
+  if (const auto at = section.find("subgroup_size"); at != section.end()) {
+    if (const auto* size = std::get_if<std::int64_t>(&at->second))
+      settings.subgroup = static_cast<std::uint32_t>(*size);
   }
   if (const auto at = section.find("vulkan_library"); at != section.end()) {
     if (const auto* library = std::get_if<std::string>(&at->second)) settings.library = *library;
@@ -69,7 +80,13 @@ void VulkanDriver::list() {
     api_ = std::move(*api);
     auto physical = api_->physical_devices();
     if (!physical) return physical.error();
-    for (const VkPhysicalDevice each : *physical) entries_.push_back(read_facts(*api_, each));
+    for (const VkPhysicalDevice each : *physical) {
+      PhysicalFacts& facts = entries_.emplace_back(read_facts(*api_, each));
+      if (settings_.subgroup == 0) continue;
+      facts.subgroup = settings_.subgroup;
+      facts.info.simd_lanes = settings_.subgroup;
+      facts.info.driver_identity.emplace_back("subgroup_size", std::to_string(settings_.subgroup));
+    }
     if (entries_.empty()) return unavailable(settings_.library + " lists no device");
     std::ranges::stable_sort(entries_, {}, [](const PhysicalFacts& facts) { return rank(facts.info.kind); });
     return {};

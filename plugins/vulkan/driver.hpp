@@ -18,6 +18,7 @@ namespace kiln::vulkan {
 
 struct Settings {
   Validation validation = Validation::off;
+  std::uint32_t subgroup = 0;  // 0: the driver chooses
   std::string library = "libvulkan.so.1";
 };
 

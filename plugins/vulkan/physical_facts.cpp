@@ -125,6 +125,18 @@ void add_limits(const VulkanApi& api, PhysicalFacts& facts) {
   info.max_shared_bytes = limits.maxComputeSharedMemorySize;
   info.max_buffer_bytes = std::min<std::uint64_t>(limits.maxStorageBufferRange, maintenance.maxMemoryAllocationSize);
   info.simd_lanes = info.kind == DeviceKind::software ? lanes_of(info.name) : subgroup.subgroupSize;
+  const bool controls = facts.properties.apiVersion >= VK_API_VERSION_1_3 ||
+                        facts.extensions.contains(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
+  if (controls) {
+    auto sizes = structure<VkPhysicalDeviceSubgroupSizeControlProperties>(
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
+    properties.pNext = &sizes;
+    api.vk().GetPhysicalDeviceProperties2(facts.physical, &properties);
+    if ((sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0) {
+      facts.least_subgroup = sizes.minSubgroupSize;
+      facts.most_subgroup = sizes.maxSubgroupSize;
+    }
+  }
   if (info.kind == DeviceKind::software) info.roof_gflops = host_roof_gflops();
 }
 
@@ -137,6 +149,36 @@ bool has_host_clock(const VulkanApi& api, const PhysicalFacts& facts) {
   list(facts.physical, &count, domains.data());
   const auto has = [&domains](VkTimeDomainEXT one) { return std::ranges::find(domains, one) != domains.end(); };
   return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
+}
+
+// Whether buffers can be exported and imported as dma-bufs.
+bool shares_memory(const VulkanApi& api, const PhysicalFacts& facts) {
+  if (!facts.extensions.contains(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME) ||
+      !facts.extensions.contains(VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME)) {
+    return false;
+  }
+  auto buffer = structure<VkPhysicalDeviceExternalBufferInfo>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO);
+  buffer.usage = buffer_usage;
+  buffer.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT;
+  auto properties = structure<VkExternalBufferProperties>(VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES);
+  api.vk().GetPhysicalDeviceExternalBufferProperties(facts.physical, &buffer, &properties);
+  constexpr VkExternalMemoryFeatureFlags both =
+      VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT | VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT;
+  const VkExternalMemoryFeatureFlags offered = properties.externalMemoryProperties.externalMemoryFeatures;
+  return (offered & both) == both && (offered & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT) == 0;
+}
+
+// Whether semaphores can be exported and imported as sync_files.
+bool shares_fences(const VulkanApi& api, const PhysicalFacts& facts) {
+  if (!facts.extensions.contains(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME)) return false;
+  auto semaphore =
+      structure<VkPhysicalDeviceExternalSemaphoreInfo>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO);
+  semaphore.handleType = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT;
+  auto properties = structure<VkExternalSemaphoreProperties>(VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES);
+  api.vk().GetPhysicalDeviceExternalSemaphoreProperties(facts.physical, &semaphore, &properties);
+  constexpr VkExternalSemaphoreFeatureFlags both =
+      VK_EXTERNAL_SEMAPHORE_FEATURE_EXPORTABLE_BIT | VK_EXTERNAL_SEMAPHORE_FEATURE_IMPORTABLE_BIT;
+  return (properties.externalSemaphoreFeatures & both) == both;
 }
 
 void find_hardware(const VulkanApi& api, PhysicalFacts& facts) {
@@ -264,6 +306,8 @@ PhysicalFacts read_facts(const VulkanApi& api, VkPhysicalDevice physical) {
   if (info.kind != DeviceKind::gpu) info.shared_resource = "host-cores";
   add_limits(api, facts);
   facts.host_clock = has_host_clock(api, facts);
+  info.shares_memory = shares_memory(api, facts);
+  facts.shares_fences = shares_fences(api, facts);
 
   char version[16];
   std::snprintf(version, sizeof version, "%08x", facts.properties.driverVersion);

@@ -176,6 +176,8 @@ Status VulkanApi::create(const std::string& library, Validation validation) {
   of_instance.need(vk_.GetPhysicalDeviceQueueFamilyProperties, "vkGetPhysicalDeviceQueueFamilyProperties");
   of_instance.need(vk_.GetPhysicalDeviceFormatProperties, "vkGetPhysicalDeviceFormatProperties");
   of_instance.want(vk_.GetPhysicalDeviceCalibrateableTimeDomainsEXT, "vkGetPhysicalDeviceCalibrateableTimeDomainsEXT");
+  of_instance.need(vk_.GetPhysicalDeviceExternalBufferProperties, "vkGetPhysicalDeviceExternalBufferProperties");
+  of_instance.need(vk_.GetPhysicalDeviceExternalSemaphoreProperties, "vkGetPhysicalDeviceExternalSemaphoreProperties");
   of_instance.need(vk_.CreateDevice, "vkCreateDevice");
   if (!layers.empty()) {
     of_instance.need(vk_.CreateDebugUtilsMessengerEXT, "vkCreateDebugUtilsMessengerEXT");
@@ -274,6 +276,8 @@ Status find_functions(const VulkanApi& api, VkDevice device, DeviceFunctions& f)
   finder.want(f.GetCalibratedTimestampsEXT, "vkGetCalibratedTimestampsEXT");
   finder.want(f.GetMemoryFdKHR, "vkGetMemoryFdKHR");
   finder.want(f.GetMemoryFdPropertiesKHR, "vkGetMemoryFdPropertiesKHR");
+  finder.want(f.GetSemaphoreFdKHR, "vkGetSemaphoreFdKHR");
+  finder.want(f.ImportSemaphoreFdKHR, "vkImportSemaphoreFdKHR");
   return finder.status();
 }
 

@@ -44,6 +44,8 @@ struct InstanceFunctions {
   PFN_vkGetPhysicalDeviceQueueFamilyProperties GetPhysicalDeviceQueueFamilyProperties = nullptr;
   PFN_vkGetPhysicalDeviceFormatProperties GetPhysicalDeviceFormatProperties = nullptr;
   PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT GetPhysicalDeviceCalibrateableTimeDomainsEXT = nullptr;
+  PFN_vkGetPhysicalDeviceExternalBufferProperties GetPhysicalDeviceExternalBufferProperties = nullptr;
+  PFN_vkGetPhysicalDeviceExternalSemaphoreProperties GetPhysicalDeviceExternalSemaphoreProperties = nullptr;
   PFN_vkCreateDevice CreateDevice = nullptr;
   // VK_EXT_debug_utils; null without validation.
   PFN_vkCreateDebugUtilsMessengerEXT CreateDebugUtilsMessengerEXT = nullptr;
@@ -115,6 +117,8 @@ struct DeviceFunctions {
   PFN_vkGetCalibratedTimestampsEXT GetCalibratedTimestampsEXT = nullptr;  // null: no VK_EXT_calibrated_timestamps
   PFN_vkGetMemoryFdKHR GetMemoryFdKHR = nullptr;                          // null: memory is not shared
   PFN_vkGetMemoryFdPropertiesKHR GetMemoryFdPropertiesKHR = nullptr;      // likewise
+  PFN_vkGetSemaphoreFdKHR GetSemaphoreFdKHR = nullptr;                    // null: fences are not shared
+  PFN_vkImportSemaphoreFdKHR ImportSemaphoreFdKHR = nullptr;              // likewise
 };
 
 class VulkanApi {

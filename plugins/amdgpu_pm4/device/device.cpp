@@ -231,6 +231,16 @@ Result<FenceResult> Pm4Device::wait(std::uint64_t value, Deadline deadline) noex
   return caught();
 }
 
+Result<UniqueFd> Pm4Device::export_fence(std::uint64_t value) noexcept try {
+  return queue_->export_fence(value);
+} catch (...) {
+  return caught();
+}
+
+Status Pm4Device::wait_for_fence(int sync_file) noexcept try { return queue_->wait_for_fence(sync_file); } catch (...) {
+  return caught();
+}
+
 namespace {
 
 constexpr std::uint32_t workgroup_lanes = 1024;

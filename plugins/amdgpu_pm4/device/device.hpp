@@ -4,6 +4,7 @@
 #include <string>
 
 #include <kiln/device.hpp>
+#include <kiln/fence_exchange.hpp>
 
 #include "amdgpu_pm4/device/program.hpp"
 #include "amdgpu_pm4/device/program_loader.hpp"
@@ -30,7 +31,7 @@ struct DeviceParts {
   DriverNotes* notes = nullptr;      // null: nothing is kept
 };
 
-class Pm4Device final : public Device {
+class Pm4Device final : public Device, public FenceExchange {
  public:
   // unsupported: a chip that nothing is dispatched to.
   static Result<std::unique_ptr<Device>> open(DeviceParts parts);
@@ -42,6 +43,8 @@ class Pm4Device final : public Device {
   Result<ProgramBinary> serialize(const Program& program) noexcept override;
   Result<std::uint64_t> submit(const Dispatch& dispatch) noexcept override;
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline) noexcept override;
+  Result<UniqueFd> export_fence(std::uint64_t value) noexcept override;
+  Status wait_for_fence(int sync_file) noexcept override;
 
  private:
   Pm4Device(DeviceParts parts, const Chip& chip, DeviceInfo info);

@@ -113,6 +113,32 @@ Result<FenceResult> Queue::wait(std::uint64_t value, Deadline deadline) {
   }
 }
 
+Result<UniqueFd> Queue::export_fence(std::uint64_t value) {
+  const std::lock_guard lock(mutex_);
+  if (!lost_.ok()) return lost_;
+  if (value == 0 || value >= results_.next()) {
+    return not_found(settings_.device + ": submission " + std::to_string(value) + ": never made; the last is " +
+                     std::to_string(results_.next() - 1));
+  }
+  auto fence = timeline_->export_sync_file(value);
+  if (!fence) return std::move(fence).error().within(settings_.device);
+  return fence;
+}
+
+Status Queue::wait_for_fence(int sync_file) {
+  const std::lock_guard lock(mutex_);
+  if (!lost_.ok()) return lost_;
+  if (others_ == nullptr) {
+    auto made = winsys_.create_timeline();
+    if (!made) return std::move(made).error().within(settings_.device);
+    others_ = std::move(made).value();
+  }
+  Status status = others_->import_sync_file(last_other_ + 1, sync_file);
+  if (!status.ok()) return std::move(status).within(settings_.device);
+  awaited_ = {others_->handle(), ++last_other_};  // a point is passed after those before it
+  return {};
+}
+
 // What Queue does with submissions that ended, and with a device that was reset.
 
 namespace {

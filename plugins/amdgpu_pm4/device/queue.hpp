@@ -47,6 +47,9 @@ class Queue final : private ChunkSource {
   // As Device::wait. unavailable: the device was reset while it ran, and goes on; the message names the kernel that did
   // it, where that is known.
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline);
+  // As in FenceExchange.
+  Result<UniqueFd> export_fence(std::uint64_t value);
+  Status wait_for_fence(int sync_file);
   // ok, or device_lost with the reason.
   Status alive() const;
 
@@ -84,6 +87,9 @@ class Queue final : private ChunkSource {
   mutable std::mutex mutex_;
   std::shared_ptr<Context> context_;
   std::unique_ptr<Timeline> timeline_;
+  std::unique_ptr<Timeline> others_;  // fences of other drivers, from the first one on
+  SyncPoint awaited_;                 // the last of them; no timeline: the submissions so far wait for it
+  std::uint64_t last_other_ = 0;
   std::unique_ptr<RingBuffer> commands_, arguments_, reports_;
   DeviceClock clock_;
   CommandStream stream_;

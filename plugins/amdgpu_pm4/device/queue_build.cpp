@@ -160,12 +160,14 @@ Status Queue::try_submit(const std::vector<BoundPass>& passes) {
   const CommandBuffer& first = commands->front();
   const CommandRange range{first.va, static_cast<std::uint32_t>(first.dwords.size_bytes())};
   const SyncPoint done{timeline_->handle(), work.value};
-  const auto number = context_->submit({{&range, 1}, list_.handles(), {}, {&done, 1}, ring_});
+  const std::span<const SyncPoint> waits(&awaited_, awaited_.timeline != 0 ? 1 : 0);
+  const auto number = context_->submit({{&range, 1}, list_.handles(), waits, {&done, 1}, ring_});
   if (!number) {
     // The check before it has passed: what the kernel driver finds wrong is no caller's mistake.
     const bool ours = number.error().code == StatusCode::invalid_argument;
     return ours ? internal_error(number.error().message) : number.error();
   }
+  awaited_ = {};  // later submissions run after this one
   work.number = *number;
   in_flight_.push_back(std::move(work));
   return {};

@@ -22,6 +22,7 @@
 #include "codec/gl_error.hpp"
 #include "gl/context_thread.hpp"
 #include "gl/egl_context.hpp"
+#include "gl/native_fence.hpp"
 
 namespace kiln::opengl {
 
@@ -95,6 +96,7 @@ class ContextGroup {
   const std::string& id() const noexcept { return id_; }
   const EglDisplay& display() const noexcept { return display_; }
   const Gl& gl() const noexcept { return gl_; }
+  NativeFences native_fences() const { return NativeFences::find(execution_context_->api(), display_.handle); }
   Log log() const noexcept { return log_; }
 
   // Where one caller builds, loads or reads a program.

@@ -19,7 +19,7 @@ constexpr std::uint64_t realignment_ns = 1'000'000'000;  // of the device's cloc
 
 }  // namespace
 
-GlQueue::GlQueue(ContextGroup& group) : group_(group) {
+GlQueue::GlQueue(ContextGroup& group) : group_(group), fences_(group.native_fences()) {
   group_.execution().call([this] { group_.execution().set_pump([this](bool patient) { return pump(patient); }); });
 }
 
@@ -56,6 +56,26 @@ std::uint64_t GlQueue::submit(std::vector<BoundPass> passes) {
 }
 
 Result<FenceResult> GlQueue::wait(std::uint64_t value, Deadline deadline) { return timeline_.wait(value, deadline); }
+
+Result<UniqueFd> GlQueue::export_fence(std::uint64_t value) {
+  if (!fences_.supported()) return unsupported(group_.id() + ": the driver has no EGL_ANDROID_native_fence_sync");
+  if (const std::uint64_t last = timeline_.last(); value == 0 || value > last) {
+    return not_found(group_.id() + ": submission " + std::to_string(value) + ": never made; the last is " +
+                     std::to_string(last));
+  }
+  // The context's thread has issued the submission when it comes to this.
+  auto fence = group_.execution().call([this]() -> Result<UniqueFd> {
+    if (Status lost = group_.alive(); !lost.ok()) return lost;
+    return fences_.make(group_.gl());
+  });
+  if (!fence) return std::move(fence).error().within(group_.id());
+  return fence;
+}
+
+Status GlQueue::wait_for_fence(int sync_file) {
+  if (!fences_.supported()) return unsupported(group_.id() + ": the driver has no EGL_ANDROID_native_fence_sync");
+  return group_.execution().call([this, sync_file] { return fences_.wait(sync_file); }).within(group_.id());
+}
 
 void GlQueue::issue(std::uint64_t value, const std::vector<BoundPass>& passes) {
   if (Status lost = group_.alive(); !lost.ok()) {
@@ -306,6 +326,11 @@ void dispatch_nothing(const Gl& gl, GLuint program) {
 std::uint64_t Timeline::begin() {
   const std::lock_guard lock(mutex_);
   results_.emplace(++last_, std::nullopt);
+  return last_;
+}
+
+std::uint64_t Timeline::last() {
+  const std::lock_guard lock(mutex_);
   return last_;
 }
 

@@ -17,6 +17,7 @@
 #include "codec/gl_error.hpp"
 #include "codec/reflection.hpp"
 #include "gl/context_group.hpp"
+#include "gl/native_fence.hpp"
 #include "objects/buffer.hpp"
 #include "objects/synchrony.hpp"
 
@@ -33,6 +34,7 @@ class Timeline {
   void complete(std::uint64_t value, Result<FenceResult> result);
   // timeout: not complete by the deadline. not_found: never begun, or taken already.
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline);
+  std::uint64_t last();
 
  private:
   std::mutex mutex_;
@@ -104,6 +106,9 @@ class GlQueue {
 
   std::uint64_t submit(std::vector<BoundPass> passes);
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline);
+  // As in FenceExchange.
+  Result<UniqueFd> export_fence(std::uint64_t value);
+  Status wait_for_fence(int sync_file);
 
  private:
   struct Stamps {
@@ -134,6 +139,7 @@ class GlQueue {
   std::uint64_t on_host_clock(GLuint64 stamp);
 
   ContextGroup& group_;
+  const NativeFences fences_;
   Timeline timeline_;
   std::mutex submit_mutex_;  // values are posted in the order in which they are given
   std::deque<InFlight> in_flight_;

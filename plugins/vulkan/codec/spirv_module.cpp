@@ -119,6 +119,7 @@ Status SpirvModule::index() {
     if (Status status = index(Instruction(words_).subspan(at, length), at); !status.ok()) return status;
     at += length;
   }
+  std::ranges::stable_sort(names_, {}, &std::pair<Place, std::size_t>::first);  // the first of a place counts
   if (entries_.size() != 1) {
     return invalid_argument("has " + std::to_string(entries_.size()) +
                             " entry points, expected one of a compute shader");
@@ -158,10 +159,10 @@ Status SpirvModule::index(Instruction instruction, std::size_t at) {
       modes_.push_back(at);
       break;
     case spv::OpName:
-      names_.emplace(Place(operand(instruction, 1), no_member), text_at(instruction, 2));
+      names_.emplace_back(Place(operand(instruction, 1), no_member), at + 2);
       break;
     case spv::OpMemberName:
-      names_.emplace(Place(operand(instruction, 1), operand(instruction, 2)), text_at(instruction, 3));
+      names_.emplace_back(Place(operand(instruction, 1), operand(instruction, 2)), at + 3);
       break;
     case spv::OpDecorate:
       decorations_[{operand(instruction, 1), no_member}].emplace(operand(instruction, 2), operand(instruction, 3));
@@ -191,15 +192,19 @@ SpirvModule::Instruction SpirvModule::definition(std::uint32_t id) const noexcep
   return Instruction(words_).subspan(at_[id], words_[at_[id]] >> spv::WordCountShift);
 }
 
-std::string SpirvModule::name(std::uint32_t id) const {
-  const auto found = names_.find({id, no_member});
-  return found == names_.end() ? std::string() : found->second;
+std::string SpirvModule::name_at(const Place& place) const {
+  const auto found = std::ranges::lower_bound(names_, place, {}, &std::pair<Place, std::size_t>::first);
+  if (found == names_.end() || found->first != place) return {};
+  const std::size_t begin = found->second - (place.second == no_member ? 2 : 3);
+  const Instruction instruction = Instruction(words_).subspan(begin, words_[begin] >> spv::WordCountShift);
+  return text_at(instruction, found->second - begin);
 }
 
+std::string SpirvModule::name(std::uint32_t id) const { return name_at({id, no_member}); }
+
 std::string SpirvModule::member_name(std::uint32_t type, std::uint32_t member) const {
-  const auto found = names_.find({type, member});
-  const bool named = found != names_.end() && !found->second.empty();
-  return named ? found->second : "member" + std::to_string(member);
+  std::string named = name_at({type, member});
+  return named.empty() ? "member" + std::to_string(member) : named;
 }
 
 std::optional<std::uint32_t> SpirvModule::decoration(std::uint32_t id, spv::Decoration decoration) const {

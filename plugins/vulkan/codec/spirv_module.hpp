@@ -85,11 +85,12 @@ class SpirvModule {
   Status find_variables();
   void mark_used();
   void mark_operands(Instruction instruction);
+  std::string name_at(const Place& place) const;
   std::uint64_t natural_bytes(std::uint32_t type, int depth) const;
 
   std::vector<std::uint32_t> words_;
   std::vector<std::size_t> at_;  // by id: the place of its definition; 0: none
-  std::map<Place, std::string> names_;
+  std::vector<std::pair<Place, std::size_t>> names_;  // in order; the word where the text begins
   std::map<Place, std::map<std::uint32_t, std::uint32_t>> decorations_;  // decoration to its first literal
   std::map<Place, std::size_t> literals_;                                // (id, decoration): the place of the literal
   std::set<std::uint32_t> capabilities_;

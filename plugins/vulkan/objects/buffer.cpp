@@ -114,9 +114,18 @@ Result<std::unique_ptr<Buffer>> VulkanBuffer::create(std::shared_ptr<Gpu> gpu, s
                                                      const BufferDesc& desc) {
   Gpu& device = *gpu;
   std::unique_ptr<VulkanBuffer> buffer(new VulkanBuffer(std::move(gpu), std::move(transfers), desc.bytes));
+  if (desc.import_fd >= 0) {
+    // The host reaches it by copies: its mapping is the other driver's business.
+    auto imported = import_buffer(device, desc.bytes, desc.import_fd);
+    if (!imported) return imported.error();
+    buffer->main_ = std::move(*imported);
+    return std::unique_ptr<Buffer>(std::move(buffer));
+  }
   const std::uint64_t store = (desc.bytes + 2 * padding - 1) / padding * padding;
   const bool mapped = device.unified_memory();
-  auto main = make_buffer(device, store, mapped ? Placement::host : Placement::device);
+  buffer->exports_ = desc.usage == BufferUsage::storage && device.facts().info.shares_memory;
+  auto main = make_buffer(device, store, mapped ? Placement::host : Placement::device,
+                          buffer->exports_ ? Export::as_dma_buf : Export::no);
   if (!main) return main.error();
   buffer->main_ = std::move(*main);
   if (mapped) return std::unique_ptr<Buffer>(std::move(buffer));
@@ -178,8 +187,21 @@ std::span<const std::byte> VulkanBuffer::written() const noexcept {
   return {memory, static_cast<std::size_t>(bytes_)};
 }
 
-Result<UniqueFd> VulkanBuffer::export_fd() noexcept {
-  return unsupported(gpu_->id() + ": a buffer cannot be exported as a file descriptor");
+Result<UniqueFd> VulkanBuffer::export_fd() noexcept try {
+  if (!exports_) {
+    const bool shares = gpu_->facts().info.shares_memory;
+    return unsupported(gpu_->id() + ": a buffer cannot be exported as a file descriptor: " +
+                       (shares ? "it is not one for storage" : gpu_->facts().info.name + " has no dma-bufs"));
+  }
+  auto info = structure<VkMemoryGetFdInfoKHR>(VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR);
+  info.memory = main_.memory.get();
+  info.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT;
+  int fd = -1;
+  const VkResult made = gpu_->vk().GetMemoryFdKHR(gpu_->handle(), &info, &fd);
+  if (Status status = gpu_->check(made, "exporting a buffer"); !status.ok()) return status;
+  return UniqueFd(fd);
+} catch (...) {
+  return caught();
 }
 
 Result<VkBufferView> VulkanBuffer::texels(VkFormat format, std::uint64_t bytes) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "objects/gpu.hpp"
+#include "objects/memory.hpp"
 #include "objects/texture.hpp"
 
 namespace kiln::vulkan {
@@ -47,7 +48,7 @@ class Transfers {
 // so that the last texel of a view lies inside.
 class VulkanBuffer final : public Buffer {
  public:
-  // REQUIRES: desc is checked: 0 < bytes, a usage, no host memory and no descriptor.
+  // REQUIRES: desc is checked: 0 < bytes, a usage, no host memory, a descriptor only where the device shares memory.
   static Result<std::unique_ptr<Buffer>> create(std::shared_ptr<Gpu> gpu, std::shared_ptr<Transfers> transfers,
                                                 const BufferDesc& desc);
 
@@ -58,6 +59,7 @@ class VulkanBuffer final : public Buffer {
   Result<UniqueFd> export_fd() noexcept override;
 
   const Gpu& gpu() const noexcept { return *gpu_; }
+  std::uint64_t number() const noexcept { return number_; }  // Gpu::next_number()
   VkBuffer handle() const noexcept { return main_.buffer.get(); }
   // The view as an array of texels of four floats.
   Result<VkBufferView> texels() { return texels(VK_FORMAT_R32G32B32A32_SFLOAT, (bytes_ + 15) / 16 * 16); }
@@ -75,15 +77,17 @@ class VulkanBuffer final : public Buffer {
 
  private:
   VulkanBuffer(std::shared_ptr<Gpu> gpu, std::shared_ptr<Transfers> transfers, std::uint64_t bytes)
-      : gpu_(std::move(gpu)), transfers_(std::move(transfers)), bytes_(bytes) {}
+      : gpu_(std::move(gpu)), transfers_(std::move(transfers)), number_(gpu_->next_number()), bytes_(bytes) {}
   Status in_range(std::string_view doing, std::uint64_t offset, std::size_t bytes) const;
 
   std::shared_ptr<Gpu> gpu_;
   std::shared_ptr<Transfers> transfers_;
+  std::uint64_t number_;
   std::uint64_t bytes_;
   PlainBuffer main_;
   PlainBuffer shadow_;
   bool comes_back_ = false;
+  bool exports_ = false;            // its memory can be exported
   std::atomic<bool> newer_{false};  // the host has written since the queue copied it in
   std::mutex view_mutex_;
   std::map<VkFormat, OwnedBufferView> texels_;

@@ -27,6 +27,8 @@ struct Features {
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_INT64_FEATURES);
   VkPhysicalDeviceVulkanMemoryModelFeatures model = structure<VkPhysicalDeviceVulkanMemoryModelFeatures>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES);
+  VkPhysicalDeviceSubgroupSizeControlFeatures subgroup = structure<VkPhysicalDeviceSubgroupSizeControlFeatures>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
   VkPhysicalDevicePipelineCreationCacheControlFeatures cache_control =
       structure<VkPhysicalDevicePipelineCreationCacheControlFeatures>(
           VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES);
@@ -44,6 +46,7 @@ class FeatureChain {
     link(features.small, VK_API_VERSION_1_2, VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME);
     link(features.atomics, VK_API_VERSION_1_2, VK_KHR_SHADER_ATOMIC_INT64_EXTENSION_NAME);
     link(features.model, VK_API_VERSION_1_2, VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME);
+    link(features.subgroup, VK_API_VERSION_1_3, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME);
     link(features.cache_control, VK_API_VERSION_1_3, VK_EXT_PIPELINE_CREATION_CACHE_CONTROL_EXTENSION_NAME);
   }
   FeatureChain(const FeatureChain&) = delete;
@@ -124,10 +127,6 @@ std::set<std::uint32_t> capabilities_of(const Features& f, VkPhysicalDevice phys
   return offered;
 }
 
-constexpr std::uint64_t memory_flags_unified =
-    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT |
-    VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-
 }  // namespace
 
 Result<std::shared_ptr<Gpu>> Gpu::open(std::shared_ptr<const VulkanApi> api, const PhysicalFacts& facts) {
@@ -147,6 +146,15 @@ Status Gpu::create(const PhysicalFacts& facts) {
   }
   VkPhysicalDeviceFeatures& base = chain.features.base.features;
   if (base.robustBufferAccess != VK_TRUE) return unavailable(facts.info.name + " has no robust buffer access");
+  if (facts.subgroup != 0) {
+    const bool controls = chain.features.subgroup.subgroupSizeControl == VK_TRUE && facts.least_subgroup != 0;
+    if (!controls || facts.subgroup < facts.least_subgroup || facts.subgroup > facts.most_subgroup) {
+      return unavailable(
+          "[plugin.vulkan] subgroup_size = " + std::to_string(facts.subgroup) + ": " + facts.info.name +
+          (controls ? " takes " + std::to_string(facts.least_subgroup) + " to " + std::to_string(facts.most_subgroup)
+                    : " has no control of it"));
+    }
+  }
   capabilities_ = capabilities_of(chain.features, facts.physical, *api_);
   creation_feedback_ = chain.enable(VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME, VK_API_VERSION_1_3);
   cache_control_ = chain.features.cache_control.pipelineCreationCacheControl == VK_TRUE;
@@ -155,6 +163,7 @@ Status Gpu::create(const PhysicalFacts& facts) {
     chain.enable(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME, 0);
     chain.enable(VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME, 0);
   }
+  if (facts.shares_fences) chain.enable(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME, 0);
   const std::uint32_t version = facts.properties.apiVersion;
   spirv_version_ = version >= VK_API_VERSION_1_3 ? 0x00010600 : version >= VK_API_VERSION_1_2 ? 0x00010500 : 0x00010300;
 
@@ -178,7 +187,7 @@ Status Gpu::create(const PhysicalFacts& facts) {
   vk.GetPhysicalDeviceMemoryProperties(facts.physical, &memory_);
   // Of a card of its own a part of the memory may be mapped too: that part is slow to read.
   const bool discrete = facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
-  unified_ = !discrete && memory_type(~0U, memory_flags_unified).has_value();
+  unified_ = !discrete && memory_type(~0U, unified_memory_flags).has_value();
   return {};
 }
 
@@ -220,46 +229,6 @@ std::uint64_t Gpu::host_time(std::uint64_t stamp) {
   const std::uint64_t mask = facts_.timestamp_bits >= 64 ? ~0ULL : (1ULL << facts_.timestamp_bits) - 1;
   const std::uint64_t ago = nanoseconds((now[0] - stamp) & mask);
   return ago < now[1] ? now[1] - ago : 0;
-}
-
-Result<PlainBuffer> make_buffer(Gpu& gpu, std::uint64_t bytes, Placement placement) {
-  const DeviceFunctions& vk = gpu.vk();
-  PlainBuffer made{OwnedMemory(gpu), OwnedBuffer(gpu), nullptr};
-  auto info = structure<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
-  info.size = bytes;
-  info.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-               VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
-               VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT |
-               VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
-  const std::string doing = "a buffer of " + std::to_string(bytes) + " bytes";
-  Status status = gpu.check(vk.CreateBuffer(gpu.handle(), &info, nullptr, made.buffer.out()), doing);
-  if (!status.ok()) return status;
-  VkMemoryRequirements needs{};
-  vk.GetBufferMemoryRequirements(gpu.handle(), made.buffer.get(), &needs);
-  constexpr VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  std::optional<std::uint32_t> type;
-  if (placement == Placement::device) type = gpu.memory_type(needs.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
-  if (placement != Placement::device && gpu.unified_memory()) {
-    type = gpu.memory_type(needs.memoryTypeBits, memory_flags_unified);
-  }
-  if (!type && placement == Placement::readback) {
-    type = gpu.memory_type(needs.memoryTypeBits, host | VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
-  }
-  if (!type) type = gpu.memory_type(needs.memoryTypeBits, placement == Placement::device ? 0 : host);
-  if (!type) return unavailable(gpu.id() + ": " + doing + ": the device has no memory that the host reaches");
-  auto memory = structure<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
-  memory.allocationSize = needs.size;
-  memory.memoryTypeIndex = *type;
-  status = gpu.check(vk.AllocateMemory(gpu.handle(), &memory, nullptr, made.memory.out()), doing);
-  if (!status.ok()) return status;
-  status = gpu.check(vk.BindBufferMemory(gpu.handle(), made.buffer.get(), made.memory.get(), 0), doing);
-  if (!status.ok() || placement == Placement::device)
-    return status.ok() ? Result(std::move(made)) : Result<PlainBuffer>(status);
-  void* mapped = nullptr;
-  status = gpu.check(vk.MapMemory(gpu.handle(), made.memory.get(), 0, VK_WHOLE_SIZE, 0, &mapped), "mapping " + doing);
-  if (!status.ok()) return status;
-  made.mapped = static_cast<std::byte*>(mapped);
-  return made;
 }
 
 }  // namespace kiln::vulkan

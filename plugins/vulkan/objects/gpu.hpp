@@ -27,8 +27,21 @@ struct PhysicalFacts {
   std::set<std::string> extensions;
   std::uint32_t queue_family = 0;
   std::uint32_t timestamp_bits = 0;
-  bool host_clock = false;  // calibrated timestamps with CLOCK_MONOTONIC
+  bool host_clock = false;                              // calibrated timestamps with CLOCK_MONOTONIC
+  bool shares_fences = false;                           // semaphores as sync_files
+  std::uint32_t least_subgroup = 0, most_subgroup = 0;  // sizes that a pipeline can require; 0: none
+  std::uint32_t subgroup = 0;                           // what each pipeline requires; 0: the driver chooses
 };
+
+inline constexpr VkBufferUsageFlags buffer_usage =
+    VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+    VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT |
+    VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
+
+// Of memory that device and host reach at no cost.
+inline constexpr VkMemoryPropertyFlags unified_memory_flags =
+    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT |
+    VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 
 class Gpu {
  public:
@@ -45,6 +58,8 @@ class Gpu {
   VkQueue queue() const noexcept { return queue_; }
   std::mutex& queue_mutex() noexcept { return queue_mutex_; }
   const PhysicalFacts& facts() const noexcept { return facts_; }
+  // Another number for each program and buffer of this device: unlike addresses, none comes twice.
+  std::uint64_t next_number() noexcept { return numbers_.fetch_add(1, std::memory_order_relaxed) + 1; }
   const std::string& id() const noexcept { return facts_.info.id; }
   bool creation_feedback() const noexcept { return creation_feedback_; }
   bool cache_control() const noexcept { return cache_control_; }
@@ -81,6 +96,7 @@ class Gpu {
   bool creation_feedback_ = false, cache_control_ = false, unified_ = false;
   std::mutex queue_mutex_;
   std::atomic<bool> lost_{false};
+  std::atomic<std::uint64_t> numbers_{0};
 };
 
 // A handle of an object and the function that destroys it.
@@ -122,18 +138,5 @@ using OwnedDescriptorPool = Owned<VkDescriptorPool, &DeviceFunctions::DestroyDes
 using OwnedCommandPool = Owned<VkCommandPool, &DeviceFunctions::DestroyCommandPool>;
 using OwnedQueryPool = Owned<VkQueryPool, &DeviceFunctions::DestroyQueryPool>;
 using OwnedSemaphore = Owned<VkSemaphore, &DeviceFunctions::DestroySemaphore>;
-
-// A buffer with memory of its own, mapped where the host can reach it.
-struct PlainBuffer {
-  OwnedMemory memory;  // destroyed after the buffer
-  OwnedBuffer buffer;
-  std::byte* mapped = nullptr;
-};
-
-// host: memory that the host reads and writes. device: the device's own. readback: likewise, fast to read.
-enum class Placement : std::uint8_t { invalid = 0, host, readback, device };
-
-// unavailable: there is no memory for it.
-Result<PlainBuffer> make_buffer(Gpu& gpu, std::uint64_t bytes, Placement placement);
 
 }  // namespace kiln::vulkan

@@ -161,6 +161,10 @@ class ProgramMaker {
     auto info = structure<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
     info.pNext = gpu_.creation_feedback() ? &wanted : nullptr;
     info.flags = may_compile ? 0 : VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT_EXT;
+    auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
+        VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO);
+    size.requiredSubgroupSize = gpu_.facts().subgroup;
+    info.stage.pNext = size.requiredSubgroupSize != 0 ? &size : nullptr;
     info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
     info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
     info.stage.module = module.get();
@@ -179,6 +183,7 @@ class ProgramMaker {
   std::unique_ptr<Program> take() {
     std::size_t cached = 0;
     gpu_.vk().GetPipelineCacheData(gpu_.handle(), program_->cache_.get(), &cached, nullptr);
+    program_->compiles_at_dispatch_ = cached <= cache_header_bytes;
     // An estimate: the driver's intermediate form and machine code.
     constexpr std::uint64_t for_any = 64 << 10, for_each_byte = 8;
     program_->charge_ = for_any + for_each_byte * (program_->words_.size() * sizeof(std::uint32_t) + cached);

@@ -27,7 +27,10 @@ class VulkanProgram final : public Program {
   const ProgramInterface* interface(const KernelSource& source) const noexcept override;
 
   const Gpu& gpu() const noexcept { return *gpu_; }
+  std::uint64_t number() const noexcept { return number_; }  // Gpu::next_number()
   const Reflection& reflection() const noexcept { return reflection_; }
+  // The driver generates machine code at the first dispatch: it stores none in a pipeline cache (lavapipe).
+  bool compiles_at_dispatch() const noexcept { return compiles_at_dispatch_; }
   VkPipeline pipeline() const noexcept { return pipeline_.get(); }
   VkPipelineLayout layout() const noexcept { return layout_.get(); }
   const VkDescriptorSetLayout* set_layout() const noexcept { return &set_layout_handle_; }
@@ -37,14 +40,16 @@ class VulkanProgram final : public Program {
  private:
   friend class ProgramMaker;
   friend Result<ProgramBinary> serialize_program(const VulkanProgram& program);
-  explicit VulkanProgram(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
+  explicit VulkanProgram(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)), number_(gpu_->next_number()) {}
 
   std::shared_ptr<Gpu> gpu_;
+  std::uint64_t number_;
   std::vector<std::uint32_t> words_;  // of the entry
   Reflection reflection_;
   std::size_t bindings_ = 0;
   std::vector<View> views_;  // empty: all are storage
   std::uint64_t charge_ = 0;
+  bool compiles_at_dispatch_ = true;
   OwnedPipelineCache cache_;
   OwnedSetLayout set_layout_;
   VkDescriptorSetLayout set_layout_handle_ = VK_NULL_HANDLE;

@@ -15,9 +15,12 @@
 #include <vector>
 
 #include "objects/buffer.hpp"
+#include "objects/fences.hpp"
 #include "objects/program.hpp"
 
 namespace kiln::vulkan {
+
+inline constexpr std::uint32_t stamps_of_slot = 2;
 
 // One descriptor of a pass: a buffer, a view of texels, a texture, or the values of a block.
 struct BoundDescriptor {
@@ -37,14 +40,32 @@ struct BoundTexture {
   bool written = false;
 };
 
+// A program with what it is given.
 struct BoundPass {
   const VulkanProgram* program = nullptr;
-  std::array<std::uint32_t, 3> grid{1, 1, 1};  // PassLaunch::nothing: the rest is empty
+  bool nothing = false;  // a dispatch of no workgroups: the rest is empty
   std::vector<VulkanBuffer*> buffers;
   std::vector<BoundDescriptor> descriptors;  // of every slot and element of the program
   std::vector<BoundTexture> textures;
   std::vector<std::vector<std::byte>> values;  // of blocks and converted texels
   std::optional<std::size_t> push_constants;   // index into `values`
+};
+
+// An empty dispatch that the device does not make: the driver compiled all when it made the pipeline, or the program
+// has images, which have no stand-in, so that it is compiled at its first real dispatch.
+bool is_left_out(const BoundPass& pass);
+
+struct BoundStep {
+  std::size_t pass = 0;  // index into Submission::passes; equal ones share a descriptor set
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  bool waits = true;  // as PassLaunch::waits
+};
+
+struct Submission {
+  std::vector<BoundPass> passes;
+  std::vector<BoundStep> steps;
+  // Names all that the commands depend on: equal keys, equal commands. Empty: the commands are for this once.
+  std::vector<std::uint64_t> key;
 };
 
 class Queue {
@@ -54,13 +75,21 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
   ~Queue();
 
-  Result<std::uint64_t> submit(std::span<const BoundPass> passes);
+  // Submits the commands that an equal submission before left. nullopt: there are none that are not in flight.
+  // REQUIRES: the buffers and programs that the key names exist.
+  Result<std::optional<std::uint64_t>> submit_again(std::span<const std::uint64_t> key);
+  Result<std::uint64_t> submit(Submission work);
   Result<FenceResult> wait(std::uint64_t value, Deadline deadline);
+  // As in FenceExchange.
+  Result<UniqueFd> export_fence(std::uint64_t value);
+  Status wait_for_fence(int sync_file);
 
  private:
-  // What one submission uses until its value is reached, then another.
+  // What one submission uses until its value is reached, then an equal one as it is, or another one recorded anew.
   struct Slot {
-    std::uint64_t value = 0;  // 0: free
+    std::uint64_t value = 0;         // 0: free
+    std::uint64_t last = 0;          // the value before
+    std::vector<std::uint64_t> key;  // Submission::key of the commands; empty: for no other submission
     std::uint64_t begun_ns = 0;
     OwnedCommandPool pool;
     VkCommandBuffer commands = VK_NULL_HANDLE;
@@ -70,21 +99,33 @@ class Queue {
     PlainBuffer values;  // of uniform blocks
     std::uint64_t values_bytes = 0;
     OwnedQueryPool stamps;
+    // The copies of what the host has written, recorded for each submission that has any.
+    OwnedCommandPool copy_pool;
+    VkCommandBuffer copies = VK_NULL_HANDLE;
+    std::vector<VulkanBuffer*> shadowed;  // the buffers that may need one; they live while the key is used
+  };
+  struct PreparedPass {
+    VkDescriptorSet set = VK_NULL_HANDLE;
+    std::vector<std::uint64_t> offsets;  // of its values in the slot's memory
   };
 
-  explicit Queue(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)) {}
+  explicit Queue(std::shared_ptr<Gpu> gpu) : gpu_(std::move(gpu)), fences_(*gpu_) {}
   Status prepare();
   Result<Slot*> free_slot();
   Status make_slot(Slot& slot);
+  Status make_commands(OwnedCommandPool& pool, VkCommandBuffer& commands);
   Status make_room(Slot& slot, std::span<const BoundPass> passes);
-  Status record(Slot& slot, std::span<const BoundPass> passes);
-  Status record_pass(Slot& slot, const BoundPass& pass, std::uint64_t& values_used);
-  Status write_descriptors(Slot& slot, const BoundPass& pass, std::span<const std::uint64_t> offsets,
-                           VkDescriptorSet& set);
+  Status record(Slot& slot, const Submission& work);
+  void record_step(Slot& slot, const BoundPass& pass, const PreparedPass& prepared, const BoundStep& step,
+                   const BoundPass*& bound);
+  Result<VkDescriptorSet> write_descriptors(Slot& slot, const BoundPass& pass, std::span<const std::uint64_t> offsets);
   std::vector<std::uint64_t> place_values(Slot& slot, const BoundPass& pass, std::uint64_t& values_used);
   void fill(VkCommandBuffer commands, const BoundTexture& bound, VkBuffer from, std::uint64_t offset);
   void read_back(VkCommandBuffer commands, const BoundTexture& bound);
-  bool copy_in(VkCommandBuffer commands, std::span<const BoundPass> passes);
+  Result<bool> record_copies(Slot& slot);
+  Status begin_copies(Slot& slot);
+  Result<std::uint64_t> hand_over(Slot& slot);
+  VkResult submit_next(std::span<const VkCommandBuffer> commands, VkSemaphore signalled);
   void copy_back(VkCommandBuffer commands, std::span<const BoundPass> passes);
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags written, VkPipelineStageFlags to,
                VkAccessFlags read);
@@ -98,6 +139,7 @@ class Queue {
   PlainBuffer zeros_;  // a grid of no workgroups, and the resources of such a dispatch
   OwnedBufferView zero_texels_;
   OwnedSemaphore timeline_;
+  SharedFences fences_;
   std::deque<Slot> slots_;
   std::uint64_t last_ = 0;
   std::map<std::uint64_t, std::optional<Result<FenceResult>>> results_;  // nullopt: pending

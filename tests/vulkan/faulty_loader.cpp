@@ -1,0 +1,50 @@
+// A Vulkan loader for tests: the machine's own, but for pipelines, whose creation kills the process where the variable
+// FAULTY_VULKAN_PIPELINES is "crash". The plugin opens it by [plugin.vulkan] vulkan_library.
+#include <dlfcn.h>
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+PFN_vkGetInstanceProcAddr real_loader() {
+  static void* const library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+  static const auto get = library == nullptr
+                              ? nullptr
+                              : reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
+  return get;
+}
+
+PFN_vkGetDeviceProcAddr real_device_functions = nullptr;
+PFN_vkCreateComputePipelines real_create = nullptr;
+
+VKAPI_ATTR VkResult VKAPI_CALL create_pipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
+                                                const VkComputePipelineCreateInfo* infos,
+                                                const VkAllocationCallbacks* allocator, VkPipeline* pipelines) {
+  const char* const fault = std::getenv("FAULTY_VULKAN_PIPELINES");
+  if (fault != nullptr && std::strcmp(fault, "crash") == 0) std::raise(SIGSEGV);
+  return real_create(device, cache, count, infos, allocator, pipelines);
+}
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device, const char* name) {
+  const PFN_vkVoidFunction found = real_device_functions(device, name);
+  if (std::strcmp(name, "vkCreateComputePipelines") != 0) return found;
+  real_create = reinterpret_cast<PFN_vkCreateComputePipelines>(found);
+  return reinterpret_cast<PFN_vkVoidFunction>(create_pipelines);
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance,
+                                                                                           const char* name) {
+  const PFN_vkGetInstanceProcAddr get = real_loader();
+  if (get == nullptr) return nullptr;
+  const PFN_vkVoidFunction found = get(instance, name);
+  if (found == nullptr || std::strcmp(name, "vkGetDeviceProcAddr") != 0) return found;
+  real_device_functions = reinterpret_cast<PFN_vkGetDeviceProcAddr>(found);
+  return reinterpret_cast<PFN_vkVoidFunction>(device_function);
+}

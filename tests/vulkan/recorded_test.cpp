@@ -1,0 +1,207 @@
+// Dispatches that repeat: their commands may be submitted again, and the results are those of commands recorded anew.
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "vulkan/vulkan_under_test.hpp"
+
+namespace kiln::vulkan {
+namespace {
+
+using support::Vulkan;
+
+constexpr std::uint32_t lanes = 64;
+
+Device& device() { return *Vulkan::instance().device(); }
+
+std::unique_ptr<Program> built(const KernelSource& source) {
+  auto program = device().build(source);
+  INFO((program ? std::string() : program.error().text()));
+  REQUIRE(program.has_value());
+  return std::move(*program);
+}
+
+// y[i] = x[i] * 2 + 1 over as many lanes as the grid has.
+KernelSource stepping() {
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text =
+      "#version 430\n"
+      "layout(local_size_x = 64) in;\n"
+      "layout(std430, binding = 0) readonly buffer X { uint x[]; };\n"
+      "layout(std430, binding = 1) buffer Y { uint y[]; };\n"
+      "void main() { uint i = gl_GlobalInvocationID.x; y[i] = x[i] * 2u + 1u; }\n";
+  source.bindings = {Access::read, Access::read_write};
+  return source;
+}
+
+std::unique_ptr<Buffer> buffer_of(std::uint32_t words, std::uint32_t value, BufferUsage usage = BufferUsage::readback) {
+  BufferDesc desc;
+  desc.bytes = words * sizeof(std::uint32_t);
+  desc.usage = usage;
+  auto made = device().create_buffer(desc);
+  REQUIRE(made.has_value());
+  const std::vector<std::uint32_t> values(words, value);
+  REQUIRE((*made)->write(0, std::as_bytes(std::span(values))).ok());
+  return std::move(*made);
+}
+
+std::vector<std::uint32_t> read(Buffer& buffer) {
+  std::vector<std::uint32_t> values(static_cast<std::size_t>(buffer.bytes() / sizeof(std::uint32_t)));
+  REQUIRE(buffer.read(0, std::as_writable_bytes(std::span(values))).ok());
+  return values;
+}
+
+std::uint64_t submit(std::span<const PassLaunch> passes) {
+  const auto value = device().submit({passes});
+  INFO((value ? std::string() : value.error().text()));
+  REQUIRE(value.has_value());
+  return *value;
+}
+
+void wait(std::uint64_t value) {
+  const auto fence = device().wait(value, Deadline::never());
+  INFO((fence ? std::string() : fence.error().text()));
+  REQUIRE(fence.has_value());
+}
+
+}  // namespace
+
+TEST_CASE("vulkan: an equal dispatch reads what the host wrote since", "[vulkan][recorded]") {
+  if (!Vulkan::instance().usable()) return;
+  const auto program = built(stepping());
+  const auto from = buffer_of(lanes, 0, BufferUsage::upload), to = buffer_of(lanes, 0);
+  Buffer* const bindings[] = {from.get(), to.get()};
+  const PassLaunch launch{program.get(), bindings, {1, 1, 1}};
+  for (std::uint32_t round = 1; round <= 5; ++round) {
+    INFO("round " << round);
+    const std::vector<std::uint32_t> values(lanes, round * 1000);
+    REQUIRE(from->write(0, std::as_bytes(std::span(values))).ok());
+    wait(submit({&launch, 1}));
+    CHECK(read(*to) == std::vector<std::uint32_t>(lanes, round * 2000 + 1));
+  }
+}
+
+TEST_CASE("vulkan: a buffer in the place of a destroyed one is written, and nothing else", "[vulkan][recorded]") {
+  if (!Vulkan::instance().usable()) return;
+  const auto program = built(stepping());
+  const auto from = buffer_of(lanes, 7);
+  for (std::uint32_t round = 1; round <= 5; ++round) {
+    INFO("round " << round);
+    const auto to = buffer_of(lanes, round);
+    Buffer* const bindings[] = {from.get(), to.get()};
+    const PassLaunch launch{program.get(), bindings, {1, 1, 1}};
+    wait(submit({&launch, 1}));
+    CHECK(read(*to) == std::vector<std::uint32_t>(lanes, 15));
+    CHECK(read(*from) == std::vector<std::uint32_t>(lanes, 7));
+  }
+}
+
+TEST_CASE("vulkan: dispatches that differ in grid, program or order do not take each other's commands",
+          "[vulkan][recorded]") {
+  if (!Vulkan::instance().usable()) return;
+  KernelSource other = stepping();
+  other.text.replace(other.text.find("* 2u + 1u"), 9, "* 3u + 5u");
+  const auto twice = built(stepping()), thrice = built(other);
+  const auto a = buffer_of(4 * lanes, 1), b = buffer_of(4 * lanes, 0);
+  Buffer* const forth[] = {a.get(), b.get()};
+  Buffer* const back[] = {b.get(), a.get()};
+  const PassLaunch one{twice.get(), forth, {1, 1, 1}}, two{twice.get(), forth, {2, 1, 1}},
+      three{thrice.get(), forth, {1, 1, 1}};
+  const auto expect = [&](const PassLaunch& launch, std::uint32_t first, std::uint32_t second) {
+    wait(submit({&launch, 1}));
+    const auto values = read(*b);
+    CHECK(values[0] == first);
+    CHECK(values[lanes] == second);
+  };
+  for (int round = 0; round < 3; ++round) {
+    const std::vector<std::uint32_t> zeros(4 * lanes, 0);
+    REQUIRE(b->write(0, std::as_bytes(std::span(zeros))).ok());
+    expect(one, 3, 0);
+    expect(three, 8, 0);
+    expect(two, 3, 3);
+  }
+  // a 1, b 3, a 7, b 15: each pass sees the one before, again and again.
+  const std::array<PassLaunch, 3> chain{one, PassLaunch{twice.get(), back, {1, 1, 1}}, one};
+  for (int round = 0; round < 3; ++round) {
+    const std::vector<std::uint32_t> ones(4 * lanes, 1);
+    REQUIRE(a->write(0, std::as_bytes(std::span(ones))).ok());
+    wait(submit(chain));
+    CHECK(read(*b)[0] == 15);
+    CHECK(read(*a)[0] == 7);
+  }
+}
+
+TEST_CASE("vulkan: equal dispatches that are in flight together each run", "[vulkan][recorded]") {
+  if (!Vulkan::instance().usable()) return;
+  KernelSource source;
+  source.dialect = Dialect::glsl;
+  source.text =
+      "#version 430\n"
+      "layout(local_size_x = 64) in;\n"
+      "layout(std430, binding = 0) buffer Y { uint y[]; };\n"
+      "void main() { y[gl_GlobalInvocationID.x] += 1u; }\n";
+  source.bindings = {Access::read_write};
+  const auto program = built(source);
+  std::vector<std::unique_ptr<Buffer>> sums;
+  std::vector<std::array<Buffer*, 1>> bindings;
+  for (int i = 0; i < 4; ++i) {
+    sums.push_back(buffer_of(lanes, 0));
+    bindings.push_back({sums.back().get()});
+  }
+  std::vector<PassLaunch> passes;
+  for (std::size_t i = 0; i < 32; ++i) {
+    passes.push_back({program.get(), bindings[i % 4], {1, 1, 1}});
+    passes.back().waits = i % 4 == 0;
+  }
+  std::vector<std::uint64_t> values;
+  for (int i = 0; i < 20; ++i) values.push_back(submit(passes));
+  for (const std::uint64_t value : values) wait(value);
+  for (const auto& sum : sums) CHECK(read(*sum) == std::vector<std::uint32_t>(lanes, 160));
+}
+
+TEST_CASE("vulkan: an equal dispatch takes the values that its uniforms have then", "[vulkan][recorded]") {
+  if (!Vulkan::instance().usable()) return;
+  for (const char* declared : {"uniform float gain;\n", "layout(push_constant) uniform Push { float gain; };\n",
+                               "layout(std140, binding = 1) uniform Block { float gain; };\n"}) {
+    INFO(declared);
+    UserKernelSpec kernel;
+    kernel.dialect = Dialect::glsl;
+    kernel.path = "gain.comp";
+    kernel.text = std::string("#version 450\nlayout(local_size_x = 64) in;\n") + declared +
+                  "layout(std430, binding = 0) buffer X { float x[]; };\n"
+                  "void main() { x[gl_GlobalInvocationID.x] = gain; }\n";
+    UserKernelSpec::Binding binding;
+    binding.name = "X";
+    binding.access = Access::read_write;
+    binding.bytes = lanes * sizeof(float);
+    kernel.bindings = {binding};
+    UserKernelSpec::Uniform uniform;
+    uniform.name = std::string(declared).find("Block") == std::string::npos ? "gain" : "Block.gain";
+    uniform.type = UserKernelSpec::Uniform::Type::number;
+    kernel.uniforms = {uniform};
+    KernelSource source;
+    source.dialect = Dialect::glsl;
+    source.text = kernel.text;
+    source.bindings = {Access::read_write, Access::read};
+    source.files = {kernel.path};
+    const auto program = built(source);
+    auto sources = provide(*program->interface(source), kernel);
+    INFO((sources ? std::string() : sources.error().text()));
+    REQUIRE(sources.has_value());
+    const auto x = buffer_of(lanes, 0), uniforms = buffer_of(2, 0, BufferUsage::upload);
+    Buffer* const bindings[] = {x.get(), uniforms.get()};
+    const PassLaunch launch{program.get(), bindings, {1, 1, 1}, *sources};
+    for (const double gain : {1.5, 2.5, 3.5}) {
+      REQUIRE(uniforms->write(0, std::as_bytes(std::span(&gain, 1))).ok());
+      wait(submit({&launch, 1}));
+      std::vector<float> found(lanes);
+      REQUIRE(x->read(0, std::as_writable_bytes(std::span(found))).ok());
+      CHECK(found == std::vector<float>(lanes, static_cast<float>(gain)));
+    }
+  }
+}
+
+}  // namespace kiln::vulkan
