@@ -288,7 +288,8 @@ void DiskTier::refuse(const ProgramKey& key, const Device& device, const Status&
   if (Root* root = open()) reject(*root, store_of(*root, device).folder, key, Rejection::refused, status.message);
 }
 
-void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns) {
+void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns,
+                     MetaTime meta) {
   Root* root = config_.read_only ? nullptr : open();
   if (root == nullptr) return;
   TracedWork storing(trace_, TraceArea::cache, "store");
@@ -309,7 +310,8 @@ void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramB
   DeviceFolder& folder = store_of(*root, device).folder;
   if (is_quarantined(*root, folder, key.digest, binary)) return;
   const Encoded whole{build_ns, std::move(*bytes)};
-  const Status status = config_.auto_save ? publish(*root, folder, key, whole) : set_aside(*root, device, key, whole);
+  const Status status =
+      config_.auto_save ? publish(*root, folder, key, whole, meta) : set_aside(*root, device, key, whole);
   if (status.ok()) return;
   publishes_ = false;
   warn_once(status.message);
@@ -324,12 +326,14 @@ bool DiskTier::is_quarantined(Root& root, DeviceFolder& folder, const Digest& di
   return payload && *payload == encode_payload(binary);
 }
 
-Status DiskTier::publish(Root& root, DeviceFolder& folder, const ProgramKey& key, const Encoded& entry) {
+Status DiskTier::publish(Root& root, DeviceFolder& folder, const ProgramKey& key, const Encoded& entry,
+                         MetaTime meta) {
   if (Status status = folder.write(key.digest, StoredFile::program, entry.bytes); !status.ok()) return status;
   if (folder.holds(key.digest, StoredFile::quarantined)) folder.forget(key.digest, StoredFile::quarantined);
   if (try_in_child_ && folder.holds(key.digest, StoredFile::suspect)) folder.forget(key.digest, StoredFile::suspect);
   ledger_.note(key, folder, entry.build_ns);
-  const std::size_t pruned = root.bound.published(entry.bytes.size() + ledger_.flush(key.digest));
+  const std::uint64_t meta_bytes = meta == MetaTime::now ? ledger_.flush(key.digest) : 0;
+  const std::size_t pruned = root.bound.published(entry.bytes.size() + meta_bytes);
   counters_.disk_evictions.fetch_add(pruned);
   if (pruned != 0 && trace_ != nullptr) {
     const TraceFigure figures[] = {{"programs", std::uint64_t{pruned}}, {"max_disk_bytes", config_.max_disk}};

@@ -69,7 +69,11 @@ class DiskTier {
   // Call if the driver refused the result of find(): counts the rejection and removes the entry.
   void refuse(const ProgramKey& key, const Device& device, const Status& status);
   // Publishes the program. With auto_save = false the program stays pending until persist().
-  void store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns);
+  // MetaTime::at_close leaves the .meta file to the end of the process: creating a file is what a small program's hit
+  // waits for longest.
+  enum class MetaTime : std::uint8_t { invalid = 0, now, at_close };
+  void store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns,
+             MetaTime meta = MetaTime::now);
 
   // False: programs are stored by persist() only, or not at all.
   bool publishes() const noexcept { return publishes_; }
@@ -122,7 +126,7 @@ class DiskTier {
   void reject(Root& root, DeviceFolder& folder, const ProgramKey& key, Rejection reason, const std::string& why);
   // Returns whether exactly these bytes are in quarantine.
   bool is_quarantined(Root& root, DeviceFolder& folder, const Digest& digest, const ProgramBinary& binary);
-  Status publish(Root& root, DeviceFolder& folder, const ProgramKey& key, const Encoded& entry);
+  Status publish(Root& root, DeviceFolder& folder, const ProgramKey& key, const Encoded& entry, MetaTime meta);
   Status set_aside(Root& root, const Device& device, const ProgramKey& key, const Encoded& entry);
   void note_miss(const ProgramKey& key, Rejection reason, const std::string& why);
   void warn_once(const std::string& why);

@@ -16,11 +16,9 @@ std::string words_of_loader() {
   return words == nullptr ? "no reason given" : words;
 }
 
-}  // namespace
-
-Result<const KilnEd25519*> ed25519() {
+Result<const KilnEd25519*> open_ed25519() {
   Dl_info here{};
-  if (dladdr(reinterpret_cast<const void*>(&ed25519), &here) == 0 || here.dli_fname == nullptr) {
+  if (dladdr(reinterpret_cast<const void*>(&open_ed25519), &here) == 0 || here.dli_fname == nullptr) {
     return unavailable("Ed25519: the folder of libkiln_core.so is not known");
   }
   std::error_code ignored;
@@ -31,6 +29,14 @@ Result<const KilnEd25519*> ed25519() {
   const auto* functions = static_cast<const KilnEd25519*>(dlsym(module, ed25519_symbol));
   if (functions == nullptr) return unavailable("Ed25519: " + words_of_loader());
   return functions;
+}
+
+}  // namespace
+
+Result<const KilnEd25519*> ed25519() {
+  // The module stays loaded (RTLD_NODELETE), so its functions are looked up once.
+  static const Result<const KilnEd25519*> opened = open_ed25519();
+  return opened;
 }
 
 }  // namespace kiln

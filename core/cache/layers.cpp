@@ -23,7 +23,7 @@ std::optional<SharedProgram> Layers::find(const AskedProgram& asked, SharedCount
     if (!file) continue;
     const auto bytes = file->contents(most_object_bytes);
     if (!bytes) continue;
-    OpenedObject object = open_object(*bytes, accepted_, std::time(nullptr), asked.material);
+    OpenedObject object = open_object(*bytes, accepted_, std::time(nullptr), asked.material, inflaters_);
     if (object.fault == ObjectFault::none) return std::move(object.program);
     counters.change([&](SharedCounts& counts) { ++count_of(counts, object.fault); });
     log_.write(warned_.exchange(true) ? LogLevel::info : LogLevel::warning, "cache",

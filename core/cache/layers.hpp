@@ -35,6 +35,7 @@ class Layers {
   const Log log_;
   const std::vector<std::filesystem::path> folders_;
   std::vector<TrustedKey> accepted_;
+  Inflaters inflaters_;
   std::atomic<bool> warned_{false};
 };
 

@@ -1,6 +1,7 @@
 #include "cache/remote_breaker.hpp"
 
 #include "base/os/private_folder.hpp"
+#include "cache/remote_totals.hpp"
 
 #include <kiln/clock.hpp>
 #include <kiln/digest.hpp>
@@ -62,7 +63,7 @@ RemoteState decode_remote_state(std::string_view text) {
 }
 
 RemoteBreaker::RemoteBreaker(std::filesystem::path directory, bool writes, const std::string& url)
-    : directory_(std::move(directory)), writes_(writes), name_(sha256(url).hex().substr(0, 16) + ".state") {}
+    : directory_(std::move(directory)), writes_(writes), name_(remote_file_stem(url) + ".state") {}
 
 void RemoteBreaker::read() {
   const std::uint64_t now = now_ns();

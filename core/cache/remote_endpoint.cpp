@@ -1,5 +1,7 @@
 #include "cache/remote_endpoint.hpp"
 
+#include "cache/remote_totals.hpp"
+
 #include <kiln/clock.hpp>
 
 #include <algorithm>
@@ -25,6 +27,7 @@ RemoteEndpoint::RemoteEndpoint(Log log, RemoteConfig config, const CacheConfig& 
     : log_(log),
       config_(std::move(config)),
       trust_folders_(cache.trust_folders),
+      totals_folder_(cache.read_only ? std::filesystem::path() : cache.directory),
       breaker_(cache.directory, !cache.read_only, config_.url) {
   // Unlike for layers, no names mean no keys: a remote is read only if its writers are named.
   if (!config_.writers.empty()) accepted_ = chosen_keys(trusted, config_.writers, problems_);
@@ -73,6 +76,11 @@ RemoteLeases* RemoteEndpoint::leases() {
   return opened ? dynamic_cast<RemoteLeases*>(*opened) : nullptr;
 }
 
+void RemoteEndpoint::count(std::uint64_t RemoteTotals::*what, std::uint64_t by) {
+  const std::lock_guard lock(mutex_);
+  unsaved_.*what += by;
+}
+
 void RemoteEndpoint::judge(const Status& status) {
   if (status.ok()) return breaker_.succeeded();
   if (status.code == StatusCode::cancelled) return;
@@ -83,16 +91,19 @@ void RemoteEndpoint::judge(const Status& status) {
 
 std::optional<SharedProgram> RemoteEndpoint::opened(std::span<const std::byte> bytes, const AskedProgram& asked,
                                                     SharedCounters& counters) {
-  OpenedObject object = open_object(bytes, accepted_, std::time(nullptr), asked.material);
+  count(&RemoteTotals::bytes_read, bytes.size());
+  OpenedObject object = open_object(bytes, accepted_, std::time(nullptr), asked.material, inflaters_);
   if (object.fault == ObjectFault::none && (object.program.key != asked.key || object.program.folder != asked.folder)) {
     object = {
         ObjectFault::other_program, "holds program " + object.program.key.hex() + " of " + object.program.folder, {}};
   }
   if (object.fault == ObjectFault::none) {
     bad_in_a_row_ = 0;
+    count(&RemoteTotals::found);
     return std::move(object.program);
   }
   counters.change([&](SharedCounts& counts) { ++count_of(counts, object.fault); });
+  count(&RemoteTotals::refused);
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
@@ -116,10 +127,14 @@ std::optional<SharedProgram> RemoteEndpoint::fetch(const AskedProgram& asked, co
   judge(object ? ok_status() : object.error());
   if (!object) {
     counters.change([](SharedCounts& counts) { ++counts.failed; });
+    count(&RemoteTotals::failed);
     return std::nullopt;
   }
   answered(now_ns() - start);
-  if (!*object) return std::nullopt;
+  if (!*object) {
+    count(&RemoteTotals::absent);
+    return std::nullopt;
+  }
   return opened(**object, asked, counters);
 }
 
@@ -131,12 +146,19 @@ Status RemoteEndpoint::fetch_many(std::span<const AskedProgram> asked, const Rem
   names.reserve(asked.size());
   for (const AskedProgram& one : asked) names.push_back(one.name());
   counters.change([&](SharedCounts& counts) { counts.asked += names.size(); });
+  std::uint64_t arrived = 0;
   const Status status = (*opened_store)->get_many(names, limits, [&](std::size_t place, std::vector<std::byte> bytes) {
     if (place >= asked.size()) return;
+    ++arrived;
     if (auto program = opened(bytes, asked[place], counters)) on_program(place, std::move(*program));
   });
   judge(status);
-  if (!status.ok()) counters.change([](SharedCounts& counts) { ++counts.failed; });
+  if (status.ok()) {
+    count(&RemoteTotals::absent, asked.size() - std::min<std::uint64_t>(arrived, asked.size()));
+  } else {
+    counters.change([](SharedCounts& counts) { ++counts.failed; });
+    count(&RemoteTotals::failed);
+  }
   return status;
 }
 
@@ -145,6 +167,8 @@ Status RemoteEndpoint::put(const std::string& name, std::span<const std::byte> o
   if (!opened_store) return opened_store.error();
   const Status status = (*opened_store)->put(name, object, limits);
   judge(status);
+  count(status.ok() ? &RemoteTotals::written : &RemoteTotals::write_failed);
+  if (status.ok()) count(&RemoteTotals::bytes_written, object.size());
   return status;
 }
 
@@ -247,12 +271,16 @@ std::uint64_t RemoteEndpoint::patience_ns(std::uint64_t expected_build_ns) {
   return std::clamp(slow_ns, least_patience_ns, most);
 }
 
-void RemoteEndpoint::save_times() {
+void RemoteEndpoint::save() {
+  RemoteTotals more;
+  bool has_answers = false;
   {
     const std::lock_guard lock(mutex_);
-    if (answers_ == 0) return;
+    more = std::exchange(unsaved_, {});
+    has_answers = answers_ != 0;
   }
-  breaker_.measured(round_trip_ns() / 1000, patience_ns(~std::uint64_t{0}) / 1000);
+  add_remote_totals(totals_folder_, config_.url, more);
+  if (has_answers) breaker_.measured(round_trip_ns() / 1000, patience_ns(~std::uint64_t{0}) / 1000);
 }
 
 }  // namespace kiln

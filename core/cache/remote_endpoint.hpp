@@ -8,6 +8,7 @@
 #include "cache/shared_object.hpp"
 #include "cache/trusted_keys.hpp"
 
+#include <kiln/cache_sharing.hpp>
 #include <kiln/config.hpp>
 #include <kiln/program_cache.hpp>
 #include <kiln/remote_store.hpp>
@@ -97,8 +98,8 @@ class RemoteEndpoint {
   std::uint64_t patience_ns(std::uint64_t expected_build_ns);
   void answered(std::uint64_t took_ns);
   bool has_answered();  // a request of this process
-  // Saves the measured times for other processes.
-  void save_times();
+  // Saves the measured times for other processes, and adds what was counted since to the totals of the remote.
+  void save();
 
  private:
   struct FolderIndex {
@@ -108,17 +109,20 @@ class RemoteEndpoint {
 
   // Tells the breaker how a request ended.
   void judge(const Status& status);
+  void count(std::uint64_t RemoteTotals::*what, std::uint64_t by = 1);
   std::optional<SharedProgram> opened(std::span<const std::byte> bytes, const AskedProgram& asked,
                                       SharedCounters& counters);
 
   const Log log_;
   const RemoteConfig config_;
   const std::vector<std::filesystem::path> trust_folders_;
+  const std::filesystem::path totals_folder_;  // empty: nothing is saved
   std::vector<TrustedKey> accepted_;
   std::optional<SecretKey> signer_;
   std::vector<std::string> problems_;
   RemoteStoreFactory make_;
   RemoteBreaker breaker_;
+  Inflaters inflaters_;
 
   std::mutex mutex_;
   std::unique_ptr<RemoteStore> store_;  // null: not opened yet
@@ -126,6 +130,7 @@ class RemoteEndpoint {
   std::map<std::string, FolderIndex> indexes_;
   std::array<std::uint64_t, 64> answers_ns_{};  // ring of the latest
   std::size_t answers_ = 0;
+  RemoteTotals unsaved_;  // guarded by mutex_
   bool warned_ = false;  // about an object that was not used
   std::atomic<unsigned> bad_in_a_row_{0};
 };

@@ -148,7 +148,7 @@ void RemoteTier::finish() noexcept try {
     if (lease.endpoint->breaker().has_failed() || !HeldLeases::release(lease).ok()) break;  // they end by themselves
   }
   work_.finish(Deadline::after(nanoseconds(0)));
-  for (const auto& endpoint : endpoints_) endpoint->save_times();
+  for (const auto& endpoint : endpoints_) endpoint->save();
 } catch (const std::exception&) {  // out of memory: what is lost are counts
 }
 

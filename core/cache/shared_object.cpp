@@ -92,6 +92,12 @@ bool is_mesa_file_name(std::string_view name) noexcept {
 
 OpenedObject open_object(std::span<const std::byte> bytes, std::span<const TrustedKey> accepted, std::int64_t now_s,
                          const std::optional<std::string_view>& material) {
+  Inflaters inflaters;
+  return open_object(bytes, accepted, now_s, material, inflaters);
+}
+
+OpenedObject open_object(std::span<const std::byte> bytes, std::span<const TrustedKey> accepted, std::int64_t now_s,
+                         const std::optional<std::string_view>& material, Inflaters& inflaters) {
   if (bytes.size() < bundle_header_bytes + bundle_trailer_bytes) {
     return refused(ObjectFault::length, "has " + std::to_string(bytes.size()) + " bytes, expected at least " +
                                             std::to_string(bundle_header_bytes + bundle_trailer_bytes));
@@ -126,7 +132,7 @@ OpenedObject open_object(std::span<const std::byte> bytes, std::span<const Trust
   if (material && program.entry.material != *material) {
     return refused(ObjectFault::other_program, "holds the program of another key: " + program.key.hex());
   }
-  const Result<std::vector<std::byte>> payload = inflate_payload(program.entry);
+  const Result<std::vector<std::byte>> payload = inflate_payload(program.entry, inflaters);
   if (!payload) return refused(ObjectFault::payload, payload.error().message);
   Result<ProgramBinary> binary = decode_payload(std::string(program.entry.format), *payload);
   if (!binary) return refused(ObjectFault::payload, binary.error().message);

@@ -59,7 +59,9 @@ bool is_mesa_file_name(std::string_view name) noexcept;
 
 // material: of the requested key; nullopt: any program, whose key material the caller must check.
 OpenedObject open_object(std::span<const std::byte> bytes, std::span<const TrustedKey> accepted, std::int64_t now_s,
-                         const std::optional<std::string_view>& material);
+                         const std::optional<std::string_view>& material, Inflaters& inflaters);
+OpenedObject open_object(std::span<const std::byte> bytes, std::span<const TrustedKey> accepted, std::int64_t now_s,
+                         const std::optional<std::string_view>& material);  // with a temporary context
 
 // The name of a program in a remote or a layer: "FOLDER/DIGEST".
 std::string object_name(std::string_view folder, const Digest& key);

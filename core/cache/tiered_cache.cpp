@@ -310,7 +310,7 @@ Result<TieredCache::Obtained> TieredCache::from_remote(const Request& request, c
   const std::uint64_t start = now_ns();
   // Signed with this user's key from now on. Another process may have stored the program meanwhile; its file stays.
   if (!disk_.holds(request.key, request.device)) {
-    disk_.store(request.key, request.device, shared.binary, shared.build_ns);
+    disk_.store(request.key, request.device, shared.binary, shared.build_ns, DiskTier::MetaTime::at_close);
   }
   auto loaded = load(request, {shared.binary, shared.build_ns}, Origin::remote, start, lookup);
   if (loaded && !loaded->found()) shared_->refused();

@@ -1,6 +1,7 @@
 #include "base/exposition.hpp"
 
 #include <kiln/cache_admin.hpp>
+#include <kiln/cache_sharing.hpp>
 
 #include <utility>
 
@@ -58,6 +59,24 @@ void add_counts(Exposition& to, const CacheTotals& totals) {
             static_cast<double>(totals.updated_s));
 }
 
+void add_remotes(Exposition& to, const CacheConfig& cache) {
+  if (cache.remotes.empty()) return;
+  const std::vector<RemoteStatus> remotes = known_remotes(cache);
+  to.metric("kiln_remote_closed", "gauge", "1: the remote failed, and jobs send it no requests for a while.");
+  for (const RemoteStatus& one : remotes) to.sample({{"remote", one.url}}, std::uint64_t{one.closed_for_ms > 0});
+  to.metric("kiln_remote_failures", "gauge", "Failures of the remote in a row.");
+  for (const RemoteStatus& one : remotes) to.sample({{"remote", one.url}}, one.failures);
+  to.metric("kiln_remote_round_trip_seconds", "gauge", "Typical time of a request; 0: unknown.");
+  for (const RemoteStatus& one : remotes) to.sample({{"remote", one.url}}, one.round_trip_ms / ms_per_s);
+  to.metric("kiln_remote_events_total", "counter",
+            "Programs requested from a remote and written to it, and their bytes, by what happened.");
+  for (const RemoteStatus& one : remotes) {
+    for (const auto& [name, count] : remote_total_names()) {
+      to.sample({{"remote", one.url}, {"event", name}}, one.totals.*count);
+    }
+  }
+}
+
 void add_stored(Exposition& to, const CacheInventory& inventory) {
   to.metric("kiln_cache_programs", "gauge", "Programs stored, by device and driver.");
   for (const CacheDevice& one : inventory.devices) {
@@ -77,6 +96,7 @@ void add_stored(Exposition& to, const CacheInventory& inventory) {
 std::string cache_prometheus(const CacheTotals& totals, const CacheInventory& inventory, const CacheConfig& cache) {
   Exposition exposition;
   add_counts(exposition, totals);
+  add_remotes(exposition, cache);
   add_stored(exposition, inventory);
   exposition.single("kiln_cache_limit_bytes", "gauge", "The bound on stored programs: [cache] max_disk.",
                     cache.max_disk);

@@ -4,9 +4,10 @@
 #include "cache/cache_root.hpp"
 #include "cache/manifest.hpp"
 #include "cache/program_payload.hpp"
-#include "cache/remote_endpoint.hpp"
+#include "cache/remote_totals.hpp"
 #include "cache/shared_object.hpp"
 #include "cache_admin/importer.hpp"
+#include "cache_admin/remotes_by_hand.hpp"
 #include "cache_admin/selection.hpp"
 
 #include <kiln/cache_sharing.hpp>
@@ -24,12 +25,15 @@
 #include <utility>
 
 namespace kiln {
+
 namespace {
 
 // By hand a slow server is waited for: no job depends on it.
 constexpr std::chrono::seconds patience{20};
 constexpr std::chrono::seconds connect_patience{5};
 constexpr std::size_t objects_together = 64;
+
+}  // namespace
 
 RemoteLimits limits_by_hand() { return {.deadline = Deadline::after(patience), .connect = connect_patience}; }
 
@@ -43,6 +47,44 @@ RemoteStores with_files(const RemoteStores& stores) {
   all.emplace("file", open_file_store);
   return all;
 }
+
+Result<std::vector<std::unique_ptr<RemoteEndpoint>>> writing_endpoints(const CacheConfig& cache,
+                                                                       const RemoteStores& stores) {
+  const TrustedKeys trusted = read_trusted_keys(cache.trust_folders);
+  std::vector<std::unique_ptr<RemoteEndpoint>> endpoints;
+  for (const RemoteConfig& remote : cache.remotes) {
+    if (!remote.writes) continue;
+    auto endpoint = std::make_unique<RemoteEndpoint>(Log{}, remote, cache, trusted, with_files(stores));
+    if (!endpoint->writes()) {
+      return not_found("remote " + remote.url + ": " +
+                       (endpoint->problems().empty() ? "has no signing key" : endpoint->problems().back()));
+    }
+    endpoints.push_back(std::move(endpoint));
+  }
+  if (endpoints.empty()) {
+    return invalid_argument("push: no [[cache.remote]] has mode = \"read_write\" (expected at least one)");
+  }
+  return endpoints;
+}
+
+Status check_reads(const RemoteEndpoint& endpoint) {
+  if (endpoint.reads()) return {};
+  return not_found("remote " + endpoint.config().url + ": " +
+                   (endpoint.problems().empty() ? "names no writers, so nothing of it is accepted"
+                                                : endpoint.problems().front()));
+}
+
+std::map<std::string, std::uint64_t> refusals(SharedCounts counts) {
+  std::map<std::string, std::uint64_t> refused;
+  for (const ObjectFault fault :
+       {ObjectFault::length, ObjectFault::unknown_key, ObjectFault::revoked, ObjectFault::expired,
+        ObjectFault::signature, ObjectFault::other_program, ObjectFault::payload, ObjectFault::driver_file}) {
+    if (const std::uint64_t count = count_of(counts, fault); count != 0) refused.emplace(to_string(fault), count);
+  }
+  return refused;
+}
+
+namespace {
 
 BadEntry bad_entry(const SelectedProgram& program, std::string reason, std::string why) {
   return {program.entry.digest, program.folder, program.description.label, std::move(reason), std::move(why), false};
@@ -207,35 +249,13 @@ void pull_device(RemoteEndpoint& endpoint, const DeviceInfo& device, Importer& i
   }
 }
 
-std::map<std::string, std::uint64_t> refusals(SharedCounts counts) {
-  std::map<std::string, std::uint64_t> refused;
-  for (const ObjectFault fault :
-       {ObjectFault::length, ObjectFault::unknown_key, ObjectFault::revoked, ObjectFault::expired,
-        ObjectFault::signature, ObjectFault::other_program, ObjectFault::payload, ObjectFault::driver_file}) {
-    if (const std::uint64_t count = count_of(counts, fault); count != 0) refused.emplace(to_string(fault), count);
-  }
-  return refused;
-}
-
 }  // namespace
 
 Result<std::vector<PushOutcome>> push_cache(const CacheConfig& cache, const RemoteStores& stores,
                                             std::span<const std::string> which, const CacheProgress& progress) {
   if (Status status = check_rights(); !status.ok()) return status;
-  const TrustedKeys trusted = read_trusted_keys(cache.trust_folders);
-  std::vector<std::unique_ptr<RemoteEndpoint>> endpoints;
-  for (const RemoteConfig& remote : cache.remotes) {
-    if (!remote.writes) continue;
-    auto endpoint = std::make_unique<RemoteEndpoint>(Log{}, remote, cache, trusted, with_files(stores));
-    if (!endpoint->writes()) {
-      return not_found("remote " + remote.url + ": " +
-                       (endpoint->problems().empty() ? "has no signing key" : endpoint->problems().back()));
-    }
-    endpoints.push_back(std::move(endpoint));
-  }
-  if (endpoints.empty()) {
-    return invalid_argument("push: no [[cache.remote]] has mode = \"read_write\" (expected at least one)");
-  }
+  const auto endpoints = writing_endpoints(cache, stores);
+  if (!endpoints) return endpoints.error();
   const Result<CacheRoot> root = CacheRoot::open(cache);
   if (!root) return root.error();
   if (!root->exists()) return not_found("cache " + cache.directory.string() + ": there is none yet");
@@ -246,14 +266,15 @@ Result<std::vector<PushOutcome>> push_cache(const CacheConfig& cache, const Remo
   const EntryKey key(*own);
   std::vector<PushOutcome> outcomes;
   std::size_t done = 0;
-  for (const auto& endpoint : endpoints) {
+  for (const auto& endpoint : *endpoints) {
     Push push(*endpoint, *root, key);
     push.look_for(*chosen);
     for (const SelectedProgram& program : *chosen) {
       push.write(program);
-      if (progress) progress(++done, chosen->size() * endpoints.size());
+      if (progress) progress(++done, chosen->size() * endpoints->size());
     }
     outcomes.push_back(push.finish());
+    endpoint->save();
   }
   return outcomes;
 }
@@ -274,14 +295,11 @@ Result<std::vector<PullOutcome>> pull_cache(const CacheConfig& cache, const Remo
     SharedCounters counters;
     Importer importer(cache);
     outcome.failure = importer.open();
-    if (outcome.failure.ok() && !endpoint.reads()) {
-      outcome.failure = not_found("remote " + remote.url + ": " +
-                                  (endpoint.problems().empty() ? "names no writers, so nothing of it is accepted"
-                                                               : endpoint.problems().front()));
-    }
+    if (outcome.failure.ok()) outcome.failure = check_reads(endpoint);
     for (const DeviceInfo& device : devices) {
       if (outcome.failure.ok()) pull_device(endpoint, device, importer, outcome, counters, progress);
     }
+    endpoint.save();
     outcome.stored = importer.outcome();
     outcome.refused = refusals(counters.counts());
     outcomes.push_back(std::move(outcome));
@@ -289,37 +307,58 @@ Result<std::vector<PullOutcome>> pull_cache(const CacheConfig& cache, const Remo
   return outcomes;
 }
 
-std::vector<RemoteStatus> remote_status(const CacheConfig& cache, const RemoteStores& stores) {
+namespace {
+
+RemoteStatus known_of(RemoteEndpoint& endpoint, const SharingKeys& known, const CacheConfig& cache) {
+  RemoteStatus status;
+  status.url = endpoint.config().url;
+  status.writes = endpoint.config().writes;
+  status.problems = endpoint.problems();
+  for (const TrustedKey& key : endpoint.accepted()) {
+    for (const SharingKey& shown : known.keys) {
+      if (shown.name == key.name) status.accepted.push_back(shown);
+    }
+  }
+  if (!endpoint.reads()) status.problems.push_back("no writer is accepted, so nothing is read");
+  const RemoteState before = endpoint.breaker().state();
+  status.failures = before.failures;
+  const auto now_ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  if (before.failures != 0 && before.closed_until_ms > now_ms) {
+    status.closed_for_ms = static_cast<double>(before.closed_until_ms - now_ms);
+  }
+  status.round_trip_ms = static_cast<double>(before.round_trip_us) / 1e3;
+  status.totals = read_remote_totals(cache.directory, status.url);
+  return status;
+}
+
+// What is known of each remote; with stores also the answer to a request that is sent now.
+std::vector<RemoteStatus> statuses(const CacheConfig& cache, const RemoteStores* stores) {
   const TrustedKeys trusted = read_trusted_keys(cache.trust_folders);
   const SharingKeys known = sharing_keys(cache);
+  CacheConfig reading = cache;
+  if (stores == nullptr) reading.read_only = true;  // nothing is created
   std::vector<RemoteStatus> all;
   for (const RemoteConfig& remote : cache.remotes) {
-    RemoteEndpoint endpoint({}, remote, cache, trusted, with_files(stores));
-    RemoteStatus status;
-    status.url = remote.url;
-    status.writes = remote.writes;
-    status.problems = endpoint.problems();
-    for (const TrustedKey& key : endpoint.accepted()) {
-      for (const SharingKey& shown : known.keys) {
-        if (shown.name == key.name) status.accepted.push_back(shown);
-      }
+    RemoteEndpoint endpoint({}, remote, reading, trusted, stores == nullptr ? RemoteStores() : with_files(*stores));
+    RemoteStatus status = known_of(endpoint, known, cache);
+    if (stores != nullptr) {
+      const std::uint64_t start = now_ns();
+      status.answer = endpoint.probe({.deadline = Deadline::after(connect_patience), .connect = connect_patience});
+      status.answer_ms = static_cast<double>(now_ns() - start) / 1e6;
     }
-    if (!endpoint.reads()) status.problems.push_back("no writer is accepted, so nothing is read");
-    const RemoteState before = endpoint.breaker().state();
-    status.failures = before.failures;
-    const auto now_ms =
-        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
-            .count();
-    if (before.failures != 0 && before.closed_until_ms > now_ms) {
-      status.closed_for_ms = static_cast<double>(before.closed_until_ms - now_ms);
-    }
-    status.round_trip_ms = static_cast<double>(before.round_trip_us) / 1e3;
-    const std::uint64_t start = now_ns();
-    status.answer = endpoint.probe({.deadline = Deadline::after(connect_patience), .connect = connect_patience});
-    status.answer_ms = static_cast<double>(now_ns() - start) / 1e6;
     all.push_back(std::move(status));
   }
   return all;
+}
+
+}  // namespace
+
+std::vector<RemoteStatus> known_remotes(const CacheConfig& cache) { return statuses(cache, nullptr); }
+
+std::vector<RemoteStatus> remote_status(const CacheConfig& cache, const RemoteStores& stores) {
+  return statuses(cache, &stores);
 }
 
 namespace {

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t receive_bytes = 256 << 10;
+constexpr std::size_t receive_bytes = 64 << 10;
 constexpr milliseconds longest_poll{10};  // how often `stop` is read
 
 Status over(const RemoteLimits& limits, const Deadline& deadline, const char* what) {
@@ -180,24 +180,24 @@ Status Connection::send(std::string_view bytes, const RemoteLimits& limits) {
 
 // Adds at least one byte to the parser.
 Status Connection::receive(const RemoteLimits& limits) {
-  std::vector<char> bytes(receive_bytes);
+  if (received_ == nullptr) received_ = std::make_unique_for_overwrite<char[]>(receive_bytes);
   while (true) {
     if (Status status = over(limits, limits.deadline, "the answer"); !status.ok()) return status;
     std::size_t count = 0;
     short events = POLLIN;
     if (tls_ != nullptr) {
-      const auto outcome = tls_->read(bytes.data(), bytes.size(), count);
+      const auto outcome = tls_->read(received_.get(), receive_bytes, count);
       if (!outcome) return outcome.error();
       if (*outcome == Tls::Outcome::closed) return unavailable("Redis: the server closed the connection");
       if (*outcome == Tls::Outcome::wants_write) events = POLLOUT;
     } else {
-      const ssize_t got = recv(socket_.get(), bytes.data(), bytes.size(), 0);
+      const ssize_t got = recv(socket_.get(), received_.get(), receive_bytes, 0);
       if (got == 0) return unavailable("Redis: the server closed the connection");
       if (got < 0 && errno != EAGAIN && errno != EINTR) return failed("receive", errno);
       if (got > 0) count = static_cast<std::size_t>(got);
     }
     if (count != 0) {
-      parser_.add({bytes.data(), count});
+      parser_.add({received_.get(), count});
       return {};
     }
     if (Status status = wait_for(socket_.get(), events, limits, limits.deadline, "the answer"); !status.ok()) {

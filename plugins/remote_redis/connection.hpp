@@ -53,6 +53,7 @@ class Connection {
   UniqueFd socket_;
   std::unique_ptr<Tls> tls_;  // null: no TLS
   ReplyParser parser_;
+  std::unique_ptr<char[]> received_;  // null: nothing was received yet
 };
 
 }  // namespace kiln::remote_redis

@@ -23,6 +23,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kiln {
@@ -83,6 +84,20 @@ struct PullOutcome {  // for one remote
 Result<std::vector<PullOutcome>> pull_cache(const CacheConfig& cache, const RemoteStores& stores,
                                             std::span<const DeviceInfo> devices, const CacheProgress& progress = {});
 
+// What all processes of this user got from one remote and wrote to it.
+struct RemoteTotals {
+  std::uint64_t found = 0, absent = 0;  // programs that were requested
+  std::uint64_t refused = 0;            // objects that were not used
+  std::uint64_t failed = 0;             // requests without an answer, or with an error
+  std::uint64_t written = 0, write_failed = 0;
+  std::uint64_t bytes_read = 0, bytes_written = 0;  // of objects
+
+  bool operator==(const RemoteTotals&) const = default;
+};
+
+// Names and members of RemoteTotals, in order: as in reports.
+std::span<const std::pair<const char*, std::uint64_t RemoteTotals::*>> remote_total_names() noexcept;
+
 struct RemoteStatus {
   std::string url;
   bool writes = false;
@@ -93,10 +108,31 @@ struct RemoteStatus {
   std::uint64_t failures = 0;  // in a row, of all processes
   double closed_for_ms = 0;    // until the next attempt; 0: requests are sent
   double round_trip_ms = 0;    // typical; 0: unknown
+  RemoteTotals totals;
 };
 
+// What is known of each remote, without a request.
+std::vector<RemoteStatus> known_remotes(const CacheConfig& cache);
 // Sends one request to each remote.
 std::vector<RemoteStatus> remote_status(const CacheConfig& cache, const RemoteStores& stores);
+
+// --- tuning records
+
+struct TuningOutcome {  // for one remote
+  std::string url;
+  std::string text;                              // of TuningExchange; pull: empty if the remote has none that is accepted
+  std::map<std::string, std::uint64_t> refused;  // objects that were not used, by reason
+  Status failure;
+};
+
+// Signs winners for the device, TuningExchange::winners_text(), and writes them to every remote with
+// mode = "read_write", in place of what it has. invalid_argument: there is no such remote.
+Result<std::vector<TuningOutcome>> push_tuning(const CacheConfig& cache, const RemoteStores& stores,
+                                               const DeviceInfo& device, std::string_view text);
+
+// Reads the winners that every remote has for the device. invalid_argument: no remote is configured.
+Result<std::vector<TuningOutcome>> pull_tuning(const CacheConfig& cache, const RemoteStores& stores,
+                                               const DeviceInfo& device);
 
 // --- layers
 

@@ -33,12 +33,6 @@ int finish_key(const Result<SharingKey>& key, const Options& options, const std:
                 options);
 }
 
-RemoteStores stores_of(const Registry& registry) {
-  RemoteStores stores;
-  for (const auto& [scheme, remote] : registry.remotes()) stores.emplace(scheme, remote.make);
-  return stores;
-}
-
 Json error_json(const Status& status) { return status.ok() ? Json(nullptr) : Json(status.message); }
 
 Json push_json(const PushOutcome& outcome) {
@@ -85,6 +79,8 @@ std::string pull_text(const PullOutcome& outcome) {
 Json status_json(const RemoteStatus& remote) {
   Json accepted = Json::array();
   for (const SharingKey& key : remote.accepted) accepted.push_back(key_json(key));
+  Json totals = Json::object();
+  for (const auto& [name, count] : remote_total_names()) totals[name] = remote.totals.*count;
   return {{"url", remote.url},
           {"mode", remote.writes ? "read_write" : "read"},
           {"reachable", remote.answer.ok()},
@@ -93,6 +89,7 @@ Json status_json(const RemoteStatus& remote) {
           {"round_trip_ms", remote.round_trip_ms},
           {"failures", remote.failures},
           {"closed_for_ms", remote.closed_for_ms},
+          {"totals", std::move(totals)},
           {"accepted", std::move(accepted)},
           {"problems", remote.problems}};
 }
@@ -104,6 +101,11 @@ std::string status_text(const RemoteStatus& remote) {
   if (remote.closed_for_ms > 0) {
     text += "  failed " + counted(remote.failures, "time") + " in a row; jobs sent no request for another " +
             human_ms(remote.closed_for_ms) + "\n";
+  }
+  if (remote.totals != RemoteTotals()) {
+    text += "  all processes: " + std::to_string(remote.totals.found) + " found, " +
+            std::to_string(remote.totals.absent) + " absent, " + std::to_string(remote.totals.refused) + " refused, " +
+            std::to_string(remote.totals.failed) + " failed, " + std::to_string(remote.totals.written) + " written\n";
   }
   for (const SharingKey& key : remote.accepted) {
     text += "  accepts key '" + key.name + "' (" + state_of(key) + (key.until.empty() ? "" : ", until " + key.until) +
@@ -146,6 +148,12 @@ int finish_remotes(const Result<std::vector<Outcome>>& outcomes, const Options& 
 }
 
 }  // namespace
+
+RemoteStores stores_of(const Registry& registry) {
+  RemoteStores stores;
+  for (const auto& [scheme, remote] : registry.remotes()) stores.emplace(scheme, remote.make);
+  return stores;
+}
 
 int cache_key_create(const Options& options) {
   CacheConfig cache;

@@ -1,4 +1,7 @@
 // The text for Prometheus: a golden file, and values that would break a line if they were not escaped.
+#include "cache/remote_totals.hpp"
+#include "core/cache/workplace.hpp"
+
 #include <kiln/cache_admin.hpp>
 
 #include <catch2/catch.hpp>
@@ -54,6 +57,27 @@ TEST_CASE("cache::prometheus: quotes, backslashes and line ends in a device's na
   const std::string text = cache_prometheus({}, stored, {});
   CHECK_THAT(text, Contains(R"(device="a \"quoted\" \\ name\nof two lines")"));
   CHECK_THAT(text, Contains("kiln_cache_saved_seconds 0\n"));
+}
+
+TEST_CASE("cache::prometheus: each remote has its own figures") {
+  const TemporaryFolder folder;
+  CacheConfig cache;
+  cache.directory = folder.path();
+  cache.remotes = {{"redis://one", false, {"ci"}, "", "", "plain", {}}, {"file:///two", false, {"ci"}, "", "", "plain", {}}};
+  add_remote_totals(cache.directory, "redis://one", {.found = 3, .failed = 1, .bytes_read = 4096});
+  add_remote_totals(cache.directory, "redis://one", {.found = 2, .absent = 7});
+  const std::string text = cache_prometheus({}, {}, cache);
+  CHECK_THAT(text, Contains("kiln_remote_events_total{remote=\"redis://one\",event=\"found\"} 5\n") &&
+                       Contains("kiln_remote_events_total{remote=\"redis://one\",event=\"absent\"} 7\n") &&
+                       Contains("kiln_remote_events_total{remote=\"redis://one\",event=\"bytes_read\"} 4096\n") &&
+                       Contains("kiln_remote_events_total{remote=\"file:///two\",event=\"found\"} 0\n") &&
+                       Contains("kiln_remote_closed{remote=\"file:///two\"} 0\n"));
+  // A damaged file counts nothing, and is replaced.
+  overwrite(folder.path() / "remote" / (remote_file_stem("redis://one") + ".totals"), {});
+  add_remote_totals(cache.directory, "redis://one", {.written = 1});
+  CHECK(read_remote_totals(cache.directory, "redis://one") == RemoteTotals{.written = 1});
+  CHECK(decode_remote_totals("found 1\nwritten x\n") == RemoteTotals());
+  CHECK(decode_remote_totals("found 1\nnext 2\n") == RemoteTotals{.found = 1});
 }
 
 TEST_CASE("cache::prometheus: time lost is a gauge below zero") {

@@ -1,10 +1,13 @@
 // Programs that machines share: found, written, refused, and never a reason for a job to fail or to wait long.
 #include "cache/manifest.hpp"
 #include "core/cache/shared/sharing.hpp"
+#include "support/syscall_killer.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace kiln::test {
 namespace {
@@ -190,6 +193,42 @@ TEST_CASE("sharing: a stored file is never overwritten by a remote") {
   CHECK(reader.pull().stored.programs_already == 1);
   CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::disk);
   CHECK(contents(reader.files(".bin").at(0)) == before);
+}
+
+TEST_CASE("sharing: a memory hit makes no system call, with a remote and a layer configured") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"a"});
+  REQUIRE(writer.push().written == 1);
+  const std::filesystem::path layer = reader.temporary.path() / "layer";
+  REQUIRE(create_layer(writer.config, {layer, "ci", {}, {}, {}, {}}));
+  reader.read_from(url, writer);
+  reader.config.layers = {layer};
+  constexpr int hit = 0, other_tier = 3, not_arranged = 4;
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const auto cache = reader.open();
+    const ProgramKey key = key_for("a", reader.device);
+    const KernelSource source = source_of("a");
+    const auto first = cache->get_or_build(key, source, reader.device);
+    if (!first || first->tier == Tier::built) _exit(other_tier);
+    if (!end_at_next_call()) _exit(not_arranged);
+    for (int i = 0; i < 10'000; ++i) {
+      const auto again = cache->get_or_build(key, source, reader.device);
+      if (!again || again->tier != Tier::memory) _exit(other_tier);
+    }
+    _exit(hit);
+  }
+  int state = 0;
+  REQUIRE(waitpid(child, &state, 0) == child);
+  if (WIFEXITED(state) && WEXITSTATUS(state) == not_arranged) {
+    WARN("skipped: seccomp is not permitted here");
+    return;
+  }
+  CHECK_FALSE(WIFSIGNALED(state));  // SIGSYS: a system call
+  CHECK(WEXITSTATUS(state) == hit);
 }
 
 TEST_CASE("sharing: pull stores what fits, and repeats without work") {
