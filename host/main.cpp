@@ -66,6 +66,10 @@ int dispatch(const kiln::host::Options& options, std::uint64_t started_ns) {
       return tune_export(options);
     case Verb::tune_import:
       return tune_import(options);
+    case Verb::tune_push:
+      return tune_push(options);
+    case Verb::tune_pull:
+      return tune_pull(options);
     case Verb::cache_explain:
       return cache_explain(options);
     case Verb::cache_persist:

@@ -55,6 +55,8 @@ enum class Verb {
   tune_audit,
   tune_export,
   tune_import,
+  tune_push,
+  tune_pull,
   kernel_build,
   pm4_dump,
   simulate,

@@ -50,6 +50,19 @@ Exit status: 0 all pass · 1 one does not, or could not be measured · 2 usage o
      R"(Imports the records of FILE that are newer than the local ones. A record names its device and driver and is used only on those. A
 damaged line is counted and skipped.)",
      "set json output plugin-path cache-dir log help version"},
+    {"tune push", Verb::tune_push, Argument::config, "CONFIG", "write tuned winners to the remotes",
+     R"(Signs the winners of each device and writes them to every [[cache.remote]] with mode = "read_write". Winners of other machines that
+the remote has stay in it. See docs/sharing-a-cache.md.
+
+Exit status: 0 done · 1 a remote failed · 2 usage or configuration · 3 no such device.)",
+     "set device json output plugin-path cache-dir log help version"},
+    {"tune pull", Verb::tune_pull, Argument::config, "CONFIG", "use the tuned winners of other machines",
+     R"(Reads the winners that a trusted key signed for each device, for shapes that have no winner here. A sample is measured first, each
+beside the variant that is used here. If all of the sample are right and not slower, all winners are used; otherwise only those
+that are. The others wait for the next `kiln tune pull` or `kiln tune`.
+
+Exit status: 0 done · 1 a remote or a measurement failed · 2 usage or configuration · 3 no such device.)",
+     "set device json output plugin-path cache-dir log progress help version", "sample"},
     {"devices", Verb::devices, Argument::config_or_none, "[CONFIG]", "list the devices",
      R"(Lists every device of every loaded plugin, and why a device is not usable. Loads the libraries of the drivers. --device ID lists
 that device only.

@@ -10,6 +10,7 @@
 #include <kiln/offline_tools.hpp>
 #include <kiln/program_cache.hpp>
 #include <kiln/trace.hpp>
+#include <kiln/tuning_exchange.hpp>
 
 #include <unistd.h>
 
@@ -36,6 +37,7 @@ Result<std::unique_ptr<Device>> AheadCompiler::open(const std::string& target) n
 StreamPrinter::~StreamPrinter() = default;
 VariantBench::~VariantBench() = default;
 TuningStore::~TuningStore() = default;
+TuningExchange::~TuningExchange() = default;
 Recording::~Recording() = default;
 TraceSink::~TraceSink() = default;
 

@@ -13,6 +13,8 @@ namespace kiln::host {
 int run(const Options& options, std::uint64_t started_ns);
 int tune(const Options& options);
 int tune_audit(const Options& options);
+int tune_push(const Options& options);
+int tune_pull(const Options& options);
 int tune_export(const Options& options);
 int tune_import(const Options& options);
 int devices(const Options& options);

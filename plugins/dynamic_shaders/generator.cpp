@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <random>
 
 #include "dynamic_shaders/choice.hpp"
@@ -90,6 +91,7 @@ std::vector<TuningRecord> Generator::fresh_records(const KernelSpec& spec, const
                                                    const std::string& basis) {
   std::vector<TuningRecord> fresh;
   for (TuningRecord& record : database_.of(device_digest(device), record_spec(spec))) {
+    if (record.verdict == Verdict::foreign) continue;  // its times are another machine's
     if (record.basis == basis && is_of_today(record, spec, device, dialect)) fresh.push_back(std::move(record));
   }
   return fresh;
@@ -150,6 +152,10 @@ Result<TuneOutcome> Generator::tune(const KernelSpec& spec, const DeviceInfo& de
 Result<TuneOutcome> Generator::audit(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
                                      VariantBench& bench) {
   auto winner = database_.winner(device_digest(device), record_spec(spec));
+  if (!winner) {
+    if (auto foreign = database_.foreign(device_digest(device), record_spec(spec)); foreign && !foreign->wall_ns.empty())
+      return try_foreign(spec, device, dialect, bench, std::move(*foreign));
+  }
   if (!winner || winner->wall_ns.empty()) return not_found(canonical_text(spec) + ": nothing was tuned for it");
   const Interval then = interval_of(winner->wall_ns);
   TuneOutcome outcome;
@@ -177,6 +183,56 @@ Result<TuneOutcome> Generator::audit(const KernelSpec& spec, const DeviceInfo& d
     winner->why = outcome.stale;
     if (Status status = database_.put({*winner}); !status.ok()) return status;
   }
+  return outcome;
+}
+
+Result<TuneOutcome> Generator::try_foreign(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                           VariantBench& bench, TuningRecord record) {
+  TuneOutcome outcome;
+  outcome.variant = record.variant;
+  outcome.recorded_wall_ns = interval_of(record.wall_ns).median;
+  record.verdict = Verdict::measured;  // unless it holds
+  const auto plan = generate_variant(spec, device, dialect, record.variant);
+  if (!plan) {
+    outcome.stale = "cannot be made here: " + plan.error().message;
+  } else if (source_digest(*plan, device) != record.source) {
+    outcome.stale = "its sources are another version's";
+  } else if (auto samples = bench.measure(record.variant, audit_runs, audit_limit)) {
+    record.wall_ns = samples->wall_ns;
+    record.device_ns = samples->device_ns;
+    record.max_rel_error = samples->max_rel_error;
+    record.error_bound = samples->error_bound;
+    const Interval now = interval_of(samples->wall_ns);
+    outcome.wall_ns = now.median;
+    if (!samples->device_ns.empty()) outcome.device_ns = interval_of(samples->device_ns).median;
+    const auto used = choose(spec, device, dialect);
+    if (used && used->plan.variant != record.variant) {
+      const auto beside = bench.measure(used->plan.variant, audit_runs, audit_limit);
+      if (!beside && !tells_of_variant(beside.error().code)) return beside.error();
+      if (beside) {
+        const Interval other = interval_of(beside->wall_ns);
+        outcome.incumbent = used->plan.variant;
+        outcome.incumbent_wall_ns = other.median;
+        if (beside->agreement != samples->agreement) {
+          record.verdict = Verdict::outvoted;
+          outcome.stale = "its output differs from that of " + used->plan.variant;
+        } else if (now.median > other.median && !now.overlaps(other)) {
+          outcome.stale = "takes " + in_ms(now.median) + ", " + used->plan.variant + " " + in_ms(other.median);
+        }
+      }
+    }
+    if (outcome.stale.empty()) record.verdict = Verdict::winner;
+  } else if (tells_of_variant(samples.error().code)) {
+    record.verdict = Verdict::rejected;
+    outcome.stale = samples.error().text();
+  } else {
+    return std::move(samples).error();
+  }
+  if (record.is_refused()) record.why = outcome.stale;
+  record.when = static_cast<std::uint64_t>(std::time(nullptr));
+  Status status = database_.put({std::move(record)});
+  revision_.fetch_add(1, std::memory_order_acq_rel);
+  if (!status.ok()) return status;
   return outcome;
 }
 
@@ -232,6 +288,44 @@ Result<MergedTuning> Generator::merge(std::string_view text) noexcept try {
   auto merged = database_.merge(text);
   revision_.fetch_add(1, std::memory_order_acq_rel);
   return merged;
+} catch (...) {
+  return caught();
+}
+
+std::string Generator::winners_text(const DeviceInfo& device) noexcept {
+  refresh();
+  return database_.winners_text(device_digest(device));
+}
+
+Result<MergedTuning> Generator::merge_foreign(std::string_view text, const DeviceInfo& device) noexcept try {
+  refresh();
+  return database_.merge_foreign(text, device_digest(device));
+} catch (...) {
+  return caught();
+}
+
+std::vector<KernelSpec> Generator::foreign(const DeviceInfo& device) {
+  std::vector<KernelSpec> specs;
+  for (const TuningRecord& record : database_.all_foreign(device_digest(device))) {
+    if (const auto conv = conv_of(record.spec)) specs.emplace_back(*conv);
+    if (const auto gemm = gemm_of(record.spec)) specs.emplace_back(*gemm);
+  }
+  return specs;
+}
+
+bool Generator::is_foreign(const KernelSpec& spec, const DeviceInfo& device) noexcept {
+  refresh();
+  const std::string machine = device_digest(device), shape = record_spec(spec);
+  return !database_.winner(machine, shape) && database_.foreign(machine, shape);
+}
+
+Result<std::size_t> Generator::accept_foreign(const DeviceInfo& device) noexcept try {
+  std::vector<TuningRecord> records = database_.all_foreign(device_digest(device));
+  if (records.empty()) return std::size_t{0};
+  for (TuningRecord& record : records) record.verdict = Verdict::winner;
+  if (Status status = database_.put(records); !status.ok()) return status;
+  revision_.fetch_add(1, std::memory_order_acq_rel);
+  return records.size();
 } catch (...) {
   return caught();
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <kiln/kernel_generator.hpp>
+#include <kiln/tuning_exchange.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -18,7 +19,7 @@
 
 namespace kiln::dynamic_shaders {
 
-class Generator final : public KernelGenerator, public TunableGenerator, private TuningStore {
+class Generator final : public KernelGenerator, public TunableGenerator, public TuningStore, public TuningExchange {
  public:
   // Empty: nothing that is tuned is kept beyond this process.
   // trace: told which variant was chosen and by what; outlives the generator; null: nobody is.
@@ -40,13 +41,22 @@ class Generator final : public KernelGenerator, public TunableGenerator, private
   void record(const KernelSpec& spec, const DeviceInfo& device, std::string_view variant,
               const Measurement& measurement) noexcept override;
 
- private:
   std::vector<KernelSpec> tuned(const DeviceInfo& device) override;
   TuningState state(const KernelSpec& spec, const DeviceInfo& device) noexcept override;
   std::string exported() noexcept override { return database_.text(); }
   Result<MergedTuning> merge(std::string_view text) noexcept override;
 
+  std::string winners_text(const DeviceInfo& device) noexcept override;
+  Result<MergedTuning> merge_foreign(std::string_view text, const DeviceInfo& device) noexcept override;
+  std::vector<KernelSpec> foreign(const DeviceInfo& device) override;
+  bool is_foreign(const KernelSpec& spec, const DeviceInfo& device) noexcept override;
+  Result<std::size_t> accept_foreign(const DeviceInfo& device) noexcept override;
+
+ private:
   Result<TuneOutcome> audit(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, VariantBench& bench);
+  // Measures a foreign winner beside the variant that is used here.
+  Result<TuneOutcome> try_foreign(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect,
+                                  VariantBench& bench, TuningRecord record);
   // Which variant serves; a trace is told it, with the figures that speak for it.
   Result<Choice> choose(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect);
   // What other processes kept since may change which variant serves.

@@ -90,6 +90,59 @@ TEST_CASE("sharing: push and pull by hand, and the status of a remote") {
   CHECK(status.json()["remotes"][0]["accepted"][0]["name"] == "ci");
 }
 
+TEST_CASE("sharing: tuned winners travel signed, and are measured before they are used") {
+  SharingUser writer, reader;
+  TemporaryFolder share;
+  const std::string url = "file://" + share.path().string();
+  const auto config = [](const SharingUser& user, const std::string& head) {
+    return user.folder.write("gemm.toml", head +
+                                              "[[job]]\nname = \"product\"\nop = \"gemm\"\nm = 64\nn = 128\nk = 96\n"
+                                              "input = \"random:1\"\nweights = \"random:2\"\nverify = true\n");
+  };
+  REQUIRE(writer.kiln({"cache", "key", "create", "ci"}).status == 0);
+  const std::string write = config(writer, remote(url, true)), device = "opengl:0";
+  REQUIRE(writer.kiln({"tune", write, "--device", device, "--budget", "3 s"}).status == 0);
+  const Finished pushed = writer.kiln({"tune", "push", write, "--device", device, "--json"});
+  INFO(pushed.err);
+  REQUIRE(pushed.status == 0);
+  REQUIRE(pushed.json()["devices"][0]["winners"] == 1);
+  const auto variant_of = [&](const SharingUser& user, const std::string& file) -> std::string {
+    return user.kiln({"run", file, "--json", "--device", device}).json()["jobs"][0]["variant"];
+  };
+  const std::string winner = variant_of(writer, write);
+
+  const std::string read = config(reader, remote(url, false));
+  const Finished untrusted = reader.kiln({"tune", "pull", read, "--device", device, "--json"});
+  CHECK(untrusted.status == 1);
+  CHECK(untrusted.json()["devices"][0]["waiting"] == 0);
+  const std::string before = variant_of(reader, read);
+  REQUIRE(reader.kiln({"cache", "key", "trust", "ci", writer.public_key()}).status == 0);
+  const Finished pulled = reader.kiln({"tune", "pull", read, "--device", device, "--json"});
+  INFO(pulled.err << pulled.out);
+  REQUIRE(pulled.status == 0);
+  const auto got = pulled.json()["devices"][0];
+  CHECK(got["remotes"][0]["taken"] == 1);
+  CHECK(got["waiting"] == 1);
+  REQUIRE(got["sample"].size() == 1);
+  CHECK(got["sample"][0]["variant"] == winner);
+  CHECK(got["sample"][0]["wall_ms"] > 0.0);
+  // A busy machine may find it slower than what it uses.
+  CHECK(got["accepted"] == (got["sample"][0]["holds"] == true ? 1 : 0));
+  CHECK(variant_of(reader, read) == (got["accepted"] == 1 ? winner : before));
+  const Finished again = reader.kiln({"tune", "pull", read, "--device", device, "--json"});
+  CHECK(again.json()["devices"][0]["remotes"][0]["taken"] == 0);
+  CHECK(again.json()["devices"][0]["waiting"] == 0);
+
+  // Altered on the server, or signed by a key that was revoked: nothing comes in.
+  SharingUser third;
+  REQUIRE(third.kiln({"cache", "key", "trust", "ci", writer.public_key()}).status == 0);
+  const std::string last = config(third, remote(url, false));
+  REQUIRE(third.kiln({"cache", "key", "revoke", "ci"}).status == 0);
+  const auto refused = third.kiln({"tune", "pull", last, "--device", device, "--json"}).json()["devices"][0];
+  CHECK(refused["remotes"][0]["refused"]["revoked"] == 1);
+  CHECK(refused["waiting"] == 0);
+}
+
 TEST_CASE("sharing: a layer from a read-only folder needs no compiler and copies nothing") {
   SharingUser writer, reader;
   REQUIRE(writer.kiln({"cache", "key", "create", "app"}).status == 0);

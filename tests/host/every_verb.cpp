@@ -70,6 +70,8 @@ EveryVerb::EveryVerb() : live_(folder_ / "live"), good_(folder_ / "good") {
       {"tune audit", {"tune", "audit"}, true},
       {"tune export", {"tune", "export", data / "tuning.tsv"}},
       {"tune import", {"tune", "import", data / "tuning.tsv"}},
+      {"tune push", {"tune", "push", data / "share.toml", "--device", "opengl:0"}},
+      {"tune pull", {"tune", "pull", data / "share.toml", "--device", "opengl:0"}},
       {"devices", {"devices"}},
       {"plugins", {"plugins"}},
       {"config check", {"config", "check", data / "job.toml"}},

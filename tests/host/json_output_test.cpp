@@ -142,6 +142,8 @@ TEST_CASE("every --json output is as docs/json-output.schema.json describes it")
   check_verb("selector-replay", {"selector", "replay"}, folder);
   check_verb("tune", {"tune", "own.toml", "--device", "opengl:0", "--budget", "1 s"}, folder);
   check_verb("tune-audit", {"tune", "audit", "own.toml", "--sample", "1"}, folder);
+  CHECK(check_verb("tune-push", {"tune", "push", remote, "--device", "opengl:0"}, folder)["devices"].size() <= 1);
+  check_verb("tune-pull", {"tune", "pull", remote, "--device", "opengl:0"}, folder);
   check_verb("tune-export", {"tune", "export", "records"}, folder);
   check_verb("tune-import", {"tune", "import", "records"}, folder);
   check_verb("selector-reset", {"selector", "reset"}, folder);

@@ -9,6 +9,8 @@
 #include "verbs/finish.hpp"
 
 #include <kiln/cache_admin.hpp>
+#include <kiln/cache_sharing.hpp>
+#include <kiln/registry.hpp>
 
 #include <cstddef>
 #include <optional>
@@ -21,6 +23,8 @@ namespace kiln::host {
 std::optional<int> read_cache_config(const Options& options, CacheConfig& cache);
 
 class Session;
+// The stores that the plugins registered, by scheme.
+RemoteStores stores_of(const Registry& registry);
 // Opens the devices of --device or [device] prefer: those that store programs. REQUIRES: a session with a runtime.
 std::vector<DeviceInfo> storing_devices(Session& session);
 

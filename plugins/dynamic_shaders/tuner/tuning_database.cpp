@@ -138,6 +138,9 @@ void TuningDatabase::replace(const TuningRecord& record) {
   for (TuningRecord& each : shape) {
     if (record.verdict == Verdict::winner && each.verdict == Verdict::winner) each.verdict = Verdict::measured;
   }
+  if (record.verdict == Verdict::winner || record.verdict == Verdict::foreign) {
+    std::erase_if(shape, [](const TuningRecord& each) { return each.verdict == Verdict::foreign; });
+  }
   const auto at = std::find_if(shape.begin(), shape.end(),
                                [&](const TuningRecord& each) { return each.variant == record.variant; });
   if (at != shape.end()) {
@@ -161,14 +164,21 @@ std::optional<TuningRecord> TuningDatabase::winner(std::string_view device, std:
   return std::nullopt;
 }
 
-std::vector<TuningRecord> TuningDatabase::winners(std::string_view device) {
+std::optional<TuningRecord> TuningDatabase::foreign(std::string_view device, std::string_view spec) {
+  for (TuningRecord& record : of(device, spec)) {
+    if (record.verdict == Verdict::foreign) return std::move(record);
+  }
+  return std::nullopt;
+}
+
+std::vector<TuningRecord> TuningDatabase::all(std::string_view device, Verdict verdict) {
   const std::lock_guard lock(mutex_);
   read();
   std::vector<TuningRecord> found;
   for (const auto& [key, shape] : records_) {
     if (key.first != device) continue;
     for (const TuningRecord& record : shape) {
-      if (record.verdict == Verdict::winner) found.push_back(record);
+      if (record.verdict == verdict) found.push_back(record);
     }
   }
   return found;
@@ -235,6 +245,46 @@ Result<MergedTuning> TuningDatabase::merge(std::string_view text) {
   return merged;
 }
 
+Result<MergedTuning> TuningDatabase::merge_foreign(std::string_view text, std::string_view device) {
+  if (!text.starts_with(header)) return other_form(text);
+  MergedTuning merged;
+  std::vector<TuningRecord> taken;
+  for_each_line(text.substr(header.size()), [&](std::string_view line) {
+    auto record = record_of(line);
+    if (!record) {
+      ++merged.damaged;
+      return;
+    }
+    const std::vector<TuningRecord> here = of(record->device, record->spec);
+    const bool wanted = record->device == device && record->verdict == Verdict::winner && !record->stale() &&
+                        std::ranges::none_of(here, [&](const TuningRecord& ours) {
+                          if (ours.verdict == Verdict::foreign) return ours.when >= record->when;
+                          return ours.verdict == Verdict::winner ||
+                                 (ours.variant == record->variant && ours.source == record->source);
+                        });
+    ++(wanted ? merged.taken : merged.older);
+    if (!wanted) return;
+    record->verdict = Verdict::foreign;
+    taken.push_back(std::move(*record));
+  });
+  if (taken.empty()) return merged;
+  if (Status status = put(taken); !status.ok()) return status;
+  return merged;
+}
+
+std::string TuningDatabase::winners_text(std::string_view device) {
+  std::vector<TuningRecord> records = winners(device);
+  std::erase_if(records, [](const TuningRecord& record) { return record.stale(); });
+  for (TuningRecord& record : all_foreign(device)) {
+    record.verdict = Verdict::winner;
+    records.push_back(std::move(record));
+  }
+  if (records.empty()) return {};
+  std::string text(header);
+  for (const TuningRecord& record : records) text += to_line(record);
+  return text;
+}
+
 Status TuningDatabase::write() const {
   const std::string text = whole_text();
   std::string name = file_.string() + ".XXXXXX";
@@ -276,7 +326,7 @@ namespace {
 constexpr std::size_t checksum_digits = 16;
 constexpr std::size_t most_samples = 1000;
 constexpr std::size_t fields_without_basis = 11;
-constexpr std::string_view verdict_words[] = {"invalid", "measured", "winner", "rejected", "outvoted"};
+constexpr std::string_view verdict_words[] = {"invalid", "measured", "winner", "rejected", "outvoted", "foreign"};
 
 std::string checksum_of(std::string_view text) { return sha256(text).hex().substr(0, checksum_digits); }
 

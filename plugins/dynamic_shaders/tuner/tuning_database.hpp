@@ -26,7 +26,8 @@
 namespace kiln::dynamic_shaders {
 
 // outvoted: its output differs from that of the largest group of variants, and nothing else tells which is right.
-enum class Verdict : std::uint8_t { invalid = 0, measured, winner, rejected, outvoted };
+// foreign: another machine's winner, with that machine's times. It is not used.
+enum class Verdict : std::uint8_t { invalid = 0, measured, winner, rejected, outvoted, foreign };
 
 struct TuningRecord {
   std::string device;  // device_digest()
@@ -67,7 +68,10 @@ class TuningDatabase {
   std::vector<TuningRecord> of(std::string_view device, std::string_view spec);
   std::optional<TuningRecord> winner(std::string_view device, std::string_view spec);
   // All shapes' winners on a device.
-  std::vector<TuningRecord> winners(std::string_view device);
+  std::vector<TuningRecord> winners(std::string_view device) { return all(device, Verdict::winner); }
+  // Foreign winners of shapes without a winner; one of each shape.
+  std::optional<TuningRecord> foreign(std::string_view device, std::string_view spec);
+  std::vector<TuningRecord> all_foreign(std::string_view device) { return all(device, Verdict::foreign); }
   bool has_winners() const noexcept { return has_winners_.load(std::memory_order_relaxed); }  // of what was read so far
   std::size_t damaged();
   // Takes in what other processes wrote since the file was read. true: it had changed.
@@ -78,7 +82,7 @@ class TuningDatabase {
   Status usable() const;
 
   // Replaces what it has of the same device, spec and variant, in memory and in the file. A record that says winner
-  // makes the winner before it `measured`. io: the file could not be read or written; corrupt: it is none of this
+  // makes the winner before it `measured`, and ends the foreign ones of its shape. io: the file could not be read or written; corrupt: it is none of this
   // form, and is left as it is; unavailable: it is only read. Memory has the records all the same.
   Status put(const std::vector<TuningRecord>& records);
 
@@ -87,10 +91,16 @@ class TuningDatabase {
   // Puts those records of such a text that are newer than what is here. An imported winner that is older than the
   // winner here becomes `measured`. corrupt: the text does not begin as one.
   Result<MergedTuning> merge(std::string_view text);
+  // Puts the winners of such a text as foreign ones: those of `device`, for shapes without a winner, and of which this
+  // machine has measured nothing with the same sources.
+  Result<MergedTuning> merge_foreign(std::string_view text, std::string_view device);
+  // The winners on a device and the foreign ones, as a text of winners alone; empty: there are none.
+  std::string winners_text(std::string_view device);
 
  private:
   using Key = std::pair<std::string, std::string>;  // device, spec
   void read();                                      // REQUIRES: mutex_ held
+  std::vector<TuningRecord> all(std::string_view device, Verdict verdict);
   void take(std::string_view text);
   Status take_file();
   void replace(const TuningRecord& record);

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <map>
 
 #include "dynamic_shaders/sample_specs.hpp"
 
@@ -23,11 +25,16 @@ class SaidBench final : public VariantBench {
     asked.emplace_back(variant);
     if (!failure.ok()) return failure;
     VariantSamples samples;
-    for (std::uint32_t run = 0; run < runs; ++run) samples.wall_ns.push_back(wall_ns + run);
+    const auto own = own_wall_ns.find(variant);
+    const std::uint64_t each_ns = own == own_wall_ns.end() ? wall_ns : own->second;
+    for (std::uint32_t run = 0; run < runs; ++run) samples.wall_ns.push_back(each_ns + run);
+    if (differing == variant) samples.agreement = 2;
     samples.device_ns = samples.wall_ns;
     return samples;
   }
   std::uint64_t wall_ns = 0;
+  std::map<std::string, std::uint64_t, std::less<>> own_wall_ns;
+  std::string differing;  // the variant with another output
   Status failure;
   std::vector<std::string> asked;
 };
@@ -190,6 +197,129 @@ TEST_CASE("dynamic_shaders::audit: a winner that runs slowly again and again bec
   REQUIRE(generator.tune(f.spec, f.device, Dialect::glsl, f.bench, options).has_value());
   CHECK(std::ranges::count(f.bench.asked, "direct/plain") >= 1);
   CHECK(generator.tuning()->state(f.spec, f.device) == TuningState::tuned);
+}
+
+namespace {
+
+// A machine with a winner of the shape that is not what the model would choose there, and one that has nothing.
+struct TwoMachines {
+  Fixture there, here;
+  Generator writer{there.folder}, reader{here.folder};
+  std::string preferred, text;
+
+  TwoMachines() {
+    there.remember_winner();
+    preferred = reader.generate(here.spec, here.device, Dialect::glsl)->variant;
+    REQUIRE(preferred != "direct/plain");
+    text = writer.winners_text(there.device);
+    REQUIRE(reader.merge_foreign(text, here.device)->taken == 1);
+  }
+  TuneOutcome sample() {
+    TuneOptions options;
+    options.audit = true;
+    auto outcome = reader.tune(here.spec, here.device, Dialect::glsl, here.bench, options);
+    INFO((outcome ? std::string() : outcome.error().text()));
+    REQUIRE(outcome.has_value());
+    return std::move(*outcome);
+  }
+  std::string used() { return reader.generate(here.spec, here.device, Dialect::glsl)->variant; }
+};
+
+}  // namespace
+
+TEST_CASE("dynamic_shaders::exchange: a winner of another machine is used only after it was measured here") {
+  TwoMachines m;
+  CHECK(m.used() == m.preferred);
+  CHECK(m.reader.state(m.here.spec, m.here.device) == TuningState::untuned);
+  CHECK(m.reader.is_foreign(m.here.spec, m.here.device));
+  CHECK(m.reader.tuned(m.here.device).empty());
+  CHECK(m.reader.foreign(m.here.device) == std::vector<KernelSpec>{m.here.spec});
+  // Its own times of another machine do not count: it is slower than there, and faster than what is used here.
+  m.here.bench.wall_ns = 9'000'000;
+  m.here.bench.own_wall_ns["direct/plain"] = 8'000'000;
+  const TuneOutcome outcome = m.sample();
+  CHECK(outcome.stale.empty());
+  CHECK(outcome.variant == "direct/plain");
+  CHECK(outcome.incumbent == m.preferred);
+  CHECK(outcome.wall_ns == 8'000'004);
+  CHECK(outcome.incumbent_wall_ns == 9'000'004);
+  CHECK(m.here.bench.asked == std::vector<std::string>{"direct/plain", m.preferred});
+  CHECK(m.used() == "direct/plain");
+  CHECK(m.reader.state(m.here.spec, m.here.device) == TuningState::tuned);
+  CHECK(m.reader.foreign(m.here.device).empty());
+  // From now on it is this machine's, with this machine's times, and is not asked for again.
+  CHECK(TuningDatabase(m.here.folder / "tuning.tsv")
+            .winner(device_digest(m.here.device), canonical_text(m.here.spec))
+            ->wall_ns.front() == 8'000'000);
+  CHECK(m.reader.merge_foreign(m.text, m.here.device)->older == 1);
+}
+
+TEST_CASE("dynamic_shaders::exchange: one that is slower, wrong, crashes or is of other sources is not used") {
+  const auto refused = [](const std::string& why, const std::function<void(TwoMachines&)>& change) {
+    TwoMachines m;
+    m.here.bench.wall_ns = 1'000'000;
+    change(m);
+    CHECK_THAT(m.sample().stale, Catch::Contains(why));
+    CHECK(m.used() == m.preferred);
+    CHECK(m.reader.state(m.here.spec, m.here.device) == TuningState::untuned);
+    CHECK(*m.reader.accept_foreign(m.here.device) == 0);
+    CHECK(m.used() == m.preferred);
+    // The same record does not come in again.
+    CHECK(m.reader.merge_foreign(m.text, m.here.device)->older == 1);
+  };
+  refused("takes 2.000 ms", [](TwoMachines& m) { m.here.bench.own_wall_ns["direct/plain"] = 2'000'000; });
+  refused("differs from that of", [](TwoMachines& m) { m.here.bench.differing = "direct/plain"; });
+  refused("ended its process", [](TwoMachines& m) {
+    m.here.bench.failure = Status{StatusCode::device_lost, "ended its process"};
+  });
+  TwoMachines m;
+  m.there.remember_winner("of another version");
+  Generator other(m.there.folder);
+  Fixture third;
+  Generator reader(third.folder);
+  REQUIRE(reader.merge_foreign(other.winners_text(m.there.device), third.device)->taken == 1);
+  TuneOptions options;
+  options.audit = true;
+  CHECK_THAT(reader.tune(third.spec, third.device, Dialect::glsl, third.bench, options)->stale,
+             Catch::Contains("another version"));
+  CHECK(third.bench.asked.empty());
+}
+
+TEST_CASE("dynamic_shaders::exchange: what the bench cannot do leaves the winner waiting") {
+  TwoMachines m;
+  m.here.bench.failure = unavailable("no process can be started");
+  TuneOptions options;
+  options.audit = true;
+  CHECK(m.reader.tune(m.here.spec, m.here.device, Dialect::glsl, m.here.bench, options).error().code ==
+        StatusCode::unavailable);
+  CHECK(m.reader.state(m.here.spec, m.here.device) == TuningState::untuned);
+  CHECK(m.reader.is_foreign(m.here.spec, m.here.device));
+  CHECK(*m.reader.accept_foreign(m.here.device) == 1);
+  CHECK(m.used() == "direct/plain");
+}
+
+TEST_CASE("dynamic_shaders::exchange: what is measured here stays, and other devices' winners do not come in") {
+  Fixture there, here;
+  there.remember_winner();
+  here.remember_winner();
+  Generator writer(there.folder), reader(here.folder);
+  const std::string text = writer.winners_text(there.device);
+  CHECK_THAT(text, Catch::StartsWith("kiln-tuning 1\n") && Catch::Contains("\twinner\t"));
+  CHECK(reader.merge_foreign(text, here.device)->older == 1);
+  Fixture third;
+  Generator other(third.folder);
+  DeviceInfo device = third.device;
+  device.speed_identity.emplace_back("clock", "half");
+  CHECK(other.merge_foreign(text, device)->older == 1);
+  CHECK(other.winners_text(device).empty());
+  CHECK(other.merge_foreign("kiln-tuning 7\n", device).error().code == StatusCode::corrupt);
+  std::string damaged = text;
+  damaged[damaged.size() - 30] ^= 1;
+  CHECK(other.merge_foreign(damaged, third.device)->damaged == 1);
+  // A machine passes on what it has not measured itself, so that a remote loses nothing when it writes.
+  REQUIRE(other.merge_foreign(text, third.device)->taken == 1);
+  CHECK(other.winners_text(third.device) == text);
+  CHECK_THAT(other.exported(), Catch::Contains("\tforeign\t"));
 }
 
 TEST_CASE("dynamic_shaders::state: untuned, tuned by another process, and what has nothing to choose from") {
