@@ -2,6 +2,7 @@
 // processes share about remotes. The first byte of an input chooses the reader.
 #include "cache/program_payload.hpp"
 #include "cache/remote_breaker.hpp"
+#include "cache/remote_totals.hpp"
 #include "cache/shared_object.hpp"
 #include "resp.hpp"
 
@@ -74,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const auto bytes = std::as_bytes(std::span(data + 1, size - 1));
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 5) {
+  switch (data[0] % 6) {
     case 0:
       read_object(bytes);
       break;
@@ -87,6 +88,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 3: {
       const RemoteState state = decode_remote_state(text);
       if (state.closed_until_ms != 0) require(encode_remote_state(state) == text);
+      break;
+    }
+    case 5: {
+      const RemoteTotals totals = decode_remote_totals(text);
+      require(decode_remote_totals(encode_remote_totals(totals)) == totals);
       break;
     }
     default:

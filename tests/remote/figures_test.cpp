@@ -8,7 +8,13 @@
 
 #include <catch2/catch.hpp>
 
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
 #include <cstdio>
+#include <map>
+#include <mutex>
 #include <random>
 
 namespace kiln::test {
@@ -16,10 +22,63 @@ namespace {
 
 using namespace std::chrono_literals;
 
+std::string s3_endpoint;  // of the running MemoryS3
+
+// Buckets in memory: GET and PUT over kept connections. It checks no signature; http_store_test.cpp does.
+class MemoryS3 {
+ public:
+  MemoryS3() : server_([this](int connection, const std::atomic<bool>& stop) { serve(connection, stop); }) {
+    s3_endpoint = "http://127.0.0.1:" + std::to_string(server_.port());
+  }
+
+ private:
+  void serve(int connection, const std::atomic<bool>& stop) {
+    while (!stop) {
+      std::string text = read_request(connection, stop);
+      const std::size_t head = text.find("\r\n\r\n");
+      if (head == std::string::npos) return;
+      const bool is_put = text.starts_with("PUT ");
+      const std::string path = text.substr(4, text.find(' ', 4) - 4);
+      if (is_put) {
+        const std::size_t length = text.find("Content-Length: ");
+        const std::size_t size = length == std::string::npos ? 0 : std::stoul(text.substr(length + 16));
+        std::string body = text.substr(head + 4);
+        char bytes[65536];
+        while (body.size() < size) {
+          const ssize_t count = recv(connection, bytes, sizeof bytes, 0);
+          if (count <= 0) return;
+          body.append(bytes, static_cast<std::size_t>(count));
+        }
+        const std::lock_guard lock(mutex_);
+        objects_[path] = std::move(body);
+      }
+      std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+      if (!is_put) {
+        const std::lock_guard lock(mutex_);
+        const auto at = objects_.find(path);
+        answer = at == objects_.end()
+                     ? "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+                     : "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(at->second.size()) + "\r\n\r\n" +
+                           at->second;
+      }
+      send_text(connection, answer);
+    }
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, std::string> objects_;  // guarded by mutex_
+  RawServer server_;                            // last: its threads use the others
+};
+
 // With the stores of the plugins.
 struct RemoteMachine : SharingMachine {
   RemoteMachine() {
     stores["http"] = remote_http::open_http_store;
+    stores["s3"] = [](RemoteContext context) {
+      context.credentials = {
+          {"access_key", "AK"}, {"secret_key", "SK"}, {"region", "eu-1"}, {"endpoint", s3_endpoint}};
+      return remote_http::open_http_store(context);
+    };
     stores["redis"] = remote_redis::open_redis_store;
     device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(20ms); };  // worth a request
   }
@@ -42,6 +101,16 @@ std::vector<std::string> texts_of(std::size_t programs, std::size_t bytes) {
 
 double ms_of(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
+// Of all threads of this process: what a hit costs, whoever else uses the processors.
+double cpu_ms() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto ms = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
+  };
+  return ms(used.ru_utime) + ms(used.ru_stime);
+}
+
 void print(const std::string& what, double value, const char* unit) {
   if (is_long()) std::printf("%-58s %9.3f %s\n", what.c_str(), value, unit);
 }
@@ -60,12 +129,14 @@ void time_hits(const std::string& name, const std::string& url) {
   std::this_thread::sleep_for(300ms);
   std::vector<double> ms;
   std::size_t remote = 0;
+  const double cpu_before = cpu_ms();
   for (const std::string& text : texts) {
     const auto start = Clock::now();
     const auto acquired = acquire(*cache, text, reader.device);
     ms.push_back(ms_of(Clock::now() - start));
     remote += acquired && acquired->tier == Tier::remote;
   }
+  const double cpu_of_hits = cpu_ms() - cpu_before;
   // A late answer on a busy machine costs a build, so that only the long form bounds them.
   if (is_long()) CHECK(remote >= texts.size() / 2);
   CHECK(reader.device.false_bytes == 0);
@@ -76,6 +147,7 @@ void time_hits(const std::string& name, const std::string& url) {
   std::ranges::sort(ms);
   print(name + ": hit of 16 KiB, verified and stored, p50", ms[ms.size() / 2], "ms");
   print(name + ": hit of 16 KiB, verified and stored, p99", ms[ms.size() * 99 / 100], "ms");
+  print(name + ": processor time of a hit", cpu_of_hits / static_cast<double>(texts.size()), "ms");
 }
 
 // A machine with an empty cache gets a batch, over a round trip.
@@ -114,13 +186,15 @@ void time_batch(const std::string& name, const std::string& url, const std::stri
   if (is_long()) CHECK(remote >= 50);
 }
 
-TEST_CASE("remote figures: a hit over Redis, nginx and a folder") {
+TEST_CASE("remote figures: a hit over Redis, nginx, a folder and S3") {
   const RedisServer redis;
   const NginxServer nginx;
   const ServerFolder folder;
   time_hits("redis", redis.url());
   time_hits("nginx", nginx.url());
   time_hits("file", "file://" + folder.path().string());
+  const MemoryS3 s3;
+  time_hits("s3", "s3://bucket/kiln");
 }
 
 TEST_CASE("remote figures: 100 programs on a fresh machine, over a round trip of 0.5 and of 50 ms") {
@@ -139,38 +213,43 @@ TEST_CASE("remote figures: clients that start together on Redis build each progr
   const RedisServer redis;
   RemoteMachine first;
   first.write_to(redis.url());
-  const std::size_t clients = is_long() ? 32 : 6, programs = is_long() ? 100 : 10;
-  std::vector<std::unique_ptr<RemoteMachine>> machines;
-  for (std::size_t i = 0; i < clients; ++i) {
-    machines.push_back(std::make_unique<RemoteMachine>());
-    machines.back()->join(first);
-    machines.back()->device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(40ms); };
-  }
-  std::atomic<int> failed{0}, unleased{0}, timeouts{0};
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < clients; ++i) {
-    threads.emplace_back([&, i] {
-      RemoteMachine& machine = *machines[i];
-      const auto cache = machine.open();
-      for (std::size_t program = 0; program < programs; ++program) {
-        try {
-          machine.build_and_run(*cache, "program " + std::to_string((program + i * 7) % programs));
-        } catch (const std::exception&) {
-          ++failed;
+  // As many at a time as two processors and their threads carry; each begins with an empty cache.
+  const std::size_t clients = is_long() ? 1000 : 6, at_a_time = is_long() ? 64 : 6, programs = is_long() ? 100 : 10;
+  std::atomic<int> failed{0}, builds{0}, unleased{0}, timeouts{0}, late{0};
+  std::atomic<std::size_t> next{0};
+  const auto serve = [&] {
+    for (std::size_t client = next++; client < clients; client = next++) {
+      RemoteMachine machine;
+      machine.join(first);
+      machine.device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(40ms); };
+      {
+        const auto cache = machine.open();
+        for (std::size_t program = 0; program < programs; ++program) {
+          try {
+            machine.build_and_run(*cache, "program " + std::to_string((program + client * 7) % programs));
+          } catch (const std::exception&) {
+            ++failed;
+          }
         }
+        const SharedCounts shared = cache->stats().shared;
+        unleased += static_cast<int>(shared.unleased_builds);
+        timeouts += static_cast<int>(shared.lease_timeouts);
+        late += static_cast<int>(shared.late);
       }
-      unleased += static_cast<int>(cache->stats().shared.unleased_builds);
-      timeouts += static_cast<int>(cache->stats().shared.lease_timeouts);
-    });
-  }
+      builds += machine.device.builds;
+    }
+  };
+  const auto start = Clock::now();
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < at_a_time; ++i) threads.emplace_back(serve);
   for (std::thread& thread : threads) thread.join();
   CHECK(failed == 0);
-  int builds = 0;
-  for (const auto& machine : machines) builds += machine->device.builds;
   print("redis: builds per program, " + std::to_string(clients) + " clients",
         static_cast<double>(builds) / static_cast<double>(programs), "");
-  print("redis: builds without a lease, timeouts", unleased, "");
-  print("redis: waits that took too long", timeouts, "");
+  print("redis: of these without a lease", unleased, "");
+  print("redis: waits for a lease that took too long", timeouts, "");
+  print("redis: late answers", late, "");
+  print("redis: all clients", ms_of(Clock::now() - start) / 1000, "s");
   CHECK(static_cast<std::size_t>(builds) >= programs);
   // Waits time out on a machine that is busy enough; without leases there would be `clients` builds of each program.
   if (is_long()) CHECK(static_cast<std::size_t>(builds) <= programs * 2);
@@ -192,9 +271,15 @@ TEST_CASE("remote figures: what a bad server costs a cold start of 50 programs")
     }
     return ms_of(Clock::now() - start);
   };
-  const double alone_ms = cold_ms("");
   const auto cost = [&](const std::string& what, const std::string& url) {
-    const double ms = cold_ms(url) - alone_ms;
+    // The median of pairs: a busy machine changes by more than a server costs.
+    std::vector<double> added;
+    for (int pair = 0; pair < (is_long() ? 5 : 1); ++pair) {
+      const double alone_ms = cold_ms("");
+      added.push_back(cold_ms(url) - alone_ms);
+    }
+    std::ranges::sort(added);
+    const double ms = added[added.size() / 2];
     print(what + ": added to a cold start of 50 programs", ms, "ms");
     if (is_long()) CHECK(ms < 1000);
   };
