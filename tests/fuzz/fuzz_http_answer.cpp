@@ -82,8 +82,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!object) {
     require(!object.error().message.empty());
   } else if (*object) {
-    // Only status 200 is an object, and it is no longer than what was sent or allowed.
-    require(text.find("200") != std::string::npos);
+    // libcurl reads a damaged status line as status 200, but none that does not begin with HTTP/.
+    require(text.find("HTTP/") != std::string::npos);
     require((*object)->size() <= most_bytes && (*object)->size() <= text.size());
   }
   return 0;

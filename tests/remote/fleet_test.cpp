@@ -65,7 +65,7 @@ TEST_CASE("fleet: machines with llvmpipe that start cold together build each pro
   std::vector<Finished> ran(machines);
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < machines; ++i) {
-    threads.emplace_back([&, i] { ran[i] = fleet[i]->kiln({"run", "jobs.toml", "--json"}); });
+    threads.emplace_back([&, i] { ran[i] = fleet[i]->kiln({"run", "jobs.toml", "--json", "--progress", "plain"}); });
   }
   for (std::thread& thread : threads) thread.join();
   int builds = 0, hits = 0;
@@ -105,8 +105,8 @@ TEST_CASE("fleet: a container with a read-only root loads a layer, compiles noth
   image.put_jobs("", jobs);
   REQUIRE(image.kiln({"cache", "key", "create", "app"}).status == 0);
   const std::string layer = image.folder / "layer";
-  const Finished baked =
-      image.kiln({"cache", "bake", "jobs.toml", "--for", "opengl:0", "--sign-with", "app", "--output", layer});
+  const Finished baked = image.kiln({"cache", "bake", "jobs.toml", "--for", "opengl:0", "--sign-with", "app",
+                                     "--output", layer, "--progress", "plain"});
   INFO(baked.err << baked.out);
   REQUIRE(baked.status == 0);
   fs::remove_all(image.folder / "cache");
