@@ -82,8 +82,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!object) {
     require(!object.error().message.empty());
   } else if (*object) {
-    // libcurl reads a damaged status line as status 200, but none that does not begin with HTTP/.
-    require(text.find("HTTP/") != std::string::npos);
+    // Whatever libcurl takes for status 200, such as a damaged status line: no more than what was sent and allowed.
     require((*object)->size() <= most_bytes && (*object)->size() <= text.size());
   }
   return 0;

@@ -45,7 +45,10 @@ TEST_CASE("sharing: a program of another machine is loaded, not built, and store
     CHECK(acquire(*cache, "one", reader.device)->tier == Tier::memory);
     CHECK(cache->stats().shared.hits == 1);
     CHECK(cache->stats().builds == 0);
+    CHECK(reader.files(".bin").size() == 1);
+    CHECK(reader.files(".meta").empty());  // no hit waits for it
   }
+  CHECK(reader.files(".meta").size() == 1);
   CHECK(reader.device.builds == 0);
   CHECK(reader.device.false_bytes == 0);
   reader.config.remotes.clear();
