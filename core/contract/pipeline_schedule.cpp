@@ -1,5 +1,7 @@
 #include "contract/pipeline_schedule.hpp"
 
+#include <kiln/operation.hpp>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -19,23 +21,6 @@ std::uint64_t bytes_of(const PipelineTensor& tensor) {
   std::uint64_t bytes = size_of(tensor.dtype);
   for (const std::int64_t extent : tensor.shape) bytes *= static_cast<std::uint64_t>(extent);
   return bytes;
-}
-
-// Shapes of the tensors of conv2d and gemm, in the order of tensors_of().
-std::vector<Shape> shapes_of(const KernelSpec& spec) {
-  if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) {
-    std::vector<Shape> shapes{{conv->n, conv->c, conv->h, conv->w},
-                              {conv->k, conv->c / conv->groups, conv->r, conv->s},
-                              {conv->n, conv->k, conv->out_h(), conv->out_w()}};
-    if (conv->bias == Bias::per_channel) shapes.insert(shapes.begin() + 2, Shape{conv->k});
-    return shapes;
-  }
-  if (const auto* gemm = std::get_if<GemmSpec>(&spec)) {
-    std::vector<Shape> shapes{{gemm->m, gemm->k}, {gemm->k, gemm->n}, {gemm->m, gemm->n}};
-    if (gemm->bias == Bias::per_channel) shapes.insert(shapes.begin() + 2, Shape{gemm->n});
-    return shapes;
-  }
-  return {};
 }
 
 // A matrix may also be given with more dimensions: its rows are the first, all others are its columns.
@@ -152,22 +137,20 @@ class Scheduler {
       return invalid_argument("is a loop and has arguments, expected steps only");
     }
     if (Status status = kiln::validate(step.spec); !status.ok()) return status;
-    const std::vector<TensorDecl> declared = tensors_of(step.spec);
+    const std::vector<Operand> declared = operation_of(step.spec).operands(step.spec);
     if (declared.size() != step.arguments.size()) {
       return invalid_argument(std::to_string(step.arguments.size()) + " arguments given, expected " +
                               std::to_string(declared.size()));
     }
     const std::vector<Access> accesses = accesses_of(step.spec);
-    const std::vector<Shape> shapes = shapes_of(step.spec);
     for (std::size_t i = 0; i < declared.size(); ++i) {
-      Status status = check_argument(step, i, declared[i], accesses[i], shapes);
+      Status status = check_argument(step, i, declared[i], accesses[i]);
       if (!status.ok()) return status.within(declared[i].name);
     }
     return {};
   }
 
-  Status check_argument(const PipelineStep& step, std::size_t at, const TensorDecl& declared, Access access,
-                        const std::vector<Shape>& shapes) {
+  Status check_argument(const PipelineStep& step, std::size_t at, const Operand& declared, Access access) {
     const PipelineArgument& argument = step.arguments[at];
     if (argument.tensor.empty()) {
       if (argument.value.device != nullptr) return invalid_argument("found a DeviceTensor, expected a tensor's name");
@@ -189,8 +172,9 @@ class Scheduler {
     const auto wrong = [&](const std::string& expected) {
       return invalid_argument("tensor '" + tensor.name + "' is " + text_of(tensor) + ", expected " + expected);
     };
-    if (!shapes.empty() && (tensor.dtype != DType::f32 || !fits(tensor.shape, shapes[at]))) {
-      return wrong("float32 " + to_string(shapes[at]));
+    const bool is_layer = operation_of(step.spec).is_layer;
+    if (is_layer && (tensor.dtype != DType::f32 || !fits(tensor.shape, declared.shape))) {
+      return wrong("float32 " + to_string(declared.shape));
     }
     if (bytes_of(tensor) != declared.bytes) return wrong(std::to_string(declared.bytes) + " bytes");
     return {};

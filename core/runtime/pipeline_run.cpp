@@ -1,7 +1,6 @@
 // Runs of pipelines: their steps are recorded once and replayed as one job.
 #include "contract/pipeline_schedule.hpp"
-#include "reference/compare.hpp"
-#include "reference/gemm.hpp"
+#include "reference/operation_reference.hpp"
 #include "runtime/runtime_state.hpp"
 #include "runtime/verification.hpp"
 #include "selector/hygiene.hpp"
@@ -27,8 +26,6 @@ std::uint64_t bytes_of(const PipelineTensor& tensor) {
   for (const std::int64_t extent : tensor.shape) bytes *= static_cast<std::uint64_t>(extent);
   return bytes;
 }
-
-bool has_own_reference(const KernelSpec& spec) { return !std::holds_alternative<UserKernelSpec>(spec); }
 
 void copy(const HostTensor& from, HostTensor& to) {
   std::memcpy(to.bytes().data(), from.bytes().data(), from.bytes().size());
@@ -146,7 +143,7 @@ class PipelineRun {
   }
 
   bool all_have_references() const {
-    return std::ranges::all_of(schedule_.steps, [](const PipelineStep* step) { return has_own_reference(step->spec); });
+    return std::ranges::all_of(schedule_.steps, [](const PipelineStep* step) { return operation_of(step->spec).is_layer; });
   }
 
   // Results hold before each run what they held before the first.
@@ -345,24 +342,17 @@ class PipelineRun {
     }
     for (const StepRun& run : schedule_.runs) {
       const PipelineStep& step = *schedule_.steps[run.step];
-      const std::span<const double> input = chain_[run.storages[0]];
-      const auto constant = [&](std::size_t i) {
-        return i + 1 < run.storages.size() ? step.arguments[i].value.constant->tensor().as<float>()
-                                           : std::span<const float>();
-      };
-      const bool has_bias = run.storages.size() == 4;
-      const std::span<const float> bias = has_bias ? constant(2) : std::span<const float>();
-      double products = 0;
-      reference::Reference reference;
-      if (const auto* conv = std::get_if<Conv2dSpec>(&step.spec)) {
-        reference = reference::conv2d(*conv, input, constant(1), bias);
-        products = static_cast<double>(conv->c / conv->groups * conv->r * conv->s);
-      } else {
-        const auto& gemm = std::get<GemmSpec>(step.spec);
-        reference = reference::gemm(gemm, input, constant(1), bias);
-        products = static_cast<double>(gemm.k);
+      reference::LayerInputs from;
+      for (std::size_t i = 0; i + 1 < run.storages.size(); ++i) {
+        if (run.storages[i] != StepRun::own_value) {
+          from.inputs.emplace_back(chain_[run.storages[i]]);
+        } else {
+          from.constants.emplace_back(step.arguments[i].value.constant->tensor().as<float>());
+        }
       }
-      chain_bound_ += (products + 2) * static_cast<double>(std::numeric_limits<float>::epsilon());
+      reference::Reference reference = reference::evaluate(step.spec, from);
+      chain_bound_ +=
+          reference::chain_roundings(step.spec) * static_cast<double>(std::numeric_limits<float>::epsilon());
       chain_[run.storages.back()] = std::move(reference.value);
     }
   }
@@ -388,7 +378,7 @@ class PipelineRun {
       job.device = device.info().id;
       job.stop = request_.stop;
       job.timeout = request_.timeout;
-      job.verify = has_own_reference(job.spec);
+      job.verify = operation_of(job.spec).is_layer;
       job.tolerance = schedule_.steps[run.step]->tolerance;
       const RunReport ran = state_.run(job);
       StepReport& step = report.steps[run.step];

@@ -1,5 +1,7 @@
 #include "runtime/verification.hpp"
 
+#include "reference/operation_reference.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -18,19 +20,13 @@ Shape index_in(const Shape& shape, std::int64_t element) {
   return index;
 }
 
-// The constant of a conv2d or gemm request that is its bias, or null.
-const HostTensor* bias_of(const RunRequest& request, Bias bias) {
-  return bias == Bias::per_channel ? &request.tensors[2].constant->tensor() : nullptr;
-}
-
 Result<reference::Expected> expect(const RunRequest& request) {
-  const HostTensor& input = *request.tensors[0].host;
-  const HostTensor& weights = request.tensors[1].constant->tensor();
-  if (const auto* conv = std::get_if<Conv2dSpec>(&request.spec)) {
-    return reference::expect_conv2d(*conv, input, weights, bias_of(request, conv->bias));
+  std::vector<const HostTensor*> operands;
+  for (const TensorArgument& tensor : request.tensors) {
+    operands.push_back(tensor.host != nullptr ? tensor.host.get() : &tensor.constant->tensor());
   }
-  const auto& gemm = std::get<GemmSpec>(request.spec);
-  return reference::expect_gemm(gemm, input, weights, bias_of(request, gemm.bias));
+  operands.pop_back();  // the output
+  return reference::expect(request.spec, operands);
 }
 
 Result<Comparison> compare(const RunRequest& request) {
@@ -90,7 +86,7 @@ std::string wrong_text(const Verdict& verdict) {
 }
 
 Status check_verifiable(const RunRequest& request) {
-  if (!request.verify || !std::holds_alternative<UserKernelSpec>(request.spec)) return {};
+  if (!request.verify || operation_of(request.spec).is_layer) return {};
   const auto has_reference = [](const ExpectedOutput& expected) { return expected.tensor != nullptr; };
   if (std::ranges::any_of(request.expected, has_reference)) return {};
   return invalid_argument("verify: there is nothing to compare the results of job '" + request.name +

@@ -1,30 +1,13 @@
 #include "selector/hygiene.hpp"
 
+#include <kiln/operation.hpp>
+
 #include <algorithm>
 
 namespace kiln::selector {
 namespace {
 
 constexpr double least_ns = 500;  // twenty times what two readings of the clock take
-
-// F(4, 3) does a quarter of the direct multiplications, F(2, 3) more of them.
-double winograd_factor(const Conv2dSpec& conv) noexcept {
-  const bool fits = conv.r == 3 && conv.s == 3 && conv.stride_y == 1 && conv.stride_x == 1;
-  return conv.accuracy == Accuracy::winograd && fits ? 4 : 1;
-}
-
-// Along one axis: the taps that direct FLOPs count, by those that lie inside the input.
-double left_out(std::int64_t in, std::int64_t out, std::int64_t taps, std::int64_t stride, std::int64_t pad,
-                std::int64_t dilation) noexcept {
-  std::int64_t inside = 0;
-  for (std::int64_t tap = 0; tap < taps; ++tap) {
-    const std::int64_t offset = tap * dilation - pad;  // of the first output's tap
-    const std::int64_t first = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
-    const std::int64_t end = offset >= in ? 0 : std::min(out, (in - offset + stride - 1) / stride);
-    inside += std::max<std::int64_t>(end - first, 0);
-  }
-  return static_cast<double>(out * taps) / static_cast<double>(std::max<std::int64_t>(inside, 1));
-}
 
 }  // namespace
 
@@ -58,11 +41,7 @@ double service_ns(const Measurement& measurement) noexcept {
 }
 
 double rate_limit(const KernelSpec& spec, const DeviceInfo& device) noexcept {
-  const auto* conv = std::get_if<Conv2dSpec>(&spec);
-  if (conv == nullptr || device.roof_gflops <= 0) return device.roof_gflops;
-  const double rows = left_out(conv->h, conv->out_h(), conv->r, conv->stride_y, conv->pad_y, conv->dilation_y);
-  const double columns = left_out(conv->w, conv->out_w(), conv->s, conv->stride_x, conv->pad_x, conv->dilation_x);
-  return device.roof_gflops * winograd_factor(*conv) * rows * columns;
+  return device.roof_gflops <= 0 ? device.roof_gflops : device.roof_gflops * operation_of(spec).saving(spec);
 }
 
 double rate_of(const KernelSpec& spec, const Measurement& measurement) noexcept {

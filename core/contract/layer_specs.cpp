@@ -1,0 +1,251 @@
+// The layers as operations: conv2d and gemm.
+#include "contract/operation_parts.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+
+namespace kiln {
+namespace {
+
+constexpr std::uint64_t float_bytes = sizeof(float);
+
+// An application may hold any number in an enumeration.
+bool is_known(Bias bias) noexcept { return bias == Bias::none || bias == Bias::per_channel; }
+bool is_known(Activation activation) noexcept {
+  return activation == Activation::none || activation == Activation::relu;
+}
+
+// The functions below are called with specs that nobody has validated: a product of extents is 0 where one of them is
+// negative, and the greatest number where it leaves 64 bits.
+std::uint64_t product_of(std::initializer_list<std::int64_t> extents) noexcept {
+  std::uint64_t product = 1;
+  for (const std::int64_t extent : extents) {
+    if (extent <= 0) return 0;
+    if (__builtin_mul_overflow(product, static_cast<std::uint64_t>(extent), &product)) {
+      return std::numeric_limits<std::uint64_t>::max();
+    }
+  }
+  return product;
+}
+
+std::uint64_t float_bytes_of(std::initializer_list<std::int64_t> extents) noexcept {
+  std::uint64_t bytes = 0;
+  const bool beyond = __builtin_mul_overflow(product_of(extents), float_bytes, &bytes);
+  return beyond ? std::numeric_limits<std::uint64_t>::max() : bytes;
+}
+
+std::int64_t group_channels(const Conv2dSpec& conv) noexcept { return conv.groups < 1 ? 0 : conv.c / conv.groups; }
+
+// 0 where there is no such output.
+std::int64_t out_extent(std::int64_t in, std::int64_t pad, std::int64_t dilation, std::int64_t taps,
+                        std::int64_t stride) noexcept {
+  if (in < 1 || pad < 0 || dilation < 1 || taps < 1 || stride < 1) return 0;
+  std::int64_t padded = 0, reach = 0;
+  if (__builtin_mul_overflow(pad, std::int64_t{2}, &padded) || __builtin_add_overflow(padded, in, &padded) ||
+      __builtin_mul_overflow(dilation, taps - 1, &reach)) {
+    return 0;
+  }
+  return padded - 1 < reach ? 0 : (padded - 1 - reach) / stride + 1;
+}
+
+
+Operand operand(std::string_view name, TensorRole role, std::initializer_list<std::int64_t> extents) {
+  return {std::string(name), role, Shape(extents), float_bytes_of(extents)};
+}
+
+double product(std::initializer_list<std::int64_t> extents) noexcept {
+  double value = 1;  // leaves 64 bits for what validate() would refuse
+  for (const std::int64_t extent : extents) value *= extent > 0 ? static_cast<double>(extent) : 0;
+  return value;
+}
+
+std::string times(std::initializer_list<std::int64_t> factors) {
+  std::string text;
+  for (const std::int64_t factor : factors) text += (text.empty() ? "" : "x") + std::to_string(factor);
+  return text;
+}
+
+// Of two directions; one number if they agree.
+std::string unless_usual(std::string_view name, std::int64_t y, std::int64_t x, std::int64_t usual) {
+  if (y == usual && x == usual) return {};
+  return " " + std::string(name) + " " + (y == x ? std::to_string(y) : times({y, x}));
+}
+
+std::string unless_none(Activation activation) {
+  return activation == Activation::none ? std::string() : " " + std::string(to_string(activation));
+}
+
+// F(4, 3) does a quarter of the direct multiplications, F(2, 3) more of them.
+double winograd_factor(const Conv2dSpec& conv) noexcept {
+  const bool fits = conv.r == 3 && conv.s == 3 && conv.stride_y == 1 && conv.stride_x == 1;
+  return conv.accuracy == Accuracy::winograd && fits ? 4 : 1;
+}
+
+// Along one axis: the taps that direct FLOPs count, by those that lie inside the input.
+double left_out(std::int64_t in, std::int64_t out, std::int64_t taps, std::int64_t stride, std::int64_t pad,
+                std::int64_t dilation) noexcept {
+  std::int64_t inside = 0;
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    const std::int64_t offset = tap * dilation - pad;  // of the first output's tap
+    const std::int64_t first = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
+    const std::int64_t end = offset >= in ? 0 : std::min(out, (in - offset + stride - 1) / stride);
+    inside += std::max<std::int64_t>(end - first, 0);
+  }
+  return static_cast<double>(out * taps) / static_cast<double>(std::max<std::int64_t>(inside, 1));
+}
+
+}  // namespace
+
+std::int64_t Conv2dSpec::out_h() const noexcept { return out_extent(h, pad_y, dilation_y, r, stride_y); }
+std::int64_t Conv2dSpec::out_w() const noexcept { return out_extent(w, pad_x, dilation_x, s, stride_x); }
+
+Status check(const Conv2dSpec& spec) {
+  const struct {
+    std::string_view name;
+    std::int64_t value, least;
+  } fields[] = {{"n", spec.n, 1},
+                {"c", spec.c, 1},
+                {"h", spec.h, 1},
+                {"w", spec.w, 1},
+                {"k", spec.k, 1},
+                {"r", spec.r, 1},
+                {"s", spec.s, 1},
+                {"stride (y)", spec.stride_y, 1},
+                {"stride (x)", spec.stride_x, 1},
+                {"pad (y)", spec.pad_y, 0},
+                {"pad (x)", spec.pad_x, 0},
+                {"dilation (y)", spec.dilation_y, 1},
+                {"dilation (x)", spec.dilation_x, 1},
+                {"groups", spec.groups, 1}};
+  for (const auto& field : fields) {
+    if (field.value < field.least || field.value > most_extent) {
+      return out_of_range(field.name, field.value, field.least, most_extent);
+    }
+  }
+  if (spec.c % spec.groups != 0 || spec.k % spec.groups != 0) {
+    return invalid_argument("groups = " + std::to_string(spec.groups) + ": expected a divisor of c = " +
+                            std::to_string(spec.c) + " and of k = " + std::to_string(spec.k));
+  }
+  const auto reach = [](std::int64_t taps, std::int64_t dilation) { return dilation * (taps - 1) + 1; };
+  if (spec.h + 2 * spec.pad_y < reach(spec.r, spec.dilation_y)) {
+    return invalid_argument("kernel height " + std::to_string(reach(spec.r, spec.dilation_y)) +
+                            " (r with dilation): larger than the padded input height " +
+                            std::to_string(spec.h + 2 * spec.pad_y));
+  }
+  if (spec.w + 2 * spec.pad_x < reach(spec.s, spec.dilation_x)) {
+    return invalid_argument("kernel width " + std::to_string(reach(spec.s, spec.dilation_x)) +
+                            " (s with dilation): larger than the padded input width " +
+                            std::to_string(spec.w + 2 * spec.pad_x));
+  }
+  if (const Status status = check_elements("input", {spec.n, spec.c, spec.h, spec.w}); !status.ok()) return status;
+  if (const Status status = check_elements("weights", {spec.k, spec.c / spec.groups, spec.r, spec.s}); !status.ok()) {
+    return status;
+  }
+  if (const Status status = check_elements("output", {spec.n, spec.k, spec.out_h(), spec.out_w()}); !status.ok()) {
+    return status;
+  }
+  const bool known_accuracy = spec.accuracy == Accuracy::direct || spec.accuracy == Accuracy::winograd;
+  if (!is_known(spec.bias) || !is_known(spec.activation) || !known_accuracy) {
+    return invalid_argument("conv2d: bias, activation and accuracy must be set");
+  }
+  return check_dtype(spec.dtype);
+}
+
+std::vector<Operand> operands_of(const Conv2dSpec& spec) {
+  std::vector<Operand> operands;
+  operands.reserve(4);
+  operands.push_back(operand("input", TensorRole::input, {spec.n, spec.c, spec.h, spec.w}));
+  operands.push_back(operand("weights", TensorRole::constant, {spec.k, group_channels(spec), spec.r, spec.s}));
+  if (spec.bias == Bias::per_channel) operands.push_back(operand("bias", TensorRole::constant, {spec.k}));
+  operands.push_back(operand("output", TensorRole::output, {spec.n, spec.k, spec.out_h(), spec.out_w()}));
+  return operands;
+}
+
+double flops_of(const Conv2dSpec& spec) noexcept {
+  return 2 * product({spec.n, spec.k, spec.out_h(), spec.out_w(), group_channels(spec), spec.r, spec.s});
+}
+
+double saving_of(const Conv2dSpec& spec) noexcept {
+  return winograd_factor(spec) * left_out(spec.h, spec.out_h(), spec.r, spec.stride_y, spec.pad_y, spec.dilation_y) *
+         left_out(spec.w, spec.out_w(), spec.s, spec.stride_x, spec.pad_x, spec.dilation_x);
+}
+
+std::string fields_of(const Conv2dSpec& spec) {
+  FieldText fields;
+  fields.number("n", spec.n).number("c", spec.c).number("h", spec.h).number("w", spec.w);
+  fields.number("k", spec.k).number("r", spec.r).number("s", spec.s);
+  fields.number("stride_y", spec.stride_y).number("stride_x", spec.stride_x);
+  fields.number("pad_y", spec.pad_y).number("pad_x", spec.pad_x);
+  fields.number("dilation_y", spec.dilation_y).number("dilation_x", spec.dilation_x);
+  fields.number("groups", spec.groups);
+  fields.word("dtype", to_string(spec.dtype)).word("layout", "nchw");
+  fields.number("bias", spec.bias == Bias::per_channel).word("activation", to_string(spec.activation));
+  fields.word("accuracy", to_string(spec.accuracy));
+  return fields.take();
+}
+
+std::string shape_text(const Conv2dSpec& spec) {
+  std::string text = times({spec.n, spec.c, spec.h, spec.w});
+  text += " k" + std::to_string(spec.k) + " " + times({spec.r, spec.s});
+  text += unless_usual("stride", spec.stride_y, spec.stride_x, 1);
+  text += unless_usual("pad", spec.pad_y, spec.pad_x, 0);
+  text += unless_usual("dilation", spec.dilation_y, spec.dilation_x, 1);
+  if (spec.groups != 1) text += " groups " + std::to_string(spec.groups);
+  return text + unless_none(spec.activation);
+}
+
+std::string family_of(const Conv2dSpec& spec) {
+  std::string family = times({spec.r, spec.s});
+  family += spec.groups == 1 ? " dense" : spec.groups == spec.c ? " depthwise" : " grouped";
+  return family + " " + std::string(to_string(spec.accuracy)) + " " + std::string(to_string(spec.dtype));
+}
+
+Status check(const GemmSpec& spec) {
+  const struct {
+    std::string_view name;
+    std::int64_t value;
+  } fields[] = {{"m", spec.m}, {"n", spec.n}, {"k", spec.k}};
+  for (const auto& field : fields) {
+    if (field.value < 1 || field.value > most_extent) return out_of_range(field.name, field.value, 1, most_extent);
+  }
+  if (const Status status = check_elements("a", {spec.m, spec.k}); !status.ok()) return status;
+  if (const Status status = check_elements("b", {spec.k, spec.n}); !status.ok()) return status;
+  if (const Status status = check_elements("c", {spec.m, spec.n}); !status.ok()) return status;
+  if (!is_known(spec.bias) || !is_known(spec.activation)) {
+    return invalid_argument("gemm: bias and activation must be set");
+  }
+  return check_dtype(spec.dtype);
+}
+
+std::vector<Operand> operands_of(const GemmSpec& spec) {
+  std::vector<Operand> operands;
+  operands.reserve(4);
+  operands.push_back(operand("a", TensorRole::input, {spec.m, spec.k}));
+  operands.push_back(operand("b", TensorRole::constant, {spec.k, spec.n}));
+  if (spec.bias == Bias::per_channel) operands.push_back(operand("bias", TensorRole::constant, {spec.n}));
+  operands.push_back(operand("c", TensorRole::output, {spec.m, spec.n}));
+  return operands;
+}
+
+double flops_of(const GemmSpec& spec) noexcept { return 2 * product({spec.m, spec.n, spec.k}); }
+
+std::string fields_of(const GemmSpec& spec) {
+  FieldText fields;
+  fields.number("m", spec.m).number("n", spec.n).number("k", spec.k).word("dtype", to_string(spec.dtype));
+  fields.number("bias", spec.bias == Bias::per_channel).word("activation", to_string(spec.activation));
+  return fields.take();
+}
+
+std::string shape_text(const GemmSpec& spec) {
+  return "m" + std::to_string(spec.m) + " n" + std::to_string(spec.n) + " k" + std::to_string(spec.k) +
+         unless_none(spec.activation);
+}
+
+std::string family_of(const GemmSpec& spec) {
+  constexpr std::int64_t thin = 8;  // so few rows or columns that it is bound by reading the matrix once
+  return std::string(spec.m <= thin || spec.n <= thin ? "thin " : "full ") + std::string(to_string(spec.dtype));
+}
+
+}  // namespace kiln
