@@ -57,6 +57,7 @@ class CommandProcessor::Impl {
   std::array<const PacketRule*, 256> rules_{};
   std::atomic<const char*> stop_{nullptr};
   PacketCounters counters_;
+  PipelineStatistics statistics_;
   std::vector<Stream> streams_;  // the last is read; those below wait for it to end
   std::uint32_t entered_ = 0;
 };
@@ -65,7 +66,15 @@ Outcome CommandProcessor::Impl::run(const Job& job) {
   if (job.memory == nullptr || (job.ring != Ring::graphics && job.ring != Ring::compute) ||
       settings_.generation == Generation::invalid)
     return stream_fault(FaultKind::bad_state, 0, "a job without a memory, a ring or a generation");
-  Machine machine{settings_, engine_, map_, *job.memory, stop_, counters_, job.ring, {}, {}, {}, false, 0};
+  Machine machine{.settings = settings_,
+                  .engine = engine_,
+                  .map = map_,
+                  .memory = *job.memory,
+                  .stop = stop_,
+                  .counters = counters_,
+                  .statistics = statistics_,
+                  .ring = job.ring,
+                  .registers = {}};
   entered_ = 0;
   engine_.forget_code();  // these generations invalidate the instruction cache at the start of every job
   for (const IndirectBuffer& buffer : job.buffers) {
@@ -127,6 +136,8 @@ Outcome CommandProcessor::Impl::step(Machine& machine) {
   streams_.back().at += 1 + packet.body.size();
   if (packet.body.empty()) return {};  // the NOP alone
   if (auto fault = check_body(machine, packet, *rule)) return fault;
+  // RADV sets the bit on the compute ring too, which has no predicate.
+  if ((packet.header & 1) != 0 && !machine.predicate) return {};
   if (auto fault = rule->act(machine, packet)) return fault;
   return follow(machine, packet);
 }
@@ -153,7 +164,6 @@ Outcome CommandProcessor::Impl::read_packet(Machine& machine, Packet& packet, co
   if (length.most == 0) return packet.refuse(FaultKind::unknown_packet, "is not a packet of the compute ring");
   const std::uint32_t odd = header & 0xF8U;
   if (odd != 0) return packet.refuse(FaultKind::unknown_packet, "header bits " + hexadecimal(odd) + " are not known");
-  if ((header & 1) != 0) return packet.refuse(FaultKind::unknown_packet, "predication is not modelled");
   if ((header & 4) != 0 && rule->name.substr(0, 4) != "SET_")
     return packet.refuse(FaultKind::unknown_packet, "RESET_FILTER_CAM on a packet that sets no register");
   if (opcode == 0x10 && count == nop_alone) return {};

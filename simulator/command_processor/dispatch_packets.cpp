@@ -42,6 +42,7 @@ DispatchState gather(const Machine& machine, std::array<std::uint32_t, 3> groups
   for (std::size_t at = 0; at < engines; ++at) state.cu_mask[at] = from.get(cu_masks[at]);
   state.groups = groups;
   state.initiator = initiator_bits;
+  state.overlaps = machine.running;
   return state;
 }
 
@@ -92,7 +93,11 @@ Outcome dispatch(Machine& machine, const Packet& packet, std::array<std::uint32_
   if (const std::string why = why_not(machine, state); !why.empty()) return packet.refuse(FaultKind::bad_state, why);
   ++machine.counters.dispatches;
   if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0) return {};
+  const std::uint64_t before = machine.engine.counters().invocations;
+  machine.running = true;
+  machine.released = false;
   if (auto fault = machine.engine.run_dispatch(state, machine.memory)) return in_packet(std::move(*fault), packet);
+  if (machine.statistics.counting) machine.statistics.invocations += machine.engine.counters().invocations - before;
   return {};
 }
 

@@ -49,6 +49,12 @@ struct Packet {
 
 using Outcome = std::optional<Fault>;  // nothing: it went well
 
+// What queries count, from job to job.
+struct PipelineStatistics {
+  bool counting = false;          // between PIPELINESTAT_START and PIPELINESTAT_STOP
+  std::uint64_t invocations = 0;  // of compute shaders
+};
+
 // Machine: what the packets of one job act on: registers, memory, the compute engine, and where the stream goes on.
 //
 // Thread-safety: one thread; `stop` is set from others. Ownership: borrows everything but the registers.
@@ -59,12 +65,17 @@ struct Machine {
   DeviceMemory& memory;
   const std::atomic<const char*>& stop;  // null: go on
   PacketCounters& counters;
+  PipelineStatistics& statistics;
   Ring ring;
   RegisterFile registers;
-  std::optional<std::uint64_t> indirect_base;  // SET_BASE
+  std::optional<std::uint64_t> indirect_base{};  // SET_BASE
+  bool predicate = true;                         // SET_PREDICATION: whether packets with the header's bit 0 act
+
+  bool running = false;   // nothing has waited for the last dispatch
+  bool released = false;  // and a RELEASE_MEM after it writes when it has ended
 
   // Set by a packet for the loop that reads them, which clears them.
-  std::optional<IndirectBuffer> enter;
+  std::optional<IndirectBuffer> enter{};
   bool enter_for_good = false;  // CHAIN: without coming back
   std::uint32_t skip = 0;       // dwords after this packet
 

@@ -47,6 +47,9 @@ constexpr PacketRule rules[] = {
     both(0x1E, "ATOMIC_MEM", {8, 8}, packets::atomic_mem,
          "one atomic operation in L2; may repeat until a comparison succeeds",
          {0xC600'0F7F, dword_address, high_address, all, all, all, all, 0x1FFF}),
+    graphics(0x20, "SET_PREDICATION", {3, 3}, packets::set_predication,
+             "skips packets whose header has bit 0 set, by 4 or 8 bytes of memory; queries of draws are refused",
+             {0x0007'1100, dword_address, high_address}),
     both(0x22, "COND_EXEC", {4, 4}, packets::cond_exec, "skips dwords if a dword in memory is 0",
          {dword_address, high_address, 0, 0x3FFF}),
     graphics(0x28, "CONTEXT_CONTROL", {2, 2}, packets::context_control, "no shadowing; other forms are refused",
@@ -105,7 +108,6 @@ struct Refused {
 };
 
 constexpr Refused refused[] = {
-    {0x20, "SET_PREDICATION"},
     {0x23, "PRED_EXEC"},
     {0x24, "DRAW_INDIRECT"},
     {0x25, "DRAW_INDEX_INDIRECT"},
@@ -147,14 +149,15 @@ namespace {
 // Every dispatch has ended before the next packet is read here, so the flushes have nothing to wait for.
 constexpr EventRule event_table[] = {
     {0x04, 5, 0, Rings::both, "CACHE_FLUSH_TS"},
-    {0x07, 4, 1, Rings::both, "CS_PARTIAL_FLUSH"},
+    {compute_partial_flush, 4, 1, Rings::both, "CS_PARTIAL_FLUSH"},
     {0x0E, 0, 1, Rings::graphics, "BREAK_BATCH"},
     {0x0F, 4, 1, Rings::graphics, "VS_PARTIAL_FLUSH"},
     {0x10, 4, 1, Rings::graphics, "PS_PARTIAL_FLUSH"},
     {0x14, 5, 0, Rings::both, "CACHE_FLUSH_AND_INV_TS"},
     {0x16, 0, 1, Rings::graphics, "CACHE_FLUSH_AND_INV"},
-    {0x19, 0, 1, Rings::both, "PIPELINESTAT_START"},
-    {0x1A, 0, 1, Rings::both, "PIPELINESTAT_STOP"},
+    {pipeline_statistics_start, 0, 1, Rings::both, "PIPELINESTAT_START"},
+    {pipeline_statistics_stop, 0, 1, Rings::both, "PIPELINESTAT_STOP"},
+    {pipeline_statistics_sample, 2, 3, Rings::both, "SAMPLE_PIPELINESTAT"},
     {0x24, 0, 1, Rings::graphics, "VGT_FLUSH"},
     {0x26, 0, 1, Rings::graphics, "SQ_NON_EVENT"},
     {0x28, 5, 0, Rings::both, "BOTTOM_OF_PIPE_TS"},
@@ -189,10 +192,13 @@ generated from its tables; a test compares it. To write it again, run the test w
 Everything else stops the job with a fault that names the packet's address, the dword and the reason:
 
 * another opcode, register, event, bit or length, or an unaligned address;
-* cache maintenance of a part of memory, packets of type 0 and 2, predication, interrupts.
+* cache maintenance of a part of memory, packets of type 0 and 2, predication by queries of draws, interrupts.
 
 Registers are 0 at the start of every job, so a job that does not set CU masks, workgroup size or program faults at its
 dispatch. Work has ended before the next packet is read: the form of a wait is checked, and it has no effect.
+
+SAMPLE_PIPELINESTAT writes eleven counters of 64 bits. The last counts the invocations of compute shaders between
+PIPELINESTAT_START and PIPELINESTAT_STOP. The others are 0, because nothing is drawn.
 
 )";
 

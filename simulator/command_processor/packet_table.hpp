@@ -44,6 +44,9 @@ std::string_view refused_packet(std::uint8_t opcode) noexcept;  // empty: an unk
 //
 // Thread-safety and ownership: constants.
 
+inline constexpr std::uint8_t compute_partial_flush = 0x07, pipeline_statistics_start = 0x19,
+                              pipeline_statistics_stop = 0x1A, pipeline_statistics_sample = 0x1E;
+
 struct EventRule {
   std::uint8_t type = 0;
   std::uint8_t index = 0;
@@ -71,6 +74,7 @@ namespace kiln::simulator::packets {
 
 Outcome nop(Machine& machine, const Packet& packet);
 Outcome cond_exec(Machine& machine, const Packet& packet);
+Outcome set_predication(Machine& machine, const Packet& packet);
 Outcome indirect_buffer(Machine& machine, const Packet& packet);
 
 Outcome set_sh_reg(Machine& machine, const Packet& packet);

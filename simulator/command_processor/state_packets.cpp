@@ -91,6 +91,26 @@ Outcome cond_exec(Machine& machine, const Packet& packet) {
   return {};
 }
 
+// The condition is read now, once. Which draws a query has seen is not known here.
+Outcome set_predication(Machine& machine, const Packet& packet) {
+  constexpr std::uint32_t clear = 0, bool64 = 3, bool32 = 4;
+  const std::uint32_t operation = field(packet.body[0], 18, 16);
+  if (operation == clear) {
+    machine.predicate = true;
+    return {};
+  }
+  if (operation != bool64 && operation != bool32)
+    return packet.refuse(FaultKind::unknown_packet, 0,
+                         "operation " + std::to_string(operation) + ", a query of draws, is not modelled");
+  const std::uint64_t address = sign_extended(joined(packet.body[1], packet.body[2]));
+  const std::size_t dwords = operation == bool64 ? 2 : 1;
+  std::array<std::uint32_t, 2> condition{};
+  if (auto fault = machine.load(packet, address, std::span(condition).first(dwords))) return fault;
+  const bool where_true = field(packet.body[0], 8, 8) != 0;
+  machine.predicate = (condition[0] != 0 || condition[1] != 0) == where_true;
+  return {};
+}
+
 Outcome indirect_buffer(Machine& machine, const Packet& packet) {
   const bool chain = field(packet.body[2], 20, 20) != 0;
   const std::uint64_t dwords = field(packet.body[2], 19, 0);

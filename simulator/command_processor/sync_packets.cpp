@@ -50,6 +50,17 @@ Outcome check_wait(const Machine& machine, const Packet& packet) {
   return {};
 }
 
+// The drivers read the counters of the graphics stages too.
+Outcome write_statistics(Machine& machine, const Packet& packet) {
+  constexpr std::size_t counters = 11;
+  const std::uint64_t address = sign_extended(joined(packet.body[1], packet.body[2]));
+  if (address % 8 != 0) return packet.refuse(FaultKind::misaligned, 1, "an address that is not a multiple of 8");
+  std::array<std::uint32_t, 2 * counters> words{};
+  words[2 * counters - 2] = static_cast<std::uint32_t>(machine.statistics.invocations);
+  words[2 * counters - 1] = static_cast<std::uint32_t>(machine.statistics.invocations >> 32U);
+  return machine.store(packet, address, words);
+}
+
 }  // namespace
 
 namespace packets {
@@ -62,7 +73,10 @@ Outcome wait_reg_mem(Machine& machine, const Packet& packet) {
   for (unsigned tries = 0;; ++tries) {
     std::uint32_t value = 0;
     if (auto fault = poll(machine, packet, value)) return fault;
-    if (holds(function, value & mask, reference)) return {};
+    if (holds(function, value & mask, reference)) {
+      if (machine.released) machine.running = false;  // it is taken for a wait for the release
+      return {};
+    }
     if (const char* reason = machine.stop.load()) return packet.refuse(FaultKind::planted, reason);
     if (machine.now_ns() - began >= machine.settings.wait_limit_ns)
       return packet.refuse(FaultKind::watchdog, "never satisfied: " + hexadecimal(value) + " & " + hexadecimal(mask) +
@@ -88,7 +102,10 @@ Outcome event_write(Machine& machine, const Packet& packet) {
   if (packet.body.size() != event->body)
     return packet.refuse(FaultKind::unknown_packet, std::string(event->name) + " has " + std::to_string(event->body) +
                                                         " dwords, not " + std::to_string(packet.body.size()));
-  return {};
+  if (type == compute_partial_flush) machine.running = false;
+  if (type == pipeline_statistics_start) machine.statistics.counting = true;
+  if (type == pipeline_statistics_stop) machine.statistics.counting = false;
+  return type == pipeline_statistics_sample ? write_statistics(machine, packet) : Outcome{};
 }
 
 // Both engines of the graphics ring are one here, so they are always in step.
@@ -176,6 +193,7 @@ Outcome acquire_mem(Machine& machine, const Packet& packet) {
   if (packet.body[2] > 0x00FF'FFFF && packet.body[2] != 0x01FF'FFFF)
     return packet.refuse(FaultKind::unknown_packet, 2, "a range that is not the whole of memory");
   if (auto fault = check_counter_wait(machine, packet)) return fault;
+  if (machine.released && machine.gfx11() && set(packet.body[5], 31)) machine.running = false;
   const std::uint32_t caches = packet.body[6];
   if (field(caches, 1, 0) > 1) return packet.refuse(FaultKind::unknown_packet, 6, "GLI_INV of a range");
   if (field(caches, 17, 16) == 3) return packet.refuse(FaultKind::unknown_packet, 6, "SEQ 3");
@@ -197,6 +215,7 @@ Outcome release_mem(Machine& machine, const Packet& packet) {
     return packet.refuse(FaultKind::bad_state, 1,
                          "INT_SEL " + std::to_string(interrupt) + " asks for an interrupt, which is the kernel's");
   act_on_l2(machine, l2_action(set(control, 21), set(control, 20), set(control, 19)));
+  machine.released = true;
   return write_release(machine, packet);
 }
 

@@ -310,7 +310,9 @@ std::optional<Fault> ComputeEngine::Impl::run_dispatch(const DispatchState& stat
   if (groups_ == 0) return std::nullopt;
   Program& program = program_for(launch);
   program.begin_dispatch(memory, forgotten_);
-  if (limits_.check_hazards) races_.start(launch.program, launch.waves_per_group());
+  if (limits_.check_hazards) {
+    races_.start(launch.program, launch.waves_per_group(), groups_ * launch.waves_per_group(), state.overlaps);
+  }
   fault_.reset();
   next_group_.store(0, std::memory_order_relaxed);
   if (limits_.schedule_seed) random_.seed(*limits_.schedule_seed);
@@ -343,6 +345,7 @@ std::optional<Fault> ComputeEngine::Impl::run_dispatch(const DispatchState& stat
     counters_.groups += done.groups;
     counters_.waves += done.waves;
     counters_.instructions += done.instructions;
+    counters_.invocations += done.invocations;
   }
   const char* raised = elsewhere;
   stop_.compare_exchange_strong(raised, asked_.load(std::memory_order_acquire));

@@ -33,6 +33,8 @@ struct DispatchState {  // names and fields as in the register map; raw register
   std::array<std::uint32_t, 8> cu_mask{};  // STATIC_THREAD_MGMT_SE0..7; gfx10.3: 0..3
   std::array<std::uint32_t, 3> groups{};   // as in the packet: ends, or threads with USE_THREAD_DIMENSIONS
   std::uint32_t initiator = 0;
+  // Nothing has waited for the dispatch before it, which may still run on a card. The hazard checks take the two as one.
+  bool overlaps = false;
 };
 
 struct ComputeLimits {
@@ -53,6 +55,7 @@ struct ComputeCounters {
   std::uint64_t groups = 0;
   std::uint64_t waves = 0;
   std::uint64_t instructions = 0;  // wave instructions
+  std::uint64_t invocations = 0;   // threads
 };
 
 class ComputeEngine {

@@ -201,6 +201,7 @@ void GroupRunner::start(const GroupContext& context, std::uint64_t index, unsign
   running_ = shape.waves;
   ++context.counters->groups;
   context.counters->waves += shape.waves;
+  context.counters->invocations += shape.total;
 }
 
 }  // namespace kiln::simulator

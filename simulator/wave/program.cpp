@@ -36,6 +36,45 @@ bool decoded_words_differ(const CodePage& page, const std::byte* now) {
   return false;
 }
 
+MultiplyAdd step_of(const Op& op, WaveSize wave) {
+  const auto row = [wave](unsigned index) { return index * static_cast<std::uint32_t>(wave) * 4U; };
+  MultiplyAdd step;
+  for (unsigned s = 0; s < 3; ++s) step.source[s] = row(op.reg[s]);
+  if (op.kind[0] == SourceKind::scalar) step.source[0] = MultiplyAdd::scalar | op.reg[0];
+  step.result = row(op.vdst);
+  return step;
+}
+
+// Fills in `fused` and `steps`.
+void fuse(Block& block, const SemanticsTable& semantics, WaveSize wave) {
+  constexpr std::size_t shortest = 2;
+  for (const Op& op : block.ops) {
+    if (semantics.is_multiply_add(op)) block.steps.push_back(step_of(op, wave));
+  }
+  if (block.steps.size() < shortest) return;
+  std::size_t step = 0;
+  for (std::size_t at = 0; at < block.ops.size();) {
+    std::size_t end = at;
+    while (semantics.is_multiply_add(block.ops[end])) ++end;  // the last Op is none
+    const std::size_t count = end - at;
+    if (count < shortest) {
+      block.fused.push_back(block.ops[at]);
+      step += count;
+      ++at;
+      continue;
+    }
+    Op run;
+    run.run = semantics.multiply_adds();
+    run.place[0] = reinterpret_cast<std::uintptr_t>(&block.steps[step]);
+    run.place[1] = reinterpret_cast<std::uintptr_t>(&block.ops[at]);
+    run.extra = static_cast<std::uint16_t>(count);
+    run.index = block.ops[at].index;
+    block.fused.push_back(run);
+    step += count;
+    at = end;
+  }
+}
+
 Next fall_through(Wave& wave, const Op&) {
   wave.pc = wave.block->end;
   return Next::jump;
@@ -184,6 +223,7 @@ std::unique_ptr<Block> Program::decode_block(CodePage& page, std::uint64_t pc) {
     next.index = no_instruction;
     block->ops.push_back(next);
   }
+  if (hazards_ == Hazards::ignored && semantics_.multiply_adds() != nullptr) fuse(*block, semantics_, target_.wave);
   return block;
 }
 
@@ -267,7 +307,7 @@ Next run_apart(Wave& wave, const Block& block) {
 }
 
 Next run_block(Wave& wave, const Block& block) {
-  const Op* op = block.ops.data();
+  const Op* op = block.fused.empty() ? block.ops.data() : block.fused.data();
   Next next;
   while ((next = op->run(wave, *op)) == Next::go) ++op;
   return next;

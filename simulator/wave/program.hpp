@@ -18,6 +18,7 @@
 #include "simulator/memory/device_memory.hpp"
 #include "simulator/wave/check/effects.hpp"
 #include "simulator/wave/op.hpp"
+#include "simulator/wave/semantics_table.hpp"
 #include "simulator/wave/wave.hpp"
 
 namespace kiln::simulator {
@@ -30,8 +31,6 @@ namespace kiln::simulator {
 // Thread-safety: find() from any thread of a dispatch; the others while none runs. Ownership: blocks live until the
 // next begin_dispatch() or find() that finds their page changed.
 
-class SemanticsTable;
-
 struct DecodedAt {
   Instruction instruction;
   std::uint64_t address = 0;
@@ -41,6 +40,9 @@ struct DecodedAt {
 
 struct Block {          // from an entry to the first instruction that may not fall through, or the page's end
   std::vector<Op> ops;  // the last never answers `go`
+  // The same with runs of multiply-adds in one Op each; empty where there are none, or hazards are looked for.
+  std::vector<Op> fused;
+  std::vector<MultiplyAdd> steps;
   std::vector<DecodedAt> decoded;  // by Op::index
   std::vector<Effects> effects;    // likewise, where hazards are looked for
   std::uint32_t instructions = 0;

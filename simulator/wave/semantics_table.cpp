@@ -24,21 +24,22 @@ std::string plain_name(const OpcodeInfo& opcode) {
   return name;
 }
 
-VectorBuild choose(VectorChoice choice) noexcept {
+bool runs_avx2(VectorChoice choice) noexcept {
 #if defined(KILN_SIMULATOR_HAS_AVX2)
-  if (choice == VectorChoice::best && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("f16c")) {
-    return avx2::vector_build();
-  }
-#endif
+  return choice == VectorChoice::best && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+#else
   static_cast<void>(choice);
-  return portable::vector_build();
+  return false;
+#endif
 }
 
 }  // namespace
 
 SemanticsTable::SemanticsTable(VectorChoice choice)
-    : vector_(choose(choice)), by_opcode_(static_cast<std::size_t>(Opcode::count)) {
+    : vector_(runs_avx2(choice) ? avx2::vector_build() : portable::vector_build()),
+      multiply_adds_(runs_avx2(choice) ? avx2::multiply_adds() : portable::multiply_adds()),
+      by_opcode_(static_cast<std::size_t>(Opcode::count)) {
   Names names;
   for (const SemanticsList list :
        {vector_.vop1, vector_.conversions, vector_.vop2, vector_.vop3, vector_.vop3_integer, vector_.divide,
@@ -70,6 +71,18 @@ SemanticsTable::SemanticsTable(VectorChoice choice)
       by_opcode_[i] = memory_unit::image_sample();
     }
   }
+}
+
+bool SemanticsTable::is_multiply_add(const Op& op) const noexcept {
+  const bool rows = op.kind[1] == SourceKind::row && op.kind[2] == SourceKind::row &&
+                    (op.kind[0] == SourceKind::row || op.kind[0] == SourceKind::scalar);
+  if (!rows) return false;
+  for (const Opcode each : {Opcode::v_fmac_f32, Opcode::v_fmamk_f32, Opcode::v_fmaak_f32, Opcode::v_fma_f32}) {
+    const Semantics& semantics = by_opcode_[static_cast<std::size_t>(each)];
+    // Without modifiers.
+    if (op.run == (op.kind[0] == SourceKind::row ? semantics.quick : semantics.quick_scalar)) return true;
+  }
+  return false;
 }
 
 }  // namespace kiln::simulator

@@ -9,6 +9,23 @@
 
 namespace kiln::simulator {
 
+// One f32 multiply-add of a run of them, which one Op carries out: place[0] is the first step, place[1] the first of
+// the Ops that the steps stand for, `extra` how many. Where the row of each source and of the result begins, in bytes
+// from the wave's first row. Thread-safety and ownership: values; the block owns them.
+struct MultiplyAdd {
+  static constexpr std::uint32_t scalar = 1U << 31U;  // of source 0: a scalar register's index
+  std::uint32_t source[3] = {};
+  std::uint32_t result = 0;
+};
+
+// The handler of a run of MultiplyAdd; null: the build has none.
+namespace portable {
+Run multiply_adds() noexcept;
+}
+namespace avx2 {
+Run multiply_adds() noexcept;
+}
+
 // SemanticsTable: what every opcode does, as far as it is simulated; with the vector build for this processor.
 //
 // Thread-safety: constant once made. Ownership: owns nothing but the table.
@@ -22,9 +39,13 @@ class SemanticsTable {
     return entry.run == nullptr ? nullptr : &entry;
   }
   const VectorBuild& vector() const noexcept { return vector_; }
+  Run multiply_adds() const noexcept { return multiply_adds_; }
+  // Whether an Op may be a step of such a run.
+  bool is_multiply_add(const Op& op) const noexcept;
 
  private:
   VectorBuild vector_;
+  Run multiply_adds_ = nullptr;
   std::vector<Semantics> by_opcode_;
 };
 

@@ -1,6 +1,7 @@
 #include "simulator/wave/check/effects.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 namespace kiln::simulator {
 namespace {
@@ -37,6 +38,50 @@ Reach reach_of(const Instruction& in) {
   }
 }
 
+// Compilers write EXEC and VCC whole: a write of another width tells the size that the code is for.
+bool masks_tell_size(const Instruction& in, const Effects& effects, WaveSize wave) {
+  const bool saves_exec = in.has(flag::exec_out) && in.format == Format::sop1;
+  if (wave == WaveSize::wave32) {
+    const bool writes_exec =
+        (in.format == Format::sop1 || in.format == Format::sop2) && in.dst.present() && in.dst.code == operand::exec_lo;
+    return (saves_exec || writes_exec) && dwords_of(in.dst.type, wave) == 2;
+  }
+  if (saves_exec || in.opcode == Opcode::s_cbranch_vccz || in.opcode == Opcode::s_cbranch_vccnz) return true;
+  return std::any_of(effects.writes.begin(), effects.writes.end(), [](const Registers& registers) {
+    const auto meets = [&](unsigned low) {
+      return registers.first <= low + 1 && low < registers.first + registers.count;
+    };
+    return !registers.vector && (meets(operand::exec_lo) || meets(operand::vcc_lo));
+  });
+}
+
+void touch(RegisterSet& set, const Registers& registers) {
+  const unsigned first = registers.first + (registers.vector ? 0 : RegisterSet::scalars);
+  const unsigned end = std::min(first + registers.count, registers.vector ? RegisterSet::scalars : RegisterSet::count);
+  for (unsigned bit = first; bit < end; ++bit) set.insert(bit);
+}
+
+bool is_plain(const Instruction& in, const Effects& effects) {
+  switch (in.format) {
+    case Format::sopp:  // most of what paces has no effect here
+      return !effects.masks && in.opcode != Opcode::s_waitcnt && in.opcode != Opcode::s_wait_idle;
+    case Format::sop1:
+    case Format::sop2:
+    case Format::sopc:
+    case Format::sopk:
+    case Format::vop1:
+    case Format::vop2:
+    case Format::vopc:
+    case Format::vop3:
+    case Format::vop3sd:
+    case Format::vop3p:
+    case Format::vopd:
+      return effects.reach == Reach::none && !effects.masks && !in.has(flag::waits);
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Effects effects_of(const Instruction& in, WaveSize wave) {
@@ -63,6 +108,23 @@ Effects effects_of(const Instruction& in, WaveSize wave) {
   effects.atomic = in.has(flag::atomic);
   effects.store = in.has(flag::store) || effects.atomic;
   effects.vector = in.format >= Format::vop1;
+  effects.scc = !effects.vector || std::any_of(in.src.begin(), in.src.end(), [](const Operand& source) {
+    return source.present() && source.code == operand::scc;
+  });
+  const std::string_view name = info(in.opcode).name;
+  effects.exchange = effects.atomic && name.find("cmp") != std::string_view::npos;
+  effects.stride64 = name.find("stride64") != std::string_view::npos;
+  effects.masks = masks_tell_size(in, effects, wave);
+  for (const Registers& registers : effects.reads) touch(effects.touched, registers);
+  for (const Registers& registers : effects.writes) touch(effects.touched, registers);
+  if (!effects.vector) {  // a scalar instruction has both words of a mask, whatever the wave's size
+    for (const Operand* operand : {&in.dst, &in.src[0], &in.src[1], &in.src[2]}) {
+      if (!operand->present() || operand->code >= operand::integers) continue;
+      touch(effects.touched, {static_cast<std::uint16_t>(operand->index()),
+                              static_cast<std::uint8_t>(dwords_of(operand->type, WaveSize::wave64)), false});
+    }
+  }
+  effects.plain = is_plain(in, effects);
   return effects;
 }
 

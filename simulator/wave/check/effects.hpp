@@ -3,6 +3,7 @@
 // Thread-safety and ownership: values and a pure function.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -27,6 +28,23 @@ enum class Reach : std::uint8_t {
   flat     // memory, LDS or scratch, by the address of each lane
 };
 
+// A bit for each register: the VGPRs, then from `scalars` on the scalar ones, as operands number them.
+struct RegisterSet {
+  static constexpr unsigned scalars = 256, count = scalars + 128;
+
+  void insert(unsigned bit) noexcept { words[bit / 64] |= std::uint64_t{1} << bit % 64; }
+  void erase(unsigned bit) noexcept { words[bit / 64] &= ~(std::uint64_t{1} << bit % 64); }
+  bool holds(unsigned bit) const noexcept { return (words[bit / 64] >> bit % 64 & 1U) != 0; }
+  void set(unsigned bit, bool value) noexcept { value ? insert(bit) : erase(bit); }
+  bool meets(const RegisterSet& other) const noexcept {
+    std::uint64_t both = 0;
+    for (unsigned i = 0; i < count / 64; ++i) both |= words[i] & other.words[i];
+    return both != 0;
+  }
+
+  std::array<std::uint64_t, count / 64> words{};
+};
+
 struct Effects {
   std::vector<Registers> reads;
   std::vector<Registers> writes;
@@ -34,7 +52,14 @@ struct Effects {
   bool load = false;   // what it writes arrives later
   bool store = false;  // writes memory; an atomic too
   bool atomic = false;
-  bool vector = false;  // runs under EXEC
+  bool exchange = false;  // an atomic that compares and swaps
+  bool vector = false;    // runs under EXEC
+  bool scc = false;       // may read or write SCC
+  bool masks = false;     // the wave's size shows in how it writes EXEC or reads or writes VCC
+  bool stride64 = false;  // DS: the two offsets count in 64 elements
+  bool plain =
+      false;  // neither waits nor reaches memory: where no register of `touched` is late or undefined, it is right
+  RegisterSet touched;  // all that it reads and writes
 };
 
 Effects effects_of(const Instruction& instruction, WaveSize wave);

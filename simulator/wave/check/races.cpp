@@ -6,44 +6,46 @@
 
 namespace kiln::simulator {
 
-void Races::start(std::uint64_t program, std::uint32_t waves_per_group) {
-  program_ = program;
-  waves_per_group_ = waves_per_group;
-  pages_.clear();
-  last_number_ = ~std::uint64_t{0};
-  last_page_ = nullptr;
-  now = 0;
-}
-
-ShadowWord& Races::word_of(WaveOrder& wave, Space space, std::uint64_t address) {
-  if (space == Space::local) return wave.group->local[address / 4];
-  const std::uint64_t number = address / Page::bytes;
-  if (number != last_number_) {
-    std::unique_ptr<ShadowPage>& page = pages_[number];
-    if (page == nullptr) page = std::make_unique<ShadowPage>();
-    last_number_ = number;
-    last_page_ = page.get();
+void Races::start(std::uint64_t program, std::uint32_t waves_per_group, std::uint64_t waves, bool overlaps) {
+  constexpr std::size_t most_pages = 2048;  // kept for later dispatches: 128 MiB
+  constexpr std::uint64_t most_waves = 0xFFFF'FFFF;
+  if (!overlaps || next_wave_ + waves > most_waves || pages_.size() > most_pages || now > most_waves / 2) {
+    dispatches_.clear();
+    next_wave_ = 1;
+    now = 0;
+    dispatch_ = new_stamp();
   }
-  return (*last_page_)[address % Page::bytes / 4];
+  if (pages_.size() > most_pages) {
+    pages_.clear();
+    recent_ = {};
+  }
+  dispatches_.push_back({static_cast<std::uint32_t>(next_wave_), waves_per_group, program});
+  next_wave_ += waves;
 }
 
-bool Races::ordered(const WaveOrder& wave, Space space, const ShadowWord::By& before) const {
-  const auto which = static_cast<std::size_t>(space);
-  if (before.wave == wave.wave || before.time <= wave.seen[which]) return true;
-  const std::uint32_t number = before.wave - wave.group->first_wave;  // wraps below the group's first
-  return number < wave.group->ordered.size() && before.time <= wave.group->ordered[number][which];
+Races::ShadowPage& Races::page_of(std::uint64_t number) {
+  std::unique_ptr<ShadowPage>& page = pages_[number];
+  if (page == nullptr) page = std::make_unique<ShadowPage>();
+  recent_[number % recent_pages] = {number, page.get()};
+  return *page;
 }
 
 std::string Races::name(const ShadowWord::By& by) const {
-  return "wave " + std::to_string((by.wave - 1) % waves_per_group_) + " of group " +
-         std::to_string((by.wave - 1) / waves_per_group_) + " at " + hex(program_ + by.code);
+  auto of = dispatches_.rbegin();
+  while (by.wave < of->first_wave) ++of;
+  const std::uint32_t number = by.wave - of->first_wave;
+  return "wave " + std::to_string(number % of->waves_per_group) + " of group " +
+         std::to_string(number / of->waves_per_group) + " at " + hex(of->program + by.code) +
+         (of == dispatches_.rbegin() ? "" : " in an earlier dispatch");
 }
 
 std::string Races::conflict(const char* now_does, const AccessOf& access, std::uint64_t address, const char* then_did,
                             const ShadowWord::By& by) const {
+  const char* const order = of_this_dispatch(by.wave)
+                                ? "neither a barrier after its s_waitcnt nor an atomic orders them"
+                                : "nothing waits for that dispatch before this one (expected CS_PARTIAL_FLUSH)";
   return std::string("race: ") + now_does + " " + (access.space == Space::local ? "LDS " : "memory ") + hex(address) +
-         ", which " + name(by) + " " + then_did +
-         ", and neither a barrier after its s_waitcnt nor an atomic orders them";
+         ", which " + name(by) + " " + then_did + ", and " + order;
 }
 
 std::optional<std::string> Races::check_read(WaveOrder& wave, const AccessOf& access, std::uint64_t address,
@@ -59,32 +61,27 @@ std::optional<std::string> Races::check_read(WaveOrder& wave, const AccessOf& ac
   if (written_by_another && meets && !word.repeated && !swap_loop && !ordered(wave, access.space, word.writer)) {
     return conflict("reads", access, address, word.atomic ? "changed by an atomic" : "wrote", word.writer);
   }
-  if (word.writer.wave != 0 && meets && access.kind == AccessKind::scalar_read &&
+  if (word.writer.wave != 0 && of_this_dispatch(word.writer.wave) && meets && access.kind == AccessKind::scalar_read &&
       word.writer.time > wave.scalar_cache_emptied) {
     return "stale: the scalar cache may hold memory " + hex(address) + " as it was before " + name(word.writer) +
            " wrote it in this dispatch (expected s_dcache_inv between them)";
   }
-  ShadowWord::By* slot = &word.reader[0];
-  for (ShadowWord::By& each : word.reader) {
-    if (each.wave == wave.wave) {
-      if (written_by_another && meets && access.kind == AccessKind::read && access.space == Space::memory &&
-          each.time < word.writer.time && wave.vector_cache_emptied < word.writer.time &&
-          (word.writer.wave - 1) / waves_per_group_ != (wave.wave - 1) / waves_per_group_) {
-        return "stale: the vector cache may hold memory " + hex(address) + " as this wave read it before " +
-               name(word.writer) + " wrote it (expected buffer_gl0_inv and buffer_gl1_inv, or a load with glc)";
-      }
-      slot = &each;
-      break;
+  for (const ShadowWord::By& each : word.reader) {
+    if (each.wave != wave.wave) continue;
+    if (written_by_another && meets && access.kind == AccessKind::read && access.space == Space::memory &&
+        each.time < word.writer.time && wave.vector_cache_emptied < word.writer.time &&
+        of_this_dispatch(word.writer.wave) && group_of(word.writer.wave) != group_of(wave.wave)) {
+      return "stale: the vector cache may hold memory " + hex(address) + " as this wave read it before " +
+             name(word.writer) + " wrote it (expected buffer_gl0_inv and buffer_gl1_inv, or a load with glc)";
     }
-    if (each.time < slot->time) slot = &each;
+    break;
   }
-  const bool again = slot->wave == wave.wave;
-  *slot = {wave.wave, access.time, access.code, again ? slot->bytes | bytes : bytes};
+  set_reader(wave, access, bytes, word);
   return std::nullopt;
 }
 
 std::optional<std::string> Races::check_write(WaveOrder& wave, const AccessOf& access, std::uint64_t address,
-                                              std::uint32_t bytes, ShadowWord& word) {
+                                              std::uint32_t bytes, ShadowWord& word, bool same_value) {
   const auto which = static_cast<std::size_t>(access.space);
   const bool atomic = access.kind == AccessKind::atomic;
   const bool other = word.writer.wave != 0 && word.writer.wave != wave.wave;
@@ -95,7 +92,7 @@ std::optional<std::string> Races::check_write(WaveOrder& wave, const AccessOf& a
     // What an atomic and a plain store do to one word of memory may be a lock and its release.
     const bool lock = !plain && (access.space == Space::memory || access.exchange || word.exchange);
     if (!lock && !ordered(wave, access.space, word.writer)) {
-      repeated = plain && access.same_value;
+      repeated = plain && same_value;
       if (!repeated)
         return conflict(does, access, address, word.atomic ? "changed by an atomic" : "wrote", word.writer);
     }
@@ -106,27 +103,7 @@ std::optional<std::string> Races::check_write(WaveOrder& wave, const AccessOf& a
     if (!ordered(wave, access.space, reader)) return conflict(does, access, address, "read", reader);
   }
   if (atomic && access.returns && other) wave.seen[which] = std::max(wave.seen[which], word.published);
-  word.repeated = repeated || (word.repeated && !atomic && access.same_value);
-  word.published = access.done;
-  word.atomic = atomic;
-  word.exchange = access.exchange;
-  const bool again = word.writer.wave == wave.wave;
-  word.writer = {wave.wave, access.time, access.code, again ? word.writer.bytes | bytes : bytes};
-  return std::nullopt;
-}
-
-std::optional<std::string> Races::access(WaveOrder& wave, const AccessOf& access) {
-  const std::uint64_t end = access.address + access.bytes;
-  for (std::uint64_t at = access.address; at < end;) {
-    const std::uint64_t next = std::min(end, (at & ~std::uint64_t{3}) + 4);
-    const std::uint32_t bytes = ((1U << (next - at)) - 1U) << (at & 3U);
-    ShadowWord& word = word_of(wave, access.space, at);
-    const bool writes = access.kind == AccessKind::write || access.kind == AccessKind::atomic;
-    if (auto reason = writes ? check_write(wave, access, at, bytes, word) : check_read(wave, access, at, bytes, word)) {
-      return reason;
-    }
-    at = next;
-  }
+  set_writer(wave, access, bytes, repeated || (word.repeated && !atomic && same_value), word);
   return std::nullopt;
 }
 

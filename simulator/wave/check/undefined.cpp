@@ -192,9 +192,11 @@ void Undefined::start(const Wave& wave, std::uint32_t vgprs, unsigned scalars, u
   row_shift_ = wave.row_shift;
   bits_.assign(static_cast<std::size_t>(vgprs) << row_shift_, ~0U);
   std::fill_n(bits_.begin(), std::min(bits_.size(), static_cast<std::size_t>(vectors) << row_shift_), 0U);
+  dirty_ = {};
+  for (unsigned vgpr = vectors; vgpr < std::min(vgprs, RegisterSet::scalars); ++vgpr) dirty_.insert(vgpr);
   scalar_.fill(0);
-  std::fill(scalar_.begin() + scalars, scalar_.begin() + operand::ttmp, ~0U);
-  scalar_[operand::m0] = ~0U;
+  for (unsigned index = scalars; index < operand::ttmp; ++index) set_scalar(index, ~0U);
+  set_scalar(operand::m0, ~0U);
   scc_ = true;
   lds_ = &lds;
 }
@@ -231,6 +233,14 @@ void Undefined::put(Wave& wave, unsigned vgpr, unsigned half, const Lanes& lanes
   Word* to = row(vgpr, half);
   const Word mask = wave.exec(half);
   for (unsigned i = 0; i < 32; ++i) to[i] = (mask >> i & 1U) != 0 ? lanes[i] : to[i];
+  note(vgpr);
+}
+
+void Undefined::note(unsigned vgpr) {
+  const Word* begin = row(vgpr, 0);
+  Word any = 0;
+  for (unsigned i = 0; i < 1U << row_shift_; ++i) any |= begin[i];
+  dirty_.set(vgpr, any != 0);
 }
 
 // All that an instruction writes counts as defined.
@@ -238,9 +248,10 @@ void Undefined::define(Wave& wave, const Effects& effects) {
   for (const Registers& registers : effects.writes) {
     for (unsigned i = 0; i < registers.count; ++i) {
       if (!registers.vector) {
-        scalar_[registers.first + i] = 0;
+        set_scalar(registers.first + i, 0);
         continue;
       }
+      if (!dirty_.holds(registers.first + i)) continue;
       for (unsigned half = 0; half < wave.halves; ++half) put(wave, registers.first + i, half, {});
     }
   }
@@ -269,7 +280,7 @@ void Undefined::scalar(const Instruction& in) {
   if (!in.dst.present() || in.dst.code >= operand::integers) return;
   const bool special = in.dst.code == operand::exec_lo || in.dst.code == operand::exec_hi || in.has(flag::exec_out);
   for (unsigned d = 0; d < count; ++d) {
-    scalar_[in.dst.code + d] = special || logic ? 0U : pairs && d < 2 ? each[d] : any != 0 ? ~0U : 0U;
+    set_scalar(in.dst.code + d, special || logic ? 0U : pairs && d < 2 ? each[d] : any != 0 ? ~0U : 0U);
   }
 }
 
@@ -325,7 +336,7 @@ void Undefined::compare(Wave& wave, const Instruction& in) {
       }
     }
     if (in.dst.code < operand::integers && in.dst.code != operand::exec_lo) {
-      scalar_[in.dst.code + half] = bits & wave.exec(half);
+      set_scalar(in.dst.code + half, bits & wave.exec(half));
     }
   }
 }
@@ -341,7 +352,7 @@ bool Undefined::across_lanes(Wave& wave, const Instruction& in) {
         const auto chosen = constant_of(in.src[1], in.literal);
         lane = static_cast<unsigned>(chosen ? *chosen : wave.scalar[in.src[1].code]) & (wave.lanes() - 1);
       }
-      if (in.dst.code < operand::integers) scalar_[in.dst.code] = source(in.src[0], 0, lane / 32)[lane % 32];
+      if (in.dst.code < operand::integers) set_scalar(in.dst.code, source(in.src[0], 0, lane / 32)[lane % 32]);
       return true;
     }
     case Opcode::v_writelane_b32: {
@@ -349,6 +360,7 @@ bool Undefined::across_lanes(Wave& wave, const Instruction& in) {
       const unsigned lane = static_cast<unsigned>(chosen ? *chosen : wave.scalar[in.src[1].code]) & (wave.lanes() - 1);
       if ((static_cast<std::size_t>(in.dst.index() + 1U) << row_shift_) <= bits_.size()) {
         row(in.dst.index(), lane / 32)[lane % 32] = source(in.src[0], 0, 0)[0];
+        note(in.dst.index());
       }
       return true;
     }
@@ -376,7 +388,7 @@ void Undefined::vector(Wave& wave, const Instruction& in, const Operand& dst, co
       packed(wave, in, half);
       continue;
     }
-    std::array<Lanes, 3> u{}, high{}, x{};
+    std::array<Lanes, 3> u{}, high{}, x;
     Lanes out{};
     const bool accumulates = (info(opcode).flags & flag::accumulate) != 0;
     bool wide = count > 1;
@@ -384,7 +396,6 @@ void Undefined::vector(Wave& wave, const Instruction& in, const Operand& dst, co
       const Operand& operand = s == 2 && accumulates && !sources[2].present() ? dst : sources[s];
       if (!operand.present() || operand.type == DataType::mask) continue;
       u[s] = source(operand, 0, half);
-      if (rule != Rule::whole && rule != Rule::copy) x[s] = values(wave, operand, in, half);
       if (dwords_of(operand.type, WaveSize::wave32) > 1) {
         high[s] = source(operand, 1, half);
         wide = true;
@@ -393,7 +404,15 @@ void Undefined::vector(Wave& wave, const Instruction& in, const Operand& dst, co
         for (Word& bits : u[s]) bits = half_of(bits, (in.op_sel >> s & 1U) != 0);
       }
     }
-    if (rule == Rule::select || (sources[2].present() && sources[2].type == DataType::mask)) {
+    const bool masked = rule == Rule::select || (sources[2].present() && sources[2].type == DataType::mask);
+    Word any = 0;
+    for (unsigned i = 0; i < 32; ++i) {
+      const Word bits = u[0][i] | u[1][i] | u[2][i] | high[0][i] | high[1][i] | high[2][i];
+      any |= (wave.exec(half) >> i & 1U) != 0 ? bits : 0U;
+    }
+    if (any == 0 && !masked) {  // so is the result, where lanes are on
+      for (unsigned d = 1; d < count; ++d) put(wave, dst.index() + d, half, out);
+    } else if (masked) {
       const Operand& mask = sources[2];
       const bool scalar_mask = mask.present() && mask.code < operand::integers;
       const Word chosen = scalar_mask ? wave.scalar[mask.code + half] : 0,
@@ -432,6 +451,10 @@ void Undefined::vector(Wave& wave, const Instruction& in, const Operand& dst, co
       }
       for (unsigned d = 1; d < count; ++d) put(wave, dst.index() + d, half, out);
     } else {
+      for (unsigned s = 0; s < 3 && rule != Rule::whole && rule != Rule::copy; ++s) {
+        const Operand& operand = s == 2 && accumulates && !sources[2].present() ? dst : sources[s];
+        x[s] = operand.type == DataType::mask ? Lanes{} : values(wave, operand, in, half);
+      }
       for (unsigned i = 0; i < 32; ++i) {
         out[i] = applied(rule, {u[0][i], u[1][i], u[2][i]}, {x[0][i], x[1][i], x[2][i]});
       }
@@ -447,9 +470,49 @@ void Undefined::vector(Wave& wave, const Instruction& in, const Operand& dst, co
     put(wave, dst.index(), half, out);
   }
   if (in.sdst.present() && in.sdst.code < operand::integers) {
-    for (unsigned half = 0; half < wave.halves; ++half) scalar_[in.sdst.code + half] = 0;
+    for (unsigned half = 0; half < wave.halves; ++half) set_scalar(in.sdst.code + half, 0);
   }
 }
+
+namespace {
+
+// Where the registers are defined: a store makes its bytes so; of a load whether they are.
+template <unsigned Bytes>
+bool all_defined_of(std::uint8_t* lds, const memory_unit::Addresses& at, bool store) {
+  Word any = 0;
+  for (Word left = at.active; left != 0; left &= left - 1) {
+    std::uint8_t* const place = lds + at.lane[__builtin_ctz(left)];
+    if (store) {
+      std::memset(place, 0, Bytes);
+      continue;
+    }
+    std::array<Word, (Bytes + 3) / 4> bits{};
+    std::memcpy(bits.data(), place, Bytes);
+    for (const Word each : bits) any |= each;
+  }
+  return any == 0;
+}
+
+bool all_defined(std::uint8_t* lds, const memory_unit::Addresses& at, unsigned bytes, bool store) {
+  switch (bytes) {
+    case 1:
+      return all_defined_of<1>(lds, at, store);
+    case 2:
+      return all_defined_of<2>(lds, at, store);
+    case 4:
+      return all_defined_of<4>(lds, at, store);
+    case 8:
+      return all_defined_of<8>(lds, at, store);
+    case 12:
+      return all_defined_of<12>(lds, at, store);
+    case 16:
+      return all_defined_of<16>(lds, at, store);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 void Undefined::local(Wave& wave, const Instruction& in, const Effects& effects, const Op& op) {
   const OpcodeInfo& line = info(in.opcode);
@@ -461,7 +524,8 @@ void Undefined::local(Wave& wave, const Instruction& in, const Effects& effects,
   const DataType type = effects.store ? line.src[1] : line.dst;
   unsigned bytes = (bits_of(type) + 7) / 8;
   if (pair && !effects.store) bytes /= 2;
-  const unsigned stride = line.name.find("stride64") != std::string_view::npos ? bytes * 64 : bytes;
+  const unsigned stride = effects.stride64 ? bytes * 64 : bytes;
+  const bool defined_registers = !effects.touched.meets(dirty_);
   for (unsigned half = 0; half < wave.halves; ++half) {
     for (unsigned which = 0; which < (pair ? 2U : 1U); ++which) {
       if (wave.exec(half) == 0) continue;
@@ -470,6 +534,7 @@ void Undefined::local(Wave& wave, const Instruction& in, const Effects& effects,
       memory_unit::Addresses at;
       if (!memory_unit::Local(wave, op, offset).addresses(half, bytes, at)) return;
       const unsigned words = (bytes + 3) / 4;
+      if (defined_registers && all_defined(lds_->data(), at, bytes, effects.store)) continue;
       std::array<Lanes, 4> data{};
       for (unsigned w = 0; w < words; ++w) {
         data[w] = effects.store ? source(in.src[1 + which], w, half) : source(in.dst, which * words + w, half);
@@ -537,7 +602,7 @@ std::optional<std::string> Undefined::stores(Wave& wave, const Instruction& in) 
 std::optional<std::string> Undefined::step(Wave& wave, const DecodedAt& at, const Effects& effects,
                                            std::span<const Op> ops) {
   const Instruction& in = at.instruction;
-  if (in.has(flag::waits) || ops.empty()) return std::nullopt;
+  if (in.has(flag::waits) || ops.empty() || defined(effects)) return std::nullopt;
   switch (in.format) {
     case Format::sop1:
     case Format::sop2:

@@ -30,6 +30,11 @@ class Undefined {
   // each byte of LDS.
   void start(const Wave& wave, std::uint32_t vgprs, unsigned scalars, unsigned vectors, std::vector<std::uint8_t>& lds);
 
+  // True: nothing that the instruction reads or writes is undefined, so that step() would change nothing. DS
+  // instructions read LDS too.
+  bool defined(const Effects& effects) const {
+    return !effects.touched.meets(dirty_) && !(effects.scc && scc_) && effects.reach != Reach::local;
+  }
   // Before `at` runs: why its store must not; else takes in what it writes.
   std::optional<std::string> step(Wave& wave, const DecodedAt& at, const Effects& effects, std::span<const Op> ops);
 
@@ -42,6 +47,12 @@ class Undefined {
   }
   // 32 lanes of one dword of a source.
   Lanes source(const Operand& operand, unsigned dword, unsigned half);
+  void set_scalar(unsigned index, Word bits) {
+    scalar_[index] = bits;
+    if (RegisterSet::scalars + index < RegisterSet::count) dirty_.set(RegisterSet::scalars + index, bits != 0);
+  }
+  // After bits of its row changed.
+  void note(unsigned vgpr);
   static Lanes values(Wave& wave, const Operand& operand, const Instruction& in, unsigned half);
   void put(Wave& wave, unsigned vgpr, unsigned half, const Lanes& lanes);
   void define(Wave& wave, const Effects& effects);
@@ -54,6 +65,7 @@ class Undefined {
   std::optional<std::string> stores(Wave& wave, const Instruction& in);
 
   std::vector<Word> bits_;
+  RegisterSet dirty_;  // of which some lane's bits are undefined
   std::array<Word, 256> scalar_{};
   bool scc_ = false;
   unsigned row_shift_ = 5;

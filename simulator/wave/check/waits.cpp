@@ -16,15 +16,15 @@ std::string name_of(const Registers& registers, unsigned index) {
 }  // namespace
 
 void Waits::start(std::uint32_t vgprs) {
-  operations_ = {};
-  vector_.assign(vgprs, {});
-  scalar_ = {};
+  for (Operations& operations : operations_) operations.begun = operations.ended = 0;
+  vector_.resize(vgprs);
+  late_ = {};
 }
 
 std::uint32_t Waits::done(std::initializer_list<Queue> queues, std::uint32_t now) const {
   std::uint32_t until = now;
   for (const Queue queue : queues) {
-    if (!of(queue).times.empty()) until = std::min(until, of(queue).times.front() - 1);
+    if (of(queue).open() != 0) until = std::min(until, of(queue).oldest() - 1);
   }
   return until;
 }
@@ -33,11 +33,10 @@ void Waits::wait(std::initializer_list<Queue> queues, std::uint32_t count) {
   for (const Queue queue : queues) {
     Operations& operations = of(queue);
     if (!in_order(queue) && count != 0) continue;
-    while (operations.times.size() > count) {
-      operations.times.pop_front();
-      ++operations.ended;
-    }
+    if (operations.open() > count) operations.ended = operations.begun - count;
   }
+  const auto over = [](const Operations& operations) { return operations.open() == 0; };
+  if (std::all_of(operations_.begin(), operations_.end(), over)) late_ = {};
 }
 
 void Waits::wait_by(const Wave& wave, const Instruction& in) {
@@ -71,8 +70,17 @@ void Waits::wait_by(const Wave& wave, const Instruction& in) {
 
 std::uint32_t Waits::begin(Queue queue, std::uint32_t time) {
   Operations& operations = of(queue);
-  operations.times.push_back(time);
-  return ++operations.begun;
+  std::vector<std::uint32_t>& times = operations.times;
+  if (operations.open() == times.size()) {
+    std::vector<std::uint32_t> larger(std::max<std::size_t>(2 * times.size(), 64));
+    for (std::uint32_t number = operations.ended + 1; number != operations.begun + 1; ++number) {
+      larger[number & (larger.size() - 1)] = times[number & (times.size() - 1)];
+    }
+    times = std::move(larger);
+  }
+  ++operations.begun;
+  times[operations.begun & (times.size() - 1)] = time;
+  return operations.begun;
 }
 
 Waits::Queue Waits::queue_of(const Wave& wave, const Instruction& in, const Effects& effects) const {
@@ -95,13 +103,19 @@ Waits::Queue Waits::queue_of(const Wave& wave, const Instruction& in, const Effe
 }
 
 template <class Body>
-bool Waits::each_late(const Registers& registers, const Body& body) const {
+bool Waits::each_late(const Registers& registers, const Body& body) {
   for (unsigned i = 0; i < registers.count; ++i) {
     const unsigned index = registers.first + i;
-    if (index >= (registers.vector ? vector_.size() : scalar_.size())) return false;
+    if (index >= (registers.vector ? vector_.size() : RegisterSet::count - RegisterSet::scalars)) return false;
+    const unsigned bit = index + (registers.vector ? 0 : RegisterSet::scalars);
+    if (!late_.holds(bit)) continue;
+    bool any = false;
     for (const Late& late : registers.vector ? vector_[index] : scalar_[index]) {
-      if (late.number != 0 && pending(late) && body(late, index)) return true;
+      if (late.number == 0 || !pending(late)) continue;
+      if (body(late, index)) return true;
+      any = true;
     }
+    if (!any) late_.erase(bit);
   }
   return false;
 }
@@ -116,8 +130,8 @@ std::string Waits::describe(const Wave& wave, const Registers& registers, unsign
          (by_vmcnt ? "vmcnt" : "lgkmcnt") + "(" + std::to_string(count) + ") or less between them)";
 }
 
-std::optional<std::string> Waits::hazard(const Wave& wave, const DecodedAt& at, const Effects& effects) const {
-  static_cast<void>(at);
+std::optional<std::string> Waits::hazard(const Wave& wave, const DecodedAt& at, const Effects& effects) {
+  if (arrived(effects)) return std::nullopt;
   const std::uint64_t exec = wave.exec64();
   std::optional<std::string> reason;
   for (const Registers& registers : effects.reads) {
@@ -159,8 +173,11 @@ void Waits::run(const Wave& wave, const DecodedAt& at, const Effects& effects, s
   for (const Registers& registers : effects.writes) {
     for (unsigned i = 0; i < registers.count; ++i) {
       const unsigned index = registers.first + i;
-      if (index >= (registers.vector ? vector_.size() : scalar_.size())) break;
+      if (index >= (registers.vector ? vector_.size() : RegisterSet::count - RegisterSet::scalars)) break;
       auto& slots = registers.vector ? vector_[index] : scalar_[index];
+      const unsigned bit = index + (registers.vector ? 0 : RegisterSet::scalars);
+      if (!late_.holds(bit)) slots = {};
+      late_.insert(bit);
       if (pending(slots[0]) && (slots[0].lanes & ~lanes) != 0) slots[1] = slots[0];
       slots[0] = {number, queue, in.opcode, lanes, at.address};
     }

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,8 +23,10 @@ class Waits {
  public:
   void start(std::uint32_t vgprs);
 
+  // True: all that an instruction reads and writes has arrived. False: hazard() knows.
+  bool arrived(const Effects& effects) const { return !effects.touched.meets(late_); }
   // Why `at` must not run yet; nothing where all that it reads and writes has arrived.
-  std::optional<std::string> hazard(const Wave& wave, const DecodedAt& at, const Effects& effects) const;
+  std::optional<std::string> hazard(const Wave& wave, const DecodedAt& at, const Effects& effects);
   // `at` runs, as the operation that has the number `time`: a wait ends, or an operation begins.
   void run(const Wave& wave, const DecodedAt& at, const Effects& effects, std::uint32_t time);
 
@@ -39,7 +40,10 @@ class Waits {
   enum class Queue : std::uint8_t { loads = 0, flat_memory, stores, local, flat_local, scalar, count };
   struct Operations {
     std::uint32_t begun = 0, ended = 0;
-    std::deque<std::uint32_t> times;  // of those that have not ended
+    std::vector<std::uint32_t> times;  // of those that have not ended: a ring of 2^n, by number
+
+    std::uint32_t open() const { return begun - ended; }
+    std::uint32_t oldest() const { return times[(ended + 1) & (times.size() - 1)]; }
   };
   struct Late {                // what will still be written to a register
     std::uint32_t number = 0;  // within its queue; 0: nothing
@@ -62,9 +66,10 @@ class Waits {
   std::string describe(const Wave& wave, const Registers& registers, unsigned index, const Late& late,
                        const char* use) const;
   template <class Body>
-  bool each_late(const Registers& registers, const Body& body) const;
+  bool each_late(const Registers& registers, const Body& body);
 
   std::array<Operations, static_cast<std::size_t>(Queue::count)> operations_;
+  RegisterSet late_;  // may have something pending; the others' entries below are void
   std::vector<std::array<Late, late_a_register>> vector_;
   std::array<std::array<Late, late_a_register>, scalar_index::count> scalar_;
 };

@@ -31,9 +31,9 @@ std::uint32_t WaveCheck::done(Space space) const {
   return space == Space::local ? waits_.local_done(races_->now) : waits_.memory_done(races_->now);
 }
 
-bool WaveCheck::before(Wave& wave, const DecodedAt& at, const Effects& effects, std::span<const Op> ops) {
+bool WaveCheck::before_others(Wave& wave, const DecodedAt& at, const Effects& effects, std::span<const Op> ops) {
   std::optional<std::string> reason = waits_.hazard(wave, at, effects);
-  if (!reason) reason = wave_size(wave, at.instruction, effects);
+  if (!reason && (effects.masks || exec_low_alone_)) reason = wave_size(wave, at.instruction, effects);
   if (!reason && effects.reach != Reach::none) {
     ++races_->now;
     if (!ops.empty()) reason = memory(wave, at, effects, ops.front());
@@ -101,11 +101,6 @@ std::optional<std::string> WaveCheck::wave_size(const Wave& wave, const Instruct
 
 namespace {
 
-bool is_compare_swap(const Instruction& in) {
-  const std::string_view name = info(in.opcode).name;
-  return name.find("cmp") != std::string_view::npos;
-}
-
 unsigned bytes_of(DataType type) { return (bits_of(type) + 7) / 8; }
 
 }  // namespace
@@ -116,7 +111,7 @@ std::optional<std::string> WaveCheck::memory(Wave& wave, const DecodedAt& at, co
   access.code = static_cast<std::uint32_t>(at.address - program_);
   access.time = races_->now;
   access.returns = effects.load;
-  access.exchange = effects.atomic && is_compare_swap(in);
+  access.exchange = effects.exchange;
   access.kind = effects.atomic  ? AccessKind::atomic
                 : effects.store ? AccessKind::write
                 : in.glc        ? AccessKind::coherent_read
@@ -133,7 +128,7 @@ std::optional<std::string> WaveCheck::memory(Wave& wave, const DecodedAt& at, co
           effects.store && info(in.opcode).src[1] != DataType::none ? info(in.opcode).src[1] : info(in.opcode).dst;
       unsigned bytes = bytes_of(type);
       if (in.has(flag::two_addresses) && !effects.store) bytes /= 2;
-      return lds(wave, in, op, access, bytes);
+      return lds(wave, at, effects, op, access, bytes);
     }
     case Format::flat:
     case Format::global:
@@ -148,39 +143,39 @@ std::optional<std::string> WaveCheck::memory(Wave& wave, const DecodedAt& at, co
   }
 }
 
-// Calls body(lane, address) for the lanes that an instruction reaches, each address once if neighbours share it.
+// Calls body(lane, address) for the lanes that an instruction reaches. `merge`: mostly once for an address that several
+// of them share, the lane before or the one eight before. False where body answers it.
 template <class Body>
-std::optional<std::string> each_lane(const Addresses& at, bool merge, const Body& body) {
-  std::uint64_t last = ~std::uint64_t{0};
+[[gnu::always_inline]] inline bool each_lane(const Addresses& at, bool merge, const Body& body) {
   for (std::uint32_t left = at.active & ~at.outside; left != 0; left &= left - 1) {
     const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
-    if (merge && at.lane[i] == last) continue;
-    last = at.lane[i];
-    if (auto reason = body(i, at.lane[i])) return reason;
+    const auto repeats = [&](unsigned by) {
+      return i >= by && (at.active >> (i - by) & 1U) != 0 && at.lane[i] == at.lane[i - by];
+    };
+    if (merge && (repeats(1) || repeats(8))) continue;
+    if (!body(i, at.lane[i])) return false;
   }
-  return std::nullopt;
+  return true;
 }
 
-std::optional<std::string> WaveCheck::lds(Wave& wave, const Instruction& in, const Op& op, AccessOf access,
-                                          unsigned bytes) {
-  const auto bound = [&wave](std::uint64_t address, unsigned size) { return address + size <= wave.lds.bytes; };
-  const auto put = [&](std::uint64_t address, std::uint32_t size, unsigned row, unsigned half,
-                       unsigned lane) -> std::optional<std::string> {
-    if (!bound(address, size)) return std::nullopt;
+std::optional<std::string> WaveCheck::lds(Wave& wave, const DecodedAt& decoded, const Effects& effects, const Op& op,
+                                          AccessOf access, unsigned bytes) {
+  const Instruction& in = decoded.instruction;
+  const auto put = [&](std::uint64_t address, std::uint32_t size, unsigned row, unsigned half, unsigned lane) {
+    if (address + size > wave.lds.bytes) return true;  // it will fault itself
     access.address = address;
     access.bytes = size;
-    access.same_value = false;
-    if (access.kind == AccessKind::write && !in.has(flag::d16)) {
+    return races_->access(order_, access, [&] {
+      if (in.has(flag::d16)) return false;
       std::array<std::uint32_t, 4> words{};
       for (unsigned w = 0; w < (size + 3) / 4; ++w) words[w] = wave.row(row + w, half)[lane];
-      access.same_value = std::memcmp(wave.lds.data + address, words.data(), size) == 0;
-    }
-    return races_->access(order_, access);
+      return std::memcmp(wave.lds.data + address, words.data(), size) == 0;
+    });
   };
   const bool by_m0 = in.has(flag::m0_in);
   const unsigned pairs = in.has(flag::two_addresses) ? 2 : 1;
   // Offsets of pairs count in elements, or in 64 of them.
-  const unsigned stride = info(in.opcode).name.find("stride64") != std::string_view::npos ? bytes * 64 : bytes;
+  const unsigned stride = effects.stride64 ? bytes * 64 : bytes;
   for (unsigned half = 0; half < wave.halves; ++half) {
     if (wave.exec(half) == 0) continue;
     if (by_m0) {
@@ -188,8 +183,8 @@ std::optional<std::string> WaveCheck::lds(Wave& wave, const Instruction& in, con
       for (std::uint32_t left = wave.exec(half); left != 0; left &= left - 1) {
         const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
         const bool counts = access.kind == AccessKind::atomic;
-        if (auto reason = put(base + (counts ? 0 : (half * 32 + i) * word_bytes), word_bytes, op.reg[1], half, i)) {
-          return reason;
+        if (!put(base + (counts ? 0 : (half * 32 + i) * word_bytes), word_bytes, op.reg[1], half, i)) {
+          return races_->take_reason();
         }
         if (counts) break;
       }
@@ -202,10 +197,10 @@ std::optional<std::string> WaveCheck::lds(Wave& wave, const Instruction& in, con
       Addresses at;
       if (!memory_unit::Local(wave, op, offset).addresses(half, bytes, at)) return std::nullopt;
       const bool reads = access.kind == AccessKind::read;
-      auto reason = each_lane(at, reads, [&](unsigned i, std::uint64_t address) {
+      const bool right = each_lane(at, reads, [&](unsigned i, std::uint64_t address) {
         return put(address, bytes, op.reg[1 + which], half, i);
       });
-      if (reason) return reason;
+      if (!right) return races_->take_reason();
     }
   }
   return std::nullopt;
@@ -213,31 +208,27 @@ std::optional<std::string> WaveCheck::lds(Wave& wave, const Instruction& in, con
 
 std::optional<std::string> WaveCheck::lanes(Wave& wave, const Instruction& in, const Op& op, AccessOf access,
                                             unsigned bytes) {
-  const bool whole = !in.has(flag::d16) && bytes >= 4;
-  const auto put = [&](std::uint64_t address, unsigned half, unsigned lane) -> std::optional<std::string> {
-    if (in.format == Format::flat && address >> 32U == private_aperture >> 32U) return std::nullopt;
+  const bool flat = in.format == Format::flat;
+  const auto put = [&](std::uint64_t address, unsigned half, unsigned lane) {
+    if (flat && address >> 32U == private_aperture >> 32U) return true;
     access.address = address;
     access.bytes = bytes;
-    access.same_value = false;
-    if (in.format == Format::flat && address >> 32U == shared_aperture >> 32U) {
-      access.address = address & 0xFFFFFFFFU;
-      if (access.address + bytes > wave.lds.bytes) return std::nullopt;
+    if (flat && address >> 32U == shared_aperture >> 32U) {
       AccessOf local = access;
+      local.address = address & 0xFFFFFFFFU;
+      if (local.address + bytes > wave.lds.bytes) return true;
       local.space = Space::local;
       local.done = waits_.local_done(races_->now);
       if (local.kind == AccessKind::coherent_read) local.kind = AccessKind::read;
-      return races_->access(order_, local);
+      return races_->access(order_, local, [] { return false; });
     }
-    if (access.kind == AccessKind::write) {
+    return races_->access(order_, access, [&] {
       std::array<std::uint32_t, 4> words{}, memory{};
       for (unsigned w = 0; w < (bytes + 3) / 4; ++w) words[w] = wave.row(op.reg[1] + w, half)[lane];
       if (in.has(flag::high)) words[0] >>= 16U;
-      if (!wave.port->load(address, memory.data(), bytes)) return std::nullopt;  // it will fault itself
-      access.same_value = std::memcmp(memory.data(), words.data(), bytes) == 0;
-    }
-    return races_->access(order_, access);
+      return wave.port->load(address, memory.data(), bytes) && std::memcmp(memory.data(), words.data(), bytes) == 0;
+    });
   };
-  static_cast<void>(whole);
   const bool reads = access.kind == AccessKind::read || access.kind == AccessKind::coherent_read;
   for (unsigned half = 0; half < wave.halves; ++half) {
     if (wave.exec(half) == 0) continue;
@@ -248,8 +239,9 @@ std::optional<std::string> WaveCheck::lanes(Wave& wave, const Instruction& in, c
     } else if (!memory_unit::Global(wave, op).addresses(half, bytes, at)) {
       return std::nullopt;
     }
-    auto reason = each_lane(at, reads, [&](unsigned i, std::uint64_t address) { return put(address, half, i); });
-    if (reason) return reason;
+    if (!each_lane(at, reads, [&](unsigned i, std::uint64_t address) { return put(address, half, i); })) {
+      return races_->take_reason();
+    }
   }
   return std::nullopt;
 }
@@ -274,16 +266,18 @@ std::optional<std::string> WaveCheck::scalar_memory(Wave& wave, const Instructio
   access.address = ((base & ~std::uint64_t{3}) + offset) & ~std::uint64_t{3};
   access.bytes = static_cast<std::uint32_t>(bytes);
   access.done = waits_.memory_done(races_->now);
-  return races_->access(order_, access);
+  if (!races_->access(order_, access, [] { return false; })) return races_->take_reason();
+  return std::nullopt;
 }
 
 void GroupCheck::start(Races& races, std::uint64_t index, unsigned waves, unsigned waves_per_group,
                        std::uint32_t lds_bytes, std::uint32_t vgprs, std::uint64_t program) {
   while (waves_.size() < waves) waves_.push_back(std::make_unique<WaveCheck>());
   count_ = waves;
-  order_.first_wave = static_cast<std::uint32_t>(index * waves_per_group + 1);
+  order_.first_wave = static_cast<std::uint32_t>(races.first_wave() + index * waves_per_group);
   order_.ordered.assign(waves, {});
-  order_.local.assign((lds_bytes + 3) / 4, {});
+  order_.stamp = races.new_stamp();
+  if (order_.local.size() < (lds_bytes + 3) / 4) order_.local.resize((lds_bytes + 3) / 4);
   lds_.assign(lds_bytes, 0xFF);
   for (unsigned i = 0; i < waves; ++i) waves_[i]->start(races, order_, i, vgprs, program);
 }

@@ -33,7 +33,10 @@ class WaveCheck {
   void define(const Wave& wave, unsigned scalars, unsigned vectors, std::vector<std::uint8_t>& lds);
 
   // False: the instruction must not run, and the wave's fault says why. `ops`: what carries it out.
-  bool before(Wave& wave, const DecodedAt& at, const Effects& effects, std::span<const Op> ops);
+  bool before(Wave& wave, const DecodedAt& at, const Effects& effects, std::span<const Op> ops) {
+    const bool right = effects.plain && !exec_low_alone_ && waits_.arrived(effects) && undefined_.defined(effects);
+    return right || before_others(wave, at, effects, ops);
+  }
 
   void end() { ended_ = true; }
   // For the group's barrier: until when this wave's operations have ended.
@@ -41,10 +44,12 @@ class WaveCheck {
   WaveOrder& order() { return order_; }
 
  private:
+  bool before_others(Wave& wave, const DecodedAt& at, const Effects& effects, std::span<const Op> ops);
   std::optional<std::string> wave_size(const Wave& wave, const Instruction& in, const Effects& effects);
   std::optional<std::string> memory(Wave& wave, const DecodedAt& at, const Effects& effects, const Op& op);
   std::optional<std::string> lanes(Wave& wave, const Instruction& in, const Op& op, AccessOf access, unsigned bytes);
-  std::optional<std::string> lds(Wave& wave, const Instruction& in, const Op& op, AccessOf access, unsigned bytes);
+  std::optional<std::string> lds(Wave& wave, const DecodedAt& decoded, const Effects& effects, const Op& op,
+                                 AccessOf access, unsigned bytes);
   std::optional<std::string> scalar_memory(Wave& wave, const Instruction& in, const Op& op, AccessOf access);
   void empty_caches(const Instruction& in);
 

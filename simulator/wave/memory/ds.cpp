@@ -180,40 +180,60 @@ Next count_lanes(Wave& wave, const Op& op) {
   return Next::go;
 }
 
-// All waves of a group run on one thread, so nothing comes between the read and the write.
+// One half's lanes in order. All waves of a group run on one thread, so nothing comes between the read and the write.
+template <class T, auto Body, bool Returns>
+[[gnu::always_inline]] inline void change_lanes(Wave& wave, const Op& op, unsigned half, const Word* offsets,
+                                                Word mask) {
+  using Bits = std::make_unsigned_t<T>;
+  constexpr unsigned high = sizeof(T) == 8 ? 1 : 0;
+  const Word* const operands[] = {wave.row(op.reg[1], half), wave.row(op.reg[2], half)};
+  const Word* const operands_high[] = {wave.row(op.reg[1] + high, half), wave.row(op.reg[2] + high, half)};
+  Word* const result = Returns ? wave.row(op.vdst, half) : nullptr;
+  Word* const result_high = Returns ? wave.row(op.vdst + high, half) : nullptr;
+  std::byte* const lds = wave.lds.data;
+  const auto change = [&](unsigned i) {
+    T operand[2];
+    for (unsigned each = 0; each < 2; ++each) {
+      Wide bits = operands[each][i];
+      if constexpr (high != 0) bits |= static_cast<Wide>(operands_high[each][i]) << 32U;
+      operand[each] = static_cast<T>(bits);
+    }
+    std::byte* const place = lds + offsets[i];
+    Bits before;
+    std::memcpy(&before, place, sizeof before);
+    const Bits after = static_cast<Bits>(Body(static_cast<T>(before), operand[0], operand[1]));
+    std::memcpy(place, &after, sizeof after);
+    if constexpr (Returns) {
+      result[i] = static_cast<Word>(before);
+      if constexpr (high != 0) result_high[i] = static_cast<Word>(before >> 32U);
+    }
+  };
+  if (mask == ~0U) {
+    for (unsigned i = 0; i < group; ++i) change(i);
+  } else {
+    for (Word left = mask; left != 0; left &= left - 1) change(static_cast<unsigned>(__builtin_ctz(left)));
+  }
+}
+
 template <class T, auto Body>
 Next atomic(Wave& wave, const Op& op) {
-  using Bits = std::make_unsigned_t<T>;
   alignas(64) Word offsets[group];
   for (unsigned half = 0; half < wave.halves; ++half) {
     const Word mask = wave.exec(half);
     if (mask == 0) continue;
     if (!offsets_of(wave, op, half, sizeof(T), static_cast<Word>(op.offset), offsets)) return Next::fault;
-    const Word* operands[] = {wave.row(op.reg[1], half), wave.row(op.reg[2], half)};
-    constexpr unsigned high = sizeof(T) == 8 ? 1 : 0;
-    const Word* operands_high[] = {wave.row(op.reg[1] + high, half), wave.row(op.reg[2] + high, half)};
-    Word* const result = (op.select & 1U) != 0 ? wave.row(op.vdst, half) : nullptr;
-    Word* const result_high = (op.select & 1U) != 0 ? wave.row(op.vdst + high, half) : nullptr;
-    for (Word left = mask; left != 0; left &= left - 1) {
-      const unsigned i = static_cast<unsigned>(__builtin_ctz(left));
-      if ((offsets[i] & (sizeof(T) - 1)) != 0) {
-        Local(wave, op).pointer(i, offsets[i], sizeof(T));  // says so
-        return Next::fault;
-      }
-      T operand[2];
-      for (unsigned each = 0; each < 2; ++each) {
-        Wide bits = operands[each][i];
-        if constexpr (high != 0) bits |= static_cast<Wide>(operands_high[each][i]) << 32U;
-        operand[each] = static_cast<T>(bits);
-      }
-      std::byte* const place = wave.lds.data + offsets[i];
-      Bits before;
-      std::memcpy(&before, place, sizeof before);
-      const Bits after = static_cast<Bits>(Body(static_cast<T>(before), operand[0], operand[1]));
-      std::memcpy(place, &after, sizeof after);
-      if (result == nullptr) continue;
-      result[i] = static_cast<Word>(before);
-      if constexpr (high != 0) result_high[i] = static_cast<Word>(before >> 32U);
+    Word joined = 0;
+    for (unsigned i = 0; i < group; ++i) joined |= (mask >> i & 1U) != 0 ? offsets[i] : 0U;
+    if ((joined & (sizeof(T) - 1)) != 0) {
+      unsigned first = 0;
+      while ((mask >> first & 1U) == 0 || (offsets[first] & (sizeof(T) - 1)) == 0) ++first;
+      Local(wave, op).pointer(first, offsets[first], sizeof(T));  // says so
+      return Next::fault;
+    }
+    if ((op.select & 1U) != 0) {
+      change_lanes<T, Body, true>(wave, op, half, offsets, mask);
+    } else {
+      change_lanes<T, Body, false>(wave, op, half, offsets, mask);
     }
   }
   return Next::go;

@@ -1,3 +1,4 @@
+#include "simulator/wave/semantics_table.hpp"
 #include "simulator/wave/vector/family.hpp"
 
 namespace kiln::simulator::KILN_VECTOR_BUILD {
@@ -262,5 +263,63 @@ constexpr Semantics vop3_entries[] = {
 }  // namespace
 
 SemanticsList vop3() noexcept { return list_of(vop3_entries); }
+
+#if defined(__AVX2__)
+namespace {
+
+// REQUIRES: all lanes are on. A step whose result may be a NaN is done by the Op that it stands for.
+template <unsigned Vectors>
+KILN_LANE void multiply_add_steps(Wave& wave, const Op& op) {
+  const auto* const steps = reinterpret_cast<const MultiplyAdd*>(op.place[0]);
+  const Op* const each = reinterpret_cast<const Op*>(op.place[1]);
+  auto* const rows = reinterpret_cast<std::byte*>(wave.rows);
+  const auto row = [rows](std::uint32_t offset) { return reinterpret_cast<float*>(rows + offset); };
+  for (unsigned at = 0; at < op.extra; ++at) {
+    const MultiplyAdd step = steps[at];
+    const float* const b = row(step.source[1]);
+    const float* const c = row(step.source[2]);
+    __m256 result[Vectors];
+    if ((step.source[0] & MultiplyAdd::scalar) != 0) {
+      const __m256 a = _mm256_set1_ps(as_float(wave.scalar[step.source[0] & ~MultiplyAdd::scalar]));
+      for (unsigned i = 0; i < Vectors; ++i) {
+        result[i] = _mm256_fmadd_ps(a, _mm256_load_ps(b + 8 * i), _mm256_load_ps(c + 8 * i));
+      }
+    } else {
+      const float* const a = row(step.source[0]);
+      for (unsigned i = 0; i < Vectors; ++i) {
+        result[i] = _mm256_fmadd_ps(_mm256_load_ps(a + 8 * i), _mm256_load_ps(b + 8 * i), _mm256_load_ps(c + 8 * i));
+      }
+    }
+    __m256 unordered = _mm256_cmp_ps(result[0], result[1], _CMP_UNORD_Q);
+    for (unsigned i = 2; i < Vectors; i += 2) {
+      unordered = _mm256_or_ps(unordered, _mm256_cmp_ps(result[i], result[i + 1], _CMP_UNORD_Q));
+    }
+    if (_mm256_movemask_ps(unordered) != 0) [[unlikely]] {
+      each[at].run(wave, each[at]);
+      continue;
+    }
+    float* const to = row(step.result);
+    for (unsigned i = 0; i < Vectors; ++i) _mm256_store_ps(to + 8 * i, result[i]);
+  }
+}
+
+Next multiply_add_run(Wave& wave, const Op& op) {
+  if (wave.exec(0) == ~0U && wave.halves == 1) {
+    multiply_add_steps<4>(wave, op);
+  } else if (wave.exec(0) == ~0U && wave.exec(1) == ~0U) {
+    multiply_add_steps<8>(wave, op);
+  } else {
+    const Op* const each = reinterpret_cast<const Op*>(op.place[1]);
+    for (unsigned at = 0; at < op.extra; ++at) each[at].run(wave, each[at]);
+  }
+  return Next::go;
+}
+
+}  // namespace
+
+Run multiply_adds() noexcept { return &multiply_add_run; }
+#else
+Run multiply_adds() noexcept { return nullptr; }
+#endif
 
 }  // namespace kiln::simulator::KILN_VECTOR_BUILD

@@ -101,6 +101,73 @@ KILN_LANE Word word_at(const std::byte* at) {
   return word;
 }
 
+#if defined(__AVX2__)
+// Words 0 to 3 of lanes 0 to 3 and, in the upper half, of lanes 4 to 7: rows become columns.
+KILN_LANE void transpose(__m256 (&v)[4]) {
+  const __m256 a = _mm256_unpacklo_ps(v[0], v[1]), b = _mm256_unpackhi_ps(v[0], v[1]);
+  const __m256 c = _mm256_unpacklo_ps(v[2], v[3]), d = _mm256_unpackhi_ps(v[2], v[3]);
+  const auto pairs = [](__m256 x, __m256 y, bool high) __attribute__((always_inline)) {
+    const __m256d p = _mm256_castps_pd(x), q = _mm256_castps_pd(y);
+    return _mm256_castpd_ps(high ? _mm256_unpackhi_pd(p, q) : _mm256_unpacklo_pd(p, q));
+  };
+  v[0] = pairs(a, c, false);
+  v[1] = pairs(a, c, true);
+  v[2] = pairs(b, d, false);
+  v[3] = pairs(b, d, true);
+}
+
+void load_fours(Word* const* rows, const std::byte* data, const Word* offsets) {
+  const auto lane = [&](unsigned i) __attribute__((always_inline)) {
+    return _mm_loadu_ps(reinterpret_cast<const float*>(data + offsets[i]));
+  };
+  for (unsigned i = 0; i < group; i += 8) {
+    __m256 v[4];
+    for (unsigned k = 0; k < 4; ++k) v[k] = _mm256_set_m128(lane(i + 4 + k), lane(i + k));
+    transpose(v);
+    for (unsigned w = 0; w < 4; ++w) _mm256_store_ps(reinterpret_cast<float*>(rows[w] + i), v[w]);
+  }
+}
+
+void store_fours(const Word* const* rows, std::byte* data, const Word* offsets) {
+  const auto lane = [&](unsigned i) __attribute__((always_inline)) {
+    return reinterpret_cast<float*>(data + offsets[i]);
+  };
+  for (unsigned i = 0; i < group; i += 8) {
+    __m256 v[4];
+    for (unsigned w = 0; w < 4; ++w) v[w] = _mm256_load_ps(reinterpret_cast<const float*>(rows[w] + i));
+    transpose(v);
+    for (unsigned k = 0; k < 4; ++k) _mm_storeu_ps(lane(i + k), _mm256_castps256_ps128(v[k]));
+    for (unsigned k = 0; k < 4; ++k) _mm_storeu_ps(lane(i + 4 + k), _mm256_extractf128_ps(v[k], 1));
+  }
+}
+#else
+void load_fours(Word* const* rows, const std::byte* data, const Word* offsets) {
+  for (unsigned i = 0; i < group; i += 4) {  // four lanes of four words, transposed
+    __m128 lane[4];
+    for (unsigned l = 0; l < 4; ++l) {
+      lane[l] = _mm_castsi128_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(data + offsets[i + l])));
+    }
+    _MM_TRANSPOSE4_PS(lane[0], lane[1], lane[2], lane[3]);
+    for (unsigned w = 0; w < 4; ++w) {
+      _mm_store_si128(reinterpret_cast<__m128i*>(rows[w] + i), _mm_castps_si128(lane[w]));
+    }
+  }
+}
+
+void store_fours(const Word* const* rows, std::byte* data, const Word* offsets) {
+  for (unsigned i = 0; i < group; i += 4) {
+    __m128 row[4];
+    for (unsigned w = 0; w < 4; ++w) {
+      row[w] = _mm_castsi128_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(rows[w] + i)));
+    }
+    _MM_TRANSPOSE4_PS(row[0], row[1], row[2], row[3]);
+    for (unsigned l = 0; l < 4; ++l) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(data + offsets[i + l]), _mm_castps_si128(row[l]));
+    }
+  }
+}
+#endif
+
 void load_lanes(Word* const* rows, unsigned count, const std::byte* data, const Word* offsets, Word mask) {
   const unsigned first = static_cast<unsigned>(__builtin_ctz(mask));
   if (differing(offsets, offsets[first], 0, mask) == 0) {  // all the same
@@ -115,16 +182,7 @@ void load_lanes(Word* const* rows, unsigned count, const std::byte* data, const 
       for (unsigned w = 0; w < count; ++w) rows[w][i] = word_at(data + offsets[i] + w * 4U);
     }
   } else if (count == 4) {
-    for (unsigned i = 0; i < group; i += 4) {  // four lanes of four words, transposed
-      __m128 lane[4];
-      for (unsigned l = 0; l < 4; ++l) {
-        lane[l] = _mm_castsi128_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(data + offsets[i + l])));
-      }
-      _MM_TRANSPOSE4_PS(lane[0], lane[1], lane[2], lane[3]);
-      for (unsigned w = 0; w < 4; ++w) {
-        _mm_store_si128(reinterpret_cast<__m128i*>(rows[w] + i), _mm_castps_si128(lane[w]));
-      }
-    }
+    load_fours(rows, data, offsets);
   } else {
     for (unsigned w = 0; w < count; ++w) {
       Word* to = rows[w];
@@ -135,16 +193,7 @@ void load_lanes(Word* const* rows, unsigned count, const std::byte* data, const 
 
 void store_lanes(const Word* const* rows, unsigned count, std::byte* data, const Word* offsets, Word mask) {
   if (mask == ~0U && count == 4) {
-    for (unsigned i = 0; i < group; i += 4) {
-      __m128 row[4];
-      for (unsigned w = 0; w < 4; ++w) {
-        row[w] = _mm_castsi128_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(rows[w] + i)));
-      }
-      _MM_TRANSPOSE4_PS(row[0], row[1], row[2], row[3]);
-      for (unsigned l = 0; l < 4; ++l) {
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(data + offsets[i + l]), _mm_castps_si128(row[l]));
-      }
-    }
+    store_fours(rows, data, offsets);
     return;
   }
   for (Word left = mask; left != 0; left &= left - 1) {
@@ -187,9 +236,29 @@ unsigned row_source(unsigned control, unsigned i) {
 }
 
 struct LaneSources {  // where each lane reads; `valid`: the lanes that read within their row
-  std::uint8_t lane[group];
+  alignas(32) Word lane[group];
   Word valid;
 };
+
+// 32 words, each from the lane of its row of 16 that `lane` names.
+KILN_LANE void move_within_rows(const Word* in, const Word* lane, Word* out) {
+#if defined(__AVX2__)
+  for (unsigned row = 0; row < group; row += 16) {
+    const __m256i low = _mm256_load_si256(reinterpret_cast<const __m256i*>(in + row));
+    const __m256i high = _mm256_load_si256(reinterpret_cast<const __m256i*>(in + row + 8));
+    for (unsigned i = row; i < row + 16; i += 8) {
+      const __m256i from = _mm256_load_si256(reinterpret_cast<const __m256i*>(lane + i));
+      const __m256i upper = _mm256_slli_epi32(from, 28);  // bit 3 of the lane's number chooses
+      const __m256 word =
+          _mm256_blendv_ps(_mm256_castsi256_ps(_mm256_permutevar8x32_epi32(low, from)),
+                           _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(high, from)), _mm256_castsi256_ps(upper));
+      _mm256_store_ps(reinterpret_cast<float*>(out + i), word);
+    }
+  }
+#else
+  for (unsigned i = 0; i < group; ++i) out[i] = in[lane[i]];
+#endif
+}
 
 // By DPP16's control.
 const LaneSources& row_sources(unsigned control) {
@@ -199,7 +268,7 @@ const LaneSources& row_sources(unsigned control) {
     for (unsigned each = 0; each < controls; ++each) {
       for (unsigned i = 0; i < group; ++i) {
         const unsigned from = row_source(each, i & 15U);
-        table[each].lane[i] = static_cast<std::uint8_t>(from == nowhere ? i : (i & ~15U) | from);
+        table[each].lane[i] = from == nowhere ? i : (i & ~15U) | from;
         table[each].valid |= from == nowhere ? 0U : 1U << i;
       }
     }
@@ -211,7 +280,7 @@ const LaneSources& row_sources(unsigned control) {
 LaneSources eight_sources(Word selectors) {
   LaneSources sources{{}, ~0U};
   for (unsigned i = 0; i < group; ++i) {
-    sources.lane[i] = static_cast<std::uint8_t>((i & ~7U) | (selectors >> 3U * (i & 7U) & 7U));
+    sources.lane[i] = (i & ~7U) | (selectors >> 3U * (i & 7U) & 7U);
   }
   return sources;
 }
@@ -245,7 +314,7 @@ Next lane_control_begin(Wave& wave, const Op& op) {
     const Word exec = wave.exec(half);
     alignas(64) Word storage[group], out[group];
     const Word* in = words(wave, op, 0, half, storage);
-    for (unsigned i = 0; i < group; ++i) out[i] = in[sources.lane[i]];
+    move_within_rows(in, sources.lane, out);
     Word there = sources.valid;
     if (!fetch_inactive && exec != ~0U) {
       Word active = 0;

@@ -31,24 +31,108 @@ template <auto Body>
   }
 }
 
+// One half of a wave of 64, or all of one of 32.
+template <auto Body>
+[[gnu::noinline]] void packed_part(Wave& wave, const Op& op, unsigned half) {
+  alignas(64) Word storage[most_sources][group], low[group], high[group];
+  const Word* in[most_sources] = {};
+  for (unsigned s = 0; s < sources_of<Body>; ++s) in[s] = words(wave, op, s, half, storage[s]);
+  {
+    const ModeScope scope(wave);
+    packed_half<Body>(wave, op, in, 0, low);
+    packed_half<Body>(wave, op, in, 1, high);
+  }
+  for (unsigned i = 0; i < group; ++i) low[i] |= high[i] << 16U;
+  put(wave, op.vdst, half, wave.exec(half), low);
+}
+
 template <auto Body>
 Next packed(Wave& wave, const Op& op) {
   for (unsigned half = 0; half < wave.halves; ++half) {
-    const Word mask = wave.exec(half);
-    if (mask == 0) continue;
-    alignas(64) Word storage[most_sources][group], low[group], high[group];
-    const Word* in[most_sources] = {};
-    for (unsigned s = 0; s < sources_of<Body>; ++s) in[s] = words(wave, op, s, half, storage[s]);
-    {
-      const ModeScope scope(wave);
-      packed_half<Body>(wave, op, in, 0, low);
-      packed_half<Body>(wave, op, in, 1, high);
-    }
-    for (unsigned i = 0; i < group; ++i) low[i] |= high[i] << 16U;
-    put(wave, op.vdst, half, mask, low);
+    if (wave.exec(half) != 0) packed_part<Body>(wave, op, half);
   }
   return Next::go;
 }
+
+enum class PackedFloat : std::uint8_t { sum, product, multiply_add };
+
+#if defined(__AVX2__)
+// Both halves of a source as the instruction chooses them, signs done.
+KILN_LANE const Word* chosen_halves(const Op& op, unsigned source, const Word* in, Word* out) {
+  const unsigned low = (op.select >> source & 1U) * 16U, high = (op.select_high >> source & 1U) * 16U;
+  const Word flip =
+      ((op.negate >> source & 1U) != 0 ? 0x8000U : 0U) | ((op.absolute >> source & 1U) != 0 ? 0x80000000U : 0U);
+  if (low == 0 && high == 16 && flip == 0) return in;
+  for (unsigned i = 0; i < group; ++i) out[i] = ((in[i] >> low & 0xFFFFU) | in[i] >> high << 16U) ^ flip;
+  return out;
+}
+
+KILN_LANE __m256 eight_halves(const Word* words) {
+  return _mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(words)));
+}
+
+// a * b + c, rounded to odd: a second rounding to f16 then gives what one rounding gives. The product is exact.
+KILN_LANE __m256 multiply_add_odd(__m256 a, __m256 b, __m256 c) {
+  const __m256 product = _mm256_mul_ps(a, b), sum = _mm256_add_ps(product, c);
+  const __m256 of_c = _mm256_sub_ps(sum, product), of_product = _mm256_sub_ps(sum, of_c);
+  const __m256 lost = _mm256_add_ps(_mm256_sub_ps(product, of_product), _mm256_sub_ps(c, of_c));
+  const __m256i bits = _mm256_castps_si256(sum), one = _mm256_set1_epi32(1);
+  // Where the sum is even and something was lost: one step towards what was.
+  const __m256i inexact = _mm256_castps_si256(_mm256_cmp_ps(lost, _mm256_setzero_ps(), _CMP_NEQ_OQ));
+  const __m256i even = _mm256_cmpeq_epi32(_mm256_and_si256(bits, one), _mm256_setzero_si256());
+  const __m256i apart = _mm256_srai_epi32(_mm256_xor_si256(bits, _mm256_castps_si256(lost)), 31);
+  const __m256i step = _mm256_or_si256(apart, one);  // 1 away from zero, -1 towards it
+  return _mm256_castsi256_ps(_mm256_add_epi32(bits, _mm256_and_si256(step, _mm256_and_si256(inexact, even))));
+}
+
+// All halves at once, by the processor's own conversions. False: a result may be a NaN, or the mode is another than
+// rounding to nearest with denormals kept; nothing has been written of this half then.
+template <PackedFloat Which>
+KILN_LANE bool quick_packed(Wave& wave, const Op& op, unsigned half) {
+  constexpr Word roundings = 0xFU, denormals_of_halves = 0xC0U;
+  constexpr unsigned sources = Which == PackedFloat::multiply_add ? 3 : 2;
+  const bool plain = wave.nearest16 && (wave.mode & roundings) == 0 &&
+                     (wave.mode & denormals_of_halves) == denormals_of_halves && op.output == 0;
+  if (!plain) return false;
+  alignas(64) Word storage[most_sources][group], chosen[most_sources][group], out[group];
+  const Word* in[most_sources] = {};
+  for (unsigned s = 0; s < sources; ++s) {
+    in[s] = chosen_halves(op, s, words(wave, op, s, half, storage[s]), chosen[s]);
+  }
+  __m256 unordered = _mm256_setzero_ps();
+  for (unsigned i = 0; i < group; i += 4) {
+    const __m256 a = eight_halves(in[0] + i), b = eight_halves(in[1] + i);
+    __m256 result;
+    if constexpr (Which == PackedFloat::sum) {
+      result = _mm256_add_ps(a, b);
+    } else if constexpr (Which == PackedFloat::product) {
+      result = _mm256_mul_ps(a, b);
+    } else {
+      result = multiply_add_odd(a, b, eight_halves(in[2] + i));
+    }
+    unordered = _mm256_or_ps(unordered, _mm256_cmp_ps(result, result, _CMP_UNORD_Q));
+    _mm_store_si128(reinterpret_cast<__m128i*>(out + i),
+                    _mm256_cvtps_ph(result, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  if (_mm256_movemask_ps(unordered) != 0) return false;
+  put(wave, op.vdst, half, wave.exec(half), out);
+  return true;
+}
+#else
+template <PackedFloat Which>
+KILN_LANE bool quick_packed(Wave&, const Op&, unsigned) {
+  return false;
+}
+#endif
+
+template <PackedFloat Which, auto Body>
+Next packed_float(Wave& wave, const Op& op) {
+  for (unsigned half = 0; half < wave.halves; ++half) {
+    if (wave.exec(half) != 0 && !quick_packed<Which>(wave, op, half)) packed_part<Body>(wave, op, half);
+  }
+  return Next::go;
+}
+
 template <auto Plain, auto Saturating>
 Next packed_limited(Wave& wave, const Op& op) {
   return (op.output & output_clamp) != 0 ? packed<Saturating>(wave, op) : packed<Plain>(wave, op);
@@ -61,6 +145,11 @@ constexpr Semantics pk(const char* name) {
 template <auto Plain, auto Saturating>
 constexpr Semantics pk(const char* name) {
   return {name, &packed_limited<Plain, Saturating>, packed_words | takes::saturation, 0};
+}
+
+template <PackedFloat Which, auto Body>
+constexpr Semantics pk_float(const char* name) {
+  return {name, &packed_float<Which, Body>, packed_floats, 0};
 }
 
 KILN_LANE I16 limited(Int x) { return static_cast<I16>(x > 0x7FFF ? 0x7FFF : x < -0x8000 ? -0x8000 : x); }
@@ -95,11 +184,12 @@ constexpr Semantics vop3p_entries[] = {
     pk<[](I16 a, I16 b) { return smaller(a, b); }>("v_pk_min_i16"),
     pk<[](U16 a, U16 b) { return larger(a, b); }>("v_pk_max_u16"),
     pk<[](U16 a, U16 b) { return smaller(a, b); }>("v_pk_min_u16"),
-    pk<[](Half a, Half b, Half c) -> Precise {
-      return {static_cast<double>(a.value) * static_cast<double>(b.value) + static_cast<double>(c.value)};
-    }>("v_pk_fma_f16"),
-    pk<[](Half a, Half b) { return Half{a.value + b.value}; }>("v_pk_add_f16"),
-    pk<[](Half a, Half b) { return Half{a.value * b.value}; }>("v_pk_mul_f16"),
+    pk_float<PackedFloat::multiply_add,
+             [](Half a, Half b, Half c) -> Precise {
+               return {static_cast<double>(a.value) * static_cast<double>(b.value) + static_cast<double>(c.value)};
+             }>("v_pk_fma_f16"),
+    pk_float<PackedFloat::sum, [](Half a, Half b) { return Half{a.value + b.value}; }>("v_pk_add_f16"),
+    pk_float<PackedFloat::product, [](Half a, Half b) { return Half{a.value * b.value}; }>("v_pk_mul_f16"),
     pk<[](const Wave& w, HalfBits a, HalfBits b) -> Chosen<U16> {
       return {static_cast<U16>(minimum<F16>(a.bits, b.bits, w.ieee))};
     }>("v_pk_min_f16"),
@@ -144,8 +234,12 @@ Next fma_mix(Wave& wave, const Op& op) {
       continue;
     }
     const unsigned rounding = wave.mode >> mode_bit::round16_64 & 3U;
-    for (unsigned i = 0; i < group; ++i) {
-      out[i] = double_to_half_slow(static_cast<double>(as_float(out[i])), rounding, false);
+    if ((wave.mode & 0xFU) == 0) {  // to nearest, both f16 and the f32 that float_to_half() computes with
+      for (unsigned i = 0; i < group; ++i) out[i] = float_to_half(as_float(out[i]));
+    } else {
+      for (unsigned i = 0; i < group; ++i) {
+        out[i] = double_to_half_slow(static_cast<double>(as_float(out[i])), rounding, false);
+      }
     }
     Op where = op;
     where.select = op.detail == to_high_half ? 8 : 0;

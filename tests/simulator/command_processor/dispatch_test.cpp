@@ -170,4 +170,28 @@ TEST_CASE("simulator command processor: the engine's fault ends the job and name
   CHECK(engine_record().dispatches.size() == 1);
 }
 
+TEST_CASE("simulator command processor: dispatches overlap until something waits for them") {
+  const Dwords flush = packet(0x46, {7 | 4U << 8});
+  const Dwords release =
+      packet(0x49, {0x28 | 5U << 8, 1U << 29, Bench::low(Bench::data), Bench::high(Bench::data), 1, 0, 0});
+  const Dwords wait = packet(0x3C, {3 | 1U << 4, Bench::low(Bench::data), Bench::high(Bench::data), 1, ~0U, 4});
+  const Dwords acquire = packet(0x58, {0, ~0U, 0xFF'FFFF, 0, 0, 0, 1U << 14});
+  struct Case {
+    Dwords between;
+    bool overlaps;
+  };
+  const Case cases[] = {{{0xFFFF1000}, true}, {acquire, true},         {release, true},
+                        {flush, false},       {release + wait, false}, {release + acquire, true}};
+  for (const Case& each : cases) {
+    Bench bench;
+    CHECK_FALSE(bench.run(Bench::sound_state() + run_once + each.between + run_once + run_once));
+    REQUIRE(engine_record().dispatches.size() == 3);
+    CHECK_FALSE(engine_record().dispatches[0].overlaps);
+    CHECK(engine_record().dispatches[1].overlaps == each.overlaps);
+    CHECK(engine_record().dispatches[2].overlaps);
+    CHECK_FALSE(bench.run(Bench::sound_state() + run_once));  // another job
+    CHECK_FALSE(engine_record().dispatches[3].overlaps);
+  }
+}
+
 }  // namespace kiln::simulator

@@ -17,6 +17,7 @@ ComputeEngine::~ComputeEngine() = default;
 
 std::optional<Fault> ComputeEngine::run_dispatch(const DispatchState& state, DeviceMemory&) {
   engine_record().dispatches.push_back(state);
+  impl_->counters.invocations += engine_record().invocations;
   return engine_record().answer;
 }
 

@@ -14,6 +14,7 @@ namespace kiln::simulator {
 struct EngineRecord {
   std::vector<DispatchState> dispatches;
   std::optional<Fault> answer;
+  std::uint64_t invocations = 0;  // that each dispatch counts
   unsigned forgotten = 0;
   std::string stopped;
 };

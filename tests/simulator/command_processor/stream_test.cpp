@@ -42,13 +42,14 @@ TEST_CASE("simulator command processor: headers that are none of its packets are
   refused(header(0x07, 1), "opcode 0x7 is not known");
   refused(header(0x24, 2), "DRAW_INDIRECT");
   refused(header(0x76, 2, 0x0A), "header bits 0x8");
-  refused(header(0x76, 2, 0x03), "predication");
+  refused(header(0x20, 3), "SET_PREDICATION");  // of the graphics ring
   refused(header(0x37, 4, 0x06), "RESET_FILTER_CAM");
   refused(header(0x15, 3), "body of 3 dwords, not of 4");
   refused(header(0x15, 5), "body of 5 dwords, not of 4");
   refused(header(0x76, 1), "body of 1 dwords, not of 2 to 16383");
   refused(0xFFFF7600, "body of 16384 dwords");  // only a NOP may be one dword long
-  for (const std::uint32_t opcode : {0x11, 0x12, 0x28, 0x2D, 0x2F, 0x42, 0x69}) refused(header(opcode, 1), "compute ring");
+  for (const std::uint32_t opcode : {0x11, 0x12, 0x28, 0x2D, 0x2F, 0x42, 0x69})
+    refused(header(opcode, 1), "compute ring");
 }
 
 TEST_CASE("simulator command processor: a body may not pass the end of its indirect buffer") {
@@ -154,6 +155,49 @@ TEST_CASE("simulator command processor: a stopped device ends its jobs with the 
   CHECK(fault->reason == "a reset");
   bench.processor->stop(nullptr);
   CHECK_FALSE(bench.run(write_at_0));
+}
+
+TEST_CASE("simulator command processor: packets with the predicate's bit act where the condition in memory says so") {
+  struct Case {
+    std::uint32_t control, low, high;
+    bool acts;
+  };
+  constexpr std::uint32_t bool64 = 3U << 16, bool32 = 4U << 16, where_true = 1U << 8, hint = 1U << 12;
+  const Case cases[] = {
+      {bool32 | where_true, 0, 1, false},
+      {bool32 | where_true, 2, 0, true},
+      {bool32, 0, 1, true},
+      {bool32 | hint, 2, 0, false},
+      {bool64 | where_true, 0, 1, true},
+      {bool64 | where_true, 0, 0, false},
+      {bool64, 0, 0x8000'0000, false},
+      {bool64, 0, 0, true},
+      {where_true, 0, 0, true},
+  };
+  const std::uint64_t condition = Bench::data + 16;
+  Dwords predicated = write_at_0;
+  predicated[0] |= 1;
+  for (const Case& each : cases) {
+    Bench bench(Generation::gfx11, Ring::graphics);
+    bench.set(16, each.low);
+    bench.set(20, each.high);
+    const Dwords set = packet(0x20, {each.control, Bench::low(condition), Bench::high(condition)});
+    INFO(each.control << " " << each.low << " " << each.high);
+    CHECK_FALSE(bench.run(set + predicated));
+    CHECK(bench.get(0) == (each.acts ? 0xABCD : 0));
+    CHECK_FALSE(bench.run(set + write_at_0));  // without the bit
+    CHECK(bench.get(0) == 0xABCD);
+  }
+  Bench bench(Generation::gfx10_3, Ring::graphics);
+  const auto refused = [&](std::uint32_t control, std::uint64_t at) {
+    return kind(bench.run(packet(0x20, {control, Bench::low(at), Bench::high(at)})));
+  };
+  CHECK(refused(1U << 16, condition) == FaultKind::unknown_packet);  // occlusion
+  CHECK(refused(2U << 16, condition) == FaultKind::unknown_packet);
+  CHECK(refused(1U << 31 | bool32, condition) == FaultKind::unknown_packet);
+  CHECK(refused(bool64, condition + 2) == FaultKind::unknown_packet);
+  CHECK(refused(bool64, condition + 4) == FaultKind::invalid);  // RADV has it on any dword
+  CHECK(refused(bool32, Bench::absent) == FaultKind::unmapped);
 }
 
 }  // namespace kiln::simulator

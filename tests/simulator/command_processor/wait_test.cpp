@@ -102,8 +102,9 @@ TEST_CASE("simulator command processor: events are taken on their ring, with the
   for (const EventRule& event : event_rules()) {
     if (event.body == 0) continue;
     INFO(event.name);
-    const Dwords right =
-        packet(0x46, Dwords{event.type | std::uint32_t{event.index} << 8} + Dwords(event.body - 1U, 0));
+    const Dwords address{Bench::low(data), Bench::high(data)};
+    const Dwords rest(address.begin(), address.begin() + event.body - 1);
+    const Dwords right = packet(0x46, Dwords{event.type | std::uint32_t{event.index} << 8} + rest);
     CHECK(on(Ring::graphics, right) == FaultKind::invalid);
     CHECK(on(Ring::compute, right) == (event.rings == Rings::both ? FaultKind::invalid : unknown));
     CHECK(on(Ring::graphics, packet(0x46, Dwords{event.type | (event.index + 1U) << 8} + Dwords(event.body - 1U, 0))) ==
@@ -114,6 +115,28 @@ TEST_CASE("simulator command processor: events are taken on their ring, with the
   CHECK(on(Ring::compute, packet(0x46, {7 | 4U << 8})) == FaultKind::invalid);
   CHECK(on(Ring::compute, packet(0x46, {0x14 | 5U << 8})) == unknown);  // of releases
   CHECK(on(Ring::compute, packet(0x46, {0x3F})) == unknown);
+}
+
+TEST_CASE("simulator command processor: pipeline statistics count the invocations between start and stop") {
+  const auto event = [](std::uint32_t type, std::uint32_t index = 0) { return packet(0x46, {type | index << 8}); };
+  const auto sample = [](std::uint64_t at) { return packet(0x46, {0x1E | 2U << 8, Bench::low(at), Bench::high(at)}); };
+  const Dwords dispatch = packet(0x15, {1, 1, 1, 5});
+  for (const Ring ring : {Ring::compute, Ring::graphics}) {
+    Bench bench(Generation::gfx11, ring);
+    engine_record().invocations = 5'000'000'000;
+    bench.set(0, 77);
+    const auto fault = bench.run(Bench::sound_state() + dispatch + event(0x19) + sample(data) + dispatch + dispatch +
+                                 sample(data + 88) + event(0x1A) + dispatch + sample(data + 176));
+    CHECK(kind(fault) == FaultKind::invalid);
+    for (std::size_t at = 0; at < 22; ++at) CHECK(bench.get(4 * at) == 0);
+    for (const std::size_t each : {88, 176}) {  // ten counters of drawing, and 10,000,000,000
+      CHECK(bench.get(each) == 0);
+      CHECK(bench.get(each + 80) == 0x540BE400);
+      CHECK(bench.get(each + 84) == 2);
+    }
+    CHECK(kind(bench.run(sample(data + 4))) == FaultKind::misaligned);
+    CHECK(kind(bench.run(sample(Bench::absent))) == FaultKind::unmapped);
+  }
 }
 
 }  // namespace kiln::simulator

@@ -36,6 +36,8 @@ Words global(const char* name, unsigned dst, unsigned address, unsigned data, in
 struct Shape {
   U groups = 1;
   bool wave64 = false;
+  unsigned dispatches = 1;
+  bool overlap = false;  // nothing waits between them
 };
 
 // With data in v8 and what follows, as far as the operation has any.
@@ -77,7 +79,12 @@ class Planted {
     state.user_data[1] = state.user_data[5] = static_cast<U>(buffer >> 32U);
     state.user_data[6] = 4096;
     state.user_data[7] = 0xFACU | 20U << 12U | 3U << 28U;
-    return launcher.engine.run_dispatch(state, launcher.memory);
+    std::optional<Fault> fault = launcher.engine.run_dispatch(state, launcher.memory);
+    state.overlaps = shape.overlap;
+    for (unsigned i = 1; i < shape.dispatches && !fault; ++i) {
+      fault = launcher.engine.run_dispatch(state, launcher.memory);
+    }
+    return fault;
   }
 
   // Where word `index` of the program lies.
@@ -399,6 +406,42 @@ TEST_CASE("simulator hazards: what nothing has written reaches a store", "[simul
     if (fault) UNSCOPED_INFO(describe(*fault));
     CHECK(fault.has_value() == each.undefined);
     if (fault) CHECK_THAT(fault->reason, Catch::Contains("uninitialised"));
+  }
+}
+
+TEST_CASE("simulator hazards: dispatches that nothing separates race as waves do") {
+  const Words done = {wait(0, 0), wait_for_stores()};
+  const Words increment = join({global("global_load_b32", 16, 2, 0),
+                                done,
+                                {vop2("v_add_nc_u32", 16, 129, 16)},
+                                global("global_store_b32", 0, 2, 16),
+                                done});
+  const Words store = join({global("global_store_b32", 0, 2, 8), done}),
+              load = join({global("global_load_b32", 16, 2, 0), done});
+  const Words add = join({global("global_atomic_add_u32", 0, 2, 8), done});
+  struct Case {
+    const char* name;
+    Words words;
+    bool race;
+    unsigned dispatches = 2;
+  };
+  const Case cases[] = {{"reads what the other wrote", increment, true},
+                        {"the third reads what the first wrote", increment, true, 3},
+                        {"both write the same", store, false},
+                        {"both read", load, false},
+                        {"both add by atomics", add, false}};
+  for (const Case& each : cases) {
+    INFO(each.name);
+    Planted program;
+    const auto apart = program.run(each.words, {.dispatches = each.dispatches});
+    if (apart) FAIL_CHECK("apart: " << describe(*apart));
+    const auto together = program.run(each.words, {.dispatches = each.dispatches, .overlap = true});
+    if (together) UNSCOPED_INFO(describe(*together));
+    CHECK(together.has_value() == each.race);
+    if (!together) continue;
+    CHECK(together->kind == FaultKind::hazard);
+    CHECK_THAT(together->reason, Catch::Contains("in an earlier dispatch") && Catch::Contains("CS_PARTIAL_FLUSH"));
+    CHECK(together->address == program.at(0));
   }
 }
 

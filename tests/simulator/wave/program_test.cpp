@@ -135,4 +135,40 @@ TEST_CASE("simulator programs: code needs the right to execute", "[simulator][wa
   CHECK(odd->kind == FaultKind::misaligned);
 }
 
+TEST_CASE("simulator programs: a run of multiply-adds gives what its instructions give one by one",
+          "[simulator][wave]") {
+  const auto fmac = [](unsigned dst, unsigned a, unsigned b) { return encode::vop2("v_fmac_f32", dst, a, b); };
+  constexpr std::uint32_t nan = 0x7FA00001, infinity = 0x7F800000, one = 0x3F800000;
+  for (const WaveSize wave : {WaveSize::wave32, WaveSize::wave64}) {
+    for (const std::uint64_t exec : {~std::uint64_t{0}, std::uint64_t{0xF0F0'0000'FFFF'FFF7}}) {
+      std::vector<std::vector<std::uint32_t>> results;
+      for (const bool apart : {false, true}) {
+        Bench bench({.wave = wave});
+        for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) {
+          for (unsigned index = 1; index < 8; ++index) bench.vgpr(index, lane) = one + index * 0x10'0000 + lane * 0x101;
+        }
+        bench.vgpr(2, 5) = nan;       // of a source: v4 becomes the same, quiet
+        bench.vgpr(1, 9) = infinity;  // and infinity * 0 the default
+        bench.vgpr(3, 9) = 0;
+        bench.sgpr(7) = 0xC0200000;
+        bench.set_exec(exec);
+        // v4 and v6 are results and sources of what follows.
+        std::vector<std::uint32_t> words;
+        for (const std::uint32_t word : {fmac(4, v(1), 2), fmac(5, v(1), 3), fmac(6, 7, 4), fmac(4, v(6), 5)}) {
+          words.push_back(word);
+          if (apart) words.push_back(encode::sopk("s_movk_i32", 20, 1));
+        }
+        REQUIRE_FALSE(bench.run(words));
+        CHECK(bench.vgpr(4, 5) == (nan | 0x40'0000));
+        CHECK(bench.vgpr(5, 9) == 0xFFC0'0000);
+        results.emplace_back();
+        for (unsigned index = 1; index < 8; ++index) {
+          for (unsigned lane = 0; lane < bench.wave.lanes(); ++lane) results.back().push_back(bench.vgpr(index, lane));
+        }
+      }
+      CHECK(results[0] == results[1]);
+    }
+  }
+}
+
 }  // namespace kiln::simulator::test
