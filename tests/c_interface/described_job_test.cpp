@@ -233,7 +233,8 @@ TEST_CASE("described: a runtime records a trace and hands it over once") {
   const auto named = [&](const std::string& name) {
     must(kiln_runtime_trace(jobs.runtime, &text));
     std::size_t found = 0;
-    for (const auto& event : parsed(text)["traceEvents"]) found += event["name"] == name ? 1 : 0;
+    const auto json = parsed(text);
+    for (const auto& event : json["traceEvents"]) found += event["name"] == name ? 1 : 0;
     return found;
   };
   CHECK(named("traced") == 1);
