@@ -381,7 +381,7 @@ bool lacks_program(const std::string& command) {
 
 }  // namespace
 
-TEST_CASE("documented examples: each runs twice, or is listed with a reason") {
+TEST_CASE("documented examples: each runs twice, or is listed with a reason", "[unsanitized]") {
   std::set<const NotHere*> used;
   std::size_t ran = 0;
   for (const std::string& page : pages()) {
