@@ -224,7 +224,8 @@ void Queue::retire() {
   for (Slot& slot : slots_) {
     if (slot.value == 0 || (status.ok() && slot.value > reached)) continue;
     if (status.ok()) {
-      results_[slot.value] = Result<FenceResult>(time_of(slot));
+      results_[slot.value] = time_of(slot);
+      status = gpu_->alive();
     } else {
       results_[slot.value] = Result<FenceResult>(status);
     }
@@ -232,15 +233,21 @@ void Queue::retire() {
   }
 }
 
-FenceResult Queue::time_of(Slot& slot) {
-  if (slot.stamps.get() == VK_NULL_HANDLE) return {0, slot.begun_ns};
-  std::uint64_t stamps[stamps_of_slot] = {0, 0};
+// After a hang or a reset, a driver may signal a submission that the device never ran, and report the loss only later.
+// Such a submission has no time stamps, or those of an earlier one.
+Result<FenceResult> Queue::time_of(Slot& slot) {
+  if (slot.stamps.get() == VK_NULL_HANDLE) return FenceResult{0, slot.begun_ns};
+  std::array<std::uint64_t, stamps_of_slot> stamps{};
   const VkResult read = gpu_->vk().GetQueryPoolResults(gpu_->handle(), slot.stamps.get(), 0, stamps_of_slot,
-                                                       sizeof stamps, stamps, sizeof stamps[0], VK_QUERY_RESULT_64_BIT);
-  if (read != VK_SUCCESS) return {0, slot.begun_ns};
+                                                       sizeof stamps, stamps.data(), sizeof stamps[0],
+                                                       VK_QUERY_RESULT_64_BIT);
+  if (read != VK_SUCCESS || stamps == slot.read_stamps) {
+    return gpu_->check(VK_ERROR_DEVICE_LOST, "submission " + std::to_string(slot.value) + " was signalled, but did not run");
+  }
+  slot.read_stamps = stamps;
   const std::uint64_t begun = gpu_->host_time(stamps[0]);
   const std::uint64_t took = stamps[1] > stamps[0] ? gpu_->nanoseconds(stamps[1] - stamps[0]) : 0;
-  return {took, begun != 0 ? begun : slot.begun_ns};
+  return FenceResult{took, begun != 0 ? begun : slot.begun_ns};
 }
 
 Result<FenceResult> Queue::wait(std::uint64_t value, Deadline deadline) {

@@ -99,6 +99,7 @@ class Queue {
     PlainBuffer values;  // of uniform blocks
     std::uint64_t values_bytes = 0;
     OwnedQueryPool stamps;
+    std::array<std::uint64_t, stamps_of_slot> read_stamps{};  // of the last submission
     // The copies of what the host has written, recorded for each submission that has any.
     OwnedCommandPool copy_pool;
     VkCommandBuffer copies = VK_NULL_HANDLE;
@@ -130,7 +131,7 @@ class Queue {
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags written, VkPipelineStageFlags to,
                VkAccessFlags read);
   void retire();
-  FenceResult time_of(Slot& slot);
+  Result<FenceResult> time_of(Slot& slot);
 
   BoundPass over_nothing(const VulkanProgram& program) const;
 

@@ -43,7 +43,8 @@ struct Card {
 };
 
 constexpr Card cards[] = {{"opengl:0", "\"cpu\", \"opengl\", \"dynamic_shaders\"", 20},
-                          {"amdgpu:0", "\"cpu\", \"amdgpu_pm4\", \"dynamic_shaders\"", 5}};
+                          {"amdgpu:0", "\"cpu\", \"amdgpu_pm4\", \"dynamic_shaders\"", 5},
+                          {"vulkan:0", "\"cpu\", \"vulkan\", \"dynamic_shaders\"", 8}};
 
 constexpr const char* faults[] = {"unplugged", "vram_lost", "hang", "page_fault", "cancelled"};
 
