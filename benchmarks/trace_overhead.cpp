@@ -11,8 +11,7 @@
 // the thread that tells them.
 #include "executor_bench.hpp"
 
-#include "base/chrome_trace.hpp"
-
+#include <kiln/chrome_trace.hpp>
 #include <kiln/runtime.hpp>
 
 #include <array>

@@ -1,6 +1,7 @@
 // quickstart_inputs FOLDER: makes what the quickstart filters: photo.png, a landscape at sunset of 512 x 384 drawn from
 // noise, and four filters as .npy of shape [3, 1, R, S] (one kernel a colour: a convolution with groups = 3).
 // The files are the same on every machine but for the last bit of libm.
+#include <kiln/data.hpp>
 #include <kiln/tensor.hpp>
 
 #include <algorithm>
@@ -10,8 +11,6 @@
 #include <filesystem>
 #include <functional>
 #include <string>
-
-#include "data/tensor_source.hpp"
 
 namespace {
 

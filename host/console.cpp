@@ -1,11 +1,12 @@
 #include "console.hpp"
 
-#include "base/os/atomic_file.hpp"
-#include "base/os/stop_scope.hpp"
-#include "base/visible_text.hpp"
-#include "config/environment.hpp"
 #include "interrupt.hpp"
-#include "progress/terminal_text.hpp"
+#include "progress/progress_bar.hpp"
+
+#include <kiln/config_reader.hpp>
+#include <kiln/result_files.hpp>
+#include <kiln/stop_scope.hpp>
+#include <kiln/visible_text.hpp>
 
 #include <unistd.h>
 #include <cstdio>
@@ -66,7 +67,7 @@ Status emit(std::string_view text, const std::optional<std::filesystem::path>& f
   if (!atomic) return std::move(atomic).error();
   if (Status status = atomic->write(std::as_bytes(std::span(text.data(), text.size()))); !status.ok()) return status;
   const StopScope stop(&interrupted());  // another process that commits is not waited for then
-  return atomic->commit(config::user_state_folder());
+  return atomic->commit(user_state_folder());
 }
 
 ProgressLine::ProgressLine(Progress progress)

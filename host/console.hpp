@@ -1,6 +1,6 @@
-// Console: talk on standard error, results on standard output or in a file; colour and redrawing only on a terminal.
+// Console: messages on standard error, results on standard output or in a file; colour and redrawing on terminals only.
 //
-// Thread-safety: ConsoleLog may be written to from any thread; the rest belongs to the main thread.
+// Thread-safety: ConsoleLog from any thread, the rest from the main thread.
 #pragma once
 
 #include <kiln/log.hpp>
@@ -17,16 +17,16 @@ namespace kiln::host {
 
 enum class Progress { invalid = 0, automatic, plain, none };
 
-// True where the stream is a terminal that wants colour (NO_COLOR and TERM=dumb are honoured).
+// Whether the stream is a terminal with colour (NO_COLOR and TERM=dumb disable it).
 bool colour_on_stdout();
 bool colour_on_stderr();
 bool stderr_is_terminal();
 
-// A line on standard error: "kiln: level: component[thread]: message", the thread by its number in the system.
+// A line on standard error: "kiln: level: component[thread]: message", with the system's thread number.
 class ConsoleLog : public LogSink {
  public:
   void write(LogLevel level, std::string_view component, std::string_view message) noexcept override;
-  // Hands each line, with its end, to who draws on the terminal, until it is called again with nothing.
+  // Passes each line to this function instead, for drawing on a terminal; null ends that.
   void redirect(std::function<void(std::string_view line)> to);
 
  private:
@@ -37,11 +37,11 @@ class ConsoleLog : public LogSink {
 // "kiln: message" on standard error, as visible_lines().
 void complain(std::string_view message);
 
-// The result of a verb: to standard output, or atomically to a file (--output). A failed write is an error, a closed
-// pipe too.
+// Writes the result of a verb to standard output, or atomically to a file (--output). A failed write or a closed pipe is
+// an error.
 Status emit(std::string_view text, const std::optional<std::filesystem::path>& file);
 
-// One line on standard error that says what is being done: redrawn on a terminal, a line each with Progress::plain.
+// A progress line on standard error: redrawn on a terminal, one line per step with Progress::plain.
 class ProgressLine {
  public:
   explicit ProgressLine(Progress progress);
@@ -49,7 +49,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
   void show(std::string_view text);
-  // Whether the line is redrawn in its place: only then may it change as often as it likes.
+  // Whether the line is redrawn in place, so that frequent changes are allowed.
   bool is_redrawn() const noexcept { return mode_ == Mode::redrawn; }
 
  private:

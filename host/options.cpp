@@ -1,7 +1,8 @@
 #include "options.hpp"
 
-#include "config/text/nearest_word.hpp"
 #include "verb_table.hpp"
+
+#include <kiln/config_text.hpp>
 
 #include <boost/program_options.hpp>
 

@@ -1,19 +1,15 @@
 #include "session.hpp"
 
-#include "base/os/file_commit.hpp"
-#include "base/os/private_folder.hpp"
-#include "base/secret_key.hpp"
-#include "cache/manifest.hpp"
-#include "config/draft.hpp"
-#include "config/environment.hpp"
-#include "config/text/nearest_word.hpp"
 #include "exit_status.hpp"
-#include "plugin_path.hpp"
 #include "verbs/job_check.hpp"
-#include "data/job_request.hpp"
 
+#include <kiln/cache_admin.hpp>
+#include <kiln/config_reader.hpp>
+#include <kiln/config_text.hpp>
+#include <kiln/data.hpp>
 #include <kiln/driver_cache.hpp>
 #include <kiln/process_limits.hpp>
+#include <kiln/result_files.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -31,34 +27,6 @@ namespace kiln::host {
 namespace {
 
 constexpr std::string_view component = "cache";
-
-// not_found: there is none. unavailable: other users can change it. io: it cannot be used in the way that is asked for.
-Status check_cache_folder(const CacheConfig& config) {
-  if (config.directory.empty()) return no_cache_folder();
-  const Result<UniqueFd> folder = open_folder(config.directory, config.read_only ? Create::no : Create::yes);
-  if (!folder) return folder.error();
-  if (config.read_only) return {};
-  const std::string who = "folder " + config.directory.string();
-  if (faccessat(folder->get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
-    return system_error(who, "cannot be written", errno);
-  }
-  // A full disk is seen here, once, instead of by each part of Kiln.
-  Result<NewFile> tried = NewFile::create(folder->get(), "room");
-  constexpr std::array<std::byte, 4096> block{};
-  const Status written = tried ? tried->write(block) : tried.error();
-  return written.ok() ? Status() : written.within(who);
-}
-
-// Whether what is in the folder can be authenticated.
-Status check_key(const CacheConfig& config) {
-  if (config.key_file.empty()) return no_key_file();
-  const Result<SecretKey> key = read_secret_key(config.key_file, IfMissing::fail);
-  return key ? Status() : key.error();
-}
-
-}  // namespace
-
-namespace {
 
 std::vector<const JobConfig*> jobs_and_pipelines(const Config& config) {
   std::vector<const JobConfig*> all;
@@ -165,7 +133,7 @@ void Session::settle_results() {
     }
   }
   const std::vector<std::filesystem::path> all(folders.begin(), folders.end());
-  const SettledCommits settled = settle_commits(config::user_state_folder(), all);
+  const SettledCommits settled = settle_commits(user_state_folder(), all);
   for (const std::string& note : settled.notes) log_.write(LogLevel::info, "results", note);
   for (const std::string& problem : settled.problems) log_.write(LogLevel::warning, "results", problem);
 }
@@ -173,7 +141,7 @@ void Session::settle_results() {
 // Sorted by their places.
 std::optional<int> Session::report_problems() {
   if (problems_.empty()) return std::nullopt;
-  config::sort_problems(problems_, options_.sources.file.value_or("").string());
+  sort_problems(problems_, options_.sources.file.value_or("").string());
   for (const ConfigProblem& problem : problems_) complain(problem.text());
   return exit_usage;
 }
@@ -306,13 +274,14 @@ void Session::set_driver_environment() {
 void Session::only_read_cache(const Status& why) {
   only_reads_cache_ = true;
   std::string text = "nothing is stored: " + why.message;
-  const auto folder = why.code == StatusCode::io ? open_folder(config_.cache.directory, Create::no) : why;
-  trusts_cache_ = folder.has_value();
-  if (folder && *folder) {
-    const Status no_key = check_key(config_.cache);
+  CacheConfig only_read = config_.cache;
+  only_read.read_only = true;
+  const Status readable = why.code == StatusCode::io ? check_cache_folder(only_read) : why;
+  trusts_cache_ = readable.ok();
+  if (const auto exists = cache_exists(only_read); trusts_cache_ && exists && *exists) {
+    const Status no_key = check_cache_key(config_.cache);
     has_key_ = no_key.ok();
-    const bool holds_programs = std::ranges::any_of(names_in(folder->get()), is_device_folder_name);
-    if (!has_key_ && holds_programs) text += "; nothing is loaded from it: " + no_key.message;
+    if (!has_key_ && holds_programs(config_.cache)) text += "; nothing is loaded from it: " + no_key.message;
   }
   warn_of_cache(text);
 }
@@ -325,7 +294,7 @@ void Session::warn_of_cache(const std::string& text) {
 void Session::load_plugins() {
   if (Status status = register_core(registry_); !status.ok()) problems_.emplace_back().message = status.text();
   PluginLoaderOptions options;
-  options.path = plugin_path(config_.plugins);
+  options.path = PluginLoader::default_path(config_.plugins.path);
   if (!only_reads_cache_) options.verdict_file = config_.cache.directory / "probe_verdicts.json";
   options.log = log_;
   plugins_ = loader_.load(config_.plugins.load, config_.plugins.required, registry_, options);

@@ -1,5 +1,5 @@
-// Session: what the verbs share: configuration read, cache folder and driver environment made ready, plugins loaded,
-// runtime made.
+// Session: the common setup of the verbs: reads the configuration, prepares the cache folder and the driver environment,
+// loads the plugins, creates the runtime.
 //
 // Thread-safety: main thread only. Ownership: owns the registry, the loader and the runtime, and destroys the runtime
 // first.
@@ -7,8 +7,8 @@
 
 #include "console.hpp"
 #include "options.hpp"
-#include "base/chrome_trace.hpp"
 
+#include <kiln/chrome_trace.hpp>
 #include <kiln/config_reader.hpp>
 #include <kiln/plugin_loader.hpp>
 #include <kiln/runtime.hpp>
@@ -34,26 +34,24 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Each answers the exit status to end with after having complained of every problem, or nullopt to go on.
+  // Each prints all problems and returns the exit status, or nullopt to continue.
   // Reads the configuration, loads the plugins and checks their sections: for verbs that open no device.
   std::optional<int> open_plugins();
-  // The same, and also looks at the jobs' files, at the names of the configuration, and for the plugins that it
-  // requires.
+  // The same; also checks the jobs' files, the names in the configuration and the required plugins.
   std::optional<int> check();
-  // As open_plugins(), and further: the cache folder is made ready, the environment that drivers read is set, and the
-  // runtime is made. MissingPlugins::end: only where every plugin that the configuration requires is there.
-  // JobFiles::check: for verbs that take the jobs' tensors. meanwhile: called once the runtime is made, while the jobs'
-  // files are still looked at.
+  // As open_plugins(); then prepares the cache folder, sets the environment of the drivers and creates the runtime.
+  // MissingPlugins::end: a missing required plugin is an error. JobFiles::check: for verbs that use the jobs' tensors.
+  // meanwhile: called after the runtime was created, while the jobs' files are still checked.
   std::optional<int> open_runtime(MissingPlugins missing = MissingPlugins::end, JobFiles files = JobFiles::ignore,
                                   const std::function<void(Runtime&)>& meanwhile = {});
-  // Complains of every device id that does not exist: --device, or those of the configuration that it does not replace.
+  // Prints an error for every unknown device id: --device, or those of the configuration that it does not replace.
   // REQUIRES: open_runtime() succeeded.
   std::optional<int> check_devices();
-  // Every device for "auto" and for no id; else the one of that id. Where its driver could not start, what stands for
-  // the driver's devices. REQUIRES: open_runtime() succeeded; the id exists.
+  // Returns all devices for "auto" or an empty id, else the device with that id. If its driver could not start, a
+  // placeholder with the reason. REQUIRES: open_runtime() succeeded; the id exists.
   std::vector<DeviceInfo> devices_named(const std::string& id);
-  // Before the process ends early: lets go of the runtime, which leaves what the cache and the selector have to tell
-  // the next process. A driver call that does not return is waited for so long and no longer.
+  // Call it before the process ends early: destroys the runtime, so that cache and selector store their data. Waits a
+  // limited time for a driver call that does not return.
   void close(std::chrono::milliseconds patience);
 
   const Options& options() const noexcept { return options_; }
@@ -61,24 +59,24 @@ class Session {
   Registry& registry() noexcept { return registry_; }
   Runtime& runtime() noexcept { return *runtime_; }
   ConsoleLog& console() noexcept { return sink_; }
-  // What --trace asked for goes to its file; nothing where it did not.
+  // Writes the trace to the file of --trace, if given.
   Status write_trace() const;
-  // What the makers of a plugin's offline tools are given.
+  // Returns the context for a plugin's offline tools.
   OfflineContext offline_context(const std::string& plugin) const;
-  // The keys that loaded plugins published; a loaded plugin without keys stands with none.
+  // Returns the keys of the loaded plugins; a plugin without keys has an empty list.
   std::map<std::string, std::vector<ConfigKey>> plugin_keys() const;
   const std::vector<PluginReport>& plugins() const noexcept { return plugins_; }
-  // What is wrong with what was asked for; each has been complained of.
+  // Problems of the request; all were printed.
   const std::vector<ConfigProblem>& problems() const noexcept { return problems_; }
-  // What the configuration has of earlier versions; each has been logged.
+  // Values of earlier versions in the configuration; all were logged.
   const std::vector<ConfigProblem>& warnings() const noexcept { return warnings_; }
-  // Complains of one more, and answers the exit status to end with.
+  // Prints one more problem and returns the exit status.
   int refuse(ConfigProblem problem);
   int refuse(std::string why, const std::string& file = {});
 
  private:
   void read();
-  // Adds what is wrong to problems_ without complaining of it.
+  // Adds problems to problems_ without printing them.
   std::optional<int> open_with_plugins(MissingPlugins missing);
   void settle_results();
   void make_cache_ready();
@@ -99,9 +97,9 @@ class Session {
   ConsoleLog sink_;
   Log log_;
   Config config_;
-  bool only_reads_cache_ = false;  // it was asked for, or nothing can be written
-  bool trusts_cache_ = true;       // false: there is none, or others can change it, so that it is not even read
-  bool has_key_ = true;            // false: what is in it cannot be authenticated
+  bool only_reads_cache_ = false;  // requested, or the folder is not writable
+  bool trusts_cache_ = true;       // false: none, or others can change it, so it is not read
+  bool has_key_ = true;            // false: stored programs cannot be authenticated
   std::vector<ConfigProblem> problems_;
   std::vector<ConfigProblem> warnings_;
   Registry registry_;

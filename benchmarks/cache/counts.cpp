@@ -7,7 +7,6 @@
 // what is made once is made.
 #include "cache/tiered_cache.hpp"
 #include "figures/figures.hpp"
-#include "figures/system_calls.hpp"
 #include "places.hpp"
 
 #include "core/cache/synthetic_device.hpp"

@@ -3,7 +3,7 @@
 // Thread-safety: none. Ownership: values.
 #pragma once
 
-#include "cache_policies/simulated_tier.hpp"
+#include "cache_policies/references.hpp"
 #include "cache_policies/trace.hpp"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // cache_policies [TRACE...] [--part P]... [--seed N] [--json] [--figures FILE]: every eviction policy on traces, beside
 // perfect LFU, Belady's and an upper bound. Without a trace it runs the recorded ones and the generated mixes.
 #include "cache_policies/comparison.hpp"
-#include "cache_policies/generated_traces.hpp"
+#include "cache_policies/trace.hpp"
 #include "figures/figures.hpp"
 #include "places.hpp"
 

@@ -8,7 +8,7 @@
 #include <kiln/plugin_loader.hpp>
 
 #include "conv/contestant.hpp"
-#include "cpu/kiln_side.hpp"
+#include "cpu/problem.hpp"
 
 namespace kiln::bench {
 

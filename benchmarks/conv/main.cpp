@@ -15,7 +15,7 @@
 #include "conv/contestant.hpp"
 #include "conv/judge.hpp"
 #include "conv/kiln_devices.hpp"
-#include "cpu/direct_call.hpp"
+#include "cpu/problem.hpp"
 #include "figures/figures.hpp"
 #include "layer_table.hpp"
 #include "places.hpp"

@@ -10,8 +10,7 @@
 // the clock. Before each turn this process sleeps, until no OpenMP thread spins on a core that the other side needs.
 #include <kiln/clock.hpp>
 
-#include "cpu/direct_call.hpp"
-#include "cpu/kiln_side.hpp"
+#include "cpu/problem.hpp"
 #include "figures/figures.hpp"
 
 #include "support/taken_core.hpp"

@@ -2,14 +2,13 @@
 //
 // usage: cpu_conv [TABLE.csv] [PAIRS]
 // Kiln: submit() and wait() on buffers that wrap NCHW host memory, weights resident and packed. Peer: the same
-// convolution by direct oneDNN calls on OpenMP's threads (cpu/direct_call.hpp). The two run in turns, and the order
+// convolution by direct oneDNN calls on OpenMP's threads (cpu/problem.hpp). The two run in turns, and the order
 // within a pair alternates. A ratio is peer time ÷ Kiln time of one pair: above 1, Kiln is faster. Both outputs are
 // poisoned first and compared with the double-precision reference outside the clock.
 // GOMP_SPINCOUNT=1000 is fair to both: otherwise the peer's threads still spin on the cores when Kiln's turn has come.
 #include <kiln/clock.hpp>
 
-#include "cpu/direct_call.hpp"
-#include "cpu/kiln_side.hpp"
+#include "cpu/problem.hpp"
 #include "layer_table.hpp"
 #include "places.hpp"
 

@@ -6,7 +6,7 @@
 #include "core/selector/candidates.hpp"
 #include "core/selector/simulated_world.hpp"
 #include "figures/figures.hpp"
-#include "selector/model/run_average.hpp"
+#include "selector/running_average.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,10 +4,11 @@
 // `kiln tune` itself is run, on OpenGL, with a cache of its own: it compares every variant's whole output with the
 // reference, and measures the winner and the plain kernel in rounds. Then it is run again: it goes on from what
 // is known. A rate's samples are what the two runs tell. Layers: of ResNet-50, 3x3 and 1x1.
-#include "base/json.hpp"
 #include "figures/figures.hpp"
 #include "layer_table.hpp"
 #include "places.hpp"
+
+#include <kiln_json.hpp>
 
 #include <spawn.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "base/chrome_trace.hpp"
+#include <kiln/chrome_trace.hpp>
 
 #include "base/chrome_trace_text.hpp"
 

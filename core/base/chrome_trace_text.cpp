@@ -1,6 +1,6 @@
 #include "base/chrome_trace_text.hpp"
 
-#include "base/json.hpp"
+#include <kiln_json.hpp>
 
 #include <algorithm>
 #include <charconv>

@@ -4,7 +4,7 @@
 // Thread-safety: none; the trace's lock is held. Ownership: borrows the trace.
 #pragma once
 
-#include "base/chrome_trace.hpp"
+#include <kiln/chrome_trace.hpp>
 
 #include <cstdint>
 #include <map>

@@ -1,6 +1,6 @@
 #include "base/exposition.hpp"
 
-#include "base/visible_text.hpp"
+#include <kiln/visible_text.hpp>
 
 #include <charconv>
 

@@ -1,4 +1,4 @@
-#include "base/visible_text.hpp"
+#include <kiln/visible_text.hpp>
 
 #include <cstdint>
 #include <cstdio>

@@ -1,4 +1,5 @@
 #include "c_interface/cache.hpp"
+
 #include "c_interface/reports.hpp"
 #include "c_interface/status.hpp"
 
@@ -68,9 +69,7 @@ Result<std::unique_ptr<kiln_program>> get(const char* function, kiln_cache& cach
 // The stores of the configured remotes, from their plugins.
 RemoteStores open_stores(kiln_cache& cache) {
   PluginLoaderOptions options;
-  options.path = cache.config.plugins.path;
-  const std::vector<fs::path> beside = PluginLoader::default_path();
-  options.path.insert(options.path.end(), beside.begin(), beside.end());
+  options.path = PluginLoader::default_path(cache.config.plugins.path);
   options.log = cache.log.log();
   std::vector<std::string> wanted = cache.config.plugins.load;
   std::erase_if(wanted, [](const std::string& name) { return !name.starts_with("remote_"); });

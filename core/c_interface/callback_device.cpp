@@ -2,12 +2,12 @@
 
 #include "c_interface/status.hpp"
 
+#include <kiln/digest.hpp>
+
 #include <cstring>
 #include <exception>
 #include <span>
 #include <string_view>
-
-#include "cache/key_material.hpp"
 
 struct kiln_request {
   const kiln::ProgramKey& key;

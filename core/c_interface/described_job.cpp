@@ -1,11 +1,11 @@
 #include "c_interface/described_job.hpp"
 
-#include "base/json.hpp"
 #include "c_interface/runtime.hpp"
 #include "c_interface/status.hpp"
-#include "config/reader.hpp"
-#include "data/job_request.hpp"
-#include "data/pipeline_request.hpp"
+
+#include <kiln/config_reader.hpp>
+#include <kiln/data.hpp>
+#include <kiln_json.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -42,7 +42,7 @@ Status check_alone(const Config& config) {
 Result<DescribedJob> DescribedJob::read(std::string_view text, const std::filesystem::path& folder) {
   ConfigSources sources;
   sources.environment.clear();
-  const ConfigReading reading = config::read_config_text(text, (folder / "text").string(), sources);
+  const ConfigReading reading = read_config_text(text, (folder / "text").string(), sources);
   std::string problems;
   for (const ConfigProblem& problem : reading.problems) {
     problems += (problems.empty() ? "" : "\n") + std::to_string(problem.place.line) + ":" +

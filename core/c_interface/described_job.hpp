@@ -8,9 +8,8 @@
 //   if (Status status = described->complete(job); !status.ok()) return status;
 #pragma once
 
-#include "data/tensor_source.hpp"
-
 #include <kiln/config.hpp>
+#include <kiln/data.hpp>
 #include <kiln/status.hpp>
 
 #include <filesystem>

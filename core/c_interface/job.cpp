@@ -2,11 +2,11 @@
 #include "c_interface/reports.hpp"
 #include "c_interface/runtime.hpp"
 #include "c_interface/status.hpp"
-#include "data/job_request.hpp"
-#include "runtime/report_json.hpp"
 
+#include <kiln/data.hpp>
 #include <kiln/kernel_parameters.hpp>
 #include <kiln/kernel_text.hpp>
+#include <kiln/run_request.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -663,7 +663,7 @@ kiln_status* kiln_job_report_json(kiln_job* job, char** json) {
     if (!job->report || job->state == kiln_job::State::running) {
       return not_found(std::string(function) + ": job '" + job->request.name + "' has not run");
     }
-    *json = copied_text(json_text(report_json(*job->report)));
+    *json = copied_text(report_json(*job->report));
     return {};
   });
 }

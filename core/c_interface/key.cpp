@@ -1,8 +1,6 @@
 #include "c_interface/cache.hpp"
 #include "c_interface/status.hpp"
 
-#include "cache/key_material.hpp"
-
 #include <kiln/digest.hpp>
 
 #include <algorithm>

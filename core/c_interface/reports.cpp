@@ -1,9 +1,7 @@
 #include "c_interface/reports.hpp"
 
-#include "base/json.hpp"
-#include "cache_admin/explanation_json.hpp"
-
 #include <kiln/cache_admin.hpp>
+#include <kiln_json.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -67,9 +65,7 @@ void fill(const CacheStats& found, kiln_cache_stats& stats) noexcept {
 Result<std::string> explanation(const CacheConfig& cache, const char* which) {
   const Result<std::vector<MissExplanation>> misses = explain_misses(cache, which);
   if (!misses) return misses.error();
-  Json all{{"schema", 1}, {"misses", Json::array()}};
-  for (const MissExplanation& miss : *misses) all["misses"].push_back(explanation_json(miss));
-  return json_text(all);
+  return explanations_json(*misses);
 }
 
 std::string devices_text(std::span<const DeviceInfo> devices) {

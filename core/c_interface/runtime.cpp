@@ -1,4 +1,5 @@
 #include "c_interface/runtime.hpp"
+
 #include "c_interface/reports.hpp"
 #include "c_interface/status.hpp"
 
@@ -12,9 +13,7 @@ namespace {
 Status open(kiln_runtime& opened) {
   if (Status status = register_core(opened.registry); !status.ok()) return status;
   PluginLoaderOptions options;
-  options.path = opened.config.plugins.path;
-  const std::vector<std::filesystem::path> beside = PluginLoader::default_path();
-  options.path.insert(options.path.end(), beside.begin(), beside.end());
+  options.path = PluginLoader::default_path(opened.config.plugins.path);
   std::error_code ignored;
   const std::filesystem::path& folder = opened.config.cache.directory;
   if (!opened.config.cache.read_only && std::filesystem::is_directory(folder, ignored)) {

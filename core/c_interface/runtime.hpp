@@ -4,13 +4,13 @@
 // job borrows its runtime.
 #pragma once
 
-#include "base/chrome_trace.hpp"
 #include "c_interface/cache.hpp"
 #include "c_interface/described_job.hpp"
 #include "c_interface/worker_threads.hpp"
 
 #include <kiln.h>
 
+#include <kiln/chrome_trace.hpp>
 #include <kiln/plugin_loader.hpp>
 #include <kiln/runtime.hpp>
 

@@ -1,8 +1,7 @@
 #include "cache/build_all.hpp"
 
-#include "base/os/stop_scope.hpp"
-
 #include <kiln/process_limits.hpp>
+#include <kiln/stop_scope.hpp>
 
 #include <algorithm>
 #include <atomic>

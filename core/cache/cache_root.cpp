@@ -1,6 +1,7 @@
 #include "cache/cache_root.hpp"
 
 #include "base/os/private_folder.hpp"
+#include "base/secret_key.hpp"
 #include "cache/entry_format.hpp"
 #include "cache/entry_meta.hpp"
 #include "cache/manifest.hpp"
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <tuple>
 
@@ -97,6 +99,39 @@ CacheDevice CacheRoot::device(Area area, const std::string& folder) const {
   device.kind = std::move(words.kind);
   device.driver = std::move(words.driver);
   return device;
+}
+
+Status no_cache_folder() {
+  return not_found(
+      "no cache folder is configured (expected HOME or XDG_CACHE_HOME set to an absolute path, KILN_CACHE_DIR, or "
+      "[cache] directory)");
+}
+
+Status check_cache_folder(const CacheConfig& cache) {
+  if (cache.directory.empty()) return no_cache_folder();
+  const Result<UniqueFd> folder = open_folder(cache.directory, cache.read_only ? Create::no : Create::yes);
+  if (!folder) return folder.error();
+  if (cache.read_only) return {};
+  const std::string who = "folder " + cache.directory.string();
+  if (faccessat(folder->get(), ".", W_OK | X_OK, AT_EACCESS) != 0) {
+    return system_error(who, "cannot be written", errno);
+  }
+  // A full disk is seen here, once, instead of by each part of Kiln.
+  Result<NewFile> tried = NewFile::create(folder->get(), "room");
+  constexpr std::array<std::byte, 4096> block{};
+  const Status written = tried ? tried->write(block) : tried.error();
+  return written.ok() ? Status() : written.within(who);
+}
+
+Status check_cache_key(const CacheConfig& cache) {
+  if (cache.key_file.empty()) return no_key_file();
+  const Result<SecretKey> key = read_secret_key(cache.key_file, IfMissing::fail);
+  return key ? Status() : key.error();
+}
+
+bool holds_programs(const CacheConfig& cache) {
+  const Result<UniqueFd> folder = open_folder(cache.directory, Create::no);
+  return folder && *folder && std::ranges::any_of(names_in(folder->get()), is_device_folder_name);
 }
 
 Result<bool> cache_exists(const CacheConfig& cache) {

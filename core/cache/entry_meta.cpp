@@ -1,6 +1,6 @@
 #include "cache/entry_meta.hpp"
 
-#include "base/json.hpp"
+#include <kiln_json.hpp>
 
 #include <algorithm>
 

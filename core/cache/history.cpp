@@ -1,10 +1,11 @@
 #include "cache/history.hpp"
 
-#include "base/json.hpp"
 #include "base/os/file_lock.hpp"
 #include "base/os/private_folder.hpp"
 #include "cache/key_material.hpp"
 #include "cache/little_endian.hpp"
+
+#include <kiln_json.hpp>
 
 #include <algorithm>
 #include <ctime>

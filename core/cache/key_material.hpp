@@ -1,6 +1,6 @@
-// Key material decoding: reads the fields that KeyEncoder wrote and derives the same key for another driver.
+// Key material: what the fields of a key say, and the same key for another driver.
 //
-// Thread-safety: pure. Ownership: KeyField refers to the material it was decoded from.
+// Thread-safety: pure. Ownership: values.
 #pragma once
 
 #include <kiln/device.hpp>
@@ -11,15 +11,6 @@
 #include <vector>
 
 namespace kiln {
-
-struct KeyField {
-  std::string_view name;
-  std::string_view value;
-  bool operator==(const KeyField&) const = default;
-};
-
-// nullopt: not a complete encoding, or more than 65,536 fields.
-std::optional<std::vector<KeyField>> decode_key_material(std::string_view material);
 
 // Returns the source encoded by key_of(). Of a program of the C interface: a source of dialect library with nothing else,
 // since its callbacks compile it. nullopt: not such an encoding, or the source is a library's (its spec is not encoded).

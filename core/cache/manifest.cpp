@@ -1,9 +1,9 @@
 #include "cache/manifest.hpp"
 
-#include "base/json.hpp"
 #include "cache/key_material.hpp"
 
 #include <kiln/digest.hpp>
+#include <kiln_json.hpp>
 
 #include <algorithm>
 

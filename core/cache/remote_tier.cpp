@@ -1,11 +1,11 @@
 #include "cache/remote_tier.hpp"
 
 #include "base/os/privilege.hpp"
-#include "base/os/stop_scope.hpp"
 #include "cache/cache_root.hpp"
 #include "cache/manifest.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/stop_scope.hpp>
 
 #include <sys/random.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "cache_admin/explanation_json.hpp"
+#include <kiln_json.hpp>
 
 #include "cache/cache_root.hpp"
 #include "cache/entry_format.hpp"
@@ -131,6 +131,8 @@ Result<std::vector<MissExplanation>> explain_misses(const CacheConfig& cache, st
   return explanations;
 }
 
+namespace {
+
 Json explanation_json(const MissExplanation& miss) {
   Json json{{"key", miss.key.hex()},
             {"label", miss.label},
@@ -158,6 +160,14 @@ Json explanation_json(const MissExplanation& miss) {
     json["differences"].push_back(std::move(field));
   }
   return json;
+}
+
+}  // namespace
+
+std::string explanations_json(std::span<const MissExplanation> misses) {
+  Json all{{"schema", 1}, {"misses", Json::array()}};
+  for (const MissExplanation& miss : misses) all["misses"].push_back(explanation_json(miss));
+  return json_text(all);
 }
 
 }  // namespace kiln

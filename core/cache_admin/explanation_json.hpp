@@ -3,9 +3,8 @@
 // Thread-safety: pure. Ownership: values.
 #pragma once
 
-#include "base/json.hpp"
-
 #include <kiln/cache_admin.hpp>
+#include <kiln_json.hpp>
 
 namespace kiln {
 

@@ -1,11 +1,10 @@
 #include "config/draft.hpp"
 
 #include "config/environment.hpp"
-#include "config/text/nearest_word.hpp"
-#include "config/text/toml_text.hpp"
+
+#include <kiln/config_text.hpp>
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 namespace kiln::config {
@@ -88,22 +87,6 @@ std::string_view nearest_key(std::string_view dotted) {
     if (distance < least) least = distance, best = key.name;
   }
   return best;
-}
-
-void sort_problems(std::vector<ConfigProblem>& problems, const std::string& first_file) {
-  std::vector<ConfigProblem> unique;
-  for (ConfigProblem& problem : problems) {
-    if (std::find(unique.begin(), unique.end(), problem) == unique.end()) unique.push_back(std::move(problem));
-  }
-  const auto order = [&first_file](const ConfigProblem& problem) {
-    const ConfigPlace& place = problem.place;
-    // What is not inside a file keeps the order in which it was met: environment, then command line.
-    if (place.line == 0) return std::tuple(2, std::string(), std::uint32_t{0}, std::uint32_t{0});
-    return std::tuple(place.file == first_file ? 0 : 1, place.file, place.line, place.column);
-  };
-  std::stable_sort(unique.begin(), unique.end(),
-                   [&](const ConfigProblem& a, const ConfigProblem& b) { return order(a) < order(b); });
-  problems = std::move(unique);
 }
 
 }  // namespace kiln::config

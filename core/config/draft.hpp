@@ -6,7 +6,7 @@
 #include <kiln/config_reader.hpp>
 
 #include "config/key_table.hpp"
-#include "config/text/toml_document.hpp"
+#include "config/toml_document.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -55,8 +55,5 @@ void assign_plugin(Draft& draft, const std::string& plugin, const std::string& k
 
 // "cache.policy" for "cache.polcy"; the same name in another section wins over a distant one in this.
 std::string_view nearest_key(std::string_view dotted);
-
-// Places inside files first, `first_file` before the others, each problem once.
-void sort_problems(std::vector<ConfigProblem>& problems, const std::string& first_file);
 
 }  // namespace kiln::config

@@ -1,9 +1,9 @@
 #include "config/environment.hpp"
 
 #include <kiln/config_reader.hpp>
+#include <kiln/config_text.hpp>
 
 #include "base/os/privilege.hpp"
-#include "config/text/toml_text.hpp"
 
 #include <unistd.h>
 
@@ -42,6 +42,8 @@ std::map<std::string, std::string> configuration_environment() { return configur
 
 std::filesystem::path user_cache_directory() { return named_or_default("KILN_CACHE_DIR", config::cache_place); }
 std::filesystem::path user_key_file() { return named_or_default("KILN_KEY_FILE", config::key_place); }
+std::filesystem::path user_state_folder() { return user_key_file().parent_path(); }
+
 std::vector<std::filesystem::path> user_trust_folders() {
   return config::trust_folders(has_borrowed_rights() ? config::Environment()
                                                      : config::set_variables(configuration_environment()));
@@ -50,8 +52,6 @@ std::vector<std::filesystem::path> user_trust_folders() {
 }  // namespace kiln
 
 namespace kiln::config {
-
-std::filesystem::path user_state_folder() { return user_key_file().parent_path(); }
 
 Environment set_variables(const Environment& all) {
   Environment set;

@@ -35,9 +35,6 @@ Environment set_variables(const Environment& all);
 // Empty: neither the XDG variable nor HOME is set.
 std::string default_path(const Environment& set, const DefaultPath& place);
 
-// Where this user's key lies, and the journal of results (base/file_commit.hpp); empty: nothing names a folder.
-std::filesystem::path user_state_folder();
-
 // "~" and "~/…" by HOME; then absolute, from `base`. not_found: there is no HOME for "~".
 Result<std::string> expanded_path(const std::string& text, const Environment& set, const std::filesystem::path& base);
 

@@ -1,7 +1,7 @@
 #include "config/overrides.hpp"
 
-#include "base/visible_text.hpp"
-#include "config/text/toml_text.hpp"
+#include <kiln/config_text.hpp>
+#include <kiln/visible_text.hpp>
 
 #include <algorithm>
 #include <string_view>

@@ -1,7 +1,6 @@
 #include <kiln/config_reader.hpp>
+#include <kiln/config_text.hpp>
 
-#include "config/text/nearest_word.hpp"
-#include "config/text/toml_text.hpp"
 #include "config/value_rule.hpp"
 
 #include <algorithm>

@@ -1,15 +1,18 @@
-#include "config/reader.hpp"
+#include <kiln/config_reader.hpp>
+#include <kiln/config_text.hpp>
 
 #include "base/policy_names.hpp"
 #include "config/environment.hpp"
 #include "config/overrides.hpp"
 #include "config/sections.hpp"
-#include "config/text/text_file.hpp"
-#include "config/text/toml_text.hpp"
+#include "config/text_file.hpp"
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace kiln::config {
 namespace {
@@ -66,15 +69,25 @@ ConfigReading finish(Draft draft, const ConfigSources& sources, const std::strin
 
 }  // namespace
 
-ConfigReading read_config_text(std::string_view text, const std::string& name, const ConfigSources& sources) {
-  Draft draft = draft_for(sources);
-  read_text(draft, text, name);
-  return finish(std::move(draft), sources, name);
-}
-
 }  // namespace kiln::config
 
 namespace kiln {
+
+void sort_problems(std::vector<ConfigProblem>& problems, const std::string& first_file) {
+  std::vector<ConfigProblem> unique;
+  for (ConfigProblem& problem : problems) {
+    if (std::find(unique.begin(), unique.end(), problem) == unique.end()) unique.push_back(std::move(problem));
+  }
+  const auto order = [&first_file](const ConfigProblem& problem) {
+    const ConfigPlace& place = problem.place;
+    // What is not inside a file keeps the order in which it was met: environment, then command line.
+    if (place.line == 0) return std::tuple(2, std::string(), std::uint32_t{0}, std::uint32_t{0});
+    return std::tuple(place.file == first_file ? 0 : 1, place.file, place.line, place.column);
+  };
+  std::stable_sort(unique.begin(), unique.end(),
+                   [&](const ConfigProblem& a, const ConfigProblem& b) { return order(a) < order(b); });
+  problems = std::move(unique);
+}
 
 ConfigReading read_config(const ConfigSources& sources) {
   config::Draft draft = config::draft_for(sources);
@@ -91,6 +104,12 @@ ConfigReading read_config(const ConfigSources& sources) {
     draft.problem({file->string()}, text.error().message + (by_environment ? " (named by KILN_CONFIG)" : ""));
   }
   return config::finish(std::move(draft), sources, file->string());
+}
+
+ConfigReading read_config_text(std::string_view text, const std::string& name, const ConfigSources& sources) {
+  config::Draft draft = config::draft_for(sources);
+  config::read_text(draft, text, name);
+  return config::finish(std::move(draft), sources, name);
 }
 
 }  // namespace kiln

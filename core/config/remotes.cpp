@@ -1,8 +1,8 @@
 #include "config/remotes.hpp"
 
 #include "base/policy_names.hpp"
-#include "config/text/nearest_word.hpp"
-#include "config/text/toml_text.hpp"
+
+#include <kiln/config_text.hpp>
 
 #include <algorithm>
 #include <array>

@@ -2,8 +2,8 @@
 
 #include "config/jobs/job_reader.hpp"
 #include "config/remotes.hpp"
-#include "config/text/nearest_word.hpp"
-#include "config/text/toml_text.hpp"
+
+#include <kiln/config_text.hpp>
 
 #include <string_view>
 #include <vector>

@@ -1,9 +1,8 @@
 #include <kiln/config_reader.hpp>
+#include <kiln/config_text.hpp>
+#include <kiln_json.hpp>
 
 #include "config/key_table.hpp"
-
-#include "base/json.hpp"
-#include "config/text/toml_text.hpp"
 
 #include <set>
 #include <utility>

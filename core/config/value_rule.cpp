@@ -1,10 +1,9 @@
 #include "config/value_rule.hpp"
 
 #include <kiln/config_reader.hpp>
+#include <kiln/config_text.hpp>
 
-#include "config/text/nearest_word.hpp"
-#include "config/text/toml_text.hpp"
-#include "config/text/units.hpp"
+#include "config/units.hpp"
 
 #include <cmath>
 #include <utility>

@@ -6,7 +6,7 @@
 #include <kiln/config.hpp>
 #include <kiln/status.hpp>
 
-#include "config/text/toml_document.hpp"
+#include "config/toml_document.hpp"
 
 #include <cstdint>
 #include <limits>

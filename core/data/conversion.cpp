@@ -1,4 +1,4 @@
-#include "data/conversion.hpp"
+#include <kiln/data.hpp>
 
 #include <cmath>
 #include <cstdint>

@@ -1,7 +1,4 @@
-#include "data/job_request.hpp"
-
-#include "data/conversion.hpp"
-
+#include <kiln/data.hpp>
 #include <kiln/kernel_text.hpp>
 
 #include <algorithm>

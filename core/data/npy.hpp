@@ -30,7 +30,7 @@ Result<NpyHeader> read_npy_form(const std::filesystem::path& path);
 // The same from a whole file in memory; `name` stands in the errors.
 Result<std::shared_ptr<HostTensor>> parse_npy(std::span<const std::byte> file, std::string_view name);
 
-// Version 1.0, C order, the host's byte order. The file appears complete or not at all (base/atomic_file.hpp).
+// Version 1.0, C order, the host's byte order. The file appears complete or not at all (kiln/result_files.hpp).
 Status write_npy(const std::filesystem::path& path, const HostTensor& tensor);
 // The same, but for its commit().
 Result<AtomicFile> prepare_npy(const std::filesystem::path& path, const HostTensor& tensor);

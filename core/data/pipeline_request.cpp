@@ -1,7 +1,5 @@
-#include "data/pipeline_request.hpp"
-
-#include "config/text/toml_text.hpp"
-#include "data/job_request.hpp"
+#include <kiln/config_text.hpp>
+#include <kiln/data.hpp>
 
 #include <algorithm>
 #include <map>

@@ -1,11 +1,9 @@
-#include "data/tensor_source.hpp"
+#include <kiln/data.hpp>
+#include <kiln/regular_file.hpp>
 
-#include "data/conversion.hpp"
 #include "data/npy.hpp"
 #include "data/png.hpp"
 #include "data/random_tensor.hpp"
-
-#include <kiln/regular_file.hpp>
 
 #include <cstdint>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include "executor/ring_executor.hpp"
 
-#include "executor/submission_check.hpp"
+#include "executor/submitted_work.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -24,7 +24,7 @@ Result<std::unique_ptr<Executor>> RingExecutor::create(const ExecutorContext& co
 }
 
 RingExecutor::~RingExecutor() {
-  // Work that ends meanwhile is not abandoned: its thread would use what is destroyed next.
+  // Work that ends meanwhile is not abandoned: its thread would use objects that are destroyed next.
   constexpr std::chrono::milliseconds least_patience{500};
   const Deadline deadline =
       Deadline::after(std::max<std::chrono::nanoseconds>(context_.config.timeout, least_patience));

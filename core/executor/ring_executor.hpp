@@ -1,9 +1,8 @@
 // RingExecutor ("ring"): a bounded ring of slots and a submit thread for each device.
 //
-// Thread-safety: every method from any thread. Ownership: owns a queue a device, made at the device's first job and
-// kept, with its results, until the executor dies. The destructor waits for what is in flight within [executor]
-// timeout; what still runs then is abandoned as ring_queue.hpp says: leaked, with its device, rather than freed under
-// it.
+// Thread-safety: every method from any thread. Ownership: owns one queue per device, created at the device's first job
+// and destroyed, with its results, by the destructor. The destructor waits for jobs in flight up to [executor] timeout;
+// jobs that still run are abandoned with their device (ring_queue.hpp): their memory is leaked, not freed.
 #pragma once
 
 #include "executor/ring_queue.hpp"
@@ -45,11 +44,11 @@ class RingExecutor final : public Executor {
   const ExecutorContext context_;
   const std::shared_ptr<executor::CompletionBell> bell_;
   mutable std::shared_mutex mutex_;
-  std::vector<std::shared_ptr<executor::RingQueue>> queues_;  // number n lies at n - 1
+  std::vector<std::shared_ptr<executor::RingQueue>> queues_;  // queue n is at index n - 1
   std::vector<std::weak_ptr<executor::RecordedWork>> recordings_;
 };
 
-// Registers "ring" in the name of "core".
+// Registers "ring" as part of "core".
 Status register_ring_executor(Registry& registry);
 
 }  // namespace kiln

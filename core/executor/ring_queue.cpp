@@ -1,6 +1,6 @@
 #include "executor/ring_queue.hpp"
 
-#include "executor/spin.hpp"
+#include "executor/waiting.hpp"
 
 #include <kiln/process_limits.hpp>
 
@@ -12,24 +12,24 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// A job may last less than waking a thread does (about 50 us), so both sides look for a moment before they sleep:
-// where the device works in host memory, and wherever jobs have turned out to be that short.
+// A job can be shorter than waking a thread (about 50 us), so both sides spin before they sleep if the device works in
+// host memory or recent jobs were that short.
 constexpr microseconds thread_spin{50};
 constexpr microseconds waiter_spin{20};
 constexpr std::uint64_t short_run_ns = 50'000;
 
-// A wait for the device is cut into slices, so that a job that arrives meanwhile is uploaded: short ones at first, then
-// a share of what has been waited already.
+// A wait for the device is split into slices, so that a new job is uploaded meanwhile. Slices are short at first and
+// grow in proportion to the time waited.
 constexpr microseconds least_slice{200};
 constexpr milliseconds most_slice{5};
-constexpr milliseconds waiter_slice{1};          // of a waiting thread that serves its own job
-constexpr std::uint64_t short_job_ns = 500'000;  // a device may work inside submit(): nobody sees a stop meanwhile
+constexpr milliseconds waiter_slice{1};          // of a waiting thread that does the work of its own job
+constexpr std::uint64_t short_job_ns = 500'000;  // a device may work inside submit(), where a stop is not noticed
 constexpr std::size_t most_short_plans = 1024;
-constexpr milliseconds apart_slice{100};  // of a thread that has nothing else to look at
+constexpr milliseconds apart_slice{100};  // of a thread without other work
 
-constexpr std::chrono::hours scheduled_slice{1};  // where hooks decide when it is over
+constexpr std::chrono::hours scheduled_slice{1};  // if hooks decide when the wait ends
 
-constexpr std::chrono::seconds sweep_interval{1};  // of Constants that went while the queue was idle
+constexpr std::chrono::seconds sweep_interval{1};  // of Constants that were destroyed while the queue was idle
 
 }  // namespace
 
@@ -59,7 +59,7 @@ void RingQueue::sleep(std::condition_variable& place, std::unique_lock<std::mute
 template <class Ready>
 void RingQueue::sleep_until(std::condition_variable& place, std::unique_lock<std::mutex>& lock, Deadline deadline,
                             Ready ready) {
-  // An endless deadline is not handed to wait_until: its conversion to the condition's clock could overflow.
+  // wait_until is not called with an endless deadline: conversion to the clock of the condition could overflow.
   if (hooks_ != nullptr || deadline.at == Deadline::never().at) return sleep(place, lock, ready);
   place.wait_until(lock, deadline.at, ready);
 }
@@ -146,7 +146,7 @@ void RingQueue::start_apart(bool upload, bool retire, bool beside) {
     std::atomic<bool>& has = has_thread_[index_of(lane)];
     if (has.exchange(true, std::memory_order_acq_rel)) return;
     if (start_thread(serve).ok()) return;
-    // Without it the submit thread goes on doing this lane's work too. Under the lock: it may be about to sleep.
+    // Without the thread, the submit thread continues this lane's work. Under the lock, since it may be about to sleep.
     const std::lock_guard lock(pipeline_.mutex());
     has.store(false, std::memory_order_release);
   };
@@ -190,7 +190,7 @@ Status RingQueue::cancel(std::uint64_t value) {
   return status;
 }
 
-// Notifications of a thread that does not sleep cost next to nothing.
+// Notifying a thread that does not sleep is cheap.
 void RingQueue::tell(const Wake& wake) {
   news_.fetch_add(1, std::memory_order_acq_rel);
   step();
@@ -264,7 +264,7 @@ void RingQueue::run(Claim& claim) {
 void RingQueue::serve_waiter(std::uint64_t value, Deadline deadline) {
   for (const Lane lane : {Lane::upload, Lane::dispatch, Lane::retire}) {
     Claim claim = pipeline_.begin(lane, own(lane));
-    if (!claim) break;  // another job came, and the submit thread with it
+    if (!claim) break;  // another job arrived and woke the submit thread
     if (lane != Lane::retire) {
       run(claim);
     } else if (!pipeline_.retire(claim, {std::min(deadline.at, Deadline::after(waiter_slice).at)})) {
@@ -287,8 +287,8 @@ void RingQueue::finish(Claim& claim) {
   bell_->ring();
 }
 
-// A lane's own thread may have been started while the submit thread held the claim: it found nothing and sleeps, and
-// what comes back here is no longer the submit thread's to take.
+// A lane's own thread may have started while the submit thread held the claim. It found no work and sleeps, and the
+// returned claim is no longer work of the submit thread.
 void RingQueue::put_back(Claim& claim) {
   step();
   const bool for_another = pipeline_.put_back(claim);
@@ -300,8 +300,8 @@ void RingQueue::serve_submit() {
   for (;;) {
     pipeline_.park_if_abandoned();
     const std::uint64_t seen = news_.load(std::memory_order_acquire);
-    // What is finished already goes out first: its waiter shall not wait for the next job's upload, nor, on a device
-    // that works inside submit(), for the next job.
+    // Finished jobs are reported first: their waiters must not wait for the next upload or, on a device that works inside
+    // submit(), for the next job.
     if (advance(Lane::retire, own(Lane::retire)) || (may_overtake() && advance(Lane::beside, false))) continue;
     const bool uploaded = advance(Lane::upload, own(Lane::upload));
     if (advance(Lane::dispatch, std::nullopt) || uploaded) continue;
@@ -310,7 +310,7 @@ void RingQueue::serve_submit() {
   }
 }
 
-// Until the oldest job has finished, or there is something else to do. false: no job is this thread's to wait for.
+// Waits until the oldest job has finished or there is other work. false: this thread has no job to wait for.
 bool RingQueue::await_device(std::uint64_t seen) {
   Claim claim = pipeline_.begin(Lane::retire, own(Lane::retire));
   step();
@@ -333,7 +333,7 @@ bool RingQueue::await_device(std::uint64_t seen) {
   return true;
 }
 
-// false: there is nothing more to come.
+// false: no more work will arrive.
 bool RingQueue::await_work() {
   const std::uint64_t seen = news_.load(std::memory_order_acquire);
   const auto mine = [&](Lane lane) {
@@ -381,7 +381,7 @@ void RingQueue::serve_apart(Lane lane) {
   }
 }
 
-// Everything that belongs to the device goes with the last thread, before stop() answers.
+// The last thread releases everything that belongs to the device, before stop() returns.
 void RingQueue::leave() {
   step();
   {
@@ -393,7 +393,7 @@ void RingQueue::leave() {
     const std::lock_guard lock(pipeline_.mutex());
     has_ended_ = true;
   }
-  wake_all(ended_);  // stop() joins this thread: nobody may go on before it has ended
+  wake_all(ended_);  // stop() joins this thread, so no waiter may continue before it has ended
 }
 
 }  // namespace kiln::executor

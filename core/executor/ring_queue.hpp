@@ -1,18 +1,16 @@
-// RingQueue: one device's submit thread, and up to three more for the copies of large jobs, which serve the lanes of a
-// SlotPipeline: while one job is on the device the next is uploaded and the one before comes back.
+// RingQueue: the threads of one device: a submit thread, and up to three threads for the copies of large jobs. They run
+// the lanes of a SlotPipeline: while the device runs one job, the next is uploaded and the previous is read back.
 //
-// The submit thread does everything itself for jobs whose copies are shorter than handing them over would be; the other
-// threads are started by the first job that is longer. While one of them takes a long result, the submit thread takes
-// a short one behind it that need not keep its order, and a thread more a long one. Thread-safety: every method from
-// any thread; stop() once. Ownership: shared between the executor and the threads.
-//
-// Work that never ends: when stop() gives up on it, the threads are detached and sleep for ever, and keep the slots,
-// tensors, programs and the device alive: memory that a device may still write is leaked, never freed.
+// The submit thread runs all lanes for jobs with copies shorter than a hand-over between threads. The first job with
+// longer copies starts the other threads. While one of them reads a long result, the submit thread reads short unordered
+// results behind it, and another thread reads long ones.
+// If work never ends, stop() detaches the threads; they sleep for ever and hold the slots, tensors, programs and the
+// device. Memory that a device may still write is leaked, not freed.
+// Thread-safety: every method from any thread; stop() once. Ownership: shared between the executor and the threads.
 #pragma once
 
-#include "executor/completion_bell.hpp"
-#include "executor/scheduling_hooks.hpp"
 #include "executor/slot_pipeline.hpp"
+#include "executor/waiting.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -26,14 +24,13 @@ namespace kiln::executor {
 
 class RingQueue : public std::enable_shared_from_this<RingQueue> {
  public:
-  // unavailable: no thread could be started. hooks: null leaves the schedule to the system; with them every thread that
-  // calls a method but wait() is one of theirs.
+  // unavailable: no thread could be started. hooks: null: the system schedules. With hooks, every thread that calls a
+  // method other than wait() is scheduled by them.
   static Result<std::shared_ptr<RingQueue>> start(std::shared_ptr<Device> device, const ExecutorContext& context,
                                                   std::shared_ptr<CompletionBell> bell,
                                                   SchedulingHooks* hooks = nullptr);
 
-  // REQUIRES: what is submitted was checked, and is for this queue's device.
-  // waits_next: see Submission. Not with hooks.
+  // waits_next: see Submission; not with hooks. REQUIRES: the job was checked and is for this queue's device.
   Result<std::uint64_t> submit(Job job, Deadline deadline, std::uint64_t entered_ns, bool waits_next = false);
   Result<Measurement> wait(std::uint64_t value, Deadline deadline);
   Status cancel(std::uint64_t value);
@@ -45,8 +42,8 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   std::uint64_t backlog_ns() const noexcept { return pipeline_.backlog_ns(); }
 
   void request_stop();
-  // Whether everything in flight was finished before the deadline; false: it was abandoned. REQUIRES: request_stop()
-  // first.
+  // Returns whether all jobs in flight finished before the deadline; false: they were abandoned. REQUIRES: request_stop()
+  // was called.
   bool stop(Deadline deadline);
 
   const std::string& name() const noexcept { return pipeline_.name(); }
@@ -62,7 +59,7 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   void serve_beside() { serve_apart(Lane::beside); }
   void serve_apart(Lane lane);
   bool advance(Lane lane, std::optional<bool> apart);
-  // The waiting thread does what the submit thread would, as long as its job is alone and nothing takes long.
+  // The waiting thread does the work of the submit thread while its job is the only one and every step is short.
   void serve_waiter(std::uint64_t value, Deadline deadline);
   bool was_short(const std::shared_ptr<const KernelPlan>& plan);
   void note_length(std::uint64_t value, const Result<Measurement>& measured);
@@ -71,7 +68,7 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   void put_back(Claim& claim);
   void finish(Claim& claim);
   void run(Claim& claim);  // REQUIRES: upload or dispatch
-  // The submit thread, a short result: there is somebody else who takes long ones.
+  // Whether the submit thread may read a short result before a long one, because another thread reads the long one.
   bool may_overtake() const noexcept { return has_thread_[index_of(Lane::retire)].load(std::memory_order_acquire); }
   bool await_device(std::uint64_t seen);
   bool await_work();
@@ -80,7 +77,7 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   bool ending() const;  // REQUIRES: the pipeline's mutex is held
   std::chrono::nanoseconds spin(std::chrono::nanoseconds longest) const noexcept;
 
-  // How the threads wait for and wake one another: every wait and every wake-up goes through these.
+  // Every wait and every wake-up between the threads uses these functions.
   void step() const noexcept {
     if (hooks_ != nullptr) hooks_->step();
   }
@@ -95,7 +92,7 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   const std::shared_ptr<CompletionBell> bell_;
   SchedulingHooks* const hooks_;
   const bool wraps_;
-  Status ended_by_executor_;  // made in advance: at the end there may be no memory for it
+  Status ended_by_executor_;  // created in advance, since memory may be short at the end
 
   std::condition_variable slot_free_;
   std::condition_variable work_;                           // for the submit thread
@@ -113,8 +110,8 @@ class RingQueue : public std::enable_shared_from_this<RingQueue> {
   std::weak_ptr<const KernelPlan> measured_plan_;
   std::uint64_t measured_value_ = 0;
 
-  std::atomic<std::uint64_t> for_waiter_{0};  // a job that the submit thread was not woken for; 0: none
-  std::atomic<std::uint64_t> news_{0};        // grows with whatever the submit thread has to look at
+  std::atomic<std::uint64_t> for_waiter_{0};  // a job whose submit thread was not woken; 0: none
+  std::atomic<std::uint64_t> news_{0};        // increases with each event for the submit thread
   std::array<std::atomic<bool>, lane_count> has_thread_{};
 };
 

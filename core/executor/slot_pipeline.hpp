@@ -1,16 +1,14 @@
-// SlotPipeline: one queue without its threads: the ring, the slots with their jobs, and the work of each lane. What
-// serves the lanes calls begin(), the lane's work and end(); RingQueue does so from threads.
+// SlotPipeline: one queue without its threads: the ring, the slots with their jobs, and the work of each lane. A caller
+// runs a lane by begin(), the lane's function and end(); RingQueue does so from threads.
 //
-// Thread-safety: every method from any thread, each lane's work by whoever holds its claim. Ownership: keeps the device
-// until let_go(); the timeline with its results stays as long as the pipeline.
+// Thread-safety: every method from any thread; the work of a lane from the holder of its claim. Ownership: holds the
+// device until let_go(); owns the timeline with its results.
 #pragma once
 
-#include "executor/ring/depth_controller.hpp"
-#include "executor/ring/ring.hpp"
-#include "executor/ring/run_average.hpp"
-#include "executor/ring/timeline.hpp"
-#include "executor/ring/usual_copy.hpp"
-#include "executor/stages/slot.hpp"
+#include "executor/depth_controller.hpp"
+#include "executor/ring.hpp"
+#include "executor/slot.hpp"
+#include "executor/timeline.hpp"
 
 #include <kiln/executor.hpp>
 
@@ -30,7 +28,7 @@ class SlotPipeline {
  public:
   SlotPipeline(std::shared_ptr<Device> device, const ExecutorContext& context);
 
-  // Where submitters wait. Under mutex(): take_free() until it answers a slot or refusal() is set, then enter().
+  // For submitters, under mutex(): call take_free() until it returns a slot or refusal() is set, then enter().
   std::mutex& mutex() const noexcept { return mutex_; }
   Slot* take_free() noexcept { return static_cast<Slot*>(ring_.take_free()); }
   const Status& refusal() const noexcept { return refusal_; }
@@ -39,23 +37,22 @@ class SlotPipeline {
   bool idle() const noexcept { return ring_.taken() == 0; }
   bool ready(Lane lane) const noexcept { return ring_.ready(lane); }
   const Seat* next(Lane lane) const noexcept { return ring_.next(lane); }
-  // Whether the lane's next job is long enough there to be worth a thread apart.
+  // Whether the lane's next job is long enough for a separate thread.
   bool next_is_apart(Lane lane) const noexcept;
 
-  // The lane's next work. `apart`: only if next_is_apart() says the same; absent: whatever is next.
+  // Returns the lane's next work. `apart`: only if next_is_apart() equals it; nullopt: any.
   Claim begin(Lane lane, std::optional<bool> apart);
   void upload(Claim& claim);
   void dispatch(Claim& claim);
-  // Of `retire` and `beside`. false: the device has not finished by then, and nothing was done.
+  // For `retire` and `beside`. false: the device did not finish in time, and nothing was done.
   bool retire(Claim& claim, Deadline patience);
   Wake end(Claim& claim);
-  // Nothing was done. Answers whether the lane's next work is for a thread apart, which saw nothing while it was
-  // claimed.
+  // Returns a claim undone. true: the lane's next work is for a separate thread, which must be woken.
   [[nodiscard]] bool put_back(Claim& claim);
 
   // As Executor::cancel().
   Status cancel(std::uint64_t value, Wake& wake);
-  // No more jobs from now on. The first reason stays.
+  // Refuses all later jobs. The first reason remains.
   void refuse(Status why);
   bool lost() const noexcept { return is_lost_.load(std::memory_order_acquire); }
 
@@ -65,16 +62,16 @@ class SlotPipeline {
   std::uint32_t in_flight() const noexcept { return in_flight_.load(std::memory_order_relaxed); }
   std::uint64_t usual_run_ns() const noexcept { return run_average_.ns(); }
 
-  std::shared_ptr<Device> device() const;  // null once it was let go
+  std::shared_ptr<Device> device() const;  // null after let_go()
   bool serves(const std::shared_ptr<Device>& device) const;
   bool serves(const Device& device) const;
 
-  // Lets Constants go that nobody holds any more; answers whether some are left.
+  // Removes the buffers of destroyed Constants. Returns whether any Constants remain.
   bool sweep();
-  // Everything that belongs to the device goes. REQUIRES: idle().
+  // Releases everything that belongs to the device. REQUIRES: idle().
   void let_go();
-  // From now on whoever works for a lane sleeps for ever as soon as it comes back from the device: nothing that the
-  // device may still touch is freed, and neither counters nor trace are used any more.
+  // After this, a thread that returns from the device sleeps for ever: memory that the device may still use is not freed,
+  // and counters and trace are no longer used.
   void abandon();
   void park_if_abandoned() const;
 
@@ -86,7 +83,7 @@ class SlotPipeline {
   Status submit_alone(Slot& slot);
   void run_alone(Slot& slot);
   void read_back(Slot& slot, std::uint64_t device_since_ns, std::uint32_t jobs);
-  std::uint64_t finished_at(std::uint64_t now);  // answers when the job before did
+  std::uint64_t finished_at(std::uint64_t now);  // returns when the previous job finished
   Result<FenceResult> run_to_end(const Dispatch& dispatch);
   void fail(Slot& slot, Status why);
   void learn(const Slot& slot);
@@ -98,7 +95,7 @@ class SlotPipeline {
   TraceSink* const trace_;
   Timeline timeline_;
 
-  mutable std::mutex mutex_;  // guards what follows, up to the next blank line
+  mutable std::mutex mutex_;  // guards the members up to the next blank line
   mutable std::condition_variable never_;
   std::shared_ptr<Device> device_;
   const std::weak_ptr<Device> identity_;
@@ -107,15 +104,15 @@ class SlotPipeline {
   Status refusal_;
   Status lost_;
   DepthController depth_;
-  std::uint64_t last_finished_ns_ = 0;  // of what the device has worked on
+  std::uint64_t last_finished_ns_ = 0;  // of jobs that the device ran
 
   std::mutex constants_mutex_;
   std::optional<ConstantStore> constants_;
 
-  std::vector<PassLaunch> batch_;  // the dispatch lane's
-  RunAverage run_average_;         // learns under the lock
+  std::vector<PassLaunch> batch_;  // of the dispatch lane
+  RunAverage run_average_;         // changed under the lock
   UsualCopy upload_, readback_;
-  std::atomic<std::uint64_t> device_ns_{UINT64_MAX};  // the usual; UINT64_MAX: unknown
+  std::atomic<std::uint64_t> device_ns_{UINT64_MAX};  // usual device time; UINT64_MAX: unknown
   std::atomic<std::uint32_t> in_flight_{0};
   std::atomic<bool> is_lost_{false};
   std::atomic<bool> abandoned_{false};

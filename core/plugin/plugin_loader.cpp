@@ -1,10 +1,10 @@
 #include <kiln/plugin_loader.hpp>
 
-#include "plugin/file/plugin_file.hpp"
 #include "plugin/loaded_plugin.hpp"
+#include "plugin/plugin_file.hpp"
 #include "plugin/plugin_search.hpp"
-#include "plugin/probe/probe_process.hpp"
-#include "plugin/probe/verdict_store.hpp"
+#include "plugin/probe_process.hpp"
+#include "plugin/verdict_store.hpp"
 
 #include <algorithm>
 #include <ctime>
@@ -87,9 +87,9 @@ struct PluginLoader::Libraries {
 PluginLoader::PluginLoader() : libraries_(std::make_unique<Libraries>()) {}
 PluginLoader::~PluginLoader() = default;
 
-std::vector<fs::path> PluginLoader::default_path() {
-  if (core_file().empty()) return {};
-  return {core_file().parent_path() / "kiln" / "plugins"};
+std::vector<fs::path> PluginLoader::default_path(std::vector<fs::path> first) {
+  if (!core_file().empty()) first.push_back(core_file().parent_path() / "kiln" / "plugins");
+  return first;
 }
 
 fs::path PluginLoader::default_probe() {

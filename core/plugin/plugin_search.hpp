@@ -1,6 +1,6 @@
-// Where a plugin's file lies: the first folder of the path that has NAME.so.
+// Finds a plugin's file: NAME.so in the first folder of the path that has it.
 //
-// Thread-safety: pure but for reading folders.
+// Thread-safety: any thread; reads folders.
 #pragma once
 
 #include <kiln/status.hpp>
@@ -11,8 +11,8 @@
 
 namespace kiln {
 
-// invalid_argument: a name that is no file name of a plugin. not_found, naming every folder and what is wrong with it.
-// An entry of the path that is not absolute is never looked into.
+// invalid_argument: not a plugin name. not_found: the error lists each folder with the reason. Relative folders are
+// ignored.
 Result<std::filesystem::path> find_plugin(const std::string& name, std::span<const std::filesystem::path> folders);
 
 }  // namespace kiln

@@ -34,6 +34,11 @@ BenchProcess::BenchProcess(std::filesystem::path probe, BenchSetup setup, const 
   if (outputs_) setup_.outputs = outputs_of_child;
 }
 
+std::unique_ptr<VariantBench> open_bench(std::filesystem::path probe, BenchSetup setup,
+                                         const std::atomic<bool>* interrupted) {
+  return std::make_unique<BenchProcess>(std::move(probe), std::move(setup), interrupted);
+}
+
 BenchProcess::~BenchProcess() { (void)stop(); }
 
 Status BenchProcess::start() {

@@ -1,6 +1,6 @@
 #include "runtime/bench_protocol.hpp"
 
-#include "base/json.hpp"
+#include <kiln_json.hpp>
 
 #include <array>
 

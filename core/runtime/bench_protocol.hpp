@@ -6,25 +6,12 @@
 // Thread-safety: pure. Ownership: values.
 #pragma once
 
-#include <kiln/config_reader.hpp>
-#include <kiln/kernel.hpp>
-#include <kiln/tuning.hpp>
+#include <kiln/bench.hpp>
 
 #include <string>
 #include <string_view>
-#include <variant>
 
 namespace kiln {
-
-struct BenchSetup {
-  ConfigSources sources;  // of the parent: the child reads the same configuration
-  std::string device;
-  // A shape, measured on random tensors; or the name of a job with a user kernel, measured on the files of the job.
-  // Outputs are compared with the expected ones of the job. Without those, variants with equal outputs form groups.
-  std::variant<Conv2dSpec, GemmSpec, std::string> subject;
-  // Descriptor of an anonymous file in the child that stores one output of each group for the next child. -1: none.
-  int outputs = -1;
-};
 
 inline constexpr std::string_view bench_preparing = "preparing", bench_prepared = "prepared";
 

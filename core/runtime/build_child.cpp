@@ -3,8 +3,8 @@
 #include "base/os/sandbox.hpp"
 #include "cache/driver_scratch.hpp"
 #include "cache/key_material.hpp"
-#include "plugin/file/plugin_file.hpp"
 #include "plugin/loaded_plugin.hpp"
+#include "plugin/plugin_file.hpp"
 #include "runtime/build_protocol.hpp"
 
 #include <fcntl.h>

@@ -1,16 +1,15 @@
 #include "runtime/build_processes.hpp"
 
-#include "base/os/stop_scope.hpp"
+#include <kiln/driver_cache.hpp>
+#include <kiln/stop_scope.hpp>
 
 #include "cache/driver_scratch.hpp"
-#include "config/text/units.hpp"
+#include "config/units.hpp"
 
 #include <link.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <kiln/driver_cache.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,7 @@
 #include "runtime/device_table.hpp"
 
-#include "config/text/nearest_word.hpp"
-
 #include <kiln/config_reader.hpp>
+#include <kiln/config_text.hpp>
 
 #include <algorithm>
 #include <cstdio>

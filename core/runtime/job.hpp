@@ -3,10 +3,10 @@
 // Thread-safety: none; one thread runs a job. Ownership: borrows the request; owns the report.
 #pragma once
 
-#include "base/os/stop_scope.hpp"
 #include "runtime/metrics.hpp"
 
 #include <kiln/run_request.hpp>
+#include <kiln/stop_scope.hpp>
 #include <kiln/traced_work.hpp>
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 #include "runtime/learner.hpp"
 
-#include "selector/hygiene.hpp"
+#include "selector/sample_filter.hpp"
 
 #include <new>
 #include <utility>

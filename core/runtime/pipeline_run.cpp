@@ -3,7 +3,7 @@
 #include "reference/operation_reference.hpp"
 #include "runtime/runtime_state.hpp"
 #include "runtime/verification.hpp"
-#include "selector/hygiene.hpp"
+#include "selector/sample_filter.hpp"
 
 #include <kiln/clock.hpp>
 

@@ -1,4 +1,5 @@
-#include "runtime/report_json.hpp"
+#include <kiln/run_request.hpp>
+#include <kiln_json.hpp>
 
 #include <cmath>
 #include <utility>
@@ -23,7 +24,7 @@ Json number_or_word(double value) {
 
 double gflops(double flops, std::uint64_t ns) { return ns == 0 ? 0 : flops / static_cast<double>(ns); }
 
-Json report_json(const RunReport& report, double first_result_ms, const std::string& output) {
+std::string report_json(const RunReport& report, double first_result_ms, const std::string& output) {
   const bool ran = report.runs > 0;
   const auto rate = [&](std::uint64_t ns) { return report.status.ok() ? gflops(report.flops, ns) : 0; };
   Json json;
@@ -87,7 +88,7 @@ Json report_json(const RunReport& report, double first_result_ms, const std::str
          {"max_rel_error", step.verified ? Json(step.max_rel_error) : Json(nullptr)},
          {"error_bound", step.verified ? Json(step.error_bound) : Json(nullptr)}});
   }
-  return json;
+  return json_text(json);
 }
 
 }  // namespace kiln

@@ -1,8 +1,8 @@
 #include "runtime/runner.hpp"
 
-#include "config/text/units.hpp"
+#include "config/units.hpp"
 #include "runtime/verification.hpp"
-#include "selector/hygiene.hpp"
+#include "selector/sample_filter.hpp"
 
 #include <kiln/clock.hpp>
 #include <kiln/config_reader.hpp>

@@ -1,11 +1,11 @@
-// Chooser: from the prospects of a job to the one that serves it: looks, budget, policy, building ahead.
+// Chooser: chooses one of the prospects of a job: exploration runs, their budget, the policy, builds ahead of use.
 //
-// decide() changes nothing, so that it can also explain; commit() accounts for a decision that is carried out.
+// decide() changes nothing, so it also serves to explain; commit() records a decision that is carried out.
 // Thread-safety: none; the selector locks. Ownership: owns the policy.
 #pragma once
 
 #include "selector/exploration.hpp"
-#include "selector/policy/policy.hpp"
+#include "selector/policy.hpp"
 #include "selector/prospect.hpp"
 
 #include <kiln/config.hpp>
@@ -26,11 +26,11 @@ std::string_view to_string(Ground ground) noexcept;
 struct Decision {
   std::size_t candidate = 0;
   Ground ground = Ground::invalid;
-  double charged_ns = 0;  // to the budget for exploring
-  bool explores = false;  // it is not the one expected to be the cheapest
+  double charged_ns = 0;  // to the exploration budget
+  bool explores = false;  // not the candidate with the least expected cost
   std::optional<std::size_t> build_ahead;
-  std::optional<std::size_t> wanted_look;  // that waits for its program
-  std::vector<Option> options;             // of a policy's decision
+  std::optional<std::size_t> wanted_look;  // an exploration run that waits for its program
+  std::vector<Option> options;             // if the policy decided
   std::vector<std::size_t> candidate_of;   // option → candidate
   std::size_t cheapest = 0;                // option
 };
@@ -39,14 +39,14 @@ class Chooser {
  public:
   static Result<Chooser> create(const SelectorConfig& config);
 
-  // random: nullptr takes what is expected to be cheapest where the policy would draw. REQUIRES: a prospect.
+  // random: null: takes the least expected cost where the policy would draw. REQUIRES: at least one prospect.
   Decision decide(const ShapeBucket& bucket, std::span<const Prospect> prospects, const JobTerms& terms,
                   std::mt19937_64* random) const;
   void commit(const ShapeBucket& bucket, std::span<const Prospect> prospects, const Decision& decision);
-  // A run that has ended. One that explored was charged by what it was expected to take: now by what it took.
+  // Call it when a run ends. An exploration run was charged with its expected time; this replaces it by the real one.
   void spend(const ShapeBucket& bucket, const DeviceInfo& device, double job_ns);
 
-  // How likely each option was to be chosen, by drawing again; the budget's word included.
+  // Returns the probability of each option, estimated by repeated draws, with the effect of the budget.
   std::vector<double> propensities(const Decision& decision, std::uint32_t repeat, std::mt19937_64& random) const;
 
   std::string because(std::span<const Prospect> prospects, const Decision& decision) const;
@@ -60,15 +60,15 @@ class Chooser {
   std::size_t drawn(const Decision& decision, std::uint32_t repeat, std::mt19937_64* random) const;
   void serve_while_building(const ShapeBucket& bucket, std::span<const Prospect> prospects, Decision& decision) const;
 
-  // A look that waits for a program which is built beside other jobs.
+  // An exploration run that waits for a program, which is built while other devices run the jobs.
   struct Ahead {
     std::string shape;
-    std::uint32_t jobs = 0;  // that others served meanwhile
+    std::uint32_t jobs = 0;  // run elsewhere meanwhile
   };
 
   struct Charged {
     double run_ns = 0;
-    std::uint32_t runs = 0;  // that have not ended
+    std::uint32_t runs = 0;  // not yet ended
   };
 
   Exploration exploration_;
@@ -76,7 +76,7 @@ class Chooser {
   std::string policy_name_;
   std::map<std::string, Ahead> ahead_;                // by device
   std::map<std::string, Charged> charged_;            // by bucket and device
-  std::map<std::string, std::uint64_t> passed_over_;  // likewise, of those that have changed: runs that others served
+  std::map<std::string, std::uint64_t> passed_over_;  // by bucket and device, of devices that changed: runs on others since
 };
 
 }  // namespace kiln::selector

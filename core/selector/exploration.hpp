@@ -1,11 +1,10 @@
-// Exploration: when a candidate is looked at rather than taken because it is expected to be the cheapest.
+// Exploration: decides when to run a job on a candidate to measure it, although another is expected to be faster.
 //
-// At the start of a bucket each candidate has an allowance of three looks. A look is taken where what it may save over
-// the runs that are likely to come outweighs what it costs (expected improvement of a log-normal belief), so that what
-// is clearly slower is looked at once, and what is predicted to be clearly slower not at all. Beyond the allowance, and
-// for a candidate that is predicted to be ten times slower, which is tried once at most, looking is paid for out of a
-// share of the time spent in jobs. So is looking again, now and then, at a device that has changed before and was left:
-// nobody would notice that it has recovered.
+// Each candidate of a new bucket has an allowance of three exploration runs. A run is made if its expected saving over
+// later runs is more than its cost (expected improvement of a log-normal belief). A clearly slower candidate is
+// therefore measured once, and one that is predicted to be clearly slower never. Further runs are paid from a budget, a
+// share of the time spent in jobs: runs beyond the allowance; the single run of a candidate that is predicted to be ten
+// times slower; and repeated runs on a device that became slow and may have recovered.
 // Thread-safety: none; the selector locks. Ownership: values.
 #pragma once
 
@@ -20,22 +19,22 @@ namespace kiln::selector {
 class Exploration {
  public:
   static constexpr std::uint32_t most_looks = 3;
-  static constexpr double horizon = 100;  // runs that a finding is taken to serve
+  static constexpr double horizon = 100;  // later runs that are assumed to benefit
   static constexpr std::uint64_t patience =
-      50;  // runs that others serve before a device that changed is looked at again
+      50;  // runs elsewhere before a device that changed is measured again
 
-  // share: of the time spent in jobs, what may be spent on looking beyond the allowance.
+  // share: of the time spent in jobs, for runs beyond the allowance.
   explicit Exploration(double share) : share_(share) {}
 
   struct Look {
     std::size_t candidate;
     double charged_ns;  // to the budget; 0: within the allowance
   };
-  // The candidate to look at; nullopt: none is worth it.
+  // Returns the candidate to measure; nullopt: none is worth it.
   std::optional<Look> next(std::span<const Prospect> prospects) const;
-  // One that has changed before; passed_over: by candidate, the runs that others served since its last.
+  // The same for devices that changed before. passed_over: by candidate, runs on other devices since its last run.
   std::optional<Look> again(std::span<const Prospect> prospects, std::span<const std::uint64_t> passed_over) const;
-  // Whether the budget has room for a job of that length.
+  // Whether the budget is enough for a job of that length.
   bool affords(double ns) const { return explored_ns_ + ns <= share_ * worked_ns_; }
 
   void charge(double ns) { explored_ns_ += ns; }

@@ -1,6 +1,6 @@
 #include "selector/learning_selector.hpp"
 
-#include "selector/fixed_selector.hpp"
+#include "selector/selectors.hpp"
 
 #include <kiln/clock.hpp>
 

@@ -1,18 +1,18 @@
 // LearningSelector ("learning"): chooses by cost = queue wait + transfer + build if cold + run, learned from
 // Measurements.
 //
-// What is worth knowing is looked at first (exploration.hpp), then the policy decides among the estimates. First runs
-// are learned apart; not learned from at all: runs that packed a Constant, were contended, timed out, failed, gave a
-// wrong result, or went above the device's roof. Thread-safety: every method from any thread. Ownership: owns the
-// model; it is read from the cache folder at the first call; what was learned is merged into it by the destructor, and
-// every few seconds meanwhile.
+// Exploration runs come first (exploration.hpp), then the policy decides among the estimates. First runs are learned
+// separately. Runs that packed a Constant, were contended, timed out, failed, gave a wrong result or exceeded the roof
+// are not learned from (sample_filter.hpp).
+// Thread-safety: every method from any thread. Ownership: owns the model. It is read from the cache folder at the first
+// call; new samples are merged into the file every few seconds and by the destructor.
 #pragma once
 
 #include "selector/chooser.hpp"
-#include "selector/hygiene.hpp"
-#include "selector/log/decision_log.hpp"
-#include "selector/model/performance_model.hpp"
-#include "selector/store/model_store.hpp"
+#include "selector/decision_log.hpp"
+#include "selector/model_store.hpp"
+#include "selector/performance_model.hpp"
+#include "selector/sample_filter.hpp"
 
 #include <kiln/clock.hpp>
 #include <kiln/device_selector.hpp>
@@ -42,7 +42,7 @@ class LearningSelector final : public DeviceSelector {
   LearningSelector(const SelectorContext& context, selector::Chooser chooser);
 
   void load_once();
-  // The numbers behind a decision, to the trace. REQUIRES: a trace is wanted.
+  // Writes the estimates of a decision to the trace. REQUIRES: there is a trace.
   void tell(const selector::ShapeBucket& bucket, std::span<const selector::Prospect> prospects,
             const selector::Decision& decision) const;
   void save_now_and_then();
@@ -54,10 +54,10 @@ class LearningSelector final : public DeviceSelector {
                  selector::Unfit unfit) const;
 
   const SelectorContext context_;
-  std::mutex mutex_;  // taken after store_mutex_, or alone
+  std::mutex mutex_;  // locked after store_mutex_, or alone
   selector::PerformanceModel model_;
   selector::Chooser chooser_;
-  std::mt19937_64 random_;  // with a fixed seed: the same history gives the same choices
+  std::mt19937_64 random_;  // fixed seed: equal history gives equal choices
   std::mt19937_64 propensity_random_{1};
   std::map<std::string, std::uint64_t> jobs_;  // runs of a bucket in this process
   selector::UnfitCounts unfit_;                // since the last save

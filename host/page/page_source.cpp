@@ -1,6 +1,6 @@
 #include "page/page_source.hpp"
 
-#include "report/human.hpp"
+#include "report/text_table.hpp"
 #include "verbs/bench/bench_file.hpp"
 #include "verbs/cache/cache_verb.hpp"
 

@@ -3,9 +3,8 @@
 // Thread-safety: reads files; any thread. Ownership: values.
 #pragma once
 
-#include "base/json.hpp"
-
 #include <kiln/status.hpp>
+#include <kiln_json.hpp>
 
 #include <string>
 #include <vector>

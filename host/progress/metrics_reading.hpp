@@ -1,4 +1,4 @@
-// MetricsReading: the text of Runtime::metrics() as numbers that can be asked for.
+// MetricsReading: parses the text of Runtime::metrics() and returns its numbers.
 //
 // Thread-safety: a value. Ownership: none.
 #pragma once
@@ -16,12 +16,12 @@ class MetricsReading {
   using Label = std::pair<std::string_view, std::string_view>;
 
   MetricsReading() = default;
-  // What is no sample in Prometheus' text format is passed over.
+  // Ignores lines that are not samples in the Prometheus text format.
   explicit MetricsReading(std::string_view text);
 
-  // Of all samples of that name that have all these labels; 0 where there is none.
+  // Returns the sum of all samples with that name and all these labels; 0: none.
   double sum(std::string_view name, const std::vector<Label>& with = {}) const;
-  // The values that a label has among the samples of a name, each once, in their order in the text.
+  // Returns the values of a label among the samples of a name, each once, in the order of the text.
   std::vector<std::string> values_of(std::string_view name, std::string_view label) const;
 
  private:

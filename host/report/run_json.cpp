@@ -1,10 +1,10 @@
 #include "report/run_report.hpp"
 
-#include "base/json.hpp"
-#include "report/config_problems.hpp"
-#include "runtime/report_json.hpp"
+#include "report/text_table.hpp"
 
+#include <kiln/run_request.hpp>
 #include <kiln/version.hpp>
+#include <kiln_json.hpp>
 
 namespace kiln::host {
 namespace {
@@ -29,7 +29,7 @@ std::string run_json(const RunOutcome& outcome) {
   json["kiln"] = version;
   json["jobs"] = Json::array();
   for (const JobOutcome& job : outcome.jobs) {
-    json["jobs"].push_back(report_json(job.report, job.first_result_ms, job.output));
+    json["jobs"].push_back(parse_json(report_json(job.report, job.first_result_ms, job.output)));
   }
   json["total_ms"] = ms(outcome.total_ns);
   json["setup_ms"] = ms(outcome.setup_ns);

@@ -1,7 +1,5 @@
-#include "report/human.hpp"
 #include "report/run_report.hpp"
 #include "report/text_table.hpp"
-#include "runtime/report_json.hpp"
 
 #include <cmath>
 #include <cstdio>

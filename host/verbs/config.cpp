@@ -1,10 +1,10 @@
-#include "report/config_problems.hpp"
-#include "report/human.hpp"
+#include "report/text_table.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
-#include "data/job_request.hpp"
 #include "verbs/run/job_order.hpp"
 #include "verbs/verbs.hpp"
+
+#include <kiln/data.hpp>
 
 #include <algorithm>
 

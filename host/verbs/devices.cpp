@@ -1,8 +1,9 @@
-#include "base/json.hpp"
 #include "report/text_table.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
 #include "verbs/verbs.hpp"
+
+#include <kiln_json.hpp>
 
 #include <algorithm>
 

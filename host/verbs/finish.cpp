@@ -1,7 +1,7 @@
 #include "verbs/finish.hpp"
 
 #include "console.hpp"
-#include "report/human.hpp"
+#include "report/text_table.hpp"
 
 namespace kiln::host {
 

@@ -3,11 +3,11 @@
 // Thread-safety: main thread only.
 #pragma once
 
-#include "base/json.hpp"
 #include "exit_status.hpp"
 #include "options.hpp"
 
 #include <kiln/status.hpp>
+#include <kiln_json.hpp>
 
 #include <string>
 

@@ -1,10 +1,8 @@
 #include "verbs/job_check.hpp"
 
-#include "base/os/atomic_file.hpp"
-#include "config/text/toml_text.hpp"
-#include "data/tensor_source.hpp"
-#include "data/job_request.hpp"
-#include "data/pipeline_request.hpp"
+#include <kiln/config_text.hpp>
+#include <kiln/data.hpp>
+#include <kiln/result_files.hpp>
 
 #include <algorithm>
 #include <map>

@@ -1,10 +1,11 @@
 
-#include "base/json.hpp"
-#include "base/visible_text.hpp"
 #include "report/text_table.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
 #include "verbs/verbs.hpp"
+
+#include <kiln/visible_text.hpp>
+#include <kiln_json.hpp>
 
 namespace kiln::host {
 namespace {

@@ -2,7 +2,7 @@
 #include "console.hpp"
 #include "exit_status.hpp"
 #include "page/page_source.hpp"
-#include "report/human.hpp"
+#include "report/text_table.hpp"
 #include "verbs/finish.hpp"
 #include "verbs/verbs.hpp"
 

@@ -3,7 +3,6 @@
 #include <kiln/config_reader.hpp>
 
 #include "config/jobs/job_table.hpp"
-#include "config/reader.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -53,14 +52,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   kiln::ConfigSources sources;
   sources.environment = {{"HOME", "/home/person"}};
 
-  const kiln::ConfigReading reading = kiln::config::read_config_text(text, "/nowhere/fuzz.toml", sources);
+  const kiln::ConfigReading reading = kiln::read_config_text(text, "/nowhere/fuzz.toml", sources);
   check_problems(reading.problems);
   check_config(reading.config);
 
   check_problems(kiln::config::parse_job_table(text, "fuzz.csv").problems);
 
   sources.set = {std::string(text)};
-  const kiln::ConfigReading with_set = kiln::config::read_config_text("", "fuzz.toml", sources);
+  const kiln::ConfigReading with_set = kiln::read_config_text("", "fuzz.toml", sources);
   check_problems(with_set.problems);
   check_config(with_set.config);
 

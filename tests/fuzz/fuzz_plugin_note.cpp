@@ -1,5 +1,5 @@
 // Any bytes may lie where a plugin's file is looked for: reading its note must answer or refuse, within the bytes.
-#include "plugin/file/plugin_note.hpp"
+#include "plugin/plugin_note.hpp"
 
 #include <cstdlib>
 

@@ -3,9 +3,8 @@
 // times with pauses between, in which something is measured, and tells what each run took.
 //
 // usage: kiln_test_embedder FILE CACHE tuned|middle|paced      one JSON object on standard output
-#include "data/job_request.hpp"
-
 #include <kiln/config_reader.hpp>
+#include <kiln/data.hpp>
 #include <kiln/driver_cache.hpp>
 #include <kiln/plugin_loader.hpp>
 #include <kiln/runtime.hpp>

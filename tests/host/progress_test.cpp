@@ -5,7 +5,6 @@
 #include "progress/metrics_reading.hpp"
 #include "progress/progress_bar.hpp"
 #include "progress/run_progress.hpp"
-#include "progress/tuning_progress.hpp"
 
 #include <catch2/catch.hpp>
 

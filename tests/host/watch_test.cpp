@@ -3,9 +3,9 @@
 #include "host/sample_jobs.hpp"
 
 #include "progress/metrics_reading.hpp"
-#include "progress/terminal_text.hpp"
-#include "watch/live_area.hpp"
-#include "watch/watch_table.hpp"
+#include "progress/progress_bar.hpp"
+#include "progress/run_watch.hpp"
+#include "progress/watch_table.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,8 @@
 #include "base/os/atomic_file.hpp"
 
-#include "base/os/file_commit.hpp"
 #include "base/os/file_lock.hpp"
+
+#include <kiln/result_files.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -2,7 +2,8 @@
 
 #include "base/checksum.hpp"
 #include "base/os/file_lock.hpp"
-#include "base/os/stop_scope.hpp"
+
+#include <kiln/stop_scope.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "base/os/file_commit.hpp"
+#include <kiln/result_files.hpp>
 
 #include "base/os/commit_journal.hpp"
 

@@ -328,12 +328,6 @@ std::filesystem::path resolved(const std::filesystem::path& path) {
 
 }  // namespace
 
-Status no_cache_folder() {
-  return not_found(
-      "no cache folder is configured (expected HOME or XDG_CACHE_HOME set to an absolute path, KILN_CACHE_DIR, or "
-      "[cache] directory)");
-}
-
 Status no_key_file() {
   return not_found(
       "no key file is configured (expected HOME or XDG_STATE_HOME set to an absolute path, KILN_KEY_FILE, or [cache] "

@@ -112,8 +112,7 @@ inline constexpr std::size_t most_overwritten_bytes = 4096;
 // of old and new bytes. false: there is no such private file of this user.
 bool overwrite_file(int folder, const std::string& name, std::span<const std::byte> bytes) noexcept;
 
-// Errors for a missing configuration. not_found: no cache folder or no key file is configured.
-Status no_cache_folder();
+// Error for a configuration without a key file; no_cache_folder() is in kiln/cache_admin.hpp.
 Status no_key_file();
 
 // invalid_argument: the key file is below the cache folder, also through links. Whoever copies or shares the cache

@@ -1,9 +1,9 @@
-#include "base/os/stop_scope.hpp"
+#include <kiln/process_limits.hpp>
+
+#include <kiln/stop_scope.hpp>
 
 #include <sys/mman.h>
 #include <sys/resource.h>
-
-#include <kiln/process_limits.hpp>
 
 #include <algorithm>
 #include <string>

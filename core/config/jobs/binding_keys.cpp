@@ -1,7 +1,7 @@
 // The keys of a job that provide tensors: bindings, images, samplers; and tolerance, which they share.
 #include "config/jobs/kernel_keys.hpp"
-#include "config/text/nearest_word.hpp"
-#include "config/text/toml_text.hpp"
+
+#include <kiln/config_text.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,8 @@
 #include "config/jobs/job_keys.hpp"
 
 #include "config/jobs/kernel_keys.hpp"
-#include "config/text/toml_text.hpp"
+
+#include <kiln/config_text.hpp>
 
 #include <charconv>
 

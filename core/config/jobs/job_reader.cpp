@@ -3,10 +3,9 @@
 #include "config/jobs/job_keys.hpp"
 #include "config/jobs/job_table.hpp"
 #include "config/jobs/kernel_keys.hpp"
-#include "config/text/nearest_word.hpp"
-#include "config/text/text_file.hpp"
-#include "config/text/toml_text.hpp"
+#include "config/text_file.hpp"
 
+#include <kiln/config_text.hpp>
 #include <kiln/kernel_parameters.hpp>
 #include <kiln/regular_file.hpp>
 

@@ -1,8 +1,8 @@
 #include "config/jobs/job_table.hpp"
 
 #include "config/jobs/job_keys.hpp"
-#include "config/text/nearest_word.hpp"
-#include "config/text/toml_text.hpp"
+
+#include <kiln/config_text.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,6 @@
 #include "config/jobs/kernel_keys.hpp"
 
-#include "config/text/nearest_word.hpp"
-#include "config/text/toml_text.hpp"
+#include <kiln/config_text.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -16,7 +16,7 @@
 #include <span>
 #include <utility>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // An owned file descriptor. Movable; the destructor closes it.
 class UniqueFd {

@@ -30,13 +30,24 @@
 #include <utility>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // Called after each processed program, on a working thread, with the number done and the total.
 using CacheProgress = std::function<void(std::size_t done, std::size_t of)>;
 
 // Returns whether the folder [cache] directory exists.
 Result<bool> cache_exists(const CacheConfig& cache);
+
+// Error for a configuration without a cache folder.
+Status no_cache_folder();
+
+// Creates the folder unless the cache is read_only, and checks it. not_found: no folder is configured. unavailable: other
+// users can change it. io: it cannot be read, or, unless read_only, written.
+Status check_cache_folder(const CacheConfig& cache);
+// Returns whether stored programs can be authenticated: the error of reading the key file, or ok.
+Status check_cache_key(const CacheConfig& cache);
+// Returns whether the folder has a device's folder. false: it cannot be read.
+bool holds_programs(const CacheConfig& cache);
 
 // --- stored programs
 
@@ -147,6 +158,8 @@ struct MissExplanation {
 // Returns the newest misses first. `which` as for inspect_program(), for missed keys. not_found: no such miss among the
 // newest 1,024; the error says whether the program is stored. invalid_argument: an ambiguous key prefix.
 Result<std::vector<MissExplanation>> explain_misses(const CacheConfig& cache, std::string_view which);
+// The explanations as one line of JSON, as docs/json.md describes them.
+std::string explanations_json(std::span<const MissExplanation> misses);
 
 // --- pending programs
 

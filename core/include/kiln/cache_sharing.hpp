@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // --- keys
 

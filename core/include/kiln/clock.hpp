@@ -9,7 +9,7 @@
 #include <chrono>
 #include <cstdint>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 using Clock = std::chrono::steady_clock;
 

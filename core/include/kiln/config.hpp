@@ -23,7 +23,7 @@
 #include <variant>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 struct ConfigPlace {  // position of a value; line 0: not in a file
   std::string file;

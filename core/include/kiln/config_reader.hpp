@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // place.line is 0 for a problem outside a file; place.file then names the source ("KILN_LOG", "--set a.b=1", or a file
 // that could not be read).
@@ -58,6 +58,9 @@ struct ConfigReading {
 };
 
 ConfigReading read_config(const ConfigSources& sources);
+// The same for a text instead of a file; sources.file is ignored. name: of the text in messages; its folder is the base of
+// relative paths.
+ConfigReading read_config_text(std::string_view text, const std::string& name, const ConfigSources& sources);
 
 // Checks each [plugin.NAME] section against the keys that the plugin publishes. The section of a plugin in plugins.load
 // without an entry in `keys` is skipped, because that plugin was not loaded. The section of a plugin that is not in
@@ -81,5 +84,12 @@ std::string default_config_text();
 // and the found text.
 Result<std::uint64_t> parse_size(std::string_view text);
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
+
+// Sorts problems by place, those of `first_file` before those of other files, and removes repeated ones.
+void sort_problems(std::vector<ConfigProblem>& problems, const std::string& first_file);
+
+// The folder of this user's key and of the journal of results (kiln/result_files.hpp). Empty: the environment names no
+// home.
+std::filesystem::path user_state_folder();
 
 }  // namespace kiln

@@ -31,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 enum class DeviceKind : std::uint8_t { invalid = 0, cpu, gpu, software, simulated };
 

@@ -11,7 +11,7 @@
 
 #include <cstddef>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // unsupported: host memory or an imported descriptor, for a device without that ability. invalid_argument: usage or
 // size.

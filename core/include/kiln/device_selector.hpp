@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 struct Candidate {
   const DeviceInfo* device = nullptr;

@@ -18,8 +18,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 struct Digest {
   std::array<std::uint8_t, 32> bytes{};
@@ -55,5 +56,15 @@ class KeyEncoder {
  private:
   std::string material_;
 };
+
+// A field of a key. Refers to the material it was decoded from.
+struct KeyField {
+  std::string_view name;
+  std::string_view value;
+  bool operator==(const KeyField&) const = default;
+};
+
+// Returns the fields that a KeyEncoder wrote, in order. nullopt: not a complete encoding, or more than 65,536 fields.
+std::optional<std::vector<KeyField>> decode_key_material(std::string_view material);
 
 }  // namespace kiln

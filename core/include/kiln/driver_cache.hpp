@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <string>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // Value of MESA_SHADER_CACHE_DIR that disables the driver's cache: no folder can be created below this path.
 // MESA_SHADER_CACHE_DISABLE would also disable program binaries.

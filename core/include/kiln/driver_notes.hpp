@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 class DriverNotes {
  public:

@@ -22,7 +22,7 @@
 #include <span>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // A tensor of a recording in device memory. Tensors that are never needed at one time share memory. Its contents are
 // undefined until a submission writes them, and after the replay.

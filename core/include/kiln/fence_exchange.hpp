@@ -21,7 +21,7 @@
 
 #include <cstdint>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 class FenceExchange {
  public:

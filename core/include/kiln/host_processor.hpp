@@ -5,7 +5,7 @@
 //   const double per_core = kiln::host_roof_gflops() / kiln::host_cores();
 #pragma once
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // Number of cores that the calling thread may use; at least 1.
 int host_cores() noexcept;

@@ -22,7 +22,7 @@
 #include <variant>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 enum class Activation : std::uint8_t { invalid = 0, none, relu };
 enum class Bias : std::uint8_t { invalid = 0, none, per_channel };

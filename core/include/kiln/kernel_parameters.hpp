@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 inline constexpr std::size_t most_kernel_variants = 1024;
 

@@ -2,7 +2,7 @@
 //
 // Thread-safety: functions from any thread. Ownership: values.
 //
-//   auto read = kiln::read_kernel_text({.folder = "shaders", .file = "blur.comp", .include = {"lib"}}, Dialect::glsl);
+//   auto read = kiln::read_kernel_text({.folder = "shaders", .file = "blur.comp", .include = {"lib"}}, kiln::Dialect::glsl);
 //   if (!read) return read.error();  // "blur.comp:3: #include "noise.glsl": no such file (…)"
 //   kiln::UserKernelSpec spec;
 //   spec.dialect = kiln::Dialect::glsl;
@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 struct KernelFile {
   std::filesystem::path folder;      // base of `file` and `include`

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 enum class LogLevel : std::uint8_t { invalid = 0, debug, info, warning, error, off };
 

@@ -17,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // Tier that provided a program, slowest first. library: created by a library in this process, never compiled or stored.
 enum class Tier : std::uint8_t { invalid = 0, built, remote, layer, disk, library, memory };

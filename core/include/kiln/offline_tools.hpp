@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // Arguments of both factories.
 struct OfflineContext {

@@ -19,7 +19,7 @@
 #include <memory>
 #include <string>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // Longest waits for a program that is already being built. A thread that gives up gets `timeout`; a process that gives
 // up builds for itself.

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // One tensor of a spec. `shape` is empty if a kernel's binding does not give it.
 struct Operand {

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 struct PipelineTensor {
   std::string name;

@@ -9,7 +9,7 @@
 //   kiln::Status register_mine(kiln::Registry& registry, const kiln::PluginContext& context) {
 //     return registry.add_driver(context.name, "mine", make_driver);
 //   }
-//   KILN_PLUGIN("mine", "1.0.0", register_mine)
+//   KILN_PLUGIN("mine", "1.0.0", register_mine);
 #pragma once
 
 #include <kiln/registry.hpp>
@@ -17,7 +17,7 @@
 
 #include <cstdint>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // Increases with every change of a public header that affects plugins. A plugin built with another value is rejected.
 inline constexpr std::uint32_t plugin_abi = 13;

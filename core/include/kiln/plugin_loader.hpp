@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // How a plugin file was checked before it was loaded into this process.
 enum class PluginTrial : std::uint8_t {
@@ -60,8 +60,8 @@ class PluginLoader {
   ~PluginLoader();
 
   // Paths relative to libkiln_core.so: lib/kiln/plugins and libexec/kiln/kiln-probe, in the build and the installed
-  // tree. Empty if the library's path is unknown.
-  static std::vector<std::filesystem::path> default_path();
+  // tree. Missing if the library's path is unknown. first: folders before it, such as PluginsConfig::path.
+  static std::vector<std::filesystem::path> default_path(std::vector<std::filesystem::path> first = {});
   static std::filesystem::path default_probe();
 
   // Returns one report per name, in order. Required names missing from `names` are loaded last. Duplicate names are

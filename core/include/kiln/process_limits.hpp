@@ -2,9 +2,11 @@
 //
 // Limits on processes (RLIMIT_NPROC, pids.max) or memory (RLIMIT_AS, RLIMIT_DATA) are common on shared machines.
 // std::thread throws under the first; libraries that generate code abort under the second.
-//   auto thread = start_thread([this] { serve(); });
-//   if (!thread) return std::move(thread).error().within("the queue");
 // Thread-safety: any thread. Ownership: the caller joins the thread. Errors: unavailable.
+//
+//   auto thread = kiln::start_thread([] { serve(); });
+//   if (!thread) return thread.error().within("the queue");
+//   thread->join();
 #pragma once
 
 #include <kiln/status.hpp>
@@ -13,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // Use this instead of constructing a std::thread with work.
 template <class Work>

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 struct DeviceInfo;
 struct ProgramInterface;

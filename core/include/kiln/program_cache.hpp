@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 struct Acquired {
   ProgramHandle program;

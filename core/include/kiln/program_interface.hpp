@@ -2,8 +2,8 @@
 //
 // Thread-safety: values and a pure function. Ownership: values. Sizes are in bytes.
 //
-//   if (const ProgramInterface* declared = program.interface(source)) {
-//     auto sources = provide(*declared, kernel);
+//   if (const kiln::ProgramInterface* declared = program.interface(source)) {
+//     auto sources = kiln::provide(*declared, kernel);
 //     if (!sources) return sources.error();  // "uniform float gain: the job provides nothing for it. Add …"
 //   }
 #pragma once
@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // GLSL: storage_block to atomic_counter. OpenCL C: buffer_argument to local_argument, in the order of the arguments.
 enum class ResourceKind : std::uint8_t {

@@ -26,7 +26,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 using DriverFactory = std::function<Result<std::unique_ptr<Driver>>(const DriverContext&)>;
 using CacheFactory = std::function<Result<std::unique_ptr<ProgramCache>>(const CacheContext&)>;

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // Handling of a symbolic link as the last path component. refuse: invalid_argument.
 enum class SymbolicLink : std::uint8_t { invalid = 0, follow, refuse };

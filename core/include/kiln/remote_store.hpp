@@ -31,7 +31,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 inline constexpr std::uint64_t most_object_bytes = 64ull << 20;
 

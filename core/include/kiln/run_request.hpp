@@ -2,17 +2,17 @@
 //
 // Thread-safety: values. Ownership: tensors are shared with the caller; `stop` is borrowed. Times are in nanoseconds.
 //
-//   RunRequest request;
+//   kiln::RunRequest request;
 //   request.name = "layer";
 //   request.spec = conv;                       // a Conv2dSpec
-//   request.tensors = {input, weights, output};
+//   request.tensors = {{input, nullptr}, {nullptr, weights}, {output, nullptr}};
 //   request.verify = true;
-//   const RunReport report = runtime.run(request);
+//   const kiln::RunReport report = runtime.run(request);
 //   if (!report.status.ok()) std::cerr << report.status.message << '\n';
 #pragma once
 
-#include <kiln/digest.hpp>
 #include <kiln/device.hpp>
+#include <kiln/digest.hpp>
 #include <kiln/executor.hpp>
 #include <kiln/kernel.hpp>
 #include <kiln/measurement.hpp>
@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 struct KeptReference;
 
@@ -166,5 +166,12 @@ struct BackgroundTuningState {  // state of the tuning by [generator] background
   std::size_t failed = 0;       // shapes that could not be measured
   std::uint64_t spent_ns = 0;   // time of measuring and building
 };
+
+// Returns the report as one line of JSON: an element of `jobs` of `kiln run --json` (docs/json.md). first_result_ms: since
+// the start of the command; 0: unknown. output: the file of the result; empty: none.
+std::string report_json(const RunReport& report, double first_result_ms = 0, const std::string& output = {});
+
+// Returns direct FLOPs divided by time, in GFLOP/s; 0: either is unknown.
+double gflops(double flops, std::uint64_t ns);
 
 }  // namespace kiln

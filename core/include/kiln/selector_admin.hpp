@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // A record of the model file that failed validation, with the expected and the found value.
 struct RejectedRecord {

@@ -18,7 +18,7 @@
 #include <utility>
 #include <variant>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 enum class StatusCode : std::uint8_t {
   ok = 0,

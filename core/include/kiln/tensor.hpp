@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // f16: IEEE 754 binary16. boolean: one byte, 0 or 1.
 enum class DType : std::uint8_t { invalid = 0, f32, f64, i32, u32, u8, i8, i16, u16, i64, u64, f16, boolean };

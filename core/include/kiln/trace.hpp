@@ -17,7 +17,7 @@
 #include <string_view>
 #include <variant>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // job: from the assignment of a slot to its release. The other stages are inside it, in this order.
 enum class Stage : std::uint8_t { invalid = 0, job, queue, build, upload, submit, device, readback };

@@ -17,7 +17,7 @@
 #include <utility>
 #include <variant>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 class TracedWork {
  public:

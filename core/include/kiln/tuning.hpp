@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // Measurements of one variant, without the first run, which may compile. wall: from the request to the output in host
 // memory. device: device timestamps; 0 if there are none.

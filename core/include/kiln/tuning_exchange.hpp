@@ -7,14 +7,14 @@
 //
 //   auto* exchange = dynamic_cast<kiln::TuningExchange*>(runtime.tuning());
 //   if (exchange == nullptr) return kiln::unsupported("no exchange");
-//   auto merged = exchange->merge_foreign(text, device);  // then measure some of exchange->foreign(device)
+//   auto merged = exchange->merge_foreign(text, device.info());  // then measure some of exchange->foreign(device.info())
 //   if (!merged) return merged.error();
-//   auto used = exchange->accept_foreign(device);
+//   auto used = exchange->accept_foreign(device.info());
 #pragma once
 
 #include <kiln/tuning.hpp>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 class TuningExchange {
  public:

@@ -2,7 +2,7 @@
 //
 // Thread-safety: pure functions. Ownership: values. Offsets and strides are in bytes.
 //
-//   auto components = kiln::uniform_components(resource, values, source.given);
+//   auto components = kiln::uniform_components(resource, values, given);
 //   if (!components) return components.error();  // "uniforms.count: value -1 is out of range …"
 //   kiln::place_in_block(resource, place, *components, block);
 #pragma once
@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 // Position of a member in its block.
 struct UniformPlace {

@@ -1,9 +1,11 @@
 // version: the version of Kiln, as printed by `kiln --version`.
 //
 // Thread-safety: a constant.
+//
+//   std::cout << "Kiln " << kiln::version << '\n';
 #pragma once
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 inline constexpr const char* version = "0.1.0";
 

@@ -3,14 +3,11 @@
 #include "console.hpp"
 #include "exit_status.hpp"
 #include "interrupt.hpp"
-#include "report/config_problems.hpp"
-#include "report/human.hpp"
 #include "report/text_table.hpp"
+#include "verb_table.hpp"
 #include "verbs/bench/areas.hpp"
+#include "verbs/bench/bench_compare.hpp"
 #include "verbs/bench/bench_file.hpp"
-#include "verbs/bench/bench_passes.hpp"
-#include "verbs/bench/bench_text.hpp"
-#include "verbs/bench/machine.hpp"
 #include "verbs/bench/program_run.hpp"
 #include "verbs/finish.hpp"
 #include "verbs/verbs.hpp"
@@ -20,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
@@ -292,11 +290,153 @@ int bench(const Options& options) {
   file.seconds = seconds_between(begun, now_ns());
   const int status = *right ? exit_done : exit_job_failed;
   if (!options.json && !options.output) return finish(bench_text(file), options, status);
-  const int written = finish_json(bench_json(file), options, status);
+  const int written = finish(bench_file_text(file), options, status);
   if (options.json || written != status) return written;
   Options terminal = options;  // the file has the figures, and the terminal the table
   terminal.output.reset();
   return finish(bench_text(file), terminal, status);
+}
+
+namespace {
+
+constexpr std::string_view common = "set json output cache-dir progress help version";
+
+constexpr VerbHelp verbs[] = {
+    {"bench", Verb::bench, Argument::subjects, "[AREA…]", "measure Kiln and its peers",
+     R"(Runs the benchmark programs of the named areas, or of all: cache, start, conv, executor, selector, tuner, pm4. Each program measures
+Kiln and its peers on the same work in one run, in alternating rounds, and compares every output outside the measured time. Prints
+medians with quartiles, the ratio (above 1: Kiln is better), and whether a target was met. All areas take about a quarter of an hour
+on two cores. --stable measures only counts (builds, allocations, system calls), which are equal on every machine. All programs run
+twice, because the noise of a machine lasts longer than the rounds of one program. `conv` uses the winners of `kiln tune` in the
+cache folder.
+
+Run it on an otherwise idle machine: the noise before the start is measured and stored. --output writes JSON for `kiln bench compare`,
+`kiln bench table` and `kiln report`. The programs are in lib/kiln/bench beside the command, or in KILN_BENCH_PATH.
+
+Exit status: 0 done · 1 a program failed, or an output was wrong · 2 usage.)",
+     common, "quick stable passes"},
+    {"bench compare", Verb::bench_compare, Argument::file_and_subjects, "BEFORE AFTER",
+     "find regressions between two measurements",
+     R"(Compares two files of `kiln bench`. A figure with the same peer in both is compared by its ratio, others by their value if both files
+are from the same processor model. A figure changed if the quartiles do not overlap and the medians differ by more than 10 %.
+--stable compares only counts, which must be equal; a new or missing figure is a difference.
+
+Exit status: 0 no regression · 1 at least one · 2 usage, or a file that cannot be read.)",
+     "json output help version", "stable"},
+    {"bench table", Verb::bench_table, Argument::file_and_subjects, "FILE [ID…]", "print figures as a Markdown table",
+     R"(Prints the figures of a file of `kiln bench` as a Markdown table: all, or those named, in that order. A name is ID or ID@GROUP; write
+blanks in it as _.)",
+     "output help version"},
+};
+
+}  // namespace
+
+std::span<const VerbHelp> bench_verbs() noexcept { return verbs; }
+
+// `kiln bench compare` and `kiln bench table`: what is done with files of `kiln bench`.
+namespace {
+
+constexpr double margin = 0.1;
+
+std::string_view word_of(Change change) {
+  switch (change) {
+    case Change::same:
+      return "same";
+    case Change::better:
+      return "better";
+    case Change::worse:
+      return "worse";
+    case Change::missing:
+      return "missing";
+    case Change::added:
+      return "added";
+    case Change::incomparable:
+      return "incomparable";
+    case Change::invalid:
+      break;
+  }
+  return "?";
+}
+
+std::string factor_text(const FigureChange& change) {
+  if (change.change != Change::better && change.change != Change::worse) return "";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", change.factor);
+  return text;
+}
+
+std::string compare_text(const std::vector<FigureChange>& changes, std::size_t regressions) {
+  TextTable table({{"", Align::left},
+                   {"figure", Align::left},
+                   {"compared", Align::left},
+                   {"before", Align::left},
+                   {"after", Align::left},
+                   {"times better", Align::right}});
+  std::size_t same = 0;
+  for (const FigureChange& change : changes) {
+    if (change.change == Change::same) {
+      ++same;
+      continue;
+    }
+    table.add({std::string(word_of(change.change)), visible(change.figure), visible(change.of), visible(change.before),
+               visible(change.after), factor_text(change)});
+  }
+  const std::string counts = counted(changes.size(), "figure") + ": " + std::to_string(same) + " the same, " +
+                             counted(regressions, "regression") + "\n";
+  return same == changes.size() ? counts : table.text() + counts;
+}
+
+Json compare_json(const std::vector<FigureChange>& changes, Compared what, std::size_t regressions) {
+  Json json{{"schema", 1}, {"regressions", regressions}, {"figures", Json::array()}};
+  for (const FigureChange& change : changes) {
+    json["figures"].push_back({{"figure", change.figure},
+                               {"change", word_of(change.change)},
+                               {"regression", is_regression(change, what)},
+                               {"of", change.of},
+                               {"before", change.before},
+                               {"after", change.after},
+                               {"factor", change.factor}});
+  }
+  return json;
+}
+
+}  // namespace
+
+int bench_compare(const Options& options) {
+  if (options.subjects.size() != 1) {
+    return complain_of(invalid_argument(
+        "kiln bench compare: " + std::to_string(options.subjects.size() + (options.subject.empty() ? 0 : 1)) +
+        " files named, expected 2; usage: kiln bench compare BEFORE AFTER"));
+  }
+  const auto before = read_bench_file(options.subject), after = read_bench_file(options.subjects.front());
+  for (const auto* file : {&before, &after}) {
+    if (!*file) {
+      complain_of(file->error());
+      return exit_usage;
+    }
+  }
+  const Compared what = options.bench.stable ? Compared::counts : Compared::everything;
+  const std::vector<FigureChange> changes = compare_bench(*before, *after, what, margin);
+  std::size_t regressions = 0;
+  for (const FigureChange& change : changes) regressions += is_regression(change, what) ? 1 : 0;
+  if (changes.empty()) return complain_of(invalid_argument("kiln bench compare: neither file has a figure to compare"));
+  const int status = regressions == 0 ? exit_done : exit_job_failed;
+  return options.json ? finish_json(compare_json(changes, what, regressions), options, status)
+                      : finish(compare_text(changes, regressions), options, status);
+}
+
+int bench_table(const Options& options) {
+  if (options.subject.empty()) {
+    return complain_of(invalid_argument("kiln bench table: no file named; usage: kiln bench table FILE [ID…]"));
+  }
+  const auto file = read_bench_file(options.subject);
+  if (!file) {
+    complain_of(file.error());
+    return exit_usage;
+  }
+  const auto table = bench_markdown(*file, options.subjects);
+  if (!table) return complain_of(table.error().within(options.subject));
+  return finish(*table, options);
 }
 
 }  // namespace kiln::host

@@ -3,14 +3,14 @@
 // Thread-safety: pure functions. Ownership: values.
 #pragma once
 
-#include "base/json.hpp"
-
 #include <kiln/status.hpp>
+#include <kiln_json.hpp>
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,7 +72,8 @@ struct ProgramFigures {
   std::optional<std::string> skipped;
 };
 
-Json bench_json(const BenchFile& file);
+// The file, with a figure a line, so that changes of figures are changes of lines.
+std::string bench_file_text(const BenchFile& file);
 
 // invalid_argument: the document is none; names the place in it ("areas[1].figures[0].kiln.median: expected a number,
 // found null").
@@ -82,5 +83,18 @@ Result<BenchFile> read_bench(const Json& document);
 // place.
 Result<BenchFile> read_bench_file(const std::filesystem::path& path);
 Result<ProgramFigures> read_program_figures(const std::filesystem::path& path);
+
+// A bench file as people read it: a table on the terminal, and rows of Markdown for documents.
+//
+// Thread-safety: pure functions. Ownership: values.
+
+// "4.9 ns (4.8 to 5.2)"; a single sample, and one that does not vary, has no range.
+std::string spread_text(const Spread& spread, const std::string& unit);
+
+std::string bench_text(const BenchFile& file);
+
+// The figures named by their ids, "ID" or "ID@GROUP" (blanks may be written as '_'), in that order; all of them where
+// none is named, by areas. Under the table stands what machine it is of. not_found: an id that the file has not.
+Result<std::string> bench_markdown(const BenchFile& file, std::span<const std::string> ids);
 
 }  // namespace kiln::host

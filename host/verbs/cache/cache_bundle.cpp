@@ -1,7 +1,7 @@
 // `kiln cache export` and `kiln cache import`: one signed file from machine to machine.
 #include "console.hpp"
 #include "exit_status.hpp"
-#include "report/human.hpp"
+#include "report/text_table.hpp"
 #include "session.hpp"
 #include "verbs/cache/cache_verb.hpp"
 #include "verbs/verbs.hpp"

@@ -1,6 +1,4 @@
-#include "cache_admin/explanation_json.hpp"
 #include "exit_status.hpp"
-#include "report/human.hpp"
 #include "report/text_table.hpp"
 #include "verbs/cache/cache_verb.hpp"
 #include "verbs/verbs.hpp"
@@ -47,11 +45,7 @@ int cache_explain(const Options& options) {
   if (const auto end = read_cache_config(options, cache)) return *end;
   const auto misses = explain_misses(cache, options.subject);
   if (!misses) return complain_of(misses.error());
-  if (options.json) {
-    Json json{{"schema", 1}, {"misses", Json::array()}};
-    for (const MissExplanation& miss : *misses) json["misses"].push_back(explanation_json(miss));
-    return finish_json(json, options);
-  }
+  if (options.json) return finish_json(parse_json(explanations_json(*misses)), options);
   std::string text;
   for (const MissExplanation& miss : *misses) text += (text.empty() ? "" : "\n") + explanation_text(miss);
   return finish(text, options);

@@ -1,7 +1,7 @@
 // `kiln cache prune` and `kiln cache clear`: what takes things away.
 #include "console.hpp"
 #include "exit_status.hpp"
-#include "report/human.hpp"
+#include "report/text_table.hpp"
 #include "verbs/cache/cache_verb.hpp"
 #include "verbs/verbs.hpp"
 

@@ -1,7 +1,6 @@
 // `kiln cache key …`, `push`, `pull`, `remote status` and `layer create`: programs that machines share.
 #include "console.hpp"
 #include "exit_status.hpp"
-#include "report/human.hpp"
 #include "report/text_table.hpp"
 #include "session.hpp"
 #include "verbs/cache/cache_verb.hpp"

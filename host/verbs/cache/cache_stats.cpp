@@ -1,5 +1,4 @@
 #include "exit_status.hpp"
-#include "report/human.hpp"
 #include "report/text_table.hpp"
 #include "verbs/cache/cache_verb.hpp"
 #include "verbs/verbs.hpp"

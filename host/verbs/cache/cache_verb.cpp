@@ -1,10 +1,8 @@
 #include "verbs/cache/cache_verb.hpp"
 
-#include "base/os/private_folder.hpp"
 #include "console.hpp"
 #include "exit_status.hpp"
-#include "report/config_problems.hpp"
-#include "report/human.hpp"
+#include "report/text_table.hpp"
 
 #include <kiln/config_reader.hpp>
 

@@ -3,7 +3,6 @@
 // Thread-safety: main thread only.
 #pragma once
 
-#include "base/json.hpp"
 #include "options.hpp"
 #include "progress/progress_bar.hpp"
 #include "verbs/finish.hpp"
@@ -11,6 +10,7 @@
 #include <kiln/cache_admin.hpp>
 #include <kiln/cache_sharing.hpp>
 #include <kiln/registry.hpp>
+#include <kiln_json.hpp>
 
 #include <cstddef>
 #include <optional>

@@ -1,14 +1,13 @@
 // `kiln cache warm` and `kiln cache bake`: programs built before anybody waits for them, here and for other machines.
 #include "exit_status.hpp"
 #include "interrupt.hpp"
-#include "report/human.hpp"
 #include "report/text_table.hpp"
 #include "session.hpp"
 #include "verbs/cache/cache_verb.hpp"
-#include "data/job_request.hpp"
 #include "verbs/verbs.hpp"
 
 #include <kiln/cache_sharing.hpp>
+#include <kiln/data.hpp>
 #include <kiln/offline_tools.hpp>
 
 namespace kiln::host {

@@ -1,7 +1,7 @@
 #include "verbs/run/job_order.hpp"
 
-#include "base/os/atomic_file.hpp"
-#include "data/tensor_source.hpp"
+#include <kiln/data.hpp>
+#include <kiln/result_files.hpp>
 
 #include <algorithm>
 #include <filesystem>

@@ -1,9 +1,8 @@
 #include "verbs/run/result_commits.hpp"
 
-#include "base/os/file_commit.hpp"
-#include "base/os/stop_scope.hpp"
-
 #include <kiln/process_limits.hpp>
+#include <kiln/result_files.hpp>
+#include <kiln/stop_scope.hpp>
 
 #include <chrono>
 #include <utility>

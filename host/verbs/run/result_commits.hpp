@@ -9,8 +9,7 @@
 //   commits.flush();
 #pragma once
 
-#include "base/os/atomic_file.hpp"
-
+#include <kiln/result_files.hpp>
 #include <kiln/status.hpp>
 
 #include <atomic>

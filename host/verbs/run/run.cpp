@@ -1,21 +1,20 @@
-#include "base/os/file_commit.hpp"
-#include "base/os/stop_scope.hpp"
-#include "config/environment.hpp"
 #include "interrupt.hpp"
 #include "progress/run_progress.hpp"
-#include "report/human.hpp"
+#include "progress/run_watch.hpp"
 #include "report/run_report.hpp"
+#include "report/text_table.hpp"
 #include "session.hpp"
 #include "verbs/finish.hpp"
-#include "data/job_request.hpp"
-#include "data/pipeline_request.hpp"
 #include "verbs/run/job_order.hpp"
 #include "verbs/run/result_commits.hpp"
 #include "verbs/verbs.hpp"
-#include "watch/run_watch.hpp"
 
 #include <kiln/clock.hpp>
+#include <kiln/config_reader.hpp>
+#include <kiln/data.hpp>
 #include <kiln/process_limits.hpp>
+#include <kiln/result_files.hpp>
+#include <kiln/stop_scope.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -205,7 +204,7 @@ std::vector<JobOutcome> run_jobs(const std::vector<JobConfig>& jobs, const Optio
     if (watch) watch->ended(outcomes[job]->report);
     order->end(job);
   };
-  ResultCommits commits(config::user_state_folder(), interrupted(), [&](std::size_t job, const Status& status) {
+  ResultCommits commits(user_state_folder(), interrupted(), [&](std::size_t job, const Status& status) {
     add_stored(jobs[job], status, *outcomes[job]);
     ended(job);
   });
@@ -289,7 +288,7 @@ JobOutcome run_pipeline(const PipelineConfig& pipeline, const Options& options, 
   const StopScope scope(&interrupted());
   std::vector<std::vector<AtomicFile>> units;
   units.push_back(std::move(*files));
-  add_stored(job, commit_files(config::user_state_folder(), units).front(), outcome);
+  add_stored(job, commit_files(user_state_folder(), units).front(), outcome);
   return outcome;
 } catch (...) {
   return {failed(pipeline.job, caught()), 0, {}};

@@ -5,8 +5,6 @@
 
 #include <kiln/config_reader.hpp>
 
-#include "config/reader.hpp"
-
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -34,7 +32,7 @@ inline std::vector<std::string> texts(const std::vector<ConfigProblem>& problems
 }
 
 inline ConfigReading read_text(std::string_view text, const ConfigSources& sources = at_home()) {
-  return config::read_config_text(text, "test.toml", sources);
+  return read_config_text(text, "test.toml", sources);
 }
 
 // The reading of a text that has no problem.

@@ -28,7 +28,7 @@ class TableFolder {
   ~TableFolder() { std::filesystem::remove_all(path_); }
 
   ConfigReading read(const std::string& toml) const {
-    return config::read_config_text(toml, (path_ / "jobs.toml").string(), at_home());
+    return read_config_text(toml, (path_ / "jobs.toml").string(), at_home());
   }
   const std::filesystem::path& path() const { return path_; }
 

@@ -198,14 +198,14 @@ TEST_CASE("config: a default Config has the folders that a reading of the proces
 
 TEST_CASE("config: paths are made absolute: from the file's folder, or from the working directory", "[config]") {
   const char* text = "[cache]\ndirectory = \"near/../cache/\"\nkey_file = \"~/keys/key\"\n";
-  const ConfigReading reading = config::read_config_text(text, "/etc/kiln/kiln.toml", at_home());
+  const ConfigReading reading = read_config_text(text, "/etc/kiln/kiln.toml", at_home());
   CHECK(reading.problems.empty());
   CHECK(reading.config.cache.directory == "/etc/kiln/cache");
   CHECK(reading.config.cache.key_file == "/home/person/keys/key");
 
   ConfigSources sources = at_home();
   sources.cache_directory = "here";
-  CHECK(config::read_config_text(text, "/etc/kiln/kiln.toml", sources).config.cache.directory ==
+  CHECK(read_config_text(text, "/etc/kiln/kiln.toml", sources).config.cache.directory ==
         std::filesystem::current_path() / "here");
   sources.cache_directory = "~";
   CHECK(read_valid("", sources).cache.directory == "/home/person");

@@ -18,7 +18,7 @@ Config shown_config() {
   sources.environment["KILN_LOG"] = "info";
   sources.set = {"executor.in_flight=5", "plugin.mine.count=4"};
   const std::string text = file_text(source_dir() / folder / "show.toml");
-  ConfigReading reading = config::read_config_text(text, "show.toml", sources);
+  ConfigReading reading = read_config_text(text, "show.toml", sources);
   CHECK(texts(reading.problems) == std::vector<std::string>{});
   return std::move(reading.config);
 }

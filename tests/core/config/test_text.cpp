@@ -1,9 +1,9 @@
 // Units, nearest words and TOML's syntax for values.
 #include "core/config/config_fixture.hpp"
 
-#include "config/text/nearest_word.hpp"
-#include "config/text/toml_text.hpp"
-#include "config/text/units.hpp"
+#include "config/units.hpp"
+
+#include <kiln/config_text.hpp>
 
 #include <array>
 #include <limits>

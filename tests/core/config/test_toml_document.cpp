@@ -1,7 +1,7 @@
 // The tree that the TOML library's answer is turned into: kinds, places, order, and the bounds on depth.
 #include "core/config/config_fixture.hpp"
 
-#include "config/text/toml_document.hpp"
+#include "config/toml_document.hpp"
 
 #include <variant>
 

@@ -1,13 +1,13 @@
 // Files that change together: by processes that are killed at every system call, by two at once, and by journals that
 // are damaged or forged.
 #include "base/os/commit_journal.hpp"
-#include "base/os/file_commit.hpp"
-#include "base/os/stop_scope.hpp"
 #include "core/data/scratch_folder.hpp"
 #include "support/syscall_killer.hpp"
 #include "support/test_length.hpp"
 
+#include <kiln/result_files.hpp>
 #include <kiln/status.hpp>
+#include <kiln/stop_scope.hpp>
 
 #include <sys/mount.h>
 #include <sys/resource.h>

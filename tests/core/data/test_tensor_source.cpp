@@ -1,4 +1,4 @@
-#include "data/tensor_source.hpp"
+#include <kiln/data.hpp>
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 #include "core/executor/jobs.hpp"
 
-#include "executor/stages/buffer_pool.hpp"
-#include "executor/stages/constant_store.hpp"
+#include "executor/buffer_pool.hpp"
+#include "executor/constant_store.hpp"
 
 #include <catch2/catch.hpp>
 

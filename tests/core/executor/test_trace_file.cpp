@@ -1,7 +1,7 @@
 // The file that --trace writes, of a run in virtual time, whose overlaps are known to the nanosecond.
 #include "core/executor/virtual_schedule.hpp"
 
-#include "base/chrome_trace.hpp"
+#include <kiln/chrome_trace.hpp>
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -7,8 +7,7 @@
 #include <random>
 
 #include "core/plugin/plugin_folder.hpp"
-#include "plugin/file/elf_notes.hpp"
-#include "plugin/file/plugin_note.hpp"
+#include "plugin/plugin_note.hpp"
 
 using namespace kiln;
 using namespace kiln::test;

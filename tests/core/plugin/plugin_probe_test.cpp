@@ -9,7 +9,7 @@
 #include <csignal>
 
 #include "core/plugin/plugin_folder.hpp"
-#include "plugin/probe/probe_process.hpp"
+#include "plugin/probe_process.hpp"
 
 using namespace kiln;
 using namespace kiln::test;

@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "core/plugin/plugin_folder.hpp"
-#include "plugin/probe/verdict_store.hpp"
+#include "plugin/verdict_store.hpp"
 
 using namespace kiln;
 using namespace kiln::test;

@@ -1,6 +1,6 @@
 #include "core/runtime/virtual_fleet.hpp"
 
-#include "selector/model/shape_bucket.hpp"
+#include "selector/performance_model.hpp"
 #include "support/simulated/sim_driver.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "core/selector/simulated_world.hpp"
 
 #include "core/selector/candidates.hpp"
-#include "selector/model/performance_model.hpp"
+#include "selector/performance_model.hpp"
 
 #include <algorithm>
 #include <cmath>

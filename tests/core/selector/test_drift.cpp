@@ -1,4 +1,4 @@
-#include "selector/model/run_average.hpp"
+#include "selector/running_average.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -3,7 +3,7 @@
 #include "core/selector/candidates.hpp"
 #include "support/test_length.hpp"
 
-#include "selector/store/model_store.hpp"
+#include "selector/model_store.hpp"
 
 #include <catch2/catch.hpp>
 

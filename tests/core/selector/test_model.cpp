@@ -1,8 +1,8 @@
 #include "core/selector/candidates.hpp"
 #include "core/selector/simulated_world.hpp"
 
-#include "selector/model/performance_model.hpp"
-#include "selector/model/regression.hpp"
+#include "selector/performance_model.hpp"
+#include "selector/regression.hpp"
 
 #include <catch2/catch.hpp>
 

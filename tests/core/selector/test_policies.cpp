@@ -1,4 +1,4 @@
-#include "selector/policy/policy.hpp"
+#include "selector/policy.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 #include "core/selector/candidates.hpp"
 #include "core/selector/simulated_world.hpp"
 
-#include "selector/log/decision_log.hpp"
+#include "selector/decision_log.hpp"
 
 #include <kiln/selector_admin.hpp>
 

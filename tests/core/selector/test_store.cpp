@@ -1,6 +1,6 @@
 #include "core/selector/candidates.hpp"
 
-#include "selector/store/model_store.hpp"
+#include "selector/model_store.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -107,7 +107,7 @@ TEST_CASE("compare_bench: counts are exact, and every difference of them counts"
 TEST_CASE("kiln bench compare: status 1 on a regression, named with both values") {
   const TemporaryFolder folder;
   const auto write = [&](const char* name, const BenchFile& file) {
-    return folder.write(name, bench_json(file).dump()).string();
+    return folder.write(name, bench_file_text(file)).string();
   };
   const auto before = write("before.json", bench_of({timed("cache.hit", {100, 95, 105, 0}), counted_at("calls", 3)}));
   const auto after = write("after.json", bench_of({timed("cache.hit", {200, 190, 210, 0}), counted_at("calls", 3)}));
@@ -128,7 +128,7 @@ TEST_CASE("kiln bench compare: status 1 on a regression, named with both values"
 
 TEST_CASE("kiln bench compare: files that cannot be compared") {
   const TemporaryFolder folder;
-  const auto good = folder.write("good.json", bench_json(bench_of({timed("t", {1, 1, 1, 0})})).dump()).string();
+  const auto good = folder.write("good.json", bench_file_text(bench_of({timed("t", {1, 1, 1, 0})}))).string();
   const auto other = folder.write("other.json", R"({"schema": 1, "kind": "run"})").string();
   const struct {
     std::vector<std::string> words;
@@ -153,7 +153,7 @@ TEST_CASE("kiln bench table: the figures named, in that order, in Markdown") {
   grouped.group = "2 threads";
   grouped.target = BenchTarget{">= 3x", 3, true};
   const auto file =
-      folder.write("f.json", bench_json(bench_of({timed("a|b", {100, 95, 105, 0}), grouped})).dump()).string();
+      folder.write("f.json", bench_file_text(bench_of({timed("a|b", {100, 95, 105, 0}), grouped}))).string();
   const Finished done = run_kiln({"bench", "table", file, "b@2_threads", "a|b"});
   INFO(done.out << done.err);
   REQUIRE(done.status == 0);

@@ -1,8 +1,8 @@
 // The simulator of benchmarks/cache_policies, and what the policies reach in it on the recorded traces.
 #include "cache/recency_policies.hpp"
 #include "cache_policies/comparison.hpp"
-#include "cache_policies/generated_traces.hpp"
 #include "cache_policies/references.hpp"
+#include "cache_policies/trace.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <rapidcheck.h>

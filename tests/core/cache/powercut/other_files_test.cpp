@@ -4,7 +4,7 @@
 #include "core/cache/powercut/recovery.hpp"
 #include "core/cache/workplace.hpp"
 #include "runtime/drivers/note_store.hpp"
-#include "selector/store/model_store.hpp"
+#include "selector/model_store.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -23,7 +23,7 @@
 #include <string>
 #include <string_view>
 
-namespace kiln {
+namespace [[gnu::visibility("default")]] kiln {
 
 using GlFunction = void (*)();
 using FindGlFunction = GlFunction (*)(const char* name);  // eglGetProcAddress fits as it is

@@ -1,0 +1,88 @@
+// Work: the job of a slot: one submission, or a recording of several.
+//
+// Stages, in this order: make_constants → upload → launches → (the device runs) → readback → release.
+// Thread-safety: none; one lane at a time uses it. Ownership: as kiln::Submission, until release().
+#pragma once
+
+#include "executor/bound_plan.hpp"
+#include "executor/buffer_pool.hpp"
+
+#include <kiln/executor.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace kiln::executor {
+
+class Work {
+ public:
+  Work() = default;
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+  virtual ~Work() = default;
+
+  // Makes the job's Constants resident and makes missing packed forms with `run`; `packed` counts these.
+  virtual Status make_constants(Device& device, ConstantStore& constants, const RunToEnd& run,
+                                std::uint64_t& packed) = 0;
+  // aside_ns: time for verification, which does not count as the job's: the upload of NaN to outputs.
+  virtual Status upload(Device& device, std::uint64_t& aside_ns) = 0;
+  // Valid until release().
+  virtual std::span<const PassLaunch> launches() = 0;
+  virtual Status readback() = 0;
+  // REQUIRES: the device has finished with the job, or is lost.
+  virtual void release() noexcept = 0;
+
+  // Not empty: launches are submitted in groups of these sizes, one after another, and took() gets the time of each.
+  virtual std::span<const std::size_t> groups() const noexcept { return {}; }
+  virtual void took(std::uint64_t device_ns) { (void)device_ns; }
+
+  virtual std::string_view variant() const noexcept = 0;
+  // Whether it may share a submission with neighbours: if that fails, the job is repeated, so its inputs must be
+  // unchanged.
+  virtual bool may_share(const Device&) const noexcept = 0;
+  // Bytes to copy; 0 if the device works in the tensors' own memory.
+  virtual std::uint64_t upload_bytes(const Device& device) const noexcept = 0;
+  virtual std::uint64_t readback_bytes(const Device& device) const noexcept = 0;
+};
+
+// SubmittedWork: one submission with the device buffers of its slot, which later jobs of the slot reuse.
+//
+// Thread-safety and ownership: as Work; it retains the buffers between jobs.
+class SubmittedWork final : public Work {
+ public:
+  // REQUIRES: check(submission).ok(), and the work is released.
+  void accept(Submission submission) { submission_ = std::move(submission); }
+  void drop_buffers() noexcept { pool_.clear(); }
+
+  Status make_constants(Device& device, ConstantStore& constants, const RunToEnd& run, std::uint64_t& packed) override;
+  Status upload(Device& device, std::uint64_t& aside_ns) override;
+  std::span<const PassLaunch> launches() override;
+  Status readback() override;
+  void release() noexcept override;
+  std::string_view variant() const noexcept override { return submission_.plan->variant; }
+  bool may_share(const Device& device) const noexcept override;
+  std::uint64_t upload_bytes(const Device& device) const noexcept override;
+  std::uint64_t readback_bytes(const Device& device) const noexcept override;
+
+ private:
+  Status bind(Device& device, std::size_t tensor, std::uint64_t& aside_ns);
+
+  Submission submission_;
+  BufferPool pool_;
+  BoundPlan bound_;
+  std::vector<std::unique_ptr<Buffer>> wrappers_;  // if the device works in the tensor's own memory
+  std::vector<Buffer*> bindings_;                  // of all passes, one after the other
+  std::vector<PassLaunch> launches_;
+};
+
+// check: whether a Submission matches its plan. Called before any part of it is used.
+//
+// Thread-safety: pure. An error names the plan and the object, with the expected and the found value.
+
+// invalid_argument: the caller's values do not match. internal: the plan contradicts itself.
+enum class Use : unsigned char { invalid = 0, submit, record };
+Status check(const Submission& submission, Use use);
+
+}  // namespace kiln::executor

@@ -1,0 +1,90 @@
+// Result files: files that appear under their names complete, several together, or not at all.
+//
+// AtomicFile writes one new file. commit_files() commits several together, so that a crash leaves all or none of them.
+// settle_commits() completes or reverts what a dead process left; docs/result-journal.md describes the journal. Bytes
+// go to an unnamed file in the same folder (O_TMPFILE), so a killed process leaves nothing. On filesystems without
+// O_TMPFILE the temporary name is ".kiln-<random>.tmp".
+// Errors: each names the final path and has the system's text.
+// Thread-safety: functions from any thread; one process at a time uses a journal, others wait. AtomicFile: one thread at
+// a time. Ownership: an AtomicFile owns its descriptor and the temporary file; the caller owns all objects.
+//
+//   auto file = kiln::AtomicFile::create("result.json");
+//   if (!file) return file.error();
+//   if (kiln::Status status = file->write(bytes); !status.ok()) return status;
+//   return file->commit();
+#pragma once
+
+#include <kiln/buffer.hpp>
+#include <kiln/status.hpp>
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+struct stat;
+
+namespace [[gnu::visibility("default")]] kiln {
+
+class AtomicFile {
+ public:
+  // Symbolic links are followed. An existing file keeps its mode, owner and group, and the new content is not readable
+  // by others before these are set. A new file has mode 0666 reduced by the umask. not_found: the folder does not
+  // exist. invalid_argument: not a regular file, or it has other hard links, which would keep the old content. io: not
+  // writable, or the owner cannot be preserved.
+  static Result<AtomicFile> create(const std::filesystem::path& name);
+
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&& other) noexcept;
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();  // discards an uncommitted file
+
+  // After a failure, the file can only be discarded.
+  Status write(std::span<const std::byte> bytes);
+  // Commits this file alone; use commit_files() for files that change together, also for `journal`. REQUIRES: called at
+  // most once; no write() follows.
+  Status commit(const std::filesystem::path& journal = {});
+
+ private:
+  friend class FileCommit;
+
+  AtomicFile(std::filesystem::path final_path, std::string token, UniqueFd file, bool is_named) noexcept;
+  Status match(const struct stat& replaced);
+  void discard() noexcept;
+
+  std::filesystem::path final_path_;  // absolute, links followed; empty: moved from
+  std::string token_;                 // part of the temporary name
+  UniqueFd file_;                     // empty: committed, discarded or moved from
+  bool is_named_ = false;             // the temporary file has a name
+};
+
+// A unit is a set of files that change together, such as the results of one job. Several units share one sync. Returns
+// one Status per unit; a failed unit changes nothing. journal: folder of the journal, created with mode 0700. If it is
+// empty or not usable, the journal is in the folder of the first file that needs one. REQUIRES: all final paths differ.
+std::vector<Status> commit_files(const std::filesystem::path& journal, std::span<std::vector<AtomicFile>> units);
+
+struct SettledCommits {
+  std::vector<std::string> notes;     // what was completed or reverted
+  std::vector<std::string> problems;  // what a person must check
+};
+
+// Completes or reverts the commits of dead processes, from the journals in `journal` and in the data folders. Only
+// files that match the journal exactly (inode, size, time, owner) are renamed or removed. Waits while a living process
+// commits.
+SettledCommits settle_commits(const std::filesystem::path& journal,
+                              std::span<const std::filesystem::path> data_folders);
+
+// Resolves symbolic links, also if the last one leads to a missing file. io: the links form a loop or cannot be read.
+Result<std::filesystem::path> followed(const std::filesystem::path& name);
+
+// Returns one absolute name per file, links resolved, also for a missing file.
+std::filesystem::path name_of_file(const std::filesystem::path& name);
+
+// Returns the error of AtomicFile::create() for this resolved name, or ok.
+Status check_replaceable(const std::filesystem::path& file);
+// io: the file is not writable, or no file can be created in its folder or the nearest existing parent.
+Status check_writable(const std::filesystem::path& name);
+
+}  // namespace kiln
