@@ -71,7 +71,7 @@ std::string report_json(const RunReport& report, double first_result_ms, const s
   }
   json["output"] = ran && report.status.ok() ? text_or_null(output) : Json(nullptr);
   json["notes"] = report.notes;
-  if (report.op != "pipeline") return json;
+  if (report.op != "pipeline") return json_text(json);
   json["memory"] = {{"intermediates", report.intermediate_bytes}, {"live", report.live_bytes}};
   json["steps"] = Json::array();
   for (const StepReport& step : report.steps) {
