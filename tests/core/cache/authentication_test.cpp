@@ -45,7 +45,7 @@ TEST_CASE("base::checksum: XXH3-128 of nothing, and one bit makes another") {
 }
 
 TEST_CASE("base::secret_key: made once, for its user alone, and read again") {
-  TemporaryFolder temporary;
+  CacheTestFolder temporary;
   const auto path = temporary.path() / "new" / "folders" / "key";
   REQUIRE(read_secret_key(path, IfMissing::fail).error().code == StatusCode::io);
   const auto first = read_secret_key(path, IfMissing::create);
@@ -64,7 +64,7 @@ TEST_CASE("base::secret_key: made once, for its user alone, and read again") {
 }
 
 TEST_CASE("base::secret_key: a missing file is told apart from a missing folder") {
-  TemporaryFolder temporary;
+  CacheTestFolder temporary;
   const auto missing = read_secret_key(temporary.path() / "key", IfMissing::fail);
   REQUIRE_FALSE(missing);
   CHECK(missing.error().code == StatusCode::not_found);
@@ -72,7 +72,7 @@ TEST_CASE("base::secret_key: a missing file is told apart from a missing folder"
 }
 
 TEST_CASE("base::secret_key: a key that others could have, or could have put there, is refused with both sides") {
-  TemporaryFolder temporary;
+  CacheTestFolder temporary;
   const auto path = temporary.path() / "key";
   REQUIRE(read_secret_key(path, IfMissing::create));
   const auto refusal = [&] {
@@ -122,7 +122,7 @@ TEST_CASE("base::secret_key: a key that others could have, or could have put the
 }
 
 TEST_CASE("base::secret_key: many that create it at once end with one key") {
-  TemporaryFolder temporary;
+  CacheTestFolder temporary;
   const auto path = temporary.path() / "key";
   constexpr int threads = 8;
   std::latch start(threads);

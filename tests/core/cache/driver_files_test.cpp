@@ -51,7 +51,7 @@ std::string text_in(const fs::path& file) {
 
 // A folder as driver_environment() names one, told to this process by the variable for as long as it lives.
 struct PointedAt {
-  test::TemporaryFolder temporary;
+  test::CacheTestFolder temporary;
   fs::path around = temporary.path() / "around";
   fs::path folder = around / "driver" / DriverScratch::new_name(some_setting);
 

@@ -132,7 +132,7 @@ TEST_CASE("cache::failing_disk: a symbolic link in place of a device's folder is
 }
 
 TEST_CASE("cache::failing_disk: the path that links lead to, and what is refused on it") {
-  const TemporaryFolder temporary;
+  const CacheTestFolder temporary;
   const std::filesystem::path at = temporary.path();
   std::filesystem::create_directories(at / "a" / "b");
   std::filesystem::create_directory_symlink("a", at / "link");

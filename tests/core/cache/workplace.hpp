@@ -19,16 +19,16 @@
 
 namespace kiln::test {
 
-class TemporaryFolder {
+class CacheTestFolder {
  public:
-  explicit TemporaryFolder(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+  explicit CacheTestFolder(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
     std::string name = (parent / "kiln-cache-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder " + name);
     path_ = name;
   }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
+  CacheTestFolder(const CacheTestFolder&) = delete;
+  CacheTestFolder& operator=(const CacheTestFolder&) = delete;
+  ~CacheTestFolder() {
     std::error_code ignored;
     std::filesystem::permissions(path_, std::filesystem::perms::owner_all, ignored);
     std::filesystem::remove_all(path_, ignored);
@@ -64,7 +64,7 @@ class CollectedLog final : public LogSink {
 };
 
 struct Workplace {
-  TemporaryFolder temporary;
+  CacheTestFolder temporary;
   CollectedLog log;
   CacheConfig config;
   LoadTrial trial;  // empty: no child tries suspects

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using Catch::Matchers::Contains;
 
 struct Place {
-  test::TemporaryFolder temporary;
+  test::CacheTestFolder temporary;
   fs::path driver = temporary.path() / "cache" / "driver";
   fs::path folder = driver / "name";
   fs::path index = folder / "mesa_shader_cache" / "index";

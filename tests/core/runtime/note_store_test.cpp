@@ -19,7 +19,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
 }
 
 struct Place {
-  test::TemporaryFolder temporary;
+  test::CacheTestFolder temporary;
   CacheConfig config;
   Place() {
     config.directory = temporary.path() / "cache";

@@ -465,7 +465,7 @@ TEST_CASE("open_program_cache: what core does not have, and every problem of the
   sources.environment = {};
   CHECK(open_program_cache(sources).has_value());  // without a home: memory only
 
-  TemporaryFolder home;
+  CacheTestFolder home;
   sources.environment = {{"HOME", home.path().string()}};
   CHECK(open_program_cache(sources).has_value());
   CHECK(std::filesystem::is_empty(home.path()));  // opened at first use

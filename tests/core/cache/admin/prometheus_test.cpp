@@ -60,7 +60,7 @@ TEST_CASE("cache::prometheus: quotes, backslashes and line ends in a device's na
 }
 
 TEST_CASE("cache::prometheus: each remote has its own figures") {
-  const TemporaryFolder folder;
+  const CacheTestFolder folder;
   CacheConfig cache;
   cache.directory = folder.path();
   cache.remotes = {{"redis://one", false, {"ci"}, "", "", "plain", {}}, {"file:///two", false, {"ci"}, "", "", "plain", {}}};

@@ -55,7 +55,7 @@ TEST_CASE("cache::borrowed_rights: no disk tier, said once; otherwise as usual")
     WARN("skipped: only root can lend its rights");
     return;
   }
-  const TemporaryFolder folder;
+  const CacheTestFolder folder;
   const auto program = folder.path() / "program";
   std::filesystem::copy_file("/proc/self/exe", program);
   REQUIRE(chmod(folder.path().c_str(), 0755) == 0);

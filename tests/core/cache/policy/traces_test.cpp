@@ -99,7 +99,7 @@ TEST_CASE("cache::policy::traces: a small trace, by hand") {
 }
 
 TEST_CASE("cache::policy::traces: the text form is read, and what is wrong in it is told with its line") {
-  const TemporaryFolder folder;
+  const CacheTestFolder folder;
   const auto file = folder.path() / "one.trace";
   const auto read = [&](const std::string& text) {
     std::ofstream(file) << text;

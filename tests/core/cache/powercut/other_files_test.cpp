@@ -20,7 +20,7 @@ std::size_t check_all(const Recording& recorded, const Complaint& complaint) {
   REQUIRE(recorded.wrong == "");
   int wrong = 0;
   const auto check = [&](const CrashState& state) {
-    const TemporaryFolder place;
+    const CacheTestFolder place;
     state.image.put(place.path(), std::time(nullptr));
     const std::string here = complaint(place.path());
     if (here.empty() || ++wrong > 5) return;
@@ -36,7 +36,7 @@ std::size_t check_all(const Recording& recorded, const Complaint& complaint) {
 std::vector<std::byte> note_of(char letter) { return std::vector<std::byte>(3000, static_cast<std::byte>(letter)); }
 
 TEST_CASE("cache::power_cut: a driver's note is one that was kept, or unknown") {
-  const TemporaryFolder place;
+  const CacheTestFolder place;
   const Recording recorded = record(place.path(), [&]() -> std::string {
     NoteStore notes(config_below(place.path()), "driver 1");
     notes.keep("widths", note_of('a'));
@@ -64,7 +64,7 @@ TEST_CASE("cache::power_cut: a driver's note is one that was kept, or unknown") 
 // It is flushed before it gets its name.
 TEST_CASE("cache::power_cut: the selector's model is one that was saved, whole") {
   using namespace kiln::selector;
-  const TemporaryFolder place;
+  const CacheTestFolder place;
   const auto counts = [](std::uint64_t each) {
     UnfitCounts unfit;
     for (int i = 0; i < 60; ++i) unfit["reason number " + std::to_string(i)] = each;

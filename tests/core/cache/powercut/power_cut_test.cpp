@@ -128,7 +128,7 @@ const std::array scenarios{
 };
 
 Recording record_scenario(const Scenario& scenario) {
-  const TemporaryFolder place;
+  const CacheTestFolder place;
   Machine machine;
   machine.config = config_below(place.path());
   scenario.before(machine);

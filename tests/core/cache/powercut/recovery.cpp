@@ -109,7 +109,7 @@ Recovery::Expected Recovery::expected_of(const FolderImage& state, const TestPro
 std::string Recovery::check(const FolderImage& state, First first) {
   // In memory: what a disk takes to make files is not what is asked here.
   static const bool in_memory = access("/dev/shm", W_OK) == 0;
-  const TemporaryFolder place(in_memory ? "/dev/shm" : std::filesystem::temp_directory_path());
+  const CacheTestFolder place(in_memory ? "/dev/shm" : std::filesystem::temp_directory_path());
   state.put(place.path(), std::time(nullptr) - age_s);
   const CacheConfig config = config_below(place.path());
   const auto secret = state.bytes_at(key_path);

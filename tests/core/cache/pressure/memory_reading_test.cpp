@@ -11,7 +11,7 @@ constexpr const char* stalls =
     "some avg10=12.34 avg60=1.00 avg300=0.10 total=1\nfull avg10=99.00 avg60=0 avg300=0 total=0\n";
 
 struct Files {
-  TemporaryFolder folder;
+  CacheTestFolder folder;
   MemorySources sources{folder.path() / "stalls", folder.path() / "membership", folder.path() / "groups"};
 
   void write(const std::filesystem::path& path, std::string_view text) const {

@@ -24,7 +24,7 @@ TEST_CASE(
 }
 
 TEST_CASE("cache::filesystem_kind: the kernel is asked about an open file") {
-  const TemporaryFolder folder;
+  const CacheTestFolder folder;
   const UniqueFd proc(open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   REQUIRE(filesystem_of(proc.get()));
   CHECK(*filesystem_of(proc.get()) == 0x9fa0);  // procfs

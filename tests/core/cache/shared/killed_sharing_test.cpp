@@ -24,7 +24,7 @@ std::vector<std::string> texts_from(char first) {
 
 // A machine whose remote is a folder, so that the child alone makes the server's files.
 struct KilledMachine : SharingMachine {
-  TemporaryFolder share;
+  CacheTestFolder share;
 
   KilledMachine() { write_to("file://" + share.path().string()); }
 

@@ -16,7 +16,7 @@ using Catch::Contains;
 const std::string hex(64, 'a');
 
 struct Keys {
-  TemporaryFolder temporary;
+  CacheTestFolder temporary;
   std::filesystem::path etc = temporary.path() / "etc", user = temporary.path() / "config";
   CacheConfig config;
 
