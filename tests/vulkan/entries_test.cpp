@@ -42,8 +42,8 @@ class Runs {
   Finished run(const std::map<std::string, std::string>& environment = {}) const {
     test::ProcessOptions options;
     options.environment = environment;
-    // The loader unloads the driver before leaks are looked for, so those of the driver cannot be told by its name.
-    options.environment.emplace("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0");
+    // The loader unloads the driver before leaks are looked for, so its leaks cannot be told by its name. A crash ends by its signal.
+    options.environment.emplace("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0:handle_segv=0:handle_abort=0");
     fs::remove(folder_ / "by2.bin");
     fs::remove(folder_ / "by3.bin");
     return test::run_kiln({"run", folder_ / "jobs.toml", "--json", "--device", "vulkan:0", "--cache-dir",
