@@ -47,8 +47,8 @@ class Session {
   // Prints an error for every unknown device id: --device, or those of the configuration that it does not replace.
   // REQUIRES: open_runtime() succeeded.
   std::optional<int> check_devices();
-  // Returns all devices for "auto" or an empty id, else the device with that id. If its driver could not start, a
-  // placeholder with the reason. REQUIRES: open_runtime() succeeded; the id exists.
+  // Returns all devices for "auto" or an empty id, else the device with that id. If its driver could not start, the
+  // entry has the reason in `why_not`. REQUIRES: open_runtime() succeeded; the id exists.
   std::vector<DeviceInfo> devices_named(const std::string& id);
   // Call it before the process ends early: destroys the runtime, so that cache and selector store their data. Waits a
   // limited time for a driver call that does not return.

@@ -12,11 +12,11 @@
 
 namespace kiln::bench {
 
-// simulate: what a memory tier of so many bytes would have answered for a trace under one policy.
+// simulate: the hits of a memory tier of a given size for a trace under one policy.
 //
-// Thread-safety: none; each call stands alone. Ownership: borrows the trace and the policy, which is fresh for each
-// call. Uses are told exactly, or as the memory tier tells them: a hit stamps its entry with the epoch, each newcomer
-// begins an epoch, and the stamped ones are told in the order of their stamps before victims are chosen.
+// The policy learns of uses exactly, or as from the memory tier: a hit stores the current epoch in its entry, an
+// insertion starts a new epoch, and before an eviction the policy gets the used entries in the order of their epochs.
+// Thread-safety: none; calls are independent. Ownership: borrows the trace and the policy; each call needs a new policy.
 struct Outcome {
   std::uint64_t hits = 0;
   std::uint64_t saved_ns = 0;   // build time of the hits

@@ -1,0 +1,193 @@
+// The functions of kiln.h that run a job, and what they report. job.cpp has those that describe it.
+#include "c_interface/job_bench.hpp"
+#include "c_interface/reports.hpp"
+#include "c_interface/runtime.hpp"
+#include "c_interface/status.hpp"
+
+#include <kiln/run_request.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+using namespace kiln;
+using namespace kiln::c_interface;
+
+namespace {
+
+// Takes the job for one run. The error says why it cannot run.
+Status begin(const char* function, kiln_job* job) {
+  if (job == nullptr) return null_argument(function, "job");
+  const std::lock_guard lock(job->mutex);
+  if (job->state == kiln_job::State::running) {
+    return unavailable(std::string(function) + ": job '" + job->request.name + "' runs already. Wait for it first");
+  }
+  if (Status status = job->complete(); !status.ok()) return status;
+  job->stop = false;
+  job->report.reset();
+  job->state = kiln_job::State::running;
+  return {};
+}
+
+void end(kiln_job& job, RunReport report) {
+  const std::lock_guard lock(job.mutex);
+  job.report = std::move(report);
+  job.state = kiln_job::State::finished;
+  job.done.notify_all();
+}
+
+RunReport failed(Status status) {
+  RunReport report;
+  report.status = std::move(status);
+  return report;
+}
+
+Status run_taken(kiln_job& job) {
+  RunReport report;
+  try {
+    report = job.run_once(job.request);
+  } catch (...) {
+    report = failed(caught());
+  }
+  Status status = report.status;
+  end(job, std::move(report));
+  return status;
+}
+
+}  // namespace
+
+kiln_status* kiln_job_run(kiln_job* job) {
+  return guarded([&]() -> Status {
+    if (Status status = begin("kiln_job_run", job); !status.ok()) return status;
+    return run_taken(*job);
+  });
+}
+
+kiln_status* kiln_job_start(kiln_job* job) {
+  return guarded([&]() -> Status {
+    if (Status status = begin("kiln_job_start", job); !status.ok()) return status;
+    try {
+      job->owner.workers.start([job] { static_cast<void>(run_taken(*job)); });
+    } catch (...) {
+      Status status = caught("kiln_job_start");
+      end(*job, failed(status));
+      return status;
+    }
+    return {};
+  });
+}
+
+kiln_status* kiln_job_wait(kiln_job* job, uint32_t timeout_ms) {
+  constexpr const char* function = "kiln_job_wait";
+  return guarded([&]() -> Status {
+    if (job == nullptr) return null_argument(function, "job");
+    std::unique_lock lock(job->mutex);
+    if (job->state == kiln_job::State::idle) {
+      return invalid_argument(std::string(function) + ": job '" + job->request.name + "' was not started");
+    }
+    const auto is_done = [&] { return job->state != kiln_job::State::running; };
+    if (job->done.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_done)) return job->report->status;
+    return timed_out(std::string(function) + ": job '" + job->request.name + "' runs after " +
+                     std::to_string(timeout_ms) + " ms still");
+  });
+}
+
+void kiln_job_cancel(kiln_job* job) {
+  if (job != nullptr) job->stop = true;
+}
+
+kiln_status* kiln_job_get_report(kiln_job* job, kiln_report* report) {
+  constexpr const char* function = "kiln_job_get_report";
+  return guarded([&]() -> Status {
+    if (job == nullptr) return null_argument(function, "job");
+    if (report == nullptr) return null_argument(function, "report");
+    if (Status status = check_size(function, "report", report->size, 2 * sizeof(size_t)); !status.ok()) return status;
+    const std::lock_guard lock(job->mutex);
+    if (!job->report || job->state == kiln_job::State::running) {
+      return not_found(std::string(function) + ": job '" + job->request.name + "' has not run");
+    }
+    const RunReport& ran = *job->report;
+    kiln_report all;
+    std::memset(&all, 0, sizeof all);
+    const std::size_t given = report->size;
+    all.size = given;
+    all.device = ran.device.id.c_str();
+    all.variant = ran.variant.c_str();
+    all.tier = tier_of(ran.tier);
+    all.runs = ran.runs;
+    all.verified = !ran.verified ? 0 : *ran.verified ? 1 : 2;
+    all.wall_ns = ran.median.wall_ns;
+    all.queue_ns = ran.median.queue_ns;
+    all.build_ns = ran.build_ns;
+    all.upload_ns = ran.median.upload_ns;
+    all.device_ns = ran.median.device_ns;
+    all.readback_ns = ran.median.readback_ns;
+    all.flops = ran.flops;
+    all.max_rel_error = ran.max_rel_error;
+    all.error_bound = ran.error_bound;
+    for (const JobTensor& tensor : job->tensors) {
+      if (tensor.copied != nullptr && tensor.host != nullptr) all.copied_bytes += tensor.host->bytes().size();
+    }
+    std::memset(static_cast<void*>(report), 0, given);
+    std::memcpy(static_cast<void*>(report), &all, std::min(given, sizeof all));
+    return {};
+  });
+}
+
+kiln_status* kiln_job_report_json(kiln_job* job, char** json) {
+  constexpr const char* function = "kiln_job_report_json";
+  return guarded([&]() -> Status {
+    if (json == nullptr) return null_argument(function, "json");
+    *json = nullptr;
+    if (job == nullptr) return null_argument(function, "job");
+    const std::lock_guard lock(job->mutex);
+    if (!job->report || job->state == kiln_job::State::running) {
+      return not_found(std::string(function) + ": job '" + job->request.name + "' has not run");
+    }
+    *json = copied_text(report_json(*job->report));
+    return {};
+  });
+}
+
+kiln_status* kiln_job_tune(kiln_job* job, const char* device, uint32_t budget_ms,
+                           int (*progress)(void* user, size_t done, size_t of, const char* best), void* user,
+                           char** json) {
+  constexpr const char* function = "kiln_job_tune";
+  return guarded([&]() -> Status {
+    if (json == nullptr) return null_argument(function, "json");
+    *json = nullptr;
+    if (device == nullptr) return null_argument(function, "device");
+    if (Status status = begin(function, job); !status.ok()) return status;
+    const auto tuned = [&]() -> Status {
+      const auto* kernel = std::get_if<UserKernelSpec>(&job->request.spec);
+      if (kernel == nullptr || kernel->parameters.empty()) {
+        return unsupported("job '" + job->request.name + "': nothing to tune: expected a kernel with parameters");
+      }
+      JobBench bench(*job, device);
+      TuneOptions options;
+      options.name = job->request.name;
+      options.by_agreement = true;
+      options.stop = &job->stop;
+      if (budget_ms != 0) options.budget = std::chrono::milliseconds(budget_ms);
+      if (progress != nullptr) {
+        options.progress = [&](const TuneProgress& at) {
+          if (progress(user, at.measured, at.planned, at.best.c_str()) == 0) job->stop = true;
+        };
+      }
+      const Result<TuneOutcome> outcome = job->owner.runtime->tune(job->request.spec, device, bench, options);
+      if (!outcome) return outcome.error();
+      *json = copied_text(tuning_text(job->request.name, device, *outcome));
+      return {};
+    };
+    Status status;
+    try {
+      status = tuned();
+    } catch (...) {
+      status = caught(function);
+    }
+    end(*job, failed(status.ok() ? Status{StatusCode::not_found, "the job was tuned and has not run"} : status));
+    return status;
+  });
+}
