@@ -24,7 +24,6 @@ Result<CurlLibrary> load() {
   find(curl.global_init, "curl_global_init");
   find(curl.easy_init, "curl_easy_init");
   find(curl.easy_cleanup, "curl_easy_cleanup");
-  find(curl.easy_reset, "curl_easy_reset");
   find(curl.easy_strerror, "curl_easy_strerror");
   find(curl.easy_setopt, "curl_easy_setopt");
   find(curl.easy_getinfo, "curl_easy_getinfo");

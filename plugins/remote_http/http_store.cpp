@@ -60,36 +60,24 @@ std::size_t send(char* to, std::size_t size, std::size_t count, void* from) noex
   return bytes;
 }
 
-// A set of connections that one call uses at a time.
+// A set of connections that one call uses at a time. They belong to the multi handle. Each transfer has an easy handle of its
+// own: libcurl 7.88 keeps a pointer to the last header of the transfer before, and reads it, freed, where a server
+// begins its answer with a folded line.
 class Connections {
  public:
   explicit Connections(const CurlLibrary& curl) : curl_(curl), multi_(curl.multi_init()) {}
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
   ~Connections() {
-    for (CURL* easy : easies_) curl_.easy_cleanup(easy);
     if (multi_ != nullptr) curl_.multi_cleanup(multi_);
   }
 
   bool works() const noexcept { return multi_ != nullptr; }
   CURLM* multi() const noexcept { return multi_; }
-  CURL* take() {
-    if (!easies_.empty()) {
-      CURL* easy = easies_.back();
-      easies_.pop_back();
-      return easy;
-    }
-    return curl_.easy_init();
-  }
-  void give_back(CURL* easy) {
-    curl_.easy_reset(easy);
-    easies_.push_back(easy);
-  }
 
  private:
   const CurlLibrary& curl_;
   CURLM* multi_;
-  std::vector<CURL*> easies_;
 };
 
 class HttpStore final : public RemoteStore {
@@ -269,14 +257,14 @@ class HttpStore final : public RemoteStore {
     std::size_t next = 0;
     const auto end = [&](CURL* easy) {
       curl_.multi_remove_handle(connections->multi(), easy);
-      connections->give_back(easy);
+      curl_.easy_cleanup(easy);
       curl_.slist_free_all(running[easy]);
       running.erase(easy);
     };
     Status status;
     while (status.ok() && (next < transfers.size() || !running.empty())) {
       while (next < transfers.size() && running.size() < most_together) {
-        CURL* easy = connections->take();
+        CURL* easy = curl_.easy_init();
         if (easy == nullptr) break;
         running[easy] = prepare(easy, transfers[next], limits);
         curl_.multi_add_handle(connections->multi(), easy);
