@@ -5,6 +5,7 @@
 
 #include <kiln/config_reader.hpp>
 #include <kiln/data.hpp>
+#include <kiln/operation.hpp>
 #include <kiln_json.hpp>
 
 #include <algorithm>
@@ -123,6 +124,7 @@ Status DescribedJob::find_tensors() {
                             ", expected \"memory:NAME\"");
   }
   Status status = add(job.input, Access::read);
+  if (status.ok()) status = add(job.addend, Access::read);
   for (const std::string& source : {job.weights, job.bias}) {
     if (status.ok()) status = add(source, Access::read, true);
   }
@@ -203,8 +205,7 @@ Result<std::vector<data::TensorForm>> DescribedJob::forms(const kiln_job& job) {
   }
   const JobConfig& config = *std::get_if<JobConfig>(&written_);
   if (config.op != "kernel") {
-    const data::OperandShapes shapes = std::visit([](const auto& spec) { return data::shapes_of(spec); }, config.spec);
-    form_at(config.output) = {DType::f32, shapes.output};
+    form_at(config.output) = {DType::f32, operation_of(config.spec).operands(config.spec).back().shape};
   }
   for (const KernelBindingConfig& binding : config.bindings) {
     if (binding.output.empty() || !form_at(binding.output).shape.empty()) continue;

@@ -61,12 +61,11 @@ void write_section(std::string& out, const config::SectionEntry& section) {
 }
 
 std::string forms_text(std::uint8_t forms) {
-  constexpr std::pair<JobForm, std::string_view> names[] = {
-      {JobForm::conv2d, "conv2d"}, {JobForm::gemm, "gemm"}, {JobForm::kernel, "kernel"}, {JobForm::table, "table"}};
   std::string text;
-  for (const auto& [form, name] : names) {
-    if (config::has_form(forms, form)) text += (text.empty() ? "" : ", ") + std::string(name);
+  for (const config::JobOperation& operation : config::job_operations()) {
+    if (config::has_form(forms, operation.form)) text += (text.empty() ? "" : ", ") + std::string(operation.name);
   }
+  if (config::has_form(forms, JobForm::table)) text += (text.empty() ? "" : ", ") + std::string("table");
   return text;
 }
 
@@ -105,7 +104,7 @@ std::string default_config_text() {
           "error.");
   out += "\n";
   comment(out,
-          "[[job]] starts a job; a file may have any number of jobs. op is conv2d, gemm or kernel, or the job names a "
+          "[[job]] starts a job; a file may have any number of jobs. op names the operation, or the job names a "
           "table of conv2d jobs. Tensors are NCHW, fp32; weights are [k, c/groups, r, s]. Input file names are "
           "relative to the folder of this file. The keys:");
   for (const JobKeyEntry& key : config::job_key_table()) write_job_key(out, key);

@@ -156,8 +156,8 @@ std::vector<std::pair<std::string, ConfigValue>> job_values(const JobConfig& job
   const auto add = [&values](const char* name, const std::string& value) {
     if (!value.empty()) values.emplace_back(name, value);
   };
-  add("input", job.input), add("weights", job.weights), add("bias", job.bias), add("output", job.output);
-  add("source", job.source), add("text", job.text);
+  add("input", job.input), add("addend", job.addend), add("weights", job.weights), add("bias", job.bias);
+  add("output", job.output), add("source", job.source), add("text", job.text);
   for (const Define& constant : job.constants) values.emplace_back("constants." + constant.name, constant.text);
   for (const UserKernelSpec::Parameter& parameter : job.tune) {
     std::string texts;
@@ -194,7 +194,7 @@ std::string computation(const JobConfig& job) {
     }
     return text;
   }
-  return std::visit([](const auto& spec) { return canonical_text(KernelSpec(spec)); }, job.spec);
+  return canonical_text(job.spec);
 }
 
 }  // namespace

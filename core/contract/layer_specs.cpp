@@ -1,80 +1,21 @@
-// The layers as operations: conv2d and gemm.
+// conv2d and gemm as operations.
 #include "contract/operation_parts.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <limits>
 
 namespace kiln {
 namespace {
 
-constexpr std::uint64_t float_bytes = sizeof(float);
-
-// An application may hold any number in an enumeration.
 bool is_known(Bias bias) noexcept { return bias == Bias::none || bias == Bias::per_channel; }
-bool is_known(Activation activation) noexcept {
-  return activation == Activation::none || activation == Activation::relu;
-}
-
-// The functions below are called with specs that nobody has validated: a product of extents is 0 where one of them is
-// negative, and the greatest number where it leaves 64 bits.
-std::uint64_t product_of(std::initializer_list<std::int64_t> extents) noexcept {
-  std::uint64_t product = 1;
-  for (const std::int64_t extent : extents) {
-    if (extent <= 0) return 0;
-    if (__builtin_mul_overflow(product, static_cast<std::uint64_t>(extent), &product)) {
-      return std::numeric_limits<std::uint64_t>::max();
-    }
-  }
-  return product;
-}
-
-std::uint64_t float_bytes_of(std::initializer_list<std::int64_t> extents) noexcept {
-  std::uint64_t bytes = 0;
-  const bool beyond = __builtin_mul_overflow(product_of(extents), float_bytes, &bytes);
-  return beyond ? std::numeric_limits<std::uint64_t>::max() : bytes;
-}
 
 std::int64_t group_channels(const Conv2dSpec& conv) noexcept { return conv.groups < 1 ? 0 : conv.c / conv.groups; }
-
-// 0 where there is no such output.
-std::int64_t out_extent(std::int64_t in, std::int64_t pad, std::int64_t dilation, std::int64_t taps,
-                        std::int64_t stride) noexcept {
-  if (in < 1 || pad < 0 || dilation < 1 || taps < 1 || stride < 1) return 0;
-  std::int64_t padded = 0, reach = 0;
-  if (__builtin_mul_overflow(pad, std::int64_t{2}, &padded) || __builtin_add_overflow(padded, in, &padded) ||
-      __builtin_mul_overflow(dilation, taps - 1, &reach)) {
-    return 0;
-  }
-  return padded - 1 < reach ? 0 : (padded - 1 - reach) / stride + 1;
-}
-
-
-Operand operand(std::string_view name, TensorRole role, std::initializer_list<std::int64_t> extents) {
-  return {std::string(name), role, Shape(extents), float_bytes_of(extents)};
-}
 
 double product(std::initializer_list<std::int64_t> extents) noexcept {
   double value = 1;  // leaves 64 bits for what validate() would refuse
   for (const std::int64_t extent : extents) value *= extent > 0 ? static_cast<double>(extent) : 0;
   return value;
-}
-
-std::string times(std::initializer_list<std::int64_t> factors) {
-  std::string text;
-  for (const std::int64_t factor : factors) text += (text.empty() ? "" : "x") + std::to_string(factor);
-  return text;
-}
-
-// Of two directions; one number if they agree.
-std::string unless_usual(std::string_view name, std::int64_t y, std::int64_t x, std::int64_t usual) {
-  if (y == usual && x == usual) return {};
-  return " " + std::string(name) + " " + (y == x ? std::to_string(y) : times({y, x}));
-}
-
-std::string unless_none(Activation activation) {
-  return activation == Activation::none ? std::string() : " " + std::string(to_string(activation));
 }
 
 // F(4, 3) does a quarter of the direct multiplications, F(2, 3) more of them.

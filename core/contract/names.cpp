@@ -17,6 +17,8 @@ std::string_view to_string(Activation activation) noexcept {
       return "none";
     case Activation::relu:
       return "relu";
+    case Activation::relu6:
+      return "relu6";
     case Activation::invalid:
       break;
   }
@@ -30,6 +32,18 @@ std::string_view to_string(Accuracy accuracy) noexcept {
     case Accuracy::winograd:
       return "winograd";
     case Accuracy::invalid:
+      break;
+  }
+  return "invalid";
+}
+
+std::string_view to_string(PoolKind kind) noexcept {
+  switch (kind) {
+    case PoolKind::maximum:
+      return "max";
+    case PoolKind::average:
+      return "average";
+    case PoolKind::invalid:
       break;
   }
   return "invalid";

@@ -20,6 +20,23 @@ Status check_dtype(DType dtype);                                    // f32
 Status check_elements(std::string_view tensor, const Shape& shape);  // at most 2^36
 Status out_of_range(std::string_view field, std::int64_t value, std::int64_t least, std::int64_t most);
 
+bool is_known(Activation activation) noexcept;  // an application may hold any number in an enumeration
+std::int64_t out_extent(std::int64_t in, std::int64_t pad, std::int64_t dilation, std::int64_t taps,
+                        std::int64_t stride) noexcept;  // 0: there is no such output
+
+// Bytes of an fp32 tensor: 0 if an extent is not positive, the greatest number if the product leaves 64 bits.
+std::uint64_t float_bytes_of(const Shape& shape) noexcept;
+Operand operand(std::string_view name, TensorRole role, Shape shape);
+
+// Whether a tensor can be an operand: a matrix may also be given with more dimensions. Its rows are the first, all others
+// are its columns.
+bool fits_operand(const Shape& found, const Shape& wanted);
+
+std::string times(const Shape& factors);  // "1x3x224x224"
+// " stride 2": nothing if both are the usual value; "2x3" if they differ.
+std::string unless_usual(std::string_view name, std::int64_t y, std::int64_t x, std::int64_t usual);
+std::string unless_none(Activation activation);
+
 // " name=value" for each field.
 class FieldText {
  public:
@@ -54,5 +71,45 @@ inline double saving_of(const UserKernelSpec&) noexcept { return 1; }
 std::string fields_of(const UserKernelSpec& spec);
 std::string shape_text(const UserKernelSpec& spec);
 std::string family_of(const UserKernelSpec& spec);
+
+Status check(const Pool2dSpec& spec);
+std::vector<Operand> operands_of(const Pool2dSpec& spec);
+double flops_of(const Pool2dSpec& spec) noexcept;
+inline double saving_of(const Pool2dSpec&) noexcept { return 1; }
+std::string fields_of(const Pool2dSpec& spec);
+std::string shape_text(const Pool2dSpec& spec);
+std::string family_of(const Pool2dSpec& spec);
+
+Status check(const AddSpec& spec);
+std::vector<Operand> operands_of(const AddSpec& spec);
+double flops_of(const AddSpec& spec) noexcept;
+inline double saving_of(const AddSpec&) noexcept { return 1; }
+std::string fields_of(const AddSpec& spec);
+std::string shape_text(const AddSpec& spec);
+std::string family_of(const AddSpec& spec);
+
+Status check(const SoftmaxSpec& spec);
+std::vector<Operand> operands_of(const SoftmaxSpec& spec);
+double flops_of(const SoftmaxSpec& spec) noexcept;
+inline double saving_of(const SoftmaxSpec&) noexcept { return 1; }
+std::string fields_of(const SoftmaxSpec& spec);
+std::string shape_text(const SoftmaxSpec& spec);
+std::string family_of(const SoftmaxSpec& spec);
+
+Status check(const ActivationSpec& spec);
+std::vector<Operand> operands_of(const ActivationSpec& spec);
+double flops_of(const ActivationSpec& spec) noexcept;
+inline double saving_of(const ActivationSpec&) noexcept { return 1; }
+std::string fields_of(const ActivationSpec& spec);
+std::string shape_text(const ActivationSpec& spec);
+std::string family_of(const ActivationSpec& spec);
+
+Status check(const ChainSpec& spec);
+std::vector<Operand> operands_of(const ChainSpec& spec);
+double flops_of(const ChainSpec& spec) noexcept;
+double saving_of(const ChainSpec& spec) noexcept;
+std::string fields_of(const ChainSpec& spec);
+std::string shape_text(const ChainSpec& spec);
+std::string family_of(const ChainSpec& spec);
 
 }  // namespace kiln

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
+#include <type_traits>
 
 namespace kiln {
 namespace {
 
 template <class Spec>
-constexpr bool is_layer = !std::is_same_v<Spec, UserKernelSpec>;
+constexpr bool is_layer = std::is_constructible_v<LayerSpec, Spec>;
 
 template <class Spec>
 constexpr Operation entry(std::string_view name) {
@@ -29,6 +31,11 @@ constexpr Operation table[] = {
     entry<Conv2dSpec>("conv2d"),
     entry<GemmSpec>("gemm"),
     entry<UserKernelSpec>("kernel"),
+    entry<Pool2dSpec>("pool2d"),
+    entry<AddSpec>("add"),
+    entry<SoftmaxSpec>("softmax"),
+    entry<ActivationSpec>("activation"),
+    entry<ChainSpec>("chain"),
 };
 static_assert(std::size(table) == std::variant_size_v<KernelSpec>);
 
@@ -42,6 +49,10 @@ const Operation* operation_named(std::string_view name) noexcept {
 }
 
 const Operation& operation_of(const KernelSpec& spec) noexcept { return table[spec.index()]; }
+
+KernelSpec kernel_spec_of(const LayerSpec& layer) {
+  return std::visit([](const auto& held) { return KernelSpec(held); }, layer);
+}
 
 Status validate(const KernelSpec& spec) {
   if (spec.valueless_by_exception()) return invalid_argument("the specification holds no operation");
@@ -97,6 +108,60 @@ Status check_elements(std::string_view tensor, const Shape& shape) {
 Status check_dtype(DType dtype) {
   if (dtype == DType::f32) return {};
   return unsupported("dtype " + std::string(to_string(dtype)) + ": expected f32");
+}
+
+bool is_known(Activation activation) noexcept {
+  return activation == Activation::none || activation == Activation::relu || activation == Activation::relu6;
+}
+
+std::int64_t out_extent(std::int64_t in, std::int64_t pad, std::int64_t dilation, std::int64_t taps,
+                        std::int64_t stride) noexcept {
+  if (in < 1 || pad < 0 || dilation < 1 || taps < 1 || stride < 1) return 0;
+  std::int64_t padded = 0, reach = 0;
+  if (__builtin_mul_overflow(pad, std::int64_t{2}, &padded) || __builtin_add_overflow(padded, in, &padded) ||
+      __builtin_mul_overflow(dilation, taps - 1, &reach)) {
+    return 0;
+  }
+  return padded - 1 < reach ? 0 : (padded - 1 - reach) / stride + 1;
+}
+
+
+std::uint64_t float_bytes_of(const Shape& shape) noexcept {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t bytes = sizeof(float);
+  for (const std::int64_t extent : shape) {
+    if (extent <= 0) return 0;
+    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes)) bytes = most;
+  }
+  return bytes;
+}
+
+Operand operand(std::string_view name, TensorRole role, Shape shape) {
+  const std::uint64_t bytes = float_bytes_of(shape);
+  return {std::string(name), role, std::move(shape), bytes};
+}
+
+bool fits_operand(const Shape& found, const Shape& wanted) {
+  if (found == wanted) return true;
+  if (wanted.size() != 2 || found.size() < 2 || found[0] != wanted[0]) return false;
+  std::int64_t columns = 1;
+  for (std::size_t i = 1; i < found.size(); ++i) columns *= found[i];
+  return columns == wanted[1];
+}
+
+std::string times(const Shape& factors) {
+  std::string text;
+  for (const std::int64_t factor : factors) text += (text.empty() ? "" : "x") + std::to_string(factor);
+  return text;
+}
+
+std::string unless_usual(std::string_view name, std::int64_t y, std::int64_t x, std::int64_t usual) {
+  if (y == usual && x == usual) return {};
+  return " " + std::string(name) + " " + (y == x ? std::to_string(y) : times({y, x}));
+}
+
+std::string unless_none(Activation activation) {
+  return activation == Activation::none ? std::string() : " " + std::string(to_string(activation));
 }
 
 FieldText& FieldText::number(std::string_view name, std::int64_t value) {

@@ -1,6 +1,6 @@
 #include "contract/pipeline_schedule.hpp"
 
-#include <kiln/operation.hpp>
+#include "contract/operation_parts.hpp"
 
 #include <algorithm>
 #include <map>
@@ -21,15 +21,6 @@ std::uint64_t bytes_of(const PipelineTensor& tensor) {
   std::uint64_t bytes = size_of(tensor.dtype);
   for (const std::int64_t extent : tensor.shape) bytes *= static_cast<std::uint64_t>(extent);
   return bytes;
-}
-
-// A matrix may also be given with more dimensions: its rows are the first, all others are its columns.
-bool fits(const Shape& found, const Shape& wanted) {
-  if (found == wanted) return true;
-  if (wanted.size() != 2 || found.size() < 2 || found[0] != wanted[0]) return false;
-  std::int64_t columns = 1;
-  for (std::size_t i = 1; i < found.size(); ++i) columns *= found[i];
-  return columns == wanted[1];
 }
 
 class Scheduler {
@@ -173,7 +164,7 @@ class Scheduler {
       return invalid_argument("tensor '" + tensor.name + "' is " + text_of(tensor) + ", expected " + expected);
     };
     const bool is_layer = operation_of(step.spec).is_layer;
-    if (is_layer && (tensor.dtype != DType::f32 || !fits(tensor.shape, declared.shape))) {
+    if (is_layer && (tensor.dtype != DType::f32 || !fits_operand(tensor.shape, declared.shape))) {
       return wrong("float32 " + to_string(declared.shape));
     }
     if (bytes_of(tensor) != declared.bytes) return wrong(std::to_string(declared.bytes) + " bytes");

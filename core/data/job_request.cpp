@@ -1,5 +1,6 @@
 #include <kiln/data.hpp>
 #include <kiln/kernel_text.hpp>
+#include <kiln/operation.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,28 +11,25 @@
 namespace kiln::data {
 namespace {
 
-// conv2d and gemm: input, weights, [bias], output.
-Status load_operands(const JobConfig& job, const OperandShapes& shapes, RunRequest& request,
-                     std::vector<std::string>* notes, Memory* memory) {
-  const auto request_for = [&](const Shape& shape, std::string_view role) {
-    return TensorRequest{
-        .dtype = DType::f32, .shape = shape, .role = role, .alpha = job.alpha, .memory = memory};
-  };
-  auto input = load_tensor(job.input, job.base, request_for(shapes.input, "input"), notes);
-  if (!input) return std::move(input).error();
-  request.tensors.push_back({std::move(input).value(), nullptr});
-  auto weights = load_constant(job.weights, job.base, request_for(shapes.weights, "weights"), memory, notes);
-  if (!weights) return std::move(weights).error();
-  request.tensors.push_back({nullptr, std::move(*weights)});
-  if (!job.bias.empty()) {
-    auto bias = load_constant(job.bias, job.base, request_for(shapes.bias, "bias"), memory, notes);
-    if (!bias) return std::move(bias).error();
-    request.tensors.push_back({nullptr, std::move(*bias)});
+Status load_operands(const JobConfig& job, RunRequest& request, std::vector<std::string>* notes, Memory* memory) {
+  const std::vector<Operand> operands = operation_of(request.spec).operands(request.spec);
+  const std::vector<OperandSource> sources = sources_of(job);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const auto& [key, source] = sources[i];
+    const TensorRequest wanted{
+        .dtype = DType::f32, .shape = operands[i].shape, .role = key, .alpha = job.alpha, .memory = memory};
+    if (operands[i].role == TensorRole::constant) {
+      auto constant = load_constant(source, job.base, wanted, memory, notes);
+      if (!constant) return std::move(constant).error();
+      request.tensors.push_back({nullptr, std::move(*constant)});
+      continue;
+    }
+    const bool is_new = operands[i].role == TensorRole::output && !memory_name(source);
+    auto tensor = is_new ? HostTensor::create(DType::f32, operands[i].shape)
+                         : load_tensor(source, job.base, wanted, notes);
+    if (!tensor) return std::move(tensor).error();
+    request.tensors.push_back({std::move(*tensor), nullptr});
   }
-  auto output = memory_name(job.output) ? load_tensor(job.output, job.base, request_for(shapes.output, "output"))
-                                        : HostTensor::create(DType::f32, shapes.output);
-  if (!output) return std::move(output).error();
-  request.tensors.push_back({std::move(output).value(), nullptr});
   return {};
 }
 
@@ -278,15 +276,17 @@ TensorForm form_of_output(const KernelBindingConfig& binding) {
   return form;
 }
 
-OperandShapes shapes_of(const Conv2dSpec& spec) {
-  return {{spec.n, spec.c, spec.h, spec.w},
-          {spec.k, spec.c / spec.groups, spec.r, spec.s},
-          {spec.k},
-          {spec.n, spec.k, spec.out_h(), spec.out_w()}};
-}
-
-OperandShapes shapes_of(const GemmSpec& spec) {
-  return {{spec.m, spec.k}, {spec.k, spec.n}, {spec.n}, {spec.m, spec.n}};
+std::vector<OperandSource> sources_of(const JobConfig& job) {
+  const OperandSource inputs[] = {{"input", job.input}, {"addend", job.addend}};
+  const OperandSource constants[] = {{"weights", job.weights}, {"bias", job.bias}};
+  std::vector<OperandSource> sources;
+  std::size_t input = 0, constant = 0;
+  for (const Operand& operand : operation_of(job.spec).operands(job.spec)) {
+    if (operand.role == TensorRole::input) sources.push_back(inputs[input++]);
+    if (operand.role == TensorRole::constant) sources.push_back(constants[constant++]);
+    if (operand.role == TensorRole::output) sources.push_back({"output", job.output});
+  }
+  return sources;
 }
 
 Status check_source(const JobConfig& job) {
@@ -306,12 +306,8 @@ Result<RunRequest> make_request(const JobConfig& job, std::vector<std::string>* 
   if (job.op == "kernel") {
     status = load_kernel(job, request, notes, memory);
   } else {
-    status = std::visit(
-        [&](const auto& spec) {
-          request.spec = spec;
-          return load_operands(job, shapes_of(spec), request, notes, memory);
-        },
-        job.spec);
+    request.spec = job.spec;
+    status = load_operands(job, request, notes, memory);
   }
   if (!status.ok()) return status;
   return request;

@@ -1,5 +1,6 @@
 #include <kiln/config_text.hpp>
 #include <kiln/data.hpp>
+#include <kiln/operation.hpp>
 
 #include <algorithm>
 #include <map>
@@ -83,6 +84,9 @@ class PipelineMaker {
         request_.expected.push_back({tensor.name, {std::move(*loaded), tensor.tolerance, tensor.output}});
       }
     }
+    if (tensor.expect.empty() && tensor.tolerance) {
+      request_.expected.push_back({tensor.name, {nullptr, tensor.tolerance, tensor.output}});
+    }
     if (made.dtype == DType::invalid && !made.shape.empty()) made.dtype = DType::f32;
     tensor_at_.emplace(made.name, request_.pipeline.tensors.size());
     request_.pipeline.tensors.push_back(std::move(made));
@@ -145,32 +149,37 @@ class PipelineMaker {
   }
 
   Status add_layer(const JobConfig& job, PipelineStep& step) {
-    const OperandShapes shapes = std::visit([](const auto& spec) { return shapes_of(spec); }, job.spec);
-    std::visit([&](const auto& spec) { step.spec = spec; }, job.spec);
-    if (!is_tensor(job.input)) return no_tensor("input", job.input);
-    if (is_tensor(job.weights)) {
-      return invalid_argument("weights: found tensor '" + job.weights + "', expected a file, \"random:SEED\" or a PNG");
-    }
-    step.arguments.push_back({job.input, {}});
-    const auto add_constant = [&](const std::string& source, const Shape& shape, std::string_view role) -> Status {
-      const TensorRequest request{
-          .dtype = DType::f32, .shape = shape, .role = role, .alpha = whole_.alpha, .memory = memory_};
-      if (contents_ == Contents::check) {
-        const auto form = form_of(source, job.base, request);
-        step.arguments.emplace_back();
-        return form ? Status{} : form.error();
+    step.spec = job.spec;
+    const std::vector<Operand> operands = operation_of(job.spec).operands(job.spec);
+    const std::vector<OperandSource> sources = sources_of(job);
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const auto& [key, source] = sources[i];
+      if (operands[i].role == TensorRole::constant) {
+        if (Status status = add_constant(job, source, operands[i].shape, key, step); !status.ok()) return status;
+        continue;
       }
-      auto loaded = load_constant(source, job.base, request, memory_, notes_);
-      if (!loaded) return std::move(loaded).error();
-      step.arguments.push_back({"", {nullptr, std::move(*loaded)}});
-      return {};
-    };
-    if (Status status = add_constant(job.weights, shapes.weights, "weights"); !status.ok()) return status;
-    if (!job.bias.empty()) {
-      if (Status status = add_constant(job.bias, shapes.bias, "bias"); !status.ok()) return status;
+      if (operands[i].role == TensorRole::input && !is_tensor(source)) return no_tensor(key, source);
+      step.arguments.push_back({source, {}});
     }
-    step.arguments.push_back({job.output, {}});
-    return write(job.output, DType::f32, shapes.output);
+    return write(job.output, DType::f32, operands.back().shape);
+  }
+
+  Status add_constant(const JobConfig& job, const std::string& source, const Shape& shape, const std::string& key,
+                      PipelineStep& step) {
+    if (is_tensor(source)) {
+      return invalid_argument(key + ": found tensor '" + source + "', expected a file, \"random:SEED\", \"he:SEED\" or a PNG");
+    }
+    const TensorRequest request{
+        .dtype = DType::f32, .shape = shape, .role = key, .alpha = whole_.alpha, .memory = memory_};
+    if (contents_ == Contents::check) {
+      const auto form = form_of(source, job.base, request);
+      step.arguments.emplace_back();
+      return form ? Status{} : form.error();
+    }
+    auto loaded = load_constant(source, job.base, request, memory_, notes_);
+    if (!loaded) return std::move(loaded).error();
+    step.arguments.push_back({"", {nullptr, std::move(*loaded)}});
+    return {};
   }
 
   Status add_kernel(const JobConfig& job, PipelineStep& step) {

@@ -1,6 +1,7 @@
 #include "data/random_tensor.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <span>
 #include <string>
 
@@ -67,15 +68,36 @@ void fill_random(HostTensor& tensor, std::uint64_t seed) {
   }
 }
 
-std::optional<Result<std::uint64_t>> parse_random(std::string_view source) {
-  constexpr std::string_view scheme = "random:";
+namespace {
+
+std::optional<Result<std::uint64_t>> parse_seed(std::string_view source, std::string_view scheme) {
   if (!source.starts_with(scheme)) return std::nullopt;
   const std::string_view digits = source.substr(scheme.size());
   std::uint64_t seed = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
   if (error == std::errc() && end == digits.data() + digits.size()) return Result<std::uint64_t>(seed);
-  return Result<std::uint64_t>(invalid_argument("found \"" + std::string(source) +
-                                                "\", expected random:SEED with SEED from 0 to 18446744073709551615"));
+  return Result<std::uint64_t>(invalid_argument("found \"" + std::string(source) + "\", expected " +
+                                                std::string(scheme) +
+                                                "SEED with SEED from 0 to 18446744073709551615"));
+}
+
+}  // namespace
+
+std::optional<Result<std::uint64_t>> parse_random(std::string_view source) { return parse_seed(source, "random:"); }
+std::optional<Result<std::uint64_t>> parse_he(std::string_view source) { return parse_seed(source, "he:"); }
+
+Status fill_he(HostTensor& tensor, std::uint64_t seed) {
+  const Shape& shape = tensor.shape();
+  if (tensor.dtype() != DType::f32 || (shape.size() != 4 && shape.size() != 2)) {
+    return invalid_argument("found \"he:" + std::to_string(seed) + "\" for " +
+                            std::string(numpy_name(tensor.dtype())) + " " + to_string(shape) +
+                            ", expected weights: float32 with two or four dimensions");
+  }
+  const std::int64_t products = shape.size() == 4 ? shape[1] * shape[2] * shape[3] : shape[0];
+  const float most = static_cast<float>(std::sqrt(6.0 / static_cast<double>(products)));
+  fill_random(tensor, seed);
+  for (float& element : tensor.as<float>()) element *= most;
+  return {};
 }
 
 }  // namespace kiln::data

@@ -23,4 +23,11 @@ void fill_random(HostTensor& tensor, std::uint64_t seed);
 // decimal number below 2^64.
 std::optional<Result<std::uint64_t>> parse_random(std::string_view source);
 
+// "he:SEED": weights that keep the size of a network's activations (He, Zhang, Ren, Sun, "Delving deep into rectifiers",
+// ICCV 2015). Uniform in ±sqrt(6 / n), n being the products of one output: c/groups * r * s of [k, c/groups, r, s], or
+// the rows of a matrix. The elements of random:SEED times that number. invalid_argument: not f32, or another number of
+// dimensions.
+Status fill_he(HostTensor& tensor, std::uint64_t seed);
+std::optional<Result<std::uint64_t>> parse_he(std::string_view source);  // as parse_random()
+
 }  // namespace kiln::data

@@ -31,7 +31,7 @@ FileKind kind_of(const std::filesystem::path& path) {
 
 Status unknown_source(std::string_view source, std::string_view role) {
   return invalid_argument(std::string(role) + ": found \"" + std::string(source) +
-                          "\", expected random:SEED, zeros:, or a file .npy, .png, .bin or .raw");
+                          "\", expected random:SEED, he:SEED, zeros:, or a file .npy, .png, .bin or .raw");
 }
 
 // Of a source without a form of its own.
@@ -45,7 +45,9 @@ Result<TensorForm> wanted_form(std::string_view source, const TensorRequest& req
 
 // random:SEED and zeros:; nullopt: a file.
 std::optional<Result<TensorForm>> generated_form(std::string_view source, const TensorRequest& request) {
-  if (const auto seed = parse_random(source); seed && !*seed) return seed->error().within(request.role);
+  for (const auto& seed : {parse_random(source), parse_he(source)}) {
+    if (seed && !*seed) return seed->error().within(request.role);
+  }
   if (is_file(source)) return std::nullopt;
   return wanted_form(source, request);
 }
@@ -162,7 +164,8 @@ Result<std::shared_ptr<HostTensor>> load_picture(const std::filesystem::path& pa
 }  // namespace
 
 bool is_file(std::string_view source) noexcept {
-  return source != zeros && !source.starts_with("random:") && !source.starts_with(of_memory);
+  return source != zeros && !source.starts_with("random:") && !source.starts_with("he:") &&
+         !source.starts_with(of_memory);
 }
 
 std::optional<std::string_view> memory_name(std::string_view source) noexcept {
@@ -178,7 +181,10 @@ Result<std::shared_ptr<HostTensor>> load_tensor(std::string_view source, const s
     if (!*form) return form->error();
     auto tensor = HostTensor::create((*form)->dtype, (*form)->shape);
     if (!tensor) return tensor.error().within(request.role);
-    if (source != zeros) fill_random(**tensor, **parse_random(source));
+    if (const auto seed = parse_random(source)) fill_random(**tensor, **seed);
+    if (const auto seed = parse_he(source)) {
+      if (Status status = fill_he(**tensor, **seed); !status.ok()) return status.within(request.role);
+    }
     return tensor;
   }
   const std::filesystem::path path = base / std::filesystem::path(source);

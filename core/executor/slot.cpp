@@ -89,6 +89,7 @@ void Slot::release() noexcept {
   failure = {};
   at = {};
   device_value = device_ns = packed = aside_ns_ = 0;
+  chain = {};
   jobs_in_batch = 1;
   upload_apart = false;
 }

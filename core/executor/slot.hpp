@@ -51,6 +51,7 @@ class Slot final : public Seat {
   Stamps at;
   std::uint64_t device_value = 0;  // the device's own value of the dispatch; 0: nothing was dispatched
   std::uint64_t device_ns = 0;
+  ChainFigures chain;
   std::uint64_t packed = 0;  // Constants packed for this job
   std::uint32_t jobs_in_batch = 1;
   bool upload_apart = false;  // as readback_apart

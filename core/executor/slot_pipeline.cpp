@@ -280,9 +280,10 @@ Status SlotPipeline::submit_alone(Slot& slot) {
   const std::span<const std::size_t> groups = slot.work().groups();
   for (std::size_t i = 0; i + 1 < groups.size(); ++i) {
     const std::uint64_t begin = device_->clock_ns();
-    const auto result = run_to_end({launches.first(groups[i])});
+    auto result = run_to_end({launches.first(groups[i])});
     if (!result) return result.error();
-    slot.work().took(result->device_ns != 0 ? result->device_ns : between(begin, device_->clock_ns()));
+    slot.work().took(result->device_ns != 0 ? result->device_ns : between(begin, device_->clock_ns()),
+                     std::move(result->chain));
     launches = launches.subspan(groups[i]);
   }
   if (!groups.empty()) slot.at.submitting = device_->clock_ns();
@@ -375,6 +376,7 @@ bool SlotPipeline::retire(Claim& claim, Deadline patience) {
       slot.at.finished = now;
       slot.at.device_begun = (*result)->begun_ns;
       slot.device_ns = (*result)->device_ns;
+      slot.chain = std::move((*result)->chain);
       slot.jobs_in_batch = static_cast<std::uint32_t>(count);
     } else if (count > 1 && result->error().code != StatusCode::device_lost) {
       run_alone(slot);
@@ -397,7 +399,7 @@ void SlotPipeline::read_back(Slot& slot, std::uint64_t device_since_ns, std::uin
   if (bytes != 0) readback_.learn(bytes, between(slot.at.reading, slot.at.done));
   const std::uint64_t busy = between(std::max(slot.at.submitting, device_since_ns), slot.at.finished);
   const std::uint64_t device_ns = slot.device_ns != 0 ? slot.device_ns : busy;
-  if (!slot.work().groups().empty()) return slot.work().took(device_ns);  // not a usual run
+  if (!slot.work().groups().empty()) return slot.work().took(device_ns, std::move(slot.chain));  // not a usual run
   follow(device_ns_, device_ns / jobs);
   if (adaptive_) {
     const std::lock_guard lock(mutex_);

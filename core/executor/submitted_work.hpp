@@ -36,7 +36,7 @@ class Work {
 
   // Not empty: launches are submitted in groups of these sizes, one after another, and took() gets the time of each.
   virtual std::span<const std::size_t> groups() const noexcept { return {}; }
-  virtual void took(std::uint64_t device_ns) { (void)device_ns; }
+  virtual void took(std::uint64_t device_ns, ChainFigures chain) { (void)device_ns, (void)chain; }
 
   virtual std::string_view variant() const noexcept = 0;
   // Whether it may share a submission with neighbours: if that fails, the job is repeated, so its inputs must be

@@ -127,7 +127,7 @@ class ImageConvolution {
     const double bias = bias_.empty() ? 0.0 : static_cast<double>(bias_[static_cast<std::size_t>(k)]);
     for (std::int64_t x = 0; x < spec_.out_w(); ++x) {
       const double whole = bias_.empty() ? sum[x] : sum[x] + bias;
-      value[x] = spec_.activation == Activation::relu && whole < 0 ? 0.0 : whole;
+      value[x] = activated(spec_.activation, whole);
       magnitude[x] = absolute[x] + std::abs(bias);
     }
   }

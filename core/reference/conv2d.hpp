@@ -17,6 +17,8 @@ struct Reference {
   std::vector<double> magnitude;  // Σ |weight * input| + |bias|: what a rounding error is relative to
 };
 
+double activated(Activation activation, double value) noexcept;
+
 // REQUIRES: validate(spec) is ok; the spans have the spec's sizes, bias being empty where spec.bias is none. Throws
 // std::bad_alloc. threads 0: as many as the machine has cores.
 Reference conv2d(const Conv2dSpec& spec, std::span<const float> input, std::span<const float> weights,

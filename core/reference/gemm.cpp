@@ -48,7 +48,7 @@ Reference multiply(const GemmSpec& spec, std::span<const T> a, std::span<const f
           const double sum = sums[j * dot_lanes + i];
           const double whole = bias.empty() ? sum : sum + added;
           const auto to = static_cast<std::size_t>((row + j) * spec.n + first_column + i);
-          reference.value[to] = spec.activation == Activation::relu && whole < 0 ? 0.0 : whole;
+          reference.value[to] = activated(spec.activation, whole);
           reference.magnitude[to] = magnitudes[j * dot_lanes + i] + std::abs(added);
         }
       }

@@ -23,9 +23,10 @@ struct LayerInputs {
 // std::bad_alloc. threads 0: one a core.
 Reference evaluate(const KernelSpec& spec, const LayerInputs& from, unsigned threads = 0);
 
-// By how much a layer in fp32 may increase the relative error of a chain: of its largest result, as a multiple of
-// 2^-23. REQUIRES: as above.
-double chain_roundings(const KernelSpec& spec);
+// Returns what each result of a layer in fp32 may be off by, relative to the largest one, if its inputs are off by
+// `before` relative to the largest of them. All layers but softmax count as if they made no relative error larger.
+// Softmax turns an absolute error of its input into a relative one. REQUIRES: as above.
+double chain_error(const KernelSpec& spec, const LayerInputs& from, double before);
 
 // As expect_conv2d() and expect_gemm() (compare.hpp), for any layer. `operands`: the tensors of the spec without its
 // output, in order. unsupported: the operation is no layer.

@@ -1,5 +1,5 @@
 // Runs of pipelines: their steps are recorded once and replayed as one job.
-#include "contract/pipeline_schedule.hpp"
+#include "contract/pipeline_chains.hpp"
 #include "reference/operation_reference.hpp"
 #include "runtime/runtime_state.hpp"
 #include "runtime/verification.hpp"
@@ -8,6 +8,7 @@
 #include <kiln/clock.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -137,7 +138,9 @@ class PipelineRun {
       if (tensor.access == Access::invalid || tensor.host != nullptr) continue;
       return invalid_argument("tensor '" + tensor.name + "': has no host tensor, expected one to read or write");
     }
-    if (request_.check != PipelineCheck::final || !request_.expected.empty() || all_have_references()) return {};
+    const auto has_tensor = [](const ExpectedTensor& expected) { return expected.output.tensor != nullptr; };
+    const bool has_expected = std::ranges::any_of(request_.expected, has_tensor);
+    if (request_.check != PipelineCheck::final || has_expected || all_have_references()) return {};
     return invalid_argument("verify: there is nothing to compare the results of pipeline '" + pipeline_.name +
                             "' with. Give `expect` for a result, or use --verify=steps");
   }
@@ -151,19 +154,82 @@ class PipelineRun {
     for (const auto& [tensor, bytes] : results_) std::memcpy(tensor->bytes().data(), bytes.data(), bytes.size());
   }
 
+  // What a pipeline's tensors on the device hold before or after it, and host tensors, are no inner tensors of a chain.
+  std::vector<bool> leaving() const {
+    std::vector<bool> leaves;
+    for (const TensorArgument& argument : arguments_) {
+      leaves.push_back(argument.device == nullptr || argument.device->before != nullptr ||
+                       argument.device->after != nullptr);
+    }
+    return leaves;
+  }
+
+  TensorArgument argument_of(const ScheduleUnit::Tensor& tensor) const {
+    if (tensor.storage != StepRun::own_value) return arguments_[tensor.storage];
+    return schedule_.steps[schedule_.runs[tensor.run].step]->arguments[tensor.argument].value;
+  }
+
+  // One request for each unit; runs of one step share theirs.
+  std::vector<RunRequest> requests_of(const std::vector<ScheduleUnit>& units, std::vector<std::size_t>& of_unit) const {
+    std::vector<RunRequest> requests;
+    std::vector<std::size_t> of_step(schedule_.steps.size(), SIZE_MAX);
+    for (const ScheduleUnit& unit : units) {
+      const std::size_t step = schedule_.runs[unit.first].step;
+      if (unit.chain.steps.empty() && of_step[step] != SIZE_MAX) {
+        of_unit.push_back(of_step[step]);
+        continue;
+      }
+      of_unit.push_back(requests.size());
+      if (unit.chain.steps.empty()) {
+        of_step[step] = requests.size();
+        requests.push_back(requests_[step]);
+        continue;
+      }
+      RunRequest& chain = requests.emplace_back();
+      chain.name = schedule_.names[step] + " to " + schedule_.names[schedule_.runs[unit.first + unit.count - 1].step];
+      chain.spec = unit.chain;
+      for (const ScheduleUnit::Tensor& tensor : unit.tensors) chain.tensors.push_back(argument_of(tensor));
+    }
+    return requests;
+  }
+
   Result<std::shared_ptr<Recording>> record(const std::shared_ptr<Device>& device, Job& job) {
-    reports_.clear();
-    auto made = submissions_of(state_, requests_, device, job, &reports_);
+    units_ = device->info().runs_chains ? units_of(schedule_, leaving()) : single_units(schedule_);
+    auto recording = record_units(device, job);
+    const bool has_chain =
+        std::ranges::any_of(units_, [](const ScheduleUnit& unit) { return !unit.chain.steps.empty(); });
+    if (recording || !has_chain || recording.error().code != StatusCode::unsupported) return recording;
+    job.report.notes.push_back("its layers run one by one, since they do not run as one program: " +
+                               recording.error().message);
+    units_ = single_units(schedule_);
+    return record_units(device, job);
+  }
+
+  Result<std::shared_ptr<Recording>> record_units(const std::shared_ptr<Device>& device, Job& job) {
+    std::vector<RunReport> reports;
+    std::vector<std::size_t> request_of_unit;
+    const std::vector<RunRequest> requests = requests_of(units_, request_of_unit);
+    auto made = submissions_of(state_, requests, device, job, &reports);
     if (!made) return std::move(made).error();
     job.report.flops = job.report.bytes = 0;
     std::vector<Submission> submissions;
-    submissions.reserve(schedule_.runs.size());
-    for (const StepRun& run : schedule_.runs) {
-      Submission& added = submissions.emplace_back((*made)[run.step]);
-      added.tensors = tensors_of_run(run);
+    submissions.reserve(units_.size());
+    reports_.assign(schedule_.steps.size(), {});
+    for (std::size_t i = 0; i < units_.size(); ++i) {
+      const ScheduleUnit& unit = units_[i];
+      const RunReport& report = reports[request_of_unit[i]];
+      Submission& added = submissions.emplace_back((*made)[request_of_unit[i]]);
+      if (unit.chain.steps.empty()) added.tensors = tensors_of_run(schedule_.runs[unit.first]);
       added.upload_outputs = request_.check != PipelineCheck::none;
-      job.report.flops += reports_[run.step].flops;
-      job.report.bytes += reports_[run.step].bytes;
+      job.report.flops += report.flops;
+      job.report.bytes += report.bytes;
+      for (std::size_t run = unit.first; run < unit.first + unit.count; ++run) {
+        const std::size_t step = schedule_.runs[run].step;
+        reports_[step] = report;
+        reports_[step].op = operation(schedule_.steps[step]->spec);
+        reports_[step].flops = flops(schedule_.steps[step]->spec);
+        if (run != unit.first) reports_[step].build_ns = 0;  // the program is counted once
+      }
     }
     auto recording = state_.parts->executor->record(std::move(submissions));
     executor_refuses_ = !recording && recording.error().code == StatusCode::unsupported;
@@ -182,6 +248,7 @@ class PipelineRun {
     report.variant = std::to_string(schedule_.runs.size()) + (schedule_.runs.size() == 1 ? " run" : " runs");
     report.intermediate_bytes = (*recording)->device_bytes;
     report.live_bytes = (*recording)->live_bytes;
+    for (const ScheduleUnit& unit : units_) report.live_bytes = std::max(report.live_bytes, unit.live_bytes);
     report.steps.clear();
     for (std::size_t i = 0; i < reports_.size(); ++i) {
       StepReport& step = report.steps.emplace_back();
@@ -266,8 +333,22 @@ class PipelineRun {
     recording->measures_each = false;
     if (!measured) return measured.error();
     const std::vector<std::uint64_t>& times = recording->submission_ns;
-    if (times.size() != schedule_.runs.size()) return {};
-    for (std::size_t i = 0; i < times.size(); ++i) report.steps[schedule_.runs[i].step].device_ns += times[i];
+    if (times.size() != units_.size()) return {};
+    std::uint64_t inner_bytes = 0;  // chains run one after another in the same memory
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      const ScheduleUnit& unit = units_[i];
+      const ChainFigures& chain = recording->submission_chains[i];
+      inner_bytes = std::max(inner_bytes, chain.bytes);
+      for (std::size_t run = 0; run < unit.count; ++run) {
+        StepReport& step = report.steps[schedule_.runs[unit.first + run].step];
+        if (unit.chain.steps.empty()) {
+          step.device_ns += times[i];
+        } else if (run < chain.step_ns.size()) {
+          step.device_ns += chain.step_ns[run];
+        }
+      }
+    }
+    report.intermediate_bytes += inner_bytes;
     return {};
   }
 
@@ -300,8 +381,15 @@ class PipelineRun {
     return all_have_references() ? compare_with_chain(report) : Status{};
   }
 
-  // Each step's largest result may be off by the rounding of its own sums, relative to the largest result, and by what
-  // the steps before it were off, as if no step made a relative error larger.
+  // What the application allows for a tensor without `expect`; nullopt: the bound of the chain.
+  std::optional<Tolerance> tolerance_of(const PipelineTensor& tensor) const {
+    for (const ExpectedTensor& expected : request_.expected) {
+      const bool own = expected.tensor == tensor.name && expected.output.tensor == nullptr;
+      if (own && expected.output.tolerance) return expected.output.tolerance;
+    }
+    return request_.tolerance;
+  }
+
   Status compare_with_chain(RunReport& report) {
     if (chain_.empty()) compute_chain();
     for (std::size_t i = 0; i < pipeline_.tensors.size(); ++i) {
@@ -314,11 +402,24 @@ class PipelineRun {
       if (!expected) return std::move(expected).error();
       std::ranges::transform(want, (*expected)->as<float>().begin(),
                              [](double value) { return static_cast<float>(value); });
-      const Tolerance tolerance = request_.tolerance.value_or(Tolerance{largest * chain_bound_, 0});
+      const double bound = chain_bounds_[schedule_.storage_of[i]];
+      const std::optional<Tolerance> given = tolerance_of(tensor);
+      if (!given && bound >= 1) {
+        char found[32];
+        std::snprintf(found, sizeof found, "%.2g", bound);
+        return invalid_argument("verify: tensor '" + tensor.name + "': the rounding of the steps may sum up to " + found +
+                                " times its largest element, expected less than 1. Give it a tolerance, or use "
+                                "--verify=steps");
+      }
+      const Tolerance tolerance = given.value_or(Tolerance{largest * bound, 0});
       const auto compared = reference::compare_tensors(*tensor.host, **expected, tolerance);
+      const double error_before = report.max_rel_error;
+      const auto worst_before = std::exchange(report.worst, {});
       if (Status status = judge(compared, tensor.name, tensor.shape, report); !status.ok()) return status;
-      report.max_rel_error = largest == 0 ? 0 : std::abs(report.worst->found - report.worst->expected) / largest;
-      report.error_bound = chain_bound_;
+      const double error = largest == 0 ? 0 : std::abs(report.worst->found - report.worst->expected) / largest;
+      if (worst_before && error_before >= error) report.worst = worst_before;
+      report.max_rel_error = std::max(error_before, error);
+      report.error_bound = std::max(report.error_bound, bound);
     }
     return {};
   }
@@ -340,6 +441,8 @@ class PipelineRun {
         chain_[i].assign(values.begin(), values.end());
       }
     }
+    chain_bounds_.resize(chain_.size());
+    double bound = 0;  // of the steps so far
     for (const StepRun& run : schedule_.runs) {
       const PipelineStep& step = *schedule_.steps[run.step];
       reference::LayerInputs from;
@@ -351,9 +454,9 @@ class PipelineRun {
         }
       }
       reference::Reference reference = reference::evaluate(step.spec, from);
-      chain_bound_ +=
-          reference::chain_roundings(step.spec) * static_cast<double>(std::numeric_limits<float>::epsilon());
+      bound = reference::chain_error(step.spec, from, bound);
       chain_[run.storages.back()] = std::move(reference.value);
+      chain_bounds_[run.storages.back()] = bound;
     }
   }
 
@@ -409,8 +512,9 @@ class PipelineRun {
   std::vector<RunRequest> requests_;        // by step
   std::vector<std::uint64_t> rounds_;       // by step
   std::vector<RunReport> reports_;          // by step
+  std::vector<ScheduleUnit> units_;         // of the recording, one for each submission
   std::vector<std::vector<double>> chain_;  // by storage
-  double chain_bound_ = 0;
+  std::vector<double> chain_bounds_;        // by storage
   bool executor_refuses_ = false;
 };
 

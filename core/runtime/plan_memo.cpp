@@ -15,10 +15,26 @@ constexpr std::size_t most_plans = 4096;
 // The bytes of a spec up to the end of its last field: plain values without gaps between them, gaps only behind.
 std::uint64_t bytes_hash(const void* spec, std::size_t bytes) noexcept { return XXH3_64bits(spec, bytes); }
 
-constexpr std::size_t conv_bytes = offsetof(Conv2dSpec, accuracy) + sizeof(Conv2dSpec::accuracy);
-static_assert(conv_bytes == 14 * sizeof(std::int64_t) + 4, "a field was added or a gap has come in");
-constexpr std::size_t gemm_bytes = offsetof(GemmSpec, activation) + sizeof(GemmSpec::activation);
-static_assert(gemm_bytes == 3 * sizeof(std::int64_t) + 3, "a field was added or a gap has come in");
+template <class Spec>
+constexpr std::size_t plain_bytes = 0;  // 0: the spec is not plain
+template <>
+constexpr std::size_t plain_bytes<Conv2dSpec> = offsetof(Conv2dSpec, accuracy) + sizeof(Conv2dSpec::accuracy);
+template <>
+constexpr std::size_t plain_bytes<GemmSpec> = offsetof(GemmSpec, activation) + sizeof(GemmSpec::activation);
+template <>
+constexpr std::size_t plain_bytes<Pool2dSpec> = offsetof(Pool2dSpec, kind) + sizeof(Pool2dSpec::kind);
+template <>
+constexpr std::size_t plain_bytes<AddSpec> = offsetof(AddSpec, activation) + sizeof(AddSpec::activation);
+template <>
+constexpr std::size_t plain_bytes<SoftmaxSpec> = offsetof(SoftmaxSpec, dtype) + sizeof(SoftmaxSpec::dtype);
+template <>
+constexpr std::size_t plain_bytes<ActivationSpec> =
+    offsetof(ActivationSpec, activation) + sizeof(ActivationSpec::activation);
+constexpr std::size_t word_bytes = sizeof(std::int64_t);
+static_assert(plain_bytes<Conv2dSpec> == 14 * word_bytes + 4 && plain_bytes<GemmSpec> == 3 * word_bytes + 3 &&
+                  plain_bytes<Pool2dSpec> == 10 * word_bytes + 2 && plain_bytes<AddSpec> == 4 * word_bytes + 2 &&
+                  plain_bytes<SoftmaxSpec> == 4 * word_bytes + 1 && plain_bytes<ActivationSpec> == 4 * word_bytes + 2,
+              "a field was added or a gap has come in");
 
 std::uint64_t word(const void* bytes, std::size_t at) noexcept {
   std::uint64_t value;
@@ -35,11 +51,23 @@ bool same_bytes(const void* a, const void* b) noexcept {
   return differ == 0;
 }
 
-// As ==, without the detour by way of std::visit. REQUIRES: the specs have a hash.
+// Calls `use` with the spec as its own type, without the table of std::visit.
+template <std::size_t at = 0, class Use>
+auto with_spec(const KernelSpec& spec, const Use& use) noexcept {
+  if constexpr (at + 1 == std::variant_size_v<KernelSpec>) {
+    return use(*std::get_if<at>(&spec));
+  } else {
+    return spec.index() == at ? use(*std::get_if<at>(&spec)) : with_spec<at + 1>(spec, use);
+  }
+}
+
+// As ==. REQUIRES: the specs have a hash.
 bool same(const KernelSpec& a, const KernelSpec& b) noexcept {
   if (a.index() != b.index()) return false;
-  if (const auto* conv = std::get_if<Conv2dSpec>(&a)) return same_bytes<conv_bytes>(conv, std::get_if<Conv2dSpec>(&b));
-  return same_bytes<gemm_bytes>(std::get_if<GemmSpec>(&a), std::get_if<GemmSpec>(&b));
+  return with_spec(a, [&b]<class Spec>(const Spec& one) {
+    if constexpr (plain_bytes<Spec> != 0) return same_bytes<plain_bytes<Spec>>(&one, std::get_if<Spec>(&b));
+    return false;
+  });
 }
 
 bool same_programs(const KeyedPlan& a, const KeyedPlan& b) {
@@ -56,9 +84,11 @@ std::uint64_t with_device(std::uint64_t hash, const Device& device) noexcept {
 }  // namespace
 
 std::optional<std::uint64_t> spec_hash(const KernelSpec& spec) noexcept {
-  if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) return bytes_hash(conv, conv_bytes);
-  if (const auto* gemm = std::get_if<GemmSpec>(&spec)) return ~bytes_hash(gemm, gemm_bytes);
-  return std::nullopt;
+  if (spec.valueless_by_exception()) return std::nullopt;
+  return with_spec(spec, [&spec]<class Spec>(const Spec& one) -> std::optional<std::uint64_t> {
+    if constexpr (plain_bytes<Spec> == 0) return std::nullopt;
+    return bytes_hash(&one, plain_bytes<Spec>) ^ spec.index() * 0x9e3779b97f4a7c15u;
+  });
 }
 
 std::shared_ptr<const KeyedPlan> PlanMemo::find(const KernelSpec& spec, const Device& device,

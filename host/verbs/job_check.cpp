@@ -2,6 +2,7 @@
 
 #include <kiln/config_text.hpp>
 #include <kiln/data.hpp>
+#include <kiln/operation.hpp>
 #include <kiln/result_files.hpp>
 
 #include <algorithm>
@@ -51,7 +52,7 @@ class JobChecker {
     if (job.op == "kernel") {
       check_kernel();
     } else {
-      std::visit([&](const auto& spec) { check_operands(data::shapes_of(spec)); }, job.spec);
+      check_operands();
     }
     for (auto& [file, form] : pending_) {
       unread_.insert_or_assign(file, job.name);
@@ -77,11 +78,16 @@ class JobChecker {
     return at == written_.end() ? nullptr : &at->second;
   }
 
-  void check_operands(const data::OperandShapes& shapes) {
-    check_operand("input", job_->input, shapes.input);
-    check_operand("weights", job_->weights, shapes.weights);
-    if (!job_->bias.empty()) check_operand("bias", job_->bias, shapes.bias);
-    if (!job_->output.empty()) check_output("output", job_->output, TensorForm{DType::f32, shapes.output});
+  void check_operands() {
+    const std::vector<Operand> operands = operation_of(job_->spec).operands(job_->spec);
+    const std::vector<data::OperandSource> sources = data::sources_of(*job_);
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (operands[i].role != TensorRole::output) {
+        check_operand(sources[i].key, sources[i].source, operands[i].shape);
+      } else if (!sources[i].source.empty()) {
+        check_output(sources[i].key, sources[i].source, TensorForm{DType::f32, operands[i].shape});
+      }
+    }
   }
 
   void check_operand(const std::string& key, const std::string& source, const Shape& shape) {

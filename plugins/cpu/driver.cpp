@@ -27,6 +27,7 @@ DeviceInfo info_of(const HostFacts& facts) {
   info.shared_resource = "host-cores";
   info.wraps_host_memory = true;
   info.shares_buffers = true;
+  info.runs_chains = true;
   info.roof_gflops = facts.roof_gflops;
   return info;
 }

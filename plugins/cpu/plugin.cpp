@@ -35,7 +35,7 @@ Result<KernelPlan> LibraryGenerator::generate(const KernelSpec& spec, const Devi
   }
   if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
     return unsupported("kernel " + kernel->path + ": " + std::string(to_string(kernel->dialect)) +
-                       " source on device '" + device.id + "', which runs library calls only (conv2d, gemm)");
+                       " source on device '" + device.id + "', which runs library calls only");
   }
   KernelPlan plan;
   plan.variant = "onednn";

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "dynamic_shaders/families/simple_layers.hpp"
 #include "dynamic_shaders/space/conv_space.hpp"
 #include "dynamic_shaders/space/gemm_space.hpp"
 #include "dynamic_shaders/tuner/nearest.hpp"
@@ -147,11 +148,16 @@ Result<Choice> choose(const KernelSpec& spec, const DeviceInfo& device, Dialect 
     if (!plan) return std::move(plan).error();
     return Choice{std::move(*plan), "", {}};
   }
+  if (const std::string_view only = simple_variant(spec); !only.empty()) {
+    auto plan = plan_of(spec, device, dialect, only);
+    if (!plan) return std::move(plan).error();
+    return Choice{std::move(*plan), "", {}};
+  }
   const Chooser chooser(spec, device, dialect, database);
   if (const auto* conv = std::get_if<Conv2dSpec>(&spec)) return choose_shape(*conv, chooser);
   if (const auto* gemm = std::get_if<GemmSpec>(&spec)) return choose_shape(*gemm, chooser);
   if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) return choose_of_kernel(*kernel, device, chooser);
-  return invalid_argument("dynamic_shaders: the spec holds nothing");
+  return unsupported("dynamic_shaders: writes no kernel of " + std::string(operation(spec)));
 }
 
 bool is_of_today(const TuningRecord& record, const KernelSpec& spec, const DeviceInfo& device, Dialect dialect) {

@@ -10,6 +10,7 @@
 #include "dynamic_shaders/families/gemm_blocked.hpp"
 #include "dynamic_shaders/families/gemm_shared.hpp"
 #include "dynamic_shaders/families/implicit.hpp"
+#include "dynamic_shaders/families/simple_layers.hpp"
 #include "dynamic_shaders/families/user_kernel.hpp"
 #include "dynamic_shaders/families/winograd.hpp"
 #include "dynamic_shaders/limits.hpp"
@@ -90,7 +91,10 @@ Result<KernelPlan> plan_of(const KernelSpec& spec, const DeviceInfo& device, Dia
                        [&](std::string_view id, const Form& form) { return gemm_in_form(*gemm, device, id, form); });
   }
   if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) return user_kernel(*kernel, variant, device);
-  return invalid_argument("dynamic_shaders: the spec holds nothing");
+  if (const std::string_view only = simple_variant(spec); !only.empty()) {
+    return variant == only ? simple_layer(spec, device, dialect) : unknown_variant(operation(spec), variant);
+  }
+  return unsupported("dynamic_shaders: writes no kernel of " + std::string(operation(spec)));
 }
 
 std::string source_digest(const KernelPlan& plan, const DeviceInfo& device) {

@@ -551,6 +551,8 @@ def _flow(steps: Sequence[dict[str, Any]], declared: Sequence[str]) -> tuple[lis
             entries = [*step.get("bindings", ()), *step.get("images", {}).values(), *step.get("samplers", {}).values()]
             if "input" in step or "output" in step:
                 entries.append({key: step[key] for key in (_READ, _WRITE) if key in step})
+            if "addend" in step:
+                entries.append({_READ: step["addend"]})
             for entry in entries:
                 read(entry.get(_READ, entry.get(_READ_WRITE)))
             for entry in entries:

@@ -17,13 +17,13 @@ struct Expected {
   std::vector<double> bounds;  // the largest difference allowed, per element
 };
 
-// From the tensors of a conv2d or gemm, in their order; the last is the output and is not read.
+// From the tensors of a layer, in their order; the last is the output and is not read.
 Expected expected_of(const KernelSpec& spec, const std::vector<std::vector<float>>& tensors);
 
 // The same with bounds of nothing: for values whose sums are exact in fp32.
 Expected exactly(Expected expected);
 
-// Whether sums of small integers must come out exact: not where the spec allows Winograd's fractions.
+// Whether small integers must come out exact: not where the spec allows Winograd's fractions, divides or exponentiates.
 bool exact_in_integers(const KernelSpec& spec) noexcept;
 
 // The first element outside its bound (NaN always is), in words; empty: none.

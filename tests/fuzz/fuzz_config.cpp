@@ -41,7 +41,7 @@ void check_config(const kiln::Config& config) {
   for (const kiln::JobConfig& job : config.jobs) {
     demand(!job.name.empty());
     if (job.op == "kernel") continue;
-    demand(std::visit([](const auto& spec) { return kiln::validate(kiln::KernelSpec(spec)).ok(); }, job.spec));
+    demand(kiln::validate(job.spec).ok());
   }
 }
 

@@ -140,6 +140,76 @@ TEST_CASE("a pipeline of layers is compared with a chain in double precision, on
   }
 }
 
+namespace {
+
+// Convolutions around a residual sum, then classes.
+const std::string small_network = R"(
+[[pipeline]]
+name = "net"
+tensors.image = { input = "random:1", shape = [1, 3, 21, 18] }
+tensors.logits = { output = "logits.npy" }
+tensors.classes = { output = "classes.npy" }
+step = [
+  { name = "stem", op = "conv2d", input = "image", output = "a", c = 3, h = 21, w = 18, k = 16, r = 3, s = 3, pad = 1, activation = "relu6", weights = "he:2", bias = "random:3" },
+  { name = "pool", op = "pool2d", input = "a", output = "b", c = 16, h = 21, w = 18, pool = "max", r = 3, s = 3, stride = 2, pad = 1 },
+  { name = "wide", op = "conv2d", input = "b", output = "c", c = 16, h = 11, w = 9, k = 32, r = 1, s = 1, activation = "relu6", weights = "he:4" },
+  { name = "depthwise", op = "conv2d", input = "c", output = "d", c = 32, h = 11, w = 9, k = 32, r = 3, s = 3, pad = 1, groups = 32, weights = "he:5" },
+  { name = "rectify", op = "activation", input = "d", output = "e", shape = [1, 32, 11, 9], activation = "relu" },
+  { name = "narrow", op = "conv2d", input = "e", output = "f", c = 32, h = 11, w = 9, k = 16, r = 1, s = 1, weights = "he:6" },
+  { name = "sum", op = "add", input = "f", addend = "b", output = "g", shape = [1, 16, 11, 9] },
+  { name = "mean", op = "pool2d", input = "g", output = "h", c = 16, h = 11, w = 9, pool = "average" },
+  { name = "fc", op = "gemm", input = "h", output = "logits", m = 1, n = 10, k = 16, weights = "he:7", bias = "random:8" },
+  { name = "softmax", op = "softmax", input = "logits", output = "classes", shape = [1, 10] },
+]
+)";
+
+}  // namespace
+
+TEST_CASE("a network of all layers is compared with a chain in double precision, on each device") {
+  const TemporaryFolder folder;
+  const std::string device = GENERATE("cpu", "opengl:0");
+  const Finished finished =
+      run_kiln({"run", folder.write("net.toml", small_network), "--json", "--verify=steps", "--device", device,
+                "--cache-dir", folder / "cache"});
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto json = finished.json();
+  const auto& job = json["jobs"][0];
+  CHECK(job["verified"] == true);
+  CHECK(job["elements"]["compared"] == 2 * 20);  // logits and classes, with the chain and with the jobs
+  CHECK(job["error_bound"] < 0.01);
+  REQUIRE(job["steps"].size() == 10);
+  for (const auto& step : job["steps"]) CHECK(step["verified"] == true);
+  const auto read = kiln::data::read_npy(folder / "classes.npy");
+  REQUIRE(read);
+  double sum = 0;
+  for (const float value : (*read)->as<float>()) sum += value;
+  CHECK(sum == Approx(1));
+}
+
+TEST_CASE("a bound that says nothing is refused, unless the result has a tolerance") {
+  const Place place;
+  auto large = kiln::HostTensor::create(kiln::DType::f32, {100}).value();
+  for (float& value : large->as<float>()) value = 1e7f;  // its sums may be off by 2: so may the odds be, by e^4
+  REQUIRE(kiln::data::write_npy(place.folder / "large.npy", *large).ok());
+  const std::string steps =
+      "step = [ { name = \"sum\", op = \"add\", input = \"x\", addend = \"x\", output = \"twice\", shape = [100] },\n"
+      "{ name = \"softmax\", op = \"softmax\", input = \"twice\", output = \"y\", shape = [100] } ]\n";
+  const std::string begin = "[[pipeline]]\nname = \"chain\"\nverify = true\ndevice = \"cpu\"\n"
+                            "tensors.x = { input = \"large.npy\" }\n";
+  const Finished refused = place.run(begin + "tensors.y = { output = \"y.npy\" }\n" + steps);
+  CHECK(refused.status != 0);
+  CHECK_THAT(refused.err + refused.out, Contains("tensor 'y': the rounding of the steps may sum up to") &&
+                                            Contains("Give it a tolerance"));
+  CHECK_FALSE(fs::exists(place.folder / "y.npy"));
+  const Finished given = place.run(begin + "tensors.y = { output = \"y.npy\", tolerance = 1e-5 }\n" + steps);
+  INFO(given.err << given.out);
+  CHECK(given.status == 0);
+  CHECK(place.result("y.npy")[99] == Approx(0.01));
+  const Finished wrong = place.run(begin + "tensors.y = { output = \"y.npy\", tolerance = 1e-12 }\n" + steps);
+  CHECK(wrong.status == 1);
+}
+
 TEST_CASE("a pipeline's expected result is compared, and a wrong one writes nothing") {
   const Place place;
   const std::string steps = step("1", "x", "output = \"y\", shape = [100]");

@@ -249,6 +249,19 @@ class Pipelines(unittest.TestCase):
         self.assertIn("x -> y", repr(net))
         self.assertEqual(net.details()["op"], "pipeline")
 
+    def test_layers_without_weights(self):
+        net = rt.pipeline([{"op": "pool2d", "c": 1, "h": 2, "w": 4, "r": 2, "s": 2, "stride": 2, "pool": "max",
+                            "input": "image", "output": "pooled"},
+                           {"op": "add", "shape": [1, 1, 1, 2], "activation": "relu6", "input": "pooled", "addend": "more",
+                            "output": "sum"},
+                           {"op": "activation", "shape": [1, 1, 1, 2], "activation": "relu", "input": "sum", "output": "same"},
+                           {"op": "softmax", "shape": [1, 1, 1, 2], "input": "same", "output": "y"}], device="cpu", verify=True)
+        self.assertEqual((net.inputs, net.results), (("image", "more"), ("y",)))
+        image = np.array([[[[1, 2, 0, -1], [0, -3, 4, 9]]]], "float32")
+        found = net(image, np.full((1, 1, 1, 2), 1, "float32"))  # 2 + 1, and 9 + 1 cut to 6
+        np.testing.assert_allclose(found.ravel(), np.array([1 / (1 + np.exp(3)), 1 / (1 + np.exp(-3))]), rtol=1e-5)
+        self.assertIs(net.report.verified, True)
+
     def test_results_of_the_caller_and_futures(self):
         net = rt.pipeline([self.gemm("one", "x", matrix(1, 0, 0, 2), "y")], device="cpu")
         x, out = kiln.empty((2, 2)), kiln.empty((2, 2))

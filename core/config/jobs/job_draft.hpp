@@ -10,13 +10,27 @@
 
 namespace kiln::config {
 
-// What kind of job it is: the four share their keys in different ways. Bits, so that a key can list its forms.
-enum class JobForm : std::uint8_t { invalid = 0, conv2d = 1, gemm = 2, kernel = 4, table = 8 };
+// What kind of job it is: they share their keys in different ways. Bits, so that a key can list its forms.
+enum class JobForm : std::uint8_t {
+  invalid = 0,
+  conv2d = 1,
+  gemm = 2,
+  kernel = 4,
+  table = 8,
+  pool2d = 16,
+  add = 32,
+  softmax = 64,
+  activation = 128
+};
 
 struct JobDraft {
   JobConfig job;
   Conv2dSpec conv;
   GemmSpec gemm;
+  Pool2dSpec pool;
+  AddSpec add;
+  SoftmaxSpec softmax;
+  ActivationSpec activation;
   std::string table;
   TextPosition table_at;
 };

@@ -9,9 +9,28 @@
 namespace kiln::config {
 namespace {
 
-constexpr std::uint8_t conv2d = 1, gemm = 2, kernel = 4, table = 8;
-constexpr std::uint8_t numeric = conv2d | gemm | table;
+constexpr std::uint8_t conv2d = 1, gemm = 2, kernel = 4, table = 8, pool2d = 16, add = 32, softmax = 64,
+                       activation = 128;
+constexpr std::uint8_t weighted = conv2d | gemm | table;
+constexpr std::uint8_t shaped = add | softmax | activation;
+constexpr std::uint8_t numeric = weighted | pool2d | shaped;
 constexpr std::uint8_t every = numeric | kernel;
+
+constexpr JobOperation operations_of_jobs[] = {
+    {"conv2d", JobForm::conv2d, [](const JobDraft& draft) -> KernelSpec { return draft.conv; }},
+    {"gemm", JobForm::gemm, [](const JobDraft& draft) -> KernelSpec { return draft.gemm; }},
+    {"pool2d", JobForm::pool2d,
+     [](const JobDraft& draft) -> KernelSpec {
+       Pool2dSpec pool = draft.pool;  // without a window: the whole plane
+       if (pool.r == 0) pool.r = pool.h;
+       if (pool.s == 0) pool.s = pool.w;
+       return pool;
+     }},
+    {"add", JobForm::add, [](const JobDraft& draft) -> KernelSpec { return draft.add; }},
+    {"softmax", JobForm::softmax, [](const JobDraft& draft) -> KernelSpec { return draft.softmax; }},
+    {"activation", JobForm::activation, [](const JobDraft& draft) -> KernelSpec { return draft.activation; }},
+    {"kernel", JobForm::kernel, nullptr},
+};
 
 constexpr double most_extent = 1 << 20;
 constexpr ValueRule extent{ValueKind::integer, 1, most_extent};
@@ -20,8 +39,9 @@ constexpr ValueRule text{ValueKind::text};
 constexpr ValueRule boolean{ValueKind::boolean};
 constexpr ValueRule own{};  // the entry's read() judges
 
-constexpr std::string_view ops[] = {"conv2d", "gemm", "kernel"};
-constexpr std::string_view activations[] = {"none", "relu"};
+constexpr std::string_view ops[] = {"conv2d", "gemm", "pool2d", "add", "softmax", "activation", "kernel"};
+constexpr std::string_view activations[] = {"none", "relu", "relu6"};
+constexpr std::string_view pools[] = {"max", "average"};
 constexpr std::string_view accuracies[] = {"direct", "winograd"};
 constexpr std::string_view alphas[] = {"keep", "drop", "premultiply"};
 constexpr ValueRule word(std::span<const std::string_view> allowed) {
@@ -36,17 +56,18 @@ Status set_text(JobDraft& draft, const ConfigValue& value) {
   return {};
 }
 
-// A path, or "random:" and a seed.
+// A path, or "random:" or "he:" and a seed.
 template <std::string JobConfig::*member>
 Status set_tensor(JobDraft& draft, const ConfigValue& value) {
   const std::string& from = std::get<std::string>(value);
-  constexpr std::string_view random = "random:";
-  if (from.starts_with(random)) {
-    const std::string_view digits = std::string_view(from).substr(random.size());
+  for (const std::string_view scheme : {"random:", "he:"}) {
+    if (!from.starts_with(scheme)) continue;
+    const std::string_view digits = std::string_view(from).substr(scheme.size());
     std::uint64_t seed = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
     if (error != std::errc() || end != digits.data() + digits.size()) {
-      return invalid_argument("found " + toml_text(from) + ", expected \"random:SEED\" with a seed from 0 to 2^64 - 1");
+      return invalid_argument("found " + toml_text(from) + ", expected \"" + std::string(scheme) +
+                              "SEED\" with a seed from 0 to 2^64 - 1");
     }
   }
   draft.job.*member = from;
@@ -63,20 +84,34 @@ Status set_conv(JobDraft& draft, const ConfigValue& value) {
   draft.conv.*member = std::get<std::int64_t>(value);
   return {};
 }
+template <std::int64_t Conv2dSpec::*in_conv, std::int64_t Pool2dSpec::*in_pool>
+Status set_plane(JobDraft& draft, const ConfigValue& value) {
+  draft.conv.*in_conv = draft.pool.*in_pool = std::get<std::int64_t>(value);
+  return {};
+}
 template <std::int64_t GemmSpec::*member>
 Status set_gemm(JobDraft& draft, const ConfigValue& value) {
   draft.gemm.*member = std::get<std::int64_t>(value);
   return {};
 }
-template <std::int64_t Conv2dSpec::*in_conv, std::int64_t GemmSpec::*in_gemm>
-Status set_both(JobDraft& draft, const ConfigValue& value) {
-  draft.conv.*in_conv = draft.gemm.*in_gemm = std::get<std::int64_t>(value);
+Status set_n(JobDraft& draft, const ConfigValue& value) {
+  draft.conv.n = draft.gemm.n = draft.pool.n = std::get<std::int64_t>(value);
+  return {};
+}
+Status set_k(JobDraft& draft, const ConfigValue& value) {
+  draft.conv.k = draft.gemm.k = std::get<std::int64_t>(value);
   return {};
 }
 
 Status set_activation(JobDraft& draft, const ConfigValue& value) {
-  draft.conv.activation = draft.gemm.activation =
-      std::get<std::string>(value) == "relu" ? Activation::relu : Activation::none;
+  for (const Activation each : {Activation::none, Activation::relu, Activation::relu6}) {
+    if (std::get<std::string>(value) != to_string(each)) continue;
+    draft.conv.activation = draft.gemm.activation = draft.add.activation = draft.activation.activation = each;
+  }
+  return {};
+}
+Status set_pool(JobDraft& draft, const ConfigValue& value) {
+  draft.pool.kind = std::get<std::string>(value) == "max" ? PoolKind::maximum : PoolKind::average;
   return {};
 }
 Status set_accuracy(JobDraft& draft, const ConfigValue& value) {
@@ -107,7 +142,11 @@ void read_table_name(JobDraft& draft, const JobKeyEntry& key, const TomlMember& 
 }
 
 // A number for both axes, or [y, x].
-template <std::int64_t Conv2dSpec::*y, std::int64_t Conv2dSpec::*x, bool from_zero>
+struct PairTarget {
+  std::int64_t Conv2dSpec::*in_conv;
+  std::int64_t Pool2dSpec::*in_pool;  // null: pool2d has no such key
+};
+template <PairTarget y, PairTarget x, bool from_zero>
 void read_pair(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report) {
   const ValueRule& rule = from_zero ? padding : extent;
   const TomlNode& node = member.value;
@@ -123,7 +162,8 @@ void read_pair(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member
   for (const auto& [item, target] : {std::pair(&first, y), std::pair(&second, x)}) {
     const Result<ConfigValue> value = checked(*item, rule);
     if (value) {
-      draft.conv.*target = std::get<std::int64_t>(*value);
+      draft.conv.*target.in_conv = std::get<std::int64_t>(*value);
+      if (target.in_pool != nullptr) draft.pool.*target.in_pool = std::get<std::int64_t>(*value);
     } else {
       report.problem(item->at, std::string(key.name) + ": " + value.error().message);
       if (!pair) return;
@@ -131,8 +171,26 @@ void read_pair(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member
   }
 }
 
+// One to four extents.
+void read_shape(JobDraft& draft, const JobKeyEntry& key, const TomlMember& member, JobReport& report) {
+  const TomlNode& node = member.value;
+  Extents extents{};
+  if (node.kind != TomlKind::array || node.items.empty() || node.items.size() > extents.size()) {
+    const std::string found =
+        node.kind == TomlKind::array ? "an array of " + std::to_string(node.items.size()) : describe(node);
+    return report.problem(node.at, std::string(key.name) + ": found " + found + ", expected one to four extents");
+  }
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    const Result<ConfigValue> value = checked(node.items[i], extent);
+    if (!value) return report.problem(node.items[i].at, std::string(key.name) + ": " + value.error().message);
+    extents[i] = std::get<std::int64_t>(*value);
+  }
+  draft.add.shape = draft.softmax.shape = draft.activation.shape = extents;
+}
+
 using C = Conv2dSpec;
 using G = GemmSpec;
+using P = Pool2dSpec;
 
 constexpr JobKeyEntry entries[] = {
     {"name", every, every & ~table, text, "", "A label, once in a file. A table's jobs are called \"name/row\".",
@@ -143,35 +201,44 @@ constexpr JobKeyEntry entries[] = {
      "a conv2d job.",
      nullptr, read_table_name},
 
-    {"n", conv2d | gemm, gemm, extent, "1", "conv2d: images in the batch. gemm: columns of the result.",
-     set_both<&C::n, &G::n>, nullptr},
-    {"c", conv2d, conv2d, extent, "", "Input channels.", set_conv<&C::c>, nullptr},
-    {"h", conv2d, conv2d, extent, "", "Input height.", set_conv<&C::h>, nullptr},
-    {"w", conv2d, conv2d, extent, "", "Input width.", set_conv<&C::w>, nullptr},
-    {"k", conv2d | gemm, conv2d | gemm, extent, "", "conv2d: output channels. gemm: length of the sum.",
-     set_both<&C::k, &G::k>, nullptr},
-    {"r", conv2d, conv2d, extent, "", "Kernel height.", set_conv<&C::r>, nullptr},
-    {"s", conv2d, conv2d, extent, "", "Kernel width.", set_conv<&C::s>, nullptr},
+    {"n", conv2d | gemm | pool2d, gemm, extent, "1",
+     "conv2d and pool2d: images in the batch. gemm: columns of the result.", set_n, nullptr},
+    {"c", conv2d | pool2d, conv2d | pool2d, extent, "", "Input channels.", set_plane<&C::c, &P::c>, nullptr},
+    {"h", conv2d | pool2d, conv2d | pool2d, extent, "", "Input height.", set_plane<&C::h, &P::h>, nullptr},
+    {"w", conv2d | pool2d, conv2d | pool2d, extent, "", "Input width.", set_plane<&C::w, &P::w>, nullptr},
+    {"k", conv2d | gemm, conv2d | gemm, extent, "", "conv2d: output channels. gemm: length of the sum.", set_k,
+     nullptr},
+    {"r", conv2d | pool2d, conv2d, extent, "", "Kernel height. pool2d: window height; default: h.",
+     set_plane<&C::r, &P::r>, nullptr},
+    {"s", conv2d | pool2d, conv2d, extent, "", "Kernel width. pool2d: window width; default: w.",
+     set_plane<&C::s, &P::s>, nullptr},
     {"m", gemm, gemm, extent, "", "Rows of the result.", set_gemm<&G::m>, nullptr},
-    {"stride", conv2d, 0, own, "1", "Steps of the kernel; a number, or [y, x].", nullptr,
-     read_pair<&C::stride_y, &C::stride_x, false>},
-    {"pad", conv2d, 0, own, "0", "Zeros around the input; a number, or [y, x].", nullptr,
-     read_pair<&C::pad_y, &C::pad_x, true>},
+    {"stride", conv2d | pool2d, 0, own, "1", "Steps of the kernel; a number, or [y, x].", nullptr,
+     read_pair<PairTarget{&C::stride_y, &P::stride_y}, PairTarget{&C::stride_x, &P::stride_x}, false>},
+    {"pad", conv2d | pool2d, 0, own, "0",
+     "Zeros around the input; a number, or [y, x]. pool2d: places that no window counts.", nullptr,
+     read_pair<PairTarget{&C::pad_y, &P::pad_y}, PairTarget{&C::pad_x, &P::pad_x}, true>},
     {"dilation", conv2d, 0, own, "1", "Distance between the kernel's taps; a number, or [y, x].", nullptr,
-     read_pair<&C::dilation_y, &C::dilation_x, false>},
+     read_pair<PairTarget{&C::dilation_y, nullptr}, PairTarget{&C::dilation_x, nullptr}, false>},
     {"groups", conv2d, 0, extent, "1", "Number of channel groups; groups = c is a depthwise convolution.",
      set_conv<&C::groups>, nullptr},
-    {"activation", numeric, 0, word(activations), "\"none\"", "Function that is applied to each output.",
-     set_activation, nullptr},
+    {"pool", pool2d, pool2d, word(pools), "", "Maximum or average of each window.", set_pool, nullptr},
+    {"shape", shaped, shaped, own, "", "One to four extents. softmax works along the last dimension.", nullptr,
+     read_shape},
+    {"activation", weighted | add | activation, activation, word(activations), "\"none\"",
+     "Function that is applied to each output. relu6 is min(max(x, 0), 6).", set_activation, nullptr},
     {"accuracy", conv2d | table, 0, word(accuracies), "\"direct\"",
      "\"winograd\" allows the larger error of Winograd's transforms.", set_accuracy, nullptr},
 
     {"input", numeric, numeric, text, "",
      "A .npy file or a PNG, relative to this file, or \"random:SEED\". gemm: the matrix A.",
      set_tensor<&JobConfig::input>, nullptr},
-    {"weights", numeric, numeric, text, "", "As input; shape [k, c/groups, r, s]. gemm: the matrix B.",
+    {"addend", add, add, text, "", "As input; what is added to it.", set_tensor<&JobConfig::addend>, nullptr},
+    {"weights", weighted, weighted, text, "",
+     "As input; shape [k, c/groups, r, s]. gemm: the matrix B. \"he:SEED\": random numbers in ±sqrt(6 / n), n being the "
+     "products of one output.",
      set_tensor<&JobConfig::weights>, nullptr},
-    {"bias", numeric, 0, text, "", "As input; shape [k] (gemm: [n]). Default: no bias.", set_bias, nullptr},
+    {"bias", weighted, 0, text, "", "As input; shape [k] (gemm: [n]). Default: no bias.", set_bias, nullptr},
     {"output", numeric, 0, text, "",
      "File for the result (.npy or .png), relative to the working directory. Default: none. A table's jobs put the "
      "name of their row before the extension: \"out.npy\" becomes \"out-ROW.npy\".",
@@ -180,7 +247,7 @@ constexpr JobKeyEntry entries[] = {
      set_verify, nullptr},
     {"tolerance", every, 0, own, "",
      "Allowed difference between an output and its reference for each element: a number (relative to the expected "
-     "element) or { absolute = A, relative = R }. Default: a derived bound for conv2d and gemm; for `expect` of a "
+     "element) or { absolute = A, relative = R }. Default: a derived bound for layers; for `expect` of a "
      "kernel a value for its type.",
      nullptr, read_tolerance},
     {"keep_failed", every, 0, boolean, "false", "Whether results are written if verification failed.", set_keep_failed,
@@ -245,6 +312,7 @@ constexpr JobKeyEntry entries[] = {
 }  // namespace
 
 std::span<const JobKeyEntry> job_key_table() noexcept { return entries; }
+std::span<const JobOperation> job_operations() noexcept { return operations_of_jobs; }
 
 const JobKeyEntry* find_job_key(std::string_view name) noexcept {
   for (const JobKeyEntry& key : entries) {

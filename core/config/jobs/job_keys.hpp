@@ -26,6 +26,14 @@ std::span<const JobKeyEntry> job_key_table() noexcept;
 const JobKeyEntry* find_job_key(std::string_view name) noexcept;
 bool has_form(std::uint8_t forms, JobForm form) noexcept;
 
+// One entry an operation of a job: its name in `op`, and its spec of a draft.
+struct JobOperation {
+  std::string_view name;
+  JobForm form;
+  KernelSpec (*spec)(const JobDraft& draft);  // null: its spec is not made from keys alone
+};
+std::span<const JobOperation> job_operations() noexcept;
+
 // The rules that a table's columns share with the keys of the same names.
 ValueRule extent_rule() noexcept;   // sizes, strides, groups: from 1
 ValueRule padding_rule() noexcept;  // from 0

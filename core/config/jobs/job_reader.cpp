@@ -28,30 +28,24 @@ const TomlMember* find_member(const TomlNode& table, std::string_view key) {
   return found == table.members.end() ? nullptr : &*found;
 }
 
+const JobOperation* operation_of_form(JobForm form) {
+  const auto found = std::ranges::find(job_operations(), form, &JobOperation::form);
+  return found == job_operations().end() ? nullptr : &*found;
+}
+
 // invalid where neither `table` nor a known `op` says it: only what no form could have is reported then.
 JobForm form_of(const TomlNode& job) {
   if (find_member(job, "table") != nullptr) return JobForm::table;
   const TomlMember* op = find_member(job, "op");
   if (op == nullptr || op->value.kind != TomlKind::text) return JobForm::invalid;
-  if (op->value.text == "conv2d") return JobForm::conv2d;
-  if (op->value.text == "gemm") return JobForm::gemm;
-  return op->value.text == "kernel" ? JobForm::kernel : JobForm::invalid;
+  const auto found = std::ranges::find(job_operations(), op->value.text, &JobOperation::name);
+  return found == job_operations().end() ? JobForm::invalid : found->form;
 }
 
-std::string_view form_text(JobForm form) {
-  switch (form) {
-    case JobForm::conv2d:
-      return "a job with op = \"conv2d\"";
-    case JobForm::gemm:
-      return "a job with op = \"gemm\"";
-    case JobForm::kernel:
-      return "a job with op = \"kernel\"";
-    case JobForm::table:
-      return "a job with a table";
-    case JobForm::invalid:
-      break;
-  }
-  return "a job";
+std::string form_text(JobForm form) {
+  if (form == JobForm::table) return "a job with a table";
+  const JobOperation* operation = operation_of_form(form);
+  return operation == nullptr ? "a job" : "a job with op = \"" + std::string(operation->name) + "\"";
 }
 
 std::string nearest_job_key(std::string_view name, JobForm form) {
@@ -69,7 +63,7 @@ void read_member(JobDraft& draft, const TomlMember& member, JobForm form, JobRep
                           toml_key(member.key) + ": unknown key; nearest: " + nearest_job_key(member.key, form));
   }
   if (form != JobForm::invalid && !has_form(key->used_by, form)) {
-    return report.problem(member.at, member.key + ": found in " + std::string(form_text(form)) +
+    return report.problem(member.at, member.key + ": found in " + form_text(form) +
                                          ", which has no such key; nearest: " + nearest_job_key(member.key, form));
   }
   if (key->read != nullptr) return key->read(draft, *key, member, report);
@@ -82,7 +76,9 @@ void report_missing(const TomlNode& job, JobForm form, JobReport& report) {
   if (form == JobForm::invalid) {
     if (find_member(job, "name") == nullptr) report.problem(job.at, "missing key name");
     if (find_member(job, "op") == nullptr) {
-      report.problem(job.at, "missing key op, one of conv2d, gemm, kernel; or table, a file of jobs");
+      std::string known;
+      for (const JobOperation& each : job_operations()) known += (known.empty() ? "" : ", ") + std::string(each.name);
+      report.problem(job.at, "missing key op, one of " + known + "; or table, a file of jobs");
     }
     return;
   }
@@ -94,7 +90,7 @@ void report_missing(const TomlNode& job, JobForm form, JobReport& report) {
   }
   if (count != 0) {
     report.problem(job.at, (count == 1 ? "missing key " : "missing keys ") + missing + ": " +
-                               std::string(form_text(form)) + " needs " + (count == 1 ? "it" : "them"));
+                               form_text(form) + " needs " + (count == 1 ? "it" : "them"));
   }
 }
 
@@ -227,8 +223,9 @@ void expand_table(Draft& draft, const JobDraft& job, const FileContext& file, Jo
 // Where the value stands that a message of check_parameters() or validate() begins with: "grid[1] = …", "parameter A:
 // …", "conv2d: groups = 3: …", "conv2d: kernel height 5 …". The job, where it begins with no key.
 TextPosition position_of(const TomlNode& job, std::string_view message) {
-  for (const std::string_view operation : {"conv2d: ", "gemm: "}) {
-    if (message.starts_with(operation)) message.remove_prefix(operation.size());
+  for (const JobOperation& operation : job_operations()) {
+    const std::string prefix = std::string(operation.name) + ": ";
+    if (operation.spec != nullptr && message.starts_with(prefix)) message.remove_prefix(prefix.size());
   }
   constexpr std::pair<std::string_view, std::string_view> other_names[] = {
       {"kernel height", "r"}, {"kernel width", "s"}, {"its parameters", "tune"}};
@@ -280,9 +277,8 @@ void check_operation(const TomlNode& node, JobForm form, JobDraft& job, JobRepor
     open.grid_expressions = job.job.grid_expressions;
     status = check_parameters(open);
   } else {
-    if (form == JobForm::conv2d) job.job.spec = job.conv;
-    if (form == JobForm::gemm) job.job.spec = job.gemm;
-    status = validate(form == JobForm::conv2d ? KernelSpec(job.conv) : KernelSpec(job.gemm));
+    job.job.spec = operation_of_form(form)->spec(job);
+    status = validate(job.job.spec);
   }
   if (!status.ok()) report.problem(position_of(node, status.message), status.message);
 }

@@ -193,9 +193,10 @@ struct UniformConfig {
 // relative to `base`; `output` is relative to the working directory.
 struct JobConfig {
   std::string name;
-  std::string op;                            // "conv2d", "gemm", "kernel"
-  std::variant<Conv2dSpec, GemmSpec> spec;   // for conv2d and gemm
-  std::string input, weights, bias, output;  // path, "random:SEED" or a PNG; empty: none
+  std::string op;   // "conv2d", "kernel", …
+  KernelSpec spec;  // of a layer; a kernel's is made from its source
+  // path, "random:SEED" or a PNG; empty: none. input: of gemm and add the matrix a
+  std::string input, addend, weights, bias, output;
   bool verify = false;
   std::optional<Tolerance> tolerance;  // nullopt: default of operation and type
   bool keep_failed = false;            // write results even if verification failed

@@ -122,13 +122,16 @@ Result<std::shared_ptr<HostTensor>> load_binding(const JobConfig& job, const Ker
 // Declares the job's uniforms and returns their values, 8 bytes each (UserKernelSpec::Uniform); null: there are none.
 Result<std::shared_ptr<HostTensor>> add_uniforms(const JobConfig& job, UserKernelSpec& spec);
 
-struct OperandShapes {
-  Shape input, weights, bias, output;
+// Where a layer's operand comes from or goes to: `input`, `addend`, `weights`, `bias` or `output` of the job. Empty:
+// nowhere.
+struct OperandSource {
+  std::string key;
+  std::string source;
 };
-OperandShapes shapes_of(const Conv2dSpec& spec);
-OperandShapes shapes_of(const GemmSpec& spec);
+// In the order of Operation::operands. REQUIRES: the job has a layer.
+std::vector<OperandSource> sources_of(const JobConfig& job);
 
-// Writes the results of a job to uncommitted files: `output` of conv2d and gemm, every output and inout of a kernel.
+// Writes the results of a job to uncommitted files: `output` of a layer, every output and inout of a kernel.
 // commit_files() commits them together.
 Result<std::vector<AtomicFile>> prepare_outputs(const JobConfig& job, const RunRequest& request);
 // Returns their names.

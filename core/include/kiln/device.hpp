@@ -61,6 +61,7 @@ struct DeviceInfo {
   bool wraps_host_memory = false;
   bool shares_memory = false;  // export_fd() and import_fd are supported
   bool shares_buffers = false;  // BufferDesc::part_of is supported
+  bool runs_chains = false;     // its generator writes plans of ChainSpec
   std::array<std::uint32_t, 3> max_grid{65535, 65535, 65535};
   std::array<std::uint32_t, 3> max_workgroup{1, 1, 1};
   std::uint32_t max_workgroup_lanes = 1;
@@ -103,9 +104,16 @@ struct Dispatch {
   std::span<const PassLaunch> passes;
 };
 
+// Of a ChainSpec: the time of each step, and the memory of the tensors between them.
+struct ChainFigures {
+  std::vector<std::uint64_t> step_ns;
+  std::uint64_t bytes = 0;
+};
+
 struct FenceResult {
   std::uint64_t device_ns = 0;  // from device timestamps; 0: not available
   std::uint64_t begun_ns = 0;   // start time by Device::clock_ns(); 0: unknown
+  ChainFigures chain{};         // if a chain was dispatched alone; else empty
 };
 
 // The clock of a simulated device. Thread-safety: clock_ns() from any thread.

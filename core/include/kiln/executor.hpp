@@ -80,10 +80,11 @@ class Recording {
 
   // Bytes of device memory of all DeviceTensors, and the most that are needed at one time.
   std::uint64_t device_bytes = 0, live_bytes = 0;
-  // true: the next replay submits one submission after another and stores the device time of each in submission_ns. An
-  // executor that does not support this leaves submission_ns empty. Not while a replay is in flight.
+  // true: the next replay submits one submission after another and stores the figures of each in submission_ns and
+  // submission_chains. An executor that does not support this leaves them empty. Not while a replay is in flight.
   bool measures_each = false;
   std::vector<std::uint64_t> submission_ns;
+  std::vector<ChainFigures> submission_chains;  // likewise
 };
 
 class Executor {

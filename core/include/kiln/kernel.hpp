@@ -24,14 +24,18 @@
 
 namespace [[gnu::visibility("default")]] kiln {
 
-enum class Activation : std::uint8_t { invalid = 0, none, relu };
+// relu: max(x, 0). relu6: min(max(x, 0), 6).
+enum class Activation : std::uint8_t { invalid = 0, none, relu, relu6 };
 enum class Bias : std::uint8_t { invalid = 0, none, per_channel };
+// average: of the elements inside the input; padding counts neither as a value nor as an element.
+enum class PoolKind : std::uint8_t { invalid = 0, maximum, average };
 // Allowed rounding error. direct: that of a plain sum of products. winograd: also the larger error of Winograd
 // transforms.
 enum class Accuracy : std::uint8_t { invalid = 0, direct, winograd };
 
 std::string_view to_string(Activation activation) noexcept;
 std::string_view to_string(Accuracy accuracy) noexcept;
+std::string_view to_string(PoolKind kind) noexcept;
 
 struct Conv2dSpec {
   std::int64_t n = 1, c = 0, h = 0, w = 0;  // input
@@ -60,6 +64,48 @@ struct GemmSpec {
   bool operator==(const GemmSpec&) const = default;
 };
 
+// The maximum or the average of each window of a plane. r = h and s = w: of the whole plane (global pooling).
+struct Pool2dSpec {
+  std::int64_t n = 1, c = 0, h = 0, w = 0;  // input
+  std::int64_t r = 0, s = 0;                // window height, window width
+  std::int64_t stride_y = 1, stride_x = 1;
+  std::int64_t pad_y = 0, pad_x = 0;  // symmetric; less than the window
+  DType dtype = DType::f32;
+  PoolKind kind = PoolKind::maximum;
+
+  std::int64_t out_h() const noexcept;
+  std::int64_t out_w() const noexcept;
+  bool operator==(const Pool2dSpec&) const = default;
+};
+
+// A shape of one to four dimensions. Zeros at the end are dimensions that it does not have.
+using Extents = std::array<std::int64_t, 4>;
+Shape shape_of(const Extents& extents);
+
+// Element by element: activation(a + b).
+struct AddSpec {
+  Extents shape{};
+  DType dtype = DType::f32;
+  Activation activation = Activation::none;
+  bool operator==(const AddSpec&) const = default;
+};
+
+// exp(x) / Σ exp(x) along the last dimension.
+struct SoftmaxSpec {
+  Extents shape{};
+  DType dtype = DType::f32;
+  bool operator==(const SoftmaxSpec&) const = default;
+};
+
+// Element by element: activation(x), not Activation::none.
+struct ActivationSpec {
+  Extents shape{};
+  DType dtype = DType::f32;
+  Activation activation = Activation::relu;
+  bool operator==(const ActivationSpec&) const = default;
+};
+
+enum class TensorRole : std::uint8_t { invalid = 0, input, output, inout, constant };
 enum class Dialect : std::uint8_t { invalid = 0, glsl, opencl_c, library, code_object };
 enum class Access : std::uint8_t { invalid = 0, read, write, read_write };
 
@@ -199,20 +245,40 @@ struct UserKernelSpec {
 
 std::uint64_t values_in(const UserKernelSpec::Uniform& uniform) noexcept;  // product of its shape; 1 for a scalar
 
-using KernelSpec = std::variant<Conv2dSpec, GemmSpec, UserKernelSpec>;
+using LayerSpec = std::variant<Conv2dSpec, GemmSpec, Pool2dSpec, AddSpec, SoftmaxSpec, ActivationSpec>;
+
+// Several layers as one program, which chooses the memory layout of the tensors between them. Steps run in order; each
+// tensor is written by at most one.
+struct ChainSpec {
+  struct Tensor {
+    Shape shape;                            // fp32
+    TensorRole role = TensorRole::invalid;  // input, output, constant; invalid: only inside the chain
+    bool operator==(const Tensor&) const = default;
+  };
+  struct Step {
+    LayerSpec layer;
+    std::vector<std::uint32_t> tensors;  // one for each operand of the layer
+    bool operator==(const Step&) const = default;
+  };
+  std::vector<Tensor> tensors;
+  std::vector<Step> steps;
+  bool operator==(const ChainSpec&) const = default;
+};
+
+using KernelSpec =
+    std::variant<Conv2dSpec, GemmSpec, UserKernelSpec, Pool2dSpec, AddSpec, SoftmaxSpec, ActivationSpec, ChainSpec>;
+KernelSpec kernel_spec_of(const LayerSpec& layer);
 
 // invalid_argument: the error names the field with the expected and the found value.
 Status validate(const KernelSpec& spec);
 
-std::string_view operation(const KernelSpec& spec) noexcept;  // "conv2d", "gemm", "kernel"
+std::string_view operation(const KernelSpec& spec) noexcept;  // "conv2d", "gemm", "kernel", …
 // Floating-point operations of the direct algorithm (a multiply-add counts two); 0 for a user kernel.
 double flops(const KernelSpec& spec) noexcept;
 // Minimum of bytes to read and write; for a user kernel, the size of its bindings.
 double bytes_moved(const KernelSpec& spec);
 // One line that defines the computation: "conv2d n=1 c=3 …". Equal texts mean equal results.
 std::string canonical_text(const KernelSpec& spec);
-
-enum class TensorRole : std::uint8_t { invalid = 0, input, output, inout, constant };
 
 struct TensorDecl {
   std::string name;
@@ -222,7 +288,8 @@ struct TensorDecl {
 };
 
 // Returns the tensors of a spec in the order of a request:
-// conv2d: input, weights, [bias], output; gemm: a, b, [bias], c; kernel: bindings that are not local, [uniforms].
+// conv2d: input, weights, [bias], output; gemm: a, b, [bias], c; pool2d, softmax, activation: input, output; add: a, b,
+// output; chain: its inputs, constants and outputs; kernel: bindings that are not local, [uniforms].
 std::vector<TensorDecl> tensors_of(const KernelSpec& spec);
 
 // The code of one pass. Deterministic: equal spec, device and variant give equal bytes. All members except `files` and

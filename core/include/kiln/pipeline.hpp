@@ -67,12 +67,12 @@ struct Pipeline {
 // and both sides.
 Status validate(const Pipeline& pipeline);
 
-// final: compares the results with `expected`, and with a reference in double precision if every step has one (conv2d,
-// gemm). steps: also runs each step as a job of its own and compares it with its reference, and the results of the
+// final: compares the results with `expected`, and with a reference in double precision if every step has one (layers).
+// steps: also runs each step as a job of its own and compares it with its reference, and the results of the
 // pipeline with those of the jobs.
 enum class PipelineCheck : std::uint8_t { none = 0, final, steps };
 
-// Expected contents of one result.
+// Expected contents of one result. Without output.tensor: its tolerance against the chain of references.
 struct ExpectedTensor {
   std::string tensor;
   ExpectedOutput output;

@@ -84,4 +84,8 @@ std::vector<Candidate> conv2d_candidates(const Conv2dSpec& spec, const dnnl::eng
 // positive.
 std::vector<Candidate> gemm_candidates(const GemmSpec& spec, const dnnl::engine& engine, int threads);
 
+// The one way for pool2d, add, softmax and activation, in tiles of planes, elements or rows. Throws dnnl::error for other
+// specs. REQUIRES: as above.
+std::vector<Candidate> simple_candidates(const KernelSpec& spec, const dnnl::engine& engine, int threads);
+
 }  // namespace kiln::cpu

@@ -98,16 +98,19 @@ Result<FenceResult> CpuDevice::run(const Dispatch& dispatch) {
   const Resources resources{pool_, stream_, workspace_, tuning_, counters_, log_};
   const std::uint64_t begun_ns = now_ns();
   std::chrono::nanoseconds ran{0};
+  FenceResult result;
   for (const PassLaunch& pass : dispatch.passes) {
     if (pass.grid == PassLaunch::nothing) continue;  // the library leaves nothing until a first dispatch
     const LibraryProgram& program = library_program(*pass.program);
     try {
-      ran += program.run(pass.bindings, resources);
+      ran += program.run(pass.bindings, resources, dispatch.passes.size() == 1 ? &result.chain : nullptr);
     } catch (...) {
       return current_failure(program.what());
     }
   }
-  return FenceResult{static_cast<std::uint64_t>(ran.count()), begun_ns};
+  result.device_ns = static_cast<std::uint64_t>(ran.count());
+  result.begun_ns = begun_ns;
+  return result;
 }
 
 Result<FenceResult> CpuDevice::wait(std::uint64_t value, Deadline) noexcept try {

@@ -74,6 +74,7 @@ Status HostBuffer::write(std::uint64_t offset, std::span<const std::byte> from) 
   if (!from.empty()) std::memcpy(memory_.data() + offset, from.data(), from.size());
   const std::lock_guard lock(mutex_);
   packed_.clear();  // they are forms of what was there before
+  contents_.reset();
   return {};
 }
 
@@ -86,6 +87,12 @@ Status HostBuffer::read(std::uint64_t offset, std::span<std::byte> to) noexcept 
 Result<UniqueFd> HostBuffer::export_fd() noexcept {
   return unsupported("buffer of " + std::to_string(memory_.size()) +
                      " bytes: export: device 'cpu' shares no memory with other devices");
+}
+
+std::shared_ptr<const void> HostBuffer::contents() {
+  const std::lock_guard lock(mutex_);
+  if (contents_ == nullptr) contents_ = std::make_shared<char>();
+  return contents_;
 }
 
 dnnl::memory HostBuffer::packed(const Pipeline::Constant& constant, Keep keep, WorkerPool& pool, dnnl::stream& stream,

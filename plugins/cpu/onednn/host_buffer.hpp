@@ -32,6 +32,10 @@ class HostBuffer final : public Buffer {
   std::span<std::byte> mapped() noexcept override { return memory_; }
   Result<UniqueFd> export_fd() noexcept override;
 
+  // Equal to an earlier answer that is still held: the same buffer with the same contents. Wrapped memory may change
+  // without it.
+  std::shared_ptr<const void> contents();
+
   enum class Keep : std::uint8_t { invalid = 0, yes, no };
   // The constant in the layout that is wanted: the kept form where there is one, else packed now, which is counted.
   // Keep::yes keeps it with a buffer whose usage is constant; any other is packed anew at each call. The pool shares a
@@ -52,7 +56,8 @@ class HostBuffer final : public Buffer {
   std::span<std::byte> memory_;
   Holds holds_;
   BufferUsage usage_;
-  std::mutex mutex_;  // guards packed_
+  std::mutex mutex_;  // guards contents_ and packed_
+  std::shared_ptr<const void> contents_;  // null: nobody has asked since the last write
   std::vector<PackedForm> packed_;
 };
 

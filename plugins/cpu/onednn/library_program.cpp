@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
 #include <utility>
@@ -9,14 +10,24 @@
 #include <kiln/clock.hpp>
 
 #include "onednn/candidate.hpp"
+#include "onednn/chain_program.hpp"
 
 namespace kiln::cpu {
 namespace {
 
-// The order in which tensors_of() names them.
-constexpr std::size_t input_at = 0;
-constexpr std::size_t constant_at = 1;
-constexpr std::size_t bias_at = 2;
+// Where primitives find the tensors, in the order of tensors_of().
+std::vector<Place> places_of(const std::vector<TensorDecl>& tensors) {
+  constexpr Place inputs[] = {Place::input, Place::addend};
+  constexpr Place constants[] = {Place::constant, Place::bias};
+  std::size_t input = 0, constant = 0;
+  std::vector<Place> places;
+  for (const TensorDecl& tensor : tensors) {
+    places.push_back(tensor.role == TensorRole::input      ? inputs[input++]
+                     : tensor.role == TensorRole::constant ? constants[constant++]
+                                                           : Place::output);
+  }
+  return places;
+}
 
 HostBuffer& host_buffer(Buffer* buffer) { return static_cast<HostBuffer&>(*buffer); }
 
@@ -51,20 +62,27 @@ Result<std::unique_ptr<Program>> LibraryProgram::create(const KernelSource& sour
     return invalid_argument("program '" + source.text + "': dialect library without a spec");
   const KernelSpec& spec = *source.spec;
   if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
-    return unsupported("kernel " + kernel->path + ": device 'cpu' runs library calls only (conv2d, gemm)");
+    return unsupported("kernel " + kernel->path + ": device 'cpu' runs library calls only, no source of the user's own");
   }
   if (Status status = validate(spec); !status.ok()) return status;
   if (const std::string text = canonical_text(spec); source.text != text) {
     return invalid_argument("program: text '" + source.text + "' is not that of its spec, '" + text + "'");
   }
+  if (const auto* chain = std::get_if<ChainSpec>(&spec)) {
+    return std::unique_ptr<Program>(std::make_unique<ChainProgram>(*chain, engine, threads));
+  }
   const auto* conv = std::get_if<Conv2dSpec>(&spec);
-  std::vector<Candidate> candidates = conv != nullptr ? conv2d_candidates(*conv, engine, threads, layout)
-                                                      : gemm_candidates(std::get<GemmSpec>(spec), engine, threads);
+  const auto* gemm = std::get_if<GemmSpec>(&spec);
+  std::vector<Candidate> candidates = conv != nullptr   ? conv2d_candidates(*conv, engine, threads, layout)
+                                      : gemm != nullptr ? gemm_candidates(*gemm, engine, threads)
+                                                        : simple_candidates(spec, engine, threads);
   return std::unique_ptr<Program>(new LibraryProgram(spec, std::move(candidates)));
 }
 
 LibraryProgram::LibraryProgram(const KernelSpec& spec, std::vector<Candidate> candidates)
-    : what_(canonical_text(spec)), tensors_(tensors_of(spec)), candidates_(std::move(candidates)) {}
+    : what_(canonical_text(spec)), tensors_(tensors_of(spec)), places_(places_of(tensors_)), candidates_(std::move(candidates)) {}
+
+LibraryProgram::LibraryProgram(const KernelSpec& spec) : what_(canonical_text(spec)), tensors_(tensors_of(spec)) {}
 
 Status LibraryProgram::check(std::span<Buffer* const> bindings) const {
   if (bindings.size() != tensors_.size()) {
@@ -82,7 +100,8 @@ Status LibraryProgram::check(std::span<Buffer* const> bindings) const {
   return {};
 }
 
-std::chrono::nanoseconds LibraryProgram::run(std::span<Buffer* const> bindings, const Resources& resources) const {
+std::chrono::nanoseconds LibraryProgram::run(std::span<Buffer* const> bindings, const Resources& resources,
+                                             ChainFigures*) const {
   if (candidates_.size() > 1) choose(bindings, resources);
   Candidate& candidate = candidates_.front();
   return run(candidate, constants_of(candidate, bindings, HostBuffer::Keep::yes, resources), bindings, resources);
@@ -108,8 +127,13 @@ void LibraryProgram::choose(std::span<Buffer* const> bindings, const Resources& 
 
 LibraryProgram::Constants LibraryProgram::constants_of(const Candidate& candidate, std::span<Buffer* const> bindings,
                                                        HostBuffer::Keep keep, const Resources& resources) const {
-  HostBuffer& buffer = host_buffer(bindings[constant_at]);
   Constants constants;
+  const auto place = std::ranges::find(places_, Place::constant);
+  if (place == places_.end()) {
+    constants.at.resize(candidate.tiles().size());
+    return constants;
+  }
+  HostBuffer& buffer = host_buffer(bindings[static_cast<std::size_t>(place - places_.begin())]);
   const Pipeline::Constant* before = nullptr;
   for (const Pipeline& tile : candidate.tiles()) {
     const Pipeline::Constant& constant = tile.constant();
@@ -130,9 +154,9 @@ std::chrono::nanoseconds LibraryProgram::run(Candidate& candidate, const Constan
                                              std::span<Buffer* const> bindings, const Resources& resources) const {
   Addresses addresses{};
   const auto at = [&addresses](Place place) -> std::byte*& { return addresses[static_cast<std::size_t>(place)]; };
-  at(Place::input) = address_of(bindings[input_at]);
-  if (bindings.size() == 4) at(Place::bias) = address_of(bindings[bias_at]);
-  at(Place::output) = address_of(bindings.back());
+  for (std::size_t i = 0; i < bindings.size(); ++i) {
+    if (places_[i] != Place::constant) at(places_[i]) = address_of(bindings[i]);
+  }
   at(Place::workspace) = resources.workspace.at_least(candidate.workspace_bytes(resources.pool.threads()));
   const std::uint64_t begun = now_ns();
   candidate.run(resources.pool, resources.stream, addresses, constants.at);

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include <kiln/device.hpp>
 #include <kiln/kernel.hpp>
 #include <kiln/log.hpp>
 #include <kiln/measurement.hpp>
@@ -56,7 +57,7 @@ struct Resources {
   Log log;
 };
 
-class LibraryProgram final : public Program {
+class LibraryProgram : public Program {
  public:
   // invalid_argument or unsupported where the source is not a library's. Throws dnnl::error where oneDNN refuses the
   // spec.
@@ -72,7 +73,13 @@ class LibraryProgram final : public Program {
   Status check(std::span<Buffer* const> bindings) const;
   // Computes once and answers how long that took; the first run also chooses. REQUIRES: check(bindings).ok(), and the
   // buffers are the device's own. Throws dnnl::error, std::bad_alloc.
-  std::chrono::nanoseconds run(std::span<Buffer* const> bindings, const Resources& resources) const;
+  // figures: of a chain; null: not wanted.
+  virtual std::chrono::nanoseconds run(std::span<Buffer* const> bindings, const Resources& resources,
+                                       ChainFigures* figures) const;
+
+ protected:
+  // For a program without candidates, which overrides run().
+  explicit LibraryProgram(const KernelSpec& spec);
 
  private:
   struct Constants {
@@ -89,6 +96,7 @@ class LibraryProgram final : public Program {
 
   std::string what_;  // the canonical text, for messages
   std::vector<TensorDecl> tensors_;
+  std::vector<Place> places_;  // of each tensor
   mutable std::vector<Candidate> candidates_;  // one once it is chosen
 };
 

@@ -14,9 +14,9 @@
 
 namespace kiln::cpu {
 
-// Where an operand lives. The first four are the tensors of a spec, the constant as packed.
-enum class Place : std::uint8_t { input, constant, bias, output, workspace };
-using Addresses = std::array<std::byte*, 5>;  // by Place; bias may be null where there is none
+// Where an operand lives. All but the workspace are the tensors of a spec, the constant as packed.
+enum class Place : std::uint8_t { input, addend, constant, bias, output, workspace };
+using Addresses = std::array<std::byte*, 6>;  // by Place; null where the spec has no such tensor
 
 class Pipeline {
  public:

@@ -57,8 +57,23 @@ void pack(const dnnl::memory& from, dnnl::memory& to, WorkerPool& pool, dnnl::st
 //
 // Thread-safety: values.
 
+struct Eltwise {
+  dnnl::algorithm algorithm = dnnl::algorithm::undef;
+  float alpha = 0, beta = 0;
+};
+inline Eltwise eltwise_of(Activation activation) {
+  if (activation == Activation::relu) return {dnnl::algorithm::eltwise_relu, 0, 0};
+  return activation == Activation::relu6 ? Eltwise{dnnl::algorithm::eltwise_clip, 0, 6} : Eltwise{};
+}
+
 inline void append_activation(dnnl::post_ops& operations, Activation activation) {
-  if (activation == Activation::relu) operations.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+  const Eltwise function = eltwise_of(activation);
+  if (function.algorithm == dnnl::algorithm::undef) return;
+  operations.append_eltwise(1.0f, function.algorithm, function.alpha, function.beta);
+}
+
+inline dnnl::algorithm pooling_algorithm(PoolKind kind) {
+  return kind == PoolKind::maximum ? dnnl::algorithm::pooling_max : dnnl::algorithm::pooling_avg_exclude_padding;
 }
 
 inline dnnl::primitive_attr attributes_with(const dnnl::post_ops& operations) {

@@ -113,6 +113,16 @@ std::string KernelWriter::maximum(const std::string& a, const std::string& b) co
   return (form_.dialect == Dialect::glsl ? "max(" : "fmax(") + a + ", " + b + ")";
 }
 
+std::string KernelWriter::minimum(const std::string& a, const std::string& b) const {
+  return (form_.dialect == Dialect::glsl ? "min(" : "fmin(") + a + ", " + b + ")";
+}
+
+std::string KernelWriter::activated(const std::string& value, Activation activation) const {
+  if (activation != Activation::relu && activation != Activation::relu6) return value;
+  const std::string positive = maximum(value, zero());
+  return activation == Activation::relu ? positive : minimum(positive, literal(6));
+}
+
 std::string KernelWriter::zero() const { return form_.dialect == Dialect::glsl ? "0.0" : "0.0f"; }
 
 std::string KernelWriter::literal(double value) const {

@@ -109,6 +109,8 @@ class KernelWriter {
   std::string vector(const std::string& x, const std::string& y, const std::string& z, const std::string& w) const;
   std::string splat(const std::string& value) const;
   std::string maximum(const std::string& a, const std::string& b) const;  // of floats
+  std::string minimum(const std::string& a, const std::string& b) const;
+  std::string activated(const std::string& value, Activation activation) const;  // of a float or a vector
   std::string vector_type() const;
   std::string zero() const;  // a float
   std::string literal(double value) const;

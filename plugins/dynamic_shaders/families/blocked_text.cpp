@@ -226,7 +226,7 @@ class BlockedText {
 
   std::string finished(std::string value, std::int64_t k) {
     if (shape_.bias) value = value + " + " + name("bias", k);
-    return shape_.relu ? writer_.maximum(value, writer_.zero()) : value;
+    return writer_.activated(value, shape_.activation);
   }
   std::string accumulated(std::int64_t y, std::int64_t x, std::int64_t k) const {
     return name("a", y, x, k / 4) + "." + "xyzw"[k % 4];

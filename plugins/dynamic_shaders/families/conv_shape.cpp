@@ -13,7 +13,7 @@ ConvShape shape_of(const Conv2dSpec& spec) noexcept {
   shape.dilation_y = spec.dilation_y, shape.dilation_x = spec.dilation_x;
   shape.out_h = spec.out_h(), shape.out_w = shape.source_out_w = spec.out_w();
   shape.bias = spec.bias == Bias::per_channel;
-  shape.relu = spec.activation == Activation::relu;
+  shape.activation = spec.activation;
   if (spec.r == 1 && spec.s == 1 && spec.pad_y == 0 && spec.pad_x == 0) {
     shape.flat = true;
     shape.pick_y = spec.stride_y, shape.pick_x = spec.stride_x;

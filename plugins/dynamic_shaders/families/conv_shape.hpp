@@ -26,7 +26,8 @@ struct ConvShape {
   std::int64_t pick_y = 1, pick_x = 1;      // flat: the stride between the input pixels that are taken
   std::int64_t source_h = 0, source_w = 0;  // the input as it lies in memory
   std::int64_t source_out_w = 0;            // the output's row as it lies in memory
-  bool bias = false, relu = false;
+  bool bias = false;
+  Activation activation = Activation::none;
 };
 
 ConvShape shape_of(const Conv2dSpec& spec) noexcept;

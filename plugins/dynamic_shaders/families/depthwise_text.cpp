@@ -279,7 +279,7 @@ void write_weights(KernelWriter& writer, const Conv2dSpec& spec, const std::stri
 }
 
 std::string finished(const KernelWriter& writer, const Conv2dSpec& spec, const std::string& value) {
-  return spec.activation == Activation::relu ? writer.maximum(value, writer.zero()) : value;
+  return writer.activated(value, spec.activation);
 }
 
 void write_outputs(KernelWriter& writer, const Conv2dSpec& spec, std::int64_t planes, std::int64_t rows,

@@ -73,8 +73,8 @@ Pass make_pass(const Conv2dSpec& spec, const LaneMap& map, const Part& part, con
   write_taps(kernel, spec);
   text.close();
   if (part.ends && has_bias(spec)) text.line("sum += bias[row];");
-  if (part.ends && spec.activation == Activation::relu) {
-    text.line("sum = ", kernel.maximum("sum", kernel.zero()), ";");
+  if (part.ends && spec.activation != Activation::none) {
+    text.line("sum = ", kernel.activated("sum", spec.activation), ";");
   }
   text.line(kernel.store("y", "at", "sum"));
   return kernel.take(map.workgroup, map.grid);

@@ -136,7 +136,7 @@ class GemmText {
     const std::string at = "quad" + text_of(quad);
     if (bias_) text_.line("    ", sum(row, quad), " += ", writer_.load("bias", at), ";");
     std::string value = sum(row, quad);
-    if (spec_.activation == Activation::relu) value = writer_.maximum(value, writer_.zero());
+    value = writer_.activated(value, spec_.activation);
     text_.line("    ",
                writer_.store("c", "(row0 + " + text_of(row) + ") * " + number("quads", quads_) + " + " + at, value));
   }
@@ -146,7 +146,7 @@ class GemmText {
       const std::string column = "quad" + text_of(quad) + " * 4 + " + text_of(i);
       std::string value = sum(row, quad) + "." + "xyzw"[i];
       if (bias_) value += " + " + writer_.load("bias", column);
-      if (spec_.activation == Activation::relu) value = writer_.maximum(value, writer_.zero());
+      value = writer_.activated(value, spec_.activation);
       const std::string columns = number("columns", spec_.n);
       text_.line("    if (", column, " < ", columns, ") ",
                  writer_.store("c", "(row0 + " + text_of(row) + ") * " + columns + " + " + column, value));
@@ -296,8 +296,8 @@ Pass make_pass(const GemmSpec& spec, const LaneMap& map, const SumPart& part, co
             " + column];");
   text.close();
   if (part.ends && has_bias(spec)) text.line("sum += bias[column];");
-  if (part.ends && spec.activation == Activation::relu) {
-    text.line("sum = ", kernel.maximum("sum", kernel.zero()), ";");
+  if (part.ends && spec.activation != Activation::none) {
+    text.line("sum = ", kernel.activated("sum", spec.activation), ";");
   }
   text.line(kernel.store("c", "at", "sum"));
   return kernel.take(map.workgroup, map.grid);

@@ -158,7 +158,7 @@ class GemmSharedText {
     for (std::int64_t i = 0; i < t_.rows; ++i) {
       std::string value = sum_name(p, i / 4) + "." + "xyzw"[i % 4];
       if (adds_bias) value += " + bias" + text_of(p);
-      if (part_.ends && spec_.activation == Activation::relu) value = writer_.maximum(value, writer_.zero());
+      if (part_.ends) value = writer_.activated(value, spec_.activation);
       const std::string there = row_there("row + " + text_of(i));
       text_.line("  ", there.empty() ? "" : "if (" + there + ") ", writer_.store("c", place(p, i), value));
     }

@@ -147,7 +147,7 @@ class ImplicitText {
       for (std::int64_t p = 0; p < t_.pixels; ++p) {
         std::string value = sum_name(p, k / 4) + "." + "xyzw"[k % 4];
         if (bias_) value += " + bias" + text_of(k);
-        if (spec_.activation == Activation::relu) value = writer_.maximum(value, writer_.zero());
+        value = writer_.activated(value, spec_.activation);
         text_.line(
             "  if (pixel", p, " < ", number("pixels", e_.pixels), ") ",
             writer_.store("y", "first_y + (" + channel + ") * " + number("pixels", e_.pixels) + " + pixel" + text_of(p),

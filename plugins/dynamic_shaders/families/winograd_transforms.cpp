@@ -178,7 +178,7 @@ Result<Pass> transform_output(const Conv2dSpec& spec, const WinogradShape& shape
   store_tiles(spec, shape, access, writer, [&](std::int64_t tile, std::int64_t row, std::int64_t column) {
     std::string value = name("o", row, column) + "." + "xyzw"[tile];
     if (bias) value += " + bias_k";
-    return spec.activation == Activation::relu ? writer.maximum(value, writer.zero()) : value;
+    return writer.activated(value, spec.activation);
   });
   return writer.take(map->workgroup, map->grid);
 }

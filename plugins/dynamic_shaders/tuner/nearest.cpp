@@ -35,6 +35,13 @@ Grouping grouping_of(const Conv2dSpec& spec) {
   return spec.groups == spec.c && spec.k == spec.c ? Grouping::depthwise : Grouping::some;
 }
 
+Activation activation_of(std::string_view text) {
+  for (const Activation each : {Activation::relu, Activation::relu6}) {
+    if (value_of(text, "activation") == to_string(each)) return each;
+  }
+  return Activation::none;
+}
+
 }  // namespace
 
 std::optional<Conv2dSpec> conv_of(std::string_view text) {
@@ -49,7 +56,7 @@ std::optional<Conv2dSpec> conv_of(std::string_view text) {
       read(text, "dilation_x", spec.dilation_x) && read(text, "groups", spec.groups) && read(text, "bias", bias);
   if (!whole) return std::nullopt;
   spec.bias = bias != 0 ? Bias::per_channel : Bias::none;
-  spec.activation = value_of(text, "activation") == "relu" ? Activation::relu : Activation::none;
+  spec.activation = activation_of(text);
   spec.accuracy = value_of(text, "accuracy") == "winograd" ? Accuracy::winograd : Accuracy::direct;
   if (!validate(spec).ok()) return std::nullopt;
   return spec;
@@ -63,7 +70,7 @@ std::optional<GemmSpec> gemm_of(std::string_view text) {
       read(text, "m", spec.m) && read(text, "n", spec.n) && read(text, "k", spec.k) && read(text, "bias", bias);
   if (!whole) return std::nullopt;
   spec.bias = bias != 0 ? Bias::per_channel : Bias::none;
-  spec.activation = value_of(text, "activation") == "relu" ? Activation::relu : Activation::none;
+  spec.activation = activation_of(text);
   if (!validate(KernelSpec(spec)).ok()) return std::nullopt;
   return spec;
 }

@@ -71,6 +71,24 @@ TEST_CASE("config: uniforms have the types and shapes that are written", "[confi
   CHECK(find("lamps[1].at").integers == std::vector<std::int64_t>{1, 2});
 }
 
+TEST_CASE("config: pool2d, add, softmax and activation jobs", "[config]") {
+  const Config config = every_key();
+  Pool2dSpec pool;
+  pool.n = 2, pool.c = 4, pool.h = 9, pool.w = 11, pool.r = 3, pool.s = 2;
+  pool.stride_y = 2, pool.pad_y = 1, pool.kind = PoolKind::average;
+  CHECK(std::get<Pool2dSpec>(job(config, "pooled").spec) == pool);
+  const auto& whole = std::get<Pool2dSpec>(job(config, "whole plane").spec);
+  CHECK(whole.r == 9);
+  CHECK(whole.s == 11);
+  CHECK(whole.kind == PoolKind::maximum);
+  AddSpec sum;
+  sum.shape = {2, 3, 5}, sum.activation = Activation::relu6;
+  CHECK(std::get<AddSpec>(job(config, "sum").spec) == sum);
+  CHECK(job(config, "sum").addend == "random:2");
+  CHECK(std::get<SoftmaxSpec>(job(config, "rows of ten").spec).shape == Extents{4, 10});
+  CHECK(std::get<ActivationSpec>(job(config, "rectifier").spec).activation == Activation::relu);
+}
+
 TEST_CASE("config: every form of a binding", "[config]") {
   const Config config = every_key();
   const auto& bindings = job(config, "several").bindings;
@@ -340,7 +358,7 @@ TEST_CASE("config: a user's kernel", "[config]") {
 
 TEST_CASE("config: the jobs of a table stand where the table does", "[config]") {
   const Config config = every_key();
-  REQUIRE(config.jobs.size() == 7);
+  REQUIRE(config.jobs.size() == 12);
   CHECK(config.jobs[2].name == "mine");
   CHECK(config.jobs[5].name == "rows/one");
   CHECK(config.jobs[6].name == "rows/two");

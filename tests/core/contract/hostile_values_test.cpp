@@ -76,6 +76,30 @@ TEST_CASE("hostile values: each field of a convolution and of a product", "[cont
       call_all(spec);
     }
   }
+  constexpr std::int64_t Pool2dSpec::*pool_fields[] = {
+      &Pool2dSpec::n,        &Pool2dSpec::c,        &Pool2dSpec::h,     &Pool2dSpec::w,    &Pool2dSpec::r,
+      &Pool2dSpec::s,        &Pool2dSpec::stride_y, &Pool2dSpec::pad_y, &Pool2dSpec::pad_x, &Pool2dSpec::stride_x};
+  for (const std::int64_t number : numbers) {
+    for (const auto field : pool_fields) {
+      Pool2dSpec spec;
+      spec.c = 4, spec.h = 6, spec.w = 6, spec.r = 3, spec.s = 3;
+      spec.*field = number;
+      call_all(spec);
+    }
+    for (std::size_t at = 0; at < 4; ++at) {
+      Extents shape{2, 3, 4, 5};
+      shape[at] = number;
+      call_all(AddSpec{shape});
+      call_all(SoftmaxSpec{shape});
+      call_all(ActivationSpec{shape});
+      ChainSpec chain;
+      chain.tensors = {{Shape(shape.begin(), shape.end()), TensorRole::input}, {{2, 3, 4, 5}, TensorRole::output}};
+      chain.steps = {{ActivationSpec{{2, 3, 4, 5}}, {0, 1}}};
+      call_all(chain);
+    }
+  }
+  call_all(Pool2dSpec{});
+  call_all(ChainSpec{});
   call_all(Conv2dSpec{});
   call_all(GemmSpec{});
   call_all(UserKernelSpec{});

@@ -1,20 +1,76 @@
-// The table of operations.
+// The table of operations, and the specs of pool2d, add, softmax, activation and chain.
 #include <kiln/operation.hpp>
 
 #include <catch2/catch.hpp>
 
+#include <functional>
+#include <set>
+
 using namespace kiln;
+using Catch::Matchers::Contains;
+
+namespace {
+
+Pool2dSpec pool() {
+  Pool2dSpec spec;
+  spec.n = 2, spec.c = 4, spec.h = 9, spec.w = 11, spec.r = 3, spec.s = 2;
+  return spec;
+}
+
+AddSpec sum() {
+  AddSpec spec;
+  spec.shape = {2, 3, 5};
+  return spec;
+}
+
+SoftmaxSpec rows() {
+  SoftmaxSpec spec;
+  spec.shape = {4, 10};
+  return spec;
+}
+
+ActivationSpec rectifier() {
+  ActivationSpec spec;
+  spec.shape = {7};
+  return spec;
+}
+
+// x → max pooling → + x of the same size → y
+ChainSpec chain() {
+  Pool2dSpec same = pool();
+  same.n = 1, same.r = same.s = 3, same.pad_y = same.pad_x = 1;
+  AddSpec add;
+  add.shape = {1, 4, 9, 11};
+  ChainSpec spec;
+  const Shape shape{1, 4, 9, 11};
+  spec.tensors = {{shape, TensorRole::input}, {shape, TensorRole::invalid}, {shape, TensorRole::output}};
+  spec.steps = {{same, {0, 1}}, {add, {1, 0, 2}}};
+  return spec;
+}
+
+template <class Spec>
+void check_refused(Spec spec, const std::function<void(Spec&)>& change, const std::string& words,
+                   StatusCode code = StatusCode::invalid_argument) {
+  REQUIRE(validate(KernelSpec(spec)).text() == "ok");
+  change(spec);
+  const Status status = validate(KernelSpec(spec));
+  CHECK(status.code == code);
+  CHECK_THAT(status.message, Contains(words));
+}
+
+}  // namespace
 
 TEST_CASE("operations: the table has one entry for each spec, found by spec and by name", "[contract]") {
   const std::vector<std::pair<KernelSpec, std::string>> specs = {
-      {Conv2dSpec{}, "conv2d"}, {GemmSpec{}, "gemm"}, {UserKernelSpec{}, "kernel"}};
+      {Conv2dSpec{}, "conv2d"}, {GemmSpec{}, "gemm"},      {UserKernelSpec{}, "kernel"},     {Pool2dSpec{}, "pool2d"},
+      {AddSpec{}, "add"},       {SoftmaxSpec{}, "softmax"}, {ActivationSpec{}, "activation"}, {ChainSpec{}, "chain"}};
   CHECK(operations().size() == specs.size());
   for (const auto& [spec, name] : specs) {
     INFO(name);
     CHECK(operation_of(spec).name == name);
     CHECK(operation(spec) == name);
     CHECK(operation_named(name) == &operation_of(spec));
-    CHECK(operation_of(spec).is_layer == (name != "kernel"));
+    CHECK(operation_of(spec).is_layer == (name != "kernel" && name != "chain"));
   }
   CHECK(operation_named("conv3d") == nullptr);
 }
@@ -55,4 +111,93 @@ TEST_CASE("operations: a kernel's operands are its bindings that are not local, 
   CHECK(operands[1].role == TensorRole::inout);
   CHECK(operands[2].bytes == 24);
   CHECK(operation_of(kernel).shape(kernel) == "saxpy.comp grid 4x2x1");
+}
+
+TEST_CASE("pool2d spec: sizes, tensors, cost and text", "[contract]") {
+  Pool2dSpec spec = pool();
+  CHECK(spec.out_h() == 7);
+  CHECK(spec.out_w() == 10);
+  spec.stride_y = 2, spec.stride_x = 3, spec.pad_y = 1, spec.pad_x = 1;
+  CHECK(spec.out_h() == 5);
+  CHECK(spec.out_w() == 4);
+  CHECK(canonical_text(spec) ==
+        "pool2d n=2 c=4 h=9 w=11 r=3 s=2 stride_y=2 stride_x=3 pad_y=1 pad_x=1 dtype=f32 layout=nchw pool=max");
+  CHECK(operation_of(spec).shape(spec) == "2x4x9x11 max 3x2 stride 2x3 pad 1");
+  CHECK(flops(spec) == 2 * 4 * 5 * 4 * 3 * 2);
+  CHECK(tensors_of(spec) == std::vector<TensorDecl>{{"input", TensorRole::input, 2 * 4 * 9 * 11 * 4},
+                                                     {"output", TensorRole::output, 2 * 4 * 5 * 4 * 4}});
+  spec.kind = PoolKind::average;
+  CHECK_THAT(canonical_text(spec), Contains("pool=average"));
+}
+
+TEST_CASE("pool2d spec: what is wrong is named", "[contract]") {
+  using Spec = Pool2dSpec;
+  check_refused<Spec>(pool(), [](Spec& s) { s.c = 0; }, "c = 0: expected 1 to");
+  check_refused<Spec>(pool(), [](Spec& s) { s.r = 0; }, "r = 0");
+  check_refused<Spec>(pool(), [](Spec& s) { s.stride_x = 0; }, "stride (x) = 0");
+  check_refused<Spec>(pool(), [](Spec& s) { s.pad_y = 3; }, "pad (y) = 3: expected 0 to 2");
+  check_refused<Spec>(pool(), [](Spec& s) { s.r = 10; }, "r = 10: larger than the padded input height 9");
+  check_refused<Spec>(pool(), [](Spec& s) { s.s = 14, s.pad_x = 1; }, "s = 14: larger than the padded input width 13");
+  check_refused<Spec>(pool(), [](Spec& s) { s.kind = PoolKind::invalid; }, "expected max or average");
+  check_refused<Spec>(pool(), [](Spec& s) { s.dtype = DType::f16; }, "expected f32", StatusCode::unsupported);
+}
+
+TEST_CASE("add, softmax and activation specs: tensors, cost and text", "[contract]") {
+  AddSpec add = sum();
+  add.activation = Activation::relu6;
+  CHECK(canonical_text(add) == "add shape=2x3x5 dtype=f32 activation=relu6");
+  CHECK(flops(add) == 30);
+  CHECK(tensors_of(add).size() == 3);
+  CHECK(operation_of(add).operands(add)[1].shape == Shape{2, 3, 5});
+  CHECK(canonical_text(rows()) == "softmax shape=4x10 dtype=f32");
+  CHECK(flops(rows()) == 160);
+  CHECK(canonical_text(rectifier()) == "activation shape=7 dtype=f32 activation=relu");
+  CHECK(tensors_of(rectifier())[1] == TensorDecl{"output", TensorRole::output, 28});
+  CHECK(shape_of(Extents{3, 4, 0, 0}) == Shape{3, 4});
+}
+
+TEST_CASE("add, softmax and activation specs: what is wrong is named", "[contract]") {
+  check_refused<AddSpec>(sum(), [](AddSpec& s) { s.shape = {}; }, "expected one to four dimensions");
+  check_refused<AddSpec>(sum(), [](AddSpec& s) { s.shape = {2, 0, 5}; }, "zeros only behind them");
+  check_refused<AddSpec>(sum(), [](AddSpec& s) { s.shape[1] = -1; }, "shape[1] = -1");
+  check_refused<AddSpec>(sum(), [](AddSpec& s) { s.activation = Activation::invalid; }, "none, relu or relu6");
+  check_refused<SoftmaxSpec>(rows(), [](SoftmaxSpec& s) { s.shape[0] = 1 << 21; }, "shape[0] = 2097152");
+  check_refused<ActivationSpec>(
+      rectifier(), [](ActivationSpec& s) { s.activation = Activation::none; }, "expected relu or relu6");
+}
+
+TEST_CASE("chain spec: tensors, cost and text", "[contract]") {
+  const ChainSpec spec = chain();
+  REQUIRE(validate(KernelSpec(spec)).text() == "ok");
+  CHECK(flops(spec) == 4 * 99 * 9 + 4 * 99);
+  const std::vector<TensorDecl> tensors = tensors_of(spec);
+  REQUIRE(tensors.size() == 2);
+  CHECK(tensors[0].role == TensorRole::input);
+  CHECK(tensors[1] == TensorDecl{"tensor 2", TensorRole::output, 4 * 99 * 4});
+  std::set<std::string> texts{canonical_text(spec)};
+  ChainSpec other = chain();
+  other.steps[1].tensors = {0, 1, 2};
+  texts.insert(canonical_text(other));
+  other = chain();
+  std::get<AddSpec>(other.steps[1].layer).activation = Activation::relu;
+  texts.insert(canonical_text(other));
+  other = chain();
+  other.tensors[1].role = TensorRole::output;
+  texts.insert(canonical_text(other));
+  CHECK(texts.size() == 4);
+}
+
+TEST_CASE("chain spec: what does not fit together is named", "[contract]") {
+  using Spec = ChainSpec;
+  check_refused<Spec>(chain(), [](Spec& s) { s.steps.clear(); }, "no steps");
+  check_refused<Spec>(chain(), [](Spec& s) { s.steps[0].tensors = {0}; }, "step 0: 1 tensors, expected 2");
+  check_refused<Spec>(chain(), [](Spec& s) { s.steps[1].tensors[0] = 9; }, "step 1: a: tensor 9 of 3");
+  check_refused<Spec>(chain(), [](Spec& s) { s.tensors[1].shape = {1, 4, 9, 12}; },
+                      "step 0: output: tensor 1 is [1, 4, 9, 12], expected [1, 4, 9, 11]");
+  check_refused<Spec>(chain(), [](Spec& s) { std::swap(s.steps[0], s.steps[1]); }, "read before it is written");
+  check_refused<Spec>(chain(), [](Spec& s) { s.steps[1].tensors[2] = 1; }, "tensor 1 is written before");
+  check_refused<Spec>(chain(), [](Spec& s) { s.tensors[0].role = TensorRole::constant; }, "tensor 0 is a constant");
+  check_refused<Spec>(chain(), [](Spec& s) { s.tensors.push_back({{4}, TensorRole::invalid}); },
+                      "tensor 3: no step writes it");
+  check_refused<Spec>(chain(), [](Spec& s) { std::get<AddSpec>(s.steps[1].layer).shape = {}; }, "step 1: add");
 }

@@ -79,6 +79,24 @@ TEST_CASE("random: uniform in [-1, 1), different for each seed, independent of t
   CHECK(equal < 10);
 }
 
+TEST_CASE("he: the elements of random times sqrt(6 / products)", "[random]") {
+  auto weights = HostTensor::create(DType::f32, {5, 2, 3, 4}).value();
+  auto plain = HostTensor::create(DType::f32, {5, 2, 3, 4}).value();
+  REQUIRE(data::fill_he(*weights, 7).ok());
+  data::fill_random(*plain, 7);
+  for (std::size_t i = 0; i < 120; ++i) CHECK(weights->as<float>()[i] == plain->as<float>()[i] * 0.5f);  // 6 / 24
+  auto matrix = HostTensor::create(DType::f32, {6, 4}).value();
+  REQUIRE(data::fill_he(*matrix, 1).ok());
+  auto unit = HostTensor::create(DType::f32, {6, 4}).value();
+  data::fill_random(*unit, 1);
+  CHECK(matrix->as<float>()[3] == unit->as<float>()[3]);
+  auto bias = HostTensor::create(DType::f32, {6}).value();
+  CHECK_THAT(data::fill_he(*bias, 1).message, Catch::Contains("float32 [6], expected weights"));
+  CHECK_FALSE(data::parse_he("random:1"));
+  CHECK(data::parse_he("he:12")->value() == 12);
+  CHECK_THAT(data::parse_he("he:x")->error().message, Catch::Contains("he:SEED"));
+}
+
 TEST_CASE("random: the source's text", "[random]") {
   CHECK_FALSE(data::parse_random("input.npy"));
   CHECK_FALSE(data::parse_random("random.npy"));
