@@ -206,7 +206,11 @@ TEST_CASE("a bound that says nothing is refused, unless the result has a toleran
   INFO(given.err << given.out);
   CHECK(given.status == 0);
   CHECK(place.result("y.npy")[99] == Approx(0.01));
-  const Finished wrong = place.run(begin + "tensors.y = { output = \"y.npy\", tolerance = 1e-12 }\n" + steps);
+  CHECK(given.json()["jobs"][0]["error_bound"] == Approx(1e-5));
+  CHECK(place.run(begin + "tensors.y = { output = \"y.npy\" }\n" + steps, {"--verify=steps"}).status == 0);
+  const std::string ramp = "[[pipeline]]\nname = \"chain\"\nverify = true\ndevice = \"cpu\"\n"
+                           "tensors.x = { input = \"x.npy\" }\n";
+  const Finished wrong = place.run(ramp + "tensors.y = { output = \"y.npy\", tolerance = 1e-12 }\n" + steps);
   CHECK(wrong.status == 1);
 }
 
@@ -238,6 +242,26 @@ TEST_CASE("the pipelines of configs/ run and are verified") {
   const auto json = finished.json();
   CHECK(json["jobs"][0]["verified"] == true);
   CHECK(json["cache"]["builds"] <= 3);
+}
+
+TEST_CASE("the whole networks of configs/ are valid, and MobileNet-v2 is right") {
+  const TemporaryFolder folder;
+  for (const std::string name : {"resnet50", "mobilenet_v2", "vgg16"}) {
+    const std::string copy = folder / (name + ".toml");
+    fs::copy(fs::path(KILN_SOURCE_DIR) / "configs/pipelines" / (name + ".toml"), copy);
+    const Finished checked = run_kiln({"config", "check", copy});
+    INFO(checked.err << checked.out);
+    CHECK(checked.status == 0);
+  }
+  const Finished finished = run_kiln({"run", folder / "mobilenet_v2.toml", "--json", "--verify", "--device", "cpu",
+                                      "--cache-dir", folder / "cache"});
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto job = finished.json()["jobs"][0];
+  CHECK(job["verified"] == true);
+  CHECK(job["steps"].size() == 65);
+  CHECK(job["max_rel_error"] < 1e-4);
+  CHECK(job["memory"]["intermediates"] <= 1.3 * job["memory"]["live"].get<double>());
 }
 
 TEST_CASE("what does not fit together in a pipeline is refused before anything runs") {
