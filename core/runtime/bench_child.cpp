@@ -249,9 +249,8 @@ Status prepare(Bench& bench, const BenchSetup& setup) {
   if (!reading.problems.empty()) return invalid_argument(reading.problems.front().text());
   bench.config = std::move(reading.config);
   const bool keeps_verdicts = !bench.config.cache.read_only && !bench.config.cache.directory.empty();
-  bench.config.cache.read_only = true;      // programs of variants that lose are not kept
-  bench.config.cache.build_in = "process";  // this is a child already
-  bench.config.cache.warm = "none";         // nothing runs beside a measurement
+  bench.config.cache.read_only = true;  // programs of variants that lose are not kept
+  bench.config.cache.warm = "none";     // nothing runs beside a measurement
   bench.config.generator.background = false;
   bench.config.metrics.file.clear();  // its parent's
   bench.config.device.fallback = Fallback::never;

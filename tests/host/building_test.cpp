@@ -81,6 +81,31 @@ TEST_CASE("building: a compiler crash beside an endless compile and one of gigab
   CHECK_THAT(errors["large"], Contains("large") && (Contains("build_memory") || Contains("did not finish")));
 }
 
+TEST_CASE("building: a variant that the compiler needs gigabytes for is rejected, and the others are tuned", "[unsanitized]") {
+  if (is_sanitized) {
+    WARN("skipped: a sanitizer reserves more memory than the limit");
+    return;
+  }
+  BuildPlace place;
+  const std::string large = grown_kernel(7);  // more than 8 GB
+  const std::size_t body = large.find("void main()");
+  place.add("tuned",
+            large.substr(0, body) + "#if LEVEL > 1\n" + large.substr(body) +
+                "#else\nvoid main() { y[gl_GlobalInvocationID.x] = float(gl_GlobalInvocationID.x) * 2.0 + 1.0; }\n#endif\n",
+            2);
+  place.jobs += "tune = { LEVEL = [0, 1, 2] }\n";
+  if (!has_opengl(place.run())) return;
+  const Finished tuned =
+      place.verb({"tune", (place.folder / "jobs.toml").string(), "--json", "--set",
+                  is_long() ? "cache.build_memory=\"4 GiB\"" : "cache.build_memory=\"512 MiB\"", "--budget", "60 s"});
+  INFO(tuned.err << tuned.out);
+  REQUIRE(tuned.status == 0);
+  const auto job = tuned.json()["jobs"][0];
+  CHECK(job["candidates"] == 3);
+  REQUIRE(job["rejected"].size() == 1);
+  CHECK_THAT(job["rejected"][0].get<std::string>(), Contains("LEVEL=2") && Contains("build_memory"));
+}
+
 TEST_CASE("building: Ctrl-C ends `kiln run` in the middle of an endless compile") {
   BuildPlace place;
   place.add("endless", grown_kernel(4));
