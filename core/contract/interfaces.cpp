@@ -88,6 +88,9 @@ Status check_buffer(const DeviceInfo& info, const BufferDesc& desc) {
   if (desc.import_fd >= 0 && !info.shares_memory) {
     return unsupported(info.id + ": memory cannot be imported by file descriptor");
   }
+  if (desc.part_of != nullptr && !info.shares_buffers) {
+    return unsupported(info.id + ": a buffer cannot be a part of another");
+  }
   if (desc.usage == BufferUsage::invalid) return invalid_argument(info.id + ": a buffer without a usage");
   if (desc.bytes == 0) return invalid_argument(info.id + ": a buffer of 0 bytes, expected at least 1");
   if (info.max_buffer_bytes != 0 && desc.bytes > info.max_buffer_bytes) {

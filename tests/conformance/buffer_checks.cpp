@@ -64,6 +64,37 @@ TEST_CASE("conformance: a part of a buffer is written and read without touching 
   CHECK(std::memcmp(odd, back, sizeof odd) == 0);
 }
 
+TEST_CASE("conformance: a buffer that is a part of another has the first bytes of its memory", "[conformance][buffer]") {
+  if (!present()) return;
+  const auto whole = make(40'001 * sizeof(float), BufferUsage::storage);
+  BufferDesc desc;
+  desc.bytes = 17'003 * sizeof(float);
+  desc.usage = BufferUsage::storage;
+  desc.part_of = whole.get();
+  auto part = subject().device->create_buffer(desc);
+  if (!subject().device->info().shares_buffers) {
+    REQUIRE(!part);
+    CHECK(part.error().code == StatusCode::unsupported);
+    return;
+  }
+  INFO((part ? std::string() : part.error().text()));
+  REQUIRE(part.has_value());
+  REQUIRE((*part)->bytes() == desc.bytes);
+  std::vector<float> expected = random_values(21, 40'001);
+  REQUIRE(whole->write(0, bytes_of(expected)).ok());
+  CHECK(contents(**part) == std::vector<float>(expected.begin(), expected.begin() + 17'003));
+  const std::vector<float> other = random_values(22, 17'003);
+  REQUIRE((*part)->write(0, bytes_of(other)).ok());
+  std::copy(other.begin(), other.end(), expected.begin());
+  CHECK(contents(*whole) == expected);
+  part = Result<std::unique_ptr<Buffer>>(std::unique_ptr<Buffer>());  // the memory stays
+  CHECK(contents(*whole) == expected);
+  desc.bytes = 40'002 * sizeof(float);
+  const auto larger = subject().device->create_buffer(desc);
+  REQUIRE(!larger);
+  CHECK(larger.error().code == StatusCode::invalid_argument);
+}
+
 TEST_CASE("conformance: a range that leaves the buffer is refused and transfers nothing", "[conformance][buffer]") {
   if (!present()) return;
   const auto buffer = make(16 * sizeof(float), BufferUsage::storage);

@@ -54,7 +54,7 @@ struct BufferDesc {
   // DeviceInfo::shares_memory is false.
   int import_fd = -1;
   // Not null: the buffer is the first `bytes` bytes of this buffer's memory, which must be as large, belong to the same
-  // device, have usage storage and outlive it. The caller orders accesses to both. unsupported:
+  // device, have usage storage, be no part itself and outlive it. The caller orders accesses to both. unsupported:
   // DeviceInfo::shares_buffers is false.
   class Buffer* part_of = nullptr;
 };

@@ -35,6 +35,14 @@ Result<std::unique_ptr<Buffer>> Pm4Buffer::create(const std::string& device, Win
     }
     return std::unique_ptr<Buffer>(std::make_unique<Pm4Buffer>(device, winsys, std::move(object).value(), desc.bytes));
   }
+  if (desc.part_of != nullptr) {
+    const auto& whole = static_cast<const Pm4Buffer&>(*desc.part_of);
+    if (whole.owner_ != &winsys || desc.bytes > whole.bytes_) {
+      return invalid_argument(device + ": a part of " + words(desc.bytes) + " of a buffer of " + words(whole.bytes_) +
+                              ", expected one for storage of this device");
+    }
+    return std::unique_ptr<Buffer>(std::make_unique<Pm4Buffer>(device, winsys, whole.object_, desc.bytes));
+  }
   const BufferUse use = use_of(desc.usage);
   const MemoryFacts& memory = winsys.facts().memory;
   if (const std::uint64_t most = most_bytes(use, memory); desc.bytes > most) {

@@ -270,6 +270,7 @@ DeviceInfo describe_device(const NodeVersion& version, const NodeFacts& facts, c
   info.kind = simulated ? DeviceKind::simulated : DeviceKind::gpu;
   info.name = name_of(facts, chip);
   info.driver = driver_words(version);
+  info.shares_buffers = true;
   info.usable = true;
   // The compiler alone decides which code comes out: another card, kernel or libdrm runs the same programs.
   info.device_identity = {

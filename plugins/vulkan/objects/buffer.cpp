@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::uint64_t padding = 64;
 constexpr std::uint64_t staging_bytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t most_uniform_bytes = 64 << 10;  // a dispatch reads the values of uniforms on the host
 
 }  // namespace
 
@@ -113,7 +114,7 @@ Status Transfers::copy(VkBuffer from, VkBuffer to, std::uint64_t bytes) {
 Result<std::unique_ptr<Buffer>> VulkanBuffer::create(std::shared_ptr<Gpu> gpu, std::shared_ptr<Transfers> transfers,
                                                      const BufferDesc& desc) {
   Gpu& device = *gpu;
-  std::unique_ptr<VulkanBuffer> buffer(new VulkanBuffer(std::move(gpu), std::move(transfers), desc.bytes));
+  std::unique_ptr<VulkanBuffer> buffer(new VulkanBuffer(std::move(gpu), std::move(transfers), desc));
   if (desc.import_fd >= 0) {
     // The host reaches it by copies: its mapping is the other driver's business.
     auto imported = import_buffer(device, desc.bytes, desc.import_fd);
@@ -122,7 +123,29 @@ Result<std::unique_ptr<Buffer>> VulkanBuffer::create(std::shared_ptr<Gpu> gpu, s
     return std::unique_ptr<Buffer>(std::move(buffer));
   }
   const std::uint64_t store = (desc.bytes + 2 * padding - 1) / padding * padding;
+  if (desc.part_of != nullptr) {
+    const auto& whole = static_cast<const VulkanBuffer&>(*desc.part_of);
+    const bool fits = whole.gpu_.get() == &device && whole.usage_ == BufferUsage::storage &&
+                      whole.main_.memory.get() != VK_NULL_HANDLE && desc.bytes <= whole.bytes_;
+    if (!fits) {
+      return invalid_argument(device.id() + ": a part of " + std::to_string(desc.bytes) + " bytes of a buffer of " +
+                              std::to_string(whole.bytes_) + " bytes, expected a whole one for storage of this device");
+    }
+    auto part = make_part(device, store, whole.main_, whole.exports_ ? Export::as_dma_buf : Export::no);
+    if (!part) return part.error();
+    buffer->main_ = std::move(*part);
+    return std::unique_ptr<Buffer>(std::move(buffer));
+  }
   const bool mapped = device.unified_memory();
+  const bool filled_by_host = desc.usage == BufferUsage::upload || desc.usage == BufferUsage::constant;
+  if (!mapped && filled_by_host && device.writable_memory() && desc.bytes > most_uniform_bytes) {
+    auto main = make_buffer(device, store, Placement::writable);
+    if (main) {  // else the driver needs that memory itself
+      buffer->main_ = std::move(*main);
+      buffer->only_written_ = true;
+      return std::unique_ptr<Buffer>(std::move(buffer));
+    }
+  }
   buffer->exports_ = desc.usage == BufferUsage::storage && device.facts().info.shares_memory;
   auto main = make_buffer(device, store, mapped ? Placement::host : Placement::device,
                           buffer->exports_ ? Export::as_dma_buf : Export::no);
@@ -163,7 +186,7 @@ Status VulkanBuffer::write(std::uint64_t offset, std::span<const std::byte> from
 Status VulkanBuffer::read(std::uint64_t offset, std::span<std::byte> to) noexcept try {
   if (Status status = in_range("reading", offset, to.size()); !status.ok() || to.empty()) return status;
   if (Status lost = gpu_->alive(); !lost.ok()) return lost;
-  const std::byte* const memory = main_.mapped != nullptr ? main_.mapped : comes_back_ ? shadow_.mapped : nullptr;
+  const std::byte* const memory = comes_back_ ? shadow_.mapped : only_written_ ? nullptr : main_.mapped;
   if (memory != nullptr) {
     std::memcpy(to.data(), memory + offset, to.size());
     return {};
@@ -177,13 +200,13 @@ Status VulkanBuffer::read(std::uint64_t offset, std::span<std::byte> to) noexcep
 }
 
 std::span<std::byte> VulkanBuffer::mapped() noexcept {
-  if (main_.mapped == nullptr) return {};
+  if (main_.mapped == nullptr || only_written_) return {};
   return {main_.mapped, static_cast<std::size_t>(bytes_)};
 }
 
 std::span<const std::byte> VulkanBuffer::written() const noexcept {
   const std::byte* const memory = main_.mapped != nullptr ? main_.mapped : shadow_.mapped;
-  if (memory == nullptr) return {};
+  if (memory == nullptr || only_written_) return {};
   return {memory, static_cast<std::size_t>(bytes_)};
 }
 

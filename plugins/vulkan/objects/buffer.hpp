@@ -41,8 +41,9 @@ class Transfers {
   std::uint64_t copies_ = 0;
 };
 
-// VulkanBuffer: a buffer of the device. On a device whose memory the host reaches at no cost it is mapped; elsewhere a
-// buffer that the host writes or reads for each job has a second buffer in host memory, which the queue copies.
+// VulkanBuffer: a buffer of the device. On a device whose memory the host reaches at no cost it is mapped. Elsewhere the
+// host writes large inputs and constants through the bus where it can; any other buffer that the host writes or reads for
+// each job has a second buffer in host memory, which the queue copies.
 //
 // Thread-safety: any thread. Ownership: keeps the device alive. The memory is padded to 64 bytes beyond what is bound,
 // so that the last texel of a view lies inside.
@@ -76,17 +77,23 @@ class VulkanBuffer final : public Buffer {
   std::span<const std::byte> written() const noexcept;
 
  private:
-  VulkanBuffer(std::shared_ptr<Gpu> gpu, std::shared_ptr<Transfers> transfers, std::uint64_t bytes)
-      : gpu_(std::move(gpu)), transfers_(std::move(transfers)), number_(gpu_->next_number()), bytes_(bytes) {}
+  VulkanBuffer(std::shared_ptr<Gpu> gpu, std::shared_ptr<Transfers> transfers, const BufferDesc& desc)
+      : gpu_(std::move(gpu)),
+        transfers_(std::move(transfers)),
+        number_(gpu_->next_number()),
+        bytes_(desc.bytes),
+        usage_(desc.usage) {}
   Status in_range(std::string_view doing, std::uint64_t offset, std::size_t bytes) const;
 
   std::shared_ptr<Gpu> gpu_;
   std::shared_ptr<Transfers> transfers_;
   std::uint64_t number_;
   std::uint64_t bytes_;
+  BufferUsage usage_;
   PlainBuffer main_;
   PlainBuffer shadow_;
   bool comes_back_ = false;
+  bool only_written_ = false;       // main_.mapped is slow to read
   bool exports_ = false;            // its memory can be exported
   std::atomic<bool> newer_{false};  // the host has written since the queue copied it in
   std::mutex view_mutex_;

@@ -188,7 +188,20 @@ Status Gpu::create(const PhysicalFacts& facts) {
   // Of a card of its own a part of the memory may be mapped too: that part is slow to read.
   const bool discrete = facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
   unified_ = !discrete && memory_type(~0U, unified_memory_flags).has_value();
+  writable_ = discrete && maps_most_memory();
   return {};
+}
+
+// Without a resizable BAR the host reaches a small window of the memory only, which drivers need themselves.
+bool Gpu::maps_most_memory() const noexcept {
+  const auto type = memory_type(~0U, writable_memory_flags);
+  if (!type) return false;
+  VkDeviceSize most = 0;
+  for (std::uint32_t i = 0; i < memory_.memoryHeapCount; ++i) {
+    const bool local = (memory_.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0;
+    if (local) most = std::max(most, memory_.memoryHeaps[i].size);
+  }
+  return memory_.memoryHeaps[memory_.memoryTypes[*type].heapIndex].size >= most / 2;
 }
 
 Gpu::~Gpu() {

@@ -42,6 +42,9 @@ inline constexpr VkBufferUsageFlags buffer_usage =
 inline constexpr VkMemoryPropertyFlags unified_memory_flags =
     VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT |
     VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+// Of memory of the device that the host can write to.
+inline constexpr VkMemoryPropertyFlags writable_memory_flags =
+    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 
 class Gpu {
  public:
@@ -72,6 +75,8 @@ class Gpu {
   std::optional<std::uint32_t> memory_type(std::uint32_t bits, VkMemoryPropertyFlags wanted) const noexcept;
   // The host reaches the device's memory at no cost: an integrated GPU or the host's own cores.
   bool unified_memory() const noexcept { return unified_; }
+  // The host writes to the memory of a card of its own through the bus. Reading from it is slow.
+  bool writable_memory() const noexcept { return writable_; }
 
   // device_lost after the device was lost.
   Status alive() const;
@@ -84,6 +89,7 @@ class Gpu {
 
  private:
   Status create(const PhysicalFacts& facts);
+  bool maps_most_memory() const noexcept;
 
   std::shared_ptr<const VulkanApi> api_;
   PhysicalFacts facts_;
@@ -93,7 +99,7 @@ class Gpu {
   VkPhysicalDeviceMemoryProperties memory_{};
   std::set<std::uint32_t> capabilities_;
   std::uint32_t spirv_version_ = 0x00010300;
-  bool creation_feedback_ = false, cache_control_ = false, unified_ = false;
+  bool creation_feedback_ = false, cache_control_ = false, unified_ = false, writable_ = false;
   std::mutex queue_mutex_;
   std::atomic<bool> lost_{false};
   std::atomic<std::uint64_t> numbers_{0};

@@ -17,6 +17,7 @@ std::string words_of(std::uint64_t bytes) { return "a buffer of " + std::to_stri
 std::optional<std::uint32_t> memory_type_of(const Gpu& gpu, std::uint32_t bits, Placement placement) {
   constexpr VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   std::optional<std::uint32_t> type;
+  if (placement == Placement::writable) return gpu.memory_type(bits, writable_memory_flags);
   if (placement == Placement::device) type = gpu.memory_type(bits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
   if (placement != Placement::device && gpu.unified_memory()) type = gpu.memory_type(bits, unified_memory_flags);
   if (!type && placement == Placement::readback)
@@ -67,6 +68,15 @@ Result<PlainBuffer> make_buffer(Gpu& gpu, std::uint64_t bytes, Placement placeme
                             "mapping " + words_of(bytes));
   if (!status.ok()) return status;
   made.mapped = static_cast<std::byte*>(mapped);
+  return made;
+}
+
+Result<PlainBuffer> make_part(Gpu& gpu, std::uint64_t bytes, const PlainBuffer& whole, Export exported) {
+  PlainBuffer made{OwnedMemory(gpu), OwnedBuffer(gpu), whole.mapped};
+  if (Status status = create(gpu, bytes, exported == Export::as_dma_buf, made.buffer); !status.ok()) return status;
+  Status status = gpu.check(gpu.vk().BindBufferMemory(gpu.handle(), made.buffer.get(), whole.memory.get(), 0),
+                            "a part of " + words_of(bytes));
+  if (!status.ok()) return status;
   return made;
 }
 

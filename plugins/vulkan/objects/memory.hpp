@@ -17,13 +17,16 @@ struct PlainBuffer {
   std::byte* mapped = nullptr;
 };
 
-// host: memory that the host reads and writes. device: the device's own. readback: likewise, fast to read.
-enum class Placement : std::uint8_t { invalid = 0, host, readback, device };
+// host: memory that the host reads and writes. readback: likewise, fast to read. device: the device's own. writable: the
+// device's own, which the host writes to; only where Gpu::writable_memory().
+enum class Placement : std::uint8_t { invalid = 0, host, readback, device, writable };
 
 enum class Export : std::uint8_t { no, as_dma_buf };
 
 // unavailable: there is no memory for it.
 Result<PlainBuffer> make_buffer(Gpu& gpu, std::uint64_t bytes, Placement placement, Export exported = Export::no);
+// A buffer of `bytes` bytes over the beginning of the memory of `whole`, which is as large and outlives it.
+Result<PlainBuffer> make_part(Gpu& gpu, std::uint64_t bytes, const PlainBuffer& whole, Export exported);
 // The memory behind a dma-buf, which stays the caller's. invalid_argument: it is smaller, or not a dma-buf.
 Result<PlainBuffer> import_buffer(Gpu& gpu, std::uint64_t bytes, int fd);
 
