@@ -273,6 +273,32 @@ TEST_CASE("sharing: programs baked without a card run on it, and on the drivers 
   CHECK(here.json()["cache"]["builds"] == 0);
 }
 
+TEST_CASE("sharing: SPIR-V and the driver's files of a Vulkan device are baked, and load with no build") {
+  const SharingUser builder, user;
+  REQUIRE(builder.kiln({"cache", "key", "create", "app"}).status == 0);
+  const std::string plugins = "[plugins]\nload = [\"vulkan\", \"dynamic_shaders\"]\n";
+  const std::string layer = builder.folder / "layer";
+  const Finished baked = builder.kiln({"cache", "bake", builder.folder.write("bake.toml", plugins + conv_3x3("conv")),
+                                       "--for", "vulkan:0", "--sign-with", "app", "--output", layer, "--json"});
+  INFO(baked.err << baked.out);
+  if (baked.err.find("no device here has this id (there is none)") != std::string::npos) {
+    WARN("skipped: no Vulkan device");
+    return;
+  }
+  REQUIRE(baked.status == 0);
+  CHECK(baked.json()["targets"][0]["programs"] == baked.json()["layer"]["programs"]);
+
+  REQUIRE(user.kiln({"cache", "key", "trust", "app", builder.public_key()}).status == 0);
+  const Finished ran = user.kiln(
+      {"run", user.folder.write("use.toml", plugins + "[cache]\nlayers = [\"" + layer + "\"]\n" + conv_3x3("conv")),
+       "--json", "--verify"});
+  INFO(ran.err << ran.out);
+  REQUIRE(ran.status == 0);
+  CHECK(tier_of(ran) == "layer");
+  CHECK(ran.json()["cache"]["builds"] == 0);
+  CHECK(ran.json()["jobs"][0]["verified"] == true);
+}
+
 TEST_CASE("sharing: what cannot be baked is an error that names what can") {
   const SharingUser builder;
   REQUIRE(builder.kiln({"cache", "key", "create", "app"}).status == 0);
