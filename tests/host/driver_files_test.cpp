@@ -78,7 +78,9 @@ TEST_CASE("driver files: the driver runs what a signed entry holds") {
   const std::vector<fs::path> files = place.entries();
   REQUIRE(files.size() == 2);
   kiln::ProgramBinary programs[] = {stored_program(files[0], key), stored_program(files[1], key)};
-  REQUIRE(programs[0].driver_files.size() == programs[1].driver_files.size());
+  // Not as many of each: the first program of a process has a file that Mesa writes once.
+  REQUIRE_FALSE(programs[0].driver_files.empty());
+  REQUIRE_FALSE(programs[1].driver_files.empty());
   const auto larger = [](const auto& a, const auto& b) { return a.bytes.size() < b.bytes.size(); };
   // The machine code is the largest.
   auto& first = *std::ranges::max_element(programs[0].driver_files, larger);
