@@ -230,15 +230,21 @@ TEST_CASE("simulator kernels: 3x3 convolution with no error against ordered fma"
   });
 }
 
-TEST_CASE("simulator kernels: matrix product through LDS with no error", "[simulator][kernel]") {
-  for_each_build("numbers", "gemm", [](const KernelCode& code) {
+TEST_CASE("simulator kernels: matrix products through LDS with no error", "[simulator][kernel]") {
+  struct Form {
+    const char* name;
+    std::uint32_t n, tile, threads;
+  };
+  const auto form = GENERATE(Form{"gemm", 48, 16, 256}, Form{"sgemm", 128, 64, 64});
+  INFO(form.name);
+  for_each_build("numbers", form.name, [&](const KernelCode& code) {
     Launcher launcher;
-    constexpr std::uint32_t n = 48;
+    const std::uint32_t n = form.n;
     const std::vector<float> a = random_values<float>(n * n, 9), b = random_values<float>(n * n, 10);
     const std::uint64_t out = launcher.memory.allocate(n * n * 4);
     Arguments arguments;
     arguments.add(launcher.memory.allocate(a)).add(launcher.memory.allocate(b)).add(out).add(n);
-    REQUIRE_FALSE(run(launcher, code, arguments, {{n / 16, n / 16, 1}, {256, 1, 1}}));
+    REQUIRE_FALSE(run(launcher, code, arguments, {{n / form.tile, n / form.tile, 1}, {form.threads, 1, 1}}));
     const std::vector<float> got = launcher.memory.values<float>(out, n * n);
     unsigned wrong = 0;
     for (unsigned i = 0; i < n * n; ++i) {

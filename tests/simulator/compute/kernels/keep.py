@@ -9,7 +9,7 @@ import tempfile
 
 KERNELS = {
     "basic": ["saxpy", "reduce", "histogram", "collatz", "spill", "ids", "integers"],
-    "numbers": ["conv3x3", "gemm", "halves", "doubles", "singles"],
+    "numbers": ["conv3x3", "gemm", "sgemm", "halves", "doubles", "singles"],
 }
 COMMAND = "clang-19 -x cl -cl-std=CL2.0 -target amdgcn-amd-amdhsa -mcpu={} -nogpulib -O3 -o {} {}.cl"
 

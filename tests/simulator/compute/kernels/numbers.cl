@@ -62,6 +62,43 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void gemm(__global con
   c[(top + row) * n + left + column] = sum;
 }
 
+// As tuned libraries do: tiles of 64x64, 8x8 sums a thread, 16 of the inner dimension through LDS. n is a multiple of 64.
+typedef float float4 __attribute__((ext_vector_type(4)));
+__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void sgemm(__global const float* restrict a,
+                                                                    __global const float* restrict b,
+                                                                    __global float* restrict c, uint n) {
+  __local float tile_a[16][64] __attribute__((aligned(16))), tile_b[16][64] __attribute__((aligned(16)));
+  uint l = LOCAL_ID, right = l % 8, down = l / 8;
+  uint top = __builtin_amdgcn_workgroup_id_y() * 64, left = GROUP_ID * 64;
+  float sum[8][8];
+#pragma unroll
+  for (uint i = 0; i < 64; ++i) sum[i / 8][i % 8] = 0;
+  for (uint k = 0; k < n; k += 16) {
+#pragma unroll
+    for (uint i = 0; i < 4; ++i) {
+      float4 row = *(__global const float4*)(a + (top + l) * n + k + 4 * i);
+#pragma unroll
+      for (uint j = 0; j < 4; ++j) tile_a[4 * i + j][l] = row[j];
+      uint deep = 4 * i + l / 16;
+      *(__local float4*)&tile_b[deep][l % 16 * 4] = *(__global const float4*)(b + (k + deep) * n + left + l % 16 * 4);
+    }
+    barrier_of_group();
+#pragma unroll
+    for (uint t = 0; t < 16; ++t) {
+      float4 x[2] = {*(__local float4*)&tile_a[t][down * 8], *(__local float4*)&tile_a[t][down * 8 + 4]};
+      float4 y[2] = {*(__local float4*)&tile_b[t][right * 8], *(__local float4*)&tile_b[t][right * 8 + 4]};
+#pragma unroll
+      for (uint i = 0; i < 64; ++i) sum[i / 8][i % 8] = __builtin_fmaf(x[i / 32][i / 8 % 4], y[i % 8 / 4][i % 4], sum[i / 8][i % 8]);
+    }
+    barrier_of_group();
+  }
+#pragma unroll
+  for (uint i = 0; i < 16; ++i) {
+    float* s = &sum[i / 2][i % 2 * 4];
+    *(__global float4*)(c + (top + down * 8 + i / 2) * n + left + right * 8 + i % 2 * 4) = (float4){s[0], s[1], s[2], s[3]};
+  }
+}
+
 typedef half half2 __attribute__((ext_vector_type(2)));
 __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void halves(__global const half* in, __global half* out) {
   uint i = GROUP_ID * 64 + LOCAL_ID;
