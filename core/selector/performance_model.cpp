@@ -238,13 +238,16 @@ void PerformanceModel::learn_build(const ShapeBucket& bucket, const DeviceInfo& 
 void PerformanceModel::settle_driver(const ShapeBucket& bucket, const DeviceInfo& device) {
   const ArmKey key = key_of(bucket, device, bucket.shape);
   std::uint32_t looks = 0;
+  // From driver to driver: a model may hold thousands of shapes, and this is called for each run.
   for (auto at = arms_.lower_bound({key.operation, key.device, "", ""});
        at != arms_.end() && at->first.operation == key.operation && at->first.device == key.device;) {
-    const Arm& arm = at->second;
-    const bool before_it_was_open = at->first.shape == key.shape && at->first.driver != key.driver &&
-                                    arm.run.log_ns.count + arm.log_first.count == 0;
-    if (before_it_was_open) looks += arm.looks;
-    at = before_it_was_open ? arms_.erase(at) : std::next(at);
+    const std::string driver = at->first.driver;
+    at = arms_.lower_bound({key.operation, key.device, driver + '\0', ""});
+    if (driver == key.driver) continue;
+    const auto one = arms_.find({key.operation, key.device, driver, key.shape});
+    if (one == arms_.end() || one->second.run.log_ns.count + one->second.log_first.count != 0) continue;
+    looks += one->second.looks;
+    arms_.erase(one);
   }
   if (looks != 0) touch(key).looks += looks;
 }

@@ -24,14 +24,15 @@ std::string text_of(const TensorForm& form) {
 }
 
 // What the configuration has wrong: the file is none, or its folder cannot be one. What the system refuses fails the
-// job when it begins (check_writable()).
-Status check_place(const fs::path& path) {
+// job when it begins (check_writable()). folders: those that are known to exist.
+Status check_place(const fs::path& path, std::set<std::string>& folders) {
   std::error_code error;
   const std::string who = "file " + path.string();
   const auto file = followed(path);
   if (!file) return file.error();
   if (Status status = check_replaceable(*file); !status.ok()) return status;
   fs::path folder = fs::absolute(*file, error).parent_path();
+  if (folders.contains(folder.native())) return {};
   if (*file != path && !fs::is_directory(folder, error)) {
     return io_error(who + ": is a symbolic link to " + file->string() + ", whose folder is not there");
   }
@@ -40,6 +41,7 @@ Status check_place(const fs::path& path) {
     return io_error(who + ": cannot make folder " + path.parent_path().string() + ": " + folder.string() +
                     " is no folder");
   }
+  folders.insert(folder.native());
   return {};
 }
 
@@ -72,9 +74,9 @@ class JobChecker {
   }
 
   // What a job before this one leaves in the file; null: none writes it. Empty: of a form that is not known here.
-  const std::optional<TensorForm>* written_before(const fs::path& file) const {
+  const std::optional<TensorForm>* written_before(const fs::path& file) {
     if (written_.empty()) return nullptr;
-    const auto at = written_.find(name_of_file(file));
+    const auto at = written_.find(names_.of(file));
     return at == written_.end() ? nullptr : &at->second;
   }
 
@@ -107,9 +109,9 @@ class JobChecker {
 
   void check_output(const std::string& key, const fs::path& path, const std::optional<TensorForm>& form) {
     Status status = form ? data::check_storable(path, form->dtype, form->shape) : Status{};
-    if (status.ok()) status = check_place(path);
+    if (status.ok()) status = check_place(path, folders_);
     if (!status.ok()) problem(key, status.within(key));
-    const fs::path file = name_of_file(path);
+    const fs::path file = names_.of(path);
     const auto same = [&](const auto& other) { return other.first == file; };
     const auto unread = unread_.find(file);
     if (std::ranges::any_of(pending_, same)) {
@@ -125,16 +127,16 @@ class JobChecker {
   }
 
   void note_read(const fs::path& path) {
-    const fs::path file = name_of_file(path);
+    const fs::path file = names_.of(path);
     read_.insert(file);
     unread_.erase(file);
   }
 
   // Whether a binding other than the one that writes `path` in place reads the file.
-  bool reads_elsewhere(const fs::path& file, const fs::path& path) const {
+  bool reads_elsewhere(const fs::path& file, const fs::path& path) {
     return std::ranges::any_of(job_->bindings, [&](const KernelBindingConfig& binding) {
       const bool in_place = binding.output == binding.input && job_->base / binding.output == path;
-      return !binding.input.empty() && !in_place && name_of_file(job_->base / binding.input) == file;
+      return !binding.input.empty() && !in_place && names_.of(job_->base / binding.input) == file;
     });
   }
 
@@ -208,6 +210,8 @@ class JobChecker {
   }
 
   const JobConfig* job_ = nullptr;
+  FileNames names_;
+  std::set<std::string> folders_;  // that exist
   std::set<std::string> told_;
   std::map<fs::path, std::optional<TensorForm>> written_;  // by jobs before
   std::map<fs::path, std::string> unread_;                 // of them, with the job: none has read it since
@@ -230,6 +234,7 @@ std::vector<ConfigProblem> check_jobs(const std::vector<JobConfig>& jobs) {
 std::vector<ConfigProblem> check_pipelines(const Config& config) {
   std::vector<ConfigProblem> problems;
   std::map<fs::path, std::string> written;
+  std::set<std::string> folders;
   for (const JobConfig& job : config.jobs) {
     for (const fs::path& output : data::outputs_of(job)) written.emplace(name_of_file(output), "job '" + job.name + "'");
   }
@@ -241,7 +246,7 @@ std::vector<ConfigProblem> check_pipelines(const Config& config) {
     for (const KernelBindingConfig& tensor : job.bindings) {
       if (tensor.output.empty()) continue;
       const fs::path path = job.base / tensor.output;
-      Status status = check_place(path);
+      Status status = check_place(path, folders);
       for (std::size_t i = 0; request && status.ok() && i < request->pipeline.tensors.size(); ++i) {
         const PipelineTensor& made = request->pipeline.tensors[i];
         if (made.name == tensor.name) status = data::check_storable(path, made.dtype, made.shape);

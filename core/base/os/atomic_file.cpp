@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -98,12 +99,15 @@ Result<std::filesystem::path> followed(const std::filesystem::path& name) {
   constexpr int most_links = 40;  // as the kernel
   std::filesystem::path file = name;
   for (int link = 0; link <= most_links; ++link) {
-    std::error_code error;
-    const std::filesystem::path target = std::filesystem::read_symlink(file, error);
-    const bool no_link = error == std::errc::invalid_argument || error == std::errc::no_such_file_or_directory ||
-                         error == std::errc::not_a_directory;
-    if (no_link) return file;
-    if (error) return io_error("file " + name.string() + ": cannot follow " + file.string() + ": " + error.message());
+    char text[PATH_MAX];
+    const ssize_t length = ::readlink(file.c_str(), text, sizeof text);
+    const int error = length < 0 ? errno : 0;
+    if (error == EINVAL || error == ENOENT || error == ENOTDIR) return file;  // no link
+    if (error != 0) {
+      return io_error("file " + name.string() + ": cannot follow " + file.string() + ": " +
+                      std::generic_category().message(error));
+    }
+    const std::filesystem::path target = std::string(text, static_cast<std::size_t>(length));
     file = target.is_absolute() ? target : file.parent_path() / target;
   }
   return io_error("file " + name.string() + ": its symbolic links lead in a circle");
@@ -115,6 +119,29 @@ std::filesystem::path name_of_file(const std::filesystem::path& name) {
   const std::filesystem::path whole = std::filesystem::absolute(file ? *file : name, error);
   std::filesystem::path real = std::filesystem::weakly_canonical(whole, error);
   return error ? whole.lexically_normal() : real;
+}
+
+const std::filesystem::path& FileNames::of(const std::filesystem::path& name) {
+  if (const auto known = files_.find(name.native()); known != files_.end()) return known->second;
+  const auto keep = [&](std::filesystem::path file) -> const std::filesystem::path& {
+    return files_.emplace(name.native(), std::move(file)).first->second;
+  };
+  const auto file = followed(name);
+  if (!file || !file->has_filename() || file->filename() == "." || file->filename() == "..") {
+    return keep(name_of_file(name));
+  }
+  // What followed() returns is no link, so only its folder is left to resolve.
+  const std::filesystem::path folder = file->parent_path();
+  auto at = folders_.find(folder.native());
+  if (at == folders_.end()) {
+    const std::filesystem::path asked = folder.empty() ? "." : folder;
+    std::error_code error;
+    std::filesystem::path real =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(asked, error), error);
+    if (error) return keep(name_of_file(name));
+    at = folders_.emplace(folder.native(), std::move(real)).first;
+  }
+  return keep(at->second / file->filename());
 }
 
 Status check_replaceable(const std::filesystem::path& file) {
@@ -134,17 +161,33 @@ Status check_replaceable(const std::filesystem::path& file) {
   return {};
 }
 
+namespace {
+
+// file: links followed.
+Status check_file_writable(const std::filesystem::path& file) {
+  if (::faccessat(AT_FDCWD, file.c_str(), W_OK, AT_EACCESS) == 0 || errno == ENOENT || errno == ENOTDIR) return {};
+  return file_failure(file, "cannot write it", errno);
+}
+
+Status check_folder_writable(const std::filesystem::path& file) {
+  const auto may_write = [](const std::filesystem::path& folder) {
+    return ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+  };
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::absolute(file, error).parent_path();
+  if (may_write(folder)) return {};
+  while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  if (may_write(folder)) return {};
+  return file_failure(file, "folder " + folder.string() + " cannot be written", errno);
+}
+
+}  // namespace
+
 Status check_writable(const std::filesystem::path& name) {
   const auto file = followed(name);
   if (!file) return file.error();
-  if (::faccessat(AT_FDCWD, file->c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT && errno != ENOTDIR) {
-    return file_failure(*file, "cannot write it", errno);
-  }
-  std::error_code error;
-  std::filesystem::path folder = std::filesystem::absolute(*file, error).parent_path();
-  while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
-  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return {};
-  return file_failure(*file, "folder " + folder.string() + " cannot be written", errno);
+  if (Status status = check_file_writable(*file); !status.ok()) return status;
+  return check_folder_writable(*file);
 }
 
 Result<AtomicFile> AtomicFile::create(const std::filesystem::path& name) {
@@ -152,27 +195,33 @@ Result<AtomicFile> AtomicFile::create(const std::filesystem::path& name) {
   const auto leads_to = followed(name);
   if (!leads_to) return leads_to.error();
   if (Status status = check_replaceable(*leads_to); !status.ok()) return status;
-  if (Status status = check_writable(*leads_to); !status.ok()) return status;
+  if (Status status = check_file_writable(*leads_to); !status.ok()) return status;
   std::error_code error;
   std::filesystem::path file = std::filesystem::absolute(*leads_to, error);
   if (error) return file_failure(*leads_to, "its folder is unknown", error.value());
+  // The folder is examined only for the words of a failure: the system refuses the file by itself.
+  const auto refused = [&](const std::string& what, int code) -> Status {
+    Status status = check_folder_writable(file);
+    return status.ok() ? file_failure(file, what, code) : status;
+  };
   auto token = new_token(file);
   if (!token) return std::move(token).error();
   const std::filesystem::path parent = file.parent_path();
   const UniqueFd folder(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return file_failure(file, "cannot open its folder", errno);
+  if (!folder) return refused("cannot open its folder", errno);
   struct stat replaced {};
   const bool exists = ::fstatat(folder.get(), file.filename().c_str(), &replaced, AT_SYMLINK_NOFOLLOW) == 0;
   constexpr mode_t for_nobody_else = 0600, by_umask = 0666;
   const mode_t mode = exists ? for_nobody_else : by_umask;
   // Without /proc a file cannot be given a name later.
-  const bool can_name_later = ::access("/proc/self/fd", X_OK) == 0;
+  static const bool can_name_later = ::access("/proc/self/fd", X_OK) == 0;
   UniqueFd nameless(can_name_later ? ::openat(folder.get(), ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode) : -1);
   if (!nameless && can_name_later && (errno == EACCES || errno == EROFS || errno == EMFILE || errno == ENFILE)) {
-    return file_failure(file, "cannot create a temporary file beside it", errno);
+    return refused("cannot create a temporary file beside it", errno);
   }
   const bool is_named = !nameless;
   if (is_named) {
+    if (Status status = check_folder_writable(file); !status.ok()) return status;
     auto named = open_named(file, folder.get(), *token, mode);
     if (!named) return std::move(named).error();
     nameless = std::move(*named);

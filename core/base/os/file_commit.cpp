@@ -268,6 +268,7 @@ class FileCommit {
     for_each_good([&](std::size_t unit) { return place(unit); });
     sync_files(Sync::after);
     for_each_good([&](std::size_t unit) {
+      if (!is_several(unit)) return Status();  // placing a file alone leaves no other name
       for (const CommitEntry& entry : records_[unit].entries) (void)Place(entry).clear();  // else the next run does
       return Status();
     });

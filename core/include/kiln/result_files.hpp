@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -81,6 +82,16 @@ Result<std::filesystem::path> followed(const std::filesystem::path& name);
 
 // Returns one absolute name per file, links resolved, also for a missing file.
 std::filesystem::path name_of_file(const std::filesystem::path& name);
+
+// name_of_file() for many files: resolves each name and each folder once, so links that change later are not noticed.
+// Thread-safety: one thread at a time. Ownership: the returned reference lives as long as the object.
+class FileNames {
+ public:
+  const std::filesystem::path& of(const std::filesystem::path& name);
+
+ private:
+  std::map<std::string, std::filesystem::path> files_, folders_;  // by the name that was asked for
+};
 
 // Returns the error of AtomicFile::create() for this resolved name, or ok.
 Status check_replaceable(const std::filesystem::path& file);

@@ -19,17 +19,17 @@ struct FilesOfJob {
   std::set<fs::path> read, written;
 };
 
-FilesOfJob files_of(const JobConfig& job) {
+FilesOfJob files_of(const JobConfig& job, FileNames& names) {
   FilesOfJob files;
   for (const std::string* source : {&job.input, &job.weights, &job.bias, &job.source, &job.expect}) {
-    if (!source->empty() && data::is_file(*source)) files.read.insert(name_of_file(job.base / *source));
+    if (!source->empty() && data::is_file(*source)) files.read.insert(names.of(job.base / *source));
   }
-  if (!job.output.empty()) files.written.insert(name_of_file(job.output));
+  if (!job.output.empty()) files.written.insert(names.of(job.output));
   for (const KernelBindingConfig& binding : job.bindings) {
     for (const std::string* source : {&binding.input, &binding.expect}) {
-      if (!source->empty() && data::is_file(*source)) files.read.insert(name_of_file(job.base / *source));
+      if (!source->empty() && data::is_file(*source)) files.read.insert(names.of(job.base / *source));
     }
-    if (!binding.output.empty()) files.written.insert(name_of_file(job.base / binding.output));
+    if (!binding.output.empty()) files.written.insert(names.of(job.base / binding.output));
   }
   return files;
 }
@@ -37,11 +37,12 @@ FilesOfJob files_of(const JobConfig& job) {
 }  // namespace
 
 std::vector<std::vector<std::size_t>> jobs_to_wait_for(const std::vector<JobConfig>& jobs) {
+  FileNames names;
   std::map<fs::path, std::size_t> last_writer;
   std::map<fs::path, std::vector<std::size_t>> readers;  // since it was written last
   std::vector<std::vector<std::size_t>> waits_for;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const FilesOfJob files = files_of(jobs[i]);
+    const FilesOfJob files = files_of(jobs[i], names);
     std::set<std::size_t> before;
     const auto wait_for_writer = [&](const fs::path& file) {
       if (const auto writer = last_writer.find(file); writer != last_writer.end()) before.insert(writer->second);
@@ -77,7 +78,7 @@ std::optional<std::size_t> JobOrder::begin(const std::function<void(std::size_t)
     if (const auto job = next_ready()) {
       states_[*job] = State::begun;
       --waiting_;
-      if (waiting_ == 0) tell_change();
+      if (waiting_ == 0) note_change();
       announce(*job);
       return job;
     }
@@ -88,32 +89,32 @@ std::optional<std::size_t> JobOrder::begin(const std::function<void(std::size_t)
     }
     // Some job is under way: the first that has not begun waits for those before it alone. Others may have changed
     // while the results were stored.
-    changed_.wait(lock, [&] { return changes_ != seen; });
+    may_begin_.wait(lock, [&] { return changes_ != seen; });
   }
 }
 
 bool JobOrder::wait_to_run(std::size_t job) {
   if (!in_order()) return true;
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return stop_ || have_run(job); });
+  may_run_.wait(lock, [&] { return stop_ || have_run(job); });
   return !stop_;
 }
 
-void JobOrder::ran(std::size_t job) {
+void JobOrder::ran(std::size_t job) { change(job, State::ran); }
+void JobOrder::end(std::size_t job) { change(job, State::ended); }
+
+// A second ran() counts as a change too: by then the job's results wait to be stored.
+void JobOrder::change(std::size_t job, State state) {
   const std::lock_guard lock(mutex_);
-  states_[job] = std::max(states_[job], State::ran);
-  tell_change();
+  const bool had_run = states_[job] >= State::ran;
+  states_[job] = std::max(states_[job], state);
+  note_change();
+  if (!had_run || stop_) may_run_.notify_all();  // with stop_, some job before may never begin
 }
 
-void JobOrder::end(std::size_t job) {
-  const std::lock_guard lock(mutex_);
-  states_[job] = State::ended;
-  tell_change();
-}
-
-void JobOrder::tell_change() {
+void JobOrder::note_change() {
   ++changes_;
-  changed_.notify_all();
+  may_begin_.notify_all();
 }
 
 std::optional<std::size_t> JobOrder::next_ready() const {

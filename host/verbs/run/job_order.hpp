@@ -53,13 +53,15 @@ class JobOrder {
   bool may_begin(std::size_t job) const;
   bool waits_for_results() const;         // of jobs that have run
   bool have_run(std::size_t jobs) const;  // the first so many
-  void tell_change();
+  void change(std::size_t job, State state);
+  void note_change();
 
   const Terms terms_;
   const std::atomic<bool>& stop_;
   const std::function<void()> store_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable may_begin_;
+  std::condition_variable may_run_;  // a job has run, or has ended without
   std::vector<State> states_;
   std::size_t waiting_;
   std::uint64_t changes_ = 0;  // of states_ and of waiting_ to 0

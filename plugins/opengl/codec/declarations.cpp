@@ -65,7 +65,9 @@ std::vector<std::string> with_indices(const std::vector<std::string>& prefixes, 
 class Reader {
  public:
   explicit Reader(Tokens tokens) : rest_(tokens) {
-    for (const Token& token : tokens) ++mentions_[token.text];
+    for (const Token& token : tokens) {
+      if (is_name(token.text)) ++mentions_[token.text];
+    }
   }
 
   std::vector<Declaration> all() {
@@ -287,7 +289,7 @@ class Reader {
   }
 
   Tokens rest_;
-  std::unordered_map<std::string_view, std::size_t> mentions_;  // how often each token stands in the text
+  std::unordered_map<std::string_view, std::size_t> mentions_;  // how often each name stands in the text
   std::map<std::string_view, Tokens> structs_;                  // their members
   std::map<std::string_view, std::vector<Token>> constants_;
   std::vector<Declaration> declared_;

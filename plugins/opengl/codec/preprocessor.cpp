@@ -1,6 +1,7 @@
 #include "codec/preprocessor.hpp"
 
 #include <algorithm>
+#include <bitset>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -27,12 +28,13 @@ struct Macro {
 
 class Preprocessor {
  public:
-  void define(std::string_view name, std::vector<Token> body) { macros_[name] = {false, {}, std::move(body)}; }
+  void define(std::string_view name, std::vector<Token> body) { define(name, Macro{false, {}, std::move(body)}); }
 
   Preprocessed run(std::vector<Token> raw_tokens) {
     const std::span<Token> raw = raw_tokens;
     Preprocessed out;
     std::vector<Token> pending;  // between two directives: arguments of a macro may span lines
+    pending.reserve(raw.size());
     for (std::size_t at = 0; at < raw.size();) {
       const auto end = static_cast<std::size_t>(
           std::ranges::find(raw.begin() + static_cast<std::ptrdiff_t>(at), raw.end(), "\n", &Token::text) -
@@ -56,6 +58,11 @@ class Preprocessor {
   }
 
  private:
+  void define(std::string_view name, Macro macro) {
+    if (!name.empty()) first_letters_.set(static_cast<unsigned char>(name.front()));
+    macros_[name] = std::move(macro);
+  }
+
   struct Condition {
     bool active = false;
     bool may_still_be = false;  // by a later #elif or #else
@@ -64,8 +71,12 @@ class Preprocessor {
   bool active() const { return std::ranges::all_of(conditions_, &Condition::active); }
 
   void append_expanded(std::vector<Token>& pending, std::vector<Token>& out) {
-    const std::vector<Token> expanded = expand(pending);
-    out.insert(out.end(), expanded.begin(), expanded.end());
+    std::vector<Token> expanded = expand(pending);
+    if (out.empty()) {
+      out = std::move(expanded);
+    } else {
+      out.insert(out.end(), expanded.begin(), expanded.end());
+    }
     pending.clear();
   }
 
@@ -127,7 +138,7 @@ class Preprocessor {
     }
     const Tokens text = rest.subspan(body);
     macro.body.assign(text.begin(), text.end());
-    macros_[name] = std::move(macro);
+    define(name, std::move(macro));
   }
 
   bool is_defined(Tokens words) const { return !words.empty() && macros_.contains(words[0].text); }
@@ -150,7 +161,8 @@ class Preprocessor {
   // The macro to expand at `at`; null: none.
   const Macro* macro_at(Tokens tokens, std::size_t at) const {
     const std::string_view name = tokens[at].text;
-    if (!is_name(name) || depth_ > most_expansion_depth || made_ >= most_tokens) return nullptr;
+    if (!is_name(name) || !first_letters_.test(static_cast<unsigned char>(name.front()))) return nullptr;
+    if (depth_ > most_expansion_depth || made_ >= most_tokens) return nullptr;
     const auto found = macros_.find(name);
     if (found == macros_.end() || std::ranges::find(expanding_, name) != expanding_.end()) return nullptr;
     const bool is_call = at + 1 < tokens.size() && tokens[at + 1].text == "(";
@@ -253,6 +265,7 @@ class Preprocessor {
   }
 
   std::unordered_map<std::string_view, Macro> macros_;
+  std::bitset<256> first_letters_;  // of all that were ever defined: most names of a text need no lookup
   std::vector<Condition> conditions_;
   std::vector<std::string_view> expanding_;  // a macro is not expanded within itself
   std::deque<std::string> pasted_;

@@ -38,6 +38,9 @@ class Lexer {
  private:
   std::string_view rest() const { return text_.substr(at_); }
 
+  // Over characters of which none ends a line.
+  void skip(std::size_t count) { at_ += count; }
+
   void move(std::size_t count) {
     for (const std::size_t end = std::min(at_ + count, text_.size()); at_ < end;) {
       const std::size_t length = line_end(rest());
@@ -68,7 +71,7 @@ class Lexer {
       } else if (ahead.front() == '\\' && line_end(ahead.substr(1)) != 0) {
         move(1 + line_end(ahead.substr(1)));
       } else if (std::string_view(" \t\v\f").find(ahead.front()) != std::string_view::npos) {
-        move(1);
+        skip(1);
       } else {
         return true;
       }
@@ -80,20 +83,20 @@ class Lexer {
     const char first = ahead.front();
     if (is_letter(first)) {
       const auto other = std::ranges::find_if_not(ahead, [](char c) { return is_letter(c) || is_digit(c); });
-      return move(static_cast<std::size_t>(other - ahead.begin()));
+      return skip(static_cast<std::size_t>(other - ahead.begin()));
     }
-    if (is_digit(first) || (first == '.' && ahead.size() > 1 && is_digit(ahead[1]))) return move(number(ahead));
+    if (is_digit(first) || (first == '.' && ahead.size() > 1 && is_digit(ahead[1]))) return skip(number(ahead));
     if (first == '"') {
       const std::size_t end = ahead.find_first_of("\"\r\n", 1);
       return move(end == std::string_view::npos ? ahead.size() : end + (ahead[end] == '"' ? 1 : 0));
     }
     constexpr std::string_view second_characters = "<>=+-&|^#";
-    if (ahead.size() < 2 || second_characters.find(ahead[1]) == std::string_view::npos) return move(1);
+    if (ahead.size() < 2 || second_characters.find(ahead[1]) == std::string_view::npos) return skip(1);
     for (const std::string_view sign : {"<<=", ">>=", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
                                         "^=",  "<<",  ">>", "<=", ">=", "==", "!=", "&&", "||", "^^", "##"}) {
-      if (ahead.starts_with(sign)) return move(sign.size());
+      if (ahead.starts_with(sign)) return skip(sign.size());
     }
-    move(1);
+    skip(1);
   }
 
   static std::size_t number(std::string_view ahead) {

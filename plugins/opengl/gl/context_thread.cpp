@@ -107,7 +107,6 @@ void ContextThread::wait_for_begin(std::chrono::nanoseconds patience, const std:
     const std::lock_guard lock(at.mutex);
     if (at.state != from) return false;
     at.state = to;
-    at.changed.notify_all();
     return true;
   };
   post([call, move_on, &task] {
@@ -118,14 +117,15 @@ void ContextThread::wait_for_begin(std::chrono::nanoseconds patience, const std:
       call->failure = std::current_exception();
     }
     move_on(*call, State::begun, State::done);
+    call->changed.notify_one();
   });
   std::unique_lock lock(call->mutex);
-  const auto has_begun = [&] { return call->state != State::posted; };
-  if (!call->changed.wait_for(lock, patience, has_begun)) {
+  const auto is_done = [&] { return call->state == State::done; };
+  if (!call->changed.wait_for(lock, patience, is_done) && call->state == State::posted) {
     call->state = State::withdrawn;
     return;
   }
-  call->changed.wait(lock, [&] { return call->state == State::done; });
+  call->changed.wait(lock, is_done);
   if (call->failure) std::rethrow_exception(call->failure);
 }
 

@@ -156,3 +156,41 @@ TEST_CASE("AtomicFile: a write that the system refuses leaves the old file", "[a
   CHECK(contents_of(folder / "out") == "old");
   CHECK(folder.entries() == 1);
 }
+
+TEST_CASE("FileNames: gives each file the name that name_of_file() gives it", "[atomic_file]") {
+  namespace fs = std::filesystem;
+  const ScratchFolder folder;
+  fs::create_directory(folder / "real");
+  fs::create_directory_symlink("real", folder / "linked");
+  write_contents(folder / "real/file", "x");
+  fs::create_symlink("real/file", folder / "to_file");
+  fs::create_symlink("real/missing", folder / "to_missing");
+  fs::create_symlink("loop", folder / "loop");
+  const fs::path real = fs::canonical(folder / "real");
+  kiln::FileNames names;
+  CHECK(names.of(folder / "linked/file") == real / "file");
+  CHECK(names.of(folder / "to_file") == real / "file");
+  CHECK(names.of(folder / "to_missing") == real / "missing");
+  CHECK(names.of(folder / "linked/none/new") == real / "none/new");
+  for (const char* const name : {"real/file", "linked/file", "to_file", "to_missing", "loop", "linked/new", "real",
+                                 "linked/.", "linked/..", "linked/../real/file", "none/new", "real/file/inside", ""}) {
+    CAPTURE(name);
+    CHECK(names.of(folder / name) == kiln::name_of_file(folder / name));
+    CHECK(names.of(folder / name) == kiln::name_of_file(folder / name));  // remembered
+  }
+  for (const char* const relative : {"file", "./file", "../file", "no/such/file", "."}) {
+    CAPTURE(relative);
+    CHECK(names.of(relative) == kiln::name_of_file(relative));
+  }
+}
+
+TEST_CASE("FileNames: a link that changes later is not noticed", "[atomic_file]") {
+  const ScratchFolder folder;
+  std::filesystem::create_symlink("a", folder / "link");
+  kiln::FileNames names;
+  const std::filesystem::path before = names.of(folder / "link");
+  std::filesystem::remove(folder / "link");
+  std::filesystem::create_symlink("b", folder / "link");
+  CHECK(names.of(folder / "link") == before);
+  CHECK(before.filename() == "a");
+}

@@ -193,6 +193,35 @@ TEST_CASE("selector model: a device that is not open yet is known by its last dr
   CHECK(model.estimate(bucket, before).evidence == Evidence::own);
 }
 
+TEST_CASE("selector model: an opened device takes over the looks of its shape alone", "[selector]") {
+  PerformanceModel model(0.1);
+  const ShapeBucket small = bucket_of(conv(64, 56)), large = bucket_of(conv(256, 112));
+  REQUIRE(small.shape != large.shape);
+  DeviceInfo unopened = device_of("d"), other = device_of("e");
+  unopened.driver = "", unopened.driver_identity.clear();
+  other.driver = "", other.driver_identity.clear();
+  DeviceInfo older = device_of("d"), oldest = device_of("d");
+  older.driver_identity.emplace_back("release", "1");
+  oldest.driver_identity.emplace_back("release", "0");
+  model.count_look(small, unopened);
+  model.count_look(large, unopened);
+  model.count_look(small, other);
+  model.count_look(small, older);
+  model.learn_run(small, oldest, 8e6, 0);
+  model.count_look(small, oldest);
+
+  const DeviceInfo open = device_of("d");
+  model.settle_driver(small, open);
+  CHECK(model.looks(small, open) == 2);    // before it was open, and under a driver with which nothing ran
+  CHECK(model.looks(small, older) == 0);
+  CHECK(model.looks(small, oldest) == 1);  // it ran with that driver
+  CHECK(model.looks(large, open) == 0);
+  model.settle_driver(large, open);
+  CHECK(model.looks(large, open) == 1);
+  CHECK(model.looks(small, open) == 2);
+  CHECK(model.looks(small, other) == 1);
+}
+
 TEST_CASE("selector model: bounded, the least recently used go first", "[selector]") {
   PerformanceModel model(0.1);
   const ShapeBucket bucket = bucket_of(conv(64, 56));
