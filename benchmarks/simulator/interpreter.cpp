@@ -87,7 +87,7 @@ DispatchState state_of(const KernelCode& code, std::array<std::uint32_t, 3> grou
   state.generation = code.generation;
   state.program = program + code.entry;
   state.rsrc1 = code.rsrc1;
-  state.rsrc2 = code.rsrc2;
+  state.rsrc2 = code.rsrc2 | (code.lds_bytes + 511) / 512 << 15U;  // LDS_SIZE
   state.rsrc3 = code.rsrc3;
   const std::size_t at = descriptor ? 4 : 0;
   state.user_data[at] = static_cast<std::uint32_t>(arguments);
