@@ -315,7 +315,7 @@ int main(int argument_count, char** arguments) {
       Convolution convolution(target);
       measure(convolution, target, "convolution", static_cast<unsigned>(rounds), file);
       Product product(target);
-      measure(product, target, "matrix product", static_cast<unsigned>(rounds), file);
+      measure(product, target, "product", static_cast<unsigned>(rounds), file);
     }
     file.write();
     return 0;
