@@ -60,8 +60,8 @@ Status check(const Pool2dSpec& spec) {
                 {"s", spec.s, 1},
                 {"stride (y)", spec.stride_y, 1},
                 {"stride (x)", spec.stride_x, 1},
-                {"pad (y)", spec.pad_y, 0, spec.r - 1},
-                {"pad (x)", spec.pad_x, 0, spec.s - 1}};
+                {"pad (y)", spec.pad_y, 0, std::max<std::int64_t>(spec.r, 1) - 1},
+                {"pad (x)", spec.pad_x, 0, std::max<std::int64_t>(spec.s, 1) - 1}};
   for (const auto& field : fields) {
     if (field.value < field.least || field.value > field.most) {
       return out_of_range(field.name, field.value, field.least, field.most);
