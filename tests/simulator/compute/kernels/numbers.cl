@@ -94,7 +94,7 @@ __kernel __attribute__((reqd_work_group_size(64, 1, 1))) void sgemm(__global con
   }
 #pragma unroll
   for (uint i = 0; i < 16; ++i) {
-    float* s = &sum[i / 2][i % 2 * 4];
+    __private float* s = &sum[i / 2][i % 2 * 4];
     *(__global float4*)(c + (top + down * 8 + i / 2) * n + left + right * 8 + i % 2 * 4) = (float4){s[0], s[1], s[2], s[3]};
   }
 }
