@@ -105,7 +105,7 @@ TEST_CASE("config check finds what the headers of files show") {
       {gemm + "input = \"long.npy\"\n", "8:9: job \"job\": input: file "},
       {gemm + "input = \"long.npy\"\n", "shape [4, 5], expected [4, 4]"},
       {gemm + "input = \"damaged.npy\"\n", "damaged.npy"},
-      {gemm + "input = \"photo.jpg\"\n", "expected random:SEED, zeros:, or a file .npy, .png, .bin or .raw"},
+      {gemm + "input = \"photo.jpg\"\n", "expected random:SEED, he:SEED, zeros:, or a file .npy, .png, .bin or .raw"},
       {gemm + "input = \"random:1\"\noutput = \"out.txt\"\n", "9:10: job \"job\": output: "},
       {gemm + "input = \"random:1\"\noutput = \"out.txt\"\n", "extension \".txt\", expected .npy, .png, .bin or .raw"},
       {gemm + "input = \"random:1\"\noutput = \"out.png\"\n", "expected f32 [1, C, H, W]"},
