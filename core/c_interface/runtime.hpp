@@ -69,6 +69,8 @@ struct JobTensor {
   void from_host() const;
 };
 
+inline constexpr std::uint32_t most_rank = 32;
+
 enum class Use : std::uint8_t { invalid = 0, each_run, read_once };
 
 // As the C struct says. invalid_argument: the error names the argument.
