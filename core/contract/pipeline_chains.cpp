@@ -20,7 +20,7 @@ bool is_layer_run(const Schedule& schedule, std::size_t run) {
 LayerSpec layer_of(const KernelSpec& spec) {
   return std::visit(
       [](const auto& held) -> LayerSpec {
-        if constexpr (std::is_constructible_v<LayerSpec, decltype(held)>) return held;
+        if constexpr (is_layer<decltype(held)>) return held;
         return Conv2dSpec{};
       },
       spec);

@@ -23,6 +23,8 @@ struct ScheduleUnit {
   ChainSpec chain;                   // no steps: a single run
   std::vector<Tensor> tensors;       // of the chain, in the order of its operands
   std::uint64_t live_bytes = 0;      // the most that its inner tensors need at one time
+
+  bool is_chain() const { return !chain.steps.empty(); }
 };
 
 // leaves[i]: storage i must hold its tensor after the pipeline, or before it: it is no inner tensor of a chain. A

@@ -35,7 +35,7 @@ Status check_verifiable(const RunRequest& request);
 // Fills every output tensor with NaN, which no kernel produces, so that unwritten elements are detected.
 void poison_outputs(const RunRequest& request);
 
-// The reference result of a conv2d or gemm. It is expensive to compute.
+// The reference result of a layer. It is expensive to compute.
 struct KeptReference {
   reference::Expected expected;
 };
