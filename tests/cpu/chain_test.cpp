@@ -1,4 +1,5 @@
-// Chains of layers on the CPU device: results against the double-precision chain, in every layout and fused or not.
+// Chains of layers on the CPU device: results against the double-precision chain, in the plans that the first run
+// times.
 #include <catch2/catch.hpp>
 
 #include "conformance/checks.hpp"
@@ -13,7 +14,6 @@
 namespace kiln::cpu_test {
 namespace {
 
-using conformance::Memory;
 
 // A chain that is built step by step.
 class Network {

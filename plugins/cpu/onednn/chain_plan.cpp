@@ -1,5 +1,6 @@
 #include "onednn/chain_plan.hpp"
 
+#include "onednn/chain_fusion.hpp"
 #include "onednn/cut.hpp"
 #include "onednn/primitives.hpp"
 
@@ -29,10 +30,6 @@ struct Box {
   Range n, c, h;
 };
 
-std::int64_t product_of(const Shape& shape) {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-}
-
 // The input rows that output rows read, and the padding that is left.
 struct Rows {
   Range in;
@@ -47,10 +44,21 @@ Rows rows_for(const Range& out, std::int64_t all, std::int64_t stride, std::int6
   return {read, std::max<std::int64_t>(-first, 0), std::max<std::int64_t>(end - in, 0)};
 }
 
+// Padding behind the last element that a window reads, along one axis.
+std::int64_t pad_after(std::int64_t out, std::int64_t stride, std::int64_t pad, std::int64_t reach, std::int64_t in) {
+  return std::max<std::int64_t>((out - 1) * stride - pad + reach - in, 0);
+}
+
 class Builder {
  public:
   Builder(const ChainSpec& spec, const dnnl::engine& engine, ChainLayout layout, int tiles, References references)
-      : spec_(spec), engine_(engine), layout_(layout), tiles_(tiles), references_(references) {
+      : spec_(spec),
+        engine_(engine),
+        layout_(layout),
+        tiles_(tiles),
+        references_(references),
+        fused_(fused_adds_of(spec)),
+        is_fused_(spec.steps.size()) {
     const bool wide = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
     tag_ = layout == ChainLayout::rows ? Tag::nhwc : wide ? Tag::nChw16c : Tag::nChw8c;
     block_ = layout == ChainLayout::rows ? 1 : wide ? 16 : 8;
@@ -64,7 +72,10 @@ class Builder {
         forms_[i].push_back({ChainPlace::tensor, request_index_[i], plain(spec.tensors[i].shape)});
       }
     }
-    find_fused_adds();
+    for (const auto& fused : fused_) {
+      if (fused) is_fused_[fused->add_step] = true;
+    }
+    plan_.fused_adds = static_cast<std::uint32_t>(std::ranges::count(is_fused_, true));
   }
 
   ChainPlan build() {
@@ -131,6 +142,12 @@ class Builder {
   }
 
   Desc in_layout(const Shape& shape) const { return Desc(shape, fp32, tag_); }
+
+  // A new form in the chain's layout: the request's own memory where it is a result whose bytes are the same there.
+  FormOf layout_form(std::uint32_t tensor, const Shape& shape) {
+    if (is_output(tensor) && is_pixel(shape)) return {ChainPlace::tensor, request_index_[tensor], in_layout(shape)};
+    return {ChainPlace::arena, new_slot(in_layout(shape)), in_layout(shape)};
+  }
 
   // What a step has computed: with a copy as the request has it, where it is a result.
   void computed(std::uint32_t tensor, const FormOf& form) {
@@ -221,53 +238,6 @@ class Builder {
 
   // --- convolutions, with a fused add
 
-  struct FusedAdd {
-    std::uint32_t add_step = 0, residual = 0;
-  };
-
-  // An add reads the result of a convolution, and nothing else does. What is added to it exists before the convolution
-  // runs, is not its input, and nobody reads it between the two or later: so its memory becomes the result's.
-  void find_fused_adds() {
-    fused_.resize(spec_.steps.size());
-    is_fused_.resize(spec_.steps.size());
-    const auto readers = [&](std::uint32_t tensor) {
-      std::vector<std::uint32_t> steps;
-      for (std::uint32_t s = 0; s < spec_.steps.size(); ++s) {
-        const auto& tensors = spec_.steps[s].tensors;
-        steps.insert(steps.end(), static_cast<std::size_t>(std::count(tensors.begin(), tensors.end() - 1, tensor)), s);
-      }
-      return steps;
-    };
-    const auto writer = [&](std::uint32_t tensor) {
-      std::uint32_t s = 0;
-      while (s < spec_.steps.size() && spec_.steps[s].tensors.back() != tensor) ++s;
-      return s;  // the number of steps: it is an input
-    };
-    for (std::uint32_t s = 0; s < spec_.steps.size(); ++s) {
-      const auto* add = std::get_if<AddSpec>(&spec_.steps[s].layer);
-      if (add == nullptr) continue;
-      for (const std::size_t at : {0u, 1u}) {
-        const std::uint32_t sum = spec_.steps[s].tensors[at], residual = spec_.steps[s].tensors[1 - at];
-        const std::uint32_t conv_step = writer(sum), residual_step = writer(residual);
-        if (conv_step >= s || residual_step >= conv_step) continue;
-        const auto* conv = std::get_if<Conv2dSpec>(&spec_.steps[conv_step].layer);
-        const bool only_here = spec_.tensors[sum].role == TensorRole::invalid &&
-                               spec_.tensors[residual].role == TensorRole::invalid && readers(sum).size() == 1;
-        const std::vector<std::uint32_t> of_residual = readers(residual);
-        const bool last_here =
-            std::ranges::all_of(of_residual, [&](std::uint32_t r) { return r < conv_step || r == s; }) &&
-            std::ranges::count(of_residual, s) == 1;
-        const bool same_shape = spec_.tensors[sum].shape == spec_.tensors[residual].shape;
-        if (conv == nullptr || conv->activation != Activation::none || !only_here || !last_here || !same_shape) continue;
-        if (fused_[conv_step]) continue;
-        fused_[conv_step] = FusedAdd{s, residual};
-        is_fused_[s] = true;
-        ++plan_.fused_adds;
-        break;
-      }
-    }
-  }
-
   struct ConvPart {
     Desc input, output, weights, bias;
     std::int64_t pad_above = 0, pad_below = 0;
@@ -275,9 +245,8 @@ class Builder {
 
   dnnl::convolution_forward::primitive_desc describe(const Conv2dSpec& spec, const ConvPart& part,
                                                      const dnnl::primitive_attr& attributes) const {
-    const std::int64_t reach_x = spec.dilation_x * (spec.s - 1) + 1;
     const std::int64_t right =
-        std::max<std::int64_t>((spec.out_w() - 1) * spec.stride_x + reach_x - spec.pad_x - spec.w, 0);
+        pad_after(spec.out_w(), spec.stride_x, spec.pad_x, spec.dilation_x * (spec.s - 1) + 1, spec.w);
     const Desc any(part.weights.dims(), fp32, Tag::any);
     dnnl::convolution_forward::primitive_desc described(
         {dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, part.input, any, part.bias,
@@ -305,8 +274,7 @@ class Builder {
     part.weights = conv_weights(spec, spec.k);
     if (spec.bias == Bias::per_channel) part.bias = Desc({spec.k}, fp32, Tag::a);
     part.pad_above = spec.pad_y;
-    part.pad_below = std::max<std::int64_t>(
-        (spec.out_h() - 1) * spec.stride_y + spec.dilation_y * (spec.r - 1) + 1 - spec.pad_y - spec.h, 0);
+    part.pad_below = pad_after(spec.out_h(), spec.stride_y, spec.pad_y, spec.dilation_y * (spec.r - 1) + 1, spec.h);
     const auto described = describe(spec, part, attributes);
     return static_cast<bool>(described) && !std::string_view(described.impl_info_str()).starts_with("ref");
   }
@@ -324,14 +292,7 @@ class Builder {
 
     const bool from_plain = reads_plain(spec, input, attributes);
     const FormOf source = from_plain ? forms_[input].front() : in_form(input, in_layout(in_shape));
-    FormOf result;
-    if (fused) {
-      result = in_form(fused->residual, in_layout(out_shape));
-    } else {
-      const bool stays_plain = is_output(output) && is_pixel(out_shape);
-      result = stays_plain ? FormOf{ChainPlace::tensor, request_index_[output], in_layout(out_shape)}
-                           : FormOf{ChainPlace::arena, new_slot(in_layout(out_shape)), in_layout(out_shape)};
-    }
+    const FormOf result = fused ? in_form(fused->residual, in_layout(out_shape)) : layout_form(output, out_shape);
     const bool depthwise = spec.groups == spec.c && spec.k == spec.c;
     std::vector<Box> boxes = boxes_of(spec.n, spec.k, spec.out_h(), flops(spec));
     if (spec.groups > 1 && !depthwise && boxes.front().c.size() != spec.k) {
@@ -375,10 +336,8 @@ class Builder {
   void add(const Pool2dSpec& spec) {
     const Shape in_shape{spec.n, spec.c, spec.h, spec.w}, out_shape{spec.n, spec.c, spec.out_h(), spec.out_w()};
     const FormOf source = in_form(tensor_of(0), in_layout(in_shape));
-    const bool stays_plain = is_output(output_tensor()) && is_pixel(out_shape);
-    const FormOf result = stays_plain ? FormOf{ChainPlace::tensor, request_index_[output_tensor()], in_layout(out_shape)}
-                                      : FormOf{ChainPlace::arena, new_slot(in_layout(out_shape)), in_layout(out_shape)};
-    const std::int64_t right = std::max<std::int64_t>((spec.out_w() - 1) * spec.stride_x + spec.s - spec.pad_x - spec.w, 0);
+    const FormOf result = layout_form(output_tensor(), out_shape);
+    const std::int64_t right = pad_after(spec.out_w(), spec.stride_x, spec.pad_x, spec.s, spec.w);
     begin_phase();
     for (const Box& box : boxes_of(spec.n, spec.c, spec.out_h(), flops(spec))) {
       const Rows rows = rows_for(box.h, spec.out_h(), spec.stride_y, spec.pad_y, spec.r, spec.h);
@@ -412,8 +371,7 @@ class Builder {
     for (const Range& range : element_ranges(a.desc)) {
       const Desc some({range.size()}, fp32, Tag::a);
       const auto offset = static_cast<std::uint64_t>(range.begin) * sizeof(float);
-      const dnnl::binary::primitive_desc described({dnnl::algorithm::binary_add, some, some, some},
-                                                   attributes_of(spec.activation), engine_);
+      const auto described = addition(range.size(), spec.activation, engine_);
       add_tile(dnnl::binary(described), described.scratchpad_desc(),
                {operand(DNNL_ARG_SRC_0, a, some, offset), operand(DNNL_ARG_SRC_1, b, some, offset),
                 operand(DNNL_ARG_DST, result, some, offset)});
@@ -424,14 +382,11 @@ class Builder {
   void add(const ActivationSpec& spec) {
     const FormOf source = forms_[tensor_of(0)].front();
     const FormOf result = new_form(output_tensor(), source.desc);
-    const Eltwise function = eltwise_of(spec.activation);
     begin_phase();
     for (const Range& range : element_ranges(source.desc)) {
       const Desc some({range.size()}, fp32, Tag::a);
       const auto offset = static_cast<std::uint64_t>(range.begin) * sizeof(float);
-      const dnnl::eltwise_forward::primitive_desc described(
-          {dnnl::prop_kind::forward_inference, function.algorithm, some, function.alpha, function.beta},
-          attributes_with({}), engine_);
+      const auto described = element_function(range.size(), spec.activation, engine_);
       add_tile(dnnl::eltwise_forward(described), described.scratchpad_desc(),
                {operand(DNNL_ARG_SRC, source, some, offset), operand(DNNL_ARG_DST, result, some, offset)});
     }
@@ -440,15 +395,14 @@ class Builder {
 
   void add(const SoftmaxSpec& spec) {
     const Shape shape = shape_of(spec.shape);
-    const std::int64_t length = shape.back(), rows = product_of(shape) / length;
+    const std::int64_t length = shape.back(), rows = elements_of(spec.shape) / length;
     const FormOf source = in_form(tensor_of(0), plain(shape_of_tensor(tensor_of(0))));
     const FormOf result = new_form(output_tensor(), plain(shape_of_tensor(output_tensor())));
     begin_phase();
     for (const Range& range : rows * length < few_elements ? std::vector<Range>{{0, rows}} : split(rows, tiles_, 1)) {
       const Desc some({range.size(), length}, fp32, Tag::ab);
       const auto offset = static_cast<std::uint64_t>(range.begin * length) * sizeof(float);
-      const dnnl::softmax_forward::primitive_desc described({dnnl::prop_kind::forward_inference, some, 1},
-                                                            attributes_with({}), engine_);
+      const auto described = softmax_of_rows(range.size(), length, engine_);
       add_tile(dnnl::softmax_forward(described), described.scratchpad_desc(),
                {operand(DNNL_ARG_SRC, source, some, offset), operand(DNNL_ARG_DST, result, some, offset)});
     }
@@ -504,13 +458,13 @@ class Builder {
   const ChainLayout layout_;
   const int tiles_;
   const References references_;
+  const std::vector<std::optional<FusedAdd>> fused_;  // by step: of convolutions
+  std::vector<bool> is_fused_;                        // by step: of adds
   Tag tag_ = Tag::undef;
   std::int64_t block_ = 1;
   std::uint32_t step_ = 0;
   std::vector<std::vector<FormOf>> forms_;      // of each tensor; the first is the one that it was computed in
   std::vector<std::uint32_t> request_index_;    // of each tensor of the request
-  std::vector<std::optional<FusedAdd>> fused_;  // by step: of convolutions
-  std::vector<bool> is_fused_;                  // by step: of adds
   ChainPlan plan_;
 };
 

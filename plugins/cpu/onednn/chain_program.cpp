@@ -181,7 +181,7 @@ class ChainRun {
 };
 
 ChainProgram::ChainProgram(const ChainSpec& spec, const dnnl::engine& engine, int threads)
-    : LibraryProgram(spec), steps_(spec.steps.size()) {
+    : LibraryProgram(spec, "chain of " + std::to_string(spec.steps.size()) + " layers"), steps_(spec.steps.size()) {
   const auto add = [&](ChainLayout layout, int tiles, References references) {
     try {
       candidates_.push_back(

@@ -82,7 +82,8 @@ Result<std::unique_ptr<Program>> LibraryProgram::create(const KernelSource& sour
 LibraryProgram::LibraryProgram(const KernelSpec& spec, std::vector<Candidate> candidates)
     : what_(canonical_text(spec)), tensors_(tensors_of(spec)), places_(places_of(tensors_)), candidates_(std::move(candidates)) {}
 
-LibraryProgram::LibraryProgram(const KernelSpec& spec) : what_(canonical_text(spec)), tensors_(tensors_of(spec)) {}
+LibraryProgram::LibraryProgram(const KernelSpec& spec, std::string what)
+    : what_(std::move(what)), tensors_(tensors_of(spec)) {}
 
 Status LibraryProgram::check(std::span<Buffer* const> bindings) const {
   if (bindings.size() != tensors_.size()) {

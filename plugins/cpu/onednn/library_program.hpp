@@ -79,7 +79,7 @@ class LibraryProgram : public Program {
 
  protected:
   // For a program without candidates, which overrides run().
-  explicit LibraryProgram(const KernelSpec& spec);
+  LibraryProgram(const KernelSpec& spec, std::string what);
 
  private:
   struct Constants {

@@ -1,6 +1,8 @@
 // oneDNN primitives of a part, packing of weights, and the epilogue.
 #pragma once
 
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -87,6 +89,29 @@ inline dnnl::primitive_attr attributes_of(Activation activation) {
   dnnl::post_ops operations;
   append_activation(operations, activation);
   return attributes_with(operations);
+}
+
+// Of so many elements or rows that follow one another. Each throws dnnl::error.
+inline dnnl::binary::primitive_desc addition(std::int64_t elements, Activation activation, const dnnl::engine& engine) {
+  const dnnl::memory::desc all({elements}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::a);
+  return {{dnnl::algorithm::binary_add, all, all, all}, attributes_of(activation), engine};
+}
+inline dnnl::eltwise_forward::primitive_desc element_function(std::int64_t elements, Activation activation,
+                                                              const dnnl::engine& engine) {
+  const dnnl::memory::desc all({elements}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::a);
+  const Eltwise function = eltwise_of(activation);
+  return {{dnnl::prop_kind::forward_inference, function.algorithm, all, function.alpha, function.beta},
+          attributes_with({}), engine};
+}
+inline dnnl::softmax_forward::primitive_desc softmax_of_rows(std::int64_t rows, std::int64_t length,
+                                                             const dnnl::engine& engine) {
+  const dnnl::memory::desc all({rows, length}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ab);
+  return {{dnnl::prop_kind::forward_inference, all, 1}, attributes_with({}), engine};
+}
+
+inline std::int64_t elements_of(const Extents& extents) {
+  const Shape shape = shape_of(extents);
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
 }  // namespace kiln::cpu

@@ -3,7 +3,6 @@
 #include "onednn/cut.hpp"
 #include "onednn/primitives.hpp"
 
-#include <numeric>
 #include <string>
 
 namespace kiln::cpu {
@@ -18,11 +17,6 @@ constexpr std::int64_t worth_a_tile = 1 << 14;
 
 Pipeline::Operand operand_at(int argument, Place place, const Desc& desc, std::int64_t elements_before) {
   return {argument, place, desc, static_cast<std::uint64_t>(elements_before) * sizeof(float)};
-}
-
-std::int64_t elements_of(const Extents& extents) {
-  const Shape shape = shape_of(extents);
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
 // One tile of the layer, of the items in the range: planes, elements or rows.
@@ -42,8 +36,7 @@ Made tile_of(const Pool2dSpec& spec, const Range& planes, const dnnl::engine& en
 
 Made tile_of(const AddSpec& spec, const Range& elements, const dnnl::engine& engine) {
   const Desc all({elements.size()}, element_type, Tag::a);
-  const dnnl::binary::primitive_desc described({dnnl::algorithm::binary_add, all, all, all},
-                                               attributes_of(spec.activation), engine);
+  const auto described = addition(elements.size(), spec.activation, engine);
   Made made{described.impl_info_str(), {}};
   made.pipeline.add(dnnl::binary(described), engine, described.scratchpad_desc(),
                     {operand_at(DNNL_ARG_SRC_0, Place::input, all, elements.begin),
@@ -54,10 +47,7 @@ Made tile_of(const AddSpec& spec, const Range& elements, const dnnl::engine& eng
 
 Made tile_of(const ActivationSpec& spec, const Range& elements, const dnnl::engine& engine) {
   const Desc all({elements.size()}, element_type, Tag::a);
-  const Eltwise function = eltwise_of(spec.activation);
-  const dnnl::eltwise_forward::primitive_desc described(
-      {dnnl::prop_kind::forward_inference, function.algorithm, all, function.alpha, function.beta},
-      attributes_with({}), engine);
+  const auto described = element_function(elements.size(), spec.activation, engine);
   Made made{described.impl_info_str(), {}};
   made.pipeline.add(dnnl::eltwise_forward(described), engine, described.scratchpad_desc(),
                     {operand_at(DNNL_ARG_SRC, Place::input, all, elements.begin),
@@ -68,8 +58,7 @@ Made tile_of(const ActivationSpec& spec, const Range& elements, const dnnl::engi
 Made tile_of(const SoftmaxSpec& spec, const Range& rows, const dnnl::engine& engine) {
   const std::int64_t length = shape_of(spec.shape).back();
   const Desc some({rows.size(), length}, element_type, Tag::ab);
-  const dnnl::softmax_forward::primitive_desc described({dnnl::prop_kind::forward_inference, some, 1},
-                                                        attributes_with({}), engine);
+  const auto described = softmax_of_rows(rows.size(), length, engine);
   Made made{described.impl_info_str(), {}};
   made.pipeline.add(dnnl::softmax_forward(described), engine, described.scratchpad_desc(),
                     {operand_at(DNNL_ARG_SRC, Place::input, some, rows.begin * length),
