@@ -45,7 +45,7 @@ struct TomlFailure {
   std::string message;
 };
 
-// What toml_guard.hpp refuses, and arrays or inline tables more than 32 deep, are failures: the tree is walked by
+// What unsafe_toml() refuses, and arrays or inline tables more than 32 deep, are failures: the tree is walked by
 // recursion.
 std::variant<TomlNode, TomlFailure> parse_toml(std::string_view text);
 

@@ -12,12 +12,6 @@ bool is_known(Bias bias) noexcept { return bias == Bias::none || bias == Bias::p
 
 std::int64_t group_channels(const Conv2dSpec& conv) noexcept { return conv.groups < 1 ? 0 : conv.c / conv.groups; }
 
-double product(std::initializer_list<std::int64_t> extents) noexcept {
-  double value = 1;  // leaves 64 bits for what validate() would refuse
-  for (const std::int64_t extent : extents) value *= extent > 0 ? static_cast<double>(extent) : 0;
-  return value;
-}
-
 // F(4, 3) does a quarter of the direct multiplications, F(2, 3) more of them.
 double winograd_factor(const Conv2dSpec& conv) noexcept {
   const bool fits = conv.r == 3 && conv.s == 3 && conv.stride_y == 1 && conv.stride_x == 1;

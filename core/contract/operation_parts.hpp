@@ -8,11 +8,17 @@
 #include <kiln/operation.hpp>
 
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace kiln {
+
+template <class Spec>
+inline constexpr bool is_layer = std::is_constructible_v<LayerSpec, Spec>;
 
 // Checks that several operations share.
 inline constexpr std::int64_t most_extent = 1 << 20;
@@ -23,6 +29,13 @@ Status out_of_range(std::string_view field, std::int64_t value, std::int64_t lea
 bool is_known(Activation activation) noexcept;  // an application may hold any number in an enumeration
 std::int64_t out_extent(std::int64_t in, std::int64_t pad, std::int64_t dilation, std::int64_t taps,
                         std::int64_t stride) noexcept;  // 0: there is no such output
+
+// The product of extents, of which one that is not positive counts as 0. It leaves 64 bits for what validate() would
+// refuse.
+double product(std::span<const std::int64_t> extents) noexcept;
+inline double product(std::initializer_list<std::int64_t> extents) noexcept {
+  return product(std::span(extents.begin(), extents.size()));
+}
 
 // Bytes of an fp32 tensor: 0 if an extent is not positive, the greatest number if the product leaves 64 bits.
 std::uint64_t float_bytes_of(const Shape& shape) noexcept;

@@ -4,13 +4,9 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <type_traits>
 
 namespace kiln {
 namespace {
-
-template <class Spec>
-constexpr bool is_layer = std::is_constructible_v<LayerSpec, Spec>;
 
 template <class Spec>
 constexpr Operation entry(std::string_view name) {
@@ -139,6 +135,12 @@ std::uint64_t float_bytes_of(const Shape& shape) noexcept {
 Operand operand(std::string_view name, TensorRole role, Shape shape) {
   const std::uint64_t bytes = float_bytes_of(shape);
   return {std::string(name), role, std::move(shape), bytes};
+}
+
+double product(std::span<const std::int64_t> extents) noexcept {
+  double value = 1;
+  for (const std::int64_t extent : extents) value *= extent > 0 ? static_cast<double>(extent) : 0;
+  return value;
 }
 
 bool fits_operand(const Shape& found, const Shape& wanted) {

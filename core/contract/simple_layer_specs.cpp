@@ -6,10 +6,8 @@
 namespace kiln {
 namespace {
 
-double elements_of(const Shape& shape) noexcept {
-  double elements = 1;  // leaves 64 bits for what validate() would refuse
-  for (const std::int64_t extent : shape) elements *= extent > 0 ? static_cast<double>(extent) : 0;
-  return elements;
+double elements_of(const Extents& extents) noexcept {
+  return product(std::span(extents.begin(), std::ranges::find(extents, 0)));
 }
 
 Status check_shape(const Extents& extents) {
@@ -80,7 +78,7 @@ Status check(const Pool2dSpec& spec) {
     return status;
   }
   if (spec.kind != PoolKind::maximum && spec.kind != PoolKind::average) {
-    return invalid_argument("pool: expected max or average");
+    return invalid_argument("pool " + std::to_string(static_cast<int>(spec.kind)) + ": expected max or average");
   }
   return check_dtype(spec.dtype);
 }
@@ -92,7 +90,7 @@ std::vector<Operand> operands_of(const Pool2dSpec& spec) {
 
 // One comparison or addition for each element of a window.
 double flops_of(const Pool2dSpec& spec) noexcept {
-  return elements_of({spec.n, spec.c, spec.out_h(), spec.out_w(), spec.r, spec.s});
+  return product({spec.n, spec.c, spec.out_h(), spec.out_w(), spec.r, spec.s});
 }
 
 std::string fields_of(const Pool2dSpec& spec) {
@@ -118,7 +116,7 @@ std::string family_of(const Pool2dSpec& spec) {
 
 Status check(const AddSpec& spec) {
   if (Status status = check_shape(spec.shape); !status.ok()) return status;
-  if (!is_known(spec.activation)) return invalid_argument("activation: expected none, relu or relu6");
+  if (!is_known(spec.activation)) return invalid_argument("activation " + std::to_string(static_cast<int>(spec.activation)) + ": expected none, relu or relu6");
   return check_dtype(spec.dtype);
 }
 
@@ -128,7 +126,7 @@ std::vector<Operand> operands_of(const AddSpec& spec) {
           operand("output", TensorRole::output, shape)};
 }
 
-double flops_of(const AddSpec& spec) noexcept { return elements_of(shape_of(spec.shape)); }
+double flops_of(const AddSpec& spec) noexcept { return elements_of(spec.shape); }
 
 std::string fields_of(const AddSpec& spec) {
   return shape_fields(spec.shape)
@@ -149,7 +147,7 @@ Status check(const SoftmaxSpec& spec) {
 std::vector<Operand> operands_of(const SoftmaxSpec& spec) { return one_input(spec.shape); }
 
 // A subtraction, an exponential, an addition and a division.
-double flops_of(const SoftmaxSpec& spec) noexcept { return 4 * elements_of(shape_of(spec.shape)); }
+double flops_of(const SoftmaxSpec& spec) noexcept { return 4 * elements_of(spec.shape); }
 
 std::string fields_of(const SoftmaxSpec& spec) {
   return shape_fields(spec.shape).word("dtype", to_string(spec.dtype)).take();
@@ -162,14 +160,14 @@ std::string family_of(const SoftmaxSpec& spec) { return "rows " + std::string(to
 Status check(const ActivationSpec& spec) {
   if (Status status = check_shape(spec.shape); !status.ok()) return status;
   if (!is_known(spec.activation) || spec.activation == Activation::none) {
-    return invalid_argument("activation: expected relu or relu6");
+    return invalid_argument("activation " + std::to_string(static_cast<int>(spec.activation)) + ": expected relu or relu6");
   }
   return check_dtype(spec.dtype);
 }
 
 std::vector<Operand> operands_of(const ActivationSpec& spec) { return one_input(spec.shape); }
 
-double flops_of(const ActivationSpec& spec) noexcept { return elements_of(shape_of(spec.shape)); }
+double flops_of(const ActivationSpec& spec) noexcept { return elements_of(spec.shape); }
 
 std::string fields_of(const ActivationSpec& spec) {
   return shape_fields(spec.shape)

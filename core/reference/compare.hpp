@@ -4,7 +4,7 @@
 // conv2d and gemm: an output's error is relative to its Σ |w*x| (+ |bias|), 0/0 being 0 and anything else over 0
 // infinite; what underflow alone explains is not counted. Bounds: reference/rounding.hpp, and where a Winograd
 // algorithm is allowed reference/winograd_allowance.hpp, which is looser at some outputs than at others. Activation
-// cannot widen an error.
+// cannot widen an error. Other layers: reference/simple_layers.hpp.
 #pragma once
 
 #include <kiln/kernel.hpp>

@@ -1,5 +1,6 @@
 #include "reference/operation_reference.hpp"
 
+#include "contract/operation_parts.hpp"
 #include "reference/gemm.hpp"
 #include "reference/rounding.hpp"
 #include "reference/simple_layers.hpp"
@@ -111,9 +112,6 @@ double carried_by(const SoftmaxSpec& spec, std::span<const double> input, double
   }
   return most / largest;
 }
-
-template <class Spec>
-constexpr bool is_layer = std::is_constructible_v<LayerSpec, Spec>;
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include <kiln/data.hpp>
 #include <kiln/kernel_parameters.hpp>
+#include <kiln/operation.hpp>
 #include <kiln/plugin_loader.hpp>
 #include <kiln/runtime.hpp>
 
@@ -28,35 +29,18 @@ namespace {
 
 using Say = std::function<bool(const std::string&)>;
 
-Result<TensorArgument> tensor_of(std::string_view source, const Shape& shape, bool constant) {
-  auto tensor = data::load_tensor(std::string(source), {}, {DType::f32, shape, "tensor"});
-  if (!tensor) return std::move(tensor).error();
-  if (constant) return TensorArgument{nullptr, Constant::create(std::move(tensor).value())};
-  return TensorArgument{std::move(tensor).value(), nullptr};
-}
-
-Status add_tensors(const Shape& input, const Shape& weights, Bias bias, const Shape& output, RunRequest& request) {
-  const auto add = [&](std::string_view source, const Shape& shape, bool constant) -> Status {
-    auto tensor = tensor_of(source, shape, constant);
+// Random tensors for the operands of a layer.
+Status add_tensors(RunRequest& request) {
+  int constants = 0;
+  for (const Operand& operand : operation_of(request.spec).operands(request.spec)) {
+    const bool constant = operand.role == TensorRole::constant;
+    const int seed = constant ? 2 + constants++ : operand.role == TensorRole::output ? 4 : 1;
+    auto tensor = data::load_tensor("random:" + std::to_string(seed), {}, {DType::f32, operand.shape, operand.name});
     if (!tensor) return std::move(tensor).error();
-    request.tensors.push_back(std::move(*tensor));
-    return {};
-  };
-  if (Status status = add("random:1", input, false); !status.ok()) return status;
-  if (Status status = add("random:2", weights, true); !status.ok()) return status;
-  if (bias == Bias::per_channel) {
-    if (Status status = add("random:3", {output[1]}, true); !status.ok()) return status;
+    request.tensors.push_back(constant ? TensorArgument{nullptr, Constant::create(std::move(*tensor))}
+                                       : TensorArgument{std::move(*tensor), nullptr});
   }
-  return add("random:4", output, false);
-}
-
-Status add_tensors(const Conv2dSpec& spec, RunRequest& request) {
-  return add_tensors({spec.n, spec.c, spec.h, spec.w}, {spec.k, spec.c / spec.groups, spec.r, spec.s}, spec.bias,
-                     {spec.n, spec.k, spec.out_h(), spec.out_w()}, request);
-}
-
-Status add_tensors(const GemmSpec& spec, RunRequest& request) {
-  return add_tensors({spec.m, spec.k}, {spec.k, spec.n}, spec.bias, {spec.m, spec.n}, request);
+  return {};
 }
 
 // The results of a user's kernel that the job does not say what to expect of, and one output of each group of variants
@@ -265,12 +249,9 @@ Status prepare(Bench& bench, const BenchSetup& setup) {
   if (const auto* job = std::get_if<std::string>(&setup.subject)) return open_kernel(bench, *job, setup);
   bench.request.name = "tune";
   bench.request.device = setup.device;
-  const auto take = [&](const auto& spec) {
-    bench.request.spec = spec;
-    return add_tensors(spec, bench.request);
-  };
-  if (const auto* gemm = std::get_if<GemmSpec>(&setup.subject)) return take(*gemm);
-  return take(std::get<Conv2dSpec>(setup.subject));
+  if (const auto* conv = std::get_if<Conv2dSpec>(&setup.subject)) bench.request.spec = *conv;
+  if (const auto* gemm = std::get_if<GemmSpec>(&setup.subject)) bench.request.spec = *gemm;
+  return add_tensors(bench.request);
 }
 
 // The inputs stay, and so does what their output is compared with. The parent is told, so that the time that this takes
@@ -342,8 +323,12 @@ Result<VariantSamples> measure(Bench& bench, const Say& say, const std::string& 
 Result<VariantSamples> serve(Bench& bench, const Say& say, const std::string& line) {
   const std::size_t tab = line.find('\t');
   std::uint32_t runs = 0;
-  if (tab == std::string::npos) return invalid_argument("bench: '" + line + "', expected VARIANT and RUNS");
-  std::from_chars(line.data() + tab + 1, line.data() + line.size(), runs);
+  const char* const line_end = line.data() + line.size();
+  const auto [end, error] =
+      std::from_chars(tab == std::string::npos ? line_end : line.data() + tab + 1, line_end, runs);
+  if (error != std::errc() || end != line_end) {
+    return invalid_argument("bench: '" + line + "', expected VARIANT and RUNS");
+  }
   const std::string variant = line.substr(0, tab);
   return measure(bench, say, variant, runs);
 }

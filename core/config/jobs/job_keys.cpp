@@ -4,13 +4,18 @@
 
 #include <kiln/config_text.hpp>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <iterator>
 
 namespace kiln::config {
 namespace {
 
-constexpr std::uint8_t conv2d = 1, gemm = 2, kernel = 4, table = 8, pool2d = 16, add = 32, softmax = 64,
-                       activation = 128;
+constexpr std::uint8_t bit(JobForm form) { return static_cast<std::uint8_t>(form); }
+constexpr std::uint8_t conv2d = bit(JobForm::conv2d), gemm = bit(JobForm::gemm), kernel = bit(JobForm::kernel),
+                       table = bit(JobForm::table), pool2d = bit(JobForm::pool2d), add = bit(JobForm::add),
+                       softmax = bit(JobForm::softmax), activation = bit(JobForm::activation);
 constexpr std::uint8_t weighted = conv2d | gemm | table;
 constexpr std::uint8_t shaped = add | softmax | activation;
 constexpr std::uint8_t numeric = weighted | pool2d | shaped;
@@ -39,7 +44,11 @@ constexpr ValueRule text{ValueKind::text};
 constexpr ValueRule boolean{ValueKind::boolean};
 constexpr ValueRule own{};  // the entry's read() judges
 
-constexpr std::string_view ops[] = {"conv2d", "gemm", "pool2d", "add", "softmax", "activation", "kernel"};
+constexpr auto ops = [] {
+  std::array<std::string_view, std::size(operations_of_jobs)> names;
+  std::ranges::transform(operations_of_jobs, names.begin(), &JobOperation::name);
+  return names;
+}();
 constexpr std::string_view activations[] = {"none", "relu", "relu6"};
 constexpr std::string_view pools[] = {"max", "average"};
 constexpr std::string_view accuracies[] = {"direct", "winograd"};

@@ -79,7 +79,7 @@ TEST_CASE("architecture: within core no include points up") {
       {"base", {}},
       {"json", {}},
       {"contract", {}},
-      {"reference", {}},
+      {"reference", {"contract"}},
       {"executor", {}},
       {"data", {"base", "config"}},
       {"config", {"base"}},
