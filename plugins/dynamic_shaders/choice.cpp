@@ -142,13 +142,8 @@ Result<Choice> choose_of_kernel(const UserKernelSpec& kernel, const DeviceInfo& 
 }  // namespace
 
 Result<Choice> choose(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, TuningDatabase& database) {
-  const auto* fixed = std::get_if<UserKernelSpec>(&spec);
-  if (fixed != nullptr && fixed->parameters.empty()) {  // on each run: nothing is looked up for what leaves no choice
-    auto plan = plan_of(spec, device, dialect, "user");
-    if (!plan) return std::move(plan).error();
-    return Choice{std::move(*plan), "", {}};
-  }
-  if (const std::string_view only = simple_variant(spec); !only.empty()) {
+  // On each run: nothing is looked up for what leaves no choice.
+  if (const std::string_view only = only_variant(spec); !only.empty()) {
     auto plan = plan_of(spec, device, dialect, only);
     if (!plan) return std::move(plan).error();
     return Choice{std::move(*plan), "", {}};

@@ -269,7 +269,7 @@ std::vector<KernelSpec> Generator::tuned(const DeviceInfo& device) {
 
 TuningState Generator::state(const KernelSpec& spec, const DeviceInfo& device) noexcept try {
   const auto* kernel = std::get_if<UserKernelSpec>(&spec);
-  if ((kernel != nullptr && kernel->parameters.empty()) || !simple_variant(spec).empty()) return TuningState::fixed;
+  if (!only_variant(spec).empty()) return TuningState::fixed;
   refresh();
   const auto winner = database_.winner(device_digest(device), record_spec(spec));
   const auto read = std::ranges::find_first_of(device.dialects, written);  // in the order in which the runtime asks

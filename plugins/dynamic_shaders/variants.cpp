@@ -97,6 +97,11 @@ Result<KernelPlan> plan_of(const KernelSpec& spec, const DeviceInfo& device, Dia
   return unsupported("dynamic_shaders: writes no kernel of " + std::string(operation(spec)));
 }
 
+std::string_view only_variant(const KernelSpec& spec) noexcept {
+  const auto* kernel = std::get_if<UserKernelSpec>(&spec);
+  return kernel != nullptr && kernel->parameters.empty() ? "user" : simple_variant(spec);
+}
+
 std::string source_digest(const KernelPlan& plan, const DeviceInfo& device) {
   std::string digest;
   for (const Pass& pass : plan.passes) digest += key_of(pass.source, device, {}).digest.hex().substr(0, 16);

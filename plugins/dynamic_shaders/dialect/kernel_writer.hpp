@@ -14,6 +14,8 @@
 
 namespace kiln::dynamic_shaders {
 
+inline std::string text_of(std::int64_t value) { return std::to_string(value); }
+
 // Form: in what the passes of a plan are written: the language, and whether a text holds for one shape or for any.
 //
 // For one shape its numbers are written out. For any shape they have names, a program reads them from one more binding,

@@ -7,8 +7,6 @@
 namespace kiln::dynamic_shaders {
 namespace {
 
-std::string text_of(std::int64_t value) { return std::to_string(value); }
-
 template <class... Parts>
 std::string name(const char* letter, const Parts&... parts) {
   std::string whole = letter;

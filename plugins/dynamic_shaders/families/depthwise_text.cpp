@@ -80,8 +80,6 @@ Result<Pass> depthwise_blocked_pass(const Conv2dSpec& spec, const Depthwise& cho
 
 namespace {
 
-std::string text_of(std::int64_t value) { return std::to_string(value); }
-
 std::string name_of(std::int64_t value) { return value < 0 ? "m" + text_of(-value) : text_of(value); }
 
 // A block of a plane, whose rows are whole texels: a texel is inside the input or outside it, never both.

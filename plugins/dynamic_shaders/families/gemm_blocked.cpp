@@ -17,7 +17,6 @@ constexpr View views[] = {View::storage, View::texels, View::image};
 
 Status does_not_fit(const std::string& what) { return unsupported("gemm/blocked: " + what); }
 
-std::string text_of(std::int64_t value) { return std::to_string(value); }
 
 bool whole_columns(const GemmSpec& spec) noexcept { return spec.n % 4 == 0; }
 bool whole_depth(const GemmSpec& spec) noexcept { return spec.k % 4 == 0; }

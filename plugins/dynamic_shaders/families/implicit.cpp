@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/families/conv_shape.hpp"
 #include "dynamic_shaders/families/implicit_text.hpp"
 #include "dynamic_shaders/families/shared_tile.hpp"
@@ -16,7 +17,6 @@ constexpr std::string_view registers_family = "implicit/registers:", shared_fami
 
 Status does_not_fit(const std::string& what) { return unsupported("implicit: " + what); }
 
-std::string text_of(std::int64_t value) { return std::to_string(value); }
 
 }  // namespace
 

@@ -8,8 +8,6 @@
 namespace kiln::dynamic_shaders {
 namespace {
 
-std::string text_of(std::int64_t value) { return std::to_string(value); }
-
 class ImplicitText {
  public:
   ImplicitText(const Conv2dSpec& spec, const ImplicitTile& tile, const Form& form, Binding weights)

@@ -6,8 +6,6 @@
 namespace kiln::dynamic_shaders {
 namespace {
 
-std::string text_of(std::int64_t value) { return std::to_string(value); }
-
 // Sets `int iy, ix` of the packed pixel (py, px), and `bool inside` where it may be none of the input's.
 void write_pixel(KernelWriter& writer, const ConvShape& shape, const Blocking& blocking, const std::string& px,
                  int which) {

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <string>
 
+#include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/limits.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
-
-std::string text_of(std::int64_t value) { return std::to_string(value); }
 
 }  // namespace
 

@@ -2,13 +2,18 @@
 
 #include <kiln/operation.hpp>
 
+#include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/lane_map.hpp"
 #include "dynamic_shaders/limits.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
 
-std::string text_of_number(std::int64_t value) { return std::to_string(value); }
+std::int64_t elements_of(const Extents& extents) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape_of(extents)) elements *= extent;
+  return elements;
+}
 
 Status too_many_rounds(std::string_view what, std::int64_t rounds) {
   return unsupported(std::string(what) + ": " + std::to_string(rounds) + " rounds a lane, expected at most " +
@@ -37,11 +42,11 @@ Result<Pass> write_pass(const Pool2dSpec& spec, const DeviceInfo& device, const 
   text.line("int end_x = left + ", spec.s, " > ", spec.w, " ? ", spec.w, " : left + ", spec.s, ";");
   text.line("int at = plane * ", spec.h * spec.w, ";");
   text.line("float pooled = ",
-            is_maximum ? kernel.load("x", "at + first_y * " + text_of_number(spec.w) + " + first_x") : kernel.zero(),
+            is_maximum ? kernel.load("x", "at + first_y * " + text_of(spec.w) + " + first_x") : kernel.zero(),
             ";");
   text.open("for (int y_in = first_y; y_in < end_y; ++y_in)");
   text.open("for (int x_in = first_x; x_in < end_x; ++x_in)");
-  text.line("float value = ", kernel.load("x", "at + y_in * " + text_of_number(spec.w) + " + x_in"), ";");
+  text.line("float value = ", kernel.load("x", "at + y_in * " + text_of(spec.w) + " + x_in"), ";");
   text.line("pooled = ", is_maximum ? kernel.maximum("pooled", "value") : "pooled + value", ";");
   text.close();
   text.close();
@@ -49,15 +54,14 @@ Result<Pass> write_pass(const Pool2dSpec& spec, const DeviceInfo& device, const 
                                                               : "(float)((end_y - first_y) * (end_x - first_x))";
   if (!is_maximum) text.line("pooled = pooled / ", count, ";");
   text.line(
-      kernel.store("y", "plane * " + text_of_number(spec.out_h() * spec.out_w()) + " + column", "pooled"));
+      kernel.store("y", "plane * " + text_of(spec.out_h() * spec.out_w()) + " + column", "pooled"));
   return kernel.take(map->workgroup, map->grid);
 }
 
 // activation(a), or activation(a + b).
 Result<Pass> write_elements(const Extents& extents, Activation activation, std::uint32_t inputs,
                             const DeviceInfo& device, const Form& form) {
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : shape_of(extents)) elements *= extent;
+  const std::int64_t elements = elements_of(extents);
   const bool by_fours = elements % 4 == 0;
   const Element element = by_fours ? Element::vector : Element::scalar;
   const auto map = map_lanes({static_cast<std::uint32_t>(by_fours ? elements / 4 : elements), 1, 1}, device, form);
@@ -84,12 +88,9 @@ Result<Pass> write_pass(const ActivationSpec& spec, const DeviceInfo& device, co
 }
 
 Result<Pass> write_pass(const SoftmaxSpec& spec, const DeviceInfo& device, const Form& form) {
-  const Shape shape = shape_of(spec.shape);
-  const std::int64_t length = shape.back();
+  const std::int64_t length = shape_of(spec.shape).back();
   if (3 * length > most_iterations) return too_many_rounds("softmax", 3 * length);
-  std::int64_t rows = 1;
-  for (const std::int64_t extent : shape) rows *= extent;
-  rows /= length;
+  const std::int64_t rows = elements_of(spec.shape) / length;
   const auto map = map_lanes({static_cast<std::uint32_t>(rows), 1, 1}, device, form);
   if (!map) return map.error();
   KernelWriter kernel(form, "softmax/plain: column is a row of the tensor.");
@@ -99,7 +100,7 @@ Result<Pass> write_pass(const SoftmaxSpec& spec, const DeviceInfo& device, const
   text.lines(map->decoding(kernel));
   text.line("int at = column * ", length, ";");
   text.line("float largest = ", kernel.load("x", "at"), ";");
-  const std::string each = "for (int i = 0; i < " + text_of_number(length) + "; ++i)";
+  const std::string each = "for (int i = 0; i < " + text_of(length) + "; ++i)";
   const std::string value = kernel.load("x", "at + i");
   text.line(each, " largest = ", kernel.maximum("largest", value), ";");
   text.line("float sum = ", kernel.zero(), ";");

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "dynamic_shaders/dialect/kernel_writer.hpp"
 #include "dynamic_shaders/families/band_loads.hpp"
 #include "dynamic_shaders/families/conv_shape.hpp"
 
 namespace kiln::dynamic_shaders {
 namespace {
-
-std::string text_of(std::int64_t value) { return std::to_string(value); }
 
 bool whole_rows(const WinogradShape& shape, const Form& form) { return !form.any_shape() && 4 % shape.tiles_x == 0; }
 std::int64_t output_rows(const WinogradShape& shape) { return 4 / shape.tiles_x * shape.m; }  // of four tiles

@@ -23,7 +23,6 @@ constexpr Matrix input_4{6, 6, 1, {4, 0,  -5, 0, 1, 0, 0, -4, -4, 1,  1, 0, 0, 4
 constexpr Matrix weights_4{6, 3, 24, {6, 0, 0, -4, -4, -4, -4, 4, -4, 1, 2, 4, 1, -2, 4, 0, 0, 24}};
 constexpr Matrix output_4{4, 6, 1, {1, 1, 1, 1, 1, 0, 0, 1, -1, 2, -2, 0, 0, 1, 1, 4, 4, 0, 0, 1, -1, 8, -8, 1}};
 
-std::string text_of(std::int64_t value) { return std::to_string(value); }
 std::uint32_t extent(std::int64_t value) { return static_cast<std::uint32_t>(value); }
 
 std::string name(const char* letter, std::int64_t row, std::int64_t column) {

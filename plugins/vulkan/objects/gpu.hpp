@@ -38,13 +38,12 @@ inline constexpr VkBufferUsageFlags buffer_usage =
     VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT |
     VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
 
-// Of memory that device and host reach at no cost.
-inline constexpr VkMemoryPropertyFlags unified_memory_flags =
-    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT |
-    VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 // Of memory of the device that the host can write to.
 inline constexpr VkMemoryPropertyFlags writable_memory_flags =
     VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+// Of memory that device and host reach at no cost.
+inline constexpr VkMemoryPropertyFlags unified_memory_flags =
+    writable_memory_flags | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 
 class Gpu {
  public:
