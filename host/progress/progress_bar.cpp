@@ -1,5 +1,7 @@
 #include "progress/progress_bar.hpp"
 
+#include "report/text_table.hpp"
+
 #include <kiln/clock.hpp>
 
 #include <sys/ioctl.h>
@@ -56,8 +58,6 @@ void ProgressBar::at(std::size_t done, std::size_t of, std::string_view now) {
 }
 
 namespace {
-
-bool continues_a_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
 // How long the sequence is that begins here; 0: none does.
 std::size_t escape_at(std::string_view text, std::size_t at) {

@@ -13,10 +13,9 @@
 namespace kiln::host {
 namespace {
 
-// Columns on a screen: every byte but the continuation bytes of UTF-8.
+// Columns on a screen.
 std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, continues_a_character));
 }
 
 }  // namespace

@@ -34,6 +34,9 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
+// Whether the byte continues a character of UTF-8: it takes no column of its own.
+inline bool continues_a_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
 // "12.3": about three significant digits.
 std::string short_number(double value);
 

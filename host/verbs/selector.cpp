@@ -17,6 +17,17 @@
 namespace kiln::host {
 namespace {
 
+Json rejected_json(const std::vector<RejectedRecord>& rejected) {
+  Json json = Json::array();
+  for (const RejectedRecord& record : rejected) {
+    json.push_back({{"line", record.line},
+                    {"validator", record.validator},
+                    {"expected", record.expected},
+                    {"found", record.found}});
+  }
+  return json;
+}
+
 // A figure that is not known is null.
 Json json_ms(double ns) { return std::isfinite(ns) ? Json(ns / 1e6) : Json(nullptr); }
 
@@ -130,8 +141,7 @@ Json replay_json(const SelectorReplay& replay) {
             {"looks", replay.looks},
             {"without_outcome", replay.without_outcome},
             {"recorded_ms", to_ms(replay.recorded_mean_ns)},
-            {"policies", Json::array()},
-            {"rejected", Json::array()}};
+            {"policies", Json::array()}};
   for (const PolicyVerdict& verdict : replay.policies) {
     json["policies"].push_back({{"policy", verdict.policy},
                                 {"ms", to_ms(verdict.mean_ns)},
@@ -139,12 +149,7 @@ Json replay_json(const SelectorReplay& replay) {
                                 {"high_ms", to_ms(verdict.high_ns)},
                                 {"agreement", verdict.agreement}});
   }
-  for (const RejectedRecord& record : replay.rejected) {
-    json["rejected"].push_back({{"line", record.line},
-                                {"validator", record.validator},
-                                {"expected", record.expected},
-                                {"found", record.found}});
-  }
+  json["rejected"] = rejected_json(replay.rejected);
   return json;
 }
 
@@ -229,13 +234,7 @@ std::string model_json(const SelectorModel& model) {
   for (const LearnedArm& arm : model.arms) json["arms"].push_back(arm_json(arm));
   json["not_learned"] = Json::object();
   for (const auto& [reason, count] : model.not_learned) json["not_learned"][reason] = count;
-  json["rejected"] = Json::array();
-  for (const RejectedRecord& record : model.rejected) {
-    json["rejected"].push_back({{"line", record.line},
-                                {"validator", record.validator},
-                                {"expected", record.expected},
-                                {"found", record.found}});
-  }
+  json["rejected"] = rejected_json(model.rejected);
   return json_text(json, 2) + "\n";
 }
 

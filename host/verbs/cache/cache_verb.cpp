@@ -96,7 +96,7 @@ std::string in_short(const std::string& text, std::size_t most) {
   const auto lines = std::count(text.begin(), text.end(), '\n') + (text.empty() || text.back() == '\n' ? 0 : 1);
   if (text.size() <= most && lines <= 1) return visible(text);
   std::string begin = text.substr(0, std::min(text.find('\n'), most));
-  while (!begin.empty() && (static_cast<unsigned char>(begin.back()) & 0xc0) == 0x80) begin.pop_back();
+  while (!begin.empty() && continues_a_character(begin.back())) begin.pop_back();
   if (!begin.empty() && static_cast<unsigned char>(begin.back()) >= 0xc0) begin.pop_back();
   return visible(begin) + " … (" + counted(static_cast<std::uint64_t>(lines), "line") + ", " + human_size(text.size()) +
          ")";
