@@ -68,6 +68,7 @@ void FixtureDevice::pause(std::chrono::nanoseconds time) {
 Result<std::unique_ptr<Buffer>> FixtureDevice::create_buffer(const BufferDesc& desc) noexcept {
   if (is_lost()) return lost_status();
   const bool shares = options_.info.shares_memory;
+  if (desc.part_of != nullptr) return unsupported(options_.info.id + ": a buffer shares no other buffer's memory");
   if (desc.import_fd >= 0 && !shares) return unsupported(options_.info.id + ": imports no memory");
   if (!desc.host.empty() && !options_.info.wraps_host_memory) {
     return unsupported(options_.info.id + ": wraps no host memory");

@@ -1,6 +1,7 @@
 #include "support/fixture_program.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -65,10 +66,11 @@ const Function* find_function(std::string_view name) {
 }
 
 void activate(float& value, Activation activation) {
-  if (activation == Activation::relu && value < 0) value = 0;
+  if (activation != Activation::none) value = std::max(value, 0.0f);
+  if (activation == Activation::relu6) value = std::min(value, 6.0f);
 }
 
-void run_conv2d(const Conv2dSpec& p, Bindings b) {
+void run_layer(const Conv2dSpec& p, Bindings b) {
   const auto in = floats(b[0]), weights = floats(b[1]), out = floats(b.back());
   const bool biased = p.bias == Bias::per_channel;
   const std::int64_t per_group = p.c / p.groups, k_per_group = p.k / p.groups;
@@ -95,7 +97,7 @@ void run_conv2d(const Conv2dSpec& p, Bindings b) {
         }
 }
 
-void run_gemm(const GemmSpec& p, Bindings b) {
+void run_layer(const GemmSpec& p, Bindings b) {
   const auto a = floats(b[0]), right = floats(b[1]), out = floats(b.back());
   for (std::int64_t m = 0; m < p.m; ++m)
     for (std::int64_t n = 0; n < p.n; ++n) {
@@ -109,6 +111,59 @@ void run_gemm(const GemmSpec& p, Bindings b) {
       activate(value, p.activation);
     }
 }
+
+void run_layer(const Pool2dSpec& p, Bindings b) {
+  const auto in = floats(b[0]), out = floats(b[1]);
+  std::size_t at = 0;
+  for (std::int64_t plane = 0; plane < p.n * p.c; ++plane)
+    for (std::int64_t y = 0; y < p.out_h(); ++y)
+      for (std::int64_t x = 0; x < p.out_w(); ++x) {
+        double sum = 0;
+        float largest = -INFINITY;
+        int count = 0;
+        for (std::int64_t iy = y * p.stride_y - p.pad_y; iy < y * p.stride_y - p.pad_y + p.r; ++iy)
+          for (std::int64_t ix = x * p.stride_x - p.pad_x; ix < x * p.stride_x - p.pad_x + p.s; ++ix) {
+            if (iy < 0 || iy >= p.h || ix < 0 || ix >= p.w) continue;
+            const float value = in[static_cast<std::size_t>((plane * p.h + iy) * p.w + ix)];
+            sum += static_cast<double>(value);
+            largest = std::max(largest, value);
+            ++count;
+          }
+        out[at++] = p.kind == PoolKind::maximum ? largest : static_cast<float>(sum / count);
+      }
+}
+
+void run_layer(const AddSpec& p, Bindings b) {
+  for (std::size_t i = 0; i < floats(b[2]).size(); ++i) {
+    float& value = floats(b[2])[i];
+    value = floats(b[0])[i] + floats(b[1])[i];
+    activate(value, p.activation);
+  }
+}
+
+void run_layer(const SoftmaxSpec& p, Bindings b) {
+  const auto in = floats(b[0]), out = floats(b[1]);
+  const auto length = static_cast<std::size_t>(shape_of(p.shape).back());
+  for (std::size_t row = 0; row < in.size(); row += length) {
+    const float largest = *std::ranges::max_element(in.subspan(row, length));
+    double sum = 0;
+    for (std::size_t i = row; i < row + length; ++i) sum += std::exp(static_cast<double>(in[i] - largest));
+    for (std::size_t i = row; i < row + length; ++i) {
+      out[i] = static_cast<float>(std::exp(static_cast<double>(in[i] - largest)) / sum);
+    }
+  }
+}
+
+void run_layer(const ActivationSpec& p, Bindings b) {
+  for (std::size_t i = 0; i < floats(b[0]).size(); ++i) {
+    float& value = floats(b[1])[i];
+    value = floats(b[0])[i];
+    activate(value, p.activation);
+  }
+}
+
+template <class Spec>
+concept IsComputed = requires(const Spec& spec, Bindings bindings) { run_layer(spec, bindings); };
 
 std::string trimmed(const std::string& text) {
   const char* blanks = " \t\r\n";
@@ -134,6 +189,8 @@ Result<std::unique_ptr<FixtureProgram>> FixtureProgram::compile(const KernelSour
     if (const auto* user = std::get_if<UserKernelSpec>(&*source.spec)) {
       program->function_ = trimmed(user->text);
       constants = user->constants;
+    } else if (std::holds_alternative<ChainSpec>(*source.spec)) {
+      return unsupported("fixture compiler: error: no chains");
     } else {
       program->spec_ = source.spec;
     }
@@ -182,8 +239,13 @@ Status FixtureProgram::check(std::span<const std::span<std::byte>> bindings) con
 Status FixtureProgram::run(std::span<const std::span<std::byte>> bindings) const {
   if (Status status = check(bindings); !status.ok()) return status;
   if (!spec_) return find_function(function_)->run(bindings, constants_);
-  if (const auto* conv2d = std::get_if<Conv2dSpec>(&*spec_)) run_conv2d(*conv2d, bindings);
-  if (const auto* gemm = std::get_if<GemmSpec>(&*spec_)) run_gemm(*gemm, bindings);
+  std::vector<std::span<std::byte>> tensors;  // without what a buffer has behind its tensor
+  for (const TensorDecl& tensor : tensors_of(*spec_)) tensors.push_back(bindings[tensors.size()].first(tensor.bytes));
+  std::visit(
+      [&]<class Spec>(const Spec& spec) {
+        if constexpr (IsComputed<Spec>) run_layer(spec, tensors);
+      },
+      *spec_);
   return {};
 }
 

@@ -97,6 +97,7 @@ HostDevice::HostDevice(WorkCounters& counters, Fault fault) : counters_(counters
 
 Result<std::unique_ptr<Buffer>> HostDevice::create_buffer(const BufferDesc& desc) noexcept {
   if (desc.usage == BufferUsage::invalid) return invalid_argument("buffer: has no usage");
+  if (desc.part_of != nullptr) return unsupported("device host: a buffer shares no other buffer's memory");
   if (!desc.host.empty()) return std::unique_ptr<Buffer>(std::make_unique<HostBuffer>(desc.host));
   if (desc.bytes > most_bytes) return unavailable("buffer: " + std::to_string(desc.bytes) + " bytes are too many");
   auto memory = desc.import_fd >= 0 ? support::FixtureMemory::import(desc.import_fd, desc.bytes)

@@ -99,6 +99,7 @@ Result<std::unique_ptr<Buffer>> SimDevice::create_buffer(const BufferDesc& desc)
   const std::string& id = options_.info.id;
   if (!desc.host.empty()) return unsupported(id + ": host memory cannot be wrapped");
   if (desc.import_fd >= 0) return unsupported(id + ": memory cannot be imported by file descriptor");
+  if (desc.part_of != nullptr) return unsupported(id + ": a buffer shares no other buffer's memory");
   if (desc.usage == BufferUsage::invalid) return invalid_argument(id + ": a buffer without a usage");
   if (desc.bytes == 0) return invalid_argument(id + ": a buffer of 0 bytes, expected at least 1");
   if (desc.bytes > options_.info.max_buffer_bytes) {
