@@ -15,17 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::string url = "http://cache.example/kiln";
-
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-std::vector<std::byte>& only_program(SharedServer& server) {
-  for (auto& [name, object] : server.objects) {
-    if (!name.ends_with("/index")) return object;
-  }
-  throw std::runtime_error("no program was written");
 }
 
 TEST_CASE("sharing: a program of another machine is loaded, not built, and stored under this user's key") {
@@ -37,6 +28,7 @@ TEST_CASE("sharing: a program of another machine is loaded, not built, and store
   CHECK(pushed.failure.text() == "ok");
   CHECK(pushed.written == 2);
   reader.read_from(url, writer);
+  reader.expect_slow_answers(url);
   {
     const auto cache = reader.open();
     const auto acquired = acquire(*cache, "one", reader.device);
@@ -63,6 +55,7 @@ TEST_CASE("sharing: what the index lacks is not asked for") {
   writer.build({"one"});
   REQUIRE(writer.push().written == 1);
   reader.read_from(url, writer);
+  reader.expect_slow_answers(url);
   const auto cache = reader.open();
   REQUIRE(acquire(*cache, "one", reader.device)->tier == Tier::remote);
   REQUIRE(becomes_true([&] { return server->indexes > 1; }));  // the push read it once
@@ -112,6 +105,7 @@ TEST_CASE("sharing: a program whose build costs less than three round trips is n
   writer.build({"one", "two"});
   REQUIRE(writer.push().written == 2);
   reader.read_from(url, writer);
+  reader.expect_slow_answers(url);
   server->delay_ms = 10;
   const auto cache = reader.open();
   REQUIRE(acquire(*cache, "one", reader.device)->tier == Tier::remote);  // nothing is known yet
@@ -239,80 +233,6 @@ TEST_CASE("sharing: a memory hit makes no system call, with a remote and a layer
   CHECK(WEXITSTATUS(state) == hit);
 }
 
-TEST_CASE("sharing: pull stores what fits, and repeats without work") {
-  const auto server = std::make_shared<SharedServer>();
-  SharingMachine writer(server), reader(server);
-  writer.write_to(url);
-  writer.build({"one", "two", "three"});
-  REQUIRE(writer.push().written == 3);
-  CHECK(writer.push().already == 3);
-  reader.read_from(url, writer);
-  only_program(*server)[60] ^= std::byte{1};
-  const PullOutcome pulled = reader.pull();
-  CHECK(pulled.failure.text() == "ok");
-  CHECK(pulled.stored.programs == 2);
-  CHECK(pulled.refused.size() == 1);
-  const PullOutcome again = reader.pull();
-  CHECK(again.stored.programs == 0);
-  CHECK(again.stored.programs_already == 2);
-}
-
-TEST_CASE("sharing: push replaces an object that no reader would use") {
-  const auto server = std::make_shared<SharedServer>();
-  SharingMachine writer(server), reader(server);
-  writer.write_to(url);
-  writer.build({"one", "two", "three"});
-  REQUIRE(writer.push().written == 3);
-  only_program(*server)[60] ^= std::byte{1};
-  PushOutcome pushed = writer.push();
-  CHECK(pushed.failure.text() == "ok");
-  CHECK(pushed.written == 1);
-  CHECK(pushed.already == 2);
-  // Another key takes over.
-  REQUIRE(revoke_sharing_key(writer.config, "ci", KeyFolder::user));
-  const auto next = create_sharing_key(writer.config, "next", "", KeyFolder::user);
-  REQUIRE(next);
-  writer.config.remotes = {{url, true, {"ci", "next"}, "next", "", "plain", {}}};
-  pushed = writer.push();
-  CHECK(pushed.written == 3);
-  CHECK(pushed.already == 0);
-  REQUIRE(trust_sharing_key(reader.config, "next", next->public_key, "", KeyFolder::user));
-  reader.config.remotes = {{url, false, {"next"}, "", "", "plain", {}}};
-  CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::remote);
-}
-
-TEST_CASE("sharing: a program is written after its first dispatch, and never before") {
-  const auto server = std::make_shared<SharedServer>();
-  SharingMachine writer(server);
-  writer.write_to(url);
-  const auto cache = writer.open();
-  REQUIRE(acquire(*cache, "one", writer.device));
-  std::this_thread::sleep_for(30ms);
-  CHECK(server->puts == 0);
-  writer.build_and_run(*cache, "one");
-  CHECK(becomes_true([&] { return cache->stats().shared.written == 1; }));
-  SharingMachine reader(server);
-  reader.read_from(url, writer);
-  CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::remote);
-}
-
-TEST_CASE("sharing: a program that failed to build, or came from elsewhere, is not written") {
-  const auto server = std::make_shared<SharedServer>();
-  SharingMachine writer(server), second(server);
-  writer.write_to(url);
-  writer.build({"one"});
-  REQUIRE(writer.push().written == 1);
-  const int before = server->puts;
-  writer.device.fail_builds = true;
-  CHECK(!acquire(*writer.open(), "bad", writer.device));
-  second.read_from(url, writer);
-  {
-    const auto cache = second.open();
-    second.build_and_run(*cache, "one");
-  }
-  CHECK(server->puts == before);
-}
-
 TEST_CASE("sharing: a server that fails, hangs or is slow costs a job little, and every job ends") {
   const auto server = std::make_shared<SharedServer>();
   SharingMachine writer(server), reader(server);
@@ -363,6 +283,7 @@ TEST_CASE("sharing: a server that is back is found by a probe, outside of jobs")
   RemoteState over;
   over.failures = 1;
   over.closed_until_ms = 1;
+  over.slow_us = 250'000;  // for a busy machine
   const std::string text = encode_remote_state(over);
   overwrite(reader.named(sha256(url).hex().substr(0, 16) + ".state").at(0), std::as_bytes(std::span(text)));
   std::this_thread::sleep_for(50ms);
@@ -373,79 +294,6 @@ TEST_CASE("sharing: a server that is back is found by a probe, outside of jobs")
   }));
   std::this_thread::sleep_for(50ms);
   CHECK(acquire(*cache, "one", reader.device)->tier == Tier::remote);
-}
-
-TEST_CASE("sharing: clients that start together build each program once, with leases") {
-  const auto server = std::make_shared<SharedServer>();
-  SharingMachine first(server, true);
-  first.write_to(url);
-  std::vector<std::unique_ptr<SharingMachine>> machines;
-  for (int i = 0; i < 6; ++i) {
-    machines.push_back(std::make_unique<SharingMachine>(server, true));
-    SharingMachine& machine = *machines.back();
-    machine.config.trust_folders = first.config.trust_folders;
-    machine.config.remotes = first.config.remotes;
-    machine.device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(30ms); };
-  }
-  constexpr int programs = 8;
-  std::atomic<int> failed{0};
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < machines.size(); ++i) {
-    threads.emplace_back([&, i] {
-      SharingMachine& machine = *machines[i];
-      const auto cache = machine.open();
-      for (int program = 0; program < programs; ++program) {
-        const std::string text = "program " + std::to_string((program + static_cast<int>(i)) % programs);
-        try {
-          machine.build_and_run(*cache, text);
-        } catch (...) {
-          ++failed;
-        }
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  CHECK(failed == 0);
-  int builds = 0;
-  for (const auto& machine : machines) builds += machine->device.builds;
-  // Waits may end early on a busy machine. Without leases there would be six builds of each program.
-  CHECK(builds <= programs * 3);
-}
-
-TEST_CASE("sharing: a holder that dies is replaced") {
-  const auto server = std::make_shared<SharedServer>();
-  SharingMachine machine(server, true);
-  machine.write_to(url);
-  const std::string name =
-      device_folder_name(machine.device.info()) + "/" + key_for("one", machine.device).digest.hex() + ".lease";
-  server->leases[name] = {"dead", Clock::now() + 150ms};
-  const auto cache = machine.open();
-  CHECK(acquire(*cache, "one", machine.device)->tier == Tier::built);
-  CHECK(cache->stats().shared.lease_takeovers == 1);
-}
-
-TEST_CASE("sharing: a slow answer of a server that has answered costs no lease") {
-  const auto server = std::make_shared<SharedServer>();
-  SharingMachine machine(server, true);
-  machine.write_to(url);
-  machine.device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(20ms); };
-  const auto cache = machine.open();
-  REQUIRE(acquire(*cache, "none", machine.device));
-  REQUIRE(becomes_true([&] { return server->indexes > 0 && server->leases_taken == 1; }));
-  server->delay_ms = 60;
-  CHECK(acquire(*cache, "one", machine.device)->tier == Tier::built);
-  CHECK(acquire(*cache, "two", machine.device)->tier == Tier::built);
-  CHECK(server->leases_taken == 3);
-  CHECK(cache->stats().shared.unleased_builds == 0);
-}
-
-TEST_CASE("sharing: without leases, duplicate builds are counted") {
-  const auto server = std::make_shared<SharedServer>();
-  SharingMachine machine(server);
-  machine.write_to(url);
-  const auto cache = machine.open();
-  REQUIRE(acquire(*cache, "one", machine.device));
-  CHECK(cache->stats().shared.unleased_builds == 1);
 }
 
 TEST_CASE("sharing: a cache without threads asks on the caller's thread, a bounded time") {
@@ -486,61 +334,6 @@ TEST_CASE("sharing: file:// keeps programs in a folder") {
   const auto cache = reader.open();
   CHECK(acquire(*cache, "two", reader.device)->tier == Tier::built);
   CHECK(becomes_true([&] { return cache->stats().shared.failed >= 1; }));
-}
-
-TEST_CASE("layers: programs come from a read-only folder, below the cache and before any remote") {
-  SharingMachine writer, reader;
-  writer.write_to("file:///nowhere");
-  writer.build({"one", "two"});
-  const auto layer = writer.temporary.path() / "layer";
-  const auto made = create_layer(writer.config, {layer, "ci", {}, {}, {}});
-  REQUIRE(made);
-  CHECK(made->programs == 2);
-  REQUIRE(trust_sharing_key(reader.config, "image", writer.key(), "", KeyFolder::system));
-  reader.config.layers = {layer};
-  SECTION("with a writable cache: nothing is copied") {
-    CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::layer);
-    CHECK(reader.files(".bin").empty());
-  }
-  SECTION("without any") {
-    reader.config.directory.clear();
-    CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::layer);
-  }
-  SECTION("only of the writers that are named") {
-    reader.config.layer_writers = {"other"};
-    CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::built);
-  }
-  SECTION("only of keys that are trusted") {
-    REQUIRE(revoke_sharing_key(reader.config, "image", KeyFolder::system));
-    const auto cache = reader.open();
-    CHECK(acquire(*cache, "one", reader.device)->tier == Tier::built);
-    CHECK(cache->stats().shared.revoked == 1);
-  }
-  SECTION("altered objects are built") {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(layer)) {
-      if (!entry.is_regular_file()) continue;
-      auto bytes = contents(entry.path());
-      bytes[bytes.size() / 2] ^= std::byte{1};
-      overwrite(entry.path(), bytes);
-    }
-    CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::built);
-    CHECK(reader.device.loads == 0);
-  }
-  CHECK(reader.device.false_bytes == 0);
-}
-
-TEST_CASE("layers: one is made from a bundle") {
-  SharingMachine writer, reader;
-  writer.write_to("file:///nowhere");
-  writer.build({"one"});
-  const auto bundle = writer.temporary.path() / "bundle";
-  REQUIRE(export_cache(writer.config, bundle, {}));
-  const auto layer = writer.temporary.path() / "layer";
-  REQUIRE(create_layer(writer.config, {layer, "ci", {}, bundle, *bundle_public_key(writer.config)}));
-  CHECK(!create_layer(writer.config, {layer, "ci", {}, bundle, std::string(64, 'a')}));
-  REQUIRE(trust_sharing_key(reader.config, "image", writer.key(), "", KeyFolder::user));
-  reader.config.layers = {layer};
-  CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::layer);
 }
 
 TEST_CASE("remote status: what answers, and which keys are accepted") {

@@ -4,6 +4,7 @@
 // Thread-safety: as RemoteStore; a test may change a MemoryStore's settings at any time. Ownership: a test's.
 #pragma once
 
+#include "cache/remote_breaker.hpp"
 #include "core/cache/workplace.hpp"
 
 #include <kiln/cache_sharing.hpp>
@@ -135,6 +136,12 @@ struct SharingMachine : Workplace {
     must(trust_sharing_key(config, "ci", writer.key(), until, KeyFolder::user));
     config.remotes = {{url, false, {"ci"}, "", "", "plain", {}}};
   }
+  // As if the server had once answered slowly: a busy machine may take 100 ms instead of 20 to run the answering thread.
+  void expect_slow_answers(const std::string& url) {
+    std::filesystem::create_directories(config.directory);
+    std::filesystem::permissions(config.directory, std::filesystem::perms::owner_all);
+    RemoteBreaker(config.directory, true, url).measured(0, 250'000);
+  }
   std::string key() const { return sharing_keys(config).keys.at(0).public_key; }
 
   std::unique_ptr<TieredCache> open(ProcessSharing sharing = {}, OwnThreads threads = OwnThreads::yes) {
@@ -185,5 +192,14 @@ bool becomes_true(const Condition& condition) {
 }
 
 inline const std::string mesa_name = "ab/0123456789abcdef0123456789abcdef012345";
+
+inline const std::string url = "http://cache.example/kiln";
+
+inline std::vector<std::byte>& only_program(SharedServer& server) {
+  for (auto& [name, object] : server.objects) {
+    if (!name.ends_with("/index")) return object;
+  }
+  throw std::runtime_error("no program was written");
+}
 
 }  // namespace kiln::test

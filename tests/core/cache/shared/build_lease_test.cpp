@@ -1,0 +1,86 @@
+// Machines that start together: leases of builds, and what happens without them.
+#include "cache/manifest.hpp"
+#include "core/cache/shared/sharing.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace kiln::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("sharing: clients that start together build each program once, with leases") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine first(server, true);
+  first.write_to(url);
+  std::vector<std::unique_ptr<SharingMachine>> machines;
+  for (int i = 0; i < 6; ++i) {
+    machines.push_back(std::make_unique<SharingMachine>(server, true));
+    SharingMachine& machine = *machines.back();
+    machine.config.trust_folders = first.config.trust_folders;
+    machine.config.remotes = first.config.remotes;
+    machine.device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(30ms); };
+  }
+  constexpr int programs = 8;
+  std::atomic<int> failed{0};
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < machines.size(); ++i) {
+    threads.emplace_back([&, i] {
+      SharingMachine& machine = *machines[i];
+      const auto cache = machine.open();
+      for (int program = 0; program < programs; ++program) {
+        const std::string text = "program " + std::to_string((program + static_cast<int>(i)) % programs);
+        try {
+          machine.build_and_run(*cache, text);
+        } catch (...) {
+          ++failed;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(failed == 0);
+  int builds = 0;
+  for (const auto& machine : machines) builds += machine->device.builds;
+  // Waits may end early on a busy machine. Without leases there would be six builds of each program.
+  CHECK(builds <= programs * 3);
+}
+
+TEST_CASE("sharing: a holder that dies is replaced") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server, true);
+  machine.write_to(url);
+  const std::string name =
+      device_folder_name(machine.device.info()) + "/" + key_for("one", machine.device).digest.hex() + ".lease";
+  server->leases[name] = {"dead", Clock::now() + 150ms};
+  const auto cache = machine.open();
+  CHECK(acquire(*cache, "one", machine.device)->tier == Tier::built);
+  CHECK(cache->stats().shared.lease_takeovers == 1);
+}
+
+TEST_CASE("sharing: a slow answer of a server that has answered costs no lease") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server, true);
+  machine.write_to(url);
+  machine.device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(20ms); };
+  const auto cache = machine.open();
+  REQUIRE(acquire(*cache, "none", machine.device));
+  REQUIRE(becomes_true([&] { return server->indexes > 0 && server->leases_taken == 1; }));
+  server->delay_ms = 60;
+  CHECK(acquire(*cache, "one", machine.device)->tier == Tier::built);
+  CHECK(acquire(*cache, "two", machine.device)->tier == Tier::built);
+  CHECK(server->leases_taken == 3);
+  CHECK(cache->stats().shared.unleased_builds == 0);
+}
+
+TEST_CASE("sharing: without leases, duplicate builds are counted") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server);
+  machine.write_to(url);
+  const auto cache = machine.open();
+  REQUIRE(acquire(*cache, "one", machine.device));
+  CHECK(cache->stats().shared.unleased_builds == 1);
+}
+
+}  // namespace
+}  // namespace kiln::test

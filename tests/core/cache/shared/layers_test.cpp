@@ -1,0 +1,67 @@
+// Read-only layers of programs.
+#include "core/cache/shared/sharing.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace kiln::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("layers: programs come from a read-only folder, below the cache and before any remote") {
+  SharingMachine writer, reader;
+  writer.write_to("file:///nowhere");
+  writer.build({"one", "two"});
+  const auto layer = writer.temporary.path() / "layer";
+  const auto made = create_layer(writer.config, {layer, "ci", {}, {}, {}});
+  REQUIRE(made);
+  CHECK(made->programs == 2);
+  REQUIRE(trust_sharing_key(reader.config, "image", writer.key(), "", KeyFolder::system));
+  reader.config.layers = {layer};
+  SECTION("with a writable cache: nothing is copied") {
+    CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::layer);
+    CHECK(reader.files(".bin").empty());
+  }
+  SECTION("without any") {
+    reader.config.directory.clear();
+    CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::layer);
+  }
+  SECTION("only of the writers that are named") {
+    reader.config.layer_writers = {"other"};
+    CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::built);
+  }
+  SECTION("only of keys that are trusted") {
+    REQUIRE(revoke_sharing_key(reader.config, "image", KeyFolder::system));
+    const auto cache = reader.open();
+    CHECK(acquire(*cache, "one", reader.device)->tier == Tier::built);
+    CHECK(cache->stats().shared.revoked == 1);
+  }
+  SECTION("altered objects are built") {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(layer)) {
+      if (!entry.is_regular_file()) continue;
+      auto bytes = contents(entry.path());
+      bytes[bytes.size() / 2] ^= std::byte{1};
+      overwrite(entry.path(), bytes);
+    }
+    CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::built);
+    CHECK(reader.device.loads == 0);
+  }
+  CHECK(reader.device.false_bytes == 0);
+}
+
+TEST_CASE("layers: one is made from a bundle") {
+  SharingMachine writer, reader;
+  writer.write_to("file:///nowhere");
+  writer.build({"one"});
+  const auto bundle = writer.temporary.path() / "bundle";
+  REQUIRE(export_cache(writer.config, bundle, {}));
+  const auto layer = writer.temporary.path() / "layer";
+  REQUIRE(create_layer(writer.config, {layer, "ci", {}, bundle, *bundle_public_key(writer.config)}));
+  CHECK(!create_layer(writer.config, {layer, "ci", {}, bundle, std::string(64, 'a')}));
+  REQUIRE(trust_sharing_key(reader.config, "image", writer.key(), "", KeyFolder::user));
+  reader.config.layers = {layer};
+  CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::layer);
+}
+
+}  // namespace
+}  // namespace kiln::test

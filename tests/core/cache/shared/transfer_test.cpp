@@ -1,0 +1,86 @@
+// Programs that are written to a remote: by push, pull and the write-back behind a job.
+#include "core/cache/shared/sharing.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace kiln::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("sharing: pull stores what fits, and repeats without work") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one", "two", "three"});
+  REQUIRE(writer.push().written == 3);
+  CHECK(writer.push().already == 3);
+  reader.read_from(url, writer);
+  only_program(*server)[60] ^= std::byte{1};
+  const PullOutcome pulled = reader.pull();
+  CHECK(pulled.failure.text() == "ok");
+  CHECK(pulled.stored.programs == 2);
+  CHECK(pulled.refused.size() == 1);
+  const PullOutcome again = reader.pull();
+  CHECK(again.stored.programs == 0);
+  CHECK(again.stored.programs_already == 2);
+}
+
+TEST_CASE("sharing: push replaces an object that no reader would use") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one", "two", "three"});
+  REQUIRE(writer.push().written == 3);
+  only_program(*server)[60] ^= std::byte{1};
+  PushOutcome pushed = writer.push();
+  CHECK(pushed.failure.text() == "ok");
+  CHECK(pushed.written == 1);
+  CHECK(pushed.already == 2);
+  // Another key takes over.
+  REQUIRE(revoke_sharing_key(writer.config, "ci", KeyFolder::user));
+  const auto next = create_sharing_key(writer.config, "next", "", KeyFolder::user);
+  REQUIRE(next);
+  writer.config.remotes = {{url, true, {"ci", "next"}, "next", "", "plain", {}}};
+  pushed = writer.push();
+  CHECK(pushed.written == 3);
+  CHECK(pushed.already == 0);
+  REQUIRE(trust_sharing_key(reader.config, "next", next->public_key, "", KeyFolder::user));
+  reader.config.remotes = {{url, false, {"next"}, "", "", "plain", {}}};
+  CHECK(acquire(*reader.open({}, OwnThreads::no), "one", reader.device)->tier == Tier::remote);
+}
+
+TEST_CASE("sharing: a program is written after its first dispatch, and never before") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server);
+  writer.write_to(url);
+  const auto cache = writer.open();
+  REQUIRE(acquire(*cache, "one", writer.device));
+  std::this_thread::sleep_for(30ms);
+  CHECK(server->puts == 0);
+  writer.build_and_run(*cache, "one");
+  CHECK(becomes_true([&] { return cache->stats().shared.written == 1; }));
+  SharingMachine reader(server);
+  reader.read_from(url, writer);
+  CHECK(acquire(*reader.open({}, OwnThreads::no), "one", reader.device)->tier == Tier::remote);
+}
+
+TEST_CASE("sharing: a program that failed to build, or came from elsewhere, is not written") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), second(server);
+  writer.write_to(url);
+  writer.build({"one"});
+  REQUIRE(writer.push().written == 1);
+  const int before = server->puts;
+  writer.device.fail_builds = true;
+  CHECK(!acquire(*writer.open(), "bad", writer.device));
+  second.read_from(url, writer);
+  {
+    const auto cache = second.open();
+    second.build_and_run(*cache, "one");
+  }
+  CHECK(server->puts == before);
+}
+
+}  // namespace
+}  // namespace kiln::test

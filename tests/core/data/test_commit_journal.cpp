@@ -1,0 +1,206 @@
+// The journal of a commit: what the next run undoes or finishes, and journals that are damaged or forged.
+#include "base/os/commit_journal.hpp"
+#include "core/data/commit_folders.hpp"
+#include "support/test_length.hpp"
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <ctime>
+
+using namespace kiln;
+using namespace kiln::test;
+using Catch::Contains;
+
+namespace {
+
+// A journal of a run that was killed after the first of two replaced files had taken its name.
+class HalfDone {
+ public:
+  HalfDone() {
+    set({{folders.one("a"), "new a"},
+         {temporary("a", 1), "old a"},
+         {folders.one("b"), "old b"},
+         {temporary("b", 2), "new b"}});
+    unit.begun_s = ::time(nullptr);
+    unit.entries = {{identity(folders.one("a")), identity(temporary("a", 1)), token(1), folders.one("a")},
+                    {identity(temporary("b", 2)), identity(folders.one("b")), token(2), folders.one("b")}};
+    fs::create_directory(folders.state());
+  }
+  static std::string token(int number) { return "000000000000000" + std::to_string(number); }
+  fs::path temporary(const std::string&, int number) const { return folders.one(temporary_name(token(number))); }
+  static FileIdentity identity(const fs::path& file) {
+    struct stat found {};
+    REQUIRE(::lstat(file.c_str(), &found) == 0);
+    return FileIdentity::of(found);
+  }
+  fs::path journal() const { return folders.state() / "results.journal"; }
+  void write_journal(const std::string& text) const {
+    write_contents(journal(), text);
+    REQUIRE(::chmod(journal().c_str(), 0600) == 0);
+  }
+  std::string text() const { return format_commit_units({unit}); }
+  bool is_untouched() const { return folders.entries().size() == 4 && contents_of(folders.one("a")) == "new a"; }
+
+  Folders folders;
+  CommitUnit unit;
+};
+
+}  // namespace
+
+TEST_CASE("journal: the next run undoes what is incomplete") {
+  const HalfDone left;
+  left.write_journal(left.text());
+  const SettledCommits settled = left.folders.settle();
+  CHECK(settled.problems.empty());
+  REQUIRE(settled.notes.size() == 1);
+  CHECK_THAT(settled.notes.front(), Contains(left.folders.one("b").string()));
+  CHECK(left.folders.contents() ==
+        Contents{{left.folders.one("a").string(), "old a"}, {left.folders.one("b").string(), "old b"}});
+  CHECK_FALSE(fs::exists(left.journal()));
+}
+
+TEST_CASE("journal: the next commit undoes it too, also of a file that it replaces") {
+  const HalfDone left;
+  left.write_journal(left.text());
+  REQUIRE(commit(left.folders.state(), {{{left.folders.one("b"), "newer"}}}).front().ok());
+  CHECK(left.folders.contents() ==
+        Contents{{left.folders.one("a").string(), "old a"}, {left.folders.one("b").string(), "newer"}});
+}
+
+TEST_CASE("journal: one that is damaged, or not this user's, changes no file", "[unsanitized]") {
+  const HalfDone left;
+  const std::string text = left.text();
+  SECTION("every bit") {
+    const std::size_t step = is_sanitized && !is_long() ? 37 : 5;
+    for (std::size_t bit = 0; bit < 8 * text.size(); bit += step) {
+      std::string altered = text;
+      altered[bit / 8] = static_cast<char>(altered[bit / 8] ^ (1 << bit % 8));
+      left.write_journal(altered);
+      REQUIRE(left.folders.settle().problems.size() == 1);
+      REQUIRE(left.is_untouched());
+    }
+  }
+  SECTION("truncated") {
+    for (std::size_t length = 1; length < text.size(); ++length) {
+      left.write_journal(text.substr(0, length));
+      CHECK_THAT(left.folders.settle().problems.at(0), Contains("damaged"));
+    }
+  }
+  SECTION("empty") {
+    left.write_journal("");
+    CHECK(left.folders.settle().problems.empty());
+  }
+  SECTION("readable by others") {
+    left.write_journal(text);
+    REQUIRE(::chmod(left.journal().c_str(), 0644) == 0);
+    CHECK_THAT(left.folders.settle().problems.at(0), Contains("0600"));
+  }
+  SECTION("another user's") {
+    if (::geteuid() != 0) return;
+    left.write_journal(text);
+    REQUIRE(::chown(left.journal().c_str(), 65534, 65534) == 0);
+    CHECK_THAT(left.folders.settle().problems.at(0), Contains("user 0"));
+  }
+  SECTION("with another name") {
+    left.write_journal(text);
+    fs::create_hard_link(left.journal(), left.folders.root / "again");
+    CHECK(left.folders.settle().problems.size() == 1);
+  }
+  SECTION("a link, a FIFO, a folder") {
+    write_contents(left.folders.root / "elsewhere", text);
+    fs::create_symlink(left.folders.root / "elsewhere", left.journal());
+    CHECK(left.folders.settle().problems.size() == 1);
+    fs::remove(left.journal());
+    REQUIRE(::mkfifo(left.journal().c_str(), 0600) == 0);
+    CHECK(left.folders.settle().problems.size() == 1);
+    fs::remove(left.journal());
+    fs::create_directory(left.journal());
+    CHECK(left.folders.settle().problems.size() == 1);
+  }
+  SECTION("in a folder that others can write") {
+    left.write_journal(text);
+    fs::permissions(left.folders.state(), fs::perms(0777));
+    CHECK(left.folders.settle().notes.empty());
+  }
+  CHECK(left.is_untouched());
+}
+
+TEST_CASE("journal: files that it does not describe exactly stay") {
+  HalfDone left;
+  SECTION("the new file is another one now") {
+    fs::remove(left.folders.one("a"));
+    write_contents(left.folders.one("a"), "user's");
+    left.write_journal(left.text());
+    CHECK(left.folders.settle().problems.empty());
+    CHECK(contents_of(left.folders.one("a")) == "user's");
+    CHECK(contents_of(left.folders.one("b")) == "old b");
+  }
+  SECTION("the old file was changed in place") {
+    write_contents(left.folders.one("b"), "user's");
+    left.write_journal(left.text());
+    CHECK(left.folders.settle().problems.empty());
+    CHECK(contents_of(left.folders.one("a")) == "old a");
+    CHECK(contents_of(left.folders.one("b")) == "user's");
+  }
+  SECTION("the temporary name holds another file") {
+    fs::remove(left.temporary("a", 1));
+    write_contents(left.temporary("a", 1), "foreign");
+    left.write_journal(left.text());
+    CHECK_THAT(left.folders.settle().problems.at(0), Contains("old content is gone"));
+    CHECK(contents_of(left.temporary("a", 1)) == "foreign");
+    CHECK(contents_of(left.folders.one("a")) == "new a");
+  }
+  SECTION("forged: a made file that is a user's") {
+    write_contents(left.folders.two("precious"), "precious");
+    FileIdentity made = HalfDone::identity(left.folders.two("precious"));
+    made.bytes += 1;
+    left.unit.entries = {{made, std::nullopt, HalfDone::token(3), left.folders.two("precious")},
+                         {made, std::nullopt, HalfDone::token(4), left.folders.two("none")}};
+    left.write_journal(left.text());
+    (void)left.folders.settle();
+    CHECK(contents_of(left.folders.two("precious")) == "precious");
+  }
+  CHECK_FALSE(fs::exists(left.journal()));
+}
+
+TEST_CASE("journal: a folder that is away is tried again") {
+  const HalfDone left;
+  left.write_journal(left.text());
+  fs::rename(left.folders.root / "a b", left.folders.root / "away");
+  const std::vector<fs::path> none;
+  CHECK_THAT(settle_commits(left.folders.state(), none).problems.at(0), Contains("a b") && Contains("next run"));
+  REQUIRE(commit(left.folders.state(), {{{left.folders.two("x"), "1"}, {left.folders.two("y"), "1"}}}).front().ok());
+  fs::rename(left.folders.root / "away", left.folders.root / "a b");
+  CHECK(settle_commits(left.folders.state(), none).problems.empty());
+  CHECK(contents_of(left.folders.one("a")) == "old a");
+  CHECK(contents_of(left.folders.one("b")) == "old b");
+  CHECK_FALSE(fs::exists(left.journal()));
+}
+
+TEST_CASE("journal: names of any bytes, and what is refused") {
+  CommitUnit unit;
+  unit.begun_s = 7;
+  unit.entries = {{{1, 2, -3, 4}, FileIdentity{5, 6, 7, 8}, "0123456789abcdef", "/a b/\xff\n%\x01.npy"},
+                  {{9, 9, 9, 9}, std::nullopt, "fedcba9876543210", "/b"}};
+  const auto read = parse_commit_units(format_commit_units({unit, unit}));
+  REQUIRE(read);
+  REQUIRE(read->size() == 2);
+  CHECK(read->at(1).entries.at(0).path == unit.entries[0].path);
+  CHECK(read->at(1).entries.at(0).made == unit.entries[0].made);
+  CHECK(read->at(1).entries.at(0).old == unit.entries[0].old);
+  CHECK_FALSE(read->at(1).entries.at(1).old);
+  for (const char* path : {"relative", "/", "/folder/", "/a/.", "/a/.."}) {
+    unit.entries[1].path = path;
+    INFO(path);
+    CHECK_FALSE(parse_commit_units(format_commit_units({unit})));
+  }
+  unit.entries[1].path = "/b";
+  for (const char* token : {"../../etc/passwd", "0123456789abcde", "0123456789ABCDEF", ""}) {
+    unit.entries[1].token = token;
+    CHECK_FALSE(parse_commit_units(format_commit_units({unit})));
+  }
+}
