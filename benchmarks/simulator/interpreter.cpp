@@ -300,8 +300,8 @@ void measure(Work& work, const std::string& target, const std::string& kernel, u
   line("hazard checks", checks);
   std::printf("\n");
   tell(file, target, kernel + "/one/portable", kernel + ": a wave's instruction, one thread", ones, "portable code", portables);
-  tell(file, target, kernel + "/two/one", "likewise, two threads", twos, "one thread", ones);
-  tell(file, target, kernel + "/checked/one", "likewise, one thread with the hazard checks", checks, "one thread", ones);
+  tell(file, target, kernel + "/two/one", kernel + ": two threads", twos, "one thread", ones);
+  tell(file, target, kernel + "/checked/one", kernel + ": one thread with the hazard checks", checks, "one thread", ones);
 }
 
 }  // namespace

@@ -69,8 +69,9 @@ Result<JobTensor> tensor_of(const std::string& what, const kiln_tensor* tensor, 
   kiln_tensor copy;
   if (Status status = copy_struct(what.c_str(), "tensor", tensor, &copy, sizeof copy); !status.ok()) return status;
   if (copy.rank > most_rank || (copy.rank != 0 && copy.shape == nullptr)) {
-    return invalid_argument(what + ": rank " + std::to_string(copy.rank) +
-                            (copy.shape == nullptr ? " without a shape" : ", expected at most " + std::to_string(most_rank)));
+    return invalid_argument(
+        what + ": rank " + std::to_string(copy.rank) +
+        (copy.shape == nullptr ? " without a shape" : ", expected at most " + std::to_string(most_rank)));
   }
   if (copy.type < KILN_F32 || copy.type > KILN_BOOL) {
     return invalid_argument(what + ": type " + std::to_string(static_cast<int>(copy.type)) + ", expected a kiln_type");
@@ -113,9 +114,10 @@ Status kiln_job::complete() {
     return status.ok() ? status : status.within("job '" + request.name + "'");
   }
   if (!is_kernel) {
-    return tensors.empty() ? invalid_argument("job '" + request.name +
-                                              "': nothing to run. Call kiln_job_kernel(), _conv2d(), _gemm() or _toml() first")
-                           : Status();
+    return tensors.empty()
+               ? invalid_argument("job '" + request.name +
+                                  "': nothing to run. Call kiln_job_kernel(), _conv2d(), _gemm() or _toml() first")
+               : Status();
   }
   if (is_whole) return {};
   request.spec = kernel;

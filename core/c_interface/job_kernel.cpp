@@ -43,7 +43,8 @@ kiln_status* kiln_job_kernel(kiln_job* job, const char* path, const char* text) 
     const Result<Dialect> dialect = data::dialect_of(path);
     if (!dialect) return dialect.error();
     if (text != nullptr && *dialect == Dialect::code_object) {
-      return invalid_argument("kernel source " + std::string(path) + ": text of SPIR-V, expected NULL: a module is a file");
+      return invalid_argument("kernel source " + std::string(path) +
+                              ": text of SPIR-V, expected NULL: a module is a file");
     }
     UserKernelSpec spec;
     spec.path = path;

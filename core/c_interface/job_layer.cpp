@@ -81,7 +81,8 @@ kiln_status* kiln_job_conv2d(kiln_job* job, const kiln_conv2d* conv, const kiln_
     if (conv != nullptr) {
       if (Status status = copy_struct(function, "conv", conv, &terms, sizeof terms); !status.ok()) return status;
     }
-    auto gathered = layer_tensors({{"input", input}, {"weights", weights}, {"bias", bias}, {"output", output}}, of.borrowed);
+    auto gathered =
+        layer_tensors({{"input", input}, {"weights", weights}, {"bias", bias}, {"output", output}}, of.borrowed);
     if (!gathered) return std::move(gathered).error();
     const std::vector<JobTensor>& tensors = gathered->tensors;
     if (Status status = check_rank("input", tensors[0], 4); !status.ok()) return status;

@@ -402,7 +402,7 @@ KILN_API KILN_MUST_USE kiln_status* kiln_job_tensors(kiln_job* job, char** json)
 KILN_API KILN_MUST_USE kiln_status* kiln_job_device(kiln_job* job, const char* device); /* an id; NULL or "auto": any */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_repeat(kiln_job* job, uint32_t runs);
 KILN_API KILN_MUST_USE kiln_status* kiln_job_timeout(kiln_job* job, uint32_t milliseconds); /* of one run; 0: as configured */
-/* conv2d, gemm: compare the result. Of a text: results with their `expect`; of a pipeline without one: also each step. */
+/* Layers: compare the result. Of a text: results with their `expect`; of a pipeline without one: also each step. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_verify(kiln_job* job, uint32_t verify);
 /* progress: NULL, or called after each of the runs of kiln_job_repeat(), on the thread that runs the job. It returns 0 to end
  * the job with KILN_CANCELLED. */

@@ -71,8 +71,7 @@ struct RunRequest {
   // Called once, on the thread of run(), when the programs are ready and before the first run. It may block until other
   // jobs have run. false: the job ends with status cancelled. Empty: the job runs at once.
   std::function<bool()> may_run;
-  // conv2d and gemm: a stored reference for `verify`, valid while the inputs do not change. null: computed for each
-  // call.
+  // Layers: a stored reference for `verify`, valid while the inputs do not change. null: computed for each call.
   std::shared_ptr<const KeptReference> reference;
 };
 
