@@ -41,8 +41,8 @@ void Waits::wait(std::initializer_list<Queue> queues, std::uint32_t count) {
 
 void Waits::wait_by(const Wave& wave, const Instruction& in) {
   const auto field = static_cast<std::uint32_t>(in.simm16);
-  const auto loads = [this](std::uint32_t count) { wait({Queue::loads, Queue::flat_memory}, count); };
-  const auto others = [this](std::uint32_t count) { wait({Queue::local, Queue::flat_local, Queue::scalar}, count); };
+  const auto loads = [this](std::uint32_t count) { wait({Queue::loads}, count); };
+  const auto others = [this](std::uint32_t count) { wait({Queue::local, Queue::scalar}, count); };
   const bool gfx11 = wave.generation == Generation::gfx11;
   switch (in.opcode) {
     case Opcode::s_waitcnt:
@@ -74,7 +74,7 @@ std::uint32_t Waits::begin(Queue queue, std::uint32_t time) {
   if (operations.open() == times.size()) {
     std::vector<std::uint32_t> larger(std::max<std::size_t>(2 * times.size(), 64));
     for (std::uint32_t number = operations.ended + 1; number != operations.begun + 1; ++number) {
-      larger[number & (larger.size() - 1)] = times[number & (times.size() - 1)];
+      larger[number & (larger.size() - 1)] = operations.at(number);
     }
     times = std::move(larger);
   }
@@ -94,8 +94,8 @@ Waits::Queue Waits::queue_of(const Wave& wave, const Instruction& in, const Effe
       const std::uint64_t exec = wave.exec64();
       const unsigned lane = exec == 0 ? 0 : static_cast<unsigned>(__builtin_ctzll(exec));
       const std::uint32_t* high = const_cast<Wave&>(wave).row(scratch_rows + in.src[0].index() + 1U, lane / 32);
-      if (high[lane % 32] == shared_aperture >> 32U) return Queue::flat_local;
-      return effects.load ? Queue::flat_memory : Queue::stores;
+      if (high[lane % 32] == shared_aperture >> 32U) return Queue::local;
+      return effects.load ? Queue::loads : Queue::stores;
     }
     default:
       return effects.load ? Queue::loads : Queue::stores;
@@ -124,10 +124,9 @@ std::string Waits::describe(const Wave& wave, const Registers& registers, unsign
                             const char* use) const {
   const Operations& operations = of(late.queue);
   const std::uint32_t count = in_order(late.queue) ? operations.begun - late.number : 0;
-  const bool by_vmcnt = late.queue == Queue::loads || late.queue == Queue::flat_memory;
   return name_of(registers, index) + " is " + use + " before " + std::string(mnemonic(late.opcode, wave.generation)) +
          " at " + hex(late.address) + " has been waited for (expected s_waitcnt with " +
-         (by_vmcnt ? "vmcnt" : "lgkmcnt") + "(" + std::to_string(count) + ") or less between them)";
+         (late.queue == Queue::loads ? "vmcnt" : "lgkmcnt") + "(" + std::to_string(count) + ") or less between them)";
 }
 
 std::optional<std::string> Waits::hazard(const Wave& wave, const DecodedAt& at, const Effects& effects) {
@@ -146,8 +145,7 @@ std::optional<std::string> Waits::hazard(const Wave& wave, const DecodedAt& at, 
     const bool found = each_late(registers, [&](const Late& late, unsigned index) {
       if (registers.vector && (late.lanes & exec) == 0) return false;
       // Two loads of one kind arrive in order.
-      if (effects.load && effects.reach != Reach::flat && late.queue == queue_of(wave, at.instruction, effects) &&
-          in_order(late.queue)) {
+      if (effects.load && late.queue == queue_of(wave, at.instruction, effects) && in_order(late.queue)) {
         return false;
       }
       reason = describe(wave, registers, index, late, "overwritten");
@@ -167,6 +165,10 @@ void Waits::run(const Wave& wave, const DecodedAt& at, const Effects& effects, s
   if (effects.reach == Reach::none || (!effects.load && !effects.store)) return;
   const Queue queue = queue_of(wave, in, effects);
   const std::uint32_t number = begin(queue, time);
+  if (effects.reach == Reach::flat) {
+    const Queue memory = effects.load ? Queue::loads : Queue::stores;
+    begin(queue == Queue::local ? memory : Queue::local, only_counted);
+  }
   if (!effects.load) return;
   const std::uint64_t lanes = effects.vector ? wave.exec64() : ~std::uint64_t{0};
   if (lanes == 0) return;

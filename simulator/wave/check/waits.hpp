@@ -1,8 +1,9 @@
 // Waits: which registers still wait for memory, by the counters that s_waitcnt waits for.
 //
 // The simulator finishes a load at once, so a missing wait changes no result. This class models when a card may finish
-// it. Loads, LDS operations and stores each finish in order, so a wait for a count of N finishes all but the newest N.
-// Scalar loads and flat accesses finish in any order: only a wait for 0 finishes them.
+// it. Loads, LDS operations and stores each finish in order, so a wait for a count of N finishes all but the newest N. A
+// flat access is counted with LDS and with memory, and takes its turn in both. Scalar loads finish in any order: only a
+// wait for 0 finishes them.
 //
 // Thread-safety: one thread, as its wave. Ownership: a value.
 #pragma once
@@ -31,19 +32,24 @@ class Waits {
   void run(const Wave& wave, const DecodedAt& at, const Effects& effects, std::uint32_t time);
 
   // Everything that this wave did to LDS (to memory) up to and with this number has ended. `now`: the newest number.
-  std::uint32_t local_done(std::uint32_t now) const { return done({Queue::local, Queue::flat_local}, now); }
-  std::uint32_t memory_done(std::uint32_t now) const {
-    return done({Queue::loads, Queue::flat_memory, Queue::stores}, now);
-  }
+  std::uint32_t local_done(std::uint32_t now) const { return done({Queue::local}, now); }
+  std::uint32_t memory_done(std::uint32_t now) const { return done({Queue::loads, Queue::stores}, now); }
 
  private:
-  enum class Queue : std::uint8_t { loads = 0, flat_memory, stores, local, flat_local, scalar, count };
+  enum class Queue : std::uint8_t { loads = 0, stores, local, scalar, count };
+  // The time of a flat access in the queue of what it does not reach: it is only counted there.
+  static constexpr std::uint32_t only_counted = ~0U;
   struct Operations {
     std::uint32_t begun = 0, ended = 0;
     std::vector<std::uint32_t> times;  // of those that have not ended: a ring of 2^n, by number
 
     std::uint32_t open() const { return begun - ended; }
-    std::uint32_t oldest() const { return times[(ended + 1) & (times.size() - 1)]; }
+    std::uint32_t oldest() const {
+      std::uint32_t number = ended + 1;
+      while (number != begun && at(number) == only_counted) ++number;
+      return at(number);
+    }
+    std::uint32_t at(std::uint32_t number) const { return times[number & (times.size() - 1)]; }
   };
   struct Late {                // what will still be written to a register
     std::uint32_t number = 0;  // within its queue; 0: nothing
@@ -54,7 +60,7 @@ class Waits {
   };
   static constexpr unsigned late_a_register = 2;  // divergent code may load two parts of one register
 
-  static bool in_order(Queue queue) { return queue == Queue::loads || queue == Queue::stores || queue == Queue::local; }
+  static bool in_order(Queue queue) { return queue != Queue::scalar; }
   Operations& of(Queue queue) { return operations_[static_cast<std::size_t>(queue)]; }
   const Operations& of(Queue queue) const { return operations_[static_cast<std::size_t>(queue)]; }
   std::uint32_t done(std::initializer_list<Queue> queues, std::uint32_t now) const;

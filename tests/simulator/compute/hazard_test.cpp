@@ -181,7 +181,7 @@ TEST_CASE("simulator hazards: a register is used before its load was waited for"
 }
 
 TEST_CASE("simulator hazards: a wait for too few", "[simulator][hazards]") {
-  const Words use = {vop1("v_mov_b32", 30, v(17))};
+  const Words use = {vop1("v_mov_b32", 30, v(17))}, flat_load = encode::flat(0, "flat_load_b32", 22, 4, 0);
   for (unsigned newer = 0; newer < 4; ++newer) {
     Words memory = global("global_load_b32", 16, 2, 0), local = encode::ds("ds_load_b32", 16, 2, 0);
     const auto append = [](Words& to, const Words& more) { to.insert(to.end(), more.begin(), more.end()); };
@@ -194,6 +194,13 @@ TEST_CASE("simulator hazards: a wait for too few", "[simulator][hazards]") {
     const std::string count = "(" + std::to_string(newer) + ")";
     check("memory", join({memory, {wait(newer + 1, 0)}}), {wait(newer, all)}, use, ("vmcnt" + count).c_str());
     check("LDS", join({local, {wait(0, newer + 1)}}), {wait(all, newer)}, use, ("lgkmcnt" + count).c_str());
+    // A flat load is counted with both, and takes its turn among the others.
+    check("memory, flat newer", join({memory, flat_load, {wait(newer + 2, 0)}}), {wait(newer + 1, all)}, use, "vmcnt");
+    check("LDS, flat newer", join({local, flat_load, {wait(0, newer + 2)}}), {wait(all, newer + 1)}, use, "lgkmcnt");
+    Words flat = flat_load;
+    for (unsigned i = 0; i < newer; ++i) append(flat, encode::flat(0, "flat_load_b32", 18 + i, 4, 0));
+    check("flat", join({flat, {wait(newer + 1, newer + 1)}}), {wait(newer, newer)}, {vop1("v_mov_b32", 30, v(22))},
+          ("vmcnt" + count).c_str());
     check("the other counter", join({memory, {wait(all, 0)}}), {wait(newer, all)}, use, "vmcnt");
     check("the other counter, LDS", join({local, {wait(0, all)}}), {wait(all, newer)}, use, "lgkmcnt");
   }
