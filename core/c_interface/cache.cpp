@@ -44,6 +44,7 @@ Result<const kiln_compiler*> compiler_of(const char* function, const kiln_compil
 Status check_request(const char* function, kiln_cache* cache, const kiln_key* key) {
   if (cache == nullptr) return null_argument(function, "cache");
   if (key == nullptr) return null_argument(function, "key");
+  if (!cache->process.is_this()) return cache->process.check(function, "cache");
   if (key->cache == cache->id) return {};
   return invalid_argument(std::string(function) + ": the key of program '" + key->key.label +
                           "' was made for another cache. Make it with a key builder of this one");
@@ -64,6 +65,16 @@ Result<std::unique_ptr<kiln_program>> get(const char* function, kiln_cache& cach
     cache.programs->record(key.key, *key.device, loaded, 0);
   }
   return std::make_unique<kiln_program>(kiln_program{std::move(acquired->program), tier_of(acquired->tier)});
+}
+
+// Of a program of bytes. Not NULL also where it has none of them: NULL means a program of objects.
+struct BytesView {
+  const void* first = nullptr;
+  std::size_t count = 0;
+};
+BytesView bytes_of(const CallbackProgram& program) noexcept {
+  if (!program.stays_bytes || !program.bytes) return {};
+  return {program.bytes->empty() ? "" : static_cast<const void*>(program.bytes->data()), program.bytes->size()};
 }
 
 // The stores of the configured remotes, from their plugins.
@@ -178,6 +189,8 @@ void kiln_cache_close(kiln_cache* cache) {
                            "kiln_cache_close: a callback of the cache called it: it stays open");
     return;
   }
+  if (!cache->process.is_this()) return;  // its threads cannot be joined
+  cache->calls.wait_until_none();
   delete cache;
 }
 
@@ -188,6 +201,7 @@ kiln_status* kiln_cache_get_or_build(kiln_cache* cache, const kiln_key* key, con
     if (program == nullptr) return null_argument(function, "program");
     *program = nullptr;
     if (Status status = check_request(function, cache, key); !status.ok()) return status;
+    const RunningCalls::Scope scope(cache->calls);
     kiln_compiler copy;
     const Result<const kiln_compiler*> callbacks = compiler_of(function, compiler, copy);
     if (!callbacks) return callbacks.error();
@@ -204,9 +218,9 @@ void* kiln_program_object(const kiln_program* program) {
 
 const void* kiln_program_bytes(const kiln_program* program, size_t* count) {
   if (count != nullptr) *count = 0;
-  if (program == nullptr || !program->program().stays_bytes || !program->program().bytes) return nullptr;
-  if (count != nullptr) *count = program->program().bytes->size();
-  return program->program().bytes->data();
+  const BytesView bytes = program == nullptr ? BytesView() : bytes_of(program->program());
+  if (count != nullptr) *count = bytes.count;
+  return bytes.first;
 }
 
 kiln_tier kiln_program_tier(const kiln_program* program) { return program == nullptr ? KILN_TIER_NONE : program->tier; }
@@ -231,9 +245,9 @@ int kiln_cache_find(kiln_cache* cache, const kiln_key* key, const kiln_guard* gu
   if (program == nullptr) return 0;
   const auto& ours = static_cast<const CallbackProgram&>(*program);
   found->object = ours.object;
-  const bool bytes = ours.stays_bytes && ours.bytes;
-  found->bytes = bytes ? ours.bytes->data() : nullptr;
-  found->count = bytes ? ours.bytes->size() : 0;
+  const BytesView bytes = bytes_of(ours);
+  found->bytes = bytes.first;
+  found->count = bytes.count;
   return 1;
 }
 
@@ -343,6 +357,8 @@ kiln_status* kiln_cache_warm(kiln_cache* cache, const kiln_identity* identity, c
   return guarded([&]() -> Status {
     if (loaded != nullptr) *loaded = 0;
     if (cache == nullptr) return null_argument(function, "cache");
+    if (Status status = cache->process.check(function, "cache"); !status.ok()) return status;
+    const RunningCalls::Scope scope(cache->calls);
     kiln_identity copy;
     if (Status status = copy_struct(function, "identity", identity, &copy, sizeof copy); !status.ok()) return status;
     Result<DeviceInfo> info = device_of(function, copy);

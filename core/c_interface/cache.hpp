@@ -6,6 +6,8 @@
 #pragma once
 
 #include "c_interface/callback_device.hpp"
+#include "c_interface/forks.hpp"
+#include "c_interface/running_calls.hpp"
 #include "c_interface/worker_threads.hpp"
 
 #include <kiln.h>
@@ -52,10 +54,12 @@ struct kiln_cache {
   // Two identities with equal texts and the same context are one device.
   kiln::c_interface::CallbackDevice& device(kiln::DeviceInfo info, const void* context);
 
+  const kiln::c_interface::OpeningProcess process;
   const std::uint64_t id;  // of this object; another one may get its address later
   const kiln::Config config;
   const kiln::c_interface::OpenedLog log;
   kiln::c_interface::RunningCallbacks running;
+  kiln::c_interface::RunningCalls calls;  // of those that build or load
   std::mutex mutex;
   std::map<std::string, std::unique_ptr<kiln::c_interface::CallbackDevice>> devices;  // guarded by mutex
   kiln::Registry registry;                                                            // of the plugins for remotes

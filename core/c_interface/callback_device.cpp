@@ -70,8 +70,11 @@ Status load_object(kiln_request& request, const kiln_compiler& compiler, std::sp
 CallbackProgram::~CallbackProgram() { drop(); }
 
 void CallbackProgram::drop() noexcept {
-  if (has_object && destroy_ != nullptr) destroy_(object);
-  has_object = false;
+  if (!std::exchange(has_object, false) || destroy_ == nullptr) return;
+  try {
+    destroy_(object);
+  } catch (...) {  // it may be any thread's turn to destroy: there is no caller to tell
+  }
 }
 
 std::uint64_t CallbackProgram::charge() const noexcept {

@@ -169,8 +169,13 @@ kiln_status* kiln_job_create(kiln_runtime* runtime, const char* name, kiln_job**
 }
 
 void kiln_job_free(kiln_job* job) {
-  if (job == nullptr) return;
+  if (job == nullptr || !job->owner.process.is_this()) return;  // a forked child cannot wait for its run
   job->stop = true;
+  if (JobScope::runs_here(*job)) {
+    job->owner.log.log().write(LogLevel::error, "runtime",
+                               "kiln_job_free: a callback of job '" + job->request.name + "' called it: it stays");
+    return;
+  }
   {
     std::unique_lock lock(job->mutex);
     job->done.wait(lock, [&] { return job->state != kiln_job::State::running; });

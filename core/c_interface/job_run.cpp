@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 using namespace kiln;
 using namespace kiln::c_interface;
@@ -20,6 +21,7 @@ namespace {
 // Takes the job for one run. The error says why it cannot run.
 Status begin(const char* function, kiln_job* job) {
   if (job == nullptr) return null_argument(function, "job");
+  if (Status status = job->owner.process.check(function, "runtime"); !status.ok()) return status;
   const std::lock_guard lock(job->mutex);
   if (job->state == kiln_job::State::running) {
     return unavailable(std::string(function) + ": job '" + job->request.name + "' runs already. Wait for it first");
@@ -45,6 +47,7 @@ RunReport failed(Status status) {
 }
 
 Status run_taken(kiln_job& job) {
+  const JobScope scope(job);
   RunReport report;
   try {
     report = job.run_once(job.request);
@@ -56,7 +59,31 @@ Status run_taken(kiln_job& job) {
   return status;
 }
 
+thread_local const JobScope* innermost = nullptr;
+
 }  // namespace
+
+namespace kiln::c_interface {
+
+JobScope::JobScope(const kiln_job& job) noexcept : job_(job), outer_(std::exchange(innermost, this)) {}
+
+JobScope::~JobScope() { innermost = outer_; }
+
+bool JobScope::runs_here(const kiln_job& job) noexcept {
+  for (const JobScope* scope = innermost; scope != nullptr; scope = scope->outer_) {
+    if (&scope->job_ == &job) return true;
+  }
+  return false;
+}
+
+bool JobScope::runs_here(const kiln_runtime& runtime) noexcept {
+  for (const JobScope* scope = innermost; scope != nullptr; scope = scope->outer_) {
+    if (&scope->job_.owner == &runtime) return true;
+  }
+  return false;
+}
+
+}  // namespace kiln::c_interface
 
 kiln_status* kiln_job_run(kiln_job* job) {
   return guarded([&]() -> Status {
@@ -83,6 +110,7 @@ kiln_status* kiln_job_wait(kiln_job* job, uint32_t timeout_ms) {
   constexpr const char* function = "kiln_job_wait";
   return guarded([&]() -> Status {
     if (job == nullptr) return null_argument(function, "job");
+    if (Status status = job->owner.process.check(function, "runtime"); !status.ok()) return status;
     std::unique_lock lock(job->mutex);
     if (job->state == kiln_job::State::idle) {
       return invalid_argument(std::string(function) + ": job '" + job->request.name + "' was not started");
@@ -160,6 +188,7 @@ kiln_status* kiln_job_tune(kiln_job* job, const char* device, uint32_t budget_ms
     *json = nullptr;
     if (device == nullptr) return null_argument(function, "device");
     if (Status status = begin(function, job); !status.ok()) return status;
+    const JobScope scope(*job);
     const auto tuned = [&]() -> Status {
       const auto* kernel = std::get_if<UserKernelSpec>(&job->request.spec);
       if (kernel == nullptr || kernel->parameters.empty()) {

@@ -66,7 +66,14 @@ kiln_status* kiln_open(const kiln_cache_options* options, kiln_runtime** runtime
   });
 }
 
-void kiln_close(kiln_runtime* runtime) { delete runtime; }
+void kiln_close(kiln_runtime* runtime) {
+  if (runtime == nullptr || !runtime->process.is_this()) return;  // in a forked child there are no threads to join
+  if (JobScope::runs_here(*runtime)) {
+    runtime->log.log().write(LogLevel::error, "runtime", "kiln_close: a callback of a job called it: it stays open");
+    return;
+  }
+  delete runtime;
+}
 
 kiln_status* kiln_runtime_devices(kiln_runtime* runtime, char** json) {
   constexpr const char* function = "kiln_runtime_devices";

@@ -6,6 +6,7 @@
 
 #include "c_interface/cache.hpp"
 #include "c_interface/described_job.hpp"
+#include "c_interface/forks.hpp"
 #include "c_interface/worker_threads.hpp"
 
 #include <kiln.h>
@@ -26,6 +27,7 @@
 struct kiln_runtime {
   kiln_runtime(kiln::Config config_read, const kiln_cache_options& options);
 
+  const kiln::c_interface::OpeningProcess process;
   const kiln::Config config;
   const kiln::c_interface::OpenedLog log;
   kiln::Registry registry;
@@ -108,6 +110,22 @@ struct kiln_job {
 };
 
 namespace kiln::c_interface {
+
+// Marks that this thread runs a job: closing it or its runtime from a callback would wait for itself.
+class JobScope {
+ public:
+  explicit JobScope(const kiln_job& job) noexcept;
+  JobScope(const JobScope&) = delete;
+  JobScope& operator=(const JobScope&) = delete;
+  ~JobScope();
+
+  static bool runs_here(const kiln_job& job) noexcept;
+  static bool runs_here(const kiln_runtime& runtime) noexcept;  // one of its jobs
+
+ private:
+  const kiln_job& job_;
+  const JobScope* const outer_;
+};
 
 // Calls `change` for a job that does not run.
 kiln_status* changed(const char* function, kiln_job* job, const std::function<Status(kiln_job&)>& change);

@@ -33,10 +33,11 @@ Status null_argument(const char* function, const char* argument) {
 
 Status check_size(const char* function, const char* name, std::size_t size, std::size_t least) {
   constexpr std::size_t most = 4096;  // no struct of this interface comes near it
-  if (size >= least && size <= most) return {};
+  constexpr std::size_t whole = alignof(std::size_t);  // any other size ends within a member
+  if (size >= least && size <= most && size % whole == 0) return {};
   return invalid_argument(std::string(function) + ": " + name + ".size is " + std::to_string(size) +
-                          ", expected sizeof(" + name + "), at least " + std::to_string(least) +
-                          ". Set it before the call");
+                          ", expected sizeof(" + name + "), at least " + std::to_string(least) + " and a multiple of " +
+                          std::to_string(whole) + ". Set it before the call");
 }
 
 Status copy_struct(const char* function, const char* name, const void* from, void* to, std::size_t size) {

@@ -8,6 +8,8 @@
  * No exception leaves a function, and none of them prints, exits or changes the environment.
  * Text is UTF-8 and ends with a zero byte. Text that a function returns belongs to the object it came from.
  * Thread-safety: every function from any thread, except that one kiln_key_builder and one kiln_guard stay on one thread.
+ * fork(): a child opens its own caches and runtimes. Those of its parent have no threads there: requests answer
+ * KILN_UNAVAILABLE, and closing and freeing them does nothing.
  *
  *   kiln_cache* cache = NULL;
  *   kiln_status* failure = kiln_cache_open(NULL, &cache);
@@ -113,7 +115,7 @@ static inline kiln_cache_options kiln_cache_options_default(void) {
  * that reach them. A program is written to a remote after its load callback took it.
  * options: NULL for the defaults. */
 KILN_API KILN_MUST_USE kiln_status* kiln_cache_open(const kiln_cache_options* options, kiln_cache** cache);
-/* Waits for builds that are running. Keys and programs of the cache may be freed later. Does nothing if a callback of this
+/* Waits for requests that are running. Keys and programs of the cache may be freed later. Does nothing if a callback of this
  * cache calls it. */
 KILN_API void kiln_cache_close(kiln_cache* cache);
 
@@ -186,7 +188,7 @@ typedef struct kiln_compiler {
    * KILN_UNSUPPORTED mean that the driver refused them: they are removed, and the program is built again. NULL: programs
    * are bytes, see kiln_program_bytes(). */
   kiln_code (*load)(void* user, kiln_request* request, const void* bytes, size_t count);
-  void (*destroy)(void* object); /* called once for each object, from any thread; NULL: nothing to do */
+  void (*destroy)(void* object); /* called once for each object, from any thread; must not throw; NULL: nothing to do */
 } kiln_compiler;
 
 static inline kiln_compiler kiln_compiler_default(void) {
@@ -282,7 +284,7 @@ typedef struct kiln_runtime kiln_runtime;
  * machine code in Kiln's folder, call kiln_driver_environment() first. thread_wait_ms and process_wait_ms do not apply.
  * KILN_UNAVAILABLE: a required plugin cannot be loaded. options: NULL for the defaults. */
 KILN_API KILN_MUST_USE kiln_status* kiln_open(const kiln_cache_options* options, kiln_runtime** runtime);
-/* Free the jobs first. Waits for jobs that run. */
+/* Free the jobs first. Does nothing if a callback of a job of this runtime calls it. */
 KILN_API void kiln_close(kiln_runtime* runtime);
 /* Lists the devices as the JSON of `kiln devices --json`. Loads the drivers. */
 KILN_API KILN_MUST_USE kiln_status* kiln_runtime_devices(kiln_runtime* runtime, char** json);
@@ -345,7 +347,8 @@ typedef struct kiln_job kiln_job; /* a kernel, layer or pipeline with its tensor
 
 /* name: a label, for messages and `kiln cache list`. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_create(kiln_runtime* runtime, const char* name, kiln_job** job);
-/* Cancels the job if it runs, and waits for it and until the device no longer uses its tensors. */
+/* Cancels the job if it runs, and waits for it and until the device no longer uses its tensors. A callback of the job that
+ * calls it cancels only. */
 KILN_API void kiln_job_free(kiln_job* job);
 
 /* A kernel. path: a file; the extension names the language (.comp and .glsl: GLSL, .cl: OpenCL C, .spv: SPIR-V), and #include

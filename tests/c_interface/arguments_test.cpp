@@ -117,6 +117,13 @@ TEST_CASE("arguments: a struct of the wrong size is refused, a longer one whose 
     options.size = size;
     check_refused(kiln_cache_open(&options, &cache), "options.size is " + std::to_string(size));
   }
+  // A size that ends within a member is no version's.
+  for (std::size_t size = 2 * sizeof(void*); size < sizeof(kiln_cache_options); ++size) {
+    if (size % sizeof(void*) == 0) continue;
+    kiln_cache_options options = store.options();
+    options.size = size;
+    check_refused(kiln_cache_open(&options, &cache), "a multiple of 8");
+  }
   struct Later {
     kiln_cache_options known;
     std::uint64_t added[2];

@@ -1,5 +1,6 @@
 // Devices and jobs through kiln.h: kernels on llvmpipe, layers on any device, errors, cancelling, tuning.
 #include "c_interface/jobs.hpp"
+#include "core/cache/in_child.hpp"
 
 #include <fstream>
 #include <thread>
@@ -213,6 +214,61 @@ TEST_CASE("jobs: a job that was cancelled ends with that, and runs again") {
   CHECK(Answer(kiln_job_wait(job, 60000)).code == KILN_CANCELLED);
   must(kiln_job_repeat(job, 1));
   must(kiln_job_run(job));
+}
+
+TEST_CASE("jobs: a callback of a job cannot close what runs it") {
+  Jobs jobs;
+  if (!jobs.has("opengl:0")) return;
+  Saxpy saxpy_job(jobs.runtime);
+  kiln_job* job = saxpy_job.job.get();
+  struct Handles {
+    kiln_job* job;
+    kiln_runtime* runtime;
+    int calls;
+  } handles{job, jobs.runtime, 0};
+  must(kiln_job_progress(
+      job,
+      [](void* user, std::uint32_t, std::uint32_t) {
+        auto& of = *static_cast<Handles*>(user);
+        ++of.calls;
+        kiln_close(of.runtime);
+        return 1;
+      },
+      &handles));
+  must(kiln_job_repeat(job, 3));
+  must(kiln_job_start(job));
+  CHECK(Answer(kiln_job_wait(job, 60'000)).code == KILN_OK);
+  CHECK(handles.calls == 3);
+  must(kiln_job_progress(
+      job,
+      [](void* user, std::uint32_t, std::uint32_t) {
+        kiln_job_free(static_cast<Handles*>(user)->job);
+        return 1;
+      },
+      &handles));
+  CHECK(Answer(kiln_job_run(job)).code == KILN_CANCELLED);
+  must(kiln_job_progress(job, nullptr, nullptr));
+  must(kiln_job_run(job));
+}
+
+TEST_CASE("jobs: a forked child is told to open its own runtime, and may close that of its parent") {
+  Jobs jobs;
+  if (!jobs.has("opengl:0")) return;
+  Saxpy saxpy_job(jobs.runtime);
+  must(kiln_job_run(saxpy_job.job.get()));
+  const ChildEnd end = in_child([&]() -> std::string {
+    for (kiln_status* (*const each)(kiln_job*) : {kiln_job_run, kiln_job_start}) {
+      const Answer answer = each(saxpy_job.job.get());
+      if (answer.code != KILN_UNAVAILABLE) return answer.message;
+      if (answer.message.find("opened before fork()") == std::string::npos) return answer.message;
+    }
+    saxpy_job.job.reset();
+    kiln_close(jobs.runtime);
+    return "";
+  });
+  CHECK(end.said == "");
+  CHECK(end.signal == 0);
+  must(kiln_job_run(saxpy_job.job.get()));
 }
 
 TEST_CASE("jobs: tuning measures each variant, reports progress and leaves the tensors as they were") {

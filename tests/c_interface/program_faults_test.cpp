@@ -67,6 +67,76 @@ TEST_CASE("program faults: an object that a failing callback gave is destroyed")
   CHECK(TextCompiler::objects == before);
 }
 
+TEST_CASE("program faults: a destroy callback that throws ends nothing") {
+  const StoreFolder store;
+  auto cache = store.open();
+  TextCompiler compiler;
+  kiln_compiler throwing = compiler.compiler();
+  throwing.destroy = [](void* object) {
+    TextCompiler::destroy(object);
+    throw std::runtime_error("destroyed badly");
+  };
+  const int before = TextCompiler::objects;
+  kiln_program* program = nullptr;
+  must(kiln_cache_get_or_build(cache.get(), key_of(cache.get(), "one").get(), &throwing, &program));
+  kiln_program_free(program);
+  cache.reset();
+  CHECK(TextCompiler::objects == before);
+}
+
+TEST_CASE("program faults: closing waits for the requests of other threads") {
+  const StoreFolder store;
+  auto cache = store.open();
+  const Key key = key_of(cache.get(), "slow");
+  TextCompiler compiler;
+  std::atomic<bool> builds{false}, closes{false}, ended{false};
+  compiler.on_build = [&](kiln_request* request) {
+    builds = true;
+    while (!closes) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return TextCompiler::give(request, "slow");
+  };
+  std::thread requests([&, raw = cache.get()] {
+    const std::string got = compiler.get(raw, key.get());
+    ended = got == "slow/3";
+  });
+  while (!builds) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  closes = true;
+  cache.reset();
+  requests.join();
+  CHECK(ended);
+}
+
+TEST_CASE("program faults: a forked child is told to open its own cache, and may close that of its parent") {
+  const StoreFolder store;
+  auto cache = store.open();
+  const Key key = key_of(cache.get(), "one");
+  TextCompiler compiler;
+  const kiln_compiler callbacks = compiler.compiler();
+  kiln_pending* pending = nullptr;
+  kiln_program* program = nullptr;
+  must(kiln_cache_start(cache.get(), key.get(), &callbacks, &pending));
+  must(kiln_pending_wait(pending, 60'000, &program));  // its thread exists, and does not in the child
+  kiln_pending_free(pending);
+  kiln_program_free(program);
+  const ChildEnd end = in_child([&]() -> std::string {
+    kiln_pending* never = nullptr;
+    const Answer started = kiln_cache_start(cache.get(), key.get(), &callbacks, &never);
+    if (started.code != KILN_UNAVAILABLE) return "kiln_cache_start: " + started.message;
+    ProgramPointer none;
+    const Answer got = compiler.get(cache.get(), key.get(), none);
+    if (got.code != KILN_UNAVAILABLE || got.message.find("opened before fork()") == std::string::npos) {
+      return "kiln_cache_get_or_build: " + got.message;
+    }
+    cache.reset();
+    auto own = store.open();
+    const std::string answer = compiler.get(own.get(), key_of(own.get(), "one").get());
+    return answer == "compiled one/2" ? "" : answer;
+  });
+  CHECK(end.said == "");
+  CHECK(end.signal == 0);
+}
+
 TEST_CASE("program faults: an error of the source is not compiled again, a passing error is") {
   const StoreFolder store;
   const auto cache = store.open();

@@ -113,9 +113,9 @@ TEST_CASE("program store: each context has its own object, from the same stored 
 }
 
 TEST_CASE("program store: a program without a load callback is its bytes") {
+  const auto binary = GENERATE(std::string("\0SPIR-V\xff", 8), std::string());
   const StoreFolder store;
   kiln_compiler compiler = kiln_compiler_default();
-  const std::string binary("\0SPIR-V\xff", 8);
   compiler.user = const_cast<std::string*>(&binary);
   compiler.build = [](void* user, kiln_request* request) {
     const auto& bytes = *static_cast<const std::string*>(user);
@@ -127,8 +127,9 @@ TEST_CASE("program store: a program without a load callback is its bytes") {
     for (const kiln_tier expected : {tier, KILN_TIER_MEMORY}) {
       kiln_program* program = nullptr;
       must(kiln_cache_get_or_build(cache.get(), key.get(), &compiler, &program));
-      std::size_t count = 0;
+      std::size_t count = 100;
       const void* bytes = kiln_program_bytes(program, &count);
+      REQUIRE(bytes != nullptr);
       CHECK(std::string(static_cast<const char*>(bytes), count) == binary);
       CHECK(kiln_program_tier(program) == expected);
       CHECK(kiln_program_object(program) == nullptr);
