@@ -210,8 +210,7 @@ std::span<const std::size_t> RecordedWork::groups() const noexcept {
 }
 
 Status RecordedWork::upload(Device& device, std::uint64_t& aside_ns) {
-  submission_ns.clear();
-  submission_chains.clear();
+  measured.clear();
   const bool wraps = device.info().wraps_host_memory;
   for (const Tensor& tensor : tensors_) {
     if (tensor.device != nullptr) {

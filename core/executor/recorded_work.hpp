@@ -28,10 +28,7 @@ class RecordedWork final : public Recording, public Work {
   std::span<const PassLaunch> launches() override { return launches_; }
   Status readback() override;
   std::span<const std::size_t> groups() const noexcept override;
-  void took(std::uint64_t device_ns, ChainFigures chain) override {
-    submission_ns.push_back(device_ns);
-    submission_chains.push_back(std::move(chain));
-  }
+  void took(FenceResult result) override { measured.push_back(std::move(result)); }
   void release() noexcept override { in_flight_.store(false, std::memory_order_release); }
   std::string_view variant() const noexcept override { return variant_; }
   bool may_share(const Device&) const noexcept override { return false; }  // a recording has several jobs

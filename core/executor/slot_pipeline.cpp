@@ -282,8 +282,8 @@ Status SlotPipeline::submit_alone(Slot& slot) {
     const std::uint64_t begin = device_->clock_ns();
     auto result = run_to_end({launches.first(groups[i])});
     if (!result) return result.error();
-    slot.work().took(result->device_ns != 0 ? result->device_ns : between(begin, device_->clock_ns()),
-                     std::move(result->chain));
+    if (result->device_ns == 0) *result = {between(begin, device_->clock_ns()), begin, std::move(result->chain)};
+    slot.work().took(std::move(*result));
     launches = launches.subspan(groups[i]);
   }
   if (!groups.empty()) slot.at.submitting = device_->clock_ns();
@@ -399,7 +399,10 @@ void SlotPipeline::read_back(Slot& slot, std::uint64_t device_since_ns, std::uin
   if (bytes != 0) readback_.learn(bytes, between(slot.at.reading, slot.at.done));
   const std::uint64_t busy = between(std::max(slot.at.submitting, device_since_ns), slot.at.finished);
   const std::uint64_t device_ns = slot.device_ns != 0 ? slot.device_ns : busy;
-  if (!slot.work().groups().empty()) return slot.work().took(device_ns, std::move(slot.chain));  // not a usual run
+  if (!slot.work().groups().empty()) {  // not a usual run
+    const std::uint64_t begun = slot.device_ns != 0 ? slot.at.device_begun : slot.at.submitting;
+    return slot.work().took({device_ns, begun, std::move(slot.chain)});
+  }
   follow(device_ns_, device_ns / jobs);
   if (adaptive_) {
     const std::lock_guard lock(mutex_);

@@ -34,9 +34,9 @@ class Work {
   // REQUIRES: the device has finished with the job, or is lost.
   virtual void release() noexcept = 0;
 
-  // Not empty: launches are submitted in groups of these sizes, one after another, and took() gets the time of each.
+  // Not empty: launches are submitted in groups of these sizes, one after another, and took() gets what each took.
   virtual std::span<const std::size_t> groups() const noexcept { return {}; }
-  virtual void took(std::uint64_t device_ns, ChainFigures chain) { (void)device_ns, (void)chain; }
+  virtual void took(FenceResult result) { (void)result; }
 
   virtual std::string_view variant() const noexcept = 0;
   // Whether it may share a submission with neighbours: if that fails, the job is repeated, so its inputs must be

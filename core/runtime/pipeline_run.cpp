@@ -232,6 +232,9 @@ class PipelineRun {
                  RunStatistics& statistics) {
     const std::uint32_t runs = std::max(request_.repeat, 1u);
     for (std::uint32_t run = 0; run < runs; ++run) {
+      if (request_.stop != nullptr && *request_.stop) {
+        return cancelled("stopped on request after " + std::to_string(run) + " runs");
+      }
       const bool checked = request_.check != PipelineCheck::none && (run == 0 || run + 1 == runs);
       auto measured = replay(recording, device, checked);
       if (!measured) return std::move(measured).error();
@@ -297,24 +300,30 @@ class PipelineRun {
     const auto measured = replay(recording, device, false);
     recording->measures_each = false;
     if (!measured) return measured.error();
-    const std::vector<std::uint64_t>& times = recording->submission_ns;
-    if (times.size() != units_.size()) return {};
+    if (recording->measured.size() != units_.size()) return {};
     std::uint64_t inner_bytes = 0;  // chains run one after another in the same memory
-    for (std::size_t i = 0; i < times.size(); ++i) {
+    for (std::size_t i = 0; i < units_.size(); ++i) {
       const ScheduleUnit& unit = units_[i];
-      const ChainFigures& chain = recording->submission_chains[i];
-      inner_bytes = std::max(inner_bytes, chain.bytes);
+      const FenceResult& took = recording->measured[i];
+      const std::vector<std::uint64_t>& of_chain = took.chain.step_ns;
+      inner_bytes = std::max(inner_bytes, took.chain.bytes);
+      std::uint64_t begin = took.begun_ns;
       for (std::size_t run = 0; run < unit.count; ++run) {
         StepReport& step = report.steps[schedule_.runs[unit.first + run].step];
-        if (!unit.is_chain()) {
-          step.device_ns += times[i];
-        } else if (run < chain.step_ns.size()) {
-          step.device_ns += chain.step_ns[run];
-        }
+        const std::uint64_t ns = !unit.is_chain() ? took.device_ns : run < of_chain.size() ? of_chain[run] : 0;
+        step.device_ns += ns;
+        if (begin != 0 && ns != 0) trace_step(step, begin, ns);
+        begin += begin == 0 ? 0 : ns;
       }
     }
     report.intermediate_bytes += inner_bytes;
     return {};
+  }
+
+  void trace_step(const StepReport& step, std::uint64_t begin, std::uint64_t ns) const {
+    if (state_.parts->trace == nullptr) return;
+    const TraceFigure figures[] = {{"op", std::string_view(step.op)}, {"variant", std::string_view(step.variant)}};
+    state_.parts->trace->add_event({TraceArea::runtime, step.name, begin, begin + ns, figures});
   }
 
   RuntimeState& state_;

@@ -80,11 +80,11 @@ class Recording {
 
   // Bytes of device memory of all DeviceTensors, and the most that are needed at one time.
   std::uint64_t device_bytes = 0, live_bytes = 0;
-  // true: the next replay submits one submission after another and stores the figures of each in submission_ns and
-  // submission_chains. An executor that does not support this leaves them empty. Not while a replay is in flight.
+  // true: the next replay submits one submission after another and stores in `measured` what each took, by the host's
+  // clock if the device has no time stamps. An executor that does not support this leaves it empty. Not while a replay
+  // is in flight.
   bool measures_each = false;
-  std::vector<std::uint64_t> submission_ns;
-  std::vector<ChainFigures> submission_chains;  // likewise
+  std::vector<FenceResult> measured;
 };
 
 class Executor {

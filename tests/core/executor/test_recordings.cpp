@@ -115,11 +115,11 @@ TEST_CASE("recordings: device tensors that are never needed at one time share me
   // One submission after another, each with its time.
   (*recorded)->measures_each = true;
   REQUIRE(executor->wait(executor->replay(*recorded, Deadline::never()).value(), Deadline::never()));
-  CHECK((*recorded)->submission_ns.size() == length);
+  CHECK((*recorded)->measured.size() == length);
   CHECK(device->submitted() == 2 + length);
   (*recorded)->measures_each = false;
   REQUIRE(executor->wait(executor->replay(*recorded, Deadline::never()).value(), Deadline::never()));
-  CHECK((*recorded)->submission_ns.empty());
+  CHECK((*recorded)->measured.empty());
   CHECK(device->submitted() == 3 + length);
 }
 

@@ -1,10 +1,13 @@
 // Pipelines: checks, loops, memory of intermediates, and runs on fixture devices.
 #include "core/runtime/runtime_fixture.hpp"
+#include "support/told_trace.hpp"
 
 #include <kiln/pipeline.hpp>
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 
 using namespace kiln;
@@ -123,14 +126,28 @@ TEST_CASE("pipeline: each step is checked and measured when that is asked for") 
   request.device = "beta";
   request.check = PipelineCheck::steps;
   request.measure_steps = true;
+  ToldTrace trace;
+  fixture.trace = &trace;
   const RunReport report = fixture.runtime().run(request);
   REQUIRE(report.status.text() == "ok");
   REQUIRE(report.steps.size() == 4);
+  const ToldEvent whole = trace.first("chain");
+  std::uint64_t last = whole.begin_ns;
   for (const StepReport& step : report.steps) {
     CHECK(step.verified == true);
     CHECK(step.device_ns > 0);
     CHECK(step.error_bound > 0);
+    const auto told = std::ranges::find_if(trace.events, [&](const ToldEvent& event) {
+      return event.name == step.name && event.words.contains("variant");  // not the job that checks the step
+    });
+    REQUIRE(told != trace.events.end());
+    CHECK(told->area == TraceArea::runtime);
+    CHECK(told->words.at("op") == "conv2d");
+    CHECK(*told->end_ns - told->begin_ns == step.device_ns);
+    CHECK(told->begin_ns >= last);
+    last = *told->end_ns;
   }
+  CHECK(last <= *whole.end_ns);
 }
 
 TEST_CASE("pipeline: a loop exchanges its tensors after each round") {
@@ -186,6 +203,24 @@ TEST_CASE("pipeline: an input that is overwritten, and a tensor that is input an
   REQUIRE(report.status.text() == "ok");
   CHECK(report.verified == true);
   CHECK((values_in(*chain.input) == given) == !in_place);
+}
+
+TEST_CASE("pipeline: a run that is stopped ends before the next of its repetitions") {
+  RuntimeFixture fixture;
+  Chain chain;
+  PipelineRequest request;
+  request.pipeline = chain.pipeline;
+  request.device = "beta";
+  request.repeat = 1000;
+  std::atomic<bool> stop{false};
+  request.stop = &stop;
+  request.progress = [&](std::uint32_t finished) {
+    stop = finished == 2;
+    return true;
+  };
+  const RunReport report = fixture.runtime().run(request);
+  CHECK(report.status.code == StatusCode::cancelled);
+  CHECK(report.runs == 2);
 }
 
 TEST_CASE("pipeline: a wrong result fails the run") {
