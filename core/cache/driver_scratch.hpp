@@ -27,6 +27,9 @@ namespace kiln {
 
 // Parent folder of all DriverScratch folders, in the cache folder or in memory.
 inline constexpr const char* driver_caches_name = "driver";
+// In a DriverScratch folder: begins the names of folders of children that build. No name of a driver's file begins with
+// a dot, so their files are never taken for those of this process.
+inline constexpr const char* driver_folder_of_child = ".build-";
 
 class DriverScratch {
  public:

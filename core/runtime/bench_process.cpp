@@ -53,7 +53,7 @@ Status BenchProcess::start() {
     pid_ = child_->pid();
     if (paused_) kill(-pid_, SIGSTOP);
   }
-  return child_->send(to_line(setup_)).within("bench");
+  return child_->send(to_line(setup_), Deadline::never()).within("bench");
 }
 
 void BenchProcess::pause() noexcept {
@@ -137,7 +137,7 @@ Result<VariantSamples> BenchProcess::measure(std::string_view variant, std::uint
     if (line) --owed_;
   }
   if (line) {
-    const Status said = child_->send(std::string(variant) + "\t" + std::to_string(runs) + "\n");
+    const Status said = child_->send(std::string(variant) + "\t" + std::to_string(runs) + "\n", Deadline::after(limit));
     if (said.ok()) ++owed_;
     line = said.ok() ? hear_answer(limit) : Result<std::string>(device_lost(said.message));
     if (line) --owed_;

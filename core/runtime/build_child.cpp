@@ -150,10 +150,10 @@ class Builder {
 
   Result<ProgramBinary> serve(const BuildRequest& request) {
     auto source = source_of(request.material);
-    if (!source) return unavailable("the key of the program holds no source");
+    if (!source) return not_found("the key of the program holds no source");
     source->files = request.files;
     if (key_of(*source, device_->info(), {}).material != request.material) {
-      return unavailable("another device or driver than its parent's: " + device_->info().name + ", " +
+      return not_found("another device or driver than its parent's: " + device_->info().name + ", " +
                          device_->info().driver);
     }
     return request.stored ? try_stored(*source, *request.stored) : build(*source);

@@ -8,7 +8,6 @@
 
 #include <link.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +26,7 @@ constexpr std::chrono::nanoseconds time_to_crash = std::chrono::seconds(2);  // 
 constexpr std::chrono::nanoseconds time_to_open = std::chrono::seconds(30);
 // A driver loads a program in milliseconds.
 constexpr std::chrono::nanoseconds longest_trial = std::chrono::seconds(20);
+constexpr std::string_view killed = "ended by SIGKILL";
 constexpr std::string_view driver_folder_variable = "MESA_SHADER_CACHE_DIR=";
 
 bool stop_requested() { return current_stop() != nullptr && current_stop()->load(); }
@@ -39,10 +39,11 @@ std::vector<std::string> environment_of_child(const fs::path& driver_folder) {
     const bool simulator = one.starts_with("KILN_SIM");
     const bool named = one.starts_with("KILN_") || one.starts_with("HOME=") || one.starts_with("XDG_") ||
                        one.starts_with("PWD=") || one.starts_with("OLDPWD=");
-    if ((named && !simulator) || (!driver_folder.empty() && one.starts_with(driver_folder_variable))) continue;
+    if ((named && !simulator) || one.starts_with(driver_folder_variable)) continue;
     variables.emplace_back(one);
   }
-  if (!driver_folder.empty()) variables.push_back(std::string(driver_folder_variable) + driver_folder.string());
+  variables.push_back(std::string(driver_folder_variable) +
+                      (driver_folder.empty() ? no_driver_cache : driver_folder.string()));
   return variables;
 }
 
@@ -94,15 +95,21 @@ Result<std::unique_ptr<BuildProcesses::Child>> BuildProcesses::start(const Build
   const char* told = std::getenv("MESA_SHADER_CACHE_DIR");
   if (told != nullptr && !driver_setting_of(told).empty()) {
     // Below the folder of this process, so that it goes with that.
-    setup.driver_folder = fs::path(told) / ("build-" + std::to_string(started_.fetch_add(1)));
-    if (mkdir(setup.driver_folder.c_str(), 0700) != 0) setup.driver_folder.clear();
+    setup.driver_folder = fs::path(told) / (driver_folder_of_child + std::to_string(started_.fetch_add(1)));
+    if (Status prepared = prepare_driver_cache(setup.driver_folder); !prepared.ok()) {
+      log_.write(LogLevel::info, "build", "a compiler's process gets no driver folder: " + prepared.text());
+      std::error_code ignored;
+      fs::remove_all(setup.driver_folder, ignored);
+      setup.driver_folder.clear();
+    }
   }
   auto process = ChildProcess::start({probe_, {"build"}, environment_of_child(setup.driver_folder)});
   if (!process) return std::move(process).error();
   auto child = std::make_unique<Child>(Child{std::move(*process), setup.driver_folder, {}});
-  Status opened = child->process.send(to_frame(setup));
+  const Deadline deadline = Deadline::after(time_to_open);
+  Status opened = child->process.send(to_frame(setup), deadline);
   if (opened.ok()) {
-    const auto frame = receive(*child, Deadline::after(time_to_open));
+    const auto frame = receive(*child, deadline);
     const auto answer = frame ? build_opened_of(*frame) : Result<BuildOpened>(frame.error());
     if (!answer) opened = answer.error();
     if (answer && !answer->gaps.empty() && !gaps_reported_.exchange(true)) {
@@ -127,10 +134,13 @@ Result<std::string> BuildProcesses::receive(Child& child, Deadline deadline) {
       if (child.unread.size() > sizeof bytes + bytes) return internal_error("it answers more than it was asked");
     }
     if (stop_requested()) return cancelled("stopped on request");
-    if (deadline.passed()) return timed_out("no answer in time");
+    // Where this process was stopped, the answer may have come in time: it is looked for once more.
+    const bool late = deadline.passed();
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()) + look_for_stop / 50;
     pollfd waited{child.process.output(), POLLIN, 0};
-    if (poll(&waited, 1, static_cast<int>(std::min(left, look_for_stop).count())) <= 0) continue;
+    const int ready = poll(&waited, 1, static_cast<int>((late ? look_for_stop : std::min(left, look_for_stop)).count()));
+    if (ready == 0 && late) return timed_out("no answer in time");
+    if (ready <= 0) continue;
     char part[64 << 10];
     const ssize_t count = read(child.process.output(), part, sizeof part);
     if (count < 0 && errno == EINTR) continue;
@@ -144,17 +154,25 @@ std::optional<Result<ProgramBinary>> BuildProcesses::build(const ProgramKey& key
   if (!device.info().builds_apart || source.dialect == Dialect::library) return std::nullopt;
   auto answer = ask(device.info().id, {key.material, source.files}, config_.build_timeout);
   if (!answer) return std::nullopt;
-  if (answer->end.empty()) return std::move(answer->program);
+  const std::string limited = " ([cache] build_memory = " + config::print_size(config_.build_memory) +
+                              " limits its memory)";
+  if (answer->end.empty()) {
+    const bool refused = !answer->program && answer->program.error().code == StatusCode::unavailable;
+    if (!refused) return std::move(answer->program);
+    return Result<ProgramBinary>(answer->program.error().within("program '" + key.label + "'" + limited));
+  }
   const Status& why = answer->program.error();
   if (why.code == StatusCode::cancelled) return Result<ProgramBinary>(why);
   std::string message = "program '" + key.label + "': ";
   if (why.code == StatusCode::timeout) {
     message += "the compiler did not finish within " + config::print_duration(config_.build_timeout.count()) +
                ": it was ended. [cache] build_timeout allows it more time";
+  } else if (answer->end == killed) {
+    // Its own limits do not end it like this: memory of the machine or of a control group was short, or a person did it.
+    return Result<ProgramBinary>(unavailable(message + "the compiler's process was killed twice (SIGKILL)" + limited +
+                                             ". See whether the system ran out of memory"));
   } else if (why.code == StatusCode::device_lost) {
-    message += "the compiler crashed: its process " + answer->end +
-               " ([cache] build_memory = " + config::print_size(config_.build_memory) +
-               " limits its memory). Simplify the kernel";
+    message += "the compiler crashed: its process " + answer->end + limited + ". Simplify the kernel";
   } else {
     message += why.message;
   }
@@ -214,6 +232,7 @@ std::optional<BuildProcesses::Answer> BuildProcesses::ask(const std::string& dev
       child = std::move(*started);
     }
     answer = ask_one(child, request, limit);
+    if (attempt == 0 && answer && answer->end == killed) answer.reset();  // by something else than what it compiled
     // It lost its device: another child opens the device anew. Where that is gone, none does.
     if (answer && answer->end.empty() && !answer->program && answer->program.error().code == StatusCode::device_lost) {
       end(std::move(child));
@@ -223,7 +242,9 @@ std::optional<BuildProcesses::Answer> BuildProcesses::ask(const std::string& dev
   const std::lock_guard lock(mutex_);
   Pool& pool = pools_[device];
   if (child != nullptr) pool.idle.push_back(std::move(child));
-  if (answer && answer->end.empty() && !answer->program && answer->program.error().code == StatusCode::unavailable) {
+  // It has not the parent's device, or has it no more.
+  const StatusCode failure = answer && answer->end.empty() && !answer->program ? answer->program.error().code : StatusCode::ok;
+  if (failure == StatusCode::not_found || failure == StatusCode::device_lost) {
     unusable = answer->program.error();
     answer.reset();
   }
@@ -237,11 +258,13 @@ std::optional<BuildProcesses::Answer> BuildProcesses::ask(const std::string& dev
 std::optional<BuildProcesses::Answer> BuildProcesses::ask_one(std::unique_ptr<Child>& child,
                                                               const BuildRequest& request,
                                                               std::chrono::nanoseconds limit) {
-  if (!child->process.send(to_frame(request)).ok()) {
+  const Deadline deadline = Deadline::after(limit);
+  const Status sent = child->process.send(to_frame(request), deadline);
+  if (sent.code == StatusCode::unavailable) {
     end(std::move(child));
     return std::nullopt;
   }
-  const auto frame = receive(*child, Deadline::after(limit));
+  const auto frame = sent.ok() ? receive(*child, deadline) : Result<std::string>(sent);
   Result<ProgramBinary> program = frame ? built_program_of(*frame) : Result<ProgramBinary>(frame.error());
   if (frame && (program || program.error().code != StatusCode::internal)) return Answer{std::move(program), {}};
   const bool ended = program.error().code == StatusCode::device_lost;

@@ -106,8 +106,8 @@ std::optional<Status> failure_in(std::span<const KeyField> fields) {
       !read_number(fields[0].value, code)) {
     return std::nullopt;
   }
-  // Only what a build may answer: nothing that a child says makes its parent believe that a device is gone.
-  for (const StatusCode known : {StatusCode::invalid_argument, StatusCode::unsupported, StatusCode::unavailable}) {
+  for (const StatusCode known : {StatusCode::invalid_argument, StatusCode::unsupported, StatusCode::unavailable,
+                                 StatusCode::not_found, StatusCode::device_lost}) {
     if (code == static_cast<std::uint64_t>(known)) return Status{known, std::string(fields[1].value)};
   }
   return unavailable(std::string(fields[1].value));

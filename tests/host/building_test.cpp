@@ -7,11 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <map>
 #include <sstream>
+#include <thread>
 
 using namespace kiln::test;
 using Catch::Matchers::Contains;
@@ -104,6 +106,70 @@ TEST_CASE("building: a variant that the compiler needs gigabytes for is rejected
   CHECK(job["candidates"] == 3);
   REQUIRE(job["rejected"].size() == 1);
   CHECK_THAT(job["rejected"][0].get<std::string>(), Contains("LEVEL=2") && Contains("build_memory"));
+}
+
+namespace {
+
+struct ProcessFacts {
+  pid_t pid = 0, parent = 0;
+  long ticks = 0;  // of processor time
+  std::string command;
+};
+
+std::vector<ProcessFacts> processes() {
+  std::vector<ProcessFacts> all;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    ProcessFacts facts;
+    facts.pid = std::atoi(entry.path().filename().c_str());
+    std::ifstream stat(entry.path() / "stat"), command(entry.path() / "cmdline");
+    std::string text((std::istreambuf_iterator<char>(stat)), {});
+    if (facts.pid == 0 || text.rfind(')') == std::string::npos) continue;
+    std::istringstream rest(text.substr(text.rfind(')') + 1));
+    std::vector<std::string> words;
+    for (std::string word; rest >> word;) words.push_back(word);
+    if (words.size() < 13) continue;
+    facts.parent = std::stoi(words[1]);
+    facts.ticks = std::stol(words[11]) + std::stol(words[12]);
+    facts.command.assign((std::istreambuf_iterator<char>(command)), {});
+    all.push_back(std::move(facts));
+  }
+  return all;
+}
+
+// The child that compiles for the command that works in this folder, once it has used that much processor time.
+pid_t busy_compiler(const fs::path& folder, long ticks) {
+  const auto all = processes();
+  for (const ProcessFacts& command : all) {
+    if (command.command.find(folder.string()) == std::string::npos) continue;
+    for (const ProcessFacts& child : all) {
+      const bool builds = child.parent == command.pid && child.command.find("kiln-probe") != std::string::npos;
+      if (builds && child.ticks >= ticks) return child.pid;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("building: a compiler's process that somebody kills is replaced") {
+  BuildPlace place;
+  place.add("long", grown_kernel(3));
+  Finished finished;
+  std::atomic<bool> ended{false};
+  std::thread run([&] {
+    finished = place.run();
+    ended = true;
+  });
+  pid_t compiler = 0;
+  while (!ended && compiler == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    compiler = busy_compiler(place.folder.path(), 60);
+  }
+  if (compiler != 0) kill(compiler, SIGKILL);
+  run.join();
+  INFO(finished.err << finished.out);
+  CHECK(finished.status == 0);
+  if (has_opengl(finished)) CHECK(compiler != 0);
 }
 
 TEST_CASE("building: Ctrl-C ends `kiln run` in the middle of an endless compile") {

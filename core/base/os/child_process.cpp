@@ -1,6 +1,9 @@
 #include "base/os/child_process.hpp"
 
+#include <kiln/stop_scope.hpp>
+
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -14,6 +17,7 @@ namespace kiln {
 namespace {
 
 constexpr int extra_of_child = 3;
+constexpr int look_for_stop_ms = 20;
 
 struct SpawnFiles {
   posix_spawn_file_actions_t actions;
@@ -122,7 +126,10 @@ Result<ChildProcess> ChildProcess::start(const ChildOptions& options) {
   if (const int error = spawn(pid, options, in->first.get(), out->second.get()); error != 0) {
     return unavailable(options.program.string() + " cannot be started: " + std::strerror(error));
   }
-  return ChildProcess(pid, std::move(in->second), std::move(out->first));
+  ChildProcess child(pid, std::move(in->second), std::move(out->first));
+  // So that a child that does not read cannot hold this process up.
+  fcntl(child.to_child_.get(), F_SETFL, O_NONBLOCK);
+  return child;
 }
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
@@ -133,18 +140,20 @@ ChildProcess::ChildProcess(ChildProcess&& other) noexcept
 
 ChildProcess::~ChildProcess() { (void)stop(std::chrono::nanoseconds(0)); }
 
-Status ChildProcess::send(std::span<const std::byte> bytes) {
+Status ChildProcess::send(std::string_view text, Deadline deadline) {
   const WithoutSigpipe scope;
-  while (!bytes.empty()) {
-    const ssize_t count = write(to_child_.get(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return unavailable(std::string("the child does not listen: ") + std::strerror(errno));
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  while (!text.empty()) {
+    const ssize_t count = write(to_child_.get(), text.data(), text.size());
+    if (count > 0) text.remove_prefix(static_cast<std::size_t>(count));
+    if (count > 0 || (count < 0 && errno == EINTR)) continue;
+    if (errno != EAGAIN) return unavailable(std::string("the child does not listen: ") + std::strerror(errno));
+    if (current_stop() != nullptr && current_stop()->load()) return cancelled("stopped on request");
+    if (deadline.passed()) return timed_out("the child did not read in time");
+    pollfd room{to_child_.get(), POLLOUT, 0};
+    poll(&room, 1, look_for_stop_ms);
   }
   return {};
 }
-
-Status ChildProcess::send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
 
 bool ChildProcess::ended() noexcept {
   if (pid_ < 0) return true;

@@ -15,7 +15,6 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,9 +39,9 @@ class ChildProcess {
 
   pid_t pid() const noexcept { return pid_; }
   int output() const noexcept { return from_child_.get(); }
-  // unavailable: the child no longer reads. Raises no SIGPIPE.
-  Status send(std::span<const std::byte> bytes);
-  Status send(std::string_view text);
+  // unavailable: the child no longer reads. timeout: it did not read in time. cancelled: the StopScope of the thread was
+  // set. Raises no SIGPIPE.
+  Status send(std::string_view text, Deadline deadline);
   // Returns whether the child has ended, without waiting. If so, kills the rest of its group.
   bool ended() noexcept;
   // Status of waitpid(); nullopt: not ended, or reaped by another thread.
