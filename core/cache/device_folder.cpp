@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <ctime>
 
 namespace kiln {
@@ -164,7 +165,7 @@ void DeviceFolder::forget(const Digest& digest, StoredFile aside) {
 
 bool DeviceFolder::quarantine_lasts(const Digest& digest) {
   const auto aside = look_at(digest, StoredFile::quarantined);
-  return aside && std::time(nullptr) - aside->st_mtime < quarantine_s;
+  return aside && std::abs(std::time(nullptr) - aside->st_mtime) < quarantine_s;  // the clock may have been set back
 }
 
 std::vector<Digest> DeviceFolder::digests() {

@@ -14,6 +14,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <map>
 #include <optional>
@@ -41,7 +42,7 @@ bool is_aside_name(std::string_view name) noexcept {
 
 // What is nobody's after some time: what a killed process was writing, and what is quarantined no more.
 void sweep_if_stale(int folder, const std::string& name, const struct stat& at) {
-  const std::time_t age_s = std::time(nullptr) - at.st_mtime;
+  const std::time_t age_s = std::abs(std::time(nullptr) - at.st_mtime);  // the clock may have been set back
   const bool stale =
       (NewFile::is_temporary(name) && age_s > stale_after_s) || (is_aside_name(name) && age_s > quarantine_s);
   if (stale) unlinkat(folder, name.c_str(), 0);

@@ -352,8 +352,10 @@ enum class Age : std::uint8_t { invalid = 0, left, any };
 // Whether nobody can be using the folder of this name that was marked as used at `marked`.
 bool is_left(const std::string& name, int folder, std::time_t marked) {
   const std::time_t now = std::time(nullptr);
-  if (!is_shared_folder_name(name)) return now - marked >= unlocked_s;
-  return now - marked >= unused_s && now - last_use(folder, marked) >= unused_s;
+  // Far in the future, where the clock was set back.
+  const auto since = [now](std::time_t then) { return std::abs(now - then); };
+  if (!is_shared_folder_name(name)) return since(marked) >= unlocked_s;
+  return since(marked) >= unused_s && since(last_use(folder, marked)) >= unused_s;
 }
 
 ClearedDriverFolders remove_folders(int root, Age age) {

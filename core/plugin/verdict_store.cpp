@@ -104,6 +104,8 @@ std::optional<std::vector<VerdictStore::Entry>> VerdictStore::parse(const std::s
       entry.verdict.attempts = static_cast<std::uint32_t>(std::min<std::uint64_t>(attempts, 1000));
     }
     if (!take(item, "again_at", entry.verdict.again_at_s)) entry.verdict.again_at_s = 0;
+    const std::int64_t latest_s = std::time(nullptr) + pause_after(entry.verdict.attempts).count();
+    if (entry.verdict.again_at_s > latest_s) entry.verdict.again_at_s = 0;  // the clock was set back
     entries.push_back(std::move(entry));
   }
   return entries;

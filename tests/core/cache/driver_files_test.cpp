@@ -197,10 +197,13 @@ TEST_CASE("cache::driver_scratch: folders of ended processes go, those in use an
   };
   const fs::path left = make(some_setting + ".123.0123456789abcdef", true);
   const fs::path young = make(some_setting + ".124.0123456789abcdef", false);  // its process may be about to lock it
+  const fs::path ahead = make(some_setting + ".125.0123456789abcdef", false);  // the clock was set back
+  fs::last_write_time(ahead, fs::file_time_type::clock::now() + std::chrono::hours(1));
   const fs::path foreign = make("of somebody else", true);
   fs::last_write_time(at.folder, fs::file_time_type::clock::now() - std::chrono::hours(1));
   REQUIRE(prepare_driver_cache(all / DriverScratch::new_name(some_setting)).ok());
   CHECK_FALSE(fs::exists(left));
+  CHECK_FALSE(fs::exists(ahead));
   CHECK(fs::exists(young));
   CHECK(fs::exists(foreign));
   CHECK(fs::exists(at.folder));
@@ -283,6 +286,9 @@ TEST_CASE("cache::driver_scratch: a driver's folder is read without its index, l
   std::ofstream(mesa / "aa" / "two.tmp") << "half";
   fs::create_symlink("/etc/hostname", mesa / "aa" / "three");
   REQUIRE(mkfifo((mesa / "aa" / "four").c_str(), 0600) == 0);
+  const fs::path of_child = at.folder / (driver_folder_of_child + std::string("0")) / "mesa_shader_cache" / "aa";
+  fs::create_directories(of_child);
+  std::ofstream(of_child / "five") << "code of another program";
   const auto files = read_driver_files(at.folder);
   REQUIRE(files);
   REQUIRE(files->size() == 1);

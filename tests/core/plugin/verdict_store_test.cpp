@@ -72,6 +72,21 @@ TEST_CASE("verdicts: a failure that may pass is forgotten") {
   CHECK_FALSE(store.find("/a.so", identity));
 }
 
+TEST_CASE("verdicts: a plugin that hung is tried again, also where the clock was set back") {
+  PluginFolder folder;
+  VerdictStore store(folder.verdicts(), "host", {});
+  const ProbeVerdict kept = store.put("/a.so", identity, {VerdictKind::hung, timed_out("no answer")});
+  store.save();
+  CHECK(VerdictStore(folder.verdicts(), "host", {}).find("/a.so", identity)->again_at_s == kept.again_at_s);
+  std::ifstream in(folder.verdicts());
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  const std::string written = std::to_string(kept.again_at_s);
+  const std::size_t at = text.find(written);
+  REQUIRE(at != std::string::npos);
+  std::ofstream(folder.verdicts()) << text.replace(at, written.size(), std::to_string(kept.again_at_s + 7200));
+  CHECK(VerdictStore(folder.verdicts(), "host", {}).find("/a.so", identity)->again_at_s == 0);
+}
+
 TEST_CASE("verdicts: the file is bounded, the newest stay") {
   PluginFolder folder;
   VerdictStore store(folder.verdicts(), "host", {});
