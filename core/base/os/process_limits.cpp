@@ -6,7 +6,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <vector>
 
 namespace kiln {
 namespace {
@@ -34,6 +36,30 @@ Status check_memory_left(std::uint64_t bytes) {
   constexpr std::uint64_t mib = 1U << 20U;
   return unavailable("the limit of this process on memory (" + std::to_string(limit / mib) + " MiB) leaves less than " +
                      std::to_string(bytes / mib) + " MiB. Raise it (ulimit -v, ulimit -d)");
+}
+
+Status check_threads_left(unsigned count) {
+  std::atomic<bool> all_started{false};
+  std::vector<std::thread> threads;
+  Status failure;
+  try {
+    threads.reserve(count);
+    while (failure.ok() && threads.size() < count) {
+      auto started = start_thread([&all_started] { all_started.wait(false); });
+      if (started) {
+        threads.push_back(std::move(*started));
+      } else {
+        failure = unavailable("the limits of this process leave " + std::to_string(threads.size()) +
+                              " threads, needed " + std::to_string(count) + ". Raise them (ulimit -u, pids.max)");
+      }
+    }
+  } catch (...) {
+    failure = caught();
+  }
+  all_started = true;
+  all_started.notify_all();
+  for (std::thread& thread : threads) thread.join();
+  return failure;
 }
 
 namespace {

@@ -30,5 +30,8 @@ Result<std::thread> start_thread(Work&& work) noexcept {
 // Call before a library that aborts when memory runs out. unavailable: the limits of the process leave fewer bytes.
 // Does not check the memory of the machine.
 Status check_memory_left(std::uint64_t bytes);
+// Call before a library that waits for threads that it does not get. unavailable: the limits of the process (ulimit -u,
+// pids.max of its control group) leave fewer threads. Starts them and lets them end.
+Status check_threads_left(unsigned count);
 
 }  // namespace kiln
