@@ -266,7 +266,7 @@ void Session::set_driver_environment() {
         warn_of_cache("the driver's cache is disabled: " + status.message);
       }
     }
-    setenv(name.c_str(), chosen.c_str(), 0);  // what the user has set stays
+    setenv(name.c_str(), chosen.c_str(), 1);
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 void adopt_driver_caches(const kiln::Config& config) {
   for (const auto& [name, value] : kiln::driver_environment(config)) {
     const bool unfit = name == "MESA_SHADER_CACHE_DIR" && !kiln::prepare_driver_cache(value).ok();
-    setenv(name.c_str(), unfit ? kiln::no_driver_cache : value.c_str(), 0);
+    setenv(name.c_str(), unfit ? kiln::no_driver_cache : value.c_str(), 1);
   }
 }
 

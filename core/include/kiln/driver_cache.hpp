@@ -5,7 +5,7 @@
 //
 //   for (const auto& [name, value] : kiln::driver_environment(config)) {
 //     const bool unfit = name == "MESA_SHADER_CACHE_DIR" && !kiln::prepare_driver_cache(value).ok();
-//     setenv(name.c_str(), unfit ? kiln::no_driver_cache : value.c_str(), 0);
+//     setenv(name.c_str(), unfit ? kiln::no_driver_cache : value.c_str(), 1);
 //   }
 #pragma once
 

@@ -32,7 +32,8 @@ DriverSurroundings surroundings_of_process();
 
 struct DriverEnvironment {
   std::vector<std::pair<std::string, std::string>> set;  // what the host shall set
-  std::vector<std::string> kept;                         // what the user has set already: it wins, and is reported
+  // What the user has set already: it wins, but for a folder of the driver that Kiln has not named.
+  std::vector<std::string> kept;
 };
 
 DriverEnvironment driver_environment(const Config& config, const DriverSurroundings& surroundings);
