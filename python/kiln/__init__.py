@@ -13,6 +13,9 @@ from __future__ import annotations
 import _thread
 
 from . import _kiln
+from ._cached import TIERS as _TIERS
+from ._cached import Cache, cached, open_cache
+from ._cached import options as _options
 from ._kiln import Memory
 
 TYPE_CHECKING = False  # type checkers take it for True; importing `typing` would take longer than all of this
@@ -24,8 +27,6 @@ __all__ = ["Cache", "Device", "Error", "Future", "Job", "Memory", "Pipeline", "R
            "open_cache", "read", "read_write", "write"]
 __version__: str = _kiln.version
 
-_TIERS = ("", "memory", "disk", "built")
-_LEVELS = {"default": 0, "debug": 1, "info": 2, "warning": 3, "error": 4, "off": 5}
 _READ, _WRITE, _READ_WRITE = "input", "output", "inout"  # as TOML names them
 _SHORT = 0.01  # seconds: a job whose last run took less runs on the calling thread, where Ctrl-C waits for its end
 
@@ -173,15 +174,6 @@ def _read_only(array: Any) -> bool:
     return _has_buffer(array) and memoryview(array).readonly
 
 
-def _options(config: str | None, directory: str | None, key_file: str | None, read_only: bool,
-             log: Callable[[int, str, str], None] | None, log_level: str, trace: bool = False) -> tuple[Any, ...]:
-    import os
-    if log_level not in _LEVELS:
-        raise ValueError(f"log_level {log_level!r}: expected one of {', '.join(_LEVELS)}")
-    paths = [None if path is None else os.fspath(path) for path in (config, directory, key_file)]
-    return (*paths, read_only, log, _LEVELS[log_level], trace)
-
-
 def open(config: str | None = None, *, directory: str | None = None, key_file: str | None = None, read_only: bool = False,
          log: Callable[[int, str, str], None] | None = None, log_level: str = "default", trace: bool = False) -> Runtime:
     """Opens a runtime: finds plugins, and caches programs in the user's cache folder, or in `directory`.
@@ -189,134 +181,6 @@ def open(config: str | None = None, *, directory: str | None = None, key_file: s
     config: a TOML file. log: called with (level, component, message), on any thread. trace: record for Runtime.trace().
     """
     return Runtime(_kiln.open(*_options(config, directory, key_file, read_only, log, log_level, trace)))
-
-
-def open_cache(config: str | None = None, *, directory: str | None = None, key_file: str | None = None,
-               read_only: bool = False, log: Callable[[int, str, str], None] | None = None,
-               log_level: str = "default") -> Cache:
-    """Opens a program cache for your own compiler."""
-    return Cache(_kiln.open_cache(*_options(config, directory, key_file, read_only, log, log_level)))
-
-
-class Cache:
-    """A program cache: what it holds, why programs were missed, and programs of your own compiler."""
-
-    def __init__(self, handle: Any) -> None:
-        self._handle = handle
-
-    def stats(self) -> dict[str, int | float]:
-        """Counters of this process, and the sizes in memory and on disk."""
-        return _kiln.stats(self._handle)
-
-    def explain(self, which: str) -> list[dict[str, Any]]:
-        """Says why programs with this label or key were missed, newest first. Misses are recorded when a cache is closed."""
-        import json
-        misses: list[dict[str, Any]] = json.loads(_kiln.explain(self._handle, which))["misses"]
-        return misses
-
-    def get(self, fields: Mapping[str, object], build: Callable[[], Any], *, driver: str, device: str | None = None,
-            api: str = "python", label: str = "program") -> tuple[bytes, str]:
-        """Returns the bytes for the fields, and their tier: "memory", "disk" or "built".
-
-        `build` returns the bytes. Threads and processes that share the folder call it once. driver: the version of what
-        compiles; device: what the bytes run on, by default this machine's processor. Both are part of the key.
-        """
-        encoded = [(name, _encoded(value)) for name, value in fields.items()]
-        identity = (api, device if device is not None else _processor(), driver)
-        data, tier = _kiln.get(self._handle, identity, label, encoded, build)
-        return data, _TIERS[tier]
-
-    def __repr__(self) -> str:
-        stats = self.stats()
-        return (f"<kiln.Cache: {stats['programs_in_memory']} programs in memory, {stats['bytes_on_disk']} bytes on disk, "
-                f"{stats['memory_hits']} + {stats['disk_hits']} hits, {stats['builds']} builds>")
-
-
-def _processor() -> str:
-    import platform
-    features = ""
-    try:
-        import builtins
-        with builtins.open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-            features = next((line for line in lines if line.startswith(("flags", "Features"))), "")
-    except OSError:
-        pass
-    return f"{platform.machine()} {features.partition(':')[2].strip()}".strip()
-
-
-def _encoded(value: object) -> bytes:
-    """The bytes of a value, with its type and length, so that different values have different bytes."""
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        kind, data = b"bytes", bytes(value)
-    elif isinstance(value, str):
-        kind, data = b"str", value.encode("utf-8", "surrogatepass")
-    elif value is None or isinstance(value, (bool, int)):
-        kind, data = type(value).__name__.encode(), repr(value).encode()
-    elif isinstance(value, float):
-        kind, data = b"float", value.hex().encode()
-    elif isinstance(value, (tuple, list)):
-        kind, data = type(value).__name__.encode(), b"".join(_encoded(item) for item in value)
-    elif isinstance(value, dict):
-        pairs = sorted((_encoded(key), _encoded(item)) for key, item in value.items())
-        kind, data = b"dict", b"".join(key + item for key, item in pairs)
-    else:
-        raise TypeError(f"a value of type {type(value).__name__} cannot be part of a key: expected bytes, str, int, float, bool, "
-                        "None, or a tuple, list or dict of these")
-    return kind + b" %d " % len(data) + data
-
-
-_shared_cache: Cache | None = None
-_shared_lock = _thread.allocate_lock()
-
-
-def _default_cache() -> Cache:
-    global _shared_cache
-    with _shared_lock:
-        if _shared_cache is None:
-            _shared_cache = open_cache()
-        return _shared_cache
-
-
-def cached(function: Callable[..., Any] | None = None, *, version: str, device: str | None = None, cache: Cache | None = None,
-           label: str | None = None) -> Any:
-    """Decorates a function that compiles: its bytes are stored, and found again by any process.
-
-    The key holds the arguments, the code of the function, `version` and the device. version: of the compiler or driver; it
-    is required, since what another version compiled may not load.
-
-        @kiln.cached(version=driver.version)
-        def build(source):
-            return prg.binary
-    """
-    if not isinstance(version, str) or not version:
-        raise ValueError("version: expected the version of the compiler or driver, a text that is not empty")
-
-    def decorate(compiles: Callable[..., Any]) -> Callable[..., bytes]:
-        import functools
-        import inspect
-        signature = inspect.signature(compiles)
-        code = compiles.__code__
-        text = f"{compiles.__module__}.{compiles.__qualname__}"
-        constants = repr([item for item in code.co_consts if not inspect.iscode(item)])
-
-        @functools.wraps(compiles)
-        def call(*arguments: Any, **named: Any) -> bytes:
-            bound = signature.bind(*arguments, **named)
-            bound.apply_defaults()
-            fields: dict[str, object] = {"function": text, "code": code.co_code, "constants": constants,
-                                         "names": code.co_names}
-            for name, value in bound.arguments.items():
-                fields["argument." + name] = value
-            used = cache if cache is not None else _default_cache()
-            data, tier = used.get(fields, lambda: compiles(*arguments, **named), driver=version, device=device,
-                                  label=label if label is not None else text)
-            call.tier = tier  # type: ignore[attr-defined]
-            return data
-
-        call.tier = ""  # type: ignore[attr-defined]
-        return call
-
-    return decorate if function is None else decorate(function)
 
 
 class Device:

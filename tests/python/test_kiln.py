@@ -1,4 +1,5 @@
 """The Python module: runs, layers, the cache, arrays, errors, threads and Ctrl-C."""
+import functools
 import gc
 import json
 import os
@@ -475,7 +476,7 @@ class OwnCompiler(unittest.TestCase):
         cache = kiln.open_cache(directory=root / "own", key_file=root / "key")
 
         def make(version):
-            @kiln.cached(version=version, cache=cache)
+            @kiln.cached(version=version, cache=cache, ignore=["calls"])
             def build(source, level=2):
                 calls.append((source, level))
                 return b"%d:" % level + source.encode()
@@ -498,7 +499,7 @@ class OwnCompiler(unittest.TestCase):
         cache = kiln.open_cache(directory="", key_file=root / "key")
         error = ValueError("line 3")
 
-        @kiln.cached(version="1", cache=cache)
+        @kiln.cached(version="1", cache=cache, ignore=["error"])
         def build():
             raise error
 
@@ -516,7 +517,7 @@ class OwnCompiler(unittest.TestCase):
     def test_one_build_for_many_threads(self):
         calls, cache = [], kiln.open_cache(directory=root / "own", key_file=root / "key")
 
-        @kiln.cached(version="1", cache=cache)
+        @kiln.cached(version="1", cache=cache, ignore=["calls"])
         def slow():
             calls.append(1)
             time.sleep(0.2)
@@ -542,6 +543,144 @@ class OwnCompiler(unittest.TestCase):
         for value in values:
             build(value)
         self.assertEqual(cache.stats()["builds"], len(values))
+
+    def made(self, source, **names):
+        """The function `build` of a text, and its result for "ab"."""
+        names |= {"kiln": kiln, "cache": self.nested_cache}
+        exec(source, names)
+        return names["build"], names["build"]("ab")
+
+    def setUp(self):
+        self.nested_cache = kiln.open_cache(directory="", key_file=root / "key")
+
+    def test_nested_code_is_part_of_the_key(self):
+        head = "@kiln.cached(version='1', cache=cache)\ndef build(source):\n"
+        bodies = {
+            "function": "    def emit(part):\n        return part.{}()\n    return ''.join(emit(part) for part in source).encode()\n",
+            "lambda": "    return ''.join(map(lambda part: part.{}(), source)).encode()\n",
+            "comprehension": "    return ''.join([part.{}() for part in source]).encode()\n",
+            "generator": "    return ''.join(part.{}() for part in source).encode()\n",
+            "two levels": "    return (lambda: (lambda: source.{}())())().encode()\n",
+            "class": "    class Of:\n        def emit(self):\n            return source.{}().encode()\n    return Of().emit()\n",
+        }
+        for what, body in bodies.items():
+            with self.subTest(what):
+                upper, lower = self.made(head + body.format("upper"))[1], self.made(head + body.format("lower"))[1]
+                self.assertEqual((upper, lower), (b"AB", b"ab"))
+        with self.subTest("exception handlers"):
+            body = "    try:\n        {}\n    except ZeroDivisionError:\n        return b'caught'\n"
+            self.assertEqual(self.made(head + body.format("1 // 0"))[1], b"caught")
+
+    def test_what_a_function_refers_to_is_part_of_the_key(self):
+        head = "@kiln.cached(version='1', cache=cache)\ndef build(source):\n"
+        by_global = head + "    return (source + str(FLAGS)).encode()\n"
+        for flags in ("-O1", "-O2", 1, True, 1.0, None, (1, 2), [1, 2], {1, 2}, {"a": [1]}, b"x"):
+            build, _ = self.made(by_global, FLAGS=flags)
+            self.assertEqual(build.tier, "built", flags)
+            build, data = self.made(by_global, FLAGS=flags)
+            self.assertEqual((build.tier, data), ("memory", f"ab{flags}".encode()))
+
+        def captured(flags):
+            @kiln.cached(version="1", cache=self.nested_cache)
+            def build(source):
+                return (source + flags).encode()
+            return build
+
+        self.assertEqual([captured(flags)("x") for flags in ("1", "2", "1")], [b"x1", b"x2", b"x1"])
+        by_default = ("def emit(source, suffix={}, *, end={}):\n    return (source + suffix + end).encode()\n" + head +
+                      "    return emit(source)\n")
+        self.assertEqual([self.made(by_default.format(*values))[1] for values in (("'1'", "'2'"), ("'3'", "'2'"), ("'3'", "'4'"))],
+                         [b"ab12", b"ab32", b"ab34"])
+        by_helper = ("def inner(part):\n    return part.{}()\ndef emit(source):\n    return ''.join(inner(part) for part in source)\n" +
+                     head + "    return emit(source).encode()\n")
+        self.assertEqual([self.made(by_helper.format(name))[1] for name in ("upper", "lower")], [b"AB", b"ab"])
+
+    def test_references_to_each_other_and_cached_functions(self):
+        text = """
+@kiln.cached(version={version!r}, cache=cache)
+def inner(source):
+    return outer_name(source).encode()
+def outer_name(source):
+    return source + str(inner is None) + {version!r}
+@kiln.cached(version="1", cache=cache)
+def build(source):
+    return inner(source) if source else build(source)
+"""
+        for version in ("1", "2"):
+            self.assertEqual(self.made(text.format(version=version))[1], b"abFalse" + version.encode())
+
+    def test_modules_and_the_standard_library_are_known_by_name(self):
+        text = ("import math, os.path, re, subprocess\nfrom os.path import join\nfrom pathlib import Path\nfrom math import sqrt\n"
+                "@kiln.cached(version='1', cache=cache)\ndef build(source):\n    import json\n"
+                "    return f'{join(source, str(Path(source)))}{sqrt(4)}{math.pi > 3}{len(source)}{re.I}'.encode()\n"
+                "    return undefined_name\n")
+        self.assertEqual(self.made(text)[0].tier, "built")
+        self.assertEqual(self.made(text)[0].tier, "memory")
+
+    def test_what_cannot_be_in_a_key_is_named(self):
+        head = "@kiln.cached(version='1', cache=cache{})\ndef build(source):\n    return bytes([source and context is None])\n"
+        for context, kind in ((object(), "object"), (threading.Lock(), "lock"), ({"a": [object()]}, "object"), (Process, "class Process"),
+                              (self.setUp, "method"), ([].append, "builtin_function_or_method")):
+            message = rf"global 'context' of build\(\): a value of type {kind} .*argument.*version=.*ignore="
+            with self.assertRaisesRegex(TypeError, message):
+                self.made(head.format(""), context=context)
+            self.assertEqual(self.made(head.format(", ignore=['context']"), context=context)[1], b"\0")
+        lock = threading.Lock()
+
+        @kiln.cached(version="1", cache=self.nested_cache)
+        def build(source):
+            return helper()
+
+        def helper():
+            return bytes(lock.locked())
+
+        with self.assertRaisesRegex(TypeError, r"captured variable 'lock' of .*helper\(\): a value of type lock"):
+            build("x")
+
+        @kiln.cached(version="1", cache=self.nested_cache, ignore="context")
+        def with_argument(source, context):
+            return source.encode()
+
+        self.assertEqual([with_argument("x", object()), with_argument("x", object())], [b"x", b"x"])
+        self.assertEqual(with_argument.tier, "memory")
+        loop = []
+        loop.append(loop)
+        with self.assertRaisesRegex(TypeError, "argument 'source': a value that is nested too deep"):
+            with_argument(loop, None)
+
+    def test_keys_are_the_same_in_all_processes(self):
+        program = f"""
+import kiln
+@kiln.cached(version="1", cache=kiln.open_cache(directory={str(root / 'hashes')!r}, key_file={str(root / 'key')!r}))
+def build(source):
+    return b"special" if source in {{"alpha", "beta", "gamma", "delta"}} else b"plain"
+build("alpha")
+print(build.tier)
+"""
+        tiers = [subprocess.run([sys.executable, "-c", program], env=os.environ | {"PYTHONHASHSEED": str(seed)}, timeout=120,
+                                capture_output=True, text=True, check=True).stdout for seed in range(1, 5)]
+        self.assertEqual(tiers, ["built\n"] + ["disk\n"] * 3)
+
+    def test_what_can_be_decorated(self):
+        @kiln.cached(version="1", cache=self.nested_cache)
+        def build(größe, *rest, **more):
+            return f"{größe}{rest}{more}".encode()
+
+        self.assertEqual(build(1), b"1(){}")
+        self.assertEqual(build(2, 3, ä=4), "2(3,){'ä': 4}".encode())
+        long = "x" * 200
+        self.assertEqual(self.made(f"@kiln.cached(version='1', cache=cache)\ndef build({long}):\n    return {long}.encode()\n")[1], b"ab")
+        for wrong in (functools.partial(build, 1), self.setUp, Process, print):
+            with self.assertRaisesRegex(TypeError, "cached: found .*, expected a function"):
+                kiln.cached(wrong, version="1")
+
+        class Compiler:
+            @kiln.cached(version="1", cache=self.nested_cache)
+            def build(self, source):
+                return source.encode()
+
+        with self.assertRaisesRegex(TypeError, "argument 'self': a value of type Compiler cannot be part of a key"):
+            Compiler().build("x")
 
     def test_explain(self):
         where = {"directory": root / "explained", "key_file": root / "key"}
