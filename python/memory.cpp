@@ -8,6 +8,7 @@
 #include <memory>
 #include <new>
 
+#include "callbacks.hpp"
 #include "object.hpp"
 
 namespace kiln::python {
@@ -60,8 +61,8 @@ struct TypeFacts {
 };
 constexpr TypeFacts types[] = {
     {KILN_F32, "f", "float32", 2, 32}, {KILN_F64, "d", "float64", 2, 64}, {KILN_I32, "i", "int32", 0, 32},
-    {KILN_U32, "I", "uint32", 1, 32},  {KILN_U8, "B", "uint8", 1, 8},    {KILN_I8, "b", "int8", 0, 8},
-    {KILN_I16, "h", "int16", 0, 16},   {KILN_U16, "H", "uint16", 1, 16}, {KILN_I64, "q", "int64", 0, 64},
+    {KILN_U32, "I", "uint32", 1, 32},  {KILN_U8, "B", "uint8", 1, 8},     {KILN_I8, "b", "int8", 0, 8},
+    {KILN_I16, "h", "int16", 0, 16},   {KILN_U16, "H", "uint16", 1, 16},  {KILN_I64, "q", "int64", 0, 64},
     {KILN_U64, "Q", "uint64", 1, 64},  {KILN_F16, "e", "float16", 2, 16}, {KILN_BOOL, "?", "bool", 6, 8},
 };
 constexpr const char* type_names = "float16, float32, float64, int8 to int64, uint8 to uint64 or bool";
@@ -155,9 +156,8 @@ PyObject* from_dlpack(PyObject* type, PyObject* capsule) {
     if (one.code == tensor.type.code && one.bits == tensor.type.bits && tensor.type.lanes == 1) facts = &one;
   }
   if (facts == nullptr) {
-    return PyErr_Format(PyExc_BufferError,
-                        "DLPack type of code %d, %d bits, %d lanes: expected %s", tensor.type.code, tensor.type.bits,
-                        tensor.type.lanes, type_names);
+    return PyErr_Format(PyExc_BufferError, "DLPack type of code %d, %d bits, %d lanes: expected %s", tensor.type.code,
+                        tensor.type.bits, tensor.type.lanes, type_names);
   }
   if (tensor.device.type != dl_cpu) {
     return PyErr_Format(PyExc_BufferError, "DLPack device %d, expected 1: memory of the host", tensor.device.type);
@@ -175,7 +175,10 @@ PyObject* from_dlpack(PyObject* type, PyObject* capsule) {
                           static_cast<long long>(memory.dl_strides[at]));
     }
   }
-  memory.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  if (tensor.data == nullptr && memory.bytes != 0) {
+    return PyErr_Format(PyExc_BufferError, "no data, expected %zd bytes", memory.bytes);
+  }
+  if (tensor.data != nullptr) memory.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
   memory.read_only = versioned != nullptr && (versioned->flags & dl_read_only) != 0;
   if (PyCapsule_SetName(capsule, versioned != nullptr ? dl_versioned_used : dl_used) != 0) return nullptr;
   memory.managed = managed;
@@ -196,9 +199,13 @@ DlTensor exported(Memory& memory) noexcept {
 
 template <class Managed>
 void let_go(Managed* managed) {
-  const PyGILState_STATE state = PyGILState_Ensure();
-  Py_DECREF(static_cast<PyObject*>(managed->context));
-  PyGILState_Release(state);
+  {
+    const InPython python;
+    if (python) {
+      const SavedError saved;
+      Py_DECREF(static_cast<PyObject*>(managed->context));
+    }
+  }
   delete managed;
 }
 
@@ -214,6 +221,16 @@ PyObject* capsule_for(Managed* managed, const char* name) {
   return capsule;
 }
 
+// Two integers of a tuple, or those there were for None. false: an exception is set.
+bool read_pair(PyObject* object, const char* name, int& first, int& second) {
+  if (object == Py_None) return true;
+  if (PyTuple_Check(object) != 0 && PyTuple_Size(object) == 2) {
+    return PyArg_ParseTuple(object, "ii", &first, &second) != 0;
+  }
+  PyErr_Format(PyExc_TypeError, "%s: found %R, expected two integers in a tuple", name, object);
+  return false;
+}
+
 // __dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)
 PyObject* to_dlpack(PyObject* self, PyObject* arguments, PyObject* named) {
   static const char* const names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
@@ -224,13 +241,9 @@ PyObject* to_dlpack(PyObject* self, PyObject* arguments, PyObject* named) {
   }
   if (stream != Py_None) return PyErr_Format(PyExc_BufferError, "stream: expected None for memory of the host");
   if (copy == Py_True) return PyErr_Format(PyExc_BufferError, "copy=True: copy the array yourself");
-  if (device != Py_None) {
-    int type = 0, id = 0;
-    if (PyArg_ParseTuple(device, "ii", &type, &id) == 0) return nullptr;
-    if (type != dl_cpu) return PyErr_Format(PyExc_BufferError, "dl_device %d, expected 1: memory of the host", type);
-  }
-  int major = 0, minor = 0;
-  if (version != Py_None && PyArg_ParseTuple(version, "ii", &major, &minor) == 0) return nullptr;
+  int type = dl_cpu, id = 0, major = 0, minor = 0;
+  if (!read_pair(device, "dl_device", type, id) || !read_pair(version, "max_version", major, minor)) return nullptr;
+  if (type != dl_cpu) return PyErr_Format(PyExc_BufferError, "dl_device %d, expected 1: memory of the host", type);
   Memory& memory = *memory_of(self);
   if (major >= 1) {
     auto* made = new (std::nothrow) DlVersioned{
@@ -296,6 +309,7 @@ PyObject* represent(PyObject* self) {
 void destroy(PyObject* self) {
   Memory& memory = *memory_of(self);
   std::free(memory.owned);
+  const SavedError saved;  // another library's deleter may run Python
   if (memory.managed != nullptr && memory.managed->deleter != nullptr) memory.managed->deleter(memory.managed);
   if (memory.versioned != nullptr && memory.versioned->deleter != nullptr) memory.versioned->deleter(memory.versioned);
   PyTypeObject* type = Py_TYPE(self);

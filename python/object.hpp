@@ -1,6 +1,7 @@
-// Object: owns one reference to a Python object.
+// Object: owns one reference to a Python object. Raised: holds an exception. SavedError: keeps the exception that is
+// set.
 //
-// Thread-safety: REQUIRES the GIL. Ownership: its own.
+// Thread-safety: REQUIRES the GIL. Ownership: their own.
 #pragma once
 
 #include <Python.h>
@@ -26,10 +27,59 @@ class Object {
   }
   PyObject* get() const noexcept { return object_; }
   PyObject* release() noexcept { return std::exchange(object_, nullptr); }
+  void clear() noexcept { const Object old = std::move(*this); }
   explicit operator bool() const noexcept { return object_ != nullptr; }
 
  private:
   PyObject* object_ = nullptr;
+};
+
+// For tp_traverse: not 0 ends it.
+inline int visit_object(PyObject* object, visitproc visit, void* argument) {
+  return object == nullptr ? 0 : visit(object, argument);
+}
+
+// An exception that is to be raised elsewhere.
+class Raised {
+ public:
+  // Takes the exception that is set, if any.
+  void take() noexcept {
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    if (type != nullptr) PyErr_NormalizeException(&type, &value, &trace);
+    if (value != nullptr && trace != nullptr) PyException_SetTraceback(value, trace);
+    type_ = Object(type), value_ = Object(value), trace_ = Object(trace);
+  }
+  void raise() noexcept { PyErr_Restore(type_.release(), value_.release(), trace_.release()); }
+  void clear() noexcept { type_.clear(), value_.clear(), trace_.clear(); }
+  int traverse(visitproc visit, void* argument) const {
+    for (const Object* one : {&type_, &value_, &trace_}) {
+      if (const int end = visit_object(one->get(), visit, argument); end != 0) return end;
+    }
+    return 0;
+  }
+  PyObject* value() const noexcept { return value_.get(); }
+  Object take_value() noexcept {
+    Object value = std::move(value_);
+    clear();
+    return value;
+  }
+  explicit operator bool() const noexcept { return static_cast<bool>(type_); }
+
+ private:
+  Object type_, value_, trace_;
+};
+
+// Sets the exception that is set now, or none, again at the end. For code that may run other code meanwhile.
+class SavedError {
+ public:
+  SavedError() noexcept { raised_.take(); }
+  SavedError(const SavedError&) = delete;
+  SavedError& operator=(const SavedError&) = delete;
+  ~SavedError() { raised_.raise(); }
+
+ private:
+  Raised raised_;
 };
 
 }  // namespace kiln::python

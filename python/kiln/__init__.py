@@ -11,6 +11,9 @@ Opening a runtime opens no device and changes no environment variable. Every wai
 from __future__ import annotations
 
 import _thread
+import atexit
+from _weakref import ref
+from time import monotonic
 
 from . import _kiln
 from ._cached import TIERS as _TIERS
@@ -23,12 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from ._declared import Declared
+
 __all__ = ["Cache", "Device", "Error", "Future", "Job", "Memory", "Pipeline", "Report", "Runtime", "cached", "empty", "open",
            "open_cache", "read", "read_write", "write"]
 __version__: str = _kiln.version
 
 _READ, _WRITE, _READ_WRITE = "input", "output", "inout"  # as TOML names them
-_SHORT = 0.01  # seconds: a job whose last run took less runs on the calling thread, where Ctrl-C waits for its end
+_STEP = 0.05  # seconds: how late a future that waits sees that its job runs again
 
 
 class Error(Exception):
@@ -44,13 +49,62 @@ class Error(Exception):
 
 
 _kiln.set_error(Error)
+atexit.register(_kiln.stop)  # jobs that run would call into an interpreter that has ended
+
+
+def _integer(what: str, value: Any) -> int:
+    """An int for an integer of any library."""
+    try:
+        return int(value.__index__())
+    except (AttributeError, TypeError):
+        raise TypeError(f"{what}: found {value!r}, expected an integer") from None
+
+
+def _has_index(value: Any) -> bool:
+    try:
+        value.__index__()
+        return True
+    except (AttributeError, TypeError):
+        return False
+
+
+def _integers(what: str, value: Any) -> tuple[int, ...]:
+    """The integers of a sequence, or of one integer."""
+    if _has_index(value):
+        return (_integer(what, value),)
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+        raise TypeError(f"{what}: found {value!r}, expected integers")
+    return tuple(_integer(what, item) for item in value)
+
+
+def _pair(what: str, value: Any) -> tuple[int, int]:
+    numbers = _integers(what, value)
+    if len(numbers) == 1 and _has_index(value):
+        numbers *= 2
+    if len(numbers) != 2:
+        raise ValueError(f"{what}: found {value!r}, expected an integer, or two for height and width")
+    return numbers[0], numbers[1]
+
+
+def _grid(value: Any) -> list[int | str]:
+    """The counts of workgroups, or expressions for them."""
+    if isinstance(value, str) or _has_index(value):
+        value = (value,)
+    if isinstance(value, bytes) or hasattr(value, "items") or not hasattr(value, "__iter__"):
+        raise TypeError(f"grid: found {value!r}, expected an integer, a text, or up to three of them")
+    return [item if isinstance(item, str) else _integer("grid", item) for item in value]
+
+
+def _milliseconds(what: str, seconds: float) -> int:
+    if not seconds >= 0 or seconds == float("inf"):
+        raise ValueError(f"{what}: found {seconds!r}, expected seconds")
+    return max(1, round(seconds * 1000))
 
 
 def empty(shape: Sequence[int] | int, dtype: str = "float32") -> Any:
     """Returns a numpy array of zeros in memory that jobs use without a copy."""
     import numpy
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    return numpy.asarray(Memory.empty(shape, numpy.dtype(dtype).name))
+    return numpy.asarray(Memory.empty(_integers("shape", shape), numpy.dtype(dtype).name))
 
 
 class _Bound:
@@ -150,8 +204,6 @@ class _Description:
                     for key, value in given.items()}
         if not _is_array(given):
             raise TypeError(f"{name}: {type(given).__name__}, expected an array with the buffer protocol or DLPack, or a dict")
-        if access != _WRITE and access != _READ and _read_only(given):
-            access = _READ
         return {access: self.source(name, given)}
 
     def text(self) -> str:
@@ -160,18 +212,33 @@ class _Description:
     def give(self, handle: Any) -> list[tuple[str, Any]]:
         """Gives the arrays to the job, and returns those that it writes."""
         import json
-        written = []
-        for tensor in json.loads(_kiln.tensors(handle))["tensors"]:
-            name, writes = tensor["name"], tensor["access"] != "read"
-            if name in self.arrays:
-                _kiln.tensor(handle, name, writes, _buffer(self.arrays[name]))
-                if writes:
-                    written.append((name, self.arrays[name]))
-        return written
+        given = {tensor["name"]: (_buffer(self.arrays[tensor["name"]]), tensor["access"] != "read")
+                 for tensor in json.loads(_kiln.tensors(handle))["tensors"] if tensor["name"] in self.arrays}
+        _check_memory(f"{self.kind} {self.values['name']!r}", given)
+        for name, (buffer, writes) in given.items():
+            _kiln.tensor(handle, name, writes, buffer)
+        return [(name, self.arrays[name]) for name, (_, writes) in given.items() if writes]
 
 
-def _read_only(array: Any) -> bool:
-    return _has_buffer(array) and memoryview(array).readonly
+def _check_memory(what: str, tensors: Mapping[str, tuple[Any, bool]]) -> None:
+    """Checks, by name, buffers and whether they are written: those are writable, and share no memory with another one."""
+    spans = []
+    for name, (buffer, writes) in tensors.items():
+        address, size, read_only = _kiln.span(buffer)
+        if writes and read_only:
+            raise ValueError(f"{what}: {name!r} is a read-only array, but the job writes it. Give a writable array, or "
+                             "kiln.read(array) where a kernel only reads it")
+        if size:
+            spans.append((address, address + size, name, writes))
+    spans.sort()
+    last: dict[bool, tuple[int, str]] = {True: (0, ""), False: (0, "")}  # by whether it is written: the highest end, and whose
+    for begin, end, name, writes in spans:
+        for other_writes, (other_end, other) in last.items():
+            if begin < other_end and (writes or other_writes):
+                raise ValueError(f"{what}: {name!r} shares memory with {other!r}, and the job writes "
+                                 f"{name if writes else other!r}. Expected arrays of their own")
+        if end > last[writes][0]:
+            last[writes] = end, name
 
 
 def open(config: str | None = None, *, directory: str | None = None, key_file: str | None = None, read_only: bool = False,
@@ -242,13 +309,17 @@ class Report:
         return f"<table><caption>{html.escape(self.name)}</caption>{cells}</table>"
 
 
+def _no_future() -> None:
+    return None
+
+
 class Job:
     """A kernel or layer with its arrays, which runs any number of times. `outputs` are the arrays that it writes."""
 
     def __init__(self, handle: Any, name: str, outputs: list[tuple[str, Any]]) -> None:
         self._handle = handle
         self._lock = _thread.allocate_lock()
-        self._last = float("inf")
+        self._started: Callable[[], Future | None] = _no_future  # the last one, if it lives
         self.name = name
         self.outputs = dict(outputs)
 
@@ -257,25 +328,36 @@ class Job:
 
     def run(self) -> Any:
         """Runs the job, and returns its output: the array, or a dict of them if there are several."""
-        from time import perf_counter
         with self._lock:
-            begun = perf_counter()
-            if self._last < _SHORT:
-                _kiln.run(self._handle)
-            else:
-                _kiln.start(self._handle)
-                _kiln.wait(self._handle, -1.0)
-            self._last = perf_counter() - begun
+            return self._run()
+
+    def _run(self) -> Any:
+        if self._started is not _no_future:
+            self._end_started()
+        _kiln.run(self._handle)
         return self.result()
 
     def result(self) -> Any:
-        if len(self.outputs) == 1:
-            return next(iter(self.outputs.values()))
-        return self.outputs
+        outputs = self.outputs
+        if len(outputs) == 1:
+            for array in outputs.values():
+                return array
+        return outputs
 
     def start(self) -> Future:
         """Runs the job on another thread."""
-        return Future(self)
+        with self._lock:
+            self._end_started()
+            future = Future(self)
+            self._started = ref(future)
+            return future
+
+    def _end_started(self) -> None:
+        """Lets the last future take its outcome, which the next run replaces. REQUIRES: the lock."""
+        started = self._started()
+        if started is not None and not started.done():
+            raise Error("unavailable", f"job {self.name!r} runs already. Wait for it first")
+        self._started = _no_future
 
     @property
     def report(self) -> Report:
@@ -292,34 +374,45 @@ class Job:
 
 
 class Future:
-    """A job in flight."""
+    """A run that was started. It has the outcome of this run, also after the job has run again."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self._lock = _thread.allocate_lock()
+        self._done = False
+        self._error: BaseException | None = None
+        self._result = job.result()
         _kiln.start(job._handle)
 
     def done(self) -> bool:
-        try:
-            return bool(_kiln.wait(self.job._handle, 0.0))
-        except Error:
-            return True
+        """Whether the run has ended, also by an error."""
+        with self._lock:
+            if not self._done and _kiln.wait(self.job._handle, 0.0):
+                self._error = _kiln.outcome(self.job._handle)
+                self._done = True
+            return self._done
 
     def cancel(self) -> None:
         """Stops waiting for the device. result() then raises Error with the code "cancelled"."""
-        _kiln.cancel(self.job._handle)
+        if not self.done():
+            _kiln.cancel(self.job._handle)
 
     def result(self, timeout: float | None = None) -> Any:
-        """Waits. TimeoutError: the job runs still."""
-        if not _kiln.wait(self.job._handle, -1.0 if timeout is None else timeout):
-            raise TimeoutError(f"job {self.job.name!r} runs after {timeout} s still")
-        return self.job.result()
+        """Waits. TimeoutError: the job runs still. Raises what the run failed with, or what `progress` raised."""
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        return self._result
 
-    def exception(self, timeout: float | None = None) -> Error | None:
-        try:
-            self.result(timeout)
-        except Error as error:
-            return error
-        return None
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Waits as result(), and returns what that raises, or None."""
+        end = None if timeout is None else monotonic() + timeout
+        while not self.done():
+            left = _STEP if end is None else end - monotonic()
+            if left <= 0:
+                raise TimeoutError(f"job {self.job.name!r} runs after {timeout} s still")
+            _kiln.wait(self.job._handle, min(left, _STEP))
+        return self._error
 
     def __repr__(self) -> str:
         return f"<kiln.Future {self.job.name}: {'done' if self.done() else 'runs'}>"
@@ -328,41 +421,53 @@ class Future:
 class Pipeline(Job):
     """Several steps that run as one. Calling it with its inputs returns its results."""
 
-    def __init__(self, handle: Any, name: str, inputs: Sequence[str], results: Sequence[str]) -> None:
+    def __init__(self, handle: Any, name: str, inputs: Sequence[str], results: Sequence[str],
+                 constant: Mapping[str, Any]) -> None:
         super().__init__(handle, name, [])
         self.inputs, self.results = tuple(inputs), tuple(results)
-        self._given: dict[str, Any] = {}
+        self._constant = {key: (_buffer(array), False) for key, array in constant.items()}
+        self._given: dict[str, tuple[Any, Any]] = {}  # array and buffer
         self._forms: dict[Any, dict[str, Any]] = {}
 
     def bind(self, *inputs: Any, **arrays: Any) -> Pipeline:
         """Gives the inputs in order, and other tensors by name. A result that is not given gets a new array."""
+        with self._lock:
+            self._bind(inputs, arrays)
+        return self
+
+    def _bind(self, inputs: Sequence[Any], arrays: Mapping[str, Any]) -> None:
         import json
         if len(inputs) > len(self.inputs):
             raise TypeError(f"pipeline {self.name!r}: {len(inputs)} inputs, expected {', '.join(self.inputs) or 'none'}")
         given = dict(zip(self.inputs, inputs)) | arrays
-        for name, array in given.items():
-            if self._given.get(name) is not array:
-                self._give(name, array)
-        missing = [name for name in self.inputs if name not in self._given]
+        missing = [name for name in self.inputs if name not in given and name not in self._given]
         if missing:
             raise TypeError(f"pipeline {self.name!r}: missing input {', '.join(missing)}")
         wanted = [name for name in self.results if name not in given and name not in self.inputs]
-        form = tuple((view.shape, view.format) for view in (memoryview(_buffer(self._given[name])) for name in self.inputs))
+        buffers = {name: _buffer(array) for name, array in given.items()}
+        kept = {name: buffer for name, (_, buffer) in self._given.items() if name not in wanted}
+        _check_memory(f"pipeline {self.name!r}",
+                      self._constant | {name: (buffer, name in self.results) for name, buffer in (kept | buffers).items()})
+        for name, array in given.items():
+            if name not in self._given or self._given[name][0] is not array:
+                self._give(name, array, buffers[name])
+        form = tuple((view.shape, view.format) for view in (memoryview(self._given[name][1]) for name in self.inputs))
         if wanted and form not in self._forms:
             tensors = json.loads(_kiln.tensors(self._handle))["tensors"]
             self._forms[form] = {tensor["name"]: (tensor["shape"], tensor["dtype"]) for tensor in tensors}
         for name in wanted:
-            shape, dtype = self._forms[form][name]
-            self._give(name, empty(shape, dtype))
-        self.outputs = {name: self._given[name] for name in self.results}
-        return self
+            array = empty(*self._forms[form][name])
+            self._give(name, array, array)
+        self.outputs = {name: self._given[name][0] for name in self.results}
 
-    def _give(self, name: str, array: Any) -> None:
-        _kiln.tensor(self._handle, name, name in self.results, _buffer(array))
-        self._given[name] = array
+    def _give(self, name: str, array: Any, buffer: Any) -> None:
+        _kiln.tensor(self._handle, name, name in self.results, buffer)
+        self._given[name] = array, buffer
 
     def __call__(self, *inputs: Any, **arrays: Any) -> Any:
-        return self.bind(*inputs, **arrays).run()
+        with self._lock:
+            self._bind(inputs, arrays)
+            return self._run()
 
     @property
     def report(self) -> Report:
@@ -393,6 +498,11 @@ def _steps(steps: Sequence[Any], description: _Description) -> list[dict[str, An
     return made
 
 
+def _is_tensor_name(name: str) -> bool:
+    """Whether it is no source: a file, or "random:SEED" and its like."""
+    return ":" not in name and "/" not in name and not name.lower().endswith((".npy", ".png", ".bin", ".raw"))
+
+
 def _flow(steps: Sequence[dict[str, Any]], declared: Sequence[str]) -> tuple[list[str], list[str], bool]:
     """The tensors that are read before a step writes them, those that no later step reads, and whether names are swapped."""
     first_reads: list[str] = []
@@ -404,7 +514,7 @@ def _flow(steps: Sequence[dict[str, Any]], declared: Sequence[str]) -> tuple[lis
             return
         if name in written:
             written[name] = True
-        elif name.isidentifier() and name not in first_reads and name not in declared:
+        elif _is_tensor_name(name) and name not in first_reads and name not in declared:
             first_reads.append(name)
 
     def walk(inner: Sequence[dict[str, Any]]) -> None:
@@ -435,17 +545,12 @@ def _text_of(value: object) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def _declared_access(text: str, name: str) -> str:
-    """The access that a GLSL block or image declares: readonly, writeonly or both."""
-    import re
-    name = re.escape(name)
-    found = re.search(r"([^;{}]*)\b(?:buffer\s+" + name + r"\b|uniform\b([^;{}()]*\b" + name + r")\s*(?:\[[^;]*)?;)", text)
-    words = (found.group(1) + " " + (found.group(2) or "")).split() if found else []
-    return _READ if "readonly" in words else _WRITE if "writeonly" in words else _READ_WRITE
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else (value[0], value[1])
+def _declarations(source: str, text: str | None, include: Sequence[str], entry: str | None) -> Declared | None:
+    """What the text of a kernel declares. None: it is SPIR-V."""
+    if source.endswith(".spv"):
+        return None
+    from ._declared import Declared, read_text
+    return Declared(read_text(source, include) if text is None else text, source.endswith(".cl"), entry)
 
 
 class Runtime:
@@ -499,28 +604,26 @@ class Runtime:
         job = _Description("job", name=name, op="kernel", source=source)
         if text is not None:
             job.values["text"] = text
-        elif (hasattr(buffers, "items") or images) and not source.endswith(".spv"):
-            import builtins
-            with builtins.open(source, encoding="utf-8", errors="replace") as file:
-                text = file.read()
+        include = (include,) if isinstance(include, str) else tuple(include or ())
+        declared = _declarations(source, text, include, entry) if buffers or images else None
+        access = declared.access if declared is not None else lambda key: _READ_WRITE
         bindings: list[dict[str, Any]] = []
         pairs: list[tuple[Any, Any]] = list(buffers.items() if hasattr(buffers, "items") else enumerate(buffers))
         for at, given in pairs:
             if isinstance(given, (int, float)) and not isinstance(given, bool):
                 bindings.append({"float" if isinstance(given, float) else "int": given})
                 continue
-            access = _declared_access(text or "", at) if isinstance(at, str) else _READ_WRITE
-            bindings.append(job.entry(str(at), given, access))
+            bindings.append(job.entry(str(at), given, access(at)))
             if isinstance(at, str):
                 bindings[-1].setdefault("name", at)
         optional: list[tuple[str, Any]] = [
             ("bindings", bindings),
-            ("images", {key: job.entry(key, value, _declared_access(text or "", key)) for key, value in (images or {}).items()}),
+            ("images", {key: job.entry(key, value, access(key)) for key, value in (images or {}).items()}),
             ("samplers", {key: job.entry(key, value, _READ) for key, value in (samplers or {}).items()}),
             ("constants", {key: _text_of(value) for key, value in (constants or {}).items()}),
             ("uniforms", uniforms), ("blocks", blocks), ("entry", entry), ("include", include), ("workgroup", workgroup),
             ("tune", {key: [_text_of(value) for value in values] for key, values in (tune or {}).items()}),
-            ("grid", (grid,) if isinstance(grid, (int, str)) else grid)]
+            ("grid", _grid(grid))]
         job.values.update((key, value) for key, value in optional if value)
         handle = _kiln.job(self._handle, name)
         _kiln.toml(handle, job.text())
@@ -558,7 +661,7 @@ class Runtime:
         if verify:
             _kiln.set(handle, "verify", 1)
         self._common(handle, device, repeat, timeout, progress)
-        return Pipeline(handle, name, inputs, outputs)
+        return Pipeline(handle, name, inputs, outputs, whole.arrays)
 
     @staticmethod
     def _common(job: Any, device: str | None, repeat: int, timeout: float | None,
@@ -566,9 +669,12 @@ class Runtime:
         if device is not None:
             _kiln.set(job, "device", device)
         if repeat != 1:
+            repeat = _integer("repeat", repeat)
+            if not 0 < repeat < 1 << 32:
+                raise ValueError(f"repeat: found {repeat}, expected 1 to 2**32 - 1")
             _kiln.set(job, "repeat", repeat)
         if timeout is not None:
-            _kiln.set(job, "timeout", max(1, round(timeout * 1000)))
+            _kiln.set(job, "timeout", _milliseconds("timeout", timeout))
         if progress:
             _kiln.progress(job, _run_line if progress is True else progress)
 
@@ -585,19 +691,20 @@ class Runtime:
                groups: int = 1, activation: str | None = None, verify: bool = False, out: Any = None,
                device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str = "conv2d") -> Any:
         """float32: image [n, c, h, w], weights [k, c / groups, r, s]; returns [n, k, out_h, out_w]."""
-        (stride_y, stride_x), (pad_y, pad_x), (dilation_y, dilation_x) = _pair(stride), _pair(pad), _pair(dilation)
+        (stride_y, stride_x), (pad_y, pad_x), (dilation_y, dilation_x) = (
+            _pair("stride", stride), _pair("pad", pad), _pair("dilation", dilation))
         image, weights = _buffer(image), _buffer(weights)
         if out is None:
             at, by = memoryview(image).shape or (), memoryview(weights).shape or ()
             if len(at) != 4 or len(by) != 4:
                 raise Error("invalid_argument", f"conv2d: image {at} and weights {by}, expected 4 dimensions each")
-            if min(stride_y, stride_x) < 1:
-                raise Error("invalid_argument", f"conv2d: stride {stride}, expected at least 1")
+            if min(stride_y, stride_x, dilation_y, dilation_x) < 1:
+                raise Error("invalid_argument", f"conv2d: stride {stride} and dilation {dilation}, expected at least 1 each")
             height = (at[2] + 2 * pad_y - dilation_y * (by[2] - 1) - 1) // stride_y + 1
             width = (at[3] + 2 * pad_x - dilation_x * (by[3] - 1) - 1) // stride_x + 1
             out = empty((at[0], by[0], max(height, 0), max(width, 0)))
-        terms = (stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x, groups, self._relu(activation))
-        return self._layer(name, terms, image, weights, bias, out, verify, device, repeat, timeout)
+        terms = (stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x, _integer("groups", groups), self._relu(activation))
+        return self._layer(name, terms, {"image": image, "weights": weights}, bias, out, verify, device, repeat, timeout)
 
     def gemm(self, a: Any, b: Any, bias: Any = None, *, activation: str | None = None, verify: bool = False, out: Any = None,
              device: str | None = None, repeat: int = 1, timeout: float | None = None, name: str = "gemm") -> Any:
@@ -608,7 +715,7 @@ class Runtime:
             if len(at) != 2 or len(by) != 2:
                 raise Error("invalid_argument", f"gemm: a {at} and b {by}, expected 2 dimensions each")
             out = empty((at[0], by[1]))
-        return self._layer(name, (self._relu(activation),), a, b, bias, out, verify, device, repeat, timeout)
+        return self._layer(name, (self._relu(activation),), {"a": a, "b": b}, bias, out, verify, device, repeat, timeout)
 
     @staticmethod
     def _relu(activation: str | None) -> int:
@@ -616,10 +723,12 @@ class Runtime:
             raise Error("invalid_argument", f"activation {activation!r}: expected 'none' or 'relu'")
         return 1 if activation == "relu" else 0
 
-    def _layer(self, name: str, terms: tuple[int, ...], first: Any, second: Any, bias: Any, out: Any, verify: bool,
+    def _layer(self, name: str, terms: tuple[int, ...], inputs: dict[str, Any], bias: Any, out: Any, verify: bool,
                device: str | None, repeat: int, timeout: float | None) -> Any:
         job = _kiln.job(self._handle, name)
-        _kiln.layer(job, terms, first, second, None if bias is None else _buffer(bias), _buffer(out))
+        buffers = inputs | {"bias": None if bias is None else _buffer(bias), "out": _buffer(out)}
+        _check_memory(name, {key: (buffer, key == "out") for key, buffer in buffers.items() if buffer is not None})
+        _kiln.layer(job, terms, *buffers.values())
         if verify:
             _kiln.set(job, "verify", 1)
         self._common(job, device, repeat, timeout)
@@ -640,13 +749,15 @@ class Runtime:
             device = usable[0]
         job = self.kernel(source, tune=tune, device=device, **arguments)
         show = _progress_line if progress is True else progress or None
-        outcome: dict[str, Any] = json.loads(_kiln.tune(job._handle, device, max(1, round(budget * 1000)), show))
+        outcome: dict[str, Any] = json.loads(_kiln.tune(job._handle, device, _milliseconds("budget", budget), show))
         if progress is True:
             import sys
             print(file=sys.stderr)
         return outcome
 
     def __enter__(self) -> Runtime:
+        if self._handle is None:
+            raise ValueError("the runtime is closed")
         return self
 
     def __exit__(self, *_: object) -> None:

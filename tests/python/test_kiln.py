@@ -1,4 +1,5 @@
 """The Python module: runs, layers, the cache, arrays, errors, threads and Ctrl-C."""
+import ctypes
 import functools
 import gc
 import json
@@ -11,10 +12,13 @@ import threading
 import time
 import tracemalloc
 import unittest
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import kiln
 import numpy as np
+from kiln import _kiln
 
 SAXPY = """#version 430 core
 layout(local_size_x = 64) in;
@@ -49,6 +53,32 @@ def saxpy(**more):
     return rt.kernel(str(root / "saxpy.comp"), **wanted), x, y
 
 
+class DlTensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("rank", ctypes.c_int32), ("code", ctypes.c_uint8),
+                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.c_void_p), ("offset", ctypes.c_uint64)]
+
+
+class DlVersioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+                ("deleter", ctypes.CFUNCTYPE(None, ctypes.c_void_p)), ("flags", ctypes.c_uint64), ("tensor", DlTensor)]
+
+
+dlpack_parts = []  # what capsules refer to
+
+
+def dlpack_capsule(data, count, deleted=lambda: None, read_only=False):
+    """A capsule of DLPack 1 with float32 elements."""
+    shape = (ctypes.c_int64 * 1)(count)
+    tensor = DlTensor(data, (1, 0), 1, 2, 32, 1, ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)), None, 0)
+    deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: deleted())
+    whole = DlVersioned(1, 0, None, deleter, 1 if read_only else 0, tensor)
+    dlpack_parts.append((whole, shape, deleter))
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return make(ctypes.addressof(whole), b"dltensor_versioned", None)
+
+
 @needs_opengl
 class Kernels(unittest.TestCase):
     def test_the_written_array_is_returned_itself(self):
@@ -77,6 +107,65 @@ class Kernels(unittest.TestCase):
         self.assertIs(job(), y)
         self.assertTrue((y == 5).all())
         self.assertEqual(job.report.tier, "memory")
+
+    def test_comments_and_directives_declare_no_access(self):
+        for note in ("// X is readonly, this is not\n", "/* readonly */ ", "#define NOTE readonly\n", "// X is \\\nreadonly\n"):
+            x, y = arrays()
+            text = SAXPY.replace("layout(std430, binding = 1)", note + "layout(std430, binding = 1)")
+            result = rt.run("notes.comp", text=text, grid=16, buffers={"X": x, "Y": y}, constants={"A": 2}, device="opengl:0")
+            self.assertIs(result, y, note)
+            np.testing.assert_array_equal(y, 2 * x + 1)
+
+    def test_blocks_of_included_files(self):
+        (root / "lib").mkdir(exist_ok=True)
+        (root / "lib/blocks.glsl").write_text("".join(line + "\n" for line in SAXPY.splitlines() if "buffer" in line))
+        lines = ["#include <blocks.glsl>" if "buffer X" in line else line for line in SAXPY.splitlines() if "buffer Y" not in line]
+        (root / "included.comp").write_text("\n".join(lines) + "\n")
+        for writeable in (True, False):
+            x, y = arrays()
+            x.flags.writeable = writeable
+            result = rt.run(root / "included.comp", include=[str(root / "lib")], grid=16, buffers={"X": x, "Y": y},
+                            constants={"A": 2}, device="opengl:0")
+            self.assertIs(result, y)
+            np.testing.assert_array_equal(y, 2 * x + 1)
+
+    def test_buffers_in_order(self):
+        x, y = arrays()
+        result = rt.run(str(root / "saxpy.comp"), grid=16, buffers=[x, y], constants={"A": 2}, device="opengl:0")
+        self.assertIs(result, y)
+        np.testing.assert_array_equal(y, 2 * x + 1)
+
+    def test_a_read_only_array_for_a_written_block_is_refused(self):
+        x, y = arrays()
+        y.flags.writeable = False
+        for buffers in ({"X": x, "Y": y}, {"X": x, "Y": kiln.write(y)}, {"X": x, "Y": {"inout": y}}):
+            with self.assertRaisesRegex(ValueError, r"'Y' is a read-only array.*kiln\.read"):
+                rt.run(str(root / "saxpy.comp"), grid=16, buffers=buffers, constants={"A": 2}, device="opengl:0")
+        with self.assertRaisesRegex(ValueError, "'1' is a read-only array"):
+            rt.run(str(root / "saxpy.comp"), grid=16, buffers=[x, y], constants={"A": 2}, device="opengl:0")
+
+    def test_an_output_that_shares_memory_with_an_input_is_refused(self):
+        pages = np.ones(2048, "float32")
+        for x, y in ((pages[:1024], pages[:1024]), (pages[:1024], pages[8:1032]), (pages[1020:], pages[:1024])):
+            with self.assertRaisesRegex(ValueError, "'[XY]' shares memory with '[XY]', and the job writes 'Y'"):
+                rt.run(str(root / "saxpy.comp"), grid=16, buffers={"X": x, "Y": y}, constants={"A": 2}, device="opengl:0")
+        rt.run(str(root / "saxpy.comp"), grid=16, buffers={"X": pages[:1024], "Y": pages[1024:]}, constants={"A": 2})
+        self.assertTrue((pages[1024:] == 3).all())
+
+    def test_integers_of_numpy(self):
+        for grid in (np.int64(16), (np.uint8(16),), np.array([16, 1]), np.array(16)):
+            job, x, y = saxpy(grid=grid, repeat=np.int32(1))
+            job()
+            np.testing.assert_array_equal(y, 2.5 * x + 1)
+        for grid in (16.0, (16.5,), None, b"16", {"x": 16}):
+            with self.assertRaisesRegex(TypeError, "grid: found"):
+                saxpy(grid=grid)
+        for repeat, error in ((0, ValueError), (2**32, ValueError), ("2", TypeError), (1.5, TypeError)):
+            with self.assertRaisesRegex(error, "repeat: found"):
+                saxpy(repeat=repeat)
+        for timeout in (float("nan"), -1):
+            with self.assertRaisesRegex(ValueError, "timeout: found"):
+                saxpy(timeout=timeout)
 
     def test_uniforms_scalars_vectors_and_matrices(self):
         _, y = arrays()
@@ -189,6 +278,35 @@ except KeyboardInterrupt:
         self.assertLess(resident() - memory, 16 << 20)
 
 
+class Declarations(unittest.TestCase):
+    def test_glsl(self):
+        from kiln._declared import Declared
+        declared = Declared("""layout(std430, binding = 3) restrict readonly buffer A { float a[]; } of_a;
+writeonly buffer B { float b[]; };
+buffer C { float c[]; } several[2];
+uniform layout(rgba8) readonly image2D one, two;
+layout(r32f) uniform image2D both[3]; uniform sampler2D readonly_name;
+#if FAST
+readonly buffer D { float d[]; };
+#else
+buffer D { float d[]; };
+#endif
+""", False, None)
+        found = {name: declared.access(name) for name in ("A", 3, "B", "C[1]", "D", "one", "two", "both", "none", 4)}
+        self.assertEqual(found, {"A": "input", 3: "input", "B": "output", "C[1]": "inout", "D": "inout", "one": "input",
+                                 "two": "input", "both": "inout", "none": "inout", 4: "inout"})
+
+    def test_opencl(self):
+        from kiln._declared import Declared
+        text = """// kernel void old(global float* a)
+kernel void first(global const float *a, __constant float* b, global float* restrict c, const int n) {}
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void second(global float* a) {}
+"""
+        first, second, any_of_them = (Declared(text, True, entry) for entry in ("first", "second", None))
+        self.assertEqual([first.access(place) for place in range(3)], ["input", "input", "inout"])
+        self.assertEqual((first.access("a"), second.access("a"), any_of_them.access("a")), ("input", "inout", "inout"))
+
+
 class Layers(unittest.TestCase):
     def test_conv2d(self):
         image = np.random.default_rng(1).random((2, 3, 9, 8), "float32")
@@ -214,6 +332,35 @@ class Layers(unittest.TestCase):
             rt.gemm(np.ones((1, 1), "float32"), np.ones((1, 1), "float32"), activation="gelu")
         with self.assertRaisesRegex(kiln.Error, "float32"):
             rt.gemm(np.ones((1, 1), "float64"), np.ones((1, 1), "float64"))
+
+    def test_an_output_that_shares_memory_with_an_input_is_refused(self):
+        z, w = np.ones((4, 4), "float32"), np.ones((4, 4), "float32")
+        with self.assertRaisesRegex(ValueError, "gemm: 'out' shares memory with 'a'"):
+            rt.gemm(z, w, out=z)
+        with self.assertRaisesRegex(ValueError, "gemm: 'out' shares memory with 'b'"):
+            rt.gemm(w, z, out=z)
+        image, kernel = np.ones((1, 1, 4, 4), "float32"), np.ones((1, 1, 1, 1), "float32")
+        with self.assertRaisesRegex(ValueError, "conv2d: 'out' shares memory with 'image'"):
+            rt.conv2d(image, kernel, out=image)
+        z.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "gemm: 'out' is a read-only array"):
+            rt.gemm(w, w, out=z)
+        np.testing.assert_array_equal(rt.gemm(w, w), w @ w)  # inputs may share memory
+
+    def test_integers_of_numpy(self):
+        image, kernel = np.ones((1, 1, 5, 5), "float32"), np.ones((1, 1, 3, 3), "float32")
+        out = rt.conv2d(image, kernel, pad=np.int64(1), stride=np.array([2, 1]), dilation=(np.uint8(1), 1), groups=np.int8(1))
+        self.assertEqual(out.shape, (1, 1, 3, 5))
+        self.assertEqual(kiln.empty(np.int64(3)).shape, (3,))
+        self.assertEqual(kiln.empty((np.int32(3), np.uint8(2))).shape, (3, 2))
+        for wrong in ({"pad": "1"}, {"pad": 1.5}, {"stride": None}, {"groups": 1.0}):
+            with self.assertRaisesRegex(TypeError, f"{next(iter(wrong))}: found"):
+                rt.conv2d(image, kernel, **wrong)
+        for wrong in ({"pad": (1,)}, {"dilation": (1, 2, 3)}):
+            with self.assertRaisesRegex(ValueError, f"{next(iter(wrong))}: found"):
+                rt.conv2d(image, kernel, **wrong)
+        with self.assertRaisesRegex(TypeError, "shape: found 4.5"):
+            kiln.empty(4.5)
 
     def test_progress_of_runs(self):
         seen = []
@@ -315,6 +462,156 @@ class Pipelines(unittest.TestCase):
         with self.assertRaisesRegex(kiln.Error, "unknown key"):
             rt.pipeline([self.gemm("one", "x", matrix(1, 0, 0, 1), "y", pda=1)])
 
+    def test_names_that_are_no_identifiers(self):
+        for name in ("x-1", "x.1"):
+            net = rt.pipeline([self.gemm("one", name, matrix(1, 0, 0, 2), "y")], device="cpu")
+            self.assertEqual(net.inputs, (name,))
+            np.testing.assert_array_equal(net(matrix(1, 1, 1, 1)), matrix(1, 2, 1, 2))
+            np.testing.assert_array_equal(net(**{name: matrix(2, 2, 2, 2)}), matrix(2, 4, 2, 4))
+
+    def test_threads_that_call_one_pipeline_get_their_own_results(self):
+        net = rt.pipeline([self.gemm("one", "x", matrix(2, 0, 0, 2), "y")], device="cpu")
+
+        def call(value):
+            result = net(np.full((2, 2), value, "float32"))
+            return bool((result == 2 * value).all())
+
+        with ThreadPoolExecutor(8) as threads:
+            self.assertEqual(set(threads.map(call, range(500))), {True})
+
+    def test_an_output_that_shares_memory_with_an_input_is_refused(self):
+        net = rt.pipeline([self.gemm("one", "x", matrix(2, 0, 0, 2), "y")], device="cpu")
+        x = matrix(1, 1, 1, 1)
+        with self.assertRaisesRegex(ValueError, "'y' shares memory with 'x'|'x' shares memory with 'y'"):
+            net(x, y=x)
+        first = net(x)
+        second = net(first)  # the result of a call may be the input of the next one
+        np.testing.assert_array_equal(second, matrix(4, 4, 4, 4))
+        np.testing.assert_array_equal(net(second, y=first), matrix(8, 8, 8, 8))
+        first.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "'y' is a read-only array"):
+            net(x, y=first)
+
+    def progressing(self, progress, **more):
+        net = rt.pipeline([self.gemm("one", "x", matrix(1, 0, 0, 1), "y")], device="cpu", progress=progress, **more)
+        return net.bind(matrix(1, 2, 3, 4))
+
+    def finished(self, future):
+        while not future.done():
+            time.sleep(0.001)
+        return future
+
+    def test_what_progress_raises_is_the_outcome_of_its_run(self):
+        failing = [True]
+
+        def progress(*_):
+            if failing[0]:
+                raise ZeroDivisionError("boom")
+
+        net = self.progressing(progress, repeat=3)
+        failed = self.finished(net.start())
+        self.assertEqual(repr(failed), "<kiln.Future pipeline: done>")
+        failing[0] = False
+        np.testing.assert_array_equal(net.run(), matrix(1, 2, 3, 4))  # the exception is that of the earlier run
+        self.assertIsInstance(failed.exception(), ZeroDivisionError)
+        for _ in range(2):
+            with self.assertRaisesRegex(ZeroDivisionError, "boom"):
+                failed.result()
+        failing[0] = True
+        with self.assertRaisesRegex(ZeroDivisionError, "boom"):
+            net.run()
+        failing[0] = False
+        self.finished(net.start())  # a future that nobody keeps
+        self.assertIsNone(net.start().exception(60))
+
+    def test_a_future_keeps_the_outcome_of_its_run(self):
+        net = self.progressing(lambda *_: time.sleep(0.001), repeat=100_000)
+        first = net.start()
+        with self.assertRaisesRegex(kiln.Error, "runs already"):
+            net.start()
+        with self.assertRaisesRegex(kiln.Error, "runs already"):
+            net.run()
+        first.cancel()
+        self.finished(first)
+        second = net.start()
+        self.assertTrue(first.done())
+        self.assertEqual(first.exception().code, "cancelled")
+        first.cancel()  # of a run that has ended
+        self.assertFalse(second.done())
+        with self.assertRaises(TimeoutError):
+            second.exception(0.02)
+        second.cancel()
+        self.assertEqual(second.exception(60).code, "cancelled")
+
+    def test_a_callable_that_refers_back_is_freed(self):
+        class Owner:
+            pass
+
+        def with_job():
+            owner = Owner()
+            owner.net = self.progressing(lambda *_: owner)
+            return weakref.ref(owner)
+
+        def with_runtime():
+            owner = Owner()
+            owner.runtime = kiln.open(directory="", log=lambda *_: owner)
+            owner.cache = kiln.open_cache(directory="", log=lambda *_: owner)
+            return weakref.ref(owner)
+
+        def that_runs():
+            owner = Owner()
+            owner.net = self.progressing(lambda *_: owner, repeat=1_000_000_000)
+            owner.future = owner.net.start()
+            return weakref.ref(owner)
+
+        owners = [make() for make in (with_job, with_runtime, that_runs)]
+        gc.collect()
+        self.assertEqual([owner() for owner in owners], [None] * 3)
+
+    def test_a_job_whose_last_reference_ends_in_its_progress(self):
+        ended, jobs = threading.Event(), []
+
+        def progress(*_):
+            jobs.clear()
+            gc.collect()
+            ended.set()
+
+        jobs.append(self.progressing(progress, repeat=1_000_000_000))
+        progress = weakref.ref(progress)
+        jobs[0].start()
+        self.assertTrue(ended.wait(60))
+        deadline = time.monotonic() + 60
+        while progress() is not None:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def test_starting_releases_the_gil(self):
+        # Reading the weights takes long.
+        net = rt.pipeline([{"op": "conv2d", "c": 512, "h": 4, "w": 4, "k": 4096, "r": 3, "s": 3, "pad": 1, "input": "x",
+                            "weights": "random:1", "output": "y"}], device="cpu")
+        net.bind(np.ones((1, 512, 4, 4), "float32"))
+        counted, end = [0], threading.Event()
+
+        def count():
+            while not end.is_set():
+                counted[0] += 1
+
+        def counted_during(call):
+            begun, before = time.perf_counter(), counted[0]
+            result = call()
+            return (counted[0] - before) / (time.perf_counter() - begun), result
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        try:
+            alone, _ = counted_during(lambda: time.sleep(0.1))
+            during, future = counted_during(net.start)
+        finally:
+            end.set()
+            thread.join()
+        future.result(120)
+        self.assertGreater(during, 0.1 * alone)
+
     @needs_opengl
     def test_kernels_in_a_pipeline(self):
         double = ("#version 430 core\nlayout(local_size_x = 4) in;\nlayout(std430, binding = 0) readonly buffer A { float a[]; };\n"
@@ -351,9 +648,9 @@ void main() {
         np.testing.assert_array_equal(result, 2 * photo + 1)
 
     def test_a_wrong_name_is_named(self):
-        array = np.zeros((2, 4, 4), "uint8")
+        photo, result = np.zeros((2, 4, 4), "uint8"), np.zeros((2, 4, 4), "uint8")
         with self.assertRaisesRegex(kiln.Error, "images.foto"):
-            rt.run("texels.comp", text=self.TEXT, grid=1, images={"foto": array, "result": array}, device="opengl:0")
+            rt.run("texels.comp", text=self.TEXT, grid=1, images={"foto": photo, "result": result}, device="opengl:0")
 
 
 class Arrays(unittest.TestCase):
@@ -396,6 +693,36 @@ class Arrays(unittest.TestCase):
             self.assertEqual(memoryview(memory).tobytes(), np.array([0, 1, 1], name).tobytes())
             if name != "bool":  # numpy 1.24 has no DLPack of bool
                 self.assertEqual(kiln.Memory.from_dlpack(np.ones(2, name).__dlpack__()).dtype, name)
+
+    def test_dlpack_arguments(self):
+        memory = kiln.Memory.empty((2,), "float32")
+        for wrong in ({"max_version": 3}, {"max_version": (1,)}, {"dl_device": 1}, {"max_version": "10"}):
+            with self.assertRaisesRegex(TypeError, f"{next(iter(wrong))}: found .*, expected two integers"):
+                memory.__dlpack__(**wrong)
+
+    def test_dlpack_without_data_is_refused(self):
+        with self.assertRaisesRegex(BufferError, "no data, expected 16 bytes"):
+            kiln.Memory.from_dlpack(dlpack_capsule(None, 4))
+        self.assertEqual(memoryview(kiln.Memory.from_dlpack(dlpack_capsule(None, 0))).nbytes, 0)
+
+    def test_a_deleter_that_runs_python_keeps_the_exception(self):
+        base, freed = np.zeros(4, "float32"), []
+
+        class Producer:
+            def __dlpack__(self, **_):
+                return dlpack_capsule(base.ctypes.data, 4, lambda: freed.append(1), read_only=True)
+
+        with self.assertRaisesRegex(ValueError, "read-only"):
+            rt.gemm(matrix(1, 2, 3, 4), matrix(1, 2, 3, 4), out=Producer())
+        gc.collect()
+        self.assertEqual(freed, [1])
+
+        def take_and_fail():
+            memory = kiln.Memory.from_dlpack(Producer().__dlpack__())
+            return _kiln.layer(memory, (0,), memory, memory, None, memory)  # no job
+
+        with self.assertRaisesRegex(TypeError, "expected a job"):
+            take_and_fail()
 
     def test_dlpack_is_taken_once(self):
         capsule = np.ones(3, "float32").__dlpack__()
@@ -682,6 +1009,38 @@ print(build.tier)
         with self.assertRaisesRegex(TypeError, "argument 'self': a value of type Compiler cannot be part of a key"):
             Compiler().build("x")
 
+    def test_builds_without_bytes_and_with_too_many(self):
+        for data, message in ((b"", "returned no bytes"),
+                              (bytes((256 << 20) + 1), "returned 268435457 bytes, expected at most 268435456")):
+            with self.assertRaisesRegex(ValueError, message):
+                self.nested_cache.get({"source": len(data)}, lambda: data, driver="1")
+        self.assertEqual(self.nested_cache.get({"source": 0}, lambda: b"now", driver="1"), (b"now", "built"))
+
+    def test_a_build_that_asks_for_itself_is_refused(self):
+        get = lambda: self.nested_cache.get({"source": "x"}, get, driver="1", label="loop")[0]
+        for call in (get, lambda: ThreadPoolExecutor(1).submit(get).result(60)):
+            with self.assertRaisesRegex(kiln.Error, "'loop' .*asked for the same program"):
+                call()
+        nested = lambda depth: self.nested_cache.get({"depth": depth}, lambda: nested(depth - 1) if depth else b"end", driver="1")[0]
+        self.assertEqual(nested(30), b"end")
+
+    def test_the_build_runs_on_the_callers_thread(self):
+        seen = []
+        get = lambda source: self.nested_cache.get({"source": source}, lambda: seen.append(threading.get_ident()) or b"x", driver="1")
+        get("main")
+        thread = threading.Thread(target=get, args=("other",))
+        thread.start()
+        thread.join()
+        self.assertEqual(seen, [threading.get_ident(), thread.ident])
+
+    def test_the_cache_of_a_runtime_has_no_programs_of_others(self):
+        with self.assertRaisesRegex(TypeError, r"kiln\.open_cache\(\)"):
+            rt.cache.get({"source": "x"}, lambda: b"x", driver="1")
+        with self.assertRaisesRegex(TypeError, r"kiln\.open_cache\(\)"):
+            kiln.cached(lambda: b"x", version="1", cache=rt.cache)()
+        with self.assertRaisesRegex(TypeError, "cache: found 3"):
+            kiln.cached(lambda: b"x", version="1", cache=3)
+
     def test_explain(self):
         where = {"directory": root / "explained", "key_file": root / "key"}
         for source in ("one\ntwo", "one\n2"):
@@ -715,6 +1074,51 @@ class Process(unittest.TestCase):
                                    "lambda: open('/proc/self/environ').read(), dict(os.environ)", "lambda: dict(os.environ)"))
         self.assertEqual(said, f"{os.environb.get(b'MESA_SHADER_CACHE_DIR')}\n")
 
+    def test_the_end_of_the_interpreter_stops_what_runs(self):
+        program = """
+import kiln, numpy as np, sys, threading, time
+runtime, cache = kiln.open(directory="", log=print), kiln.open_cache(directory="")
+a = np.ones((2, 2), "float32")
+step = {"op": "gemm", "m": 2, "n": 2, "k": 2, "input": "x", "weights": a, "output": "y"}
+net = runtime.pipeline([step], device="cpu", repeat=1_000_000_000, progress=lambda *_: None)
+future = net.bind(a).start()
+def build():
+    time.sleep(0.3)
+    return b"x"
+threading.Thread(target=lambda: cache.get({"source": "x"}, build, driver="1"), daemon=True).start()
+time.sleep(0.1)
+print("end")
+"""
+        for _ in range(3):
+            self.assertEqual(self.run_python(program), "end\n")
+
+    def test_ctrl_c_ends_a_wait_for_another_build(self):
+        thread = "threading.Thread(target=lambda: cache.get({'source': 'x'}, build, driver='1'), daemon=True).start()"
+        process = "os.fork() or (kiln.open_cache(**where).get({'source': 'x'}, build, driver='1'), os._exit(0))"
+        own = "None"
+        for at, other in enumerate((thread, process, own)):
+            where = {"directory": str(root / f"waits{at}"), "key_file": str(root / "key")}
+            program = f"""
+import kiln, os, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+where = {where!r}
+def build():
+    time.sleep(3)
+    return b"x"
+cache = kiln.open_cache(**where) if {at} != 1 else None
+{other}
+time.sleep(0.5)
+cache = cache or kiln.open_cache(**where)
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+begun = time.perf_counter()
+try:
+    cache.get({{"source": "x"}}, build, driver="1")
+except KeyboardInterrupt:
+    print(time.perf_counter() - begun < 1.5)
+"""
+            with self.subTest(other):
+                self.assertEqual(self.run_python(program), "True\n")
+
     def test_log_lines_reach_the_callable(self):
         lines = []
         cache = kiln.open_cache(directory="/proc/none", log=lambda *line: lines.append(line))
@@ -737,8 +1141,15 @@ class Process(unittest.TestCase):
         with kiln.open(directory="") as runtime:
             pass
         self.assertEqual(repr(runtime), "<kiln.Runtime, closed>")
-        with self.assertRaises((ValueError, TypeError)):
-            runtime.devices()
+        self.assertEqual(repr(runtime.cache), "<kiln.Cache, closed>")
+        a = np.ones((1, 1), "float32")
+        for call in (runtime.devices, runtime.metrics, runtime.cache.stats, runtime.__enter__, lambda: runtime.gemm(a, a),
+                     lambda: runtime.kernel("x.comp", text=SAXPY, grid=1), lambda: runtime.warm("cpu")):
+            with self.assertRaisesRegex(ValueError, "the runtime is closed"):
+                call()
+        runtime.close()
+        with self.assertRaisesRegex(ValueError, "most: -1"):
+            rt.warm("cpu", -1)
 
 
 if __name__ == "__main__":

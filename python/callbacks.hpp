@@ -1,0 +1,36 @@
+// InPython: how a callback of Kiln, on any thread, enters Python.
+//
+// Thread-safety: all of it. A thread that takes the GIL while the interpreter ends is ended itself, which aborts the
+// process where it is inside Kiln. So no callback enters Python after refuse_callbacks(), which the module's exit
+// handler calls.
+//
+//   const InPython python;
+//   if (!python) return 0;  // the interpreter ends
+#pragma once
+
+#include <Python.h>
+
+namespace kiln::python {
+
+class InPython {
+ public:
+  InPython() noexcept;
+  InPython(const InPython&) = delete;
+  InPython& operator=(const InPython&) = delete;
+  ~InPython();
+  explicit operator bool() const noexcept { return entered_; }
+
+ private:
+  bool entered_;
+  PyGILState_STATE state_{};
+};
+
+// Lets no other callback enter Python.
+void refuse_callbacks() noexcept;
+// Waits for those that are in Python. REQUIRES: the caller does not hold the GIL.
+void await_callbacks() noexcept;
+
+// Keeps the count of callbacks right in a forked child. Called once.
+void watch_forks() noexcept;
+
+}  // namespace kiln::python

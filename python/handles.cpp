@@ -1,0 +1,109 @@
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030b0000
+#include "handles.hpp"
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "own_compiler.hpp"
+
+namespace kiln::python {
+namespace {
+
+PyObject* error_type = nullptr;  // kiln.Error; the module lives as long as the interpreter
+std::set<JobHandle*> jobs;       // all that live; guarded by the GIL
+
+}  // namespace
+
+void set_error_type(PyObject* type) {
+  Py_INCREF(type);
+  Py_XDECREF(std::exchange(error_type, type));
+}
+
+PyObject* raise(kiln_status* status) {
+  const char* message = kiln_status_message(status);
+  const Object text(PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::strlen(message)), "replace"));
+  const char* code = kiln_code_name(kiln_status_code(status));
+  const Object made(text ? PyObject_CallFunction(error_type, "sO", code, text.get()) : nullptr);
+  kiln_status_free(status);
+  if (made) PyErr_SetObject(error_type, made.get());
+  return nullptr;
+}
+
+PyObject* none_or_raise(kiln_status* status) {
+  if (status != nullptr) return raise(status);
+  Py_RETURN_NONE;
+}
+
+PyObject* text_or_raise(kiln_status* status, char* text) {
+  if (status != nullptr) return raise(status);
+  PyObject* made = PyUnicode_FromString(text);
+  kiln_text_free(text);
+  return made;
+}
+
+Kept::~Kept() {
+  if (!object_ || Py_REFCNT(object_.get()) > 1) return;
+  const auto give_up = [](void* object) {
+    Py_DECREF(static_cast<PyObject*>(object));
+    return 0;
+  };
+  PyObject* last = object_.release();
+  static_cast<void>(Py_AddPendingCall(give_up, last));  // if it fails, the object lives on
+}
+
+RuntimeHandle::~RuntimeHandle() {
+  PyThreadState* state = PyEval_SaveThread();
+  kiln_close(runtime);
+  PyEval_RestoreThread(state);
+}
+
+CacheHandle::~CacheHandle() {
+  PyThreadState* state = PyEval_SaveThread();
+  kiln_cache_close(cache);
+  for (const HandedBuild* build : abandoned) delete build;
+  PyEval_RestoreThread(state);
+}
+
+JobHandle::JobHandle() : process(getpid()) { jobs.insert(this); }
+
+JobHandle::~JobHandle() {
+  jobs.erase(this);
+  PyThreadState* state = PyEval_SaveThread();
+  kiln_job_free(job);
+  PyEval_RestoreThread(state);
+  for (Py_buffer& buffer : buffers) PyBuffer_Release(&buffer);
+  for (auto& [name, buffer] : tensors) PyBuffer_Release(&buffer);
+}
+
+int JobHandle::traverse(visitproc visit, void* argument) const {
+  int end = visit_object(runtime.get(), visit, argument);
+  if (end == 0) end = visit_object(progress.get(), visit, argument);
+  if (end == 0) end = raised.traverse(visit, argument);
+  for (const Py_buffer& buffer : buffers) {
+    if (end == 0) end = visit_object(buffer.obj, visit, argument);
+  }
+  for (const auto& [name, buffer] : tensors) {
+    if (end == 0) end = visit_object(buffer.obj, visit, argument);
+  }
+  return end;
+}
+
+void stop_jobs() {
+  const int here = getpid();  // a forked child has none of the threads that run its parent's jobs
+  std::vector<std::pair<kiln_job*, Object>> live;
+  for (const JobHandle* job : jobs) {
+    if (job->process == here && job->self != nullptr) live.emplace_back(job->job, Object::borrowed(job->self));
+  }
+  waiting([&] {
+    for (const auto& [job, owner] : live) kiln_job_cancel(job);
+    for (const auto& [job, owner] : live) kiln_status_free(kiln_job_wait(job, UINT32_MAX));
+    return true;
+  });
+}
+
+}  // namespace kiln::python
