@@ -84,7 +84,8 @@ kiln_code hand_over(void* user, kiln_request* request) {
   auto& build = *static_cast<HandedBuild*>(user);
   std::unique_lock lock(build.mutex);
   build.request = request;
-  build.answered.wait(lock, [&] { return build.done || build.abandoned; });
+  build.changed.notify_all();
+  build.changed.wait(lock, [&] { return build.done || build.abandoned; });
   build.request = nullptr;
   if (build.done) return build.code;
   kiln_request_set_message(request, "the caller was interrupted before the build began");
@@ -140,20 +141,56 @@ bool sees_signals(const CacheHandle& cache) {
   return gettid() == getpid() && cache.process == getpid() && being_built.empty();
 }
 
-// Runs the build if the cache's thread waits for it.
-void answer(HandedBuild& build, BuildCall& call) {
+// Runs the build if the cache's thread waits for it. Whether it did.
+bool answer(HandedBuild& build, BuildCall& call) {
   kiln_request* request = nullptr;
   {
     const std::lock_guard lock(build.mutex);
     if (!build.done) request = build.request;
   }
-  if (request == nullptr) return;
+  if (request == nullptr) return false;
   const kiln_code code = build_here(call, request);
   const std::lock_guard lock(build.mutex);
   build.code = code;
   build.done = true;
-  build.answered.notify_all();
+  build.changed.notify_all();
+  return true;
 }
+
+// Waits for a request that is to be built, or for the program. A program on disk or a build comes soon as a rule: for
+// the first few steps this notices both at once, later a build after the step.
+class StepWait {
+ public:
+  StepWait(HandedBuild& build, kiln_pending* pending) noexcept : build_(build), pending_(pending) {}
+
+  // Whether the request has ended; `failure` and `program` are then its outcome.
+  bool ended(kiln_status*& failure, kiln_program*& program) {
+    const std::uint32_t step_ms = short_steps_ < most_short_steps ? 0 : step_ms_;
+    if (step_ms == 0) {
+      ++short_steps_;
+      std::unique_lock lock(build_.mutex);
+      build_.changed.wait_for(lock, std::chrono::microseconds(50), [&] { return build_.request != nullptr; });
+    } else {
+      step_ms_ = std::min(2 * step_ms_, longest_step_ms);
+    }
+    const auto begun = std::chrono::steady_clock::now();
+    failure = kiln_pending_wait(pending_, step_ms, &program);
+    if (kiln_status_code(failure) != KILN_TIMEOUT) return true;
+    // A request that failed with this code by itself is answered at once.
+    if (std::chrono::steady_clock::now() - begun < std::chrono::milliseconds(step_ms)) return true;
+    kiln_status_free(std::exchange(failure, nullptr));
+    return false;
+  }
+
+  void was_built() noexcept { short_steps_ = most_short_steps; }
+
+ private:
+  static constexpr int most_short_steps = 40;
+  HandedBuild& build_;
+  kiln_pending* pending_;
+  int short_steps_ = 0;
+  std::uint32_t step_ms_ = 1;
+};
 
 // Gets the program by a thread of the cache, while this one runs the build and sees signals. false: a signal handler
 // raised.
@@ -165,22 +202,18 @@ bool get_in_steps(CacheHandle& cache, const kiln_key* key, BuildCall& call, kiln
   failure = kiln_cache_start(cache.cache, key, &compiler, &started);
   const Owned<kiln_pending> pending(started);
   if (failure != nullptr) return true;
-  for (std::uint32_t step = 1;; step = std::min(2 * step, longest_step_ms)) {
-    const auto begun = std::chrono::steady_clock::now();
-    failure = waiting([&] { return kiln_pending_wait(pending.get(), step, &program); });
-    if (kiln_status_code(failure) != KILN_TIMEOUT) return true;
-    // A request that failed with this code by itself is answered at once.
-    if (std::chrono::steady_clock::now() - begun < std::chrono::milliseconds(step)) return true;
-    kiln_status_free(std::exchange(failure, nullptr));
-    answer(*build, call);
+  StepWait wait(*build, pending.get());
+  while (!waiting([&] { return wait.ended(failure, program); })) {
+    if (answer(*build, call)) wait.was_built();
     if (PyErr_CheckSignals() == 0) continue;
     const std::lock_guard lock(build->mutex);
     build->abandoned = true;
-    build->answered.notify_all();
+    build->changed.notify_all();
     cache.abandoned.push_back(build.get());
     static_cast<void>(build.release());
     return false;
   }
+  return true;
 }
 
 }  // namespace

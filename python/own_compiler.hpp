@@ -12,7 +12,7 @@ namespace kiln::python {
 // A build that a thread of the cache hands to the thread that called get(), which is the one that the compiler expects.
 struct HandedBuild {
   std::mutex mutex;
-  std::condition_variable answered;
+  std::condition_variable changed;
   kiln_request* request = nullptr;  // set while the thread of the cache waits for the build
   bool done = false;
   bool abandoned = false;  // the caller was interrupted
