@@ -23,7 +23,9 @@ kernel void saxpy(float a, global const float* x, global float* y) {
 """
 
 
-@kiln.cached(version=f"{device.platform.version} {device.driver_version}", device=f"{device.vendor} {device.name}")
+# `version` and `device` say what the context is for.
+@kiln.cached(version=f"{device.platform.version} {device.driver_version}", device=f"{device.vendor} {device.name}",
+             ignore=["context"])
 def binary(source: str, options: str = "") -> bytes:
     program = cl.Program(context, source).build(options.split())
     return bytes(program.get_info(cl.program_info.BINARIES)[0])
