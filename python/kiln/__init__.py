@@ -604,7 +604,7 @@ class Runtime:
         job = _Description("job", name=name, op="kernel", source=source)
         if text is not None:
             job.values["text"] = text
-        include = (include,) if isinstance(include, str) else tuple(include or ())
+        include = [os.fspath(folder) for folder in ((include,) if isinstance(include, str) else include or ())]
         declared = _declarations(source, text, include, entry) if buffers or images else None
         access = declared.access if declared is not None else lambda key: _READ_WRITE
         bindings: list[dict[str, Any]] = []

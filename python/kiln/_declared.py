@@ -66,9 +66,9 @@ def _arguments(text: str, entry: str | None) -> Iterator[tuple[str | int, str]]:
     for name, arguments in _KERNEL.findall(text):
         if entry is None or name == entry:
             for place, argument in enumerate(arguments.split(",")):
-                pointed = argument.rpartition("*")[0]
-                constant = re.search(r"\b(?:const|(?:__)?constant)\b", pointed)
-                access = READ if constant else READ_WRITE
+                pointed, pointer, _ = argument.rpartition("*")
+                is_read = not pointer or re.search(r"\b(?:const|(?:__)?constant)\b", pointed)
+                access = READ if is_read else READ_WRITE
                 yield place, access
                 if words := re.findall(r"\w+", argument):
                     yield words[-1], access

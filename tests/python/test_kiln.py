@@ -299,11 +299,11 @@ buffer D { float d[]; };
     def test_opencl(self):
         from kiln._declared import Declared
         text = """// kernel void old(global float* a)
-kernel void first(global const float *a, __constant float* b, global float* restrict c, const int n) {}
+kernel void first(global const float *a, __constant float* b, global float* restrict c, struct s by_value) {}
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void second(global float* a) {}
 """
         first, second, any_of_them = (Declared(text, True, entry) for entry in ("first", "second", None))
-        self.assertEqual([first.access(place) for place in range(3)], ["input", "input", "inout"])
+        self.assertEqual([first.access(place) for place in range(5)], ["input", "input", "inout", "input", "inout"])
         self.assertEqual((first.access("a"), second.access("a"), any_of_them.access("a")), ("input", "inout", "inout"))
 
 
