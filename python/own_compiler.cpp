@@ -104,7 +104,7 @@ Owned<kiln_key> key_of(CacheHandle& cache, const kiln_identity& identity, const 
   kiln_key_builder* made = nullptr;
   kiln_status* failure = kiln_key_builder_create(cache.cache, &identity, label, &made);
   const Owned<kiln_key_builder> builder(made);
-  const Py_ssize_t count = PySequence_Size(fields);
+  const Py_ssize_t count = failure == nullptr ? PySequence_Size(fields) : 0;
   if (count < 0) return nullptr;
   for (Py_ssize_t at = 0; at < count && failure == nullptr; ++at) {
     const Object field(PySequence_GetItem(fields, at));

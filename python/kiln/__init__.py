@@ -444,13 +444,14 @@ class Pipeline(Job):
         if missing:
             raise TypeError(f"pipeline {self.name!r}: missing input {', '.join(missing)}")
         wanted = [name for name in self.results if name not in given and name not in self.inputs]
-        buffers = {name: _buffer(array) for name, array in given.items()}
-        kept = {name: buffer for name, (_, buffer) in self._given.items() if name not in wanted}
-        _check_memory(f"pipeline {self.name!r}",
-                      self._constant | {name: (buffer, name in self.results) for name, buffer in (kept | buffers).items()})
-        for name, array in given.items():
-            if name not in self._given or self._given[name][0] is not array:
-                self._give(name, array, buffers[name])
+        buffers = {name: _buffer(array) for name, array in given.items()
+                   if name not in self._given or self._given[name][0] is not array}
+        if buffers:
+            kept = {name: buffer for name, (_, buffer) in self._given.items() if name not in wanted}
+            _check_memory(f"pipeline {self.name!r}",
+                          self._constant | {name: (buffer, name in self.results) for name, buffer in (kept | buffers).items()})
+        for name, buffer in buffers.items():
+            self._give(name, given[name], buffer)
         form = tuple((view.shape, view.format) for view in (memoryview(self._given[name][1]) for name in self.inputs))
         if wanted and form not in self._forms:
             tensors = json.loads(_kiln.tensors(self._handle))["tensors"]
