@@ -118,11 +118,13 @@ struct ProcessFacts {
 
 std::vector<ProcessFacts> processes() {
   std::vector<ProcessFacts> all;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
+  std::error_code error;
+  for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
     ProcessFacts facts;
-    facts.pid = std::atoi(entry.path().filename().c_str());
-    std::ifstream stat(entry.path() / "stat"), command(entry.path() / "cmdline");
-    std::string text((std::istreambuf_iterator<char>(stat)), {});
+    facts.pid = std::atoi(at->path().filename().c_str());
+    std::ifstream stat(at->path() / "stat"), command(at->path() / "cmdline");
+    std::string text;
+    std::getline(stat, text);  // nothing where the process is gone
     if (facts.pid == 0 || text.rfind(')') == std::string::npos) continue;
     std::istringstream rest(text.substr(text.rfind(')') + 1));
     std::vector<std::string> words;
@@ -130,7 +132,7 @@ std::vector<ProcessFacts> processes() {
     if (words.size() < 13) continue;
     facts.parent = std::stoi(words[1]);
     facts.ticks = std::stol(words[11]) + std::stol(words[12]);
-    facts.command.assign((std::istreambuf_iterator<char>(command)), {});
+    std::getline(command, facts.command);
     all.push_back(std::move(facts));
   }
   return all;
@@ -156,7 +158,7 @@ TEST_CASE("building: a compiler's process that somebody kills is replaced") {
   place.add("long", grown_kernel(3));
   Finished finished;
   std::atomic<bool> ended{false};
-  std::thread run([&] {
+  std::jthread run([&] {
     finished = place.run();
     ended = true;
   });
