@@ -117,4 +117,13 @@ TEST_CASE("dynamic_shaders: the written decoding agrees with the geometry") {
         "  if (column >= 100) return;\n");
 }
 
+TEST_CASE("dynamic_shaders: a family whose text would be wrong gets an error, and the process goes on") {
+  KernelWriter writer(Dialect::glsl, "a kernel");
+  CHECK_THROWS_WITH(writer.load("input", "0"), Catch::Contains("'a kernel'") && Catch::Contains("binding input"));
+  std::vector<NumberTable> tables;
+  KernelWriter any({Dialect::glsl, &tables}, "any shape");
+  CHECK(any.number("width", 7) == any.number("width", 7));
+  CHECK_THROWS_WITH(any.number("width", 8), Catch::Contains("'any shape'") && Catch::Contains("width"));
+}
+
 }  // namespace kiln::dynamic_shaders

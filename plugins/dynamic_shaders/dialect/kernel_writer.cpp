@@ -1,7 +1,7 @@
 #include "dynamic_shaders/dialect/kernel_writer.hpp"
 
 #include <cstdio>
-#include <cstdlib>
+#include <stdexcept>
 
 namespace kiln::dynamic_shaders {
 namespace {
@@ -25,7 +25,8 @@ std::string KernelWriter::number(std::string_view name, std::int64_t value, std:
   const std::string known = number_prefix + std::string(name);
   const auto number = static_cast<std::int32_t>(value);  // limits.hpp: an index of a kernel is an int
   if (numbers_.try_emplace(known, number).first->second != number) {
-    std::abort();  // a family gives one name to two numbers: its text would be wrong for every shape
+    // The text would be wrong for every shape.
+    throw std::logic_error("kernel '" + title_ + "': its family gives the name " + known + " to two numbers");
   }
   if (factor == 0) return std::to_string(plus);
   if (factor == -1) return std::to_string(plus) + " - " + known;
@@ -55,7 +56,9 @@ const KernelWriter::Slot* KernelWriter::slot(std::string_view name) const {
   for (const Shared& each : shared_) {
     if (each.name == name) return nullptr;
   }
-  std::abort();  // a family names a binding that it did not declare: its text would be wrong on every device
+  // The text would be wrong on every device.
+  throw std::logic_error("kernel '" + title_ + "': its family names the binding " + std::string(name) +
+                         ", which it did not declare");
 }
 
 std::string KernelWriter::load(std::string_view name, const std::string& index) const {
