@@ -5,6 +5,7 @@
 
 #include <kiln/status.hpp>
 
+#include <atomic>
 #include <cstdint>
 
 namespace kiln::c_interface {
@@ -14,12 +15,14 @@ class OpeningProcess {
  public:
   OpeningProcess() noexcept;
 
-  bool is_this() const noexcept;
+  bool is_this() const noexcept { return forks_ == forks.load(std::memory_order_relaxed); }
   // unavailable in a forked child: "kiln_job_run: the runtime was opened before fork() ...".
   Status check(const char* function, const char* handle) const;
 
  private:
-  const std::uint32_t forks_;  // before this process
+  static std::atomic<std::uint32_t> forks;  // how many led from the process that loaded the library to this one
+
+  const std::uint32_t forks_ = forks;
 };
 
 }  // namespace kiln::c_interface

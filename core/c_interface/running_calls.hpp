@@ -37,7 +37,8 @@ class RunningCalls {
   };
 
   std::atomic<std::int32_t>& of_this_thread() noexcept {
-    static thread_local constinit char here = 0;  // has another address in each thread
+    // Has another address in each thread; initial-exec: found without a call.
+    [[gnu::tls_model("initial-exec")]] static thread_local constinit char here = 0;
     return lines_[(reinterpret_cast<std::uintptr_t>(&here) >> 12U) % lines_.size()].count;
   }
 

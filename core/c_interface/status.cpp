@@ -89,7 +89,7 @@ kiln_status* kiln_status_make(kiln_code code, const char* message) {
 }
 
 void kiln_status_free(kiln_status* status) {
-  if (status != &no_memory_left()) delete status;
+  if (status != nullptr && status != &no_memory_left()) delete status;
 }
 
 const char* kiln_code_name(kiln_code code) {

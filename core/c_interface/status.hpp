@@ -24,7 +24,8 @@ kiln_status* handed_over(Status status) noexcept;
 template <class Work>
 kiln_status* guarded(Work&& work) noexcept {
   try {
-    return handed_over(work());
+    Status status = work();
+    return status.ok() ? nullptr : handed_over(std::move(status));
   } catch (...) {
     return handed_over(caught());
   }
