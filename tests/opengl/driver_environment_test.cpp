@@ -130,7 +130,7 @@ TEST_CASE("driver environment: settings become variables, and the user's own win
   CHECK(environment.kept == std::vector<std::string>{"LP_NUM_THREADS"});
   CHECK_FALSE(scene.value("LP_NUM_THREADS").has_value());
   CHECK(scene.folder().starts_with(scene.config.cache.directory.string()));  // nothing authenticates "/mine"
-  scene.surroundings.variables["MESA_SHADER_CACHE_DIR"] = scene.folder();  // a folder that Kiln has named
+  scene.surroundings.variables["MESA_SHADER_CACHE_DIR"] = scene.value("MESA_SHADER_CACHE_DIR").value();  // Kiln's own
   CHECK(scene.folder() == "(none)");
   CHECK(scene.value("LP_NATIVE_VECTOR_WIDTH") == "512");
 
