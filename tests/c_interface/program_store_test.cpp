@@ -386,7 +386,7 @@ TEST_CASE("program store: bounds hold in memory and on disk") {
 }
 
 TEST_CASE("program store: machines share programs through a remote, each with a cache of its own") {
-  const StoreFolder writer, reader;
+  const StoreFolder writer;
   const std::filesystem::path share = writer.path() / "share", config_home = writer.path() / "config";
   std::filesystem::create_directories(share);
   const auto config_of = [&](const std::string& url, bool writes) {
@@ -408,6 +408,11 @@ TEST_CASE("program store: machines share programs through a remote, each with a 
   const auto request = [&](const StoreFolder& folder, const std::string& config, const std::string& source) {
     return at_home([&]() -> std::string {
       TextCompiler text;
+      text.on_build = [](kiln_request* asked) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));  // longer than three round trips: worth asking for
+        const std::string compiled = "compiled " + field_of(asked, "source");
+        return kiln_request_set_bytes(asked, compiled.data(), compiled.size()) ? KILN_OK : KILN_UNAVAILABLE;
+      };
       const CachePointer cache = folder.open([&](kiln_cache_options& options) { options.config = config.c_str(); });
       const Key key = key_of(cache.get(), source);
       const kiln_compiler compiler = text.compiler();
@@ -429,11 +434,18 @@ TEST_CASE("program store: machines share programs through a remote, each with a 
   };
   const std::string url = "file://" + share.string();
   CHECK(request(writer, config_of(url, true), "shared") == "built");
-  CHECK(request(reader, config_of(url, false), "shared") == "loaded");
+  // On a busy machine the first answer may come too late, and costs a build.
+  std::unique_ptr<StoreFolder> reader;
+  std::string answer;
+  for (int attempt = 0; attempt < 10 && answer != "loaded"; ++attempt) {
+    reader = std::make_unique<StoreFolder>();
+    answer = request(*reader, config_of(url, false), "shared");
+  }
+  CHECK(answer == "loaded");
   std::filesystem::remove_all(share);
-  CHECK(request(reader, config_of(url, false), "shared") == "loaded");
+  CHECK(request(*reader, config_of(url, false), "shared") == "loaded");
   // A server that is not there costs a build and no failure.
-  CHECK(request(reader, config_of("http://127.0.0.1:1/kiln", false), "other") == "built");
+  CHECK(request(*reader, config_of("http://127.0.0.1:1/kiln", false), "other") == "built");
 }
 
 }  // namespace
