@@ -142,7 +142,7 @@ std::string expected_text(const ValueRule& rule) {
   return text;
 }
 
-Result<ConfigValue> checked(const ConfigValue& value, const ValueRule& rule) {
+Result<ConfigValue> checked(ConfigValue value, const ValueRule& rule) {
   switch (rule.kind) {
     case ValueKind::boolean:
       if (std::holds_alternative<bool>(value)) return value;
@@ -205,9 +205,9 @@ std::optional<ConfigValue> plain_value(const TomlNode& node) {
 }
 
 Result<ConfigValue> checked(const TomlNode& node, const ValueRule& rule) {
-  const std::optional<ConfigValue> value = plain_value(node);
+  std::optional<ConfigValue> value = plain_value(node);
   if (!value) return mismatch(describe(node), rule);
-  return checked(*value, rule);
+  return checked(std::move(*value), rule);
 }
 
 std::string describe(const TomlNode& node) {

@@ -48,7 +48,7 @@ ValueRule rule_of(const ConfigKey& key, std::span<const std::string_view> allowe
 std::string expected_text(const ValueRule& rule);
 
 // The value as its key's type, or "found …, expected …".
-Result<ConfigValue> checked(const ConfigValue& value, const ValueRule& rule);
+Result<ConfigValue> checked(ConfigValue value, const ValueRule& rule);
 Result<ConfigValue> checked(const TomlNode& node, const ValueRule& rule);
 
 // nullopt where the node is none of ConfigValue's types (a table, a date, an array of anything but texts).
