@@ -89,11 +89,12 @@ TEST_CASE("program faults: closing waits for the requests of other threads") {
   auto cache = store.open();
   const Key key = key_of(cache.get(), "slow");
   TextCompiler compiler;
-  std::atomic<bool> builds{false}, closes{false}, ended{false};
+  std::atomic<bool> builds{false}, closes{false}, built{false}, ended{false};
   compiler.on_build = [&](kiln_request* request) {
     builds = true;
     while (!closes) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    built = true;
     return TextCompiler::give(request, "slow");
   };
   std::thread requests([&, raw = cache.get()] {
@@ -103,6 +104,7 @@ TEST_CASE("program faults: closing waits for the requests of other threads") {
   while (!builds) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   closes = true;
   cache.reset();
+  CHECK(built);
   requests.join();
   CHECK(ended);
 }

@@ -130,7 +130,9 @@ struct TextCompiler {
   static kiln_code build(void* user, kiln_request* request) {
     auto& self = *static_cast<TextCompiler*>(user);
     ++self.builds;
-    if (self.on_build) return self.on_build(request);
+    return self.on_build ? self.on_build(request) : compile(request);
+  }
+  static kiln_code compile(kiln_request* request) {
     const std::string compiled = "compiled " + field_of(request, "source");
     return kiln_request_set_bytes(request, compiled.data(), compiled.size()) ? KILN_OK : KILN_UNAVAILABLE;
   }

@@ -17,7 +17,7 @@ struct Residual {
     conv.n = 1, conv.c = conv.k = 8, conv.h = conv.w = 4, conv.r = conv.s = 1;
     AddSpec add;
     add.shape = {1, 8, 4, 4};
-    spec.tensors = {{shape, TensorRole::input}, {shape}, {shape}, {shape}, {shape, TensorRole::output},
+    spec.tensors = {{shape, TensorRole::input},          {shape}, {shape}, {shape}, {shape, TensorRole::output},
                     {{8, 8, 1, 1}, TensorRole::constant}};
     spec.steps = {{conv, {0, 5, 1}}, {conv, {1, 5, 2}}, {add, {2, 1, 3}}, {conv, {3, 5, 4}}};
   }
@@ -53,8 +53,8 @@ TEST_CASE("chain fusion: what is read otherwise, or is not the chain's own, is n
   CHECK(none(with([](Residual& chain) { chain.conv(1).activation = Activation::relu; })));
   CHECK(none(with([](Residual& chain) { chain.spec.tensors[1].role = TensorRole::output; })));
   CHECK(none(with([](Residual& chain) { chain.spec.tensors[2].role = TensorRole::output; })));
-  CHECK(none(with([](Residual& chain) { chain.spec.steps[3].tensors[0] = 1; })));            // a is read later
-  CHECK(none(with([](Residual& chain) { chain.spec.steps[3].tensors[0] = 2; })));            // b's result is read too
-  CHECK(none(with([](Residual& chain) { chain.spec.steps[2].tensors = {2, 2, 3}; })));       // added to itself
-  CHECK(none(with([](Residual& chain) { chain.spec.steps[2].tensors = {2, 0, 3}; })));       // the chain's input
+  CHECK(none(with([](Residual& chain) { chain.spec.steps[3].tensors[0] = 1; })));       // a is read later
+  CHECK(none(with([](Residual& chain) { chain.spec.steps[3].tensors[0] = 2; })));       // b's result is read too
+  CHECK(none(with([](Residual& chain) { chain.spec.steps[2].tensors = {2, 2, 3}; })));  // added to itself
+  CHECK(none(with([](Residual& chain) { chain.spec.steps[2].tensors = {2, 0, 3}; })));  // the chain's input
 }

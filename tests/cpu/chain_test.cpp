@@ -14,7 +14,6 @@
 namespace kiln::cpu_test {
 namespace {
 
-
 // A chain that is built step by step.
 class Network {
  public:

@@ -83,7 +83,8 @@ TEST_CASE("building: a compiler crash beside an endless compile and one of gigab
   CHECK_THAT(errors["large"], Contains("large") && (Contains("build_memory") || Contains("did not finish")));
 }
 
-TEST_CASE("building: a variant that the compiler needs gigabytes for is rejected, and the others are tuned", "[unsanitized]") {
+TEST_CASE("building: a variant that the compiler needs gigabytes for is rejected, and the others are tuned",
+          "[unsanitized]") {
   if (is_sanitized) {
     WARN("skipped: a sanitizer reserves more memory than the limit");
     return;
@@ -91,10 +92,11 @@ TEST_CASE("building: a variant that the compiler needs gigabytes for is rejected
   BuildPlace place;
   const std::string large = grown_kernel(7);  // more than 8 GB
   const std::size_t body = large.find("void main()");
-  place.add("tuned",
-            large.substr(0, body) + "#if LEVEL > 1\n" + large.substr(body) +
-                "#else\nvoid main() { y[gl_GlobalInvocationID.x] = float(gl_GlobalInvocationID.x) * 2.0 + 1.0; }\n#endif\n",
-            2);
+  place.add(
+      "tuned",
+      large.substr(0, body) + "#if LEVEL > 1\n" + large.substr(body) +
+          "#else\nvoid main() { y[gl_GlobalInvocationID.x] = float(gl_GlobalInvocationID.x) * 2.0 + 1.0; }\n#endif\n",
+      2);
   place.jobs += "tune = { LEVEL = [0, 1, 2] }\n";
   if (!has_opengl(place.run())) return;
   const Finished tuned =

@@ -150,7 +150,8 @@ TEST_CASE("exhaustion: limits on memory, descriptors, processes and file sizes a
 // What Mesa needs and does not get, it waits for: a device that needs more threads than there are is not opened.
 TEST_CASE("exhaustion: a user's limit on processes is told, and hangs nothing", "[unsanitized]") {
   if (is_sanitized || geteuid() != 0) {
-    WARN("skipped: " << (is_sanitized ? "a sanitizer has threads of its own" : "another user is needed, which only root can be"));
+    WARN("skipped: " << (is_sanitized ? "a sanitizer has threads of its own"
+                                      : "another user is needed, which only root can be"));
     return;
   }
   for (long limit = 0; limit <= 24; limit += is_long() ? 1 : 4) {
@@ -163,11 +164,11 @@ TEST_CASE("exhaustion: a user's limit on processes is told, and hangs nothing", 
     for (const char* name : {"HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"}) {
       home[name] = folder.path();
     }
-    const Finished finished = run_kiln(
-        {"run", jobs, "--cache-dir", folder / "cache"},
-        {.environment = home,
-         .before = {"timeout", "-s", "KILL", "120", "setpriv", "--reuid=23457", "--regid=23457", "--clear-groups",
-                    "prlimit", "--nproc=" + std::to_string(limit)}});
+    const Finished finished =
+        run_kiln({"run", jobs, "--cache-dir", folder / "cache"},
+                 {.environment = home,
+                  .before = {"timeout", "-s", "KILL", "120", "setpriv", "--reuid=23457", "--regid=23457",
+                             "--clear-groups", "prlimit", "--nproc=" + std::to_string(limit)}});
     INFO(finished.err << finished.out);
     CHECK(finished.status >= 0);
     CHECK(finished.status <= 3);

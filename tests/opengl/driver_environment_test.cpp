@@ -113,7 +113,8 @@ TEST_CASE("driver environment: with the plugin vulkan the folder is also named b
   CHECK(scene.folder() == plain);
 }
 
-TEST_CASE("driver environment: settings become variables, and the user's own win, but for the folder", "[environment]") {
+TEST_CASE("driver environment: settings become variables, and the user's own win, but for the folder",
+          "[environment]") {
   Scene scene;
   CHECK_FALSE(scene.value("LP_NATIVE_VECTOR_WIDTH").has_value());
   CHECK_FALSE(scene.value("LP_NUM_THREADS").has_value());

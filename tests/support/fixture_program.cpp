@@ -163,7 +163,9 @@ void run_layer(const ActivationSpec& p, Bindings b) {
 }
 
 template <class Spec>
-concept IsComputed = requires(const Spec& spec, Bindings bindings) { run_layer(spec, bindings); };
+concept IsComputed = requires(const Spec& spec, Bindings bindings) {
+  run_layer(spec, bindings);
+};
 
 std::string trimmed(const std::string& text) {
   const char* blanks = " \t\r\n";

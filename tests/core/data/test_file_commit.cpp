@@ -370,4 +370,3 @@ TEST_CASE("commit: a full disk fails the unit and leaves the old files") {
   CHECK(contents_of(folders.one("a")) == "old");
   CHECK(contents_of(folders.two("b")) == "old");
 }
-

@@ -58,6 +58,13 @@ struct Chain {
     pipeline.steps = {conv("1", "x", "a", 0.1f), conv("2", "a", "b", 0.3f), conv("3", "b", "c", 0.5f),
                       conv("4", "c", "y", 0.7f)};
   }
+
+  PipelineRequest on_beta() const {
+    PipelineRequest request;
+    request.pipeline = pipeline;
+    request.device = "beta";
+    return request;
+  }
 };
 
 // The same by one job after another.
@@ -96,9 +103,7 @@ TEST_CASE("pipeline: its steps run as one submission, and its result is that of 
   Chain chain;
   const auto want = by_jobs(fixture.runtime(), chain.pipeline, chain.input, {0, 1, 2, 3});
   const auto before = fixture.controls("beta").submits.load();
-  PipelineRequest request;
-  request.pipeline = chain.pipeline;
-  request.device = "beta";
+  PipelineRequest request = chain.on_beta();
   request.repeat = 3;
   request.check = PipelineCheck::final;
   const RunReport report = fixture.runtime().run(request);
@@ -121,9 +126,7 @@ TEST_CASE("pipeline: its steps run as one submission, and its result is that of 
 TEST_CASE("pipeline: each step is checked and measured when that is asked for") {
   RuntimeFixture fixture;
   Chain chain;
-  PipelineRequest request;
-  request.pipeline = chain.pipeline;
-  request.device = "beta";
+  PipelineRequest request = chain.on_beta();
   request.check = PipelineCheck::steps;
   request.measure_steps = true;
   ToldTrace trace;
@@ -164,9 +167,7 @@ TEST_CASE("pipeline: a loop exchanges its tensors after each round") {
   loop.name = "outer";
   loop.steps = {step};
   chain.pipeline.steps = {conv("first", "x", "a"), nested ? loop : step};
-  PipelineRequest request;
-  request.pipeline = chain.pipeline;
-  request.device = "beta";
+  PipelineRequest request = chain.on_beta();
   request.repeat = 2;
   request.check = PipelineCheck::steps;
   const RunReport report = fixture.runtime().run(request);
@@ -208,9 +209,7 @@ TEST_CASE("pipeline: an input that is overwritten, and a tensor that is input an
 TEST_CASE("pipeline: a run that is stopped ends before the next of its repetitions") {
   RuntimeFixture fixture;
   Chain chain;
-  PipelineRequest request;
-  request.pipeline = chain.pipeline;
-  request.device = "beta";
+  PipelineRequest request = chain.on_beta();
   request.repeat = 1000;
   std::atomic<bool> stop{false};
   request.stop = &stop;
@@ -226,9 +225,7 @@ TEST_CASE("pipeline: a run that is stopped ends before the next of its repetitio
 TEST_CASE("pipeline: a wrong result fails the run") {
   RuntimeFixture fixture;
   Chain chain;
-  PipelineRequest request;
-  request.pipeline = chain.pipeline;
-  request.device = "beta";
+  PipelineRequest request = chain.on_beta();
   request.check = GENERATE(PipelineCheck::final, PipelineCheck::steps);
   fixture.controls("beta").wrong_at = 1;
   const RunReport report = fixture.runtime().run(request);

@@ -84,9 +84,9 @@ class Runs {
     return run_kiln({"simulate", "--", std::string(KILN_BINARY_DIR) + "/bin/kiln", "run", file_, "--json", "--device",
                      card_.device, "--repeat", "2", "--cache-dir", folder_ / cache},
                     {.environment = {{"KILN_SIM_LOCKUP_MS", "20"},
-                                      {"KILN_SIM_FAULT", fault},
-                                      // Vulkan's loader unloads the driver before leaks are looked for.
-                                      {"ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0"}},
+                                     {"KILN_SIM_FAULT", fault},
+                                     // Vulkan's loader unloads the driver before leaks are looked for.
+                                     {"ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0"}},
                      .before = {"timeout", "-s", "KILL", "100"}});
   }
 

@@ -126,8 +126,8 @@ struct SharingMachine : Workplace {
     };
   }
 
-  // Creates the key "ci" and writes with it. Its builds take longer than three round trips, also on a busy machine: others
-  // would not ask for them.
+  // Creates the key "ci" and writes with it. Its builds take longer than three round trips, also on a busy machine:
+  // others would not ask for them.
   void write_to(const std::string& url) {
     if (!device.on_build) {
       device.on_build = [](const KernelSource&) { std::this_thread::sleep_for(std::chrono::milliseconds(60)); };
@@ -140,7 +140,8 @@ struct SharingMachine : Workplace {
     must(trust_sharing_key(config, "ci", writer.key(), until, KeyFolder::user));
     config.remotes = {{url, false, {"ci"}, "", "", "plain", {}}};
   }
-  // As if the server had once answered slowly: a busy machine may take 100 ms instead of 20 to run the answering thread.
+  // As if the server had once answered slowly: a busy machine may take 100 ms instead of 20 to run the answering
+  // thread.
   void expect_slow_answers(const std::string& url) {
     std::filesystem::create_directories(config.directory);
     std::filesystem::permissions(config.directory, std::filesystem::perms::owner_all);
