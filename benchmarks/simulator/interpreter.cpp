@@ -228,8 +228,12 @@ class Product final : public Work {
 
  private:
   static constexpr std::uint32_t size = 256;
-  static float left(std::uint32_t row, std::uint32_t column) { return static_cast<float>((row * 7 + column * 3) % 11) - 5; }
-  static float right(std::uint32_t row, std::uint32_t column) { return static_cast<float>((row * 5 + column * 13) % 9) - 4; }
+  static float left(std::uint32_t row, std::uint32_t column) {
+    return static_cast<float>((row * 7 + column * 3) % 11) - 5;
+  }
+  static float right(std::uint32_t row, std::uint32_t column) {
+    return static_cast<float>((row * 5 + column * 13) % 9) - 4;
+  }
 
   std::uint64_t out_ = 0;
 };
@@ -289,7 +293,8 @@ void measure(Work& work, const std::string& target, const std::string& kernel, u
               static_cast<double>(work.instructions()) / 1e6, rounds);
   const auto line = [](const char* name, const std::vector<Cost>& costs) {
     const Cost cost = medians(costs);
-    std::printf("  %-13s %6.2f ns/instruction  %6.2f cpu  %6.2f fastest", name, cost.wall_ns, cost.cpu_ns, cost.fastest_ns);
+    std::printf("  %-13s %6.2f ns/instruction  %6.2f cpu  %6.2f fastest", name, cost.wall_ns, cost.cpu_ns,
+                cost.fastest_ns);
   };
   line("one thread", ones);
   std::printf("\n");
@@ -299,9 +304,11 @@ void measure(Work& work, const std::string& target, const std::string& kernel, u
   std::printf("\n");
   line("hazard checks", checks);
   std::printf("\n");
-  tell(file, target, kernel + "/one/portable", kernel + ": a wave's instruction, one thread", ones, "portable code", portables);
+  tell(file, target, kernel + "/one/portable", kernel + ": a wave's instruction, one thread", ones, "portable code",
+       portables);
   tell(file, target, kernel + "/two/one", kernel + ": two threads", twos, "one thread", ones);
-  tell(file, target, kernel + "/checked/one", kernel + ": one thread with the hazard checks", checks, "one thread", ones);
+  tell(file, target, kernel + "/checked/one", kernel + ": one thread with the hazard checks", checks, "one thread",
+       ones);
 }
 
 }  // namespace

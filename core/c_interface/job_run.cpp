@@ -69,18 +69,19 @@ JobScope::JobScope(const kiln_job& job) noexcept : job_(job), outer_(std::exchan
 
 JobScope::~JobScope() { innermost = outer_; }
 
+template <class IsIt>
+bool JobScope::any(const IsIt& is_it) noexcept {
+  const JobScope* scope = innermost;
+  while (scope != nullptr && !is_it(scope->job_)) scope = scope->outer_;
+  return scope != nullptr;
+}
+
 bool JobScope::runs_here(const kiln_job& job) noexcept {
-  for (const JobScope* scope = innermost; scope != nullptr; scope = scope->outer_) {
-    if (&scope->job_ == &job) return true;
-  }
-  return false;
+  return any([&](const kiln_job& one) { return &one == &job; });
 }
 
 bool JobScope::runs_here(const kiln_runtime& runtime) noexcept {
-  for (const JobScope* scope = innermost; scope != nullptr; scope = scope->outer_) {
-    if (&scope->job_.owner == &runtime) return true;
-  }
-  return false;
+  return any([&](const kiln_job& one) { return &one.owner == &runtime; });
 }
 
 }  // namespace kiln::c_interface

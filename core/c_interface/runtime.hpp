@@ -90,10 +90,10 @@ struct kiln_job {
   kiln::RunRequest request;
   std::vector<kiln::c_interface::JobTensor> tensors;  // of the request, in order, but the uniforms
   kiln::UserKernelSpec kernel;
-  bool is_kernel = false, is_whole = false;      // whole: kernel and uniforms are in the request
+  bool is_kernel = false, is_whole = false;                  // whole: kernel and uniforms are in the request
   std::optional<kiln::c_interface::DescribedJob> described;  // `tensors` are its tensors, in order
   std::optional<kiln::PipelineRequest> pipeline;             // of a description; runs instead of `request`
-  std::vector<std::vector<std::byte>> uniforms;  // values of kernel.uniforms
+  std::vector<std::vector<std::byte>> uniforms;              // values of kernel.uniforms
   std::shared_ptr<kiln::c_interface::BorrowedTensors> borrowed = std::make_shared<kiln::c_interface::BorrowedTensors>();
 
   std::atomic<bool> stop{false};
@@ -123,6 +123,9 @@ class JobScope {
   static bool runs_here(const kiln_runtime& runtime) noexcept;  // one of its jobs
 
  private:
+  template <class IsIt>
+  static bool any(const IsIt& is_it) noexcept;
+
   const kiln_job& job_;
   const JobScope* const outer_;
 };

@@ -32,7 +32,7 @@ Status null_argument(const char* function, const char* argument) {
 }
 
 Status check_size(const char* function, const char* name, std::size_t size, std::size_t least) {
-  constexpr std::size_t most = 4096;  // no struct of this interface comes near it
+  constexpr std::size_t most = 4096;                   // no struct of this interface comes near it
   constexpr std::size_t whole = alignof(std::size_t);  // any other size ends within a member
   if (size >= least && size <= most && size % whole == 0) return {};
   return invalid_argument(std::string(function) + ": " + name + ".size is " + std::to_string(size) +

@@ -1,8 +1,7 @@
 // The parts of each operation, from which operations.cpp makes its table.
 //
-// To add an operation: add its spec to KernelSpec, define the functions below for it, and add its name to the table. The
-// reference is an overload in reference/operation_reference.cpp.
-// Thread-safety: pure functions.
+// To add an operation: add its spec to KernelSpec, define the functions below for it, and add its name to the table.
+// The reference is an overload in reference/operation_reference.cpp. Thread-safety: pure functions.
 #pragma once
 
 #include <kiln/operation.hpp>
@@ -22,7 +21,7 @@ inline constexpr bool is_layer = std::is_constructible_v<LayerSpec, Spec>;
 
 // Checks that several operations share.
 inline constexpr std::int64_t most_extent = 1 << 20;
-Status check_dtype(DType dtype);                                    // f32
+Status check_dtype(DType dtype);                                     // f32
 Status check_elements(std::string_view tensor, const Shape& shape);  // at most 2^36
 Status out_of_range(std::string_view field, std::int64_t value, std::int64_t least, std::int64_t most);
 
@@ -41,8 +40,8 @@ inline double product(std::initializer_list<std::int64_t> extents) noexcept {
 std::uint64_t float_bytes_of(const Shape& shape) noexcept;
 Operand operand(std::string_view name, TensorRole role, Shape shape);
 
-// Whether a tensor can be an operand: a matrix may also be given with more dimensions. Its rows are the first, all others
-// are its columns.
+// Whether a tensor can be an operand: a matrix may also be given with more dimensions. Its rows are the first, all
+// others are its columns.
 bool fits_operand(const Shape& found, const Shape& wanted);
 
 std::string times(const Shape& factors);  // "1x3x224x224"

@@ -24,14 +24,9 @@ constexpr Operation entry(std::string_view name) {
 }
 
 constexpr Operation table[] = {
-    entry<Conv2dSpec>("conv2d"),
-    entry<GemmSpec>("gemm"),
-    entry<UserKernelSpec>("kernel"),
-    entry<Pool2dSpec>("pool2d"),
-    entry<AddSpec>("add"),
-    entry<SoftmaxSpec>("softmax"),
-    entry<ActivationSpec>("activation"),
-    entry<ChainSpec>("chain"),
+    entry<Conv2dSpec>("conv2d"),         entry<GemmSpec>("gemm"),   entry<UserKernelSpec>("kernel"),
+    entry<Pool2dSpec>("pool2d"),         entry<AddSpec>("add"),     entry<SoftmaxSpec>("softmax"),
+    entry<ActivationSpec>("activation"), entry<ChainSpec>("chain"),
 };
 static_assert(std::size(table) == std::variant_size_v<KernelSpec>);
 
@@ -120,7 +115,6 @@ std::int64_t out_extent(std::int64_t in, std::int64_t pad, std::int64_t dilation
   }
   return padded - 1 < reach ? 0 : (padded - 1 - reach) / stride + 1;
 }
-
 
 std::uint64_t float_bytes_of(const Shape& shape) noexcept {
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();

@@ -13,9 +13,7 @@ const KernelSpec& spec_of(const Schedule& schedule, std::size_t run) {
   return schedule.steps[schedule.runs[run].step]->spec;
 }
 
-bool is_layer_run(const Schedule& schedule, std::size_t run) {
-  return operation_of(spec_of(schedule, run)).is_layer;
-}
+bool is_layer_run(const Schedule& schedule, std::size_t run) { return operation_of(spec_of(schedule, run)).is_layer; }
 
 LayerSpec layer_of(const KernelSpec& spec) {
   return std::visit(

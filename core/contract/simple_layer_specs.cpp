@@ -39,9 +39,7 @@ std::vector<Operand> one_input(const Extents& extents) {
 
 }  // namespace
 
-Shape shape_of(const Extents& extents) {
-  return Shape(extents.begin(), std::ranges::find(extents, 0));
-}
+Shape shape_of(const Extents& extents) { return Shape(extents.begin(), std::ranges::find(extents, 0)); }
 
 std::int64_t Pool2dSpec::out_h() const noexcept { return out_extent(h, pad_y, 1, r, stride_y); }
 std::int64_t Pool2dSpec::out_w() const noexcept { return out_extent(w, pad_x, 1, s, stride_x); }
@@ -116,7 +114,9 @@ std::string family_of(const Pool2dSpec& spec) {
 
 Status check(const AddSpec& spec) {
   if (Status status = check_shape(spec.shape); !status.ok()) return status;
-  if (!is_known(spec.activation)) return invalid_argument("activation " + std::to_string(static_cast<int>(spec.activation)) + ": expected none, relu or relu6");
+  if (!is_known(spec.activation))
+    return invalid_argument("activation " + std::to_string(static_cast<int>(spec.activation)) +
+                            ": expected none, relu or relu6");
   return check_dtype(spec.dtype);
 }
 
@@ -160,7 +160,8 @@ std::string family_of(const SoftmaxSpec& spec) { return "rows " + std::string(to
 Status check(const ActivationSpec& spec) {
   if (Status status = check_shape(spec.shape); !status.ok()) return status;
   if (!is_known(spec.activation) || spec.activation == Activation::none) {
-    return invalid_argument("activation " + std::to_string(static_cast<int>(spec.activation)) + ": expected relu or relu6");
+    return invalid_argument("activation " + std::to_string(static_cast<int>(spec.activation)) +
+                            ": expected relu or relu6");
   }
   return check_dtype(spec.dtype);
 }

@@ -1,8 +1,8 @@
 // RecordedWork: the Recording of this executor: submissions with buffers of their own, one per host tensor.
 // DeviceTensors share memory.
 //
-// Thread-safety: begin() from any thread; the rest as Work. Ownership: owns its buffers; holds the device and everything
-// that its submissions hold.
+// Thread-safety: begin() from any thread; the rest as Work. Ownership: owns its buffers; holds the device and
+// everything that its submissions hold.
 #pragma once
 
 #include "executor/submitted_work.hpp"

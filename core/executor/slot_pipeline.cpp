@@ -93,8 +93,8 @@ Wake SlotPipeline::end(Claim& claim) {
     }
     return wake;
   }
-  // Results appear after the slots are free and the jobs are released, and before later results: both lanes finish under
-  // one lock.
+  // Results appear after the slots are free and the jobs are released, and before later results: both lanes finish
+  // under one lock.
   const std::size_t count = claim.seats.size();
   std::array<std::uint64_t, most_in_flight> values{};
   std::array<std::optional<Result<Measurement>>, most_in_flight> outcomes;

@@ -44,9 +44,7 @@ Reference value_of(const AddSpec& spec, const LayerInputs& from, unsigned) {
   return add(spec, from.inputs[0], from.inputs[1]);
 }
 
-Reference value_of(const SoftmaxSpec& spec, const LayerInputs& from, unsigned) {
-  return softmax(spec, from.inputs[0]);
-}
+Reference value_of(const SoftmaxSpec& spec, const LayerInputs& from, unsigned) { return softmax(spec, from.inputs[0]); }
 
 Reference value_of(const ActivationSpec& spec, const LayerInputs& from, unsigned) {
   return activation(spec, from.inputs[0]);

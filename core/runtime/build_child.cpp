@@ -154,7 +154,7 @@ class Builder {
     source->files = request.files;
     if (key_of(*source, device_->info(), {}).material != request.material) {
       return not_found("another device or driver than its parent's: " + device_->info().name + ", " +
-                         device_->info().driver);
+                       device_->info().driver);
     }
     return request.stored ? try_stored(*source, *request.stored) : build(*source);
   }

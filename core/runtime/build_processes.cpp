@@ -138,7 +138,8 @@ Result<std::string> BuildProcesses::receive(Child& child, Deadline deadline) {
     const bool late = deadline.passed();
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()) + look_for_stop / 50;
     pollfd waited{child.process.output(), POLLIN, 0};
-    const int ready = poll(&waited, 1, static_cast<int>((late ? look_for_stop : std::min(left, look_for_stop)).count()));
+    const int ready =
+        poll(&waited, 1, static_cast<int>((late ? look_for_stop : std::min(left, look_for_stop)).count()));
     if (ready == 0 && late) return timed_out("no answer in time");
     if (ready <= 0) continue;
     char part[64 << 10];
@@ -154,8 +155,8 @@ std::optional<Result<ProgramBinary>> BuildProcesses::build(const ProgramKey& key
   if (!device.info().builds_apart || source.dialect == Dialect::library) return std::nullopt;
   auto answer = ask(device.info().id, {key.material, source.files}, config_.build_timeout);
   if (!answer) return std::nullopt;
-  const std::string limited = " ([cache] build_memory = " + config::print_size(config_.build_memory) +
-                              " limits its memory)";
+  const std::string limited =
+      " ([cache] build_memory = " + config::print_size(config_.build_memory) + " limits its memory)";
   if (answer->end.empty()) {
     const bool refused = !answer->program && answer->program.error().code == StatusCode::unavailable;
     if (!refused) return std::move(answer->program);
@@ -168,8 +169,9 @@ std::optional<Result<ProgramBinary>> BuildProcesses::build(const ProgramKey& key
     message += "the compiler did not finish within " + config::print_duration(config_.build_timeout.count()) +
                ": it was ended. [cache] build_timeout allows it more time";
   } else if (answer->end == killed) {
-    // Its own limits do not end it like this: memory of the machine or of a control group was short, or a person did it.
-    return Result<ProgramBinary>(unavailable(message + "the compiler's process was killed twice (SIGKILL)" + limited +
+    // Its own limits do not end it like this: memory of the machine or of a control group was short, or a person did
+    // it.
+    return Result<ProgramBinary>(unavailable(message + "the compiler's process was killed (SIGKILL)" + limited +
                                              ". See whether the system ran out of memory"));
   } else if (why.code == StatusCode::device_lost) {
     message += "the compiler crashed: its process " + answer->end + limited + ". Simplify the kernel";
@@ -243,7 +245,8 @@ std::optional<BuildProcesses::Answer> BuildProcesses::ask(const std::string& dev
   Pool& pool = pools_[device];
   if (child != nullptr) pool.idle.push_back(std::move(child));
   // It has not the parent's device, or has it no more.
-  const StatusCode failure = answer && answer->end.empty() && !answer->program ? answer->program.error().code : StatusCode::ok;
+  const StatusCode failure =
+      answer && answer->end.empty() && !answer->program ? answer->program.error().code : StatusCode::ok;
   if (failure == StatusCode::not_found || failure == StatusCode::device_lost) {
     unusable = answer->program.error();
     answer.reset();

@@ -3,8 +3,8 @@
 //
 // The first frame to the child is BuildSetup, then one BuildRequest per program. The child answers each with one frame:
 // a Status, or BuildOpened for the setup and the built program for a request. not_found: the child has not the parent's
-// device or driver. unavailable: it could not build this program, as where memory is short. The parent does not trust the child: it
-// validates and limits every answer. Thread-safety: pure. Ownership: values.
+// device or driver. unavailable: it could not build this program, as where memory is short. The parent does not trust
+// the child: it validates and limits every answer. Thread-safety: pure. Ownership: values.
 #pragma once
 
 #include <kiln/config.hpp>

@@ -160,8 +160,7 @@ class PipelineRun {
   Result<std::shared_ptr<Recording>> record(const std::shared_ptr<Device>& device, Job& job) {
     units_ = device->info().runs_chains ? units_of(schedule_, leaving()) : single_units(schedule_);
     auto recording = record_units(device, job);
-    const bool has_chain =
-        std::ranges::any_of(units_, [](const ScheduleUnit& unit) { return unit.is_chain(); });
+    const bool has_chain = std::ranges::any_of(units_, [](const ScheduleUnit& unit) { return unit.is_chain(); });
     if (recording || !has_chain || recording.error().code != StatusCode::unsupported) return recording;
     job.report.notes.push_back("its layers run one by one, since they do not run as one program: " +
                                recording.error().message);
@@ -330,13 +329,13 @@ class PipelineRun {
   const PipelineRequest& request_;
   const Pipeline& pipeline_;
   const Schedule schedule_;
-  std::vector<TensorArgument> arguments_;                               // by storage
+  std::vector<TensorArgument> arguments_;  // by storage
   PipelineResults results_;
-  std::vector<std::size_t> poisoned_;       // storages that are filled with NaN before a run that is checked
-  std::vector<RunRequest> requests_;        // by step
-  std::vector<std::uint64_t> rounds_;       // by step
-  std::vector<RunReport> reports_;          // by step
-  std::vector<ScheduleUnit> units_;         // of the recording, one for each submission
+  std::vector<std::size_t> poisoned_;  // storages that are filled with NaN before a run that is checked
+  std::vector<RunRequest> requests_;   // by step
+  std::vector<std::uint64_t> rounds_;  // by step
+  std::vector<RunReport> reports_;     // by step
+  std::vector<ScheduleUnit> units_;    // of the recording, one for each submission
   PipelineChecker checker_{request_, schedule_, results_};
   bool executor_refuses_ = false;
 };

@@ -62,8 +62,8 @@ std::string counted(std::uint64_t count, std::string_view what);
 // source or is null.
 Json config_problems_json(std::span<const ConfigProblem> problems);
 
-// Prints the problems, and the warnings if the configured log level includes them, to standard error. Returns whether the
-// configuration is valid.
+// Prints the problems, and the warnings if the configured log level includes them, to standard error. Returns whether
+// the configuration is valid.
 bool report_reading(const ConfigReading& reading);
 
 }  // namespace kiln::host

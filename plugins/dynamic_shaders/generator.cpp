@@ -154,7 +154,8 @@ Result<TuneOutcome> Generator::audit(const KernelSpec& spec, const DeviceInfo& d
                                      VariantBench& bench) {
   auto winner = database_.winner(device_digest(device), record_spec(spec));
   if (!winner) {
-    if (auto foreign = database_.foreign(device_digest(device), record_spec(spec)); foreign && !foreign->wall_ns.empty())
+    if (auto foreign = database_.foreign(device_digest(device), record_spec(spec));
+        foreign && !foreign->wall_ns.empty())
       return try_foreign(spec, device, dialect, bench, std::move(*foreign));
   }
   if (!winner || winner->wall_ns.empty()) return not_found(canonical_text(spec) + ": nothing was tuned for it");

@@ -19,8 +19,8 @@ inline constexpr std::string_view any_shape = "@any";  // behind the id of a var
 // holds nothing, or a user's kernel is none.
 Result<KernelPlan> plan_of(const KernelSpec& spec, const DeviceInfo& device, Dialect dialect, std::string_view variant);
 
-// The variant of a spec that leaves no choice: a user's kernel without parameters, or a layer that is written in one way.
-// Empty: there is a choice.
+// The variant of a spec that leaves no choice: a user's kernel without parameters, or a layer that is written in one
+// way. Empty: there is a choice.
 std::string_view only_variant(const KernelSpec& spec) noexcept;
 
 // Of what is compiled on that device, pass by pass: a record of another digest tells of another kernel.

@@ -2,17 +2,12 @@
 
 #include <kiln/process_limits.hpp>
 
-#include <algorithm>
-#include <thread>
-
 namespace kiln::opengl {
 namespace {
 
 // A driver that computes on the host has a compiler and a thread for each core, and ends the process where it is
 // refused memory: measured with Mesa 22.3.6 under RLIMIT_AS on two cores.
 constexpr std::uint64_t memory_to_open = 1024ULL << 20U;
-// Beside those for the cores: to compile, to write the driver's files and to submit.
-constexpr unsigned more_threads_to_open = 6, most_core_threads = 16;
 
 DeviceInfo unusable(std::string why_not) {
   DeviceInfo info;
@@ -81,9 +76,9 @@ Result<std::unique_ptr<Device>> GlDriver::open(std::string_view id) noexcept try
       continue;
     }
     if (api_ == nullptr) return unavailable(entry.info.id + ": " + entry.info.why_not);
-    const unsigned cores = std::min(std::max(1u, std::thread::hardware_concurrency()), most_core_threads);
-    if (Status status = check_threads_left(cores + more_threads_to_open); !status.ok()) {
-      return status.within(entry.info.id);
+    if (entry.info.kind == DeviceKind::software) {
+      Status status = check_threads_left(threads_of_host_driver());
+      if (!status.ok()) return status.within(entry.info.id);
     }
     auto device = GlDevice::open(api_, entry.device, entry.info.id, settings_, context_);
     if (!device) return unavailable(entry.info.id + ": " + device.error().message);

@@ -1,7 +1,6 @@
 #include "driver.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include <kiln/plugin.hpp>
 #include <kiln/process_limits.hpp>
@@ -13,7 +12,6 @@ namespace {
 
 // A driver that computes on the host ends the process where it is refused memory.
 constexpr std::uint64_t memory_to_open = 1024ULL << 20U;
-constexpr unsigned more_threads_to_open = 6, most_core_threads = 16;
 
 int rank(DeviceKind kind) noexcept { return kind == DeviceKind::gpu ? 0 : kind == DeviceKind::simulated ? 1 : 2; }
 
@@ -77,8 +75,7 @@ void VulkanDriver::list() {
   if (!entries_.empty()) return;
   const auto fill = [this]() -> Status {
     if (Status status = check_memory_left(memory_to_open); !status.ok()) return status;
-    const unsigned cores = std::min(std::max(1u, std::thread::hardware_concurrency()), most_core_threads);
-    if (Status status = check_threads_left(cores + more_threads_to_open); !status.ok()) return status;
+    if (Status status = check_threads_left(threads_of_host_driver()); !status.ok()) return status;
     auto api = VulkanApi::open(settings_.library, settings_.validation, context_.log);
     if (!api) return api.error();
     api_ = std::move(*api);

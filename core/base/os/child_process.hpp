@@ -39,8 +39,8 @@ class ChildProcess {
 
   pid_t pid() const noexcept { return pid_; }
   int output() const noexcept { return from_child_.get(); }
-  // unavailable: the child no longer reads. timeout: it did not read in time. cancelled: the StopScope of the thread was
-  // set. Raises no SIGPIPE.
+  // unavailable: the child no longer reads. timeout: it did not read in time. cancelled: the StopScope of the thread
+  // was set. Raises no SIGPIPE.
   Status send(std::string_view text, Deadline deadline);
   // Returns whether the child has ended, without waiting. If so, kills the rest of its group.
   bool ended() noexcept;

@@ -62,6 +62,8 @@ Status check_threads_left(unsigned count) {
   return failure;
 }
 
+unsigned threads_of_host_driver() noexcept { return std::clamp(std::thread::hardware_concurrency(), 1U, 16U) + 6; }
+
 namespace {
 
 thread_local const std::atomic<bool>* stop_of_thread = nullptr;

@@ -244,8 +244,8 @@ constexpr JobKeyEntry entries[] = {
      set_tensor<&JobConfig::input>, nullptr},
     {"addend", add, add, text, "", "As input; what is added to it.", set_tensor<&JobConfig::addend>, nullptr},
     {"weights", weighted, weighted, text, "",
-     "As input; shape [k, c/groups, r, s]. gemm: the matrix B. \"he:SEED\": random numbers in ±sqrt(6 / n), n being the "
-     "products of one output.",
+     "As input; shape [k, c/groups, r, s]. gemm: the matrix B. \"he:SEED\": random numbers in ±sqrt(6 / n), n being "
+     "the products of one output.",
      set_tensor<&JobConfig::weights>, nullptr},
     {"bias", weighted, 0, text, "", "As input; shape [k] (gemm: [n]). Default: no bias.", set_bias, nullptr},
     {"output", numeric, 0, text, "",
@@ -269,11 +269,11 @@ constexpr JobKeyEntry entries[] = {
      nullptr},
 
     {"source", kernel, kernel, text, "",
-     "Source file of the kernel: GLSL (.comp), OpenCL C (.cl) or SPIR-V (.spv), relative to this file.", set_text<&JobConfig::source>,
-     nullptr},
+     "Source file of the kernel: GLSL (.comp), OpenCL C (.cl) or SPIR-V (.spv), relative to this file.",
+     set_text<&JobConfig::source>, nullptr},
     {"text", kernel, 0, text, "",
-     "The source itself. `source` then names it in messages, and its extension gives the language. `#include` is left to "
-     "the compiler.",
+     "The source itself. `source` then names it in messages, and its extension gives the language. `#include` is left "
+     "to the compiler.",
      set_text<&JobConfig::text>, nullptr},
     {"entry", kernel, 0, text, "",
      "OpenCL C: name of the kernel function. Default: the only one in the source. In GLSL it is always main.",

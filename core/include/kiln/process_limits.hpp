@@ -33,5 +33,8 @@ Status check_memory_left(std::uint64_t bytes);
 // Call before a library that waits for threads that it does not get. unavailable: the limits of the process (ulimit -u,
 // pids.max of its control group) leave fewer threads. Starts them and lets them end.
 Status check_threads_left(unsigned count);
+// Returns how many threads a driver starts that computes on the host: one for each core, at most 16, and six to
+// compile, to write its files and to submit.
+unsigned threads_of_host_driver() noexcept;
 
 }  // namespace kiln

@@ -27,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t folder_schema = 1;
+constexpr std::string_view folder_variable = "MESA_SHADER_CACHE_DIR";
 
 bool changes_code(std::string_view variable) noexcept {
   if (variable == "LP_NUM_THREADS") return false;
@@ -164,8 +165,12 @@ DriverSurroundings surroundings_of_process() {
 
 DriverEnvironment driver_environment(const Config& config, const DriverSurroundings& surroundings) {
   DriverEnvironment environment;
-  const auto add = [&](const char* name, std::string value) {
-    if (surroundings.variables.contains(name)) {
+  const auto add = [&](std::string_view name, std::string value) {
+    const auto known = surroundings.variables.find(std::string(name));
+    // A folder that the user has named is replaced: nothing authenticates its files, and the driver runs them.
+    const bool foreign =
+        name == folder_variable && known != surroundings.variables.end() && driver_setting_of(known->second).empty();
+    if (known != surroundings.variables.end() && !foreign) {
       environment.kept.emplace_back(name);
     } else {
       environment.set.emplace_back(name, std::move(value));
@@ -177,24 +182,15 @@ DriverEnvironment driver_environment(const Config& config, const DriverSurroundi
   if (const auto threads = plugin_integer(config, "threads"); threads && *threads >= 0) {
     add("LP_NUM_THREADS", std::to_string(*threads));
   }
-  // A folder that the user has named is replaced: nothing authenticates its files, and the driver runs them.
-  const auto add_folder = [&](std::string value) {
-    const auto named = surroundings.variables.find("MESA_SHADER_CACHE_DIR");
-    if (named != surroundings.variables.end() && !driver_setting_of(named->second).empty()) {
-      environment.kept.emplace_back(named->first);
-    } else {
-      environment.set.emplace_back("MESA_SHADER_CACHE_DIR", std::move(value));
-    }
-  };
   fs::path around = surroundings.memory_folder;
   if (around.empty() && !config.cache.read_only) around = config.cache.directory;
   if (around.empty()) {
-    add_folder(no_driver_cache);  // Mesa cannot read its cache without writing to it
+    add(folder_variable, no_driver_cache);  // Mesa cannot read its cache without writing to it
     return environment;
   }
   const fs::path folder =
       around / driver_caches_name / DriverScratch::new_name(folder_name(surroundings, environment.set, config.plugins));
-  add_folder(folder.string());
+  add(folder_variable, folder.string());
   // The private folder of a process may take half of what its programs may take on disk. Mesa reads a number without a
   // letter as gigabytes; the least it is given here is one kilobyte.
   add("MESA_SHADER_CACHE_MAX_SIZE", std::to_string(std::max<std::uint64_t>(config.cache.max_disk >> 11, 1)) + "K");

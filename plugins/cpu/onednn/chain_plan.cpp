@@ -248,11 +248,17 @@ class Builder {
     const std::int64_t right =
         pad_after(spec.out_w(), spec.stride_x, spec.pad_x, spec.dilation_x * (spec.s - 1) + 1, spec.w);
     const Desc any(part.weights.dims(), fp32, Tag::any);
-    dnnl::convolution_forward::primitive_desc described(
-        {dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, part.input, any, part.bias,
-         part.output, {spec.stride_y, spec.stride_x}, {spec.dilation_y - 1, spec.dilation_x - 1},
-         {part.pad_above, spec.pad_x}, {part.pad_below, right}},
-        attributes, engine_, true);
+    dnnl::convolution_forward::primitive_desc described({dnnl::prop_kind::forward_inference,
+                                                         dnnl::algorithm::convolution_direct,
+                                                         part.input,
+                                                         any,
+                                                         part.bias,
+                                                         part.output,
+                                                         {spec.stride_y, spec.stride_x},
+                                                         {spec.dilation_y - 1, spec.dilation_x - 1},
+                                                         {part.pad_above, spec.pad_x},
+                                                         {part.pad_below, right}},
+                                                        attributes, engine_, true);
     if (described && !is_acceptable(described.impl_info_str())) return {};
     return described;
   }
@@ -300,7 +306,8 @@ class Builder {
     }
     begin_phase();
     for (const Box& box : boxes) {
-      const Rows rows = rows_for(box.h, spec.out_h(), spec.stride_y, spec.pad_y, spec.dilation_y * (spec.r - 1) + 1, spec.h);
+      const Rows rows =
+          rows_for(box.h, spec.out_h(), spec.stride_y, spec.pad_y, spec.dilation_y * (spec.r - 1) + 1, spec.h);
       if (rows.in.size() <= 0) throw dnnl::error(dnnl_unimplemented, "a tile that reads only padding");
       const Range channels = depthwise ? box.c : Range{0, spec.c};
       ConvPart part;
@@ -316,12 +323,11 @@ class Builder {
           from_plain ? static_cast<std::uint64_t>(box.n.begin * spec.c * spec.h * spec.w) * sizeof(float)
                      : offset_in_layout(in_shape, box.n.begin, channels.begin, rows.in.begin);
       const auto filter_bytes = static_cast<std::uint64_t>(spec.c / spec.groups * spec.r * spec.s) * sizeof(float);
-      std::vector<ChainOperand> operands{
-          operand(DNNL_ARG_SRC, source, part.input, source_offset),
-          weights_operand(tensor_of(1), part.weights, described.weights_desc(),
-                          static_cast<std::uint64_t>(box.c.begin) * filter_bytes),
-          operand(DNNL_ARG_DST, result, part.output,
-                  offset_in_layout(out_shape, box.n.begin, box.c.begin, box.h.begin))};
+      std::vector<ChainOperand> operands{operand(DNNL_ARG_SRC, source, part.input, source_offset),
+                                         weights_operand(tensor_of(1), part.weights, described.weights_desc(),
+                                                         static_cast<std::uint64_t>(box.c.begin) * filter_bytes),
+                                         operand(DNNL_ARG_DST, result, part.output,
+                                                 offset_in_layout(out_shape, box.n.begin, box.c.begin, box.h.begin))};
       if (spec.bias == Bias::per_channel) {
         operands.push_back({DNNL_ARG_BIAS, ChainPlace::tensor, request_index_[tensor_of(2)], part.bias,
                             static_cast<std::uint64_t>(box.c.begin) * sizeof(float)});
@@ -343,14 +349,19 @@ class Builder {
       const Rows rows = rows_for(box.h, spec.out_h(), spec.stride_y, spec.pad_y, spec.r, spec.h);
       const Desc from = in_layout({box.n.size(), box.c.size(), rows.in.size(), spec.w});
       const Desc to = in_layout({box.n.size(), box.c.size(), box.h.size(), spec.out_w()});
-      const dnnl::pooling_forward::primitive_desc described(
-          {dnnl::prop_kind::forward_inference, pooling_algorithm(spec.kind), from, to, {spec.stride_y, spec.stride_x},
-           {spec.r, spec.s}, {rows.above, spec.pad_x}, {rows.below, right}},
-          attributes_with({}), engine_);
-      add_tile(dnnl::pooling_forward(described), described.scratchpad_desc(),
-               {operand(DNNL_ARG_SRC, source, from, offset_in_layout(in_shape, box.n.begin, box.c.begin, rows.in.begin)),
-                operand(DNNL_ARG_DST, result, to,
-                        offset_in_layout(out_shape, box.n.begin, box.c.begin, box.h.begin))});
+      const dnnl::pooling_forward::primitive_desc described({dnnl::prop_kind::forward_inference,
+                                                             pooling_algorithm(spec.kind),
+                                                             from,
+                                                             to,
+                                                             {spec.stride_y, spec.stride_x},
+                                                             {spec.r, spec.s},
+                                                             {rows.above, spec.pad_x},
+                                                             {rows.below, right}},
+                                                            attributes_with({}), engine_);
+      add_tile(
+          dnnl::pooling_forward(described), described.scratchpad_desc(),
+          {operand(DNNL_ARG_SRC, source, from, offset_in_layout(in_shape, box.n.begin, box.c.begin, rows.in.begin)),
+           operand(DNNL_ARG_DST, result, to, offset_in_layout(out_shape, box.n.begin, box.c.begin, box.h.begin))});
     }
     computed(output_tensor(), result);
   }
@@ -399,7 +410,7 @@ class Builder {
     const FormOf source = in_form(tensor_of(0), plain(shape_of_tensor(tensor_of(0))));
     const FormOf result = new_form(output_tensor(), plain(shape_of_tensor(output_tensor())));
     begin_phase();
-    for (const Range& range : rows * length < few_elements ? std::vector<Range>{{0, rows}} : split(rows, tiles_, 1)) {
+    for (const Range& range : rows* length < few_elements ? std::vector<Range>{{0, rows}} : split(rows, tiles_, 1)) {
       const Desc some({range.size(), length}, fp32, Tag::ab);
       const auto offset = static_cast<std::uint64_t>(range.begin * length) * sizeof(float);
       const auto described = softmax_of_rows(range.size(), length, engine_);
@@ -415,7 +426,8 @@ class Builder {
     const FormOf result = new_form(output_tensor(), plain(shape_of_tensor(output_tensor())));
     const Desc from({spec.m, spec.k}, fp32, Tag::ab);
     begin_phase();
-    for (const Range& range : spec.n * spec.k < few_elements ? std::vector<Range>{{0, spec.n}} : split(spec.n, tiles_, 64)) {
+    for (const Range& range :
+         spec.n* spec.k < few_elements ? std::vector<Range>{{0, spec.n}} : split(spec.n, tiles_, 64)) {
       const Desc weights({spec.k, range.size()}, fp32, dnnl::memory::dims{spec.n, 1});
       const Desc to({spec.m, range.size()}, fp32, dnnl::memory::dims{spec.m == 1 ? range.size() : spec.n, 1});
       const Desc bias = spec.bias == Bias::none ? Desc() : Desc({1, range.size()}, fp32, Tag::ab);
@@ -463,8 +475,8 @@ class Builder {
   Tag tag_ = Tag::undef;
   std::int64_t block_ = 1;
   std::uint32_t step_ = 0;
-  std::vector<std::vector<FormOf>> forms_;      // of each tensor; the first is the one that it was computed in
-  std::vector<std::uint32_t> request_index_;    // of each tensor of the request
+  std::vector<std::vector<FormOf>> forms_;    // of each tensor; the first is the one that it was computed in
+  std::vector<std::uint32_t> request_index_;  // of each tensor of the request
   ChainPlan plan_;
 };
 

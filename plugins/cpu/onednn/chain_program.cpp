@@ -184,8 +184,7 @@ ChainProgram::ChainProgram(const ChainSpec& spec, const dnnl::engine& engine, in
     : LibraryProgram(spec, "chain of " + std::to_string(spec.steps.size()) + " layers"), steps_(spec.steps.size()) {
   const auto add = [&](ChainLayout layout, int tiles, References references) {
     try {
-      candidates_.push_back(
-          std::make_unique<ChainRun>(plan_chain(spec, engine, layout, tiles, references), engine));
+      candidates_.push_back(std::make_unique<ChainRun>(plan_chain(spec, engine, layout, tiles, references), engine));
     } catch (const dnnl::error& error) {
       if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments) throw;
     }

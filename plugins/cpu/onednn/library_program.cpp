@@ -62,7 +62,8 @@ Result<std::unique_ptr<Program>> LibraryProgram::create(const KernelSource& sour
     return invalid_argument("program '" + source.text + "': dialect library without a spec");
   const KernelSpec& spec = *source.spec;
   if (const auto* kernel = std::get_if<UserKernelSpec>(&spec)) {
-    return unsupported("kernel " + kernel->path + ": device 'cpu' runs library calls only, no source of the user's own");
+    return unsupported("kernel " + kernel->path +
+                       ": device 'cpu' runs library calls only, no source of the user's own");
   }
   if (Status status = validate(spec); !status.ok()) return status;
   if (const std::string text = canonical_text(spec); source.text != text) {
@@ -80,7 +81,10 @@ Result<std::unique_ptr<Program>> LibraryProgram::create(const KernelSource& sour
 }
 
 LibraryProgram::LibraryProgram(const KernelSpec& spec, std::vector<Candidate> candidates)
-    : what_(canonical_text(spec)), tensors_(tensors_of(spec)), places_(places_of(tensors_)), candidates_(std::move(candidates)) {}
+    : what_(canonical_text(spec)),
+      tensors_(tensors_of(spec)),
+      places_(places_of(tensors_)),
+      candidates_(std::move(candidates)) {}
 
 LibraryProgram::LibraryProgram(const KernelSpec& spec, std::string what)
     : what_(std::move(what)), tensors_(tensors_of(spec)) {}

@@ -96,7 +96,7 @@ class LibraryProgram : public Program {
 
   std::string what_;  // the canonical text, for messages
   std::vector<TensorDecl> tensors_;
-  std::vector<Place> places_;  // of each tensor
+  std::vector<Place> places_;                  // of each tensor
   mutable std::vector<Candidate> candidates_;  // one once it is chosen
 };
 

@@ -101,7 +101,8 @@ inline dnnl::eltwise_forward::primitive_desc element_function(std::int64_t eleme
   const dnnl::memory::desc all({elements}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::a);
   const Eltwise function = eltwise_of(activation);
   return {{dnnl::prop_kind::forward_inference, function.algorithm, all, function.alpha, function.beta},
-          attributes_with({}), engine};
+          attributes_with({}),
+          engine};
 }
 inline dnnl::softmax_forward::primitive_desc softmax_of_rows(std::int64_t rows, std::int64_t length,
                                                              const dnnl::engine& engine) {

@@ -17,7 +17,6 @@ constexpr View views[] = {View::storage, View::texels, View::image};
 
 Status does_not_fit(const std::string& what) { return unsupported("gemm/blocked: " + what); }
 
-
 bool whole_columns(const GemmSpec& spec) noexcept { return spec.n % 4 == 0; }
 bool whole_depth(const GemmSpec& spec) noexcept { return spec.k % 4 == 0; }
 // What a pass pads: texels of the second factor.

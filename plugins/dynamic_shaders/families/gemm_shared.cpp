@@ -15,7 +15,6 @@ constexpr std::string_view family = "gemm/shared:";
 
 Status does_not_fit(const std::string& what) { return unsupported("gemm/shared: " + what); }
 
-
 // Vectors from one depth to the next: one more than the tile has, since neighbouring lanes store neighbouring depths of
 // the same rows, which would otherwise meet in one bank of the memory.
 std::int64_t vector_row(const GemmTile& tile) noexcept { return tile.tile_rows() / 4 + 1; }

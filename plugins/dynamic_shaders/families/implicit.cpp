@@ -17,7 +17,6 @@ constexpr std::string_view registers_family = "implicit/registers:", shared_fami
 
 Status does_not_fit(const std::string& what) { return unsupported("implicit: " + what); }
 
-
 }  // namespace
 
 std::string implicit_variant(const ImplicitTile& tile) {

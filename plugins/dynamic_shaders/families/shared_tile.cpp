@@ -7,9 +7,7 @@
 #include "dynamic_shaders/limits.hpp"
 
 namespace kiln::dynamic_shaders {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 std::string sum_name(std::int64_t place, std::int64_t quad) { return "s" + text_of(place) + "_" + text_of(quad); }
 

@@ -42,8 +42,7 @@ Result<Pass> write_pass(const Pool2dSpec& spec, const DeviceInfo& device, const 
   text.line("int end_x = left + ", spec.s, " > ", spec.w, " ? ", spec.w, " : left + ", spec.s, ";");
   text.line("int at = plane * ", spec.h * spec.w, ";");
   text.line("float pooled = ",
-            is_maximum ? kernel.load("x", "at + first_y * " + text_of(spec.w) + " + first_x") : kernel.zero(),
-            ";");
+            is_maximum ? kernel.load("x", "at + first_y * " + text_of(spec.w) + " + first_x") : kernel.zero(), ";");
   text.open("for (int y_in = first_y; y_in < end_y; ++y_in)");
   text.open("for (int x_in = first_x; x_in < end_x; ++x_in)");
   text.line("float value = ", kernel.load("x", "at + y_in * " + text_of(spec.w) + " + x_in"), ";");
@@ -53,8 +52,7 @@ Result<Pass> write_pass(const Pool2dSpec& spec, const DeviceInfo& device, const 
   const std::string count = kernel.dialect() == Dialect::glsl ? "float((end_y - first_y) * (end_x - first_x))"
                                                               : "(float)((end_y - first_y) * (end_x - first_x))";
   if (!is_maximum) text.line("pooled = pooled / ", count, ";");
-  text.line(
-      kernel.store("y", "plane * " + text_of(spec.out_h() * spec.out_w()) + " + column", "pooled"));
+  text.line(kernel.store("y", "plane * " + text_of(spec.out_h() * spec.out_w()) + " + column", "pooled"));
   return kernel.take(map->workgroup, map->grid);
 }
 

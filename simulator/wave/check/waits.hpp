@@ -1,9 +1,9 @@
 // Waits: which registers still wait for memory, by the counters that s_waitcnt waits for.
 //
 // The simulator finishes a load at once, so a missing wait changes no result. This class models when a card may finish
-// it. Loads, LDS operations and stores each finish in order, so a wait for a count of N finishes all but the newest N. A
-// flat access is counted with LDS and with memory, and takes its turn in both. Scalar loads finish in any order: only a
-// wait for 0 finishes them.
+// it. Loads, LDS operations and stores each finish in order, so a wait for a count of N finishes all but the newest N.
+// A flat access is counted with LDS and with memory, and takes its turn in both. Scalar loads finish in any order: only
+// a wait for 0 finishes them.
 //
 // Thread-safety: one thread, as its wave. Ownership: a value.
 #pragma once
