@@ -1,11 +1,8 @@
 # Catch2's expressions take longer to compile than what they test: optimised little (a quarter of the time less), under
-# sanitizers not at all, and there without the checks of alignment and of dynamic types. In what is tested they stay.
+# sanitizers not at all.
 set(KILN_TEST_OPTIONS -O1)
 if(KILN_SANITIZE)
   set(KILN_TEST_OPTIONS -O0)
-endif()
-if(KILN_SANITIZE MATCHES undefined)
-  list(APPEND KILN_TEST_OPTIONS -fno-sanitize=vptr,alignment)
 endif()
 
 if(KILN_TESTS AND NOT KILN_FUZZ)
@@ -79,6 +76,7 @@ function(kiln_add_test name)
   target_link_libraries(${name} PRIVATE kiln_core kiln_json kiln_test_main ${arg_LIBRARIES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/core ${PROJECT_SOURCE_DIR}/tests)
   target_compile_options(${name} PRIVATE ${KILN_TEST_OPTIONS})
+  target_link_options(${name} PRIVATE ${KILN_TEST_LINK_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM kiln_catch)
   set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_compile_definitions(${name} PRIVATE
