@@ -1,5 +1,5 @@
 // Every word of every kernel in kernels/, compiled by clang for both generations and wave sizes at four levels of
-// optimisation: the decoder finds the lengths and operands that LLVM's disassembler finds.
+// optimisation (short form: two): the decoder finds the lengths and operands that LLVM's disassembler finds.
 #include <catch2/catch.hpp>
 #include <iostream>
 #include <map>
@@ -7,6 +7,7 @@
 
 #include "simulator/isa/llvm.hpp"
 #include "simulator/isa/printer.hpp"
+#include "support/test_length.hpp"
 
 namespace {
 
@@ -67,13 +68,15 @@ TEST_CASE("simulator::isa::decoder agrees with LLVM on every word of every kerne
   }
   const auto files = kernel_files();
   REQUIRE(files.size() >= 12);
+  const std::vector<std::string> levels =
+      test::is_long() ? std::vector<std::string>{"-O0", "-O1", "-O2", "-O3"} : std::vector<std::string>{"-O0", "-O2"};
   test::ScratchFolder scratch;
   for (const Generation generation : {Generation::gfx11, Generation::gfx10_3}) {
     Tally tally;
     for (const WaveSize wave : {WaveSize::wave32, WaveSize::wave64}) {
       const CodeTarget target{generation, wave};
       for (const auto& file : files) {
-        for (const char* level : {"-O0", "-O1", "-O2", "-O3"}) {
+        for (const std::string& level : levels) {
           INFO(file.filename() << " " << level << " " << test::processor_of(generation) << " wave"
                                << static_cast<int>(wave));
           const auto object = scratch.path() / "kernel.o";
