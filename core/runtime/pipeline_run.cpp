@@ -74,7 +74,7 @@ class PipelineRun {
       } else {
         auto device = std::make_shared<DeviceTensor>();
         device->bytes = bytes_of(tensor);
-        if (tensor.access == Access::read || tensor.access == Access::read_write) device->before = tensor.host;
+        device->before = tensor.host;  // of a result, its zeros; null of an inner tensor
         device->after = after[i];
         argument.device = std::move(device);
       }

@@ -106,6 +106,30 @@ TEST_CASE("a pipeline's loops exchange tensors after each round") {
   CHECK(place.result("y.npy")[99] == 99.0f * scale + scale - 1);
 }
 
+TEST_CASE("a result that a loop exchanges holds zeros before each run") {
+  const Place place;
+  place.folder.write("part.comp", R"(#version 430
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) buffer Y { float y[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < 50) y[i] += x[i] + 1.0; }
+)");
+  const std::string text = pipeline(ends) +
+                           "[[pipeline.step]]\nname = \"part\"\nop = \"kernel\"\nsource = \"part.comp\"\ngrid = [2]\n"
+                           "bindings = [ { input = \"x\" }, { output = \"y\", shape = [100] } ]\nrepeat = 2\nswap = [\"x\", \"y\"]\n";
+  for (const char* repeat : {"1", "2", "5"}) {
+    const Finished finished = place.run(text, {"--repeat", repeat});
+    INFO("--repeat " << repeat << ": " << finished.err << finished.out);
+    REQUIRE(finished.status == 0);
+    // Round 1: y = x + 1, and exchanged. Round 2: y = x, which was 0, 1, …, plus (x + 1) + 1, and exchanged back.
+    const auto y = place.result("y.npy");
+    for (std::size_t i = 0; i < 100; ++i) {
+      INFO(i);
+      CHECK(y[i] == (i < 50 ? static_cast<float>(i) + 1 : 0));
+    }
+  }
+}
+
 TEST_CASE("a pipeline of layers is compared with a chain in double precision, on each device") {
   const TemporaryFolder folder;
   const std::string device = GENERATE("cpu", "opengl:0");
@@ -168,9 +192,8 @@ step = [
 TEST_CASE("a network of all layers is compared with a chain in double precision, on each device") {
   const TemporaryFolder folder;
   const std::string device = GENERATE("cpu", "opengl:0");
-  const Finished finished =
-      run_kiln({"run", folder.write("net.toml", small_network), "--json", "--verify=steps", "--device", device,
-                "--cache-dir", folder / "cache"});
+  const Finished finished = run_kiln({"run", folder.write("net.toml", small_network), "--json", "--verify=steps",
+                                      "--device", device, "--cache-dir", folder / "cache"});
   INFO(finished.err << finished.out);
   REQUIRE(finished.status == 0);
   const auto json = finished.json();
@@ -195,12 +218,13 @@ TEST_CASE("a bound that says nothing is refused, unless the result has a toleran
   const std::string steps =
       "step = [ { name = \"sum\", op = \"add\", input = \"x\", addend = \"x\", output = \"twice\", shape = [100] },\n"
       "{ name = \"softmax\", op = \"softmax\", input = \"twice\", output = \"y\", shape = [100] } ]\n";
-  const std::string begin = "[[pipeline]]\nname = \"chain\"\nverify = true\ndevice = \"cpu\"\n"
-                            "tensors.x = { input = \"large.npy\" }\n";
+  const std::string begin =
+      "[[pipeline]]\nname = \"chain\"\nverify = true\ndevice = \"cpu\"\n"
+      "tensors.x = { input = \"large.npy\" }\n";
   const Finished refused = place.run(begin + "tensors.y = { output = \"y.npy\" }\n" + steps);
   CHECK(refused.status != 0);
-  CHECK_THAT(refused.err + refused.out, Contains("tensor 'y': the rounding of the steps may sum up to") &&
-                                            Contains("Give it a tolerance"));
+  CHECK_THAT(refused.err + refused.out,
+             Contains("tensor 'y': the rounding of the steps may sum up to") && Contains("Give it a tolerance"));
   CHECK_FALSE(fs::exists(place.folder / "y.npy"));
   const Finished given = place.run(begin + "tensors.y = { output = \"y.npy\", tolerance = 1e-5 }\n" + steps);
   INFO(given.err << given.out);
@@ -208,8 +232,9 @@ TEST_CASE("a bound that says nothing is refused, unless the result has a toleran
   CHECK(place.result("y.npy")[99] == Approx(0.01));
   CHECK(given.json()["jobs"][0]["error_bound"] == Approx(1e-5));
   CHECK(place.run(begin + "tensors.y = { output = \"y.npy\" }\n" + steps, {"--verify=steps"}).status == 0);
-  const std::string ramp = "[[pipeline]]\nname = \"chain\"\nverify = true\ndevice = \"cpu\"\n"
-                           "tensors.x = { input = \"x.npy\" }\n";
+  const std::string ramp =
+      "[[pipeline]]\nname = \"chain\"\nverify = true\ndevice = \"cpu\"\n"
+      "tensors.x = { input = \"x.npy\" }\n";
   const Finished wrong = place.run(ramp + "tensors.y = { output = \"y.npy\", tolerance = 1e-12 }\n" + steps);
   CHECK(wrong.status == 1);
 }
@@ -253,8 +278,8 @@ TEST_CASE("the whole networks of configs/ are valid, and MobileNet-v2 is right")
     INFO(checked.err << checked.out);
     CHECK(checked.status == 0);
   }
-  const Finished finished = run_kiln({"run", folder / "mobilenet_v2.toml", "--json", "--verify", "--device", "cpu",
-                                      "--cache-dir", folder / "cache"});
+  const Finished finished = run_kiln(
+      {"run", folder / "mobilenet_v2.toml", "--json", "--verify", "--device", "cpu", "--cache-dir", folder / "cache"});
   INFO(finished.err << finished.out);
   REQUIRE(finished.status == 0);
   const auto job = finished.json()["jobs"][0];
