@@ -562,6 +562,157 @@ TEST_CASE("kernel resources: a job with uniforms and one without share a program
   CHECK(jobs.tensor("with.npy")->as<float>()[0] == 4);
 }
 
+TEST_CASE("kernel resources: what an extension of the driver changes in the text is what the compiler sees") {
+  ResourceJobs jobs;
+  jobs.shader("real.comp", R"(#version 430
+#ifdef GL_ARB_gpu_shader_fp64
+#define real double
+#else
+#define real float
+#endif
+layout(local_size_x = 4) in;
+layout(std430, binding = 0) readonly buffer X { real x[]; };
+layout(std430, binding = 1) writeonly buffer O { real o[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) o[i] = x[i] * 2; }
+)");
+  jobs.write<float>("single.npy", DType::f32, {4}, {1, 2, 3, 4});
+  jobs.write<double>("double.npy", DType::f64, {4}, {1, 2, 3, 4});
+  jobs.add("double", "real.comp",
+           "bindings = [{ input = \"double.npy\" }, { output = \"o.npy\", shape = [4], dtype = \"float64\" }]\n"
+           "grid = [1]");
+  const Finished finished = jobs.run();
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  const auto o = jobs.tensor("o.npy");
+  CHECK(std::vector<double>(o->as<double>().begin(), o->as<double>().end()) == std::vector<double>{2, 4, 6, 8});
+  jobs.add("single", "real.comp",
+           "bindings = [{ input = \"single.npy\" }, { output = \"p.npy\", shape = [4] }]\ngrid = [1]");
+  CHECK_THAT(jobs.error_of_run(), Contains("float64") && Contains("float32"));
+  CHECK_FALSE(std::filesystem::exists(jobs.folder / "p.npy"));
+}
+
+TEST_CASE("kernel resources: structs with padding need padded elements, and bytes as they are") {
+  ResourceJobs jobs;
+  jobs.shader("bodies.comp", R"(#version 450
+layout(local_size_x = 4) in;
+struct Body { vec3 pos; vec3 vel; };
+layout(std430, binding = 0) readonly buffer B { Body b[]; };
+layout(std430, binding = 1) writeonly buffer O { float o[]; };
+void main() { uint i = gl_GlobalInvocationID.x; o[i] = b[i].pos.x + b[i].vel.z; }
+)");
+  std::vector<float> packed(4 * 6), padded(4 * 8);
+  for (std::size_t i = 0; i < packed.size(); ++i) packed[i] = static_cast<float>(i);
+  for (std::size_t i = 0; i < 4; ++i) padded[8 * i] = static_cast<float>(i), padded[8 * i + 6] = 10;
+  std::vector<std::uint8_t> bytes(padded.size() * 4);
+  std::memcpy(bytes.data(), padded.data(), bytes.size());
+  jobs.write<float>("packed.npy", DType::f32, {4, 6}, packed);
+  jobs.write<float>("padded.npy", DType::f32, {4, 8}, padded);
+  jobs.write<std::uint8_t>("bytes.npy", DType::u8, {128}, bytes);
+  const auto add = [&](const std::string& name) {
+    jobs.add(
+        name, "bodies.comp",
+        "bindings = [{ input = \"" + name + ".npy\" }, { output = \"o_" + name + ".npy\", shape = [4] }]\ngrid = [1]");
+  };
+  add("packed");
+  CHECK_THAT(jobs.error_of_run(), Contains("lie 32 bytes apart and use 24") && Contains("[4, 6] of float32"));
+  add("padded");
+  add("bytes");
+  const Finished finished = jobs.run();
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  for (const char* name : {"o_padded.npy", "o_bytes.npy"}) {
+    const auto o = jobs.tensor(name);
+    CHECK(std::vector<float>(o->as<float>().begin(), o->as<float>().end()) == std::vector<float>{10, 11, 12, 13});
+  }
+}
+
+TEST_CASE("kernel resources: a block of an array of structs needs every byte of it") {
+  ResourceJobs jobs;
+  jobs.shader("sized.comp", R"(#version 430
+layout(local_size_x = 4) in;
+struct S { vec3 a; float b; };
+layout(std430, binding = 0) readonly buffer B { S s[4]; };
+layout(std430, binding = 1) buffer O { float o[]; };
+void main() { uint i = gl_LocalInvocationID.x; o[i] = s[i].b + s[i].a.x; }
+)");
+  jobs.write<float>("short.npy", DType::f32, {13}, std::vector<float>(13, 1));
+  jobs.write<float>("whole.npy", DType::f32, {16}, std::vector<float>(16, 1));
+  jobs.add("short", "sized.comp",
+           "bindings = [{ input = \"short.npy\" }, { output = \"o.npy\", shape = [4] }]\ngrid = [1]");
+  CHECK_THAT(jobs.error_of_run(), Contains("at least 64 bytes") && Contains("52 bytes"));
+  jobs.add("whole", "sized.comp",
+           "bindings = [{ input = \"whole.npy\" }, { output = \"o.npy\", shape = [4] }]\ngrid = [1]");
+  const Finished finished = jobs.run();
+  INFO(finished.err << finished.out);
+  CHECK(finished.status == 0);
+}
+
+TEST_CASE("kernel resources: a rectangle texture does not repeat") {
+  ResourceJobs jobs;
+  jobs.shader("rect.comp",
+              "#version 450\nlayout(local_size_x = 1) in;\nuniform sampler2DRect t;\n"
+              "layout(std430, binding = 0) buffer O { float o[]; };\n"
+              "void main() { o[0] = texture(t, vec2(0.5)).x; }\n");
+  jobs.write<float>("t.npy", DType::f32, {1, 2}, {5, 6});
+  const auto add = [&](const std::string& wrap) {
+    jobs.add("rect", "rect.comp",
+             "samplers = { t = { input = \"t.npy\", filter = \"nearest\", wrap = \"" + wrap +
+                 "\" } }\nbindings = [{ output = \"o.npy\", shape = [1] }]\ngrid = [1]");
+  };
+  for (const char* wrap : {"repeat", "mirror"}) {
+    add(wrap);
+    CHECK_THAT(jobs.error_of_run(), Contains("sampler2DRect") && Contains(wrap));
+  }
+  add("border");
+  const Finished finished = jobs.run();
+  INFO(finished.err << finished.out);
+  REQUIRE(finished.status == 0);
+  CHECK(jobs.tensor("o.npy")->as<float>()[0] == 5);
+}
+
+TEST_CASE("kernel resources: OpenCL C's own names of types, and vectors of three, are checked as what they are") {
+  if (std::system("command -v clang-19 >/dev/null 2>&1") != 0) {
+    WARN("skipped: no clang-19 on this machine");
+    return;
+  }
+  const ResourceJobs jobs;
+  jobs.folder.write("named.cl", R"(
+// typedef double DATA_TYPE;
+typedef float DATA_TYPE;
+typedef DATA_TYPE real;
+typedef unsigned int count_t;
+kernel void scaled(global const real* x, global real* y, global const count_t* n) {
+  const int i = get_global_id(0);
+  if (i < n[0]) y[i] = x[i] * 2;
+}
+kernel void first(global const float3* x, global float* y) { y[get_global_id(0)] = x[get_global_id(0)].x; }
+)");
+  std::vector<float> twelve(12);
+  for (std::size_t i = 0; i < twelve.size(); ++i) twelve[i] = static_cast<float>(i);
+  jobs.write<float>("single.npy", DType::f32, {4}, {1, 2, 3, 4});
+  jobs.write<double>("double.npy", DType::f64, {4}, {1, 2, 3, 4});
+  jobs.write<float>("packed.npy", DType::f32, {4, 3}, twelve);
+  const std::string n = "{ values = [4] }";
+  const auto job = [&](const std::string& entry, const std::string& input, const std::string& more) {
+    return "[[job]]\nname = \"" + input + "\"\nop = \"kernel\"\nsource = \"named.cl\"\nentry = \"" + entry +
+           "\"\ndevice = \"amdgpu:0\"\nworkgroup = [4]\ngrid = [1]\nbindings = [ { input = \"" + input +
+           "\" }, { output = \"" + input + ".out.npy\", shape = [4] }" + more + " ]\n";
+  };
+  const auto file =
+      jobs.folder.write("jobs.toml", job("scaled", "single.npy", ", " + n) + job("scaled", "double.npy", ", " + n) +
+                                         job("first", "packed.npy", ""));
+  const Finished finished = run_kiln({"simulate", "--", std::string(KILN_BINARY_DIR) + "/bin/kiln", "run",
+                                      file.string(), "--json", "--cache-dir", (jobs.folder / "cache").string()});
+  INFO(finished.err << finished.out);
+  CHECK(finished.status == 1);
+  const auto json = finished.json();
+  CHECK(json["jobs"][0]["error"].is_null());
+  const auto y = jobs.tensor("single.npy.out.npy");
+  CHECK(std::vector<float>(y->as<float>().begin(), y->as<float>().end()) == std::vector<float>{2, 4, 6, 8});
+  CHECK_THAT(json["jobs"][1]["error"].get<std::string>(), Contains("float32") && Contains("float64"));
+  CHECK_THAT(json["jobs"][2]["error"].get<std::string>(), Contains("lie 16 bytes apart and use 12"));
+}
+
 TEST_CASE("kernel resources: asynchronous copies, sub-groups and values of every type in OpenCL C") {
   if (std::system("command -v clang-19 >/dev/null 2>&1") != 0) {
     WARN("skipped: no clang-19 on this machine");

@@ -139,6 +139,33 @@ TEST_CASE("vulkan: plain uniforms of OpenGL's GLSL have the job's values", "[vul
         {12});
 }
 
+TEST_CASE("vulkan: which uniforms are bool is what the declarations say", "[vulkan][interface]") {
+  if (!Vulkan::instance().usable()) return;
+  const auto on = [](Kernel kernel, const char* name, std::int64_t value) {
+    return kernel.uniform<std::int64_t>(name, Uniform::Type::boolean, {}, {value});
+  };
+  check(Kernel("// a bool has no defined size here, so uint flag holds 0, 1 or 2\nuniform uint flag;\n", "flag")
+            .integer("flag", 2),
+        {2});
+  check(
+      on(on(Kernel("uniform bool fast,\n  exact = /* bool */ false;\n", "(fast ? 1 : 0) + (exact ? 2 : 0)"), "fast", 1),
+         "exact", 1),
+      {3});
+  check(Kernel("uniform uint done;\nbool f(in uint q, bool done) { bool other = done; return other; }\n",
+               "done + (f(1, true) ? 1 : 0)")
+            .integer("done", 5),
+        {6});
+  check(on(Kernel("layout(push_constant) uniform P { bool on; uint n; } p;\n", "p.on ? p.n : 7").integer("n", 3), "on",
+           1),
+        {3});
+  check(on(Kernel("struct S { bvec2 unused; bool on; };\nlayout(std140) uniform B { S s; uint n; } b;\n",
+                  "(b.s.on ? 10 : 0) + b.n")
+               .integer("B.n", 3)
+               .uniform<std::int64_t>("B.s.unused", Uniform::Type::boolean, {2}, {0, 0}),
+           "B.s.on", 1),
+        {13});
+}
+
 TEST_CASE("vulkan: push constants and uniform blocks have the job's values", "[vulkan][interface]") {
   if (!Vulkan::instance().usable()) return;
   check(Kernel("layout(push_constant) uniform Push { float gain; uint n; } push;\n", "i < push.n ? push.gain : 0.0")
@@ -175,6 +202,15 @@ TEST_CASE("vulkan: storage blocks are found by name, number and set", "[vulkan][
             .input(a, "A[0]")
             .input(b, "A[1]"),
         {100, 101});
+  // The array takes one binding: the next is no number of its second element.
+  const auto next_to_array = [] {
+    return Kernel(
+        "layout(std430, binding = 2) readonly buffer A { float a[]; } both[2];\n"
+        "layout(std430, binding = 3) readonly buffer B { float b[]; };\n",
+        "both[0].a[i] + both[1].a[i] - b[i]");
+  };
+  check(next_to_array().input(a, "A[0]").input(b, "A[1]").input(b, "B"), {0, 1});
+  refuse(next_to_array().input(a, "", 2).input(b, "", 3), "A[1]");
   check(Kernel("layout(std430, binding = 5) readonly buffer A { float a[]; };\n"
                "layout(std430, binding = 5) readonly buffer V { vec4 v[]; };\n",
                "a[i] + v[i / 4u][i % 4u]")  // two views of one buffer

@@ -15,16 +15,15 @@ namespace {
 
 class ProgramOfContext final : public Program {
  public:
-  ProgramOfContext(std::shared_ptr<AdoptedContext> context, GLuint name, std::uint64_t charge,
-                   std::vector<ProgramResource> resources)
-      : context_(std::move(context)), name_(name), charge_(charge), resources_(std::move(resources)) {}
+  ProgramOfContext(std::shared_ptr<AdoptedContext> context, GLuint name, std::uint64_t charge, Reflection reflection)
+      : context_(std::move(context)), name_(name), charge_(charge), reflection_(std::move(reflection)) {}
   ~ProgramOfContext() override { context_->drop(name_); }
 
   std::uint64_t charge() const noexcept override { return charge_; }
   GLuint name() const noexcept { return name_; }
   const AdoptedContext& context() const noexcept { return *context_; }
   const ProgramInterface* interface(const KernelSource& source) const noexcept override {
-    std::call_once(completed_, [&] { interface_ = complete(resources_, source); });
+    std::call_once(completed_, [&] { interface_ = complete(reflection_, source); });
     return &interface_;
   }
 
@@ -36,7 +35,7 @@ class ProgramOfContext final : public Program {
   const std::shared_ptr<AdoptedContext> context_;
   const GLuint name_;
   const std::uint64_t charge_;
-  const std::vector<ProgramResource> resources_;
+  const Reflection reflection_;
   mutable std::once_flag completed_;
   mutable ProgramInterface interface_;
 };
@@ -46,7 +45,7 @@ Result<std::unique_ptr<Program>> finish(const std::shared_ptr<AdoptedContext>& c
   if (!linked) return linked.error();
   const std::uint64_t charge = linked->charge();
   auto program =
-      std::make_unique<ProgramOfContext>(context, linked->release(), charge, std::move(linked->reflection().resources));
+      std::make_unique<ProgramOfContext>(context, linked->release(), charge, std::move(linked->reflection()));
   program->binary = std::move(binary);
   return std::unique_ptr<Program>(std::move(program));
 }

@@ -104,7 +104,7 @@ Result<LinkedProgram> build_program(const CurrentContext& context, const KernelS
   GLint bytes = 0;
   gl.GetProgramiv(program.get(), GL_PROGRAM_BINARY_LENGTH, &bytes);
   program.set_charge(charge_of(source, static_cast<std::uint64_t>(std::max(bytes, 0))));
-  program.reflection() = reflect(gl, program.get());
+  program.reflection() = reflect(gl, program.get(), source.text);
   return program;
 }
 
@@ -135,7 +135,7 @@ Result<LinkedProgram> load_program(const CurrentContext& context, const KernelSo
   if (linked != GL_TRUE) return corrupt(what + ": the driver refused it: " + program_log(gl, program.get()));
   if (Status fits = check_workgroup(gl, program.get(), source); !fits.ok()) return corrupt(what + ": " + fits.message);
   program.set_charge(charge_of(source, binary.bytes.size()));
-  program.reflection() = reflect(gl, program.get());
+  program.reflection() = reflect(gl, program.get(), source.text);
   return program;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 #include <set>
 #include <string>
@@ -280,10 +281,17 @@ BlockMember member_of(const Gl& gl, GLuint program, GLuint variable) {
   const auto after_first = [](GLint elements, GLint step) {
     return static_cast<std::uint64_t>(std::max(elements, 1) - 1) * static_cast<std::uint64_t>(step);
   };
+  if (member.is_in_fixed_array()) {  // Mesa may list an element behind the first: its end is that of the last one
+    const std::string name = name_of(gl, program, GL_BUFFER_VARIABLE, variable);
+    std::uint32_t index = 0;
+    const std::size_t at = name.find('[') + 1;
+    std::from_chars(name.data() + at, name.data() + name.size(), index);
+    member.offset -= static_cast<GLint>(index) * top_stride;
+  }
   const std::uint32_t vectors = row_major != 0 ? member.facts->rows : member.facts->columns;
   const std::uint64_t vector = std::uint64_t{components(*member.facts) / vectors} * bytes_of(member.facts->element);
-  member.end = static_cast<std::uint64_t>(offset) + after_first(top_size, top_stride) + after_first(size, stride) +
-               after_first(static_cast<GLint>(vectors), matrix_stride) + vector;
+  member.end = static_cast<std::uint64_t>(member.offset) + after_first(top_size, top_stride) +
+               after_first(size, stride) + after_first(static_cast<GLint>(vectors), matrix_stride) + vector;
   return member;
 }
 
@@ -298,6 +306,8 @@ bool add_members(const Gl& gl, GLuint program, GLuint block, ProgramResource& re
   const GLenum list = GL_ACTIVE_VARIABLES;
   gl.GetProgramResourceiv(program, GL_SHADER_STORAGE_BLOCK, block, 1, &list, count, nullptr, variables.data());
   std::uint64_t end = 0;
+  std::uint64_t used = 0;  // of an element of the array of structs that is all of the block
+  GLint in_structs = 0;    // members of it
   bool fixed_array = false;
   for (const GLint variable : variables) {
     const BlockMember member = member_of(gl, program, static_cast<GLuint>(variable));
@@ -313,10 +323,16 @@ bool add_members(const Gl& gl, GLuint program, GLuint block, ProgramResource& re
     resource.array_offset = resource.open_ended ? std::min(resource.array_offset, begin) : begin;
     resource.array_stride = static_cast<std::uint64_t>(step);
     resource.open_ended = resource.open_ended || member.is_open();
-    if (whole && member.facts != nullptr && member.top_stride == 0) {
-      resource.element_bytes = std::uint64_t{components(*member.facts)} * bytes_of(element);
+    if (member.facts == nullptr) continue;
+    const std::uint64_t value = std::uint64_t{components(*member.facts)} * bytes_of(element);
+    if (member.top_stride == 0) {
+      if (whole) resource.element_bytes = value;
+    } else {
+      used += value * static_cast<std::uint64_t>(std::max(member.size, 1));
+      ++in_structs;
     }
   }
+  if (in_structs == count) resource.element_bytes = used;
   resource.bytes = std::min(resource.bytes, end);
   return fixed_array;
 }
@@ -328,7 +344,7 @@ bool is_mesa(const Gl& gl) {
 
 void add_storage_blocks(const Gl& gl, GLuint program, Reflection& reflection) {
   const GLuint count = count_of(gl, program, GL_SHADER_STORAGE_BLOCK);
-  std::vector<ProgramResource> sizes;  // the blocks without what their members tell
+  std::vector<ProgramResource> sizes;  // the blocks with nothing but their size
   bool fixed_array = false;
   for (GLuint block = 0; block < count; ++block) {
     const std::array<GLenum, 2> wanted{GL_BUFFER_BINDING, GL_BUFFER_DATA_SIZE};
@@ -343,9 +359,12 @@ void add_storage_blocks(const Gl& gl, GLuint program, Reflection& reflection) {
     fixed_array = add_members(gl, program, block, resource) || fixed_array;
   }
   // Where one block has such an array, Mesa (seen in 22.3.6) leaves members out of the lists of all blocks, or lists
-  // elements behind the first. The sizes are right, rounded up to 16 bytes.
+  // elements behind the first. The sizes are right, rounded up to 16 bytes; the members that are listed end within.
   if (!fixed_array || !is_mesa(gl)) return;
-  for (ProgramResource& resource : sizes) resource.bytes -= std::min<std::uint64_t>(resource.bytes, 15);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::uint64_t rounded = sizes[i].bytes;
+    sizes[i].bytes = std::max(reflection.resources[i].bytes, rounded - std::min<std::uint64_t>(rounded, 15));
+  }
   reflection.resources = std::move(sizes);
 }
 
@@ -546,8 +565,26 @@ void refuse_misplaced_members(const Gl& gl, std::vector<ProgramResource>& resour
 
 }  // namespace
 
-Reflection reflect(const Gl& gl, GLuint program) {
+namespace {
+
+// Most texts name none: asking for all of them takes as long as the rest of the reflection.
+std::vector<std::string> extensions_in(const Gl& gl, std::string_view text) {
+  std::vector<std::string> named;
+  if (text.find("GL_") == std::string_view::npos) return named;
+  GLint count = 0;
+  gl.GetIntegerv(GL_NUM_EXTENSIONS, &count);
+  for (GLint i = 0; i < count; ++i) {
+    const auto* name = reinterpret_cast<const char*>(gl.GetStringi(GL_EXTENSIONS, static_cast<GLuint>(i)));
+    if (name != nullptr && text.find(name) != std::string_view::npos) named.emplace_back(name);
+  }
+  return named;
+}
+
+}  // namespace
+
+Reflection reflect(const Gl& gl, GLuint program, std::string_view text) {
   Reflection reflection;
+  reflection.extensions = extensions_in(gl, text);
   add_storage_blocks(gl, program, reflection);
   add_uniform_blocks(gl, program, reflection);
   const GLuint uniforms = count_of(gl, program, GL_UNIFORM);
@@ -569,10 +606,13 @@ void note_member(const glsl::Declaration& block, ProgramResource& resource) {
 
 }  // namespace
 
-ProgramInterface complete(std::vector<ProgramResource> resources, const KernelSource& source) {
+ProgramInterface complete(const Reflection& reflection, const KernelSource& source) {
   ProgramInterface interface;
-  interface.resources = std::move(resources);
-  const glsl::Preprocessed text = glsl::preprocessed(source.text, source.constants);
+  interface.resources = reflection.resources;
+  std::vector<Define> macros;
+  for (const std::string& extension : reflection.extensions) macros.push_back({extension, "1"});
+  macros.insert(macros.end(), source.constants.begin(), source.constants.end());
+  const glsl::Preprocessed text = glsl::preprocessed(source.text, macros);
   for (const glsl::Declaration& declared : glsl::declarations(text.tokens)) {
     std::set<std::string_view> used;
     for (ProgramResource& resource : interface.resources) {
@@ -584,7 +624,12 @@ ProgramInterface complete(std::vector<ProgramResource> resources, const KernelSo
       resource.access = declared.access;
       resource.has_default = declared.has_default;
       resource.mentioned = declared.mentioned;
-      if (resource.kind == ResourceKind::storage_block) resource.element = element_of(declared.members);
+      if (resource.kind == ResourceKind::storage_block) {
+        // The driver is right about sizes; the text tells bool from uint, and what the driver left out.
+        const ElementType told = element_of(declared.members);
+        const bool known = told != ElementType::unknown && resource.element != ElementType::unknown;
+        if (!known || bytes_of(told) == bytes_of(resource.element)) resource.element = told;
+      }
       if (resource.kind == ResourceKind::uniform) resource.lengths = declared.lengths;
       resource.texture.format = declared.format;
     }

@@ -9,6 +9,8 @@
 #include <kiln/uniform_values.hpp>
 
 #include <cstddef>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace kiln::opengl {
@@ -34,12 +36,13 @@ struct Reflection {
   std::vector<ProgramResource> resources;  // access and has_default are not set: OpenGL does not report them
   std::vector<PlainUniform> uniforms;      // ProgramResource::handle of a uniform is its index here
   std::vector<TextureUniform> textures;    // likewise of an image or sampler
+  std::vector<std::string> extensions;     // of the driver, which the text names: the compiler defines their macros
 };
 
 // Storage blocks, uniforms, uniform blocks, images, samplers and atomic counters that the program uses.
-Reflection reflect(const Gl& gl, GLuint program);
+Reflection reflect(const Gl& gl, GLuint program, std::string_view text);
 
 // With what the text of the source says: readonly, writeonly, initialisers, and declarations that are not used.
-ProgramInterface complete(std::vector<ProgramResource> resources, const KernelSource& source);
+ProgramInterface complete(const Reflection& reflection, const KernelSource& source);
 
 }  // namespace kiln::opengl

@@ -11,7 +11,7 @@ GlProgram::~GlProgram() {
 }
 
 const ProgramInterface* GlProgram::interface(const KernelSource& source) const noexcept {
-  std::call_once(completed_, [&] { interface_ = complete(reflection_.resources, source); });
+  std::call_once(completed_, [&] { interface_ = complete(reflection_, source); });
   return &interface_;
 }
 

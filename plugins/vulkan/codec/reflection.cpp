@@ -119,14 +119,19 @@ class Reflector {
     return number;
   }
 
-  // A number stands for one resource: where sets repeat it, only that of the lowest set is found by it.
+  // A number stands for one resource: where sets repeat it, only that of the lowest set is found by it. An array of
+  // blocks takes one binding: where the next is declared, it is no number of the array's second element.
   void separate_numbers() {
     for (ProgramResource& resource : out_.resources) {
       if (resource.kind != ResourceKind::storage_block) continue;
-      const auto set = sets_[static_cast<std::size_t>(resource.handle >> 32)];
+      const auto slot = static_cast<std::size_t>(resource.handle >> 32);
+      const bool is_first = static_cast<std::uint32_t>(resource.handle) == 0;
       for (const ProgramResource& other : out_.resources) {
         if (other.kind != ResourceKind::storage_block || other.number != resource.number) continue;
-        if (sets_[static_cast<std::size_t>(other.handle >> 32)] < set) {
+        const auto other_slot = static_cast<std::size_t>(other.handle >> 32);
+        const bool other_is_first = static_cast<std::uint32_t>(other.handle) == 0;
+        if (sets_[other_slot] < sets_[slot] ||
+            (sets_[other_slot] == sets_[slot] && other_slot != slot && other_is_first && !is_first)) {
           resource.number.reset();
           break;
         }
@@ -195,6 +200,21 @@ class Reflector {
     return end;
   }
 
+  // The bytes of a type without padding. 0: not known.
+  std::uint64_t used_bytes(std::uint32_t type, int depth) const {
+    if (const auto leaf = numeric(type)) return leaf->components() * leaf->bytes;
+    const Instruction declared = definition(type);
+    if (depth > deepest_type) return 0;
+    if (op(declared) == spv::OpTypeArray) {
+      return module_.constant(operand(declared, 3)).value_or(0) * used_bytes(operand(declared, 2), depth + 1);
+    }
+    std::uint64_t sum = 0;
+    for (std::uint32_t i = 0; op(declared) == spv::OpTypeStruct && i + 2 < declared.size(); ++i) {
+      sum += used_bytes(declared[i + 2], depth + 1);
+    }
+    return sum;
+  }
+
   UniformPlace place_of(std::uint32_t type, std::uint32_t member) const {
     UniformPlace place;
     place.offset = module_.decoration(type, member, spv::DecorationOffset).value_or(0);
@@ -251,8 +271,7 @@ class Reflector {
       resource.open_ended = open;
       resource.array_offset = place_of(type, i).offset;
       resource.array_stride = module_.decoration(member, spv::DecorationArrayStride).value_or(0);
-      const auto element = numeric(operand(definition(member), 2));
-      if (members == 1 && element) resource.element_bytes = element->components() * element->bytes;
+      if (members == 1) resource.element_bytes = used_bytes(operand(definition(member), 2), 0);
     }
   }
 
@@ -482,23 +501,87 @@ bool is_word(char c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// The names that "bool" and "bvec2" to "bvec4" declare, on the same line.
-std::vector<std::string> bool_names(std::string_view text) {
-  std::vector<std::string> names;
-  bool after_type = false;
+// Words and signs, without comments and directives.
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  bool at_line_start = true;
   for (std::size_t at = 0; at < text.size();) {
-    if (!is_word(text[at])) {
-      after_type = after_type && std::string_view(" \t,[]").find(text[at]) != std::string_view::npos;
-      ++at;
+    const std::string_view two = text.substr(at, 2);
+    const bool is_line = two == "//" || (at_line_start && text[at] == '#');
+    if (is_line || two == "/*") {
+      const std::size_t end = text.find(is_line ? "\n" : "*/", at + 1);
+      at = end == std::string_view::npos ? text.size() : end + (is_line ? 0 : 2);
       continue;
     }
     std::size_t end = at;
     while (end < text.size() && is_word(text[end])) ++end;
-    const std::string_view word = text.substr(at, end - at);
-    const bool type = word == "bool" || (word.size() == 5 && word.starts_with("bvec"));
-    if (after_type && !type) names.emplace_back(word);
-    after_type = after_type || type;
+    const bool blank = std::string_view(" \t\r\n").find(text[at]) != std::string_view::npos;
+    at_line_start = text[at] == '\n' || (at_line_start && blank);
+    end = std::max(end, at + 1);
+    if (!blank) words.push_back(text.substr(at, end - at));
     at = end;
+  }
+  return words;
+}
+
+bool is_bool(std::string_view word) noexcept {
+  return word == "bool" || word == "bvec2" || word == "bvec3" || word == "bvec4";
+}
+
+// The names that are declared as bool or bvec: uniforms outside blocks, and members of structs and blocks.
+struct BoolNames {
+  std::vector<std::string_view> uniforms, members;
+  std::vector<std::string_view> others;  // words of the declarations of other uniforms
+
+  // A push constant is a member, and its name has no dot.
+  bool contains(std::string_view name, bool is_member) const {
+    const auto is_in = [&](const std::vector<std::string_view>& list) {
+      return std::ranges::find(list, name) != list.end();
+    };
+    return is_member ? is_in(members) : is_in(uniforms) || (is_in(members) && !is_in(others));
+  }
+};
+
+BoolNames bool_names(std::string_view text) {
+  BoolNames names;
+  std::vector<bool> inside;  // by open brace: of a struct or block
+  std::vector<std::string_view> statement;
+  // "uniform bool a, b[2] = …"
+  const auto declare = [&] {
+    const bool is_member = !inside.empty();
+    const auto has = [&](std::string_view word) { return std::ranges::find(statement, word) != statement.end(); };
+    const auto type = std::ranges::find_if(statement, is_bool);
+    if (!is_member && !has("uniform")) return;
+    if (type == statement.end()) {
+      if (!is_member) names.others.insert(names.others.end(), statement.begin(), statement.end());
+      return;
+    }
+    int depth = 0;
+    bool is_name = true;  // the next word
+    for (auto word = type + 1; word != statement.end(); ++word) {
+      if (*word == "(" || *word == "[") ++depth;
+      if (*word == ")" || *word == "]") --depth;
+      if (is_name && depth == 0 && is_word(word->front())) {
+        (is_member ? names.members : names.uniforms).push_back(*word);
+        is_name = false;
+      }
+      if (depth == 0 && *word == ",") is_name = true;
+    }
+  };
+  for (const std::string_view word : words_of(text)) {
+    const bool readable = std::ranges::find(inside, false) == inside.end();
+    if (word == "{") {
+      const auto has = [&](std::string_view each) { return std::ranges::find(statement, each) != statement.end(); };
+      inside.push_back(has("struct") || has("uniform") || has("buffer"));
+    } else if (word == "}") {
+      if (!inside.empty()) inside.pop_back();
+    } else if (word == ";") {
+      if (readable) declare();
+    } else {
+      statement.push_back(word);
+      continue;
+    }
+    statement.clear();
   }
   return names;
 }
@@ -512,13 +595,14 @@ ProgramInterface complete(const Reflection& reflection, const KernelSource& sour
   interface.resources = reflection.resources;
   interface.unused = reflection.unused;
   if (source.dialect != Dialect::glsl) return interface;
-  const std::vector<std::string> bools = bool_names(source.text);
+  const BoolNames bools = bool_names(source.text);
   for (ProgramResource& resource : interface.resources) {
     if (resource.kind != ResourceKind::uniform || resource.element != ElementType::u32) continue;
     const std::size_t dot = resource.name.rfind('.');
     std::string_view last = std::string_view(resource.name).substr(dot == std::string::npos ? 0 : dot + 1);
     last = last.substr(0, last.find('['));
-    if (std::ranges::find(bools, last) == bools.end()) continue;
+    const bool is_member = dot != std::string::npos || !resource.block.empty();
+    if (!bools.contains(last, is_member)) continue;
     // SPIR-V has no bool in a block: glslang declares it as uint.
     resource.element = ElementType::boolean;
     if (resource.type.starts_with("uint")) resource.type.replace(0, 4, "bool");
