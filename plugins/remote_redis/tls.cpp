@@ -1,5 +1,7 @@
 #include "tls.hpp"
 
+#include <kiln/without_sigpipe.hpp>
+
 #include <dlfcn.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -134,6 +136,7 @@ Result<std::unique_ptr<Tls>> Tls::create(int socket, const std::string& host,
 }
 
 Tls::~Tls() {
+  const WithoutSigpipe quiet;
   if (ssl_ != nullptr) library()->ssl_free(static_cast<SSL*>(ssl_));
   if (context_ != nullptr) library()->ctx_free(static_cast<SSL_CTX*>(context_));
 }
@@ -153,16 +156,19 @@ Result<Tls::Outcome> Tls::outcome_of(int result, const char* what) {
 }
 
 Result<Tls::Outcome> Tls::handshake() {
+  const WithoutSigpipe quiet;  // OpenSSL writes without MSG_NOSIGNAL, also alerts while it reads
   library()->err_clear();
   return outcome_of(library()->connect(static_cast<SSL*>(ssl_)), "handshake");
 }
 
 Result<Tls::Outcome> Tls::read(char* to, std::size_t size, std::size_t& count) {
+  const WithoutSigpipe quiet;
   library()->err_clear();
   return outcome_of(library()->read_ex(static_cast<SSL*>(ssl_), to, size, &count), "read");
 }
 
 Result<Tls::Outcome> Tls::write(const char* from, std::size_t size, std::size_t& count) {
+  const WithoutSigpipe quiet;
   library()->err_clear();
   return outcome_of(library()->write_ex(static_cast<SSL*>(ssl_), from, size, &count), "write");
 }

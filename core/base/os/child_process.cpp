@@ -1,6 +1,7 @@
 #include "base/os/child_process.hpp"
 
 #include <kiln/stop_scope.hpp>
+#include <kiln/without_sigpipe.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -32,32 +33,6 @@ struct SpawnFiles {
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
   }
-};
-
-// A child that is gone is an error of the write, and no signal that ends whoever embeds Kiln.
-class WithoutSigpipe {
- public:
-  WithoutSigpipe() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigemptyset(&pending);
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  WithoutSigpipe(const WithoutSigpipe&) = delete;
-  WithoutSigpipe& operator=(const WithoutSigpipe&) = delete;
-  ~WithoutSigpipe() {
-    const timespec at_once{};
-    while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
- private:
-  sigset_t pipe_, before_;
-  bool was_pending_ = false;
 };
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
