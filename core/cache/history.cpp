@@ -84,6 +84,12 @@ std::uint64_t sum_of(const Count<Owner> (&names)[n], const Owner& owner) {
   return sum;
 }
 
+std::uint64_t sum_of(const SharedCounts& shared) {
+  std::uint64_t sum = 0;
+  for (const auto& [name, value] : shared_count_names()) sum += shared.*value;
+  return sum;
+}
+
 }  // namespace
 
 std::string totals_with(std::string_view json, const CacheStats& process, std::int64_t now_s) {
@@ -122,7 +128,7 @@ CacheTotals totals_of(std::string_view json) {
 }
 
 void add_to_totals(int root, const CacheStats& process) {
-  if (sum_of(counts, process) + sum_of(reasons, process.rejected) == 0) return;
+  if (sum_of(counts, process) + sum_of(reasons, process.rejected) + sum_of(process.shared) == 0) return;
   const auto lock = BriefLock::take(root, history_lock_name, history_patience);
   if (!lock) return;
   const FileContents file = read_file(root, totals_name, most_bytes);

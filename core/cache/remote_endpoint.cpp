@@ -33,10 +33,11 @@ RemoteEndpoint::RemoteEndpoint(Log log, RemoteConfig config, const CacheConfig& 
   if (!config_.writers.empty()) accepted_ = chosen_keys(trusted, config_.writers, problems_);
   if (config_.writes) {
     const auto signer = read_signing_key(trust_folders_, config_.sign_with);
-    if (signer) {
+    const Status usable = signer ? check_signer(trusted, *signer, config_.sign_with) : signer.error();
+    if (usable.ok()) {
       signer_ = *signer;
     } else {
-      problems_.push_back(signer.error().message);
+      problems_.push_back(usable.message);
     }
   }
   if (const auto at = stores.find(scheme_of(config_.url)); at != stores.end()) make_ = at->second;
@@ -165,8 +166,19 @@ Status RemoteEndpoint::fetch_many(std::span<const AskedProgram> asked, const Rem
 Status RemoteEndpoint::put(const std::string& name, std::span<const std::byte> object, const RemoteLimits& limits) {
   const auto opened_store = store();
   if (!opened_store) return opened_store.error();
+  {
+    const std::lock_guard lock(mutex_);
+    if (write_refused_) return *write_refused_;
+  }
   const Status status = (*opened_store)->put(name, object, limits);
-  judge(status);
+  if (status.code == StatusCode::unsupported) {  // the server answers, and takes no writes from here
+    breaker_.succeeded();
+    log_.write(LogLevel::warning, "cache", "remote " + config_.url + " takes no programs from here: " + status.message);
+    const std::lock_guard lock(mutex_);
+    write_refused_ = status;
+  } else {
+    judge(status);
+  }
   count(status.ok() ? &RemoteTotals::written : &RemoteTotals::write_failed);
   if (status.ok()) count(&RemoteTotals::bytes_written, object.size());
   return status;

@@ -125,13 +125,14 @@ class RemoteEndpoint {
   Inflaters inflaters_;
 
   std::mutex mutex_;
-  std::unique_ptr<RemoteStore> store_;  // null: not opened yet
-  std::optional<Status> unusable_;      // set if opening failed
+  std::unique_ptr<RemoteStore> store_;   // null: not opened yet
+  std::optional<Status> unusable_;       // set if opening failed
+  std::optional<Status> write_refused_;  // by the server, which answers reads: nothing more is written
   std::map<std::string, FolderIndex> indexes_;
   std::array<std::uint64_t, 64> answers_ns_{};  // ring of the latest
   std::size_t answers_ = 0;
   RemoteTotals unsaved_;  // guarded by mutex_
-  bool warned_ = false;  // about an object that was not used
+  bool warned_ = false;   // about an object that was not used
   std::atomic<unsigned> bad_in_a_row_{0};
 };
 

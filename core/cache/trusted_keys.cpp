@@ -73,10 +73,42 @@ Status bad_line(std::size_t number, std::string_view what) {
   return corrupt("line " + std::to_string(number) + ": " + std::string(what));
 }
 
-void add_keys_of(const std::filesystem::path& folder, TrustedKeys& to) {
+// Of the remotes that Kiln has.
+constexpr std::string_view credential_words[] = {"url",        "user",          "password",    "token",
+                                                 "authority",  "certificate",   "private_key", "access_key",
+                                                 "secret_key", "session_token", "region",      "endpoint"};
+
+std::string list_of(std::span<const std::string_view> words) {
+  std::string list;
+  for (const std::string_view word : words) list += (list.empty() ? "" : ", ") + std::string(word);
+  return list;
+}
+
+// The public key that a text names, whatever else is in it.
+std::optional<BundlePublicKey> public_key_in(std::string_view text) {
+  std::optional<BundlePublicKey> found;
+  static_cast<void>(for_each_line(text, [&](std::size_t, std::string_view word, std::string_view value) {
+    if (word == "public" && !found) found = public_key_from_hex(value);
+    return ok_status();
+  }));
+  return found;
+}
+
+// What could not be used: it may hold a revocation or an end.
+struct Unusable {
+  std::vector<std::string> names;        // no key of these names is used
+  std::vector<BundlePublicKey> revoked;  // what such files name
+  bool folder = false;                   // no key is used at all
+};
+
+void add_keys_of(const std::filesystem::path& folder, TrustedKeys& to, Unusable& unusable) {
   const std::filesystem::path path = folder / "trust.d";
   const Result<UniqueFd> opened = open_trust_folder(folder, "trust.d");
-  if (!opened) return to.problems.push_back(opened.error().message);
+  if (!opened) {
+    unusable.folder = true;
+    to.problems.push_back(opened.error().message + ": no key is used, since the folder may revoke it");
+    return;
+  }
   if (!*opened) return;
   std::vector<std::string> names = names_in(opened->get());
   std::ranges::sort(names);
@@ -90,13 +122,16 @@ void add_keys_of(const std::filesystem::path& folder, TrustedKeys& to) {
     }
     const auto text = read_trust_file(opened->get(), file, who, 022);
     if (!text) {
-      to.problems.push_back(text.error().message);
+      unusable.names.push_back(name);
+      to.problems.push_back(text.error().message + ": key '" + name + "' is not used");
       continue;
     }
     if (!*text) continue;
     Result<TrustedKey> key = decode_trusted_key(**text);
     if (!key) {
-      to.problems.push_back(key.error().within(who).message);
+      unusable.names.push_back(name);
+      if (const auto named = public_key_in(**text)) unusable.revoked.push_back(*named);
+      to.problems.push_back(key.error().within(who).message + ": key '" + name + "' is not used");
       continue;
     }
     key->name = name;
@@ -114,9 +149,15 @@ const TrustedKey* TrustedKeys::find(std::string_view name) const noexcept {
 
 TrustedKeys read_trusted_keys(std::span<const std::filesystem::path> folders) {
   TrustedKeys all;
+  Unusable unusable;
   for (const std::filesystem::path& folder : folders) {
-    if (!folder.empty()) add_keys_of(folder, all);
+    if (!folder.empty()) add_keys_of(folder, all, unusable);
   }
+  if (unusable.folder) all.keys.clear();
+  std::erase_if(all.keys, [&](const TrustedKey& key) {
+    return std::ranges::find(unusable.names, key.name) != unusable.names.end() ||
+           std::ranges::find(unusable.revoked, key.key) != unusable.revoked.end();
+  });
   // A revocation counts for the key itself, whatever its name is elsewhere.
   for (TrustedKey& key : all.keys) {
     key.revoked =
@@ -219,6 +260,24 @@ Result<SecretKey> read_signing_key(std::span<const std::filesystem::path> folder
   return not_found("signing key '" + name + "': not in keys.d. Create it with `kiln cache key create " + name + "`");
 }
 
+Status check_signer(const TrustedKeys& trusted, const SecretKey& signer, const std::string& name) {
+  const Result<BundlePublicKey> own = public_key_of(signer);
+  if (!own) return own.error();
+  const std::int64_t now_s = std::time(nullptr);
+  const TrustedKey* unusable = nullptr;
+  for (const TrustedKey& key : trusted.keys) {
+    if (key.key != *own) continue;
+    if (!key.revoked && (!key.until_s || now_s < *key.until_s)) return {};
+    unusable = &key;
+  }
+  if (unusable == nullptr) return {};  // readers elsewhere may trust it
+  return invalid_argument(
+      "signing key '" + name + "': " +
+      (unusable->revoked ? std::string("is revoked")
+                         : "ended on " + date_text(*unusable->until_s - day_s) + ", today is " + date_text(now_s)) +
+      " (" + unusable->file.string() + "), so no reader would use what it signs");
+}
+
 Result<std::map<std::string, std::string>> read_credentials(std::span<const std::filesystem::path> folders,
                                                             const std::string& name, std::string_view url) {
   const std::string what = "credentials '" + name + "'";
@@ -235,6 +294,10 @@ Result<std::map<std::string, std::string>> read_credentials(std::span<const std:
     std::map<std::string, std::string> values;
     const Status status = for_each_line(**text, [&](std::size_t number, std::string_view word, std::string_view value) {
       if (value.empty()) return bad_line(number, "expected a word and a value");
+      if (std::ranges::find(credential_words, word) == std::end(credential_words)) {
+        return bad_line(number,
+                        "'" + std::string(word) + "' is not known, expected one of " + list_of(credential_words));
+      }
       if (!values.emplace(word, value).second) return bad_line(number, "'" + std::string(word) + "' stands twice");
       return ok_status();
     });

@@ -43,6 +43,8 @@ struct TrustedKeys {
   const TrustedKey* find(std::string_view name) const noexcept;
 };
 
+// A file that cannot be used may hold a revocation: neither its name nor the key in it is used, in any folder. Of a
+// folder that cannot be opened the same is true of all keys.
 TrustedKeys read_trusted_keys(std::span<const std::filesystem::path> folders);
 
 // The keys with these names; all keys if there are no names. A missing name is added to `problems`.
@@ -60,8 +62,13 @@ Result<TrustedKey> decode_trusted_key(std::string_view text);
 // Reads the secret key of this name from the first folder that has it. not_found: none has.
 Result<SecretKey> read_signing_key(std::span<const std::filesystem::path> folders, const std::string& name);
 
+// invalid_argument: trust.d names the signer's public key only as ended or revoked, so no reader would use what it
+// signs.
+Status check_signer(const TrustedKeys& trusted, const SecretKey& signer, const std::string& name);
+
 // Returns the words and values of the credentials file, without "url". invalid_argument: `url` does not begin with the
-// file's url, so that no configuration can send them to another server.
+// file's url, so that no configuration can send them to another server. corrupt: a word that no remote knows, or one
+// that stands twice.
 Result<std::map<std::string, std::string>> read_credentials(std::span<const std::filesystem::path> folders,
                                                             const std::string& name, std::string_view url);
 

@@ -69,9 +69,9 @@ Result<std::vector<std::unique_ptr<RemoteEndpoint>>> writing_endpoints(const Cac
 
 Status check_reads(const RemoteEndpoint& endpoint) {
   if (endpoint.reads()) return {};
-  return not_found("remote " + endpoint.config().url + ": " +
-                   (endpoint.problems().empty() ? "names no writers, so nothing of it is accepted"
-                                                : endpoint.problems().front()));
+  return not_found(
+      "remote " + endpoint.config().url + ": " +
+      (endpoint.problems().empty() ? "names no writers, so nothing of it is accepted" : endpoint.problems().front()));
 }
 
 std::map<std::string, std::uint64_t> refusals(SharedCounts counts) {
@@ -400,6 +400,10 @@ Status fill_from_cache(RemoteStore& layer, const CacheConfig& cache, const Layer
 // Every program of a bundle, signed again with the layer's key.
 Status fill_from_bundle(RemoteStore& layer, const LayerRequest& request, const SecretKey& signer,
                         LayerOutcome& outcome) {
+  if (!request.which.empty()) {
+    return invalid_argument("found '" + request.which.front() +
+                            "' beside a bundle: a layer takes every program of its bundle, expected no label or key");
+  }
   const Result<BundlePublicKey> trusted = read_trusted_key(request.trust);
   if (!trusted) return trusted.error();
   const Result<RegularFile> file = RegularFile::open(request.bundle);
@@ -427,11 +431,13 @@ Result<LayerOutcome> create_layer(const CacheConfig& cache, const LayerRequest& 
   if (Status status = check_rights(); !status.ok()) return status;
   const Result<SecretKey> signer = read_signing_key(cache.trust_folders, request.sign_with);
   if (!signer) return signer.error();
+  if (Status status = check_signer(read_trusted_keys(cache.trust_folders), *signer, request.sign_with); !status.ok()) {
+    return status;
+  }
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::absolute(request.folder, error);
-  if (error || (mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST)) {
-    return system_error("layer " + request.folder.string(), "cannot be created", error ? error.value() : errno);
-  }
+  if (!error) std::filesystem::create_directories(folder, error);
+  if (error) return system_error("layer " + request.folder.string(), "cannot be created", error.value());
   const auto layer = open_file_store({.url = "file://" + folder.string()});
   if (!layer) return layer.error();
   LayerOutcome outcome;

@@ -60,9 +60,9 @@ std::size_t send(char* to, std::size_t size, std::size_t count, void* from) noex
   return bytes;
 }
 
-// A set of connections that one call uses at a time. They belong to the multi handle. Each transfer has an easy handle of its
-// own: libcurl 7.88 keeps a pointer to the last header of the transfer before, and reads it, freed, where a server
-// begins its answer with a folded line.
+// A set of connections that one call uses at a time. They belong to the multi handle. Each transfer has an easy handle
+// of its own: libcurl 7.88 keeps a pointer to the last header of the transfer before, and reads it, freed, where a
+// server begins its answer with a folded line.
 class Connections {
  public:
   explicit Connections(const CurlLibrary& curl) : curl_(curl), multi_(curl.multi_init()) {}
@@ -125,7 +125,9 @@ class HttpStore final : public RemoteStore {
       if (Status status = failure_of(transfer); !status.ok()) return status;
       const Answer answer = meaning_of(transfer.http_status, true);
       if (answer == Answer::object) return {};
-      if (answer != Answer::no_folder || attempt != 0 || name.find('/') == std::string::npos) return refusal(transfer);
+      if (answer != Answer::no_folder || attempt != 0 || name.find('/') == std::string::npos) {
+        return refused_write(transfer);
+      }
       // Apache makes no folders by itself.
       Transfer folder = request(Method::make_folder, name.substr(0, name.rfind('/')), limits);
       if (Status status = run(std::span(&folder, 1), limits, {}); !status.ok()) return status;
@@ -155,6 +157,14 @@ class HttpStore final : public RemoteStore {
     const std::string why = curl_.easy_strerror(transfer.result);
     if (transfer.result == CURLE_OPERATION_TIMEDOUT) return timed_out(who + why);
     return unavailable(who + why);
+  }
+
+  // 408, 429, 502, 503, 504: later perhaps. Others: not from here.
+  Status refused_write(const Transfer& transfer) {
+    Status status = refusal(transfer);
+    constexpr long later[] = {408, 429, 502, 503, 504};
+    if (std::ranges::find(later, transfer.http_status) == std::end(later)) status.code = StatusCode::unsupported;
+    return status;
   }
 
   Status refusal(const Transfer& transfer) {

@@ -124,6 +124,9 @@ Status RedisStore::put(const std::string& name, std::span<const std::byte> bytes
   const std::string_view value{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   const auto reply = run_one({"SET", key, value, "EX", life_of_object}, limits);
   if (!reply) return reply.error();
+  if (reply->kind == ReplyKind::error) {  // such as NOPERM or OOM
+    return unsupported("Redis: SET: " + reply->text);
+  }
   return reply->kind == ReplyKind::text ? ok_status() : unexpected(*reply, "SET");
 } catch (...) {
   return caught();

@@ -263,6 +263,22 @@ TEST_CASE("sharing: a server that fails, hangs or is slow costs a job little, an
   CHECK(server->gets == before);
 }
 
+TEST_CASE("sharing: a server that takes no writes is read as before, and asked to store once a process") {
+  const auto server = std::make_shared<SharedServer>();
+  server->refuses_writes = true;
+  SharingMachine machine(server);
+  machine.write_to(url);
+  {
+    const auto cache = machine.open();
+    for (const char* text : {"one", "two", "three"}) machine.build_and_run(*cache, text);
+    while (server->puts == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  CHECK(server->puts == 1);
+  const auto cache = machine.open();
+  CHECK(acquire(*cache, "another", machine.device)->tier == Tier::built);
+  CHECK(cache->stats().shared.closed == 0);
+}
+
 TEST_CASE("sharing: a server that is back is found by a probe, outside of jobs") {
   const auto server = std::make_shared<SharedServer>();
   SharingMachine writer(server), reader(server);

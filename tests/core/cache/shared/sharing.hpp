@@ -29,7 +29,7 @@ struct SharedServer {
   std::map<std::string, std::pair<std::string, Clock::time_point>> leases;  // token and end
   std::atomic<int> gets{0}, puts{0}, batches{0}, indexes{0}, leases_taken{0};
   std::atomic<int> delay_ms{0};
-  std::atomic<bool> fails{false}, hangs{false};
+  std::atomic<bool> fails{false}, hangs{false}, refuses_writes{false};
   std::atomic<std::uint64_t> most_bytes_asked{0};
 };
 
@@ -55,6 +55,7 @@ class MemoryStore : public RemoteStore {
   }
   Status put(const std::string& name, std::span<const std::byte> bytes, const RemoteLimits& limits) noexcept override {
     ++server_->puts;
+    if (server_->refuses_writes) return unsupported("the server takes no writes");
     if (Status status = answer(limits); !status.ok()) return status;
     const std::lock_guard lock(server_->mutex);
     server_->objects[name] = {bytes.begin(), bytes.end()};

@@ -111,7 +111,7 @@ TEST_CASE("trusted keys: what others can write, and what is not understood, is n
   Keys place;
   const std::string text = "public " + hex + "\n";
   const std::filesystem::path folder = place.user / "trust.d";
-  place.write(folder / "good.key", text);
+  place.write(folder / "good.key", "public " + std::string(64, 'b') + "\n");
   SECTION("a file that a group can write") {
     place.write(folder / "bad.key", text, 0664);
     CHECK_THAT(place.read().problems.at(0), Contains("bad.key") && Contains("0664"));
@@ -139,6 +139,46 @@ TEST_CASE("trusted keys: what others can write, and what is not understood, is n
   const TrustedKeys keys = place.read();
   REQUIRE(keys.keys.size() == 1);
   CHECK(keys.keys[0].name == "good");
+}
+
+TEST_CASE("trusted keys: a file that cannot be used may revoke a key, so the key is not used from elsewhere either") {
+  Keys place;
+  place.write(place.user / "trust.d" / "ci.key", "public " + hex + "\n");
+  place.write(place.user / "trust.d" / "copy.key", "public " + hex + "\n");
+  place.write(place.user / "trust.d" / "other.key", "public " + std::string(64, 'b') + "\n");
+  REQUIRE(place.read().keys.size() == 3);
+  const auto file = place.etc / "trust.d" / "ci.key";
+  std::size_t left = 1;
+  SECTION("its mode") {
+    place.write(file, "public " + hex + "\nrevoked 2026-01-01\n", 0664);
+    left = 2;  // nothing of the file is believed, also not which key it names
+  }
+  SECTION("a word that is not known") { place.write(file, "public " + hex + "\nrevoked: yes\n"); }
+  const TrustedKeys keys = place.read();
+  CHECK(keys.find("ci") == nullptr);
+  CHECK(keys.find("other") != nullptr);
+  CHECK(keys.keys.size() == left);
+  CHECK_THAT(keys.problems.at(0), Contains("key 'ci' is not used"));
+}
+
+TEST_CASE("trusted keys: a key that ended, or is revoked, signs nothing more") {
+  Keys place;
+  REQUIRE(create_sharing_key(place.config, "old", "2020-01-01", KeyFolder::user));
+  REQUIRE(create_sharing_key(place.config, "good", "2099-12-31", KeyFolder::user));
+  REQUIRE(create_sharing_key(place.config, "gone", "", KeyFolder::user));
+  const auto check = [&](const char* name) {
+    const auto secret = read_signing_key(place.config.trust_folders, name);
+    REQUIRE(secret);
+    return check_signer(place.read(), *secret, name);
+  };
+  CHECK(check("good").ok());
+  CHECK_THAT(check("old").message, Contains("'old'") && Contains("2020-01-01"));
+  place.write(place.user / "trust.d" / "gone.key",
+              "public " + hex_of(public_key_of(*read_signing_key(place.config.trust_folders, "gone")).value()) +
+                  "\nrevoked 2026-01-01\n");
+  CHECK_THAT(check("gone").message, Contains("'gone'") && Contains("revoked"));
+  std::filesystem::remove(place.user / "trust.d" / "gone.key");
+  CHECK(check("gone").ok());  // readers elsewhere may trust it
 }
 
 TEST_CASE("trusted keys: a folder that others can write gives no key") {
@@ -174,6 +214,9 @@ TEST_CASE("credentials: only for the server that the file names, and only if nob
   if (geteuid() != 0) CHECK(read("https://cache.example/kiln").error().code == StatusCode::unavailable);
   REQUIRE(chmod(file.c_str(), 0604) == 0);
   CHECK(read("https://cache.example/kiln").error().code == StatusCode::unavailable);
+  place.write(file, "url https://cache.example/kiln\nusr u\n", 0600);
+  CHECK_THAT(read("https://cache.example/kiln").error().message,
+             Contains("line 2") && Contains("'usr'") && Contains("user"));
   place.write(file, "user u\n", 0600);
   CHECK_THAT(read("https://cache.example/kiln").error().message, Contains("url"));
   CHECK(read_credentials(place.config.trust_folders, "../cache", "https://cache.example").error().code ==
