@@ -203,17 +203,10 @@ PyObject* outcome(JobHandle& job, kiln_status* status) {
 bool ends_within(const JobHandle& job, std::uint32_t milliseconds, kiln_status*& status) {
   status = kiln_job_wait(job.job, milliseconds);
   if (kiln_status_code(status) != KILN_TIMEOUT) return true;
-  // A job that timed out by itself has the same code. It has a report, as has one that has just ended.
-  kiln_report report;
-  report.size = sizeof report;
-  kiln_status* unfinished = kiln_job_get_report(job.job, &report);
   kiln_status_free(std::exchange(status, nullptr));
-  if (unfinished == nullptr) {
-    status = kiln_job_wait(job.job, 0);
-    return true;
-  }
-  kiln_status_free(unfinished);
-  return false;
+  if (kiln_job_ended(job.job) == 0) return false;
+  status = kiln_job_wait(job.job, 0);  // the job timed out by itself, or has just ended
+  return true;
 }
 
 enum class Wait { ended, runs, interrupted };

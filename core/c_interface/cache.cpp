@@ -152,7 +152,7 @@ CallbackDevice& kiln_cache::device(DeviceInfo info, const void* context) {
   for (const auto& [name, value] : info.driver_identity) identity.field("driver." + name, value);
   const std::lock_guard lock(mutex);
   std::unique_ptr<CallbackDevice>& known = devices[identity.material()];
-  if (known == nullptr) known = std::make_unique<CallbackDevice>(std::move(info), running);
+  if (known == nullptr) known = std::make_unique<CallbackDevice>(std::move(info), context, running);
   return *known;
 }
 
@@ -347,6 +347,12 @@ kiln_status* kiln_pending_wait(kiln_pending* pending, uint32_t timeout_ms, kiln_
   });
 }
 
+int kiln_pending_ended(const kiln_pending* pending) {
+  if (pending == nullptr) return 0;
+  const std::lock_guard lock(pending->state->mutex);
+  return pending->state->finished ? 1 : 0;
+}
+
 void kiln_pending_free(kiln_pending* pending) { delete pending; }
 
 // --- the cache as a whole
@@ -387,6 +393,47 @@ kiln_status* kiln_cache_warm(kiln_cache* cache, const kiln_identity* identity, c
     });
     if (loaded != nullptr) *loaded = count;
     return {};
+  });
+}
+
+namespace {
+
+Result<RemovableCache*> removable(const char* function, kiln_cache& cache) {
+  if (auto* programs = dynamic_cast<RemovableCache*>(cache.programs.get())) return programs;
+  return unsupported(std::string(function) + ": the cache '" + cache.config.cache.name + "' cannot remove programs");
+}
+
+}  // namespace
+
+kiln_status* kiln_cache_remove(kiln_cache* cache, const kiln_key* key) {
+  constexpr const char* function = "kiln_cache_remove";
+  return guarded([&]() -> Status {
+    if (Status status = check_request(function, cache, key); !status.ok()) return status;
+    const RunningCalls::Scope scope(cache->calls);
+    const Result<RemovableCache*> programs = removable(function, *cache);
+    if (!programs) return programs.error();
+    return (*programs)->remove(key->key, *key->device).within(function);
+  });
+}
+
+kiln_status* kiln_cache_drop_context(kiln_cache* cache, const void* context) {
+  constexpr const char* function = "kiln_cache_drop_context";
+  return guarded([&]() -> Status {
+    if (cache == nullptr) return null_argument(function, "cache");
+    if (Status status = cache->process.check(function, "cache"); !status.ok()) return status;
+    const RunningCalls::Scope scope(cache->calls);
+    const Result<RemovableCache*> programs = removable(function, *cache);
+    if (!programs) return programs.error();
+    std::size_t in_use = 0;
+    const std::lock_guard lock(cache->mutex);
+    for (const auto& [identity, device] : cache->devices) {
+      if (device->context() != context) continue;
+      (*programs)->forget(*device);
+      in_use += device->programs();
+    }
+    if (in_use == 0) return {};
+    return unavailable(std::string(function) + ": " + std::to_string(in_use) +
+                       " programs of the context are in use. Free them, leave the guards, and call it again");
   });
 }
 

@@ -67,7 +67,16 @@ Status load_object(kiln_request& request, const kiln_compiler& compiler, std::sp
 
 }  // namespace
 
-CallbackProgram::~CallbackProgram() { drop(); }
+CallbackProgram::CallbackProgram(void (*destroy)(void* object),
+                                 std::shared_ptr<std::atomic<std::size_t>> count) noexcept
+    : destroy_(destroy), count_(std::move(count)) {
+  ++*count_;
+}
+
+CallbackProgram::~CallbackProgram() {
+  drop();
+  --*count_;
+}
 
 void CallbackProgram::drop() noexcept {
   if (!std::exchange(has_object, false) || destroy_ == nullptr) return;
@@ -120,7 +129,7 @@ Result<std::unique_ptr<Program>> CallbackDevice::build(const KernelSource& sourc
   const auto& [key, compiler] = callbacks_of(source);
   if (compiler.build == nullptr) return not_found(name_of(key) + ": is not stored, and there is no build callback");
   const RunningCallbacks::Scope scope(running_, key.digest);
-  kiln_request request{key, std::make_unique<CallbackProgram>(compiler.destroy)};
+  kiln_request request{key, std::make_unique<CallbackProgram>(compiler.destroy, count_)};
   request.program->stays_bytes = compiler.load == nullptr;
   Status status = call("build", request, [&] { return compiler.build(compiler.user, &request); });
   if (!status.ok()) return status;
@@ -153,7 +162,7 @@ Result<std::unique_ptr<Program>> CallbackDevice::load(const KernelSource& source
   if (binary.format != format) {
     return unsupported(name_of(key) + ": format '" + binary.format + "', expected '" + format + "'");
   }
-  kiln_request request{key, std::make_unique<CallbackProgram>(compiler.destroy)};
+  kiln_request request{key, std::make_unique<CallbackProgram>(compiler.destroy, count_)};
   CallbackProgram& program = *request.program;
   if (compiler.load == nullptr) {
     program.stays_bytes = true;

@@ -10,6 +10,9 @@
 
 #include <kiln/device.hpp>
 
+#include <atomic>
+#include <cstddef>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -29,7 +32,8 @@ struct CallbackSource : KernelSource {
 
 class CallbackProgram final : public Program {
  public:
-  explicit CallbackProgram(void (*destroy)(void* object)) noexcept : destroy_(destroy) {}
+  // count: of the programs that are alive.
+  CallbackProgram(void (*destroy)(void* object), std::shared_ptr<std::atomic<std::size_t>> count) noexcept;
   ~CallbackProgram() override;
 
   std::uint64_t charge() const noexcept override;
@@ -44,6 +48,7 @@ class CallbackProgram final : public Program {
 
  private:
   void (*const destroy_)(void* object);
+  const std::shared_ptr<std::atomic<std::size_t>> count_;
 };
 
 // The keys whose callbacks run now, by thread: a callback that asks for its own key would wait for itself.
@@ -71,7 +76,11 @@ class RunningCallbacks {
 
 class CallbackDevice final : public Device {
  public:
-  CallbackDevice(DeviceInfo info, RunningCallbacks& running) : info_(std::move(info)), running_(running) {}
+  CallbackDevice(DeviceInfo info, const void* context, RunningCallbacks& running)
+      : info_(std::move(info)), context_(context), running_(running) {}
+
+  const void* context() const noexcept { return context_; }
+  std::size_t programs() const noexcept { return *count_; }  // that are alive
 
   const DeviceInfo& info() const noexcept override { return info_; }
   Result<std::unique_ptr<Program>> build(const KernelSource& source) noexcept override;
@@ -85,7 +94,9 @@ class CallbackDevice final : public Device {
 
  private:
   const DeviceInfo info_;
+  const void* const context_;  // kiln_identity::context
   RunningCallbacks& running_;
+  const std::shared_ptr<std::atomic<std::size_t>> count_ = std::make_shared<std::atomic<std::size_t>>(0);
 };
 
 // invalid_argument: a text of the identity is missing.

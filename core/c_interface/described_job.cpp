@@ -35,7 +35,8 @@ Status check_alone(const Config& config) {
   }
   const std::size_t found = config.jobs.size() + config.pipelines.size();
   if (found == 1) return {};
-  return invalid_argument("found " + std::to_string(found) + " jobs and pipelines, expected one [[job]] or [[pipeline]]");
+  return invalid_argument("found " + std::to_string(found) +
+                          " jobs and pipelines, expected one [[job]] or [[pipeline]]");
 }
 
 }  // namespace

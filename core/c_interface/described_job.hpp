@@ -36,7 +36,7 @@ class DescribedJob {
   static Result<DescribedJob> read(std::string_view text, const std::filesystem::path& folder);
 
   std::span<const DescribedTensor> tensors() const noexcept { return tensors_; }
-  const JobConfig& job() const noexcept;        // of a pipeline: what it shares with a job
+  const JobConfig& job() const noexcept;                          // of a pipeline: what it shares with a job
   bool has_reference() const noexcept { return has_reference_; }  // for verification without other runs
 
   // Puts request or pipeline into the job. invalid_argument: a tensor is missing or does not fit.

@@ -123,6 +123,12 @@ kiln_status* kiln_job_wait(kiln_job* job, uint32_t timeout_ms) {
   });
 }
 
+int kiln_job_ended(kiln_job* job) {
+  if (job == nullptr) return 0;
+  const std::lock_guard lock(job->mutex);
+  return job->state == kiln_job::State::finished ? 1 : 0;
+}
+
 void kiln_job_cancel(kiln_job* job) {
   if (job != nullptr) job->stop = true;
 }

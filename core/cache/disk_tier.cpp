@@ -288,6 +288,19 @@ void DiskTier::refuse(const ProgramKey& key, const Device& device, const Status&
   if (Root* root = open()) reject(*root, store_of(*root, device).folder, key, Rejection::refused, status.message);
 }
 
+Status DiskTier::remove(const ProgramKey& key, const Device& device) {
+  if (config_.read_only) return unavailable(name_of(key) + ": its folder is read only");
+  Root* root = open();
+  if (root == nullptr) return {};
+  root->bound.removed(store_of(*root, device).folder.remove(key.digest));
+  const std::lock_guard lock(mutex_);
+  if (const auto pending = set_aside_.find(key.digest); pending != set_aside_.end()) {
+    pending->second->remove(key.digest);
+    set_aside_.erase(pending);
+  }
+  return {};
+}
+
 void DiskTier::store(const ProgramKey& key, const Device& device, const ProgramBinary& binary, std::uint64_t build_ns,
                      MetaTime meta) {
   Root* root = config_.read_only ? nullptr : open();
@@ -326,8 +339,7 @@ bool DiskTier::is_quarantined(Root& root, DeviceFolder& folder, const Digest& di
   return payload && *payload == encode_payload(binary);
 }
 
-Status DiskTier::publish(Root& root, DeviceFolder& folder, const ProgramKey& key, const Encoded& entry,
-                         MetaTime meta) {
+Status DiskTier::publish(Root& root, DeviceFolder& folder, const ProgramKey& key, const Encoded& entry, MetaTime meta) {
   if (Status status = folder.write(key.digest, StoredFile::program, entry.bytes); !status.ok()) return status;
   if (folder.holds(key.digest, StoredFile::quarantined)) folder.forget(key.digest, StoredFile::quarantined);
   if (try_in_child_ && folder.holds(key.digest, StoredFile::suspect)) folder.forget(key.digest, StoredFile::suspect);

@@ -68,6 +68,8 @@ class DiskTier {
   bool count_known_miss(const ProgramKey& key, const Device& device);
   // Call if the driver refused the result of find(): counts the rejection and removes the entry.
   void refuse(const ProgramKey& key, const Device& device, const Status& status);
+  // Removes the stored program, also a pending one. unavailable: the folder is read only.
+  Status remove(const ProgramKey& key, const Device& device);
   // Publishes the program. With auto_save = false the program stays pending until persist().
   // MetaTime::at_close leaves the .meta file to the end of the process: creating a file is what a small program's hit
   // waits for longest.

@@ -134,6 +134,19 @@ bool MemoryTier::insert(const Digest& digest, const Device& device, HeldProgram 
   return true;
 }
 
+void MemoryTier::remove(const Digest& digest, const Device& device) {
+  const std::lock_guard lock(mutex_);
+  if (const Entry* entry = look_up(digest, device)) take_out(entry->id);
+}
+
+void MemoryTier::remove_all(const Device& device) {
+  const std::lock_guard lock(mutex_);
+  for (EntryId id = 0; id < entries_.size(); ++id) {
+    if (entries_[id] != nullptr && entries_[id]->device == &device) take_out(id);
+  }
+  domain_.reclaim();  // what a guard held until now
+}
+
 void MemoryTier::dispatched_first(const Digest& digest, std::uint64_t ns) noexcept {
   note_dispatch(digest, &Entry::first_dispatch_ns, ns);
 }
@@ -203,6 +216,11 @@ void MemoryTier::tell_uses() {
 }
 
 void MemoryTier::evict(EntryId id) {
+  take_out(id);
+  ++evictions_;
+}
+
+void MemoryTier::take_out(EntryId id) {
   std::shared_ptr<Entry> entry = std::move(entries_[id]);
   table_.erase(*entry);
   policy_->erased(id);
@@ -210,7 +228,6 @@ void MemoryTier::evict(EntryId id) {
   free_ids_.push_back(id);
   --held_;
   bytes_ -= entry->charge;
-  ++evictions_;
   domain_.retire(std::move(entry));
 }
 

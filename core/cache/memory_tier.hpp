@@ -69,6 +69,9 @@ class MemoryTier {
   // Inserts the program and evicts unpinned programs as needed. false: not inserted, because it does not fit beside the
   // pinned programs or the policy refused it.
   bool insert(const Digest& digest, const Device& device, HeldProgram held);
+  // Remove a program, or all of a device. Handles and guards keep what they hold.
+  void remove(const Digest& digest, const Device& device);
+  void remove_all(const Device& device);
   // Record dispatch times. The difference between first and later dispatch is part of the cost of an eviction.
   void dispatched_first(const Digest& digest, std::uint64_t ns) noexcept;
   void dispatched_later(const Digest& digest, std::uint64_t ns) noexcept;
@@ -113,6 +116,7 @@ class MemoryTier {
   EntryId free_id();
   void tell_uses();
   void evict(EntryId id);
+  void take_out(EntryId id);
   void note_uses(Entry& entry, UseCounts& into);
 
   const OwnThreads own_threads_;

@@ -503,6 +503,22 @@ Result<std::uint64_t> TieredCache::persist() noexcept {
   }
 }
 
+Status TieredCache::remove(const ProgramKey& key, const Device& device) noexcept {
+  try {
+    memory_.remove(key.digest, device);
+    return disk_.remove(key, device);
+  } catch (const std::bad_alloc&) {
+    return unavailable("out of memory");
+  }
+}
+
+void TieredCache::forget(const Device& device) noexcept {
+  try {
+    memory_.remove_all(device);
+  } catch (const std::bad_alloc&) {  // the programs stay until they are evicted
+  }
+}
+
 CacheStats TieredCache::stats() const noexcept {
   CacheStats stats = counts();
   try {

@@ -18,6 +18,7 @@
 #include "cache/remote_tier.hpp"
 #include "cache/single_flight.hpp"
 
+#include <kiln/open_program_cache.hpp>
 #include <kiln/program_cache.hpp>
 #include <kiln/registry.hpp>
 
@@ -31,7 +32,7 @@
 
 namespace kiln {
 
-class TieredCache final : public ProgramCache, public WarmableCache {
+class TieredCache final : public ProgramCache, public WarmableCache, public RemovableCache {
  public:
   // unsupported: unknown policy or compression; the error lists the known ones. invalid_argument: the key file is
   // inside the cache folder.
@@ -56,6 +57,8 @@ class TieredCache final : public ProgramCache, public WarmableCache {
               double gflops) noexcept override;
   void trim_memory() noexcept override;
   Result<std::uint64_t> persist() noexcept override;
+  Status remove(const ProgramKey& key, const Device& device) noexcept override;
+  void forget(const Device& device) noexcept override;
   CacheStats stats() const noexcept override;
 
  private:

@@ -127,7 +127,7 @@ typedef struct kiln_identity {
   const char* device; /* the device with everything that changes its code: name, PCI id, UUID, CPU features */
   const char* driver; /* the driver with its exact version or build id */
   /* Separates objects in memory only, and is no part of the key: the cl_context or VkDevice whose objects no other one can
-   * use. It must live as long as its programs. NULL: objects may be used everywhere in the process. */
+   * use. Call kiln_cache_drop_context() before it is destroyed. NULL: objects may be used everywhere in the process. */
   const void* context;
 } kiln_identity;
 
@@ -188,7 +188,7 @@ typedef struct kiln_compiler {
    * KILN_UNSUPPORTED mean that the driver refused them: they are removed, and the program is built again. NULL: programs
    * are bytes, see kiln_program_bytes(). */
   kiln_code (*load)(void* user, kiln_request* request, const void* bytes, size_t count);
-  void (*destroy)(void* object); /* called once for each object, from any thread; must not throw; NULL: nothing to do */
+  void (*destroy)(void* object); /* called once for each object, from any thread; must not throw or use the cache; NULL: nothing to do */
 } kiln_compiler;
 
 static inline kiln_compiler kiln_compiler_default(void) {
@@ -220,8 +220,10 @@ KILN_API void kiln_program_free(kiln_program* program);
 typedef struct kiln_pending kiln_pending;
 KILN_API KILN_MUST_USE kiln_status* kiln_cache_start(kiln_cache* cache, const kiln_key* key, const kiln_compiler* compiler,
                                                      kiln_pending** pending);
-/* KILN_TIMEOUT: not finished yet; call it again. The program is handed over once. */
+/* KILN_TIMEOUT: not finished yet, if kiln_pending_ended() says so; call it again. Else the request itself timed out. The program
+ * is handed over once. */
 KILN_API KILN_MUST_USE kiln_status* kiln_pending_wait(kiln_pending* pending, uint32_t timeout_ms, kiln_program** program);
+KILN_API int kiln_pending_ended(const kiln_pending* pending); /* 1: the request has its answer */
 /* Does not stop the build. */
 KILN_API void kiln_pending_free(kiln_pending* pending);
 
@@ -245,6 +247,15 @@ KILN_API void kiln_guard_leave(kiln_guard* guard);
 KILN_API KILN_MUST_USE kiln_status* kiln_cache_warm(kiln_cache* cache, const kiln_identity* identity,
                                                     const kiln_compiler* compiler, size_t most, uint32_t threads,
                                                     size_t* loaded);
+
+/* Removes the program from memory and disk, so that the next request builds it: for a driver that refuses bytes after `load`.
+ * A program that is not there is no error, and those that are held stay valid. Layers and remotes keep theirs: a program of
+ * a layer is found again. KILN_UNAVAILABLE: the folder is read only. */
+KILN_API KILN_MUST_USE kiln_status* kiln_cache_remove(kiln_cache* cache, const kiln_key* key);
+/* Destroys the objects of an identity's context that are in memory. Call it before the context is destroyed: a later context
+ * may get its address, and would be given its objects. KILN_UNAVAILABLE: programs of the context are in use still. Free them,
+ * leave the guards, and call it again. */
+KILN_API KILN_MUST_USE kiln_status* kiln_cache_drop_context(kiln_cache* cache, const void* context);
 
 typedef struct kiln_cache_stats {
   size_t size;
@@ -416,8 +427,10 @@ KILN_API KILN_MUST_USE kiln_status* kiln_job_progress(kiln_job* job, int (*progr
 KILN_API KILN_MUST_USE kiln_status* kiln_job_run(kiln_job* job);
 /* The same on a thread of the runtime. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_start(kiln_job* job);
-/* The result of the job that was started. KILN_TIMEOUT: it runs still; call it again. */
+/* The result of the job that was started. KILN_TIMEOUT: it runs still, if kiln_job_ended() says so; call it again. Else the run
+ * itself timed out. */
 KILN_API KILN_MUST_USE kiln_status* kiln_job_wait(kiln_job* job, uint32_t timeout_ms);
+KILN_API int kiln_job_ended(kiln_job* job); /* 1: its last run has ended; 0: it runs, or was never started */
 /* Stops waiting for the device; kiln_job_wait() then returns KILN_CANCELLED. Any thread may call it. */
 KILN_API void kiln_job_cancel(kiln_job* job);
 

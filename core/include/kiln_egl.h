@@ -38,6 +38,7 @@ static inline kiln_egl_state** kiln_egl_state_of_process(void) {
 typedef struct kiln_egl_blob {
   const void* bytes;
   size_t count;
+  int replaces; /* the stored blob of this name */
 } kiln_egl_blob;
 
 static inline kiln_code kiln_egl_on_build(void* user, kiln_request* request) {
@@ -60,6 +61,7 @@ static inline kiln_program* kiln_egl_program(const void* name, size_t count, kil
   failure = kiln_key_builder_create(state->cache, &state->identity, "EGL blob", &builder);
   if (failure == NULL) failure = kiln_key_builder_bytes(builder, "name", name, count);
   if (failure == NULL) failure = kiln_key_builder_finish(builder, &key);
+  if (failure == NULL && blob != NULL && blob->replaces) failure = kiln_cache_remove(state->cache, key);
   if (failure == NULL) failure = kiln_cache_get_or_build(state->cache, key, &compiler, &program);
   kiln_status_free(failure); /* a blob that is not there is made by the driver */
   kiln_key_free(key);
@@ -67,12 +69,21 @@ static inline kiln_program* kiln_egl_program(const void* name, size_t count, kil
   return program;
 }
 
+/* A driver sets a blob again if it refused the one that it got: the stored one is then replaced. */
 static inline void kiln_egl_on_set(const void* name, EGLsizeiANDROID name_count, const void* bytes, EGLsizeiANDROID count) {
   kiln_egl_blob blob;
+  kiln_program* program;
+  const void* stored;
+  size_t stored_count = 0;
   if (name_count <= 0 || count <= 0) return;
   blob.bytes = bytes;
   blob.count = (size_t)count;
-  kiln_program_free(kiln_egl_program(name, (size_t)name_count, &blob));
+  blob.replaces = 0;
+  program = kiln_egl_program(name, (size_t)name_count, &blob);
+  stored = kiln_program_bytes(program, &stored_count);
+  blob.replaces = stored != NULL && (stored_count != blob.count || memcmp(stored, bytes, stored_count) != 0);
+  kiln_program_free(program);
+  if (blob.replaces) kiln_program_free(kiln_egl_program(name, (size_t)name_count, &blob));
 }
 
 /* Returns the number of bytes of the blob, and copies them if there is room. 0: there is none. */

@@ -3,7 +3,7 @@
  * A stored pipeline is the data of a VkPipelineCache that holds this pipeline alone; a stored module is SPIR-V. The first
  * process compiles them; later processes create them from the data.
  * Thread-safety: as kiln_cache_get_or_build(). Ownership: the kiln_program owns the Vulkan objects; free it before the
- * device, and close the cache before it too.
+ * device, and call kiln_cache_drop_context() or close the cache before it too.
  *
  *   kiln_vulkan vulkan = {physical_device, device};
  *   kiln_program* program = NULL;

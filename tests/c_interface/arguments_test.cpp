@@ -56,6 +56,9 @@ TEST_CASE("arguments: NULL is refused with the name of the function and of the a
   kiln_key_builder_free(nullptr);
   kiln_program_free(nullptr);
   kiln_pending_free(nullptr);
+  CHECK(kiln_pending_ended(nullptr) == 0);
+  CHECK(Answer(kiln_cache_remove(nullptr, nullptr)).code == KILN_INVALID_ARGUMENT);
+  CHECK(Answer(kiln_cache_drop_context(nullptr, nullptr)).code == KILN_INVALID_ARGUMENT);
   kiln_status_free(nullptr);
   kiln_text_free(nullptr);
   kiln_cache_trim_memory(nullptr);

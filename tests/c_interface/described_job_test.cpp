@@ -23,8 +23,7 @@ step = [
 )";
 
 void give(kiln_job* job, const char* name, float* data, std::initializer_list<std::int64_t> shape) {
-  const kiln_tensor tensor =
-      kiln_tensor_of(data, KILN_F32, static_cast<std::uint32_t>(shape.size()), std::data(shape));
+  const kiln_tensor tensor = kiln_tensor_of(data, KILN_F32, static_cast<std::uint32_t>(shape.size()), std::data(shape));
   must(kiln_job_tensor(job, name, &tensor));
 }
 
@@ -103,10 +102,11 @@ TEST_CASE("described: a pipeline runs on tensors of the application, again with 
 TEST_CASE("described: a layer in TOML") {
   Jobs jobs;
   const Job job = job_of(jobs.runtime, "layer");
-  must(kiln_job_toml(job.get(),
-                     "[[job]]\nname = \"layer\"\nop = \"conv2d\"\nc = 1\nh = 2\nw = 2\nk = 1\nr = 1\ns = 1\nverify = true\n"
-                     "input = \"memory:x\"\nweights = \"memory:w\"\noutput = \"memory:y\"\n",
-                     nullptr));
+  must(kiln_job_toml(
+      job.get(),
+      "[[job]]\nname = \"layer\"\nop = \"conv2d\"\nc = 1\nh = 2\nw = 2\nk = 1\nr = 1\ns = 1\nverify = true\n"
+      "input = \"memory:x\"\nweights = \"memory:w\"\noutput = \"memory:y\"\n",
+      nullptr));
   CHECK(tensor_named(job.get(), "y")["shape"] == nlohmann::json({1, 1, 2, 2}));
   float x[] = {1, 2, 3, 4}, w[] = {3}, y[4] = {};
   give(job.get(), "x", x, {1, 1, 2, 2});
@@ -169,7 +169,8 @@ TEST_CASE("described: what is missing or wrong is named") {
   refused(toml(layer + "input = \"memory:x\"\noutput = \"memory:x\"\n"), KILN_INVALID_ARGUMENT,
           "memory:x is written and used again");
   const std::string good = layer + "input = \"memory:x\"\noutput = \"memory:y\"\n";
-  refused(toml(good + "[cache]\nmax_programs = 3\n"), KILN_INVALID_ARGUMENT, "cache.max_programs: found beside the job");
+  refused(toml(good + "[cache]\nmax_programs = 3\n"), KILN_INVALID_ARGUMENT,
+          "cache.max_programs: found beside the job");
   refused(kiln_job_tensors(job.get(), nullptr), KILN_INVALID_ARGUMENT, "json is NULL");
   char* text = nullptr;
   refused(kiln_job_tensors(job.get(), &text), KILN_INVALID_ARGUMENT, "call kiln_job_toml() first");
@@ -177,10 +178,12 @@ TEST_CASE("described: what is missing or wrong is named") {
   float data[4] = {};
   const std::int64_t shape[] = {2, 2};
   const kiln_tensor tensor = kiln_tensor_of(data, KILN_F32, 2, shape);
-  refused(kiln_job_tensor(job.get(), "z", &tensor), KILN_NOT_FOUND, "the text has no \"memory:z\", expected one of x, y");
+  refused(kiln_job_tensor(job.get(), "z", &tensor), KILN_NOT_FOUND,
+          "the text has no \"memory:z\", expected one of x, y");
   must(kiln_job_tensor(job.get(), "x", &tensor));
   must(kiln_job_tensor(job.get(), "y", &tensor));
-  refused(kiln_job_run(job.get()), KILN_INVALID_ARGUMENT, "found \"memory:x\": float32 [2, 2], expected float32 [1, 1]");
+  refused(kiln_job_run(job.get()), KILN_INVALID_ARGUMENT,
+          "found \"memory:x\": float32 [2, 2], expected float32 [1, 1]");
   refused(kiln_job_grid(job.get(), 1, 1, 1), KILN_INVALID_ARGUMENT, "call kiln_job_kernel() first");
   refused(kiln_job_toml(job.get(), nullptr, nullptr), KILN_INVALID_ARGUMENT, "text is NULL");
   refused(kiln_job_report_json(job.get(), &text), KILN_NOT_FOUND, "has not run");
@@ -195,7 +198,8 @@ TEST_CASE("described: progress is reported after each run, and ends a job") {
   const Job job = job_of(jobs.runtime, "net");
   Block x, w, b, y;
   must(kiln_job_toml(job.get(), two_products, nullptr));
-  for (const char* name : {"x", "w1", "w2"}) give(job.get(), name, name[0] == 'x' ? x.values.data() : w.values.data(), {2, 2});
+  for (const char* name : {"x", "w1", "w2"})
+    give(job.get(), name, name[0] == 'x' ? x.values.data() : w.values.data(), {2, 2});
   give(job.get(), "b", b.values.data(), {2});
   give(job.get(), "y", y.values.data(), {2, 2});
   must(kiln_job_device(job.get(), "cpu"));
@@ -220,10 +224,11 @@ TEST_CASE("described: a runtime records a trace and hands it over once") {
   Jobs jobs(1);
   const Job job = job_of(jobs.runtime, "traced");
   float x[] = {2}, w[] = {3}, y[1] = {};
-  must(kiln_job_toml(job.get(),
-                     "[[job]]\nname = \"traced\"\nop = \"gemm\"\nm = 1\nn = 1\nk = 1\ndevice = \"cpu\"\ninput = \"memory:x\"\n"
-                     "weights = \"memory:w\"\noutput = \"memory:y\"\n",
-                     nullptr));
+  must(kiln_job_toml(
+      job.get(),
+      "[[job]]\nname = \"traced\"\nop = \"gemm\"\nm = 1\nn = 1\nk = 1\ndevice = \"cpu\"\ninput = \"memory:x\"\n"
+      "weights = \"memory:w\"\noutput = \"memory:y\"\n",
+      nullptr));
   give(job.get(), "x", x, {1, 1});
   give(job.get(), "w", w, {1, 1});
   give(job.get(), "y", y, {1, 1});

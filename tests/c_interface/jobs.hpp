@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 namespace kiln::test {
 
@@ -16,14 +17,15 @@ struct Jobs {
   StoreFolder folder;
   kiln_runtime* runtime = nullptr;
 
-  explicit Jobs(std::uint32_t trace = 0) {
-    kiln_cache_options options = folder.options();
-    options.trace = trace;
-    must(kiln_open(&options, &runtime));
-  }
+  explicit Jobs(std::uint32_t trace = 0) { open(trace); }
   ~Jobs() { kiln_close(runtime); }
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
+
+  void reopen() {
+    kiln_close(std::exchange(runtime, nullptr));
+    open(0);
+  }
 
   bool has(const std::string& id) const {
     char* text = nullptr;
@@ -34,6 +36,13 @@ struct Jobs {
       if (device["id"] == id && device["usable"]) return true;
     }
     return false;
+  }
+
+ private:
+  void open(std::uint32_t trace) {
+    kiln_cache_options options = folder.options();
+    options.trace = trace;
+    must(kiln_open(&options, &runtime));
   }
 };
 

@@ -67,6 +67,7 @@ TEST_CASE("jobs: a kernel runs on the tensors of the application, again with cha
   must(kiln_job_uniform(saxpy_job.job.get(), "scale", KILN_F64, 0, nullptr, &scale));
   must(kiln_job_start(saxpy_job.job.get()));
   must(kiln_job_wait(saxpy_job.job.get(), 60000));
+  CHECK(kiln_job_ended(saxpy_job.job.get()) == 1);
   CHECK(saxpy_job.wrong(12) == 0);
   kiln_cache_stats stats;
   stats.size = sizeof stats;
@@ -76,6 +77,72 @@ TEST_CASE("jobs: a kernel runs on the tensors of the application, again with cha
   must(kiln_runtime_metrics(jobs.runtime, &metrics));
   CHECK_THAT(metrics, Catch::Contains("kiln_"));
   kiln_text_free(metrics);
+}
+
+TEST_CASE("jobs: an OpenCL C kernel has arguments by value, local memory and a workgroup size", "[.card]") {
+  constexpr const char* text = R"(
+kernel void none(global float* y) { y[get_global_id(0)] = -1; }
+kernel void reversed(global const float* x, global float* y, float scale, int plus, local float* group) {
+  const size_t at = get_local_id(0);
+  group[at] = scale * x[get_global_id(0)];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  y[get_global_id(0)] = group[get_local_size(0) - 1 - at] + plus;
+}
+)";
+  Jobs jobs;
+  REQUIRE(jobs.has("amdgpu:0"));
+  std::vector<float> x(256), y(256);
+  for (std::size_t at = 0; at < x.size(); ++at) x[at] = static_cast<float>(at);
+  const std::int64_t shape[] = {256};
+  const kiln_tensor on_x = kiln_tensor_of(x.data(), KILN_F32, 1, shape),
+                    on_y = kiln_tensor_of(y.data(), KILN_F32, 1, shape);
+  const Job job = job_of(jobs.runtime, "reversed");
+  must(kiln_job_kernel(job.get(), "reversed.cl", text));
+  must(kiln_job_entry(job.get(), "reversed"));
+  must(kiln_job_buffer(job.get(), nullptr, KILN_READ, &on_x));
+  must(kiln_job_buffer(job.get(), nullptr, KILN_WRITE, &on_y));
+  must(kiln_job_float(job.get(), 0.5f));
+  must(kiln_job_int(job.get(), -3));
+  must(kiln_job_local(job.get(), 64 * sizeof(float)));
+  must(kiln_job_workgroup(job.get(), 64, 1, 1));
+  must(kiln_job_grid(job.get(), 4, 1, 1));
+  must(kiln_job_timeout(job.get(), 60000));
+  must(kiln_job_device(job.get(), "amdgpu:0"));
+  must(kiln_job_run(job.get()));
+  for (std::size_t at = 0; at < y.size(); ++at) {
+    CHECK(y[at] == 0.5f * x[at / 64 * 64 + 63 - at % 64] - 3);
+  }
+  CHECK(std::string(report_of(job.get()).device) == "amdgpu:0");
+  must(kiln_job_entry(job.get(), "missing"));
+  const Answer missing = kiln_job_run(job.get());
+  CHECK(missing.code == KILN_INVALID_ARGUMENT);
+  CHECK_THAT(missing.message, Catch::Contains("missing") && Catch::Contains("reversed"));
+}
+
+TEST_CASE("jobs: stored programs are loaded before they are needed, and a miss is explained") {
+  Jobs jobs;
+  if (!jobs.has("opengl:0")) {
+    WARN("skipped: no usable device opengl:0");
+    return;
+  }
+  {
+    Saxpy saxpy_job(jobs.runtime);
+    must(kiln_job_run(saxpy_job.job.get()));
+  }
+  jobs.reopen();
+  size_t loaded = 0;
+  must(kiln_runtime_warm(jobs.runtime, "opengl:0", 10, &loaded));
+  CHECK(loaded == 1);
+  Saxpy saxpy_job(jobs.runtime);
+  must(kiln_job_run(saxpy_job.job.get()));
+  CHECK(report_of(saxpy_job.job.get()).tier == KILN_TIER_MEMORY);
+  char* json = nullptr;
+  must(kiln_runtime_explain(jobs.runtime, "saxpy", &json));
+  CHECK_THAT(json, Catch::Contains("\"label\": \"saxpy\""));
+  kiln_text_free(json);
+  CHECK(Answer(kiln_runtime_explain(jobs.runtime, "nothing of this name", &json)).code == KILN_NOT_FOUND);
+  CHECK(json == nullptr);
+  CHECK(Answer(kiln_runtime_warm(jobs.runtime, "opengl:99", 10, &loaded)).code == KILN_NOT_FOUND);
 }
 
 TEST_CASE("jobs: a kernel that does not compile is an error with its line, and the job can be corrected") {

@@ -28,6 +28,22 @@ struct CacheWaits {
   std::chrono::nanoseconds process = std::chrono::seconds(5);
 };
 
+// A cache whose programs can be removed. Query a ProgramCache for it:
+//
+//   if (auto* removable = dynamic_cast<kiln::RemovableCache*>(cache.get())) removable->forget(device);
+//
+// Thread-safety and ownership: as ProgramCache.
+class RemovableCache {
+ public:
+  virtual ~RemovableCache() = default;
+
+  // Removes the program from memory and disk; handles to it stay valid. A program that is not there is no error.
+  // unavailable: the folder is read only. Layers and remotes keep theirs.
+  virtual Status remove(const ProgramKey& key, const Device& device) noexcept = 0;
+  // Removes the programs of the device from memory. Those that a handle or guard holds are destroyed when it is released.
+  virtual void forget(const Device& device) noexcept = 0;
+};
+
 // unsupported: unknown name, policy or compression. An empty directory means memory only. stores: for the remotes of the
 // configuration, besides folders. The cache then starts threads when a program is first missing, so that a slow remote
 // delays no build, and writes programs back after ProgramCache::record(). Null: remotes are asked on the caller's thread
