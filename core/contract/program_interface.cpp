@@ -141,8 +141,7 @@ Status check_size(const ProgramResource& resource, const UserKernelSpec::Binding
   }
   const std::uint64_t used = resource.element_bytes;
   const std::uint64_t element = kiln::size_of(given.dtype);
-  const bool raw = given.dtype == DType::u8 && resource.element != ElementType::u8;  // the block's bytes as they are
-  if (used == 0 || used == stride || element == 0 || raw) return {};
+  if (used == 0 || used == stride || element == 0) return {};
   // Elements with padding: one of the tensor's rows, or of its blocks of rows, must be as long as one of them.
   std::uint64_t row = element;
   for (auto extent = given.shape.rbegin(); extent != given.shape.rend() && row < stride; ++extent) {

@@ -591,41 +591,6 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) o[i] = x[i] 
   CHECK_FALSE(std::filesystem::exists(jobs.folder / "p.npy"));
 }
 
-TEST_CASE("kernel resources: structs with padding need padded elements, and bytes as they are") {
-  ResourceJobs jobs;
-  jobs.shader("bodies.comp", R"(#version 450
-layout(local_size_x = 4) in;
-struct Body { vec3 pos; vec3 vel; };
-layout(std430, binding = 0) readonly buffer B { Body b[]; };
-layout(std430, binding = 1) writeonly buffer O { float o[]; };
-void main() { uint i = gl_GlobalInvocationID.x; o[i] = b[i].pos.x + b[i].vel.z; }
-)");
-  std::vector<float> packed(4 * 6), padded(4 * 8);
-  for (std::size_t i = 0; i < packed.size(); ++i) packed[i] = static_cast<float>(i);
-  for (std::size_t i = 0; i < 4; ++i) padded[8 * i] = static_cast<float>(i), padded[8 * i + 6] = 10;
-  std::vector<std::uint8_t> bytes(padded.size() * 4);
-  std::memcpy(bytes.data(), padded.data(), bytes.size());
-  jobs.write<float>("packed.npy", DType::f32, {4, 6}, packed);
-  jobs.write<float>("padded.npy", DType::f32, {4, 8}, padded);
-  jobs.write<std::uint8_t>("bytes.npy", DType::u8, {128}, bytes);
-  const auto add = [&](const std::string& name) {
-    jobs.add(
-        name, "bodies.comp",
-        "bindings = [{ input = \"" + name + ".npy\" }, { output = \"o_" + name + ".npy\", shape = [4] }]\ngrid = [1]");
-  };
-  add("packed");
-  CHECK_THAT(jobs.error_of_run(), Contains("lie 32 bytes apart and use 24") && Contains("[4, 6] of float32"));
-  add("padded");
-  add("bytes");
-  const Finished finished = jobs.run();
-  INFO(finished.err << finished.out);
-  REQUIRE(finished.status == 0);
-  for (const char* name : {"o_padded.npy", "o_bytes.npy"}) {
-    const auto o = jobs.tensor(name);
-    CHECK(std::vector<float>(o->as<float>().begin(), o->as<float>().end()) == std::vector<float>{10, 11, 12, 13});
-  }
-}
-
 TEST_CASE("kernel resources: a block of an array of structs needs every byte of it") {
   ResourceJobs jobs;
   jobs.shader("sized.comp", R"(#version 430

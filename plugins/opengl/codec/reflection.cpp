@@ -306,8 +306,6 @@ bool add_members(const Gl& gl, GLuint program, GLuint block, ProgramResource& re
   const GLenum list = GL_ACTIVE_VARIABLES;
   gl.GetProgramResourceiv(program, GL_SHADER_STORAGE_BLOCK, block, 1, &list, count, nullptr, variables.data());
   std::uint64_t end = 0;
-  std::uint64_t used = 0;  // of an element of the array of structs that is all of the block
-  GLint in_structs = 0;    // members of it
   bool fixed_array = false;
   for (const GLint variable : variables) {
     const BlockMember member = member_of(gl, program, static_cast<GLuint>(variable));
@@ -323,16 +321,10 @@ bool add_members(const Gl& gl, GLuint program, GLuint block, ProgramResource& re
     resource.array_offset = resource.open_ended ? std::min(resource.array_offset, begin) : begin;
     resource.array_stride = static_cast<std::uint64_t>(step);
     resource.open_ended = resource.open_ended || member.is_open();
-    if (member.facts == nullptr) continue;
-    const std::uint64_t value = std::uint64_t{components(*member.facts)} * bytes_of(element);
-    if (member.top_stride == 0) {
-      if (whole) resource.element_bytes = value;
-    } else {
-      used += value * static_cast<std::uint64_t>(std::max(member.size, 1));
-      ++in_structs;
+    if (whole && member.facts != nullptr && member.top_stride == 0) {
+      resource.element_bytes = std::uint64_t{components(*member.facts)} * bytes_of(element);
     }
   }
-  if (in_structs == count) resource.element_bytes = used;
   resource.bytes = std::min(resource.bytes, end);
   return fixed_array;
 }

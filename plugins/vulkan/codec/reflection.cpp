@@ -200,21 +200,6 @@ class Reflector {
     return end;
   }
 
-  // The bytes of a type without padding. 0: not known.
-  std::uint64_t used_bytes(std::uint32_t type, int depth) const {
-    if (const auto leaf = numeric(type)) return leaf->components() * leaf->bytes;
-    const Instruction declared = definition(type);
-    if (depth > deepest_type) return 0;
-    if (op(declared) == spv::OpTypeArray) {
-      return module_.constant(operand(declared, 3)).value_or(0) * used_bytes(operand(declared, 2), depth + 1);
-    }
-    std::uint64_t sum = 0;
-    for (std::uint32_t i = 0; op(declared) == spv::OpTypeStruct && i + 2 < declared.size(); ++i) {
-      sum += used_bytes(declared[i + 2], depth + 1);
-    }
-    return sum;
-  }
-
   UniformPlace place_of(std::uint32_t type, std::uint32_t member) const {
     UniformPlace place;
     place.offset = module_.decoration(type, member, spv::DecorationOffset).value_or(0);
@@ -271,7 +256,8 @@ class Reflector {
       resource.open_ended = open;
       resource.array_offset = place_of(type, i).offset;
       resource.array_stride = module_.decoration(member, spv::DecorationArrayStride).value_or(0);
-      if (members == 1) resource.element_bytes = used_bytes(operand(definition(member), 2), 0);
+      const auto element = numeric(operand(definition(member), 2));
+      if (members == 1 && element) resource.element_bytes = element->components() * element->bytes;
     }
   }
 
