@@ -191,6 +191,7 @@ TEST_CASE("building: Ctrl-C ends `kiln run` in the middle of an endless compile"
 
 TEST_CASE("building: Ctrl-C ends the command also where the compiler runs in its process", "[unsanitized]") {
   for (const std::vector<std::string>& verb : {std::vector<std::string>{"run"}, {"cache", "warm"}}) {
+    if (is_sanitized && verb.front() == "cache") continue;
     BuildPlace place;
     place.add("other", good_kernel(2), 2);
     place.add("endless", grown_kernel(6));  // 262,144 statements

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <csignal>
 #include <map>
 #include <random>
 
@@ -133,6 +134,16 @@ TEST_CASE("redis store: TLS needs a certificate for the host that the authority 
   const std::string by_address = "rediss://127.0.0.1:" + std::to_string(redis.port());
   CHECK(!redis_store(by_address, {{"authority", redis.authority()}})->get("folder/one", limits_of(10s)));
   CHECK(!redis_store(redis.url(), {{"authority", "/none"}})->get("folder/one", limits_of(10s)));
+}
+
+TEST_CASE("redis store: a TLS server that is killed is an error, and no signal ends the process") {
+  TlsRedisServer redis;
+  const auto store = redis_store(redis.url(), {{"authority", redis.authority()}});
+  REQUIRE(store->put("folder/one", some_bytes(100), limits_of(10s)).ok());
+  const auto before = signal(SIGPIPE, SIG_DFL);
+  redis.stop();
+  for (int i = 0; i < 3; ++i) CHECK(!store->get("folder/one", limits_of(2s)));
+  signal(SIGPIPE, before);
 }
 
 TEST_CASE("redis store: nothing listens, or the server is silent") {

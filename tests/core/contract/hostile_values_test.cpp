@@ -224,6 +224,8 @@ TEST_CASE("hostile values: random kernels of a user", "[contract]") {
 
 TEST_CASE("hostile values: tensors", "[contract]") {
   for (const std::int64_t number : numbers) {
+    // The sanitizer touches all of the 16 GiB that the system would only promise.
+    if (is_sanitized && number > 1 << 28 && number < std::int64_t{1} << 34) continue;
     for (const Shape& shape : {Shape{number}, Shape{number, 0}, Shape{0, number}, Shape{number, number, number}}) {
       const auto tensor = HostTensor::create(DType::f32, shape);
       if (!tensor) CHECK_FALSE(tensor.error().message.empty());

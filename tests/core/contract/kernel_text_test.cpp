@@ -173,7 +173,7 @@ TEST_CASE("kernel text: include guards, #pragma once and files that include each
     const std::string below = "#if A\n#include \"d" + std::to_string(i - 1) + ".glsl\"\n#endif\n";
     folder.write("d" + std::to_string(i) + ".glsl", below + below);
   }
-  folder.write("d0.glsl", std::string(100, 'x') + "\n");
+  folder.write("d0.glsl", std::string(10'000, 'x') + "\n");
   CHECK_THAT(folder.refusal("#include \"d59.glsl\"\n"), Contains("more than 16777216 bytes"));
 }
 
