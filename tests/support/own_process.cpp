@@ -16,7 +16,7 @@ ChildResult run_child(const std::string& tag, const std::map<std::string, std::s
   for (char** each = environ; *each != nullptr; ++each) {
     const std::string_view entry = *each;
     const std::string name(entry.substr(0, entry.find('=')));
-    if (name != "KILN_TEST_PART" && !variables.contains(name)) environment.emplace_back(entry);
+    if (!variables.contains(name)) environment.emplace_back(entry);
   }
   for (const auto& [name, value] : variables) {
     if (!value.empty()) environment.push_back(name + "=" + value);
