@@ -48,7 +48,7 @@ if(KILN_SANITIZE)
   if(KILN_SANITIZE MATCHES address)
     # It meets a null pointer and one beyond its object where memory is touched by them: looking for them at each use as
     # well takes a sixth of the time to compile. Alignment, sums of pointers and dynamic types take a third; the fuzz
-    # targets, whose input draws addresses, look for them.
+    # targets check them in the readers of foreign bytes.
     add_compile_options(-fno-sanitize=null,object-size,alignment,pointer-overflow,vptr)
   endif()
 endif()
@@ -63,8 +63,7 @@ endif()
 if(KILN_SANITIZE)
   add_link_options(${KILN_TEST_LINK_OPTIONS})
 endif()
-# For what takes its tests most of their time, in a build that optimises nothing else (preset `asan`, where optimising all
-# takes longer than it saves the tests).
+# Optimises what tests spend their time in. Preset `asan` optimises nothing else: that would take longer than it saves.
 set(KILN_HOT_OPTIONS)
 if(KILN_SANITIZE)
   set(KILN_HOT_OPTIONS -O1)

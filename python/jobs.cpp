@@ -69,11 +69,13 @@ PyObject* job_toml(PyObject*, PyObject* arguments) {
   return of == nullptr ? nullptr : none_or_raise(waiting([&] { return kiln_job_toml(of->job, text, nullptr); }));
 }
 
-PyObject* job_tensors(PyObject*, PyObject* object) {
+// The text that the function of kiln.h gives of the job.
+template <kiln_status* (*function)(kiln_job* job, char** text)>
+PyObject* job_text(PyObject*, PyObject* object) {
   JobHandle* of = Jobs::of(object);
   if (of == nullptr) return nullptr;
   char* text = nullptr;
-  kiln_status* status = waiting([&] { return kiln_job_tensors(of->job, &text); });
+  kiln_status* status = waiting([&] { return function(of->job, &text); });
   return text_or_raise(status, text);
 }
 
@@ -297,14 +299,6 @@ PyObject* job_report(PyObject*, PyObject* object) {
                        report.copied_bytes);
 }
 
-PyObject* job_report_json(PyObject*, PyObject* object) {
-  JobHandle* of = Jobs::of(object);
-  if (of == nullptr) return nullptr;
-  char* text = nullptr;
-  kiln_status* status = waiting([&] { return kiln_job_report_json(of->job, &text); });
-  return text_or_raise(status, text);
-}
-
 int on_progress(void* user, std::size_t done, std::size_t of, const char* best) {
   const InPython python;
   if (!python) return 0;
@@ -342,7 +336,7 @@ PyMethodDef job_functions[] = {
     {"set", job_set, METH_VARARGS, nullptr},
     {"toml", job_toml, METH_VARARGS, nullptr},
     {"tensor", job_tensor, METH_VARARGS, nullptr},
-    {"tensors", job_tensors, METH_O, nullptr},
+    {"tensors", job_text<kiln_job_tensors>, METH_O, nullptr},
     {"progress", job_progress, METH_VARARGS, nullptr},
     {"span", span, METH_O, nullptr},
     {"layer", job_layer, METH_VARARGS, nullptr},
@@ -352,7 +346,7 @@ PyMethodDef job_functions[] = {
     {"outcome", job_outcome, METH_O, nullptr},
     {"cancel", job_cancel, METH_O, nullptr},
     {"report", job_report, METH_O, nullptr},
-    {"report_json", job_report_json, METH_O, nullptr},
+    {"report_json", job_text<kiln_job_report_json>, METH_O, nullptr},
     {"tune", job_tune, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

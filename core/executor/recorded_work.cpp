@@ -178,8 +178,7 @@ Status RecordedWork::make_constants(Device& device, ConstantStore& constants, co
   return {};
 }
 
-// A pass needs a barrier if it uses memory that was written since the last barrier, or writes memory that was read
-// since.
+// A pass needs a barrier if it uses memory that was written since the last one, or writes memory that was read since.
 void RecordedWork::drop_needless_waits() {
   std::unordered_map<const Buffer*, const Buffer*> memory_of;  // of parts
   for (const Block& block : blocks_) {

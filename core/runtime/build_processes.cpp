@@ -169,8 +169,7 @@ std::optional<Result<ProgramBinary>> BuildProcesses::build(const ProgramKey& key
     message += "the compiler did not finish within " + config::print_duration(config_.build_timeout.count()) +
                ": it was ended. [cache] build_timeout allows it more time";
   } else if (answer->end == killed) {
-    // Its own limits do not end it like this: memory of the machine or of a control group was short, or a person did
-    // it.
+    // Its own limits do not end it like this: the machine or a control group was short of memory, or a person did it.
     return Result<ProgramBinary>(unavailable(message + "the compiler's process was killed (SIGKILL)" + limited +
                                              ". See whether the system ran out of memory"));
   } else if (why.code == StatusCode::device_lost) {

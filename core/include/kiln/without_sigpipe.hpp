@@ -1,5 +1,5 @@
-// WithoutSigpipe: while it lives, a write of this thread to a closed pipe or socket is an error and raises no SIGPIPE,
-// which would end the process of whoever embeds Kiln.
+// WithoutSigpipe: while it lives, a write of this thread to a closed pipe or socket fails with EPIPE. Otherwise SIGPIPE
+// ends the application.
 //
 // Thread-safety: stays on its thread. Ownership: a scope. Errors: none; where signals cannot be blocked nothing changes.
 //

@@ -24,8 +24,7 @@ namespace kiln {
 struct DriverSurroundings {
   std::map<std::string, std::string> variables;        // of the process
   std::vector<std::filesystem::path> library_folders;  // where the distribution keeps libraries; drivers in their dri/
-  std::filesystem::path
-      memory_folder;  // this user's, on a file system in memory; it may not exist; empty: there is none
+  std::filesystem::path memory_folder;  // this user's, on a file system in memory; may not exist; empty: there is none
 };
 
 // Those of this process and this distribution.

@@ -349,15 +349,7 @@ class Builder {
       const Rows rows = rows_for(box.h, spec.out_h(), spec.stride_y, spec.pad_y, spec.r, spec.h);
       const Desc from = in_layout({box.n.size(), box.c.size(), rows.in.size(), spec.w});
       const Desc to = in_layout({box.n.size(), box.c.size(), box.h.size(), spec.out_w()});
-      const dnnl::pooling_forward::primitive_desc described({dnnl::prop_kind::forward_inference,
-                                                             pooling_algorithm(spec.kind),
-                                                             from,
-                                                             to,
-                                                             {spec.stride_y, spec.stride_x},
-                                                             {spec.r, spec.s},
-                                                             {rows.above, spec.pad_x},
-                                                             {rows.below, right}},
-                                                            attributes_with({}), engine_);
+      const auto described = pooling(spec, from, to, {rows.above, spec.pad_x}, {rows.below, right}, engine_);
       add_tile(
           dnnl::pooling_forward(described), described.scratchpad_desc(),
           {operand(DNNL_ARG_SRC, source, from, offset_in_layout(in_shape, box.n.begin, box.c.begin, rows.in.begin)),

@@ -74,10 +74,6 @@ inline void append_activation(dnnl::post_ops& operations, Activation activation)
   operations.append_eltwise(1.0f, function.algorithm, function.alpha, function.beta);
 }
 
-inline dnnl::algorithm pooling_algorithm(PoolKind kind) {
-  return kind == PoolKind::maximum ? dnnl::algorithm::pooling_max : dnnl::algorithm::pooling_avg_exclude_padding;
-}
-
 inline dnnl::primitive_attr attributes_with(const dnnl::post_ops& operations) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -101,6 +97,23 @@ inline dnnl::eltwise_forward::primitive_desc element_function(std::int64_t eleme
   const dnnl::memory::desc all({elements}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::a);
   const Eltwise function = eltwise_of(activation);
   return {{dnnl::prop_kind::forward_inference, function.algorithm, all, function.alpha, function.beta},
+          attributes_with({}),
+          engine};
+}
+// The padding before and behind the rows and columns of `from`, in that order.
+inline dnnl::pooling_forward::primitive_desc pooling(const Pool2dSpec& spec, const dnnl::memory::desc& from,
+                                                     const dnnl::memory::desc& to, const dnnl::memory::dims& before,
+                                                     const dnnl::memory::dims& behind, const dnnl::engine& engine) {
+  const auto algorithm =
+      spec.kind == PoolKind::maximum ? dnnl::algorithm::pooling_max : dnnl::algorithm::pooling_avg_exclude_padding;
+  return {{dnnl::prop_kind::forward_inference,
+           algorithm,
+           from,
+           to,
+           {spec.stride_y, spec.stride_x},
+           {spec.r, spec.s},
+           before,
+           behind},
           attributes_with({}),
           engine};
 }

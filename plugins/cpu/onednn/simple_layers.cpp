@@ -23,15 +23,7 @@ Pipeline::Operand operand_at(int argument, Place place, const Desc& desc, std::i
 Made tile_of(const Pool2dSpec& spec, const Range& planes, const dnnl::engine& engine) {
   const Desc from({1, planes.size(), spec.h, spec.w}, element_type, Tag::nchw);
   const Desc to({1, planes.size(), spec.out_h(), spec.out_w()}, element_type, Tag::nchw);
-  const dnnl::pooling_forward::primitive_desc described({dnnl::prop_kind::forward_inference,
-                                                         pooling_algorithm(spec.kind),
-                                                         from,
-                                                         to,
-                                                         {spec.stride_y, spec.stride_x},
-                                                         {spec.r, spec.s},
-                                                         {spec.pad_y, spec.pad_x},
-                                                         {spec.pad_y, spec.pad_x}},
-                                                        attributes_with({}), engine);
+  const auto described = pooling(spec, from, to, {spec.pad_y, spec.pad_x}, {spec.pad_y, spec.pad_x}, engine);
   Made made{described.impl_info_str(), {}};
   made.pipeline.add(dnnl::pooling_forward(described), engine, described.scratchpad_desc(),
                     {operand_at(DNNL_ARG_SRC, Place::input, from, planes.begin * spec.h * spec.w),
