@@ -75,6 +75,16 @@ struct kiln_key {
   kiln::ProgramKey key;
 };
 
+namespace kiln::c_interface {
+
+// The caller's struct as this version knows it: itself if it has this version's size, as on the path of a hit, else a
+// copy.
+Result<const kiln_compiler*> compiler_of(const char* function, const kiln_compiler* given, kiln_compiler& copy);
+// invalid_argument: NULL, or the key of another cache. unavailable: the cache of a parent process.
+Status check_request(const char* function, kiln_cache* cache, const kiln_key* key);
+
+}  // namespace kiln::c_interface
+
 struct kiln_program {
   kiln::ProgramHandle handle;
   kiln_tier tier = KILN_TIER_NONE;

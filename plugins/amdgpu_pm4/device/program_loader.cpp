@@ -1,14 +1,12 @@
 #include "amdgpu_pm4/device/program_loader.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "amdgpu_pm4/code_object/code_object.hpp"
 #include "amdgpu_pm4/code_object/dispatch_needs.hpp"
+#include "amdgpu_pm4/toolchain/opencl_types.hpp"
 #include "amdgpu_pm4/winsys/winsys.hpp"
 
 namespace kiln::amdgpu_pm4 {
@@ -46,87 +44,7 @@ Result<Sizes> choose_workgroup(const KernelSource& source, const KernelCode& ker
   return source.workgroup;
 }
 
-bool is_word(char c) noexcept { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-std::string without_comments(std::string_view text) {
-  std::string left;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::string_view two = text.substr(at, 2);
-    if (two != "//" && two != "/*") {
-      left += text[at++];
-      continue;
-    }
-    const std::size_t end = text.find(two == "//" ? "\n" : "*/", at + 2);
-    left += ' ';
-    at = end == std::string_view::npos ? text.size() : end + (two == "//" ? 0 : 2);
-  }
-  return left;
-}
-
-// The type that `typedef TYPE name;` declares, by OpenCL C's own name; the name itself if it is not declared so, or in
-// several ways. text: without comments.
-std::string declared_type(std::string_view text, const std::string& name) {
-  constexpr std::string_view keyword = "typedef";
-  std::string found;
-  for (std::size_t at = text.find(keyword); at != std::string_view::npos; at = text.find(keyword, at + 1)) {
-    const std::string_view statement = text.substr(at, text.find(';', at) - at);
-    if (statement.find_first_of("{}()[]*") != std::string_view::npos) continue;
-    std::vector<std::string> words(1);
-    for (const char c : statement) {
-      if (is_word(c)) {
-        words.back() += c;
-      } else if (!words.back().empty()) {
-        words.emplace_back();
-      }
-    }
-    if (words.back().empty()) words.pop_back();
-    if (words.size() < 3 || words.back() != name) continue;
-    const auto has = [&](std::string_view word) { return std::ranges::find(words, word) != words.end(); };
-    std::string type = words[words.size() - 2];
-    for (const char* integer : {"int", "signed", "unsigned"}) {
-      if (type == integer) type = has("long") ? "long" : has("short") ? "short" : has("char") ? "char" : "int";
-    }
-    if (has("unsigned")) type = "u" + type;
-    if (!found.empty() && found != type) return name;
-    found = type;
-  }
-  return found.empty() ? name : found;
-}
-
-struct Pointee {
-  ElementType element = ElementType::unknown;  // unknown: a struct
-  std::uint32_t bytes = 0, components = 1;
-};
-
-// Of an argument like "float4*". A name of the source's own is looked up in its text.
-Pointee pointee_of(const std::string& type, std::string_view text) {
-  constexpr struct {
-    std::string_view name;
-    ElementType element;
-    std::uint32_t bytes;
-  } types[] = {{"char", ElementType::i8, 1},    {"uchar", ElementType::u8, 1},  {"short", ElementType::i16, 2},
-               {"ushort", ElementType::u16, 2}, {"int", ElementType::i32, 4},   {"uint", ElementType::u32, 4},
-               {"long", ElementType::i64, 8},   {"ulong", ElementType::u64, 8}, {"half", ElementType::f16, 2},
-               {"float", ElementType::f32, 4},  {"double", ElementType::f64, 8}};
-  constexpr int deepest = 8;  // of typedefs of typedefs
-  std::string name = type.substr(0, type.find('*'));
-  for (int depth = 0; depth < deepest; ++depth) {
-    const std::size_t letters = std::min(name.find_first_of("0123456789"), name.size());
-    for (const auto& known : types) {
-      if (known.name != std::string_view(name).substr(0, letters)) continue;
-      Pointee found{known.element, known.bytes};
-      if (letters != name.size()) std::from_chars(name.data() + letters, name.data() + name.size(), found.components);
-      return found;
-    }
-    const std::string next = declared_type(text, name);
-    if (next == name) break;
-    name = next;
-  }
-  return {};
-}
-
 ProgramInterface interface_of(const KernelCode& kernel, const KernelSource& source) {
-  const std::string text = without_comments(source.dialect == Dialect::opencl_c ? source.text : std::string());
   ProgramInterface declared;
   for (const KernelArgument& argument : kernel.arguments) {
     ProgramResource resource;
@@ -147,7 +65,7 @@ ProgramInterface interface_of(const KernelCode& kernel, const KernelSource& sour
     resource.name = argument.name;
     resource.type = argument.type;
     resource.number = static_cast<std::uint32_t>(declared.resources.size());
-    const Pointee pointee = pointee_of(argument.type, text);
+    const Pointee pointee = pointee_of(argument.type, source);
     resource.element = pointee.element;
     if (argument.kind == ArgumentKind::global_buffer && pointee.components == 3) {  // lie as vectors of four
       resource.array_stride = std::uint64_t{4} * pointee.bytes;

@@ -1,0 +1,226 @@
+// The functions of kiln.h that ask a cache for programs. cache.cpp has those of the cache as a whole.
+#include "c_interface/cache.hpp"
+#include "c_interface/status.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace kiln::c_interface {
+
+Result<const kiln_compiler*> compiler_of(const char* function, const kiln_compiler* given, kiln_compiler& copy) {
+  const kiln_compiler* compiler = given;
+  if (given == nullptr || given->size != sizeof copy) {
+    if (Status status = copy_struct(function, "compiler", given, &copy, sizeof copy); !status.ok()) return status;
+    compiler = &copy;
+  }
+  if (compiler->build != nullptr || compiler->load != nullptr) return compiler;
+  return invalid_argument(std::string(function) + ": compiler has neither a build nor a load callback");
+}
+
+Status check_request(const char* function, kiln_cache* cache, const kiln_key* key) {
+  if (cache == nullptr) return null_argument(function, "cache");
+  if (key == nullptr) return null_argument(function, "key");
+  if (!cache->process.is_this()) return cache->process.check(function, "cache");
+  if (key->cache == cache->id) return {};
+  return invalid_argument(std::string(function) + ": the key of program '" + key->key.label +
+                          "' was made for another cache. Make it with a key builder of this one");
+}
+
+namespace {
+
+Result<std::unique_ptr<kiln_program>> get(const char* function, kiln_cache& cache, const kiln_key& key,
+                                          const kiln_compiler& compiler) {
+  if (cache.running.on_this_thread(key.key.digest)) {
+    return invalid_argument(std::string(function) + ": a callback that makes program '" + key.key.label + "' (" +
+                            key.key.digest.hex() + ") asked for the same program: it would wait for itself");
+  }
+  const CallbackSource source(key.key, compiler);
+  Result<Acquired> acquired = cache.programs->get_or_build(key.key, source, *key.device);
+  if (!acquired) return std::move(acquired).error();
+  if (acquired->tier == Tier::built && cache.writes_remotes) {  // load took it: there is no dispatch to wait for
+    Measurement loaded;
+    loaded.first_run = true;
+    cache.programs->record(key.key, *key.device, loaded, 0);
+  }
+  return std::make_unique<kiln_program>(kiln_program{std::move(acquired->program), tier_of(acquired->tier)});
+}
+
+// Of a program of bytes. Not NULL also where it has none of them: NULL means a program of objects.
+struct BytesView {
+  const void* first = nullptr;
+  std::size_t count = 0;
+};
+BytesView bytes_of(const CallbackProgram& program) noexcept {
+  if (!program.stays_bytes || !program.bytes) return {};
+  return {program.bytes->empty() ? "" : static_cast<const void*>(program.bytes->data()), program.bytes->size()};
+}
+
+}  // namespace
+}  // namespace kiln::c_interface
+
+using namespace kiln;
+using namespace kiln::c_interface;
+
+kiln_status* kiln_cache_get_or_build(kiln_cache* cache, const kiln_key* key, const kiln_compiler* compiler,
+                                     kiln_program** program) {
+  constexpr const char* function = "kiln_cache_get_or_build";
+  return guarded([&]() -> Status {
+    if (program == nullptr) return null_argument(function, "program");
+    *program = nullptr;
+    if (Status status = check_request(function, cache, key); !status.ok()) return status;
+    const RunningCalls::Scope scope(cache->calls);
+    kiln_compiler copy;
+    const Result<const kiln_compiler*> callbacks = compiler_of(function, compiler, copy);
+    if (!callbacks) return callbacks.error();
+    auto got = get(function, *cache, *key, **callbacks);
+    if (!got) return std::move(got).error();
+    *program = got->release();
+    return {};
+  });
+}
+
+void* kiln_program_object(const kiln_program* program) {
+  return program == nullptr ? nullptr : program->program().object;
+}
+
+const void* kiln_program_bytes(const kiln_program* program, size_t* count) {
+  if (count != nullptr) *count = 0;
+  const BytesView bytes = program == nullptr ? BytesView() : bytes_of(program->program());
+  if (count != nullptr) *count = bytes.count;
+  return bytes.first;
+}
+
+kiln_tier kiln_program_tier(const kiln_program* program) { return program == nullptr ? KILN_TIER_NONE : program->tier; }
+
+void kiln_program_free(kiln_program* program) { delete program; }
+
+kiln_guard kiln_cache_enter(kiln_cache* cache) {
+  kiln_guard guard{nullptr};
+  if (cache == nullptr) return guard;
+  static_assert(sizeof(Guard) == sizeof guard.slot && alignof(Guard) == alignof(void*),
+                "a Guard fits into a kiln_guard");
+  // A Guard is one reference to the slot of its thread. enter() returns it without a copy.
+  new (&guard.slot) Guard(cache->programs->enter());
+  return guard;
+}
+
+int kiln_cache_find(kiln_cache* cache, const kiln_key* key, const kiln_guard* guard, kiln_found* found) {
+  if (cache == nullptr || key == nullptr || guard == nullptr || guard->slot == nullptr || found == nullptr) return 0;
+  if (key->cache != cache->id) return 0;
+  const auto& entered = *std::launder(reinterpret_cast<const Guard*>(&guard->slot));
+  const Program* program = cache->programs->find(key->key.digest, *key->device, entered);
+  if (program == nullptr) return 0;
+  const auto& ours = static_cast<const CallbackProgram&>(*program);
+  found->object = ours.object;
+  const BytesView bytes = bytes_of(ours);
+  found->bytes = bytes.first;
+  found->count = bytes.count;
+  return 1;
+}
+
+void kiln_guard_leave(kiln_guard* guard) {
+  if (guard == nullptr || guard->slot == nullptr) return;
+  std::launder(reinterpret_cast<Guard*>(&guard->slot))->~Guard();
+  guard->slot = nullptr;
+}
+
+// --- asynchronous requests
+
+namespace {
+
+// Shared by the application and the thread that works on it.
+struct PendingState {
+  std::mutex mutex;
+  std::condition_variable done;
+  bool finished = false;
+  bool taken = false;
+  Status failure;
+  std::unique_ptr<kiln_program> program;
+
+  void finish(Status status, std::unique_ptr<kiln_program> made) {
+    const std::lock_guard lock(mutex);
+    if (finished) return;
+    failure = std::move(status);
+    program = std::move(made);
+    finished = true;
+    done.notify_all();
+  }
+};
+
+// Finishes the state also where the work is dropped.
+class PendingWork {
+ public:
+  explicit PendingWork(std::shared_ptr<PendingState> state) : state_(std::move(state)) {}
+  PendingWork(const PendingWork&) = delete;
+  PendingWork& operator=(const PendingWork&) = delete;
+  ~PendingWork() { state_->finish(cancelled("kiln_cache_close was called before the request began"), nullptr); }
+
+  PendingState& state() noexcept { return *state_; }
+
+ private:
+  const std::shared_ptr<PendingState> state_;
+};
+
+}  // namespace
+
+struct kiln_pending {
+  std::shared_ptr<PendingState> state;
+};
+
+kiln_status* kiln_cache_start(kiln_cache* cache, const kiln_key* key, const kiln_compiler* compiler,
+                              kiln_pending** pending) {
+  constexpr const char* function = "kiln_cache_start";
+  return guarded([&]() -> Status {
+    if (pending == nullptr) return null_argument(function, "pending");
+    *pending = nullptr;
+    if (Status status = check_request(function, cache, key); !status.ok()) return status;
+    kiln_compiler copy;
+    const Result<const kiln_compiler*> callbacks = compiler_of(function, compiler, copy);
+    if (!callbacks) return callbacks.error();
+    auto made = std::make_unique<kiln_pending>(kiln_pending{std::make_shared<PendingState>()});
+    auto work = std::make_shared<PendingWork>(made->state);
+    cache->workers.start([work, cache, of = *key, by = **callbacks] {
+      try {
+        auto got = get("kiln_cache_start", *cache, of, by);
+        if (got) return work->state().finish({}, std::move(*got));
+        work->state().finish(std::move(got).error(), nullptr);
+      } catch (...) {
+        work->state().finish(caught(), nullptr);
+      }
+    });
+    *pending = made.release();
+    return {};
+  });
+}
+
+kiln_status* kiln_pending_wait(kiln_pending* pending, uint32_t timeout_ms, kiln_program** program) {
+  constexpr const char* function = "kiln_pending_wait";
+  return guarded([&]() -> Status {
+    if (program == nullptr) return null_argument(function, "program");
+    *program = nullptr;
+    if (pending == nullptr) return null_argument(function, "pending");
+    PendingState& state = *pending->state;
+    std::unique_lock lock(state.mutex);
+    const auto is_finished = [&] { return state.finished; };
+    if (!state.done.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_finished)) {
+      return timed_out(std::string(function) + ": not finished after " + std::to_string(timeout_ms) + " ms");
+    }
+    if (!state.failure.ok()) return state.failure;
+    if (std::exchange(state.taken, true)) {
+      return invalid_argument(std::string(function) + ": the program was handed over by an earlier call");
+    }
+    *program = state.program.release();
+    return {};
+  });
+}
+
+int kiln_pending_ended(const kiln_pending* pending) {
+  if (pending == nullptr) return 0;
+  const std::lock_guard lock(pending->state->mutex);
+  return pending->state->finished ? 1 : 0;
+}
+
+void kiln_pending_free(kiln_pending* pending) { delete pending; }

@@ -1,0 +1,138 @@
+// Programs that are removed, replaced or dropped with their context.
+#include "c_interface/store.hpp"
+
+#include <kiln_egl.h>
+
+#include <cstdint>
+#include <fstream>
+
+namespace kiln::test {
+namespace {
+
+TEST_CASE("program removal: a removed program is built again, here and by the next process; who holds it keeps it") {
+  const StoreFolder store;
+  TextCompiler compiler;
+  const auto cache = store.open();
+  const Key key = key_of(cache.get(), "one"), other = key_of(cache.get(), "other");
+  must(kiln_cache_remove(cache.get(), key.get()));  // not there: no error
+  ProgramPointer held;
+  REQUIRE(compiler.get(cache.get(), key.get(), held).ok());
+  REQUIRE(compiler.get(cache.get(), other.get()) == "compiled other/3");
+  must(kiln_cache_remove(cache.get(), key.get()));
+  CHECK(store.files(".bin").size() == 1);
+  CHECK(stats_of(cache.get()).programs_in_memory == 1);
+  CHECK(stats_of(cache.get()).evictions == 0);
+  CHECK(*static_cast<std::string*>(kiln_program_object(held.get())) == "compiled one");
+  compiler.on_build = [](kiln_request* request) {
+    return kiln_request_set_bytes(request, "newer", 5) ? KILN_OK : KILN_UNAVAILABLE;
+  };
+  CHECK(compiler.get(cache.get(), key.get()) == "newer/3");
+  CHECK(compiler.get(cache.get(), other.get()) == "compiled other/1");
+  const auto next = store.open();
+  CHECK(compiler.get(next.get(), key_of(next.get(), "one").get()) == "newer/2");
+
+  const auto reader = store.open([](kiln_cache_options& options) { options.read_only = 1; });
+  const Key read = key_of(reader.get(), "one");
+  CHECK(compiler.get(reader.get(), read.get()) == "newer/2");
+  const Answer refused = kiln_cache_remove(reader.get(), read.get());
+  CHECK(refused.code == KILN_UNAVAILABLE);
+  CHECK_THAT(refused.message, Catch::Contains("label of one") && Catch::Contains("read only"));
+  CHECK(compiler.get(reader.get(), read.get()) == "newer/2");
+  CHECK(Answer(kiln_cache_remove(reader.get(), key.get())).code == KILN_INVALID_ARGUMENT);  // a key of another cache
+}
+
+TEST_CASE("program removal: a removed program that was pending is not stored later") {
+  const StoreFolder store;
+  const std::string config = (store.path() / "kiln.toml").string();
+  std::ofstream(config) << "[cache]\nauto_save = false\n";
+  TextCompiler compiler;
+  const auto cache = store.open([&](kiln_cache_options& options) { options.config = config.c_str(); });
+  const Key key = key_of(cache.get(), "one"), other = key_of(cache.get(), "other");
+  REQUIRE(compiler.get(cache.get(), key.get()) == "compiled one/3");
+  REQUIRE(compiler.get(cache.get(), other.get()) == "compiled other/3");
+  must(kiln_cache_remove(cache.get(), key.get()));
+  std::uint64_t stored = 0;
+  must(kiln_cache_persist(cache.get(), &stored));
+  CHECK(stored == 1);
+  const auto next = store.open();
+  CHECK(compiler.get(next.get(), key_of(next.get(), "one").get()) == "compiled one/3");
+  CHECK(compiler.get(next.get(), key_of(next.get(), "other").get()) == "compiled other/2");
+}
+
+TEST_CASE(
+    "program removal: the objects of a context are destroyed with it, and a later one at its address gets its own") {
+  const StoreFolder store;
+  TextCompiler compiler;
+  const auto cache = store.open();
+  int first = 0, second = 0;  // contexts
+  const auto key_in = [&](const void* context) {
+    kiln_identity identity = identity_of();
+    identity.context = context;
+    kiln_key_builder* builder = nullptr;
+    kiln_key* key = nullptr;
+    must(kiln_key_builder_create(cache.get(), &identity, "in a context", &builder));
+    must(kiln_key_builder_text(builder, "source", "one"));
+    must(kiln_key_builder_finish(builder, &key));
+    kiln_key_builder_free(builder);
+    return Key(key);
+  };
+  const Key in_first = key_in(&first), in_second = key_in(&second);
+  const int before = TextCompiler::objects;
+  REQUIRE(compiler.get(cache.get(), in_first.get()) == "compiled one/3");
+  REQUIRE(compiler.get(cache.get(), in_second.get()) == "compiled one/2");
+  REQUIRE(TextCompiler::objects == before + 2);
+  must(kiln_cache_drop_context(cache.get(), &first));
+  CHECK(TextCompiler::objects == before + 1);
+  CHECK(compiler.get(cache.get(), in_second.get()) == "compiled one/1");
+  CHECK(compiler.get(cache.get(), in_first.get()) == "compiled one/2");  // loaded for the new context
+
+  ProgramPointer held;
+  REQUIRE(compiler.get(cache.get(), in_first.get(), held).ok());
+  const Answer in_use = kiln_cache_drop_context(cache.get(), &first);
+  CHECK(in_use.code == KILN_UNAVAILABLE);
+  CHECK_THAT(in_use.message, Catch::Contains("of the context that are in use: 1"));
+  held.reset();
+  must(kiln_cache_drop_context(cache.get(), &first));
+  CHECK(TextCompiler::objects == before + 1);
+
+  kiln_guard guard = kiln_cache_enter(cache.get());
+  kiln_found found;
+  REQUIRE(kiln_cache_find(cache.get(), in_second.get(), &guard, &found) == 1);
+  CHECK(Answer(kiln_cache_drop_context(cache.get(), &second)).code == KILN_UNAVAILABLE);
+  CHECK(*static_cast<std::string*>(found.object) == "compiled one");
+  kiln_guard_leave(&guard);
+  must(kiln_cache_drop_context(cache.get(), &second));
+  CHECK(TextCompiler::objects == before);
+}
+
+TEST_CASE("program removal: a blob that EGL's driver sets again replaces the one that it refused") {
+  const StoreFolder store;
+  kiln_egl_state state{};
+  state.identity = kiln_identity_of("egl", "device", "driver");
+  *kiln_egl_state_of_process() = &state;
+  const auto get = [] {
+    char bytes[16] = {};
+    const auto count = kiln_egl_on_get("name", 4, bytes, sizeof bytes);
+    return std::string(bytes, static_cast<std::size_t>(count));
+  };
+  {
+    const auto cache = store.open();
+    state.cache = cache.get();
+    CHECK(get().empty());
+    kiln_egl_on_set("name", 4, "first", 5);
+    CHECK(get() == "first");
+    kiln_egl_on_set("name", 4, "first", 5);
+    CHECK(stats_of(cache.get()).builds == 1);
+    kiln_egl_on_set("name", 4, "another", 7);
+    CHECK(get() == "another");
+    kiln_egl_on_set("name", 4, "anothes", 7);
+    CHECK(get() == "anothes");
+  }
+  const auto next = store.open();
+  state.cache = next.get();
+  CHECK(get() == "anothes");
+  *kiln_egl_state_of_process() = nullptr;
+}
+
+}  // namespace
+}  // namespace kiln::test
