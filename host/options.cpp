@@ -67,6 +67,7 @@ po::options_description all_options() {
       "write every step and decision to FILE as Chrome trace events, for Perfetto");
   add("watch", po::bool_switch(),
       "on a terminal: redraw a table of devices, cache, rates and time left while the jobs run");
+  add("retry", po::bool_switch(), "forget the results of earlier checks, and check every plugin again");
   add("plugin-path", po::value<std::string>()->value_name("DIR"),
       "folders searched before the installed plugins, separated by ':'");
   add("cache-dir", po::value<std::string>()->value_name("DIR"), "folder of the persistent cache");
@@ -406,6 +407,7 @@ Result<Options> parse_options(int argc, char** argv) {
     options.bench.passes = *passes;
   }
   options.watch = given["watch"].as<bool>();
+  options.retry = given["retry"].as<bool>();
   if (given.count("repeat") != 0) {
     const auto repeat = count_of(given, "repeat", 1'000'000);
     if (!repeat) return repeat.error();

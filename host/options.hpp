@@ -114,6 +114,7 @@ struct Options {
   std::optional<std::filesystem::path> trace;  // --trace
   std::string title;                           // --title; empty: not given
   bool watch = false;
+  bool retry = false;  // of `kiln plugins`
   Progress progress = Progress::automatic;
 };
 

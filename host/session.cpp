@@ -296,6 +296,11 @@ void Session::load_plugins() {
   PluginLoaderOptions options;
   options.path = PluginLoader::default_path(config_.plugins.path);
   if (!only_reads_cache_) options.verdict_file = config_.cache.directory / "probe_verdicts.json";
+  if (options_.retry && !options.verdict_file.empty()) {
+    std::error_code error;
+    std::filesystem::remove(options.verdict_file, error);
+    if (error) problems_.emplace_back().message = options.verdict_file.string() + ": " + error.message();
+  }
   options.log = log_;
   plugins_ = loader_.load(config_.plugins.load, config_.plugins.required, registry_, options);
   std::ranges::move(check_plugin_sections(config_, plugin_keys()), std::back_inserter(problems_));
@@ -336,6 +341,8 @@ Config Session::config_for_runtime() const {
     config.cache.warm = "none";
     config.generator.background = false;
   }
+  // A baked layer is made from this user's own cache, which does not store what other layers hold.
+  if (options_.verb == Verb::cache_bake) config.cache.layers.clear();
   return config;
 }
 

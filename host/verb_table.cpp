@@ -71,8 +71,9 @@ Exit status: 0 one is usable · 2 usage, configuration, or no such device · 3 n
      "set device json output plugin-path cache-dir log progress help version"},
     {"plugins", Verb::plugins, Argument::config_or_none, "[CONFIG]", "list the plugins, and why one was not loaded",
      R"(Loads the configured plugins and lists for each the file, the version, and the reason if it was refused. A new file is first loaded
-in a child process, and the result is stored until the file changes. No driver library is loaded.)",
-     without_jobs},
+in a child process, and the result is stored until the file changes. --retry checks every file again: for a plugin that crashed or
+did not answer for a reason that is gone. No driver library is loaded.)",
+     without_jobs, "retry"},
     {"config check", Verb::config_check, Argument::config, "CONFIG", "check a configuration file",
      R"(Reports every error at once, with file:line:column, what was found, what was expected, and the nearest valid key. Checks keys and
 values, [plugin.NAME] sections, missing input files, their types and shapes, and outputs that cannot be written. Reads only the

@@ -25,9 +25,9 @@ struct Loading {  // what one call of load() works with
 // "…; it is tried again at the next start", or in how long, and by which command at once.
 Status tried_again_later(const ProbeVerdict& verdict) {
   const std::int64_t left_s = verdict.again_at_s - std::time(nullptr);
-  std::string when = left_s <= 0 ? "at the next start"
-                                 : "at the first start after " + std::to_string(left_s) +
-                                       " s, or at the next one after `kiln cache clear --all`";
+  std::string when = left_s <= 0
+                         ? "at the next start"
+                         : "at the first start after " + std::to_string(left_s) + " s, or by `kiln plugins --retry`";
   return timed_out(verdict.status.message + ", " + std::to_string(verdict.attempts) +
                    (verdict.attempts == 1 ? " time" : " times") + " in a row: it is tried again " + when);
 }

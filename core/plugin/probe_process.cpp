@@ -49,7 +49,7 @@ std::string signal_name(int number) {
 ProbeVerdict crashed(std::string how) {
   return {VerdictKind::crashed,
           unsupported("it " + std::move(how) +
-                      " when kiln-probe tried it: blocked until its file changes or `kiln cache clear --all` is run")};
+                      " when kiln-probe tried it: blocked until its file changes or `kiln plugins --retry` is run")};
 }
 
 // Signals that others send, not what a plugin does to itself.

@@ -74,6 +74,7 @@ EveryVerb::EveryVerb() : live_(folder_ / "live"), good_(folder_ / "good") {
       {"tune pull", {"tune", "pull", data / "share.toml", "--device", "opengl:0"}},
       {"devices", {"devices"}},
       {"plugins", {"plugins"}},
+      {"plugins --retry", {"plugins", "--retry"}},
       {"config check", {"config", "check", data / "job.toml"}},
       {"config show", {"config", "show", data / "job.toml"}},
       {"cache list", {"cache", "list"}},

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 
 using namespace kiln::test;
 using Catch::Matchers::Contains;
@@ -127,6 +129,26 @@ TEST_CASE("a folder of plugins is searched before the installed one, which is st
   CHECK(plugins[0]["path"] == (folder / "mine/cpu.so").string());
   CHECK(plugins[0]["loaded"] == false);
   CHECK(plugins[1]["loaded"] == true);
+}
+
+TEST_CASE("a plugin that crashed once is checked again by --retry alone") {
+  const TemporaryFolder folder;
+  const auto why_not = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"plugins", "--json", "--plugin-path", KILN_FIXTURE_DIR, "--set",
+                               "plugins.load=[\"aborts\"]", "--cache-dir", folder / "cache"});
+    const Finished finished = run_kiln(more);
+    INFO(finished.err << finished.out);
+    return finished.json()["plugins"].at(0)["why_not"].get<std::string>();
+  };
+  CHECK_THAT(why_not({}), Contains("SIGABRT") && Contains("until its file changes or `kiln plugins --retry` is run"));
+  std::ifstream stored(folder / "cache/probe_verdicts.json");
+  std::string text{std::istreambuf_iterator<char>(stored), {}};
+  REQUIRE(text.find("SIGABRT") != std::string::npos);
+  text.replace(text.find("SIGABRT"), 7, "earlier");
+  folder.write("cache/probe_verdicts.json", text);
+  CHECK_THAT(why_not({}), Contains("earlier"));
+  CHECK_THAT(why_not({"--retry"}), Contains("SIGABRT"));
+  CHECK_THAT(why_not({}), Contains("SIGABRT"));
 }
 
 TEST_CASE("a missing input stops before anything runs; nothing is written") {
