@@ -142,12 +142,16 @@ Status check_size(const ProgramResource& resource, const UserKernelSpec::Binding
   const std::uint64_t used = resource.element_bytes;
   const std::uint64_t element = kiln::size_of(given.dtype);
   if (used == 0 || used == stride || element == 0) return {};
-  // Elements with padding: one of the tensor's rows, or of its blocks of rows, must be as long as one of them.
-  std::uint64_t row = element;
+  if (resource.struct_elements && given.shape.size() < 2) return {};
+  // Elements with padding: one of the tensor's rows, or of its blocks of rows, must be as long as one of them. A row
+  // may also hold several whole structs.
+  std::uint64_t row = element, within = element;
   for (auto extent = given.shape.rbegin(); extent != given.shape.rend() && row < stride; ++extent) {
+    within = row;
     row *= static_cast<std::uint64_t>(*extent);
   }
   if (row == stride) return {};
+  if (resource.struct_elements && row % stride == 0 && stride % within == 0) return {};
   return invalid_argument("holds an array whose elements lie " + bytes_text(stride) + " apart and use " +
                           std::to_string(used) + " of them, and the job provides " + to_string(given.shape) + " of " +
                           std::string(numpy_name(given.dtype)) + ". Pad the last dimension to " +

@@ -69,7 +69,8 @@ struct ProgramResource {
   std::uint64_t array_offset = 0;
   std::uint64_t array_stride = 0;
   std::uint64_t element_bytes = 0;
-  bool open_ended = false;  // the buffer determines the array length
+  bool struct_elements = false;  // the elements are structs; a tensor of one dimension may hold them too
+  bool open_ended = false;       // the buffer determines the array length
   std::string block;        // of a uniform: the uniform block that it is a member of ("Params[1]"); empty: none
   TextureShape texture;     // of an image or sampler
   std::string unusable;     // reason why it cannot be set on this device; empty: it can

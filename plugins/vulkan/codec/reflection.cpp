@@ -1,5 +1,7 @@
 #include "codec/reflection.hpp"
 
+#include "codec/bool_names.hpp"
+
 #include "codec/glsl_compiler.hpp"
 
 #include <algorithm>
@@ -256,9 +258,30 @@ class Reflector {
       resource.open_ended = open;
       resource.array_offset = place_of(type, i).offset;
       resource.array_stride = module_.decoration(member, spv::DecorationArrayStride).value_or(0);
-      const auto element = numeric(operand(definition(member), 2));
-      if (members == 1 && element) resource.element_bytes = element->components() * element->bytes;
+      if (members != 1) continue;
+      const std::uint32_t element = operand(definition(member), 2);
+      resource.element_bytes = bytes_without_padding(element, 0);
+      resource.struct_elements = op(definition(element)) == spv::OpTypeStruct;
     }
+  }
+
+  // 0: of no known size.
+  std::uint64_t bytes_without_padding(std::uint32_t type, int depth) const {
+    if (const auto facts = numeric(type)) return std::uint64_t{facts->components()} * facts->bytes;
+    const Instruction declared = definition(type);
+    if (depth > deepest_type) return 0;
+    if (op(declared) == spv::OpTypeArray) {
+      const std::uint64_t count = module_.constant(operand(declared, 3)).value_or(0);
+      return count * bytes_without_padding(operand(declared, 2), depth + 1);
+    }
+    if (op(declared) != spv::OpTypeStruct) return 0;
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i + 2 < declared.size(); ++i) {
+      const std::uint64_t member = bytes_without_padding(declared[i + 2], depth + 1);
+      if (member == 0) return 0;
+      bytes += member;
+    }
+    return bytes;
   }
 
   Status add_counters(const SpirvVariable& variable, const std::string& name) {
@@ -482,95 +505,6 @@ class Reflector {
   Reflection out_;
   std::vector<std::uint32_t> sets_;  // by slot
 };
-
-bool is_word(char c) noexcept {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-// Words and signs, without comments and directives.
-std::vector<std::string_view> words_of(std::string_view text) {
-  std::vector<std::string_view> words;
-  bool at_line_start = true;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::string_view two = text.substr(at, 2);
-    const bool is_line = two == "//" || (at_line_start && text[at] == '#');
-    if (is_line || two == "/*") {
-      const std::size_t end = text.find(is_line ? "\n" : "*/", at + 1);
-      at = end == std::string_view::npos ? text.size() : end + (is_line ? 0 : 2);
-      continue;
-    }
-    std::size_t end = at;
-    while (end < text.size() && is_word(text[end])) ++end;
-    const bool blank = std::string_view(" \t\r\n").find(text[at]) != std::string_view::npos;
-    at_line_start = text[at] == '\n' || (at_line_start && blank);
-    end = std::max(end, at + 1);
-    if (!blank) words.push_back(text.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
-
-bool is_bool(std::string_view word) noexcept {
-  return word == "bool" || word == "bvec2" || word == "bvec3" || word == "bvec4";
-}
-
-// The names that are declared as bool or bvec: uniforms outside blocks, and members of structs and blocks.
-struct BoolNames {
-  std::vector<std::string_view> uniforms, members;
-  std::vector<std::string_view> others;  // words of the declarations of other uniforms
-
-  // A push constant is a member, and its name has no dot.
-  bool contains(std::string_view name, bool is_member) const {
-    const auto is_in = [&](const std::vector<std::string_view>& list) {
-      return std::ranges::find(list, name) != list.end();
-    };
-    return is_member ? is_in(members) : is_in(uniforms) || (is_in(members) && !is_in(others));
-  }
-};
-
-BoolNames bool_names(std::string_view text) {
-  BoolNames names;
-  std::vector<bool> inside;  // by open brace: of a struct or block
-  std::vector<std::string_view> statement;
-  // "uniform bool a, b[2] = …"
-  const auto declare = [&] {
-    const bool is_member = !inside.empty();
-    const auto has = [&](std::string_view word) { return std::ranges::find(statement, word) != statement.end(); };
-    const auto type = std::ranges::find_if(statement, is_bool);
-    if (!is_member && !has("uniform")) return;
-    if (type == statement.end()) {
-      if (!is_member) names.others.insert(names.others.end(), statement.begin(), statement.end());
-      return;
-    }
-    int depth = 0;
-    bool is_name = true;  // the next word
-    for (auto word = type + 1; word != statement.end(); ++word) {
-      if (*word == "(" || *word == "[") ++depth;
-      if (*word == ")" || *word == "]") --depth;
-      if (is_name && depth == 0 && is_word(word->front())) {
-        (is_member ? names.members : names.uniforms).push_back(*word);
-        is_name = false;
-      }
-      if (depth == 0 && *word == ",") is_name = true;
-    }
-  };
-  for (const std::string_view word : words_of(text)) {
-    const bool readable = std::ranges::find(inside, false) == inside.end();
-    if (word == "{") {
-      const auto has = [&](std::string_view each) { return std::ranges::find(statement, each) != statement.end(); };
-      inside.push_back(has("struct") || has("uniform") || has("buffer"));
-    } else if (word == "}") {
-      if (!inside.empty()) inside.pop_back();
-    } else if (word == ";") {
-      if (readable) declare();
-    } else {
-      statement.push_back(word);
-      continue;
-    }
-    statement.clear();
-  }
-  return names;
-}
 
 }  // namespace
 

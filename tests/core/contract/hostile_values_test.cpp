@@ -214,6 +214,7 @@ TEST_CASE("hostile values: random kernels of a user", "[contract]") {
       resource.array_offset = random() % 3 == 0 ? random() : random() % 65;
       resource.array_stride = random() % 3 == 0 ? random() : random() % 17;
       resource.element_bytes = random() % 17;
+      resource.struct_elements = random() % 2 == 0;
       resource.open_ended = random() % 2 == 0;
       (random() % 4 == 0 ? declared.unused : declared.resources).push_back(resource);
     }

@@ -161,6 +161,26 @@ TEST_CASE("program interface: elements with padding need a row as long as an ele
   CHECK(provide(declared, spec));
 }
 
+TEST_CASE("program interface: structs with padding lie in rows as long as they are, or in one row", "[contract]") {
+  ProgramInterface declared{{block("A", 0)}, {}};
+  ProgramResource& particles = declared.resources[0];  // vec3 and float and vec3 and padding
+  particles.struct_elements = true;
+  particles.array_stride = 32;
+  particles.element_bytes = 28;
+  particles.bytes = 28;
+  UserKernelSpec spec = kernel({buffer(Access::read, 448)});  // 1,792 bytes: 56 structs, or 64 without padding
+  spec.bindings[0].shape = {64, 7};
+  check_refused(declared, spec, {"32 bytes apart", "28 of them", "[64, 7]", "8 elements"});
+  for (const std::vector<std::int64_t>& shape :
+       std::vector<std::vector<std::int64_t>>{{56, 8}, {56, 2, 4}, {448}, {28, 16}}) {
+    spec.bindings[0].shape = shape;
+    CHECK(provide(declared, spec));
+  }
+  particles.element_bytes = 32;  // no padding: any shape
+  spec.bindings[0].shape = {64, 7};
+  CHECK(provide(declared, spec));
+}
+
 TEST_CASE("program interface: uniforms by name, type and shape", "[contract]") {
   ProgramInterface declared{
       {block("A", 0), uniform("gain", "float", ElementType::f32), uniform("first", "int", ElementType::i32)}, {}};
