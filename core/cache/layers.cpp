@@ -5,14 +5,16 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <utility>
 
 namespace kiln {
 
-Layers::Layers(Log log, const CacheConfig& cache, const TrustedKeys& trusted) : log_(log), folders_(cache.layers) {
+Layers::Layers(Log log, const CacheConfig& cache, std::shared_ptr<CurrentKeys> trusted)
+    : log_(log), folders_(cache.layers), writers_(cache.layer_writers), trusted_(std::move(trusted)) {
   if (folders_.empty()) return;
   std::vector<std::string> problems;
-  accepted_ = chosen_keys(trusted, cache.layer_writers, problems);
-  if (accepted_.empty()) problems.push_back("no key is trusted, so no program of a layer is used");
+  if (chosen_keys(*trusted_->get(), writers_, problems).empty())
+    problems.push_back("no key is trusted, so no program of a layer is used");
   for (const std::string& problem : problems) log_.write(LogLevel::warning, "cache", "layers: " + problem);
 }
 
@@ -23,7 +25,9 @@ std::optional<SharedProgram> Layers::find(const AskedProgram& asked, SharedCount
     if (!file) continue;
     const auto bytes = file->contents(most_object_bytes);
     if (!bytes) continue;
-    OpenedObject object = open_object(*bytes, accepted_, std::time(nullptr), asked.material, inflaters_);
+    std::vector<std::string> told_at_opening;
+    const auto accepted = chosen_keys(*trusted_->get(), writers_, told_at_opening);
+    OpenedObject object = open_object(*bytes, accepted, std::time(nullptr), asked.material, inflaters_);
     if (object.fault == ObjectFault::none) return std::move(object.program);
     counters.change([&](SharedCounts& counts) { ++count_of(counts, object.fault); });
     log_.write(warned_.exchange(true) ? LogLevel::info : LogLevel::warning, "cache",

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,10 +23,9 @@ namespace kiln {
 class Layers {
  public:
   // Accepts the keys in [cache] layer_writers, or all trusted keys if it is empty.
-  Layers(Log log, const CacheConfig& cache, const TrustedKeys& trusted);
+  Layers(Log log, const CacheConfig& cache, std::shared_ptr<CurrentKeys> trusted);
 
   bool exist() const noexcept { return !folders_.empty(); }
-  const std::vector<TrustedKey>& accepted() const noexcept { return accepted_; }
   // The first layer with an object that is accepted. A bad object is counted and logged, and the next layer is tried.
   std::optional<SharedProgram> find(const AskedProgram& asked, SharedCounters& counters);
   // Whether a layer has a file for the program. Does not read it.
@@ -34,7 +34,8 @@ class Layers {
  private:
   const Log log_;
   const std::vector<std::filesystem::path> folders_;
-  std::vector<TrustedKey> accepted_;
+  const std::vector<std::string> writers_;
+  const std::shared_ptr<CurrentKeys> trusted_;
   Inflaters inflaters_;
   std::atomic<bool> warned_{false};
 };

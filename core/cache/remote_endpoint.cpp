@@ -22,18 +22,20 @@ std::uint64_t in_ns(std::chrono::nanoseconds time) { return static_cast<std::uin
 
 }  // namespace
 
-RemoteEndpoint::RemoteEndpoint(Log log, RemoteConfig config, const CacheConfig& cache, const TrustedKeys& trusted,
-                               const Stores& stores)
+RemoteEndpoint::RemoteEndpoint(Log log, RemoteConfig config, const CacheConfig& cache,
+                               std::shared_ptr<CurrentKeys> trusted, const Stores& stores)
     : log_(log),
       config_(std::move(config)),
       trust_folders_(cache.trust_folders),
       totals_folder_(cache.read_only ? std::filesystem::path() : cache.directory),
+      trusted_(std::move(trusted)),
       breaker_(cache.directory, !cache.read_only, config_.url) {
+  const auto keys = trusted_->get();
   // Unlike for layers, no names mean no keys: a remote is read only if its writers are named.
-  if (!config_.writers.empty()) accepted_ = chosen_keys(trusted, config_.writers, problems_);
+  if (!config_.writers.empty()) reads_ = !chosen_keys(*keys, config_.writers, problems_).empty();
   if (config_.writes) {
     const auto signer = read_signing_key(trust_folders_, config_.sign_with);
-    const Status usable = signer ? check_signer(trusted, *signer, config_.sign_with) : signer.error();
+    const Status usable = signer ? check_signer(*keys, *signer, config_.sign_with) : signer.error();
     if (usable.ok()) {
       signer_ = *signer;
     } else {
@@ -41,6 +43,17 @@ RemoteEndpoint::RemoteEndpoint(Log log, RemoteConfig config, const CacheConfig& 
     }
   }
   if (const auto at = stores.find(scheme_of(config_.url)); at != stores.end()) make_ = at->second;
+}
+
+std::vector<TrustedKey> RemoteEndpoint::accepted() const {
+  std::vector<std::string> told_at_opening;
+  return config_.writers.empty() ? std::vector<TrustedKey>()
+                                 : chosen_keys(*trusted_->get(), config_.writers, told_at_opening);
+}
+
+Result<SecretKey> RemoteEndpoint::signer() const {
+  if (Status status = check_signer(*trusted_->get(), *signer_, config_.sign_with); !status.ok()) return status;
+  return *signer_;
 }
 
 Result<RemoteStore*> RemoteEndpoint::store() {
@@ -93,7 +106,7 @@ void RemoteEndpoint::judge(const Status& status) {
 std::optional<SharedProgram> RemoteEndpoint::opened(std::span<const std::byte> bytes, const AskedProgram& asked,
                                                     SharedCounters& counters) {
   count(&RemoteTotals::bytes_read, bytes.size());
-  OpenedObject object = open_object(bytes, accepted_, std::time(nullptr), asked.material, inflaters_);
+  OpenedObject object = open_object(bytes, accepted(), std::time(nullptr), asked.material, inflaters_);
   if (object.fault == ObjectFault::none && (object.program.key != asked.key || object.program.folder != asked.folder)) {
     object = {
         ObjectFault::other_program, "holds program " + object.program.key.hex() + " of " + object.program.folder, {}};
@@ -118,10 +131,10 @@ std::optional<SharedProgram> RemoteEndpoint::opened(std::span<const std::byte> b
   return std::nullopt;
 }
 
-std::optional<SharedProgram> RemoteEndpoint::fetch(const AskedProgram& asked, const RemoteLimits& limits,
-                                                   SharedCounters& counters) {
+RemoteEndpoint::Fetched RemoteEndpoint::fetch(const AskedProgram& asked, const RemoteLimits& limits,
+                                              SharedCounters& counters) {
   const auto opened_store = store();
-  if (!opened_store) return std::nullopt;
+  if (!opened_store) return {};
   counters.change([](SharedCounts& counts) { ++counts.asked; });
   const std::uint64_t start = now_ns();
   const auto object = (*opened_store)->get(asked.name(), limits);
@@ -129,14 +142,14 @@ std::optional<SharedProgram> RemoteEndpoint::fetch(const AskedProgram& asked, co
   if (!object) {
     counters.change([](SharedCounts& counts) { ++counts.failed; });
     count(&RemoteTotals::failed);
-    return std::nullopt;
+    return {};
   }
   answered(now_ns() - start);
   if (!*object) {
     count(&RemoteTotals::absent);
-    return std::nullopt;
+    return {std::nullopt, true};
   }
-  return opened(**object, asked, counters);
+  return {opened(**object, asked, counters)};
 }
 
 Status RemoteEndpoint::fetch_many(std::span<const AskedProgram> asked, const RemoteLimits& limits,

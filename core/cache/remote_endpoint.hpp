@@ -57,16 +57,18 @@ class RemoteEndpoint {
  public:
   using Stores = std::map<std::string, RemoteStoreFactory>;
 
-  RemoteEndpoint(Log log, RemoteConfig config, const CacheConfig& cache, const TrustedKeys& trusted,
+  RemoteEndpoint(Log log, RemoteConfig config, const CacheConfig& cache, std::shared_ptr<CurrentKeys> trusted,
                  const Stores& stores);
 
   const RemoteConfig& config() const noexcept { return config_; }
-  const std::vector<TrustedKey>& accepted() const noexcept { return accepted_; }
+  std::vector<TrustedKey> accepted() const;  // as trust.d has them now
   // Why parts of the configuration have no effect: unknown keys, a missing secret key.
   const std::vector<std::string>& problems() const noexcept { return problems_; }
-  bool reads() const noexcept { return !accepted_.empty(); }
+  // Whether a key was accepted, or could sign, when the endpoint was opened.
+  bool reads() const noexcept { return reads_; }
   bool writes() const noexcept { return signer_.has_value(); }
-  const SecretKey& signer() const noexcept { return *signer_; }  // REQUIRES: writes()
+  // The key that signs what is written. invalid_argument: it has ended or was revoked. REQUIRES: writes()
+  Result<SecretKey> signer() const;
   RemoteBreaker& breaker() noexcept { return breaker_; }
 
   // unsupported: no plugin has a store for this URL.
@@ -74,8 +76,12 @@ class RemoteEndpoint {
   // nullptr: the store has no leases.
   RemoteLeases* leases();
 
-  // Fetches, checks and counts one program. nullopt: the remote does not have it, or it was not used.
-  std::optional<SharedProgram> fetch(const AskedProgram& asked, const RemoteLimits& limits, SharedCounters& counters);
+  struct Fetched {
+    std::optional<SharedProgram> program;  // nullopt: the remote does not have it, or it was not used
+    bool is_absent = false;                // the remote answered that it does not have it
+  };
+  // Fetches, checks and counts one program.
+  Fetched fetch(const AskedProgram& asked, const RemoteLimits& limits, SharedCounters& counters);
   // Likewise for several; calls on_program for each accepted one, on this thread.
   using OnProgram = std::function<void(std::size_t place, SharedProgram program)>;
   Status fetch_many(std::span<const AskedProgram> asked, const RemoteLimits& limits, SharedCounters& counters,
@@ -117,7 +123,8 @@ class RemoteEndpoint {
   const RemoteConfig config_;
   const std::vector<std::filesystem::path> trust_folders_;
   const std::filesystem::path totals_folder_;  // empty: nothing is saved
-  std::vector<TrustedKey> accepted_;
+  const std::shared_ptr<CurrentKeys> trusted_;
+  bool reads_ = false;
   std::optional<SecretKey> signer_;
   std::vector<std::string> problems_;
   RemoteStoreFactory make_;

@@ -109,13 +109,13 @@ RemoteTier::RemoteTier(const CacheContext& context)
       config_(context.config),
       own_threads_(context.own_threads == OwnThreads::yes),
       counters_(std::make_shared<SharedCounters>()),
-      trusted_(read_trusted_keys(context.config.trust_folders)),
+      trusted_(std::make_shared<CurrentKeys>(context.config.trust_folders)),
       layers_(context.log, context.config, trusted_),
       arrived_(std::make_shared<Arrived>()),
       leases_(std::make_shared<HeldLeases>()),
       writes_(std::make_shared<WriteBack>()),
       work_(most_threads) {
-  for (const std::string& problem : trusted_.problems) log_.write(LogLevel::warning, "cache", problem);
+  for (const std::string& problem : trusted_->get()->problems) log_.write(LogLevel::warning, "cache", problem);
   RemoteEndpoint::Stores stores = context.remote_stores;
   stores.emplace("file", open_file_store);
   for (const RemoteConfig& remote : config_.remotes) {
@@ -235,26 +235,33 @@ std::optional<SharedProgram> RemoteTier::from_remotes(const ProgramKey& key, con
   return wait_for(std::move(chosen), std::move(asked), expected_ns);
 }
 
+// From the first remote that has it. Counts a program that none of them has.
+std::optional<SharedProgram> RemoteTier::fetch_from(const Endpoints& endpoints, const AskedProgram& asked,
+                                                    nanoseconds request, const std::atomic<bool>* stop,
+                                                    SharedCounters& counters) {
+  bool is_absent = true;
+  for (const auto& endpoint : endpoints) {
+    static_cast<void>(endpoint->store());  // loads a library: no part of the server's time
+    auto fetched = endpoint->fetch(asked, {.deadline = Deadline::after(request), .stop = stop}, counters);
+    if (fetched.program) return std::move(fetched.program);
+    is_absent = is_absent && fetched.is_absent;
+  }
+  if (is_absent) counters.change([](SharedCounts& counts) { ++counts.absent; });
+  return std::nullopt;
+}
+
 std::optional<SharedProgram> RemoteTier::wait_for(Endpoints chosen, AskedProgram asked, std::uint64_t expected_ns) {
   std::uint64_t patience_ns = 0;
   for (const auto& endpoint : chosen) patience_ns = std::max(patience_ns, endpoint->patience_ns(expected_ns));
   if (!own_threads_) {
-    for (const auto& endpoint : chosen) {
-      if (auto program = endpoint->fetch(asked, limits_for(ns(patience_ns)), *counters_)) return program;
-    }
-    return std::nullopt;
+    return fetch_from(chosen, asked, ns(patience_ns), work_.stop().get(), *counters_);
   }
   const nanoseconds request = std::clamp<nanoseconds>(ns(expected_ns / 2), ns(patience_ns),
                                                       std::max<nanoseconds>(request_patience, ns(patience_ns)));
   const auto answer = std::make_shared<Answer>();
   answer->endpoints = chosen;
   const bool queued = work_.add([answer, asked = std::move(asked), request, counters = counters_, stop = work_.stop()] {
-    std::optional<SharedProgram> program;
-    for (const auto& endpoint : answer->endpoints) {
-      static_cast<void>(endpoint->store());  // loads a library: no part of the server's time
-      program = endpoint->fetch(asked, {.deadline = Deadline::after(request), .stop = stop.get()}, *counters);
-      if (program) break;
-    }
+    auto program = fetch_from(answer->endpoints, asked, request, stop.get(), *counters);
     const std::lock_guard lock(answer->mutex);
     answer->program = std::move(program);
     answer->done = true;
@@ -265,10 +272,7 @@ std::optional<SharedProgram> RemoteTier::wait_for(Endpoints chosen, AskedProgram
   });
   if (!queued) return std::nullopt;
   std::unique_lock lock(answer->mutex);
-  if (answer->changed.wait_for(lock, ns(patience_ns), [&] { return answer->done; })) {
-    if (!answer->program) counters_->change([](SharedCounts& counts) { ++counts.absent; });
-    return std::move(answer->program);
-  }
+  if (answer->changed.wait_for(lock, ns(patience_ns), [&] { return answer->done; })) return std::move(answer->program);
   answer->late = true;
   // Under the lock: an answer that arrives now is told to the breaker after this.
   for (const auto& endpoint : answer->endpoints) {
@@ -358,6 +362,11 @@ std::shared_ptr<RemoteEndpoint> RemoteTier::lease_holder() {
   return nullptr;
 }
 
+std::uint64_t RemoteTier::usual_build_ns() {
+  const std::lock_guard lock(mutex_);
+  return builds_ == 0 ? unknown_build_ns : built_ns_ / builds_;
+}
+
 RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const Device& device, bool waits) {
   if (endpoints_.empty()) return {};
   const auto unleased = [&]() -> LeaseResult {
@@ -368,8 +377,10 @@ RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const D
   if (endpoint == nullptr) return unleased();
   RemoteLeases& leases = *endpoint->leases();
   const AskedProgram asked{device_folder_name(device.info()), key.digest, key.material};
-  std::uint64_t expected_ns = unknown_build_ns;
+  std::uint64_t expected_ns = usual_build_ns();
   static_cast<void>(endpoint->look_up(asked.folder, asked.key, expected_ns));
+  // A lease costs two round trips: one to take it, one to look whether the program was written meanwhile.
+  if (expected_ns < 3 * endpoint->round_trip_ns()) return unleased();
   const auto life =
       std::clamp(std::chrono::duration_cast<milliseconds>(3 * ns(expected_ns)), shortest_lease, longest_lease);
   const std::string name = asked.name() + ".lease", token = new_token();
@@ -388,7 +399,7 @@ RemoteTier::LeaseResult RemoteTier::acquire_lease(const ProgramKey& key, const D
     if (!acquired) return failed(acquired.error());
     // Another machine may have written it since it was looked for.
     if (*acquired || round != 0) {
-      auto program = endpoint->fetch(asked, limits(), *counters_);
+      auto program = endpoint->fetch(asked, limits(), *counters_).program;
       if (program) {
         if (*acquired) static_cast<void>(leases.release(name, token, limits()));
         return {LeaseAnswer::found, std::move(program)};
@@ -423,6 +434,8 @@ void RemoteTier::built(const ProgramKey& key, std::uint64_t build_ns) {
   leases_->end_at(key.digest, Clock::now() + dispatch_patience);
   const std::lock_guard lock(mutex_);
   built_[key.digest] = build_ns;
+  ++builds_;
+  built_ns_ += build_ns;
 }
 
 void RemoteTier::dispatched(const ProgramKey& key, const Device& device) {

@@ -1,8 +1,8 @@
 // RemoteTier: the programs of other machines: signed layers on disk, then the configured remotes.
 //
 // A request waits for a remote only as long as its answers usually take, so that a remote never makes a start slower
-// than a build. Errors of a remote are misses, counted by reason. Trusted keys are read when the cache opens; stores
-// are opened, and threads started, when the first program is missing. Thread-safety: every method from any thread.
+// than a build. Errors of a remote are misses, counted by reason. Stores are opened, and threads
+// started, when the first program is missing. Thread-safety: every method from any thread.
 // Ownership: owns its threads and stores; devices are used in calls only.
 #pragma once
 
@@ -85,15 +85,19 @@ class RemoteTier {
   Endpoints askable();
   // Fetches the index in the background if it is old, or here if the cache has no threads.
   void refresh_index(const std::shared_ptr<RemoteEndpoint>& endpoint, const std::string& folder);
+  static std::optional<SharedProgram> fetch_from(const Endpoints& endpoints, const AskedProgram& asked,
+                                                 std::chrono::nanoseconds request, const std::atomic<bool>* stop,
+                                                 SharedCounters& counters);
   std::optional<SharedProgram> wait_for(Endpoints chosen, AskedProgram asked, std::uint64_t expected_ns);
   RemoteLimits limits_for(std::chrono::nanoseconds time) const;
   std::shared_ptr<RemoteEndpoint> lease_holder();
+  std::uint64_t usual_build_ns();  // the mean of what was built here; unknown_build_ns before the first
 
   const Log log_;
   const CacheConfig config_;
   const bool own_threads_;
   const std::shared_ptr<SharedCounters> counters_;
-  const TrustedKeys trusted_;
+  const std::shared_ptr<CurrentKeys> trusted_;
   Layers layers_;
   Endpoints endpoints_;
   const std::shared_ptr<Arrived> arrived_;
@@ -101,6 +105,7 @@ class RemoteTier {
   const std::shared_ptr<WriteBack> writes_;
   std::mutex mutex_;
   std::map<Digest, std::uint64_t> built_;            // built here and not dispatched yet: build time; guarded by mutex_
+  std::uint64_t builds_ = 0, built_ns_ = 0;          // of all that were built here; guarded by mutex_
   std::vector<std::shared_ptr<Answer>> unanswered_;  // late answers; guarded by mutex_
   bool finished_ = false;                            // guarded by mutex_
   BackgroundWork work_;

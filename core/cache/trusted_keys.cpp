@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <kiln/clock.hpp>
 #include <kiln/regular_file.hpp>
 
 #include <algorithm>
@@ -18,6 +19,7 @@ namespace {
 constexpr std::uint64_t most_trust_bytes = 64 << 10;
 constexpr std::string_view key_suffix = ".key";
 constexpr std::int64_t day_s = 86'400;
+constexpr std::uint64_t life_of_keys_ns = 1'000'000'000;
 
 // Opens FOLDER/INNER. An empty descriptor: it does not exist.
 Result<UniqueFd> open_trust_folder(const std::filesystem::path& folder, const char* inner) {
@@ -169,6 +171,20 @@ TrustedKeys read_trusted_keys(std::span<const std::filesystem::path> folders) {
   }
   all.keys = std::move(first);
   return all;
+}
+
+CurrentKeys::CurrentKeys(std::vector<std::filesystem::path> folders)
+    : folders_(std::move(folders)),
+      keys_(std::make_shared<const TrustedKeys>(read_trusted_keys(folders_))),
+      read_ns_(now_ns()) {}
+
+std::shared_ptr<const TrustedKeys> CurrentKeys::get() {
+  const std::lock_guard lock(mutex_);
+  if (now_ns() - read_ns_ >= life_of_keys_ns) {
+    keys_ = std::make_shared<const TrustedKeys>(read_trusted_keys(folders_));
+    read_ns_ = now_ns();
+  }
+  return keys_;
 }
 
 std::vector<TrustedKey> chosen_keys(const TrustedKeys& all, std::span<const std::string> names,

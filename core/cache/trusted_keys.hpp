@@ -20,6 +20,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,6 +52,20 @@ TrustedKeys read_trusted_keys(std::span<const std::filesystem::path> folders);
 // The keys with these names; all keys if there are no names. A missing name is added to `problems`.
 std::vector<TrustedKey> chosen_keys(const TrustedKeys& all, std::span<const std::string> names,
                                     std::vector<std::string>& problems);
+
+// The trusted keys of running work: read again when a second has passed, so that a revocation or an end that is written
+// meanwhile counts. Thread-safety: every method from any thread.
+class CurrentKeys {
+ public:
+  explicit CurrentKeys(std::vector<std::filesystem::path> folders);
+  std::shared_ptr<const TrustedKeys> get();
+
+ private:
+  const std::vector<std::filesystem::path> folders_;
+  std::mutex mutex_;
+  std::shared_ptr<const TrustedKeys> keys_;  // guarded by mutex_, also the next
+  std::uint64_t read_ns_ = 0;
+};
 
 // "2027-01-31" as the end of that day in UTC, seconds since 1970. nullopt: not a date.
 std::optional<std::int64_t> end_of_date(std::string_view date);

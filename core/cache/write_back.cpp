@@ -16,7 +16,9 @@ constexpr std::size_t index_batch = 32;
 Status write(RemoteEndpoint& endpoint, const WriteBack::Item& item, const EntryKey& own,
              const std::atomic<bool>& stop) {
   if (endpoint.breaker().has_failed()) return unavailable("the server failed before");
-  const auto object = make_object(item.entry, own, item.folder, item.meta, endpoint.signer());
+  const auto signer = endpoint.signer();
+  if (!signer) return signer.error();
+  const auto object = make_object(item.entry, own, item.folder, item.meta, *signer);
   if (!object) return object.error();
   return endpoint.put(object_name(item.folder, item.key), *object,
                       {.deadline = Deadline::after(write_patience), .stop = &stop});

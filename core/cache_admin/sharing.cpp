@@ -50,7 +50,7 @@ RemoteStores with_files(const RemoteStores& stores) {
 
 Result<std::vector<std::unique_ptr<RemoteEndpoint>>> writing_endpoints(const CacheConfig& cache,
                                                                        const RemoteStores& stores) {
-  const TrustedKeys trusted = read_trusted_keys(cache.trust_folders);
+  const auto trusted = std::make_shared<CurrentKeys>(cache.trust_folders);
   std::vector<std::unique_ptr<RemoteEndpoint>> endpoints;
   for (const RemoteConfig& remote : cache.remotes) {
     if (!remote.writes) continue;
@@ -122,12 +122,15 @@ class Push {
       for (const AskedProgram& one : listed) there_.insert(one.name());
       return;
     }
+    for (const AskedProgram& one : listed) unusable_.insert(one.name());
     SharedCounters counters;
     for (std::size_t done = 0; done < listed.size() && outcome_.failure.ok(); done += objects_together) {
       const auto some = std::span(listed).subspan(done, std::min(objects_together, listed.size() - done));
       const Status status =
-          endpoint_.fetch_many(some, limits_by_hand(), counters,
-                               [&](std::size_t place, SharedProgram) { there_.insert(some[place].name()); });
+          endpoint_.fetch_many(some, limits_by_hand(), counters, [&](std::size_t place, SharedProgram) {
+            there_.insert(some[place].name());
+            unusable_.erase(some[place].name());
+          });
       if (!status.ok()) outcome_.failure = status.within("remote " + outcome_.url);
     }
   }
@@ -139,7 +142,12 @@ class Push {
       ++outcome_.already;
       return;
     }
-    const auto object = object_of(root_, program, own_, endpoint_.signer());
+    const auto signer = endpoint_.signer();
+    if (!signer) {
+      outcome_.failure = signer.error().within("remote " + outcome_.url);
+      return;
+    }
+    const auto object = object_of(root_, program, own_, *signer);
     if (!object) return;
     if (!*object) {
       outcome_.bad.push_back(bad_entry(program, "corrupt", object->error().message));
@@ -151,6 +159,7 @@ class Push {
       return;
     }
     ++outcome_.written;
+    outcome_.replaced += unusable_.count(object_name(program.folder, program.entry.digest));
     outcome_.bytes += (*object)->size();
     const auto build_ns = static_cast<std::uint64_t>(program.description.build_ms * 1e6);
     RemoteIndex& folder = written_[program.folder];
@@ -197,7 +206,7 @@ class Push {
   const EntryKey& own_;
   PushOutcome outcome_;
   std::map<std::string, RemoteIndex> indexes_, written_;  // by device folder
-  std::set<std::string> there_;                           // names of objects
+  std::set<std::string> there_, unusable_;                // names of objects that are listed
 };
 
 // One remote's programs for one device.
@@ -286,7 +295,7 @@ Result<std::vector<PullOutcome>> pull_cache(const CacheConfig& cache, const Remo
   if (Status status = check_key_file_place(cache); !status.ok()) return status;
   const Result<CacheRoot> root = CacheRoot::open_to_write(cache);
   if (!root) return root.error();
-  const TrustedKeys trusted = read_trusted_keys(cache.trust_folders);
+  const auto trusted = std::make_shared<CurrentKeys>(cache.trust_folders);
   std::vector<PullOutcome> outcomes;
   for (const RemoteConfig& remote : cache.remotes) {
     RemoteEndpoint endpoint({}, remote, cache, trusted, with_files(stores));
@@ -335,7 +344,7 @@ RemoteStatus known_of(RemoteEndpoint& endpoint, const SharingKeys& known, const 
 
 // What is known of each remote; with stores also the answer to a request that is sent now.
 std::vector<RemoteStatus> statuses(const CacheConfig& cache, const RemoteStores* stores) {
-  const TrustedKeys trusted = read_trusted_keys(cache.trust_folders);
+  const auto trusted = std::make_shared<CurrentKeys>(cache.trust_folders);
   const SharingKeys known = sharing_keys(cache);
   CacheConfig reading = cache;
   if (stores == nullptr) reading.read_only = true;  // nothing is created

@@ -60,7 +60,8 @@ Result<std::vector<TuningOutcome>> push_tuning(const CacheConfig& cache, const R
   for (const auto& endpoint : *endpoints) {
     TuningOutcome outcome;
     outcome.url = endpoint->config().url;
-    const auto object = tuning_object(name, text, cache, endpoint->signer());
+    const auto signer = endpoint->signer();
+    const auto object = signer ? tuning_object(name, text, cache, *signer) : signer.error();
     outcome.failure = object ? endpoint->put(name.name(), *object, limits_by_hand()) : object.error();
     if (outcome.failure.ok()) outcome.text = text;
     if (!outcome.failure.ok()) outcome.failure = outcome.failure.within("remote " + outcome.url);
@@ -74,7 +75,7 @@ Result<std::vector<TuningOutcome>> pull_tuning(const CacheConfig& cache, const R
                                                const DeviceInfo& device) {
   if (Status status = check_rights(); !status.ok()) return status;
   if (cache.remotes.empty()) return invalid_argument("pull: no [[cache.remote]] is configured (expected at least one)");
-  const TrustedKeys trusted = read_trusted_keys(cache.trust_folders);
+  const auto trusted = std::make_shared<CurrentKeys>(cache.trust_folders);
   const AskedProgram name = tuning_of(device);
   std::vector<TuningOutcome> outcomes;
   for (const RemoteConfig& remote : cache.remotes) {
@@ -84,10 +85,9 @@ Result<std::vector<TuningOutcome>> pull_tuning(const CacheConfig& cache, const R
     outcome.failure = check_reads(endpoint);
     if (outcome.failure.ok()) {
       SharedCounters counters;
-      outcome.failure = endpoint.fetch_many(std::span(&name, 1), limits_by_hand(), counters,
-                                            [&](std::size_t, const SharedProgram& found) {
-                                              outcome.text = std::string(text_of(found.binary.bytes));
-                                            });
+      outcome.failure = endpoint.fetch_many(
+          std::span(&name, 1), limits_by_hand(), counters,
+          [&](std::size_t, const SharedProgram& found) { outcome.text = std::string(text_of(found.binary.bytes)); });
       outcome.refused = refusals(counters.counts());
       if (!outcome.failure.ok()) outcome.failure = outcome.failure.within("remote " + remote.url);
     }

@@ -213,6 +213,7 @@ class HttpStore final : public RemoteStore {
     const auto connect = std::chrono::duration_cast<std::chrono::milliseconds>(limits.connect).count();
     set(CURLOPT_URL, transfer.url.c_str());
     set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_QUICK_EXIT, 1L);  // waits for no name server; libcurl is never unloaded
     set(CURLOPT_FOLLOWLOCATION, 0L);
     set(CURLOPT_PROTOCOLS_STR, "http,https");
     set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));

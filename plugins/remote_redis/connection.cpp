@@ -11,6 +11,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <ctime>
+#include <memory>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -42,6 +45,61 @@ Status wait_for(int socket, short events, const RemoteLimits& limits, const Dead
 
 Status failed(const char* what, int error) {
   return unavailable(std::string("Redis: ") + what + ": " + std::generic_category().message(error));
+}
+
+using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+// A request to the name service, whose answer may come after its deadline or never.
+struct NameRequest {
+  NameRequest() = default;
+  ~NameRequest() {
+    if (block.ar_result != nullptr) freeaddrinfo(block.ar_result);
+  }
+  NameRequest(const NameRequest&) = delete;
+  NameRequest& operator=(const NameRequest&) = delete;
+
+  std::string host, port;
+  addrinfo hints{};
+  gaicb block{};
+  gaicb* blocks[1] = {&block};
+};
+
+// Keeps a request whose answer the C library writes whenever it comes, until then.
+void keep(std::unique_ptr<NameRequest> request) {
+  static std::mutex mutex;
+  static auto& late = *new std::vector<std::unique_ptr<NameRequest>>;  // never destroyed, not even at exit
+  const std::lock_guard lock(mutex);
+  std::erase_if(late, [](const auto& one) { return gai_error(&one->block) != EAI_INPROGRESS; });
+  late.push_back(std::move(request));
+}
+
+// getaddrinfo() with a deadline.
+Result<Addresses> resolve(const ServerAddress& address, const RemoteLimits& limits, const Deadline& deadline) {
+  auto request = std::make_unique<NameRequest>();
+  request->host = address.host;
+  request->port = address.port;
+  request->hints.ai_socktype = SOCK_STREAM;
+  request->hints.ai_flags = AI_NUMERICSERV | AI_NUMERICHOST;  // without a name service
+  addrinfo* numeric = nullptr;
+  if (getaddrinfo(address.host.c_str(), address.port.c_str(), &request->hints, &numeric) == 0) {
+    return Addresses(numeric, freeaddrinfo);
+  }
+  request->hints.ai_flags = AI_NUMERICSERV;
+  request->block.ar_name = request->host.c_str();
+  request->block.ar_service = request->port.c_str();
+  request->block.ar_request = &request->hints;
+  int error = getaddrinfo_a(GAI_NOWAIT, request->blocks, 1, nullptr);
+  while (error == 0 && (error = gai_error(&request->block)) == EAI_INPROGRESS) {
+    if (Status status = over(limits, deadline, "the name service"); !status.ok()) {
+      if (gai_cancel(&request->block) == EAI_NOTCANCELED) keep(std::move(request));
+      return status;
+    }
+    const timespec pause{0, std::chrono::nanoseconds(longest_poll).count()};
+    static_cast<void>(gai_suspend(request->blocks, 1, &pause));
+    error = 0;
+  }
+  if (error != 0) return unavailable("Redis: host " + address.host + ": " + gai_strerror(error));
+  return Addresses(std::exchange(request->block.ar_result, nullptr), freeaddrinfo);
 }
 
 std::string_view word_of(const std::map<std::string, std::string>& credentials, const char* word) {
@@ -110,26 +168,19 @@ Result<std::unique_ptr<Connection>> Connection::open(const ServerAddress& addres
   }
   if (address.database != "0") commands.push_back({"SELECT", address.database});
   if (commands.empty()) return connection;
-  const auto replies = connection->run(commands, limits);
-  if (!replies) return replies.error();
-  for (const Reply& reply : *replies) {
-    if (reply.kind == ReplyKind::error) return unavailable("Redis: sign-in: " + reply.text);
-  }
+  const Status status = connection->run(commands, limits, [](std::size_t, const Reply& reply) {
+    return reply.kind == ReplyKind::error ? unavailable("Redis: sign-in: " + reply.text) : ok_status();
+  });
+  if (!status.ok()) return status;
   return connection;
 }
 
 Status Connection::connect(const ServerAddress& address, const RemoteLimits& limits) {
   const Deadline deadline{std::min(limits.deadline.at, Deadline::after(limits.connect).at)};
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found); error != 0) {
-    return unavailable("Redis: host " + address.host + ": " + gai_strerror(error));
-  }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, freeaddrinfo);
+  const auto found = resolve(address, limits, deadline);
+  if (!found) return found.error();
   Status failure = unavailable("Redis: host " + address.host + ": has no address");
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+  for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
     UniqueFd socket(::socket(one->ai_family, one->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, one->ai_protocol));
     if (!socket) {
       failure = failed("socket", errno);
@@ -206,21 +257,17 @@ Status Connection::receive(const RemoteLimits& limits) {
   }
 }
 
-Result<std::vector<Reply>> Connection::run(std::span<const Command> commands, const RemoteLimits& limits) {
+Status Connection::run(std::span<const Command> commands, const RemoteLimits& limits, const OnReply& on_reply) {
   std::string bytes;
   for (const Command& command : commands) append_command(bytes, command);
   if (Status status = send(bytes, limits); !status.ok()) return status;
-  std::vector<Reply> replies;
-  while (replies.size() < commands.size()) {
+  for (std::size_t replied = 0; replied < commands.size();) {
     auto reply = parser_.next();
     if (!reply) return unavailable("Redis: " + reply.error().message);
-    if (*reply) {
-      replies.push_back(std::move(**reply));
-      continue;
-    }
-    if (Status status = receive(limits); !status.ok()) return status;
+    const Status status = *reply ? on_reply(replied++, std::move(**reply)) : receive(limits);
+    if (!status.ok()) return status;
   }
-  return replies;
+  return {};
 }
 
 }  // namespace kiln::remote_redis

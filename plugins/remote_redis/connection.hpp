@@ -10,6 +10,7 @@
 #include <kiln/remote_store.hpp>
 #include <kiln/status.hpp>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -40,9 +41,10 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   using Command = std::vector<std::string_view>;
-  // Sends all commands, then reads a reply for each, in order. After a failure the connection is not usable.
-  // A reply may be an error of the server.
-  Result<std::vector<Reply>> run(std::span<const Command> commands, const RemoteLimits& limits);
+  using OnReply = std::function<Status(std::size_t command, Reply reply)>;
+  // Sends all commands, then calls on_reply for each, in order, as its reply arrives. A reply may be an error of the
+  // server. After a failure, also of on_reply, the connection is not usable.
+  Status run(std::span<const Command> commands, const RemoteLimits& limits, const OnReply& on_reply);
 
  private:
   Connection();

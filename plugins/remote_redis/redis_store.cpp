@@ -9,7 +9,7 @@
 namespace kiln::remote_redis {
 namespace {
 
-constexpr std::size_t names_together = 16;              // of one MGET
+constexpr std::size_t names_together = 8;               // of one MGET, and so between two reports of progress
 constexpr std::string_view life_of_object = "2592000";  // 30 days in seconds
 // Only the holder may end or prolong its lease.
 constexpr std::string_view release_script =
@@ -44,33 +44,39 @@ std::unique_ptr<Connection> RedisStore::take_idle() {
   return connection;
 }
 
-Result<std::vector<Reply>> RedisStore::run(std::span<const Connection::Command> commands, const RemoteLimits& limits) {
+Status RedisStore::run(std::span<const Connection::Command> commands, const RemoteLimits& limits,
+                       const Connection::OnReply& on_reply) {
+  bool has_replied = false;
+  const auto counted = [&](std::size_t command, Reply reply) {
+    has_replied = true;
+    return on_reply(command, std::move(reply));
+  };
+  const auto run_on = [&](std::unique_ptr<Connection> connection) {
+    Status status = connection->run(commands, limits, counted);
+    const std::lock_guard lock(mutex_);
+    if (status.ok()) idle_.push_back(std::move(connection));
+    return status;
+  };
   if (auto connection = take_idle()) {
-    auto replies = connection->run(commands, limits);
-    if (replies) {
-      const std::lock_guard lock(mutex_);
-      idle_.push_back(std::move(connection));
-      return replies;
-    }
+    Status status = run_on(std::move(connection));
     // The server may have closed an idle connection, or was started again: the others are no better.
-    if (replies.error().code != StatusCode::unavailable) return replies;
+    if (status.code != StatusCode::unavailable || has_replied) return status;
     const std::lock_guard lock(mutex_);
     idle_.clear();
   }
   auto connection = Connection::open(address_, credentials_, limits);
   if (!connection) return std::move(connection).error();
-  auto replies = (*connection)->run(commands, limits);
-  if (replies) {
-    const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(*connection));
-  }
-  return replies;
+  return run_on(std::move(*connection));
 }
 
 Result<Reply> RedisStore::run_one(const Connection::Command& command, const RemoteLimits& limits) {
-  auto replies = run(std::span(&command, 1), limits);
-  if (!replies) return std::move(replies).error();
-  return std::move(replies->front());
+  Reply answer;
+  const Status status = run(std::span(&command, 1), limits, [&](std::size_t, Reply reply) {
+    answer = std::move(reply);
+    return ok_status();
+  });
+  if (!status.ok()) return status;
+  return answer;
 }
 
 Result<std::optional<std::vector<std::byte>>> RedisStore::get(const std::string& name,
@@ -100,10 +106,7 @@ Status RedisStore::get_many(std::span<const std::string> names, const RemoteLimi
     for (std::size_t i = at; i < std::min(at + names_together, keys.size()); ++i) command.push_back(keys[i]);
     commands.push_back(std::move(command));
   }
-  auto replies = run(commands, limits);
-  if (!replies) return std::move(replies).error();
-  for (std::size_t command = 0; command < replies->size(); ++command) {
-    Reply& reply = (*replies)[command];
+  return run(commands, limits, [&](std::size_t command, const Reply& reply) {
     if (reply.kind != ReplyKind::array || reply.items.size() + 1 != commands[command].size()) {
       return unexpected(reply, "MGET");
     }
@@ -112,8 +115,8 @@ Status RedisStore::get_many(std::span<const std::string> names, const RemoteLimi
       if (item.kind != ReplyKind::bulk || item.text.size() > limits.most_bytes) continue;
       on_object(command * names_together + i, bytes_of(item.text));
     }
-  }
-  return {};
+    return ok_status();
+  });
 } catch (...) {
   return caught();
 }

@@ -38,8 +38,9 @@ class RedisStore final : public RemoteStore, public RemoteLeases {
   Status release(const std::string& name, const std::string& token, const RemoteLimits& limits) noexcept override;
 
  private:
-  // Runs the commands on a connection of the pool. One that the server has closed meanwhile is replaced once.
-  Result<std::vector<Reply>> run(std::span<const Connection::Command> commands, const RemoteLimits& limits);
+  // Runs the commands on a connection of the pool. One that the server has closed before it replied is replaced once.
+  Status run(std::span<const Connection::Command> commands, const RemoteLimits& limits,
+             const Connection::OnReply& on_reply);
   Result<Reply> run_one(const Connection::Command& command, const RemoteLimits& limits);
   std::unique_ptr<Connection> take_idle();
 

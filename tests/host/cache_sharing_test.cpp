@@ -19,11 +19,12 @@ struct SharingUser {
   TemporaryFolder folder;
 
   Finished kiln(std::vector<std::string> words) const {
-    return run_kiln(std::move(words), {.environment = {{"KILN_CACHE_DIR", folder / "cache"},
-                                                       {"KILN_KEY_FILE", folder / "state/key"},
-                                                       {"XDG_CONFIG_HOME", folder / "config"},
-                                                       // Vulkan's loader unloads the driver before leaks are looked for.
-                                                       {"ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0"}}});
+    return run_kiln(std::move(words),
+                    {.environment = {{"KILN_CACHE_DIR", folder / "cache"},
+                                     {"KILN_KEY_FILE", folder / "state/key"},
+                                     {"XDG_CONFIG_HOME", folder / "config"},
+                                     // Vulkan's loader unloads the driver before leaks are looked for.
+                                     {"ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0"}}});
   }
   // A configuration with one remote or layer and one job.
   std::string config(const std::string& head) const {
@@ -273,6 +274,18 @@ TEST_CASE("sharing: programs baked without a card run on it, and on the drivers 
   REQUIRE(here.status == 0);
   CHECK(tier_of(here) == "layer");
   CHECK(here.json()["cache"]["builds"] == 0);
+
+  // Baked again where a layer holds the programs already.
+  const Finished again = user.kiln(
+      {"cache", "bake", conv, "--for", "opengl:0", "--sign-with", "own", "--output", user.folder / "again", "--json"});
+  CHECK(again.status == 1);
+  CHECK_THAT(again.err, Contains("signing key 'own': not in keys.d"));
+  REQUIRE(user.kiln({"cache", "key", "create", "own"}).status == 0);
+  const Finished copied = user.kiln(
+      {"cache", "bake", conv, "--for", "opengl:0", "--sign-with", "own", "--output", user.folder / "again", "--json"});
+  INFO(copied.err << copied.out);
+  REQUIRE(copied.status == 0);
+  CHECK(copied.json()["layer"]["programs"] == targets[2]["keys"].size());
 }
 
 TEST_CASE("sharing: SPIR-V and the driver's files of a Vulkan device are baked, and load with no build") {

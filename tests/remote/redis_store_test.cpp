@@ -54,6 +54,27 @@ TEST_CASE("redis store: a batch is pipelined and returns what is there") {
   for (const auto& [place, bytes] : found) CHECK(bytes == some_bytes(500, static_cast<unsigned>(place)));
 }
 
+TEST_CASE("redis store: the objects of a batch are handed over as they arrive") {
+  std::atomic<bool> seen{false};
+  RawServer server([&](int connection, const std::atomic<bool>& stop) {
+    read_request(connection, stop);
+    std::string first = "*8\r\n";
+    for (int i = 0; i < 8; ++i) first += "$1\r\na\r\n";
+    send_text(connection, first);
+    while (!stop && !seen) std::this_thread::sleep_for(1ms);
+    send_text(connection, "*1\r\n$1\r\nb\r\n");
+    while (!stop) std::this_thread::sleep_for(5ms);
+  });
+  const std::vector<std::string> names(9, "folder/name");
+  std::size_t objects = 0;
+  const Status status = redis_store(url_of(server))->get_many(names, limits_of(10s), [&](std::size_t, const auto&) {
+    ++objects;
+    seen = true;
+  });
+  CHECK(status.text() == "ok");
+  CHECK(objects == 9);
+}
+
 TEST_CASE("redis store: writers that add to the index at the same time lose nothing") {
   const RedisServer redis;
   std::vector<std::thread> writers;

@@ -64,6 +64,8 @@ struct PushOutcome {  // for one remote
   std::string url;
   std::uint64_t written = 0, bytes = 0;
   std::uint64_t already = 0;  // the remote has them, signed by a key that its readers accept
+  // Of those written: the remote had an object that this configuration does not accept, such as another writer's.
+  std::uint64_t replaced = 0;
   std::vector<BadEntry> bad;  // not valid here; not written
   Status failure;             // the first error
 };

@@ -35,13 +35,21 @@ int finish_key(const Result<SharingKey>& key, const Options& options, const std:
 Json error_json(const Status& status) { return status.ok() ? Json(nullptr) : Json(status.message); }
 
 Json push_json(const PushOutcome& outcome) {
-  return {{"url", outcome.url},         {"written", outcome.written},   {"bytes", outcome.bytes},
-          {"already", outcome.already}, {"bad", bad_json(outcome.bad)}, {"error", error_json(outcome.failure)}};
+  return {{"url", outcome.url},
+          {"written", outcome.written},
+          {"bytes", outcome.bytes},
+          {"already", outcome.already},
+          {"replaced", outcome.replaced},
+          {"bad", bad_json(outcome.bad)},
+          {"error", error_json(outcome.failure)}};
 }
 
 std::string push_text(const PushOutcome& outcome) {
   std::string text =
       visible(outcome.url) + ": wrote " + counted(outcome.written, "program") + ", " + human_size(outcome.bytes);
+  if (outcome.replaced != 0) {
+    text += ", of which " + std::to_string(outcome.replaced) + " replace one that this configuration does not accept";
+  }
   if (outcome.already != 0) text += "; " + std::to_string(outcome.already) + " there already";
   if (!outcome.bad.empty()) text += "; " + std::to_string(outcome.bad.size()) + " bad, skipped";
   return text + "\n";

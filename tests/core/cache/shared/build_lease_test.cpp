@@ -73,6 +73,23 @@ TEST_CASE("sharing: a slow answer of a server that has answered costs no lease")
   CHECK(cache->stats().shared.unleased_builds == 0);
 }
 
+TEST_CASE("sharing: no lease is taken where builds take less than three round trips") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine machine(server, true);
+  machine.device.on_build = [](const KernelSource&) {};
+  machine.write_to(url);
+  machine.expect_slow_answers(url);
+  server->delay_ms = 20;
+  const auto cache = machine.open();
+  REQUIRE(acquire(*cache, "one", machine.device)->tier == Tier::built);  // how long builds take is not known yet
+  const int taken = server->leases_taken;
+  const auto unleased = cache->stats().shared.unleased_builds;
+  CHECK(acquire(*cache, "two", machine.device)->tier == Tier::built);
+  CHECK(acquire(*cache, "three", machine.device)->tier == Tier::built);
+  CHECK(server->leases_taken == taken);
+  CHECK(cache->stats().shared.unleased_builds == unleased + 2);
+}
+
 TEST_CASE("sharing: without leases, duplicate builds are counted") {
   const auto server = std::make_shared<SharedServer>();
   SharingMachine machine(server);

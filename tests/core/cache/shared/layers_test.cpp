@@ -58,9 +58,25 @@ TEST_CASE("layers: one is made from a bundle") {
   const auto layer = writer.temporary.path() / "layer";
   REQUIRE(create_layer(writer.config, {layer, "ci", {}, bundle, *bundle_public_key(writer.config)}));
   CHECK(!create_layer(writer.config, {layer, "ci", {}, bundle, std::string(64, 'a')}));
+  const auto chosen = create_layer(writer.config, {layer, "ci", {"one"}, bundle, *bundle_public_key(writer.config)});
+  REQUIRE(!chosen);
+  CHECK_THAT(chosen.error().message, Catch::Contains("'one'") && Catch::Contains("expected no label or key"));
   REQUIRE(trust_sharing_key(reader.config, "image", writer.key(), "", KeyFolder::user));
   reader.config.layers = {layer};
   CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::layer);
+}
+
+TEST_CASE("layers: parent folders are made, and a key that ended signs none") {
+  SharingMachine writer;
+  writer.write_to("file:///nowhere");
+  writer.build({"one"});
+  const auto layer = writer.temporary.path() / "share" / "app" / "layer";
+  REQUIRE(create_sharing_key(writer.config, "old", "2020-01-01", KeyFolder::user));
+  const auto refused = create_layer(writer.config, {layer, "old", {}, {}, {}});
+  REQUIRE(!refused);
+  CHECK_THAT(refused.error().message, Catch::Contains("'old'") && Catch::Contains("ended on 2020-01-01"));
+  CHECK(!std::filesystem::exists(layer));
+  CHECK(create_layer(writer.config, {layer, "ci", {}, {}, {}})->programs == 1);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include "support/syscall_killer.hpp"
 #include "support/test_length.hpp"
 
+#include <kiln/cache_admin.hpp>
+
 #include <catch2/catch.hpp>
 
 #include <sys/stat.h>
@@ -46,6 +48,21 @@ TEST_CASE("sharing: a program of another machine is loaded, not built, and store
   CHECK(reader.device.false_bytes == 0);
   reader.config.remotes.clear();
   CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::disk);
+}
+
+TEST_CASE("sharing: a process that did nothing but load programs of a remote counts in the cache's totals") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one"});
+  REQUIRE(writer.push().written == 1);
+  reader.read_from(url, writer);
+  reader.expect_slow_answers(url);
+  CHECK(acquire(*reader.open(), "one", reader.device)->tier == Tier::remote);
+  const auto totals = cache_totals(reader.config);
+  REQUIRE(totals);
+  CHECK(totals->processes == 1);
+  CHECK(totals->counts.shared.hits == 1);
 }
 
 TEST_CASE("sharing: what the index lacks is not asked for") {
@@ -177,6 +194,29 @@ TEST_CASE("sharing: an object that is altered, foreign, expired, revoked or of a
     if (name == expected) CHECK(becomes_true([&] { return cache->stats().shared.*member == 1; }));
   }
   CHECK(cache->stats().shared.hits == 0);
+  CHECK(cache->stats().shared.absent == 0);
+}
+
+TEST_CASE("sharing: a key that is revoked while caches are open serves neither their reads nor their writes") {
+  const auto server = std::make_shared<SharedServer>();
+  SharingMachine writer(server), reader(server);
+  writer.write_to(url);
+  writer.build({"one", "two"});
+  REQUIRE(writer.push().written == 2);
+  reader.read_from(url, writer);
+  reader.expect_slow_answers(url);
+  const auto writing = writer.open();
+  const auto reading = reader.open();
+  REQUIRE(acquire(*reading, "one", reader.device)->tier == Tier::remote);
+  REQUIRE(revoke_sharing_key(reader.config, "ci", KeyFolder::user));
+  REQUIRE(revoke_sharing_key(writer.config, "ci", KeyFolder::user));
+  std::this_thread::sleep_for(1100ms);  // trust.d is read once a second
+  CHECK(acquire(*reading, "two", reader.device)->tier == Tier::built);
+  CHECK(becomes_true([&] { return reading->stats().shared.revoked == 1; }));
+  const int puts = server->puts;
+  writer.build_and_run(*writing, "three");
+  CHECK(becomes_true([&] { return writing->stats().shared.write_failed == 1; }));
+  CHECK(server->puts == puts);
 }
 
 TEST_CASE("sharing: a stored file is never overwritten by a remote") {
@@ -271,7 +311,7 @@ TEST_CASE("sharing: a server that takes no writes is read as before, and asked t
   {
     const auto cache = machine.open();
     for (const char* text : {"one", "two", "three"}) machine.build_and_run(*cache, text);
-    while (server->puts == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    REQUIRE(becomes_true([&] { return server->puts > 0; }));
   }
   CHECK(server->puts == 1);
   const auto cache = machine.open();

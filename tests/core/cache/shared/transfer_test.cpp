@@ -13,7 +13,9 @@ TEST_CASE("sharing: pull stores what fits, and repeats without work") {
   SharingMachine writer(server), reader(server);
   writer.write_to(url);
   writer.build({"one", "two", "three"});
-  REQUIRE(writer.push().written == 3);
+  const PushOutcome first = writer.push();
+  REQUIRE(first.written == 3);
+  CHECK(first.replaced == 0);
   CHECK(writer.push().already == 3);
   reader.read_from(url, writer);
   only_program(*server)[60] ^= std::byte{1};
@@ -36,6 +38,7 @@ TEST_CASE("sharing: push replaces an object that no reader would use") {
   PushOutcome pushed = writer.push();
   CHECK(pushed.failure.text() == "ok");
   CHECK(pushed.written == 1);
+  CHECK(pushed.replaced == 1);
   CHECK(pushed.already == 2);
   // Another key takes over.
   REQUIRE(revoke_sharing_key(writer.config, "ci", KeyFolder::user));
@@ -44,6 +47,7 @@ TEST_CASE("sharing: push replaces an object that no reader would use") {
   writer.config.remotes = {{url, true, {"ci", "next"}, "next", "", "plain", {}}};
   pushed = writer.push();
   CHECK(pushed.written == 3);
+  CHECK(pushed.replaced == 3);
   CHECK(pushed.already == 0);
   REQUIRE(trust_sharing_key(reader.config, "next", next->public_key, "", KeyFolder::user));
   reader.config.remotes = {{url, false, {"next"}, "", "", "plain", {}}};
