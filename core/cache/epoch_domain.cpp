@@ -7,7 +7,9 @@
 
 #include <kiln/process_limits.hpp>
 
+#include <cstddef>
 #include <limits>
+#include <new>
 #include <vector>
 
 namespace kiln {
@@ -34,6 +36,8 @@ thread_local SlotsOfThread of_this_thread;
 
 [[gnu::tls_model("initial-exec")]] thread_local constinit ReaderSlots::Last ReaderSlots::last_{nullptr, nullptr};
 
+[[gnu::tls_model("initial-exec")]] thread_local constinit ReaderSlot ReaderSlots::none_;
+
 SlotsOfThread::~SlotsOfThread() {
   ReaderSlots::last_ = {nullptr, nullptr};
   for (const Held& held : held_) held.owned->taken.store(false, std::memory_order_release);
@@ -59,10 +63,12 @@ ReaderSlots::~ReaderSlots() {
   }
 }
 
-ReaderSlot& ReaderSlots::look_for_mine(const std::shared_ptr<ReaderSlots>& slots) {
+ReaderSlot& ReaderSlots::look_for_mine(const std::shared_ptr<ReaderSlots>& slots) noexcept try {
   ReaderSlot& slot = of_this_thread.in(slots);
   last_ = {slots.get(), &slot};
   return slot;
+} catch (const std::bad_alloc&) {
+  return none_;
 }
 
 ReaderSlots::Owned& ReaderSlots::take() {
@@ -129,10 +135,16 @@ Guard EpochDomain::enter() noexcept {
 }
 
 void EpochDomain::retire(std::shared_ptr<const void> object) noexcept {
-  {
+  try {
     const std::lock_guard lock(mutex_);
-    retired_.push_back({epoch_.fetch_add(1, std::memory_order_seq_cst) + 1, std::move(object)});
+    Retired& retired = retired_.emplace_back();
+    retired = {epoch_.fetch_add(1, std::memory_order_seq_cst) + 1, std::move(object)};
     waiting_.store(retired_.size(), std::memory_order_relaxed);
+  } catch (const std::bad_alloc&) {
+    // A guard may hold it, and nothing can remember it: a reference that is never given back.
+    alignas(std::shared_ptr<const void>) std::byte kept[sizeof object];
+    new (kept) std::shared_ptr<const void>(std::move(object));
+    return;
   }
   reclaim();
 }
@@ -150,9 +162,13 @@ void EpochDomain::reclaim() noexcept {
     const std::uint64_t epoch = slot.epoch.load(std::memory_order_seq_cst);
     if (epoch != 0 && epoch < oldest) oldest = epoch;
   });
-  while (!retired_.empty() && retired_.front().epoch <= oldest) {
-    dead.push_back(std::move(retired_.front().object));
-    retired_.pop_front();
+  try {
+    while (!retired_.empty() && retired_.front().epoch <= oldest) {
+      dead.emplace_back();
+      dead.back() = std::move(retired_.front().object);
+      retired_.pop_front();
+    }
+  } catch (const std::bad_alloc&) {  // the others later
   }
   waiting_.store(retired_.size(), std::memory_order_relaxed);
 }

@@ -27,12 +27,14 @@ class ReaderSlots {
   ReaderSlots& operator=(const ReaderSlots&) = delete;
   ~ReaderSlots();
 
-  // Returns the slot of the calling thread.
-  static ReaderSlot& mine(const std::shared_ptr<ReaderSlots>& slots) {
+  // Returns the slot of the calling thread; `none_` if there is no memory for it.
+  static ReaderSlot& mine(const std::shared_ptr<ReaderSlots>& slots) noexcept {
     if (last_.slots == slots.get()) [[likely]]
       return *last_.slot;
     return look_for_mine(slots);
   }
+  // Whether reclaim() does not see the slot: nothing may be looked up under it.
+  static bool is_none(const ReaderSlot& slot) noexcept { return &slot == &none_; }
 
   // Visits all slots ever created. The counts of an ended thread remain in its slot.
   template <class Visit>
@@ -62,7 +64,10 @@ class ReaderSlots {
   };
   [[gnu::tls_model("initial-exec")]] static thread_local constinit Last last_;
 
-  static ReaderSlot& look_for_mine(const std::shared_ptr<ReaderSlots>& slots);
+  // Of a thread that there was no memory for.
+  [[gnu::tls_model("initial-exec")]] static thread_local constinit ReaderSlot none_;
+
+  static ReaderSlot& look_for_mine(const std::shared_ptr<ReaderSlots>& slots) noexcept;
   Owned& take();
 
   Block first_;
@@ -80,12 +85,13 @@ class EpochDomain {
   EpochDomain();
   ~EpochDomain();
 
+  // Out of memory: a guard whose slot is_none().
   Guard enter() noexcept;
   // Registers the process for membarrier(2), on a separate thread because the kernel takes milliseconds in a
   // multithreaded process. Does nothing if already called, not supported, or no thread can be started.
   void prefer_cheap_guards();
 
-  // REQUIRES: guards created after this call cannot reach the object.
+  // REQUIRES: guards created after this call cannot reach the object. Out of memory: it is never freed.
   void retire(std::shared_ptr<const void> object) noexcept;
   // Frees the objects that no guard can refer to.
   void reclaim() noexcept;

@@ -59,6 +59,7 @@ MemoryTier::~MemoryTier() = default;
 
 std::shared_ptr<const Program> MemoryTier::get(const Digest& digest, const Device& device) noexcept {
   const Guard guard = domain_.enter();
+  if (ReaderSlots::is_none(guard.slot())) return nullptr;
   Entry* entry = look_up(digest, device);
   if (entry == nullptr) {
     domain_.reclaim();  // a miss has time for it
@@ -70,6 +71,7 @@ std::shared_ptr<const Program> MemoryTier::get(const Digest& digest, const Devic
 
 std::optional<HeldProgram> MemoryTier::get_with_cost(const Digest& digest, const Device& device) noexcept {
   const Guard guard = domain_.enter();
+  if (ReaderSlots::is_none(guard.slot())) return std::nullopt;
   Entry* entry = look_up(digest, device);
   if (entry == nullptr) return std::nullopt;
   touch(*entry, guard.slot());
@@ -77,6 +79,7 @@ std::optional<HeldProgram> MemoryTier::get_with_cost(const Digest& digest, const
 }
 
 const Program* MemoryTier::find(const Digest& digest, const Device& device, const Guard& guard) noexcept {
+  if (ReaderSlots::is_none(guard.slot())) return nullptr;
   Entry* entry = look_up(digest, device);
   if (entry == nullptr) return nullptr;
   touch(*entry, guard.slot());
